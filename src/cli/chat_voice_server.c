@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/sse_client.h"
 
-enum { CALLS_MAX = 64 };
+enum { CALLS_MAX = 64, PACE_MS = 5 };
 
 typedef struct far {
     chat_voice voice;
@@ -174,7 +174,8 @@ static int take(chat_said *ret, far *f, shoal_err *err)
     ret->first_ms = ms_between(f->begin_ns, f->first_ns);
     ret->ms = ms_between(f->begin_ns, clock_ns());
     double rest = ms_between(f->first_ns, f->last_ns);
-    if (rest > 0 && ret->n_tokens > 1) ret->tokens_per_s = (double)(ret->n_tokens - 1) * 1e3 / rest;
+    if (rest >= PACE_MS && ret->n_tokens > 1) /* what came at once (kept answers) has no pace */
+        ret->tokens_per_s = (double)(ret->n_tokens - 1) * 1e3 / rest;
     if (f->heard.calls) json_put(&ret->calls, f->heard.calls);
     return ret->text.failed || ret->thought.failed || ret->calls.failed ? err_nomem(err) : 0;
 }

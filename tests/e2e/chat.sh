@@ -3,43 +3,11 @@
 source "$(dirname "$0")/lib.sh"
 export XDG_STATE_HOME=$work/state
 history=$work/state/shoal/chat_history
-screen=$work/screen
-typist=
-
-# at_terminal ARGS...: shoal ARGS on a terminal of 80 columns whose keys are what is written to fd 9
-at_terminal() {
-    rm -f "$work/keys" && mkfifo "$work/keys"
-    : >"$screen"
-    script -qefc "stty cols 80; '$SHOAL_BIN' $*" "$screen" <"$work/keys" >/dev/null 2>&1 &
-    typist=$!
-    exec 9>"$work/keys"
-    await '^> '
-}
-# await PATTERN: until the screen has it, behind what earlier calls found
-await() {
-    local hit
-    for _ in $(seq 200); do
-        hit=$(tail -c +"$seen" "$screen" | LC_ALL=C grep -aobE -e "$1" | head -1)
-        if [ -n "$hit" ]; then
-            seen=$((seen + ${hit%%:*} + $(printf %s "${hit#*:}" | wc -c)))
-            return
-        fi
-        kill -0 "$typist" 2>/dev/null || break
-        sleep 0.05
-    done
-    fail "the screen does not show $1: $(tail -c 400 "$screen" | cat -v)"
-}
-keys() { printf "$1" >&9; }
-leave() {
-    keys '\004'
-    exec 9>&-
-    wait "$typist"
-    [ $? -eq 0 ] || fail "shoal chat ends with $? behind Ctrl-D: $(tail -c 400 "$screen" | cat -v)"
-}
+source tests/e2e/terminal.bash
 
 if command -v script >/dev/null; then
     # ---- told of the home; arrow keys and backspace edit; calls are shown as calls
-    seen=1
+
     at_terminal chat --here home-chat-s
     grep -q 'is for device commands and sensor alerts, not for conversation' "$screen" || fail "no word of what it is for"
     grep -q 'told the 12 devices of shoal.yaml' "$screen" || fail "no word of the home"
@@ -66,7 +34,7 @@ if command -v script >/dev/null; then
     grep -q 'kitchen.*light' "$history" || fail "the history is empty"
 
     # ---- Ctrl-C stops a reply, not the program; nothing is kept when told so
-    seen=1
+
     cp "$history" "$work/before"
     echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
     at_terminal chat --here home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# shoal chat with a running Shoal, at a terminal: slash commands, lines within quotes, Ctrl-C, a server that dies.
+source "$(dirname "$0")/lib.sh"
+command -v script >/dev/null || skip "script (bsdutils) is not there"
+export XDG_STATE_HOME=$work/state NO_COLOR=1
+source tests/e2e/terminal.bash
+start_shoal
+
+# ---- the same request here and there has the same reply
+for where in "--here" "--server $url"; do
+    echo "turn on the kitchen light" | "$SHOAL_BIN" chat $where home-chat-s --json 2>"$work/err" | python3 -c '
+import json, sys
+a = json.load(sys.stdin)
+assert a["content"].startswith("Turning on Kitchen Light."), a
+assert "light.kitchen" in json.dumps(a), a
+assert a["tokens"] > 5 and a["ms"] >= a["first_ms"] > 0, a' || fail "$where: $(cat "$work/err")"
+done
+out=$(echo "turn on the kitchen light" | "$SHOAL_BIN" chat --server "$url" home-chat-s)
+[ "$(head -1 <<<"$out")" = "Turning on Kitchen Light." ] || fail "in a pipe: $out"
+grep -q $'\x1b' <<<"$out" && fail "codes for a terminal in a pipe"
+"$SHOAL_BIN" chat --server "$url" nobody </dev/null >/dev/null 2>"$work/err" && fail "chats with nobody"
+grep -q "has no model \"nobody\"" "$work/err" || fail "$(cat "$work/err")"
+"$SHOAL_BIN" chat --server "$url" home-intent </dev/null >/dev/null 2>"$work/err" && fail "chats with a classifier"
+grep -q 'try: shoal classify home-intent' "$work/err" || fail "$(cat "$work/err")"
+"$SHOAL_BIN" chat --server "$url" --color sometimes </dev/null 2>"$work/err" && fail "--color sometimes"
+grep -q 'auto, always or never' "$work/err" || fail "$(cat "$work/err")"
+
+# ---- commands
+at_terminal chat --server "$url"
+grep -q 'home-chat-s replies, of the Shoal at http' "$screen" || fail "no word of who replies: $(cat -v "$screen")"
+keys 'turn on the kitchen light\r'
+await '-> light.turn_on \{"target": "light.kitchen"\}'
+await '[0-9]+ tokens, ([0-9.]+ tokens/s, )?first after [0-9]+ ms'
+await '^> '
+keys '/hlep\r'
+await 'no /hlep, did you mean "help"\?'
+await '^> '
+keys '/help\r'
+await '/system +\[TEXT\|off\]'
+await '^> '
+keys '/set temperature 0.3\r'
+await '^> '
+keys '/set\r'
+await 'temperature +0\.3'
+await '^> '
+keys '/set temperature 7\r'
+await 'temperature.*(0 to 2|2)'
+await '^> '
+keys '/set temprature 1\r'
+await 'did you mean "temperature"'
+await '^> '
+keys '/system Be brief.\r'
+await '^> '
+keys '/system\r'
+await '^Be brief\.'
+await '^> '
+keys '//slashed\r'
+await 'tokens'
+await '^> '
+keys '"""first line\r'
+await '^\. '
+keys 'second line"""\r'
+await 'tokens'
+await '^> '
+keys "/save $work/talk.json\r"
+await '5 messages in '
+await '^> '
+python3 - "$work/talk.json" <<'END' || fail "what was saved: $(cat "$work/talk.json")"
+import json, sys
+t = json.load(open(sys.argv[1]))
+m = t["messages"]
+assert t["model"] == "home-chat-s" and [x["role"] for x in m] == ["system", "user", "assistant", "user", "assistant"], t
+assert m[0]["content"] == "Be brief." and m[1]["content"] == "/slashed" and m[3]["content"] == "first line\nsecond line", t
+END
+keys '/clear\r'
+await 'forgotten'
+await '^> '
+keys '/retry\r'
+await 'no reply to make again'
+await '^> '
+keys "/load $work/talk.json\r"
+await '5 messages from '
+await '^> '
+keys '/retry\r'
+await 'tokens'
+await '^> '
+keys "/load $work/nothing.json\r"
+await 'nothing.json'
+await '^> '
+keys "/load $PWD/shoal.yaml\r"
+await 'shoal chat: .*shoal.yaml'
+await '^> '
+echo '[{"type":"function","function":{"name":"open_door","parameters":{"type":"object","properties":{}}}}]' >"$work/tools.json"
+keys "/tools $work/tools.json\r"
+await '^  open_door'
+await '^> '
+keys 'open the door\r'
+await '(tokens|shoal chat:)'
+await '^> '
+keys '/tools off\r'
+await '^> '
+keys '/model home-chat-m\r'
+await '^home-chat-m, of http'
+await '^> '
+keys '/model nobody\r'
+await 'no model "nobody"'
+await '^> '
+keys '/model\r'
+await '^home-chat-m, of http'
+await '^> '
+echo '{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}' >"$work/schema.json"
+keys "/schema $work/schema.json\r"
+await '^> '
+keys 'is it on\r'
+await '\{ *"on": *(true|false)'
+await '^> '
+# one Ctrl-C says how to leave, the second leaves
+keys '\003'
+await 'again, or Ctrl-D, leaves'
+keys 'x\003'
+await '\^C'
+await '^> '
+keys '\003'
+await 'again, or Ctrl-D, leaves'
+keys '\003'
+exec 9>&-
+wait "$typist" || fail "two Ctrl-C leave with $?"
+at_terminal chat --server "$url" home-chat-s
+keys '/quit\r'
+exec 9>&-
+wait "$typist" || fail "/quit leaves with $?"
+
+# ---- Ctrl-C stops the reply of a server and the conversation goes on
+echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
+at_terminal chat --server "$url" home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 --temp 1
+keys 'count\r'
+await '[0-9]+, *[0-9]+'
+keys '\003'
+await 'stopped: [0-9]+ tokens'
+await '^> '
+keys "/save $work/stopped.json\r"
+await '2 messages'
+await '^> '
+
+# ---- a server that dies in the middle of a reply is told of, and so is one that is away
+keys 'count again\r'
+await '[0-9]+, *[0-9]+'
+kill -9 "$server"
+wait "$server" 2>/dev/null
+await 'shoal chat: '
+await '^> '
+keys 'hello?\r'
+await 'no Shoal serves there'
+await '^> '
+keys "/save $work/after.json\r"
+await '2 messages'
+await '^> '
+leave
+server=
+echo "commands, quotes, Ctrl-C, a server that dies"
