@@ -109,12 +109,3 @@ export async function* events(response) {
     yield { event, data: value };
   }
 }
-
-export async function* lines(response) {
-  for await (const line of pieces(response, "\n")) {
-    if (!line.trim()) continue;
-    const value = JSON.parse(line);
-    if (value.error) throw new ApiError(200, value.error);
-    yield value;
-  }
-}

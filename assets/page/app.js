@@ -73,7 +73,8 @@ say($("theme-name"), `Theme: ${theme()}`);
 // ---- the header -----------------------------------------------------------------------------------
 
 function health(state) {
-  if (state.refused) return ["bad", "Needs a key"];
+  if (state.refused === "key") return ["bad", "Needs a key"];
+  if (state.refused === "admin") return ["rest", "Models only"];
   if (!state.known) return ["unknown", "Connecting"];
   if (!state.online) return ["bad", "Not reachable"];
   if (state.gateway.status === "draining") return ["warn", "Shutting down"];
@@ -87,8 +88,9 @@ onChange((state) => {
   say(document.querySelector("#health .health-text"), text);
   const away = state.gateway.away ?? [];
   const lost = state.known && !state.online && !state.refused;
-  $("banner").hidden = !lost && away.length === 0;
-  say($("banner"), lost ? "The gateway does not answer. What you see is how it was; this page keeps trying."
+  const blind = state.refused === "admin";
+  $("banner").hidden = !lost && !blind && away.length === 0;
+  say($("banner"), blind ? "This key may use models in the playground. To see the cluster and its requests takes a key with admin rights." : lost ? "The gateway does not answer. What you see is how it was; this page keeps trying."
     : away.length ? `Nothing is heard of ${away.join(", ")}: what is shown of it is its last word.` : "");
 });
 

@@ -26,11 +26,11 @@ async function refresh() {
 
 let last = "";
 onChange((state) => {
-  if (!state.online) {
+  if (!state.online && state.refused !== "admin") {
     last = "";
     return;
   }
-  const is = [...state.replicas.values()].map((r) => `${r.id} ${r.state === "ready"}`).join();
+  const is = state.refused ??  [...state.replicas.values()].map((r) => `${r.id} ${r.state === "ready"}`).join();
   if (is !== last) refresh();
   last = is;
 });

@@ -111,7 +111,7 @@ function updateReplica(node, r, last, many) {
   const shade = r.state === "ready" && (r.running || r.calls) ? "busy" : SHADES[r.state] ?? "unknown";
   set(parts.dot, "data-state", shade);
   say(parts.name, r.id.startsWith(`${r.model}/`) ? (many ? short(r.model) : r.model) : r.id);
-  node.title = r.id;
+  node.title = r.kv_pages ? `${r.id}: ${r.kv_pages_used} of ${r.kv_pages} KV pages` : r.id;
   say(parts.task, taskOf(r.model));
   say(parts.work, workOf(r));
   say(parts.speed, r.decode_tokens_per_s ? `writes ${count(r.decode_tokens_per_s)}/s` : r.prefill_tokens_per_s ? `reads ${count(r.prefill_tokens_per_s)}/s` : "");

@@ -9,7 +9,7 @@ const FEED_MAX = 60;
 export const state = {
   known: false, // something has been heard
   online: false,
-  refused: false, // a key is needed
+  refused: null, // "key": one is needed; "admin": this one may use models, and not look
   gateway: {},
   nodes: new Map(), // "" is the gateway's own machine
   replicas: new Map(),
@@ -143,7 +143,7 @@ async function listen() {
       const again = state.known;
       state.nodes.clear();
       state.replicas.clear();
-      Object.assign(state, { known: true, online: true, refused: false });
+      Object.assign(state, { known: true, online: true, refused: null });
       heard = Math.min(heard, e.data.gateway?.requests ?? 0);
       pointAt = 0;
       fold(e.data, true);
@@ -170,7 +170,7 @@ export async function watch() {
       await listen();
       wait = 500;
     } catch (e) {
-      state.refused = e instanceof ApiError && (e.status === 401 || e.status === 403);
+      state.refused = (e instanceof ApiError && { 401: "key", 403: "admin" }[e.status]) || null;
       if (state.online) wait = 500;
     }
     if (state.online) tell("bad", "the connection to the gateway is lost", Date.now() / 1000);

@@ -1,6 +1,6 @@
 // The models: what each is, where it runs, how quick it is; loaded and unloaded while serving.
 
-import { ApiError, ask, lines } from "/assets/page/api.js";
+import { ApiError, ask, events } from "/assets/page/api.js";
 import { catalogue, isModel, onCatalogue } from "/assets/page/catalogue.js";
 import { $, bytes, count, el, keyed, say, set, some } from "/assets/page/dom.js";
 import { onChange, state } from "/assets/page/live.js";
@@ -18,9 +18,9 @@ function fact(name) {
 function make(id) {
   const facts = { Task: fact("Task"), Architecture: fact("Architecture"), Quantisation: fact("Quantisation"), Memory: fact("Memory"), Speed: fact("Speed"), Context: fact("Context"), Runs: fact("Runs on"), Digest: fact("Digest") };
   const dot = el("span", { class: "dot" });
-  const unload = el("button", { type: "button", class: "quiet", onclick: () => change("unload", { model: id }, `${id} is unloaded.`), "aria-label": `Unload ${id}` }, "Unload");
+  const button = el("button", { type: "button", class: "quiet", onclick: () => unload(id), "aria-label": `Unload ${id}` }, "Unload");
   const said = el("span", { class: "note" });
-  return Object.assign(el("article", { class: "card model-card" }, el("div", { class: "model-top" }, dot, el("h2", null, id), said, el("span", { class: "grow" }), unload), el("dl", { class: "facts" }, Object.values(facts).map((f) => f.nodes))), { facts, dot, said, unload });
+  return Object.assign(el("article", { class: "card model-card" }, el("div", { class: "model-top" }, dot, el("h2", null, id), said, el("span", { class: "grow" }), button), el("dl", { class: "facts" }, Object.values(facts).map((f) => f.nodes))), { facts, dot, said, button });
 }
 
 function speedOf(list) {
@@ -56,7 +56,7 @@ function update(node, m) {
   const plain = isModel(m);
   set(node.dot, "data-state", !plain ? "rest" : list.length && ready(list) === list.length ? "good" : ready(list) ? "warn" : "bad");
   say(node.said, plain && list.length ? (ready(list) === list.length ? "" : `${ready(list)} of ${list.length} ready`) : "");
-  node.unload.hidden = !plain;
+  node.button.hidden = !plain;
 }
 
 function draw() {
@@ -77,40 +77,39 @@ function explain(e) {
   return absent ? "This server does not load models while it serves: add them to shoal.yaml and start it again." : e.message;
 }
 
-async function change(what, body, done) {
-  told(`${what === "load" ? "Loading" : "Unloading"} ${body.model ?? body.path} …`);
+function progress(step) {
+  const part = step.total ? ` ${Math.floor((100 * (step.completed ?? 0)) / step.total)} % of ${bytes(step.total)}` : "";
+  return [step.status, step.file, part].filter(Boolean).join(" ");
+}
+
+// What is loaded is a name, a path on the server or a reference to a hub, which it fetches and checks first.
+async function load(what) {
+  told(`Loading ${what} …`);
   try {
-    await ask(`/v1/models/${what}`, { body });
-    told(done);
+    const response = await ask("/v1/models/load", { body: { model: what, stream: true } });
+    const streams = response.headers.get("content-type")?.startsWith("text/event-stream");
+    for await (const e of streams ? events(response) : []) if (e.data.status) told(`${what}: ${progress(e.data)}`);
+    told(`${what} is loaded.`);
   } catch (e) {
     told(explain(e));
   }
 }
 
-// Ollama's pull, which says line by line how far it is.
-async function pull(name) {
-  told(`Pulling ${name} …`);
+async function unload(model) {
+  told(`Unloading ${model} …`);
   try {
-    for await (const line of lines(await ask("/api/pull", { body: { model: name } }))) {
-      const part = line.total ? ` ${Math.round((100 * (line.completed ?? 0)) / line.total)} %` : "";
-      told(`${name}: ${line.status ?? ""}${part}`);
-    }
+    await ask("/v1/models/unload", { body: { model } });
+    told(`${model} is unloaded.`);
   } catch (e) {
     told(explain(e));
   }
-}
-
-function add(what) {
-  if (/^(hf|oci|ollama|https?):/.test(what)) return pull(what);
-  const isPath = /[\\/]/.test(what) || what.endsWith(".gguf");
-  return change("load", isPath ? { path: what } : { model: what }, `${what} is loaded.`);
 }
 
 export function openModels() {
   $("load-form").addEventListener("submit", (e) => {
     e.preventDefault();
     const what = $("load-what").value.trim();
-    if (what) add(what);
+    if (what) load(what);
   });
   $("models-find").addEventListener("input", draw);
   onCatalogue(draw);

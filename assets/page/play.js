@@ -231,6 +231,17 @@ function wire() {
   $("schema-example").addEventListener("click", () => ($("set-schema").value = JSON.stringify(SCHEMA, null, 1)));
 }
 
+// The system prompt that the pipelines' generators read: which devices there are, and how they are.
+function homePrompt(devices) {
+  return `You are Shoal, a helper that runs this home. Devices:\n${devices.map((d) => `${d.id} '${d.name}' = ${d.state ?? "unknown"}`).join("\n")}`;
+}
+
+function offerHome({ pipelines }) {
+  const devices = pipelines.find((p) => p.devices.length)?.devices;
+  $("home-prompt").hidden = !devices;
+  $("home-prompt").onclick = () => ($("set-system").value = homePrompt(devices));
+}
+
 // From the cluster's view: what was asked there runs here.
 function begin() {
   const next = sessionTry.next;
@@ -251,6 +262,7 @@ export function openPlay() {
   $("columns").replaceChildren(columns[0].node);
   onCatalogue((c) => {
     groups = chatGroups(c);
+    offerHome(c);
     columns.forEach((column, i) => {
       const empty = column.select.options.length === 0;
       options(column.select, groups);

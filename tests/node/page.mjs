@@ -398,6 +398,45 @@ test("a key is asked for, kept in the tab, and asked for again when it has expir
   await close(page, ["401", "net::ERR"]);
 }));
 
+test("a key that may use models and not look at the cluster still has the playground", () => withStand(async (stand) => {
+  stand.refuse = { "/v1/events": 403, "/v1/requests": 403 };
+  stand.chat = (res) => {
+    stand.chunk(res, { content: "hello to you" });
+    res.end("data: [DONE]\n\n");
+  };
+  const page = await open(`${stand.url}/`);
+  await has(page, "#banner", "admin rights");
+  await has(page, "#health", "Models only");
+  await view(page, "play");
+  await has(page, ".column option", "m");
+  await say(page, "hello");
+  await has(page, ".msg.assistant", "hello to you");
+  await idle(page);
+  await close(page, ["403"]);
+}));
+
+test("models are loaded and unloaded, with their progress and their errors", () => withStand(async (stand) => {
+  const page = await open(`${stand.url}/#/models`);
+  await has(page, ".model-card h2", "m");
+  stand.load = (res, body) => {
+    assert.deepEqual(body, { model: "hf:someone/small", stream: true });
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(`data: ${JSON.stringify({ status: "fetching", file: "small.gguf", total: 200e6, completed: 50e6 })}\n\n`);
+    stand.go = () => res.end(`data: ${JSON.stringify({ id: "small" })}\n\ndata: [DONE]\n\n`);
+  };
+  await page.type("#load-what", "hf:someone/small");
+  await page.keyboard.press("Enter");
+  await has(page, "#load-said", "fetching small.gguf  25 % of 200 MB");
+  stand.go();
+  await has(page, "#load-said", "hf:someone/small is loaded.");
+  stand.load = (res) => res.end(`data: ${JSON.stringify({ error: { message: "the disk is full" } })}\n\n`);
+  await page.click("#load-form .main");
+  await has(page, "#load-said", "the disk is full");
+  await page.click(".model-card button");
+  await has(page, "#load-said", "does not load models while it serves");
+  await close(page, ["404"]);
+}));
+
 test("50 machines and 200 models fit, on a phone too", () => withStand(async (stand) => {
   const nodes = Array.from({ length: 50 }, (_, i) => ({ name: `rack-${i % 5}-machine-with-a-rather-long-name-${i}`, cores: 64, load: i / 3, memory_bytes: 256e9, memory_free_bytes: 1e9 * i, site: "north" }));
   stand.status.nodes = nodes;

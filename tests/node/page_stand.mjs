@@ -6,7 +6,7 @@
 import http from "node:http";
 
 export async function openStand(real) {
-  const stand = { key: null, models: [], status: { gateway: { status: "ready", requests: 0, moves: 0, degraded: 0, away: [] }, nodes: [], replicas: [] }, listeners: new Set(), chat: null, asked: [] };
+  const stand = { key: null, refuse: {}, models: [], status: { gateway: { status: "ready", requests: 0, moves: 0, degraded: 0, away: [] }, nodes: [], replicas: [] }, listeners: new Set(), chat: null, asked: [] };
 
   const json = (res, status, value) => {
     res.writeHead(status, { "content-type": "application/json" });
@@ -23,6 +23,12 @@ export async function openStand(real) {
     res.end(Buffer.from(await answer.arrayBuffer()));
   }
 
+  const read = (req, then) => {
+    let body = "";
+    req.on("data", (d) => (body += d));
+    req.on("end", () => then(JSON.parse(body)));
+  };
+
   const routes = {
     "/v1/models": (req, res) => json(res, 200, { object: "list", data: stand.models }),
     "/v1/pipelines": (req, res) => json(res, 200, { object: "list", data: [] }),
@@ -34,12 +40,16 @@ export async function openStand(real) {
       res.on("close", () => stand.listeners.delete(res));
     },
     "/v1/chat/completions": (req, res) => {
-      let body = "";
-      req.on("data", (d) => (body += d));
-      req.on("end", () => {
-        stand.asked.push(JSON.parse(body));
+      read(req, (body) => {
+        stand.asked.push(body);
         res.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "made-up" });
         stand.chat(res);
+      });
+    },
+    "/v1/models/load": (req, res) => {
+      read(req, (body) => {
+        res.setHeader("content-type", "text/event-stream");
+        stand.load(res, body);
       });
     },
   };
@@ -48,6 +58,7 @@ export async function openStand(real) {
     const path = req.url.split("?")[0];
     if (!path.startsWith("/v1/")) return pass(req, res);
     if (stand.key && req.headers.authorization !== `Bearer ${stand.key}`) return json(res, 401, { error: { message: "a valid API key is needed", code: "invalid_api_key" } });
+    if (stand.refuse[path]) return json(res, stand.refuse[path], { error: { message: "no", code: "no" } });
     return routes[path] ? routes[path](req, res) : json(res, 404, { error: { message: "there is nothing", code: "not_found" } });
   });
 
