@@ -86,6 +86,7 @@ onChange((state) => {
   const [kind, text] = health(state);
   set(document.querySelector("#health .dot"), "data-state", kind);
   say(document.querySelector("#health .health-text"), text);
+  if (state.gateway.version) say($("version"), `Shoal ${state.gateway.version}`);
   const away = state.gateway.away ?? [];
   const lost = state.known && !state.online && !state.refused;
   const blind = state.refused === "admin";
