@@ -149,6 +149,7 @@ static void add_bound(schema_ctx *c, const json_t *schema, const char *key, bool
     }
     if (huge) {
         *never |= d.negative == max;
+        b->far = true;
         return;
     }
     bool *has = max ? &b->has_max : &b->has_min, *out = max ? &b->below_max : &b->above_min;
@@ -192,7 +193,7 @@ bool facts_numbers(schema_ctx *c, const parts *p, bool integer, number_bounds *r
         add_multiple(c, s, ret);
     }
     if (integer && ret->multiple == 1 && ret->multiple_frac == 0) ret->multiple = 0;
-    *ret_any = !ret->has_min && !ret->has_max && !ret->multiple;
+    *ret_any = !ret->has_min && !ret->has_max && !ret->multiple && !ret->far;
     return !never;
 }
 

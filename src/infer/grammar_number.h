@@ -29,6 +29,7 @@ int decimal_compare(const decimal *a, const decimal *b); /* < 0, 0, > 0 */
 typedef struct number_bounds {
     bool integer;
     bool has_min, has_max, above_min, below_max; /* above, below: the bound itself is out */
+    bool far; /* some bound lies beyond all texts that are written here: there is one all the same */
     decimal min, max;
     int multiple, multiple_frac; /* of multiple * 10^-multiple_frac; multiple 0: of anything */
 } number_bounds;
