@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "api/degraded.h"
 #include "api/openai.h"
+#include "api/schema_check.h"
 #include "api/stream_id.h"
 
 #define ANSWER_CALLS_MAX     32
@@ -33,6 +34,8 @@ typedef struct gen_choice {
     size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
     char finish[16]; /* "" until done */
     bool role_sent;  /* the stream's first chunk of this choice is out */
+    bool judged;     /* it was held against a schema that is not "strict", and this came of it */
+    schema_verdict verdict;
 } gen_choice;
 
 typedef struct gen_answer {
@@ -48,6 +51,10 @@ void answer_done(gen_answer *a);                  /* accepts a zeroed one */
 void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
 /* Choice k is complete. */
 void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
+
+/* Holds choice k, which is complete, against the schemas of the request that say "strict": false; nothing
+ * where there is none. */
+void answer_judge(gen_answer *a, const gen_spec *s, size_t k);
 
 /* Append it all, for answer_unpack in this process. Failures stick in out->failed. */
 void answer_pack(buf *out, const gen_answer *a);

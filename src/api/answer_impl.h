@@ -4,6 +4,8 @@
 
 #include "api/answer.h"
 
+/* ,"schema":{...} where the choice was judged. */
+void answer_put_verdict(buf *out, const gen_choice *c);
 /* parts hold n_logprobs tokens; NULL: none. */
 void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
                            const buf *parts, size_t n_logprobs);

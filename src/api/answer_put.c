@@ -125,7 +125,9 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
     }
     buf_puts(out, ",\"logprobs\":");
     logprobs_put(out, f->chat, c->logprobs);
-    buf_printf(out, ",\"finish_reason\":\"%s\"}", c->finish);
+    buf_printf(out, ",\"finish_reason\":\"%s\"", c->finish);
+    answer_put_verdict(out, c);
+    buf_putc(out, '}');
 }
 
 /* A list of texts, one for each that came in. */
@@ -187,17 +189,20 @@ static void chunk_begin(buf *out, const answer_form *f, size_t k)
     buf_printf(out, "{\"index\":%zu,", k);
 }
 
-/* parts NULL: no log-probabilities. finish NULL: not yet. */
-static void chunk_end(buf *out, const answer_form *f, const buf *parts, const char *finish)
+/* parts NULL: no log-probabilities. ended NULL: the choice goes on. */
+static void chunk_end(buf *out, const answer_form *f, const buf *parts, const gen_choice *ended)
 {
     static const buf NONE[ANSWER_LOGPROB_PARTS];
     buf_puts(out, ",\"logprobs\":");
     logprobs_put(out, f->chat, parts ? parts : NONE);
-    if (finish)
-        buf_printf(out, ",\"finish_reason\":\"%s\"}]", finish);
-    else
+    if (ended) {
+        buf_printf(out, ",\"finish_reason\":\"%s\"", ended->finish);
+        answer_put_verdict(out, ended);
+        buf_puts(out, "}]");
+    } else {
         buf_puts(out, ",\"finish_reason\":null}]");
-    if (f->degraded && *f->degraded->wanted && (finish || !f->degraded->told)) {
+    }
+    if (f->degraded && *f->degraded->wanted && (ended || !f->degraded->told)) {
         buf_putc(out, ',');
         degraded_put(out, f->degraded);
         f->degraded->told = true;
@@ -303,7 +308,7 @@ void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
     if (f->events) f->events->marks[k].finished = true;
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{}" : "\"text\":\"\"");
-    chunk_end(out, f, NULL, a->choices[k].finish);
+    chunk_end(out, f, NULL, &a->choices[k]);
 }
 
 void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, size_t k,

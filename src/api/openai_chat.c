@@ -341,10 +341,15 @@ int openai_read_format(gen_spec *s, api_error *e)
     if (strcmp(type, "json_schema") != 0)
         return api_error_bad(e, "response_format",
                              "response_format.type must be text, json_object or json_schema");
-    const json_t *schema = fields_get(json_object_get(f, "json_schema"), "schema");
+    const json_t *form = json_object_get(f, "json_schema"), *schema = fields_get(form, "schema");
+    bool strict = true;
     if (!json_is_object(schema))
         return api_error_bad(e, "response_format",
                              "response_format.json_schema.schema must be a JSON schema object");
+    if (fields_bool(form, "strict", &strict, e) != 0)
+        return api_error_bad(e, "response_format",
+                             "response_format.json_schema.strict must be true or false");
+    s->judge = strict ? NULL : schema;
     s->constraint = CONSTRAINT(JSON_SCHEMA);
     s->parse_tool_calls = false;
     s->schema = to_arena(s, schema);

@@ -159,6 +159,7 @@ static void put_object(buf *out, const answer_form *f, const gen_answer *a)
         put_usage(out, a);
     else
         buf_puts(out, ",\"usage\":null");
+    if (a) answer_put_verdict(out, &a->choices[0]);
     if (a && f->degraded && *f->degraded->wanted) {
         buf_putc(out, ',');
         degraded_put(out, f->degraded);

@@ -193,6 +193,7 @@ static void answer_cached(void *job, const char *packed, size_t len)
         shared_fail(&j->shared, &e);
         return;
     }
+    for (size_t k = 0; k < j->answer.n; k++) answer_judge(&j->answer, j->spec, k);
     for (size_t k = 0; j->spec->stream && k < j->answer.n; k++) {
         if (!j->stream.resumes)
             answer_put_replay(&j->out, &j->form, &j->answer, k);
@@ -269,6 +270,7 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     br->done = true;
     kept_computed(j->kept, &place);
     answer_close(&j->answer, j->spec, br->k, d);
+    answer_judge(&j->answer, j->spec, br->k);
     degraded_trust(&j->shared.rq->degraded, d->mean_prob);
     request_note_time(j->shared.rq, REQUEST_QUEUE, d->queue_ms);
     request_note_time(j->shared.rq, REQUEST_PREFILL, d->prefill_ms);

@@ -13,12 +13,18 @@ struct regex {
     pcre2_match_context *context;
 };
 
-static int compile(regex *p, const char *source, shoal_err *err)
+enum {
+    OWN = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
+    /* \d is ASCII's, $ is the very end, \u0041 is a letter, and a group that was not there matches "". */
+    ECMA = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX |
+           PCRE2_MATCH_UNSET_BACKREF
+};
+
+static int compile(regex *p, const char *source, uint32_t options, shoal_err *err)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
-    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED,
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, options, &code, &at, NULL);
     if (!p->code) {
         PCRE2_UCHAR why[160] = "";
         if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
@@ -35,15 +41,25 @@ static int compile(regex *p, const char *source, shoal_err *err)
     return 0;
 }
 
-int regex_compile(regex **ret, const char *source, shoal_err *err)
+static int new_regex(regex **ret, const char *source, uint32_t options, shoal_err *err)
 {
     regex *p = calloc(1, sizeof *p);
-    int rc = p ? compile(p, source, err) : err_nomem(err);
+    int rc = p ? compile(p, source, options, err) : err_nomem(err);
     if (rc == 0)
         *ret = p;
     else
         regex_free(p);
     return rc;
+}
+
+int regex_compile(regex **ret, const char *source, shoal_err *err)
+{
+    return new_regex(ret, source, OWN, err);
+}
+
+int regex_compile_ecma(regex **ret, const char *source, shoal_err *err)
+{
+    return new_regex(ret, source, ECMA, err);
 }
 
 void regex_free(regex *p)

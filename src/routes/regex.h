@@ -17,6 +17,8 @@ typedef enum { REGEX_NONE, REGEX_FOUND, REGEX_GAVE_UP } regex_result;
 
 /* SHOAL_EINVALID: it is no pattern; the sentence says where. */
 int regex_compile(regex **ret, const char *source, shoal_err *err);
+/* The same for a "pattern" of JSON Schema, whose language is ECMA-262's. */
+int regex_compile_ecma(regex **ret, const char *source, shoal_err *err);
 void regex_free(regex *p); /* accepts NULL */
 /* The text is UTF-8; invalid bytes match nothing. */
 regex_result regex_find(const regex *p, const char *text, size_t len);

@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "infer/grammar_relax.h"
 #include "worker/service.h"
 
 #define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name
 #define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
 
-enum { MAX_CHOICES = 1024 };
+enum {
+    MAX_CHOICES = 1024,
+    RELAX_MAX = 16, /* keywords that are left out, one compilation each; then the schema is */
+};
 
 int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
@@ -97,6 +101,7 @@ int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, sh
     ret->spec = &ret->own;
     ret->own = (grammar_spec){.kind = GRAMMAR_JSON_OBJECT, .schema = r->schema};
     if (r->constraint == CONSTRAINT(JSON_SCHEMA)) ret->own.kind = GRAMMAR_JSON_SCHEMA;
+    ret->may_relax = r->relaxed;
     if (r->constraint == CONSTRAINT(CHOICES))
         ret->own = (grammar_spec){
             .kind = GRAMMAR_CHOICES, .choices = (const char *const *)r->choices, .n_choices = r->n_choices};
@@ -126,32 +131,76 @@ static bool refused_tool(const shoal_err *why, size_t *ret)
     return true;
 }
 
-bool form_relax(form *f, shoal_err *why)
+/* Takes nothing; the new text is what the grammar reads next. */
+static const char *write_anew(form *f, const json_t *of)
 {
-    size_t i;
-    if (f->spec != &f->own || f->own.kind != GRAMMAR_TOOLS || !refused_tool(why, &i)) return false;
-    if (!f->tools && json_parse(&f->tools, f->own.tools_json, strlen(f->own.tools_json), "tools", NULL) != 0)
-        return false;
+    buf packed = {0};
+    json_put(&packed, of);
+    char *text = buf_take(&packed);
+    if (!text) return NULL;
+    free(f->text);
+    return f->text = text;
+}
+
+static bool relax_tool(form *f, size_t i, shoal_err *why)
+{
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
     const json_t *strict = json_object_get(function, "strict");
     if (!strict || json_is_null(strict)) {
         const shoal_err said = *why;
-        err_set(why, said.code, "%s (with \"strict\": false the function takes any object)", said.message);
+        err_set(why, said.code, "%s (with \"strict\": false it is looked at when the call is written)",
+                said.message);
     }
     if (!json_is_false(strict)) return false;
-    if (json_object_del(function, "parameters") != 0) return false;
-    buf packed = {0};
-    json_put(&packed, f->tools);
-    char *text = buf_take(&packed);
-    if (!text) return false;
-    free(f->tools_text);
-    f->own.tools_json = f->tools_text = text;
-    return true;
+    json_t *parameters = json_object_get(function, "parameters");
+    if (f->n_relaxed++ >= RELAX_MAX || !schema_relax(parameters, why)) {
+        if (json_object_del(function, "parameters") != 0) return false;
+    }
+    return (f->own.tools_json = write_anew(f, f->tools)) != NULL;
+}
+
+/* Of a schema nothing but its "type"; false: that is all that it has, or there is no memory. */
+static bool keep_type(json_t *schema)
+{
+    json_t *type = json_incref(json_object_get(schema, "type"));
+    bool ok = json_object_size(schema) > (type ? 1u : 0u) && json_object_clear(schema) == 0 &&
+              (!type || json_object_set(schema, "type", type) == 0);
+    json_decref(type);
+    return ok;
+}
+
+static bool relax_schema(form *f, shoal_err *why)
+{
+    if (!f->may_relax) {
+        const shoal_err said = *why;
+        err_set(why, said.code, "%s (with \"strict\": false it is looked at when the reply is written)",
+                said.message);
+        return false;
+    }
+    if (!f->schema && json_parse(&f->schema, f->own.schema, strlen(f->own.schema), "schema", NULL) != 0)
+        return false;
+    bool all = f->n_relaxed++ >= RELAX_MAX || !schema_relax(f->schema, why);
+    if (all && !keep_type(f->schema)) return false;
+    return (f->own.schema = write_anew(f, f->schema)) != NULL;
+}
+
+bool form_relax(form *f, shoal_err *why)
+{
+    static const char SCHEMA[] = "json_schema:";
+    size_t i;
+    if (f->spec != &f->own) return false;
+    if (f->own.kind == GRAMMAR_JSON_SCHEMA && strncmp(why->message, SCHEMA, strlen(SCHEMA)) == 0)
+        return relax_schema(f, why);
+    if (f->own.kind != GRAMMAR_TOOLS || !refused_tool(why, &i)) return false;
+    if (!f->tools && json_parse(&f->tools, f->own.tools_json, strlen(f->own.tools_json), "tools", NULL) != 0)
+        return false;
+    return relax_tool(f, i, why);
 }
 
 void form_done(form *f)
 {
     json_decref(f->tools);
-    free(f->tools_text);
+    json_decref(f->schema);
+    free(f->text);
     free(f->quote);
 }

@@ -17,8 +17,10 @@
 typedef struct form {
     const grammar_spec *spec; /* NULL, or `own` */
     grammar_spec own;         /* borrows from the request */
-    json_t *tools;            /* while some of them are relaxed */
-    char *tools_text;
+    json_t *tools, *schema;   /* while some of them are relaxed, or it is */
+    char *text;               /* of either */
+    bool may_relax;           /* the schema */
+    int n_relaxed;
     char *quote; /* the reply, where it has to be a tool's own words */
     const char *choice[1];
 } form;
@@ -30,9 +32,9 @@ int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, sh
 /* What of the form is the model's: how calls are written, and the thought (NULL: none) that may come first or
  * that the prompt ends in. */
 void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought);
-/* The grammar refused the parameters of one tool with `why`: let that tool take any object if it says
- * "strict": false. False: it does not (and `why` says that it could), or the refusal is about something else.
- * At most once a tool. */
+/* The grammar refused the schema, or the parameters of one tool, with `why`: leave out what it names, where
+ * the request (for the tool: "strict": false) lets that be, and after some tries all of the schema. False: it
+ * does not (and `why` says how it could), or the refusal is about something else. */
 bool form_relax(form *f, shoal_err *why);
 void form_done(form *f);
 

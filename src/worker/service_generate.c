@@ -637,7 +637,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     show_markers(&q, r, p);
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
-        while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
+        while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&form, err));
     }
     if (form.tools) { /* as they are held now */
         json_decref(g->offered);

@@ -65,7 +65,7 @@ has() { grep -qF -- "$2" <<<"$1" || fail "no $2 in $1"; }
 hasnt() { ! grep -qF -- "$2" <<<"$1" || fail "$2 in $1"; }
 odd() { echo "[{\"type\":\"function\",\"function\":{\"name\":\"f\",$1\"parameters\":{\"properties\":{\"a\":{\"contains\":{\"const\":1}}}}}}]"; }
 for m in home-chat-s plain lfm2; do
-    has "$(ask $m "$(odd '')" '')" '\"strict\": false the function takes any object'
+    has "$(ask $m "$(odd '')" '')" 'with \"strict\": false it is looked at when the call is written'
     has "$(ask $m "$(odd '"strict":true,')" '')" 'tools/0/function/parameters'
     has "$(ask $m "$(odd '"strict":false,')" '')" '"finish_reason"'
 done

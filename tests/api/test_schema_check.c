@@ -1,0 +1,145 @@
+/* schema_check.h: values that obey schemas and values that do not, and what cannot be told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/schema_check.h"
+
+/* Each text is one JSON document; `broken` NULL where it obeys. */
+typedef struct row {
+    const char *schema, *value, *where, *broken;
+} row;
+
+static const row ROWS[] = {
+    {"true", "1", "", NULL},
+    {"false", "1", "", "false"},
+    {"{\"type\":\"integer\"}", "1.0", "", NULL},
+    {"{\"type\":[\"null\",\"integer\"]}", "1.5", "", "type"},
+    {"{\"const\":{\"a\":[1,2]}}", "{\"a\":[1.0,2]}", "", NULL},
+    {"{\"const\":{\"a\":1}}", "{\"a\":1,\"b\":1}", "", "const"},
+    {"{\"enum\":[\"a\",null]}", "null", "", NULL},
+    {"{\"enum\":[\"a\",null]}", "false", "", "enum"},
+    {"{\"minimum\":2,\"maximum\":3}", "2", "", NULL},
+    {"{\"minimum\":2,\"exclusiveMinimum\":true}", "2", "", "minimum"},
+    {"{\"exclusiveMaximum\":3}", "3", "", "exclusiveMaximum"},
+    {"{\"multipleOf\":0.01}", "8.52", "", NULL},
+    {"{\"multipleOf\":0.01}", "8.525", "", "multipleOf"},
+    {"{\"minLength\":2}", "\"\xc3\xa4\"", "", "minLength"},
+    {"{\"maxLength\":1}", "\"\xc3\xa4\"", "", NULL},
+    {"{\"pattern\":\"\\\\bon\\\\b\"}", "\"turn on\"", "", NULL},
+    {"{\"pattern\":\"\\\\bon\\\\b\"}", "\"one\"", "", "pattern"},
+    {"{\"pattern\":\"^a$\"}", "\"a\\n\"", "", "pattern"},
+    {"{\"pattern\":\"^\\\\d$\"}", "\"\xd9\xa1\"", "", "pattern"}, /* an Arabic one is no \d of ECMA-262 */
+    {"{\"pattern\":\"^\\\\u00e4$\"}", "\"\xc3\xa4\"", "", NULL},
+    {"{\"prefixItems\":[{\"type\":\"null\"}],\"items\":false}", "[null]", "", NULL},
+    {"{\"prefixItems\":[{\"type\":\"null\"}],\"items\":false}", "[null,1]", "/1", "false"},
+    {"{\"items\":[{\"const\":1}],\"additionalItems\":{\"const\":2}}", "[1,2,3]", "/2", "const"},
+    {"{\"uniqueItems\":true}", "[1,\"1\",[1],{\"a\":1}]", "", NULL},
+    {"{\"uniqueItems\":true}", "[{\"a\":1,\"b\":2},{\"b\":2.0,\"a\":1}]", "", "uniqueItems"},
+    {"{\"contains\":{\"const\":7}}", "[1,7]", "", NULL},
+    {"{\"contains\":{\"const\":7}}", "[1]", "", "contains"},
+    {"{\"contains\":{\"const\":7},\"minContains\":0}", "[1]", "", NULL},
+    {"{\"contains\":{\"const\":7},\"maxContains\":1}", "[7,7]", "", "contains"},
+    {"{\"minItems\":1}", "[]", "", "minItems"},
+    {"{\"properties\":{\"a\":{\"items\":{\"type\":\"null\"}}}}", "{\"a\":[null,0]}", "/a/1", "type"},
+    {"{\"required\":[\"a\"]}", "{\"b\":1}", "", "required"},
+    {"{\"required\":[\"a\"]}", "[]", "", NULL},
+    {"{\"properties\":{\"a\":true},\"patternProperties\":{\"^x\":{\"type\":\"null\"}},"
+     "\"additionalProperties\":false}",
+     "{\"a\":1,\"x1\":null}", "", NULL},
+    {"{\"patternProperties\":{\"^x\":{\"type\":\"null\"}}}", "{\"x1\":1}", "/x1", "type"},
+    {"{\"patternProperties\":{\"^x\":true},\"additionalProperties\":false}", "{\"y\":1}", "/y", "false"},
+    {"{\"propertyNames\":{\"maxLength\":1}}", "{\"ab\":1}", "", "propertyNames"},
+    {"{\"minProperties\":2}", "{\"ab\":1}", "", "minProperties"},
+    {"{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"a\":1}", "", "dependentRequired"},
+    {"{\"dependentSchemas\":{\"a\":{\"maxProperties\":1}}}", "{\"a\":1,\"b\":1}", "", "maxProperties"},
+    {"{\"dependencies\":{\"a\":[\"b\"]}}", "{\"a\":1,\"b\":1}", "", NULL},
+    {"{\"allOf\":[{\"minimum\":1},{\"maximum\":2}]}", "3", "", "maximum"},
+    {"{\"anyOf\":[{\"type\":\"null\"},{\"minimum\":1}]}", "1", "", NULL},
+    {"{\"anyOf\":[{\"type\":\"null\"},{\"minimum\":1}]}", "0", "", "anyOf"},
+    {"{\"oneOf\":[{\"minimum\":1},{\"minimum\":2}]}", "3", "", "oneOf"},
+    {"{\"oneOf\":[{\"minimum\":1},{\"minimum\":2}]}", "1", "", NULL},
+    {"{\"not\":{\"const\":1}}", "1", "", "not"},
+    {"{\"if\":{\"minimum\":5},\"then\":{\"multipleOf\":2},\"else\":{\"const\":1}}", "6", "", NULL},
+    {"{\"if\":{\"minimum\":5},\"then\":{\"multipleOf\":2},\"else\":{\"const\":1}}", "7", "", "multipleOf"},
+    {"{\"if\":{\"minimum\":5},\"then\":{\"multipleOf\":2},\"else\":{\"const\":1}}", "2", "", "const"},
+    {"{\"$ref\":\"#/$defs/a~1b\",\"$defs\":{\"a/"
+     "b\":{\"properties\":{\"k\":{\"$ref\":\"#\"}},\"required\":[\"k\"]}}}",
+     "{\"k\":{\"x\":1}}", "/k", "required"},
+    {"{\"format\":\"email\",\"x-other\":1}", "\"no mail\"", "", NULL},
+};
+
+static void schema_check_tells_what_obeys(void **state)
+{
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        const row *r = &ROWS[i];
+        char key[64];
+        schema_verdict v;
+        json_t *schema = json_loads(r->schema, JSON_DECODE_ANY, NULL);
+        assert_non_null(schema);
+        schema_check_text(&v, schema, r->value, strlen(r->value));
+        snprintf(key, sizeof key, "(\"%s\")", r->broken ? r->broken : "");
+        bool right = v.outcome == (r->broken ? SCHEMA_BROKEN : SCHEMA_OBEYED) &&
+                     (!r->broken || strstr(v.why, key)) && strcmp(v.where, r->where) == 0;
+        if (!right) fail_msg("%s of %s: %d at '%s': %s", r->value, r->schema, (int)v.outcome, v.where, v.why);
+        json_decref(schema);
+    }
+}
+
+static void schema_check_does_not_guess(void **state)
+{
+    static const char *const SCHEMAS[] = {
+        "{\"unevaluatedProperties\":false}",
+        "{\"$ref\":\"other.json\"}",
+        "{\"$ref\":\"#/$defs/none\"}",
+        "{\"$ref\":\"#\"}", /* round and round */
+        "{\"pattern\":\"(\"}",
+        "{\"pattern\":\"^(a+)+$\"}", /* too much work for this text */
+        "{\"anyOf\":[{\"$dynamicRef\":\"#x\"},true]}",
+        "{\"properties\":7,\"items\":7,\"not\":7}",
+    };
+    static const char TEXT[] = "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"";
+    for (size_t i = 0; i < sizeof SCHEMAS / sizeof *SCHEMAS; i++) {
+        schema_verdict v;
+        buf out = {0};
+        json_t *schema = json_loads(SCHEMAS[i], 0, NULL);
+        schema_check_text(&v, schema, TEXT, strlen(TEXT));
+        if (v.outcome != SCHEMA_UNKNOWN) fail_msg("%s: %d %s", SCHEMAS[i], (int)v.outcome, v.why);
+        schema_verdict_put(&out, &v);
+        assert_non_null(strstr(out.data, "{\"valid\":null,\"at\":"));
+        buf_done(&out);
+        json_decref(schema);
+    }
+}
+
+static void schema_check_ends(void **state)
+{
+    schema_verdict v;
+    buf value = {0};
+    json_t *schema = json_loads("{\"uniqueItems\":true}", 0, NULL);
+    buf_puts(&value, "[0");
+    for (int i = 1; i < 3000; i++) buf_printf(&value, ",%d", i);
+    buf_putc(&value, ']');
+    schema_check_text(&v, schema, value.data, value.len);
+    assert_int_equal(v.outcome, SCHEMA_UNKNOWN); /* 4.5 million pairs */
+    schema_check_text(&v, schema, "[1", 2);
+    assert_int_equal(v.outcome, SCHEMA_BROKEN);
+    assert_string_equal(v.why, "it is no JSON document");
+    buf_done(&value);
+    json_decref(schema);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schema_check_tells_what_obeys),
+        cmocka_unit_test(schema_check_does_not_guess),
+        cmocka_unit_test(schema_check_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/* grammar_relax.h: what goes of a schema that cannot be enforced, by the refusals of the compiler itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "infer/grammar_nfa.h"
+#include "infer/grammar_relax.h"
+#include "infer/grammar_schema.h"
+
+static int compile(const json_t *schema, shoal_err *err)
+{
+    int start;
+    nfa *a = nfa_new();
+    assert_non_null(a);
+    int rc = schema_compile_json(a, schema, "json_schema", SCHEMA_ANY, &start, err);
+    nfa_free(a);
+    return rc;
+}
+
+static void relax_leaves_what_can_be_enforced(void **state)
+{
+    static const char *const CASES[][2] = {
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
+         "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"},
+        {"{\"properties\":{\"a~/b\":{\"type\":\"string\",\"not\":{\"const\":\"x\"},\"pattern\":\"\\\\b\"}}}",
+         "{\"properties\":{\"a~/b\":{\"type\":\"string\"}}}"},
+        {"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}",
+         "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}"},
+        {"{\"anyOf\":[{\"type\":\"object\",\"if\":true,\"patternProperties\":{\"x\":true}},{\"type\":"
+         "\"null\"}]}",
+         "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        shoal_err err = {0};
+        json_t *schema = json_loads(CASES[i][0], 0, NULL);
+        int rc;
+        while ((rc = compile(schema, &err)) == SHOAL_EUNSUPPORTED) assert_true(schema_relax(schema, &err));
+        assert_int_equal(rc, 0);
+        char *left = json_dumps(schema, JSON_COMPACT);
+        assert_string_equal(left, CASES[i][1]);
+        free(left);
+        json_decref(schema);
+    }
+}
+
+static void relax_keeps_names_of_properties(void **state)
+{
+    static const char *const CASES[][3] = {
+        {"{\"properties\":{\"not\":{\"type\":\"string\"}}}", "#/properties/not",
+         "{\"properties\":{\"not\":{}}}"},
+        {"{\"properties\":{\"properties\":{\"not\":1}}}", "#/properties/properties/not",
+         "{\"properties\":{\"properties\":{}}}"},
+        {"{\"items\":[{\"not\":1}]}", "#/items/0", "{\"items\":[{}]}"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        shoal_err err;
+        json_t *schema = json_loads(CASES[i][0], 0, NULL);
+        err_set(&err, SHOAL_EUNSUPPORTED, "json_schema: at \"%s\": cannot be enforced", CASES[i][1]);
+        assert_true(schema_relax(schema, &err));
+        char *left = json_dumps(schema, JSON_COMPACT);
+        assert_string_equal(left, CASES[i][2]);
+        free(left);
+        json_decref(schema);
+    }
+}
+
+static void relax_says_when_the_pointer_leads_nowhere(void **state)
+{
+    static const char *const SAID[] = {"json_schema: too large",      "json_schema: at \"#\": no",
+                                       "json_schema: at \"#/b\": no", "json_schema: at \"#/a/b/c\": no",
+                                       "json_schema: at \"#/a",       "json_schema: at \"#/\": no"};
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
+        shoal_err err;
+        json_t *schema = json_loads("{\"a\":1}", 0, NULL);
+        err_set(&err, SHOAL_EUNSUPPORTED, "%s", SAID[i]);
+        assert_false(schema_relax(schema, &err));
+        assert_int_equal(json_object_size(schema), 1);
+        json_decref(schema);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(relax_leaves_what_can_be_enforced),
+        cmocka_unit_test(relax_keeps_names_of_properties),
+        cmocka_unit_test(relax_says_when_the_pointer_leads_nowhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
