@@ -1,9 +1,10 @@
-/* grammar_pattern.c: parse an expression into a tree, then write the tree into an fsm (Thompson 1968).
+/* grammar_pattern.c: parse an expression into a tree, then write the tree into an fsm (Thompson 1968); where
+ * it has assertions, grammar_ahead.c makes its set of texts.
  *
  *     alternation = sequence { "|" sequence }
  *     sequence    = { atom [ "*" | "+" | "?" | "{" n [ "," [ m ] ] "}" [ "?" ] ] }
- *     atom        = "(" [ "?:" | "?<name>" ] alternation ")" | "[" class "]" | "." | "^" | "$" | escape |
- * character
+ *     atom        = "(" [ "?:" | "?=" | "?!" | "?<name>" ] alternation ")" | "[" class "]" | "." | "^" | "$"
+ * | escape | character
  *
  * The tree is kept because a counted repetition writes its part several times. */
 #include "infer/grammar_pattern.h"
@@ -11,34 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/utf8.h"
+#include "infer/grammar_pattern_impl.h"
 
 #define PATTERN_MAX 4096 /* bytes; the tree may be as deep */
 #define COUNT_MAX   1000
 #define GROUPS_MAX  64
-#define NO_MAX      (-1)
-
-typedef enum { N_EMPTY, N_CLASS, N_BEGIN, N_END, N_THEN, N_OR, N_REPEAT } node_kind;
-
-typedef struct node {
-    node_kind kind;
-    int a, b;     /* N_THEN, N_OR: parts; N_REPEAT: a; N_CLASS: ranges a .. b - 1 */
-    int min, max; /* N_REPEAT */
-} node;
-
-typedef struct range {
-    uint32_t lo, hi;
-} range;
-
-typedef struct regex {
-    const char *s;
-    size_t n, at;
-    int depth;
-    buf nodes, ranges;
-    int rc;
-    shoal_err *err;
-} regex;
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
@@ -87,7 +66,7 @@ static int add_node(regex *r, node n)
     return r->rc ? 0 : i;
 }
 
-static node node_of(const regex *r, int i)
+node pattern_node(const regex *r, int i)
 {
     return ((const node *)(const void *)r->nodes.data)[i];
 }
@@ -115,7 +94,8 @@ static void settle(regex *r, size_t first, bool negated)
 {
     size_t n = n_ranges(r) - first, kept = 0;
     if (r->rc) return;
-    range *all = n > 0 ? (range *)(void *)r->ranges.data + first : NULL; /* a buffer that held nothing has none */
+    range *all =
+        n > 0 ? (range *)(void *)r->ranges.data + first : NULL; /* a buffer that held nothing has none */
     if (n > 0) qsort(all, n, sizeof *all, compare_ranges);
     for (size_t i = 0; i < n; i++) {
         if (kept > 0 && all[i].lo <= all[kept - 1].hi + 1) {
@@ -217,8 +197,7 @@ static uint32_t char_escape(regex *r)
         return (uint32_t)bad(r, SHOAL_EUNSUPPORTED, "has a backreference, which is not supported");
     if (c == 'p' || c == 'P')
         return (uint32_t)bad(r, SHOAL_EUNSUPPORTED, "has \\p{...}, which is not supported");
-    if (c == 'b' || c == 'B')
-        return (uint32_t)bad(r, SHOAL_EUNSUPPORTED, "has \\b or \\B, which is not supported");
+    if (c == 'B') return (uint32_t)bad(r, SHOAL_EINVALID, "has \\B in a class");
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
         return (uint32_t)bad(r, SHOAL_EUNSUPPORTED, "has an escape of a letter that is not supported");
     return next_code(r);
@@ -275,14 +254,14 @@ static int alternation(regex *r);
 
 static int group(regex *r)
 {
-    if (looking_at(r, "?=") || looking_at(r, "?!"))
-        return bad(r, SHOAL_EUNSUPPORTED,
-                   "has a lookahead that is not right behind a leading ^, which is not supported");
+    bool ahead = looking_at(r, "?="), not_ahead = looking_at(r, "?!");
     if (looking_at(r, "?<=") || looking_at(r, "?<!"))
         return bad(r, SHOAL_EUNSUPPORTED, "has a lookbehind, which is not supported");
     if (skip(r, "?<")) {
         while (more(r) && peek(r) != '>') r->at++;
         skip(r, ">");
+    } else if (ahead || not_ahead) {
+        r->at += 2;
     } else if (!skip(r, "?:") && peek(r) == '?') {
         return bad(r, SHOAL_EUNSUPPORTED, "has a kind of group that is not supported");
     }
@@ -290,7 +269,9 @@ static int group(regex *r)
     int n = alternation(r);
     r->depth--;
     if (!skip(r, ")")) bad(r, SHOAL_EINVALID, "has a \"(\" without its \")\"");
-    return n;
+    if (!ahead && !not_ahead) return n;
+    r->asserts = true;
+    return add_node(r, (node){.kind = ahead ? N_AHEAD : N_NOT_AHEAD, .a = n});
 }
 
 static int any_but_line_ends(regex *r)
@@ -315,6 +296,10 @@ static int atom(regex *r)
     if (c == '*' || c == '+' || c == '?')
         return bad(r, SHOAL_EINVALID, "has a quantifier with nothing before it");
     if (!skip(r, "\\")) return one_code(r, next_code(r));
+    if (peek(r) == 'b' || peek(r) == 'B') {
+        r->asserts = true;
+        return add_node(r, (node){.kind = r->s[r->at++] == 'b' ? N_EDGE : N_NO_EDGE});
+    }
     if (class_escape(r, peek(r))) {
         r->at++;
         return add_node(r, (node){.kind = N_CLASS, .a = (int)first, .b = (int)n_ranges(r)});
@@ -381,30 +366,27 @@ static int alternation(regex *r)
 
 /* ---- writing ---------------------------------------------------------------------------------- */
 
-static int write(const regex *r, fsm *f, int i, int from);
-
 static int write_repeat(const regex *r, fsm *f, node n, int from)
 {
-    for (int k = 0; k < n.min && fsm_n_states(f) < FSM_STATES_MAX; k++) from = write(r, f, n.a, from);
+    for (int k = 0; k < n.min && fsm_n_states(f) < FSM_STATES_MAX; k++) from = pattern_write(r, f, n.a, from);
     int end = fsm_state(f);
     if (n.max == NO_MAX) {
         int loop = fsm_state(f); /* of its own: `from` may be entered by another loop */
         fsm_jump(f, from, FSM_ALWAYS, loop);
-        fsm_jump(f, write(r, f, n.a, loop), FSM_ALWAYS, loop);
+        fsm_jump(f, pattern_write(r, f, n.a, loop), FSM_ALWAYS, loop);
         from = loop;
     }
     for (int k = n.min; k < n.max && fsm_n_states(f) < FSM_STATES_MAX; k++) {
         fsm_jump(f, from, FSM_ALWAYS, end);
-        from = write(r, f, n.a, from);
+        from = pattern_write(r, f, n.a, from);
     }
     fsm_jump(f, from, FSM_ALWAYS, end);
     return end;
 }
 
-/* Write node i behind state `from`; returns where it ends. */
-static int write(const regex *r, fsm *f, int i, int from)
+int pattern_write(const regex *r, fsm *f, int i, int from)
 {
-    node n = node_of(r, i);
+    node n = pattern_node(r, i);
     int to;
     if (fsm_n_states(f) >= FSM_STATES_MAX) return from; /* the failure sticks in f */
     switch (n.kind) {
@@ -421,91 +403,37 @@ static int write(const regex *r, fsm *f, int i, int from)
             fsm_range(f, from, g.lo, g.hi, to);
         }
         return to;
-    case N_THEN: return write(r, f, n.b, write(r, f, n.a, from));
+    case N_THEN: return pattern_write(r, f, n.b, pattern_write(r, f, n.a, from));
     case N_OR:
         to = fsm_state(f);
         for (int k = 0; k < 2; k++) {
             int start = fsm_state(f);
             fsm_jump(f, from, FSM_ALWAYS, start);
-            fsm_jump(f, write(r, f, k ? n.b : n.a, start), FSM_ALWAYS, to);
+            fsm_jump(f, pattern_write(r, f, k ? n.b : n.a, start), FSM_ALWAYS, to);
         }
         return to;
     case N_REPEAT: return write_repeat(r, f, n, from);
+    case N_AHEAD:
+    case N_NOT_AHEAD:
+    case N_EDGE:
+    case N_NO_EDGE: break; /* grammar_ahead.c's */
     }
     return from;
 }
 
-/* pattern[0..n) without leading lookaheads; `anchored`: a ^ stood before it. */
-static int compile_plain(dfa **ret, const char *pattern, size_t n, bool anchored, uint64_t *work,
-                         shoal_err *err)
+static int write_search(dfa **ret, const regex *r, int root, uint64_t *work, shoal_err *err)
 {
-    regex r = {.s = pattern, .n = n, .err = err};
-    int root = alternation(&r);
-    if (r.rc == 0 && r.at < r.n) bad(&r, SHOAL_EINVALID, "has a \")\" without its \"(\"");
     fsm *f = fsm_new();
-    if (r.rc == 0 && !f) r.rc = err_nomem(err);
-    if (r.rc == 0) {
-        int start = fsm_state(f);
-        fsm_jump(f, 0, anchored ? FSM_AT_BEGIN : FSM_ALWAYS, start);
-        if (!anchored) fsm_range(f, 0, 0, CODE_MAX, 0);
-        int end = fsm_state(f);
-        fsm_jump(f, write(&r, f, root, start), FSM_ALWAYS, end);
-        fsm_range(f, end, 0, CODE_MAX, end);
-        fsm_accept(f, end);
-        r.rc = fsm_determine(ret, f, work, err);
-    }
+    if (!f) return err_nomem(err);
+    int start = fsm_state(f);
+    fsm_jump(f, 0, FSM_ALWAYS, start);
+    fsm_range(f, 0, 0, CODE_MAX, 0);
+    int end = fsm_state(f);
+    fsm_jump(f, pattern_write(r, f, root, start), FSM_ALWAYS, end);
+    fsm_range(f, end, 0, CODE_MAX, end);
+    fsm_accept(f, end);
+    int rc = fsm_determine(ret, f, work, err);
     fsm_free(f);
-    buf_done(&r.nodes);
-    buf_done(&r.ranges);
-    return r.rc;
-}
-
-/* ---- leading lookaheads ----------------------------------------------------------------------- */
-
-/* The length of s[0..n) up to the ")" that closes a group begun before it; n when there is none. *ret_or is
- * set when a "|" stands outside of all groups. */
-static size_t group_length(const char *s, size_t n, bool *ret_or)
-{
-    int depth = 0;
-    bool in_class = false;
-    *ret_or = false;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '\\')
-            i++;
-        else if (in_class)
-            in_class = s[i] != ']';
-        else if (s[i] == '[')
-            in_class = true;
-        else if (s[i] == '(')
-            depth++;
-        else if (s[i] == ')' && depth-- == 0)
-            return i;
-        else if (s[i] == '|' && depth == 0)
-            *ret_or = true;
-    }
-    return n;
-}
-
-static bool is_lookahead(const char *s, size_t n)
-{
-    return n >= 3 && s[0] == '(' && s[1] == '?' && (s[2] == '=' || s[2] == '!');
-}
-
-/* *all AND (or MINUS) what the pattern matches at the begin of a text. */
-static int restrict_to(dfa **all, const char *pattern, size_t n, dfa_op op, uint64_t *work, shoal_err *err)
-{
-    dfa *one = NULL, *both = NULL;
-    int rc = compile_plain(&one, pattern, n, true, work, err);
-    if (rc == 0 && *all) rc = dfa_combine(&both, *all, one, op, work, err);
-    if (rc == 0 && *all) {
-        dfa_free(*all);
-        dfa_free(one);
-        *all = both;
-    } else if (rc == 0) {
-        *all = one;
-    } else {
-        dfa_free(one);
-    }
     return rc;
 }
 
@@ -515,32 +443,14 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
     if (!utf8_valid(pattern, n, &bad_at))
         return err_set(err, SHOAL_EINVALID, "is not UTF-8 at byte %zu", bad_at);
     if (n > PATTERN_MAX) return err_set(err, SHOAL_ELIMIT, "is longer than %d bytes", PATTERN_MAX);
-    bool has_or = false, ahead = n > 0 && pattern[0] == '^' && is_lookahead(pattern + 1, n - 1);
-    size_t body = ahead ? 1 : 0;
-    while (ahead && is_lookahead(pattern + body, n - body)) {
-        size_t len = group_length(pattern + body + 1, n - body - 1, &has_or);
-        body += len + 1 < n - body ? len + 2 : n - body;
-    }
-    if (ahead && group_length(pattern + body, n - body, &has_or) < n - body)
-        return err_set(err, SHOAL_EINVALID, "has a \")\" without its \"(\"");
-    if (ahead && has_or)
-        return err_set(err, SHOAL_EUNSUPPORTED,
-                       "has a lookahead beside alternatives, which is not supported");
-    dfa *all = NULL;
-    int rc = ahead ? restrict_to(&all, pattern + body, n - body, DFA_AND, work, err)
-                   : compile_plain(&all, pattern, n, false, work, err);
-    for (size_t at = 1; rc == 0 && ahead && at < body;) {
-        size_t len = group_length(pattern + at + 1, n - at - 1, &has_or);
-        dfa_op op = pattern[at + 2] == '!' ? DFA_MINUS : DFA_AND;
-        rc = len < 2 ? err_set(err, SHOAL_EINVALID, "has a \"(\" without its \")\"")
-                     : restrict_to(&all, pattern + at + 3, len - 2, op, work, err);
-        at += len + 2;
-    }
-    if (rc == 0)
-        *ret = all;
-    else
-        dfa_free(all);
-    return rc;
+    regex r = {.s = pattern, .n = n, .err = err};
+    int root = alternation(&r);
+    if (r.rc == 0 && r.at < r.n) bad(&r, SHOAL_EINVALID, "has a \")\" without its \"(\"");
+    if (r.rc == 0)
+        r.rc = r.asserts ? ahead_compile(ret, &r, root, work, err) : write_search(ret, &r, root, work, err);
+    buf_done(&r.nodes);
+    buf_done(&r.ranges);
+    return r.rc;
 }
 
 /* ---- formats ---------------------------------------------------------------------------------- */

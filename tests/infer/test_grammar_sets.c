@@ -124,6 +124,44 @@ static void patterns_match_what_pcre2_matches(void **state)
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) compare_with_pcre(patterns[i]);
 }
 
+/* Lookaheads and word edges, at every place that they may have. */
+static void assertions_match_what_pcre_matches(void **state)
+{
+    static const char *const patterns[] = {
+        "^(?=.*0)(?!.*ab)[ab0]{2,4}$",
+        "a(?=b)",
+        "a(?!b)",
+        "(?=a)",
+        "(?!a)",
+        "^(?!.*0)",
+        "^a(?=b|0)(?!00)[b0]*$",
+        "(?:a(?=0)|b(?!b))0?",
+        "^(?:a|(?=[ab]{1,3}0*$)[ab]{0,3}0)$",
+        "^-(?:(a+b)|(?!.*b)(?=0|a0)(0+a)?(0+0)?(a(?=0)(0+b)?)?)$",
+        "(?=a(?=b(?!0)))a",
+        "(?!(?!a))b",
+        "^(?=(?:ab)*$)a",
+        "(?:a(?=b)){0,2}b",
+        "(?:0|a(?!a)){1,3}$",
+        "\\ba\\b",
+        "\\Ba",
+        "a\\B-?",
+        "\\b",
+        "\\B",
+        "^\\b",
+        "\\b$",
+        "^a\\b-\\Ba*",
+        "(?:a|-)\\b(?:b|-)",
+        "(?:\\b|a)0",
+        "(?=\\b-)",
+        "a(?=$)|^b",
+        "(?:^|-)a(?:$|-)",
+        "(?=^a)a|(?!^)b",
+        "-*\\b(?:ab)?\\b-",
+    };
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) compare_with_pcre(patterns[i]);
+}
+
 static void spaces_and_planes_are_as_in_ecma(void **state)
 {
     static const struct {
@@ -337,6 +375,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_match_what_pcre2_matches),
+        cmocka_unit_test(assertions_match_what_pcre_matches),
         cmocka_unit_test(spaces_and_planes_are_as_in_ecma),
         cmocka_unit_test(formats_have_their_texts),
         cmocka_unit_test(integers_are_within_their_bounds),

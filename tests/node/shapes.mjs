@@ -28,6 +28,7 @@ const zod4 = {
   tree: (() => { const n = z.object({ v: z.number().int().min(0).max(9), get kids() { return z.array(n).max(2); } }); return n; })(),
   alternate: (() => { const a = z.object({ n: z.literal("a"), get next() { return z.union([b, z.null()]); } }), b = z.object({ n: z.literal("b"), get next() { return z.union([a, z.null()]); } }); return a; })(),
   readonly: z.object({ a: z.string().max(4).readonly(), b: z.array(z.literal("x")).max(2).readonly() }),
+  period: z.object({ a: z.iso.duration(), b: z.string().regex(/\bon\b/).max(12) }),
   described: z.object({ a: z.string().max(6).describe("a name") }).describe("a thing"),
   described_enum: z.object({ unit: z.enum(["celsius", "fahrenheit"]).default("celsius").describe("the unit") }),
 };
@@ -78,7 +79,7 @@ export const unheld = {
   pattern_properties: { type: "object", patternProperties: { "^x": { type: "integer", minimum: 0, maximum: 9 } }, additionalProperties: false, maxProperties: 3 },
   dependent: object({ a: string }, { dependentRequired: { b: ["a"] } }),
   contains: object({ a: { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, contains: { const: 7 }, maxItems: 4 } }),
-  word: object({ a: { ...string, pattern: "\\bon\\b" } }),
+  letters: object({ a: { ...string, pattern: "^\\p{L}+$" } }),
 };
 
 const of = (from, schemas) => Object.entries(schemas).map(([name, schema]) => ({ name: `${from} ${name}`, schema }));
