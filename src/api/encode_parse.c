@@ -87,9 +87,39 @@ static int read_pair(encode_spec *s, api_error *e)
     return rc;
 }
 
+/* A list of parts is one input, as OpenAI has it: their texts, a line each, take the place of "input". */
+static int join_parts(encode_spec *s, const json_t *parts, api_error *e)
+{
+    buf all = {0};
+    size_t i;
+    json_t *part;
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        const char *type = fields_text(json_object_get(part, "type")),
+                   *text = fields_text(json_object_get(part, "text"));
+        if (!type || strcmp(type, "text") != 0 || !text) {
+            buf_done(&all);
+            return api_error_bad(
+                e, "input",
+                "input[%zu]: must be a part of type \"text\": models here that moderate read text", i);
+        }
+        if (all.len > 0) buf_putc(&all, '\n');
+        buf_puts(&all, text);
+    }
+    json_t *joined = all.failed ? NULL : json_stringn(all.data ? all.data : "", all.len);
+    int rc = json_object_set_new(s->root, "input", joined);
+    buf_done(&all);
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
 static int read_inputs(encode_spec *s, api_error *e)
 {
     const json_t *v = fields_get(s->root, "input");
+    if (s->kind == ENCODE_MODERATE && json_is_object(json_array_get(v, 0))) {
+        int rc = join_parts(s, v, e);
+        if (rc != 0) return rc;
+        v = fields_get(s->root, "input");
+    }
     if (!v && s->kind != ENCODE_EMBED) v = fields_get(s->root, "text");
     if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
     bool many = json_is_array(v);
@@ -152,8 +182,8 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
 
 bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapter_digest, sha256_digest *ret)
 {
-    static const char *const KINDS[] = {"embeddings", "classify", "tag",      "rerank",
-                                        "score",      "image",    "fill-mask"};
+    static const char *const KINDS[] = {"embeddings", "classify", "tag",       "rerank",
+                                        "score",      "image",    "fill-mask", "moderations"};
     cache_key *k = cache_key_new(KINDS[s->kind]);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
     cache_key_str(k, "digest", digest);
@@ -167,5 +197,7 @@ bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapt
     cache_key_int(k, "dimensions", s->dimensions);
     cache_key_int(k, "top_k", s->top_k);
     cache_key_int(k, "documents", s->documents);
+    for (size_t i = 0; i < s->n_safe; i++) cache_key_str(k, "safe", s->safe[i]);
+    cache_key_num(k, "min_score", s->min_score);
     return cache_key_end(k, ret);
 }

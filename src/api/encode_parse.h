@@ -22,7 +22,8 @@ typedef enum encode_kind {
     ENCODE_RERANK,
     ENCODE_SCORE,
     ENCODE_IMAGE,
-    ENCODE_FILL
+    ENCODE_FILL,
+    ENCODE_MODERATE
 } encode_kind;
 
 typedef struct encode_spec {
@@ -36,6 +37,10 @@ typedef struct encode_spec {
     int64_t dimensions;                         /* of an embedding that are wanted; 0: all */
     int64_t top_k;  /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
     bool documents; /* rerank: the answer holds the documents, too */
+    /* moderate; borrowed: labels that flag nothing, and the score from which on the others do */
+    const char *const *safe;
+    size_t n_safe;
+    double min_score;
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -116,6 +117,72 @@ void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__Classif
         *ret_tokens += c->n_tokens;
     }
     put_tail(out, s, *ret_tokens);
+}
+
+static bool is_safe(const encode_spec *s, const char *label)
+{
+    for (size_t i = 0; i < s->n_safe; i++)
+        if (strcmp(s->safe[i], label) == 0) return true;
+    return false;
+}
+
+/* One member of an object for each label that may flag: its name and what `put` says of it. */
+static void put_categories(buf *out, const encode_spec *s, const Shoal__V1__Classification *c,
+                           const char *name, void (*put)(buf *out, const encode_spec *s, float score))
+{
+    bool first = true;
+    buf_printf(out, ",\"%s\":{", name);
+    for (size_t k = 0; k < c->n_labels; k++) {
+        if (is_safe(s, c->labels[k]->label)) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_string(out, c->labels[k]->label);
+        buf_putc(out, ':');
+        put(out, s, c->labels[k]->score);
+    }
+    buf_putc(out, '}');
+}
+
+static void put_flag(buf *out, const encode_spec *s, float score)
+{
+    buf_puts(out, (double)score >= s->min_score ? "true" : "false");
+}
+
+static void put_score(buf *out, const encode_spec *s, float score)
+{
+    (void)s;
+    put_float(out, score);
+}
+
+static void put_read(buf *out, const encode_spec *s, float score)
+{
+    (void)s;
+    (void)score;
+    buf_puts(out, "[\"text\"]");
+}
+
+void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                            uint64_t *ret_tokens)
+{
+    uint64_t id;
+    rng_bytes(&id, sizeof id);
+    *ret_tokens = 0;
+    buf_printf(out, "{\"id\":\"modr-%016llx\",\"model\":", (unsigned long long)id);
+    put_string(out, s->model);
+    buf_puts(out, ",\"results\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        bool flagged = false;
+        for (size_t k = 0; k < c->n_labels; k++)
+            flagged |= !is_safe(s, c->labels[k]->label) && (double)c->labels[k]->score >= s->min_score;
+        buf_printf(out, "%s{\"flagged\":%s", i ? "," : "", flagged ? "true" : "false");
+        put_categories(out, s, c, "categories", put_flag);
+        put_categories(out, s, c, "category_scores", put_score);
+        put_categories(out, s, c, "category_applied_input_types", put_read);
+        buf_putc(out, '}');
+        *ret_tokens += c->n_tokens;
+    }
+    buf_puts(out, "]}");
 }
 
 typedef struct ranked {

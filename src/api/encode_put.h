@@ -10,6 +10,9 @@ void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__Embe
                            uint64_t *ret_tokens);
 void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
                         uint64_t *ret_tokens);
+/* OpenAI's moderations: labels as categories, less the safe ones. */
+void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                            uint64_t *ret_tokens);
 /* Documents by relevance, best first, in the form that Cohere and Jina made usual. */
 void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
                         uint64_t *ret_tokens);

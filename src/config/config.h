@@ -87,18 +87,27 @@ typedef struct config_sessions { /* conversations that are kept */
     uint64_t ttl_s;              /* after its last use */
 } config_sessions;
 
+typedef struct config_moderation { /* /v1/moderations */
+    const char *model;             /* a classifier; NULL: nothing is moderated */
+    const char **safe;             /* labels that are no reason to flag a text */
+    size_t n_safe;
+    double min_score; /* from which score on a label flags; 0: 0.5 */
+} config_moderation;
+
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 typedef enum { CONFIG_LOADING_ON, CONFIG_LOADING_OFF } config_loading;
 
 /* Models that come and go while the server runs (config_wish.h says what a request for one may hold). */
 typedef struct config_library {
     config_loading loading;
-    const char **folders; /* further ones that files may be loaded from, beside the store and the manifest's */
+    const char *
+        *folders; /* further ones that files may be loaded from, beside the store and the manifest's */
     size_t n_folders;
     const char *store;  /* where fetched models are kept; NULL: $SHOAL_MODELS, or the manifest's folder */
     const char **hosts; /* that models may be fetched from, "huggingface.co"; none: nothing is fetched */
     size_t n_hosts;
-    const char *hub, *registry; /* in place of huggingface.co and registry.ollama.ai: "https://mirror.example" */
+    const char *hub,
+        *registry;         /* in place of huggingface.co and registry.ollama.ai: "https://mirror.example" */
     uint64_t keep_alive_s; /* how long a model stays unused that a request for an answer made load */
 } config_library;
 
@@ -122,13 +131,14 @@ typedef struct gateway_config {
     size_t max_requests;    /* in flight over all endpoints; over it 429 */
     config_cache cache;
     config_sessions sessions;
+    config_moderation moderation;
     uint64_t default_deadline_ms; /* 0: none */
     uint64_t failover_wait_ms;    /* a call without a deadline waits so long for a restarted worker */
     config_hedge hedge;           /* unary calls that take long are made a second time */
     uint64_t drain_ms;            /* grace after SIGTERM */
     const char *log_level;
     bool log_json;
-    bool log_prompts; /* the beginning of what is asked is kept for GET /v1/requests */
+    bool log_prompts;   /* the beginning of what is asked is kept for GET /v1/requests */
     table_row *workers; /* that run by themselves */
     size_t n_workers;
     dns_name *dns; /* names whose SRV records are workers */

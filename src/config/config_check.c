@@ -398,6 +398,13 @@ static int check_library(const config_library *l, shoal_err *err)
     return 0;
 }
 
+static int check_moderation(const gateway_config *c, shoal_err *err)
+{
+    if (!c->moderation.model || is_model(c, c->moderation.model)) return 0;
+    return err_set(err, SHOAL_EINVALID, "moderation.model: '%s' is not among the models of this file",
+                   c->moderation.model);
+}
+
 int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
@@ -409,6 +416,7 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_library(&c->library, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
     if (!rc) rc = check_fallbacks(c, err);
+    if (!rc) rc = check_moderation(c, err);
     if (!rc) rc = config_check_ensembles(c, err);
     for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = check_host(c, i, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);

@@ -179,6 +179,28 @@ static int fit_score(const fitting *f, size_t i)
     return 0;
 }
 
+static bool has_label(const model_facts *facts, const char *label)
+{
+    for (size_t i = 0; i < facts->n_labels; i++)
+        if (strcmp(facts->labels[i], label) == 0) return true;
+    return false;
+}
+
+static int fit_moderation(const fitting *f)
+{
+    const config_moderation *m = &f->config->moderation;
+    if (!m->model || strcmp(m->model, f->model) != 0) return 0;
+    if (strcmp(f->facts->task, "classify") != 0)
+        return config_fail(f->config, f->err,
+                           "moderation.model: '%s' is a model to %s, and this needs one to classify",
+                           f->model, f->facts->task);
+    for (size_t i = 0; i < m->n_safe; i++)
+        if (!has_label(f->facts, m->safe[i]))
+            return config_fail(f->config, f->err, "moderation.safe[%zu]: '%s' has no label '%s'", i, f->model,
+                               m->safe[i]);
+    return 0;
+}
+
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
 {
     const char *field, *task = config_cache_misfit(&c->cache, model, facts->task, &field);
@@ -194,6 +216,7 @@ int config_fit(const gateway_config *c, const char *model, const model_facts *fa
     }
     fitting judges = {.config = c, .model = model, .facts = facts, .err = err};
     if (!rc) rc = fit_judges(&judges);
+    if (!rc) rc = fit_moderation(&judges);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
         fitting f = {c, &c->pipelines[i], i, model, facts, err};
         rc = fit_pipeline(&f);
@@ -239,6 +262,7 @@ static bool falls_back(const gateway_config *c, const char *model)
 
 bool config_uses_model(const gateway_config *c, const char *model)
 {
+    if (c->moderation.model && strcmp(c->moderation.model, model) == 0) return true;
     for (size_t i = 0; i < c->n_pipelines; i++)
         for (unsigned k = 0; k < c->pipelines[i].n_stages; k++)
             if (is_of_model(&c->pipelines[i].stages[k], model)) return true;

@@ -642,6 +642,16 @@ static const config_field domains_rows[] = {
 };
 RECORD(domain_set, config_domains, domains_rows);
 
+static const config_field moderation_rows[] = {
+    TEXT("model", gateway_config, moderation.model, 1, NAME_MAX_BYTES, "the classifier that is asked",
+         .required = true),
+    TEXTS("safe", gateway_config, moderation.safe, moderation.n_safe, 1, 256, NAME_MAX_BYTES,
+          "its labels that flag nothing"),
+    NUMBER("min_score", gateway_config, moderation.min_score, 0, 1,
+           "from which score on a label flags; 0: 0.5"),
+};
+RECORD(moderation_section, gateway_config, moderation_rows);
+
 static const char *const loading_words[] = {"on", "off", NULL}; /* as config_loading */
 static const config_field library_rows[] = {
     WORD("load", gateway_config, library.loading, loading_words,
@@ -712,6 +722,7 @@ static const config_field file_rows[] = {
     SECTION("cache", cache, "the response cache"),
     SECTION("retrieval", retrieval, "collections of documents"),
     SECTION("sessions", sessions, "conversations that are kept"),
+    SECTION("moderation", moderation_section, "who says at /v1/moderations what a text is"),
     SECTION("log", log_section, "one line an event"),
     SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
     NUMBER("watts_per_core", gateway_config, watts_per_core, 0, 1000,

@@ -66,10 +66,10 @@ void about_generation(routed_about *ret, const gen_spec *s, const char *task)
 
 void about_encoding(routed_about *ret, const encode_spec *s, const char *task)
 {
-    static const call_task tasks[] = {[ENCODE_EMBED] = CALL_EMBED,   [ENCODE_CLASSIFY] = CALL_CLASSIFY,
-                                      [ENCODE_TAG] = CALL_TAG,       [ENCODE_RERANK] = CALL_CLASSIFY,
-                                      [ENCODE_SCORE] = CALL_SCORE,   [ENCODE_IMAGE] = CALL_CLASSIFY_IMAGE,
-                                      [ENCODE_FILL] = CALL_FILL_MASK};
+    static const call_task tasks[] = {[ENCODE_EMBED] = CALL_EMBED,    [ENCODE_CLASSIFY] = CALL_CLASSIFY,
+                                      [ENCODE_TAG] = CALL_TAG,        [ENCODE_RERANK] = CALL_CLASSIFY,
+                                      [ENCODE_SCORE] = CALL_SCORE,    [ENCODE_IMAGE] = CALL_CLASSIFY_IMAGE,
+                                      [ENCODE_FILL] = CALL_FILL_MASK, [ENCODE_MODERATE] = CALL_CLASSIFY};
     *ret = (routed_about){.text = "",
                           .user = text_of(s->root, "user"),
                           .session = text_of(s->root, "session"),

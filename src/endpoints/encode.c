@@ -3,6 +3,7 @@
 #include "endpoints/encode.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sha256.h"
 #include "endpoints/about.h"
@@ -112,8 +113,12 @@ static void on_classified(void *user, const call_result *r, const Shoal__V1__Cla
     note_confidence(j, reply);
     observe(j, r, reply->timing);
     buf body = {0};
-    (j->spec.kind == ENCODE_RERANK ? encode_put_ranking : encode_put_classes)(&body, &j->spec, reply,
-                                                                              &j->shared.rq->n_prompt_tokens);
+    uint64_t *n = &j->shared.rq->n_prompt_tokens;
+    switch (j->spec.kind) {
+    case ENCODE_RERANK: encode_put_ranking(&body, &j->spec, reply, n); break;
+    case ENCODE_MODERATE: encode_put_moderations(&body, &j->spec, reply, n); break;
+    default: encode_put_classes(&body, &j->spec, reply, n); break;
+    }
     job_answer(j, &body);
     buf_done(&body);
 }
@@ -182,6 +187,7 @@ static void start_call(void *job)
     switch (s->kind) {
     case ENCODE_EMBED: j->call = calls_embed(c, rq->model, &embed, &ctx, on_embedded, j); break;
     case ENCODE_RERANK:
+    case ENCODE_MODERATE:
     case ENCODE_CLASSIFY: j->call = calls_classify(c, rq->model, &classify, &ctx, on_classified, j); break;
     case ENCODE_TAG: j->call = calls_tag(c, rq->model, &tag, &ctx, on_tagged, j); break;
     case ENCODE_SCORE:
@@ -322,4 +328,45 @@ void encode_image(gateway_request *rq)
 void encode_fill_mask(gateway_request *rq)
 {
     handle(rq, ENCODE_FILL, "fill-mask");
+}
+
+/* Clients name one of OpenAI's models where they name any. */
+static bool names_moderator(const char *name, const char *own)
+{
+    static const char *const OPENAIS[] = {"omni-moderation", "text-moderation"};
+    for (size_t i = 0; i < sizeof OPENAIS / sizeof *OPENAIS; i++)
+        if (strncmp(name, OPENAIS[i], strlen(OPENAIS[i])) == 0) return true;
+    return strcmp(name, own) == 0;
+}
+
+static int find_moderator(const gateway_request *rq, encode_spec *spec, api_error *e)
+{
+    const config_moderation *m = &rq->config->moderation;
+    if (!m->model)
+        return api_error_set(
+            e, 400, "invalid_request_error", "moderation_off", NULL,
+            "no model moderates here: name a classifier as moderation.model in the configuration");
+    if (spec->model && !names_moderator(spec->model, m->model))
+        return api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                             "%.100s does not moderate here: leave \"model\" out, or name %s", spec->model,
+                             m->model);
+    spec->model = m->model;
+    spec->safe = (const char *const *)m->safe;
+    spec->n_safe = m->n_safe;
+    spec->min_score = m->min_score > 0 ? m->min_score : 0.5;
+    return 0;
+}
+
+void encode_moderations(gateway_request *rq)
+{
+    api_error e;
+    encode_spec spec = {0};
+    int rc = parse(&spec, ENCODE_MODERATE, rq, &e);
+    if (rc == 0) rc = find_moderator(rq, &spec, &e);
+    if (rc == 0) {
+        answer(rq, &spec, "classify");
+        return;
+    }
+    encode_spec_done(&spec);
+    request_error(rq, &e);
 }

@@ -1,5 +1,5 @@
-/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank, /v1/tag, /v1/fill-mask, /v1/score and
- * /v1/images/classify: one unary model call each. */
+/* encode.h: POST /v1/embeddings, /v1/classify, /v1/moderations, /v1/rerank, /v1/tag, /v1/fill-mask, /v1/score
+ * and /v1/images/classify: one unary model call each. */
 #ifndef ENDPOINTS_ENCODE_H
 #define ENDPOINTS_ENCODE_H
 
@@ -8,6 +8,7 @@
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
 void encode_embeddings(gateway_request *rq);
 void encode_classify(gateway_request *rq);
+void encode_moderations(gateway_request *rq);
 void encode_rerank(gateway_request *rq);
 void encode_tag(gateway_request *rq);
 void encode_score(gateway_request *rq);

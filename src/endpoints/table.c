@@ -37,6 +37,8 @@ static const endpoint ROWS[] = {
      "Turn texts into vectors", "EmbeddingRequest", "Embeddings", NULL},
     {"POST", "/v1/classify", encode_classify, true, true, "classify", 0, "classify", "Give texts labels",
      "ClassifyRequest", "Classes", NULL},
+    {"POST", "/v1/moderations", encode_moderations, true, true, "moderations", 0, "classify",
+     "Say of texts what is against the rules in them", "ModerationRequest", "Moderations", NULL},
     {"POST", "/v1/rerank", encode_rerank, true, true, "rerank", 0, "embeddings",
      "Order documents by what they have to do with a query", "RerankRequest", "Ranking", NULL},
     {"POST", "/v1/tag", encode_tag, true, true, "tag", 0, "classify", "Find spans in texts", "TagRequest",

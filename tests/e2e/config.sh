@@ -36,6 +36,21 @@ echo "models: [{name: m, path: $PWD/tests/data/hf/llama-gqa}]
 pipelines: [{name: p, stages: [{name: a, kind: generate, model: m}]}]" >"$work/c.yaml"
 both "c.yaml:2: pipelines[0].stages[0].model: 'm' has no chat template"
 
+# Who moderates: a classifier of the file, and labels that it has.
+moderates() { echo "models: [{name: home-intent}, {name: home-embed}]
+manifest: $models/models.json
+moderation: $1" >"$work/c.yaml"; }
+moderates "{safe: [alarm_set]}"
+both "c.yaml:3: moderation: 'model' is required"
+moderates "{model: guard}"
+both "c.yaml:3: moderation.model: 'guard' is not among the models of this file"
+moderates "{model: home-embed}"
+both "c.yaml:3: moderation.model: 'home-embed' is a model to embed, and this needs one to classify"
+moderates "{model: home-intent, safe: [alarm_set, harmless]}"
+both "c.yaml:3: moderation.safe[1]: 'home-intent' has no label 'harmless'"
+moderates "{model: home-intent, min_score: 2}"
+both "c.yaml:3: moderation.min_score: "
+
 # The cache by likeness: whom it names, and whether they can do it.
 near() { echo "models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}]
 manifest: $models/models.json

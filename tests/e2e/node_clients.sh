@@ -23,6 +23,10 @@ ln -s "$PWD"/tests/data/hf/llama-gqa/{model.safetensors,tokenizer.json} "$plain"
 sed 's/"max_position_embeddings": 256/"max_position_embeddings": 2048/' tests/data/hf/llama-gqa/config.json >"$plain/config.json"
 printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' >"$plain/chat_template.jinja"
 shipped | sed "s|^models:|models:\n  - {name: home-ears}\n  - {name: plain, path: $plain}|" >"$work/c.yaml"
+cat >>"$work/c.yaml" <<END
+allow_origins: ["https://app.example"]
+moderation: {model: home-intent, safe: [alarm_set, alarm_query], min_score: 0.4}
+END
 export SHOAL_WAV=$PWD/tests/data/speech/wav/08-lights-on.wav
 start_shoal "$work/c.yaml"
 export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")

@@ -19,6 +19,9 @@ has() { grep -qF -- "$2" <<<"$1" || fail "no $2 in $1"; }
 field() { node -e 'const o = JSON.parse(process.argv[1]); console.log(JSON.stringify(eval(process.argv[2])))' "$1" "$2"; }
 command -v node >/dev/null || field() { sed -n 's/.*"text":\("[^"]*"\).*/\1/p' <<<"$1"; }
 
+# ---- nobody was named to moderate
+has "$(post /v1/moderations '{"input":"a"}')" '"code":"moderation_off"'
+
 # ---- texts from texts
 for m in t5 bart; do
     folder=$hf/bart

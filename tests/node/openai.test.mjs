@@ -1,7 +1,10 @@
 // The official openai client, unmodified, against the home cluster.
 import { test } from "node:test";
 import assert from "node:assert/strict";
+import { createReadStream } from "node:fs";
 import OpenAI from "openai";
+import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
+import { z } from "zod";
 import { client as calls_of } from "./calls.mjs";
 
 const base = process.env.SHOAL_URL;
@@ -269,6 +272,120 @@ call("embeddings.create", "embeddings agree in float and base64", async () => {
   });
   const byDefault = await client.embeddings.create({ model: "home-embed", input: "good morning" });
   assert.ok(Math.abs(byDefault.data[0].embedding[0] - float.data[0].embedding[0]) < 1e-6);
+});
+
+call("embeddings.create", "fewer dimensions, and 2,048 texts at once", async () => {
+  const [all, few] = [await client.embeddings.create({ model: "home-embed", input: "good morning" }), await client.embeddings.create({ model: "home-embed", input: "good morning", dimensions: 64 })];
+  const length = Math.hypot(...all.data[0].embedding.slice(0, 64));
+  assert.equal(few.data[0].embedding.length, 64);
+  few.data[0].embedding.forEach((x, i) => assert.ok(Math.abs(x - all.data[0].embedding[i] / length) < 1e-5));
+  await assert.rejects(client.embeddings.create({ model: "home-embed", input: "a", dimensions: 512 }), (e) => e.status === 400 && e.param === "dimensions" && /256/.test(e.message));
+  const many = await client.embeddings.create({ model: "home-embed", input: Array.from({ length: 2048 }, (_, i) => `text ${i}`) });
+  assert.equal(many.data.length, 2048);
+  await assert.rejects(client.embeddings.create({ model: "home-embed", input: Array(2049).fill("a") }), (e) => e.status === 400 && e.param === "input");
+});
+
+call("moderations.create", "a text, texts, and parts, by a classifier that the configuration names", async () => {
+  const one = await client.moderations.create({ input: "turn off the kitchen light", model: "omni-moderation-latest" });
+  assert.match(one.id, /^modr-/);
+  assert.equal(one.model, "home-intent");
+  const [r] = one.results;
+  assert.equal(r.flagged, true);
+  assert.deepEqual(Object.keys(r.categories), Object.keys(r.category_scores));
+  for (const [name, flag] of Object.entries(r.categories)) assert.equal(flag, r.category_scores[name] >= 0.4, name);
+  assert.ok(!("alarm_set" in r.categories));
+  const three = await client.moderations.create({ input: ["wake me up at seven tomorrow", "turn off the kitchen light"] });
+  assert.deepEqual(three.results.map((x) => x.flagged), [false, true]);
+  const parts = await client.moderations.create({ input: [{ type: "text", text: "turn off" }, { type: "text", text: "the kitchen light" }] });
+  assert.equal(parts.results.length, 1);
+  await assert.rejects(client.moderations.create({ input: [{ type: "image_url", image_url: { url: "data:image/png;base64,aa" } }] }), (e) => e.status === 400 && e.param === "input");
+  await assert.rejects(client.moderations.create({ input: "a", model: "home-embed" }), (e) => e.status === 404 && e.code === "model_not_found");
+});
+
+call("audio.transcriptions.create", "a WAV file, as text, as JSON with segments, and streamed", async () => {
+  const file = () => createReadStream(process.env.SHOAL_WAV);
+  assert.equal((await client.audio.transcriptions.create({ file: file(), model: "home-ears" })).text, "lights on");
+  const long = await client.audio.transcriptions.create({ file: file(), model: "home-ears", response_format: "verbose_json", timestamp_granularities: ["segment"] });
+  assert.equal(long.segments.length, 1);
+  const types = [];
+  for await (const e of await client.audio.transcriptions.create({ file: file(), model: "home-ears", stream: true })) types.push(e.type);
+  assert.equal(types.at(-1), "transcript.text.done");
+});
+
+call("chat.completions.create", "fields that change nothing here are taken, and unknown ones", async () => {
+  const r = await client.chat.completions.create({
+    model: "home-chat-s", messages: [{ role: "developer", content: "Be brief.", name: "dev" }, { role: "user", name: "Ada", content: [{ type: "text", text: "hello" }, { type: "text", text: " there" }] }],
+    temperature: 0, max_completion_tokens: 8, user: "u", metadata: { a: "b" }, store: true, service_tier: "auto", reasoning_effort: "low", modalities: ["text"], verbosity: "low",
+    prediction: { type: "content", content: "hello" }, prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "s", parallel_tool_calls: true, stream_options: null, stop: null, seed: null,
+    logit_bias: null, logprobs: null, top_logprobs: null, n: null, functions: undefined, web_search_options: undefined, no_such_field: { x: [1] },
+  });
+  assert.equal(r.choices.length, 1);
+});
+
+call("chat.completions.create", "reasoning_effort may be any of OpenAI's words, max_completion_tokens clamps and comes before max_tokens", async () => {
+  for (const reasoning_effort of ["none", "minimal", "low", "medium", "high", "xhigh", null]) {
+    const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, reasoning_effort, max_tokens: 90, max_completion_tokens: 1 });
+    assert.equal(r.usage.completion_tokens, 1);
+  }
+  assert.equal((await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_completion_tokens: 1_000_000 })).choices[0].finish_reason, "tool_calls");
+});
+
+call("chat.completions.create", "audio as an output or an input is refused by name", async () => {
+  const ask = (more) => client.chat.completions.create({ model: "home-chat-s", messages: off, ...more });
+  await assert.rejects(ask({ modalities: ["text", "audio"], audio: { voice: "alloy", format: "wav" } }), (e) => e.status === 400 && e.param === "modalities");
+  await assert.rejects(ask({ messages: [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "aa", format: "wav" } }] }] }), (e) => e.status === 400 && /input_audio/.test(e.message));
+  await assert.rejects(ask({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] }] }), (e) => e.status === 400 && e.param === "messages[0].content" && /home-chat-s reads text alone/.test(e.message));
+});
+
+call("chat.completions.parse", "zod schemas by the client's own helpers, with tools too", async () => {
+  const Light = z.object({ room: z.enum(["kitchen", "attic"]), level: z.number().int().min(0).max(100) });
+  const r = await client.chat.completions.parse({ model: "home-chat-s", messages: off, temperature: 1, seed: 4, max_tokens: 200, response_format: zodResponseFormat(Light, "light") });
+  assert.ok(Light.safeParse(r.choices[0].message.parsed).success);
+  const t = await client.chat.completions.parse({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 200, tool_choice: "required", tools: [zodFunction({ name: "set_light", parameters: Light })] });
+  assert.ok(Light.safeParse(t.choices[0].message.tool_calls[0].function.parsed_arguments).success);
+});
+
+call("chat.completions.runTools", "the client's own loop of tools", async () => {
+  const done = [];
+  const runner = client.chat.completions.runTools({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, tools: [
+    { type: "function", function: { name: "light.turn_off", description: "turns a light off", parse: JSON.parse, parameters: { type: "object", properties: { target: { type: "string" } }, required: ["target"] },
+      function: ({ target }) => { done.push(target); return `${target} is off`; } } }] });
+  assert.equal(await runner.finalContent(), "light.kitchen is off");
+  assert.deepEqual(done, ["light.kitchen"]);
+});
+
+call("chat.completions.stream", "the client's own accumulator comes to what the whole answer is", async () => {
+  const body = { model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 };
+  const final = await client.chat.completions.stream(body).finalChatCompletion();
+  const whole = await client.chat.completions.create(body);
+  assert.equal(final.choices[0].finish_reason, whole.choices[0].finish_reason);
+  assert.equal(final.choices[0].message.tool_calls[0].function.arguments, whole.choices[0].message.tool_calls[0].function.arguments);
+});
+
+call("chat.completions.create", "from a page of another site that allow_origins lists", async () => {
+  // dangerouslyAllowBrowser sends what a browser sends, with the client's own headers; the browser asks for them first.
+  const origin = "https://app.example";
+  const asked = "authorization,content-type,user-agent,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout";
+  const pre = await fetch(`${base}/v1/chat/completions`, { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": asked } });
+  assert.equal(pre.status, 204);
+  assert.equal(pre.headers.get("access-control-allow-origin"), origin);
+  assert.match(pre.headers.get("access-control-allow-methods"), /POST/);
+  const allowed = pre.headers.get("access-control-allow-headers").toLowerCase().split(/, */);
+  for (const h of asked.split(",")) assert.ok(allowed.includes("*") ? h !== "authorization" || allowed.includes(h) : allowed.includes(h), h);
+  const seen = [];
+  const page = new OpenAI({ baseURL: `${base}/v1`, apiKey: "none", maxRetries: 0, dangerouslyAllowBrowser: true,
+    fetch: async (url, init) => { const r = await fetch(url, { ...init, headers: { ...Object.fromEntries(init.headers), origin } }); seen.push(r); return r; } });
+  await page.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 8 });
+  for await (const _ of await page.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 8, stream: true })) void _;
+  await page.embeddings.create({ model: "home-embed", input: "a" });
+  await assert.rejects(page.chat.completions.create({ model: "nobody", messages: off }), OpenAI.NotFoundError);
+  for (const r of seen) {
+    assert.equal(r.headers.get("access-control-allow-origin"), origin, r.url);
+    assert.match(r.headers.get("access-control-expose-headers") ?? "", /x-request-id/i);
+    assert.match(r.headers.get("vary") ?? "", /origin/i);
+  }
+  const stranger = await fetch(`${base}/v1/chat/completions`, { method: "OPTIONS", headers: { origin: "https://evil.example", "access-control-request-method": "POST" } });
+  assert.equal(stranger.headers.get("access-control-allow-origin"), null);
 });
 
 call("chat.completions.create", "errors have the OpenAI form", async () => {
