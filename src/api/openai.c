@@ -203,6 +203,7 @@ int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_err
     if (rc == 0) rc = openai_read_tools(s, e);
     if (rc == 0) rc = openai_read_template(s, e);
     if (rc == 0) rc = openai_read_format(s, e);
+    if (rc == 0) rc = openai_read_modalities(s, e);
     if (rc == 0) rc = read_max_tokens(s, 0, e);
     if (rc == 0) rc = read_chat_logprobs(s, e);
     if (rc == 0) rc = read_common(s, e);

@@ -320,6 +320,25 @@ int openai_read_template(gen_spec *s, api_error *e)
     return rc;
 }
 
+/* ---- what comes out ------------------------------------------------------------------------------ */
+
+int openai_read_modalities(gen_spec *s, api_error *e)
+{
+    const json_t *list = fields_get(s->root, "modalities");
+    size_t i;
+    json_t *one;
+    if (list && !json_is_array(list))
+        return api_error_bad(e, "modalities", "\"modalities\" must be an array");
+    json_array_foreach((json_t *)list, i, one)
+    {
+        const char *word = fields_text(one);
+        if (!word || strcmp(word, "text") != 0)
+            return api_error_bad(e, "modalities", "\"modalities\" may be [\"text\"]: %.64s writes text alone",
+                                 s->model);
+    }
+    return 0;
+}
+
 /* ---- response format ----------------------------------------------------------------------------- */
 
 int openai_read_format(gen_spec *s, api_error *e)

@@ -9,5 +9,6 @@ int openai_read_messages(gen_spec *s, api_error *e);
 int openai_read_tools(gen_spec *s, api_error *e);
 int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, reasoning_effort */
 int openai_read_format(gen_spec *s, api_error *e);
+int openai_read_modalities(gen_spec *s, api_error *e);
 
 #endif

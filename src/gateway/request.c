@@ -336,15 +336,27 @@ void request_json(gateway_request *rq, int status, const buf *body)
     request_error(rq, &e);
 }
 
+/* What the page wants to send, where that is a list of names: clients bring headers of their own
+ * (x-stainless-...), and whoever may ask may ask with them. */
+static const char *wanted_headers(const gateway_request *rq)
+{
+    static const char NAMES[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
+    const char *wanted = request_header(rq, "access-control-request-headers");
+    size_t n = wanted ? strlen(wanted) : 0;
+    return n > 0 && n <= 2048 && strspn(wanted, NAMES) == n ? wanted : NULL;
+}
+
 void request_preflight(gateway_request *rq)
 {
     header_list h;
+    const char *wanted = wanted_headers(rq);
     common_headers(&h, rq, NULL);
     header_add(&h, "access-control-allow-methods", rq->allow);
     header_add(&h, "access-control-allow-headers",
-               "authorization, x-api-key, api-key, content-type, cache-control, last-event-id, x-request-id, "
-               "x-shoal-deadline-ms, "
-               "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
+               wanted ? wanted
+                      : "authorization, x-api-key, api-key, content-type, cache-control, last-event-id, "
+                        "x-request-id, x-shoal-deadline-ms, x-shoal-latency, x-shoal-max-cost, "
+                        "x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
     header_add(&h, "access-control-max-age", "600");
     reply(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);

@@ -1,8 +1,9 @@
 // npm's ollama, unmodified, against /api.
 import assert from "node:assert/strict";
-import test from "node:test";
 import { Ollama } from "ollama";
+import { client } from "./calls.mjs";
 
+const call = client("ollama");
 const base = process.env.SHOAL_URL, ollama = new Ollama({ host: base });
 const options = { temperature: 0, num_predict: 24, seed: 1 };
 const ours = async (body) => (await (await fetch(base + "/v1/chat/completions", {
@@ -10,7 +11,7 @@ const ours = async (body) => (await (await fetch(base + "/v1/chat/completions", 
 })).json()).choices[0].message.content;
 const want = await ours({ model: "home-chat-s", temperature: 0, max_tokens: 24, messages: [{ role: "user", content: "hello" }] });
 
-test("chat, whole and streamed", async () => {
+call("chat", "chat, whole and streamed", async () => {
   const messages = [{ role: "user", content: "hello" }];
   const whole = await ollama.chat({ model: "home-chat-s:latest", messages, options, keep_alive: "5m" });
   assert.equal(whole.message.content, want);
@@ -27,7 +28,7 @@ test("chat, whole and streamed", async () => {
   assert.ok(last.done && ["stop", "length"].includes(last.done_reason));
 });
 
-test("generate, raw too", async () => {
+call("generate", "generate, raw too", async () => {
   const a = await ollama.generate({ model: "home-chat-s", prompt: "hello", options });
   assert.equal(a.response, want);
   assert.deepEqual(a.context, []);
@@ -40,7 +41,7 @@ test("generate, raw too", async () => {
   assert.ok(system.prompt_eval_count > a.prompt_eval_count);
 });
 
-test("a schema holds the reply", async () => {
+call("chat, generate", "a schema holds the reply", async () => {
   const format = { type: "object", properties: { on: { type: "boolean" }, room: { enum: ["kitchen", "attic"] } }, required: ["on", "room"] };
   const a = await ollama.chat({ model: "home-chat-m", messages: [{ role: "user", content: "light?" }], format, options: { ...options, num_predict: 60 } });
   const o = JSON.parse(a.message.content);
@@ -49,7 +50,7 @@ test("a schema holds the reply", async () => {
   assert.doesNotThrow(async () => JSON.parse((await ollama.generate({ model: "home-chat-m", prompt: "a", format: "json", options: { temperature: 0 } })).response));
 });
 
-test("tools are called, and their results go back", async () => {
+call("chat", "tools are called, and their results go back", async () => {
   const system = "You are Shoal, a helper that runs this home. Devices:\nlight.kitchen 'Kitchen Light' = on";
   const tools = [{ type: "function", function: { name: "light.turn_off", description: "turns a light off", parameters: { type: "object", properties: { target: { type: "string", enum: ["light.kitchen"] } }, required: ["target"] } } }];
   const messages = [{ role: "system", content: system }, { role: "user", content: "turn off the kitchen light" }];
@@ -66,7 +67,7 @@ test("tools are called, and their results go back", async () => {
   assert.equal(typeof after.message.content, "string");
 });
 
-test("vectors", async () => {
+call("embed, embeddings", "vectors", async () => {
   const a = await ollama.embed({ model: "home-embed", input: ["hello", "good night"] });
   assert.equal(a.embeddings.length, 2);
   const b = await ollama.embeddings({ model: "home-embed", prompt: "hello" });
@@ -75,7 +76,7 @@ test("vectors", async () => {
   a.embeddings[0].forEach((x, i) => assert.ok(Math.abs(x - o.data[0].embedding[i]) < 1e-6));
 });
 
-test("what is there", async () => {
+call("list, ps, show", "what is there", async () => {
   const { models } = await ollama.list();
   const s = models.find((m) => m.name === "home-chat-s");
   assert.equal(s.details.quantization_level, "Q8_0");
@@ -89,7 +90,7 @@ test("what is there", async () => {
   assert.equal((await ollama.chat({ model: "home-vote", messages: [{ role: "user", content: "hello" }], options })).message.role, "assistant");
 });
 
-test("a model that is only to be loaded", async () => {
+call("chat, generate", "a model that is only to be loaded", async () => {
   const a = await ollama.chat({ model: "home-chat-s", messages: [] });
   assert.deepEqual([a.done, a.done_reason, a.message.content], [true, "load", ""]);
   assert.equal((await ollama.generate({ model: "home-chat-s", prompt: "" })).done_reason, "load");
@@ -97,7 +98,7 @@ test("a model that is only to be loaded", async () => {
   await assert.rejects(ollama.generate({ model: "nobody", prompt: "" }), (e) => e.status_code === 404);
 });
 
-test("what is wrong is said in Ollama's form", async () => {
+call("chat, generate, embed", "what is wrong is said in Ollama's form", async () => {
   await assert.rejects(ollama.chat({ model: "nobody", messages: [{ role: "user", content: "a" }] }), (e) => e.status_code === 404 && /nobody/.test(e.error));
   await assert.rejects(ollama.chat({ model: "home-chat-s", messages: [{ role: "user", content: "what", images: ["aGk="] }] }), /no model here sees pictures/);
   await assert.rejects(ollama.generate({ model: "home-chat-s", prompt: "a", options: { temperature: 9 } }), /temperature/);
@@ -114,7 +115,7 @@ test("what is wrong is said in Ollama's form", async () => {
   }
 });
 
-test("a client that leaves stops its request", async () => {
+call("chat, abort", "a client that leaves stops its request", async () => {
   const stream = await ollama.chat({ model: "home-chat-s", messages: [{ role: "user", content: "go on" }], stream: true, options: { num_predict: 1500, temperature: 1, seed: 9 } });
   for await (const part of stream) if (part.message.content) break;
   stream.abort();
