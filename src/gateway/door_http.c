@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "gateway/admission.h"
+#include "gateway/door_grpc.h"
 #include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
+#include "wire/grpc.h"
 
 /* Below the first packing saves no packet; above the others the loop would stand still for more than some
  * 2 ms (128 KiB/ms of numbers for gzip, 460 for zstd). */
@@ -207,9 +209,18 @@ static const door_ops HTTP_DOOR = {.takes_lines = true,
 
 /* ---- what the server says ------------------------------------------------------------------------ */
 
+/* gRPC's requests are its door's (door_grpc.h). */
+static const http_handler *grpc_of(void *user, const http_request *http)
+{
+    const gateway *g = user;
+    return g->grpc && grpc_wants(http) ? door_grpc_handler(g->grpc) : NULL;
+}
+
 static http_intake intake(void *user, const http_request *http)
 {
     const gateway *g = user;
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) return grpc->intake(grpc->user, http);
     const char *allow;
     const endpoint *at = endpoint_find(g->endpoints, method_of(http), http_path(http), &allow);
     if (at && at->takes & ENDPOINT_TUNNEL && http_protocol(http)) return HTTP_TUNNEL;
@@ -230,6 +241,11 @@ http_request *door_http_take(door *d)
 
 static void on_request(void *user, http_request *http)
 {
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_request(grpc->user, http);
+        return;
+    }
     http_door *d = calloc(1, sizeof *d);
     if (!d) {
         http_respond(http, 503, NULL, 0, NULL, 0);
@@ -242,6 +258,11 @@ static void on_request(void *user, http_request *http)
 
 static void on_gone(void *user, http_request *http)
 {
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_gone(grpc->user, http);
+        return;
+    }
     if (is_tunnel(user, http)) {
         door_ws_shut(http);
         return;
@@ -287,6 +308,11 @@ static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
 
 static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
 {
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_body(grpc->user, http, bytes, n);
+        return;
+    }
     if (is_tunnel(user, http)) {
         door_ws_receive(http, bytes, n);
         return;
@@ -301,6 +327,11 @@ static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t
 
 static void on_body_end(void *user, http_request *http, int status, const char *why)
 {
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_body_end(grpc->user, http, status, why);
+        return;
+    }
     if (is_tunnel(user, http)) {
         door_ws_shut(http);
         return;
@@ -311,6 +342,12 @@ static void on_body_end(void *user, http_request *http, int status, const char *
         say_body_end(d, 400, err.message);
     else
         say_body_end(d, status, why);
+}
+
+static void on_drained(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) grpc->on_drained(grpc->user, http);
 }
 
 static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
@@ -345,6 +382,7 @@ static size_t body_limit(void *user, const http_request *http)
     const char *allow;
     const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
     const gateway_config *c = g->config;
+    if (grpc_of(user, http)) return door_grpc_body_limit(g, http);
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     const char *shown = admission_shown(shown_header, http);
     if (auth_count(g->settings->auth) > 0 && !auth_find(g->settings->auth, shown)) return 0;
@@ -412,6 +450,7 @@ int door_http_open(gateway *g, shoal_err *err)
                       .body_limit = body_limit,
                       .intake = intake,
                       .on_body = on_body,
-                      .on_body_end = on_body_end};
+                      .on_body_end = on_body_end,
+                      .on_drained = on_drained};
     return http_server_new(&g->server, g->loop, &h, &g->config->limits, err);
 }

@@ -12,6 +12,7 @@
 #include "calls/retry_calls.h"
 #include "calls/silence_calls.h"
 #include "gateway/caches.h"
+#include "gateway/door_grpc.h"
 #include "gateway/door_http.h"
 #include "gateway/door_ws.h"
 #include "gateway/gateway_internal.h"
@@ -143,6 +144,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = open_clerk(g, err);
     if (rc == 0) rc = door_http_open(g, err);
+    if (rc == 0) rc = door_grpc_open(g, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
 }
@@ -208,6 +210,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     shadow_cancel_all(g);
     ghost_cancel_all(g);
     door_ws_drain(g);
+    door_grpc_drain(g->grpc);
     live_drain(g);
     http_server_drain(g->server, done, user);
 }
@@ -232,6 +235,12 @@ static void on_closed(void *user)
     free(user);
 }
 
+static void on_server_closed(void *user)
+{
+    gateway *g = user;
+    door_grpc_close(g->grpc, on_closed, g);
+}
+
 void gateway_free(gateway *g)
 {
     if (!g) return;
@@ -242,6 +251,7 @@ void gateway_free(gateway *g)
     }
     door_ws_close(g);
     shadow_cancel_all(g);
+    door_grpc_deafen(g->grpc);
     watch_close(g);
     live_close(g);
     caches_close(g);
@@ -260,7 +270,7 @@ void gateway_free(gateway *g)
     buf_done(&g->openapi);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)
-        http_server_close(server, on_closed, g);
+        http_server_close(server, on_server_closed, g);
     else
         free(g);
 }

@@ -36,6 +36,7 @@ struct gateway {
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
     tls_context *tls; /* NULL: clear text */
+    struct door_grpc *grpc;
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;

@@ -1,0 +1,39 @@
+/* door_grpc_impl.h: what the services behind door_grpc.c share. */
+#ifndef GATEWAY_DOOR_GRPC_IMPL_H
+#define GATEWAY_DOOR_GRPC_IMPL_H
+
+#include "api/proto_schema.h"
+#include "gateway/door_grpc.h"
+#include "wire/grpc.h"
+
+typedef struct grpc_watch grpc_watch;
+
+struct door_grpc {
+    struct gateway *gateway;
+    grpc_server *server;
+    http_handler handler;
+    proto_schema *schema;
+    grpc_method *methods;
+    grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
+    const proto_method **described; /* of GRPC_RPCS, in its order */
+    grpc_watch *watches;            /* grpc_health.c's */
+    bool hears;                     /* the registry */
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* Has this call a key that the gateway would let in, and may it use the model (NULL: any)? */
+bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model);
+
+/* grpc_health.c. A watch is told what has changed; user of all methods is the door_grpc. */
+enum { N_GRPC_HEALTH_METHODS = 2 };
+extern const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS];
+int grpc_health_open(door_grpc *d, shoal_err *err);
+void grpc_health_deafen(door_grpc *d);
+void grpc_health_drain(door_grpc *d);
+
+/* grpc_reflection.c */
+enum { N_GRPC_REFLECTION_STREAMS = 2 };
+extern const grpc_stream_method GRPC_REFLECTION_STREAMS[N_GRPC_REFLECTION_STREAMS];
+
+#endif

@@ -1,0 +1,173 @@
+/* grpc_health.c: grpc.health.v1 (proto/grpc/health/v1/health.proto): is a service, or a model, ready?
+ *
+ * The service "" and those that are spoken here are ready when /readyz says so. Any other name is a model's,
+ * which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
+ * server drains. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proto_wire.h"
+#include "gateway/door_grpc_impl.h"
+#include "gateway/gateway_internal.h"
+
+enum { NAME_BYTES = 256 };
+typedef enum { HEALTH_NONE = 0, HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2, HEALTH_UNKNOWN = 3 } health;
+
+struct grpc_watch {
+    door_grpc *at;
+    grpc_call *call;
+    char service[NAME_BYTES];
+    health said;
+    grpc_watch *next, *prev;
+};
+
+/* False: it has been answered. */
+static bool read_service(grpc_call *call, const uint8_t *msg, size_t n, char ret[NAME_BYTES])
+{
+    cur c = cur_over(msg, n);
+    proto_item it;
+    int rc;
+    *ret = '\0';
+    while ((rc = proto_next(&c, &it)) == 1) {
+        if (it.number != 1 || it.wire != PROTO_BYTES) continue;
+        size_t len = it.n < NAME_BYTES ? it.n : NAME_BYTES - 1;
+        if (len) memcpy(ret, it.bytes, len);
+        ret[len] = '\0';
+    }
+    if (rc != 0) grpc_call_end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
+    return rc == 0;
+}
+
+static bool is_service(const door_grpc *d, const char *name)
+{
+    for (size_t i = 0; i < proto_schema_services(d->schema); i++)
+        if (strcmp(proto_schema_service(d->schema, i), name) == 0) return true;
+    return *name == '\0';
+}
+
+static health look(const door_grpc *d, const char *service)
+{
+    const gateway *g = d->gateway;
+    if (is_service(d, service))
+        return !g->draining && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+    const replica_set *set = registry_find(g->registry, service);
+    if (!set) return HEALTH_UNKNOWN;
+    return set->n_ready > 0 && !g->draining ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+}
+
+/* False: it has been answered. */
+static bool may_ask(const door_grpc *d, grpc_call *call, const char *service)
+{
+    bool may = is_service(d, service) || door_grpc_knows(d, call, service);
+    if (!may)
+        grpc_call_end(call, GRPC_UNAUTHENTICATED,
+                      "an API key that may use the model is needed to ask about it");
+    return may;
+}
+
+static void say(grpc_call *call, health h)
+{
+    uint8_t msg[] = {1 << 3 | PROTO_VARINT, (uint8_t)h};
+    grpc_call_send(call, msg, sizeof msg);
+}
+
+static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    const door_grpc *d = user;
+    char service[NAME_BYTES];
+    if (!read_service(call, msg, n, service) || !may_ask(d, call, service)) return;
+    health h = look(d, service);
+    if (h == HEALTH_UNKNOWN) {
+        grpc_call_end(call, GRPC_NOT_FOUND, "there is no such service or model");
+        return;
+    }
+    say(call, h);
+    grpc_call_end(call, GRPC_OK, NULL);
+}
+
+/* ---- watches ------------------------------------------------------------------------------------- */
+
+/* What a client has not read is not said again: the last counts, and comes when it has. */
+static void tell(grpc_watch *w)
+{
+    health h = look(w->at, w->service);
+    if (h == w->said || grpc_call_unsent(w->call) > 0) return;
+    w->said = h;
+    say(w->call, h);
+}
+
+static void unlink_watch(grpc_watch *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        w->at->watches = w->next;
+    if (w->next) w->next->prev = w->prev;
+    free(w);
+}
+
+static void on_cancelled(void *user, grpc_call *call)
+{
+    unlink_watch(user);
+}
+
+static void on_drained(void *user, grpc_call *call)
+{
+    tell(user);
+}
+
+static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    door_grpc *d = user;
+    char service[NAME_BYTES];
+    if (!read_service(call, msg, n, service) || !may_ask(d, call, service)) return;
+    grpc_watch *w = d->gateway->draining ? NULL : calloc(1, sizeof *w);
+    if (!w) {
+        say(call, HEALTH_NOT_SERVING);
+        grpc_call_end(call, GRPC_UNAVAILABLE,
+                      d->gateway->draining ? "the server is shutting down" : "out of memory");
+        return;
+    }
+    *w = (grpc_watch){.at = d, .call = call, .next = d->watches};
+    memcpy(w->service, service, sizeof w->service);
+    if (w->next) w->next->prev = w;
+    d->watches = w;
+    grpc_call_on_cancel(call, on_cancelled, w);
+    grpc_call_on_drained(call, on_drained, w);
+    tell(w);
+}
+
+static void on_change(void *user, const registry_event *e)
+{
+    door_grpc *d = user;
+    for (grpc_watch *w = d->watches; w; w = w->next) tell(w);
+}
+
+int grpc_health_open(door_grpc *d, shoal_err *err)
+{
+    int rc = registry_listen(d->gateway->registry, on_change, d, err);
+    d->hears = rc == 0;
+    return rc;
+}
+
+void grpc_health_deafen(door_grpc *d)
+{
+    if (d->hears) registry_unlisten(d->gateway->registry, on_change, d);
+    d->hears = false;
+}
+
+void grpc_health_drain(door_grpc *d)
+{
+    while (d->watches) {
+        grpc_watch *w = d->watches;
+        grpc_call *call = w->call;
+        tell(w);
+        unlink_watch(w);
+        grpc_call_end(call, GRPC_UNAVAILABLE, "the server is shutting down");
+    }
+}
+
+const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {
+    {"/grpc.health.v1.Health/Check", on_check},
+    {"/grpc.health.v1.Health/Watch", on_watch},
+};

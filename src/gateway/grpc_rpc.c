@@ -1,0 +1,245 @@
+/* grpc_rpc.c: the table of calls, and a message as a request of HTTP. */
+#include "gateway/grpc_rpc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json_proto.h"
+#include "base/clock.h"
+#include "base/proto_wire.h"
+#include "base/utf8.h"
+
+#define SHOAL(name) "/shoal.v1.Shoal/" name
+
+const grpc_rpc GRPC_RPCS[] = {
+    {SHOAL("Chat"), "POST", "/v1/chat/completions", 0},
+    {SHOAL("ChatStream"), "POST", "/v1/chat/completions", RPC_STREAMS},
+    {SHOAL("Complete"), "POST", "/v1/completions", 0},
+    {SHOAL("CompleteStream"), "POST", "/v1/completions", RPC_STREAMS},
+    {SHOAL("Embed"), "POST", "/v1/embeddings", 0},
+    {SHOAL("Classify"), "POST", "/v1/classify", 0},
+    {SHOAL("ClassifyImage"), "POST", "/v1/images/classify", 0},
+    {SHOAL("Rerank"), "POST", "/v1/rerank", 0},
+    {SHOAL("Tag"), "POST", "/v1/tag", 0},
+    {SHOAL("FillMask"), "POST", "/v1/fill-mask", 0},
+    {SHOAL("Score"), "POST", "/v1/score", 0},
+    {SHOAL("Translate"), "POST", "/v1/translate", 0},
+    {SHOAL("TranslateStream"), "POST", "/v1/translate", RPC_STREAMS},
+    {SHOAL("Summarize"), "POST", "/v1/summarize", 0},
+    {SHOAL("SummarizeStream"), "POST", "/v1/summarize", RPC_STREAMS},
+    {SHOAL("Transcribe"), "POST", "/v1/audio/transcriptions", RPC_STREAMS | RPC_PIECES},
+    {SHOAL("Vad"), "POST", "/v1/vad", RPC_FORM},
+    {SHOAL("Process"), "POST", "/v1/process", 0},
+    {SHOAL("ProcessStream"), "POST", "/v1/process", RPC_STREAMS},
+    {SHOAL("Search"), "POST", "/v1/collections/{collection}/search", 0},
+    {SHOAL("Answer"), "POST", "/v1/collections/{collection}/answer", 0},
+    {SHOAL("ListModels"), "GET", "/v1/models", 0},
+    {SHOAL("Status"), "GET", "/v1/status", 0},
+};
+const size_t N_GRPC_RPCS = sizeof GRPC_RPCS / sizeof *GRPC_RPCS;
+
+static const char TRANSLATIONS[] = "/v1/audio/translations";
+
+/* ---- parts of a request -------------------------------------------------------------------------- */
+
+/* RFC 3986, section 2.3: what needs no escape. */
+static void put_escaped(buf *out, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                     (c && strchr("-._~", c));
+        if (plain)
+            buf_putc(out, (char)c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
+/* The member in braces goes out of the object into the path. */
+static int put_path(buf *out, const char *target, json_t *o, api_error *e)
+{
+    const char *brace = strchr(target, '{');
+    if (!brace) {
+        buf_puts(out, target);
+        return 0;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
+    const json_t *v = json_object_get(o, name);
+    if (!json_string_length(v)) return api_error_bad(e, name, "%s: is required", name);
+    buf_append(out, target, (size_t)(brace - target));
+    put_escaped(out, json_string_value(v), json_string_length(v));
+    buf_puts(out, strchr(brace, '}') + 1);
+    json_object_del(o, name);
+    return 0;
+}
+
+/* A scalar as people write it in a form or a query. */
+static void put_plain(buf *out, const json_t *v)
+{
+    if (json_is_string(v))
+        buf_append(out, json_string_value(v), json_string_length(v));
+    else
+        json_put_digits(out, v, 15);
+}
+
+static void put_query(buf *out, const json_t *o)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        buf plain = {0};
+        put_plain(&plain, v);
+        buf_puts(out, out->len ? "&" : "");
+        put_escaped(out, key, strlen(key));
+        buf_putc(out, '=');
+        put_escaped(out, plain.data ? plain.data : "", plain.len);
+        if (plain.failed) out->failed = true;
+        buf_done(&plain);
+    }
+}
+
+/* ---- forms --------------------------------------------------------------------------------------- */
+
+static void draw_boundary(grpc_ask *a, char boundary[33])
+{
+    uint64_t draw[2];
+    rng_bytes(draw, sizeof draw);
+    snprintf(boundary, 33, "%016llx%016llx", (unsigned long long)draw[0], (unsigned long long)draw[1]);
+    snprintf(a->form, sizeof a->form, "multipart/form-data; boundary=%s", boundary);
+    a->type = a->form;
+}
+
+/* Names are the schema's, and need no escape. */
+static void put_part(buf *out, const char *boundary, const char *name, bool is_file)
+{
+    buf_printf(out, "--%s\r\nContent-Disposition: form-data; name=\"%s\"%s\r\n\r\n", boundary, name,
+               is_file ? "; filename=\"file\"" : "");
+}
+
+/* Nobody who does not know the boundary can write it. */
+static int put_form(grpc_ask *a, const proto_message *m, const json_t *o)
+{
+    const char *key;
+    json_t *v;
+    char boundary[33];
+    int rc = 0;
+    draw_boundary(a, boundary);
+    json_object_foreach((json_t *)o, key, v)
+    {
+        const proto_field *f = proto_field_named(m, key);
+        bool is_file = f && f->type == PROTO_DATA;
+        if (!f || rc != 0) continue;
+        put_part(&a->body, boundary, key, is_file);
+        if (is_file)
+            rc = base64_decode(&a->body, json_string_value(v), json_string_length(v));
+        else
+            put_plain(&a->body, v);
+        buf_puts(&a->body, "\r\n");
+    }
+    buf_printf(&a->body, "--%s--\r\n", boundary);
+    return rc;
+}
+
+/* ---- messages with pieces of a file -------------------------------------------------------------- */
+
+static const proto_field *file_of(const proto_message *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->fields[i].type == PROTO_DATA) return &m->fields[i];
+    return NULL;
+}
+
+bool grpc_rpc_piece(const proto_message *m, const uint8_t *msg, size_t n, const uint8_t **ret, size_t *ret_n)
+{
+    const proto_field *file = file_of(m);
+    cur c = cur_over(msg, n);
+    proto_item it;
+    int rc;
+    *ret_n = 0;
+    while ((rc = proto_next(&c, &it)) == 1)
+        if (it.number == file->number && it.wire == PROTO_BYTES) {
+            *ret = it.bytes;
+            *ret_n = it.n;
+        }
+    return rc == 0;
+}
+
+/* The message without its file. */
+static void without_file(buf *out, const proto_message *m, const uint8_t *msg, size_t n)
+{
+    const proto_field *file = file_of(m);
+    cur c = cur_over(msg, n);
+    proto_item it;
+    for (const uint8_t *from = c.at; proto_next(&c, &it) == 1; from = c.at)
+        if (it.number != file->number) buf_append(out, from, (size_t)(c.at - from));
+}
+
+/* ---- a message as a request ---------------------------------------------------------------------- */
+
+static int read_error(api_error *e, int rc, const shoal_err *err)
+{
+    if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
+    return api_error_bad(e, NULL, "%s", err->message);
+}
+
+static int read(json_t **ret, const grpc_rpc *rpc, const proto_message *m, const uint8_t *msg, size_t n,
+                api_error *e)
+{
+    shoal_err err = {0};
+    buf rest = {0};
+    if (rpc->how & RPC_PIECES) without_file(&rest, m, msg, n);
+    int rc = rest.failed             ? SHOAL_ENOMEM
+             : rpc->how & RPC_PIECES ? json_proto_read(ret, m, (const uint8_t *)rest.data, rest.len, &err)
+                                     : json_proto_read(ret, m, msg, n, &err);
+    buf_done(&rest);
+    return rc == 0 ? 0 : read_error(e, rc, &err);
+}
+
+static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t *o, api_error *e)
+{
+    const char *target = rpc->target;
+    if (rpc->how & RPC_PIECES && json_is_true(json_object_get(o, "translate"))) target = TRANSLATIONS;
+    int rc = put_path(&a->path, target, o, e);
+    if (rc != 0) return rc;
+    if (rpc->how & RPC_PIECES) json_object_del(o, "translate");
+    if (rpc->how & RPC_STREAMS && json_object_set_new(o, "stream", json_true()) != 0)
+        return api_error_nomem(e);
+    a->type = "application/json";
+    if (rpc->how & RPC_PIECES) {
+        put_query(&a->query, o);
+        a->type = "audio/x-stream";
+    } else if (rpc->how & RPC_FORM) {
+        if (put_form(a, m, o) != 0) return api_error_nomem(e);
+    } else if (strcmp(rpc->method, "POST") == 0) {
+        json_put(&a->body, o);
+    }
+    return a->path.failed || a->query.failed || a->body.failed ? api_error_nomem(e) : 0;
+}
+
+int grpc_rpc_ask(grpc_ask *ret, const grpc_rpc *rpc, const proto_message *m, const uint8_t *msg, size_t n,
+                 api_error *e)
+{
+    json_t *o = NULL;
+    *ret = (grpc_ask){0};
+    int rc = read(&o, rpc, m, msg, n, e);
+    if (rc == 0) rc = put(ret, rpc, m, o, e);
+    json_decref(o);
+    return rc;
+}
+
+int grpc_rpc_ask_nothing(grpc_ask *ret, const grpc_rpc *rpc, api_error *e)
+{
+    *ret = (grpc_ask){.type = "application/json"};
+    for (const char *s = rpc->target; *s; s++) buf_putc(&ret->path, *s == '{' || *s == '}' ? '-' : *s);
+    return ret->path.failed ? api_error_nomem(e) : 0;
+}
+
+void grpc_ask_done(grpc_ask *a)
+{
+    buf_done(&a->path);
+    buf_done(&a->query);
+    buf_done(&a->body);
+}
