@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# gRPC for applications: @grpc/grpc-js in clear text and over TLS, with keys; streams whose workers die; a drain.
+# alone: it uses the clients that node_clients installs
+source "$(dirname "$0")/lib.sh"
+command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
+modules=build/node
+mkdir -p "$modules"
+if ! cmp -s tests/node/package.json "$modules/package.json"; then
+    cp tests/node/package.json "$modules/package.json"
+    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
+        rm -f "$modules/package.json"
+        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
+    }
+fi
+cp tests/node/*.mjs "$modules/"
+export SHOAL_STATE=$work/state SHOAL_PROTO=$PWD/proto SHOAL_DATA=$PWD/tests/data/speech/wav
+shipped | sed -E 's|^( +)- name: home-embed|\1- name: home-ears\n&|' >"$work/clear.yaml"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1 \
+    -addext subjectAltName=IP:127.0.0.1 -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null || fail "openssl"
+{
+    cat "$work/clear.yaml"
+    echo "tls: {cert: $work/cert.pem, key: $work/key.pem}"
+    echo "api_keys: [\"sha256:$(printf %s sk-grpc | sha256sum | cut -d' ' -f1)\"]"
+} >"$work/tls.yaml"
+
+clients() {
+    (cd "$modules" && timeout 120 node --test --test-reporter=tap ./shoal_grpc.mjs) >"$work/node.log" 2>&1 && return
+    grep -A25 '^not ok' "$work/node.log" | grep -vE '^ +(duration_ms|type):' | head -80
+    fail "a client failed: $1"
+}
+
+start_shoal "$work/clear.yaml"
+export SHOAL_URL=$url SHOAL_CALLS=$work/calls.json
+clients "in clear text"
+unset SHOAL_CALLS
+rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$server" 2>&1) || fail "$rude"
+said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 4) || fail "$said"
+(cd "$modules" && node grpc_drain.mjs "$url" "$server") || fail "drain"
+wait "$server"
+[ $? -eq 0 ] || fail "the server did not end well"
+server=
+
+start_shoal "$work/tls.yaml"
+export SHOAL_URL=$url SHOAL_KEY=sk-grpc SHOAL_CA=$work/cert.pem NODE_EXTRA_CA_CERTS=$work/cert.pem
+clients "over TLS, with a key"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+echo "$said; $rude"
