@@ -30,6 +30,7 @@
 #define CLI_COMMANDS(X) \
     /* serve */         \
     X(serve)            \
+    X(config)           \
     X(plan)             \
     X(load)             \
     X(stop)             \

@@ -21,6 +21,8 @@
 #include "cli/cli.h"
 #include "cli/cli_home.h"
 #include "cli/measure_here.h"
+#include "cli/serve_address.h"
+#include "cli/serve_check.h"
 #include "cli/serve_etcd.h"
 #include "cli/serve_keep.h"
 #include "cli/serve_models.h"
@@ -32,7 +34,6 @@
 #include "compute/compute.h"
 #include "config/config_fit.h"
 #include "endpoints/table.h"
-#include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "wire/env_uv.h"
 #include "wire/loop.h"
@@ -70,53 +71,12 @@ typedef struct server {
     int exit_code, n_signals;
 } server;
 
-/* ---- the configuration ------------------------------------------------------------------------- */
-
-/* "host:8080" with another port. */
-static int override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
-{
-    const char *base = listen ? listen : c->listen ? c->listen : "127.0.0.1:8080";
-    const char *colon = strrchr(base, ':');
-    if (!listen && port < 0) return 0;
-    if (port >= 0 && (!colon || strncmp(base, "unix:", 5) == 0))
-        return err_set(err, SHOAL_EINVALID, "--port does not go with the address \"%s\"", base);
-    char *s = NULL;
-    int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
-    if (n < 0) return err_nomem(err);
-    c->listen = config_keep(c, s);
-    free(s);
-    return c->listen ? 0 : err_nomem(err);
-}
-
 /* ---- ready ------------------------------------------------------------------------------------- */
-
-static void print_samples(const char *url)
-{
-    printf("\nTry\n"
-           "  shoal process --server %s \"turn on the kitchen light\"\n"
-           "  curl %s/v1/process -H 'content-type: application/json' \\\n"
-           "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
-           "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
-           "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
-           "  curl %s/readyz ; curl %s/metrics\n\n"
-           "The bundled models take device commands and sensor alerts; they do not converse.\n"
-           "Ctrl-C stops it.\n",
-           url, url, url, url, url, url);
-}
 
 static void make_url(const server *s, char *out, size_t cap)
 {
-    const char *listen = s->config->listen ? s->config->listen : "";
-    const char *colon = strrchr(listen, ':');
-    int host_len = colon ? (int)(colon - listen) : 0;
-    bool any = host_len == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
-    if (strncmp(listen, "unix:", 5) == 0)
-        snprintf(out, cap, "%s", listen);
-    else
-        snprintf(out, cap, "%s://%.*s:%d", s->config->tls_cert ? "https" : "http", any ? 9 : host_len,
-                 any ? "127.0.0.1" : listen, gateway_port(s->gateway));
+    const gateway_config *c = s->config;
+    serve_url(out, cap, c->listen ? c->listen : "", c->tls_cert != NULL, gateway_port(s->gateway));
 }
 
 /* Where the configuration names the replica's model, or that of which it is a stage. */
@@ -198,7 +158,7 @@ static void say_when_ready(server *s)
     if (s->banner) {
         printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready,
                ready == 1 ? "" : "s", url, ms);
-        print_samples(url);
+        serve_samples(url);
     } else {
         printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
     }
@@ -494,16 +454,6 @@ static void watch_signals(server *s)
     s->had_terminal = has_terminal();
 }
 
-/* What to do about the commonest failure. */
-static int advise(shoal_err *err, int rc)
-{
-    char cause[sizeof err->message];
-    if (!strstr(err->message, uv_strerror(UV_EADDRINUSE))) return rc;
-    snprintf(cause, sizeof cause, "%s", err->message);
-    return err_set(err, rc,
-                   "%s; stop what listens there, or take another port with -p PORT (0: any free one)", cause);
-}
-
 /* The port for other machines. Without a CA or a certificate there is none, and that is said before workers
  * start. */
 static int start_gate(server *s, shoal_err *err)
@@ -544,7 +494,7 @@ static int start(server *s, shoal_err *err)
     if (rc == 0) rc = registry_listen(s->registry, on_change, s, err);
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
-    if (rc != 0) return advise(err, rc);
+    if (rc != 0) return serve_advise(err, rc);
     rc = start_reload(s, err);
     if (rc != 0) return rc;
     if (s->config->cluster_listen) rc = start_gate(s, err);
@@ -592,7 +542,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     if (path && !(s->config_path = strdup(path))) rc = err_nomem(err);
     s->listen_given = listen || port >= 0;
     if (rc == 0) rc = config_load(&s->config, s->config_path, err);
-    if (rc == 0) rc = override_listen(s->config, listen, port, err);
+    if (rc == 0) rc = serve_override_listen(s->config, listen, port, err);
     if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
     s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
@@ -604,8 +554,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
 static int check(server *s)
 {
     shoal_err err;
-    if (serve_models_check(s->config, s->specs, &err) != 0 || ensembles_check(s->config, &err) != 0 ||
-        serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
+    if (serve_check(s->config, s->specs, &err) != 0) {
         cli_fail(&cmd_serve, &err);
         return CLI_FAILED;
     }

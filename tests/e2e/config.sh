@@ -19,6 +19,9 @@ refused() {
     [ $rc -eq "$code" ] || fail "exit $rc, wanted $code ($*): $(cat "$log" "$work/c.yaml")"
     grep -qF "shoal serve: $words" "$log" || fail "no '$words' in: $(cat "$log")"
     grep -q 'component=\(agent\|worker\|gateway\)' "$log" && fail "something was started: $(cat "$log")"
+    [ "${1:-}" = --check ] && (cd "$work" && "$SHOAL_BIN" config check c.yaml >"$work/out" 2>&1) &&
+        fail "shoal config check takes what serve refuses: $words"
+    [ "${1:-}" != --check ] || grep -qF "shoal config: $words" "$work/out" || fail "shoal config check says: $(cat "$work/out")"
     n=$((n + 1))
 }
 both() { refused "$1" 2 && refused "$1" 1 --check; }
@@ -110,6 +113,28 @@ stop_shoal
 
 "$SHOAL_BIN" serve --check -c shoal.yaml >"$work/out" 2>"$log" || fail "shoal.yaml is refused: $(cat "$log")"
 grep -q '^ok: 5 models, 1 pipeline' "$work/out" || fail "what --check says: $(cat "$work/out")"
+
+# The same as a command, with notes; and what a file comes to, which reads as the same again.
+"$SHOAL_BIN" config check shoal.yaml >"$work/out" 2>"$log" || fail "shoal config check: $(cat "$log")"
+grep -q '^shoal.yaml: right; 5 models, 1 pipeline, 0 API keys' "$work/out" || fail "config check: $(cat "$work/out")"
+[ -s "$log" ] && fail "notes about the shipped file: $(cat "$log")"
+digest=$(printf secret | sha256sum | cut -d' ' -f1)
+{ shipped; echo "api_keys:
+  - {name: old, sha256: $digest, expires: 2026-01-01, models: [home, 'home-chta*']}"; } >"$work/c.yaml"
+last=$(wc -l <"$work/c.yaml")
+"$SHOAL_BIN" config check "$work/c.yaml" >"$work/out" 2>"$log" || fail "notes are errors: $(cat "$log")"
+grep -q "^note: .*c.yaml:$last: api_keys\[0\].expires: the key old has ended" "$log" || fail "no note of the end: $(cat "$log")"
+grep -q "^note: .*c.yaml:$last: api_keys\[0\].models\[1\]: no model, .* matches 'home-chta\*'" "$log" || fail "no note of the name: $(cat "$log")"
+"$SHOAL_BIN" config check --json "$work/c.yaml" | grep -q '"right":true,"error":null,"notes":\["' || fail "as JSON"
+"$SHOAL_BIN" config check --json "$work/nothing.yaml" >"$work/out" && fail "a file that is not there is right"
+grep -q '"right":false,"error":".*No such file' "$work/out" || fail "as JSON: $(cat "$work/out")"
+"$SHOAL_BIN" config show "$work/c.yaml" >"$work/shown.yaml" || fail "config show"
+grep -q "$digest" "$work/shown.yaml" && fail "a digest is shown"
+grep -q '^  max_streams: 128$' "$work/shown.yaml" || fail "no default of the server: $(head -20 "$work/shown.yaml")"
+sed "s/(hidden)/$digest/" "$work/shown.yaml" >"$work/again.yaml"
+"$SHOAL_BIN" config check "$work/again.yaml" >/dev/null 2>"$log" || fail "what is shown is refused: $(cat "$log")"
+"$SHOAL_BIN" config show "$work/again.yaml" | cmp - "$work/shown.yaml" || fail "what is shown is not shown again"
+"$SHOAL_BIN" config show --json "$work/c.yaml" | grep -q '^{"listen":"127.0.0.1:8080",' || fail "config show --json"
 
 # A worker that comes back as another model than the file that was looked at.
 ln -s "$models/home-intent.gguf" "$work/m.gguf"

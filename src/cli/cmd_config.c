@@ -1,0 +1,126 @@
+/* shoal config check|show: a configuration looked over without starting anything, and what it comes to with
+ * its defaults. docs/configuration.md has every key. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/cli_home.h"
+#include "cli/serve_check.h"
+#include "cli/serve_models.h"
+#include "config/config_put.h"
+
+/* ---- check ------------------------------------------------------------------------------------------- */
+
+static int look_over(const gateway_config *c, json_t *notes, shoal_err *err)
+{
+    worker_spec *specs = NULL;
+    int rc = serve_models_find(&specs, c, err);
+    if (rc == 0) rc = serve_check(c, specs, err);
+    if (rc == 0) rc = serve_check_notes(notes, c, (int64_t)time(NULL), err);
+    serve_models_free(specs, specs ? c->n_models : 0);
+    return rc;
+}
+
+static void say_right(const gateway_config *c, const char *path, const json_t *notes)
+{
+    for (size_t i = 0; i < json_array_size(notes); i++)
+        fprintf(stderr, "note: %s\n", json_string_value(json_array_get(notes, i)));
+    printf("%s: right; %zu model%s, %zu pipeline%s, %zu API key%s, to listen on %s\n", path, c->n_models,
+           c->n_models == 1 ? "" : "s", c->n_pipelines, c->n_pipelines == 1 ? "" : "s", c->n_api_keys,
+           c->n_api_keys == 1 ? "" : "s", c->listen);
+}
+
+/* {"file", "right", "error", "notes"} */
+static int say_json(const char *path, const json_t *notes, int rc, const shoal_err *why, shoal_err *err)
+{
+    buf out = {0};
+    buf_puts(&out, "{\"file\":");
+    json_put_string(&out, path, strlen(path));
+    buf_printf(&out, ",\"right\":%s,\"error\":", rc == 0 ? "true" : "false");
+    if (rc == 0)
+        buf_puts(&out, "null");
+    else
+        json_put_string(&out, why->message, strlen(why->message));
+    buf_puts(&out, ",\"notes\":");
+    json_put(&out, notes);
+    if (!out.failed) printf("%s}\n", out.data);
+    int failed = out.failed;
+    buf_done(&out);
+    return failed ? err_nomem(err) : rc == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static int check(const char *path, bool json, shoal_err *err)
+{
+    gateway_config *c = NULL;
+    json_t *notes = json_array();
+    shoal_err why = {0};
+    int rc = notes ? config_load(&c, path, &why) : err_nomem(&why);
+    if (rc == 0) rc = look_over(c, notes, &why);
+    if (rc == SHOAL_ENOMEM) {
+        rc = err_nomem(err);
+    } else if (json) {
+        rc = say_json(path, notes, rc, &why, err);
+    } else if (rc == 0) {
+        say_right(c, path, notes);
+    } else {
+        fprintf(stderr, "shoal config: %s\n", why.message);
+        rc = CLI_FAILED;
+    }
+    json_decref(notes);
+    config_free(c);
+    return rc;
+}
+
+/* ---- show -------------------------------------------------------------------------------------------- */
+
+static int show(const char *path, bool json, shoal_err *err)
+{
+    gateway_config *c = NULL;
+    json_t *tree = NULL;
+    buf out = {0};
+    int rc = config_load(&c, path, err);
+    if (rc == 0) {
+        http_limits_fill(&c->limits);
+        rc = config_to_json(&tree, c, true, err);
+    }
+    if (rc == 0 && json)
+        json_put(&out, tree), buf_putc(&out, '\n');
+    else if (rc == 0)
+        config_put_yaml(&out, tree);
+    if (rc == 0 && out.failed) rc = err_nomem(err);
+    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    buf_done(&out);
+    json_decref(tree);
+    config_free(c);
+    return rc;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------- */
+
+static const cli_verb VERBS[] = {
+    {"check", "[FILE]", "say whether shoal serve would take it, and if not, why and in which line", 0, 1},
+    {"show", "[FILE]", "print it with its defaults and whole paths; secrets are hidden", 0, 1},
+    CLI_VERB_END};
+
+static int (*const RUN[])(const char *path, bool json, shoal_err *err) = {check, show};
+
+static int run(int argc, char **argv)
+{
+    bool json = false;
+    const cli_option opts[] = {CLI_JSON(&json), CLI_END};
+    cli_args a;
+    shoal_err err = {0};
+    const cli_verb *verb;
+    char *usual = NULL;
+    int rc = cli_parse_verb(&a, &verb, &cmd_config, opts, VERBS, argc, argv);
+    if (rc != CLI_GO) return rc;
+    rc = a.n > 0 ? 0 : cli_home_find(&usual, &err);
+    if (rc == 0) rc = RUN[verb - VERBS](a.n > 0 ? a.v[0] : usual, json, &err);
+    free(usual);
+    return rc < 0 ? cli_fail(&cmd_config, &err) : cli_flush(rc);
+}
+
+const cli_command cmd_config = {"config", "check a configuration, and show it with its defaults",
+                                "check|show [FILE]", run, false};

@@ -1,0 +1,62 @@
+/* serve_address.c: see serve_address.h. */
+#define _GNU_SOURCE
+#include "cli/serve_address.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+void serve_url(char *out, size_t cap, const char *listen, bool tls, int port)
+{
+    const char *colon = strrchr(listen, ':');
+    int host_len = colon ? (int)(colon - listen) : 0;
+    bool any = host_len == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
+    if (strncmp(listen, "unix:", 5) == 0)
+        snprintf(out, cap, "%s", listen);
+    else
+        snprintf(out, cap, "%s://%.*s:%d", tls ? "https" : "http", any ? 9 : host_len,
+                 any ? "127.0.0.1" : listen, port);
+}
+
+void serve_samples(const char *url)
+{
+    printf("\nTry\n"
+           "  shoal process --server %s \"turn on the kitchen light\"\n"
+           "  curl %s/v1/process -H 'content-type: application/json' \\\n"
+           "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
+           "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
+           "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
+           "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
+           "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
+           "  curl %s/readyz ; curl %s/metrics\n\n"
+           "The bundled models take device commands and sensor alerts; they do not converse.\n"
+           "Ctrl-C stops it.\n",
+           url, url, url, url, url, url);
+}
+
+/* "host:8080" with another port. */
+int serve_override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
+{
+    const char *base = listen ? listen : c->listen ? c->listen : "127.0.0.1:8080";
+    const char *colon = strrchr(base, ':');
+    if (!listen && port < 0) return 0;
+    if (port >= 0 && (!colon || strncmp(base, "unix:", 5) == 0))
+        return err_set(err, SHOAL_EINVALID, "--port does not go with the address \"%s\"", base);
+    char *s = NULL;
+    int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
+    if (n < 0) return err_nomem(err);
+    c->listen = config_keep(c, s);
+    free(s);
+    return c->listen ? 0 : err_nomem(err);
+}
+
+/* What to do about the commonest failure. */
+int serve_advise(shoal_err *err, int rc)
+{
+    char cause[sizeof err->message];
+    if (!strstr(err->message, uv_strerror(UV_EADDRINUSE))) return rc;
+    snprintf(cause, sizeof cause, "%s", err->message);
+    return err_set(err, rc,
+                   "%s; stop what listens there, or take another port with -p PORT (0: any free one)", cause);
+}

@@ -1,0 +1,17 @@
+/* serve_check.h: all that can be found wrong with a configuration without starting anything: for
+ * `shoal serve --check` and `shoal config check`. */
+#ifndef CLI_SERVE_CHECK_H
+#define CLI_SERVE_CHECK_H
+
+#include "cli/serve_stages.h"
+
+/* Models' files and digests, what stages demand of their models, layers that are dealt out, ensembles' files,
+ * keys' endpoints, hosts' files. Files are read in processes of their own: call it before there are threads.
+ * Errors name file, line and field. */
+int serve_check(const gateway_config *c, const worker_spec *specs, shoal_err *err);
+
+/* What is right and yet may not be meant: keys that have ended at now_s (seconds since 1970), and names that
+ * a key may use although the file has nothing of that name. Appends an array of sentences. SHOAL_ENOMEM. */
+int serve_check_notes(json_t *to, const gateway_config *c, int64_t now_s, shoal_err *err);
+
+#endif
