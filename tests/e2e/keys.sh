@@ -18,6 +18,8 @@ api_keys:
   - {name: thrifty, sha256: $(sum sk-thrifty), limits: {tokens_per_minute: 12}}
   - {name: single, sha256: $(sum sk-single), limits: {concurrent: 1}}
   - {name: ollama, sha256: $(sum sk-ollama), models: [home-chat-s], limits: {requests_per_minute: 2}}
+  - {name: node, sha256: $(sum sk-node), limits: {requests_per_minute: 600}}
+  - {name: twice, sha256: $(sum sk-twice), limits: {requests_per_minute: 2}}
   - {name: scraper, sha256: $(sum sk-scraper), admin: true, endpoints: [metrics]}
 END
 } >"$work/shoal.yaml"
@@ -146,6 +148,14 @@ for _ in $(seq 100); do
 done
 [ "$got" = 200 ] || fail "its place never came free: $(cat "$body")"
 echo "one at a time"
+
+# Clients of npm, where node_clients.sh has installed them.
+modules=build/node
+if command -v node >/dev/null && [ -d $modules/node_modules/openai ]; then
+    cp tests/node/keys.mjs $modules/
+    (cd $modules && SHOAL_URL=$url timeout 120 node keys.mjs) >"$work/node" 2>&1 || fail "a client: $(tail -20 "$work/node")"
+    cat "$work/node"
+fi
 
 # A key that ends while its stream runs ends no stream.
 while [ "$(date -u +%s)" -lt "$(date -u -d "$soon" +%s)" ]; do sleep 0.2; done
