@@ -8,6 +8,7 @@
 
 #include "base/cur.h"
 #include "base/utf8.h"
+#include "api/llama.h"
 #include "api/logprobs.h"
 
 int answer_init(gen_answer *a, size_t n_choices)
@@ -21,6 +22,7 @@ void answer_done(gen_answer *a)
     for (size_t k = 0; k < a->n && a->choices; k++) {
         gen_choice *c = &a->choices[k];
         buf_done(&c->text);
+        buf_done(&c->ids);
         buf_done(&c->reasoning);
         for (size_t i = 0; i < c->n_calls; i++) {
             buf_done(&c->calls[i].name);
@@ -44,12 +46,21 @@ static void add_call(gen_choice *c, const Shoal__V1__ToolCallDelta *d)
 void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d)
 {
     gen_choice *c = &a->choices[k];
-    if (c->logprobs[0].len == 0) c->offset = c->text.len;
-    c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
+    if (s->llama) {
+        llama_add(c, d);
+    } else {
+        if (c->logprobs[0].len == 0) c->offset = c->text.len;
+        c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
+    }
     c->n_logprobs += d->n_logprobs;
     if (d->text) buf_puts(&c->text, d->text);
     if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
+}
+
+void answer_start(gen_answer *a, const gen_spec *s, size_t k, uint32_t n_prompt)
+{
+    if (s->llama) a->choices[k].figures.n_prompt = n_prompt;
 }
 
 void answer_refine(gen_answer *a, size_t k, const Shoal__V1__Refined *r)
@@ -68,6 +79,7 @@ void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__D
     gen_choice *c = &a->choices[k];
     const char *finish = d->finish && *d->finish ? d->finish : "stop";
     snprintf(c->finish, sizeof c->finish, "%s", finish);
+    if (s->llama) llama_close(c, d);
     a->n_generated += d->n_generated;
     a->n_reasoning += d->n_reasoning;
     if (k % s->n != 0) return; /* a prompt is counted once for all its choices */
@@ -92,6 +104,8 @@ static void pack_buf(buf *out, const buf *b)
 static void pack_choice(buf *out, const gen_choice *c)
 {
     buf_append(out, c->finish, sizeof c->finish);
+    buf_append(out, &c->figures, sizeof c->figures);
+    pack_buf(out, &c->ids);
     pack_buf(out, &c->text);
     pack_buf(out, &c->reasoning);
     pack_u64(out, c->n_calls);
@@ -124,6 +138,9 @@ static void unpack_choice(cur *c, gen_choice *ch)
 {
     const uint8_t *finish = cur_take(c, sizeof ch->finish);
     if (finish) memcpy(ch->finish, finish, sizeof ch->finish - 1);
+    const uint8_t *figures = cur_take(c, sizeof ch->figures);
+    if (figures) memcpy(&ch->figures, figures, sizeof ch->figures);
+    unpack_buf(c, &ch->ids);
     unpack_buf(c, &ch->text);
     unpack_buf(c, &ch->reasoning);
     uint64_t n = cur_u64(c);

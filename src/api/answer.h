@@ -22,6 +22,13 @@ typedef struct gen_call {
     buf name, arguments;
 } gen_call;
 
+/* Of one choice, where it is answered as llama-server does (llama.h). */
+typedef struct gen_figures {
+    uint32_t n_prompt, n_cached, n_generated;
+    uint32_t n_stop; /* which of the stop strings ended it, from 1 */
+    double prompt_ms, predicted_ms;
+} gen_figures;
+
 typedef struct gen_choice {
     buf text, reasoning; /* reasoning: what the model thought before it answered */
     gen_call calls[ANSWER_CALLS_MAX];
@@ -32,9 +39,11 @@ typedef struct gen_choice {
     uint64_t n_logprobs; /* tokens in them */
     size_t n_refined;    /* characters that a better text replaced */
     size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
-    char finish[16]; /* "" until done */
-    bool role_sent;  /* the stream's first chunk of this choice is out */
-    bool judged;     /* it was held against a schema that is not "strict", and this came of it */
+    char finish[16];     /* "" until done */
+    buf ids;             /* int32: its tokens, and */
+    gen_figures figures; /* both of llama-server's form alone, whose log-probabilities are in logprobs[0] */
+    bool role_sent;      /* the stream's first chunk of this choice is out */
+    bool judged;         /* it was held against a schema that is not "strict", and this came of it */
     schema_verdict verdict;
 } gen_choice;
 
@@ -49,6 +58,8 @@ int answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */
 void answer_done(gen_answer *a);                  /* accepts a zeroed one */
 /* Choice k grew by d. */
 void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
+/* The prompt of choice k has so many tokens, as is said before any of it comes. */
+void answer_start(gen_answer *a, const gen_spec *s, size_t k, uint32_t n_prompt);
 /* Choice k is complete. */
 void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
 
@@ -70,6 +81,7 @@ typedef struct answer_form {
     int64_t created;    /* seconds since 1970 */
     uint64_t salt;      /* of the tool calls' ids */
     degraded *degraded; /* said in a stream's first chunk and at each choice's end; NULL: no news */
+    const struct llama_form *llama; /* it answers as llama-server does (llama.h); NULL: as others */
     struct response_form *response; /* it answers as the Responses API does (responses.h); NULL: as others */
     stream_id *events; /* what the ids of a stream's events say, kept by the writers; NULL: no ids */
 } answer_form;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "api/answer_impl.h"
+#include "api/llama.h"
 #include "api/logprobs.h"
 #include "api/responses.h"
 
@@ -15,8 +16,11 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
     uint8_t nonce[STREAM_NONCE_BYTES];
     rng_bytes(nonce, sizeof nonce);
-    *f = (answer_form){
-        .chat = s->chat, .texts = s->texts, .include_usage = s->include_usage, .model = s->model};
+    *f = (answer_form){.chat = s->chat,
+                       .texts = s->texts,
+                       .include_usage = s->include_usage,
+                       .model = s->model,
+                       .llama = s->llama};
     answer_form_name(f, nonce, (int64_t)time(NULL));
     answer_form_digest(f, digest);
 }
@@ -153,6 +157,10 @@ void answer_put(buf *out, const answer_form *f, const gen_answer *a)
         put_texts(out, f, a);
         return;
     }
+    if (f->llama) {
+        llama_put(out, f, a);
+        return;
+    }
     if (f->response) {
         response_put(out, f, a);
         return;
@@ -284,6 +292,10 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
                       const Shoal__V1__Delta *d)
 {
     const char *text = d->text ? d->text : "";
+    if (f->llama) {
+        llama_put_delta(out, f, a, k, d);
+        return;
+    }
     answer_put_role(out, f, a, k);
     if (d->reasoning) answer_put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
     if (*text || d->n_logprobs) {
@@ -301,6 +313,10 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
 
 void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
+    if (f->llama) {
+        llama_put_finish(out, f, a, k);
+        return;
+    }
     if (f->response) {
         response_put_done(out, f, a);
         return;
@@ -327,6 +343,7 @@ void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, siz
 
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
 {
+    if (f->llama) return; /* a choice's last object is its end */
     if (f->response) {
         response_put_end(out, f, a);
         return;

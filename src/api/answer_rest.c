@@ -3,6 +3,7 @@
  * its sum and left out. */
 #include <string.h>
 
+#include "api/llama.h"
 #include "api/answer_impl.h"
 #include "api/logprobs.h"
 
@@ -91,7 +92,10 @@ static void put_rest(buf *out, const answer_form *f, gen_answer *a, size_t k, co
 
 void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
-    put_rest(out, f, a, k, &(stream_mark){0});
+    if (f->llama)
+        llama_put_replay(out, f, a, k);
+    else
+        put_rest(out, f, a, k, &(stream_mark){0});
 }
 
 answer_rest answer_put_rest(buf *out, const answer_form *f, gen_answer *a, size_t k, const stream_mark *had)

@@ -297,6 +297,7 @@ int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, a
     rc = read_prompts(s, e);
     if (rc == 0) rc = read_max_tokens(s, COMPLETION_MAX_TOKENS, e);
     if (rc == 0) rc = read_completion_logprobs(s, e);
+    if (rc == 0) rc = openai_read_format(s, e);
     if (rc == 0) rc = read_echo(s, e);
     if (rc == 0) rc = read_common(s, e);
     if (rc == 0) rc = refuse_unserved(s, e);
@@ -471,6 +472,7 @@ static void key_rest(cache_key *k, const gen_spec *s)
     cache_key_str(k, "tool_name", s->tool_name);
     cache_key_int(k, "flags",
                   s->parse_tool_calls | s->echo << 1 | s->parallel_calls << 2 | s->only_prompt << 3);
+    if (s->llama) cache_key_int(k, "llama", 1); /* of such answers more is kept */
 }
 
 static const char *kind_of(const gen_spec *s)

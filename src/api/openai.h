@@ -57,6 +57,7 @@ typedef struct gen_spec {
     const json_t
         *judge; /* the same where it says "strict": false: what cannot be enforced is looked at; else NULL */
     int64_t clock; /* GenerateRequest.clock */
+    struct llama_form *llama; /* it is answered as llama-server does (llama.h); NULL: as OpenAI does */
 } gen_spec;
 
 /* 0 and *ret, to be freed by openai_spec_free; or an HTTP status with *e filled. A seed is drawn when the

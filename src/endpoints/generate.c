@@ -236,6 +236,7 @@ static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
 {
     api_error e;
     if (br->k % j->spec->n == 0) j->shared.rq->n_prompt_tokens += s->n_prompt; /* so far: it may be cut */
+    answer_start(&j->answer, j->spec, br->k, s->n_prompt);
     if (!j->spec->stream) return true;
     if (stream_started(&j->stream, br->k, s->max_tokens, &e) != 0) {
         shared_fail(&j->shared, &e);
@@ -509,7 +510,7 @@ static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *
     const Shoal__V1__ModelInfo *info = NULL;
     stream st = {0};
     call_terms terms;
-    bool plain = !k || !k->response; /* the events of others have no ids */
+    bool plain = (!k || !k->response) && !spec->llama; /* the events of others have no ids */
     if (choose_model(rq, task, &spec->model, &info, &e) != 0 ||
         (plain && stream_open(&st, rq, spec, &e) != 0) || stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
@@ -574,6 +575,27 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
     routed_start(rq, route, &about, on_routed, routed_drop, w);
 }
 
+/* Takes spec and k, which may be NULL. */
+static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
+{
+    const config_route *route = routed_find(rq, spec->model);
+    if (route)
+        start_route(rq, route, spec, task, k);
+    else
+        answer(rq, spec, task, k);
+}
+
+void generate_spec(gateway_request *rq, gen_spec *spec)
+{
+    api_error e;
+    if (request_count_choices(rq, openai_spec_choices(spec), &e) == 0) {
+        handle_spec(rq, spec, CHOOSE_COMPLETES, NULL);
+        return;
+    }
+    openai_spec_free(spec);
+    request_error(rq, &e);
+}
+
 /* k may be NULL, and is taken. One that is asked again, with less of its history, keeps its route's decision.
  */
 static void handle_body(gateway_request *rq, const char *task,
@@ -588,13 +610,12 @@ static void handle_body(gateway_request *rq, const char *task,
         request_error(rq, &e);
         return;
     }
-    bool decided = k && *k->decided;
-    if (decided) spec->model = k->decided;
-    const config_route *route = decided ? NULL : routed_find(rq, spec->model);
-    if (route)
-        start_route(rq, route, spec, task, k);
-    else
-        answer(rq, spec, task, k);
+    if (!k || !*k->decided) {
+        handle_spec(rq, spec, task, k);
+        return;
+    }
+    spec->model = k->decided;
+    answer(rq, spec, task, k);
 }
 
 static void handle(gateway_request *rq, const char *task,

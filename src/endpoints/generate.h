@@ -13,5 +13,7 @@ void generate_translate(gateway_request *rq);
 /* A chat request with a conversation that has been loaded; takes k. */
 void generate_kept(kept *k);
 void generate_summarize(gateway_request *rq);
+/* A completion that somebody else has read; takes spec. */
+void generate_spec(gateway_request *rq, gen_spec *spec);
 
 #endif

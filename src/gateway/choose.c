@@ -41,6 +41,23 @@ bool choose_does(const Shoal__V1__ModelInfo *info, const char *task)
     return strcmp(info->task, task) == 0 || (ranks && strcmp(task, "classify") == 0);
 }
 
+/* Several do it: which. */
+static int name_one(const gateway_request *rq, const char *task, api_error *e)
+{
+    registry *g = rq->registry;
+    buf list = {0};
+    for (size_t i = 0; i < registry_count_models(g); i++) {
+        const replica_set *set = registry_model_at(g, i);
+        const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
+        if (info && choose_does(info, task) && admission_shows(rq, set->replicas[0]->model))
+            buf_printf(&list, "%s%s", list.len ? ", " : "", set->replicas[0]->model);
+    }
+    int rc = api_error_bad(e, "model", "several models do this task (%.300s): name one in \"model\"",
+                           list.len ? list.data : "");
+    buf_done(&list);
+    return rc;
+}
+
 /* The one model with this task. */
 static int choose_only(gateway_request *rq, const char *task, const char **ret_name, api_error *e)
 {
@@ -50,10 +67,7 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
         const replica *r = registry_at(g, i);
         if (!r->info || !choose_does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
         if (!admission_shows(rq, r->model)) continue;
-        if (found)
-            return api_error_bad(e, "model",
-                                 "several models do this task (%.64s, %.64s): name one in \"model\"", found,
-                                 r->model);
+        if (found) return name_one(rq, task, e);
         found = r->model;
     }
     if (!found)
