@@ -103,7 +103,7 @@ static int take(serve_reload *r, shoal_err *err)
     if (rc == 0) rc = list_changes(r, &l, err);
     if (rc == 0) rc = gateway_reload(r->o.gateway, r->next, err);
     if (rc == 0) {
-        log_setup((log_level)log_level_parse(r->next->log_level), r->o.json_log || r->next->log_json);
+        log_setup((log_level)log_level_parse(r->next->log_level), r->o.json_log);
         r->next = NULL;
         log_changes(r, &l);
     }

@@ -27,7 +27,7 @@ typedef struct serve_reload_options {
     gateway *gateway;
     const registry *registry;
     const gateway_config *started; /* what the program was started with; must outlive this */
-    bool json_log;                 /* whatever the file says */
+    bool json_log;                 /* as it began */
     bool listen_given;             /* the address is the command line's, and not the file's to change */
 } serve_reload_options;
 

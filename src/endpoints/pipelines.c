@@ -29,6 +29,8 @@ typedef struct process_job { /* one POST /v1/process; dies with the request */
 static void job_free(void *job)
 {
     process_job *j = job;
+    gateway_request *rq = j->shared.rq;
+    if (j->run) process_run_spent(j->run, &rq->n_prompt_tokens, &rq->n_generated_tokens); /* it is cut */
     process_run_cancel(j->run);
     process_input_done(&j->in);
     buf_done(&j->out);

@@ -37,6 +37,13 @@ const char *admission_credential(const gateway_request *rq)
     return admission_shown(header_of, rq);
 }
 
+bool admission_knows(const gateway *g, const char *shown)
+{
+    const auth *a = g->settings->auth;
+    const auth_key *k = auth_count(a) > 0 ? auth_find(a, shown) : NULL;
+    return auth_count(a) == 0 || (k && !auth_ended(k, (int64_t)time(NULL)));
+}
+
 static int refuse_stranger(const char *shown, api_error *e)
 {
     return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,

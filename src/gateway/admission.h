@@ -27,6 +27,9 @@ const char *admission_credential(const gateway_request *rq);
 /* What the configuration's keys may ask must be there: SHOAL_EINVALID "api_keys[0].endpoints[1]: ...". */
 int admission_check_config(const gateway_config *c, const endpoint_table *t, shoal_err *err);
 
+/* Before there is a request: is this a key that counts, or is none needed? */
+bool admission_knows(const struct gateway *g, const char *shown);
+
 int admission_check(gateway_request *rq, api_error *e);
 int admission_begin(gateway_request *rq, api_error *e);
 /* name: a model, MODEL:ADAPTER, a route, an ensemble or a pipeline; NULL: none is named. */

@@ -326,8 +326,8 @@ static const char *header_of_call(const void *call, const char *lower_name)
 static bool knows(const gateway *g, const char *shown, const char *model)
 {
     const auth *a = g->settings->auth;
-    const auth_key *key = auth_count(a) ? auth_find(a, shown) : NULL;
-    return auth_count(a) == 0 || (key && (!model || auth_may_use(key, model)));
+    if (!admission_knows(g, shown)) return false;
+    return auth_count(a) == 0 || !model || auth_may_use(auth_find(a, shown), model);
 }
 
 bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model)

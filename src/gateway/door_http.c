@@ -385,7 +385,7 @@ static size_t body_limit(void *user, const http_request *http)
     if (grpc_of(user, http)) return door_grpc_body_limit(g, http);
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     const char *shown = admission_shown(shown_header, http);
-    if (auth_count(g->settings->auth) > 0 && !auth_find(g->settings->auth, shown)) return 0;
+    if (!admission_knows(g, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
     size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;

@@ -357,6 +357,15 @@ void process_run_pause(process_run *r, bool paused)
     }
 }
 
+void process_run_spent(const process_run *r, uint64_t *ret_prompt, uint64_t *ret_generated)
+{
+    *ret_prompt = *ret_generated = 0;
+    for (size_t i = 0; r && i < r->n_stages; i++) {
+        *ret_prompt += r->stages[i].n_prompt;
+        *ret_generated += r->stages[i].n_generated;
+    }
+}
+
 void process_run_cancel(process_run *r)
 {
     if (!r) return;

@@ -44,11 +44,11 @@ typedef struct process_input {
     bool stream;                       /* the client wants to see it going on, */
     const struct process_watch *watch; /* and this is who shows it (process_events.h); NULL: nobody */
     const struct env *env; /* timers, so that rules of a long list hold up no loop; NULL: nobody waits */
-    struct hosts *hosts; /* that http stages ask (hosts/hosts.h) */
-    char *context; /* free text, "" when none */
-    arena *memory; /* what the request brought */
-    struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */
-    char *confirm;     /* the token of a question that a guard asked back; NULL: none */
+    struct hosts *hosts;   /* that http stages ask (hosts/hosts.h) */
+    char *context;         /* free text, "" when none */
+    arena *memory;         /* what the request brought */
+    struct desk *desk;     /* of the collections (retrieve/desk.h), for pipelines that look into them */
+    char *confirm;         /* the token of a question that a guard asked back; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
     const char *asked_by;          /* the guard stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */
@@ -61,8 +61,8 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
                   api_error *ret_error);
 int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
                        const char *body, size_t len, api_error *ret_error);
-/* Where the request answers a question that a guard asked back (in->confirm), put the request that was asked about
- * in its place; in->confirms is set. Returns 0 or the HTTP status in *e. */
+/* Where the request answers a question that a guard asked back (in->confirm), put the request that was asked
+ * about in its place; in->confirms is set. Returns 0 or the HTTP status in *e. */
 int process_take_answer(process_input *in, uint64_t now_ns, api_error *e);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
@@ -87,6 +87,8 @@ typedef struct process_run process_run;
 int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
                       process_done_fn done, void *user, shoal_err *err);
 void process_run_cancel(process_run *r); /* no callback follows; accepts NULL */
+/* Tokens that its stages have read and made so far, where they have ended. NULL: none. */
+void process_run_spent(const process_run *r, uint64_t *ret_prompt, uint64_t *ret_generated);
 /* While paused no model writes more. Accepts NULL. */
 void process_run_pause(process_run *r, bool paused);
 

@@ -43,6 +43,11 @@ expect() {
 header() { grep -qiE "^$1: $2"$'\r$' "$head" || fail "no $1: $2 in $(cat "$head")"; }
 chat() { echo "{\"model\":\"$1\",\"max_tokens\":${2:-8},\"temperature\":0,\"messages\":[{\"role\":\"user\",\"content\":\"${3:-turn on the fan}\"}]}"; }
 
+# A stream that runs when its key ends; see below.
+curl -sN -m 100 -H 'x-api-key: sk-brief' "$url/v1/chat/completions" -o "$work/brief" \
+    -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":3,"ignore_eos":true,"max_tokens":1500,"messages":[{"role":"user","content":"tell me everything"}]}' &
+brief=$!
+
 # Whichever header a client knows; a proxy's own word in the first does not hide the second.
 expect 200 '"object":"list"' sk-root /v1/models
 for h in 'x-api-key: sk-root' 'api-key: sk-root'; do
@@ -160,6 +165,8 @@ fi
 # A key that ends while its stream runs ends no stream.
 while [ "$(date -u +%s)" -lt "$(date -u -d "$soon" +%s)" ]; do sleep 0.2; done
 expect 401 'API key brief ended at' sk-brief /v1/models
+wait $brief || fail "the stream of a key that ended broke"
+grep -q 'data: \[DONE\]' "$work/brief" || grep -q 'API key brief ended' "$work/brief" || fail "a key that ended cut its stream: $(tail -c 300 "$work/brief")"
 grep -q 'sk-' "$log" && fail "a key stands in the log"
 grep -qE 'event=request .*key=slow' "$log" || grep -qE 'request .*key=slow' "$log" || fail "the log does not name the key: $(grep request "$log" | head -3)"
 
