@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "endpoints/llama.h"
 #include "endpoints/llama_impl.h"
+#include "gateway/admission.h"
 #include "gateway/again.h"
 #include "gateway/choose.h"
 #include "gateway/gateway_internal.h"
@@ -54,7 +55,7 @@ int llama_choose(gateway_request *rq, const char *given, const char *task, char 
     calls_info(rq->calls, base, &known);
     if (!known) return api_error_no_model(e, given);
     strcpy(ret, given);
-    return 0;
+    return admission_may_use(rq, given, e);
 }
 
 /* Of a GET, in its query. */
@@ -120,13 +121,18 @@ static void job_fail(about_job *j, const api_error *e)
     fail(job_end(j), e);
 }
 
-/* The body, and whom it means. */
 static int read_body(about_job *j, api_error *e)
 {
     size_t n;
-    const char *body = request_body(j->rq, &n), *given = NULL;
-    int rc = fields_parse(&j->root, body, n, e);
-    if (rc == 0) rc = fields_str(j->root, "model", &given, e);
+    const char *body = request_body(j->rq, &n);
+    return fields_parse(&j->root, body, n, e);
+}
+
+/* Whom it means. */
+static int choose(about_job *j, api_error *e)
+{
+    const char *given = NULL;
+    int rc = fields_str(j->root, "model", &given, e);
     return rc == 0 ? llama_choose(j->rq, given && *given ? given : NULL, "generate", j->model, e) : rc;
 }
 
@@ -184,7 +190,7 @@ static int read_tokenize(about_job *j, Shoal__V1__TokenizeRequest *q, Shoal__V1_
     q->no_special = !special;
     q->plain = !parse;
     q->pieces = pieces;
-    return rc;
+    return rc == 0 ? choose(j, e) : rc;
 }
 
 void llama_tokenize(gateway_request *rq)
@@ -223,7 +229,7 @@ static int read_ids(about_job *j, size_t *ret_n, api_error *e)
         j->ids[i] = (int32_t)id;
     }
     *ret_n = n;
-    return 0;
+    return choose(j, e);
 }
 
 static void on_text(void *user, const call_result *r, const Shoal__V1__DetokenizeReply *m)
@@ -273,6 +279,7 @@ static int read_messages(about_job *j, api_error *e)
 {
     buf text = {0};
     int rc = read_body(j, e);
+    if (rc == 0) rc = choose(j, e);
     if (rc == 0 &&
         (json_object_set_new(j->root, "model", json_string(j->model)) != 0 || json_put(&text, j->root) != 0))
         rc = api_error_nomem(e);

@@ -337,6 +337,7 @@ static const struct {
     {"AnswerRequest", " form model max_tokens "},
     {"KserveInferRequest", " id parameters inputs outputs "},
     {"KserveLoadRequest", " parameters "},
+    {"LlamaTemplateRequest", " messages tools chat_template_kwargs "},
     {"UnloadRequest", " model drain force stream "}, /* where there is somebody to unload it */
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
