@@ -1,10 +1,15 @@
 /* ollama.c: what Ollama's clients ask, as the body that ours would send. */
 #include "api/ollama.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/fields.h"
+
+#define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
 
 /* Put v, whose reference is taken, under key; SHOAL_ENOMEM also where there is no v. */
 static int put(json_t *o, const char *key, json_t *v)
@@ -248,6 +253,65 @@ static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
     return 0;
 }
 
+/* One number and its unit of a duration, in seconds; false: it is none. */
+static bool read_part(const char **s, double *sum)
+{
+    static const struct {
+        const char *name;
+        double s;
+    } UNITS[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!isdigit((unsigned char)**s) && **s != '.') return false;
+    double n = strtod(*s, &end);
+    size_t len = strcspn(end, ".0123456789");
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++) {
+        if (strlen(UNITS[i].name) != len || strncmp(end, UNITS[i].name, len) != 0) continue;
+        *sum += n * UNITS[i].s;
+        *s = end + len;
+        return true;
+    }
+    return false;
+}
+
+/* Seconds as a number, or "5m", "1h30m", "300ms" (Go's durations); what is negative is for good. */
+static int read_keep_alive(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    const json_t *v = fields_get(asked, "keep_alive");
+    const char *text = fields_text(v), *s = text;
+    double sum = json_number_value(v);
+    bool ok = !v || json_is_number(v) || (s && *s), negative = s && *s == '-';
+    a->keep_alive_s = OLLAMA_NOT_SAID;
+    if (s && (*s == '-' || *s == '+')) s++;
+    if (s && *s && s[strspn(s, "0123456789")] == '\0')
+        sum = strtod(s, NULL);
+    else
+        while (ok && s && *s) ok = read_part(&s, &sum);
+    if (!ok || (text && s == text + (negative ? 1 : 0) && !*s))
+        return api_error_bad(e, "keep_alive", "\"keep_alive\" must be seconds, or a duration such as \"5m\"");
+    if (!v) return 0;
+    sum = ceil(negative ? -sum : sum);
+    a->keep_alive_s = sum < 0 || sum > KEEP_ALIVE_MAX_S ? OLLAMA_FOR_GOOD : (int64_t)sum;
+    return 0;
+}
+
+bool ollama_reference(const char *name, char *ret, size_t size)
+{
+    static const char *const HUBS[] = {"hf.co/", "huggingface.co/"};
+    static const char *const OURS[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
+    const char *prefix = "ollama:";
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
+        if (strncmp(name, OURS[i], strlen(OURS[i])) == 0) prefix = "";
+    for (size_t i = 0; i < sizeof HUBS / sizeof *HUBS; i++) {
+        size_t n = strlen(HUBS[i]);
+        if (strncmp(name, HUBS[i], n) != 0) continue;
+        prefix = "hf:";
+        name += n;
+        break;
+    }
+    int n = snprintf(ret, size, "%s%s", prefix, name);
+    return n > 0 && (size_t)n < size;
+}
+
 int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
                 api_error *e)
 {
@@ -256,12 +320,15 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
     *ret_body = NULL;
     int rc = body ? fields_parse(&asked, bytes, n, e) : api_error_nomem(e);
     if (rc == 0) rc = read_model(ret, asked, e);
+    if (rc == 0) rc = read_keep_alive(ret, asked, e);
+    if (rc == 0 && kind == OLLAMA_PULL) ret->stream = true;
+    if (rc == 0 && kind == OLLAMA_PULL) rc = fields_bool(asked, "stream", &ret->stream, e);
     if (rc == 0 && put(body, "model", json_string(ret->model)) != 0) rc = api_error_nomem(e);
     if (rc == 0 && (kind == OLLAMA_CHAT || kind == OLLAMA_GENERATE))
         rc = read_generation(ret, body, asked, e);
     if (rc == 0 && (kind == OLLAMA_EMBED || kind == OLLAMA_EMBEDDINGS)) rc = read_texts(ret, body, asked, e);
     json_decref(asked);
-    if (rc == 0 && kind != OLLAMA_SHOW)
+    if (rc == 0 && kind < OLLAMA_SHOW)
         *ret_body = body;
     else
         json_decref(body);

@@ -9,8 +9,9 @@
  *     ollama_take(&run, chunk);  ollama_put_line(&out, &a, &run, &times)       for each chunk
  *     ollama_put_last(&out, &a, &run, &times)                                  at the end
  *
- * Fields that say how a model is to be loaded (keep_alive, num_ctx, num_gpu, ...) are accepted and change
- * nothing: models are loaded as shoal.yaml says. Pictures are refused, as no model here sees them. */
+ * Fields that say how a model is to be loaded (num_ctx, num_gpu, ...) are accepted and change nothing: models
+ * are loaded as shoal.yaml says, or the request that loaded them. Pictures are refused, as no model here sees
+ * them. */
 #ifndef API_OLLAMA_H
 #define API_OLLAMA_H
 
@@ -26,15 +27,21 @@ typedef enum ollama_kind {
     OLLAMA_GENERATE,
     OLLAMA_EMBED,
     OLLAMA_EMBEDDINGS,
-    OLLAMA_SHOW
+    OLLAMA_SHOW,
+    OLLAMA_PULL,
+    OLLAMA_DELETE
 } ollama_kind;
+
+#define OLLAMA_FOR_GOOD (-1) /* of keep_alive_s */
+#define OLLAMA_NOT_SAID (-2)
 
 typedef struct ollama_ask {
     ollama_kind kind;
     char model[128];  /* without ":latest" */
     const char *path; /* whom to ask */
     bool stream;
-    bool loads; /* it has nothing to say: the model is to be there, and that is all */
+    bool loads;           /* it has nothing to say: the model is to be there, and that is all */
+    int64_t keep_alive_s; /* how long it is to stay from now on; 0: it is to go */
 } ollama_ask;
 
 typedef struct ollama_times {
@@ -55,7 +62,8 @@ typedef struct ollama_run {
     uint64_t n_prompt, n_reply;
 } ollama_run;
 
-/* *ret_body is the caller's; NULL for OLLAMA_SHOW. 0 or the status of *e. */
+/* *ret_body is the caller's; NULL where nothing is asked of a model (OLLAMA_SHOW and behind). 0 or the status
+ * of *e. */
 int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
                 api_error *e);
 
@@ -69,12 +77,21 @@ void ollama_run_done(ollama_run *run);
 
 /* From the object of /v1/embeddings. 0, SHOAL_EPROTOCOL or SHOAL_ENOMEM, as the next ones. */
 int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const ollama_times *t);
-/* From the list of /v1/models: those that are there (tags), or those that run (ps). */
-int ollama_put_models(buf *out, const json_t *ours, bool running, const ollama_times *t);
+/* From the list of /v1/models: those that are there (tags), or those that run (ps). Those that are in the
+ * store beside it (keeper.h) are there as well; NULL: none. */
+int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running,
+                      const ollama_times *t);
 /* From one model of it. */
 int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t);
-/* Of one that only loads. */
+/* Of one that only loads, or, with keep_alive 0, unloads. */
 void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t);
+/* A line of a download: {"status": "pulling a.gguf", "digest": ..., "total": 9, "completed": 3}; sha256 ""
+ * and total 0: not known. */
+void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_t total, uint64_t completed);
+void ollama_put_status(buf *out, const char *status);
+/* What `shoal pull` calls what `ollama pull` is given: "llama3.2:1b", "hf.co/ORG/NAME:Q4". false: too long.
+ */
+bool ollama_reference(const char *name, char *ret, size_t size);
 /* {"error":"..."} */
 void ollama_put_error(buf *out, const char *message);
 

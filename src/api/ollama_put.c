@@ -162,7 +162,25 @@ void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
     ollama_run nothing = {0};
     put_head(out, a, t);
     put_said(out, a, &nothing, true);
-    buf_puts(out, ",\"done\":true,\"done_reason\":\"load\"}");
+    buf_printf(out, ",\"done\":true,\"done_reason\":\"%s\"}", a->keep_alive_s == 0 ? "unload" : "load");
+}
+
+void ollama_put_status(buf *out, const char *status)
+{
+    buf_printf(out, "{\"status\":\"%s\"}\n", status);
+}
+
+void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_t total, uint64_t completed)
+{
+    buf what = {0};
+    buf_printf(&what, "pulling %s", file);
+    buf_puts(out, "{\"status\":");
+    json_put_string(out, what.data ? what.data : "", what.len);
+    if (*sha256) buf_printf(out, ",\"digest\":\"sha256:%.64s\"", sha256);
+    if (total) buf_printf(out, ",\"total\":%llu", (unsigned long long)total);
+    buf_printf(out, ",\"completed\":%llu}\n", (unsigned long long)completed);
+    out->failed |= what.failed;
+    buf_done(&what);
 }
 
 void ollama_put_error(buf *out, const char *message)
@@ -220,20 +238,45 @@ static void put_details(buf *out, const json_t *m)
     buf_putc(out, '}');
 }
 
+static long long number(const json_t *o, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(o, key));
+}
+
+/* A model that stays is said to go in a year. */
+static int64_t expiry(const json_t *m, const ollama_times *t)
+{
+    const json_t *left = json_object_get(m, "unloads_in_ms");
+    int64_t ms = left ? json_integer_value(left) : 365 * 86400 * INT64_C(1000);
+    return t->unix_us + (ms >= 0 && ms < INT64_C(1) << 50 ? ms : 0) * 1000;
+}
+
 static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
 {
+    const char *id = *said(m, "id") ? said(m, "id") : said(m, "name");
     buf_puts(out, "{\"name\":");
-    json_put_string(out, said(m, "id"), strlen(said(m, "id")));
-    put_str(out, "model", said(m, "id"));
-    put_time(out, running ? "expires_at" : "modified_at",
-             running ? t->unix_us + 365 * 86400 * INT64_C(1000000) : 0);
-    buf_puts(out, running ? ",\"size\":0,\"size_vram\":0" : ",\"size\":0");
-    put_str(out, "digest", said(m, "digest"));
+    json_put_string(out, id, strlen(id));
+    put_str(out, "model", id);
+    put_time(out, running ? "expires_at" : "modified_at", running ? expiry(m, t) : 0);
+    if (running)
+        buf_printf(out, ",\"size\":%lld,\"size_vram\":0", number(m, "memory_bytes"));
+    else
+        buf_printf(out, ",\"size\":%lld",
+                   number(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
+    put_str(out, "digest", *said(m, "digest") ? said(m, "digest") : said(m, "sha256"));
     put_details(out, m);
     buf_putc(out, '}');
 }
 
-int ollama_put_models(buf *out, const json_t *ours, bool running, const ollama_times *t)
+static bool is_listed(const json_t *data, const char *name)
+{
+    const json_t *m;
+    size_t i;
+    json_array_foreach(data, i, m) if (strcmp(said(m, "id"), name) == 0) return true;
+    return false;
+}
+
+int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running, const ollama_times *t)
 {
     const json_t *data = json_object_get(ours, "data");
     json_t *m;
@@ -247,6 +290,13 @@ int ollama_put_models(buf *out, const json_t *ours, bool running, const ollama_t
         if (!first) buf_putc(out, ',');
         first = false;
         put_listed(out, m, running, t);
+    }
+    json_array_foreach(running ? NULL : stored, i, m)
+    {
+        if (is_listed(data, said(m, "name"))) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_listed(out, m, false, t);
     }
     buf_puts(out, "]}");
     return out->failed ? SHOAL_ENOMEM : 0;

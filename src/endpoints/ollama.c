@@ -9,6 +9,9 @@
 #include "api/ollama.h"
 #include "base/clock.h"
 #include "gateway/again.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/keeper.h"
+#include "gateway/routed.h"
 
 typedef struct ollama_job ollama_job;
 
@@ -23,11 +26,17 @@ struct ollama_job {
     ollama_run run;
     uint64_t start_ns, first_ns; /* first: of its reply; 0: none came yet */
     char error[512];             /* that a stream ended with */
+    const keeper *keeper;        /* NULL: nobody loads models here */
+    json_t *ours;                /* what is asked once the model is there */
+    keeper_ticket *ticket;       /* for it */
+    char served[96];             /* what the model is called here; "": as the client calls it */
 };
 
 static void job_free(again *a)
 {
     ollama_job *j = (ollama_job *)a;
+    if (j->ticket) j->keeper->leave(j->ticket);
+    json_decref(j->ours);
     buf_done(&j->out);
     ollama_run_done(&j->run);
     free(j);
@@ -44,6 +53,32 @@ static ollama_times times_of(const ollama_job *j)
                           .reply_ns = now - first};
 }
 
+static void fail(ollama_job *j, const api_error *e)
+{
+    again_error(&j->again, e->status, e->message);
+    again_drop(&j->again);
+}
+
+static const char *model_of(const ollama_job *j)
+{
+    return *j->served ? j->served : j->ask.model;
+}
+
+/* How long it stays from now on. What the configuration names stays whatever is asked. */
+static void keep_alive(const ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    keeper_fact f;
+    keeper_watch nobody = {0};
+    api_error e;
+    int64_t s = j->ask.keep_alive_s;
+    if (!k || s == OLLAMA_NOT_SAID || !k->about(k->user, model_of(j), &f) || f.configured) return;
+    if (s == 0)
+        k->leave(k->unload(k->user, model_of(j), 0, &nobody, &e));
+    else
+        k->stay(k->user, model_of(j), s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS : (uint64_t)s);
+}
+
 /* ---- our answer ---------------------------------------------------------------------------------- */
 
 static void on_reply(again *a, const again_reply *r)
@@ -54,6 +89,7 @@ static void on_reply(again *a, const again_reply *r)
         return;
     }
     ollama_times t = times_of(j);
+    keep_alive(j);
     int rc = j->form ? j->form(&j->out, j, r->json, &t) : SHOAL_EPROTOCOL;
     if (rc == 0)
         request_json(again_take(a), 200, &j->out);
@@ -102,6 +138,7 @@ static void on_end(again *a)
     ollama_job *j = (ollama_job *)a;
     gateway_request *rq;
     ollama_times t = times_of(j);
+    keep_alive(j);
     if (*j->error)
         ollama_put_error(&j->out, j->error);
     else
@@ -137,14 +174,9 @@ static ollama_job *job_new(gateway_request *rq, ollama_form form)
     }
     j->form = form;
     j->start_ns = rq->start_ns;
+    j->keeper = rq->gateway->keeper;
     again_init(&j->again, rq, &OPS);
     return j;
-}
-
-static void fail(ollama_job *j, const api_error *e)
-{
-    again_error(&j->again, e->status, e->message);
-    again_drop(&j->again);
 }
 
 static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
@@ -153,33 +185,126 @@ static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const o
     return out->failed ? SHOAL_ENOMEM : 0;
 }
 
+/* ---- the model is there -------------------------------------------------------------------------- */
+
+static void ask_ours(ollama_job *j)
+{
+    bool shows = j->ask.kind == OLLAMA_SHOW || j->ask.loads;
+    char shown[sizeof j->ask.model + 16];
+    if (*j->served && j->ours && json_object_set_new(j->ours, "model", json_string(j->served)) != 0)
+        json_decref(j->ours), j->ours = NULL;
+    if (!shows && (!j->ours || json_put(&j->again.body, j->ours) != 0)) {
+        api_error e;
+        api_error_nomem(&e);
+        fail(j, &e);
+        return;
+    }
+    request_note_model(j->again.rq, model_of(j), "", "");
+    snprintf(shown, sizeof shown, "/v1/models/%s", model_of(j));
+    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path);
+}
+
+static void on_loaded(void *user, const keeper_news *n, const api_error *e)
+{
+    ollama_job *j = user;
+    j->ticket = NULL;
+    if (e)
+        fail(j, e);
+    else
+        ask_ours(j);
+}
+
+/* A model of the store is loaded because somebody asks for it, and goes when nobody does any more. */
+static void load_first(ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    int64_t s = j->ask.keep_alive_s;
+    keeper_watch w = {.done = on_loaded, .user = j};
+    api_error e;
+    config_wish wish = {.what = j->served,
+                        .keep_alive_s = s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS
+                                        : s > 0              ? (uint64_t)s
+                                                             : j->again.rq->config->library.keep_alive_s};
+    j->ticket = k->load(k->user, &wish, &w, &e);
+    if (!j->ticket) fail(j, &e);
+}
+
+static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
+{
+    ollama_job *j = user;
+    ollama_times t = times_of(j);
+    j->ticket = NULL;
+    if (e) {
+        fail(j, e);
+        return;
+    }
+    ollama_put_loaded(&j->out, &j->ask, &t);
+    request_json(again_take(&j->again), 200, &j->out);
+    again_drop(&j->again);
+}
+
+/* An empty prompt, and a stay of no time. */
+static void unload(ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    keeper_watch w = {.done = on_unloaded, .user = j};
+    keeper_fact f;
+    api_error e;
+    if (k->about(k->user, model_of(j), &f) && f.configured)
+        api_error_set(&e, 409, "invalid_request_error", "model_is_configured", NULL,
+                      "'%s' is a model of this server's configuration, and stays", model_of(j));
+    else
+        j->ticket = k->unload(k->user, model_of(j), 0, &w, &e);
+    if (!j->ticket) fail(j, &e);
+}
+
+/* Does a model, an adapter of one, an ensemble or a route answer to that name? */
+static bool is_served(const gateway_request *rq, const char *name)
+{
+    char base[96];
+    bool known;
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
+    calls_info(rq->calls, base, &known);
+    return known;
+}
+
+static void begin(ollama_job *j)
+{
+    const gateway_request *rq = j->again.rq;
+    const keeper *k = j->keeper;
+    bool served = is_served(rq, j->ask.model);
+    const char *stored = k && !served ? k->find(k->user, j->ask.model) : NULL;
+    if (stored) snprintf(j->served, sizeof j->served, "%s", stored);
+    if (stored) served = is_served(rq, stored);
+    if (k && served && j->ask.loads && j->ask.keep_alive_s == 0)
+        unload(j);
+    else if (stored && j->ask.loads && j->ask.keep_alive_s == 0)
+        on_unloaded(j, NULL, NULL); /* it is not there */
+    else if (stored && !served && j->ask.kind < OLLAMA_SHOW)
+        load_first(j);
+    else
+        ask_ours(j);
+}
+
 static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
 {
     size_t n;
     const char *bytes = request_body(rq, &n);
-    json_t *ours = NULL;
     api_error e = {0};
     ollama_job *j = job_new(rq, form);
     if (!j) return;
-    int rc = ollama_read(&j->ask, kind, bytes, n, &ours, &e);
-    if (rc == 0 && ours && json_put(&j->again.body, ours) != 0) rc = api_error_nomem(&e);
-    json_decref(ours);
+    int rc = ollama_read(&j->ask, kind, bytes, n, &j->ours, &e);
     if (rc == 0 && j->ask.loads) {
         j->ask.stream = false;
         j->form = put_loaded;
-        buf_done(&j->again.body);
     }
     if (rc == 0 && j->ask.stream && !rq->door->ops->takes_lines)
         rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
-    if (rc != 0) {
+    if (rc != 0)
         fail(j, &e);
-        return;
-    }
-    request_note_model(rq, j->ask.model, "", "");
-    bool shows = kind == OLLAMA_SHOW || j->ask.loads;
-    char shown[sizeof j->ask.model + 16];
-    snprintf(shown, sizeof shown, "/v1/models/%s", j->ask.model);
-    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path);
+    else
+        begin(j);
 }
 
 static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
@@ -189,12 +314,13 @@ static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const 
 
 static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
-    return ollama_put_models(out, ours, false, t);
+    const keeper *k = j->keeper;
+    return ollama_put_models(out, ours, k ? k->stored(k->user) : NULL, false, t);
 }
 
 static int put_running(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
-    return ollama_put_models(out, ours, true, t);
+    return ollama_put_models(out, ours, NULL, true, t);
 }
 
 static int put_shown(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)

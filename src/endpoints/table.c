@@ -11,6 +11,7 @@
 #include "endpoints/logs.h"
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
+#include "endpoints/ollama_store.h"
 #include "endpoints/openapi.h"
 #include "endpoints/overview.h"
 #include "endpoints/pages.h"
@@ -138,6 +139,10 @@ static const endpoint ROWS[] = {
      NULL, "OllamaTags", NULL},
     {"GET", "/api/ps", ollama_ps, true, false, "ollama_ps", ENDPOINT_OLLAMA, "ollama",
      "List the models that are loaded", NULL, "OllamaTags", NULL},
+    {"POST", "/api/pull", ollama_pull, true, true, "ollama_pull", ENDPOINT_OLLAMA | ENDPOINT_ADMIN, "ollama",
+     "Fetch a model into the store", "OllamaPullRequest", "OllamaStatus", "OllamaStatus"},
+    {"DELETE", "/api/delete", ollama_delete, true, true, "ollama_delete", ENDPOINT_OLLAMA | ENDPOINT_ADMIN,
+     "ollama", "Remove a model from the store", "OllamaShowRequest", NULL, NULL},
     {"GET", "/api/version", ollama_version, false, false, "ollama_version", ENDPOINT_OLLAMA, "ollama",
      "Say which version this is", NULL, "OllamaVersion", NULL},
     {"POST", "/completion", llama_completion, true, true, "llama_completion", ENDPOINT_LLAMA, "llama",

@@ -297,6 +297,7 @@ static int fetch_item(run *r, const pull_item *it, pull_meter *m, pull_file *ret
                      .sha1 = it->sha1,
                      .force = r->o->force};
     pull_result got;
+    m->sha256 = it->sha256;
     rc = pull_file_get(r->c, &t, m, &got, err);
     if (rc != 0) return rc;
     if (got.was_here) pull_meter_say(m, "%s  is here already", it->path);

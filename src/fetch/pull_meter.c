@@ -81,6 +81,7 @@ static void event_line(pull_meter *m)
     buf line = {0};
     buf_puts(&line, "{\"file\":");
     json_put_string(&line, m->name, strlen(m->name));
+    if (m->sha256 && *m->sha256) buf_printf(&line, ",\"sha256\":\"%.64s\"", m->sha256);
     if (m->has_total) buf_printf(&line, ",\"total\":%llu", (unsigned long long)m->total);
     buf_printf(&line, ",\"completed\":%llu}\n", (unsigned long long)m->at);
     if (!line.failed) fputs(line.data, m->to);

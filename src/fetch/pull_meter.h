@@ -1,6 +1,6 @@
 /* pull_meter.h: how far a download is. On a terminal one live line; elsewhere a line when a file begins, at
- * each quarter and at its end; for a program lines of JSON: {"file":"x.gguf","total":1000,"completed":250}, total
- * left out where nobody knows it. Nothing is printed with `quiet`. */
+ * each quarter and at its end; for a program lines of JSON: {"file":"x.gguf","sha256":"...","total":1000,
+ * "completed":250}, without what nobody knows. Nothing is printed with `quiet`. */
 #ifndef FETCH_PULL_METER_H
 #define FETCH_PULL_METER_H
 
@@ -11,7 +11,7 @@
 typedef struct pull_meter {
     FILE *to; /* NULL: quiet */
     bool live, events;
-    const char *name;
+    const char *name, *sha256; /* sha256: what the file is to be, set before begin; NULL or "": not known */
     bool has_total;
     uint64_t total, from, at; /* bytes: of the file, where this run began, now */
     double began_s, drawn_s;

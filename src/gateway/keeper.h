@@ -54,8 +54,9 @@ typedef struct keeper_watch {
 typedef struct keeper_ticket keeper_ticket;
 
 enum {
-    KEEPER_FORCE = 1,  /* though the configuration names it, or, of a file, though it is served */
-    KEEPER_AT_ONCE = 2 /* running answers are not waited for */
+    KEEPER_FORCE = 1,   /* though the configuration names it, or, of a file, though it is served */
+    KEEPER_AT_ONCE = 2, /* running answers are not waited for */
+    KEEPER_UNLOAD = 4   /* of a file: what a request loaded of it is unloaded first */
 };
 
 /* What is known of a model beside what its replicas say. */

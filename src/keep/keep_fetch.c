@@ -138,11 +138,13 @@ static void take_line(keep_fetch *f, const char *line, size_t n)
     json_t *o = NULL;
     if (json_parse(&o, line, n, "shoal pull", NULL) != 0) return;
     const char *file = json_string_value(json_object_get(o, "file"));
+    const char *digest = json_string_value(json_object_get(o, "sha256"));
     const char *model = json_string_value(json_object_get(o, "model"));
     if (model) f->model = arena_strdup(f->mem, model);
     if (model) f->named = json_is_true(json_object_get(o, "in_manifest"));
     if (file && !f->left)
-        f->o.news(f->o.user, file, (uint64_t)json_integer_value(json_object_get(o, "total")),
+        f->o.news(f->o.user, file, digest ? digest : "",
+                  (uint64_t)json_integer_value(json_object_get(o, "total")),
                   (uint64_t)json_integer_value(json_object_get(o, "completed")));
     json_decref(o);
 }

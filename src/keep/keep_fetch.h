@@ -4,7 +4,7 @@
  * lines of JSON come through a pipe; why it failed is what its standard error says.
  *
  *     keep_fetch_start(&f, loop, &o, &err);
- *     ... o.news(user, file, total, fetched) ... o.done(user, model, NULL) once, then f is gone ...
+ *     ... o.news(user, file, sha256, total, fetched) ... o.done(user, model, NULL) once, then f is gone ...
  *     keep_fetch_stop(f);                     what came stays as a part, and the next one goes on with it
  *
  * Which hosts may be asked is looked at before anything starts. Loop thread. */
@@ -22,7 +22,8 @@ typedef struct keep_fetch_options {
     const char *program; /* NULL: /proc/self/exe */
     const char *reference, *folder;
     const config_library *library;
-    void (*news)(void *user, const char *file, uint64_t total, uint64_t fetched);
+    /* sha256: what the file is to be; "": not known, as total 0. */
+    void (*news)(void *user, const char *file, const char *sha256, uint64_t total, uint64_t fetched);
     /* model: a path, or a name of the folder's models.json (`named`); why: a sentence, NULL: it is there. */
     void (*done)(void *user, const char *model, bool named, const char *why);
     void *user;

@@ -59,7 +59,7 @@ typedef struct job {
     buf text;     /* to be written */
     int rc;       /* of the work */
     shoal_err err;
-    char file[256];
+    char file[256], digest[65]; /* of what is fetched */
     uint64_t total, fetched;
     const char *got; /* of a fetch: the model's path or name */
     keep_fetch *fetch;

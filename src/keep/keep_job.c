@@ -15,7 +15,9 @@ static keeper_news news_of(const job *j)
     return (keeper_news){.step = j->step,
                          .model = j->model,
                          .file = j->file,
-                         .sha256 = j->found.sha256 ? j->found.sha256 : "",
+                         .sha256 = j->step == KEEPER_FETCHING ? j->digest
+                                   : j->found.sha256          ? j->found.sha256
+                                                              : "",
                          .total = j->total,
                          .fetched = j->fetched,
                          .n_ready = s.n_ready,
@@ -215,10 +217,9 @@ void jobs_deliver(keep *k)
         keeper_news n = news_of(j);
         while (j->tickets) {
             keeper_ticket *t = j->tickets;
-            keeper_watch w = t->watch;
             j->tickets = t->next;
+            if (t->watch.done) t->watch.done(t->watch.user, &n, j->failed ? &j->error : NULL);
             free(t);
-            if (w.done) w.done(w.user, &n, j->failed ? &j->error : NULL);
         }
         job_free(j);
     }

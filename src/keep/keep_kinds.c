@@ -43,6 +43,7 @@ static void fetch_told(void *user, const keeper_news *n)
 {
     job *j = user;
     snprintf(j->file, sizeof j->file, "%s", n->file);
+    snprintf(j->digest, sizeof j->digest, "%s", n->sha256);
     j->total = n->total;
     j->fetched = n->fetched;
     job_tell(j, KEEPER_FETCHING);
@@ -54,7 +55,7 @@ static void fetch_over(void *user, const keeper_news *n, const api_error *e)
     job *j = user, *from = j->inner->job;
     const char *got = e ? NULL : arena_strdup(j->mem, from->got);
     j->inner = NULL;
-    *j->file = '\0';
+    *j->file = *j->digest = '\0';
     j->total = j->fetched = 0;
     if (j->phase == PHASE_OVER) return;
     if (e) {
@@ -415,10 +416,11 @@ static void fetched(job *j)
     job_done(j, KEEPER_FETCHED);
 }
 
-static void fetch_news(void *user, const char *file, uint64_t total, uint64_t bytes)
+static void fetch_news(void *user, const char *file, const char *sha256, uint64_t total, uint64_t bytes)
 {
     job *j = user;
     snprintf(j->file, sizeof j->file, "%s", file);
+    snprintf(j->digest, sizeof j->digest, "%s", sha256);
     j->total = total;
     j->fetched = bytes;
     job_tell(j, KEEPER_FETCHING);
@@ -541,7 +543,8 @@ static void check_unserved(job *j)
     const kept *m = kept_find(k, name);
     keeper_watch w = {.done = unloaded_first, .user = j};
     api_error e;
-    if (*name && !(j->how & KEEPER_FORCE)) {
+    bool may = j->how & KEEPER_FORCE || (j->how & KEEPER_UNLOAD && !in_base);
+    if (*name && !may) {
         job_fail(j, 409, "model_is_served", "%s '%s'; %s",
                  in_base ? "shoal.yaml names it, as" : "it is served as", name,
                  in_base ? "take it out there, or force it" : "unload it first, or force it");

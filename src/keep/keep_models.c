@@ -7,7 +7,7 @@
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 
-enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 20 };
+enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 4 };
 
 kept *kept_find(const keep *k, const char *name)
 {
@@ -161,7 +161,8 @@ static kept *idle(const keep *k)
     return NULL;
 }
 
-/* Whoever waits for minutes hears now and then that it goes on. */
+/* Whoever waits for minutes hears now and then that it goes on; and that a client has left is seen when it is
+ * written to. */
 static void tell_again(keep *k)
 {
     for (job *j = k->jobs; j; j = j->next)

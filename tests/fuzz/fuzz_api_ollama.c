@@ -53,8 +53,8 @@ static void put_object(const json_t *v, ollama_kind kind)
     ollama_ask a = {.kind = kind, .model = "m"};
     ollama_times t = {0};
     buf out[4] = {{0}};
-    int rc[4] = {ollama_put_vectors(&out[0], &a, v, &t), ollama_put_models(&out[1], v, false, &t),
-                 ollama_put_models(&out[2], v, true, &t), ollama_put_model(&out[3], v, &t)};
+    int rc[4] = {ollama_put_vectors(&out[0], &a, v, &t), ollama_put_models(&out[1], v, v, false, &t),
+                 ollama_put_models(&out[2], v, NULL, true, &t), ollama_put_model(&out[3], v, &t)};
     for (size_t i = 0; i < 4; i++)
         if (rc[i] == 0)
             check_json(&out[i]);

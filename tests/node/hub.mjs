@@ -1,7 +1,7 @@
 // A hub and a registry on loopback for tests/e2e/pull.sh: Hugging Face's API, Ollama's registry and an OCI registry
 // with tokens, all of which misbehave when the path of a repository says so. Needs no packages.
 //
-//   node hub.mjs FOLDER      prints "PORT OTHER_PORT"; FOLDER/log gets a line a request: PORT METHOD PATH RANGE AUTH
+//   node hub.mjs FOLDER [MODEL.gguf]      prints "PORT OTHER_PORT"; MODEL is org/home and ollama's home:s; FOLDER/log gets a line a request: PORT METHOD PATH RANGE AUTH
 import http from 'node:http';
 import fs from 'node:fs';
 import crypto from 'node:crypto';
@@ -143,6 +143,12 @@ const manifest = (name, tag, layers, more = {}) => {
     return 'sha256:' + sha256(text);
 };
 manifest('library/tiny', 'latest', [layer(big, 'application/vnd.ollama.image.model'), layer(Buffer.from('{{ .Prompt }}'), 'application/vnd.ollama.image.template')]);
+if (process.argv[3]) {
+    const model = fs.readFileSync(process.argv[3]);
+    repos['org/home'] = { 'Home-Q8_0.gguf': model };
+    manifest('library/home', 's', [layer(model, 'application/vnd.ollama.image.model')]);
+}
+manifest('library/slow', 'latest', [layer(big, 'application/vnd.ollama.image.model')]);
 manifest('library/tiny', '1b', [layer(gguf(3000, 20), 'application/vnd.ollama.image.model')]);
 const open = manifest('models/open', 'v1', [layer(gguf(4000, 21), 'application/octet-stream', 'Open.gguf')]);
 manifests.set('models/index:latest', Buffer.from(JSON.stringify({ schemaVersion: 2, manifests: [{ digest: open }] })));
@@ -169,6 +175,7 @@ function registry(req, res, url) {
     const body = what === 'manifests' ? manifests.get(`${name}:${ref}`) : blobs.get(ref);
     if (!body) return res.writeHead(404).end();
     if (what === 'blobs' && name === 'models/open') return res.writeHead(307, { location: `http://127.0.0.1:${other.address().port}/blob/${ref}` }).end();
+    if (what === 'blobs' && name === 'library/slow') return moods.slow(req, res, body);
     return what === 'manifests' ? res.writeHead(200, { 'content-type': 'application/json' }).end(body) : send(req, res, body);
 }
 function token(req, res, url) {

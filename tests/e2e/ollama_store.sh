@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Models that Ollama's client fetches from a registry on loopback, asks, keeps alive and deletes; and what becomes of
+# downloads that fail, stop, or fill the disk.
+source "$(dirname "$0")/lib.sh"
+command -v node >/dev/null || skip "Node.js is not installed"
+modules=build/node
+[ -d "$modules/node_modules/ollama" ] || skip "npm's ollama is not installed (tests/e2e/node_clients.sh does it)"
+unset HF_TOKEN HF_ENDPOINT SHOAL_MODELS http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+export SHOAL_STATE=$work/state
+store=$work/store
+mkdir -p "$work/hub" "$store"
+node tests/node/hub.mjs "$work/hub" models/home-chat-s.gguf >"$work/ports" 2>"$work/hub.err" &
+hub=$!
+trap 'kill $hub 2>/dev/null; cleanup' EXIT
+for _ in $(seq 200); do [ -s "$work/ports" ] && break; sleep 0.05; done
+read -r hubport other <"$work/ports" || fail "the hub does not start: $(cat "$work/hub.err")"
+cat >"$work/shoal.yaml" <<Y
+manifest: $PWD/models/models.json
+models: [{name: home-intent}]
+library: {store: $store, fetch_from: ["127.0.0.1:$hubport"], registry: "http://127.0.0.1:$hubport"}
+Y
+start_shoal "$work/shoal.yaml"
+cp tests/node/ollama_store.mjs "$modules/"
+(cd "$modules" && SHOAL_URL=$url timeout 120 node --test --test-reporter=tap ./ollama_store.mjs) >"$work/node.log" 2>&1 || {
+    grep -A25 '^not ok' "$work/node.log" | head -60
+    tail -5 "$work/node.log"; fail "the client failed"
+}
+grep -q 'home-s' "$store/models.json" && fail "what was deleted is listed: $(cat "$store/models.json")"
+ls "$store"/*.gguf >/dev/null 2>&1 && fail "files are left: $(ls "$store")"
+
+# ---- our own words for the same
+load() { curl -s -m 60 "$url/v1/models/load" -H content-type:application/json -d "$1"; }
+load '{"model":"ollama:home:s","stream":true}' >"$work/out"
+for word in resolving '"status":"fetching".*"completed"' starting '"status":"ready","model":"home-s"'; do
+    grep -q "$word" "$work/out" || fail "no $word: $(cat "$work/out")"
+done
+load '{"model":"ollama:home:s"}' | grep -q '"state":"ready"' || fail "it is not found again"
+load "{\"model\":\"oci://127.0.0.1:$hubport/library/tiny:1b\"}" | grep -q 'does not load' || fail "a file that is no model"
+load '{"model":"oci://127.0.0.1:1/library/tiny:1b"}' | grep -q 'nothing is fetched from 127.0.0.1:1 ' || fail "another port is another host"
+load '{"model":"ollama:127.0.0.1:1/library/tiny"}' | grep -q 'nothing is fetched' || fail "another registry"
+load '{"model":"ollama:nothing"}' | grep -q '"error"' || fail "what is not there"
+load '{"model":"ollama:a/../b"}' | grep -q '"error"' || fail "a path that climbs"
+
+# ---- two at once are one download; one that is stopped leaves nothing that runs
+for i in 1 2 3; do load '{"model":"ollama:tiny"}' >"$work/same.$i" & pids[i]=$!; done
+wait "${pids[@]}"
+grep -q '"error"' "$work/same.1" || fail "random bytes are a model: $(cat "$work/same.1")"
+pulls() { ps -o args= --ppid "$server" | grep -c 'shoal pull'; }
+curl -s -m 1 "$url/api/pull" -H content-type:application/json -d '{"model":"slow"}' >/dev/null
+for _ in $(seq 400); do [ "$(pulls)" -eq 0 ] && break; sleep 0.05; done
+[ "$(pulls)" -eq 0 ] || fail "a download that nobody waits for goes on"
+
+# ---- a folder that cannot be written, a disk that is full
+stop_shoal
+if [ "$(id -u)" -eq 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=1m none "$work/small" 2>/dev/null; then
+    sed "s#store: $store#store: $work/small#" "$work/shoal.yaml" >"$work/full.yaml"
+    start_shoal "$work/full.yaml"
+    load '{"model":"ollama:home:s"}' | grep -qE 'are needed and .* are free' || fail "a full disk: $(load '{"model":"ollama:home:s"}')"
+    curl -s "$url/api/pull" -H content-type:application/json -d '{"model":"home:s"}' | tail -1 | grep -q '"error":".*free' || fail "a full disk, for Ollama"
+    stop_shoal
+    umount "$work/small"
+fi
+: >"$work/file"
+sed "s#store: $store#store: $work/file#" "$work/shoal.yaml" >"$work/file.yaml"
+start_shoal "$work/file.yaml"
+load '{"model":"ollama:home:s"}' | grep -q '"error"' || fail "a file in place of the store"
+kill $hub
+load '{"model":"ollama:home:s"}' | grep -q '"error"' || fail "no registry"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "it stopped with $stopped"
+grep -E '^# (pass|fail)' "$work/node.log" | tr '\n' ' '
+echo
