@@ -363,6 +363,12 @@ static void serve_here(void *user, const worker_spec *workers, size_t n)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
+static const gateway_config *config_now(void *user)
+{
+    const server *s = user;
+    return s->gateway ? gateway_config_now(s->gateway) : s->config;
+}
+
 static int set_workers(void *user, const worker_spec *workers, size_t n, shoal_err *err)
 {
     server *s = user;
@@ -381,6 +387,7 @@ static int start_keeping(server *s, shoal_err *err)
 {
     keep_options o = {.registry = s->registry,
                       .config = s->config,
+                      .now = config_now,
                       .placed = gate_places(s),
                       .set = set_workers,
                       .hurry = hurry,

@@ -13,6 +13,11 @@
 
 /* ---- what the gateway asks ----------------------------------------------------------------------------- */
 
+const gateway_config *keep_config(const keep *k)
+{
+    return k->o.now ? k->o.now(k->o.user) : k->o.config;
+}
+
 static int refuse(api_error *e, const shoal_err *err)
 {
     int status = err->code == SHOAL_EINVALID ? 400 : err->code == SHOAL_EAUTH ? 403 : 500;

@@ -32,7 +32,8 @@ typedef struct keep keep;
 
 typedef struct keep_options {
     registry *registry;
-    const gateway_config *config;
+    const gateway_config *config;             /* that was started */
+    const gateway_config *(*now)(void *user); /* that is in use; NULL: the same */
     const char *store;    /* the folder of fetched models, made when the first one comes */
     const char *manifest; /* models.json of the configuration; NULL: none */
     const char *book;     /* the file of what is loaded again; NULL: nothing is */

@@ -89,6 +89,9 @@ struct keep {
     bool draining, closing, unwritten, writing;
 };
 
+/* The configuration that is in use: it may have been read again. */
+const gateway_config *keep_config(const keep *k);
+
 /* ---- keep_job.c ---- */
 /* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
  * begun. key is copied. */

@@ -107,10 +107,37 @@ static bool find_configured(job *j)
     return false;
 }
 
+#define TAKE(field) \
+    if (!w->as.field) w->as.field = m->field
+
+/* One that the file names since it was read again: it is loaded as the file says, but for what is asked. */
+static bool find_in_file(job *j)
+{
+    const gateway_config *c = keep_config(j->k);
+    config_wish *w = &j->wish;
+    size_t i = 0;
+    while (w->what && i < c->n_models && strcmp(c->models[i].name, w->what) != 0) i++;
+    if (!w->what || i == c->n_models) return false;
+    const config_model *m = &c->models[i];
+    TAKE(replicas);
+    TAKE(threads);
+    TAKE(context);
+    TAKE(max_batch);
+    TAKE(max_queue);
+    TAKE(prefill_chunk);
+    TAKE(kv_mb);
+    if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
+    struct stat st;
+    if (stat(j->found.path, &st) == 0 && S_ISREG(st.st_mode)) j->found.bytes = (uint64_t)st.st_size;
+    snprintf(j->found.name, sizeof j->found.name, "%s", m->name);
+    if (m->sha256) j->found.sha256 = strdup(m->sha256);
+    return !m->sha256 || j->found.sha256;
+}
+
 void kind_load(job *j)
 {
     j->step = KEEPER_RESOLVING;
-    if (find_configured(j))
+    if (find_configured(j) || find_in_file(j))
         settle(j);
     else
         job_work(j, resolve, resolved);
@@ -257,8 +284,8 @@ static void bring_back(job *j, kept *m)
 
 static const char *name_is_taken(const keep *k, const char *name)
 {
-    if (route_find(&k->o.config->book, name)) return "a route";
-    return config_ensemble_find(k->o.config, name) ? "an ensemble" : NULL;
+    if (route_find(&keep_config(k)->book, name)) return "a route";
+    return config_ensemble_find(keep_config(k), name) ? "an ensemble" : NULL;
 }
 
 static void settle(job *j)
@@ -357,7 +384,7 @@ static void unload(job *j)
     keep *k = j->k;
     const kept *m = kept_find(k, j->model);
     char user[160] = "";
-    config_wish_user(k->o.config, j->model, user, sizeof user);
+    config_wish_user(keep_config(k), j->model, user, sizeof user);
     if (!m && !base_find(k, j->model) && kept_elsewhere(k, j->model))
         job_fail(
             j, 409, "model_is_elsewhere",

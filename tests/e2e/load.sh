@@ -176,6 +176,16 @@ wait "$loader"
 grep -q '"state":"ready"' "$work/killed" || fail "a worker that was killed once: $(cat "$work/killed")"
 unload 200 unloaded '{"model":"k","drain":false}'
 
+# ---- a file that was read again has one more model
+printf '  - {name: later, path: %s/home-slots.gguf, replicas: 2}\n' "$models" >"$work/more"
+cp "$work/shoal.yaml" "$work/before.yaml"
+sed "/  - name: home-embed/r $work/more" "$work/before.yaml" >"$work/shoal.yaml"
+kill -HUP "$server"
+for _ in $(seq 200); do grep -q 'event=reloaded' "$log" && break; sleep 0.02; done
+load 200 '"id":"later".*"replicas":2' '{"model":"later"}'
+unload 200 unloaded '{"model":"later"}'
+cp "$work/before.yaml" "$work/shoal.yaml"
+
 # ---- idle ones go
 load 200 '"unloads_in_ms"' '{"model":"home-slots","keep_alive_s":1}'
 for _ in $(seq 200); do [ "$(served home-slots)" -eq 0 ] && break; sleep 0.05; done
