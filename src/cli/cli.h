@@ -34,6 +34,7 @@
     X(plan)             \
     X(load)             \
     X(stop)             \
+    X(ps)               \
     X(top)              \
     X(logs)             \
     X(cache)            \
@@ -54,6 +55,7 @@
     X(vad)              \
     /* models */        \
     X(models)           \
+    X(show)             \
     X(pull)             \
     X(rm)               \
     X(quantize)         \

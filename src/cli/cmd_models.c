@@ -9,8 +9,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/cli_model.h"
-#include "cli/inspect.h"
-#include "cli/inspect_trees.h"
+#include "cli/inspect_command.h"
 
 static const char *or_empty(const char *s)
 {
@@ -76,46 +75,6 @@ static void put_rows(buf *out, const manifest_entry *e, const char *state, size_
     if (!isnan(e->quality)) buf_printf(out, "\n    %s %.3f", or_empty(e->quality_name), e->quality);
 }
 
-static int inspect_trees(buf *out, const char *path, bool json, shoal_err *err)
-{
-    scorer *s = NULL;
-    int rc = cli_opened(scorer_open(&s, path, err), err);
-    if (rc == 0) (json ? inspect_trees_put_json : inspect_trees_put)(out, s, path);
-    scorer_close(s);
-    return rc;
-}
-
-static int inspect_network(buf *out, const char *path, bool quick, bool json, bool *ret_runs, shoal_err *err)
-{
-    model *m = NULL;
-    inspect_report r;
-    int rc = cli_opened(model_open(&m, path, NULL, err), err);
-    if (rc == 0) rc = inspect_model(&r, m, !quick, err);
-    if (rc == 0) {
-        (json ? inspect_put_json : inspect_put)(out, &r, m, path);
-        *ret_runs = !*r.unsupported;
-    }
-    model_free(m);
-    return rc;
-}
-
-static int inspect(const char *name, const char *manifest, bool quick, bool json)
-{
-    shoal_err err = {0};
-    char *path = NULL, *sha256 = NULL;
-    bool runs = true;
-    buf out = {0};
-    int rc = manifest_resolve(name, manifest, &path, &sha256, &err);
-    if (rc == 0)
-        rc = scorer_holds(path) ? inspect_trees(&out, path, json, &err)
-                                : inspect_network(&out, path, quick, json, &runs, &err);
-    rc = rc ? cli_fail(&cmd_models, &err) : cli_print(&out);
-    buf_done(&out);
-    free(path);
-    free(sha256);
-    return rc == CLI_OK && !runs ? CLI_FAILED : rc;
-}
-
 static const cli_verb VERBS[] = {
     {"", "", "list what the manifest offers, and whether the files are those", 0, 0},
     {"inspect", "MODEL", "say what a file or folder is, and how fast it would be here", 1, 1},
@@ -135,7 +94,8 @@ static int run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_models, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    if (*verb->name) return inspect(a.v[0], path, quick, json);
+    if (*verb->name)
+        return inspect_command(&cmd_models, a.v[0], path, (inspect_wish){.quick = quick, .json = json});
     shoal_err err = {0};
     manifest *m = NULL;
     char *found = NULL;

@@ -232,6 +232,10 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     put_shape(out, c);
     put_labels(out, c);
     if (c->series.n_input == 0 && c->image.size == 0) put_text_side(out, m);
+    if (*r->digest) {
+        put_field(out, "digest");
+        buf_puts(out, r->digest);
+    }
     put_verdict(out, r, m);
 }
 
@@ -276,6 +280,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_size(out, "vocabulary", c->n_vocab);
     json_size(out, "encoder_layers", c->source.n_layer);
     json_size(out, "labels", c->head.n_labels);
+    if (*r->digest) json_text(out, "digest", r->digest);
     buf_puts(out, ",\"types\":{");
     for (int t = 0; t < DT_COUNT; t++) {
         if (r->n_of[t] == 0) continue;

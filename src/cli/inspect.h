@@ -17,6 +17,7 @@ typedef struct inspect_report {
     size_t used_bytes;
     size_t kv_token_bytes; /* of the cache, a position; 0: none */
     size_t memory_bytes;   /* weights, and a full cache of one sequence or 64 MiB, the smaller */
+    char digest[65];       /* SHA-256, hex; "": not asked for */
     char unsupported[512]; /* why it cannot run; "" when it can */
     /* Measured on this machine, all cores, for the commonest type; 0: not asked for, or it cannot run. */
     double decode_per_s, prefill_per_s; /* tokens */

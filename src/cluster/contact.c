@@ -48,6 +48,7 @@ static void set_state(contact *l, replica_state s, const char *reason)
     if (l->r.dropped || (l->r.state == s && strcmp(l->r.reason, reason) == 0)) return;
     bool expected = l->r.state == REPLICA_DRAINING;
     log_level level = s == REPLICA_FAILED ? LOG_ERROR : s == REPLICA_DOWN && !expected ? LOG_WARN : LOG_INFO;
+    if (l->r.state != s) l->r.state_ns = registry_now(l->g);
     l->r.state = s;
     snprintf(l->r.reason, sizeof l->r.reason, "%s", reason);
     LOG(level, "registry", "replica_state", LOG_S("replica", l->r.id), LOG_I("generation", l->r.generation),

@@ -58,6 +58,7 @@ typedef struct replica {
     const node *node;    /* NULL: this machine, or not said */
     process process;
     replica_state state;
+    uint64_t state_ns; /* when it came into that state, by the registry's clock */
     char reason[256]; /* why it is down or failed */
     bool silent;      /* READY, but it missed its last poll: no new calls for it */
     bool wedged;      /* DOWN because the process lives and does nothing: the agent ends it */

@@ -2,7 +2,9 @@
 #include "gateway/describe.h"
 
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/recent.h"
@@ -58,6 +60,15 @@ static void put_stats(buf *out, const Shoal__V1__Stats *s)
                (unsigned long long)s->rss_bytes);
 }
 
+/* Seconds since 1970, whole, of a time on the monotonic clock. */
+static int64_t wall_seconds(uint64_t at_ns)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t ago = (int64_t)(clock_ns() - at_ns), now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (now - ago) / 1000000000;
+}
+
 void describe_replica(buf *out, const replica *r, const char *site)
 {
     buf_puts(out, "{\"id\":");
@@ -71,6 +82,7 @@ void describe_replica(buf *out, const replica *r, const char *site)
             : r->standby              ? "standby"
                                       : replica_state_name(REPLICA_READY));
     put_str(out, "reason", r->reason);
+    if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(r->state_ns));
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
                r->process.n_restarts, r->process.n_crashes);
     if (r->stats) put_stats(out, r->stats);

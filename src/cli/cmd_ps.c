@@ -1,0 +1,64 @@
+/* shoal ps: the models that a running Shoal serves, and what they do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/cli_model.h"
+#include "cli/cli_process.h"
+#include "cli/ps_view.h"
+
+static size_t columns(void)
+{
+    struct winsize w;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+static int show(const http_where *where, const char *key, bool json, shoal_err *err)
+{
+    buf answer = {0}, out = {0};
+    json_t *status = NULL, *models = NULL;
+    int rc = cli_process_get(where, "/v1/status", key, &answer, err);
+    if (rc == 0) rc = json_parse(&status, answer.data, answer.len, "the answer", err);
+    if (rc == 0 && !(models = ps_view_models(status))) rc = err_nomem(err);
+    if (rc == 0 && json) {
+        buf_puts(&out, "{\"models\":");
+        json_put(&out, models);
+        buf_puts(&out, "}\n");
+    } else if (rc == 0) {
+        ps_view_put(&out, models, (long long)time(NULL), columns());
+    }
+    if (rc == 0 && out.failed) rc = err_nomem(err);
+    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    json_decref(models);
+    json_decref(status);
+    buf_done(&out);
+    buf_done(&answer);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *server = NULL, *key = getenv("SHOAL_API_KEY");
+    bool json = false;
+    const cli_option options[] = {
+        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
+        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_ps, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    http_where where;
+    rc = cli_process_where(&where, server, &err);
+    if (rc == 0) rc = show(&where, key, json, &err);
+    return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_ps, &err));
+}
+
+const cli_command cmd_ps = {"ps", "list the models that a running Shoal serves, and their load", "", run,
+                            false};

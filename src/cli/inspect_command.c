@@ -1,0 +1,57 @@
+/* inspect_command.c: see inspect_command.h. */
+#include "cli/inspect_command.h"
+
+#include <stdlib.h>
+
+#include "cli/cli_model.h"
+#include "cli/inspect.h"
+#include "cli/inspect_trees.h"
+
+static int find_digest(inspect_report *r, model *m, shoal_err *err)
+{
+    sha256_digest d;
+    int rc = model_digest(m, &d, err);
+    if (rc == 0) sha256_hex(&d, r->digest);
+    return rc;
+}
+
+static int inspect_trees(buf *out, const char *path, bool json, shoal_err *err)
+{
+    scorer *s = NULL;
+    int rc = cli_opened(scorer_open(&s, path, err), err);
+    if (rc == 0) (json ? inspect_trees_put_json : inspect_trees_put)(out, s, path);
+    scorer_close(s);
+    return rc;
+}
+
+static int inspect_network(buf *out, const char *path, inspect_wish w, bool *ret_runs, shoal_err *err)
+{
+    model *m = NULL;
+    inspect_report r;
+    int rc = cli_opened(model_open(&m, path, NULL, err), err);
+    if (rc == 0) rc = inspect_model(&r, m, !w.quick, err);
+    if (rc == 0 && w.digest) rc = find_digest(&r, m, err);
+    if (rc == 0) {
+        (w.json ? inspect_put_json : inspect_put)(out, &r, m, path);
+        *ret_runs = !*r.unsupported;
+    }
+    model_free(m);
+    return rc;
+}
+
+int inspect_command(const cli_command *cmd, const char *name, const char *manifest, inspect_wish w)
+{
+    shoal_err err = {0};
+    char *path = NULL, *sha256 = NULL;
+    bool runs = true;
+    buf out = {0};
+    int rc = manifest_resolve(name, manifest, &path, &sha256, &err);
+    if (rc == 0)
+        rc = scorer_holds(path) ? inspect_trees(&out, path, w.json, &err)
+                                : inspect_network(&out, path, w, &runs, &err);
+    rc = rc ? cli_fail(cmd, &err) : cli_print(&out);
+    buf_done(&out);
+    free(path);
+    free(sha256);
+    return rc == CLI_OK && !runs ? CLI_FAILED : rc;
+}

@@ -1,0 +1,164 @@
+/* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
+#include "cli/ps_view.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static double number(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+/* ---- summing up -----------------------------------------------------------------------------------------
+ */
+
+static json_t *find(json_t *models, const char *name)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(models, i, m) if (strcmp(text(m, "model"), name) == 0) return m;
+    m = json_pack("{s:s, s:s, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:n}", "model", name, "state", "",
+                  "replicas", 0, "ready", 0, "machines", "memory_bytes", 0, "running", 0, "waiting", 0,
+                  "tokens_per_s", 0.0, "since");
+    return json_array_append_new(models, m) == 0 ? m : NULL;
+}
+
+static void add(json_t *m, const char *key, double v)
+{
+    json_t *sum = json_object_get(m, key);
+    if (json_is_integer(sum))
+        json_integer_set(sum, json_integer_value(sum) + (json_int_t)v);
+    else
+        json_real_set(sum, json_real_value(sum) + v);
+}
+
+static void add_machine(json_t *m, const char *node)
+{
+    json_t *list = json_object_get(m, "machines"), *known;
+    size_t i;
+    if (!*node) node = "here";
+    json_array_foreach(list, i, known) if (strcmp(json_string_value(known), node) == 0) return;
+    json_array_append_new(list, json_string(node));
+}
+
+/* How much a person wants to hear of a state before others; unknown ones come last. */
+static int rank(const char *state)
+{
+    static const char *const order[] = {"ready",    "standby", "silent", "starting",
+                                        "draining", "down",    "failed"};
+    int n = sizeof order / sizeof *order;
+    for (int i = 0; i < n; i++)
+        if (strcmp(order[i], state) == 0) return i;
+    return n;
+}
+
+static void take_replica(json_t *m, const json_t *r)
+{
+    const char *state = text(r, "state"), *had = text(m, "state");
+    const json_t *since = json_object_get(r, "since"), *first = json_object_get(m, "since");
+    add(m, "replicas", 1);
+    add(m, "ready", strcmp(state, "ready") == 0);
+    add(m, "memory_bytes", number(r, "resident_bytes"));
+    add(m, "running", number(r, "running"));
+    add(m, "waiting", number(r, "waiting"));
+    add(m, "tokens_per_s", number(r, "decode_tokens_per_s"));
+    add_machine(m, text(r, "node"));
+    bool better = !*had || rank(state) < rank(had);
+    bool older = json_is_integer(first) && json_is_integer(since) &&
+                 json_integer_value(since) < json_integer_value(first) && strcmp(state, had) == 0;
+    if ((better || older) && json_is_integer(since))
+        json_object_set_new(m, "since", json_integer(json_integer_value(since)));
+    if (better) json_object_set_new(m, "state", json_string(state));
+}
+
+json_t *ps_view_models(const json_t *status)
+{
+    json_t *models = json_array(), *r;
+    size_t i;
+    json_array_foreach(json_object_get(status, "replicas"), i, r)
+    {
+        json_t *m = models ? find(models, text(r, "model")) : NULL;
+        if (m) take_replica(m, r);
+    }
+    return models;
+}
+
+/* ---- lines -----------------------------------------------------------------------------------------------
+ */
+
+void ps_view_ago(char ret[16], long long s)
+{
+    if (s < 0) s = 0;
+    if (s < 120)
+        snprintf(ret, 16, "%lld s", s);
+    else if (s < 2 * 3600)
+        snprintf(ret, 16, "%lld min", s / 60);
+    else if (s < 2 * 86400)
+        snprintf(ret, 16, "%lld h", s / 3600);
+    else
+        snprintf(ret, 16, "%lld d", s / 86400 > 99999 ? 99999 : s / 86400);
+}
+
+static void put_machines(char *ret, size_t size, const json_t *m)
+{
+    const json_t *list = json_object_get(m, "machines");
+    size_t n = json_array_size(list);
+    const char *first = n ? json_string_value(json_array_get(list, 0)) : "";
+    if (n > 1)
+        snprintf(ret, size, "%.7s +%zu", first, n - 1);
+    else
+        snprintf(ret, size, "%.10s", first);
+}
+
+/* Ends the line that began at `from`. */
+static void end_line(buf *b, size_t from, size_t width)
+{
+    size_t columns = 0, at = from;
+    if (b->failed) return;
+    for (; at < b->len && (width == 0 || columns < width); at++) {
+        uint8_t c = (uint8_t)b->data[at];
+        if (c < 0x20 || c == 0x7F) b->data[at] = '?';
+        if ((c & 0xC0) != 0x80) columns++;
+    }
+    while (at < b->len && ((uint8_t)b->data[at] & 0xC0) == 0x80) at++;
+    b->len = at;
+    while (b->len > from && b->data[b->len - 1] == ' ') b->len--;
+    buf_putc(b, '\n');
+}
+
+static void put_model(buf *out, const json_t *m, long long now)
+{
+    char machines[40], replicas[32], since[16] = "-", rate[16] = "-";
+    const json_t *at = json_object_get(m, "since");
+    double per_s = number(m, "tokens_per_s");
+    put_machines(machines, sizeof machines, m);
+    snprintf(replicas, sizeof replicas, "%.0f/%.0f", number(m, "ready"), number(m, "replicas"));
+    if (json_is_integer(at)) ps_view_ago(since, now - json_integer_value(at));
+    if (per_s > 0) snprintf(rate, sizeof rate, "%.0f", per_s);
+    buf_printf(out, "%-16s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", text(m, "model"), text(m, "state"),
+               replicas, machines, number(m, "memory_bytes") / 1e6, number(m, "running"),
+               number(m, "waiting"), rate, since);
+}
+
+void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
+{
+    size_t i, from = out->len;
+    json_t *m;
+    buf_printf(out, "%-16s %-8s %5s %-10s %9s %4s %5s %6s  %s", "MODEL", "STATE", "READY", "MACHINES",
+               "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
+    end_line(out, from, width);
+    json_array_foreach((json_t *)(uintptr_t)models, i, m)
+    {
+        from = out->len;
+        put_model(out, m, now);
+        end_line(out, from, width);
+    }
+}

@@ -1,0 +1,20 @@
+/* ps_view.h: what `shoal ps` shows: the replicas of GET /v1/status, summed up by model. Pure. */
+#ifndef CLI_PS_VIEW_H
+#define CLI_PS_VIEW_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* One object a model, in the order of the status: {"model", "state", "replicas", "ready", "machines": [...],
+ * "memory_bytes", "running", "waiting", "tokens_per_s", "since"}. state: the best of its replicas' (ready
+ * before starting before down). NULL: no memory. */
+json_t *ps_view_models(const json_t *status);
+
+/* Those as lines with a heading, each cut to `width` columns (0: not cut). now: seconds since 1970. */
+void ps_view_put(buf *out, const json_t *models, long long now, size_t width);
+
+/* "5 s", "3 min", "2 h", "4 d" */
+void ps_view_ago(char ret[16], long long seconds);
+
+#endif

@@ -1,0 +1,105 @@
+/* The lines of shoal ps, from statuses that a server may send. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "cli/ps_view.h"
+
+static json_t *models_of(const char *status)
+{
+    json_t *o = NULL;
+    assert_int_equal(json_parse(&o, status, strlen(status), "status", NULL), 0);
+    json_t *m = ps_view_models(o);
+    json_decref(o);
+    assert_non_null(m);
+    return m;
+}
+
+static const char *lines_of(const char *status, size_t width)
+{
+    static char text[2048];
+    buf out = {0};
+    json_t *m = models_of(status);
+    ps_view_put(&out, m, 1000, width);
+    snprintf(text, sizeof text, "%s", out.data);
+    buf_done(&out);
+    json_decref(m);
+    return text;
+}
+
+static void replicas_are_summed_up_by_model(void **state)
+{
+    const char *s = lines_of(
+        "{\"replicas\":["
+        "{\"model\":\"a\",\"node\":\"\",\"state\":\"starting\",\"since\":990},"
+        "{\"model\":\"b\",\"node\":\"attic\",\"state\":\"down\",\"reason\":\"gone\"},"
+        "{\"model\":\"a\",\"node\":\"attic\",\"state\":\"ready\",\"since\":400,\"resident_bytes\":2000000,"
+        "\"running\":2,\"waiting\":1,\"decode_tokens_per_s\":40},"
+        "{\"model\":\"a\",\"node\":\"attic\",\"state\":\"ready\",\"since\":300,\"resident_bytes\":1000000,"
+        "\"running\":1,\"waiting\":0,\"decode_tokens_per_s\":10}]}",
+        0);
+    assert_string_equal(s, "MODEL            STATE    READY MACHINES      MEMORY BUSY QUEUE  TOK/S  SINCE\n"
+                           "a                ready      2/3 here +1         3 MB    3     1     50  11 min\n"
+                           "b                down       0/1 attic           0 MB    0     0      -  -\n");
+}
+
+static void nothing_and_nonsense_are_a_heading(void **state)
+{
+    static const char *const odd[] = {"{}", "[]", "{\"replicas\":7}", "{\"replicas\":[]}"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        assert_int_equal(strchr(lines_of(odd[i], 0), 10)[1], 0);
+    assert_non_null(strstr(lines_of("{\"replicas\":[{},7,null,{\"model\":5}]}", 0), "0/4"));
+}
+
+static void lines_are_no_wider_than_the_terminal_and_hold_no_controls(void **state)
+{
+    for (size_t width = 1; width < 100; width++) {
+        const char *s = lines_of(
+            "{\"replicas\":[{\"model\":\"\\u001b[2Ja\\nb\\u00e4\\u00e4\\u00e4\",\"state\":\"ready\"}]}",
+            width);
+        size_t n_lines = 0, n = 0;
+        for (; *s; s++) {
+            assert_true((unsigned char)*s >= ' ' || *s == '\n');
+            if (*s == '\n') {
+                assert_true(n <= width);
+                n = 0;
+                n_lines++;
+            } else if (((unsigned char)*s & 0xC0) != 0x80) {
+                n++;
+            }
+        }
+        assert_int_equal(n_lines, 2);
+    }
+}
+
+static void times_are_told_in_one_unit(void **state)
+{
+    static const struct {
+        long long s;
+        const char *text;
+    } cases[] = {{-5, "0 s"},       {119, "119 s"}, {120, "2 min"},
+                 {7199, "119 min"}, {7200, "2 h"},  {172800, "2 d"}};
+    char text[16];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ps_view_ago(text, cases[i].s);
+        assert_string_equal(text, cases[i].text);
+    }
+    ps_view_ago(text, INT64_MAX);
+    assert_true(strlen(text) < sizeof text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replicas_are_summed_up_by_model),
+        cmocka_unit_test(nothing_and_nonsense_are_a_heading),
+        cmocka_unit_test(lines_are_no_wider_than_the_terminal_and_hold_no_controls),
+        cmocka_unit_test(times_are_told_in_one_unit),
+    };
+    return cmocka_run_group_tests_name("ps_view", tests, NULL, NULL);
+}
