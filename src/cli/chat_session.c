@@ -229,7 +229,6 @@ static void print_figures(const chat_session *s, const chat_said *said)
 static int reply(chat_session *s, shoal_err *err)
 {
     const chat_show aloud = {.user = s,
-                             .raw = !s->terminal,
                              .text = show_text,
                              .thought = show_thought,
                              .call = show_call,

@@ -97,8 +97,9 @@ expect 0 '^\{"text":".*","ids":\[438,438,49,485,214,682,485,214\],.*"timings":\{
     run "$llama" -p "Turn on the kitchen lights, please." -n 8 --temp 0 --json
 expect 0 '"ids":\[438,438\]' run "$llama" "Turn on the kitchen lights, please." -n 2 --temp 0 --json
 expect 2 'there is no prompt: shoal run MODEL PROMPT' run "$llama"
-"$SHOAL_BIN" run home-chat-s "Once upon a time" -n 4 >"$out" 2>"$err" || fail "run home-chat-s: $(cat "$err")"
-grep -q 'home-chat-s is for device commands .*shoal chat home-chat-s' "$err" || fail "no hint: $(cat "$err")"
+"$SHOAL_BIN" run --here home-chat-s "turn on the kitchen light" >"$out" 2>"$err" || fail "run home-chat-s: $(cat "$err")"
+grep -q 'light.kitchen' "$out" || fail "run home-chat-s: $(cat "$out")"
+grep -q '^home-chat-s: a reply, told of the home' "$err" || fail "it does not say what it did: $(cat "$err")"
 printf 'Turn on the kitchen lights, please.\n' >"$work/text"
 input=$work/text expect 0 '"label":"alarm_set","score":0\.28195' classify "$intent" - --json
 expect 0 '"name":"home-intent".*"use":"telling which of 65 kinds.*"state":"ok"' models --json
