@@ -12,19 +12,41 @@
 #include "wire/address.h"
 #include "wire/http1_parse.h"
 
-static int check_listen(const char *listen, shoal_err *err)
+static int check_listen(const char *key, const char *listen, shoal_err *err)
 {
     if (strncmp(listen, "unix:", 5) == 0) {
         if (listen[5] && strlen(listen + 5) < 100) return 0;
-        return err_set(err, SHOAL_EINVALID,
-                       "listen: a Unix socket needs a path of 1 to 99 bytes after 'unix:'");
+        return err_set(err, SHOAL_EINVALID, "%s: a Unix socket needs a path of 1 to 99 bytes after 'unix:'",
+                       key);
     }
     const char *colon = strrchr(listen, ':');
     char *end = NULL;
     long port = colon && isdigit((unsigned char)colon[1]) ? strtol(colon + 1, &end, 10) : -1;
     if (port >= 0 && port <= 65535 && end && !*end) return 0;
-    return err_set(err, SHOAL_EINVALID,
-                   "listen: '%s' is not HOST:PORT or unix:PATH (example: 127.0.0.1:8080)", listen);
+    return err_set(err, SHOAL_EINVALID, "%s: '%s' is not HOST:PORT or unix:PATH (example: 127.0.0.1:8080)",
+                   key, listen);
+}
+
+static int check_doors(const gateway_config *c, shoal_err *err)
+{
+    int rc = check_listen("listen", c->listen, err);
+    for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
+        const config_door *d = &c->also_listen[i];
+        bool socket = strncmp(d->address, "unix:", 5) == 0;
+        char key[40];
+        snprintf(key, sizeof key, "also_listen[%zu]", i);
+        rc = check_listen(key, d->address, err);
+        bool any_port = rc == 0 && !socket && strcmp(strrchr(d->address, ':'), ":0") == 0;
+        if (rc == 0 && !any_port && strcmp(d->address, c->listen) == 0)
+            rc = err_set(err, SHOAL_EINVALID, "%s: %s is where `listen` is already", key, d->address);
+        if (rc == 0 && !socket && (d->mode || d->group))
+            rc = err_set(err, SHOAL_EINVALID, "%s: 'mode' and 'group' are a Unix socket's", key);
+        if (rc == 0 && d->mode && (*d->mode != '0' || strspn(d->mode, "01234567") != 4))
+            rc = err_set(err, SHOAL_EINVALID,
+                         "%s.mode: '%s' is no mode: four octal digits in quotes, such as \"0660\"", key,
+                         d->mode);
+    }
+    return rc;
 }
 
 /* A cluster's port is for other machines; names as trust/identity.h has them. */
@@ -407,7 +429,7 @@ static int check_moderation(const gateway_config *c, shoal_err *err)
 
 int config_check(gateway_config *c, shoal_err *err)
 {
-    int rc = check_listen(c->listen, err);
+    int rc = check_doors(c, err);
     if (!rc) rc = check_cluster(c, err);
     if (!rc) rc = check_discovery(c, err);
     if (!rc) rc = check_sessions(&c->sessions, err);

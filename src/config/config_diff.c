@@ -44,6 +44,7 @@ static bool is_of_gateway(const char *path)
 config_when config_when_of(const char *path)
 {
     static const char *const AT_START[] = {"listen",
+                                           "also_listen",
                                            "tls.cert",
                                            "tls.key",
                                            "cluster",
@@ -59,7 +60,8 @@ config_when config_when_of(const char *path)
                                            "cache.semantic",
                                            "retrieval.threads",
                                            "requests",
-                                           "limits.max_connections", "log.json"};
+                                           "limits.max_connections",
+                                           "log.json"};
     for (size_t i = 0; i < sizeof AT_START / sizeof *AT_START; i++)
         if (begins(path, AT_START[i])) return CONFIG_RESTART;
     return begins(path, "models") && !is_of_gateway(path) ? CONFIG_MODELS : CONFIG_NOW;

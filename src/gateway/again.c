@@ -210,6 +210,7 @@ static void on_gone(void *work)
 void again_init(again *a, gateway_request *rq, const again_ops *ops)
 {
     a->door.ops = &AGAIN_DOOR;
+    a->door.local = rq->door->local;
     a->door.of = rq;
     a->ops = ops;
     a->rq = rq;

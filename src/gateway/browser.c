@@ -90,7 +90,7 @@ static bool may_be_a_form(const browser_facts *f)
 
 int browser_check(const gateway_config *c, const browser_facts *f, api_error *e)
 {
-    if (c->n_api_keys || (c->listen && strncmp(c->listen, "unix:", 5) == 0)) return 0;
+    if (c->n_api_keys) return 0;
     if (!host_is_ours(c, f->host))
         return api_error_set(
             e, 421, "invalid_request_error", "host_not_allowed", NULL,

@@ -252,6 +252,7 @@ static void on_request(void *user, http_request *http)
         return;
     }
     *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
+    d->door.local = http_over_unix(http);
     http_set_data(http, d);
     door_enter(user, &d->door, http_received_ns(http));
 }

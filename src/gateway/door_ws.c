@@ -334,7 +334,10 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
                              CALLS_MAX);
     ws_call *c = calloc(1, sizeof *c);
     if (!c) return api_error_nomem(e);
-    *c = (ws_call){.door.ops = &WS_DOOR, .socket = s, .next = s->calls, .ask = *a};
+    *c = (ws_call){.door = {.ops = &WS_DOOR, .local = http_over_unix(s->http)},
+                   .socket = s,
+                   .next = s->calls,
+                   .ask = *a};
     if (s->calls) s->calls->prev = c;
     s->calls = c;
     s->n_calls++;

@@ -19,6 +19,7 @@
 #include "gateway/ghost.h"
 #include "gateway/keeper.h"
 #include "gateway/likeness.h"
+#include "gateway/listen.h"
 #include "gateway/live.h"
 #include "gateway/recent.h"
 #include "gateway/settings.h"
@@ -29,21 +30,11 @@
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int listen_as_configured(gateway *g, shoal_err *err)
+static int open_tls(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
-    bool secure = c->tls_cert && c->tls_key;
     tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
-    int rc = secure ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
-    http_tls tls = {.context = g->tls};
-    if (rc == 0)
-        rc = http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL,
-                                err);
-    if (rc == 0)
-        LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
-            LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
-            LOG_I("api_keys", auth_count(g->settings->auth)));
-    return rc;
+    return c->tls_cert && c->tls_key ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
 }
 
 static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
@@ -145,7 +136,8 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_clerk(g, err);
     if (rc == 0) rc = door_http_open(g, err);
     if (rc == 0) rc = door_grpc_open(g, err);
-    if (rc == 0) rc = listen_as_configured(g, err);
+    if (rc == 0) rc = open_tls(g, err);
+    if (rc == 0) rc = listen_as_configured(g->server, g->config, g->tls, &g->port, err);
     return rc;
 }
 
@@ -190,7 +182,7 @@ const gateway_config *gateway_config_now(const gateway *g)
 
 int gateway_port(const gateway *g)
 {
-    return http_server_port(g->server);
+    return g->port;
 }
 
 void gateway_show_gate(gateway *g, gate *at)

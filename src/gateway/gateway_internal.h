@@ -35,6 +35,7 @@ struct gateway {
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
+    int port;                  /* of `listen`; 0: a Unix socket */
     tls_context *tls; /* NULL: clear text */
     struct door_grpc *grpc;
     gateway_request *requests; /* being answered */

@@ -147,7 +147,9 @@ static ghost_door *ghost_new(const gateway_request *rq, ghost_kind kind)
 {
     ghost_door *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (ghost_door){.door = {.ops = &GHOST, .ghost = kind}, .g = rq->gateway, .mem = arena_new(2048)};
+    *x = (ghost_door){.door = {.ops = &GHOST, .ghost = kind, .local = rq->door->local},
+                      .g = rq->gateway,
+                      .mem = arena_new(2048)};
     x->g->n_ghosts++;
     size_t len;
     const char *bytes = request_body(rq, &len);

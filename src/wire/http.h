@@ -117,6 +117,7 @@ const char *http_header_get(const http_request *r, const char *lower_name); /* N
 const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated copy; "" of one in pieces */
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
 const char *http_from(const http_request *r); /* where a TLS connection came from, "192.0.2.7"; else "" */
+bool http_over_unix(const http_request *r); /* it came by a Unix socket: from this machine, and no browser */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */
 int http_version(const http_request *r);             /* 11, 10 or 20 */
 /* The protocol that the client wants to speak in place of HTTP, in lower case ("websocket"): Upgrade of a GET

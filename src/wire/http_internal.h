@@ -47,8 +47,8 @@ struct http_server {
     size_t n_conns, n_refusing;
     size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
     size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
-    /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none of
-     * that protocol; may be NULL. */
+    /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none
+     * of that protocol; may be NULL. */
     bool (*refuse)(http_request *r, int status, const char *why);
     void (*refused)(void *user, const char *from, const char *why); /* http_server_on_refused */
     void *refused_user;
@@ -90,6 +90,7 @@ struct http_conn {
     const conn_ops *ops;
     tls_context *tls; /* its listener's, or NULL; a reference of its own */
     bool is_dirty, refusing, eof, in_data;
+    bool is_unix;                       /* it came by a Unix socket */
     bool is_open;                       /* the TLS handshake is done, or there is none */
     bool has_asked;                     /* a request of it has reached the handler */
     buf in;                             /* received, not yet understood: HTTP/1.1, or too short to tell */

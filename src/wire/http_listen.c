@@ -133,6 +133,7 @@ static void on_connection(uv_stream_t *stream, int status)
     transport *io;
     transport_events ev;
     if (c) c->is_open = !l->tls;
+    if (c) c->is_unix = l->path != NULL;
     if (c && l->tls) c->tls = tls_context_ref(l->tls);
     int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL)
                : SHOAL_ENOMEM;

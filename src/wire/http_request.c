@@ -185,6 +185,11 @@ const char *http_method(const http_request *r)
     return r->method;
 }
 
+bool http_over_unix(const http_request *r)
+{
+    return r->conn->is_unix;
+}
+
 const char *http_path(const http_request *r)
 {
     return r->path;

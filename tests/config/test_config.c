@@ -33,7 +33,7 @@ static const bad_case bad_cases[] = {
     {"nothing\n", "must be a map, not a text", 1},
     {MODELS "---\n" MODELS, "a second document", 3},
     {"models: []\n", "models", 1},
-    {MODELS "colour: red\n", "there is no key 'colour' here; the keys are listen, tls, api_keys", 3},
+    {MODELS "colour: red\n", "there is no key 'colour' here; the keys are listen, also_listen, tls", 3},
     {MODELS "limits:\n  max_body_byte: 5\n",
      "limits: there is no key 'max_body_byte' here; did you mean "
      "'max_body_bytes'?",
