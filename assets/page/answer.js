@@ -18,7 +18,7 @@ export class Answer {
     this.thoughts = el("details", { class: "thought", hidden: true }, el("summary", null, "Thought"), this.thought);
     this.body = el("div", { class: "text" });
     this.called = el("div", { class: "calls" });
-    this.meta = el("p", { class: "meta" }, "waiting");
+    this.meta = el("p", { class: "meta", role: "status" }, "waiting");
     this.after = el("div");
     this.node = el("article", { class: "msg assistant running" }, el("h3", { class: "who" }, name), this.thoughts, this.body, this.called, this.meta, this.after);
   }

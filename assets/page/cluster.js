@@ -2,7 +2,7 @@
 
 import { catalogue, chatGroups, onCatalogue } from "/assets/page/catalogue.js";
 import { area, ceiling, dots } from "/assets/page/chart.js";
-import { $, bytes, clock, count, el, keyed, ms, options, percent, say, set, some } from "/assets/page/dom.js";
+import { $, bytes, clock, count, el, keyed, ms, options, percent, plain, say, set, some } from "/assets/page/dom.js";
 import { KEEP_S, onChange } from "/assets/page/live.js";
 
 const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", fill_mask: "fills gaps" };
@@ -18,7 +18,7 @@ function sentence(state) {
   const machines = new Set([...state.replicas.values()].map((r) => r.node)).size;
   if (!models) return "No model runs here yet.";
   const out = [...state.replicas.values()].filter(isOut);
-  const end = !out.length ? "all ready" : out.length === 1 ? `${out[0].id} is ${out[0].state}` : `${out.length} replicas are not ready`;
+  const end = !out.length ? "all ready" : out.length === 1 ? `${plain(out[0])} is ${out[0].state}` : `${out.length} replicas are not ready`;
   return capital(`${some(models, "model")} on ${some(machines, "machine")}, ${end}.`);
 }
 
@@ -30,10 +30,12 @@ function tile(name, chart) {
   return { node: el("div", { class: "card tile" }, el("h2", null, name), el("p", { class: "tile-line" }, value, note), chart), value, note, chart };
 }
 
-function median(list) {
+function quantile(list, q) {
   const sorted = list.slice().sort((a, b) => a - b);
-  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+  return sorted.length ? sorted[Math.floor(q * (sorted.length - 1))] : NaN;
 }
+
+const median = (list) => quantile(list, 0.5);
 
 function makeTiles() {
   const speed = tile("Tokens per second", area("tokens per second, last two minutes"));
@@ -44,13 +46,6 @@ function makeTiles() {
   memory.chart.append(meter, (memory.more = el("p", { class: "note" })));
   $("tiles").replaceChildren(speed.node, wait.node, flight.node, memory.node);
   return { speed, wait, flight, memory, meter };
-}
-
-function perSecond(answers) {
-  const now = Math.floor(Date.now() / 1000);
-  const bins = new Map();
-  for (const a of answers) bins.set(Math.floor(a.at), (bins.get(Math.floor(a.at)) ?? 0) + 1);
-  return Array.from({ length: KEEP_S }, (_, i) => ({ t: now - KEEP_S + i, v: bins.get(now - KEEP_S + i) ?? 0 }));
 }
 
 function updateTiles(t, state) {
@@ -64,13 +59,13 @@ function updateTiles(t, state) {
   say(t.wait.value, times.length ? ms(median(times)) : "–");
   const firsts = state.answers.filter((a) => a.first_token_ms !== undefined).map((a) => a.first_token_ms);
   say(t.wait.note, firsts.length ? `first token ${ms(median(firsts))}` : times.length ? "median" : "nothing asked");
-  t.wait.chart.update(state.answers.map((a) => ({ t: a.at, v: a.ms, bad: a.status >= 400 })), ceiling(Math.max(0, ...times), 10), KEEP_S);
+  const high = times.length ? Math.min(Math.max(...times), quantile(times, 0.95) * 3) : 0; // a few slow ones stand at the edge
+  t.wait.chart.update(state.answers.map((a) => ({ t: a.at, v: a.ms, bad: a.status >= 400 })), ceiling(high, 10), KEEP_S);
   const g = state.gateway;
-  const bins = perSecond(state.answers);
   const waiting = [...state.replicas.values()].reduce((n, r) => n + (r.waiting ?? 0), 0);
   say(t.flight.value, String(g.requests_in_flight ?? 0));
   say(t.flight.note, `in flight, ${waiting} queued${g.moves ? `, ${count(g.moves)} moved` : ""}`);
-  t.flight.chart.update(bins, ceiling(Math.max(0, ...bins.map((b) => b.v)), 2), KEEP_S);
+  t.flight.chart.update(state.rate, ceiling(Math.max(0, ...state.rate.map((p) => p.v)), 2), KEEP_S);
   const used = [...state.replicas.values()].reduce((n, r) => n + (r.resident_bytes ?? 0), 0);
   const nodes = [...state.nodes.values()];
   const all = nodes.reduce((n, x) => n + (x.memory_bytes ?? 0), 0);
@@ -106,11 +101,18 @@ const SHADES = { ready: "good", standby: "rest", starting: "warn", draining: "wa
 // Of many, the last part of the name tells them apart.
 const short = (name) => name.slice(name.lastIndexOf("/") + 1);
 
+function nameOf(r, many) {
+  const id = plain(r);
+  const name = many ? short(r.model) : r.model;
+  if (id === r.model || id === `${r.model}/0`) return name;
+  return id.startsWith(`${r.model}/`) ? name + id.slice(r.model.length) : id;
+}
+
 function updateReplica(node, r, last, many) {
   const { parts } = node;
   const shade = r.state === "ready" && (r.running || r.calls) ? "busy" : SHADES[r.state] ?? "unknown";
   set(parts.dot, "data-state", shade);
-  say(parts.name, r.id.startsWith(`${r.model}/`) ? (many ? short(r.model) : r.model) : r.id);
+  say(parts.name, nameOf(r, many));
   node.title = r.kv_pages ? `${r.id}: ${r.kv_pages_used} of ${r.kv_pages} KV pages` : r.id;
   say(parts.task, taskOf(r.model));
   say(parts.work, workOf(r));

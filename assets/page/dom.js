@@ -82,6 +82,9 @@ export function count(n) {
   return n >= 100 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
 }
 
+// A replica's name without its machine's, which is said beside it: "kitchen/home-slots/0" is home-slots/0 on kitchen.
+export const plain = (r) => (r.node && r.id.startsWith(`${r.node}/`) ? r.id.slice(r.node.length + 1) : r.id);
+
 const SPELT = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 export const some = (n, one, many = `${one}s`) => `${SPELT[n] ?? n} ${n === 1 ? one : many}`;
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });

@@ -1,7 +1,7 @@
 // The cluster as it is: GET /v1/events folded into one state, its last two minutes, and what happened in words.
 
 import { ApiError, ask, events, getJson, onKey } from "/assets/page/api.js";
-import { some } from "/assets/page/dom.js";
+import { plain, some } from "/assets/page/dom.js";
 
 export const KEEP_S = 120;
 const FEED_MAX = 60;
@@ -14,6 +14,7 @@ export const state = {
   nodes: new Map(), // "" is the gateway's own machine
   replicas: new Map(),
   speed: [], // {t, v}: tokens made per second
+  rate: [], // the same of requests that ended
   answers: [], // requests that ended, oldest first, as GET /v1/requests tells them
   feed: [], // {at, kind, text}, newest first
 };
@@ -35,15 +36,16 @@ const where = (r) => (r.node ? ` on ${r.node}` : "");
 
 function compareReplica(was, is, at) {
   const place = where(is);
+  const name = plain(is);
   const died = is.crashes > was.crashes;
-  if (died) tell("bad", `${is.id} died${place}`, at);
-  else if (is.restarts > was.restarts) tell("warn", `${is.id} was started again${place}`, at);
+  if (died) tell("bad", `${name} died${place}`, at);
+  else if (is.restarts > was.restarts) tell("warn", `${name} was started again${place}`, at);
   if (was.state !== is.state) {
     const good = is.state === "ready";
     tell(good ? "good" : is.state === "failed" || is.state === "down" ? "bad" : "warn",
-      `${is.id} is ${is.state}${place}${is.reason && !good ? `: ${is.reason}` : ""}`, at);
+      `${name} is ${is.state}${place}${is.reason && !good ? `: ${is.reason}` : ""}`, at);
   } else if (died && is.state === "ready") {
-    tell("good", `${is.id} is back${place}`, at);
+    tell("good", `${name} is back${place}`, at);
   }
 }
 
@@ -76,16 +78,25 @@ function fold(data, first) {
   for (const r of data.replicas) {
     const was = state.replicas.get(r.id);
     if (was) compareReplica(was, r, at);
-    else if (!first) tell("good", `${r.id} came${where(r)}`, at);
+    else if (!first) tell("good", `${plain(r)} came${where(r)}`, at);
     note(was, r);
     state.replicas.set(r.id, r);
   }
-  for (const gone of data.gone) {
-    const [kind, name] = [gone.slice(0, gone.indexOf(" ")), gone.slice(gone.indexOf(" ") + 1)];
-    if (kind === "replica") state.replicas.delete(name);
-    if (kind === "node") state.nodes.delete(name);
-    tell("bad", `${name} is gone`, at);
-  }
+  for (const gone of data.gone.filter((g) => g.startsWith("node "))) loseNode(gone.slice(5), at);
+  for (const gone of data.gone.filter((g) => g.startsWith("replica "))) loseReplica(gone.slice(8), at);
+}
+
+function loseNode(name, at) {
+  const its = [...state.replicas.values()].filter((r) => r.node === name);
+  state.nodes.delete(name);
+  for (const r of its) state.replicas.delete(r.id);
+  tell("bad", `${name} is gone${its.length ? `, and ${some(its.length, "replica")} with it` : ""}`, at);
+}
+
+function loseReplica(id, at) {
+  const r = state.replicas.get(id);
+  state.replicas.delete(id);
+  if (r) tell("bad", `${plain(r)}${where(r)} is gone`, at);
 }
 
 // ---- the last two minutes -------------------------------------------------------------------------
@@ -97,15 +108,29 @@ function note(was, is) {
 }
 
 let pointAt = 0;
+let ended = 0; // requests, as of pointAt
 function point() {
   const now = Date.now() / 1000;
-  if (pointAt) state.speed.push({ t: now, v: made / (now - pointAt) });
+  const requests = state.gateway.requests ?? 0;
+  if (pointAt) {
+    state.speed.push({ t: now, v: made / (now - pointAt) });
+    state.rate.push({ t: now, v: Math.max(requests - ended, 0) / (now - pointAt) });
+  }
   pointAt = now;
   made = 0;
-  while (state.speed.length && state.speed[0].t < now - KEEP_S) state.speed.shift();
+  ended = requests;
+  for (const list of [state.speed, state.rate]) while (list.length && list[0].t < now - KEEP_S) list.shift();
   const oldest = state.answers.findIndex((a) => a.at > now - KEEP_S);
   if (oldest > 0) state.answers.splice(0, oldest);
   else if (oldest < 0) state.answers.length = 0;
+}
+
+// What was before this page was opened, as far as the server remembers it.
+function fillRate() {
+  const from = Math.floor(state.rate[0]?.t ?? Date.now() / 1000);
+  const bins = new Map();
+  for (const a of state.answers) bins.set(Math.floor(a.at), (bins.get(Math.floor(a.at)) ?? 0) + 1);
+  state.rate.unshift(...Array.from({ length: KEEP_S }, (_, i) => ({ t: from - KEEP_S + i, v: bins.get(from - KEEP_S + i) ?? 0 })));
 }
 
 let asking = false;
@@ -114,8 +139,9 @@ async function askAnswers() {
   if (asking || !state.online || !(state.gateway.requests > heard)) return;
   asking = true;
   try {
-    const said = await getJson(`/v1/requests?since=${heard}&limit=512`);
+    const said = await getJson(`/v1/requests?since=${heard}&limit=${heard ? 200 : 512}`);
     state.answers.push(...said.data.filter((a) => !a.background).reverse());
+    if (!heard) fillRate();
     heard = said.last;
   } catch {
     // The chart has a gap; the stream says what is the matter.

@@ -37,6 +37,8 @@ struct live {
     live_item *items, *at; /* at: where the next description is expected */
     listener *listeners;
     size_t n_listeners;
+    buf here; /* this machine, as of here_ns */
+    uint64_t here_ns;
     buf draft, event; /* used again */
 };
 
@@ -117,18 +119,28 @@ static void sweep(live *l)
     }
 }
 
+/* To read what this machine is up to takes longer than all the rest, and it changes all the time. */
+static void look_at_this_machine(live *l)
+{
+    uint64_t now = clock_ns();
+    node *here = NULL;
+    if (l->here_ns && now - l->here_ns < LIVE_MACHINE_MS * 1000000ull) return;
+    if (node_here(&here, NULL) != 0) return;
+    buf_clear(&l->here);
+    describe_here(&l->here, here, registry_site(l->g->registry));
+    l->here_ns = l->here.failed ? 0 : now;
+    node_free(here);
+}
+
 /* This machine has no name among the nodes: its replicas' is "". */
 static void look_at_machines(live *l)
 {
     const registry *r = l->g->registry;
-    node *here = NULL;
     size_t at = 0;
-    if (node_here(&here, NULL) == 0) {
-        buf_clear(&l->draft);
-        describe_here(&l->draft, here, registry_site(r));
-        note(l, LIVE_NODE, "");
-    }
-    node_free(here);
+    look_at_this_machine(l);
+    buf_clear(&l->draft);
+    buf_join(&l->draft, &l->here);
+    if (l->here.len) note(l, LIVE_NODE, "");
     for (const node *n; (n = registry_next_node(r, &at));) {
         buf_clear(&l->draft);
         describe_node(&l->draft, n);
@@ -319,6 +331,7 @@ void live_close(gateway *g)
         l->items = it->next;
         item_free(it);
     }
+    buf_done(&l->here);
     buf_done(&l->draft);
     buf_done(&l->event);
     g->live = NULL;
