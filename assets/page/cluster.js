@@ -5,6 +5,7 @@ import { area, ceiling, dots } from "/assets/page/chart.js";
 import { $, bytes, clock, count, el, keyed, ms, options, percent, plain, say, set, some } from "/assets/page/dom.js";
 import { KEEP_S, onChange } from "/assets/page/live.js";
 
+const MANY = 12; // machines: then they are shown densely
 const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", fill_mask: "fills gaps" };
 
 const isOut = (r) => r.state !== "ready" && r.state !== "standby";
@@ -157,19 +158,20 @@ function updateMachine(node, name, state, many) {
   });
 }
 
-// Machines in trouble stand first, then by name, numbers in it counted.
+// By name, numbers in it counted; of many machines those in trouble stand first.
 function sorted(state) {
   const names = new Set([...state.nodes.keys(), ...[...state.replicas.values()].map((r) => r.node)]);
   const all = [...state.replicas.values()];
   const busy = new Set(all.map((r) => r.node));
   const out = new Set(all.filter(isOut).map((r) => r.node));
-  return [...names].filter((n) => n !== "" || busy.has(n) || names.size === 1)
-    .sort((a, b) => out.has(b) - out.has(a) || a.localeCompare(b, undefined, { numeric: true }));
+  const shown = [...names].filter((n) => n !== "" || busy.has(n) || names.size === 1);
+  const trouble = (a, b) => (shown.length > MANY ? out.has(b) - out.has(a) : 0);
+  return shown.sort((a, b) => trouble(a, b) || a.localeCompare(b, undefined, { numeric: true }));
 }
 
 function updateMachines(state) {
   const names = sorted(state);
-  const many = names.length > 12;
+  const many = names.length > MANY;
   set($("machines"), "class", many ? "machines many" : "machines");
   keyed($("machines"), names, makeMachine, (node, name) => updateMachine(node, name, state, many));
 }

@@ -51,7 +51,7 @@ function compareReplica(was, is, at) {
 
 function compareGateway(was, is, at) {
   const moved = is.moves - was.moves;
-  if (moved > 0) tell("move", `${some(moved, "answer")} went on at another worker, and nobody noticed`, at);
+  if (moved > 0) tell("move", `${some(moved, "answer")} moved to another worker and went on`, at);
   const degraded = is.degraded - was.degraded;
   if (degraded > 0) tell("warn", `${some(degraded, "answer")} came from a stand-in`, at);
   if (was.status !== is.status && is.status === "draining") tell("warn", "the gateway is shutting down", at);

@@ -77,9 +77,10 @@ static void note(live *l, live_kind kind, const char *name)
     live_item *it = find(l->at, NULL, kind, name);
     if (!it) it = find(l->items, l->at, kind, name);
     if (!it) it = add(l, kind, name);
-    if (!it || l->draft.failed) return;
+    if (!it) return;
     l->at = it->next;
     it->seen = l->beat;
+    if (l->draft.failed) return;
     if (!it->gone && it->text.len == l->draft.len && memcmp(it->text.data, l->draft.data, l->draft.len) == 0)
         return;
     buf_clear(&it->text);

@@ -39,7 +39,12 @@ in_session) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\
 session) set -- "$@" "$url/v1/sessions/kept" ;;
 models | metrics) set -- "$@" "$url/$([ "$kind" = models ] && echo v1/)$kind" ;;
 readyz) set -- "$@" "$url/readyz" ;;
+requests | pipelines) set -- "$@" "$url/v1/$kind" ;;
 esac
+if [ "$kind" = events ]; then # it never ends: its first event, or what is said instead
+    curl -sN -m 8 -w '\nstatus %{http_code}\n' "$@" "$url/v1/events" 2>/dev/null | grep -m 1 -oE '^event: status|^status [1-9].*' || echo closed
+    exit 0
+fi
 [ "$kind" = cached ] || set -- -H 'Cache-Control: no-cache' "$@"
 body=$(curl -sN -m 8 -w '\nstatus %{http_code}\n' -H "${form:-Content-Type: application/json}" "$@" 2>/dev/null)
 case $? in

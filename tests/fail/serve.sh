@@ -37,7 +37,7 @@ curl_options=()
 sweep() {
     local label=$1 kind=$2
     shift 2
-    case $kind in metrics | readyz) set -- -a "$@" ;; esac
+    case $kind in metrics | readyz | requests) set -- -a "$@" ;; esac
     "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 12 "$@" -- \
         tests/fail/ask.sh "$kind" "$url" "${curl_options[@]}" || faults=$((faults + 1))
 }
@@ -76,7 +76,7 @@ sweep_each() {
     done
 }
 
-all='chat routed verified cached stream tools schema completions embeddings classify tag process models metrics readyz'
+all='chat routed verified cached stream tools schema completions embeddings classify tag process models metrics readyz pipelines requests events'
 part_gateway() { sweep_each gateway ' serve ' shoal.yaml "$all"; }
 part_http2() {
     curl_options=(--http2-prior-knowledge)
