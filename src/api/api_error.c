@@ -63,6 +63,14 @@ static const struct outcome {
     {SHOAL_ECANCELLED, 503, "service_unavailable", "cancelled", 1},
 };
 
+/* Where a worker's refusal begins with the part of the request that it is about (grammar_schema.h), OpenAI's
+ * name for that. */
+static const char *param_of(const char *message)
+{
+    if (strncmp(message, "json_schema:", strlen("json_schema:")) == 0) return "response_format";
+    return strncmp(message, "tools/", strlen("tools/")) == 0 ? "tools" : NULL;
+}
+
 int api_error_from_call(api_error *e, const call_result *r)
 {
     if (r->fault == CALL_FAULT_KILLS)
@@ -71,7 +79,7 @@ int api_error_from_call(api_error *e, const call_result *r)
     for (size_t i = 0; i < sizeof OUTCOMES / sizeof *OUTCOMES; i++) {
         const struct outcome *o = &OUTCOMES[i];
         if (o->code != r->status) continue;
-        api_error_set(e, o->status, o->type, o->name, NULL, "%s", r->message);
+        api_error_set(e, o->status, o->type, o->name, param_of(r->message), "%s", r->message);
         e->retry_after_s = o->retry_after_s;
         return e->status;
     }
