@@ -63,12 +63,23 @@ static const struct outcome {
     {SHOAL_ECANCELLED, 503, "service_unavailable", "cancelled", 1},
 };
 
-/* Where a worker's refusal begins with the part of the request that it is about (grammar_schema.h), OpenAI's
- * name for that. */
+static bool begins(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+/* Where a worker's refusal begins with the part of the request that it is about (infer/grammar.c,
+ * grammar_schema.h), OpenAI's name for that. */
 static const char *param_of(const char *message)
 {
-    if (strncmp(message, "json_schema:", strlen("json_schema:")) == 0) return "response_format";
-    return strncmp(message, "tools/", strlen("tools/")) == 0 ? "tools" : NULL;
+    if (begins(message, "json_schema:")) return "response_format";
+    return begins(message, "tools/") ? "tools" : NULL;
+}
+
+static bool is_about_a_form(const char *message)
+{
+    return param_of(message) || begins(message, "the form of the reply") || begins(message, "the schema ") ||
+           begins(message, "the reply nests too deeply for its schema");
 }
 
 int api_error_from_call(api_error *e, const call_result *r)
@@ -79,7 +90,9 @@ int api_error_from_call(api_error *e, const call_result *r)
     for (size_t i = 0; i < sizeof OUTCOMES / sizeof *OUTCOMES; i++) {
         const struct outcome *o = &OUTCOMES[i];
         if (o->code != r->status) continue;
-        api_error_set(e, o->status, o->type, o->name, param_of(r->message), "%s", r->message);
+        const char *code =
+            o->code == SHOAL_ELIMIT && is_about_a_form(r->message) ? "schema_too_complex" : o->name;
+        api_error_set(e, o->status, o->type, code, param_of(r->message), "%s", r->message);
         e->retry_after_s = o->retry_after_s;
         return e->status;
     }

@@ -47,7 +47,18 @@ static bool loosen(json_t *in, bool names, const char *key)
     return json_object_del(in, key) == 0;
 }
 
-bool schema_relax(json_t *schema, const shoal_err *why)
+/* The same keyword in all schemas below `in`, which are as deep as JSON may be. */
+static void loosen_all(json_t *in, bool names, const char *key)
+{
+    const char *own;
+    size_t i;
+    json_t *v;
+    if (!names && json_is_object(in)) loosen(in, false, key);
+    json_array_foreach(in, i, v) loosen_all(v, false, key);
+    json_object_foreach(in, own, v) loosen_all(v, !names && holds_names(own), key);
+}
+
+bool schema_relax(json_t *schema, const shoal_err *why, bool everywhere)
 {
     static const char SIGN[] = ": at \"#";
     const char *at = strstr(why->message, SIGN), *end = at ? strstr(at + strlen(SIGN), "\": ") : NULL;
@@ -60,7 +71,9 @@ bool schema_relax(json_t *schema, const shoal_err *why)
         in = next;
         ok = next && read_step(&at, end, &step);
     }
+    bool keyword = ok && !names && json_is_object(in);
     ok = ok && loosen(in, names, step.data);
+    if (ok && keyword && everywhere) loosen_all(schema, false, step.data);
     buf_done(&step);
     return ok;
 }

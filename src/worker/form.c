@@ -13,7 +13,11 @@
 
 enum {
     MAX_CHOICES = 1024,
-    RELAX_MAX = 16, /* keywords that are left out, one compilation each; then the schema is */
+    /* Each keyword that is left out is one more compilation, on the loop's thread: from the fourth on it goes
+     * everywhere, and what took all of a compilation's work counts for more. Then all of the schema goes. */
+    RELAX_MAX = 12,
+    RELAX_ONE_BY_ONE = 3,
+    RELAX_WORK = 3,
 };
 
 int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
@@ -142,6 +146,14 @@ static const char *write_anew(form *f, const json_t *of)
     return f->text = text;
 }
 
+/* Of one schema, as long as there is patience. */
+static bool relax_some(form *f, json_t *schema, const shoal_err *why)
+{
+    bool everywhere = f->n_relaxed >= RELAX_ONE_BY_ONE, patient = f->n_relaxed < RELAX_MAX;
+    f->n_relaxed += why->code == SHOAL_ELIMIT ? RELAX_WORK : 1;
+    return patient && schema_relax(schema, why, everywhere);
+}
+
 static bool relax_tool(form *f, size_t i, shoal_err *why)
 {
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
@@ -153,9 +165,7 @@ static bool relax_tool(form *f, size_t i, shoal_err *why)
     }
     if (!json_is_false(strict)) return false;
     json_t *parameters = json_object_get(function, "parameters");
-    if (f->n_relaxed++ >= RELAX_MAX || !schema_relax(parameters, why)) {
-        if (json_object_del(function, "parameters") != 0) return false;
-    }
+    if (!relax_some(f, parameters, why) && json_object_del(function, "parameters") != 0) return false;
     return (f->own.tools_json = write_anew(f, f->tools)) != NULL;
 }
 
@@ -179,18 +189,18 @@ static bool relax_schema(form *f, shoal_err *why)
     }
     if (!f->schema && json_parse(&f->schema, f->own.schema, strlen(f->own.schema), "schema", NULL) != 0)
         return false;
-    bool all = f->n_relaxed++ >= RELAX_MAX || !schema_relax(f->schema, why);
-    if (all && !keep_type(f->schema)) return false;
+    if (!relax_some(f, f->schema, why) && !keep_type(f->schema)) return false;
     return (f->own.schema = write_anew(f, f->schema)) != NULL;
 }
 
 bool form_relax(form *f, shoal_err *why)
 {
-    static const char SCHEMA[] = "json_schema:";
+    static const char SCHEMA[] = "json_schema:", WHOLE[] = "the form of the reply";
     size_t i;
     if (f->spec != &f->own) return false;
-    if (f->own.kind == GRAMMAR_JSON_SCHEMA && strncmp(why->message, SCHEMA, strlen(SCHEMA)) == 0)
-        return relax_schema(f, why);
+    bool about_it = strncmp(why->message, SCHEMA, strlen(SCHEMA)) == 0 ||
+                    strncmp(why->message, WHOLE, strlen(WHOLE)) == 0;
+    if (f->own.kind == GRAMMAR_JSON_SCHEMA && about_it) return relax_schema(f, why);
     if (f->own.kind != GRAMMAR_TOOLS || !refused_tool(why, &i)) return false;
     if (!f->tools && json_parse(&f->tools, f->own.tools_json, strlen(f->own.tools_json), "tools", NULL) != 0)
         return false;

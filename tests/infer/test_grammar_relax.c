@@ -26,7 +26,8 @@ static void relax_leaves_what_can_be_enforced(void **state)
     static const char *const CASES[][2] = {
         {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
          "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"},
-        {"{\"properties\":{\"a~/b\":{\"type\":\"string\",\"not\":{\"const\":\"x\"},\"pattern\":\"\\\\p{L}\"}}}",
+        {"{\"properties\":{\"a~/"
+         "b\":{\"type\":\"string\",\"not\":{\"const\":\"x\"},\"pattern\":\"\\\\p{L}\"}}}",
          "{\"properties\":{\"a~/b\":{\"type\":\"string\"}}}"},
         {"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}",
          "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}"},
@@ -38,7 +39,8 @@ static void relax_leaves_what_can_be_enforced(void **state)
         shoal_err err = {0};
         json_t *schema = json_loads(CASES[i][0], 0, NULL);
         int rc;
-        while ((rc = compile(schema, &err)) == SHOAL_EUNSUPPORTED) assert_true(schema_relax(schema, &err));
+        while ((rc = compile(schema, &err)) == SHOAL_EUNSUPPORTED)
+            assert_true(schema_relax(schema, &err, false));
         assert_int_equal(rc, 0);
         char *left = json_dumps(schema, JSON_COMPACT);
         assert_string_equal(left, CASES[i][1]);
@@ -60,12 +62,27 @@ static void relax_keeps_names_of_properties(void **state)
         shoal_err err;
         json_t *schema = json_loads(CASES[i][0], 0, NULL);
         err_set(&err, SHOAL_EUNSUPPORTED, "json_schema: at \"%s\": cannot be enforced", CASES[i][1]);
-        assert_true(schema_relax(schema, &err));
+        assert_true(schema_relax(schema, &err, false));
         char *left = json_dumps(schema, JSON_COMPACT);
         assert_string_equal(left, CASES[i][2]);
         free(left);
         json_decref(schema);
     }
+}
+
+static void relax_takes_a_keyword_from_everywhere(void **state)
+{
+    static const char SCHEMA[] =
+        "{\"properties\":{\"a\":{\"not\":{}},\"not\":{\"not\":{}},\"b\":{\"items\":[{\"not\":{}},true]}}}";
+    static const char LEFT[] = "{\"properties\":{\"a\":{},\"not\":{},\"b\":{\"items\":[{},true]}}}";
+    shoal_err err;
+    json_t *schema = json_loads(SCHEMA, 0, NULL);
+    err_set(&err, SHOAL_EUNSUPPORTED, "json_schema: at \"#/properties/a/not\": no");
+    assert_true(schema_relax(schema, &err, true));
+    char *left = json_dumps(schema, JSON_COMPACT);
+    assert_string_equal(left, LEFT);
+    free(left);
+    json_decref(schema);
 }
 
 static void relax_says_when_the_pointer_leads_nowhere(void **state)
@@ -77,7 +94,7 @@ static void relax_says_when_the_pointer_leads_nowhere(void **state)
         shoal_err err;
         json_t *schema = json_loads("{\"a\":1}", 0, NULL);
         err_set(&err, SHOAL_EUNSUPPORTED, "%s", SAID[i]);
-        assert_false(schema_relax(schema, &err));
+        assert_false(schema_relax(schema, &err, false));
         assert_int_equal(json_object_size(schema), 1);
         json_decref(schema);
     }
@@ -88,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relax_leaves_what_can_be_enforced),
         cmocka_unit_test(relax_keeps_names_of_properties),
+        cmocka_unit_test(relax_takes_a_keyword_from_everywhere),
         cmocka_unit_test(relax_says_when_the_pointer_leads_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
