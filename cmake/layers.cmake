@@ -34,7 +34,7 @@ endfunction()
 # What applications speak is read by its descriptors (src/api/proto_schema.h), which are in the program as bytes; so
 # these files are installed, told by reflection, and spoken, from one text.
 set(SHOAL_PUBLIC_PROTOS shoal/v1/shoal.proto grpc/health/v1/health.proto
-    grpc/reflection/v1/reflection.proto grpc/reflection/v1alpha/reflection.proto)
+    grpc/reflection/v1/reflection.proto grpc/reflection/v1alpha/reflection.proto inference/open_inference.proto)
 set(without_code ${SHOAL_PUBLIC_PROTOS})
 list(REMOVE_ITEM without_code grpc/health/v1/health.proto) # which workers speak, too
 

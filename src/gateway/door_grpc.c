@@ -18,6 +18,8 @@
 #include "gateway/grpc_rpc.h"
 #include "wire/grpc_frame.h"
 
+#define N_JSON "inference-header-content-length"
+
 enum { METADATA_MAX = 32, AUDIO_BYTES_MAX = 1 << 20 };
 
 typedef struct rpc_call {
@@ -99,6 +101,7 @@ static const char *header(const door *d, const char *name)
     const rpc_call *c = call_of(d);
     if (strcmp(name, "content-type") == 0) return c->ask.type;
     if (strcmp(name, "x-shoal-deadline-ms") == 0) return deadline(c);
+    if (*c->ask.n_json && strcmp(name, N_JSON) == 0) return c->ask.n_json;
     return is_ours(name) ? NULL : grpc_call_metadata(c->call, name);
 }
 
@@ -121,16 +124,18 @@ static size_t as_metadata(http_header *ret, const http_header *headers, size_t n
 {
     size_t k = 0;
     for (size_t i = 0; i < n && k < METADATA_MAX - 1; i++)
-        if (strcasecmp(headers[i].name, "content-type") != 0 && strcasecmp(headers[i].name, "vary") != 0)
+        if (strcasecmp(headers[i].name, "content-type") != 0 && strcasecmp(headers[i].name, "vary") != 0 &&
+            strcasecmp(headers[i].name, N_JSON) != 0)
             ret[k++] = headers[i];
     return k;
 }
 
-static int retry_after(const http_header *headers, size_t n)
+/* A header's number; `none` when there is no such header. */
+static size_t number_in(const http_header *headers, size_t n, const char *name, size_t none)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcasecmp(headers[i].name, "retry-after") == 0) return atoi(headers[i].value);
-    return 0;
+        if (strcasecmp(headers[i].name, name) == 0) return (size_t)strtoull(headers[i].value, NULL, 10);
+    return none;
 }
 
 static void end_with(grpc_call *call, const grpc_fault *f, http_header *metadata, size_t n)
@@ -148,40 +153,35 @@ static void refuse(grpc_call *call, const api_error *e)
     grpc_fault_done(&f);
 }
 
-/* A message that cannot be made, or JSON that does not fit it, is our failure. */
-static bool send_json(rpc_call *c, const json_t *v)
+/* A message that cannot be made is our failure. */
+static void fail(rpc_call *c, int rc, const shoal_err *err)
 {
-    shoal_err err = {0};
-    buf out = {0};
-    int rc = json_proto_write(&out, c->method->output, v, &err);
-    if (rc == 0) grpc_call_send(c->call, out.data ? out.data : "", out.len);
-    buf_done(&out);
-    if (rc == 0) return true;
     api_error e;
     if (rc == SHOAL_ENOMEM)
         api_error_nomem(&e);
     else
-        api_error_set(&e, 500, "server_error", "internal_error", NULL, "the answer is none: %s", err.message);
+        api_error_set(&e, 500, "server_error", "internal_error", NULL, "the answer is none: %s",
+                      err->message);
     grpc_fault_done(&c->fault);
     grpc_fault_from_error(&c->fault, &e);
     c->failed = true;
-    return false;
 }
 
-static void answer(rpc_call *c, const http_header *metadata, size_t n, const void *bytes, size_t len)
+static void answer(rpc_call *c, const http_header *metadata, size_t n, const grpc_answer *a)
 {
-    json_t *v = NULL;
-    http_header trailers[2];
-    int rc = json_parse(&v, bytes, len, "the answer", NULL);
-    if (rc != 0) v = json_object(); /* no endpoint of the table answers otherwise; memory may have run out */
+    shoal_err err = {0};
+    http_header trailers[1];
+    buf out = {0};
+    int rc = grpc_rpc_answer(&out, c->rpc, c->method->output, a, &err);
     grpc_call_begin(c->call, metadata, n);
-    if (rc == 0 && send_json(c, v))
+    if (rc == 0) {
+        grpc_call_send(c->call, out.data ? out.data : "", out.len);
         grpc_call_end(c->call, GRPC_OK, NULL);
-    else if (c->failed)
+    } else {
+        fail(c, rc, &err);
         end_with(c->call, &c->fault, trailers, 0);
-    else
-        grpc_call_end(c->call, GRPC_INTERNAL, "the answer was not understood");
-    json_decref(v);
+    }
+    buf_done(&out);
 }
 
 static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
@@ -189,10 +189,11 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     rpc_call *c = call_of(d);
     http_header metadata[METADATA_MAX];
     size_t n_metadata = as_metadata(metadata, headers, n);
-    if (status < 300) {
-        answer(c, metadata, n_metadata, bytes, len);
+    grpc_answer a = {status, bytes, len, number_in(headers, n, N_JSON, len)};
+    if (grpc_rpc_is_answer(c->rpc, &a)) {
+        answer(c, metadata, n_metadata, &a);
     } else {
-        grpc_fault_from_body(&c->fault, status, bytes, len, retry_after(headers, n));
+        grpc_fault_from_body(&c->fault, status, bytes, len, (int)number_in(headers, n, "retry-after", 0));
         end_with(c->call, &c->fault, metadata, n_metadata);
     }
     call_over(c);
@@ -222,6 +223,18 @@ static json_t *place_event(const proto_message *m, const event *e, json_t *data)
     return data;
 }
 
+static void send_message(rpc_call *c, const json_t *data)
+{
+    shoal_err err = {0};
+    buf out = {0};
+    int rc = json_proto_write(&out, c->method->output, data, &err);
+    if (rc == 0)
+        grpc_call_send(c->call, out.data ? out.data : "", out.len);
+    else
+        fail(c, rc, &err);
+    buf_done(&out);
+}
+
 static void send_event(rpc_call *c, const event *e)
 {
     json_t *data = NULL;
@@ -234,7 +247,7 @@ static void send_event(rpc_call *c, const event *e)
         c->failed = true;
     } else {
         data = place_event(c->method->output, e, data);
-        send_json(c, data);
+        send_message(c, data);
     }
     json_decref(data);
 }

@@ -124,9 +124,15 @@ void grpc_fault_from_json(grpc_fault *ret, int http_status, const json_t *body, 
               .param = text(e, "param"),
               .http = http_status,
               .retry_after_s = retry_after_s};
-    if (json_is_string(e)) s.message = json_string_value(e);
+    api_error own;
+    if (json_is_string(e)) s.message = json_string_value(e); /* as KServe's endpoints say it */
     if (!*s.message) s.message = "it could not be answered";
     if (s.http == 0) s.http = http_of_type(s.type);
+    if (!*s.type) {
+        api_error_from_status(&own, s.http, s.message);
+        s.type = own.type;
+        s.code = own.code ? own.code : "";
+    }
     fill(ret, &s);
 }
 

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "api/json_proto.h"
+#include "api/kserve_proto.h"
 #include "base/clock.h"
 #include "base/proto_wire.h"
 #include "base/utf8.h"
 
-#define SHOAL(name) "/shoal.v1.Shoal/" name
+#define SHOAL(name)     "/shoal.v1.Shoal/" name
+#define INFERENCE(name) "/inference.GRPCInferenceService/" name
 
 const grpc_rpc GRPC_RPCS[] = {
     {SHOAL("Chat"), "POST", "/v1/chat/completions", 0},
@@ -35,6 +37,16 @@ const grpc_rpc GRPC_RPCS[] = {
     {SHOAL("Answer"), "POST", "/v1/collections/{collection}/answer", 0},
     {SHOAL("ListModels"), "GET", "/v1/models", 0},
     {SHOAL("Status"), "GET", "/v1/status", 0},
+    {INFERENCE("ServerLive"), "GET", "/v2/health/live", 0},
+    {INFERENCE("ServerReady"), "GET", "/v2/health/ready", RPC_READY},
+    {INFERENCE("ModelReady"), "GET", "/v2/models/{name}[/versions/{version}]/ready", RPC_READY},
+    {INFERENCE("ServerMetadata"), "GET", "/v2", 0},
+    {INFERENCE("ModelMetadata"), "GET", "/v2/models/{name}[/versions/{version}]", 0},
+    {INFERENCE("ModelInfer"), "POST", "/v2/models/{model_name}[/versions/{model_version}]/infer",
+     RPC_TENSORS},
+    {INFERENCE("RepositoryIndex"), "POST", "/v2/repository/index", 0},
+    {INFERENCE("RepositoryModelLoad"), "POST", "/v2/repository/models/{model_name}/load", RPC_LOADS},
+    {INFERENCE("RepositoryModelUnload"), "POST", "/v2/repository/models/{model_name}/unload", RPC_UNLOADS},
 };
 const size_t N_GRPC_RPCS = sizeof GRPC_RPCS / sizeof *GRPC_RPCS;
 
@@ -56,22 +68,31 @@ static void put_escaped(buf *out, const char *s, size_t n)
     }
 }
 
-/* The member in braces goes out of the object into the path. */
+/* The member whose name is at s, behind a brace. */
+static const json_t *member_at(const json_t *o, const char *s, char name[32])
+{
+    snprintf(name, 32, "%.*s", (int)strcspn(s, "}"), s);
+    const json_t *v = json_object_get(o, name);
+    return json_string_length(v) ? v : NULL;
+}
+
+/* Members in braces go out of the object into the path. Without an object each is a dash. */
 static int put_path(buf *out, const char *target, json_t *o, api_error *e)
 {
-    const char *brace = strchr(target, '{');
-    if (!brace) {
-        buf_puts(out, target);
-        return 0;
-    }
     char name[32];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
-    const json_t *v = json_object_get(o, name);
-    if (!json_string_length(v)) return api_error_bad(e, name, "%s: is required", name);
-    buf_append(out, target, (size_t)(brace - target));
-    put_escaped(out, json_string_value(v), json_string_length(v));
-    buf_puts(out, strchr(brace, '}') + 1);
-    json_object_del(o, name);
+    for (const char *s = target; *s; s++) {
+        if (*s == '[' && !member_at(o, strchr(s, '{') + 1, name)) {
+            s = strchr(s, ']');
+        } else if (*s == '{') {
+            const json_t *v = member_at(o, s + 1, name);
+            if (o && !v) return api_error_bad(e, name, "%s: is required", name);
+            put_escaped(out, o ? json_string_value(v) : "-", o ? json_string_length(v) : 1);
+            if (o) json_object_del(o, name);
+            s = strchr(s, '}');
+        } else if (*s != '[' && *s != ']') {
+            buf_putc(out, *s);
+        }
+    }
     return 0;
 }
 
@@ -201,6 +222,10 @@ static int read(json_t **ret, const grpc_rpc *rpc, const proto_message *m, const
 static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t *o, api_error *e)
 {
     const char *target = rpc->target;
+    json_t *first = json_object_get(o, "repository_name"); /* where KServe's client names the model */
+    if (rpc->how & (RPC_LOADS | RPC_UNLOADS) && !json_string_length(json_object_get(o, "model_name")) &&
+        first)
+        json_object_set(o, "model_name", first);
     if (rpc->how & RPC_PIECES && json_is_true(json_object_get(o, "translate"))) target = TRANSLATIONS;
     int rc = put_path(&a->path, target, o, e);
     if (rc != 0) return rc;
@@ -213,6 +238,11 @@ static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t 
         a->type = "audio/x-stream";
     } else if (rpc->how & RPC_FORM) {
         if (put_form(a, m, o) != 0) return api_error_nomem(e);
+    } else if (rpc->how & RPC_TENSORS) {
+        size_t n = 0;
+        if ((rc = kserve_proto_ask(&a->body, &n, o, e)) != 0) return rc;
+        snprintf(a->n_json, sizeof a->n_json, "%zu", n);
+        a->type = "application/octet-stream";
     } else if (strcmp(rpc->method, "POST") == 0) {
         json_put(&a->body, o);
     }
@@ -233,7 +263,7 @@ int grpc_rpc_ask(grpc_ask *ret, const grpc_rpc *rpc, const proto_message *m, con
 int grpc_rpc_ask_nothing(grpc_ask *ret, const grpc_rpc *rpc, api_error *e)
 {
     *ret = (grpc_ask){.type = "application/json"};
-    for (const char *s = rpc->target; *s; s++) buf_putc(&ret->path, *s == '{' || *s == '}' ? '-' : *s);
+    put_path(&ret->path, rpc->target, NULL, e);
     return ret->path.failed ? api_error_nomem(e) : 0;
 }
 
@@ -242,4 +272,52 @@ void grpc_ask_done(grpc_ask *a)
     buf_done(&a->path);
     buf_done(&a->query);
     buf_done(&a->body);
+}
+
+/* ---- an answer as a message ---------------------------------------------------------------------- */
+
+bool grpc_rpc_is_answer(const grpc_rpc *rpc, const grpc_answer *a)
+{
+    json_t *v = NULL;
+    if (a->status < 300) return true;
+    if (!(rpc->how & RPC_READY) || json_parse(&v, a->bytes, a->n, "the answer", NULL) != 0) return false;
+    bool says_no = json_is_boolean(json_object_get(v, "ready"));
+    json_decref(v);
+    return says_no;
+}
+
+/* A list is what the message's only field holds. */
+static json_t *in_its_field(const proto_message *m, json_t *list)
+{
+    json_t *o = json_object();
+    if (json_object_set_new(o, m->fields[0].name, list) == 0) return o;
+    json_decref(o);
+    return NULL;
+}
+
+static int read_answer(json_t **ret, const grpc_rpc *rpc, const proto_message *m, const grpc_answer *a,
+                       shoal_err *err)
+{
+    const char *done = rpc->how & RPC_LOADS ? "isLoaded" : rpc->how & RPC_UNLOADS ? "isUnloaded" : NULL;
+    json_t *v = NULL;
+    int rc = rpc->how & RPC_TENSORS ? kserve_proto_answer(&v, a->bytes, a->n, a->n_json)
+                                    : json_parse(&v, a->bytes, a->n, "the answer", err);
+    if (rc == SHOAL_EPROTOCOL) return err_set(err, SHOAL_EFORMAT, "its tensors are none");
+    if (rc == 0 && json_is_array(v) && !(v = in_its_field(m, v))) rc = SHOAL_ENOMEM;
+    if (rc == 0 && done && json_object_set_new(v, done, json_true()) != 0) rc = SHOAL_ENOMEM;
+    if (rc == 0)
+        *ret = v;
+    else
+        json_decref(v);
+    return rc;
+}
+
+int grpc_rpc_answer(buf *out, const grpc_rpc *rpc, const proto_message *m, const grpc_answer *a,
+                    shoal_err *err)
+{
+    json_t *v = NULL;
+    int rc = read_answer(&v, rpc, m, a, err);
+    if (rc == 0) rc = json_proto_write(out, m, v, err);
+    json_decref(v);
+    return rc;
 }

@@ -1,9 +1,11 @@
-/* grpc_rpc.h: which endpoint answers which call of shoal.v1.Shoal, and what it is asked.
+/* grpc_rpc.h: which endpoint answers which call of shoal.v1.Shoal and inference.GRPCInferenceService, what it
+ * is asked, and what its answer says.
  *
  * A message becomes the JSON body of our own endpoint (api/json_proto.h), so a call is a request like any
  * other:
  *
  *     grpc_rpc_ask(&ask, rpc, method->input, msg, n, &e);      // ask.path, ask.query, ask.body, ask.type
+ *     grpc_rpc_answer(&out, rpc, method->output, &answer);     // its body as a message
  *
  * Pure. */
 #ifndef GATEWAY_GRPC_RPC_H
@@ -16,12 +18,17 @@
 enum {
     RPC_STREAMS = 1, /* answered by events: "stream": true is added */
     RPC_FORM = 2,    /* the endpoint takes a file in a form */
-    RPC_PIECES = 4   /* a stream of requests, whose files are one; the other fields go into the query */
+    RPC_PIECES = 4,  /* a stream of requests, whose files are one; the other fields go into the query */
+    RPC_TENSORS = 8, /* asked and answered in tensors (api/kserve_proto.h) */
+    RPC_READY = 16,  /* "ready": false comes with an error's status, and is an answer */
+    RPC_LOADS = 32,  /* the answer says that it is done: isLoaded, isUnloaded */
+    RPC_UNLOADS = 64
 };
 
 typedef struct grpc_rpc {
     const char *path;            /* "/shoal.v1.Shoal/Chat" */
-    const char *method, *target; /* "POST", "/v1/collections/{collection}/search": a member of the request */
+    const char *method, *target; /* "POST", "/v1/collections/{collection}/search": a member of the request;
+                                    what is in [] is left out where it has none */
     unsigned how;                /* RPC_... */
 } grpc_rpc;
 
@@ -32,7 +39,14 @@ typedef struct grpc_ask {
     buf path, query, body;
     const char *type; /* content type of the body */
     char form[64];    /* memory for that of a form */
+    char n_json[24];  /* the header inference-header-content-length, "": none */
 } grpc_ask;
+
+typedef struct grpc_answer { /* of an endpoint, borrowed */
+    int status;
+    const char *bytes;
+    size_t n, n_json; /* bytes of JSON; the others are tensors */
+} grpc_answer;
 
 /* 0, or the HTTP status of *e; grpc_ask_done is due in either case. Of RPC_PIECES the body stays empty. */
 int grpc_rpc_ask(grpc_ask *ret, const grpc_rpc *rpc, const proto_message *m, const uint8_t *msg, size_t n,
@@ -40,6 +54,12 @@ int grpc_rpc_ask(grpc_ask *ret, const grpc_rpc *rpc, const proto_message *m, con
 /* The same for whom the gateway will not let in: what is asked is not looked at. */
 int grpc_rpc_ask_nothing(grpc_ask *ret, const grpc_rpc *rpc, api_error *e);
 void grpc_ask_done(grpc_ask *a);
+
+/* Is this an answer, or an error? */
+bool grpc_rpc_is_answer(const grpc_rpc *rpc, const grpc_answer *a);
+/* Append the message. 0, SHOAL_ENOMEM, or what json_proto_write says, with a sentence in *err. */
+int grpc_rpc_answer(buf *out, const grpc_rpc *rpc, const proto_message *m, const grpc_answer *a,
+                    shoal_err *err);
 
 /* The file in a message of RPC_PIECES, borrowed; *ret_n 0: there is none. False: the message is malformed. */
 bool grpc_rpc_piece(const proto_message *m, const uint8_t *msg, size_t n, const uint8_t **ret, size_t *ret_n);

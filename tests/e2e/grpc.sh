@@ -23,15 +23,18 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
     echo "api_keys: [\"sha256:$(printf %s sk-grpc | sha256sum | cut -d' ' -f1)\"]"
 } >"$work/tls.yaml"
 
-clients() {
-    (cd "$modules" && timeout 120 node --test --test-reporter=tap ./shoal_grpc.mjs) >"$work/node.log" 2>&1 && return
+clients() { # WHERE FILE...
+    local where=$1
+    shift
+    (cd "$modules" && timeout 120 node --test --test-reporter=tap "$@") >"$work/node.log" 2>&1 && return
     grep -A25 '^not ok' "$work/node.log" | grep -vE '^ +(duration_ms|type):' | head -80
-    fail "a client failed: $1"
+    fail "a client failed: $where"
 }
 
 start_shoal "$work/clear.yaml"
 export SHOAL_URL=$url SHOAL_CALLS=$work/calls.json
-clients "in clear text"
+clients "in clear text" shoal_grpc.mjs
+clients "KServe" kserve_grpc.mjs
 unset SHOAL_CALLS
 rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$server" 2>&1) || fail "$rude"
 said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 4) || fail "$said"
@@ -42,7 +45,7 @@ server=
 
 start_shoal "$work/tls.yaml"
 export SHOAL_URL=$url SHOAL_KEY=sk-grpc SHOAL_CA=$work/cert.pem NODE_EXTRA_CA_CERTS=$work/cert.pem
-clients "over TLS, with a key"
+clients "over TLS, with a key" shoal_grpc.mjs
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 echo "$said; $rude"

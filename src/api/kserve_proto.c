@@ -1,0 +1,175 @@
+/* kserve_proto.c: between two forms of one protocol. */
+#include "api/kserve_proto.h"
+
+#include <string.h>
+
+#include "api/kserve.h"
+#include "base/json.h"
+#include "base/utf8.h"
+
+/* ---- questions ----------------------------------------------------------------------------------- */
+
+/* A map comes as a list of keys and values, of which each is one of several fields: {"a": 1}. */
+static json_t *params_of(const json_t *list)
+{
+    json_t *o = json_object(), *entry, *v;
+    size_t i;
+    const char *kind;
+    json_array_foreach(list, i, entry)
+    {
+        const char *key = json_string_value(json_object_get(entry, "key"));
+        json_object_foreach(json_object_get(entry, "value"), kind, v) json_object_set(o, key ? key : "", v);
+    }
+    return o;
+}
+
+static int set_params(json_t *o, api_error *e)
+{
+    return json_object_set_new(o, "parameters", params_of(json_object_get(o, "parameters"))) == 0
+               ? 0
+               : api_error_nomem(e);
+}
+
+/* Which list of InferTensorContents has a type's elements. */
+static const struct {
+    kserve_type type;
+    const char *list;
+} LISTS[] = {
+    {KSERVE_BOOL, "bool_contents"},   {KSERVE_INT8, "int_contents"},    {KSERVE_INT16, "int_contents"},
+    {KSERVE_INT32, "int_contents"},   {KSERVE_INT64, "int64_contents"}, {KSERVE_UINT8, "uint_contents"},
+    {KSERVE_UINT16, "uint_contents"}, {KSERVE_UINT32, "uint_contents"}, {KSERVE_UINT64, "uint64_contents"},
+    {KSERVE_FP32, "fp32_contents"},   {KSERVE_FP64, "fp64_contents"},   {KSERVE_BYTES, "bytes_contents"},
+};
+
+static int add_texts(kserve_tensor *t, const json_t *list, api_error *e)
+{
+    const json_t *v;
+    size_t i;
+    json_array_foreach(list, i, v)
+    {
+        buf bytes = {0};
+        int rc = base64_decode(&bytes, json_string_value(v), json_string_length(v));
+        if (rc == 0) kserve_add_text(t, bytes.data ? bytes.data : "", bytes.len);
+        buf_done(&bytes);
+        if (rc != 0) return api_error_nomem(e); /* json_proto.c wrote it */
+    }
+    return 0;
+}
+
+static int add_contents(buf *out, const char *name, kserve_type type, const json_t *contents, api_error *e)
+{
+    kserve_tensor t = {.name = name, .type = type};
+    const json_t *list = NULL;
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
+        if (LISTS[i].type == type) list = json_object_get(contents, LISTS[i].list);
+    int rc = !list ? 0 : type == KSERVE_BYTES ? add_texts(&t, list, e) : kserve_read_data(&t, list, e);
+    if (rc == 0 && buf_join(out, &t.raw) != 0) rc = api_error_nomem(e);
+    buf_done(&t.raw);
+    return rc;
+}
+
+static int add_raw(buf *out, const json_t *raw, api_error *e)
+{
+    return base64_decode(out, json_string_value(raw), json_string_length(raw)) == 0 ? 0 : api_error_nomem(e);
+}
+
+/* raw NULL: its elements are in contents. A type that nobody knows is left to be refused by its name. */
+static int take_input(buf *tail, json_t *in, const json_t *raw, api_error *e)
+{
+    const char *name = json_string_value(json_object_get(in, "name"));
+    const char *type = json_string_value(json_object_get(in, "datatype"));
+    const json_t *contents = json_object_get(in, "contents");
+    size_t before = tail->len;
+    kserve_type kind;
+    int rc = set_params(in, e);
+    if (rc != 0 || !type || !kserve_type_of(type, &kind)) return rc;
+    if (raw && json_object_size(contents))
+        return api_error_bad(e, "inputs", "tensor \"%.64s\" has contents beside raw_input_contents",
+                             name ? name : "");
+    rc = raw ? add_raw(tail, raw, e) : add_contents(tail, name ? name : "", kind, contents, e);
+    if (rc != 0) return rc;
+    json_t *size = json_integer((json_int_t)(tail->len - before));
+    json_object_del(in, "contents");
+    if (json_object_get(in, "shape") == NULL) json_object_set_new(in, "shape", json_array()); /* a scalar */
+    return json_object_set_new(json_object_get(in, "parameters"), "binary_data_size", size) == 0
+               ? 0
+               : api_error_nomem(e);
+}
+
+static int take_inputs(buf *tail, const json_t *message, api_error *e)
+{
+    const json_t *inputs = json_object_get(message, "inputs");
+    const json_t *raw = json_object_get(message, "raw_input_contents");
+    size_t n = json_array_size(inputs), n_raw = json_array_size(raw);
+    int rc = 0;
+    if (n_raw && n_raw != n)
+        return api_error_bad(e, "raw_input_contents", "raw_input_contents has %zu entries for %zu inputs",
+                             n_raw, n);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = take_input(tail, json_array_get(inputs, i), n_raw ? json_array_get(raw, i) : NULL, e);
+    return rc;
+}
+
+int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e)
+{
+    buf tail = {0};
+    json_t *o;
+    size_t i;
+    int rc = take_inputs(&tail, message, e);
+    if (rc == 0) rc = set_params(message, e);
+    json_array_foreach(json_object_get(message, "outputs"), i, o) if (rc == 0) rc = set_params(o, e);
+    if (rc == 0) {
+        json_object_del(message, "raw_input_contents");
+        json_object_set_new(json_object_get(message, "parameters"), "binary_data_output", json_true());
+        json_put(out, message);
+        *ret_n_json = out->len;
+        buf_join(out, &tail);
+        if (out->failed) rc = api_error_nomem(e);
+    }
+    buf_done(&tail);
+    return rc;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+static json_t *text_of_bytes(const char *bytes, size_t n)
+{
+    buf b = {0};
+    json_t *s = base64_encode(&b, bytes, n) == 0 ? json_stringn(b.data ? b.data : "", b.len) : NULL;
+    buf_done(&b);
+    return s;
+}
+
+/* Each output's bytes, in their order. */
+static int take_outputs(json_t *answer, json_t *raw, const char *tail, size_t n)
+{
+    json_t *o;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "outputs"), i, o)
+    {
+        const json_t *size = json_object_get(json_object_get(o, "parameters"), "binary_data_size");
+        if (!json_is_integer(size) || json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) > n)
+            return SHOAL_EPROTOCOL;
+        size_t len = (size_t)json_integer_value(size);
+        if (json_array_append_new(raw, text_of_bytes(tail, len)) != 0) return SHOAL_ENOMEM;
+        tail += len;
+        n -= len;
+        json_object_del(o, "parameters");
+    }
+    return n == 0 ? 0 : SHOAL_EPROTOCOL;
+}
+
+int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json)
+{
+    json_t *answer = NULL, *raw = json_array();
+    int rc = !raw ? SHOAL_ENOMEM : n_json > n ? SHOAL_EPROTOCOL : 0;
+    if (rc == 0) rc = json_parse(&answer, body, n_json, "the answer", NULL);
+    if (rc == 0) rc = take_outputs(answer, raw, body + n_json, n - n_json);
+    if (rc == 0 && json_object_set(answer, "raw_output_contents", raw) != 0) rc = SHOAL_ENOMEM;
+    json_decref(raw);
+    if (rc == 0)
+        *ret = answer;
+    else
+        json_decref(answer);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* kserve_proto.h: the Open Inference Protocol's messages of gRPC as its REST bodies, and back.
+ *
+ * Both say the same in other forms. A message, as json_proto.h reads it, becomes the JSON of POST .../infer
+ * with its tensors in binary behind it, whatever the form in which they came; the answer's tensors come in
+ * binary, too:
+ *
+ *     kserve_proto_ask(&body, &n_json, message, &e)       body: n_json bytes of JSON, then tensors
+ *     kserve_proto_answer(&message, body, n, n_json)      what json_proto_write is given
+ *
+ * Pure. */
+#ifndef API_KSERVE_PROTO_H
+#define API_KSERVE_PROTO_H
+
+#include <jansson.h>
+
+#include "api/api_error.h"
+
+/* A ModelInferRequest, which is changed. 0 or the status of *e. */
+int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e);
+/* A ModelInferResponse: the caller's. 0, SHOAL_EPROTOCOL (it is no answer) or SHOAL_ENOMEM. */
+int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json);
+
+#endif
