@@ -35,6 +35,11 @@ start_shoal "$work/clear.yaml"
 export SHOAL_URL=$url SHOAL_CALLS=$work/calls.json
 clients "in clear text" shoal_grpc.mjs
 clients "KServe" kserve_grpc.mjs
+table=$(node tests/node/clients_table.mjs "tests/e2e/$(basename "$0")" "$SHOAL_CALLS" docs/clients.md \
+    ${SHOAL_WRITE_CLIENTS:+--write} 2>&1) || {
+    echo "$table"
+    fail "docs/clients.md is not what the clients saw: SHOAL_WRITE_CLIENTS=1 bash $0"
+}
 unset SHOAL_CALLS
 rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$server" 2>&1) || fail "$rude"
 said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 4) || fail "$said"
