@@ -280,7 +280,6 @@ static int read_keep_alive(ollama_ask *a, const json_t *asked, api_error *e)
     const char *text = fields_text(v), *s = text;
     double sum = json_number_value(v);
     bool ok = !v || json_is_number(v) || (s && *s), negative = s && *s == '-';
-    a->keep_alive_s = OLLAMA_NOT_SAID;
     if (s && (*s == '-' || *s == '+')) s++;
     if (s && *s && s[strspn(s, "0123456789")] == '\0')
         sum = strtod(s, NULL);
@@ -320,7 +319,8 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
     *ret_body = NULL;
     int rc = body ? fields_parse(&asked, bytes, n, e) : api_error_nomem(e);
     if (rc == 0) rc = read_model(ret, asked, e);
-    if (rc == 0) rc = read_keep_alive(ret, asked, e);
+    ret->keep_alive_s = OLLAMA_NOT_SAID;
+    if (rc == 0 && kind < OLLAMA_SHOW) rc = read_keep_alive(ret, asked, e);
     if (rc == 0 && kind == OLLAMA_PULL) ret->stream = true;
     if (rc == 0 && kind == OLLAMA_PULL) rc = fields_bool(asked, "stream", &ret->stream, e);
     if (rc == 0 && put(body, "model", json_string(ret->model)) != 0) rc = api_error_nomem(e);
