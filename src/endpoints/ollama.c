@@ -8,6 +8,7 @@
 
 #include "api/ollama.h"
 #include "base/clock.h"
+#include "gateway/admission.h"
 #include "gateway/again.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/keeper.h"
@@ -64,6 +65,12 @@ static const char *model_of(const ollama_job *j)
     return *j->served ? j->served : j->ask.model;
 }
 
+/* Whoever may use a model may let it come; how long it stays for all is an admin's affair. */
+static bool may_administer(const gateway_request *rq)
+{
+    return !rq->key || rq->key->rule->admin;
+}
+
 /* How long it stays from now on. What the configuration names stays whatever is asked. */
 static void keep_alive(const ollama_job *j)
 {
@@ -72,7 +79,9 @@ static void keep_alive(const ollama_job *j)
     keeper_watch nobody = {0};
     api_error e;
     int64_t s = j->ask.keep_alive_s;
-    if (!k || s == OLLAMA_NOT_SAID || !k->about(k->user, model_of(j), &f) || f.configured) return;
+    if (!k || s == OLLAMA_NOT_SAID || !may_administer(j->again.rq) || !k->about(k->user, model_of(j), &f) ||
+        f.configured)
+        return;
     if (s == 0)
         k->leave(k->unload(k->user, model_of(j), 0, &nobody, &e));
     else
@@ -225,7 +234,7 @@ static void load_first(ollama_job *j)
                         .keep_alive_s = s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS
                                         : s > 0              ? (uint64_t)s
                                                              : j->again.rq->config->library.keep_alive_s};
-    j->ticket = k->load(k->user, &wish, &w, &e);
+    if (admission_may_use(j->again.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
     if (!j->ticket) fail(j, &e);
 }
 
@@ -250,7 +259,10 @@ static void unload(ollama_job *j)
     keeper_watch w = {.done = on_unloaded, .user = j};
     keeper_fact f;
     api_error e;
-    if (k->about(k->user, model_of(j), &f) && f.configured)
+    if (!may_administer(j->again.rq))
+        api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
+                      "to unload a model takes a key with 'admin: true'");
+    else if (k->about(k->user, model_of(j), &f) && f.configured)
         api_error_set(&e, 409, "invalid_request_error", "model_is_configured", NULL,
                       "'%s' is a model of this server's configuration, and stays", model_of(j));
     else

@@ -265,6 +265,25 @@ for i in 1 2 3; do
     grep -qE 'shutting down|"state":"ready"|^$' "$work/last.$i" || [ ! -s "$work/last.$i" ] || fail "at the end: $(cat "$work/last.$i")"
 done
 
+# ---- only with an admin's key
+digest() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
+{ cat "$work/shoal.yaml"; printf 'api_keys:\n  - {name: boss, sha256: "%s", admin: true}\n  - {name: kid, sha256: "%s"}\n' "$(digest boss)" "$(digest kid)"; } >"$work/keys.yaml"
+rm -f "$SHOAL_STATE/loaded.json"
+start_shoal "$work/keys.yaml"
+load 401 'API key' '{"model":"home-slots"}'
+key() { curl -s -X "$2" -H "authorization: Bearer $1" -H content-type:application/json "$url$3" -d "${4:-}"; }
+for what in '/v1/models/load {"model":"home-slots"}' '/v1/models/unload {"model":"home-embed"}' '/api/pull {"model":"x"}'; do
+    key kid POST "${what%% *}" "${what#* }" | grep -q 'admin' || fail "a plain key may ask $what: $(key kid POST "${what%% *}" "${what#* }")"
+done
+key kid DELETE /v1/models/one | grep -q admin || fail "a plain key removes models"
+key boss POST /v1/models/load '{"model":"home-chat-s"}' | grep -q '"state":"ready"' || fail "an admin's key loads nothing"
+key kid POST /api/generate '{"model":"home-chat-s","prompt":"","keep_alive":0}' | grep -q "admin" || fail "a plain key unloads"
+key kid POST /api/generate '{"model":"home-chat-s","prompt":"hello","keep_alive":0,"stream":false}' | grep -q '"done":true' || fail "a plain key asks"
+key boss GET /v1/models | grep -q home-chat-s || fail "a plain key unloaded it by keep_alive"
+SHOAL_API_KEY=kid "$SHOAL_BIN" stop home-chat-s --server "$url" 2>"$work/e" && fail "shoal stop with a plain key"
+SHOAL_API_KEY=boss "$SHOAL_BIN" stop home-chat-s --server "$url" >/dev/null 2>&1 || fail "shoal stop with an admin's key"
+stop_shoal
+
 # ---- not here
 sed 's/library: {/library: {load: off, /' "$work/shoal.yaml" >"$work/off.yaml"
 start_shoal "$work/off.yaml"
