@@ -1,0 +1,269 @@
+/* Which files may be loaded, by what people call them: names, references, paths; and none that lies
+ * elsewhere. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "keep/keep_book.h"
+#include "keep/keep_find.h"
+#include "keep/keep_room.h"
+
+typedef struct place {
+    char top[64], store[80], other[80];
+    keep_places p;
+} place;
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void tie(const char *to, const char *folder, const char *name)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+static void place_open(place *x)
+{
+    memset(x, 0, sizeof *x);
+    strcpy(x->top, "/tmp/shoal_keep_XXXXXX");
+    assert_non_null(mkdtemp(x->top));
+    snprintf(x->store, sizeof x->store, "%s/store", x->top);
+    snprintf(x->other, sizeof x->other, "%s/store2", x->top); /* its name begins with the store's */
+    assert_int_equal(mkdir(x->store, 0700) | mkdir(x->other, 0700), 0);
+    put(x->store, "a b.gguf", "12345");
+    put(x->store, "c.gguf", "1");
+    put(x->other, "secret.gguf", "1");
+    put(x->store, "models.json",
+        "{\"models\":[{\"name\":\"tiny-1b\",\"file\":\"c.gguf\",\"sha256\":\"ab\",\"source\":\"ollama:tiny:"
+        "1b\"},"
+        "{\"name\":\"up\",\"file\":\"../store2/secret.gguf\"},{\"name\":\"lost\",\"file\":\"lost.gguf\"},"
+        "{\"name\":3},{\"name\":\"hub\",\"file\":\"c.gguf\",\"source\":\"hf:org/name:Q4\"},7]}");
+    tie(x->other, x->store, "out");
+    tie("c.gguf", x->store, "in.gguf");
+    tie("loop.gguf", x->store, "loop.gguf");
+    x->p = (keep_places){.folders = {x->store}, .n_folders = 1};
+}
+
+static void place_close(place *x)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf %s", x->top);
+    assert_int_equal(system(command), 0);
+}
+
+static int find(place *x, const char *what, const char *path, keep_found *f, shoal_err *err)
+{
+    config_wish w = {.what = what, .as = {.path = path}};
+    return keep_find(f, &x->p, &w, err);
+}
+
+static void names_lead_to_files(void **state)
+{
+    static const struct {
+        const char *what, *name, *end, *reference;
+    } cases[] = {
+        {"tiny-1b", "tiny-1b", "/c.gguf", NULL},
+        {"tiny:1b", "tiny-1b", "/c.gguf", NULL},
+        {"ollama:tiny:1b", "tiny-1b", "/c.gguf", NULL},
+        {"hf:org/name:Q4", "hub", "/c.gguf", NULL},
+        {"hf.co/org/name:Q4", "hub", "/c.gguf", NULL},
+        {"hf:org/name", "", NULL, "hf:org/name"},
+        {"ollama:tiny", "", NULL, "ollama:tiny"},
+        {"a b.gguf", "a-b", "/a b.gguf", NULL},
+        {"in.gguf", "c", "/c.gguf", NULL},
+    };
+    place x;
+    place_open(&x);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keep_found f = {0};
+        shoal_err err;
+        if (find(&x, cases[i].what, NULL, &f, &err) != 0) fail_msg("%s: %s", cases[i].what, err.message);
+        assert_string_equal(f.name, cases[i].name);
+        if (cases[i].end && !strstr(f.path, cases[i].end)) fail_msg("%s: %s", cases[i].what, f.path);
+        if (cases[i].reference) assert_string_equal(f.reference, cases[i].reference);
+        if (cases[i].reference) assert_null(f.path);
+        keep_found_done(&f);
+    }
+    place_close(&x);
+}
+
+static void want(place *x, const char *what, const char *path, int rc)
+{
+    keep_found f = {0};
+    shoal_err err;
+    int got = find(x, what, path, &f, &err);
+    if (got != rc) fail_msg("%s: %d, %s", what ? what : path, got, got ? err.message : f.path);
+    assert_null(f.path);
+}
+
+static void nothing_that_lies_elsewhere_is_found(void **state)
+{
+    static const char *const away[] = {
+        "/etc/passwd",         "/nowhere/at/all", "..",  "../store2/secret.gguf",
+        "../store2/none.gguf", "out/secret.gguf", "out", "./../../..",
+        "x/../../store2"};
+    static const char *const none[] = {"none", "loop.gguf", "..gguf", "a b.gguf/x"};
+    place x;
+    char path[200];
+    place_open(&x);
+    for (size_t i = 0; i < sizeof away / sizeof *away; i++) want(&x, NULL, away[i], SHOAL_EAUTH);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) want(&x, NULL, none[i], SHOAL_ENOTFOUND);
+    snprintf(path, sizeof path, "%s/secret.gguf", x.other);
+    want(&x, NULL, path, SHOAL_EAUTH);
+    snprintf(path, sizeof path, "%s/../store2/secret.gguf", x.store);
+    want(&x, NULL, path, SHOAL_EAUTH);
+    snprintf(path, sizeof path, "%s/none", x.store);
+    want(&x, NULL, path, SHOAL_ENOTFOUND);
+    want(&x, NULL, x.store, SHOAL_EAUTH); /* all of it is no model */
+    want(&x, "up", NULL, SHOAL_ENOTFOUND);
+    want(&x, "lost", NULL, SHOAL_ENOTFOUND);
+    place_close(&x);
+}
+
+/* A folder is all that is in it: a link out of it is a way out. */
+static void folder_counts_with_all_its_files(void **state)
+{
+    place x;
+    keep_found f = {0};
+    shoal_err err;
+    char folder[120], secret[120];
+    place_open(&x);
+    snprintf(folder, sizeof folder, "%s/hf", x.store);
+    snprintf(secret, sizeof secret, "%s/secret.gguf", x.other);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    put(folder, "config.json", "{}");
+    put(folder, "model.safetensors", "123");
+    tie("model.safetensors", folder, "again.safetensors");
+    tie("/nowhere", folder, "dangling");
+    assert_int_equal(find(&x, NULL, "hf", &f, &err), 0);
+    assert_string_equal(f.name, "hf");
+    assert_int_equal(f.bytes, 2 + 3 + 3);
+    keep_found_done(&f);
+    tie(secret, folder, "weights.bin");
+    want(&x, NULL, "hf", SHOAL_EAUTH);
+    place_close(&x);
+}
+
+/* ---- the book ------------------------------------------------------------------------------------------ */
+
+typedef struct heard {
+    unsigned n_taken, n_why;
+    char last[200];
+} heard;
+
+static void take(void *user, const config_wish *w)
+{
+    heard *h = user;
+    h->n_taken++;
+    snprintf(h->last, sizeof h->last, "%s", w->what);
+}
+
+static void why(void *user, const char *sentence)
+{
+    ((heard *)user)->n_why++;
+}
+
+static void book_tells_what_it_cannot_read(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned n_taken, n_why;
+    } cases[] = {{"{\"models\": [{\"model\": \"a\"}, {\"model\": \"b\", \"keep\": true}]}", 2, 0},
+                 {"{\"models\": [{\"model\": \"a\"}, {\"modl\": \"b\"}, 3, {\"model\": \"c\"}]}", 2, 2},
+                 {"{\"models\": []}", 0, 0},
+                 {"{\"models\": {}}", 0, 1},
+                 {"{}", 0, 1},
+                 {"[", 0, 1},
+                 {"", 0, 1},
+                 {"{\"models\": [{\"model\": \"a\"}", 0, 1}};
+    place x;
+    char path[120];
+    heard none = {0};
+    place_open(&x);
+    snprintf(path, sizeof path, "%s/loaded.json", x.top);
+    keep_book_read(path, take, why, &none);
+    assert_int_equal(none.n_taken + none.n_why, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heard h = {0};
+        put(x.top, "loaded.json", cases[i].text);
+        keep_book_read(path, take, why, &h);
+        if (h.n_taken != cases[i].n_taken || h.n_why != cases[i].n_why)
+            fail_msg("%s: %u taken, %u sentences", cases[i].text, h.n_taken, h.n_why);
+    }
+    place_close(&x);
+}
+
+static void book_written_is_read_again(void **state)
+{
+    place x;
+    char path[160];
+    buf text = {0};
+    heard h = {0};
+    shoal_err err;
+    json_t *list = json_pack("[{s:s,s:b}]", "model", "hf:a/b", "keep", 1);
+    place_open(&x);
+    snprintf(path, sizeof path, "%s/new/folder/loaded.json", x.top);
+    keep_book_put(&text, list);
+    assert_int_equal(keep_book_write(path, &text, &err), 0);
+    keep_book_read(path, take, why, &h);
+    assert_int_equal(h.n_taken, 1);
+    assert_string_equal(h.last, "hf:a/b");
+    json_decref(list);
+    buf_done(&text);
+    place_close(&x);
+}
+
+/* ---- room ---------------------------------------------------------------------------------------------- */
+
+static void room_is_the_least_of_machine_and_groups(void **state)
+{
+    place x;
+    char at[300];
+    place_open(&x);
+    snprintf(at, sizeof at, "mkdir -p %s/proc/self %s/sys/fs/cgroup/a.slice/b.scope", x.top, x.top);
+    assert_int_equal(system(at), 0);
+    put(x.top, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n");
+    assert_int_equal(keep_room_read(x.top).free_bytes, 500 * 1024);
+    put(x.top, "proc/self/cgroup", "1:name=x:/\n0::/a.slice/b.scope\n");
+    put(x.top, "sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
+    assert_int_equal(keep_room_read(x.top).free_bytes, 500 * 1024);
+    put(x.top, "sys/fs/cgroup/a.slice/memory.max", "400000\n");
+    put(x.top, "sys/fs/cgroup/a.slice/memory.current", "300000\n");
+    put(x.top, "sys/fs/cgroup/a.slice/memory.stat", "anon 1\ninactive_file 50000\n");
+    keep_room r = keep_room_read(x.top);
+    assert_int_equal(r.free_bytes, 150000);
+    assert_string_equal(r.by, "its cgroup");
+    put(x.top, "sys/fs/cgroup/a.slice/memory.current", "900000\n");
+    assert_int_equal(keep_room_read(x.top).free_bytes, 0);
+    place_close(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_lead_to_files),
+        cmocka_unit_test(nothing_that_lies_elsewhere_is_found),
+        cmocka_unit_test(folder_counts_with_all_its_files),
+        cmocka_unit_test(book_tells_what_it_cannot_read),
+        cmocka_unit_test(book_written_is_read_again),
+        cmocka_unit_test(room_is_the_least_of_machine_and_groups),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

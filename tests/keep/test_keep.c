@@ -1,0 +1,507 @@
+/* The keeper over a cluster of the imagination: models come, fail, change and go; whoever asks is told once,
+ * and the list of what is served is as it was when something failed. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../cluster/sim_workers.h"
+
+#include "base/log.h"
+#include "cluster/registry.h"
+#include "keep/keep.h"
+
+enum { WORKERS_MAX = 64, TURNS_MAX = 4000 };
+
+typedef struct house {
+    uv_loop_t loop;
+    sim_world world;
+    registry *g;
+    source *agent;
+    gateway_config *config;
+    keep *k;
+    char top[64], book[96];
+    worker_spec wanted[WORKERS_MAX]; /* as last set; texts are copied */
+    char ids[WORKERS_MAX][96];
+    unsigned n_wanted, n_ids, n_sets;
+    uint64_t generation;
+    bool slow;    /* what leaves does so when it is told */
+    bool refuses; /* set fails */
+} house;
+
+/* ---- an agent that starts nothing ---------------------------------------------------------------------- */
+
+static bool wants(const worker_spec *specs, size_t n, const char *id)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < specs[i].n_replicas; r++) {
+            char name[96];
+            snprintf(name, sizeof name, "%s/%d", specs[i].model, r);
+            if (strcmp(name, id) == 0) return true;
+        }
+    return false;
+}
+
+static void put(house *h, const worker_spec *s, int replica)
+{
+    char id[96], address[40];
+    snprintf(id, sizeof id, "%s/%d", s->model, replica);
+    snprintf(address, sizeof address, "sim:%u", (unsigned)++h->generation);
+    for (unsigned i = 0; i < h->n_ids; i++)
+        if (strcmp(h->ids[i], id) == 0) return;
+    bool broken = strstr(s->path, "broken") != NULL, dies = strstr(s->path, "dies") != NULL;
+    member m = {.id = id,
+                .generation = h->generation,
+                .model = s->model,
+                .address = address,
+                .guest = s->guest,
+                .reason = broken ? "it is no model" : "killed",
+                .process = {.n_crashes = dies ? 3 : 0},
+                .state = broken ? REPLICA_FAILED
+                         : dies ? REPLICA_DOWN
+                                : REPLICA_STARTING};
+    if (!broken && !dies) sim_worker_at(&h->world, address);
+    assert_int_equal(source_put(h->agent, &m, NULL), 0);
+    snprintf(h->ids[h->n_ids++], sizeof h->ids[0], "%s", id);
+}
+
+static void drop(house *h, unsigned i)
+{
+    char id[96];
+    snprintf(id, sizeof id, "%s", h->ids[i]);
+    memmove(&h->ids[i], &h->ids[i + 1], (--h->n_ids - i) * sizeof h->ids[0]);
+    source_drop(h->agent, id, h->generation + 1);
+}
+
+static int set(void *user, const worker_spec *specs, size_t n, shoal_err *err)
+{
+    house *h = user;
+    h->n_sets++;
+    if (h->refuses) return err_set(err, SHOAL_ELIMIT, "there are too many workers");
+    for (unsigned i = h->n_ids; i-- > 0;)
+        if (!wants(specs, n, h->ids[i]) && !h->slow) drop(h, i);
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < specs[i].n_replicas; r++) put(h, &specs[i], r);
+    h->n_wanted = (unsigned)n;
+    return 0;
+}
+
+static void hurry(void *user, const char *model) {}
+
+/* ---- a house ------------------------------------------------------------------------------------------- */
+
+static void write_file(const house *h, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", h->top, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fputs("weights", f) < 0, 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void keep_start(house *h)
+{
+    char path[160];
+    keep_options o = {.registry = h->g,
+                      .config = h->config,
+                      .store = h->top,
+                      .book = h->book,
+                      .set = set,
+                      .hurry = hurry,
+                      .user = h,
+                      .root = h->top};
+    snprintf(path, sizeof path, "%s/fixed.gguf", h->top);
+    worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1};
+    assert_int_equal(keep_open(&h->k, &h->loop, &o, NULL), 0);
+    assert_int_equal(keep_base(h->k, &base, 1, NULL), 0);
+}
+
+static void house_open(house *h)
+{
+    static const char yaml[] =
+        "models:\n- name: fixed\n- name: spare\nroutes:\n- {name: fast, fallback: [fixed]}\n";
+    static const char *const files[] = {"fixed.gguf", "a.gguf", "b.gguf", "broken.gguf", "dies.gguf"};
+    memset(h, 0, sizeof *h);
+    log_setup(LOG_OFF, false);
+    strcpy(h->top, "/tmp/shoal_keep_XXXXXX");
+    assert_non_null(mkdtemp(h->top));
+    snprintf(h->book, sizeof h->book, "%s/state/loaded.json", h->top);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(h, files[i]);
+    assert_int_equal(uv_loop_init(&h->loop), 0);
+    assert_int_equal(config_parse(&h->config, yaml, sizeof yaml - 1, "x.yaml", NULL), 0);
+    sim_world_open(&h->world, 1);
+    reach how = sim_reach(&h->world);
+    assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
+    assert_int_equal(source_open(&h->agent, h->g, "agent", NULL), 0);
+    keep_start(h);
+}
+
+static void keep_end(house *h)
+{
+    keep_drain(h->k);
+    keep_close(h->k);
+    while (uv_run(&h->loop, UV_RUN_DEFAULT)) continue;
+}
+
+static void house_close(house *h)
+{
+    char command[160];
+    keep_end(h);
+    registry_free(h->g);
+    sim_world_close(&h->world);
+    assert_int_equal(uv_loop_close(&h->loop), 0);
+    config_free(h->config);
+    snprintf(command, sizeof command, "rm -rf %s", h->top);
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- who asks ------------------------------------------------------------------------------------------ */
+
+typedef struct asked {
+    unsigned n_news, n_done;
+    keeper_step step;
+    int status; /* 0: well */
+    char model[65], message[512];
+} asked;
+
+static void news(void *user, const keeper_news *n)
+{
+    ((asked *)user)->n_news++;
+}
+
+static void done(void *user, const keeper_news *n, const api_error *e)
+{
+    asked *a = user;
+    a->n_done++;
+    a->step = n->step;
+    snprintf(a->model, sizeof a->model, "%s", n->model);
+    if (e) a->status = e->status;
+    if (e) snprintf(a->message, sizeof a->message, "%s", e->message);
+}
+
+static keeper_watch watch_of(asked *a)
+{
+    return (keeper_watch){.news = news, .done = done, .user = a};
+}
+
+static void turn(house *h)
+{
+    uv_run(&h->loop, UV_RUN_NOWAIT);
+    env_sim_run(h->world.time, 10);
+    usleep(200);
+}
+
+static void wait_for(house *h, const asked *a)
+{
+    for (int i = 0; i < TURNS_MAX && a->n_done == 0; i++) turn(h);
+    assert_int_equal(a->n_done, 1);
+}
+
+static keeper_ticket *ask(house *h, const char *path, const char *name, unsigned replicas, asked *a)
+{
+    const keeper *k = keep_keeper(h->k);
+    config_wish w = {.as = {.path = path, .name = name, .replicas = replicas},
+                     .keep_alive_s = CONFIG_WISH_STAYS};
+    keeper_watch watch = watch_of(a);
+    api_error e;
+    *a = (asked){0};
+    keeper_ticket *t = k->load(k->user, &w, &watch, &e);
+    assert_non_null(t);
+    assert_int_equal(a->n_done + a->n_news, 0); /* nobody is told inside the call */
+    return t;
+}
+
+static asked loaded(house *h, const char *path, const char *name, unsigned replicas)
+{
+    asked a;
+    ask(h, path, name, replicas, &a);
+    wait_for(h, &a);
+    return a;
+}
+
+static asked unloaded(house *h, const char *name, unsigned how)
+{
+    const keeper *k = keep_keeper(h->k);
+    asked a = {0};
+    keeper_watch w = watch_of(&a);
+    api_error e;
+    assert_non_null(k->unload(k->user, name, how, &w, &e));
+    wait_for(h, &a);
+    return a;
+}
+
+static unsigned n_replicas(const house *h, const char *model)
+{
+    const replica_set *s = registry_find(h->g, model);
+    return s ? (unsigned)s->n_ready : 0;
+}
+
+/* ---- the tests ----------------------------------------------------------------------------------------- */
+
+static void model_comes_and_goes(void **state)
+{
+    house h;
+    house_open(&h);
+    asked a = loaded(&h, "a.gguf", NULL, 0);
+    assert_int_equal(a.status, 0);
+    assert_int_equal(a.step, KEEPER_READY);
+    assert_string_equal(a.model, "a");
+    assert_true(a.n_news > 0);
+    assert_int_equal(n_replicas(&h, "a"), 1);
+    assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
+    assert_int_equal(h.n_ids, 2);
+    assert_int_equal(loaded(&h, "a.gguf", NULL, 3).status, 0);
+    assert_int_equal(n_replicas(&h, "a"), 3);
+    assert_int_equal(loaded(&h, "a.gguf", NULL, 1).status, 0);
+    assert_int_equal(h.n_ids, 2);
+    assert_int_equal(loaded(&h, "b.gguf", "a", 0).status, 409);
+    assert_int_equal(loaded(&h, "b.gguf", "fast", 0).status, 409); /* a route */
+    assert_int_equal(loaded(&h, "b.gguf", "fixed", 0).status, 409);
+    assert_int_equal(unloaded(&h, "a", 0).step, KEEPER_UNLOADED);
+    assert_int_equal(unloaded(&h, "a", 0).status, 404);
+    assert_int_equal(h.n_ids, 1);
+    house_close(&h);
+}
+
+static void what_fails_changes_nothing(void **state)
+{
+    house h;
+    house_open(&h);
+    asked a = loaded(&h, "broken.gguf", "x", 0);
+    assert_int_equal(a.status, 422);
+    assert_non_null(strstr(a.message, "it is no model"));
+    assert_int_equal(loaded(&h, "dies.gguf", "x", 2).status, 422);
+    assert_int_equal(loaded(&h, "none.gguf", "x", 0).status, 404);
+    assert_int_equal(loaded(&h, "/etc/passwd", "x", 0).status, 403);
+    h.refuses = true;
+    assert_int_equal(loaded(&h, "a.gguf", "x", 0).status, 507);
+    h.refuses = false;
+    assert_int_equal(loaded(&h, "a.gguf", "x", 0).status, 0);
+    h.refuses = true;
+    assert_int_equal(loaded(&h, "a.gguf", "x", 4).status, 507);
+    h.refuses = false;
+    assert_int_equal(loaded(&h, "b.gguf", "y", 0).status, 0);
+    assert_int_equal(n_replicas(&h, "x"), 1);
+    assert_int_equal(h.n_ids, 3);
+    house_close(&h);
+}
+
+static void configured_model_is_left_out_and_comes_back(void **state)
+{
+    house h;
+    keeper_fact f;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    asked a = unloaded(&h, "fixed", 0);
+    assert_int_equal(a.status, 409);
+    assert_non_null(strstr(a.message, "the route fast"));
+    assert_int_equal(unloaded(&h, "fixed", KEEPER_FORCE).status, 0);
+    assert_int_equal(h.n_ids, 0);
+    assert_false(k->about(k->user, "fixed", &f));
+    asked b = {0};
+    keeper_watch w = watch_of(&b);
+    config_wish wish = {.what = "fixed", .keep_alive_s = CONFIG_WISH_STAYS};
+    api_error e;
+    assert_non_null(k->load(k->user, &wish, &w, &e));
+    wait_for(&h, &b);
+    assert_int_equal(b.status, 0);
+    assert_true(k->about(k->user, "fixed", &f) && f.configured);
+    assert_int_equal(n_replicas(&h, "fixed"), 1);
+    house_close(&h);
+}
+
+static void many_ask_at_once(void **state)
+{
+    enum { N = 20 };
+    asked a[N];
+    house h;
+    house_open(&h);
+    for (int i = 0; i < N; i++) ask(&h, i % 2 ? "a.gguf" : "b.gguf", NULL, 0, &a[i]);
+    unsigned before = h.n_sets;
+    for (int i = 0; i < N; i++) wait_for(&h, &a[i]);
+    for (int i = 0; i < N; i++) assert_int_equal(a[i].status, 0);
+    assert_int_equal(h.n_ids, 3);
+    assert_true(h.n_sets - before <= 2); /* one a model */
+    for (int i = 0; i < N; i++) assert_int_equal(a[i].n_done, 1);
+    house_close(&h);
+}
+
+/* Whoever leaves is told nothing, and the model comes all the same. */
+static void leaving_ends_nothing(void **state)
+{
+    asked a;
+    house h;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    k->leave(ask(&h, "a.gguf", NULL, 0, &a));
+    for (int i = 0; i < TURNS_MAX && n_replicas(&h, "a") == 0; i++) turn(&h);
+    assert_int_equal(n_replicas(&h, "a"), 1);
+    assert_int_equal(a.n_done + a.n_news, 0);
+    house_close(&h);
+}
+
+static void unload_ends_a_load(void **state)
+{
+    asked a;
+    house h;
+    house_open(&h);
+    ask(&h, "a.gguf", NULL, 0, &a);
+    for (int i = 0; i < TURNS_MAX && h.n_ids < 2; i++) uv_run(&h.loop, UV_RUN_NOWAIT);
+    assert_int_equal(a.n_done, 0);
+    assert_int_equal(unloaded(&h, "a", 0).status, 0);
+    assert_int_equal(a.n_done, 1);
+    assert_int_equal(a.status, 409);
+    assert_int_equal(h.n_ids, 1);
+    house_close(&h);
+}
+
+static void unload_waits_for_what_leaves(void **state)
+{
+    house h;
+    asked a = {0};
+    api_error e;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
+    h.slow = true;
+    keeper_watch w = watch_of(&a);
+    assert_non_null(k->unload(k->user, "a", 0, &w, &e));
+    for (int i = 0; i < 50; i++) turn(&h);
+    assert_int_equal(a.n_done, 0);
+    drop(&h, 1);
+    wait_for(&h, &a);
+    assert_int_equal(a.status, 0);
+    house_close(&h);
+}
+
+static void idle_model_goes(void **state)
+{
+    house h;
+    keeper_fact f;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
+    assert_true(k->about(k->user, "a", &f) && !f.goes);
+    k->stay(k->user, "a", 30);
+    k->stay(k->user, "fixed", 1); /* of the configuration: it stays */
+    assert_true(k->about(k->user, "a", &f) && f.goes && f.left_ms <= 30000);
+    env_sim_run(h.world.time, 40000);
+    for (int i = 0; i < TURNS_MAX && h.n_ids > 1; i++) turn(&h);
+    assert_int_equal(h.n_ids, 1);
+    assert_string_equal(h.ids[0], "fixed/0");
+    house_close(&h);
+}
+
+static void what_is_kept_comes_again(void **state)
+{
+    house h;
+    struct stat st;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    config_wish w = {.as = {.path = "a.gguf", .name = "kept", .replicas = 2},
+                     .keep_alive_s = CONFIG_WISH_STAYS,
+                     .keep = true};
+    asked a = {0};
+    keeper_watch watch = watch_of(&a);
+    api_error e;
+    assert_non_null(k->load(k->user, &w, &watch, &e));
+    wait_for(&h, &a);
+    for (int i = 0; i < TURNS_MAX && stat(h.book, &st) != 0; i++) turn(&h);
+    keep_end(&h);
+    while (h.n_ids > 0) drop(&h, 0);
+    keep_start(&h);
+    keep_restore(h.k);
+    for (int i = 0; i < TURNS_MAX && n_replicas(&h, "kept") < 2; i++) turn(&h);
+    assert_int_equal(n_replicas(&h, "kept"), 2);
+    house_close(&h);
+}
+
+/* Whoever waits hears that the server stops, once; nothing new begins. */
+static void drain_tells_who_waits(void **state)
+{
+    asked a, b;
+    house h;
+    api_error e;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    ask(&h, "a.gguf", NULL, 0, &a);
+    ask(&h, "b.gguf", NULL, 0, &b);
+    keep_drain(h.k);
+    wait_for(&h, &a);
+    wait_for(&h, &b);
+    assert_int_equal(a.status, 503);
+    config_wish w = {.what = "a.gguf"};
+    keeper_watch watch = watch_of(&a);
+    assert_null(k->load(k->user, &w, &watch, &e));
+    assert_int_equal(e.status, 503);
+    house_close(&h);
+}
+
+/* The same thousand comings and goings, in no order, with failures among them. */
+static void storm_leaves_what_was(void **state)
+{
+    static const char *const files[] = {"a.gguf", "b.gguf", "broken.gguf", "dies.gguf", "none.gguf"};
+    enum { N = 40, ROUNDS = 25 };
+    asked a[N];
+    house h;
+    unsigned seed = 7;
+    house_open(&h);
+    const keeper *k = keep_keeper(h.k);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++) {
+            char name[8];
+            api_error e;
+            a[i] = (asked){0};
+            keeper_watch w = watch_of(&a[i]);
+            snprintf(name, sizeof name, "m%d", rand_r(&seed) % 5);
+            config_wish wish = {
+                .as = {.path = files[rand_r(&seed) % 5], .name = name, .replicas = 1 + rand_r(&seed) % 2},
+                .keep_alive_s = CONFIG_WISH_STAYS};
+            keeper_ticket *t =
+                rand_r(&seed) % 3 ? k->load(k->user, &wish, &w, &e) : k->unload(k->user, name, 0, &w, &e);
+            if (!t) a[i].n_done = 1; /* so many are under way */
+            if (t && rand_r(&seed) % 4 == 0) {
+                k->leave(t);
+                a[i].n_done = 1;
+            }
+            if (rand_r(&seed) % 3 == 0) turn(&h);
+        }
+        for (int i = 0; i < N; i++) wait_for(&h, &a[i]);
+    }
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "m%d", i);
+        for (int tries = 0; tries < 50 && unloaded(&h, name, 0).status != 404; tries++) continue;
+    }
+    for (int i = 0; i < 20; i++) turn(&h);
+    assert_int_equal(h.n_ids, 1);
+    assert_int_equal(h.n_wanted, 1);
+    house_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(model_comes_and_goes),
+        cmocka_unit_test(what_fails_changes_nothing),
+        cmocka_unit_test(configured_model_is_left_out_and_comes_back),
+        cmocka_unit_test(many_ask_at_once),
+        cmocka_unit_test(leaving_ends_nothing),
+        cmocka_unit_test(unload_ends_a_load),
+        cmocka_unit_test(unload_waits_for_what_leaves),
+        cmocka_unit_test(idle_model_goes),
+        cmocka_unit_test(what_is_kept_comes_again),
+        cmocka_unit_test(drain_tells_who_waits),
+        cmocka_unit_test(storm_leaves_what_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
