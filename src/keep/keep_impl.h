@@ -126,6 +126,7 @@ typedef struct kept_state {
 kept_state kept_look(const keep *k, const char *name);
 bool kept_elsewhere(const keep *k, const char *name); /* only others serve it */
 uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas);
+void kept_touch(const keep *k, kept *m); /* it is used now */
 uint64_t kept_left_ms(const keep *k, const kept *m);
 void kept_tick(keep *k);
 void keep_write_book(keep *k);

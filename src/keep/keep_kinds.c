@@ -345,6 +345,7 @@ static void look_at_load(job *j)
     } else if (!s.n_leaving && s.n_ready >= (unsigned)(spec->n_replicas > 0 ? spec->n_replicas : 1)) {
         if (m) m->loading = false;
         if (m) m->n_before = 0;
+        if (m) kept_touch(k, m);
         if (m && m->wish.keep) keep_write_book(k);
         job_done(j, KEEPER_READY);
     }

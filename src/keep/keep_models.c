@@ -133,6 +133,11 @@ static uint64_t now_ns(const keep *k)
     return e->now_ns(e->user);
 }
 
+void kept_touch(const keep *k, kept *m)
+{
+    m->used_ns = now_ns(k);
+}
+
 static void note_use(const keep *k, kept *m, uint64_t now)
 {
     const replica_set *set = registry_find(k->o.registry, m->spec.model);

@@ -23,6 +23,7 @@ enum { WORKERS_MAX = 64, TURNS_MAX = 4000 };
 
 typedef struct house {
     uv_loop_t loop;
+    uv_timer_t alive; /* a loop without handles runs no timers */
     sim_world world;
     registry *g;
     source *agent;
@@ -125,6 +126,8 @@ static void keep_start(house *h)
     assert_int_equal(keep_base(h->k, &base, 1, NULL), 0);
 }
 
+static void ticked(uv_timer_t *t) {}
+
 static void house_open(house *h)
 {
     static const char yaml[] =
@@ -137,6 +140,8 @@ static void house_open(house *h)
     snprintf(h->book, sizeof h->book, "%s/state/loaded.json", h->top);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(h, files[i]);
     assert_int_equal(uv_loop_init(&h->loop), 0);
+    uv_timer_init(&h->loop, &h->alive);
+    uv_timer_start(&h->alive, ticked, 1, 1);
     assert_int_equal(config_parse(&h->config, yaml, sizeof yaml - 1, "x.yaml", NULL), 0);
     sim_world_open(&h->world, 1);
     reach how = sim_reach(&h->world);
@@ -149,13 +154,17 @@ static void keep_end(house *h)
 {
     keep_drain(h->k);
     keep_close(h->k);
-    while (uv_run(&h->loop, UV_RUN_DEFAULT)) continue;
+    uv_unref((uv_handle_t *)&h->alive);
+    uv_run(&h->loop, UV_RUN_DEFAULT);
+    uv_ref((uv_handle_t *)&h->alive);
 }
 
 static void house_close(house *h)
 {
     char command[160];
     keep_end(h);
+    uv_close((uv_handle_t *)&h->alive, NULL);
+    uv_run(&h->loop, UV_RUN_DEFAULT);
     registry_free(h->g);
     sim_world_close(&h->world);
     assert_int_equal(uv_loop_close(&h->loop), 0);
@@ -355,7 +364,7 @@ static void unload_ends_a_load(void **state)
     house h;
     house_open(&h);
     ask(&h, "a.gguf", NULL, 0, &a);
-    for (int i = 0; i < TURNS_MAX && h.n_ids < 2; i++) uv_run(&h.loop, UV_RUN_NOWAIT);
+    for (int i = 0; i < TURNS_MAX && h.n_ids < 2; i++) uv_run(&h.loop, UV_RUN_ONCE);
     assert_int_equal(a.n_done, 0);
     assert_int_equal(unloaded(&h, "a", 0).status, 0);
     assert_int_equal(a.n_done, 1);
