@@ -85,4 +85,7 @@ void collections_put_collection(buf *out, const store_collection *c);
 void collections_ingest(gateway_request *rq,
                         void (*put)(buf *out, const ingest_result *r, const char *collection));
 
+/* A file as OpenAI says it (files.c). */
+void files_put(buf *out, const store_file *f);
+
 #endif

@@ -1,16 +1,13 @@
 /* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "api/multipart.h"
 #include "base/json.h"
 #include "endpoints/collections_impl.h"
 #include "endpoints/vector_stores.h"
 
 enum { ID_SEGMENT = 2 };
 
-static void put_file(buf *out, const store_file *f)
+void files_put(buf *out, const store_file *f)
 {
     buf_printf(out, "{\"id\":\"%s%lld\",\"object\":\"file\",\"bytes\":%lld,\"created_at\":%lld,", INGEST_FILE,
                (long long)f->id, (long long)f->n_bytes, (long long)f->created);
@@ -24,7 +21,7 @@ static int list_file(void *user, const store_file *f)
 {
     buf *out = user;
     if (out->data[out->len - 1] == '}') buf_putc(out, ',');
-    put_file(out, f);
+    files_put(out, f);
     return out->failed ? SHOAL_ENOMEM : 0;
 }
 
@@ -43,56 +40,6 @@ void files_list(gateway_request *rq)
     if (a) collections_submit(a, false);
 }
 
-/* ---- uploading --------------------------------------------------------------------------------------------
- */
-
-/* The form is taken apart here, where it may take its time; a->source is its Content-Type. */
-static int work_upload(desk_answer *a, const desk_tools *t, shoal_err *err)
-{
-    api_error e;
-    multipart *m = malloc(sizeof *m);
-    if (!m) return err_nomem(err);
-    int rc = multipart_parse(m, a->source, a->in.data, a->in.len, &e) == 0
-                 ? 0
-                 : err_set(err, SHOAL_EINVALID, "%s", e.message);
-    const multipart_part *file = rc == 0 ? multipart_find(m, "file") : NULL;
-    const multipart_part *purpose = rc == 0 ? multipart_find(m, "purpose") : NULL;
-    if (rc == 0 && (!file || !file->has_filename || !*file->filename))
-        rc = err_set(err, SHOAL_EINVALID, "file: the form must have a file with a name");
-    if (rc == 0) {
-        store_file f = {
-            .name = file->filename,
-            .purpose = purpose ? arena_strndup(a->mem, purpose->data, purpose->len > 64 ? 64 : purpose->len)
-                               : "assistants",
-            .n_bytes = (int64_t)file->len,
-            .created = time(NULL)};
-        rc = f.purpose ? store_file_put(t->store, &f, file->data, err) : err_nomem(err);
-        if (rc == 0) put_file(&a->body, &f);
-    }
-    free(m);
-    return rc;
-}
-
-void files_upload(gateway_request *rq)
-{
-    api_error e;
-    size_t len;
-    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
-    desk_answer *a = collections_answer_new(rq, work_upload);
-    if (!a) return;
-    if (!multipart_is_form(type)) {
-        api_error_bad(&e, "file", "send the file in a form (multipart/form-data) as \"file\"");
-    } else {
-        a->source = arena_strdup(a->mem, type);
-        if (a->source && buf_append(&a->in, body, len) == 0) {
-            collections_submit(a, true);
-            return;
-        }
-        api_error_nomem(&e);
-    }
-    collections_refuse(a, &e);
-}
-
 /* ---- one file ---------------------------------------------------------------------------------------------
  */
 
@@ -100,7 +47,7 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
     store_file f;
     int rc = store_file_get(t->store, a->id, a->mem, &f, NULL, err);
-    if (rc == 0) put_file(&a->body, &f);
+    if (rc == 0) files_put(&a->body, &f);
     return rc;
 }
 

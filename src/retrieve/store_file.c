@@ -1,22 +1,6 @@
 /* store_file.c: files that were uploaded, and wait to become documents; see store.h. */
 #include "retrieve/store_impl.h"
 
-int store_file_put(store *s, store_file *f, const char *content, shoal_err *err)
-{
-    sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err,
-                           "INSERT INTO files(name, purpose, created, content) VALUES(?1, ?2, ?3, ?4)");
-    if (rc == 0) {
-        store_bind_text(st, 1, f->name);
-        store_bind_text(st, 2, f->purpose);
-        sqlite3_bind_int64(st, 3, f->created);
-        sqlite3_bind_blob64(st, 4, content, (sqlite3_uint64)f->n_bytes, SQLITE_STATIC);
-    }
-    rc = store_finish(s, st, rc, err);
-    f->id = sqlite3_last_insert_rowid(s->file.db);
-    return rc;
-}
-
 #define FILE_COLUMNS "SELECT id, name, purpose, created, length(content) FROM files "
 
 static int read_file(sqlite3_stmt *st, arena *mem, store_file *ret, shoal_err *err)

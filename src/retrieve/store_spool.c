@@ -1,0 +1,94 @@
+/* store_spool.c: bytes that come piece by piece, kept in a nameless file until all are there. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "retrieve/store_impl.h"
+
+enum { COPY_BYTES = 64 << 10 };
+
+/* It stands beside the store, where there is room for what the store may hold; a file system without
+ * nameless files gets one whose name goes at once. */
+int store_spool_open(const store *s, int *ret, shoal_err *err)
+{
+    const char *slash = strrchr(s->file.path, '/');
+    char *name = NULL;
+    int n = slash ? (int)(slash - s->file.path) : 1;
+    if (asprintf(&name, "%.*s/upload-XXXXXX", n, slash ? s->file.path : ".") < 0) return err_nomem(err);
+    name[n] = '\0';
+    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    name[n] = '/';
+    if (fd < 0 && (fd = mkostemp(name, O_CLOEXEC)) >= 0) unlink(name);
+    int rc = fd < 0 ? err_set(err, SHOAL_EIO, "%s: %s", name, strerror(errno)) : 0;
+    free(name);
+    if (rc == 0) *ret = fd;
+    return rc;
+}
+
+int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err)
+{
+    while (n > 0) {
+        ssize_t k = write(fd, bytes, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0)
+            return err_set(err, SHOAL_EIO, "the uploaded file cannot be written: %s", strerror(errno));
+        bytes += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+static int copy(sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
+{
+    char *some = malloc(COPY_BYTES);
+    if (!some) return err_nomem(err);
+    int rc = 0;
+    for (int64_t at = 0; rc == 0 && at < n_bytes;) {
+        ssize_t k = pread(fd, some, COPY_BYTES, at);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0)
+            rc = err_set(err, SHOAL_EIO, "the uploaded file cannot be read again");
+        else if (sqlite3_blob_write(to, some, (int)k, (int)at) != SQLITE_OK)
+            rc = err_set(err, SHOAL_EIO, "the uploaded file cannot be kept: the store does not take it");
+        at += k > 0 ? k : 0;
+    }
+    free(some);
+    return rc;
+}
+
+static int put(store *s, store_file *f, int fd, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    sqlite3_blob *to = NULL;
+    int rc = store_prepare(s, &st, err,
+                           "INSERT INTO files(name, purpose, created, content) VALUES(?1, ?2, ?3, ?4)");
+    if (rc == 0) {
+        store_bind_text(st, 1, f->name);
+        store_bind_text(st, 2, f->purpose);
+        sqlite3_bind_int64(st, 3, f->created);
+        sqlite3_bind_zeroblob64(st, 4, (sqlite3_uint64)f->n_bytes);
+    }
+    rc = store_finish(s, st, rc, err);
+    if (rc != 0) return rc;
+    f->id = sqlite3_last_insert_rowid(s->file.db);
+    if (f->n_bytes == 0) return 0;
+    if (sqlite3_blob_open(s->file.db, "main", "files", "content", f->id, 1, &to) != SQLITE_OK)
+        rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
+    if (rc == 0) rc = copy(to, fd, f->n_bytes, err);
+    if (sqlite3_blob_close(to) != SQLITE_OK && rc == 0)
+        rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
+    return rc;
+}
+
+int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err)
+{
+    int rc = store_begin(s, true, err);
+    if (rc == 0) rc = put(s, f, fd, err);
+    if (rc == 0) rc = store_commit(s, err);
+    if (rc != 0) store_rollback(s);
+    return rc;
+}
