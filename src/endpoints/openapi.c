@@ -207,7 +207,9 @@ static void put_responses(description *d, const endpoint *at)
     } ERRORS[] = {{at->request, 400},          {at->needs_key, 401},        {names, 404},
                   {at->request && posts, 413}, {at->request && posts, 415}, {at->admitted, 429},
                   {at->admitted, 503},         {at->admitted, 504}};
-    const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError" : "Error";
+    const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError"
+                       : at->takes & ENDPOINT_LLAMA                    ? "LlamaError"
+                                                                       : "Error";
     buf_puts(d->out, ",\"responses\":{");
     put_answer(d, at);
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
