@@ -18,11 +18,12 @@ struct serve_reload {
     bool reading, again;
     uint64_t start_ns;
     gateway_config *next; /* what was read, or NULL and why */
+    json_t *changes;      /* of {key, from, to, when} */
     shoal_err why;
 };
 
 typedef struct change_list {
-    json_t *all; /* of {key, from, to, when} */
+    json_t *all;
     bool of_start;
     bool failed;
 } change_list;
@@ -38,15 +39,17 @@ static void add_change(void *user, const config_change *c)
     if (!v || json_array_append_new(l->all, v) != 0) l->failed = true;
 }
 
-/* Against what is in use: what counts from now on. Against what was started: what is still due. */
-static int list_changes(const serve_reload *r, change_list *l, shoal_err *err)
+/* Against what is in use: what counts from now on. Against what was started: what is still due. Neither goes
+ * while this runs. */
+static int list_changes(serve_reload *r, shoal_err *err)
 {
-    *l = (change_list){.all = json_array()};
-    if (!l->all) return err_nomem(err);
-    int rc = config_diff(gateway_config_now(r->o.gateway), r->next, add_change, l, err);
-    l->of_start = true;
-    if (rc == 0) rc = config_diff(r->o.started, r->next, add_change, l, err);
-    return rc == 0 && l->failed ? err_nomem(err) : rc;
+    change_list l = {.all = json_array()};
+    if (!l.all) return err_nomem(err);
+    int rc = config_diff(gateway_config_now(r->o.gateway), r->next, add_change, &l, err);
+    l.of_start = true;
+    if (rc == 0) rc = config_diff(r->o.started, r->next, add_change, &l, err);
+    r->changes = l.all;
+    return rc == 0 && l.failed ? err_nomem(err) : rc;
 }
 
 static const char *said(const json_t *v, const char *key)
@@ -54,13 +57,13 @@ static const char *said(const json_t *v, const char *key)
     return json_string_value(json_object_get(v, key));
 }
 
-static void log_changes(const serve_reload *r, const change_list *l)
+static void log_changes(const serve_reload *r)
 {
     static const char *const NEEDS[] = {
         [CONFIG_MODELS] = "POST /v1/models/load or a restart", [CONFIG_RESTART] = "a restart"};
     size_t i, n_left = 0, n_changed = 0;
     json_t *v;
-    json_array_foreach(l->all, i, v)
+    json_array_foreach(r->changes, i, v)
     {
         config_when when = (config_when)json_integer_value(json_object_get(v, "when"));
         const char *key = said(v, "key"), *from = said(v, "from"), *to = said(v, "to");
@@ -98,33 +101,38 @@ static int check_fit(const serve_reload *r, shoal_err *err)
 
 static int take(serve_reload *r, shoal_err *err)
 {
-    change_list l = {0};
     int rc = check_fit(r, err);
-    if (rc == 0) rc = list_changes(r, &l, err);
     if (rc == 0) rc = gateway_reload(r->o.gateway, r->next, err);
     if (rc == 0) {
         log_setup((log_level)log_level_parse(r->next->log_level), r->o.json_log);
         r->next = NULL;
-        log_changes(r, &l);
+        log_changes(r);
     }
-    json_decref(l.all);
     return rc;
 }
 
 /* ---- reading it ---------------------------------------------------------------------------------- */
 
+static void forget(serve_reload *r)
+{
+    config_free(r->next);
+    json_decref(r->changes);
+    r->next = NULL;
+    r->changes = NULL;
+}
+
 static void read_file(serve_reload *r)
 {
     r->next = NULL;
+    r->changes = NULL;
     r->why = (shoal_err){0};
     int rc = config_load(&r->next, r->path, &r->why);
     if (rc == 0 && r->o.listen_given) { /* the command line's word counts */
         r->next->listen = config_keep(r->next, r->o.started->listen);
         if (!r->next->listen) rc = err_nomem(&r->why);
     }
-    if (rc == 0) return;
-    config_free(r->next);
-    r->next = NULL;
+    if (rc == 0) rc = list_changes(r, &r->why);
+    if (rc != 0) forget(r);
 }
 
 static void read_in_thread(void *user)
@@ -141,8 +149,7 @@ static void finish(serve_reload *r)
     if (rc != 0)
         LOG(LOG_ERROR, "serve", "reload_refused", LOG_S("reason", err.message),
             LOG_S("so", "nothing has changed"));
-    config_free(r->next);
-    r->next = NULL;
+    forget(r);
 }
 
 static void begin(serve_reload *r)
@@ -202,7 +209,7 @@ void serve_reload_free(serve_reload *r)
     if (!r) return;
     if (r->reading) {
         uv_thread_join(&r->thread);
-        config_free(r->next);
+        forget(r);
     }
     uv_close((uv_handle_t *)&r->read, on_closed);
 }

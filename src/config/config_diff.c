@@ -140,37 +140,39 @@ static side entry(side list, size_t i)
     return (side){json_array_get(list.is, i), json_array_get(list.shown, i)};
 }
 
-static size_t find_named(const json_t *list, const char *name)
+/* The places of a list's entries by their names, the caller's; NULL: one has no name, or another one's. */
+static json_t *index_of(differ *d, const json_t *list)
 {
-    size_t n = json_array_size(list), i = 0;
-    for (; i < n; i++) {
-        const char *own = name_of(json_array_get(list, i));
-        if (own && strcmp(own, name) == 0) break;
-    }
-    return i;
-}
-
-/* Has every entry a name that no other one has? */
-static bool is_named(const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    json_t *index = json_object();
+    bool named = index != NULL;
+    if (!index) d->failed = true;
+    for (size_t i = 0; named && i < json_array_size(list); i++) {
         const char *name = name_of(json_array_get(list, i));
-        if (!name || find_named(list, name) != i) return false;
+        named = name && !json_object_get(index, name);
+        if (named && json_object_set_new(index, name, json_integer((json_int_t)i)) != 0) d->failed = true;
     }
-    return true;
+    if (named) return index;
+    json_decref(index);
+    return NULL;
 }
 
-static void compare_named(differ *d, side a, side b)
+static side named_entry(side list, const json_t *index, const char *name)
+{
+    const json_t *at = json_object_get(index, name);
+    return at ? entry(list, (size_t)json_integer_value(at)) : (side){NULL, NULL};
+}
+
+static void compare_named(differ *d, side a, side b, const json_t *index_a, const json_t *index_b)
 {
     for (size_t i = 0; i < json_array_size(a.is); i++) {
         const char *name = name_of(json_array_get(a.is, i));
         size_t before = enter(d, "[%s]", name);
-        compare(d, entry(a, i), entry(b, find_named(b.is, name)));
+        compare(d, entry(a, i), named_entry(b, index_b, name));
         leave(d, before);
     }
     for (size_t i = 0; i < json_array_size(b.is); i++) {
         const char *name = name_of(json_array_get(b.is, i));
-        if (find_named(a.is, name) < json_array_size(a.is)) continue;
+        if (json_object_get(index_a, name)) continue;
         size_t before = enter(d, "[%s]", name);
         compare(d, (side){NULL, NULL}, entry(b, i));
         leave(d, before);
@@ -207,10 +209,13 @@ static void compare_any(differ *d, side a, side b, const json_t *empty)
     } else if (is_list_of_maps(a.is ? a.is : b.is) || is_list_of_maps(b.is)) {
         a = or_empty(a, empty);
         b = or_empty(b, empty);
-        if (is_named(a.is) && is_named(b.is))
-            compare_named(d, a, b);
+        json_t *index_a = index_of(d, a.is), *index_b = index_of(d, b.is);
+        if (index_a && index_b)
+            compare_named(d, a, b, index_a, index_b);
         else
             compare_lists(d, a, b);
+        json_decref(index_a);
+        json_decref(index_b);
     } else {
         tell(d, a.shown, b.shown);
     }

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "config/config_schema.h"
 
@@ -155,6 +156,40 @@ int config_to_json(json_t **ret, const gateway_config *c, bool hides, shoal_err 
     }
     *ret = root;
     return 0;
+}
+
+/* ---- of answers ---------------------------------------------------------------------------------- */
+
+static void put_files(buf *out, const json_t *v)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    struct stat st;
+    json_object_foreach((json_t *)v, key, item) put_files(out, item);
+    json_array_foreach((json_t *)v, i, item) put_files(out, item);
+    if (!json_is_string(v) || stat(json_string_value(v), &st) != 0 || !S_ISREG(st.st_mode)) return;
+    buf_printf(out, "%s %lld %lld.%09ld %llu\n", json_string_value(v), (long long)st.st_size,
+               (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (unsigned long long)st.st_ino);
+}
+
+int config_fingerprint(sha256_digest *ret, const gateway_config *c, shoal_err *err)
+{
+    static const char *const KEYS[] = {"ensembles", "pipelines", "hosts", "domains", "routes"};
+    putter p = {0};
+    buf all = {0};
+    json_t *root = json_object();
+    for (size_t i = 0; root && i < config_schema.n; i++)
+        for (size_t k = 0; k < sizeof KEYS / sizeof *KEYS; k++)
+            if (strcmp(config_schema.fields[i].key, KEYS[k]) == 0)
+                put_field(&p, root, &config_schema.fields[i], (const char *)c, false);
+    json_put(&all, root);
+    put_files(&all, root);
+    bool fine = root && !p.failed && !all.failed;
+    if (fine) sha256_of(all.data, all.len, ret);
+    json_decref(root);
+    buf_done(&all);
+    return fine ? 0 : err_nomem(err);
 }
 
 /* ---- to YAML ------------------------------------------------------------------------------------- */

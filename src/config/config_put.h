@@ -8,11 +8,16 @@
 #define CONFIG_CONFIG_PUT_H
 
 #include "base/json.h"
+#include "base/sha256.h"
 #include "config/config.h"
 
 /* *ret is the caller's. hides: what nobody should read (digests of keys, values of hosts' headers, URLs with
  * passwords) is "(hidden)". */
 int config_to_json(json_t **ret, const gateway_config *c, bool hides, shoal_err *err);
+
+/* Of all that answers depend on beside models' files: pipelines, ensembles, hosts, domains, routes, and size
+ * and time of each file that one of them names. Equal ones give equal answers. */
+int config_fingerprint(sha256_digest *ret, const gateway_config *c, shoal_err *err);
 
 /* The tree as YAML: maps and lists as blocks, texts plain where that is no other value, else in double
  * quotes.

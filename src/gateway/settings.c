@@ -2,9 +2,11 @@
 #include "gateway/settings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "calls/borrow_calls.h"
 #include "calls/route_calls.h"
+#include "config/config_put.h"
 #include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -69,14 +71,23 @@ static void settings_free(settings *s)
     free(s);
 }
 
+/* Answers that were kept are good as long as nothing changes that they depend on. */
+static uint64_t number_of(const settings *s, const settings *before)
+{
+    if (!before) return 0;
+    bool same = memcmp(&s->print, &before->print, sizeof s->print) == 0;
+    return same ? before->number : before->number + 1;
+}
+
 int settings_new(settings **ret, gateway *g, const gateway_config *c, shoal_err *err)
 {
     settings *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     *s = (settings){.refs = 1, .gateway = g, .config = c, .next = g->all_settings};
-    if (g->settings) s->number = g->settings->number + 1;
     g->all_settings = s;
-    int rc = admission_check_config(c, g->endpoints, err);
+    int rc = config_fingerprint(&s->print, c, err);
+    if (rc == 0) s->number = number_of(s, g->settings);
+    if (rc == 0) rc = admission_check_config(c, g->endpoints, err);
     if (rc == 0)
         rc = auth_new(&s->auth, c->api_keys, c->n_api_keys, g->settings ? g->settings->auth : NULL, err);
     if (rc == 0) rc = open_calls(s, err);

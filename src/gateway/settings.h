@@ -26,7 +26,8 @@ typedef struct settings {
     struct gateway *gateway;
     const gateway_config *config;
     gateway_config *own; /* the same, where it goes with this; NULL: whoever made the gateway has it */
-    uint64_t number;     /* 0 of the first: part of what answers are kept by */
+    uint64_t number;     /* of those that answer alike, 0 of the first: part of what answers are kept by */
+    sha256_digest print; /* config_fingerprint */
     auth *auth;
     calls *calls;
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */

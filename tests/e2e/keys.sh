@@ -6,7 +6,7 @@ sum() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 soon=$(date -u -d '+3 seconds' +%Y-%m-%dT%H:%M:%SZ)
 
 {
-    shipped
+    shipped | sed "s,^deadline_ms:.*,deadline_ms: 300000,"
     cat <<END
 api_keys:
   - sha256:$(sum sk-root)
@@ -44,7 +44,7 @@ header() { grep -qiE "^$1: $2"$'\r$' "$head" || fail "no $1: $2 in $(cat "$head"
 chat() { echo "{\"model\":\"$1\",\"max_tokens\":${2:-8},\"temperature\":0,\"messages\":[{\"role\":\"user\",\"content\":\"${3:-turn on the fan}\"}]}"; }
 
 # A stream that runs when its key ends; see below.
-curl -sN -m 100 -H 'x-api-key: sk-brief' "$url/v1/chat/completions" -o "$work/brief" \
+curl -sN -m 280 -H 'x-api-key: sk-brief' "$url/v1/chat/completions" -o "$work/brief" \
     -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":3,"ignore_eos":true,"max_tokens":1500,"messages":[{"role":"user","content":"tell me everything"}]}' &
 brief=$!
 

@@ -5,7 +5,9 @@ source "$(dirname "$0")/lib.sh"
 conf=$work/site/shoal.yaml
 mkdir "$work/site"
 key=$(printf %s sk-first | sha256sum | cut -d' ' -f1)
-shipped | sed -e 's/^drain_ms:.*/drain_ms: 5000/' >"$conf"
+shipped | sed -e 's/^drain_ms:.*/drain_ms: 5000/' -e 's/^deadline_ms:.*/deadline_ms: 300000/' >"$conf"
+cp lexicons/home.yaml "$work/site/words.yaml"
+sed -i "s|$PWD/lexicons/home.yaml|$work/site/words.yaml|" "$conf"
 cp "$conf" "$work/first.yaml"
 start_shoal "$conf"
 
@@ -31,6 +33,21 @@ light='{"pipeline":"home","input":"turn on the kitchen light"}'
 hup
 said 'event=reloaded .*changed=0 left=0'
 
+# Kept answers stay good, until something that they depend on is another.
+kept() { curl -s -m 20 -o "$work/body" -D - "$url/v1/process" -d "$light" | grep -i '^x-shoal-cache' | tr -d '\r' | cut -d' ' -f2; }
+kept >/dev/null
+[ "$(kept)" = hit ] || fail "the second answer is no hit"
+sed -i 's/^drain_ms:.*/drain_ms: 5001/' "$conf"
+hup
+said 'key=drain_ms from=5000 to=5001'
+[ "$(kept)" = hit ] || fail "drain_ms cleared the cache"
+echo '# another' >>"$work/site/words.yaml"
+hup
+said 'changed=0'
+[ "$(kept)" = miss ] || fail "another lexicon, and the old answer: $(kept)"
+cp "$work/first.yaml" "$conf"
+hup
+
 # Streams that run, and a connection that stays, on either side of a reload that changes nearly all.
 exec 7<>"/dev/tcp/127.0.0.1/$port"
 printf 'GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n' >&7
@@ -39,7 +56,7 @@ while read -r -t 10 line <&7 && [ "$line" != $'\r' ]; do :; done
 read -r -n 15 -t 10 line <&7
 pids=()
 for i in 1 2 3 4; do
-    curl -sN -m 60 "$url/v1/chat/completions" -o "$work/stream.$i" -d "{\"model\":\"auto\",\"stream\":true,\"temperature\":1,\"seed\":$i,\"ignore_eos\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"tell me everything, number $i\"}]}" &
+    curl -sN -m 280 "$url/v1/chat/completions" -o "$work/stream.$i" -d "{\"model\":\"auto\",\"stream\":true,\"temperature\":1,\"seed\":$i,\"ignore_eos\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"tell me everything, number $i\"}]}" &
     pids+=($!)
 done
 for i in 1 2 3 4; do
