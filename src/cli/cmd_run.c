@@ -96,6 +96,7 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
     bool json = o->chat.json;
     int rc = cli_sampling_resolve(&s, &go, err);
     if (rc == 0) rc = cli_model_open(&m, arg, &o->chat.model, err);
+    if (rc == 0) say_which(o, "the text goes on", arg, "");
     if (rc == 0) rc = shoal_generate(m, text, &go, json ? NULL : show, NULL, &g, err);
     if (rc == 0 && json) {
         rc = print_json(&g) == CLI_OK ? 0 : err_set(err, SHOAL_EIO, "the answer could not be written");
@@ -201,8 +202,8 @@ static int run_there(const options *o, const served *at, int n, char **words, sh
                         .max_tokens = c->sampling.max_tokens,
                         .temperature = c->sampling.temperature,
                         .json = c->json};
-        say_which(o, generates ? "the text goes on" : at->task, at->model, at->url);
         rc = run_served(at, &in, c->key, err);
+        if (rc == 0) say_which(o, generates ? "the text goes on" : at->task, at->model, at->url);
     }
     buf_done(&text);
     return rc;
@@ -217,11 +218,10 @@ static int run_here(const options *o, const char *arg, int n, char **words, int 
         bool joined = takes_text(p.task);
         if (joined) rc = join(&text, o, n, words, err);
         char *one[] = {text.data};
-        say_which(o, p.task, arg, "");
         if (rc == 0)
             *ret_status = joined ? hand_over(o, p.task, arg, 1, one) : hand_over(o, p.task, arg, n, words);
+        if (rc == 0 && *ret_status == CLI_OK) say_which(o, p.task, arg, "");
     } else if (rc == 0 && (rc = join(&text, o, n, words, err)) == 0) {
-        if (o->raw || !p.talks) say_which(o, "the text goes on", arg, "");
         rc = o->raw || !p.talks ? continue_raw(o, arg, text.data, err) : reply(o, arg, text.data, err);
     }
     buf_done(&text);
