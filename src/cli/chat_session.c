@@ -216,7 +216,7 @@ static void print_figures(const chat_session *s, const chat_said *said)
     fflush(stdout);
     fprintf(stderr, "%s  [%s%zu token%s", s->colour ? "\x1b[2m" : "", said->stopped ? "stopped: " : "",
             said->n_tokens, said->n_tokens == 1 ? "" : "s");
-    if (said->tokens_per_s > 0)
+    if (said->tokens_per_s > 0 && said->n_tokens > 1)
         fprintf(stderr, ", %.*f tokens/s", said->tokens_per_s < 10 ? 1 : 0, said->tokens_per_s);
     if (said->n_tokens) fprintf(stderr, ", first after %.0f ms", said->first_ms);
     if (said->mean_prob > 0) fprintf(stderr, ", sure to %.0f %%", 100 * said->mean_prob);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 enum { TALK_MAX_BYTES = 16 << 20 };
 
@@ -19,6 +20,8 @@ int chat_talk_add(chat_talk *t, const char *role, const char *content, const cha
         return err_set(err, SHOAL_ELIMIT,
                        "the conversation has %d messages, which is all that fits: /clear begins anew",
                        CHAT_MESSAGES_MAX);
+    if (content && !utf8_valid(content, strlen(content), NULL))
+        return err_set(err, SHOAL_EINVALID, "what was said is not UTF-8");
     chat_message m = {
         .role = role, .content = strdup(content ? content : ""), .calls = calls ? strdup(calls) : NULL};
     if (!m.content || (calls && !m.calls)) {
@@ -59,7 +62,9 @@ const char *chat_talk_system(const chat_talk *t)
 int chat_talk_set_system(chat_talk *t, const char *text, shoal_err *err)
 {
     bool has = has_system(t);
-    if (*text && !has && t->n == CHAT_MESSAGES_MAX) return chat_talk_add(t, "system", text, NULL, err);
+    /* what chat_talk_add would refuse, it does with its words */
+    if (*text && ((!has && t->n == CHAT_MESSAGES_MAX) || !utf8_valid(text, strlen(text), NULL)))
+        return chat_talk_add(t, "system", text, NULL, err);
     char *copy = *text ? strdup(text) : NULL;
     if (*text && !copy) return err_nomem(err);
     if (has) free_message(&t->messages[0]);

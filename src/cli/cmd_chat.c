@@ -53,7 +53,8 @@ static int converse(chat_session *s, line_editor *e, shoal_err *err)
 {
     const char *line;
     int rc = 0;
-    while (rc == 0 && !s->unheard && !s->leaves && line_editor_read(e, &line)) rc = take_line(s, line, err);
+    while (rc == 0 && !s->unheard && !s->leaves && !ferror(stdout) && line_editor_read(e, &line))
+        rc = take_line(s, line, err);
     return rc;
 }
 

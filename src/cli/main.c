@@ -66,6 +66,7 @@ static int help_on(int n, char **words)
 {
     char option[] = "--help", *verb[] = {words[0], words[1], option, NULL},
          *argv[] = {words[0], option, NULL};
+    if (strcmp(words[0], "help") == 0) return help(stdout);
     if (strcmp(words[0], "all") == 0) return help_all();
     const cli_command *cmd = cli_find(words[0]);
     if (!cmd) return unknown(words[0]);

@@ -34,6 +34,9 @@ static void a_system_message_is_the_first_or_none(void **state)
     assert_int_equal(chat_talk_set_system(&talk, "", NULL), 0);
     assert_int_equal(talk.n, 1);
     assert_null(chat_talk_system(&talk));
+    assert_int_equal(chat_talk_add(&talk, "user", "\xff", NULL, NULL), SHOAL_EINVALID);
+    assert_int_equal(chat_talk_set_system(&talk, "\xff", NULL), SHOAL_EINVALID);
+    assert_int_equal(talk.n, 1);
     for (size_t i = talk.n; i < CHAT_MESSAGES_MAX; i++) chat_talk_add(&talk, "user", "b", NULL, NULL);
     assert_int_equal(chat_talk_add(&talk, "user", "one more", NULL, NULL), SHOAL_ELIMIT);
     assert_int_equal(chat_talk_set_system(&talk, "one more", NULL), SHOAL_ELIMIT);

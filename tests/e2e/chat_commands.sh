@@ -25,6 +25,16 @@ grep -q 'try: shoal classify home-intent' "$work/err" || fail "$(cat "$work/err"
 "$SHOAL_BIN" chat --server "$url" --color sometimes </dev/null 2>"$work/err" && fail "--color sometimes"
 grep -q 'auto, always or never' "$work/err" || fail "$(cat "$work/err")"
 
+# a reader that leaves ends it, a full disk is said, and what is no text is refused
+(for _ in $(seq 200); do echo "turn on the kitchen light"; done; sleep 20) | timeout 10 "$SHOAL_BIN" chat --server "$url" home-chat-s 2>/dev/null | head -1 >"$work/first"
+[ "${PIPESTATUS[1]}" -ne 124 ] || fail "it talks on to a reader that has left"
+echo hello | "$SHOAL_BIN" chat --server "$url" home-chat-s >/dev/full 2>"$work/err" && fail "a full disk"
+grep -q 'No space left' "$work/err" || fail "a full disk: $(cat "$work/err")"
+for where in "--here" "--server $url"; do
+    printf '\xff\xfe hello\n' | "$SHOAL_BIN" chat $where --no-home home-chat-s >/dev/null 2>"$work/err" && fail "noise is said, $where"
+    grep -q 'not UTF-8' "$work/err" || fail "noise, $where: $(cat "$work/err")"
+done
+
 # ---- commands
 at_terminal chat --server "$url"
 grep -q 'home-chat-s replies, of the Shoal at http' "$screen" || fail "no word of who replies: $(cat -v "$screen")"
