@@ -177,10 +177,26 @@ static void put_plain_value(buf *word, const log_field *f)
     disarm(word);
 }
 
+/* Values that speak for themselves stand without their key. */
+static bool is_bare(const log_field *f)
+{
+    static const char *const keys[] = {"endpoint", "status", "model", "replica", "state"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(f->key, keys[i]) == 0) return !is_sentence(f);
+    return false;
+}
+
+static void put_key(rows *r, const char *key)
+{
+    buf_printf(r->out, "%s%s=%s", r->colour ? DIM : "", key, r->colour ? "\033[0m" : "");
+    r->at += strlen(key) + 1;
+}
+
 /* key=value behind what stands in the row, if there is room; a sentence takes what there is. */
 static void put_field(rows *r, const log_field *f)
 {
-    size_t key = strlen(f->key) + 1;
+    bool time = strcmp(f->key, "ms") == 0; /* 16.4 ms */
+    size_t key = time ? strlen(" ms") : is_bare(f) ? 0 : strlen(f->key) + 1;
     size_t most = is_id(f) ? ID_SHOWN : is_sentence(f) ? r->columns : VALUE_SHOWN;
     buf word = {0};
     put_plain_value(&word, f);
@@ -194,15 +210,14 @@ static void put_field(rows *r, const log_field *f)
         r->left_out = true;
     } else {
         put_space(r);
-        buf_puts(r->out, r->colour ? DIM : "");
-        buf_printf(r->out, "%s=%s", f->key, r->colour ? "\033[0m" : "");
-        r->at += key;
+        if (key && !time) put_key(r, f->key);
         if (is_sentence(f) && columns_of(word.data, word.len) > room - used) {
             put(r, PLAIN, word.data, bytes_of(word.data, word.len, room - used - 1));
             put(r, PLAIN, "…", sizeof "…" - 1);
         } else {
             put_short(r, is_id(f) ? DIM : PLAIN, word.data, word.len, width);
         }
+        if (time) put(r, DIM, " ms", 3);
     }
     r->out->failed |= word.failed;
     buf_done(&word);

@@ -2,8 +2,8 @@
  *
  * For machines a line of key=value or of JSON; for a person at a terminal one row:
  *
- *     21:25:42.123 INFO  agent worker_started replica=home-intent/0 pid=21716 address=unix:/tmp/sho…nt.0.sock
- *     21:25:43.007 WARN  agent worker_exited replica=home-intent/0 …
+ *     21:25:42.123 INFO  agent worker_started home-intent/0 pid=21716 address=unix:/tmp/sho…nt.0.sock
+ *     21:25:43.007 WARN  agent worker_exited home-intent/0 …
  *         reason: killed by signal 9; it is started again in 0.5 s
  *
  * Long values lose their middle and ids their end, empty values and what `shoal models` tells better

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/cli_process.h"
 #include "cli/http_client.h"
 #include "cli/top_view.h"
 
@@ -50,6 +51,7 @@ static int look(top *t, shoal_err *err)
     json_t *status = NULL;
     http_ask ask = {.method = "GET", .path = "/v1/status", .headers = *t->headers ? t->headers : NULL};
     int rc = http_client_exchange(&t->client, &ask, err);
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
     if (rc == 0 && t->client.status != 200) rc = refuse(t, err);
     if (rc == 0 && t->client.body.len > STATUS_MAX_BYTES)
         rc = err_set(err, SHOAL_ELIMIT, "%s: its status is over %zu bytes long", t->url, STATUS_MAX_BYTES);
@@ -181,11 +183,12 @@ static int run_top(top *t, long long ms, shoal_err *err)
 
 static int run(int argc, char **argv)
 {
-    const char *url = "http://127.0.0.1:8080", *key = getenv("SHOAL_API_KEY");
+    const char *url = NULL, *key = getenv("SHOAL_API_KEY");
     long long ms = 1000;
     top t = {0};
     const cli_option options[] = {
-        CLI_STRING('u', "url", "URL", "the gateway to watch [http://127.0.0.1:8080]", &url),
+        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &url),
+        CLI_STRING('u', "url", "URL", "the same", &url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &key),
         CLI_INT('i', "interval", "MS", 100, 3600000, "from one look to the next [1000]", &ms),
         CLI_FLAG('1', "once", "one block of lines, and leave", &t.once),
@@ -197,13 +200,13 @@ static int run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     http_where where;
-    if ((rc = http_where_parse(&where, url, &err)) != 0) return cli_fail(&cmd_top, &err);
+    if ((rc = cli_process_where(&where, url, &err)) != 0) return cli_fail(&cmd_top, &err);
     if (key && (strlen(key) > 500 || strpbrk(key, "\r\n"))) {
         err_set(&err, SHOAL_EINVALID, "--key: an API key is one line of at most 500 bytes");
         return cli_fail(&cmd_top, &err);
     }
     if (key) snprintf(t.headers, sizeof t.headers, "authorization: Bearer %s\r\n", key);
-    t.url = url;
+    t.url = url ? url : "the server";
     t.drawn = !t.once && !t.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
     http_client_init(&t.client, &where);
     rc = run_top(&t, ms, &err);

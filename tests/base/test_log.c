@@ -73,15 +73,15 @@ static size_t widest(const char *s)
 static void a_terminal_gets_rows_that_fit(void **state)
 {
     char *s = format(LOG_FORM_TERMINAL, 80, LOG_INFO);
-    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac model=home-chat-s …\n");
+    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac home-chat-s 16.4 ms …\n");
     free(s);
     s = format(LOG_FORM_TERMINAL, 190, LOG_INFO);
-    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac model=home-chat-s "
-                           "prompt_tokens=151 ms=16.4 address=unix:/var/lib/a/…e-chat-s.3.sock "
-                           "reason=\"the worker was killed by a signal, and…\n");
+    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac home-chat-s "
+                           "prompt_tokens=151 16.4 ms address=unix:/var/lib/a/…e-chat-s.3.sock "
+                           "reason=\"the worker was killed by a signal, and will …\n");
     free(s);
     s = format(LOG_FORM_TERMINAL, 80, LOG_WARN);
-    assert_string_equal(s, "01:24:50.635 WARN  worker call_done request_id=e3ffbaac model=home-chat-s …\n"
+    assert_string_equal(s, "01:24:50.635 WARN  worker call_done request_id=e3ffbaac home-chat-s 16.4 ms …\n"
                            "    reason: the worker was killed by a signal, and will be started again within\n"
                            "    a second or two\n");
     free(s);
