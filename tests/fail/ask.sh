@@ -40,6 +40,33 @@ session) set -- "$@" "$url/v1/sessions/kept" ;;
 models | metrics) set -- "$@" "$url/$([ "$kind" = models ] && echo v1/)$kind" ;;
 readyz) set -- "$@" "$url/readyz" ;;
 requests | pipelines) set -- "$@" "$url/v1/$kind" ;;
+grpc_*) # its message in a frame: octal, and its length is below 256
+    case $kind in
+    grpc_classify) call=shoal.v1.Shoal/Classify say='\n\013home-intent\022\021turn on the light' n=040 ;;
+    grpc_chat) call=shoal.v1.Shoal/ChatStream n=047 \
+        say='\n\013home-chat-s\022\015\n\004user\022\005hello\040\010\051\000\000\000\000\000\000\000\000' ;;
+    grpc_infer) call=inference.GRPCInferenceService/ModelInfer n=066 \
+        say='\n\013home-intent\052\020\n\004text\022\005BYTES\032\001\001\072\025\021\000\000\000turn on the light' ;;
+    grpc_reflect) call=grpc.reflection.v1.ServerReflection/ServerReflectionInfo say='\042\016shoal.v1.Shoal' n=020 ;;
+    grpc_health) call=grpc.health.v1.Health/Check say= n=000 ;;
+    esac
+    at=$(mktemp -d)
+    printf '\000\000\000\000\'$n"$say" >"$at/ask"
+    curl -sN -m 8 --http2-prior-knowledge -D "$at/head" -o "$at/body" -H 'Content-Type: application/grpc' -H 'TE: trailers' \
+        -H 'Cache-Control: no-cache' --data-binary "@$at/ask" "$url/$call" 2>/dev/null
+    rc=$? status=$(sed -n 's/^grpc-status: *\([0-9]*\).*/\1/p' "$at/head" 2>/dev/null)
+    case $kind:${status:-none} in
+    *:8 | *:13 | *:14) echo "status 500" ;;
+    grpc_chat:*) echo "grpc ${status:-none}" ;;
+    *) echo "grpc ${status:-none} $(cksum <"$at/body")" ;;
+    esac
+    rm -rf "$at"
+    [ -n "$status" ] && exit 0
+    [ $rc -eq 28 ] && echo "no answer in 8 s" && exit 3
+    [ $rc -eq 7 ] && echo "nobody listens" && exit 3
+    echo closed
+    exit 0
+    ;;
 esac
 if [ "$kind" = events ]; then # it never ends: its first event, or what is said instead
     curl -sN -m 8 -w '\nstatus %{http_code}\n' "$@" "$url/v1/events" 2>/dev/null | grep -m 1 -oE '^event: status|^status [1-9].*' || echo closed

@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway http2 tls worker documents sessions onward start
+#     parts: gateway http2 grpc tls worker documents sessions onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway http2 tls worker documents sessions onward start}
+parts=${*:-gateway http2 grpc tls worker documents sessions onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -82,6 +82,9 @@ part_http2() {
     curl_options=(--http2-prior-knowledge)
     sweep_each http2 ' serve ' shoal.yaml 'chat stream classify models'
     curl_options=()
+}
+part_grpc() {
+    sweep_each grpc ' serve ' shoal.yaml 'grpc_classify grpc_chat grpc_infer grpc_reflect grpc_health'
 }
 part_tls() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/key.pem" \
