@@ -530,6 +530,7 @@ size_t door_grpc_body_limit(const gateway *g, const http_request *http)
 void door_grpc_drain(door_grpc *d)
 {
     grpc_health_drain(d);
+    grpc_reflection_drain(d);
 }
 
 void door_grpc_deafen(door_grpc *d)

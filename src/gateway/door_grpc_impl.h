@@ -7,6 +7,7 @@
 #include "wire/grpc.h"
 
 typedef struct grpc_watch grpc_watch;
+typedef struct grpc_asker grpc_asker;
 
 struct door_grpc {
     struct gateway *gateway;
@@ -17,6 +18,7 @@ struct door_grpc {
     grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
     const proto_method **described; /* of GRPC_RPCS, in its order */
     grpc_watch *watches;            /* grpc_health.c's */
+    grpc_asker *askers;             /* grpc_reflection.c's */
     bool hears;                     /* the registry */
     void (*closed)(void *user);
     void *closed_user;
@@ -33,6 +35,7 @@ void grpc_health_deafen(door_grpc *d);
 void grpc_health_drain(door_grpc *d);
 
 /* grpc_reflection.c */
+void grpc_reflection_drain(door_grpc *d);
 enum { N_GRPC_REFLECTION_STREAMS = 2 };
 extern const grpc_stream_method GRPC_REFLECTION_STREAMS[N_GRPC_REFLECTION_STREAMS];
 

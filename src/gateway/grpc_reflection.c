@@ -3,11 +3,13 @@
  *
  * A question about a file, or about what is in one, is answered with that file and all that it imports. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/proto_wire.h"
 #include "base/utf8.h"
 #include "gateway/door_grpc_impl.h"
+#include "gateway/gateway_internal.h"
 
 enum { MESSAGE_MAX = 4096, NAME_MAX_BYTES = 1024, FILES_MAX = 16 };
 
@@ -114,32 +116,65 @@ static void put_answer(buf *out, const proto_schema *s, const question *q)
     }
 }
 
-static void answer(grpc_call *call, const proto_schema *s, const question *q, const uint8_t *msg, size_t n)
+/* ---- streams ------------------------------------------------------------------------------------- */
+
+struct grpc_asker {
+    door_grpc *at;
+    grpc_call *call;
+    grpc_asker *next, *prev;
+};
+
+static void forget(grpc_asker *a)
 {
-    buf out = {0};
-    if (*q->host) proto_put_text(&out, SAY_HOST, q->host);
-    proto_put_bytes(&out, SAY_REQUEST, msg, n);
-    put_answer(&out, s, q);
-    if (out.failed)
-        grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    if (a->prev)
+        a->prev->next = a->next;
     else
-        grpc_call_send(call, out.data, out.len);
-    buf_done(&out);
+        a->at->askers = a->next;
+    if (a->next) a->next->prev = a->prev;
+    free(a);
 }
 
-static void on_begin(void *user, grpc_call *call) {}
+static void end(grpc_call *call, grpc_status status, const char *why)
+{
+    forget(grpc_call_data(call));
+    grpc_call_end(call, status, why);
+}
+
+static void on_begin(void *user, grpc_call *call)
+{
+    door_grpc *d = user;
+    grpc_asker *a = d->gateway->draining ? NULL : calloc(1, sizeof *a);
+    if (!a) {
+        grpc_call_end(call, d->gateway->draining ? GRPC_UNAVAILABLE : GRPC_RESOURCE_EXHAUSTED,
+                      d->gateway->draining ? "the server is shutting down" : "out of memory");
+        return;
+    }
+    *a = (grpc_asker){.at = d, .call = call, .next = d->askers};
+    if (a->next) a->next->prev = a;
+    d->askers = a;
+    grpc_call_set_data(call, a);
+}
 
 /* Whoever asks on without reading waits. */
 static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     const door_grpc *d = user;
     question q;
+    buf out = {0};
     if (!read_question(&q, msg, n)) {
-        grpc_call_end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
+        end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
         return;
     }
-    if (grpc_call_unsent(call) > GRPC_CALM_BYTES) grpc_call_pause(call, true);
-    answer(call, d->schema, &q, msg, n);
+    if (*q.host) proto_put_text(&out, SAY_HOST, q.host);
+    proto_put_bytes(&out, SAY_REQUEST, msg, n);
+    put_answer(&out, d->schema, &q);
+    if (out.failed) {
+        end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    } else {
+        grpc_call_send(call, out.data, out.len);
+        if (grpc_call_unsent(call) > GRPC_CALM_BYTES) grpc_call_pause(call, true);
+    }
+    buf_done(&out);
 }
 
 static void on_drained(void *user, grpc_call *call)
@@ -149,14 +184,24 @@ static void on_drained(void *user, grpc_call *call)
 
 static void on_ended(void *user, grpc_call *call)
 {
-    grpc_call_end(call, GRPC_OK, NULL);
+    end(call, GRPC_OK, NULL);
+}
+
+static void on_cancelled(void *user, grpc_call *call)
+{
+    forget(grpc_call_data(call));
+}
+
+void grpc_reflection_drain(door_grpc *d)
+{
+    while (d->askers) end(d->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 #define STREAM(version)                                                                          \
     {                                                                                            \
         .path = "/grpc.reflection." version ".ServerReflection/ServerReflectionInfo",            \
         .max_message = MESSAGE_MAX, .begin = on_begin, .message = on_message, .ended = on_ended, \
-        .drained = on_drained                                                                    \
+        .cancelled = on_cancelled, .drained = on_drained                                         \
     }
 
 const grpc_stream_method GRPC_REFLECTION_STREAMS[N_GRPC_REFLECTION_STREAMS] = {STREAM("v1"),

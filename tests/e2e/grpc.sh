@@ -42,7 +42,7 @@ table=$(node tests/node/clients_table.mjs "tests/e2e/$(basename "$0")" "$SHOAL_C
 }
 unset SHOAL_CALLS
 rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$server" 2>&1) || fail "$rude"
-said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 4) || fail "$said"
+said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 5) || fail "$said"
 (cd "$modules" && node grpc_drain.mjs "$url" "$server") || fail "drain"
 wait "$server"
 [ $? -eq 0 ] || fail "the server did not end well"

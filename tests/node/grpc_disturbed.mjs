@@ -1,10 +1,10 @@
-// grpc_disturbed.mjs URL MODEL SECONDS: ChatStream again and again while workers of MODEL are killed at random moments.
+// grpc_disturbed.mjs URL MODEL KILLS: ChatStream again and again while workers of MODEL are killed at random moments.
 // Each answer has to be the one that was given undisturbed.
 import process from "node:process";
 import grpc from "@grpc/grpc-js";
 import loader from "@grpc/proto-loader";
 
-const [url, model, seconds] = process.argv.slice(2);
+const [url, model, kills] = process.argv.slice(2);
 const definition = loader.loadSync("shoal/v1/shoal.proto", { includeDirs: [process.env.SHOAL_PROTO], keepCase: true, longs: Number });
 const shoal = new (grpc.loadPackageDefinition(definition).shoal.v1.Shoal)(url.slice(7), grpc.credentials.createInsecure());
 const calm = new grpc.Metadata();
@@ -25,11 +25,11 @@ for (const c of cases) expected.push(await ask(c));
 let over = false, hits = 0, n = 0, bad = 0;
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 async function disturb() {
-  while (!over) {
-    await sleep(50 + Math.random() * 500);
+  while (hits < Number(kills)) {
+    await sleep(100 + Math.random() * 600);
     const { replicas } = await (await fetch(`${url}/readyz`)).json();
     const mine = replicas.filter((r) => r.model === model);
-    if (over || mine.some((r) => r.state !== "ready")) continue;
+    if (mine.some((r) => r.state !== "ready")) continue;
     try {
       process.kill(mine[Math.floor(Math.random() * mine.length)].pid, "SIGKILL");
       hits++;
@@ -38,14 +38,13 @@ async function disturb() {
     }
   }
 }
-const disturbing = disturb(), end = Date.now() + Number(seconds) * 1000;
+const disturbing = disturb().then(() => (over = true));
 await Promise.all([0, 1, 2, 3].map(async (k) => {
-  for (let i = k; Date.now() < end; i++, n++) {
+  for (let i = k; !over; i++, n++) {
     const got = await ask(cases[i % cases.length]).catch((e) => `failed: ${e.message}`);
     if (got !== expected[i % cases.length] && bad++ === 0) console.log(`got ${got}\nexpected ${expected[i % cases.length]}`);
   }
 }));
-over = true;
 await disturbing;
 console.log(`${n} streams, ${bad} lost or different, ${hits} workers killed`);
 process.exit(bad || !hits ? 1 : 0);

@@ -17,14 +17,15 @@ let ended = null;
 const watch = health.Watch({ service: "" });
 watch.on("data", (m) => statuses.push(m.status)).on("error", (e) => (ended = e.code));
 const resting = reflection.ServerReflectionInfo();
-resting.on("data", () => {}).on("error", () => {});
+let rested = null;
+resting.on("data", () => {}).on("error", (e) => (rested = e.code));
 resting.write({ list_services: "" });
 let tokens = 0;
 for await (const c of shoal.ChatStream({ model: "home-chat-s", messages: [{ role: "user", content: "go on" }], temperature: 0, ignore_eos: true, max_tokens: 300, stream_options: { include_usage: true } })) {
   if (tokens++ === 2) process.kill(Number(pid), "SIGTERM");
   if (c.usage) assert.equal(c.usage.completion_tokens, 300);
 }
-for (let i = 0; i < 100 && ended === null; i++) await new Promise((done) => setTimeout(done, 20));
+for (let i = 0; i < 100 && (ended === null || rested === null); i++) await new Promise((done) => setTimeout(done, 20));
 assert.deepEqual(statuses, ["SERVING", "NOT_SERVING"]);
-assert.equal(ended, grpc.status.UNAVAILABLE);
+assert.deepEqual([ended, rested], [grpc.status.UNAVAILABLE, grpc.status.UNAVAILABLE]);
 process.exit(0);

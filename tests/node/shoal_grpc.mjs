@@ -67,7 +67,7 @@ const settle = (v) => {
   if (Array.isArray(v)) return v.map(settle);
   if (v === null || typeof v !== "object") return v;
   const drawn = ["id", "created", "ms", "at_ms", "queue_ms", "prefill_ms", "calls", "requests"];
-  return Object.fromEntries(Object.entries(v).filter(([name, value]) => value !== null && value.length !== 0 && !drawn.includes(name))
+  return Object.fromEntries(Object.entries(v).filter(([name, value]) => value !== null && value !== undefined && value.length !== 0 && !drawn.includes(name))
     .sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => [name, settle(value)]));
 };
 const equal = (message, http) => assert.equal(JSON.stringify(settle(plain(message))), JSON.stringify(settle(http)));
@@ -99,19 +99,19 @@ const TASKS = [
   ["Classify", "/v1/classify", { model: "home-intent", input: ["turn on the light", "what time is it"], top_k: 3 }],
   ["Tag", "/v1/tag", { model: "home-slots", input: ["turn on the kitchen light in 5 minutes"] }],
   ["Chat", "/v1/chat/completions", { model: "home-chat-s", messages: user("hello"), max_tokens: 12, temperature: 0, logprobs: true, top_logprobs: 2 }],
-  ["Chat", "/v1/chat/completions", { model: "home-vote", messages: user("hello"), max_tokens: 8, temperature: 0 }],
-  ["Chat", "/v1/chat/completions", { model: "auto", messages: user("turn on the light"), max_tokens: 8, temperature: 0 }],
+  ["Chat", "/v1/chat/completions", { model: "home-cascade", messages: user("hello"), max_tokens: 8, temperature: 0 }],
+  ["Chat", "/v1/chat/completions", { model: "auto", messages: user("turn on the light"), max_tokens: 8, temperature: 0 }, { "x-shoal-latency": "realtime" }],
   ["Complete", "/v1/completions", { model: "home-chat-s", prompt: ["turn on"], max_tokens: 6, temperature: 0, logprobs: 1 }],
   ["Process", "/v1/process", { input: "turn off the office fan", devices: [{ id: "fan.office", name: "Office Fan", state: "on" }] }],
 ];
-for (const [method, path, body] of TASKS)
+for (const [method, path, body, fields] of TASKS)
   call(method, `${body.model ?? "a pipeline"} answers as ${path} does`, async () => {
     const request = { ...body };
     if (request.devices) {
       request.devices_json = JSON.stringify(request.devices);
       delete request.devices;
     }
-    equal(await ask(method, request, calm), (await post(path, body, calm)).body);
+    equal(await ask(method, request, { ...calm, ...fields }), (await post(path, body, { ...calm, ...fields })).body);
   });
 
 call("Embed", "vectors are HTTP's to the last bit", async () => {
@@ -133,7 +133,12 @@ call("Chat", "tools, a schema and further members are JSON, in the order that th
   assert.deepEqual(JSON.parse(t.choices[0].message.tool_calls[0].function.arguments), { area: "hall" });
 });
 
-call("ListModels", "lists what GET /v1/models lists", async () => equal(await ask("ListModels", {}), (await post("/v1/models")).body));
+call("ListModels", "lists what GET /v1/models lists", async () => {
+  const facts = (list) => list.data.map(({ id, object, owned_by, task, architecture, version, digest, labels }) => ({ id, object, owned_by, task, architecture, version, digest, labels }));
+  const own = plain(await ask("ListModels", {})), http = (await post("/v1/models")).body;
+  assert.equal(own.object, "list");
+  equal({ data: facts(own) }, { data: facts(http) });
+});
 call("Status", "names the replicas and their state", async () => {
   const s = await ask("Status", {});
   assert.equal(s.status, "ready");
