@@ -237,15 +237,15 @@ static void send_message(rpc_call *c, const json_t *data)
 
 static void send_event(rpc_call *c, const event *e)
 {
+    shoal_err err = {0};
     json_t *data = NULL;
-    if (c->failed || json_parse(&data, e->data, e->n_data, "an event", NULL) != 0 || !json_is_object(data)) {
-        json_decref(data);
-        return;
-    }
-    if (json_object_get(data, "error")) {
+    int rc = c->failed ? 0 : json_parse(&data, e->data, e->n_data, "an event", &err);
+    if (rc != 0) {
+        fail(c, rc, &err);
+    } else if (json_object_get(data, "error")) {
         grpc_fault_from_json(&c->fault, 0, data, 0);
         c->failed = true;
-    } else {
+    } else if (json_is_object(data)) {
         data = place_event(c->method->output, e, data);
         send_message(c, data);
     }
