@@ -133,13 +133,20 @@ static bool is_post(const endpoint *at)
     return strcmp(at->method, "POST") == 0;
 }
 
+/* Ollama's DELETE has a body, too. */
+static bool has_body(const endpoint *at)
+{
+    bool deletes = strcmp(at->method, "DELETE") == 0;
+    return at->request && (is_post(at) || (deletes && at->takes & ENDPOINT_OLLAMA));
+}
+
 static void put_parameters(description *d, const endpoint *at)
 {
     static const char *const OF_WORK[] = {"Deadline",  "Latency",      "MaxCost",
                                           "MaxEnergy", "CacheControl", "CacheTag"};
     buf_puts(d->out, ",\"parameters\":[");
     put_path_parameters(d, at);
-    if (at->request && !is_post(at)) put_query_parameters(d, at);
+    if (at->request && !has_body(at)) put_query_parameters(d, at);
     put_shared_parameter(d, "RequestId");
     put_shared_parameter(d, "Traceparent");
     for (size_t i = 0; at->admitted && is_post(at) && i < sizeof OF_WORK / sizeof *OF_WORK; i++)
@@ -191,6 +198,10 @@ static void put_answer(description *d, const endpoint *at)
         return;
     }
     bool is_type = at->answer && strchr(at->answer, '/');
+    if (!at->answer && !at->events) {
+        buf_puts(d->out, "\"200\":{\"description\":\"It is done; there is no body\"}");
+        return;
+    }
     buf_puts(d->out, "\"200\":{\"description\":\"The answer\",\"headers\":{\"x-request-id\":{\"$ref\":"
                      "\"#/components/headers/RequestId\"}},\"content\":{");
     if (at->answer) put_media(d, is_type ? at->answer : "application/json", is_type ? NULL : at->answer);
@@ -200,13 +211,12 @@ static void put_answer(description *d, const endpoint *at)
 
 static void put_responses(description *d, const endpoint *at)
 {
-    bool posts = is_post(at), names = strchr(at->path, '*') || at->path[strlen(at->path) - 1] == '/';
+    bool body = has_body(at), names = strchr(at->path, '*') || at->path[strlen(at->path) - 1] == '/';
     const struct {
         bool comes;
         int status;
-    } ERRORS[] = {{at->request, 400},          {at->needs_key, 401},        {names, 404},
-                  {at->request && posts, 413}, {at->request && posts, 415}, {at->admitted, 429},
-                  {at->admitted, 503},         {at->admitted, 504}};
+    } ERRORS[] = {{at->request, 400}, {at->needs_key, 401}, {names, 404},        {body, 413},
+                  {body, 415},        {at->admitted, 429},  {at->admitted, 503}, {at->admitted, 504}};
     const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError"
                        : at->takes & ENDPOINT_LLAMA                    ? "LlamaError"
                                                                        : "Error";
@@ -240,7 +250,7 @@ static void put_operation(description *d, const endpoint *at)
     buf_putc(d->out, ']');
     if (at->needs_key) buf_puts(d->out, ",\"security\":[{\"key\":[]}]");
     put_parameters(d, at);
-    if (at->request && is_post(at)) put_request(d, at);
+    if (has_body(at)) put_request(d, at);
     put_responses(d, at);
     buf_putc(d->out, '}');
 }
