@@ -106,8 +106,9 @@ static int refuse_path(const gateway_request *rq, api_error *e)
     if (near)
         return api_error_set(e, 404, "invalid_request_error", "not_found", NULL,
                              "there is nothing at %.200s; did you mean %s %s?", path, near->method, meant);
-    return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
-                         path);
+    return api_error_set(
+        e, 404, "invalid_request_error", "not_found", NULL,
+        "there is nothing at %.200s; GET /openapi.json lists what there is, and /docs shows it", path);
 }
 
 static int admit(gateway_request *rq, api_error *e)

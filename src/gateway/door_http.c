@@ -32,7 +32,8 @@ typedef struct http_door {
     coding_reader *reader; /* of a packed body in pieces */
     bool body_over;        /* its handler has heard of the end */
     bool *was_let_go;      /* told when the final call comes in the middle of a piece */
-    buf plain;             /* a whole body that came packed */
+    bool unpacked;         /* a whole body that came packed: it is in plain */
+    buf plain;
 } http_door;
 
 static void http_door_free(http_door *d)
@@ -88,10 +89,10 @@ static const char *header(const door *d, const char *lower_name)
 
 static const char *body(const door *d, size_t *ret_len)
 {
-    const buf *plain = &((const http_door *)d)->plain;
-    if (!plain->len) return http_body(http_of(d), ret_len);
-    if (ret_len) *ret_len = plain->len;
-    return plain->data;
+    const http_door *h = (const http_door *)d;
+    if (!h->unpacked) return http_body(h->http, ret_len);
+    if (ret_len) *ret_len = h->plain.len;
+    return h->plain.len ? h->plain.data : "";
 }
 
 static void pause_body(door *d, bool paused)
@@ -414,12 +415,20 @@ static int unpack_whole(http_door *d, coding c, size_t most, api_error *e)
     shoal_err err;
     size_t n;
     const char *packed = http_body(d->http, &n);
-    int rc = n ? coding_reader_new(&r, c, most, &err) : 0;
-    if (n && rc == 0) rc = coding_reader_add(r, packed, n, keep, &d->plain, &err);
-    if (n && rc == 0) rc = coding_reader_end(r, &err);
+    int rc = coding_reader_new(&r, c, most, &err);
+    if (rc == 0) rc = coding_reader_add(r, packed, n, keep, &d->plain, &err);
+    if (rc == 0) rc = coding_reader_end(r, &err);
     coding_reader_free(r);
     if (d->plain.failed) rc = SHOAL_ENOMEM;
+    d->unpacked = rc == 0;
     return rc == 0 ? 0 : refuse_body(e, rc, &err);
+}
+
+static bool is_empty(const http_door *d)
+{
+    size_t n;
+    http_body(d->http, &n);
+    return n == 0 && intake(d->gateway, d->http) == HTTP_WHOLE;
 }
 
 /* Once the request is let in: strangers do not make us work. */
@@ -431,6 +440,7 @@ static int unpack(door *door, api_error *e)
     size_t most = body_limit(d->gateway, d->http);
     shoal_err err;
     coding c;
+    if (is_empty(d)) return 0;
     if (!most) most = config->limits.max_body_bytes ? config->limits.max_body_bytes : DOOR_BODY_BYTES;
     if (!coding_parse(said, &c))
         return api_error_set(e, 415, "invalid_request_error", "unsupported_encoding", NULL,

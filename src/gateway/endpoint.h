@@ -50,8 +50,8 @@ bool endpoint_path_matches(const char *pattern, const char *path);
 const endpoint *endpoint_find(const endpoint_table *t, const char *method, const char *path,
                               const char **ret_allow);
 
-/* For a path that is none: the row whose path differs in at most three letters from it, and in no more than
- * half, of equals one with this method; NULL: none is near. ret_path[cap]: the path that was meant. */
+/* For a path that is none: the row whose path differs in at most four letters from it, and in no more than
+ * a quarter, of equals one with this method; NULL: none is near. ret_path[cap]: the path that was meant. */
 const endpoint *endpoint_near(const endpoint_table *t, const char *method, const char *path, char *ret_path,
                               size_t cap);
 

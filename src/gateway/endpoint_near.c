@@ -5,7 +5,7 @@
 
 #include "gateway/endpoint.h"
 
-enum { PATH_MAX_BYTES = 96, EDITS_MAX = 3 };
+enum { PATH_MAX_BYTES = 96, EDITS_MAX = 4 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -67,7 +67,7 @@ const endpoint *endpoint_near(const endpoint_table *t, const char *method, const
         size_t d = edits(path, meant);
         bool better = d < fewest || (d == fewest && best && strcmp(at->method, method) == 0 &&
                                      strcmp(best->method, method) != 0);
-        if (d == 0 || d > EDITS_MAX || d * 2 > strlen(meant) || !better) continue;
+        if (d == 0 || d > EDITS_MAX || d * 4 > strlen(meant) || !better) continue;
         fewest = d;
         best = at;
         snprintf(ret_path, cap, "%s", meant);
