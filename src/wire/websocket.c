@@ -8,10 +8,13 @@
 #include <wslay/wslay.h>
 
 #include "base/utf8.h"
+#include "wire/websocket_deflate.h"
 
 enum {
     KEY_BYTES = 16,
     REASON_MAX = 120,  /* of the 125 that a control frame carries, two are the code's */
+    PACK_MIN = 1024,   /* bytes of a message that is worth packing */
+    RSV1 = 4,          /* in wslay's words: the message is packed */
     GOODBYE_MS = 5000, /* so long a client may take to answer a closing frame */
     ABNORMAL_CLOSURE = 1006
 };
@@ -25,6 +28,7 @@ struct websocket {
     size_t n_in;
     uint64_t now_ms, heard_ms, pinged_ms, closing_ms; /* by websocket_tick's clock; 0: no */
     bool closing, receiving, told;
+    int deflate_bits; /* of the window to pack with; 0: permessage-deflate was not asked for */
 };
 
 /* ---- the handshake --------------------------------------------------------------------------- */
@@ -70,15 +74,17 @@ static int refuse_for_memory(http_request *r, shoal_err *err)
 }
 
 /* Over HTTP/2 the key and its echo are no part of the handshake (RFC 8441 5). */
-static int shake_hands(http_request *r, shoal_err *err)
+static int shake_hands(http_request *r, const char *extensions, shoal_err *err)
 {
+    http_header h[2] = {{"sec-websocket-extensions", extensions}};
+    size_t n = *extensions ? 1 : 0;
     const char *version = http_header_get(r, "sec-websocket-version");
     const char *key = http_header_get(r, "sec-websocket-key");
     buf echo = {0};
     if (!version || strcmp(version, "13") != 0)
         return refuse(r, 426, "Sec-WebSocket-Version must be 13\n", err);
     if (http_version(r) == 20) {
-        http_accept(r, NULL, 0);
+        http_accept(r, h, n);
         return 0;
     }
     if (!is_key(key)) return refuse(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64\n", err);
@@ -86,7 +92,8 @@ static int shake_hands(http_request *r, shoal_err *err)
         buf_done(&echo);
         return refuse_for_memory(r, err);
     }
-    http_accept(r, &(http_header){"sec-websocket-accept", echo.data}, 1);
+    h[n++] = (http_header){"sec-websocket-accept", echo.data};
+    http_accept(r, h, n);
     buf_done(&echo);
     return 0;
 }
@@ -114,11 +121,35 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t
     return (ssize_t)n;
 }
 
+/* wslay looks at a packed text's bytes no further, so whether they are UTF-8 is ours to see. */
+static void unpack(websocket *ws, const struct wslay_event_on_msg_recv_arg *m)
+{
+    buf plain = {0};
+    bool is_text = m->opcode == WSLAY_TEXT_FRAME;
+    int rc = websocket_deflate_unpack(m->msg, m->msg_length, ws->limits.max_message_bytes, &plain);
+    if (rc == 0 && is_text && plain.len && !utf8_valid(plain.data, plain.len, NULL)) rc = SHOAL_EFORMAT;
+    if (rc == 0)
+        ws->ev.message(ws->ev.user, is_text, plain.len ? plain.data : "", plain.len);
+    else if (rc == SHOAL_ELIMIT)
+        websocket_close(ws, WSLAY_CODE_MESSAGE_TOO_BIG, "the message is too long once it is unpacked");
+    else if (rc == SHOAL_ENOMEM)
+        websocket_close(ws, WSLAY_CODE_INTERNAL_SERVER_ERROR, "out of memory");
+    else
+        websocket_close(ws, WSLAY_CODE_INVALID_FRAME_PAYLOAD_DATA, "the packed message is damaged");
+    buf_done(&plain);
+}
+
 static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m, void *user)
 {
     websocket *ws = user;
-    if (wslay_is_ctrl_frame(m->opcode) || ws->closing) return;
-    ws->ev.message(ws->ev.user, m->opcode == WSLAY_TEXT_FRAME, m->msg, m->msg_length);
+    if (ws->closing) return;
+    if (wslay_is_ctrl_frame(m->opcode)) {
+        if (m->rsv) websocket_close(ws, WSLAY_CODE_PROTOCOL_ERROR, "a control frame cannot be packed");
+    } else if (m->rsv & RSV1) {
+        unpack(ws, m);
+    } else {
+        ws->ev.message(ws->ev.user, m->opcode == WSLAY_TEXT_FRAME, m->msg, m->msg_length);
+    }
 }
 
 /* ---- the way through it ---------------------------------------------------------------------- */
@@ -172,9 +203,12 @@ int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l
         free(ws);
         return refuse_for_memory(r, err);
     }
+    char extensions[WEBSOCKET_DEFLATE_ANSWER] = "";
     *ws = (websocket){.r = r, .limits = *l, .ev = *ev, .ctx = ws->ctx};
+    ws->deflate_bits = websocket_deflate_choose(http_header_get(r, "sec-websocket-extensions"), extensions);
+    if (ws->deflate_bits) wslay_event_config_set_allowed_rsv_bits(ws->ctx, RSV1);
     wslay_event_config_set_max_recv_msg_length(ws->ctx, l->max_message_bytes);
-    int rc = shake_hands(r, err);
+    int rc = shake_hands(r, extensions, err);
     if (rc == 0) {
         *ret = ws;
         return 0;
@@ -229,9 +263,18 @@ void websocket_tick(websocket *ws, uint64_t now_ms)
 void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n)
 {
     if (!ws->r || ws->closing) return;
-    const struct wslay_event_msg m = {
+    struct wslay_event_msg m = {
         .opcode = is_text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, .msg = bytes, .msg_length = n};
-    if (wslay_event_queue_msg(ws->ctx, &m) == WSLAY_ERR_NOMEM)
+    buf packed = {0};
+    bool packs = ws->deflate_bits && n >= PACK_MIN &&
+                 websocket_deflate_pack(bytes, n, ws->deflate_bits, &packed) == 0 && packed.len < n;
+    if (packs) {
+        m.msg = (const uint8_t *)packed.data;
+        m.msg_length = packed.len;
+    }
+    int rc = wslay_event_queue_msg_ex(ws->ctx, &m, packs ? RSV1 : 0); /* it copies */
+    buf_done(&packed);
+    if (rc == WSLAY_ERR_NOMEM)
         websocket_close(ws, WSLAY_CODE_INTERNAL_SERVER_ERROR,
                         "out of memory"); /* nothing is left out unsaid */
     if (!ws->receiving) flush(ws);

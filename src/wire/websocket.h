@@ -2,13 +2,15 @@
  *
  * wslay keeps the protocol (RFC 6455: frames, masks, fragments, UTF-8, pings, the closing handshake); here
  * are the handshake, the bounds, and the way to the tunnel. The owner hands on what its HTTP handler is told
- * of the request, and gets whole messages. Extensions are not offered. Loop thread.
+ * of the request, and gets whole messages, unpacked where the client packs them (websocket_deflate.h). Loop
+ * thread.
  *
  *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)    // else the client was told what is
  * wrong on_body:      websocket_receive(ws, bytes, n) on_body_end:  websocket_shut(ws) on_gone:
  * websocket_free(ws) message:      websocket_send(ws, true, text, n)
  *
- * `closed` is the last time that the request may be read. Free the websocket in it or later, but in no other callback. */
+ * `closed` is the last time that the request may be read. Free the websocket in it or later, but in no other
+ * callback. */
 #ifndef WIRE_WEBSOCKET_H
 #define WIRE_WEBSOCKET_H
 

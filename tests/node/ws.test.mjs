@@ -171,3 +171,17 @@ test('over HTTP/2 as well (RFC 8441)', async () => {
   stream.destroy();
   session.close();
 });
+
+test('long messages are packed both ways where the client offers it (RFC 7692)', async () => {
+  const sizes = [];
+  for (const perMessageDeflate of [{ threshold: 0 }, false]) {
+    const talk = await Talk.open({ perMessageDeflate });
+    assert.equal(talk.socket.extensions, perMessageDeflate ? 'permessage-deflate' : '');
+    talk.say({ id: 'p', path: '/openapi.json', headers: { 'x-note': 'a'.repeat(2000) } });
+    const [m] = await talk.all('p');
+    assert.equal(m.body.openapi, '3.1.0');
+    sizes.push(talk.socket._socket.bytesRead);
+    talk.socket.close();
+  }
+  assert.ok(sizes[0] * 3 < sizes[1], `${sizes[0]} bytes packed, ${sizes[1]} plain`);
+});
