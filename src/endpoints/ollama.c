@@ -324,10 +324,28 @@ static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const 
     return ollama_put_vectors(out, &j->ask, ours, t);
 }
 
+/* What lies in the store and the key may name; borrows its entries. NULL: out of memory. */
+static json_t *shown_of(const gateway_request *rq, const json_t *stored)
+{
+    json_t *shown = json_array(), *m;
+    size_t i;
+    json_array_foreach((json_t *)stored, i, m)
+    {
+        const char *name = json_string_value(json_object_get(m, "name"));
+        if (!shown || !name || !admission_shows(rq, name) || json_array_append(shown, m) == 0) continue;
+        json_decref(shown);
+        return NULL;
+    }
+    return shown;
+}
+
 static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
     const keeper *k = j->keeper;
-    return ollama_put_models(out, ours, k ? k->stored(k->user) : NULL, false, t);
+    json_t *stored = k ? shown_of(j->again.rq, k->stored(k->user)) : NULL;
+    int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, false, t);
+    json_decref(stored);
+    return rc;
 }
 
 static int put_running(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
