@@ -145,6 +145,11 @@ for i in $(seq 60); do
     sleep 0.02
 done
 for i in 1 2 3; do wait "${pids[i]}"; done
+for _ in $(seq 60); do # until the last of them is done
+    quiet=$(n_done)
+    sleep 1
+    [ "$(n_done)" = "$quiet" ] && break
+done
 [ -s "$work/lost" ] && fail "requests that were not answered: $(head -3 "$work/lost")"
 hup
 grep -q 'event=changed key=drain_ms .*to=2060' "$log" || fail "the last file does not count: $(cat "$work/said")"
