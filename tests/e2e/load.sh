@@ -8,6 +8,7 @@ mkdir -p "$store" "$work/else"
 cat >"$work/shoal.yaml" <<Y
 manifest: $models/models.json
 drain_ms: 3000
+deadline_ms: 0
 models:
   - name: home-intent
     fallback: [second]
@@ -21,7 +22,7 @@ Y
 start_shoal "$work/shoal.yaml"
 
 ask() { # METHOD PATH [BODY]: $code, and the answer in $out
-    code=$(curl -s -m 60 -o "$work/out" -w '%{http_code}' -X "$1" "$url$2" ${3:+-H content-type:application/json -d "$3"})
+    code=$(curl -s -m 300 -o "$work/out" -w '%{http_code}' -X "$1" "$url$2" ${3:+-H content-type:application/json -d "$3"})
     out=$(cat "$work/out")
     n=$((n + 1))
 }
@@ -144,18 +145,18 @@ unload 200 unloaded '{"model":"home-slots"}'
 # ---- unloaded under streams: what runs ends, nothing is lost
 load 200 ready '{"model":"home-chat-s"}'
 # A client that comes while it drains hears that the model is not there, and nobody's stream is cut.
-long='{"model":"home-chat-s","messages":[{"role":"user","content":"tell me everything"}],"max_tokens":1500,"temperature":1,"seed":5,"ignore_eos":true,"stream":true}'
+long='{"model":"home-chat-s","messages":[{"role":"user","content":"tell me everything"}],"max_tokens":900,"temperature":1,"seed":5,"ignore_eos":true,"stream":true}'
 curl -s "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/alone" || fail "a stream alone"
-for i in $(seq 12); do
+for i in $(seq 6); do
     curl -s -N "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/stream.$i" &
     pids[i]=$!
 done
 for _ in $(seq 200); do [ -s "$work/stream.1" ] && break; sleep 0.01; done
-[ "$(cat "$work"/stream.* | grep -c DONE)" -eq 12 ] && fail "the streams were over before the unload: nothing is tried here"
+[ "$(cat "$work"/stream.* | grep -c DONE)" -eq 6 ] && fail "the streams were over before the unload: nothing is tried here"
 unload 200 unloaded '{"model":"home-chat-s"}'
 wait "${pids[@]}"
 text() { sed -n 's/.*"content":"\(.*\)"},"logprobs".*/\1/p' "$1" | tr -d '\n'; }
-for i in $(seq 12); do
+for i in $(seq 6); do
     grep -q 'data: \[DONE\]' "$work/stream.$i" || fail "a stream was cut: $(tail -c 300 "$work/stream.$i")"
     [ "$(text "$work/stream.$i")" = "$(text "$work/alone")" ] || fail "stream $i is another"
     n=$((n + 1))

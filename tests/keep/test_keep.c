@@ -467,7 +467,7 @@ static void storm_leaves_what_was(void **state)
     const keeper *k = keep_keeper(h.k);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < N; i++) {
-            char name[8];
+            char name[16];
             api_error e;
             a[i] = (asked){0};
             keeper_watch w = watch_of(&a[i]);
@@ -487,7 +487,7 @@ static void storm_leaves_what_was(void **state)
         for (int i = 0; i < N; i++) wait_for(&h, &a[i]);
     }
     for (int i = 0; i < 5; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "m%d", i);
         for (int tries = 0; tries < 50 && unloaded(&h, name, 0).status != 404; tries++) continue;
     }
