@@ -151,7 +151,8 @@ for i in $(seq 6); do
     curl -s -N "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/stream.$i" &
     pids[i]=$!
 done
-for _ in $(seq 200); do [ -s "$work/stream.1" ] && break; sleep 0.01; done
+running() { for i in $(seq 6); do [ "$(grep -c '"content":"' "$work/stream.$i")" -gt 1 ] || return 1; done; }
+for _ in $(seq 2000); do running && break; sleep 0.01; done
 [ "$(cat "$work"/stream.* | grep -c DONE)" -eq 6 ] && fail "the streams were over before the unload: nothing is tried here"
 unload 200 unloaded '{"model":"home-chat-s"}'
 wait "${pids[@]}"
