@@ -54,6 +54,19 @@ both "c.yaml:3: moderation.safe[1]: 'home-intent' has no label 'harmless'"
 moderates "{model: home-intent, min_score: 2}"
 both "c.yaml:3: moderation.min_score: "
 
+# Whence models may come while it serves.
+library() { echo "models: [{name: home-intent}]
+manifest: $models/models.json
+library: $1" >"$work/c.yaml"; }
+library "{fetch_from: [huggingface.co, 'https://hf.co']}"
+both "c.yaml:3: library.fetch_from[1]: 'https://hf.co' is no host (example: huggingface.co)"
+library "{hub: huggingface.co}"
+both "c.yaml:3: library.hub: 'huggingface.co' is no address (example: https://hub.lan)"
+library "{load: maybe}"
+both "c.yaml:3: library.load: 'maybe' is none of on, off"
+library "{keep_alive_s: 0}"
+both "c.yaml:3: library.keep_alive_s: "
+
 # The cache by likeness: whom it names, and whether they can do it.
 near() { echo "models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}]
 manifest: $models/models.json
