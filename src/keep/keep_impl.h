@@ -1,6 +1,6 @@
 /* keep_impl.h: what the files of the keeper share: keep.c (its life, and the keeper's functions), keep_job.c
- * (work and who waits for it), keep_models.c (what is served) and keep_kinds.c (loading, unloading, fetching,
- * removing, step by step). */
+ * (work and who waits for it), keep_models.c (what is served), keep_kinds.c (loading and unloading, step by
+ * step) and keep_store.c (fetching and removing). */
 #ifndef KEEP_KEEP_IMPL_H
 #define KEEP_KEEP_IMPL_H
 
@@ -135,9 +135,12 @@ void keep_forget_absent(keep *k, const char *name);
 /* ---- keep_kinds.c ---- */
 void kind_load(job *j);
 void kind_unload(job *j);
+void kinds_look(job *j); /* of one that watches */
+
+/* ---- keep_store.c ---- */
 void kind_fetch(job *j);
 void kind_remove(job *j);
-void kinds_look(job *j); /* of one that watches */
 void list_begin(keep *k);
+void job_take_list(job *j); /* what was found is what the store has */
 
 #endif

@@ -1,27 +1,14 @@
-/* keep_kinds.c: loading, unloading, fetching and removing, step by step. */
+/* keep_kinds.c: loading and unloading, step by step. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "fetch/pull_shelf.h"
 #include "keep/keep_impl.h"
 
 #define MIB (UINT64_C(1) << 20)
-
-static void take_list(job *j)
-{
-    if (!j->list) return;
-    json_decref(j->k->stored);
-    j->k->stored = j->list;
-    j->list = NULL;
-}
 
 /* ---- loading: the file --------------------------------------------------------------------------------- */
 
@@ -84,7 +71,7 @@ static void fetch_first(job *j)
 
 static void resolved(job *j)
 {
-    take_list(j);
+    job_take_list(j);
     if (j->rc != 0)
         job_fail_as(j, &j->err);
     else if (j->found.reference)
@@ -425,193 +412,4 @@ void kinds_look(job *j)
 {
     if (j->kind == JOB_LOAD) look_at_load(j);
     if (j->kind == JOB_UNLOAD) look_at_unload(j);
-}
-
-/* ---- fetching ------------------------------------------------------------------------------------------ */
-
-static void look_at_store(job *j)
-{
-    j->list = keep_list(&j->k->places);
-}
-
-static void fetched(job *j)
-{
-    take_list(j);
-    const json_t *o = keep_called(j->k->stored, j->got);
-    const char *digest = json_string_value(json_object_get(o, "sha256"));
-    if (digest) j->found.sha256 = strdup(digest); /* for people: none is said without memory */
-    snprintf(j->model, sizeof j->model, "%s", o ? json_string_value(json_object_get(o, "name")) : "");
-    job_done(j, KEEPER_FETCHED);
-}
-
-static void fetch_news(void *user, const char *file, const char *sha256, uint64_t total, uint64_t bytes)
-{
-    job *j = user;
-    snprintf(j->file, sizeof j->file, "%s", file);
-    snprintf(j->digest, sizeof j->digest, "%s", sha256);
-    j->total = total;
-    j->fetched = bytes;
-    job_tell(j, KEEPER_FETCHING);
-}
-
-static void fetch_done(void *user, const char *model, bool named, const char *why)
-{
-    job *j = user;
-    j->fetch = NULL;
-    j->got = why ? NULL : arena_strdup(j->mem, model);
-    if (why)
-        job_fail(j, 502, "not_fetched", "%s", why);
-    else if (!j->got)
-        job_fail(j, 500, "out_of_memory", "out of memory");
-    else
-        job_work(j, look_at_store, fetched);
-}
-
-void kind_fetch(job *j)
-{
-    keep *k = j->k;
-    shoal_err err;
-    keep_fetch_options o = {.program = k->o.program,
-                            .reference = j->key,
-                            .folder = k->o.store,
-                            .library = &k->o.config->library,
-                            .news = fetch_news,
-                            .done = fetch_done,
-                            .user = j};
-    j->step = KEEPER_FETCHING;
-    if (keep_fetch_start(&j->fetch, k->loop, &o, &err) != 0) job_fail_as(j, &err);
-}
-
-/* ---- removing ------------------------------------------------------------------------------------------ */
-
-static void find_stored(job *j)
-{
-    const config_wish w = {.what = j->key};
-    j->list = keep_list(&j->k->places);
-    const json_t *o = j->list ? keep_called(j->list, j->key) : NULL;
-    const char *folder = json_string_value(json_object_get(o, "folder"));
-    j->rc = j->list ? keep_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
-    if (j->rc == 0 && j->found.reference)
-        j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
-    if (j->rc == 0 && o && strcmp(folder, j->k->places.folders[0]) != 0)
-        j->rc = err_set(&j->err, SHOAL_EAUTH,
-                        "'%.100s' is not in the store, but in %s: it is removed by hand", j->key, folder);
-    if (o) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
-    if (o && !j->got) j->rc = err_nomem(&j->err);
-}
-
-static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
-{
-    return remove(path);
-}
-
-/* Of a folder that was fetched: what stands beneath the store, and nothing that links lead to. */
-static int remove_folder(const job *j, shoal_err *err)
-{
-    const char *store = j->k->places.folders[0], *path = j->found.path;
-    size_t n = strlen(store);
-    if (strncmp(path, store, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/') || !file_is_dir(path))
-        return err_set(err, SHOAL_EAUTH, "'%.200s' was not fetched into the store: it is removed by hand",
-                       path);
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0) return 0;
-    return err_set(err, SHOAL_EIO, "cannot remove %.300s: %s", path, strerror(errno));
-}
-
-static void remove_it(job *j)
-{
-    j->rc = j->got ? shelf_drop(j->k->places.folders[0], j->got, &j->err) : remove_folder(j, &j->err);
-    j->list = keep_list(&j->k->places);
-}
-
-static void removed(job *j)
-{
-    take_list(j);
-    if (j->rc != 0)
-        job_fail_as(j, &j->err);
-    else
-        job_done(j, KEEPER_REMOVED);
-}
-
-/* Who serves that file, "" nobody; *ret_base: the configuration names it. */
-static const char *server_of(const keep *k, const char *path, bool *ret_base)
-{
-    const char *name = "";
-    *ret_base = false;
-    for (const kept *m = k->models; m; m = m->next)
-        if (!m->down && strcmp(m->spec.path, path) == 0) name = m->spec.model;
-    for (size_t i = 0; i < k->n_base; i++) {
-        char *real = realpath(k->base[i].path, NULL);
-        if (real && strcmp(real, path) == 0) {
-            name = k->base[i].model;
-            *ret_base = true;
-        }
-        free(real);
-    }
-    return name;
-}
-
-static void check_unserved(job *j);
-
-static void unloaded_first(void *user, const keeper_news *n, const api_error *e)
-{
-    job *j = user;
-    j->inner = NULL;
-    if (j->phase == PHASE_OVER) return;
-    if (e)
-        job_fail(j, e->status, e->code, "%s", e->message);
-    else
-        check_unserved(j);
-}
-
-static void check_unserved(job *j)
-{
-    keep *k = j->k;
-    bool in_base;
-    const char *name = server_of(k, j->found.path, &in_base);
-    const kept *m = kept_find(k, name);
-    keeper_watch w = {.done = unloaded_first, .user = j};
-    api_error e;
-    bool may = j->how & KEEPER_FORCE || (j->how & KEEPER_UNLOAD && !in_base);
-    if (*name && !may) {
-        job_fail(j, 409, "model_is_served", "%s '%s'; %s",
-                 in_base ? "shoal.yaml names it, as" : "it is served as", name,
-                 in_base ? "take it out there, or force it" : "unload it first, or force it");
-    } else if (*name && !(m && m->down)) {
-        j->inner = k->face.unload(k, name, j->how, &w, &e);
-        if (!j->inner) job_fail(j, e.status, e.code, "%s", e.message);
-    } else {
-        job_work(j, remove_it, removed);
-    }
-}
-
-static void stored_found(job *j)
-{
-    take_list(j);
-    snprintf(j->model, sizeof j->model, "%s", j->got ? j->got : j->found.name);
-    if (j->rc != 0)
-        job_fail_as(j, &j->err);
-    else
-        check_unserved(j);
-}
-
-void kind_remove(job *j)
-{
-    j->step = KEEPER_REMOVING;
-    job_work(j, find_stored, stored_found);
-}
-
-/* ---- looking ------------------------------------------------------------------------------------------- */
-
-static void listed(job *j)
-{
-    take_list(j);
-    job_done(j, KEEPER_READY);
-}
-
-void list_begin(keep *k)
-{
-    api_error e;
-    bool fresh;
-    job *j = job_get(k, JOB_LIST, "", &fresh, &e);
-    if (j && fresh) job_work(j, look_at_store, listed);
 }
