@@ -29,8 +29,11 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name)
     const keeper *k = rq->gateway->keeper;
     keeper_fact f = {0};
     uint64_t rss = 0;
-    for (size_t i = 0; set && i < set->n; i++)
-        if (set->replicas[i]->stats) rss += set->replicas[i]->stats->rss_bytes;
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        bool runs = r->state == REPLICA_READY || r->state == REPLICA_DRAINING;
+        if (r->stats && runs) rss += r->stats->rss_bytes;
+    }
     buf_printf(out, ",\"replicas\":%zu,\"ready\":%zu", set ? set->n : 0, set ? set->n_ready : 0);
     if (rss) buf_printf(out, ",\"memory_bytes\":%llu", (unsigned long long)rss);
     if (!k || !k->about(k->user, name, &f)) return;

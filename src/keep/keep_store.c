@@ -1,5 +1,6 @@
 /* keep_store.c: fetching and removing, step by step, and the list of what lies there. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -8,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "fetch/pull_shelf.h"
 #include "keep/keep_impl.h"
 
@@ -98,12 +98,25 @@ static int remove_one(const char *path, const struct stat *st, int what, struct 
     return remove(path);
 }
 
+/* Is there a model in it? A folder that merely lies in the store is nobody's to remove. */
+static bool holds_model(const char *path)
+{
+    DIR *d = opendir(path);
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        const char *dot = strrchr(e->d_name, '.');
+        found = strcmp(e->d_name, "config.json") == 0 || (dot && strcmp(dot, ".gguf") == 0);
+    }
+    if (d) closedir(d);
+    return found;
+}
+
 /* Of a folder that was fetched: what stands beneath the store, and nothing that links lead to. */
 static int remove_folder(const job *j, shoal_err *err)
 {
     const char *store = j->k->places.folders[0], *path = j->found.path;
     size_t n = strlen(store);
-    if (strncmp(path, store, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/') || !file_is_dir(path))
+    if (strncmp(path, store, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/') || !holds_model(path))
         return err_set(err, SHOAL_EAUTH, "'%.200s' was not fetched into the store: it is removed by hand",
                        path);
     if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0) return 0;

@@ -210,6 +210,17 @@ want 404 . DELETE '/v1/models/%00%01'
 want 200 '"deleted":true' DELETE /v1/models/intent
 [ ! -e "$store/intent" ] || fail "the folder is still there"
 
+mkdir "$store/photos"
+: >"$store/photos/cat"
+want 403 'by hand' DELETE '/v1/models/photos?force=true'
+[ -e "$store/photos/cat" ] || fail "a folder that is no model was removed"
+
+# ---- a client that would not wait so long
+code=$(curl -s -m 60 -o "$work/out" -w '%{http_code}' -H 'x-shoal-deadline-ms: 1' -H content-type:application/json "$url/v1/models/load" -d '{"model":"home-chat-m","name":"late"}')
+[ "$code" = 504 ] || grep -q '"state":"ready"' "$work/out" || fail "a deadline of 1 ms: $code $(cat "$work/out")"
+load 200 '"state":"ready"' '{"model":"home-chat-m","name":"late"}'
+unload 200 unloaded '{"model":"late"}'
+
 # ---- from the terminal
 "$SHOAL_BIN" load home-slots --server "$url" >"$work/o" 2>"$work/e" </dev/null || fail "shoal load: $(cat "$work/e")"
 grep -qx 'home-slots is ready' "$work/o" || fail "shoal load says $(cat "$work/o")"
