@@ -8,7 +8,7 @@
 #include "worker/prompt.h"
 #include "worker/service.h"
 
-enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20 };
+enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, MAX_TEXTS = 64 };
 
 static int find_tokenizer(const worker *w, const tokenizer **ret, shoal_err *err)
 {
@@ -17,6 +17,99 @@ static int find_tokenizer(const worker *w, const tokenizer **ret, shoal_err *err
         return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
     *ret = model_tokenizer(w->model);
     return *ret ? 0 : err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
+}
+
+/* ---- on a thread of the pool --------------------------------------------------------------------- */
+
+typedef struct text_call text_call;
+
+typedef struct text_kind {
+    const char *method;
+    const ProtobufCMessageDescriptor *request;
+    int (*run)(text_call *t, shoal_err *err); /* fills t's reply */
+} text_kind;
+
+struct text_call {
+    uv_work_t work;
+    const text_kind *kind;
+    worker *w;
+    grpc_call *call; /* NULL once it has gone */
+    call_trace trace;
+    ProtobufCMessage *request;
+    const ProtobufCMessage *reply; /* one of these */
+    Shoal__V1__TokenizeReply tokens;
+    Shoal__V1__DetokenizeReply text;
+    const tokenizer *tok;
+    encoding enc;
+    ProtobufCBinaryData *pieces;
+    buf bytes;
+    shoal_err err; /* code 0: it went well */
+};
+
+static void text_free(text_call *t)
+{
+    if (t->request) protobuf_c_message_free_unpacked(t->request, NULL);
+    encoding_done(&t->enc);
+    free(t->pieces);
+    buf_done(&t->bytes);
+    free(t);
+}
+
+static void run(uv_work_t *work)
+{
+    text_call *t = work->data;
+    t->err.code = t->kind->run(t, &t->err);
+}
+
+static void has_run(uv_work_t *work, int status)
+{
+    text_call *t = work->data;
+    worker *w = t->w;
+    if (t->call && t->err.code != 0)
+        service_call_refuse(w, t->call, &t->trace, &t->err);
+    else if (t->call)
+        service_call_reply(w, t->call, t->reply);
+    text_free(t);
+    w->n_blocking--;
+    if (w->closing && w->n_blocking == 0) service_score_ended(w);
+}
+
+static void call_gone(void *user, grpc_call *c)
+{
+    ((text_call *)user)->call = NULL;
+}
+
+static int prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
+{
+    int rc = find_tokenizer(t->w, &t->tok, err);
+    if (rc == 0 && t->w->draining) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", t->w->name);
+    if (rc == 0 && t->w->n_blocking >= MAX_TEXTS)
+        rc = err_set(err, SHOAL_EFULL, "%s has %d texts under way: try again later", t->w->name, MAX_TEXTS);
+    if (rc == 0) rc = service_call_unpack(t->kind->request, msg, n, &t->request, err);
+    if (rc != 0) return rc;
+    t->work.data = t;
+    return uv_queue_work(t->w->loop, &t->work, run, has_run) == 0 ? 0 : err_nomem(err);
+}
+
+static void start(worker *w, grpc_call *c, const text_kind *kind, const uint8_t *msg, size_t n)
+{
+    text_call *t = calloc(1, sizeof *t);
+    if (!t) {
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    t->kind = kind;
+    t->w = w;
+    t->call = c;
+    service_call_begin(w, c, kind->method, &t->trace);
+    shoal_err err;
+    if (prepare(t, msg, n, &err) != 0) {
+        service_call_refuse(w, c, &t->trace, &err);
+        text_free(t);
+        return;
+    }
+    w->n_blocking++;
+    grpc_call_on_cancel(c, call_gone, t);
 }
 
 /* ---- Tokenize ------------------------------------------------------------------------------------ */
@@ -34,41 +127,34 @@ static int tokenize(const tokenizer *t, const Shoal__V1__TokenizeRequest *r, enc
 }
 
 /* The bytes are the tokeniser's. */
-static int find_pieces(const tokenizer *t, const encoding *e, ProtobufCBinaryData **ret, shoal_err *err)
+static int find_pieces(text_call *t, shoal_err *err)
 {
-    ProtobufCBinaryData *pieces = calloc(e->n + 1, sizeof *pieces);
-    if (!pieces) return err_nomem(err);
-    for (size_t i = 0; i < e->n; i++)
-        pieces[i].data = (uint8_t *)tokenizer_bytes(t, e->ids[i], &pieces[i].len, &(bool){false});
-    *ret = pieces;
+    t->pieces = calloc(t->enc.n + 1, sizeof *t->pieces);
+    if (!t->pieces) return err_nomem(err);
+    for (size_t i = 0; i < t->enc.n; i++)
+        t->pieces[i].data =
+            (uint8_t *)tokenizer_bytes(t->tok, t->enc.ids[i], &t->pieces[i].len, &(bool){false});
     return 0;
+}
+
+static int run_tokenize(text_call *t, shoal_err *err)
+{
+    const Shoal__V1__TokenizeRequest *r = (const Shoal__V1__TokenizeRequest *)t->request;
+    int rc = tokenize(t->tok, r, &t->enc, err);
+    if (rc == 0 && r->pieces) rc = find_pieces(t, err);
+    t->tokens = (Shoal__V1__TokenizeReply)SHOAL__V1__TOKENIZE_REPLY__INIT;
+    t->tokens.ids = t->enc.ids;
+    t->tokens.n_ids = t->enc.n;
+    t->tokens.pieces = t->pieces;
+    t->tokens.n_pieces = t->pieces ? t->enc.n : 0;
+    t->reply = &t->tokens.base;
+    return rc;
 }
 
 void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    worker *w = user;
-    call_trace trace;
-    service_call_begin(w, c, "Tokenize", &trace);
-    ProtobufCMessage *r = NULL;
-    const tokenizer *t;
-    encoding e = {0};
-    Shoal__V1__TokenizeReply m = SHOAL__V1__TOKENIZE_REPLY__INIT;
-    shoal_err err;
-    int rc = service_call_unpack(&shoal__v1__tokenize_request__descriptor, msg, n, &r, &err);
-    const Shoal__V1__TokenizeRequest *asked = (const Shoal__V1__TokenizeRequest *)r;
-    if (rc == 0) rc = find_tokenizer(w, &t, &err);
-    if (rc == 0) rc = tokenize(t, asked, &e, &err);
-    if (rc == 0 && asked->pieces) rc = find_pieces(t, &e, &m.pieces, &err);
-    m.ids = e.ids;
-    m.n_ids = e.n;
-    m.n_pieces = m.pieces ? e.n : 0;
-    if (rc != 0)
-        service_call_refuse(w, c, &trace, &err);
-    else
-        service_call_reply(w, c, &m.base);
-    free(m.pieces);
-    encoding_done(&e);
-    protobuf_c_message_free_unpacked(r, NULL);
+    static const text_kind KIND = {"Tokenize", &shoal__v1__tokenize_request__descriptor, run_tokenize};
+    start(user, c, &KIND, msg, n);
 }
 
 /* ---- Detokenize ---------------------------------------------------------------------------------- */
@@ -86,26 +172,19 @@ static int detokenize(const tokenizer *t, const Shoal__V1__DetokenizeRequest *r,
     return tokenizer_decode(t, r->ids, r->n_ids, true, ret) == 0 ? 0 : err_nomem(err);
 }
 
+static int run_detokenize(text_call *t, shoal_err *err)
+{
+    int rc = detokenize(t->tok, (const Shoal__V1__DetokenizeRequest *)t->request, &t->bytes, err);
+    t->text = (Shoal__V1__DetokenizeReply)SHOAL__V1__DETOKENIZE_REPLY__INIT;
+    t->text.text = (ProtobufCBinaryData){.data = (uint8_t *)t->bytes.data, .len = t->bytes.len};
+    t->reply = &t->text.base;
+    return rc;
+}
+
 void service_detokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    worker *w = user;
-    call_trace trace;
-    service_call_begin(w, c, "Detokenize", &trace);
-    ProtobufCMessage *r = NULL;
-    const tokenizer *t;
-    buf text = {0};
-    Shoal__V1__DetokenizeReply m = SHOAL__V1__DETOKENIZE_REPLY__INIT;
-    shoal_err err;
-    int rc = service_call_unpack(&shoal__v1__detokenize_request__descriptor, msg, n, &r, &err);
-    if (rc == 0) rc = find_tokenizer(w, &t, &err);
-    if (rc == 0) rc = detokenize(t, (const Shoal__V1__DetokenizeRequest *)r, &text, &err);
-    m.text = (ProtobufCBinaryData){.data = (uint8_t *)text.data, .len = text.len};
-    if (rc != 0)
-        service_call_refuse(w, c, &trace, &err);
-    else
-        service_call_reply(w, c, &m.base);
-    buf_done(&text);
-    protobuf_c_message_free_unpacked(r, NULL);
+    static const text_kind KIND = {"Detokenize", &shoal__v1__detokenize_request__descriptor, run_detokenize};
+    start(user, c, &KIND, msg, n);
 }
 
 /* ---- Render -------------------------------------------------------------------------------------- */
