@@ -79,15 +79,17 @@ static void describe_texts(const worker *w, Shoal__V1__ModelInfo *m, token_texts
     m->eos_token = texts->eos;
 }
 
-/* A message that cannot be read asks for nothing. */
-static bool wants_texts(const uint8_t *msg, size_t n)
+/* An empty message, as most are, asks for nothing more. */
+static int read_describe(const uint8_t *msg, size_t n, bool *ret_texts, shoal_err *err)
 {
     ProtobufCMessage *r = NULL;
-    shoal_err err;
-    if (service_call_unpack(&shoal__v1__describe_request__descriptor, msg, n, &r, &err) != 0) return false;
-    bool texts = ((Shoal__V1__DescribeRequest *)r)->texts;
+    *ret_texts = false;
+    if (n == 0) return 0;
+    int rc = service_call_unpack(&shoal__v1__describe_request__descriptor, msg, n, &r, err);
+    if (rc != 0) return rc;
+    *ret_texts = ((Shoal__V1__DescribeRequest *)r)->texts;
     protobuf_c_message_free_unpacked(r, NULL);
-    return texts;
+    return 0;
 }
 
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
@@ -118,8 +120,14 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     else
         m.architecture = (char *)forest_about(scorer_forest(w->intake.trees))->format;
     token_texts texts;
-    if (wants_texts(msg, n)) describe_texts(w, &m, &texts);
-    service_call_reply(w, c, &m.base);
+    bool more;
+    shoal_err err;
+    int rc = read_describe(msg, n, &more, &err);
+    if (more) describe_texts(w, &m, &texts);
+    if (rc == 0)
+        service_call_reply(w, c, &m.base);
+    else
+        grpc_call_end(c, grpc_status_from_err(rc), err.message);
 }
 
 static void engine_figures(const worker *w, Shoal__V1__Stats *m)

@@ -22,6 +22,14 @@ stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$l
 tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
 schema) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$system,$schema}" ;;
 completions) set -- "$@" "$url/v1/completions" -d '{"model":"home-chat-s","prompt":["Turn on","Turn off"],"echo":true,"temperature":0,"max_tokens":6}' ;;
+llama) set -- "$@" "$url/completion" -d '{"model":"home-chat-s","prompt":"Turn on","temperature":0,"n_predict":6,"n_probs":2,"return_tokens":true,"response_fields":["content","tokens","stop_type","generation_settings/seed"]}' ;;
+mixed) set -- "$@" "$url/completion" -d '{"model":"home-chat-s","prompt":[[90,"Turn on"],"Turn off"],"temperature":0,"n_predict":4,"response_fields":["content"]}' ;;
+tokens) set -- "$@" "$url/tokenize" -d '{"model":"home-chat-s","content":"Turn on the light","with_pieces":true}' ;;
+words) set -- "$@" "$url/detokenize" -d '{"model":"home-chat-s","tokens":[90,91,92,300]}' ;;
+prompt) set -- "$@" "$url/apply-template" -d "{\"model\":\"home-chat-s\",$light,$tool}" ;;
+props) set -- "$@" "$url/props?model=home-chat-s" ;;
+tensors) set -- "$@" "$url/v2/models/home-embed/infer" -d '{"inputs":[{"name":"text","datatype":"BYTES","shape":[2],"data":["turn on","turn off"]}]}' ;;
+tensor_model) set -- "$@" "$url/v2/models/home-intent" ;;
 embeddings) set -- "$@" "$url/v1/embeddings" -d '{"model":"home-embed","input":["turn on","turn off"]}' ;;
 classify) set -- "$@" "$url/v1/classify" -d '{"model":"home-intent","input":["turn on the light","play music"]}' ;;
 tag) set -- "$@" "$url/v1/tag" -d '{"model":"home-slots","input":"turn on the kitchen light"}' ;;

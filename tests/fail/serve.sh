@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway http2 grpc tls worker documents sessions onward start
+#     parts: gateway dialects http2 grpc tls worker documents sessions onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway http2 grpc tls worker documents sessions onward start}
+parts=${*:-gateway dialects http2 grpc tls worker documents sessions onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -78,6 +78,7 @@ sweep_each() {
 
 all='chat routed verified cached stream tools schema completions embeddings classify tag process models metrics readyz pipelines requests events'
 part_gateway() { sweep_each gateway ' serve ' shoal.yaml "$all"; }
+part_dialects() { sweep_each dialects ' serve ' shoal.yaml 'llama mixed tokens words prompt props tensors tensor_model'; }
 part_http2() {
     curl_options=(--http2-prior-knowledge)
     sweep_each http2 ' serve ' shoal.yaml 'chat stream classify models'
@@ -99,6 +100,7 @@ part_tls() {
 }
 part_worker() {
     sweep_each 'worker chat-s' ' worker --name home-chat-s ' shoal.yaml 'chat stream tools schema completions'
+    sweep_each 'worker tokens' ' worker --name home-chat-s ' shoal.yaml 'tokens words prompt props'
     sweep_each 'worker intent' ' worker --name home-intent ' shoal.yaml classify
     sweep_each 'worker slots' ' worker --name home-slots ' shoal.yaml tag
     printf 'manifest: %s\nmodels: [{name: home-ears}]\n' "$PWD/models/models.json" >"$work/ears.yaml"

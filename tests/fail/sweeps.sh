@@ -78,7 +78,7 @@ part_fuzz() {
 }
 part_serve() {
     if [ "$how" = short ]; then
-        tests/fail/serve.sh 5 "$offset" gateway worker documents sessions
+        tests/fail/serve.sh 5 "$offset" gateway dialects worker documents sessions
     else
         tests/fail/serve.sh
     fi
