@@ -5,6 +5,7 @@ import { plain, some } from "/assets/page/dom.js";
 
 export const KEEP_S = 120;
 const FEED_MAX = 60;
+const ANSWERS_MAX = 4000;
 
 export const state = {
   known: false, // something has been heard
@@ -120,6 +121,7 @@ function point() {
   made = 0;
   ended = requests;
   for (const list of [state.speed, state.rate]) while (list.length && list[0].t < now - KEEP_S) list.shift();
+  if (state.answers.length > ANSWERS_MAX) state.answers.splice(0, state.answers.length - ANSWERS_MAX);
   const oldest = state.answers.findIndex((a) => a.at > now - KEEP_S);
   if (oldest > 0) state.answers.splice(0, oldest);
   else if (oldest < 0) state.answers.length = 0;
@@ -159,24 +161,32 @@ function everySecond() {
 // ---- the connection -------------------------------------------------------------------------------
 
 let abort = null;
+let lost = false; // it was told that the connection is
+
+// What was there and is not any more, after a time in which nothing was heard.
+function missing(data) {
+  const nodes = new Set(data.nodes.map((n) => n.name));
+  const replicas = new Set(data.replicas.map((r) => r.id));
+  return [...[...state.nodes.keys()].filter((n) => !nodes.has(n)).map((n) => `node ${n}`), ...[...state.replicas.keys()].filter((r) => !replicas.has(r)).map((r) => `replica ${r}`)];
+}
+
+function begin(data) {
+  const again = state.known;
+  Object.assign(state, { known: true, online: true, refused: null });
+  heard = Math.min(heard, data.gateway?.requests ?? 0);
+  pointAt = 0;
+  fold({ ...data, gone: missing(data) }, !again);
+  if (lost) tell("good", "the connection is back", data.at);
+  lost = false;
+}
 
 async function listen() {
   abort = new AbortController();
   const response = await ask("/v1/events", { signal: abort.signal });
   let first = true;
   for await (const e of events(response)) {
-    if (first) {
-      const again = state.known;
-      state.nodes.clear();
-      state.replicas.clear();
-      Object.assign(state, { known: true, online: true, refused: null });
-      heard = Math.min(heard, e.data.gateway?.requests ?? 0);
-      pointAt = 0;
-      fold(e.data, true);
-      if (again) tell("good", "the connection is back", e.data.at);
-    } else {
-      fold(e.data, false);
-    }
+    if (first) begin(e.data);
+    else fold(e.data, false);
     first = false;
     changed();
   }
@@ -184,6 +194,31 @@ async function listen() {
 
 let wake = () => {};
 const rest = (time) => new Promise((go) => ((wake = go), setTimeout(go, time)));
+
+// A browser has few connections for a server, and each page that listens holds one: those that nobody sees let go of theirs.
+const HIDDEN_MS = 3000;
+let asleep = false;
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) {
+    asleep = false;
+    return wake();
+  }
+  setTimeout(() => {
+    if (!document.hidden) return;
+    asleep = true;
+    abort?.abort();
+  }, HIDDEN_MS);
+});
+
+function noteEnd(error) {
+  state.refused = (error instanceof ApiError && { 401: "key", 403: "admin" }[error.status]) || null;
+  if (state.online && !asleep) {
+    tell("bad", "the connection to the gateway is lost", Date.now() / 1000);
+    lost = true;
+  }
+  state.online = false;
+  if (!asleep) changed();
+}
 
 export async function watch() {
   setInterval(everySecond, 1000);
@@ -194,14 +229,13 @@ export async function watch() {
   for (let wait = 500; ; wait = Math.min(wait * 1.7, 5000)) {
     try {
       await listen();
+      noteEnd(null);
       wait = 500;
     } catch (e) {
-      state.refused = (e instanceof ApiError && { 401: "key", 403: "admin" }[e.status]) || null;
       if (state.online) wait = 500;
+      noteEnd(e);
     }
-    if (state.online) tell("bad", "the connection to the gateway is lost", Date.now() / 1000);
-    state.online = false;
-    changed();
+    while (asleep) await rest(3600000);
     await rest(state.refused ? 3600000 : wait);
   }
 }

@@ -376,6 +376,29 @@ test("a server that stops in mid-answer is told of, and found again", () => with
   await close(page, ["net::ERR"]);
 }));
 
+test("a page that nobody sees lets go of its connection, and tells afterwards what happened", () => withStand(async (stand) => {
+  const page = await open(`${stand.url}/`);
+  await has(page, "#health", "All ready");
+  const hide = (hidden) => page.evaluate((h) => {
+    Object.defineProperty(document, "hidden", { value: h, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  const listeners = async (n) => {
+    for (let i = 0; stand.listeners.size !== n && i < 2000; i++) await new Promise((go) => setTimeout(go, 10));
+    assert.equal(stand.listeners.size, n);
+  };
+  await listeners(1);
+  await hide(true);
+  await listeners(0);
+  stand.status.replicas = [replica("m/0", "m", "", { crashes: 1 }), replica("m/1", "m", "")];
+  await hide(false);
+  await listeners(1);
+  await has(page, ".happened", "m/0 died");
+  await has(page, ".happened", "m/1 came");
+  assert.ok(!(await text(page, "#feed")).includes("lost"));
+  await close(page);
+}));
+
 test("a key is asked for, kept in the tab, and asked for again when it has expired", () => withStand(async (stand) => {
   stand.key = "first";
   const page = await open(`${stand.url}/`);
