@@ -290,5 +290,5 @@ static int run(int argc, char **argv)
     return cli_flush(rc == 0 ? status : cli_fail(&cmd_run, &err));
 }
 
-const cli_command cmd_run = {"run", "give a model a text: it replies, classifies, embeds, ranks",
+const cli_command cmd_run = {"run", "give a model a text: it replies, classifies, embeds or ranks",
                              "MODEL TEXT|-", run, false};
