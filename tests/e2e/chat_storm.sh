@@ -40,8 +40,10 @@ class Terminal:
         os.write(self.fd, text if isinstance(text, bytes) else text.encode())
 
     def end(self, wanted):
-        for _ in range(200):
+        for i in range(400):
             try:
+                if i % 10 == 9:  # what was typed while a reply came may have been for that
+                    os.write(self.fd, b"\x04" if i % 20 == 9 else b"\x03")
                 if select.select([self.fd], [], [], 0)[0]:
                     os.read(self.fd, 65536)
             except OSError:
@@ -65,7 +67,7 @@ for where in (["--here"], ["--server", url]):
         t.size(random.randint(1, 60), random.randint(1, 200))
         os.kill(t.pid, signal.SIGWINCH)
         time.sleep(0.005)
-    t.keys(b"\x03")
+    os.write(t.fd, b"\x03")  # it may have ended by itself
     t.expect(rb"\[(stopped: )?[0-9]+ token")
     t.expect(rb"> $")
     t.keys("once more\r")
