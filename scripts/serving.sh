@@ -3,6 +3,7 @@
 #   serving_start CONFIG   sets $server (pid) and $url when the cluster is ready; else says why and fails
 #   serving_stop           SIGTERM, and waits
 # Set $bin to the program before. $serving_ready holds its standard output, $serving_log its log.
+export SHOAL_LOG=pairs # logs of key=value, which are easily searched
 serving_log=$(mktemp)
 serving_ready=$(mktemp)
 server=

@@ -2,8 +2,8 @@
  *
  *     chat_talk t = {0};
  *     chat_talk_add(&t, "user", "hello", NULL, err);
- *     chat_talk_save(&t, "home-chat-s", "talk.json", err);     // {"model", "messages": [{"role",
- * "content"}]} chat_talk_done(&t);
+ *     chat_talk_save(&t, "home-chat-s", "talk.json", err);
+ *     chat_talk_done(&t);
  *
  * One thread. */
 #ifndef CLI_CHAT_TALK_H

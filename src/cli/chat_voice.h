@@ -1,8 +1,11 @@
 /* chat_voice.h: who replies in `shoal chat`: a model in this process, or one of a running Shoal.
  *
  *     chat_voice *v;
- *     chat_voice_here(&v, "model.gguf", &model_options, err);          or chat_voice_server(&v, &found, key,
- * err) chat_voice_reply(v, &talk, &settings, &show, &said, err); chat_said_done(&said); chat_voice_close(v);
+ *     chat_voice_here(&v, "model.gguf", &model_options, err);     // or
+ *     chat_voice_server(&v, &found, key, err);
+ *     chat_voice_reply(v, &talk, &settings, &show, &said, err);
+ *     chat_said_done(&said);
+ *     chat_voice_close(v);
  *
  * One thread; chat_voice_stop alone may be called from a signal handler. */
 #ifndef CLI_CHAT_VOICE_H
