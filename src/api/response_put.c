@@ -30,18 +30,32 @@ static void put_string(buf *out, const buf *b)
 
 /* ---- items --------------------------------------------------------------------------------------- */
 
-static void put_part(buf *out, const char *type, const buf *text)
+/* Comma separated entries in the form that chat has them, too. */
+static void put_logprobs(buf *out, const buf *entries)
+{
+    out->failed |= entries->failed;
+    buf_puts(out, "\"logprobs\":[");
+    buf_append(out, entries->data ? entries->data : "", entries->len);
+    buf_putc(out, ']');
+}
+
+/* logprobs: of an output_text, else NULL. */
+static void put_part(buf *out, const char *type, const buf *text, const buf *logprobs)
 {
     buf_printf(out, "{\"type\":\"%s\",\"text\":", type);
     put_string(out, text);
-    buf_puts(out, strcmp(type, "output_text") == 0 ? ",\"annotations\":[],\"logprobs\":[]}" : "}");
+    if (logprobs) {
+        buf_puts(out, ",\"annotations\":[],");
+        put_logprobs(out, logprobs);
+    }
+    buf_putc(out, '}');
 }
 
 /* c NULL: it begins, and is empty. */
 static void put_reasoning(buf *out, const answer_form *f, const gen_choice *c)
 {
     buf_printf(out, "{\"type\":\"reasoning\",\"id\":\"rs_%s\",\"summary\":[],\"content\":[", HEX(f));
-    if (c) put_part(out, "reasoning_text", &c->reasoning);
+    if (c) put_part(out, "reasoning_text", &c->reasoning, NULL);
     buf_printf(out, "],\"status\":\"%s\"}", c ? "completed" : "in_progress");
 }
 
@@ -51,7 +65,7 @@ static void put_message(buf *out, const answer_form *f, const gen_choice *c)
     buf_printf(
         out, "{\"type\":\"message\",\"id\":\"msg_%s\",\"status\":\"%s\",\"role\":\"assistant\",\"content\":[",
         HEX(f), status);
-    if (c) put_part(out, "output_text", &c->text);
+    if (c) put_part(out, "output_text", &c->text, &c->logprobs[0]);
     buf_puts(out, "]}");
 }
 
@@ -153,8 +167,13 @@ static void put_object(buf *out, const answer_form *f, const gen_answer *a)
     buf_putc(out, ']');
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
         put_said(out, s->root, SAID[i].key, SAID[i].otherwise);
-    buf_printf(out, ",\"background\":false,\"reasoning\":{\"effort\":null,\"summary\":null},\"store\":%s",
-               s->store ? "true" : "false");
+    buf_puts(out, ",\"background\":false,\"reasoning\":{\"effort\":");
+    const json_t *effort = fields_get(fields_get(s->root, "reasoning"), "effort");
+    if (effort)
+        json_put(out, effort);
+    else
+        buf_puts(out, "null");
+    buf_printf(out, ",\"summary\":null},\"store\":%s", s->store ? "true" : "false");
     if (a)
         put_usage(out, a);
     else
@@ -234,7 +253,7 @@ static void begin_part(buf *out, const answer_form *f, const char *prefix, int p
     event_end(out);
     part_event(out, f, "response.content_part.added", prefix, place);
     buf_puts(out, ",\"part\":");
-    put_part(out, part, &NONE);
+    put_part(out, part, &NONE, strcmp(part, "output_text") == 0 ? &NONE : NULL);
     event_end(out);
 }
 
@@ -289,16 +308,19 @@ void response_put_call(buf *out, const answer_form *f, size_t index, const char 
 }
 
 static void part_done(buf *out, const answer_form *f, const char *type, const char *prefix, int place,
-                      const char *part, const buf *text)
+                      const char *part, const buf *text, const buf *logprobs)
 {
     part_event(out, f, type, prefix, place);
-    if (strcmp(part, "output_text") == 0) buf_puts(out, ",\"logprobs\":[]");
+    if (logprobs) {
+        buf_putc(out, ',');
+        put_logprobs(out, logprobs);
+    }
     buf_puts(out, ",\"text\":");
     put_string(out, text);
     event_end(out);
     part_event(out, f, "response.content_part.done", prefix, place);
     buf_puts(out, ",\"part\":");
-    put_part(out, part, text);
+    put_part(out, part, text, logprobs);
     event_end(out);
 }
 
@@ -308,10 +330,11 @@ void response_put_done(buf *out, const answer_form *f, const gen_answer *a)
     response_form *r = f->response;
     if (c->n_calls == 0) begin_message(out, f); /* an answer without a word has an item, too */
     if (r->reasoning >= 0)
-        part_done(out, f, "response.reasoning_text.done", "rs", r->reasoning, "reasoning_text",
-                  &c->reasoning);
+        part_done(out, f, "response.reasoning_text.done", "rs", r->reasoning, "reasoning_text", &c->reasoning,
+                  NULL);
     if (r->message >= 0)
-        part_done(out, f, "response.output_text.done", "msg", r->message, "output_text", &c->text);
+        part_done(out, f, "response.output_text.done", "msg", r->message, "output_text", &c->text,
+                  &c->logprobs[0]);
     for (size_t i = 0; i < c->n_calls; i++) {
         call_event(out, f, "response.function_call_arguments.done", i);
         buf_puts(out, ",\"name\":");

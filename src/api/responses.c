@@ -249,6 +249,33 @@ static int read_format(response_spec *s, api_error *e)
 
 /* ---- the request --------------------------------------------------------------------------------- */
 
+/* Whether "include" wants the log-probabilities of the text. */
+static bool wants_logprobs(const json_t *root)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(root, "include"), i, one)
+    {
+        const char *what = fields_text(one);
+        if (what && strcmp(what, "message.output_text.logprobs") == 0) return true;
+    }
+    return false;
+}
+
+/* What chat has under other names: "reasoning": {"effort"}, and log-probabilities, which need no word of
+ * their own where their number is said. */
+static int rename_fields(response_spec *s, api_error *e)
+{
+    const json_t *reasoning = fields_get(s->root, "reasoning"), *effort = fields_get(reasoning, "effort"),
+                 *top = fields_get(s->root, "top_logprobs");
+    if (reasoning && !json_is_object(reasoning))
+        return api_error_bad(e, "reasoning", "\"reasoning\" must be an object");
+    json_object_del(s->chat, "reasoning");
+    int rc = effort ? put(s->chat, "reasoning_effort", json_incref((json_t *)effort), e) : 0;
+    bool some = wants_logprobs(s->root) || (json_is_integer(top) && json_integer_value(top) > 0);
+    return rc == 0 && some ? put(s->chat, "logprobs", json_true(), e) : rc;
+}
+
 /* Better a no than an answer that ignores them. */
 static int refuse_unserved(const json_t *root, api_error *e)
 {
@@ -288,6 +315,8 @@ static int read_rest(response_spec *s, api_error *e)
     if (most && (!json_is_integer(most) || json_integer_value(most) < 1))
         return api_error_bad(e, "max_output_tokens", "\"max_output_tokens\" must be a number over 0");
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) json_object_del(s->chat, OWN[i]);
+    rc = rename_fields(s, e);
+    if (rc != 0) return rc;
     return most ? put(s->chat, "max_completion_tokens", json_incref((json_t *)most), e) : 0;
 }
 

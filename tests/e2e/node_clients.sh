@@ -30,7 +30,7 @@ END
 export SHOAL_WAV=$PWD/tests/data/speech/wav/08-lights-on.wav
 start_shoal "$work/c.yaml"
 export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
-(cd "$modules" && timeout 240 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
+(cd "$modules" && timeout 280 node --test --test-concurrency=1 --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
 rc=$?
 stop_shoal
 if [ $rc -ne 0 ]; then

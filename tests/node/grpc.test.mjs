@@ -1,10 +1,11 @@
 // @grpc/grpc-js against the worker protocol, over the worker's own Unix socket.
-import { test } from "node:test";
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import grpc from "@grpc/grpc-js";
 import loader from "@grpc/proto-loader";
+import { client } from "./calls.mjs";
 
+const row = client("@grpc/grpc-js");
 const root = process.env.SHOAL_PROTO;
 const load = (file) =>
   grpc.loadPackageDefinition(loader.loadSync(file, { includeDirs: [root], keepCase: true, longs: Number, enums: String, defaults: true, oneofs: true }));
@@ -19,7 +20,7 @@ const credentials = grpc.credentials.createInsecure();
 const unary = (client, method, request, options = {}) =>
   new Promise((resolve, reject) => client[method](request, new grpc.Metadata(), options, (e, r) => (e ? reject(e) : resolve(r))));
 
-test("describe says what the worker runs", async () => {
+row("Worker.Describe", "describe says what the worker runs", async () => {
   const c = new Worker(address("home-intent"), credentials);
   const info = await unary(c, "Describe", {});
   assert.equal(info.name, "home-intent");
@@ -29,13 +30,13 @@ test("describe says what the worker runs", async () => {
   c.close();
 });
 
-test("health is serving", async () => {
+row("Health.Check", "health is serving", async () => {
   const c = new Health(address("home-chat-s"), credentials);
   assert.equal((await unary(c, "Check", { service: "" })).status, "SERVING");
   c.close();
 });
 
-test("generate streams started, deltas and done", async () => {
+row("Worker.Generate", "generate streams started, deltas and done", async () => {
   const c = new Worker(address("home-chat-s"), credentials);
   const call = c.Generate({
     messages_json: JSON.stringify([{ role: "user", content: "sensor current asset=fan-54 change=-12% threshold=30% window=5s" }]),
@@ -53,7 +54,7 @@ test("generate streams started, deltas and done", async () => {
   c.close();
 });
 
-test("a cancelled stream ends, and the worker serves on", async () => {
+row("Worker.Generate", "a cancelled stream ends, and the worker serves on", async () => {
   const c = new Worker(address("home-chat-s"), credentials);
   const call = c.Generate({ text: "Once", max_tokens: 1500, ignore_eos: true });
   await assert.rejects(
@@ -66,7 +67,7 @@ test("a cancelled stream ends, and the worker serves on", async () => {
   c.close();
 });
 
-test("errors have the standard codes", async () => {
+row("Worker.Generate", "errors have the standard codes", async () => {
   const c = new Worker(address("home-intent"), credentials);
   await assert.rejects(unary(c, "Embed", { inputs: [{ text: "x" }] }), (e) => e.code === grpc.status.UNIMPLEMENTED);
   await assert.rejects(unary(c, "Classify", { inputs: [{ text: "word ".repeat(500) }] }), (e) => e.code === grpc.status.OUT_OF_RANGE);

@@ -86,3 +86,15 @@ call("responses.create", "an error in the request names its field", async () => 
   await assert.rejects(client.responses.create({ model, input: [{ type: "image_generation_call" }] }),
     (e) => e instanceof OpenAI.BadRequestError && e.param === "input");
 });
+
+call("responses.create", "log-probabilities where \"include\" or top_logprobs asks for them, and reasoning.effort", async () => {
+  const ask = { model, input: "hello there", temperature: 0, max_output_tokens: 8, top_logprobs: 2, include: ["message.output_text.logprobs"], reasoning: { effort: "low" } };
+  const r = await client.responses.create(ask);
+  const part = r.output.find((i) => i.type === "message").content[0];
+  assert.equal(r.reasoning.effort, "low");
+  assert.ok(part.logprobs.length > 0 && part.logprobs.every((t) => t.logprob <= 0 && t.top_logprobs.length === 2));
+  const final = await client.responses.stream(ask).finalResponse();
+  assert.deepEqual(final.output.find((i) => i.type === "message").content[0].logprobs, part.logprobs);
+  assert.deepEqual((await client.responses.create({ ...ask, top_logprobs: undefined, include: [] })).output.find((i) => i.type === "message").content[0].logprobs, []);
+  await assert.rejects(client.responses.create({ ...ask, reasoning: { effort: "hard" } }), (e) => e.status === 400 && e.param === "reasoning_effort");
+});

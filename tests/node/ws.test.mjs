@@ -1,9 +1,10 @@
 // npm's ws against /v1/ws: many requests over one socket, streams, cancelling, resuming, and nonsense.
 import assert from "node:assert/strict";
 import http2 from "node:http2";
-import test from "node:test";
 import WebSocket from "ws";
+import { client } from "./calls.mjs";
 
+const call = client("ws");
 const base = process.env.SHOAL_URL, at = base.replace(/^http/, 'ws') + '/v1/ws';
 
 /** A socket whose answers are waited for by their request's id. */
@@ -49,7 +50,7 @@ const chat = (content, more) => ({
 });
 const text = (seen) => seen.flatMap((m) => m.data?.choices ?? []).map((c) => c.delta?.content ?? '').join('');
 
-test('one answer, as over HTTP', async () => {
+call('/v1/ws', 'one answer, as over HTTP', async () => {
   const talk = await Talk.open();
   const [a] = await talk.ask('1', '/v1/classify', { model: 'home-intent', input: 'turn on the light' });
   const b = await (await fetch(base + '/v1/classify', {
@@ -67,7 +68,7 @@ test('one answer, as over HTTP', async () => {
   assert.equal((await talk.closed).code, 1000);
 });
 
-test('forty streams at once are those of HTTP, and each has its own end', async () => {
+call('/v1/ws', 'forty streams at once are those of HTTP, and each has its own end', async () => {
   const talk = await Talk.open();
   const words = ['turn off the kitchen light', 'lock the front door', 'hello', 'is the garage open?'];
   const want = await Promise.all(words.map(async (w) => {
@@ -87,7 +88,7 @@ test('forty streams at once are those of HTTP, and each has its own end', async 
   talk.socket.close();
 });
 
-test('a stream goes on over another socket', async () => {
+call('/v1/ws', 'a stream goes on over another socket', async () => {
   const one = await Talk.open(), two = await Talk.open();
   const body = chat('tell me about lights', { stream: true, max_tokens: 48, seed: 3, temperature: 1, ignore_eos: true });
   const whole = await one.ask('w', '/v1/chat/completions', body);
@@ -99,7 +100,7 @@ test('a stream goes on over another socket', async () => {
   two.socket.close();
 });
 
-test('what is cancelled stops, and its id is free again', async () => {
+call('/v1/ws', 'what is cancelled stops, and its id is free again', async () => {
   const talk = await Talk.open();
   talk.say({ id: 'long', path: '/v1/chat/completions', body: chat('go on', { stream: true, max_tokens: 400, ignore_eos: true }) });
   while (!talk.heard.get('long')?.some((m) => m.data)) await new Promise((wake) => talk.waiting.set('long', wake));
@@ -115,7 +116,7 @@ test('what is cancelled stops, and its id is free again', async () => {
   talk.socket.close();
 });
 
-test('nonsense is answered by name, and the socket goes on', async () => {
+call('/v1/ws', 'nonsense is answered by name, and the socket goes on', async () => {
   const talk = await Talk.open();
   const wrong = [
     ['not json', /message/], ['[]', /JSON object/], ['{}', /needs an id/], ['{"id":""}', /needs an id/],
@@ -142,14 +143,14 @@ test('nonsense is answered by name, and the socket goes on', async () => {
   assert.equal((await talk.closed).code, 1003);
 });
 
-test('a page of another site does not get in', async () => {
+call('/v1/ws', 'a page of another site does not get in', async () => {
   await assert.rejects(Talk.open({ headers: { origin: 'http://evil.example' } }), /403/);
   const r = await fetch(base + '/v1/ws');
   assert.equal(r.status, 426);
   assert.match((await r.json()).error.message, /WebSocket/);
 });
 
-test('bytes in base64', async () => {
+call('/v1/ws', 'bytes in base64', async () => {
   const talk = await Talk.open();
   const bytes = Buffer.from(JSON.stringify({ model: 'home-embed', input: 'a' }));
   talk.say({ id: 'b', path: '/v1/embeddings', headers: { 'Content-Type': 'application/json' }, body_base64: bytes.toString('base64') });
@@ -157,7 +158,7 @@ test('bytes in base64', async () => {
   talk.socket.close();
 });
 
-test('over HTTP/2 as well (RFC 8441)', async () => {
+call('/v1/ws', 'over HTTP/2 as well (RFC 8441)', async () => {
   const session = http2.connect(base);
   await new Promise((done) => session.once('remoteSettings', done));
   assert.ok(session.remoteSettings.enableConnectProtocol);
