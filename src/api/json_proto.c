@@ -414,6 +414,7 @@ static int write_message(buf *out, const proto_message *m, const json_t *o, shoa
     int rc = 0;
     json_object_foreach((json_t *)o, key, v) if (rc == 0 && !json_is_null(v)) rc =
         write_member(out, &more, m, key, v, err);
+    if (more.failed) out->failed = true;
     if (more.len) buf_putc(&more, '}');
     if (more.len)
         put_buf(out, m->more->number, &more);

@@ -9,18 +9,25 @@
 
 /* ---- questions ----------------------------------------------------------------------------------- */
 
-/* A map comes as a list of keys and values, of which each is one of several fields: {"a": 1}. */
+/* A map comes as a list of keys and values, of which each is one of several fields: {"a": 1}. NULL: no
+ * memory. */
 static json_t *params_of(const json_t *list)
 {
     json_t *o = json_object(), *entry, *v;
     size_t i;
     const char *kind;
+    bool ok = o;
     json_array_foreach(list, i, entry)
     {
         const char *key = json_string_value(json_object_get(entry, "key"));
-        json_object_foreach(json_object_get(entry, "value"), kind, v) json_object_set(o, key ? key : "", v);
+        json_object_foreach(json_object_get(entry, "value"), kind, v)
+        {
+            ok = ok && json_object_set(o, key ? key : "", v) == 0;
+        }
     }
-    return o;
+    if (ok) return o;
+    json_decref(o);
+    return NULL;
 }
 
 static int set_params(json_t *o, api_error *e)
@@ -89,11 +96,11 @@ static int take_input(buf *tail, json_t *in, const json_t *raw, api_error *e)
     rc = raw ? add_raw(tail, raw, e) : add_contents(tail, name ? name : "", kind, contents, e);
     if (rc != 0) return rc;
     json_t *size = json_integer((json_int_t)(tail->len - before));
+    bool ok = json_object_set_new(json_object_get(in, "parameters"), "binary_data_size", size) == 0;
     json_object_del(in, "contents");
-    if (json_object_get(in, "shape") == NULL) json_object_set_new(in, "shape", json_array()); /* a scalar */
-    return json_object_set_new(json_object_get(in, "parameters"), "binary_data_size", size) == 0
-               ? 0
-               : api_error_nomem(e);
+    if (!json_object_get(in, "shape")) /* a scalar */
+        ok = ok && json_object_set_new(in, "shape", json_array()) == 0;
+    return ok ? 0 : api_error_nomem(e);
 }
 
 static int take_inputs(buf *tail, const json_t *message, api_error *e)
@@ -119,8 +126,9 @@ int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e
     if (rc == 0) rc = set_params(message, e);
     json_array_foreach(json_object_get(message, "outputs"), i, o) if (rc == 0) rc = set_params(o, e);
     if (rc == 0) {
+        json_t *params = json_object_get(message, "parameters");
         json_object_del(message, "raw_input_contents");
-        json_object_set_new(json_object_get(message, "parameters"), "binary_data_output", json_true());
+        if (json_object_set_new(params, "binary_data_output", json_true()) != 0) rc = api_error_nomem(e);
         json_put(out, message);
         *ret_n_json = out->len;
         buf_join(out, &tail);

@@ -239,13 +239,15 @@ static void send_event(rpc_call *c, const event *e)
 {
     shoal_err err = {0};
     json_t *data = NULL;
-    int rc = c->failed ? 0 : json_parse(&data, e->data, e->n_data, "an event", &err);
+    if (c->failed) return; /* of a stream that lacks something nothing more is told */
+    int rc = json_parse(&data, e->data, e->n_data, "an event", &err);
+    if (rc == 0 && !json_is_object(data)) rc = err_set(&err, SHOAL_EFORMAT, "an event is no object");
     if (rc != 0) {
         fail(c, rc, &err);
     } else if (json_object_get(data, "error")) {
         grpc_fault_from_json(&c->fault, 0, data, 0);
         c->failed = true;
-    } else if (json_is_object(data)) {
+    } else {
         data = place_event(c->method->output, e, data);
         send_message(c, data);
     }

@@ -219,13 +219,18 @@ static int read(json_t **ret, const grpc_rpc *rpc, const proto_message *m, const
     return rc == 0 ? 0 : read_error(e, rc, &err);
 }
 
+/* KServe's client says the model where Triton's says the repository. False: out of memory. */
+static bool name_model(json_t *o)
+{
+    json_t *first = json_object_get(o, "repository_name");
+    if (!first || json_string_length(json_object_get(o, "model_name"))) return true;
+    return json_object_set(o, "model_name", first) == 0;
+}
+
 static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t *o, api_error *e)
 {
     const char *target = rpc->target;
-    json_t *first = json_object_get(o, "repository_name"); /* where KServe's client names the model */
-    if (rpc->how & (RPC_LOADS | RPC_UNLOADS) && !json_string_length(json_object_get(o, "model_name")) &&
-        first)
-        json_object_set(o, "model_name", first);
+    if (rpc->how & (RPC_LOADS | RPC_UNLOADS) && !name_model(o)) return api_error_nomem(e);
     if (rpc->how & RPC_PIECES && json_is_true(json_object_get(o, "translate"))) target = TRANSLATIONS;
     int rc = put_path(&a->path, target, o, e);
     if (rc != 0) return rc;
