@@ -78,6 +78,7 @@ function health(state) {
   if (!state.known) return ["unknown", "Connecting"];
   if (!state.online) return ["bad", "Not reachable"];
   if (state.gateway.status === "draining") return ["warn", "Shutting down"];
+  if (state.replicas.size === 0) return ["rest", "No models"];
   const out = [...state.replicas.values()].filter((r) => r.state !== "ready" && r.state !== "standby").length;
   return out ? ["warn", `${out} not ready`] : ["good", "All ready"];
 }

@@ -5,9 +5,10 @@ import { onChange } from "/assets/page/live.js";
 
 export const catalogue = { models: [], pipelines: [] };
 const listeners = new Set();
+let known = false;
 export function onCatalogue(f) {
   listeners.add(f);
-  if (catalogue.models.length) f(catalogue);
+  if (known) f(catalogue);
 }
 
 let asked = 0;
@@ -18,16 +19,17 @@ async function refresh() {
     if (mine !== asked) return;
     catalogue.models = models.data;
     catalogue.pipelines = pipelines.data;
+    known = true;
     for (const f of listeners) f(catalogue);
   } catch {
     // With the next change of the cluster.
   }
 }
 
-let last = "";
+let last = null;
 onChange((state) => {
   if (!state.online && state.refused !== "admin") {
-    last = "";
+    last = null;
     return;
   }
   const is = state.refused ??  [...state.replicas.values()].map((r) => `${r.id} ${r.state === "ready"}`).join();

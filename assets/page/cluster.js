@@ -17,7 +17,7 @@ const capital = (s) => s[0].toUpperCase() + s.slice(1);
 function sentence(state) {
   const models = new Set([...state.replicas.values()].map((r) => r.model)).size;
   const machines = new Set([...state.replicas.values()].map((r) => r.node)).size;
-  if (!models) return "No model runs here yet.";
+  if (!models) return "No model runs here yet: load one under Models.";
   const out = [...state.replicas.values()].filter(isOut);
   const end = !out.length ? "all ready" : out.length === 1 ? `${plain(out[0])} is ${out[0].state}` : `${out.length} replicas are not ready`;
   return capital(`${some(models, "model")} on ${some(machines, "machine")}, ${end}.`);
@@ -214,6 +214,7 @@ export function openCluster() {
   });
   onCatalogue((c) => {
     options($("try-who"), groups(c));
+    $("try").hidden = $("try-who").options.length === 0;
     if (now) draw(now);
   });
   $("try").addEventListener("submit", (e) => {

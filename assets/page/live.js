@@ -97,7 +97,7 @@ function loseNode(name, at) {
 function loseReplica(id, at) {
   const r = state.replicas.get(id);
   state.replicas.delete(id);
-  if (r) tell("bad", `${plain(r)}${where(r)} is gone`, at);
+  if (r) tell(r.state === "draining" ? "warn" : "bad", `${plain(r)}${where(r)} is gone`, at);
 }
 
 // ---- the last two minutes -------------------------------------------------------------------------

@@ -376,6 +376,18 @@ test("a server that stops in mid-answer is told of, and found again", () => with
   await close(page, ["net::ERR"]);
 }));
 
+test("a cluster without models says so", () => withStand(async (stand) => {
+  stand.models = [];
+  stand.status.replicas = [];
+  const page = await open(`${stand.url}/`);
+  await has(page, "h1", "No model runs here yet");
+  await has(page, "#health", "No models");
+  await page.waitForSelector("#try[hidden]");
+  for (const name of ["play", "requests", "models"]) await view(page, name);
+  await accessible(page, "nothing");
+  await close(page);
+}));
+
 test("a page that nobody sees lets go of its connection, and tells afterwards what happened", () => withStand(async (stand) => {
   const page = await open(`${stand.url}/`);
   await has(page, "#health", "All ready");
