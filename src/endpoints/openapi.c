@@ -316,10 +316,18 @@ int openapi_put(buf *out, const endpoint_table *t, const char **ret_missing, sho
 
 static int make(gateway *g, shoal_err *err)
 {
+    char digest[65];
+    sha256_digest d;
     if (g->openapi.len) return 0;
     int rc = openapi_put(&g->openapi, g->endpoints, NULL, err);
-    if (rc != 0) buf_done(&g->openapi);
-    return rc;
+    if (rc != 0) {
+        buf_done(&g->openapi);
+        return rc;
+    }
+    sha256_of(g->openapi.data, g->openapi.len, &d);
+    sha256_hex(&d, digest);
+    snprintf(g->openapi_etag, sizeof g->openapi_etag, "\"%.32s\"", digest);
+    return 0;
 }
 
 void openapi_handle(gateway_request *rq)
@@ -327,21 +335,15 @@ void openapi_handle(gateway_request *rq)
     gateway *g = rq->gateway;
     shoal_err err;
     api_error e = {0};
-    int rc = make(g, &err);
-    if (rc != 0) {
+    char weak[48];
+    if (make(g, &err) != 0) {
         api_error_set(&e, 500, "server_error", NULL, NULL, "%s", err.message);
         request_error(rq, &e);
         return;
     }
-    char digest[65], etag[40];
-    sha256_digest d;
-    sha256_of(g->openapi.data, g->openapi.len, &d);
-    sha256_hex(&d, digest);
-    snprintf(etag, sizeof etag, "\"%.32s\"", digest);
-    char weak[48];
-    snprintf(weak, sizeof weak, "W/%s", etag); /* packed or plain, it is the same document */
+    snprintf(weak, sizeof weak, "W/%s", g->openapi_etag); /* packed or plain, it is the same document */
     const http_header more[] = {{"etag", weak}, {"cache-control", "no-cache"}};
-    if (pages_client_has(rq, etag))
+    if (pages_client_has(rq, g->openapi_etag))
         request_reply(rq, 304, NULL, more, 2, NULL, 0);
     else
         request_reply(rq, 200, "application/json", more, 2, g->openapi.data, g->openapi.len);

@@ -35,7 +35,7 @@ struct gateway {
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
-    int port;                  /* of `listen`; 0: a Unix socket */
+    int port;         /* of `listen`; 0: a Unix socket */
     tls_context *tls; /* NULL: clear text */
     struct door_grpc *grpc;
     gateway_request *requests; /* being answered */
@@ -47,6 +47,7 @@ struct gateway {
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
     uint64_t metrics_at_ns;
     buf openapi; /* what GET /openapi.json answers, once somebody has asked */
+    char openapi_etag[40];
     size_t n_log_readers; /* who follow the log */
     bool draining;
     uv_timer_t *watch; /* watch.c's; freed by its close */
