@@ -173,7 +173,7 @@ call('/v1/ws', 'over HTTP/2 as well (RFC 8441)', async () => {
   session.close();
 });
 
-test('long messages are packed both ways where the client offers it (RFC 7692)', async () => {
+call('/v1/ws', 'long messages are packed both ways where the client offers it (RFC 7692)', async () => {
   const sizes = [];
   for (const perMessageDeflate of [{ threshold: 0 }, false]) {
     const talk = await Talk.open({ perMessageDeflate });
