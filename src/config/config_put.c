@@ -2,6 +2,8 @@
 #include "config/config_put.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -76,6 +78,24 @@ static void put_shards(putter *p, json_t *to, const config_field *f, const place
     }
 }
 
+static bool lacks_required(const json_t *map, const config_record *rec)
+{
+    for (size_t i = 0; i < rec->n; i++)
+        if (rec->fields[i].required && !json_object_get(map, rec->fields[i].key)) return true;
+    return false;
+}
+
+/* A map; or, where that would lack something, the text in its place. */
+static json_t *item_of(putter *p, const config_field *f, const char *from)
+{
+    json_t *map = json_object();
+    if (map) put_record(p, map, f->of, from, true);
+    if (!map || !f->alone || !lacks_required(map, f->of)) return map;
+    json_t *text = json_incref(json_object_get(map, f->alone));
+    json_decref(map);
+    return text;
+}
+
 static void put_list(putter *p, json_t *to, const config_field *f, const char *from)
 {
     const char *items = load_text(from + f->at);
@@ -83,18 +103,11 @@ static void put_list(putter *p, json_t *to, const config_field *f, const char *f
     if (n == 0) return;
     json_t *list = json_array();
     for (size_t i = 0; list && i < n; i++) {
-        json_t *item = f->of ? json_object() : text_of(p, f, load_text(items + i * sizeof(char *)));
-        if (item && f->of) put_record(p, item, f->of, items + i * f->of->bytes, true);
+        json_t *item = f->of ? item_of(p, f, items + i * f->of->bytes)
+                             : text_of(p, f, load_text(items + i * sizeof(char *)));
         if (!item || json_array_append_new(list, item) != 0) p->failed = true;
     }
     put_member(p, to, f->key, list);
-}
-
-static bool lacks_required(const json_t *map, const config_record *rec)
-{
-    for (size_t i = 0; i < rec->n; i++)
-        if (rec->fields[i].required && !json_object_get(map, rec->fields[i].key)) return true;
-    return false;
 }
 
 /* One that was not there has no value where it would need one. */
@@ -111,7 +124,8 @@ static void put_section(putter *p, json_t *to, const config_field *f, const char
 /* Any part of the file as JSON text. */
 static void put_json(putter *p, json_t *to, const config_field *f, const char *text)
 {
-    if (text) put_member(p, to, f->key, json_loads(text, JSON_DECODE_ANY, NULL));
+    json_t *v = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    if (text) put_member(p, to, f->key, v ? v : json_string(text));
 }
 
 static void put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
@@ -208,12 +222,54 @@ static bool is_plain(const char *s, size_t n)
     return true;
 }
 
+/* As JSON, but for what YAML does not take as it is (section 5.1) or reads as the end of a line (5.4). */
+static void put_quoted(buf *out, const json_t *v)
+{
+    static const char *const OTHERS[][2] = {{"\x7F", "\\x7f"},
+                                            {"\xE2\x80\xA8", "\\u2028"},
+                                            {"\xE2\x80\xA9", "\\u2029"},
+                                            {"\xEF\xBB\xBF", "\\ufeff"}};
+    buf json = {0};
+    json_put(&json, v);
+    for (const char *s = json.failed ? "" : json.data; *s;) {
+        size_t i = 0, n_others = sizeof OTHERS / sizeof *OTHERS;
+        const unsigned char *b = (const unsigned char *)s;
+        while (i < n_others && strncmp(s, OTHERS[i][0], strlen(OTHERS[i][0])) != 0) i++;
+        if (i < n_others) {
+            buf_puts(out, OTHERS[i][1]);
+            s += strlen(OTHERS[i][0]);
+        } else if (b[0] == 0xC2 && b[1] < 0xA0) {
+            buf_printf(out, "\\u%04x", b[1]);
+            s += 2;
+        } else {
+            buf_putc(out, *s++);
+        }
+    }
+    out->failed |= json.failed;
+    buf_done(&json);
+}
+
+/* The shortest without an exponent, which the file may not have. */
+static void put_real(buf *out, double v)
+{
+    char text[400];
+    for (int digits = 1; digits <= 30; digits++) {
+        snprintf(text, sizeof text, "%.*f", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    buf_puts(out, text);
+}
+
 static void put_scalar(buf *out, const json_t *v)
 {
     const char *s = json_string_value(v);
     size_t n = json_string_length(v);
     if (s && is_plain(s, n))
         buf_append(out, s, n);
+    else if (s)
+        put_quoted(out, v);
+    else if (json_is_real(v))
+        put_real(out, json_real_value(v));
     else
         json_put(out, v);
 }

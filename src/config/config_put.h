@@ -2,8 +2,8 @@
  * two of them are compared by.
  *
  * It follows the rows of the schema. Left out are empty lists, texts without a value, and inside of lists
- * (models, stages, ...) what has its default; paths are resolved, and keys are maps whichever way they were
- * written. */
+ * (models, stages, ...) what has its default; seeds over 2^63 are negative, paths are resolved, and keys are
+ * maps whichever way they were written. */
 #ifndef CONFIG_CONFIG_PUT_H
 #define CONFIG_CONFIG_PUT_H
 
