@@ -58,16 +58,15 @@ static int check(const char *path, bool json, shoal_err *err)
     shoal_err why = {0};
     int rc = notes ? config_load(&c, path, &why) : err_nomem(&why);
     if (rc == 0) rc = look_over(c, notes, &why);
-    if (rc == SHOAL_ENOMEM) {
+    if (rc != 0 && rc != SHOAL_ENOMEM) fprintf(stderr, "shoal config: %s\n", why.message);
+    if (rc == SHOAL_ENOMEM)
         rc = err_nomem(err);
-    } else if (json) {
+    else if (json)
         rc = say_json(path, notes, rc, &why, err);
-    } else if (rc == 0) {
+    else if (rc == 0)
         say_right(c, path, notes);
-    } else {
-        fprintf(stderr, "shoal config: %s\n", why.message);
+    else
         rc = CLI_FAILED;
-    }
     json_decref(notes);
     config_free(c);
     return rc;

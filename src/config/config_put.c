@@ -124,8 +124,9 @@ static void put_section(putter *p, json_t *to, const config_field *f, const char
 /* Any part of the file as JSON text. */
 static void put_json(putter *p, json_t *to, const config_field *f, const char *text)
 {
-    json_t *v = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-    if (text) put_member(p, to, f->key, v ? v : json_string(text));
+    json_t *v = NULL;
+    if (text && json_parse(&v, text, strlen(text), f->key, NULL) != 0) p->failed = true;
+    if (v) put_member(p, to, f->key, v);
 }
 
 static void put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
