@@ -139,7 +139,7 @@ last=$(wc -l <"$work/c.yaml")
 grep -q "^note: .*c.yaml:$last: api_keys\[0\].expires: the key old has ended" "$log" || fail "no note of the end: $(cat "$log")"
 grep -q "^note: .*c.yaml:$last: api_keys\[0\].models\[1\]: no model, .* matches 'home-chta\*'" "$log" || fail "no note of the name: $(cat "$log")"
 "$SHOAL_BIN" config check --json "$work/c.yaml" | grep -q '"right":true,"error":null,"notes":\["' || fail "as JSON"
-"$SHOAL_BIN" config check --json "$work/nothing.yaml" >"$work/out" && fail "a file that is not there is right"
+"$SHOAL_BIN" config check --json "$work/nothing.yaml" >"$work/out" 2>"$log" && fail "a file that is not there is right"
 grep -q '"right":false,"error":".*No such file' "$work/out" || fail "as JSON: $(cat "$work/out")"
 "$SHOAL_BIN" config show "$work/c.yaml" >"$work/shown.yaml" || fail "config show"
 grep -q "$digest" "$work/shown.yaml" && fail "a digest is shown"
