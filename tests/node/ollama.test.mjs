@@ -98,6 +98,30 @@ call("chat, generate", "a model that is only to be loaded", async () => {
   await assert.rejects(ollama.generate({ model: "nobody", prompt: "" }), (e) => e.status_code === 404);
 });
 
+call("pull", "a model that lies there is pulled, and what may not be fetched is refused", async () => {
+  const seen = [];
+  for await (const part of await ollama.pull({ model: "home-ears", stream: true })) seen.push(part.status);
+  assert.deepEqual([seen[0], seen.at(-1)], ["pulling manifest", "success"]);
+  assert.equal((await ollama.pull({ model: "home-ears", stream: false })).status, "success");
+  await assert.rejects(ollama.pull({ model: "llama3.2:1b", stream: false }), (e) => e.status_code === 403 && /fetch_from/.test(e.error));
+  await assert.rejects(async () => { for await (const part of await ollama.pull({ model: "hf.co/org/name", stream: true })) assert.ok(part); }, /fetch_from/);
+});
+
+call("generate, ps", "keep_alive says how long a model stays; those of shoal.yaml stay", async () => {
+  const expiry = async () => new Date((await ollama.ps()).models.find((m) => m.name === "home-chat-s").expires_at) - Date.now();
+  await ollama.generate({ model: "home-chat-s", prompt: "hello", options, keep_alive: "1s" });
+  assert.ok((await expiry()) > 1e9);
+  await ollama.generate({ model: "home-chat-s", prompt: "hello", options, keep_alive: 0 });
+  assert.ok((await expiry()) > 1e9);
+  await assert.rejects(ollama.generate({ model: "home-chat-s", prompt: "", keep_alive: 0 }), (e) => e.status_code === 409 && /stays/.test(e.error));
+  await assert.rejects(ollama.generate({ model: "home-chat-s", prompt: "hello", keep_alive: "soon" }), /keep_alive/);
+});
+
+call("delete", "what shoal.yaml names is not deleted, nor what is not there", async () => {
+  await assert.rejects(ollama.delete({ model: "home-chat-s" }), (e) => e.status_code === 409 && /shoal.yaml/.test(e.error));
+  await assert.rejects(ollama.delete({ model: "nobody" }), (e) => e.status_code === 404);
+});
+
 call("chat, generate, embed", "what is wrong is said in Ollama's form", async () => {
   await assert.rejects(ollama.chat({ model: "nobody", messages: [{ role: "user", content: "a" }] }), (e) => e.status_code === 404 && /nobody/.test(e.error));
   await assert.rejects(ollama.chat({ model: "home-chat-s", messages: [{ role: "user", content: "what", images: ["aGk="] }] }), /no model here sees pictures/);
