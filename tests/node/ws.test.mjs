@@ -1,4 +1,5 @@
 // npm's ws against /v1/ws: many requests over one socket, streams, cancelling, resuming, and nonsense.
+import test from "node:test";
 import assert from "node:assert/strict";
 import http2 from "node:http2";
 import WebSocket from "ws";
