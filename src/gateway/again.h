@@ -17,8 +17,8 @@
  *         else request_json(again_take(a), 200, ...);
  *     }
  *
- * What our answer's headers say of caches, routes, ensembles, stand-ins and limits (x-shoal-..., age,
- * x-ratelimit-...) goes into the client's answer, too.
+ * What our answer's headers say of caches, routes, ensembles and stand-ins (x-shoal-..., age) goes into the
+ * client's answer, too.
  *
  * `reply`, or the last of a stream, `end`, takes the client's request and answers it, or asks once more.
  * `free` comes once, behind everything else: also when the client has left, and when the gateway goes.

@@ -41,6 +41,16 @@ ask='{"inputs":[{"name":"text","datatype":"BYTES","shape":[1],"data":["a"]}]}'
 [ "$(status "$url/v2/models/home-embed/infer" -H 'authorization: Bearer secret' -d "$ask")" = 200 ] ||
     fail "a key opens nothing: $(cat "$work/out")"
 stop_shoal
+
+# and what is left of a key's rates is told once
+sed -i 's/^api_keys:.*/api_keys: [{name: few, sha256: '"$(printf secret | sha256sum | cut -c1-64)"', limits: {requests_per_minute: 5}}]/' "$conf"
+start_shoal "$conf"
+for left in 4 3; do
+    curl -s -o "$work/out" -D "$work/head" "$url/v2/models/home-embed/infer" -H 'authorization: Bearer secret' -d "$ask"
+    [ "$(grep -ic '^x-ratelimit-remaining-requests' "$work/head")" = 1 ] || fail "rates are told otherwise: $(cat "$work/head")"
+    grep -qi "^x-ratelimit-remaining-requests: $left" "$work/head" || fail "an inference counts otherwise: $(cat "$work/head")"
+done
+stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 grep -E '^# pass' "$work/node.log" | tr '\n' ' '
 echo
