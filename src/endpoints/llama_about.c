@@ -320,13 +320,22 @@ static size_t count_slots(const replica *r, size_t *ret_busy)
     return r->info->n_parallel;
 }
 
+/* Whose replicas work for it: of an ensemble those of the member that its description is of. */
+static const replica_set *find_replicas(const gateway_request *rq, const char *model)
+{
+    char base[LLAMA_NAME_MAX];
+    llama_base(model, base);
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, base, NULL);
+    return registry_find(rq->registry, info ? info->name : base);
+}
+
 typedef struct slot_counts {
     size_t n, busy;
 } slot_counts;
 
 static slot_counts count_all(const gateway_request *rq, const char *model)
 {
-    const replica_set *set = registry_find(rq->registry, model);
+    const replica_set *set = find_replicas(rq, model);
     slot_counts all = {0};
     for (size_t i = 0; set && i < set->n; i++) {
         size_t busy = 0;
@@ -346,7 +355,7 @@ static void put_slot(buf *out, size_t id, const replica *r, bool busy)
 
 static void put_slots(buf *out, const gateway_request *rq, const char *model)
 {
-    const replica_set *set = registry_find(rq->registry, model);
+    const replica_set *set = find_replicas(rq, model);
     size_t id = 0;
     buf_putc(out, '[');
     for (size_t i = 0; set && i < set->n; i++) {
@@ -358,7 +367,7 @@ static void put_slots(buf *out, const gateway_request *rq, const char *model)
 
 void llama_slots(gateway_request *rq)
 {
-    char model[LLAMA_NAME_MAX], base[LLAMA_NAME_MAX];
+    char model[LLAMA_NAME_MAX];
     char *strict = NULL;
     api_error e = {0};
     buf out = {0};
@@ -368,11 +377,10 @@ void llama_slots(gateway_request *rq)
         fail(rq, &e);
         return;
     }
-    llama_base(model, base);
-    slot_counts all = count_all(rq, base);
+    slot_counts all = count_all(rq, model);
     bool full = strict && *strict && strcmp(strict, "0") != 0 && all.busy >= all.n;
     free(strict);
-    put_slots(&out, rq, base);
+    put_slots(&out, rq, model);
     if (full) {
         api_error_set(&e, 503, "service_unavailable", "overloaded", NULL, "no slot is free");
         fail(rq, &e);
@@ -387,16 +395,14 @@ void llama_slots(gateway_request *rq)
 static void on_described(void *user, const call_result *r, const Shoal__V1__ModelInfo *m)
 {
     about_job *j = user;
-    char base[LLAMA_NAME_MAX];
     buf out = {0};
     if (!went_well(j, r)) return;
-    llama_base(j->model, base);
     buf_printf(&out,
                "{\"default_generation_settings\":{\"id\":0,\"id_task\":-1,\"n_ctx\":%u,\"speculative\":false,"
                "\"is_processing\":false,\"params\":",
                m->n_ctx);
     llama_put_defaults(&out);
-    buf_printf(&out, "},\"total_slots\":%zu", count_all(j->rq, base).n);
+    buf_printf(&out, "},\"total_slots\":%zu", count_all(j->rq, j->model).n);
     put_str(&out, "model_alias", j->model);
     put_str(&out, "model_path", m->name);
     put_str(&out, "chat_template", m->chat_template);
