@@ -47,5 +47,6 @@ int query_value(const char *query, const char *name, char **ret, api_error *e)
 int query_segment(const char *s, size_t n, char **ret, api_error *e)
 {
     *ret = NULL;
-    return decode(s, n, '+', ret, e, "path");
+    int status = decode(s, n, '+', ret, e, "path");
+    return status == 400 ? api_error_bad(e, "path", "the name in the path must be UTF-8") : status;
 }
