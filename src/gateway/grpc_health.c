@@ -59,9 +59,8 @@ static health look(const door_grpc *d, const char *service)
 static bool may_ask(const door_grpc *d, grpc_call *call, const char *service)
 {
     bool may = is_service(d, service) || door_grpc_knows(d, call, service);
-    if (!may)
-        grpc_call_end(call, GRPC_UNAUTHENTICATED,
-                      "an API key that may use the model is needed to ask about it");
+    grpc_status why = door_grpc_knows(d, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
+    if (!may) grpc_call_end(call, why, "an API key that may use the model is needed to ask about it");
     return may;
 }
 

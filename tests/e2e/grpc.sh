@@ -20,7 +20,8 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
 {
     cat "$work/clear.yaml"
     echo "tls: {cert: $work/cert.pem, key: $work/key.pem}"
-    echo "api_keys: [\"sha256:$(printf %s sk-grpc | sha256sum | cut -d' ' -f1)\"]"
+    echo "api_keys: [\"sha256:$(printf %s sk-grpc | sha256sum | cut -d' ' -f1)\","
+    echo "  {name: few, sha256: $(printf %s sk-few | sha256sum | cut -d' ' -f1), models: [home-intent]}]"
 } >"$work/tls.yaml"
 
 clients() { # WHERE FILE...

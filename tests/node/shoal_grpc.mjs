@@ -307,6 +307,12 @@ call("Classify", "a key that is none is UNAUTHENTICATED", async () => {
   const e = await fails(ask("Classify", { model: "home-intent", input: ["x"] }, { authorization: "Bearer wrong" }));
   assert.equal(e.code, grpc.status.UNAUTHENTICATED);
   assert.equal(details_of(e).reason, "invalid_api_key");
+  const few = { authorization: "Bearer sk-few" };
+  await ask("Classify", { model: "home-intent", input: ["x"] }, few);
+  assert.equal((await fails(ask("Tag", { model: "home-slots", input: ["x"] }, few))).code, grpc.status.PERMISSION_DENIED);
+  assert.equal((await ask("Check", { service: "home-intent" }, few, {}, health)).status, "SERVING");
+  assert.equal((await fails(ask("Check", { service: "home-slots" }, few, {}, health))).code, grpc.status.PERMISSION_DENIED);
+  assert.equal((await fails(ask("Check", { service: "home-slots" }, { authorization: "" }, {}, health))).code, grpc.status.UNAUTHENTICATED);
   const c = shoal.Transcribe(metadata({ authorization: "Bearer wrong" }));
   assert.equal((await fails((async () => { for await (const v of c); })())).code, grpc.status.UNAUTHENTICATED);
 });
