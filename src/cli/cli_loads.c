@@ -134,7 +134,8 @@ int cli_loads_send(const http_where *where, const cli_loads_ask *ask, json_t **r
                         .headers = headers.data};
     if (rc == 0) rc = http_client_exchange(&r.client, &x, err);
     if (rc == SHOAL_EUNAVAILABLE)
-        err_set(err, rc, "no Shoal answers there; start one with shoal serve, or say where it is with --server");
+        err_set(err, rc,
+                "no Shoal answers there; start one with shoal serve, or say where it is with --server");
     if (rc == 0) rc = read_end(&r, err);
     if (rc == 0)
         *ret = r.last;

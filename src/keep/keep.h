@@ -6,7 +6,7 @@
  * `set` (agent_set), which starts and dismisses; whether a model is ready, has failed or is gone is read from
  * the registry. So there is no second account of what runs.
  *
- *     job:  resolve (pool) ─► fetch (a process) ─► resolve ─► settle: list anew ─► watch the registry ─► done
+ *     job:  resolve (pool) ─► fetch (a process) ─► resolve ─► settle: list anew ─► watch ─► done
  *
  * A load that fails takes its model out of the list again. Files are looked at on the pool, downloads run in
  * a process of their own (keep_fetch.h), and the file itself is opened by its worker alone: a broken one ends
