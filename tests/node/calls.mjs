@@ -9,8 +9,14 @@
 // makes the table of them. A client that is no package of npm comes with its version: client("curl", "8.5.0").
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import buffer from "node:buffer";
+import { webcrypto } from "node:crypto";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+
+// What clients look for and Node.js 18 keeps in its modules; openai's uploads and LangChain's tools say so, too.
+globalThis.File ??= buffer.File;
+globalThis.crypto ??= webcrypto;
 
 let n = 0; // rows keep the order of their file
 
