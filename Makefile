@@ -31,6 +31,7 @@ demo: all
 
 check:
 	@scripts/setup.sh --test
+	@scripts/setup.sh --clients || echo "check: goes on without Node.js or Chromium"
 	@scripts/setup.sh --cross || echo "check: goes on without the tools for AArch64"
 	@tests/run.sh release
 

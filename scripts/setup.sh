@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh            to build and run      scripts/setup.sh --test    and to test
 #   scripts/setup.sh --cross    to build for AArch64 and run that here (scripts/neon.sh)
+#   scripts/setup.sh --clients  to try real clients: Node.js, Chromium
 #   scripts/setup.sh --deb      to make Debian's packages (scripts/deb.sh)
 set -euo pipefail
 
@@ -14,7 +15,10 @@ build_packages=(
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
     zlib1g-dev libzstd-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
-test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server chromium)
+test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server)
+client_packages=() # what there is of them may have come from elsewhere
+command -v npm >/dev/null || client_packages+=(nodejs npm)
+command -v chromium chromium-browser google-chrome >/dev/null || client_packages+=(chromium)
 
 cross_packages=(gcc-aarch64-linux-gnu qemu-user)
 deb_packages=(dpkg-dev debhelper lintian fakeroot debootstrap)
@@ -23,6 +27,7 @@ deb_packages=(dpkg-dev debhelper lintian fakeroot debootstrap)
 packages=("${build_packages[@]}")
 [ "${1:-}" = "--test" ] && packages+=("${test_packages[@]}")
 [ "${1:-}" = "--cross" ] && packages+=("${cross_packages[@]}")
+[ "${1:-}" = "--clients" ] && packages+=("${client_packages[@]}")
 [ "${1:-}" = "--deb" ] && packages+=("${deb_packages[@]}")
 
 if ! command -v dpkg-query >/dev/null; then

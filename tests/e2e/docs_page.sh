@@ -9,12 +9,9 @@ tr -d '\r' <"$work/head" | grep -q "^content-security-policy: default-src 'none'
     fail "no policy: $(cat "$work/head")"
 
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "Chromium is not installed"
-command -v node >/dev/null || skip "Node.js is not installed"
-[ -d build/node/node_modules/puppeteer-core ] && [ -d build/node/node_modules/axe-core ] ||
-    skip "puppeteer-core is not there: tests/e2e/page.sh installs it"
+npm_clients docs.mjs
 "$chromium" --headless --no-sandbox --disable-gpu --dump-dom about:blank >"$work/chromium.log" 2>&1 ||
     skip "Chromium does not run here: $(tail -1 "$work/chromium.log")"
-cp tests/node/docs.mjs build/node/
 [ -z "${SHOAL_SHOTS:-}" ] || mkdir -p "$SHOAL_SHOTS"
 export SHOAL_URL=$url SHOAL_CHROMIUM=$chromium
 (cd build/node && timeout 120 node --test --test-reporter=tap docs.mjs) >"$work/node.log" 2>&1

@@ -2,17 +2,7 @@
 # gRPC for applications: @grpc/grpc-js in clear text and over TLS, with keys; streams whose workers die; a drain.
 # alone: it uses the clients that node_clients installs
 source "$(dirname "$0")/lib.sh"
-command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
-modules=build/node
-mkdir -p "$modules"
-if ! cmp -s tests/node/package.json "$modules/package.json"; then
-    cp tests/node/package.json "$modules/package.json"
-    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
-        rm -f "$modules/package.json"
-        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    }
-fi
-cp tests/node/*.mjs "$modules/"
+npm_clients *.mjs
 export SHOAL_STATE=$work/state SHOAL_PROTO=$PWD/proto SHOAL_DATA=$PWD/tests/data/speech/wav
 shipped | sed -E 's|^( +)- name: home-embed|\1- name: home-ears\n&|' >"$work/clear.yaml"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1 \

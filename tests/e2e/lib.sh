@@ -2,6 +2,7 @@
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
+#   npm_clients [SCRIPT...]          npm's clients in $modules, and with them these scripts of tests/node; skips without
 # No pipefail: in `curl ... | grep -q`, grep leaves at its first match and curl may die of it.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -46,6 +47,22 @@ cleanup() {
     rm -rf "$work"
 }
 trap cleanup EXIT
+
+# Whoever comes first installs, and the others wait. package.json is put there last: it says that the rest is there.
+npm_clients() {
+    modules=$PWD/build/node
+    command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
+    mkdir -p "$modules"
+    (
+        flock 9
+        cmp -s tests/node/package.json "$modules/package.json" && exit
+        rm -f "$modules/package.json"
+        npm install --prefix "$modules" --no-package-lock --no-audit --no-fund --silent --no-save \
+            $(node -p 'Object.entries(require("./tests/node/package.json").dependencies).map(([n, v]) => `${n}@${v}`).join(" ")') \
+            >"$work/npm.log" 2>&1 && cp tests/node/package.json "$modules/"
+    ) 9>"$modules/.lock" || skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
+    [ $# -eq 0 ] || (cd tests/node && cp "$@" "$modules/")
+}
 
 [ -x "$SHOAL_BIN" ] || skip "$SHOAL_BIN is not built"
 [ -f models/models.json ] || skip "the bundled models are not there"

@@ -2,17 +2,7 @@
 # Clients of npm, unmodified, against a running home cluster, and whether docs/clients.md says what came of it
 # (SHOAL_WRITE_CLIENTS=1 writes it); and ajv over what constrained replies may be (SHOAL_WALKS).
 source "$(dirname "$0")/lib.sh"
-command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
-modules=build/node
-mkdir -p "$modules"
-if ! cmp -s tests/node/package.json "$modules/package.json"; then
-    cp tests/node/package.json "$modules/package.json"
-    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
-        rm -f "$modules/package.json"
-        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    }
-fi
-cp tests/node/*.mjs "$modules/"
+npm_clients *.mjs
 export SHOAL_WALKS=$work/walks.json SHOAL_CALLS=$work/calls.json
 build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
 export SHOAL_STATE=$work/state # for its vector stores

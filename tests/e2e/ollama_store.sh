@@ -2,9 +2,7 @@
 # Models that Ollama's client fetches from a registry on loopback, asks, keeps alive and deletes; and what becomes of
 # downloads that fail, stop, or fill the disk.
 source "$(dirname "$0")/lib.sh"
-command -v node >/dev/null || skip "Node.js is not installed"
-modules=build/node
-[ -d "$modules/node_modules/ollama" ] || skip "npm's ollama is not installed (tests/e2e/node_clients.sh does it)"
+npm_clients
 unset HF_TOKEN HF_ENDPOINT SHOAL_MODELS http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 export SHOAL_STATE=$work/state
 store=$work/store

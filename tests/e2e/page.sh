@@ -14,17 +14,7 @@ curl -s -H 'accept: text/html' "$url/" | grep -q '<!doctype html>' || fail "/ is
 curl -s "$url/v1/pipelines" | grep -q '{"id":"home","object":"pipeline","stages":\[{"stage":"line","kind":"line","optional":false}' || fail "the pipelines"
 
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "Chromium is not installed"
-command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
-modules=build/node
-mkdir -p "$modules"
-if ! cmp -s tests/node/package.json "$modules/package.json"; then
-    cp tests/node/package.json "$modules/package.json"
-    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
-        rm -f "$modules/package.json"
-        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    }
-fi
-cp tests/node/page*.mjs "$modules/"
+npm_clients page*.mjs
 "$chromium" --headless --no-sandbox --disable-gpu --dump-dom about:blank >"$work/chromium.log" 2>&1 ||
     skip "Chromium does not run here: $(tail -1 "$work/chromium.log")"
 [ -z "${SHOAL_SHOTS:-}" ] || mkdir -p "$SHOAL_SHOTS"

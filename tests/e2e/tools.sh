@@ -2,17 +2,7 @@
 # Calls of functions are held to what is offered, whatever the model: random sets of functions at temperature 2, with the
 # home models and with a model of random weights in each family's syntax of calls, judged by ajv.
 source "$(dirname "$0")/lib.sh"
-command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
-modules=build/node
-mkdir -p "$modules"
-if ! cmp -s tests/node/package.json "$modules/package.json"; then
-    cp tests/node/package.json "$modules/package.json"
-    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
-        rm -f "$modules/package.json"
-        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    }
-fi
-cp tests/node/tools.mjs "$modules/"
+npm_clients tools.mjs
 
 # A template that holds a family's sign makes the model write calls as that family does.
 models=
