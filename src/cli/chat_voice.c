@@ -15,7 +15,8 @@ typedef struct here {
     const chat_show *show;
     toolcall_parser *calls; /* NULL: the reply is shown as it is written */
     uint64_t begin_ns, first_ns;
-    bool unread; /* nobody reads */
+    bool unread;    /* nobody reads */
+    int calls_fail; /* of the parser: out of memory */
 } here;
 
 void chat_voice_close(chat_voice *v)
@@ -85,11 +86,11 @@ static int on_piece(void *user, const char *s, size_t n)
 {
     here *h = user;
     if (!h->first_ns) h->first_ns = clock_ns();
-    if (h->calls)
-        toolcall_push(h->calls, s, n);
-    else
+    if (!h->calls)
         on_text(h, s, n);
-    return h->voice.stopped || h->unread;
+    else if (h->calls_fail == 0)
+        h->calls_fail = toolcall_push(h->calls, s, n);
+    return h->voice.stopped || h->unread || h->calls_fail != 0;
 }
 
 static int on_thought(void *user, const char *s, size_t n)
@@ -139,11 +140,15 @@ static int reply_here(chat_voice *v, const chat_talk *t, const chat_settings *s,
     h->first_ns = 0;
     h->begin_ns = clock_ns();
     const char *form = h->info.tool_syntax ? h->info.tool_syntax : "hermes";
+    h->calls_fail = 0;
     h->calls = show->raw ? NULL : toolcall_new(&sink, toolcall_find(form), NULL);
+    if (!h->calls && !show->raw) return err_nomem(err);
     rc = shoal_chat(h->m, messages, t->n, &go, on_piece, h, &g, err);
-    if (h->calls) toolcall_end(h->calls);
+    if (h->calls && h->calls_fail == 0) h->calls_fail = toolcall_end(h->calls);
     toolcall_free(h->calls);
-    if (rc == 0 || rc == SHOAL_ECANCELLED) {
+    if (h->calls_fail != 0) {
+        rc = err_nomem(err);
+    } else if (rc == 0 || rc == SHOAL_ECANCELLED) {
         int taken = take(ret, h, &g, err);
         if (taken != 0) rc = taken;
     }

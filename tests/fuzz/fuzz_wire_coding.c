@@ -31,8 +31,9 @@ static void check_round(coding c, const buf *plain)
 {
     buf packed = {0}, again = {0};
     if (coding_pack(c, plain->data, plain->len, &packed) == 0) {
-        if (unpack(c, (const uint8_t *)packed.data, packed.len, packed.len, &again) != 0) abort();
-        if (again.len != plain->len || memcmp(again.data, plain->data, plain->len) != 0) abort();
+        int rc = unpack(c, (const uint8_t *)packed.data, packed.len, packed.len, &again);
+        bool same = again.len == plain->len && memcmp(again.data, plain->data, plain->len) == 0;
+        if (rc != SHOAL_ENOMEM && !again.failed && (rc != 0 || !same)) abort();
     }
     buf_done(&packed);
     buf_done(&again);
