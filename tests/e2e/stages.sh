@@ -116,7 +116,7 @@ has "\"label\":\"$gravest\"" "$answer"
 has ": $gravest 0." "$answer"
 has '"rows":3,"scored":3' "$answer"
 label=$("$SHOAL_BIN" classify tests/data/hf/vit-tiny --image $png -k 1 --json | grep -o '"label":"[^"]*"' | head -1)
-has "\"quantisation\":\"BF16\",$label" "$answer"
+grep -qE "\"model\":\"eyes\"[^{}]*\"quantisation\":\"BF16\"[^{}]*,$label" <<<"$answer" || fail "no $label of eyes in: $answer"
 zcat tests/data/sensors/demo.csv.gz | head -3 >"$work/few.csv"
 has 'the table has too few rows' "$(curl -s "$url/v1/process" -F csv=@"$work/few.csv")"
 has "route   picture        eyes" "$(process --image $png)"
