@@ -61,7 +61,8 @@ npm_clients() {
             $(node -p 'Object.entries(require("./tests/node/package.json").dependencies).map(([n, v]) => `${n}@${v}`).join(" ")') \
             >"$work/npm.log" 2>&1 && cp tests/node/package.json "$modules/"
     ) 9>"$modules/.lock" || skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    [ $# -eq 0 ] || (cd tests/node && cp "$@" "$modules/")
+    # shellcheck disable=SC2068
+    [ $# -eq 0 ] || (cd tests/node && cp $@ "$modules/") # patterns are of names there
 }
 
 [ -x "$SHOAL_BIN" ] || skip "$SHOAL_BIN is not built"
