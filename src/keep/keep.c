@@ -208,6 +208,8 @@ static bool add_folder(keep *k, const char *folder)
     char *real = realpath(folder, NULL);
     const char *own = arena_strdup(k->mem, real ? real : folder);
     free(real);
+    for (size_t i = 0; own && i < k->places.n_folders; i++)
+        if (strcmp(k->places.folders[i], own) == 0) return true; /* the store may be the manifest's, too */
     if (own && k->places.n_folders < KEEP_FOLDERS_MAX) k->places.folders[k->places.n_folders++] = own;
     return own != NULL;
 }
