@@ -21,6 +21,7 @@ void serve_url(char *out, size_t cap, const char *listen, bool tls, int port)
 
 void serve_samples(const char *url)
 {
+    if (strncmp(url, "unix:", 5) != 0) printf("\nSee it, and try it, in a browser: %s\n", url);
     printf("\nTry\n"
            "  shoal process --server %s \"turn on the kitchen light\"\n"
            "  curl %s/v1/process -H 'content-type: application/json' \\\n"
