@@ -184,12 +184,8 @@ static bool missing_server(void)
     return true;
 }
 
-static void serve(bench *b, const char *records)
+static void start_server(bench *b)
 {
-    FILE *f = fopen(b->conf, "w");
-    assert_non_null(f);
-    fprintf(f, "%s", records);
-    fclose(f);
     char port[24], conf[80];
     snprintf(port, sizeof port, "--port=%d", b->port);
     snprintf(conf, sizeof conf, "--conf-file=%s", b->conf);
@@ -201,6 +197,21 @@ static void serve(bench *b, const char *records)
               (char *)NULL);
         _exit(127);
     }
+}
+
+static void serve(bench *b, const char *records)
+{
+    FILE *f = fopen(b->conf, "w");
+    assert_non_null(f);
+    fprintf(f, "%s", records);
+    fclose(f);
+    /* Its port was free, and the other protocol's of that number may be somebody's for a moment. */
+    for (int i = 0; i < 100; i++) {
+        start_server(b);
+        usleep(50000);
+        if (waitpid(b->pid, NULL, WNOHANG) == 0) return;
+    }
+    fail_msg("dnsmasq does not stay at port %d", b->port);
 }
 
 static void stop_server(bench *b)
