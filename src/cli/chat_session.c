@@ -119,7 +119,8 @@ static void on_signal(int number)
 void chat_session_watch_signals(chat_session *s)
 {
     (void)s;
-    struct sigaction act = {.sa_handler = on_signal};
+    /* What is being written goes on: half a line is no reason to end. */
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &act, NULL);
 }
 

@@ -194,6 +194,7 @@ static bool read_part(line_editor *e)
     int n = 0;
     e->dropped = false;
     const char *s = el_gets(e->el, &n);
+    clearerr(stdout); /* a signal may have interrupted the drawing of the line, which is nobody's loss */
     if (e->dropped) {
         buf_clear(&e->line);
         e->goes_on = e->quoted = false;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,17 @@ static int check_shards(const engine *e, shoal_err *err)
     return stage_check_part(e->c, e->o.shards->part, err);
 }
 
+/* Signals are for the threads of whoever has the engine. */
+static bool start_thread(engine *e)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&e->thread, NULL, thread_main, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0;
+}
+
 static int start(engine *e, shoal_err *err)
 {
     isa i;
@@ -215,9 +227,7 @@ static int start(engine *e, shoal_err *err)
     e->o.adapter = NULL; /* the caller's */
     if (rc) return rc;
     model_drop_weights(e->m);
-    if (pthread_create(&e->thread, NULL, thread_main, e) != 0) {
-        return err_set(err, SHOAL_ENOMEM, "the engine's thread could not be started");
-    }
+    if (!start_thread(e)) return err_set(err, SHOAL_ENOMEM, "the engine's thread could not be started");
     e->has_thread = true;
     return 0;
 }

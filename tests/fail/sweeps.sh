@@ -90,5 +90,6 @@ for part in $parts; do "part_$part"; done | tee "$log"
 tried=$(sed -nE 's/.*: ([0-9]+) of [0-9]+ (allocations|writes).*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 sweeps=$(grep -cE ': [0-9]+ of [0-9]+ (allocations|writes)' "$log")
 faults=$(grep -c '^FAIL ' "$log")
+grep -A14 '^FAIL ' "$log" | head -60 # again, at the end, where they are seen
 echo "$tried failing allocations and writes tried in $sweeps sweeps, $faults faults"
 [ "$faults" -eq 0 ] && [ "$sweeps" -gt 0 ]
