@@ -134,6 +134,8 @@ void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n);
 /* Copied; compressed where the client sends gzip and takes it. A client that does not read is paused for by
  * looking at grpc_call_unsent: at max_write_backlog its connection is closed. */
 void grpc_call_send(grpc_call *c, const void *msg, size_t n);
+/* A message found no memory: nothing that is sent leaves any more, and the end says RESOURCE_EXHAUSTED. */
+bool grpc_call_is_broken(const grpc_call *c);
 size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
 /* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256
  * KiB). What came meanwhile follows from the loop. Only for streams. */

@@ -134,6 +134,11 @@ void grpc_call_send(grpc_call *c, const void *msg, size_t n)
     buf_done(&out);
 }
 
+bool grpc_call_is_broken(const grpc_call *c)
+{
+    return c->broken;
+}
+
 size_t grpc_call_unsent(const grpc_call *c)
 {
     return http_unsent(c->r);

@@ -75,7 +75,7 @@ int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
     if (buf_reserve(&w->scratch, n) != 0) return SHOAL_ENOMEM;
     w->scratch.len = protobuf_c_message_pack(m, (uint8_t *)w->scratch.data);
     grpc_call_send(c, w->scratch.data, w->scratch.len);
-    return 0;
+    return grpc_call_is_broken(c) ? SHOAL_ENOMEM : 0;
 }
 
 void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m)
