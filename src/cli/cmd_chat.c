@@ -88,7 +88,7 @@ static int run(int argc, char **argv)
         CLI_STRING('s', "system", "TEXT", "the system message, instead of the home's", &o.system),
         CLI_STRING(0, "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]",
                    &o.server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &o.key),
+        CLI_KEY(&o.key),
         CLI_FLAG(0, "here", "load the model into this process, whatever runs", &o.here),
         CLI_STRING(0, "config", "FILE", "shoal.yaml whose pipeline tells the model its home", &o.config),
         CLI_FLAG(0, "no-home", "tell the model nothing about a home", &o.no_home),

@@ -276,7 +276,7 @@ static int run(int argc, char **argv)
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL",
                    "http://ADDRESS:PORT or unix:PATH [shoal.yaml's; else one of its own]", &g.server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &g.key),
+        CLI_KEY(&g.key),
         CLI_INT('k', "limit", "N", 1, 1000, "search: results [5]; ask: passages [4]", &g.k),
         CLI_STRING(0, "filter", "JSON",
                    "search, ask: documents whose metadata are so: {\"room\":\"kitchen\"}", &g.filters),

@@ -101,8 +101,8 @@ static int run(int argc, char **argv)
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_SERVER(&server),
+        CLI_KEY(&key),
         CLI_JSON(&json),
         CLI_END,
     };

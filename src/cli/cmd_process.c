@@ -137,13 +137,13 @@ static int run(int argc, char **argv)
     const cli_option options[] = {
         CLI_STRING('p', "pipeline", "NAME", "the pipeline to run (needed when there are several)",
                    &with.pipeline),
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &g.server),
+        CLI_SERVER(&g.server),
         CLI_STRING('d', "devices", "FILE", "the home's devices: JSON, or lines: id 'Name' = state",
                    &g.devices),
         CLI_STRING('a', "audio", "FILE", "sound that is listened to; - reads standard input", &g.audio),
         CLI_STRING('i', "image", "FILE", "a picture, PNG or JPEG", &g.image),
         CLI_STRING(0, "csv", "FILE", "a table or series, with a header", &g.csv),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &with.key),
+        CLI_KEY(&with.key),
         CLI_JSON(&json),
         CLI_END,
     };

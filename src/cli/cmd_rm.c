@@ -70,7 +70,7 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "from", "DIR", "of this folder, whatever a server serves [that of models.json]", &from),
         CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, if it runs]",
                    &server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_KEY(&key),
         CLI_JSON(&json),
         CLI_END,
     };

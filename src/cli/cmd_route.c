@@ -272,8 +272,8 @@ static int run(int argc, char **argv)
         CLI_NUM(0, "max-cost", "N", "explain: what it may cost", &o.ask.max_cost),
         CLI_NUM(0, "max-energy-j", "N", "explain: how many joules it may take", &o.ask.max_energy_j),
         CLI_STRING('c', "config", "FILE", "decide by this configuration, without a server", &o.config),
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &o.server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &o.key),
+        CLI_SERVER(&o.server),
+        CLI_KEY(&o.key),
         CLI_JSON(&o.json),
         CLI_END,
     };

@@ -145,7 +145,7 @@ static int run(int argc, char **argv)
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL",
                    "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]", &server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_KEY(&key),
         CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &manifest),
         CLI_JSON(&json),
         CLI_END,

@@ -13,8 +13,8 @@ static int run(int argc, char **argv)
     const cli_option options[] = {
         CLI_FLAG(0, "now", "do not wait for the answers that it is giving", &now),
         CLI_FLAG(0, "force", "though pipelines, routes or ensembles use it", &force),
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_SERVER(&server),
+        CLI_KEY(&key),
         CLI_FLAG('q', "quiet", "no progress", &quiet),
         CLI_JSON(&json),
         CLI_END,

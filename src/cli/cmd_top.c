@@ -187,7 +187,7 @@ static int run(int argc, char **argv)
     long long ms = 1000;
     top t = {0};
     const cli_option options[] = {
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &url),
+        CLI_SERVER(&url),
         CLI_STRING('u', "url", "URL", "the same", &url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &key),
         CLI_INT('i', "interval", "MS", 100, 3600000, "from one look to the next [1000]", &ms),

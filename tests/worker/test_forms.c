@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "worker_bench.h"
 
+#include "template_folder.h"
+
 /* ---- forms of replies -------------------------------------------------------------------------- */
 
 #define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name
@@ -260,43 +262,13 @@ static void a_broken_template_is_named_in_the_refusal(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* A folder with llama-gqa's files and this template; its path is written to dir. */
-static void make_model(char *dir, const char *template)
-{
-    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
-    char from[512], to[96];
-    assert_non_null(mkdtemp(dir));
-    for (int i = 0; i < 3; i++) {
-        snprintf(from, sizeof from, DATA "llama-gqa/%s", files[i]);
-        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
-        assert_int_equal(symlink(from, to), 0);
-    }
-    snprintf(to, sizeof to, "%s/chat_template.jinja", dir);
-    FILE *f = fopen(to, "w");
-    assert_non_null(f);
-    fputs(template, f);
-    fclose(f);
-}
-
-static void remove_model(const char *dir)
-{
-    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json",
-                                        "chat_template.jinja"};
-    for (int i = 0; i < 4; i++) {
-        char path[96];
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(dir), 0);
-}
-
 /* A model of random weights never ends its thought: all of the reply is thought, the stop text in it ends
  * nothing, and the end says that it was cut. With thinking switched off the same model answers. */
 static void a_model_cut_while_it_thinks_says_so(void **state)
 {
     char dir[] = "/tmp/shoal-think-XXXXXX";
-    make_model(dir,
-               "{{ messages[0].content }}{{ '<think>' if think | default(true) else '<think></think>' }}");
+    template_folder_make(
+        dir, "{{ messages[0].content }}{{ '<think>' if think | default(true) else '<think></think>' }}");
     bench b;
     bench_open(&b, dir, NULL);
     Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", NULL);
@@ -331,7 +303,7 @@ static void a_model_cut_while_it_thinks_says_so(void **state)
     reply_done(&on);
     reply_done(&off);
     bench_close(&b);
-    remove_model(dir);
+    template_folder_remove(dir);
 }
 
 /* The same model under templates of other families calls in their syntax when it must, and the client sees
@@ -352,7 +324,7 @@ static void forced_calls_come_in_every_syntax(void **state)
     };
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         char dir[] = "/tmp/shoal-calls-XXXXXX";
-        make_model(dir, templates[i]);
+        template_folder_make(dir, templates[i]);
         bench b;
         bench_open(&b, dir, NULL);
         Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", TWO_TOOLS);
@@ -367,7 +339,7 @@ static void forced_calls_come_in_every_syntax(void **state)
         assert_string_equal(r.finish, "tool_calls");
         reply_done(&r);
         bench_close(&b);
-        remove_model(dir);
+        template_folder_remove(dir);
     }
 }
 

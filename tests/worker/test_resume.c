@@ -19,6 +19,8 @@
 #include "wire/grpc.h"
 #include "worker/worker.h"
 
+#include "template_folder.h"
+
 #define DATA SHOAL_SOURCE_DIR "/tests/data/hf/"
 #define HOME SHOAL_SOURCE_DIR "/models/home-chat-s.gguf"
 
@@ -524,36 +526,6 @@ static void the_home_models_calls_go_on(void **state)
     bench_close(&b);
 }
 
-/* A folder with llama-gqa's files and this template; its path is written to dir. */
-static void make_model(char *dir, const char *template)
-{
-    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
-    char from[512], to[96];
-    assert_non_null(mkdtemp(dir));
-    for (int i = 0; i < 3; i++) {
-        snprintf(from, sizeof from, DATA "llama-gqa/%s", files[i]);
-        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
-        assert_int_equal(symlink(from, to), 0);
-    }
-    snprintf(to, sizeof to, "%s/chat_template.jinja", dir);
-    FILE *f = fopen(to, "w");
-    assert_non_null(f);
-    fputs(template, f);
-    fclose(f);
-}
-
-static void remove_model(const char *dir)
-{
-    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json",
-                                        "chat_template.jinja"};
-    for (int i = 0; i < 4; i++) {
-        char path[96];
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(dir), 0);
-}
-
 #define CALLS_BEGIN "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}"
 #define CALLS_END   "{% endfor %}{% endfor %}x"
 
@@ -569,7 +541,7 @@ static void calls_of_every_syntax_go_on(void **state)
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         char dir[] = "/tmp/shoal-calls-XXXXXX";
         bench b;
-        make_model(dir, templates[i]);
+        template_folder_make(dir, templates[i]);
         bench_open(&b, dir);
         Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
         Shoal__V1__Sampling s = warm(1);
@@ -588,7 +560,7 @@ static void calls_of_every_syntax_go_on(void **state)
         q.parallel_tool_calls = true;
         check_and_forget(&b, &q);
         bench_close(&b);
-        remove_model(dir);
+        template_folder_remove(dir);
     }
 }
 
@@ -598,7 +570,7 @@ static void thoughts_and_their_prompts_go_on(void **state)
 {
     char dir[] = "/tmp/shoal-think-XXXXXX";
     bench b;
-    make_model(dir, "{{ messages[0].content }}<think>");
+    template_folder_make(dir, "{{ messages[0].content }}<think>");
     bench_open(&b, dir);
     Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
     Shoal__V1__Sampling s = warm(2);
@@ -628,7 +600,7 @@ static void thoughts_and_their_prompts_go_on(void **state)
     s.n_bias = 4;
     check_and_forget(&b, &q);
     bench_close(&b);
-    remove_model(dir);
+    template_folder_remove(dir);
 }
 
 /* ---- what is refused ---------------------------------------------------------------------------------- */
