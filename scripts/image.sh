@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Put what a container of Shoal holds into build/image: the program without its symbols, the libraries that it links
+# Pack what a container of Shoal holds into build/image/rootfs.tar: the program without its symbols, the libraries that it links
 # with, its configuration and the models that this names. Then build the image where podman or docker is.
 set -euo pipefail
+umask 022
+PATH=$PATH:/usr/sbin:/sbin # ldconfig
 cd "$(dirname "$0")/.."
-root=${SHOAL_IMAGE:-build/image}
-rm -rf "$root"
+image=${SHOAL_IMAGE:-build/image}
+rm -rf "$image"
+root=$image/rootfs
 mkdir -p "$root"/{usr/bin,etc/shoal,etc/ssl/certs,usr/share/shoal,dev,proc,tmp,var/lib/shoal}
 chmod 1777 "$root/tmp"
 strip -o "$root/usr/bin/shoal" build/shoal
@@ -27,13 +30,16 @@ done
 printf 'root:x:0:0::/:\nshoal:x:65532:65532::/var/lib/shoal:\n' >"$root/etc/passwd"
 printf 'root:x:0:\nshoal:x:65532:\n' >"$root/etc/group"
 printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
-[ "$(id -u)" -ne 0 ] || chown 65532:65532 "$root/var/lib/shoal"
 chmod 700 "$root/var/lib/shoal"
-echo "image: $(du -sm --apparent-size "$root" | cut -f1) MB in $root, $(tar -C "$root" -c . | gzip -6 | wc -c | awk '{ printf "%.1f", $1 / 1e6 }') MB packed"
+tar -C "$root" --owner=0 --group=0 --exclude=./var/lib/shoal -cf "$image/rootfs.tar" .
+tar -C "$root" --owner=65532 --group=65532 --no-recursion -rf "$image/rootfs.tar" ./var/lib/shoal
+rm -r "$root"
+size() { awk '{ printf "%.1f", $1 / 1e6 }'; }
+echo "image: $(wc -c <"$image/rootfs.tar" | size) MB in $image/rootfs.tar, $(gzip -6 <"$image/rootfs.tar" | wc -c | size) MB packed"
 [ -z "${SHOAL_IMAGE_ONLY:-}" ] || exit 0
 for tool in podman docker; do
     command -v "$tool" >/dev/null || continue
-    "$tool" build -q -t shoal -f deploy/container/Containerfile "$root"
+    "$tool" build -q -t shoal -f deploy/container/Containerfile "$image"
     exit
 done
-echo "image: neither podman nor docker is here to build the image: podman build -t shoal -f deploy/container/Containerfile $root"
+echo "image: neither podman nor docker is here to build the image: podman build -t shoal -f deploy/container/Containerfile $image"

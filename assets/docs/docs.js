@@ -120,7 +120,13 @@ function tryOf(path, operation, parameters) {
     out.replaceChildren(el("p", {}, `GET ${url} …`));
     const from = performance.now();
     try {
-      const answer = await fetch(url, { headers: headers() }), text = await answer.text();
+      const answer = await fetch(url, { headers: headers() });
+      if (answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+        await answer.body.cancel();
+        out.replaceChildren(el("p", {}, "This answer is a stream without an end: take the command for it."));
+        return;
+      }
+      const text = await answer.text();
       let shown = text;
       try { shown = pretty(JSON.parse(text)); } catch { /* it is no JSON */ }
       out.replaceChildren(

@@ -154,12 +154,13 @@ done
 [ "$got" = 200 ] || fail "its place never came free: $(cat "$body")"
 echo "one at a time"
 
-# Clients of npm, where node_clients.sh has installed them.
+# Clients of npm, where they can be had.
 modules=build/node
-if command -v node >/dev/null && [ -d $modules/node_modules/openai ]; then
-    cp tests/node/keys.mjs $modules/
+if (trap - EXIT && npm_clients keys.mjs) >"$work/npm"; then
     (cd $modules && SHOAL_URL=$url timeout 120 node keys.mjs) >"$work/node" 2>&1 || fail "a client: $(tail -20 "$work/node")"
     cat "$work/node"
+else
+    echo "npm's clients were not tried: $(cat "$work/npm")"
 fi
 
 # A key that ends while its stream runs ends no stream.

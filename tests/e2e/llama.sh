@@ -39,14 +39,18 @@ assert.deepEqual(await ok("/embedding", { content: "a" }), [{ index: 0, embeddin
 const busy = async () => (await get("/slots")).filter((s) => s.is_processing).length;
 const idle = async () => { for (let i = 0; i < 200 && (await busy()) > 0; i++) await new Promise((done) => setTimeout(done, 50)); return (await busy()) === 0; };
 assert.ok(await idle());
-const stop = new AbortController(), headers = { "content-type": "application/json" };
+const headers = { "content-type": "application/json" };
 const body = JSON.stringify({ prompt: "a", n_predict: 240, ignore_eos: true, stream: true });
-const long = await fetch(base + "/completion", { method: "POST", headers, body, signal: stop.signal });
-await long.body.getReader().read();
-const n = await busy();
-assert.ok(n <= 1); // a quick model may be done by now
-stop.abort();
-assert.ok(await idle());
+let seen = 0; // a quick model may be done when it is looked at, but not each time
+for (let i = 0; i < 50 && seen === 0; i++) {
+  const stop = new AbortController();
+  const long = await fetch(base + "/completion", { method: "POST", headers, body, signal: stop.signal });
+  await long.body.getReader().read();
+  seen = await busy();
+  stop.abort();
+  assert.ok(await idle());
+}
+assert.equal(seen, 1);
 assert.equal((await ok("/detokenize", { tokens: marks })).content, "<|fim_prefix|><|fim_suffix|><|fim_middle|>");
 JS
 SHOAL_URL=$url node "$work/ask.mjs" 2>"$work/err" || fail "$(grep -m3 -E 'Error|[+-] ' "$work/err")"

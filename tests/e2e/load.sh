@@ -173,7 +173,7 @@ unload 200 unloaded '{"model":"m"}'
 curl -s -o "$work/killed" "$url/v1/models/load" -H content-type:application/json -d '{"model":"home-chat-m","name":"k"}' &
 loader=$!
 for _ in $(seq 300); do p=$(pid_of k); [ "${p:-0}" -gt 0 ] && break; sleep 0.005; done
-[ "${p:-0}" -gt 0 ] && kill -9 "$p" 2>/dev/null
+[ "${p:-0}" -gt 0 ] && kill -9 "$p" || fail "no worker was there to be killed while it loads"
 wait "$loader"
 grep -q '"state":"ready"' "$work/killed" || fail "a worker that was killed once: $(cat "$work/killed")"
 unload 200 unloaded '{"model":"k","drain":false}'

@@ -36,7 +36,7 @@ if command -v script >/dev/null; then
     grep -qE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} INFO  gateway request classify 404 ' "$work/rows" || fail "rows: $(cat "$work/rows")"
     grep -q $'\x1b' "$work/rows" && fail "colours in spite of NO_COLOR"
     python3 -c 'import sys; sys.exit(any(len(x.rstrip("\n")) > 80 for x in open(sys.argv[1], encoding="utf-8")))' "$work/rows" || fail "wider than the terminal"
-    TERM=xterm script -qec "'$SHOAL_BIN' serve -c '$config' --port 0 & sleep 0.7; kill \$!; wait" "$work/screen" </dev/null >/dev/null
+    TERM=xterm script -qfec "'$SHOAL_BIN' serve -c '$config' --port 0 & for i in \$(seq 200); do grep -q 'serve .\[1mready' '$work/screen' && break; sleep 0.05; done; kill \$!; wait" "$work/screen" </dev/null >/dev/null
     grep -q $'\x1b\\[36mINFO \x1b\\[0m serve \x1b\\[1mready' "$work/screen" || fail "the server on a terminal: $(cat -v "$work/screen")"
 fi
 
