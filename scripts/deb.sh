@@ -2,6 +2,10 @@
 # Make Debian's packages in build/deb: shoal, shoal-models, libshoal0, libshoal-dev; then look them over with lintian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+command -v dpkg-buildpackage >/dev/null || command -v apt-get >/dev/null || {
+    echo "deb: Debian's packages are made on Debian or Ubuntu; elsewhere: make install" >&2
+    exit 1
+}
 scripts/setup.sh --deb
 version=$(sed -n 's/^project(shoal VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 packaged=$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
