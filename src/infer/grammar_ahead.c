@@ -9,7 +9,9 @@
 
 #include "infer/grammar_pattern_impl.h"
 
-#define UNROLL_MAX 64 /* copies of a repeated part that asserts something */
+#define UNROLL_MAX 64  /* copies of a repeated part that asserts something */
+#define STEP_WORK  20  /* of a node that is looked at, though it makes nothing */
+#define KEEP_WORK  100 /* of a set that is kept, though it is empty */
 
 enum { AT_BEGIN, AFTER_WORD, AFTER_OTHER, PLACES };
 
@@ -28,6 +30,13 @@ typedef struct maker {
 
 static tail make(maker *m, int i, tail t);
 
+static bool works(maker *m, uint64_t work)
+{
+    if (m->rc == 0 && !dfa_spend(m->work, work))
+        m->rc = err_set(m->err, SHOAL_ELIMIT, "is too complex: too much work for its lookaheads and edges");
+    return m->rc == 0;
+}
+
 /* ---- sets ---------------------------------------------------------------------------------------- */
 
 static const dfa *keep(maker *m, int rc, dfa *d)
@@ -37,7 +46,7 @@ static const dfa *keep(maker *m, int rc, dfa *d)
         rc = err_nomem(m->err);
     }
     if (rc != 0 && m->rc == 0) m->rc = rc;
-    return rc == 0 ? d : NULL;
+    return works(m, KEEP_WORK) ? d : NULL;
 }
 
 static const dfa *determined(maker *m, fsm *f)
@@ -109,14 +118,6 @@ static const dfa *followed(maker *m, const dfa *body, tail t, int place)
 
 /* ---- the tree ------------------------------------------------------------------------------------ */
 
-static bool asserts(const regex *r, int i)
-{
-    node n = pattern_node(r, i);
-    if (n.kind == N_EMPTY || n.kind == N_CLASS) return false;
-    if (n.kind == N_REPEAT) return asserts(r, n.a);
-    return (n.kind != N_THEN && n.kind != N_OR) || asserts(r, n.a) || asserts(r, n.b);
-}
-
 static tail with_body(maker *m, const dfa *body, tail t)
 {
     tail out = {{NULL}};
@@ -184,8 +185,8 @@ static tail make_edge(maker *m, node n, tail t)
 static tail make(maker *m, int i, tail t)
 {
     node n = pattern_node(m->r, i);
-    if (m->rc) return t;
-    if (!asserts(m->r, i)) return n.kind == N_EMPTY ? t : make_plain(m, i, t);
+    if (!works(m, STEP_WORK)) return t;
+    if (!n.asserts) return n.kind == N_EMPTY ? t : make_plain(m, i, t);
     switch (n.kind) {
     case N_BEGIN: return (tail){{t.of[AT_BEGIN], m->none, m->none}};
     case N_END:

@@ -120,6 +120,13 @@ static void maker_done(maker *m)
     free(m->index);
 }
 
+bool dfa_spend(uint64_t *left, uint64_t work)
+{
+    bool enough = *left > work;
+    *left -= enough ? work : *left;
+    return enough;
+}
+
 static int maker_fail(maker *m, int rc)
 {
     if (m->rc) return -1;
@@ -133,8 +140,7 @@ static int maker_fail(maker *m, int rc)
 static bool maker_works(maker *m, uint64_t work)
 {
     if (m->rc) return false;
-    if (*m->work <= work) maker_fail(m, SHOAL_ELIMIT);
-    *m->work -= m->rc ? *m->work : work;
+    if (!dfa_spend(m->work, work)) maker_fail(m, SHOAL_ELIMIT);
     return m->rc == 0;
 }
 
@@ -398,7 +404,7 @@ int fsm_determine(dfa **ret, const fsm *f, uint64_t *work, shoal_err *err)
     subsets s = {.f = f, .m = &m, .set = calloc(n, sizeof *s.set), .seen = calloc(n, sizeof *s.seen)};
     int rc = s.set && s.seen ? 0 : err_nomem(err);
     if (rc == 0) {
-        determine(&s);
+        if (maker_works(&m, n + f->edges.len / sizeof(fsm_edge))) determine(&s);
         rc = maker_finish(&m, ret);
     }
     free(s.set);

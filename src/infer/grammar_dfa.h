@@ -44,6 +44,9 @@ typedef struct dfa {
 
 /* Accepts NULL. */
 void dfa_free(dfa *d);
+/* Take `work` of *left; false, and nothing is left, when there is not more than that. */
+bool dfa_spend(uint64_t *left, uint64_t work);
+
 /* *work counts down over all calls; at 0, or over DFA_STATES_MAX states, they fail with SHOAL_ELIMIT. */
 int fsm_determine(dfa **ret, const fsm *f, uint64_t *work, shoal_err *err);
 /* The texts of a that are (AND) or are not (MINUS) in b. */

@@ -18,6 +18,7 @@
 #define PATTERN_MAX 4096 /* bytes; the tree may be as deep */
 #define COUNT_MAX   1000
 #define GROUPS_MAX  64
+#define RANGE_WORK  4 /* of a range that is written: 20 bytes */
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
@@ -59,16 +60,26 @@ static uint32_t next_code(regex *r)
     return cp;
 }
 
-static int add_node(regex *r, node n)
-{
-    int i = (int)(r->nodes.len / sizeof n);
-    if (buf_append(&r->nodes, &n, sizeof n) != 0 && r->rc == 0) r->rc = err_nomem(r->err);
-    return r->rc ? 0 : i;
-}
-
 node pattern_node(const regex *r, int i)
 {
     return ((const node *)(const void *)r->nodes.data)[i];
+}
+
+static bool node_asserts(const regex *r, node n)
+{
+    if (n.kind == N_EMPTY || n.kind == N_CLASS) return false;
+    if (n.kind == N_REPEAT) return pattern_node(r, n.a).asserts;
+    return (n.kind != N_THEN && n.kind != N_OR) || pattern_node(r, n.a).asserts ||
+           pattern_node(r, n.b).asserts;
+}
+
+static int add_node(regex *r, node n)
+{
+    if (r->rc) return 0;
+    n.asserts = node_asserts(r, n);
+    int i = (int)(r->nodes.len / sizeof n);
+    if (buf_append(&r->nodes, &n, sizeof n) != 0 && r->rc == 0) r->rc = err_nomem(r->err);
+    return r->rc ? 0 : i;
 }
 
 static size_t n_ranges(const regex *r)
@@ -388,7 +399,9 @@ int pattern_write(const regex *r, fsm *f, int i, int from)
 {
     node n = pattern_node(r, i);
     int to;
-    if (fsm_n_states(f) >= FSM_STATES_MAX) return from; /* the failure sticks in f */
+    uint64_t ranges = n.kind == N_CLASS ? (uint64_t)(n.b - n.a) : 0;
+    if (fsm_n_states(f) >= FSM_STATES_MAX || !dfa_spend(r->work, 1 + ranges * RANGE_WORK))
+        return from; /* the failure sticks in f, or in *r->work */
     switch (n.kind) {
     case N_EMPTY: return from;
     case N_BEGIN:
@@ -443,7 +456,7 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
     if (!utf8_valid(pattern, n, &bad_at))
         return err_set(err, SHOAL_EINVALID, "is not UTF-8 at byte %zu", bad_at);
     if (n > PATTERN_MAX) return err_set(err, SHOAL_ELIMIT, "is longer than %d bytes", PATTERN_MAX);
-    regex r = {.s = pattern, .n = n, .err = err};
+    regex r = {.s = pattern, .n = n, .work = work, .err = err};
     int root = alternation(&r);
     if (r.rc == 0 && r.at < r.n) bad(&r, SHOAL_EINVALID, "has a \")\" without its \"(\"");
     if (r.rc == 0)

@@ -25,6 +25,7 @@ typedef struct node {
     node_kind kind;
     int a, b;     /* N_THEN, N_OR: parts; N_REPEAT, N_AHEAD, N_NOT_AHEAD: a; N_CLASS: ranges a .. b - 1 */
     int min, max; /* N_REPEAT */
+    bool asserts; /* it is, or holds, something that reads no character */
 } node;
 
 typedef struct range {
@@ -37,12 +38,14 @@ typedef struct regex {
     int depth;
     buf nodes, ranges;
     bool asserts; /* some node is N_AHEAD or one of those behind it */
+    uint64_t *work;
     int rc;
     shoal_err *err;
 } regex;
 
 node pattern_node(const regex *r, int i);
-/* Write node i, which asserts nothing but ^ and $, behind state `from`; returns where it ends. */
+/* Write node i, which asserts nothing but ^ and $, behind state `from`; returns where it ends. Each node and
+ * range takes of r->work; when that is used up the rest is left out, and fsm_determine fails. */
 int pattern_write(const regex *r, fsm *f, int i, int from);
 /* The texts in which the tree matches somewhere (grammar_ahead.c). */
 int ahead_compile(dfa **ret, const regex *r, int root, uint64_t *work, shoal_err *err);

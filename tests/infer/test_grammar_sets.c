@@ -359,15 +359,35 @@ static void one_bound_is_enough(void **state)
 
 static void too_much_is_refused(void **state)
 {
-    static const char *const patterns[] = {"(a|b)*a(a|b){30}", "((((a{1000}){1000}){1000}){1000})",
+    static const char *const patterns[] = {"(a|b)*a(a|b){30}",
+                                           "((((a{1000}){1000}){1000}){1000})",
                                            "((((((){1000}){1000}){1000}){1000}){1000})",
-                                           "(.*a){200}b(.*c){200}"};
+                                           "(.*a){200}b(.*c){200}",
+                                           "((a{64}){64}){64}",
+                                           "((\\ba{64}){64}){64}",
+                                           "((((((^){64}){64}){64}){64}){64}){64}(?=a)",
+                                           "((((((\\b|){64}){64}){64}){64}){64}){64}"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         dfa *d = NULL;
         shoal_err err = {0};
         uint64_t work = 10u << 20;
         int rc = pattern_compile(&d, patterns[i], strlen(patterns[i]), &work, &err);
         if (rc != SHOAL_ELIMIT) fail_msg("%s: %d %s", patterns[i], rc, err.message);
+    }
+}
+
+/* What is looked at counts, though it makes no state and no set. */
+static void copies_of_nothing_are_counted(void **state)
+{
+    static const char *const patterns[] = {"((^){64}){64}(?=a)", "(()()()()()()()()()()()()()()()()){1000}"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        dfa *d = NULL;
+        shoal_err err = {0};
+        uint64_t work = 20000;
+        int rc = pattern_compile(&d, patterns[i], strlen(patterns[i]), &work, &err);
+        dfa_free(d);
+        if (rc != SHOAL_ELIMIT) fail_msg("%s: %d, %d left", patterns[i], rc, (int)work);
+        assert_non_null(strstr(err.message, "too complex"));
     }
 }
 
@@ -383,6 +403,7 @@ int main(void)
         cmocka_unit_test(decimals_are_within_their_bounds),
         cmocka_unit_test(one_bound_is_enough),
         cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(copies_of_nothing_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
