@@ -150,8 +150,10 @@ static tail make_repeat(maker *m, node n, tail t)
     tail out = t;
     if (n.max == NO_MAX || n.max > UNROLL_MAX) {
         if (m->rc == 0)
-            m->rc = err_set(m->err, SHOAL_EUNSUPPORTED,
-                            "repeats a lookahead, ^, $ or \b without end, which is not supported");
+            m->rc =
+                err_set(m->err, SHOAL_EUNSUPPORTED,
+                        "repeats a lookahead, ^, $, \\b or \\B more than %d times, which is not supported",
+                        UNROLL_MAX);
         return t;
     }
     for (int k = n.max; k > 0 && m->rc == 0; k--) { /* the last first: it is before t */

@@ -391,6 +391,20 @@ static void copies_of_nothing_are_counted(void **state)
     }
 }
 
+static void a_refusal_can_be_read(void **state)
+{
+    static const char *const patterns[] = {"(\\ba)*", "(?:\\ba){65}"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        dfa *d = NULL;
+        shoal_err err = {0};
+        uint64_t work = 1u << 20;
+        int rc = pattern_compile(&d, patterns[i], strlen(patterns[i]), &work, &err);
+        assert_int_equal(rc, SHOAL_EUNSUPPORTED);
+        assert_string_equal(
+            err.message, "repeats a lookahead, ^, $, \\b or \\B more than 64 times, which is not supported");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +418,7 @@ int main(void)
         cmocka_unit_test(one_bound_is_enough),
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(copies_of_nothing_are_counted),
+        cmocka_unit_test(a_refusal_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
