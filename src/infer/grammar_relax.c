@@ -25,14 +25,26 @@ static json_t *child_of(json_t *in, const char *step)
     return json_object_get(in, step);
 }
 
+static bool is_among(const char *key, const char *const keys[], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
 /* Members of such objects are schemas under names, not keywords. */
 static bool holds_names(const char *key)
 {
     static const char *const KEYS[] = {"properties", "patternProperties", "$defs", "definitions",
                                        "dependentSchemas"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
-        if (strcmp(key, KEYS[i]) == 0) return true;
-    return false;
+    return is_among(key, KEYS, sizeof KEYS / sizeof *KEYS);
+}
+
+/* Values as they are; and schemas that would admit less around them if they admitted more. */
+static bool stays_as_it_is(const char *key)
+{
+    static const char *const KEYS[] = {"const", "enum", "default", "example", "examples", "not", "if"};
+    return is_among(key, KEYS, sizeof KEYS / sizeof *KEYS);
 }
 
 /* What stands in `in` under `key`; `names`: `in` holds schemas under names. */
@@ -55,7 +67,10 @@ static void loosen_all(json_t *in, bool names, const char *key)
     json_t *v;
     if (!names && json_is_object(in)) loosen(in, false, key);
     json_array_foreach(in, i, v) loosen_all(v, false, key);
-    json_object_foreach(in, own, v) loosen_all(v, !names && holds_names(own), key);
+    json_object_foreach(in, own, v)
+    {
+        if (names || !stays_as_it_is(own)) loosen_all(v, !names && holds_names(own), key);
+    }
 }
 
 bool schema_relax(json_t *schema, const shoal_err *why, bool everywhere)

@@ -85,6 +85,31 @@ static void relax_takes_a_keyword_from_everywhere(void **state)
     json_decref(schema);
 }
 
+static void relax_leaves_data_and_what_is_denied(void **state)
+{
+    static const char *const CASES[][2] = {
+        {"{\"pattern\":\"p\",\"const\":{\"pattern\":1}}", "{\"const\":{\"pattern\":1}}"},
+        {"{\"pattern\":\"p\",\"items\":{\"enum\":[{\"pattern\":1}],\"pattern\":\"q\"}}",
+         "{\"items\":{\"enum\":[{\"pattern\":1}]}}"},
+        {"{\"pattern\":\"p\",\"default\":{\"pattern\":1},\"examples\":[{\"pattern\":1}]}",
+         "{\"default\":{\"pattern\":1},\"examples\":[{\"pattern\":1}]}"},
+        {"{\"pattern\":\"p\",\"not\":{\"pattern\":\"q\"},\"if\":{\"pattern\":\"q\"}}",
+         "{\"not\":{\"pattern\":\"q\"},\"if\":{\"pattern\":\"q\"}}"},
+        {"{\"pattern\":\"p\",\"properties\":{\"const\":{\"pattern\":\"q\"}}}",
+         "{\"properties\":{\"const\":{}}}"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        shoal_err err;
+        json_t *schema = json_loads(CASES[i][0], 0, NULL);
+        err_set(&err, SHOAL_EUNSUPPORTED, "json_schema: at \"#/pattern\": no");
+        assert_true(schema_relax(schema, &err, true));
+        char *left = json_dumps(schema, JSON_COMPACT);
+        assert_string_equal(left, CASES[i][1]);
+        free(left);
+        json_decref(schema);
+    }
+}
+
 static void relax_says_when_the_pointer_leads_nowhere(void **state)
 {
     static const char *const SAID[] = {"json_schema: too large",      "json_schema: at \"#\": no",
@@ -106,6 +131,7 @@ int main(void)
         cmocka_unit_test(relax_leaves_what_can_be_enforced),
         cmocka_unit_test(relax_keeps_names_of_properties),
         cmocka_unit_test(relax_takes_a_keyword_from_everywhere),
+        cmocka_unit_test(relax_leaves_data_and_what_is_denied),
         cmocka_unit_test(relax_says_when_the_pointer_leads_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
