@@ -56,6 +56,8 @@ static bool loosen(json_t *in, bool names, const char *key)
     if (names) return json_object_set_new(in, key, json_object()) == 0;
     if (strcmp(key, "oneOf") == 0 && !json_object_get(in, "anyOf") && json_object_set(in, "anyOf", one) != 0)
         return false;
+    if (strcmp(key, "patternProperties") == 0)
+        json_object_del(in, "additionalProperties"); /* of the others */
     return json_object_del(in, key) == 0;
 }
 

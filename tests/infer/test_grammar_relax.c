@@ -34,6 +34,8 @@ static void relax_leaves_what_can_be_enforced(void **state)
         {"{\"anyOf\":[{\"type\":\"object\",\"if\":true,\"patternProperties\":{\"x\":true}},{\"type\":"
          "\"null\"}]}",
          "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"},
+        {"{\"type\":\"object\",\"patternProperties\":{\"x\":true},\"additionalProperties\":false}",
+         "{\"type\":\"object\"}"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         shoal_err err = {0};
