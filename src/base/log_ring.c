@@ -53,7 +53,10 @@ void log_ring_close(void)
 
 bool log_ring_is_open(void)
 {
-    return ring.lines != NULL;
+    pthread_mutex_lock(&ring.lock);
+    bool is_open = ring.lines != NULL;
+    pthread_mutex_unlock(&ring.lock);
+    return is_open;
 }
 
 void log_ring_add(log_level level, const char *line, size_t n)
@@ -66,9 +69,13 @@ void log_ring_add(log_level level, const char *line, size_t n)
     while (ring.first < ring.next &&
            (ring.next - ring.first == ring.max_lines || ring.n_bytes + n > ring.max_bytes))
         drop_oldest();
-    *at(ring.next++) = (kept){.line = copy, .n = n, .level = level};
-    ring.n_bytes += n;
+    if (ring.lines) {
+        *at(ring.next++) = (kept){.line = copy, .n = n, .level = level};
+        ring.n_bytes += n;
+        copy = NULL;
+    }
     pthread_mutex_unlock(&ring.lock);
+    free(copy); /* closed: a thread may log until the process ends */
 }
 
 uint64_t log_ring_before(size_t n, log_level least)

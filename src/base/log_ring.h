@@ -18,6 +18,7 @@
 
 /* Keep lines from now on; before there are threads. */
 int log_ring_open(size_t max_lines, size_t max_bytes, shoal_err *err);
+/* Lines that come later are not kept. */
 void log_ring_close(void);
 bool log_ring_is_open(void);
 

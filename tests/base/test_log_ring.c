@@ -63,11 +63,29 @@ static void bytes_are_bounded(void **state)
     log_ring_close();
 }
 
+/* A thread may log on while the process ends. */
+static void a_line_behind_the_end_is_not_kept(void **state)
+{
+    assert_int_equal(log_ring_open(4, 1000, NULL), 0);
+    add(LOG_INFO, "a");
+    log_ring_close();
+    add(LOG_INFO, "b");
+    add(LOG_INFO, "");
+    assert_string_equal(lines(0, LOG_INFO), "");
+    assert_int_equal(log_ring_open(4, 1000, NULL), 0);
+    assert_string_equal(lines(0, LOG_INFO), "");
+    add(LOG_INFO, "c");
+    assert_string_equal(lines(0, LOG_INFO), "c ");
+    log_ring_close();
+    log_ring_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_lines_are_kept),
         cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(a_line_behind_the_end_is_not_kept),
     };
     return cmocka_run_group_tests_name("log_ring", tests, NULL, NULL);
 }
