@@ -144,8 +144,6 @@ function factsOf(n) {
   return facts.join(" · ");
 }
 
-const crashes = new Map();
-
 function updateMachine(node, name, state, many) {
   const n = state.nodes.get(name) ?? { name };
   say(node.parts.name, name || (state.nodes.size > 1 ? `${n.host ?? "gateway"} (this gateway)` : `This machine${n.host ? `, ${n.host}` : ""}`));
@@ -153,8 +151,8 @@ function updateMachine(node, name, state, many) {
   const mine = [...state.replicas.values()].filter((r) => r.node === name);
   keyed(node.parts.list, mine.map((r) => r.id), makeReplica, (item, id) => {
     const r = state.replicas.get(id);
-    updateReplica(item, r, crashes.get(id), many);
-    crashes.set(id, r.crashes);
+    updateReplica(item, r, item.crashes, many);
+    item.crashes = r.crashes;
   });
 }
 

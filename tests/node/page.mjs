@@ -411,6 +411,22 @@ test("a page that nobody sees lets go of its connection, and tells afterwards wh
   await close(page);
 }));
 
+test("what a replica did is forgotten when it goes", () => withStand(async (stand) => {
+  const page = await open(`${stand.url}/`);
+  const shows = (id, there) => page.waitForFunction((i, t) => [...document.querySelectorAll(".replica")].some((n) => n.title === i) === t, {}, id, there);
+  await shows("m/0", true);
+  for (const crashes of [1, 2]) {
+    stand.tell({ replicas: [replica("m/1", "m", "", { crashes })] });
+    await shows("m/1", true);
+    assert.equal(await page.$(".struck"), null, "it came, and did not die here");
+    stand.tell({ gone: ["replica m/1"] });
+    await shows("m/1", false);
+  }
+  stand.tell({ replicas: [replica("m/0", "m", "", { crashes: 1 })] });
+  await page.waitForSelector(".struck");
+  await close(page);
+}));
+
 test("a key is asked for, kept in the tab, and asked for again when it has expired", () => withStand(async (stand) => {
   stand.key = "first";
   const page = await open(`${stand.url}/`);
