@@ -4,55 +4,66 @@
 import { el, ms, percent } from "/assets/page/dom.js";
 import { traceView } from "/assets/page/trace.js";
 
-const BLOCK_CHARS = 4000; // then the next line begins a new block
+const BLOCK_CHARS = 4000; // then the next line begins a new block,
+const LINE_CHARS = 32000; // or, when no line does, the next word,
+const BLOCK_MAX = 36000; // or, when there is none, the next character
 const COLOURED_MAX = 4000; // tokens; behind them text has no colour
+const ANSWER_MAX = 4e6; // characters: no answer is longer, but that of a server that never ends
+const CALLS_MAX = 128;
 
-export class Answer {
-  constructor(name) {
-    this.text = "";
-    this.calls = [];
-    this.tokens = 0;
-    this.coloured = 0;
+const isHalf = (code) => code >= 0xd800 && code < 0xdc00; // the first half of a surrogate pair
+
+// Where the block that has `chars` already ends in `text`: it takes what is before `at`, the next one begins at `next`.
+function endOfBlock(text, chars) {
+  const line = text.indexOf("\n", Math.max(BLOCK_CHARS - chars, 0));
+  const word = text.indexOf(" ", Math.max(LINE_CHARS - chars, 0)) + 1;
+  const most = BLOCK_MAX - chars;
+  const last = isHalf(text.charCodeAt(most - 1)) ? most - 1 : most;
+  const ends = [{ at: last, next: last }];
+  if (word > 0) ends.push({ at: word, next: word });
+  if (line >= 0) ends.push({ at: line, next: line + 1 });
+  const end = ends.reduce((a, b) => (b.at < a.at ? b : a));
+  return end.at < text.length || end.next === text.length ? { ...end, full: true } : { at: text.length, next: text.length, full: false };
+}
+
+class Blocks {
+  constructor() {
+    this.node = el("div", { class: "text" });
     this.pending = "";
-    this.thought = el("div", { class: "text" });
-    this.thoughts = el("details", { class: "thought", hidden: true }, el("summary", null, "Thought"), this.thought);
-    this.body = el("div", { class: "text" });
-    this.called = el("div", { class: "calls" });
-    this.meta = el("p", { class: "meta", role: "status" }, "waiting");
-    this.after = el("div");
-    this.node = el("article", { class: "msg assistant running" }, el("h3", { class: "who" }, name), this.thoughts, this.body, this.called, this.meta, this.after);
   }
 
-  // ---- text ----
-
   block() {
-    const last = this.body.lastElementChild;
-    if (last && last.chars < BLOCK_CHARS) return last;
-    const fresh = Object.assign(el("div", { class: "block" }), { chars: 0 });
-    this.body.append(fresh);
+    const last = this.node.lastElementChild;
+    if (last && !last.full) return last;
+    const fresh = Object.assign(el("div", { class: "block" }), { chars: 0, full: false });
+    this.node.append(fresh);
     return fresh;
   }
 
-  write(text) {
+  place(text, put) {
     for (let rest = text; rest; ) {
       const block = this.block();
-      const full = block.chars + rest.length >= BLOCK_CHARS;
-      const at = full ? rest.indexOf("\n", Math.max(BLOCK_CHARS - block.chars, 0)) : -1;
-      const part = at < 0 ? rest : rest.slice(0, at);
+      const { at, next, full } = endOfBlock(rest, block.chars);
+      if (at > 0) put(block, rest.slice(0, at));
+      block.chars += at;
+      block.full = full;
+      rest = rest.slice(next);
+    }
+  }
+
+  write(text) {
+    this.place(text, (block, part) => {
       const tail = block.lastChild;
       if (tail?.nodeType === Node.TEXT_NODE) tail.appendData(part);
       else block.append(part);
-      block.chars = at < 0 ? Math.min(block.chars + part.length, BLOCK_CHARS - 1) : BLOCK_CHARS;
-      rest = at < 0 ? "" : rest.slice(at + 1);
-    }
+    });
   }
 
   colour(text, logprob, others) {
     const p = Math.exp(logprob);
     const title = [`${percent(p)} sure`, ...(others ?? []).map((o) => `${JSON.stringify(o.token)} ${percent(Math.exp(o.logprob))}`)].join("\n");
-    this.block().append(el("span", { class: `tok p${Math.min(Math.floor(p * 5), 4)}`, title }, text));
-    this.block().chars += text.length;
-    this.coloured++;
+    this.flush();
+    this.place(text, (block, part) => block.append(el("span", { class: `tok p${Math.min(Math.floor(p * 5), 4)}`, title }, part)));
   }
 
   flush() {
@@ -61,26 +72,57 @@ export class Answer {
     this.scheduled = false;
   }
 
+  // With the next frame: many tokens may come for one.
+  add(text) {
+    this.pending += text;
+    if (!this.scheduled) requestAnimationFrame(() => this.flush());
+    this.scheduled = true;
+  }
+}
+
+export class Answer {
+  constructor(name) {
+    this.text = "";
+    this.calls = [];
+    this.tokens = 0;
+    this.coloured = 0;
+    this.chars = 0; // of all that came
+    this.thought = new Blocks();
+    this.thoughts = el("details", { class: "thought", hidden: true }, el("summary", null, "Thought"), this.thought.node);
+    this.body = new Blocks();
+    this.called = el("div", { class: "calls" });
+    this.meta = el("p", { class: "meta", role: "status" }, "waiting");
+    this.after = el("div");
+    this.node = el("article", { class: "msg assistant running" }, el("h3", { class: "who" }, name), this.thoughts, this.body.node, this.called, this.meta, this.after);
+  }
+
+  // ---- text ----
+
   addText(text, probs) {
     this.text += text;
-    if (!probs?.length || this.coloured >= COLOURED_MAX) {
-      this.pending += text;
-      if (!this.scheduled) requestAnimationFrame(() => this.flush());
-      this.scheduled = true;
-      return;
-    }
-    this.flush();
-    if (probs.map((t) => t.token).join("") === text) for (const t of probs) this.colour(t.token, t.logprob, t.top_logprobs);
-    else this.colour(text, Math.min(...probs.map((t) => t.logprob)));
+    if (!probs?.length || this.coloured + probs.length > COLOURED_MAX) return this.body.add(text);
+    const whole = probs.map((t) => t.token).join("") === text;
+    if (whole) for (const t of probs) this.body.colour(t.token, t.logprob, t.top_logprobs);
+    else this.body.colour(text, Math.min(...probs.map((t) => t.logprob)));
+    this.coloured += whole ? probs.length : 1;
   }
 
   // ---- what a stream brings ----
 
   addCall(delta) {
-    const call = (this.calls[delta.index ?? 0] ??= { id: "", name: "", arguments: "" });
+    const index = delta.index ?? 0;
+    if (!Number.isInteger(index) || index < 0 || index >= CALLS_MAX) throw new Error(`the server sent a call of a tool with the number ${index}: 0 to ${CALLS_MAX - 1} are shown`);
+    while (this.calls.length <= index) this.calls.push({ id: "", name: "", arguments: "" });
+    const call = this.calls[index];
     if (delta.id) call.id = delta.id;
     if (delta.function?.name) call.name += delta.function.name;
     if (delta.function?.arguments) call.arguments += delta.function.arguments;
+    this.count(`${delta.function?.name ?? ""}${delta.function?.arguments ?? ""}`);
+  }
+
+  count(text) {
+    this.chars += text.length;
+    if (this.chars > ANSWER_MAX) throw new Error(`stopped: the answer is longer than ${ANSWER_MAX} characters`);
   }
 
   add(chunk, since) {
@@ -92,11 +134,13 @@ export class Answer {
     const d = choice.delta ?? {};
     if (d.reasoning_content) {
       this.thoughts.hidden = false;
-      this.thought.append(d.reasoning_content);
+      this.thought.add(d.reasoning_content);
+      this.count(d.reasoning_content);
     }
     if (d.content) {
       this.tokens += choice.logprobs?.content?.length ?? 1;
       this.addText(d.content, choice.logprobs?.content);
+      this.count(d.content);
     }
     for (const call of d.tool_calls ?? []) this.addCall(call);
     if (choice.finish_reason) this.finish = choice.finish_reason;
@@ -120,7 +164,8 @@ export class Answer {
   }
 
   end(how, tookMs) {
-    this.flush();
+    this.thought.flush();
+    this.body.flush();
     this.node.classList.remove("running");
     const n = this.usage?.completion_tokens ?? this.tokens;
     const parts = [how];

@@ -129,7 +129,7 @@ test("tools, a schema and their mistakes", async () => {
   await page.click("#schema-example");
   await say(page, "the kitchen light");
   await idle(page);
-  const reply = JSON.parse(await page.$eval(".msg.assistant .text .block", (n) => n.textContent));
+  const reply = JSON.parse(await page.$eval(".msg.assistant > .text .block", (n) => n.textContent));
   assert.equal(typeof reply.on, "boolean");
   await page.$eval("#set-schema", (n) => (n.value = ""));
   await page.click("#tools-example");
@@ -308,7 +308,8 @@ test("what models and machines are called and say is text and nothing else", () 
   await view(page, "play");
   await say(page, EVIL);
   await idle(page);
-  assert.equal(await text(page, ".msg.assistant .text .block"), EVIL + EVIL);
+  assert.equal(await text(page, ".msg.assistant > .text .block"), EVIL + EVIL);
+  assert.equal(await text(page, ".msg.assistant .thought .block"), EVIL);
   await has(page, ".call code", EVIL);
   assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script").length), 0);
   assert.match(await page.title(), /Shoal/);
@@ -353,6 +354,79 @@ test("an answer of 100,000 tokens is shown whole, and the page goes on", () => w
   };
   await say(page, "and now");
   await has(page, ".msg.assistant", "short");
+  await close(page);
+}));
+
+const blocks = (page, where) => page.$$eval(`${where} .block`, (nodes) => nodes.map((n) => n.textContent));
+
+test("thoughts and a line without end stand in blocks, broken between words", () => withStand(async (stand) => {
+  const words = Array.from({ length: 20000 }, (_, i) => `word${i} `);
+  stand.chat = (res) => {
+    for (let i = 0; i < words.length; i += 50) stand.chunk(res, { reasoning_content: words.slice(i, i + 50).join("") });
+    for (let i = 0; i < words.length; i += 50) stand.chunk(res, { content: words.slice(i, i + 50).join("") });
+    stand.chunk(res, { content: "\u{1f41f}".repeat(50000) });
+    res.end("data: [DONE]\n\n");
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  await say(page, "a long line");
+  await idle(page);
+  const thought = await blocks(page, ".msg.assistant .thought");
+  const body = await blocks(page, ".msg.assistant > .text");
+  assert.equal(thought.join(""), words.join(""));
+  assert.equal(body.join(""), words.join("") + "\u{1f41f}".repeat(50000));
+  for (const block of [...thought, ...body]) {
+    assert.ok(block.length <= 36000, `a block of ${block.length}`);
+    assert.match(block, /^(word\d+ |\u{1f41f}+$)/u, "a block begins in mid-word");
+  }
+  assert.ok(await page.$eval(".thought .text", (n) => n.querySelectorAll(".block").length === [...n.querySelectorAll(".block")].reduce((k, b) => k + b.childNodes.length, 0)), "a node for each token");
+  await close(page);
+}));
+
+test("coloured tokens stay on their line", () => withStand(async (stand) => {
+  const tokens = Array.from({ length: 1500 }, (_, i) => (i % 30 === 29 ? "end.\nBe" : i % 30 === 0 && i ? "gin " : i % 2 ? "lark " : "sky"));
+  stand.chat = (res) => {
+    for (const token of tokens) stand.chunk(res, { content: token }, { logprobs: { content: [{ token, logprob: -0.1, top_logprobs: [] }] } });
+    res.end("data: [DONE]\n\n");
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  await say(page, "in colours");
+  await idle(page);
+  const body = await blocks(page, ".msg.assistant > .text");
+  assert.ok(body.length > 1);
+  assert.equal(body.join("\n"), tokens.join(""));
+  assert.equal(await page.$eval(".msg.assistant > .text", (n) => n.querySelectorAll(".block > :not(.tok)").length), 0);
+  await close(page);
+}));
+
+test("an answer that never ends is stopped, as are calls without end", () => withStand(async (stand) => {
+  let left = 0;
+  const flood = (res, delta) => {
+    const more = () => {
+      while (!res.destroyed && stand.chunk(res, delta));
+      if (!res.destroyed) res.once("drain", more);
+    };
+    res.on("close", () => left++);
+    more();
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  for (const [delta, why] of [
+    [{ reasoning_content: "and so on ".repeat(5000) }, "longer than 4000000 characters"],
+    [{ content: "and so on\n".repeat(5000) }, "longer than 4000000 characters"],
+    [{ tool_calls: [{ index: 0, function: { name: "f", arguments: "0".repeat(50000) } }] }, "longer than 4000000 characters"],
+    [{ tool_calls: [{ index: 4e9, function: { name: "f" } }] }, "with the number 4000000000"],
+  ]) {
+    stand.chat = (res) => flood(res, delta);
+    const before = left;
+    await say(page, "go on");
+    await has(page, ".failure", why);
+    await idle(page);
+    for (let i = 0; left === before && i < 500; i++) await new Promise((go) => setTimeout(go, 10));
+    assert.equal(left, before + 1, "the server hears of it");
+    await page.click("#chat-clear");
+  }
   await close(page);
 }));
 
