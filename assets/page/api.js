@@ -71,22 +71,28 @@ export async function ask(path, { body, method, signal } = {}) {
 
 export const getJson = async (path, more) => (await ask(path, more)).json();
 
-// Pieces of text between separators, as they come.
-async function* pieces(response, separator) {
+const PIECE_MAX = 16e6; // characters of one event
+
+// Pieces of text between separators, as they come; `most` characters in all.
+async function* pieces(response, separator, most) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
+  let total = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
+      total += value.length;
+      if (total > most) throw new ApiError(0, `stopped: the server sent more than ${most} characters`);
       rest += value;
       let from = 0;
       for (let at; (at = rest.indexOf(separator, from)) >= 0; from = at + separator.length) yield rest.slice(from, at);
       rest = rest.slice(from);
+      if (rest.length > PIECE_MAX) throw new ApiError(0, "the server sends an event that has no end");
     }
     if (rest.trim()) yield rest;
   } catch (e) {
-    if (e.name === "AbortError") throw e;
+    if (e.name === "AbortError" || e instanceof ApiError) throw e;
     throw new ApiError(0, "the connection ended in the middle of the answer");
   } finally {
     reader.cancel().catch(() => {});
@@ -94,8 +100,8 @@ async function* pieces(response, separator) {
 }
 
 // Server-sent events: {event, data}; data is parsed JSON. A stream that says [DONE] is whole; an error in it is thrown.
-export async function* events(response) {
-  for await (const piece of pieces(response, "\n\n")) {
+export async function* events(response, most = Infinity) {
+  for await (const piece of pieces(response, "\n\n", most)) {
     let event = "message";
     let data = "";
     for (const line of piece.split("\n")) {

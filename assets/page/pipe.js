@@ -6,6 +6,8 @@ import { bar, NAMES } from "/assets/page/chart.js";
 import { asCurl, offerCopy } from "/assets/page/copy.js";
 import { $, el, ms, options, percent } from "/assets/page/dom.js";
 
+const STREAM_MAX = 4e6; // characters of what a run sends: more comes only from a server that never ends
+
 let abort = null;
 
 const bodyOf = () => ({ pipeline: $("pipe-which").value || undefined, input: $("pipe-input").value.trim() || "turn off the kitchen light" });
@@ -76,6 +78,11 @@ class Run {
     for (const r of this.rows.values()) if (r.entry) settle(r, r.entry, longer);
   }
 
+  write(text) {
+    if (this.text.firstChild) this.text.firstChild.appendData(text);
+    else this.text.append(text);
+  }
+
   answer(a, cache) {
     for (const entry of a.trace) this.stage(entry);
     this.text.textContent = a.text ?? "It had nothing to say.";
@@ -98,9 +105,9 @@ async function run() {
   $("pipe-stop").hidden = false;
   try {
     const response = await ask("/v1/process", { body: { ...body, stream: true }, signal });
-    for await (const e of events(response)) {
+    for await (const e of events(response, STREAM_MAX)) {
       if (e.event === "stage") at.stage(e.data);
-      if (e.event === "text") at.text.append(e.data.text);
+      if (e.event === "text") at.write(e.data.text);
       if (e.event === "answer") at.answer(e.data, response.headers.get("x-shoal-cache"));
     }
   } catch (e) {

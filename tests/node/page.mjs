@@ -400,16 +400,17 @@ test("coloured tokens stay on their line", () => withStand(async (stand) => {
   await close(page);
 }));
 
+// The same over and over, as quickly as it is read.
+function flood(res, words) {
+  const more = () => {
+    while (!res.destroyed && res.write(words));
+    if (!res.destroyed) res.once("drain", more);
+  };
+  more();
+}
+
 test("an answer that never ends is stopped, as are calls without end", () => withStand(async (stand) => {
   let left = 0;
-  const flood = (res, delta) => {
-    const more = () => {
-      while (!res.destroyed && stand.chunk(res, delta));
-      if (!res.destroyed) res.once("drain", more);
-    };
-    res.on("close", () => left++);
-    more();
-  };
   const page = await open(`${stand.url}/#/play`);
   await has(page, ".column option", "m");
   for (const [delta, why] of [
@@ -418,7 +419,10 @@ test("an answer that never ends is stopped, as are calls without end", () => wit
     [{ tool_calls: [{ index: 0, function: { name: "f", arguments: "0".repeat(50000) } }] }, "longer than 4000000 characters"],
     [{ tool_calls: [{ index: 4e9, function: { name: "f" } }] }, "with the number 4000000000"],
   ]) {
-    stand.chat = (res) => flood(res, delta);
+    stand.chat = (res) => {
+      res.on("close", () => left++);
+      flood(res, `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`);
+    };
     const before = left;
     await say(page, "go on");
     await has(page, ".failure", why);
@@ -427,6 +431,28 @@ test("an answer that never ends is stopped, as are calls without end", () => wit
     assert.equal(left, before + 1, "the server hears of it");
     await page.click("#chat-clear");
   }
+  await close(page);
+}));
+
+test("an event and a run of a pipeline that never end are stopped", () => withStand(async (stand) => {
+  stand.chat = (res) => {
+    res.write("data: ");
+    flood(res, "x".repeat(100000));
+  };
+  stand.process = (res) => {
+    res.write(`event: text\ndata: {"text":"once "}\n\nevent: text\ndata: {"text":"upon "}\n\n`);
+    flood(res, `event: text\ndata: ${JSON.stringify({ text: "and so on ".repeat(100) })}\n\n`);
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  await say(page, "go on");
+  await has(page, ".failure", "an event that has no end");
+  await idle(page);
+  await page.click("#tab-pipe");
+  await page.click("#pipe-run");
+  await has(page, "#pipe-out .failure", "more than 4000000 characters");
+  await page.waitForSelector("#pipe-run:not([hidden])");
+  assert.deepEqual(await page.$eval(".pipe-text", (n) => [n.childNodes.length, n.textContent.slice(0, 15)]), [1, "once upon and s"]);
   await close(page);
 }));
 

@@ -2,6 +2,7 @@
 //
 //   const stand = await openStand(realUrl);
 //   stand.chat = (res) => ...         // answers POST /v1/chat/completions
+//   stand.process = (res) => ...      // answers POST /v1/process
 //   stand.status = {gateway, nodes, replicas}; stand.tell({replicas: [...]})
 import http from "node:http";
 
@@ -44,6 +45,12 @@ export async function openStand(real) {
         stand.asked.push(body);
         res.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "made-up" });
         stand.chat(res);
+      });
+    },
+    "/v1/process": (req, res) => {
+      read(req, () => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        stand.process(res);
       });
     },
     "/v1/models/load": (req, res) => {
