@@ -400,8 +400,8 @@ int pattern_write(const regex *r, fsm *f, int i, int from)
     node n = pattern_node(r, i);
     int to;
     uint64_t ranges = n.kind == N_CLASS ? (uint64_t)(n.b - n.a) : 0;
-    if (fsm_n_states(f) >= FSM_STATES_MAX || !dfa_spend(r->work, 1 + ranges * RANGE_WORK))
-        return from; /* the failure sticks in f, or in *r->work */
+    if (fsm_n_states(f) >= FSM_STATES_MAX) return fsm_state(f);    /* one too many: the failure sticks in f */
+    if (!dfa_spend(r->work, 1 + ranges * RANGE_WORK)) return from; /* and this one in *r->work */
     switch (n.kind) {
     case N_EMPTY: return from;
     case N_BEGIN:

@@ -391,6 +391,34 @@ static void copies_of_nothing_are_counted(void **state)
     }
 }
 
+/* What finds no state any more is not left out: all is refused. */
+static void the_last_state_is_the_end_of_none(void **state)
+{
+    int n_refused = 0, n_taken = 0;
+    for (int k = 0; k <= 8; k++) {
+        char pattern[100], text[12010];
+        shoal_err err = {0};
+        dfa *d = NULL;
+        uint64_t work = 100u << 20;
+        int n_text = 11995 + k;
+        snprintf(pattern, sizeof pattern, "^(?:(?:a|a){1000}){11}(?:a|a){995}a{%d}bc$", k);
+        memset(text, 'a', sizeof text);
+        memcpy(text + n_text, "bc", 2);
+        int rc = pattern_compile(&d, pattern, strlen(pattern), &work, &err);
+        if (rc == 0) {
+            if (dfa_matches(d, text, (size_t)n_text) || dfa_matches(d, text, (size_t)n_text + 1))
+                fail_msg("%s: its end is missing", pattern);
+            assert_true(dfa_matches(d, text, (size_t)n_text + 2));
+            n_taken++;
+        } else {
+            assert_int_equal(rc, SHOAL_ELIMIT);
+            n_refused++;
+        }
+        dfa_free(d);
+    }
+    assert_true(n_taken > 0 && n_refused > 0); /* the bound is among them */
+}
+
 static void a_refusal_can_be_read(void **state)
 {
     static const char *const patterns[] = {"(\\ba)*", "(?:\\ba){65}"};
@@ -418,6 +446,7 @@ int main(void)
         cmocka_unit_test(one_bound_is_enough),
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(copies_of_nothing_are_counted),
+        cmocka_unit_test(the_last_state_is_the_end_of_none),
         cmocka_unit_test(a_refusal_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
