@@ -2,8 +2,8 @@
  *
  * ECMA-262 with the "u" flag, less what is no regular set or rarely seen: anchors, . classes with ranges and
  * \d \w \s (and their complements), escapes, groups, alternation, quantifiers, lookahead and \b (which may be
- * repeated up to 64 times). It searches: what is not anchored may stand anywhere. Backreferences, lookbehind, \p{..}, flags:
- * SHOAL_EUNSUPPORTED, by name. */
+ * repeated up to 64 times). It searches: what is not anchored may stand anywhere. Backreferences, lookbehind,
+ * \p{..}, flags: SHOAL_EUNSUPPORTED, by name. */
 #ifndef INFER_GRAMMAR_PATTERN_H
 #define INFER_GRAMMAR_PATTERN_H
 
