@@ -11,7 +11,8 @@
 #include "base/utf8.h"
 #include "routes/regex.h"
 
-enum { STEPS_MAX = 200000, DEPTH_MAX = 200 };
+/* A step is about what one look into an object takes, or TEXT_BYTES of a text. */
+enum { STEPS_MAX = 200000, DEPTH_MAX = 200, TEXT_BYTES = 64 };
 
 typedef struct check {
     const json_t *root;
@@ -56,6 +57,17 @@ static bool works(check *c, size_t n)
     return true;
 }
 
+static bool reads(check *c, size_t n_bytes)
+{
+    return works(c, 1 + n_bytes / TEXT_BYTES);
+}
+
+/* No verdict is to come any more, so no loop goes on. */
+static bool is_over(const check *c)
+{
+    return c->v->outcome == SCHEMA_UNKNOWN;
+}
+
 /* One trial of many: whether it fails is for its caller to judge. */
 static bool would_be_valid(check *c, const json_t *schema, const json_t *value)
 {
@@ -68,6 +80,7 @@ static bool would_be_valid(check *c, const json_t *schema, const json_t *value)
 static bool valid_at(check *c, const json_t *schema, const json_t *value, const char *key, size_t index)
 {
     size_t len = c->where.len;
+    if (key && !reads(c, strlen(key))) return false;
     if (key)
         buf_printf(&c->where, "/%s", key);
     else
@@ -96,11 +109,12 @@ static bool same(check *c, const json_t *a, const json_t *b)
         }
         return true;
     }
+    if (json_is_string(a) && !reads(c, json_string_length(a))) return false;
     if (!json_is_object(a)) return json_equal(a, b);
     if (json_object_size(a) != json_object_size(b)) return false;
     json_object_foreach((json_t *)a, key, v)
     {
-        const json_t *other = json_object_get(b, key);
+        const json_t *other = reads(c, strlen(key)) ? json_object_get(b, key) : NULL;
         if (!other || !same(c, v, other)) return false;
     }
     return true;
@@ -124,6 +138,7 @@ static bool check_type(check *c, const json_t *s, const json_t *v)
     size_t i;
     if (!type) return true;
     if (json_is_string(type) && is_of_type(v, json_string_value(type))) return true;
+    if (!works(c, json_array_size(type))) return false;
     json_array_foreach((json_t *)type, i, one)
     {
         if (json_is_string(one) && is_of_type(v, json_string_value(one))) return true;
@@ -140,6 +155,7 @@ static bool check_values(check *c, const json_t *s, const json_t *v)
     json_array_foreach((json_t *)list, i, one)
     {
         if (same(c, one, v)) return true;
+        if (is_over(c)) return false;
     }
     return broken(c, "enum", "it is none of the values");
 }
@@ -171,15 +187,15 @@ static bool check_number(check *c, const json_t *s, const json_t *v)
            broken(c, "multipleOf", "it is no multiple");
 }
 
-static bool matches(check *c, const json_t *pattern, const char *text, size_t n)
+/* To compile a pattern is more work than to look through a text. */
+static bool matches(check *c, const char *pattern, const char *text, size_t n)
 {
     regex *r = NULL;
-    if (!json_is_string(pattern)) return unknown(c, "a pattern is no text");
-    if (!works(c, 100 + n / 8)) return false;
+    if (!works(c, 100 + strlen(pattern) + n / 8)) return false;
     if (n > REGEX_BYTES) return unknown(c, "a text is too long for a pattern");
-    if (regex_compile_ecma(&r, json_string_value(pattern), NULL) != 0)
-        return unknown(c, "a pattern is not understood");
-    regex_result found = regex_find(r, text, n);
+    if (regex_compile_ecma(&r, pattern, NULL) != 0) return unknown(c, "a pattern is not understood");
+    bool fits = reads(c, regex_bytes(r));
+    regex_result found = fits ? regex_find(r, text, n) : REGEX_NONE;
     regex_free(r);
     if (found == REGEX_GAVE_UP) return unknown(c, "a pattern is too much work");
     return found == REGEX_FOUND;
@@ -190,11 +206,14 @@ static bool check_text(check *c, const json_t *s, const json_t *v)
     const char *text = json_string_value(v);
     size_t bytes = json_string_length(v), length = 0;
     double n;
+    if (!reads(c, bytes)) return false;
     for (size_t i = 0; i < bytes; i++) length += ((unsigned char)text[i] & 0xC0) != 0x80;
     if (number_in(s, "minLength", &n) && (double)length < n) return broken(c, "minLength", "it is too short");
     if (number_in(s, "maxLength", &n) && (double)length > n) return broken(c, "maxLength", "it is too long");
     const json_t *pattern = json_object_get(s, "pattern");
-    return !pattern || matches(c, pattern, text, bytes) || broken(c, "pattern", "it does not match");
+    if (!pattern) return true;
+    if (!json_is_string(pattern)) return unknown(c, "a pattern is no text");
+    return matches(c, json_string_value(pattern), text, bytes) || broken(c, "pattern", "it does not match");
 }
 
 /* ---- arrays -------------------------------------------------------------------------------------- */
@@ -207,6 +226,7 @@ static bool check_items(check *c, const json_t *s, const json_t *v)
     size_t n_first = json_array_size(first);
     json_array_foreach((json_t *)v, i, item)
     {
+        if (!rest && i >= n_first) break;
         const json_t *one = i < n_first ? json_array_get(first, i) : rest;
         if (one && !valid_at(c, one, item, NULL, i)) return false;
     }
@@ -215,8 +235,8 @@ static bool check_items(check *c, const json_t *s, const json_t *v)
 
 static bool check_unique(check *c, const json_t *v)
 {
-    for (size_t i = 1; i < json_array_size(v); i++)
-        for (size_t k = 0; k < i; k++)
+    for (size_t i = 1; i < json_array_size(v) && !is_over(c); i++)
+        for (size_t k = 0; k < i && !is_over(c); k++)
             if (same(c, json_array_get(v, i), json_array_get(v, k)))
                 return broken(c, "uniqueItems", "an item is there twice");
     return true;
@@ -230,7 +250,11 @@ static bool check_contains(check *c, const json_t *s, const json_t *v)
     if (!one) return true;
     if (!number_in(s, "minContains", &least)) least = 1;
     if (!number_in(s, "maxContains", &most)) most = -1;
-    json_array_foreach((json_t *)v, i, item) n += would_be_valid(c, one, item);
+    json_array_foreach((json_t *)v, i, item)
+    {
+        n += would_be_valid(c, one, item);
+        if (is_over(c)) return false;
+    }
     return (n >= least && (most < 0 || n <= most)) ||
            broken(c, "contains", "too few or too many items are of the kind");
 }
@@ -249,19 +273,20 @@ static bool check_array(check *c, const json_t *s, const json_t *v)
 /* A member by all schemas that are for its name; *ret_known: there was one. */
 static bool check_named(check *c, const json_t *s, const char *name, const json_t *v, bool *ret_known)
 {
-    const json_t *own = json_object_get(json_object_get(s, "properties"), name), *one;
+    const json_t *own, *one;
     const char *pattern;
+    if (!reads(c, strlen(name))) return false;
+    own = json_object_get(json_object_get(s, "properties"), name);
     *ret_known = own != NULL;
     if (own && !valid_at(c, own, v, name, 0)) return false;
     json_object_foreach(json_object_get(s, "patternProperties"), pattern, one)
     {
-        json_t *text = json_string(pattern);
-        bool found = text ? matches(c, text, name, strlen(name)) : unknown(c, "memory ran out");
-        json_decref(text);
+        bool found = matches(c, pattern, name, strlen(name));
+        if (is_over(c)) return false;
         *ret_known |= found;
         if (found && !valid_at(c, one, v, name, 0)) return false;
     }
-    return c->v->outcome != SCHEMA_UNKNOWN;
+    return true;
 }
 
 static bool check_name(check *c, const json_t *s, const char *name)
@@ -294,6 +319,7 @@ static bool has_all(check *c, const json_t *names, const json_t *v, const char *
     json_t *name;
     json_array_foreach((json_t *)names, i, name)
     {
+        if (!reads(c, json_string_length(name))) return false;
         if (json_is_string(name) && !json_object_get(v, json_string_value(name)))
             return broken(c, key, "a member is not there");
     }
@@ -309,6 +335,7 @@ static bool check_dependent(check *c, const json_t *s, const json_t *v)
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         json_object_foreach(json_object_get(s, KEYS[i]), name, wants)
         {
+            if (!reads(c, strlen(name))) return false;
             if (!json_object_get(v, name)) continue;
             if (json_is_array(wants) ? !has_all(c, wants, v, KEYS[i]) : !valid(c, wants, v)) return false;
         }
@@ -334,7 +361,11 @@ static size_t count_valid(check *c, const json_t *list, const json_t *v)
 {
     size_t i, n = 0;
     json_t *one;
-    json_array_foreach((json_t *)list, i, one) n += would_be_valid(c, one, v);
+    json_array_foreach((json_t *)list, i, one)
+    {
+        n += would_be_valid(c, one, v);
+        if (is_over(c)) break;
+    }
     return n;
 }
 
@@ -373,10 +404,11 @@ static const char *pointer_step(const char *p, char *ret, size_t cap)
 }
 
 /* NULL: it leads out of the schema, or nowhere. */
-static const json_t *referred(const check *c, const char *ref)
+static const json_t *referred(check *c, const char *ref)
 {
     char step[256];
     const json_t *at = c->root;
+    if (!works(c, 1 + strlen(ref) / 4)) return NULL; /* a step of the pointer may have two bytes */
     if (*ref++ != '#') return NULL;
     while (at && *ref == '/') {
         ref = pointer_step(ref + 1, step, sizeof step);
@@ -403,7 +435,7 @@ static bool check_all(check *c, const json_t *s, const json_t *v)
     if (json_is_string(v) && !check_text(c, s, v)) return false;
     if (json_is_array(v) && !check_array(c, s, v)) return false;
     if (json_is_object(v) && !check_object(c, s, v)) return false;
-    return check_choices(c, s, v) && c->v->outcome != SCHEMA_UNKNOWN;
+    return check_choices(c, s, v) && !is_over(c);
 }
 
 static bool valid(check *c, const json_t *schema, const json_t *value)

@@ -71,6 +71,14 @@ void regex_free(regex *p)
     free(p);
 }
 
+size_t regex_bytes(const regex *p)
+{
+    size_t own = 0, jit = 0;
+    pcre2_pattern_info(p->code, PCRE2_INFO_SIZE, &own);
+    pcre2_pattern_info(p->code, PCRE2_INFO_JITSIZE, &jit);
+    return own + jit;
+}
+
 regex_result regex_find(const regex *p, const char *text, size_t len)
 {
     if (len > REGEX_BYTES) {

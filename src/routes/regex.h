@@ -20,6 +20,8 @@ int regex_compile(regex **ret, const char *source, shoal_err *err);
 /* The same for a "pattern" of JSON Schema, whose language is ECMA-262's. */
 int regex_compile_ecma(regex **ret, const char *source, shoal_err *err);
 void regex_free(regex *p); /* accepts NULL */
+/* Of its programs: a short pattern may come to a long one, and as long it took to compile. */
+size_t regex_bytes(const regex *p);
 /* The text is UTF-8; invalid bytes match nothing. */
 regex_result regex_find(const regex *p, const char *text, size_t len);
 

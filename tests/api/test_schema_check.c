@@ -134,12 +134,80 @@ static void schema_check_ends(void **state)
     json_decref(schema);
 }
 
+/* A list of n equal texts. */
+static void put_list(buf *out, const char *text, int n)
+{
+    for (int i = 0; i < n; i++) buf_printf(out, "%s%s", i ? "," : "[", text);
+    buf_putc(out, ']');
+}
+
+/* n references to one definition, each of which fails. */
+static json_t *referring(int n, const char *definition)
+{
+    buf b = {0};
+    buf_puts(&b, "{\"anyOf\":");
+    put_list(&b, "{\"$ref\":\"#/$defs/r\"}", n);
+    buf_printf(&b, ",\"$defs\":{\"r\":%s}}", definition);
+    json_t *schema = json_loads(b.data, 0, NULL);
+    buf_done(&b);
+    assert_non_null(schema);
+    return schema;
+}
+
+static void assert_too_much(int n, const char *definition, const char *value)
+{
+    schema_verdict v;
+    json_t *schema = referring(n, definition);
+    schema_check_text(&v, schema, value, strlen(value));
+    if (v.outcome != SCHEMA_UNKNOWN || !strstr(v.why, "too much work"))
+        fail_msg("%d times %.60s: %d %s", n, definition, (int)v.outcome, v.why);
+    json_decref(schema);
+}
+
+/* What one schema asks for counts, however few schemas there are. */
+static void schema_check_counts_the_work_within(void **state)
+{
+    static const struct {
+        const char *head, *item, *tail;
+    } LISTS[] = {{"{\"type\":", "\"\"", "}"},
+                 {"{\"not\":{},\"required\":", "\"a\"", "}"},
+                 {"{\"not\":{},\"dependencies\":{\"a\":", "\"a\"", "}}"}};
+    buf b = {0};
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++) {
+        buf_clear(&b);
+        buf_puts(&b, LISTS[i].head);
+        put_list(&b, LISTS[i].item, 700);
+        buf_printf(&b, "%s", LISTS[i].tail);
+        assert_too_much(900, b.data, "{\"a\":1}");
+    }
+    buf_clear(&b);
+    buf_printf(&b, "\"%0*d\"", 40000, 0);
+    assert_too_much(900, "{\"minLength\":50000}", b.data);
+    buf_clear(&b);
+    buf_printf(&b, "{\"pattern\":\"%0*d\"}", 4000, 0);
+    assert_too_much(100, b.data, "\"a\"");
+    assert_too_much(900, "{\"pattern\":\"(?:(?:bc){40}){40}\"}", "\"a\"");
+    buf_done(&b);
+}
+
+static void schema_check_ends_soon(void **state)
+{
+    buf b = {0};
+    buf_puts(&b, "{\"type\":");
+    put_list(&b, "\"\"", 700000);
+    buf_putc(&b, '}');
+    assert_too_much(90000, b.data, "1");
+    buf_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schema_check_tells_what_obeys),
         cmocka_unit_test(schema_check_does_not_guess),
         cmocka_unit_test(schema_check_ends),
+        cmocka_unit_test(schema_check_counts_the_work_within),
+        cmocka_unit_test(schema_check_ends_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
