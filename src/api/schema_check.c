@@ -195,7 +195,7 @@ static bool matches(check *c, const char *pattern, const char *text, size_t n)
     if (n > REGEX_BYTES) return unknown(c, "a text is too long for a pattern");
     if (regex_compile_ecma(&r, pattern, NULL) != 0) return unknown(c, "a pattern is not understood");
     bool fits = reads(c, regex_bytes(r));
-    regex_result found = fits ? regex_find(r, text, n) : REGEX_NONE;
+    regex_result found = fits ? regex_find_counted(r, text, n, &c->steps) : REGEX_NONE;
     regex_free(r);
     if (found == REGEX_GAVE_UP) return unknown(c, "a pattern is too much work");
     return found == REGEX_FOUND;

@@ -17,7 +17,7 @@ enum {
     OWN = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
     /* \d is ASCII's, $ is the very end, \u0041 is a letter, and a group that was not there matches "". */
     ECMA = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX |
-           PCRE2_MATCH_UNSET_BACKREF
+           PCRE2_MATCH_UNSET_BACKREF | PCRE2_AUTO_CALLOUT
 };
 
 static int compile(regex *p, const char *source, uint32_t options, shoal_err *err)
@@ -37,7 +37,6 @@ static int compile(regex *p, const char *source, uint32_t options, shoal_err *er
     if (!p->data || !p->context) return err_nomem(err);
     pcre2_set_match_limit(p->context, REGEX_STEPS);
     pcre2_set_heap_limit(p->context, REGEX_HEAP_KIB);
-    pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* a machine that forbids it interprets */
     return 0;
 }
 
@@ -54,9 +53,13 @@ static int new_regex(regex **ret, const char *source, uint32_t options, shoal_er
 
 int regex_compile(regex **ret, const char *source, shoal_err *err)
 {
-    return new_regex(ret, source, OWN, err);
+    int rc = new_regex(ret, source, OWN, err);
+    if (rc == 0)
+        pcre2_jit_compile((*ret)->code, PCRE2_JIT_COMPLETE); /* a machine that forbids it interprets */
+    return rc;
 }
 
+/* Compiled for one text or two, so no machine program is made of it. */
 int regex_compile_ecma(regex **ret, const char *source, shoal_err *err)
 {
     return new_regex(ret, source, ECMA, err);
@@ -73,10 +76,19 @@ void regex_free(regex *p)
 
 size_t regex_bytes(const regex *p)
 {
-    size_t own = 0, jit = 0;
-    pcre2_pattern_info(p->code, PCRE2_INFO_SIZE, &own);
-    pcre2_pattern_info(p->code, PCRE2_INFO_JITSIZE, &jit);
-    return own + jit;
+    size_t n = 0;
+    pcre2_pattern_info(p->code, PCRE2_INFO_SIZE, &n);
+    return n;
+}
+
+static regex_result find(const regex *p, const char *text, size_t len)
+{
+    int rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, 0, p->data, p->context);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+        rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, PCRE2_NO_JIT, p->data, p->context);
+    if (rc >= 0) return REGEX_FOUND;
+    bool none = rc == PCRE2_ERROR_NOMATCH || (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21);
+    return none ? REGEX_NONE : REGEX_GAVE_UP;
 }
 
 regex_result regex_find(const regex *p, const char *text, size_t len)
@@ -85,10 +97,29 @@ regex_result regex_find(const regex *p, const char *text, size_t len)
         len = REGEX_BYTES;
         len -= utf8_incomplete_tail(text, len);
     }
-    int rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, 0, p->data, p->context);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, PCRE2_NO_JIT, p->data, p->context);
-    if (rc >= 0) return REGEX_FOUND;
-    bool none = rc == PCRE2_ERROR_NOMATCH || (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21);
-    return none ? REGEX_NONE : REGEX_GAVE_UP;
+    return find(p, text, len);
+}
+
+typedef struct count {
+    size_t left, each;
+} count;
+
+/* PCRE2's own limit is for each place where a match may begin. */
+static int on_part(pcre2_callout_block *block, void *user)
+{
+    count *c = user;
+    if (c->left < c->each) return PCRE2_ERROR_CALLOUT;
+    c->left -= c->each;
+    return 0;
+}
+
+regex_result regex_find_counted(const regex *p, const char *text, size_t len, size_t *n_left)
+{
+    count c = {.left = *n_left, .each = 1 + len / REGEX_STEP_BYTES};
+    if (len > REGEX_BYTES) return REGEX_GAVE_UP;
+    pcre2_set_callout(p->context, on_part, &c);
+    regex_result found = find(p, text, len);
+    pcre2_set_callout(p->context, NULL, NULL);
+    *n_left = c.left;
+    return found;
 }

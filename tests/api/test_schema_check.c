@@ -187,6 +187,10 @@ static void schema_check_counts_the_work_within(void **state)
     buf_printf(&b, "{\"pattern\":\"%0*d\"}", 4000, 0);
     assert_too_much(100, b.data, "\"a\"");
     assert_too_much(900, "{\"pattern\":\"(?:(?:bc){40}){40}\"}", "\"a\"");
+    buf_clear(&b); /* below PCRE2's own limit at each place, and square in the text's length */
+    buf_printf(&b, "\"%0*d\"", 1600, 0);
+    assert_too_much(20, "{\"pattern\":\"(0|1)*[xy]\"}", b.data);
+    assert_too_much(20, "{\"pattern\":\"[01]*[02]*[xy]\"}", b.data);
     buf_done(&b);
 }
 
