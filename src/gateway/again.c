@@ -22,10 +22,16 @@ static void end_job(again *a)
     a->ops->free(a);
 }
 
-/* Our request has ended, and nothing more was asked. */
+/* a is there until the settle that follows, whatever is asked and ends in between. */
+static void hold(again *a)
+{
+    a->n_held++;
+}
+
+/* Our request has ended, and nothing more was asked: that is the end of a. */
 static void settle(again *a)
 {
-    if (!a->open && a->n_entering == 0) end_job(a);
+    if (--a->n_held == 0 && !a->open) end_job(a);
 }
 
 gateway_request *again_take(again *a)
@@ -136,6 +142,7 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     again_reply r = {.status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
     r.lacks_memory = json_parse(&json, bytes, len, "the answer", NULL) == SHOAL_ENOMEM;
     r.json = json;
+    hold(a);
     hand_on(a, headers, n);
     a->open = false;
     a->ops->reply(a, &r);
@@ -146,22 +153,27 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 static void begin(door *d, int status, const http_header *headers, size_t n)
 {
     again *a = again_of(d);
+    hold(a);
     hand_on(a, headers, n);
     if (a->ops->begin) a->ops->begin(a);
+    settle(a);
 }
 
 static void events(door *d, const char *bytes, size_t n)
 {
     again *a = again_of(d);
     event e;
+    hold(a);
     while (event_next(&bytes, &n, &e))
         if (e.n_data > 0 && e.data[0] != '[') a->ops->event(a, &e);
     if (a->ops->flush) a->ops->flush(a);
+    settle(a);
 }
 
 static void end(door *d)
 {
     again *a = again_of(d);
+    hold(a);
     a->open = false;
     a->ops->end(a);
     settle(a);
@@ -176,6 +188,7 @@ static size_t unsent(const door *d)
 static void drop(door *d)
 {
     again *a = again_of(d);
+    hold(a);
     a->open = false;
     settle(a);
 }
@@ -199,6 +212,7 @@ static const door_ops AGAIN_DOOR = {.method = method,
 static void on_gone(void *work)
 {
     again *a = work;
+    hold(a);
     if (a->door.rq) door_leave(&a->door); /* which may still read what was asked */
     a->rq = NULL;
     a->open = false;
@@ -220,13 +234,13 @@ void again_ask(again *a, const char *method, const char *path)
     snprintf(a->path, sizeof a->path, "%s", path);
     a->method = method;
     a->open = true;
-    a->n_entering++;
+    hold(a);
     door_enter(a->rq->gateway, &a->door, clock_ns());
-    a->n_entering--;
     settle(a);
 }
 
 void again_drop(again *a)
 {
+    hold(a);
     settle(a);
 }

@@ -58,10 +58,10 @@ struct again {
     gateway_request *rq; /* the client's; NULL: answered, or its client has left */
     const char *method;
     char path[256];
-    buf body; /* what is sent, JSON; of a GET nothing */
-    buf told; /* headers of ours that are handed on: names and values, each with its NUL */
-    unsigned n_entering;
-    bool open; /* an answer of ours is awaited */
+    buf body;        /* what is sent, JSON; of a GET nothing */
+    buf told;        /* headers of ours that are handed on: names and values, each with its NUL */
+    unsigned n_held; /* calls that still look at it */
+    bool open;       /* an answer of ours is awaited */
 };
 
 /* A zeroed one. From now on `free` follows. */
