@@ -84,6 +84,12 @@ void ollama_run_done(ollama_run *run)
 
 /* ---- lines --------------------------------------------------------------------------------------- */
 
+/* What has not come whole is not there at all. */
+static void keep_whole(buf *out, size_t before)
+{
+    if (out->failed) out->len = before;
+}
+
 /* Arguments that are no JSON (a reply that was cut in the middle of them) are told as a text. */
 static void put_arguments(buf *out, const buf *text)
 {
@@ -137,14 +143,17 @@ static void put_said(buf *out, const ollama_ask *a, ollama_run *run, bool last)
 
 void ollama_put_line(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
 {
+    size_t before = out->len;
     if (run->text.len == 0 && run->thinking.len == 0) return;
     put_head(out, a, t);
     put_said(out, a, run, false);
     buf_puts(out, ",\"done\":false}\n");
+    keep_whole(out, before);
 }
 
 void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
 {
+    size_t before = out->len;
     put_head(out, a, t);
     put_said(out, a, run, true);
     buf_printf(out,
@@ -155,6 +164,7 @@ void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollam
                (unsigned long long)run->n_prompt, (unsigned long long)t->prompt_ns,
                (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns,
                a->kind == OLLAMA_GENERATE ? ",\"context\":[]" : "");
+    keep_whole(out, before);
 }
 
 void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
@@ -185,9 +195,11 @@ void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_
 
 void ollama_put_error(buf *out, const char *message)
 {
+    size_t before = out->len;
     buf_puts(out, "{\"error\":");
     json_put_string(out, message, strlen(message));
     buf_putc(out, '}');
+    keep_whole(out, before);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------------- */

@@ -126,40 +126,44 @@ static void on_event(again *a, const event *e)
     json_decref(chunk);
 }
 
-static void send_lines(ollama_job *j)
+/* A line that found no memory is not there, and none comes behind the gap. */
+static int send_lines(ollama_job *j)
 {
+    if (j->out.failed) return SHOAL_ENOMEM;
     request_stream_write(j->again.rq, &j->out);
     buf_clear(&j->out);
+    return 0;
 }
 
 static void on_flush(again *a)
 {
     ollama_job *j = (ollama_job *)a;
     if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls)) j->first_ns = clock_ns();
-    if (!j->ask.stream) return;
+    if (!j->ask.stream || j->out.failed) return;
     ollama_times t = times_of(j);
     ollama_put_line(&j->out, &j->ask, &j->run, &t);
-    send_lines(j);
+    if (send_lines(j) != 0) again_break_off(a);
 }
 
 static void on_end(again *a)
 {
     ollama_job *j = (ollama_job *)a;
-    gateway_request *rq;
     ollama_times t = times_of(j);
     keep_alive(j);
     if (*j->error)
         ollama_put_error(&j->out, j->error);
     else
         ollama_put_last(&j->out, &j->ask, &j->run, &t);
-    if (j->ask.stream) {
+    if (*j->error && j->ask.stream) buf_putc(&j->out, '\n');
+    if (j->out.failed) {
+        again_error(a, 500, "out of memory");
+    } else if (j->ask.stream) {
         send_lines(j);
-        rq = again_take(a);
+        gateway_request *rq = again_take(a);
         if (*j->error) rq->error_code = "stream_failed";
         request_stream_end(rq);
     } else {
-        rq = again_take(a);
-        request_text(rq, *j->error || j->out.failed ? 500 : 200, "application/json", &j->out);
+        request_text(again_take(a), *j->error ? 500 : 200, "application/json", &j->out);
     }
 }
 

@@ -39,6 +39,7 @@ gateway_request *again_take(again *a)
     gateway_request *rq = a->rq;
     a->rq = NULL;
     request_watch(rq, NULL, NULL);
+    request_on_room(rq, NULL);
     return rq;
 }
 
@@ -237,6 +238,22 @@ void again_ask(again *a, const char *method, const char *path)
     hold(a);
     door_enter(a->rq->gateway, &a->door, clock_ns());
     settle(a);
+}
+
+/* Not within a call that our own request makes, which ends here. */
+static void break_off(void *work)
+{
+    again *a = work;
+    hold(a);
+    if (a->door.rq) door_leave(&a->door);
+    a->open = false;
+    again_error(a, 500, "out of memory");
+    settle(a);
+}
+
+void again_break_off(again *a)
+{
+    request_on_room(a->rq, break_off);
 }
 
 void again_drop(again *a)

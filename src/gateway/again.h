@@ -78,5 +78,8 @@ void again_error(again *a, int status, const char *message);
 void again_fail(again *a, const again_reply *r); /* the one that r says */
 const char *again_message(const json_t *ours);   /* of {"error": {"message": ...}} */
 void again_bad_answer(again *a, int rc);         /* SHOAL_ENOMEM, or an answer not understood */
+/* For `event` and `flush` that have found no memory for what came: soon afterwards our request is dropped,
+ * and the client's stream ends with an error. Until then nothing more is to be written. */
+void again_break_off(again *a);
 
 #endif

@@ -14,9 +14,42 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "endpoints/ollama.h"
 #include "gateway/again.h"
 #include "gateway/gateway.h"
 #include "gateway/gateway_internal.h"
+
+/* The allocation that gets no memory, counted down; -1: none, or it was refused. */
+static long countdown = -1;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which bring their own allocator */
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+
+static __attribute__((unused)) bool refuses(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *malloc(size_t n)
+{
+    return refuses() ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return refuses() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return refuses() ? NULL : __libc_realloc(p, n);
+}
+enum { REFUSES = 1 };
+#else
+enum { REFUSES = 0 };
+#endif
 
 typedef struct house {
     uv_loop_t loop;
@@ -169,10 +202,80 @@ static void again_ends_once_when_its_reply_asks_again(void **state)
     close_house(&h);
 }
 
+/* ---- Ollama's ------------------------------------------------------------------------------------ */
+
+static const endpoint OLLAMA_ROWS[] = {
+    {.method = "POST",
+     .path = "/api/generate",
+     .handle = ollama_generate,
+     .name = "ollama_generate",
+     .takes = ENDPOINT_OLLAMA},
+    {.method = "POST", .path = "/v1/chat/completions", .handle = wait_here, .name = "chat"},
+};
+static const endpoint_table OLLAMA_TABLE = {OLLAMA_ROWS, sizeof OLLAMA_ROWS / sizeof *OLLAMA_ROWS};
+
+static void say(gateway_request *rq, const char *text)
+{
+    buf b = {0};
+    buf_printf(&b, "data: {\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}\n\n", text);
+    request_stream_write(rq, &b);
+    buf_done(&b);
+}
+
+/* Two pieces of a reply, while the n-th allocation finds no memory. */
+static void stream_without(house *h, long n)
+{
+    static const char TEXT[] = "a long piece of a reply, behind which the line's memory has to grow: "
+                               "0123456789012345678901234567890123456789012345678901234567890123456789";
+    buf piece = {0};
+    buf_printf(&piece, "data: {\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}\n\n", TEXT);
+    int fd = send_request(h, "POST /api/generate HTTP/1.0", "{\"model\":\"m\",\"prompt\":\"x\"}");
+    gateway_request *rq = take_waiting(h);
+    request_watch(rq, on_gone, NULL);
+    request_stream_begin(rq);
+    say(rq, "first");
+    waits = rq;
+    countdown = n;
+    request_stream_write(rq, &piece);
+    countdown = -1;
+    for (int i = 0; waits && i < 40; i++) turn(h); /* whoever breaks off does so soon */
+    if (waits) {
+        say(take_waiting(h), "last");
+        request_stream_end(rq);
+    }
+    receive(h, fd);
+    buf_done(&piece);
+}
+
+static void ollamas_lines_are_whole_or_not_there(void **state)
+{
+    house h;
+    if (!REFUSES) skip();
+    open_house(&h, &OLLAMA_TABLE);
+    unsigned n_broken = 0;
+    for (long n = 0; n < 60; n++) {
+        n_gone = 0;
+        stream_without(&h, n);
+        n_broken += n_gone;
+        char *line = strstr(h.reply, "\r\n\r\n");
+        line = line ? line + 4 : h.reply + h.n_reply;
+        for (char *end; *line; line = end + 1) {
+            json_t *o;
+            if (!(end = strchr(line, '\n'))) fail_msg("n %ld: half a line: %s", n, line);
+            if (!(o = json_loadb(line, (size_t)(end - line), 0, NULL)))
+                fail_msg("n %ld: no line: %s", n, line);
+            json_decref(o);
+        }
+    }
+    assert_true(n_broken > 0);
+    close_house(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_ends_once_when_its_reply_asks_again),
+        cmocka_unit_test(ollamas_lines_are_whole_or_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
