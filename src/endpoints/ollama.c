@@ -56,7 +56,7 @@ static ollama_times times_of(const ollama_job *j)
 
 static void fail(ollama_job *j, const api_error *e)
 {
-    again_error(&j->again, e->status, e->message);
+    request_error(again_take(&j->again), e);
     again_drop(&j->again);
 }
 
@@ -221,13 +221,25 @@ static void on_loaded(void *user, const keeper_news *n, const api_error *e)
 {
     ollama_job *j = user;
     j->ticket = NULL;
+    request_on_deadline(j->again.rq, NULL);
     if (e)
         fail(j, e);
     else
         ask_ours(j);
 }
 
-/* A model of the store is loaded because somebody asks for it, and goes when nobody does any more. */
+/* The model loads on: whoever asks again finds it further. */
+static void on_late(void *work)
+{
+    ollama_job *j = work;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
+                  "'%s' is not loaded yet, and loads on; ask again, or give it more time", j->served);
+    fail(j, &e); /* whose end leaves the ticket */
+}
+
+/* A model of the store is loaded because somebody asks for it, and goes when nobody does any more. A deadline
+ * counts where the client named one: to load may take longer than any answer. */
 static void load_first(ollama_job *j)
 {
     const keeper *k = j->keeper;
@@ -239,7 +251,10 @@ static void load_first(ollama_job *j)
                                         : s > 0              ? (uint64_t)s
                                                              : j->again.rq->config->library.keep_alive_s};
     if (admission_may_use(j->again.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
-    if (!j->ticket) fail(j, &e);
+    if (!j->ticket)
+        fail(j, &e);
+    else if (request_header(j->again.rq, "x-shoal-deadline-ms"))
+        request_on_deadline(j->again.rq, on_late);
 }
 
 static void on_unloaded(void *user, const keeper_news *n, const api_error *e)

@@ -59,6 +59,10 @@ static int set_urgency(gateway_request *rq, api_error *e)
     if (rc == 0) rc = read_budget(rq, "x-shoal-max-energy-j", &rq->max_energy_j, e);
     if (rc != 0) return rc;
     uint64_t ms = rq->config->default_deadline_ms;
+    if (s && rq->door->of) { /* what the client has named began when its own request came */
+        rq->deadline_ns = rq->door->of->deadline_ns;
+        return 0;
+    }
     if (s) {
         char *end;
         errno = 0;

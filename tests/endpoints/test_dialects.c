@@ -271,11 +271,82 @@ static void ollamas_lines_are_whole_or_not_there(void **state)
     close_house(&h);
 }
 
+/* A keeper whose one model comes when the test says so. */
+static const keeper_watch *loading;
+static keeper_watch load_watch;
+static unsigned n_left;
+
+static keeper_ticket *load_model(void *user, const config_wish *wish, const keeper_watch *w, api_error *e)
+{
+    load_watch = *w;
+    loading = &load_watch;
+    return (keeper_ticket *)loading;
+}
+
+static void leave(keeper_ticket *t)
+{
+    n_left += t != NULL;
+}
+
+static bool about(void *user, const char *model, keeper_fact *ret)
+{
+    return false;
+}
+
+static const char *find(void *user, const char *called)
+{
+    return "stored";
+}
+
+static const keeper KEEPER = {.load = load_model, .leave = leave, .about = about, .find = find};
+
+static int ask_stored(house *h, const char *deadline_ms)
+{
+    char head[128];
+    snprintf(head, sizeof head, "POST /api/generate HTTP/1.1\r\nx-shoal-deadline-ms: %s", deadline_ms);
+    loading = NULL;
+    n_left = 0;
+    int fd = send_request(h, head, "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":false}");
+    while (!loading) turn(h);
+    return fd;
+}
+
+static void ollamas_deadline_counts_while_a_model_loads(void **state)
+{
+    house h;
+    open_house(&h, &OLLAMA_TABLE);
+    gateway_show_keeper(h.gw, &KEEPER);
+    assert_int_equal(receive(&h, ask_stored(&h, "30")), 504);
+    assert_non_null(strstr(h.reply, "{\"error\":\"'stored' is not loaded yet"));
+    assert_int_equal(n_left, 1);
+    close_house(&h);
+}
+
+/* What the load took is not there any more for the answer. */
+static void a_deadline_that_was_named_does_not_begin_anew(void **state)
+{
+    house h;
+    open_house(&h, &OLLAMA_TABLE);
+    gateway_show_keeper(h.gw, &KEEPER);
+    int fd = ask_stored(&h, "60000");
+    uint64_t named_ns = h.gw->requests->deadline_ns;
+    usleep(2000);
+    loading->done(loading->user, NULL, NULL);
+    gateway_request *rq = take_waiting(&h);
+    assert_true(rq->deadline_ns == named_ns);
+    reply_text(rq, "{}");
+    receive(&h, fd);
+    assert_int_equal(n_left, 0);
+    close_house(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_ends_once_when_its_reply_asks_again),
         cmocka_unit_test(ollamas_lines_are_whole_or_not_there),
+        cmocka_unit_test(ollamas_deadline_counts_while_a_model_loads),
+        cmocka_unit_test(a_deadline_that_was_named_does_not_begin_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
