@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/admission.h"
+#include "gateway/dialect.h"
 #include "gateway/door_grpc.h"
 #include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
@@ -352,7 +353,8 @@ static void on_drained(void *user, http_request *http)
     if (grpc) grpc->on_drained(grpc->user, http);
 }
 
-static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
+static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
+                       const char **ret_content_type)
 {
     gateway *g = user;
     api_error e;
@@ -360,7 +362,7 @@ static void error_body(void *user, int status, const char *message, buf *out, co
     snprintf(code, sizeof code, "%d", status);
     metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", code);
     api_error_from_status(&e, status, message);
-    api_error_put(out, &e);
+    dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
     *ret_content_type = "application/json";
 }
 

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/llama.h"
-#include "api/ollama.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/admission.h"
+#include "gateway/dialect.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
@@ -21,10 +20,6 @@
 
 #define HEADERS_MAX       24
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
-
-/* Said when there is no memory to say what is the matter. */
-#define NO_MEMORY \
-    "{\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\"param\":null,\"code\":null}}"
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -367,16 +362,16 @@ static bool is_ollamas(const gateway_request *rq)
     return rq->endpoint && rq->endpoint->takes & ENDPOINT_OLLAMA;
 }
 
-/* In the words of the dialect that is spoken here. */
-static void put_error(buf *out, const gateway_request *rq, const api_error *e)
+static unsigned dialect_here(const gateway_request *rq)
 {
-    unsigned takes = rq->endpoint ? rq->endpoint->takes : 0;
-    if (takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE))
-        ollama_put_error(out, e->message);
-    else if (takes & ENDPOINT_LLAMA)
-        llama_put_error(out, e);
-    else
-        api_error_put(out, e);
+    return rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
+}
+
+static void no_memory_in_stream(gateway_request *rq, bool lines)
+{
+    char text[160];
+    int n = snprintf(text, sizeof text, lines ? "%s\n" : "data: %s\n\n", dialect_no_memory(dialect_here(rq)));
+    rq->door->ops->events(rq->door, text, (size_t)n);
 }
 
 /* After a stream has begun its status line is gone: the error becomes the stream's last event. */
@@ -385,12 +380,12 @@ static void error_in_stream(gateway_request *rq, const api_error *e)
     buf b = {0};
     bool lines = is_ollamas(rq);
     buf_puts(&b, lines ? "" : "data: ");
-    put_error(&b, rq, e);
+    dialect_put_error(&b, dialect_here(rq), e);
     buf_puts(&b, lines ? "\n" : "\n\n");
     rq->error_code = e->code ? e->code : e->type;
-    if (b.failed && !lines)
-        rq->door->ops->events(rq->door, "data: " NO_MEMORY "\n\n", sizeof "data: " NO_MEMORY "\n\n" - 1);
-    else if (!b.failed)
+    if (b.failed)
+        no_memory_in_stream(rq, lines);
+    else
         request_stream_write(rq, &b);
     buf_done(&b);
     request_stream_end(rq);
@@ -404,7 +399,8 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     buf body = {0};
     header_list h;
-    put_error(&body, rq, e);
+    dialect_put_error(&body, dialect_here(rq), e);
+    const char *no_memory = dialect_no_memory(dialect_here(rq));
     common_headers(&h, rq, "application/json");
     if (e->retry_after_s) {
         snprintf(h.retry_after, sizeof h.retry_after, "%d", e->retry_after_s);
@@ -414,8 +410,7 @@ void request_error(gateway_request *rq, const api_error *e)
     if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
         header_add(&h, "accept-encoding", "gzip, zstd");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
-    reply(rq, e->status, &h, body.failed ? NO_MEMORY : body.data,
-          body.failed ? sizeof NO_MEMORY - 1 : body.len);
+    reply(rq, e->status, &h, body.failed ? no_memory : body.data, body.failed ? strlen(no_memory) : body.len);
     buf_done(&body);
     request_finish(rq, e->status, e->code ? e->code : e->type);
 }

@@ -63,8 +63,10 @@ typedef struct http_handler {
     void (*on_request)(void *user, http_request *r);
     /* The client left, or the connection broke, before the answer was complete. May be NULL. */
     void (*on_gone)(void *user, http_request *r);
-    /* The body of an error that the server itself answers (400, 408, 413, 431, 503 ...). NULL: plain text. */
-    void (*error_body)(void *user, int status, const char *message, buf *out, const char **ret_content_type);
+    /* The body of an error that the server itself answers (400, 408, 413, 431, 503 ...); r NULL: before its
+     * head was read. NULL: plain text. */
+    void (*error_body)(void *user, const http_request *r, int status, const char *message, buf *out,
+                       const char **ret_content_type);
     /* How long this request's body may be, when its head has come; 0: max_body_bytes. May be NULL. */
     size_t (*body_limit)(void *user, const http_request *r);
     /* How its body is wanted, when its head has come. NULL: HTTP_WHOLE. */

@@ -136,7 +136,7 @@ void http1_refuse(http_conn *c, int status, const char *why)
     buf body = {0}, out = {0};
     const char *type = NULL;
     bool head_only = current(c) && current(c)->is_head;
-    http_conn_error_body(c->server, status, why, &body, &type);
+    http_conn_error_body(c->server, current(c), status, why, &body, &type);
     put_head(&out, c, status, NULL, 0);
     buf_printf(&out, "Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", type, body.len);
     if (!head_only) buf_append(&out, body.data, body.len);

@@ -39,7 +39,7 @@ static void refuse(http_request *r, int status, const char *why)
     buf_done(&r->body);
     if (c->server->refuse && c->server->refuse(r, status, why)) return;
     r->begun = r->ended = true;
-    http_conn_error_body(c->server, status, why, &r->out, &type);
+    http_conn_error_body(c->server, r, status, why, &r->out, &type);
     c->out_bytes += r->out.len;
     http_header h = {"content-type", type};
     http2_send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);

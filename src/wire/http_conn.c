@@ -118,11 +118,12 @@ const char *http_conn_date(http_server *s)
     return s->date;
 }
 
-void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
+void http_conn_error_body(http_server *s, const http_request *r, int status, const char *why, buf *out,
+                          const char **ret_type)
 {
     *ret_type = "text/plain; charset=utf-8";
     if (s->handler.error_body)
-        s->handler.error_body(s->handler.user, status, why, out, ret_type);
+        s->handler.error_body(s->handler.user, r, status, why, out, ret_type);
     else
         buf_printf(out, "%s\n", why);
 }

@@ -185,7 +185,8 @@ bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint6
 void conn_note_drained(http_request *r);    /* what was written to its answer has all left */
 const char *http_conn_date(http_server *s); /* for the Date header */
 /* The body of an error the server answers itself. */
-void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
+void http_conn_error_body(http_server *s, const http_request *r, int status, const char *why, buf *out,
+                          const char **ret_type);
 
 /* http_request.c */
 http_request *http_request_new(http_conn *c); /* NULL when out of memory */

@@ -145,6 +145,24 @@ static void gateway_refuses_in_the_openai_form(void **state)
     close_house(&h);
 }
 
+static void gateway_refuses_in_the_form_of_the_paths_clients(void **state)
+{
+    house h;
+    gateway_config c = {.limits.max_body_bytes = 16};
+    open_house(&h, &c);
+    static const char LONG[] = "{\"model\":\"a longer body than may come\"}";
+    expect(&h, "GET /api/chat HTTP/1.1", "", 405, "{\"error\":\"GET is not allowed here");
+    expect(&h, "POST /api/nothing HTTP/1.1", "", 404, "{\"error\":\"there is nothing at");
+    expect(&h, "POST /api/chat HTTP/1.1", LONG, 413, "{\"error\":\"");
+    expect(&h, "GET /v2/nothing HTTP/1.1", "", 404, "{\"error\":\"there is nothing at");
+    expect(&h, "POST /v2/models/m/infer HTTP/1.1", LONG, 413, "{\"error\":\"");
+    expect(&h, "GET /completion HTTP/1.1", "", 405, "{\"error\":{\"code\":405,");
+    expect(&h, "POST /completion HTTP/1.1", LONG, 413, "{\"error\":{\"code\":413,");
+    expect(&h, "POST /v1/completions HTTP/1.1", LONG, 413, "\"code\":\"request_too_large\"");
+    expect(&h, "GET /nothing HTTP/1.1", "", 404, "\"code\":\"not_found\"");
+    close_house(&h);
+}
+
 static void gateway_says_which_source_hears_nothing(void **state)
 {
     house h;
@@ -439,6 +457,7 @@ int main(void)
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gateway_refuses_in_the_openai_form),
+        cmocka_unit_test(gateway_refuses_in_the_form_of_the_paths_clients),
         cmocka_unit_test(gateway_says_which_source_hears_nothing),
         cmocka_unit_test(gateway_says_why_a_model_is_not_served),
         cmocka_unit_test(gateway_names_each_request),
