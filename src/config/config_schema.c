@@ -206,7 +206,7 @@ static const config_field retrieval_rows[] = {
     UINT("memory_mb", gateway_config, retrieval_bytes, 1, 1024 * KIB, "memory for vectors", .unit = MIB,
          .otherwise = 1024),
     UINT("threads", gateway_config, retrieval_threads, 1, 64, "threads of one search"),
-    UINT("max_document_mb", gateway_config, retrieval_document_bytes, 1, 1024,
+    UINT("max_document_mb", gateway_config, retrieval_document_bytes, 1, 950, /* SQLite's row: 1e9 bytes */
          "longest request that brings documents", .unit = MIB, .otherwise = 32),
 };
 RECORD(retrieval, gateway_config, retrieval_rows);

@@ -124,7 +124,7 @@ typedef struct store_file {
 int store_spool_open(const store *s, int *ret, shoal_err *err);
 int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err);
 /* The first f->n_bytes of it, in a transaction of its own and without having them all in memory; f->id is
- * set. */
+ * set. SHOAL_ELIMIT: it is longer than a row may be. */
 int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err);
 /* SHOAL_ENOTFOUND. ret_content NULL: not wanted; else it is in `mem`, too. */
 int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char **ret_content,

@@ -60,6 +60,16 @@ static int copy(sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
     return rc;
 }
 
+/* A row that is longer than SQLite takes is refused here, where it is known how long it is. */
+static int bind_content(const store *s, sqlite3_stmt *st, int64_t n_bytes, shoal_err *err)
+{
+    int rc = sqlite3_bind_zeroblob64(st, 4, (sqlite3_uint64)n_bytes);
+    if (rc == SQLITE_NOMEM) return err_nomem(err);
+    if (rc == SQLITE_OK) return 0;
+    return err_set(err, SHOAL_ELIMIT, "the file has %lld bytes; %d is what the store may hold of one",
+                   (long long)n_bytes, sqlite3_limit(s->file.db, SQLITE_LIMIT_LENGTH, -1));
+}
+
 static int put(store *s, store_file *f, int fd, shoal_err *err)
 {
     sqlite3_stmt *st;
@@ -70,7 +80,7 @@ static int put(store *s, store_file *f, int fd, shoal_err *err)
         store_bind_text(st, 1, f->name);
         store_bind_text(st, 2, f->purpose);
         sqlite3_bind_int64(st, 3, f->created);
-        sqlite3_bind_zeroblob64(st, 4, (sqlite3_uint64)f->n_bytes);
+        rc = bind_content(s, st, f->n_bytes, err);
     }
     rc = store_finish(s, st, rc, err);
     if (rc != 0) return rc;

@@ -436,6 +436,23 @@ static void names_and_files_that_are_none_are_refused(void **state)
     close_bench(&b);
 }
 
+/* SQLite holds less than 1e9 bytes of a row. */
+static void a_file_that_no_row_holds_is_refused(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store_file f = {.name = "long", .purpose = "p", .n_bytes = INT64_C(1000000001)};
+    int fd;
+    open_bench(&b);
+    assert_ok(store_spool_open(b.s, &fd, &err));
+    assert_int_equal(store_file_put_spool(b.s, &f, fd, &err), SHOAL_ELIMIT);
+    assert_non_null(strstr(err.message, "1000000001 bytes"));
+    f.n_bytes = 0;
+    assert_ok(store_file_put_spool(b.s, &f, fd, &err));
+    close(fd);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +466,7 @@ int main(void)
         cmocka_unit_test(images_give_way_and_say_when_there_is_no_room),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(names_and_files_that_are_none_are_refused),
+        cmocka_unit_test(a_file_that_no_row_holds_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
