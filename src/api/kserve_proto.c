@@ -117,18 +117,31 @@ static int take_inputs(buf *tail, const json_t *message, api_error *e)
     return rc;
 }
 
+/* Raw contents are of all outputs or of none: whoever wants one as contents gets all so. */
+static int set_outputs(json_t *message, api_error *e)
+{
+    json_t *o, *params = json_object_get(message, "parameters");
+    size_t i;
+    bool raw = !json_is_false(json_object_get(params, "binary_data_output"));
+    json_array_foreach(json_object_get(message, "outputs"), i, o)
+    {
+        if (set_params(o, e) != 0) return e->status;
+        json_t *own = json_object_get(o, "parameters");
+        const json_t *binary = json_object_get(own, "binary_data");
+        raw &= !json_is_false(binary);
+        if (json_is_boolean(binary)) json_object_del(own, "binary_data");
+    }
+    return json_object_set_new(params, "binary_data_output", json_boolean(raw)) == 0 ? 0 : api_error_nomem(e);
+}
+
 int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e)
 {
     buf tail = {0};
-    json_t *o;
-    size_t i;
     int rc = take_inputs(&tail, message, e);
     if (rc == 0) rc = set_params(message, e);
-    json_array_foreach(json_object_get(message, "outputs"), i, o) if (rc == 0) rc = set_params(o, e);
+    if (rc == 0) rc = set_outputs(message, e);
     if (rc == 0) {
-        json_t *params = json_object_get(message, "parameters");
         json_object_del(message, "raw_input_contents");
-        if (json_object_set_new(params, "binary_data_output", json_true()) != 0) rc = api_error_nomem(e);
         json_put(out, message);
         *ret_n_json = out->len;
         buf_join(out, &tail);
@@ -148,13 +161,51 @@ static json_t *text_of_bytes(const char *bytes, size_t n)
     return s;
 }
 
-/* Each output's bytes, in their order. */
+/* Texts as bytes; other elements are as they are. NULL: no memory. */
+static json_t *elements(kserve_type type, json_t *data)
+{
+    json_t *list, *v;
+    size_t i;
+    if (type != KSERVE_BYTES) return json_incref(data);
+    list = json_array();
+    json_array_foreach(data, i, v)
+    {
+        if (json_array_append_new(list, text_of_bytes(json_string_value(v), json_string_length(v))) == 0)
+            continue;
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static int take_data(json_t *o, json_t *data)
+{
+    const char *name = json_string_value(json_object_get(o, "datatype")), *list = NULL;
+    kserve_type type;
+    if (!name || !kserve_type_of(name, &type)) return SHOAL_EPROTOCOL;
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
+        if (LISTS[i].type == type) list = LISTS[i].list;
+    if (!list) return SHOAL_EPROTOCOL;
+    json_t *contents = json_object();
+    int rc = json_object_set_new(contents, list, elements(type, data)) == 0 ? 0 : SHOAL_ENOMEM;
+    if (rc == 0 && json_object_set(o, "contents", contents) != 0) rc = SHOAL_ENOMEM;
+    json_decref(contents);
+    json_object_del(o, "data");
+    return rc;
+}
+
+/* Each output's bytes, in their order; or its elements, where that was asked for. */
 static int take_outputs(json_t *answer, json_t *raw, const char *tail, size_t n)
 {
-    json_t *o;
+    json_t *o, *data;
     size_t i;
     json_array_foreach(json_object_get(answer, "outputs"), i, o)
     {
+        if ((data = json_object_get(o, "data"))) {
+            int rc = take_data(o, data);
+            if (rc != 0) return rc;
+            continue;
+        }
         const json_t *size = json_object_get(json_object_get(o, "parameters"), "binary_data_size");
         if (!json_is_integer(size) || json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) > n)
             return SHOAL_EPROTOCOL;
@@ -173,7 +224,8 @@ int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json)
     int rc = !raw ? SHOAL_ENOMEM : n_json > n ? SHOAL_EPROTOCOL : 0;
     if (rc == 0) rc = json_parse(&answer, body, n_json, "the answer", NULL);
     if (rc == 0) rc = take_outputs(answer, raw, body + n_json, n - n_json);
-    if (rc == 0 && json_object_set(answer, "raw_output_contents", raw) != 0) rc = SHOAL_ENOMEM;
+    if (rc == 0 && json_array_size(raw) && json_object_set(answer, "raw_output_contents", raw) != 0)
+        rc = SHOAL_ENOMEM;
     json_decref(raw);
     if (rc == 0)
         *ret = answer;

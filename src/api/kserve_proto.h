@@ -1,8 +1,8 @@
 /* kserve_proto.h: the Open Inference Protocol's messages of gRPC as its REST bodies, and back.
  *
  * Both say the same in other forms. A message, as json_proto.h reads it, becomes the JSON of POST .../infer
- * with its tensors in binary behind it, whatever the form in which they came; the answer's tensors come in
- * binary, too:
+ * with its tensors in binary behind it, whatever the form in which they came. The answer's tensors come in
+ * binary, too, unless the request says "binary_data": false of an output, or "binary_data_output": false:
  *
  *     kserve_proto_ask(&body, &n_json, message, &e)       body: n_json bytes of JSON, then tensors
  *     kserve_proto_answer(&message, body, n, n_json)      what json_proto_write is given

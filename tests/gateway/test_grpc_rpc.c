@@ -202,6 +202,27 @@ static void tensors_go_behind_the_json(void **state)
     buf_done(&b);
 }
 
+/* "binary_data": false of an output: they come as contents. */
+static void outputs_may_be_wanted_as_contents(void **state)
+{
+    buf b = {0}, out = {0}, pair = {0};
+    grpc_ask a;
+    api_error e = {0};
+    put_infer(&b, "\2\0\0\0hi", 6);
+    proto_put_text(&pair, 1, "binary_data");
+    proto_put_bytes(&pair, 2, "\10\0", 2);
+    proto_put_text(&out, 1, "label");
+    proto_put_bytes(&out, 2, pair.data, pair.len);
+    proto_put_bytes(&b, 6, out.data, out.len);
+    assert_int_equal(ask(&a, "/inference.GRPCInferenceService/ModelInfer", &b, &e), 0);
+    assert_non_null(strstr(a.body.data, "\"binary_data_output\":false"));
+    assert_non_null(strstr(a.body.data, "\"outputs\":[{\"name\":\"label\",\"parameters\":{}}]"));
+    grpc_ask_done(&a);
+    buf_done(&b);
+    buf_done(&out);
+    buf_done(&pair);
+}
+
 static int answer(const char *path, int status, const char *bytes, size_t n, size_t n_json,
                   const char *expected)
 {
@@ -241,6 +262,15 @@ static void answers_become_messages(void **state)
         answer(path, 200, infer, n + 2, n,
                "{\"model_name\":\"m\",\"outputs\":[{\"name\":\"o\",\"datatype\":\"BOOL\",\"shape\":[2]}],"
                "\"raw_output_contents\":[\"AQA=\"]}"),
+        0);
+    static const char data[] = "{\"outputs\":[{\"name\":\"o\",\"datatype\":\"FP32\",\"shape\":[2],"
+                               "\"data\":[0.5,0.25]},{\"name\":\"l\",\"datatype\":\"BYTES\",\"shape\":[1],"
+                               "\"data\":[\"hi\"]}]}";
+    assert_int_equal(
+        answer(path, 200, data, sizeof data - 1, sizeof data - 1,
+               "{\"outputs\":[{\"name\":\"o\",\"datatype\":\"FP32\",\"shape\":[2],\"contents\":"
+               "{\"fp32_contents\":[0.5,0.25]}},{\"name\":\"l\",\"datatype\":\"BYTES\",\"shape\":[1],"
+               "\"contents\":{\"bytes_contents\":[\"aGk=\"]}}]}"),
         0);
     assert_int_equal(answer(path, 200, infer, n + 1, n, ""), SHOAL_EFORMAT);
     assert_int_equal(answer(path, 200, infer, n, n + 1, ""), SHOAL_EFORMAT);
@@ -303,6 +333,7 @@ int main(void)
         cmocka_unit_test(strangers_messages_are_not_read),
         cmocka_unit_test(files_go_into_forms),
         cmocka_unit_test(pieces_leave_their_fields_in_the_query),
+        cmocka_unit_test(outputs_may_be_wanted_as_contents),
         cmocka_unit_test(tensors_go_behind_the_json),
         cmocka_unit_test(answers_become_messages),
         cmocka_unit_test(errors_keep_their_sentence_code_and_patience),
