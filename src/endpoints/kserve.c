@@ -134,13 +134,24 @@ static int read_path(kserve_job *j, api_error *e)
     return rc;
 }
 
-/* What is there by that name; *ret NULL: an ensemble or a route, or a model that has not come up yet. */
+/* Of an ensemble what its first member is of those that are up: the others may answer without the rest. NULL:
+ * a route, or what has not come up yet. */
+static const Shoal__V1__ModelInfo *info_of(const gateway_request *rq, const char *name, bool *ret_known)
+{
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, ret_known);
+    const config_ensemble *many = info ? NULL : config_ensemble_find(rq->config, name);
+    for (size_t i = 0; many && !info && i < many->n_members; i++)
+        info = calls_info(rq->calls, many->members[i].model, NULL);
+    return info;
+}
+
+/* What is there by that name; *ret NULL: as info_of. */
 static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
 {
     char name[sizeof j->model];
     bool known;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model); /* without its adapter */
-    const Shoal__V1__ModelInfo *info = calls_info(j->again.rq->calls, name, &known);
+    const Shoal__V1__ModelInfo *info = info_of(j->again.rq, name, &known);
     if (admission_may_use(j->again.rq, j->model, e) != 0) return e->status;
     if (!known) return api_error_no_model(e, j->model);
     if (*j->version && info && strcmp(j->version, info->version) != 0)
@@ -219,13 +230,9 @@ static void put_slots(buf *out, const char *key, const kserve_slot *slots, size_
     buf_putc(out, ']');
 }
 
-static int put_metadata(buf *out, kserve_job *j, const json_t *ours, api_error *e)
+static void put_metadata(buf *out, const kserve_job *j, const Shoal__V1__ModelInfo *info)
 {
-    const Shoal__V1__ModelInfo *info = NULL;
     kserve_face f = {0};
-    int rc = find_model(j, &info, e);
-    if (rc == 0) rc = await_model(j, info, e);
-    if (rc != 0) return rc;
     (void)kserve_face_of(info, &f); /* what is not served in tensors has none */
     buf_putc(out, '{');
     put_str(out, "name", j->model);
@@ -235,23 +242,24 @@ static int put_metadata(buf *out, kserve_job *j, const json_t *ours, api_error *
     put_slots(out, "inputs", f.in, f.n_in);
     put_slots(out, "outputs", f.out, f.n_out);
     buf_putc(out, '}');
-    return out->failed ? SHOAL_ENOMEM : 0;
 }
 
-/* A key that may not see the model does not see its metadata: our own description is asked for first. */
 void kserve_model(gateway_request *rq)
 {
-    kserve_job *j = job_new(rq, put_metadata);
+    kserve_job *j = job_new(rq, NULL);
     const Shoal__V1__ModelInfo *info = NULL;
-    char path[sizeof j->model + 16];
     api_error e = {0};
     if (!j) return;
-    if (read_path(j, &e) != 0 || find_model(j, &info, &e) != 0) {
+    int rc = read_path(j, &e);
+    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = await_model(j, info, &e);
+    if (rc == 0) {
+        put_metadata(&j->out, j, info);
+        answer(j);
+        again_drop(&j->again);
+    } else {
         fail(j, &e);
-        return;
     }
-    snprintf(path, sizeof path, "/v1/models/%s", j->model);
-    again_ask(&j->again, "GET", info ? path : "/v1/models"); /* ensembles have no description */
 }
 
 /* Could it be asked now? */

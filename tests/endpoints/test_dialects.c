@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "endpoints/kserve.h"
 #include "endpoints/ollama.h"
 #include "gateway/again.h"
 #include "gateway/gateway.h"
@@ -340,11 +341,50 @@ static void a_deadline_that_was_named_does_not_begin_anew(void **state)
     close_house(&h);
 }
 
+/* ---- KServe's ------------------------------------------------------------------------------------ */
+
+/* Of two members, and of the vote between them, what is known while the first is down. */
+static const Shoal__V1__ModelInfo *info_of(calls *c, const char *model, bool *ret_known)
+{
+    static Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
+    info.task = "generate";
+    info.version = "7";
+    *ret_known = true;
+    return strcmp(model, "second") == 0 ? &info : NULL;
+}
+
+static void an_ensemble_is_there_with_any_of_its_members(void **state)
+{
+    static const endpoint ROW = {.method = "GET",
+                                 .path = "/v2/models/*",
+                                 .handle = kserve_model,
+                                 .name = "m",
+                                 .takes = ENDPOINT_KSERVE};
+    static const endpoint_table ONE = {&ROW, 1}; /* to ask again for what our own endpoints say would fail */
+    static const calls_ops OPS = {.info = info_of};
+    config_member members[] = {{.model = "first"}, {.model = "second"}};
+    config_ensemble pair = {.name = "pair", .members = members, .n_members = 2};
+    calls fake = {&OPS};
+    house h;
+    open_house(&h, &ONE);
+    calls *own = h.gw->settings->calls;
+    h.config.ensembles = &pair;
+    h.config.n_ensembles = 1;
+    h.gw->settings->calls = &fake;
+    assert_int_equal(receive(&h, send_request(&h, "GET /v2/models/pair HTTP/1.1", "")), 200);
+    assert_non_null(strstr(h.reply, "{\"name\":\"pair\",\"versions\":[\"7\"]"));
+    assert_int_equal(receive(&h, send_request(&h, "GET /v2/models/first HTTP/1.1", "")), 503);
+    h.gw->settings->calls = own;
+    h.config.n_ensembles = 0;
+    close_house(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_ends_once_when_its_reply_asks_again),
         cmocka_unit_test(ollamas_lines_are_whole_or_not_there),
+        cmocka_unit_test(an_ensemble_is_there_with_any_of_its_members),
         cmocka_unit_test(ollamas_deadline_counts_while_a_model_loads),
         cmocka_unit_test(a_deadline_that_was_named_does_not_begin_anew),
     };
