@@ -179,22 +179,37 @@ static bool fits_wire(const proto_field *f, const proto_item *it)
     return it->wire == own || (f->repeated && it->wire == PROTO_BYTES);
 }
 
-static int read_fields(reader *r, json_t *into, const proto_message *m, const uint8_t *bytes, size_t n)
+typedef struct held { /* of a message, what is read behind the others */
+    proto_item more;
+    bool texts; /* there are members as text of JSON */
+} held;
+
+/* Those that are text of JSON, or those that are not. */
+static int read_fields(reader *r, json_t *into, const proto_message *m, cur c, bool texts, held *ret)
 {
-    cur c = cur_over(bytes, n);
-    proto_item it, more = {0};
+    proto_item it;
     int rc;
     while ((rc = proto_next(&c, &it)) == 1) {
         const proto_field *f = proto_field_numbered(m, it.number);
         if (!f) continue;
         if (!fits_wire(f, &it)) return malformed(r, m);
         if (f == m->more)
-            more = it;
+            ret->more = it;
+        else if ((f->member != NULL) != texts)
+            ret->texts |= f->member != NULL;
         else if ((rc = f->repeated ? read_list(r, into, f, &it) : read_single(r, into, f, &it)) != 0)
             return rc;
     }
-    if (rc < 0) return malformed(r, m);
-    return more.n ? add_more(r, into, &more) : 0;
+    return rc < 0 ? malformed(r, m) : 0;
+}
+
+/* A member of both forms is found out when its text finds the other there, in whichever order they came. */
+static int read_all(reader *r, json_t *into, const proto_message *m, cur c)
+{
+    held behind = {0};
+    int rc = read_fields(r, into, m, c, false, &behind);
+    if (rc == 0 && behind.texts) rc = read_fields(r, into, m, c, true, &behind);
+    return rc == 0 && behind.more.n ? add_more(r, into, &behind.more) : rc;
 }
 
 static int read_message(reader *r, json_t *into, const proto_message *m, const uint8_t *bytes, size_t n)
@@ -202,7 +217,7 @@ static int read_message(reader *r, json_t *into, const proto_message *m, const u
     if (r->depth == JSON_DEPTH_MAX)
         return err_set(r->err, SHOAL_ELIMIT, "messages may nest %d deep", JSON_DEPTH_MAX);
     r->depth++;
-    int rc = read_fields(r, into, m, bytes, n);
+    int rc = read_all(r, into, m, cur_over(bytes, n));
     r->depth--;
     return rc;
 }

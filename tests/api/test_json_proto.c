@@ -141,6 +141,12 @@ static void read_refuses_text_and_json_of_one_member(void **state)
     proto_put_text(&m, 3, "[]");
     proto_put_bytes(&b, 2, m.data, m.len);
     refuses("shoal.v1.ChatRequest", &b, SHOAL_EINVALID, "content_json: is given twice");
+    buf_clear(&b); /* in the other order, too */
+    buf_clear(&m);
+    proto_put_text(&m, 3, "[]");
+    proto_put_text(&m, 2, "text");
+    proto_put_bytes(&b, 2, m.data, m.len);
+    refuses("shoal.v1.ChatRequest", &b, SHOAL_EINVALID, "content_json: is given twice");
     buf_done(&b);
     buf_done(&m);
 }
