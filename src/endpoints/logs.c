@@ -118,37 +118,52 @@ static void answer(gateway_request *rq, wish *w)
     buf_done(&out);
 }
 
-static void put_event(buf *out, uint64_t id, const buf *line)
+/* All of it or nothing; clears the line. False: there was no memory. */
+static bool put_event(buf *out, uint64_t id, buf *line)
 {
+    size_t before = out->len;
     buf_printf(out, "id: %llu\ndata: ", (unsigned long long)id);
-    buf_append(out, line->data ? line->data : "", line->len);
+    buf_join(out, line);
     buf_puts(out, "\n\n");
-    out->failed |= line->failed;
+    buf_clear(line);
+    if (!out->failed) return true;
+    out->len = before;
+    out->failed = false;
+    return false;
 }
 
-/* What has come since; a sign of life when nothing has for long. */
-static void tell(follower *f)
+/* What has come since. What finds no memory is told at the next beat. */
+static void put_news(follower *f)
 {
-    uint64_t now = clock_ns(), missed = log_ring_missed(f->wish.after);
+    uint64_t after = f->wish.after, missed = log_ring_missed(after);
+    bool ok = true;
     buf line = {0};
-    if (request_stream_is_full(f->rq)) return;
-    buf_clear(&f->out);
     if (missed) {
         put_missed(&line, missed);
-        put_event(&f->out, f->wish.after + missed, &line);
-        buf_clear(&line);
+        ok = put_event(&f->out, after += missed, &line);
+        if (ok) f->wish.after = after;
     }
-    while (log_ring_next(&f->wish.after, f->wish.level, &line)) {
-        put_event(&f->out, f->wish.after, &line);
-        buf_clear(&line);
+    while (ok && log_ring_next(&after, f->wish.level, &line)) {
+        ok = put_event(&f->out, after, &line);
+        if (ok) f->wish.after = after;
     }
+    if (ok) f->wish.after = after; /* those that are not wished are had, too */
+    buf_done(&line);
+}
+
+/* A sign of life when nothing has come for long. */
+static void tell(follower *f)
+{
+    uint64_t now = clock_ns();
+    if (request_stream_is_full(f->rq)) return;
+    buf_clear(&f->out);
+    put_news(f);
     if (f->out.len == 0 && now - f->told_ns > QUIET_MS * 1000000ull) buf_puts(&f->out, ": still here\n\n");
     if (f->out.len && !f->out.failed) {
         f->told_ns = now;
         request_stream_write(f->rq, &f->out);
     }
     if (f->out.failed) buf_done(&f->out);
-    buf_done(&line);
 }
 
 /* ---- following -------------------------------------------------------------------------------------- */

@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/log_ring.h"
 #include "endpoints/kserve.h"
+#include "endpoints/logs.h"
 #include "endpoints/ollama.h"
 #include "gateway/again.h"
 #include "gateway/gateway.h"
@@ -379,12 +382,52 @@ static void an_ensemble_is_there_with_any_of_its_members(void **state)
     close_house(&h);
 }
 
+/* ---- who follows the log ------------------------------------------------------------------------- */
+
+/* Or the connection is cut, and its client comes again. */
+static bool hears(house *h, int fd, const char *part)
+{
+    for (int i = 0; i < 5000; i++) {
+        turn(h);
+        ssize_t n = recv(fd, h->reply + h->n_reply, sizeof h->reply - 1 - h->n_reply, MSG_DONTWAIT);
+        if (n > 0) h->n_reply += (size_t)n;
+        h->reply[h->n_reply] = '\0';
+        if (n == 0 || strstr(h->reply, part)) return true;
+    }
+    return false;
+}
+
+static void a_log_line_that_found_no_memory_comes_later(void **state)
+{
+    static const endpoint ROW = {.method = "GET", .path = "/v1/logs", .handle = logs_handle, .name = "logs"};
+    static const endpoint_table ONE = {&ROW, 1};
+    house h;
+    if (!REFUSES) skip();
+    assert_int_equal(log_ring_open(100, 100000, NULL), 0);
+    open_house(&h, &ONE);
+    for (int n = 0; n < 4; n++) {
+        char mark[24];
+        int fd = send_request(&h, "GET /v1/logs?follow=true&lines=0 HTTP/1.1", "");
+        h.n_reply = 0;
+        assert_true(hears(&h, fd, "\r\n\r\n"));
+        snprintf(mark, sizeof mark, "mark-%d-here", n);
+        LOG(LOG_INFO, "test", mark);
+        countdown = n;
+        if (!hears(&h, fd, mark)) fail_msg("the line %d is lost", n);
+        countdown = -1;
+        close(fd);
+    }
+    close_house(&h);
+    log_ring_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_ends_once_when_its_reply_asks_again),
         cmocka_unit_test(ollamas_lines_are_whole_or_not_there),
         cmocka_unit_test(an_ensemble_is_there_with_any_of_its_members),
+        cmocka_unit_test(a_log_line_that_found_no_memory_comes_later),
         cmocka_unit_test(ollamas_deadline_counts_while_a_model_loads),
         cmocka_unit_test(a_deadline_that_was_named_does_not_begin_anew),
     };
