@@ -2,9 +2,11 @@
 #include "api/query.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 static int hex_of(char c)
@@ -42,6 +44,20 @@ int query_value(const char *query, const char *name, char **ret, api_error *e)
     if (!at) return 0;
     at += n + 1;
     return decode(at, strcspn(at, "&"), ' ', ret, e, name);
+}
+
+int query_number(const char *query, const char *name, int64_t min, int64_t max, int64_t *ret, api_error *e)
+{
+    char *text = NULL;
+    int64_t v;
+    int rc = query_value(query, name, &text, e);
+    if (rc == 0 && text && (!number_i64(text, &v) || v < min || v > max))
+        rc = api_error_bad(e, name, "%s: must be a whole number from %lld to %lld, not '%.40s'", name,
+                           (long long)min, (long long)max, text);
+    else if (rc == 0 && text)
+        *ret = v;
+    free(text);
+    return rc;
 }
 
 int query_segment(const char *s, size_t n, char **ret, api_error *e)

@@ -158,7 +158,7 @@ static void put_document(buf *out, const store_document *d)
         d->metadata);
 }
 
-static void put_deleted(buf *out, const char *what, const char *key, const char *name)
+void collections_put_deleted(buf *out, const char *what, const char *key, const char *name)
 {
     buf_putc(out, '{');
     collections_put_text(out, key, name);
@@ -287,7 +287,7 @@ void collections_create(gateway_request *rq)
 static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
     int rc = store_delete(t->store, a->name, err);
-    put_deleted(&a->body, "collection", "name", a->name);
+    collections_put_deleted(&a->body, "collection", "name", a->name);
     return rc;
 }
 
@@ -328,28 +328,13 @@ static int work_documents(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-int collections_query_number(const gateway_request *rq, const char *name, int64_t min, int64_t max,
-                             int64_t *ret, api_error *e)
-{
-    char *text = NULL;
-    int64_t v;
-    int rc = query_value(request_query(rq), name, &text, e);
-    if (rc == 0 && text && (!number_i64(text, &v) || v < min || v > max))
-        rc = api_error_bad(e, name, "%s: must be a number from %lld to %lld", name, (long long)min,
-                           (long long)max);
-    else if (rc == 0 && text)
-        *ret = v;
-    free(text);
-    return rc;
-}
-
 void collections_documents(gateway_request *rq)
 {
     api_error e;
     desk_answer *a = collections_answer_new(rq, work_documents);
     if (!a) return;
-    int rc = collections_query_number(rq, "after", 0, INT64_MAX, &a->after, &e);
-    if (rc == 0) rc = collections_query_number(rq, "limit", 1, LIST_MAX, &a->limit, &e);
+    int rc = query_number(request_query(rq), "after", 0, INT64_MAX, &a->after, &e);
+    if (rc == 0) rc = query_number(request_query(rq), "limit", 1, LIST_MAX, &a->limit, &e);
     if (rc != 0)
         collections_refuse(a, &e);
     else
@@ -375,7 +360,7 @@ static int work_document_delete(desk_answer *a, const desk_tools *t, shoal_err *
     if (rc == 0) rc = store_commit(t->store, err);
     char id[24];
     snprintf(id, sizeof id, "%lld", (long long)d.id);
-    put_deleted(&a->body, "document", "id", id);
+    collections_put_deleted(&a->body, "document", "id", id);
     return rc;
 }
 

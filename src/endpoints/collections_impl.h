@@ -42,9 +42,8 @@ int64_t collections_id(const char *text, const char *prefix);
  * only one that embeds; "none": no vectors. 0 or an HTTP status. */
 int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, api_error *e);
 
-/* A number of the URL's query; *ret stays without one. 0 or an HTTP status. */
-int collections_query_number(const gateway_request *rq, const char *name, int64_t min, int64_t max,
-                             int64_t *ret, api_error *e);
+/* {KEY: NAME, "object": "WHAT.deleted", "deleted": true} */
+void collections_put_deleted(buf *out, const char *what, const char *key, const char *name);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */
 int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);

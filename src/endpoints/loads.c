@@ -271,28 +271,14 @@ void loads_unload(gateway_request *rq)
     json_decref(o);
 }
 
-/* What stands behind /v1/models/, percent-encoded; a plus in it is a plus. */
-static int read_name(const gateway_request *rq, char **ret, api_error *e)
-{
-    buf query = {0};
-    buf_puts(&query, "n=");
-    for (const char *at = request_path(rq) + strlen(rq->endpoint->path); *at; at++)
-        if (*at == '+' || *at == '&')
-            buf_puts(&query, *at == '+' ? "%2B" : "%26");
-        else
-            buf_putc(&query, *at);
-    int status = query.failed ? api_error_nomem(e) : query_value(query.data, "n", ret, e);
-    buf_done(&query);
-    return status == 400 ? api_error_bad(e, "path", "the name in the path must be UTF-8") : status;
-}
-
 void loads_delete(gateway_request *rq)
 {
     const keeper *k = keeper_of(rq);
     api_error e;
     char *name = NULL;
     if (!k) return;
-    int status = read_name(rq, &name, &e);
+    const char *at = request_path(rq) + strlen(rq->endpoint->path);
+    int status = query_segment(at, strlen(at), &name, &e); /* of several segments, too */
     load_job *j = status == 0 ? job_new(rq, false) : NULL;
     if (!j) {
         if (status == 0) api_error_nomem(&e);

@@ -51,19 +51,6 @@ static int take_follow(wish *w, const char *value, api_error *e)
     return refuse(e, "follow is true or false", value);
 }
 
-/* *ret stays without the parameter. */
-static int take_number(gateway_request *rq, const char *name, int64_t most, int64_t *ret, api_error *e)
-{
-    char *value = NULL, what[80];
-    int status = query_value(request_query(rq), name, &value, e);
-    if (status == 0 && value && (!number_i64(value, ret) || *ret < 0 || *ret > most)) {
-        snprintf(what, sizeof what, "%s is a whole number from 0 to %lld", name, (long long)most);
-        status = refuse(e, what, value);
-    }
-    free(value);
-    return status;
-}
-
 static int take_word(gateway_request *rq, const char *name, wish *w,
                      int (*take)(wish *w, const char *value, api_error *e), api_error *e)
 {
@@ -81,8 +68,8 @@ static int read_wish(wish *w, gateway_request *rq, api_error *e)
     *w = (wish){.level = LOG_INFO};
     int status = take_word(rq, "level", w, take_level, e);
     if (status == 0) status = take_word(rq, "follow", w, take_follow, e);
-    if (status == 0) status = take_number(rq, "lines", LINES_MAX, &lines, e);
-    if (status == 0) status = take_number(rq, "after", INT64_MAX, &after, e);
+    if (status == 0) status = query_number(request_query(rq), "lines", 0, LINES_MAX, &lines, e);
+    if (status == 0) status = query_number(request_query(rq), "after", 0, INT64_MAX, &after, e);
     if (had && (!number_i64(had, &after) || after < 0)) after = -1; /* another server's: from the beginning */
     w->after = after >= 0 ? (uint64_t)after : log_ring_before((size_t)lines, w->level);
     return status;

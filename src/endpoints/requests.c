@@ -1,7 +1,6 @@
 /* requests.c: see requests.h. */
 #include "endpoints/requests.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,23 +18,6 @@ static void asked_done(asked *a)
     free(a->endpoint);
     free(a->model);
     free(a->id);
-}
-
-static int read_number(const char *query, const char *name, uint64_t max, uint64_t *ret, api_error *e)
-{
-    char *text = NULL, *end;
-    int rc = query_value(query, name, &text, e);
-    if (rc == 0 && text) {
-        errno = 0;
-        unsigned long long v = strtoull(text, &end, 10);
-        if (*text < '0' || *text > '9' || *end || errno || v > max)
-            rc = api_error_bad(e, name, "\"%s\" must be a number from 0 to %llu", name,
-                               (unsigned long long)max);
-        else
-            *ret = v;
-    }
-    free(text);
-    return rc;
 }
 
 /* "200", "4xx", "error": 200, 4 and 1, as recent_filter has it. */
@@ -60,20 +42,20 @@ static int read_status(const char *query, int *ret, api_error *e)
 
 static int read_asked(const char *query, asked *a, api_error *e)
 {
-    uint64_t slow_ms = 0, since = 0, limit = 100;
+    int64_t slow_ms = 0, since = 0, limit = 100;
     int rc = query_value(query, "endpoint", &a->endpoint, e);
     if (rc == 0) rc = query_value(query, "model", &a->model, e);
     if (rc == 0) rc = query_value(query, "id", &a->id, e);
     if (rc == 0) rc = read_status(query, &a->filter.status, e);
-    if (rc == 0) rc = read_number(query, "slow_ms", 86400000, &slow_ms, e);
-    if (rc == 0) rc = read_number(query, "since", UINT64_MAX >> 1, &since, e);
-    if (rc == 0) rc = read_number(query, "limit", RECENT_MAX, &limit, e);
+    if (rc == 0) rc = query_number(query, "slow_ms", 0, 86400000, &slow_ms, e);
+    if (rc == 0) rc = query_number(query, "since", 0, INT64_MAX, &since, e);
+    if (rc == 0) rc = query_number(query, "limit", 1, RECENT_MAX, &limit, e);
     a->filter.endpoint = a->endpoint;
     a->filter.model = a->model;
     a->filter.id = a->id;
     a->filter.slow_ms = (double)slow_ms;
-    a->filter.since = since;
-    a->filter.most = limit;
+    a->filter.since = (uint64_t)since;
+    a->filter.most = (size_t)limit;
     return rc;
 }
 

@@ -151,16 +151,9 @@ void vector_stores_get(gateway_request *rq)
     if (a) collections_submit(a, false);
 }
 
-static void put_deleted(buf *out, const char *what, const char *id)
-{
-    buf_putc(out, '{');
-    collections_put_text(out, "id", id);
-    buf_printf(out, ",\"object\":\"%s.deleted\",\"deleted\":true}", what);
-}
-
 static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
-    put_deleted(&a->body, "vector_store", a->name);
+    collections_put_deleted(&a->body, "vector_store", "id", a->name);
     return store_delete(t->store, a->name, err);
 }
 
@@ -228,7 +221,7 @@ void vector_stores_files(gateway_request *rq)
     desk_answer *a = collections_answer_new(rq, work_files);
     if (!a) return;
     a->limit = FILES_DEFAULT;
-    int rc = collections_query_number(rq, "limit", 1, FILES_MAX, &a->limit, &e);
+    int rc = query_number(request_query(rq), "limit", 1, FILES_MAX, &a->limit, &e);
     if (rc == 0) rc = query_value(request_query(rq), "after", &after, &e);
     if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
     free(after);
@@ -252,7 +245,7 @@ static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
     int rc = store_begin(t->store, true, err);
     if (rc == 0) rc = find_entry(a, t->store, &d, err);
     if (rc == 0) rc = store_document_delete(t->store, &a->c, d.id, err);
-    put_deleted(&a->body, "vector_store.file", a->source);
+    collections_put_deleted(&a->body, "vector_store.file", "id", a->source);
     return rc == 0 ? store_commit(t->store, err) : rc;
 }
 

@@ -194,8 +194,8 @@ static void recent_keeps_what_became_of_requests_and_not_what_was_asked(void **s
     assert_null(strstr(h->reply, "\"number\":2,"));
     receive(h, ask(h, "GET /v1/requests?limit=1 HTTP/1.1", ""));
     assert_null(strstr(h->reply, "\"number\":2,"));
-    const char *const wrong[] = {"status=xyz", "status=99", "status=6xx",
-                                 "slow_ms=-1", "since=abc", "limit=1000"};
+    const char *const wrong[] = {"status=xyz", "status=99", "status=6xx", "slow_ms=-1",
+                                 "since=abc",  "limit=0",   "limit=1000"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char head[64];
         snprintf(head, sizeof head, "GET /v1/requests?%s HTTP/1.1", wrong[i]);
