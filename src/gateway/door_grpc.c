@@ -350,7 +350,22 @@ bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *mode
     return knows(d->gateway, admission_shown(header_of_call, call), model);
 }
 
-/* Strangers' messages are not taken apart: door_enter refuses them by their key. */
+static const char *header_of_http(const void *http, const char *lower_name)
+{
+    return http_header_get(http, lower_name);
+}
+
+/* Strangers' messages are neither unpacked nor taken apart: door_enter refuses them by their key. Whether a
+ * service is well anybody may ask, in a few words. */
+static size_t longest(void *user, const http_request *http)
+{
+    const gateway *g = ((const door_grpc *)user)->gateway;
+    for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++)
+        if (strcmp(GRPC_HEALTH_METHODS[i].path, http_path(http)) == 0) return GRPC_HEALTH_MESSAGE_MAX;
+    if (!knows(g, admission_shown(header_of_http, http), NULL)) return 0;
+    return door_grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
+}
+
 static int ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
 {
     return door_grpc_knows(c->at, c->call, NULL) ? grpc_rpc_ask(&c->ask, c->rpc, c->method->input, msg, n, e)
@@ -470,14 +485,6 @@ static int add_streams(door_grpc *d, shoal_err *err)
                    : rc;
 }
 
-/* The longest message of any call: a file in a request. */
-static size_t longest(const gateway *g)
-{
-    const gateway_config *c = g->config;
-    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;
-    return c->max_audio_bytes > usual ? c->max_audio_bytes : usual;
-}
-
 static int open_server(door_grpc *d, shoal_err *err)
 {
     gateway *g = d->gateway;
@@ -487,8 +494,8 @@ static int open_server(door_grpc *d, shoal_err *err)
     int rc = proto_schema_new(&d->schema, PUBLIC_PROTOS, PUBLIC_PROTOS_BYTES, err);
     if (rc == 0) rc = describe(d, err);
     if (rc == 0)
-        rc = grpc_server_new_within(&d->server, g->loop, g->server, d->methods, list_methods(d), d,
-                                    longest(g), err);
+        rc = grpc_server_new_within(&d->server, g->loop, g->server, d->methods, list_methods(d), d, longest,
+                                    err);
     if (rc == 0) rc = add_streams(d, err);
     if (rc == 0) rc = grpc_health_open(d, err);
     if (rc == 0) d->handler = grpc_server_handler(d->server);
@@ -506,11 +513,6 @@ int door_grpc_open(gateway *g, shoal_err *err)
 const http_handler *door_grpc_handler(const door_grpc *d)
 {
     return &d->handler;
-}
-
-static const char *header_of_http(const void *http, const char *lower_name)
-{
-    return http_header_get(http, lower_name);
 }
 
 /* As over HTTP, sound may be long from those who would be let in. */

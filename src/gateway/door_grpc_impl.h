@@ -28,7 +28,7 @@ struct door_grpc {
 bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model);
 
 /* grpc_health.c. A watch is told what has changed; user of all methods is the door_grpc. */
-enum { N_GRPC_HEALTH_METHODS = 2 };
+enum { N_GRPC_HEALTH_METHODS = 2, GRPC_HEALTH_MESSAGE_MAX = 4096 };
 extern const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS];
 int grpc_health_open(door_grpc *d, shoal_err *err);
 void grpc_health_deafen(door_grpc *d);

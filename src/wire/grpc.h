@@ -90,11 +90,14 @@ typedef struct grpc_stream_method {
  * write_timeout_ms holds for them too: set it to UINT64_MAX where clients may rest for longer. */
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
                     void *user, const http_limits *limits, shoal_err *err);
+/* How many bytes this request's message may have, packed or not; 0: it is not wanted, so that nothing of it
+ * is looked at or unpacked, and on_call gets an empty one. */
+typedef size_t (*grpc_longest)(void *user, const http_request *r);
 /* gRPC within a server that speaks HTTP, too: its owner passes requests that grpc_wants to
- * grpc_server_handler's callbacks, and may limit their bodies (max_message and GRPC_FRAME_HEAD). Streams of
+ * grpc_server_handler's callbacks, and may limit their bodies (message and GRPC_FRAME_HEAD). Streams of
  * requests keep to the timeouts of `http`, which must be closed before the grpc_server is. */
 int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http, const grpc_method *methods,
-                           size_t n_methods, void *user, size_t max_message, shoal_err *err);
+                           size_t n_methods, void *user, grpc_longest longest, shoal_err *err);
 bool grpc_wants(const http_request *r);
 http_handler grpc_server_handler(grpc_server *s);
 /* More methods, of streams, with a user of their own; before listening. They must outlive the server. */

@@ -31,6 +31,7 @@ struct grpc_server {
     http_server *http; /* NULL: it lives in somebody else's */
     const grpc_method *methods;
     size_t n_methods, max_message;
+    grpc_longest longest; /* NULL: max_message of every request */
     grpc_streams *streams;
     void *user;
     uv_timer_t due; /* for the first of the calls that have a deadline, by which they are ordered */
@@ -61,6 +62,7 @@ struct grpc_call {
 
 /* grpc_server.c */
 grpc_status grpc_status_of_refusal(int http_status);
+size_t grpc_server_longest(const grpc_server *s, const http_request *r); /* grpc_longest */
 void grpc_end_request(http_request *r, bool begun, grpc_status status, const char *message,
                       const http_header *metadata, size_t n_metadata);
 

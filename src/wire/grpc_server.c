@@ -103,6 +103,11 @@ static bool is_gzipped(const http_request *r)
     return given && strcasecmp(given, "gzip") == 0;
 }
 
+size_t grpc_server_longest(const grpc_server *s, const http_request *r)
+{
+    return s->longest ? s->longest(s->user, r) : s->max_message;
+}
+
 /* The body is exactly one frame: its message, or a refusal. What is unpacked stays in the reader's plain. */
 static bool take_message(http_request *r, grpc_reader *reader, const uint8_t **ret_msg, size_t *ret_n)
 {
@@ -159,9 +164,9 @@ static grpc_call *new_call(grpc_server *s, http_request *r)
 static void on_request(void *user, http_request *r)
 {
     grpc_server *s = user;
-    const uint8_t *msg;
+    const uint8_t *msg = (const uint8_t *)"";
     void *stream_user;
-    size_t n;
+    size_t n = 0;
     if (!is_grpc(r)) return;
     const grpc_method *m = find_method(s, http_path(r));
     const grpc_stream_method *stream = m ? NULL : find_stream(s, http_path(r), &stream_user);
@@ -170,8 +175,9 @@ static void on_request(void *user, http_request *r)
         return;
     }
     if (!check_encoding(r)) return;
-    grpc_reader reader = {.max_message = s->max_message, .takes_gzip = is_gzipped(r)};
-    grpc_call *c = m && !take_message(r, &reader, &msg, &n) ? NULL : new_call(s, r);
+    grpc_reader reader = {.max_message = m ? grpc_server_longest(s, r) : 0, .takes_gzip = is_gzipped(r)};
+    bool is_wanted = reader.max_message > 0;
+    grpc_call *c = is_wanted && !take_message(r, &reader, &msg, &n) ? NULL : new_call(s, r);
     if (c && m) m->on_call(s->user, c, msg, n);
     if (c && stream) grpc_stream_begin(c, stream, stream_user);
     buf_done(&reader.plain);
@@ -225,11 +231,11 @@ http_handler grpc_server_handler(grpc_server *s)
 }
 
 int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http, const grpc_method *methods,
-                           size_t n_methods, void *user, size_t max_message, shoal_err *err)
+                           size_t n_methods, void *user, grpc_longest longest, shoal_err *err)
 {
     grpc_server *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
-    *s = (grpc_server){.methods = methods, .n_methods = n_methods, .max_message = max_message, .user = user};
+    *s = (grpc_server){.methods = methods, .n_methods = n_methods, .longest = longest, .user = user};
     http->refuse = refuse_calls;
     grpc_deadline_open(s, loop);
     *ret = s;

@@ -193,7 +193,7 @@ void grpc_stream_begin(grpc_call *c, const grpc_stream_method *m, void *user)
     c->stream_user = user;
     grpc_call_on_cancel(c, m->cancelled, user);
     grpc_call_on_drained(c, m->drained, user);
-    c->in.max_message = m->max_message ? m->max_message : c->server->max_message;
+    c->in.max_message = m->max_message ? m->max_message : grpc_server_longest(c->server, c->r);
     c->busy = true;
     m->begin(user, c);
     leave(c);

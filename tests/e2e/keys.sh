@@ -61,6 +61,30 @@ expect 401 'invalid_api_key' sk-nobody /v1/models -H 'x-api-key: sk-root'
 expect 401 'API key old ended at 2026-01-01.*"expired_api_key"' sk-old /v1/models
 echo "three headers, one key"
 
+# Over gRPC the key comes first: nothing of a stranger's is unpacked, and from those who have one no more than over
+# HTTP. grpc KEY CALL FILE: the status that comes of one packed message, and its words.
+grpc() {
+    local n
+    n=$(stat -c %s "$3")
+    { printf '\x01'; printf "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((n >> 24)) $((n >> 16 & 255)) $((n >> 8 & 255)) $((n & 255)))"; cat "$3"; } |
+        curl -s -m 60 --http2-prior-knowledge -o "$body" -D - -H 'content-type: application/grpc' -H 'te: trailers' \
+            -H 'grpc-encoding: gzip' -H "authorization: Bearer $1" --data-binary @- "$url/$2" |
+        tr -d '\r' | sed -n 's/^grpc-\(status\|message\): //p' | tr '\n' ' '
+}
+{ printf '\x0a\x80\x80\xc0\x02'; head -c 5242880 /dev/zero; } | gzip >"$work/five"
+echo "no gzip at all" >"$work/damaged"
+got=$(grpc sk-nobody shoal.v1.Shoal/Chat "$work/damaged")
+[[ $got == 16\ * ]] || fail "a stranger's damaged message: $got"
+got=$(grpc sk-root shoal.v1.Shoal/Chat "$work/damaged")
+[[ $got == 13\ *malformed* ]] || fail "a damaged message: $got"
+got=$(grpc sk-root shoal.v1.Shoal/Chat "$work/five")
+[[ $got == 8\ *'too large'* ]] || fail "five megabytes of JSON: $got"
+got=$(grpc sk-root shoal.v1.Shoal/Vad "$work/five")
+[[ $got == 3\ * ]] || fail "five megabytes of sound: $got"
+got=$(grpc sk-nobody grpc.health.v1.Health/Check "$work/five")
+[[ $got == 8\ *'too large'* ]] || fail "a stranger's question of five megabytes: $got"
+echo "keys first over gRPC"
+
 # What it may name, and what stands behind that name is not asked.
 expect 200 '"choices"' sk-tv /v1/chat/completions -d "$(chat auto)"
 grep -qi '^x-shoal-route: auto; home-chat' "$head" || fail "no route: $(cat "$head")"
@@ -194,5 +218,25 @@ start_shoal "$work/open.yaml"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/metrics")" = 401 ] || fail "metrics.key: any without one"
 expect 200 shoal_build_info sk-a /metrics
 expect 403 . sk-a /v1/status
+stop_shoal
+
+# The file is read again: how long a body may be, gRPC's too.
+hup() {
+    local before
+    before=$(grep -cE 'event=(reloaded|reload_refused)' "$log")
+    kill -HUP "$server"
+    for _ in $(seq 400); do
+        [ "$(grep -cE 'event=(reloaded|reload_refused)' "$log")" -gt "$before" ] && return
+        sleep 0.02
+    done
+    fail "a SIGHUP was not heard"
+}
+start_shoal "$work/open.yaml"
+got=$(grpc sk-a shoal.v1.Shoal/Chat "$work/five")
+[[ $got == 8\ *'too large'* ]] || fail "five megabytes of JSON: $got"
+sed -i "s,max_body_bytes:.*,max_body_bytes: 6291456," "$work/open.yaml"
+hup
+got=$(grpc sk-a shoal.v1.Shoal/Chat "$work/five")
+[[ $got == 3\ * ]] || fail "five megabytes of JSON, which are allowed now: $got"
 stop_shoal
 echo "all keys checked"
