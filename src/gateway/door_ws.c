@@ -17,6 +17,7 @@
 enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */
     STRANGER_MS = 10000,
+    STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     PING_MS = 30000,
     TICK_MS = 1000
 };
@@ -292,9 +293,22 @@ static const char *header_of_http(const void *of, const char *name)
     return http_header_get(of, name);
 }
 
+static size_t longest(const gateway *g)
+{
+    size_t most = g->config->limits.max_body_bytes;
+    return most ? most : DOOR_BODY_BYTES;
+}
+
 static bool knows(const ws_socket *s, const char *shown)
 {
     return admission_knows(s->gateway, shown);
+}
+
+/* It has shown a key, or needs none: its messages may be as long as bodies are. */
+static void welcome(ws_socket *s)
+{
+    s->is_known = true;
+    websocket_limit_unpacked(s->ws, longest(s->gateway));
 }
 
 /* Endpoints that take a body as it comes get it at once. */
@@ -341,7 +355,7 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
     if (s->calls) s->calls->prev = c;
     s->calls = c;
     s->n_calls++;
-    if (!s->is_known) s->is_known = knows(s, admission_shown(header_of_call, c));
+    if (!s->is_known && knows(s, admission_shown(header_of_call, c))) welcome(s);
     enter(c);
     return 0;
 }
@@ -423,8 +437,7 @@ static int start_timer(gateway *g)
 
 static ws_socket *socket_new(gateway *g, http_request *http)
 {
-    size_t most = g->config->limits.max_body_bytes;
-    websocket_limits l = {.max_message_bytes = most ? most : DOOR_BODY_BYTES, .ping_ms = PING_MS};
+    websocket_limits l = {.max_message_bytes = longest(g), .ping_ms = PING_MS};
     ws_socket *s = calloc(1, sizeof *s);
     websocket_events ev = {.user = s, .message = on_message, .closed = on_closed};
     if (!s || start_timer(g) != 0) {
@@ -455,7 +468,8 @@ void door_ws_handle(gateway_request *rq)
     s->gateway = g;
     s->http = http;
     s->begun_ms = uv_now(g->loop);
-    s->is_known = knows(s, admission_shown(header_of_http, http));
+    websocket_limit_unpacked(s->ws, STRANGER_UNPACKED);
+    if (knows(s, admission_shown(header_of_http, http))) welcome(s);
     s->next = g->sockets;
     if (s->next) s->next->prev = s;
     g->sockets = s;

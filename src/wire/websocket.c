@@ -3,6 +3,7 @@
 #include "wire/websocket.h"
 
 #include <openssl/sha.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wslay/wslay.h>
@@ -22,6 +23,7 @@ enum {
 struct websocket {
     http_request *r; /* NULL: ended */
     websocket_limits limits;
+    size_t max_unpacked;
     websocket_events ev;
     wslay_event_context_ptr ctx;
     const uint8_t *in; /* what has come and was not read yet */
@@ -121,17 +123,24 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t
     return (ssize_t)n;
 }
 
+static void refuse_unpacked(websocket *ws)
+{
+    char why[REASON_MAX];
+    snprintf(why, sizeof why, "the message is longer than %zu bytes once it is unpacked", ws->max_unpacked);
+    websocket_close(ws, WSLAY_CODE_MESSAGE_TOO_BIG, why);
+}
+
 /* wslay looks at a packed text's bytes no further, so whether they are UTF-8 is ours to see. */
 static void unpack(websocket *ws, const struct wslay_event_on_msg_recv_arg *m)
 {
     buf plain = {0};
     bool is_text = m->opcode == WSLAY_TEXT_FRAME;
-    int rc = websocket_deflate_unpack(m->msg, m->msg_length, ws->limits.max_message_bytes, &plain);
+    int rc = websocket_deflate_unpack(m->msg, m->msg_length, ws->max_unpacked, &plain);
     if (rc == 0 && is_text && plain.len && !utf8_valid(plain.data, plain.len, NULL)) rc = SHOAL_EFORMAT;
     if (rc == 0)
         ws->ev.message(ws->ev.user, is_text, plain.len ? plain.data : "", plain.len);
     else if (rc == SHOAL_ELIMIT)
-        websocket_close(ws, WSLAY_CODE_MESSAGE_TOO_BIG, "the message is too long once it is unpacked");
+        refuse_unpacked(ws);
     else if (rc == SHOAL_ENOMEM)
         websocket_close(ws, WSLAY_CODE_INTERNAL_SERVER_ERROR, "out of memory");
     else
@@ -204,7 +213,7 @@ int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l
         return refuse_for_memory(r, err);
     }
     char extensions[WEBSOCKET_DEFLATE_ANSWER] = "";
-    *ws = (websocket){.r = r, .limits = *l, .ev = *ev, .ctx = ws->ctx};
+    *ws = (websocket){.r = r, .limits = *l, .max_unpacked = l->max_message_bytes, .ev = *ev, .ctx = ws->ctx};
     ws->deflate_bits = websocket_deflate_choose(http_header_get(r, "sec-websocket-extensions"), extensions);
     if (ws->deflate_bits) wslay_event_config_set_allowed_rsv_bits(ws->ctx, RSV1);
     wslay_event_config_set_max_recv_msg_length(ws->ctx, l->max_message_bytes);
@@ -216,6 +225,11 @@ int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l
     ws->r = NULL;
     websocket_free(ws);
     return rc;
+}
+
+void websocket_limit_unpacked(websocket *ws, size_t max_bytes)
+{
+    ws->max_unpacked = max_bytes;
 }
 
 void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n)

@@ -37,6 +37,8 @@ bool websocket_is_asked(const http_request *r);
  * (SHOAL_EINVALID; the client was told, the request has ended) or SHOAL_ENOMEM (it has ended too). */
 int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l, const websocket_events *ev,
                      shoal_err *err);
+/* How long a packed message may get when it is unpacked, from now on; at first max_message_bytes. */
+void websocket_limit_unpacked(websocket *ws, size_t max_bytes);
 void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n);
 void websocket_shut(websocket *ws);                  /* the client sends no more */
 void websocket_tick(websocket *ws, uint64_t now_ms); /* now and then, for ping_ms */

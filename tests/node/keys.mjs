@@ -66,4 +66,23 @@ const heard = (m) => new Promise((done) => (known.once("message", (b) => done(JS
 assert.equal((await heard({ id: "1", path: "/v1/models" })).status, 200);
 assert.equal((await heard({ id: "2", path: "/v1/models", headers: { authorization: "Bearer sk-nobody" } })).status, 401);
 known.close();
+
+// Who has shown no key sends little that is packed; whoever has one, in the handshake or before, as much as anybody.
+const long = { method: "GET", path: "/v1/models", headers: { "x-api-key": "sk-node" }, body: { text: "a".repeat(200_000) } };
+const connect = (options) => new Promise((done, failed) => {
+  const s = new WebSocket(base.replace(/^http/, "ws") + "/v1/ws", options);
+  s.on("open", () => done(s)).on("error", failed);
+});
+const outcome = (s, m) => new Promise((done) => {
+  s.once("close", (code, why) => done(`${code} ${why}`)).once("message", (b) => done(JSON.parse(b).status));
+  s.send(JSON.stringify(m));
+});
+assert.match(String(await outcome(await connect(), { id: "1", ...long })), /^1009 .*65536 bytes/);
+const plain = await connect({ perMessageDeflate: false }), proved = await connect({ headers: { "x-api-key": "sk-node" } });
+assert.equal(await outcome(plain, { id: "1", ...long }), 200);
+assert.equal(await outcome(proved, { id: "1", ...long }), 200);
+const later = await connect();
+assert.equal(await outcome(later, { id: "1", path: "/v1/models", headers: { "x-api-key": "sk-node" } }), 200);
+assert.equal(await outcome(later, { id: "2", ...long }), 200);
+for (const s of [plain, proved, later]) s.close();
 console.log("openai, ollama and ws");

@@ -3,6 +3,7 @@
 #include "wire_fixture.h"
 
 #include "wire/websocket.h"
+#include "wire/websocket_deflate.h"
 
 typedef struct talk {
     fixture *f;
@@ -28,6 +29,8 @@ static void on_tick(uv_timer_t *timer)
     talk *t = timer->data;
     websocket_tick(t->ws, uv_now(timer->loop));
 }
+
+static _Atomic size_t unpacked_max; /* 0: as it is */
 
 static void on_message(void *user, bool is_text, const void *bytes, size_t n)
 {
@@ -77,6 +80,7 @@ static void on_request(void *user, http_request *r)
     } else {
         uv_timer_init(&f->loop, &t->tick);
         t->tick.data = t;
+        if (unpacked_max) websocket_limit_unpacked(t->ws, unpacked_max);
         uv_timer_start(&t->tick, on_tick, 5, 5);
     }
 }
@@ -109,6 +113,13 @@ static const http_handler handler = {.on_request = on_request,
     "Sec-WebSocket-Version: " version "\r\nSec-WebSocket-Key: " key "\r\n\r\n"
 #define ASK ASK_WITH("13", "dGhlIHNhbXBsZSBub25jZQ==") /* the example of RFC 6455 1.3 */
 
+#define ASK_PACKED                                                                  \
+    "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"    \
+    "Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Version: 13\r\n" \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+
+static const char *ask = ASK; /* what check opens with */
+
 /* A client's frame: masked, as it must be. */
 static void put_frame(buf *out, unsigned first, const void *bytes, size_t n)
 {
@@ -134,7 +145,7 @@ static void check(const char *frames, size_t n_frames, const char *want, size_t 
     char bytes[4096];
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    buf_puts(&sent, ASK);
+    buf_puts(&sent, ask);
     buf_append(&sent, frames, n_frames);
     send_bytes(fd, sent.data, sent.len);
     const char *body = NULL;
@@ -211,6 +222,31 @@ static void what_is_wrong_is_closed_with_its_code(void **state)
     check("\x82\xff\0\0\0\0\0\2\0\0maskx", 15, "\x88\x02\x03\xf1", 4); /* 1009: 128 KiB */
 }
 
+/* What is packed and what it becomes are bounded each by itself. */
+static void how_far_a_message_is_unpacked(void **state)
+{
+    char many[3000];
+    buf packed = {0};
+    memset(many, 'a', sizeof many);
+    ask = ASK_PACKED;
+    assert_int_equal(websocket_deflate_pack(many, sizeof many, 15, &packed), 0);
+    buf echo = {0}; /* it comes back packed alike */
+    buf_append(&echo, (const uint8_t[]){0xc1, (uint8_t)packed.len}, 2);
+    buf_append(&echo, packed.data, packed.len);
+    assert_true(packed.len < 126);
+    check_frame(0xc1, packed.data, packed.len, echo.data, echo.len);
+    unpacked_max = 3000;
+    check_frame(0xc1, packed.data, packed.len, echo.data, echo.len);
+    unpacked_max = 2999;
+    const char long_1009[] = "\x88\x3b\x03\xf1"
+                             "the message is longer than 2999 bytes once it is unpacked";
+    check_frame(0xc1, packed.data, packed.len, long_1009, sizeof long_1009 - 1);
+    buf_done(&echo);
+    unpacked_max = 0;
+    ask = ASK;
+    buf_done(&packed);
+}
+
 static void only_a_whole_handshake_is_one(void **state)
 {
     static const struct {
@@ -278,6 +314,7 @@ int main(void)
         cmocka_unit_test(what_is_said_comes_back),
         cmocka_unit_test(pieces_become_one_message),
         cmocka_unit_test(what_is_wrong_is_closed_with_its_code),
+        cmocka_unit_test(how_far_a_message_is_unpacked),
         cmocka_unit_test(only_a_whole_handshake_is_one),
         cmocka_unit_test(the_silent_are_found),
         cmocka_unit_test(who_goes_without_a_word_is_said_to_be_gone),
