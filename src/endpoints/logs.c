@@ -10,6 +10,7 @@
 #include "base/log_format.h"
 #include "base/log_ring.h"
 #include "base/number.h"
+#include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 
 enum { LINES_USUAL = 100, LINES_MAX = 10000, BEAT_MS = 250, QUIET_MS = 15000, FOLLOWERS_MAX = 64 };
@@ -173,11 +174,16 @@ static void on_beat(uv_timer_t *t)
 {
     follower *f = t->data;
     gateway_request *rq = f->rq;
-    tell(f);
-    if (!rq->gateway->draining) return;
+    api_error e = {0};
+    int status = admission_check_again(rq, &e); /* whose key is taken away reads no more */
+    if (status == 0) tell(f);
+    if (status == 0 && !rq->gateway->draining) return;
     leave(f);
     request_watch(rq, NULL, NULL);
-    request_stream_end(rq);
+    if (status == 0)
+        request_stream_end(rq);
+    else
+        request_error(rq, &e);
 }
 
 static void follow(gateway_request *rq, const wish *w)

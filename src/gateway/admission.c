@@ -107,6 +107,15 @@ int admission_check(gateway_request *rq, api_error *e)
     return rc == 0 ? check_endpoint(rq, e) : rc;
 }
 
+int admission_check_again(const gateway_request *rq, api_error *e)
+{
+    gateway_request now = *rq; /* the same question, of the present settings */
+    now.settings = rq->gateway->settings;
+    now.config = rq->gateway->config;
+    now.key = NULL;
+    return admission_check(&now, e);
+}
+
 /* Some endpoint's name or path matches it; or it is the path of something that is there. */
 static bool names_something(const endpoint_table *t, const char *pattern)
 {

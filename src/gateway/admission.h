@@ -31,6 +31,9 @@ int admission_check_config(const gateway_config *c, const endpoint_table *t, sho
 bool admission_knows(const struct gateway *g, const char *shown);
 
 int admission_check(gateway_request *rq, api_error *e);
+/* For what is read for long: would rq be let in if it came now, by the configuration of now? Generating goes
+ * on with what it came with. */
+int admission_check_again(const gateway_request *rq, api_error *e);
 int admission_begin(gateway_request *rq, api_error *e);
 /* name: a model, MODEL:ADAPTER, a route, an ensemble or a pipeline; NULL: none is named. */
 int admission_may_use(const gateway_request *rq, const char *name, api_error *e);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cluster/node.h"
+#include "gateway/admission.h"
 #include "gateway/describe.h"
 #include "gateway/gateway_internal.h"
 
@@ -238,17 +239,6 @@ static void tell(live *l, listener *x)
     request_stream_write(x->rq, &l->event);
 }
 
-static void on_beat(uv_timer_t *t)
-{
-    live *l = t->data;
-    look(l);
-    for (listener *x = l->listeners, *next; x; x = next) {
-        next = x->next;
-        tell(l, x);
-    }
-    if (l->draft.failed) buf_done(&l->draft);
-}
-
 static void leave(void *work)
 {
     listener *x = work;
@@ -260,6 +250,29 @@ static void leave(void *work)
     if (x->next) x->next->prev = x->prev;
     if (--l->n_listeners == 0) uv_timer_stop(&l->timer);
     free(x);
+}
+
+/* Whose key is taken away hears no more. */
+static bool may_hear(listener *x)
+{
+    gateway_request *rq = x->rq;
+    api_error e = {0};
+    if (admission_check_again(rq, &e) == 0) return true;
+    leave(x);
+    request_watch(rq, NULL, NULL);
+    request_error(rq, &e);
+    return false;
+}
+
+static void on_beat(uv_timer_t *t)
+{
+    live *l = t->data;
+    look(l);
+    for (listener *x = l->listeners, *next; x; x = next) {
+        next = x->next;
+        if (may_hear(x)) tell(l, x);
+    }
+    if (l->draft.failed) buf_done(&l->draft);
 }
 
 static listener *join(live *l, gateway_request *rq)

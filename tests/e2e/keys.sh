@@ -238,5 +238,32 @@ sed -i "s,max_body_bytes:.*,max_body_bytes: 6291456," "$work/open.yaml"
 hup
 got=$(grpc sk-a shoal.v1.Shoal/Chat "$work/five")
 [[ $got == 3\ * ]] || fail "five megabytes of JSON, which are allowed now: $got"
+
+# Whose key is taken away reads no more of what goes on; whose stays reads on.
+readers=() n=0
+for key in boss stays; do
+    sed -i "s/^api_keys: \[/&{name: $key, admin: true, sha256: $(sum sk-$key)}, /" "$work/open.yaml"
+done
+hup
+for of in boss/v1/events boss/v1/logs?follow=true stays/v1/events stays/v1/logs?follow=true; do
+    curl -sN -m 60 -H "x-api-key: sk-${of%%/*}" "$url/${of#*/}" -o "$work/reader$n" &
+    readers+=($!)
+    for _ in $(seq 400); do
+        [ -s "$work/reader$n" ] && break
+        sleep 0.02
+    done
+    [ -s "$work/reader$n" ] || fail "$of says nothing"
+    n=$((n + 1))
+done
+sed -i "s/$(sum sk-boss)/$(sum sk-another)/" "$work/open.yaml"
+hup
+for n in 0 1; do
+    wait "${readers[n]}" || fail "a key that is gone reads on: $(tail -c 300 "$work/reader$n")"
+    grep -q '^data: {"error":.*invalid_api_key' "$work/reader$n" || fail "no reason: $(tail -c 300 "$work/reader$n")"
+done
+for n in 2 3; do
+    kill "${readers[n]}" || fail "a key that stays reads no more: $(tail -c 300 "$work/reader$n")"
+    wait "${readers[n]}"
+done
 stop_shoal
 echo "all keys checked"
