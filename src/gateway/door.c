@@ -180,7 +180,9 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
     rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);
     api_error e = {0};
-    if (admit(rq, &e) != 0 || (rq->endpoint && d->ops->unpack && d->ops->unpack(d, &e) != 0)) {
+    int refused = admit(rq, &e);
+    rq->is_stranger = !rq->key && !admission_knows(g, admission_credential(rq));
+    if (refused || (rq->endpoint && d->ops->unpack && d->ops->unpack(d, &e) != 0)) {
         request_error(rq, &e);
         return;
     }

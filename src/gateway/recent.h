@@ -8,7 +8,8 @@
  *     recent_filter f = {.model = "home-chat-s", .slow_ms = 100};
  *     recent_put(&out, g->recent, &f);                             // newest first
  *
- * Probes and pages are not kept: an entry is a request that was admitted, or one that was refused. Loop
+ * Probes and pages are not kept: an entry is a request that was admitted, or one that was refused. Nor are
+ * those who show no key where keys are needed: they would push out everybody else. Metrics count them. Loop
  * thread. */
 #ifndef GATEWAY_RECENT_H
 #define GATEWAY_RECENT_H

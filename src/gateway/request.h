@@ -94,6 +94,7 @@ typedef struct gateway_request {
     char cache_name[96];
     unsigned ghost;             /* ghost_kind: it has no client */
     const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
+    bool is_stranger;           /* keys are needed, and it has shown none that counts */
     bool key_counts;            /* it is one of the key's requests (admission.h) */
     bool keeps;                 /* it writes into a conversation */
     request_facts facts;

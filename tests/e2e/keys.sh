@@ -61,6 +61,15 @@ expect 401 'invalid_api_key' sk-nobody /v1/models -H 'x-api-key: sk-root'
 expect 401 'API key old ended at 2026-01-01.*"expired_api_key"' sk-old /v1/models
 echo "three headers, one key"
 
+# What strangers ask is counted, and does not push the others out of the last requests.
+for path in /v1/models /v1/nothing /v1/chat/completions; do
+    for who in nobody tv; do ask sk-$who $path -H "x-request-id: of-$who" >/dev/null; done
+done
+expect 200 '"id":"of-tv"' sk-root /v1/requests
+grep -q 'of-nobody' "$body" && fail "strangers stand among the last requests: $(cat "$body")"
+expect 200 'shoal_errors_total.endpoint="models",code="invalid_api_key"' sk-root /metrics
+echo "strangers are kept out"
+
 # Over gRPC the key comes first: nothing of a stranger's is unpacked, and from those who have one no more than over
 # HTTP. grpc KEY CALL FILE: the status that comes of one packed message, and its words.
 grpc() {
