@@ -172,7 +172,10 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
         end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     } else {
         grpc_call_send(call, out.data, out.len);
-        if (grpc_call_unsent(call) > GRPC_CALM_BYTES) grpc_call_pause(call, true);
+        if (grpc_call_is_broken(call))
+            end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        else if (grpc_call_unsent(call) > GRPC_CALM_BYTES)
+            grpc_call_pause(call, true);
     }
     buf_done(&out);
 }

@@ -57,14 +57,16 @@ grpc_*) # its message in a frame: octal, and its length is below 256
         say='\n\013home-intent\052\020\n\004text\022\005BYTES\032\001\001\072\025\021\000\000\000turn on the light' ;;
     grpc_reflect) call=grpc.reflection.v1.ServerReflection/ServerReflectionInfo say='\042\016shoal.v1.Shoal' n=020 ;;
     grpc_health) call=grpc.health.v1.Health/Check say= n=000 ;;
+    grpc_watch) call=grpc.health.v1.Health/Watch say= n=000 for=300m ;; # it never ends by itself
     esac
     at=$(mktemp -d)
     printf '\000\000\000\000\'$n"$say" >"$at/ask"
     curl -sN -m 8 --http2-prior-knowledge -D "$at/head" -o "$at/body" -H 'Content-Type: application/grpc' -H 'TE: trailers' \
-        -H 'Cache-Control: no-cache' --data-binary "@$at/ask" "$url/$call" 2>/dev/null
+        -H 'Cache-Control: no-cache' -H "Grpc-Timeout: ${for:-8000m}" --data-binary "@$at/ask" "$url/$call" 2>/dev/null
     rc=$? status=$(sed -n 's/^grpc-status: *\([0-9]*\).*/\1/p' "$at/head" 2>/dev/null)
     case $kind:${status:-none} in
     *:8 | *:13 | *:14) echo "status 500" ;;
+    grpc_watch:*) echo "grpc ${status:-none} $([ -s "$at/body" ] && echo something)" ;;
     grpc_chat:* | grpc_health:*) echo "grpc ${status:-none}" ;; # what it says hangs on the time
     *) echo "grpc ${status:-none} $(cksum <"$at/body")" ;;
     esac
