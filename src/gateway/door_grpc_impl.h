@@ -18,8 +18,9 @@ struct door_grpc {
     grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
     const proto_method **described; /* of GRPC_RPCS, in its order */
     grpc_watch *watches;            /* grpc_health.c's */
-    grpc_asker *askers;             /* grpc_reflection.c's */
-    bool hears;                     /* the registry */
+    size_t n_watches;
+    grpc_asker *askers; /* grpc_reflection.c's */
+    bool hears;         /* the registry */
     void (*closed)(void *user);
     void *closed_user;
 };

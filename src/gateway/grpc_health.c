@@ -3,6 +3,7 @@
  * The service "" and those that are spoken here are ready when /readyz says so. Any other name is a model's,
  * which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
  * server drains. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "gateway/door_grpc_impl.h"
 #include "gateway/gateway_internal.h"
 
-enum { NAME_BYTES = 256 };
+enum { NAME_BYTES = 256, WATCHES_MAX = 512 };
 typedef enum { HEALTH_NONE = 0, HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2, HEALTH_UNKNOWN = 3 } health;
 
 struct grpc_watch {
@@ -86,15 +87,6 @@ static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 
 /* ---- watches ------------------------------------------------------------------------------------- */
 
-/* What a client has not read is not said again: the last counts, and comes when it has. */
-static void tell(grpc_watch *w)
-{
-    health h = look(w->at, w->service);
-    if (h == w->said || grpc_call_unsent(w->call) > 0) return;
-    w->said = h;
-    say(w->call, h);
-}
-
 static void unlink_watch(grpc_watch *w)
 {
     if (w->prev)
@@ -102,7 +94,28 @@ static void unlink_watch(grpc_watch *w)
     else
         w->at->watches = w->next;
     if (w->next) w->next->prev = w->prev;
+    w->at->n_watches--;
     free(w);
+}
+
+static void end_watch(grpc_watch *w, grpc_status status, const char *why)
+{
+    grpc_call *call = w->call;
+    unlink_watch(w);
+    grpc_call_end(call, status, why);
+}
+
+/* What a client has not read is not said again: the last counts, and comes when it has. False: there was no
+ * memory to say it, and the watch has ended. */
+static bool tell(grpc_watch *w)
+{
+    health h = look(w->at, w->service);
+    if (h == w->said || grpc_call_unsent(w->call) > 0) return true;
+    w->said = h;
+    say(w->call, h);
+    if (!grpc_call_is_broken(w->call)) return true;
+    end_watch(w, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    return false;
 }
 
 static void on_cancelled(void *user, grpc_call *call)
@@ -115,11 +128,22 @@ static void on_drained(void *user, grpc_call *call)
     tell(user);
 }
 
+/* Strangers leave most of the room to those who have a key. False: it has been answered. */
+static bool has_room(const door_grpc *d, grpc_call *call)
+{
+    size_t most = door_grpc_knows(d, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
+    char why[96];
+    if (d->n_watches < most) return true;
+    snprintf(why, sizeof why, "%zu calls watch, which is the limit; end some of them, or call Check", most);
+    grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, why);
+    return false;
+}
+
 static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     door_grpc *d = user;
     char service[NAME_BYTES];
-    if (!read_service(call, msg, n, service) || !may_ask(d, call, service)) return;
+    if (!read_service(call, msg, n, service) || !may_ask(d, call, service) || !has_room(d, call)) return;
     grpc_watch *w = d->gateway->draining ? NULL : calloc(1, sizeof *w);
     if (!w) {
         say(call, HEALTH_NOT_SERVING);
@@ -131,6 +155,7 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
     memcpy(w->service, service, sizeof w->service);
     if (w->next) w->next->prev = w;
     d->watches = w;
+    d->n_watches++;
     grpc_call_on_cancel(call, on_cancelled, w);
     grpc_call_on_drained(call, on_drained, w);
     tell(w);
@@ -139,7 +164,10 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 static void on_change(void *user, const registry_event *e)
 {
     door_grpc *d = user;
-    for (grpc_watch *w = d->watches; w; w = w->next) tell(w);
+    for (grpc_watch *w = d->watches, *next; w; w = next) {
+        next = w->next;
+        tell(w);
+    }
 }
 
 int grpc_health_open(door_grpc *d, shoal_err *err)
@@ -157,13 +185,8 @@ void grpc_health_deafen(door_grpc *d)
 
 void grpc_health_drain(door_grpc *d)
 {
-    while (d->watches) {
-        grpc_watch *w = d->watches;
-        grpc_call *call = w->call;
-        tell(w);
-        unlink_watch(w);
-        grpc_call_end(call, GRPC_UNAVAILABLE, "the server is shutting down");
-    }
+    while (d->watches)
+        if (tell(d->watches)) end_watch(d->watches, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {

@@ -140,6 +140,29 @@ const question = frame(field(4, "shoal.v1.Shoal"));
 let n_asked = 0;
 for (; n_asked < 20000; n_asked++) deaf.write(question);
 for (let i = 0; i < 20; i++) await answers();
+// Watches of health without end: so many, and then no more until some end.
+const WATCH = "/grpc.health.v1.Health/Watch", watchers = [];
+let refused = 0;
+for (let i = 0; i < 5; i++) {
+  const s = await open();
+  watchers.push(s.on("error", () => {}));
+  await Promise.all(Array.from({ length: 120 }, () => new Promise((done) => {
+    const c = start(s, WATCH).on("data", done).on("response", (h) => { // a refusal is its head alone
+      if (h["grpc-status"] === undefined) return;
+      assert.equal(h["grpc-status"], "8");
+      assert.match(decodeURIComponent(h["grpc-message"]), /^512 calls watch/);
+      refused++;
+      done();
+    });
+    c.end(frame(Buffer.alloc(0)));
+  })));
+}
+assert.equal(refused, 5 * 120 - 512);
+for (const s of watchers) s.destroy();
+const again = start(session, WATCH, { "grpc-timeout": "300m" });
+const watched = heard(again);
+again.end(frame(Buffer.alloc(0)));
+assert.ok((await watched).body.length > 0, "no room for a watch when all have ended");
 for (const s of [slow, ...half]) s.destroy();
 await answers();
 const grown = rss() - before;
