@@ -206,21 +206,24 @@ static void begin(door *d, int status, const http_header *headers, size_t n)
     grpc_call_begin(call_of(d)->call, metadata, n_metadata);
 }
 
-/* A field of the event's name holds its data; else the data's members are the message's, beside the name. */
-static json_t *place_event(const proto_message *m, const event *e, json_t *data)
+/* A field of the event's name holds its data; else the data's members are the message's, beside the name.
+ * 0 or SHOAL_ENOMEM; *data is replaced by the message. */
+static int place_event(const proto_message *m, const event *e, json_t **data)
 {
+    int rc = 0;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(e->n_name < sizeof name ? e->n_name : 0), e->name);
     const proto_field *own = *name ? proto_field_named(m, name) : NULL;
     if (own && own->type == PROTO_MESSAGE) {
         json_t *outer = json_object();
-        json_object_set_new(outer, name, data);
-        data = outer;
+        rc = json_object_set_new(outer, name, *data);
+        *data = outer;
     }
-    if (*name && proto_field_named(m, "event")) json_object_set_new(data, "event", json_string(name));
-    if (e->n_id && proto_field_named(m, "event_id"))
-        json_object_set_new(data, "event_id", json_stringn(e->id, e->n_id));
-    return data;
+    if (rc == 0 && *name && proto_field_named(m, "event"))
+        rc = json_object_set_new(*data, "event", json_string(name));
+    if (rc == 0 && e->n_id && proto_field_named(m, "event_id"))
+        rc = json_object_set_new(*data, "event_id", json_stringn(e->id, e->n_id));
+    return rc == 0 ? 0 : SHOAL_ENOMEM;
 }
 
 static void send_message(rpc_call *c, const json_t *data)
@@ -242,13 +245,14 @@ static void send_event(rpc_call *c, const event *e)
     if (c->failed) return; /* of a stream that lacks something nothing more is told */
     int rc = json_parse(&data, e->data, e->n_data, "an event", &err);
     if (rc == 0 && !json_is_object(data)) rc = err_set(&err, SHOAL_EFORMAT, "an event is no object");
+    bool is_error = rc == 0 && json_object_get(data, "error");
+    if (rc == 0 && !is_error) rc = place_event(c->method->output, e, &data);
     if (rc != 0) {
         fail(c, rc, &err);
-    } else if (json_object_get(data, "error")) {
+    } else if (is_error) {
         grpc_fault_from_json(&c->fault, 0, data, 0);
         c->failed = true;
     } else {
-        data = place_event(c->method->output, e, data);
         send_message(c, data);
     }
     json_decref(data);

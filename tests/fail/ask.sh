@@ -53,6 +53,7 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     grpc_classify) call=shoal.v1.Shoal/Classify say='\n\013home-intent\022\021turn on the light' n=040 ;;
     grpc_chat) call=shoal.v1.Shoal/ChatStream n=047 \
         say='\n\013home-chat-s\022\015\n\004user\022\005hello\040\010\051\000\000\000\000\000\000\000\000' ;;
+    grpc_process) call=shoal.v1.Shoal/ProcessStream say='\022\031turn on the kitchen light' n=033 ;;
     grpc_infer) call=inference.GRPCInferenceService/ModelInfer n=066 \
         say='\n\013home-intent\052\020\n\004text\022\005BYTES\032\001\001\072\025\021\000\000\000turn on the light' ;;
     grpc_reflect) call=grpc.reflection.v1.ServerReflection/ServerReflectionInfo say='\042\016shoal.v1.Shoal' n=020 ;;
@@ -67,6 +68,9 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     case $kind:${status:-none} in
     *:8 | *:13 | *:14) echo "status 500" ;;
     grpc_watch:*) echo "grpc ${status:-none} $([ -s "$at/body" ] && echo something)" ;;
+    grpc_process:*) # each event has its name
+        grep -qa 'out of memory' "$at/body" && echo '"error":"out of memory"'
+        echo "grpc ${status:-none} $(LC_ALL=C grep -acP '^\x05stage|^\x06answer' "$at/body") events" ;;
     grpc_chat:* | grpc_health:*) echo "grpc ${status:-none}" ;; # what it says hangs on the time
     *) echo "grpc ${status:-none} $(cksum <"$at/body")" ;;
     esac

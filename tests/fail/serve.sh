@@ -85,7 +85,7 @@ part_http2() {
     curl_options=()
 }
 part_grpc() {
-    sweep_each grpc ' serve ' shoal.yaml 'grpc_classify grpc_chat grpc_infer grpc_reflect grpc_health grpc_watch'
+    sweep_each grpc ' serve ' shoal.yaml 'grpc_classify grpc_chat grpc_process grpc_infer grpc_reflect grpc_health grpc_watch'
 }
 part_tls() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/key.pem" \
