@@ -127,6 +127,7 @@ uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
 const char *grpc_call_from(const grpc_call *c);        /* where it came from over TLS, "192.0.2.7"; else "" */
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
+bool grpc_call_over_unix(const grpc_call *c);          /* by a Unix socket */
 const char *grpc_call_path(const grpc_call *c);
 uint64_t
 grpc_call_received_ns(const grpc_call *c); /* clock_ns when its last byte, or a stream's head, came */

@@ -77,6 +77,11 @@ const char *grpc_call_server_name(const grpc_call *c)
     return http_server_name(c->r);
 }
 
+bool grpc_call_over_unix(const grpc_call *c)
+{
+    return http_over_unix(c->r);
+}
+
 const char *grpc_call_path(const grpc_call *c)
 {
     return http_path(c->r);

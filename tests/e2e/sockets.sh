@@ -29,6 +29,10 @@ over "$a" http://localhost/v1/models | grep -q home-intent || fail "no models ov
 over "$b" http://shoal/healthz | grep -q ok || fail "a socket asks for a name"
 curl -s -m 20 -H 'host: shoal' "$url/healthz" | grep -q host_not_allowed || fail "the port asks for no name"
 over "$a" --http2-prior-knowledge http://x/v1/classify -d '{"model":"home-intent","input":"lights on"}' | grep -q labels || fail "HTTP/2"
+printf '\0\0\0\0\031\n\013home-intent\022\012lights on!' >"$work/message" # gRPC, by whatever name its client has for it
+over "$a" --http2-prior-knowledge -D - -o /dev/null http://x/shoal.v1.Shoal/Classify -H 'content-type: application/grpc' \
+    -H 'te: trailers' --data-binary "@$work/message" >"$work/head"
+grep -q '^grpc-status: 0' "$work/head" || fail "gRPC over a socket: $(cat "$work/head")"
 over "$b" -N http://x/v1/chat/completions -d '{"model":"home-chat-s","messages":[{"role":"user","content":"hi"}],"max_tokens":3,"stream":true}' |
     grep -q '\[DONE\]' || fail "a stream over a socket"
 over "$b" http://x/api/chat -d '{"model":"home-chat-s","messages":[{"role":"user","content":"hi"}],"options":{"num_predict":2}}' |
