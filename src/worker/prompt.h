@@ -32,7 +32,9 @@ typedef struct prompt {
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err);
 void prompt_done(prompt *p);
 
-/* Append what the model's chat template makes of the messages. SHOAL_EINVALID where it takes none. */
+/* Append what the model's chat template makes of the messages. SHOAL_EINVALID where it takes none. Any
+ * thread.
+ */
 int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err);
 
 #endif

@@ -45,7 +45,7 @@ struct worker {
     double load_ms;
     meter meter;
     bool draining;
-    size_t n_blocking; /* Score, ClassifyImage, Tokenize and Detokenize under way */
+    size_t n_blocking; /* Score, ClassifyImage, Tokenize, Detokenize and Render under way */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
     pthread_mutex_t decoding;                             /* held by the one that decodes a picture */
     bool closing;                /* the server is closed, and some are still under way */

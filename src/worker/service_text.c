@@ -1,5 +1,5 @@
-/* service_text.c: texts and token ids, without the network: Tokenize, Detokenize, Render. Loop thread: what
- * is long is refused, so that nobody waits for it. */
+/* service_text.c: texts and token ids, without the network: Tokenize, Detokenize, Render. Each runs on a
+ * thread of the pool, so that nobody's reply waits for a long one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +39,7 @@ struct text_call {
     const ProtobufCMessage *reply; /* one of these */
     Shoal__V1__TokenizeReply tokens;
     Shoal__V1__DetokenizeReply text;
+    Shoal__V1__RenderReply rendered;
     const tokenizer *tok;
     encoding enc;
     ProtobufCBinaryData *pieces;
@@ -189,24 +190,17 @@ void service_detokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 
 /* ---- Render -------------------------------------------------------------------------------------- */
 
+static int run_render(text_call *t, shoal_err *err)
+{
+    int rc = prompt_render(t->w, (const Shoal__V1__RenderRequest *)t->request, &t->bytes, err);
+    t->rendered = (Shoal__V1__RenderReply)SHOAL__V1__RENDER_REPLY__INIT;
+    if (t->bytes.data) t->rendered.text = t->bytes.data;
+    t->reply = &t->rendered.base;
+    return rc;
+}
+
 void service_render(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    worker *w = user;
-    call_trace trace;
-    service_call_begin(w, c, "Render", &trace);
-    ProtobufCMessage *r = NULL;
-    const tokenizer *t;
-    buf text = {0};
-    Shoal__V1__RenderReply m = SHOAL__V1__RENDER_REPLY__INIT;
-    shoal_err err;
-    int rc = service_call_unpack(&shoal__v1__render_request__descriptor, msg, n, &r, &err);
-    if (rc == 0) rc = find_tokenizer(w, &t, &err);
-    if (rc == 0) rc = prompt_render(w, (const Shoal__V1__RenderRequest *)r, &text, &err);
-    if (text.data) m.text = text.data;
-    if (rc != 0)
-        service_call_refuse(w, c, &trace, &err);
-    else
-        service_call_reply(w, c, &m.base);
-    buf_done(&text);
-    protobuf_c_message_free_unpacked(r, NULL);
+    static const text_kind KIND = {"Render", &shoal__v1__render_request__descriptor, run_render};
+    start(user, c, &KIND, msg, n);
 }

@@ -145,6 +145,47 @@ static void worker_renders_messages_as_its_template_does(void **state)
     bench_close(&b);
 }
 
+static const char *first_to_end;
+static unsigned n_ended;
+
+static void note_end(void *user, grpc_status status, const char *message)
+{
+    assert_int_equal(status, GRPC_OK);
+    if (!first_to_end) first_to_end = user;
+    n_ended++;
+}
+
+static void set_out(bench *b, const char *path, const ProtobufCMessage *q)
+{
+    uint8_t *msg = malloc(protobuf_c_message_get_packed_size(q) + 1);
+    const grpc_client_events ev = {.user = (void *)(uintptr_t)path, .end = note_end};
+    size_t n = protobuf_c_message_pack(q, msg);
+    assert_non_null(grpc_call_start(b->channel, path, msg, n, NULL, 0, 0, &ev));
+    free(msg);
+}
+
+/* Both arrive in one piece, so whoever keeps the loop is the first. */
+static void worker_answers_others_while_it_renders(void **state)
+{
+    static const char DESCRIBE[] = "/shoal.v1.Worker/Describe",
+                      TURN[] = "{\"role\":\"user\",\"content\":\"a\"},";
+    Shoal__V1__RenderRequest q = SHOAL__V1__RENDER_REQUEST__INIT;
+    Shoal__V1__DescribeRequest d = SHOAL__V1__DESCRIBE_REQUEST__INIT;
+    bench b;
+    buf turns = {0};
+    buf_putc(&turns, '[');
+    for (int i = 0; i < 300; i++) buf_puts(&turns, TURN);
+    turns.data[turns.len - 1] = ']';
+    q.messages_json = turns.data;
+    bench_open(&b, SHOAL_SOURCE_DIR "/models/home-chat-s.gguf", NULL);
+    set_out(&b, RENDER, &q.base);
+    set_out(&b, DESCRIBE, &d.base);
+    while (n_ended < 2) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_string_equal(first_to_end, DESCRIBE);
+    bench_close(&b);
+    buf_done(&turns);
+}
+
 /* Which of the stop strings ended a reply. */
 static void worker_says_which_stop_string_ended_a_reply(void **state)
 {
@@ -178,6 +219,7 @@ int main(void)
         cmocka_unit_test(worker_takes_special_tokens_as_it_is_told),
         cmocka_unit_test(worker_refuses_tokens_that_are_none),
         cmocka_unit_test(worker_renders_messages_as_its_template_does),
+        cmocka_unit_test(worker_answers_others_while_it_renders),
         cmocka_unit_test(worker_says_which_stop_string_ended_a_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
