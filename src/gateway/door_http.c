@@ -16,12 +16,6 @@
 #include "wire/coding.h"
 #include "wire/grpc.h"
 
-/* Below the first packing saves no packet; above the others the loop would stand still for more than some
- * 2 ms (128 KiB/ms of numbers for gzip, 460 for zstd). */
-#define PACK_MIN_BYTES ((size_t)1024)
-#define GZIP_MAX_BYTES ((size_t)256 << 10)
-#define ZSTD_MAX_BYTES ((size_t)1 << 20)
-
 enum { HEADERS_MAX = 32 };
 
 typedef struct http_door {
@@ -135,11 +129,12 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 {
     http_header all[HEADERS_MAX];
     buf packed = {0};
-    if (len < PACK_MIN_BYTES || len > ZSTD_MAX_BYTES || !is_text(headers, n)) {
+    unsigned worth = is_text(headers, n) ? coding_worth(len) : 0;
+    if (!worth) {
         http_respond(let_go(d), status, headers, n, bytes, len);
         return;
     }
-    coding c = coding_choose(header(d, "accept-encoding"), len > GZIP_MAX_BYTES ? CODING_ZSTD : CODING_ALL);
+    coding c = coding_choose(header(d, "accept-encoding"), worth);
     if (c && (coding_pack(c, bytes, len, &packed) != 0 || packed.len >= len)) c = CODING_NONE;
     n = add_coding(all, headers, n, c);
     http_respond(let_go(d), status, all, n, c ? packed.data : bytes, c ? packed.len : len);

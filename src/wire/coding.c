@@ -4,6 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
+#define PACK_MIN_BYTES ((size_t)1024)
+#define GZIP_MAX_BYTES ((size_t)256 << 10)
+#define ZSTD_MAX_BYTES ((size_t)1 << 20)
+
 const char *coding_name(coding c)
 {
     return c == CODING_GZIP ? "gzip" : c == CODING_ZSTD ? "zstd" : "identity";
@@ -107,4 +111,10 @@ coding coding_choose_for_stream(const char *accept_encoding, unsigned offered)
     coding c = w.identity < 0 ? CODING_NONE : choose(&w, offered);
     int weight = c == CODING_ZSTD ? w.zstd : w.gzip;
     return c && weight > w.identity ? c : CODING_NONE;
+}
+
+unsigned coding_worth(size_t n)
+{
+    if (n < PACK_MIN_BYTES || n > ZSTD_MAX_BYTES) return 0;
+    return n > GZIP_MAX_BYTES ? CODING_ZSTD : CODING_ALL;
 }

@@ -36,6 +36,11 @@ coding coding_choose(const char *accept_encoding, unsigned offered);
  * take gzip whatever they ask for; this one wants it. */
 coding coding_choose_for_stream(const char *accept_encoding, unsigned offered);
 
+/* The set of those that a whole answer of n bytes is worth: none below 1 KiB, where packing saves no packet,
+ * and none above 1 MiB (gzip: 256 KiB), where the loop would stand still for more than some 2 ms (128 KiB/ms
+ * of numbers for gzip, 460 for zstd). Deflate by itself is as gzip. */
+unsigned coding_worth(size_t n);
+
 /* Append bytes[n] coded, as a whole. SHOAL_ENOMEM leaves out failed. */
 int coding_pack(coding c, const void *bytes, size_t n, buf *out);
 

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/coding.h"
 #include "wire/grpc_gzip.h"
 #include "wire/grpc_internal.h"
-
-enum { GZIP_WORTH_BYTES = 1024 };
 
 /* ---- any call -------------------------------------------------------------------------------- */
 
@@ -118,7 +117,7 @@ void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n)
 static bool frame(const grpc_call *c, buf *out, const void *msg, size_t n)
 {
     uint8_t head[GRPC_FRAME_HEAD] = {0};
-    bool gzips = c->gzips && n >= GZIP_WORTH_BYTES;
+    bool gzips = c->gzips && coding_worth(n) & CODING_GZIP;
     buf_append(out, head, sizeof head);
     if (gzips && grpc_gzip(out, msg, n) != 0) out->failed = true;
     if (!gzips && n) buf_append(out, msg, n);

@@ -9,12 +9,12 @@
 #include <wslay/wslay.h>
 
 #include "base/utf8.h"
+#include "wire/coding.h"
 #include "wire/websocket_deflate.h"
 
 enum {
     KEY_BYTES = 16,
     REASON_MAX = 120,  /* of the 125 that a control frame carries, two are the code's */
-    PACK_MIN = 1024,   /* bytes of a message that is worth packing */
     RSV1 = 4,          /* in wslay's words: the message is packed */
     GOODBYE_MS = 5000, /* so long a client may take to answer a closing frame */
     ABNORMAL_CLOSURE = 1006
@@ -280,7 +280,7 @@ void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n)
     struct wslay_event_msg m = {
         .opcode = is_text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, .msg = bytes, .msg_length = n};
     buf packed = {0};
-    bool packs = ws->deflate_bits && n >= PACK_MIN &&
+    bool packs = ws->deflate_bits && coding_worth(n) & CODING_GZIP &&
                  websocket_deflate_pack(bytes, n, ws->deflate_bits, &packed) == 0 && packed.len < n;
     if (packs) {
         m.msg = (const uint8_t *)packed.data;

@@ -73,6 +73,10 @@ assert.equal(snappy.headers["grpc-accept-encoding"], "identity,gzip");
 const packed = await call(frame(Buffer.concat([field(1, "home-embed"), field(2, "a")]), 0), { "grpc-encoding": "gzip", "grpc-accept-encoding": "identity,deflate,gzip" }, "/shoal.v1.Shoal/Embed");
 assert.deepEqual([packed.headers["grpc-encoding"], packed.body[0]], ["gzip", 1]);
 assert.ok(zlib.gunzipSync(packed.body.subarray(5)).length > 1024);
+const GZIPPED = { "grpc-encoding": "gzip", "grpc-accept-encoding": "gzip" }; // but not so long that all would wait
+const embeds = Buffer.concat([field(1, "home-embed"), ...Array.from({ length: 280 }, (_, i) => field(2, `lamp ${i}`))]);
+const huge = await wants("a long answer", call(frame(embeds), GZIPPED, "/shoal.v1.Shoal/Embed"), 0);
+assert.deepEqual([huge.body[0], huge.body.length > 262144], [0, true], `${huge.body.length} bytes`);
 const bare = await call(frame(good), { "grpc-encoding": "gzip" });
 assert.deepEqual([bare.headers["grpc-encoding"], bare.body[0]], [undefined, 0]);
 await wants("a length that lies", call(Buffer.from([0, 255, 255, 255, 255, 1])), 8, "too large");

@@ -233,9 +233,26 @@ static void coding_of_a_body_is_one_that_is_known(void **state)
     assert_false(coding_parse("deflate", &c));
 }
 
+static void what_is_worth_packing(void **state)
+{
+    static const struct {
+        size_t n;
+        unsigned want;
+    } CASES[] = {{0, 0},
+                 {1023, 0},
+                 {1024, CODING_ALL},
+                 {256 << 10, CODING_ALL},
+                 {(256 << 10) + 1, CODING_ZSTD},
+                 {1 << 20, CODING_ZSTD},
+                 {(1 << 20) + 1, 0}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(coding_worth(CASES[i].n), CASES[i].want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_worth_packing),
         cmocka_unit_test(coding_is_the_one_that_weighs_most),
         cmocka_unit_test(coding_of_a_stream_is_asked_for),
         cmocka_unit_test(coding_of_a_body_is_one_that_is_known),

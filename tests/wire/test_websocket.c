@@ -31,6 +31,7 @@ static void on_tick(uv_timer_t *timer)
 }
 
 static _Atomic size_t unpacked_max; /* 0: as it is */
+static _Atomic size_t message_max = 70000;
 
 static void on_message(void *user, bool is_text, const void *bytes, size_t n)
 {
@@ -69,7 +70,7 @@ static void on_request(void *user, http_request *r)
     t->f = f;
     t->r = r;
     http_set_data(r, t);
-    websocket_limits l = {.max_message_bytes = 70000, .ping_ms = ping_ms};
+    websocket_limits l = {.max_message_bytes = message_max, .ping_ms = ping_ms};
     websocket_events ev = {.user = t, .message = on_message, .closed = on_closed};
     shoal_err err;
     if (!websocket_is_asked(r)) {
@@ -247,6 +248,23 @@ static void how_far_a_message_is_unpacked(void **state)
     buf_done(&packed);
 }
 
+/* What is so long that the loop would stand still meanwhile goes out as it is. */
+static void long_messages_are_not_packed(void **state)
+{
+    size_t n = (256 << 10) + 1;
+    char *big = malloc(n), *want = malloc(n + 10);
+    memset(big, 'x', n);
+    memcpy(want, "\x82\x7f\0\0\0\0\0\x04\0\x01", 10);
+    memcpy(want + 10, big, n);
+    ask = ASK_PACKED;
+    message_max = n;
+    check_frame(0x82, big, n, want, n + 10);
+    message_max = 70000;
+    ask = ASK;
+    free(big);
+    free(want);
+}
+
 static void only_a_whole_handshake_is_one(void **state)
 {
     static const struct {
@@ -315,6 +333,7 @@ int main(void)
         cmocka_unit_test(pieces_become_one_message),
         cmocka_unit_test(what_is_wrong_is_closed_with_its_code),
         cmocka_unit_test(how_far_a_message_is_unpacked),
+        cmocka_unit_test(long_messages_are_not_packed),
         cmocka_unit_test(only_a_whole_handshake_is_one),
         cmocka_unit_test(the_silent_are_found),
         cmocka_unit_test(who_goes_without_a_word_is_said_to_be_gone),
