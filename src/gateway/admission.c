@@ -74,11 +74,11 @@ static int check_admin(const gateway_request *rq, api_error *e)
                          auth_label(rq->key, label), request_path(rq));
 }
 
-/* Where it came in. */
+/* Where it came in. A ghost came in nowhere: what it repeats may have been asked in another form. */
 static int check_endpoint(const gateway_request *rq, api_error *e)
 {
     char label[AUTH_LABEL_BYTES];
-    if (auth_may_ask(rq->key, rq->endpoint->name, request_path(rq))) return 0;
+    if (ghost_kind_of(rq) || auth_may_ask(rq->key, rq->endpoint->name, request_path(rq))) return 0;
     return api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL,
                          "the API key %s may not ask %.100s (%s): its 'endpoints' do not name it",
                          auth_label(rq->key, label), request_path(rq), rq->endpoint->name);
