@@ -27,6 +27,16 @@ const char *admission_shown(admission_header header, const void *of)
     return s ? s : header(of, "api-key");
 }
 
+static const char *header_of_http(const void *of, const char *lower_name)
+{
+    return http_header_get(of, lower_name);
+}
+
+const char *admission_shown_over_http(const http_request *http)
+{
+    return admission_shown(header_of_http, http);
+}
+
 static const char *header_of(const void *of, const char *lower_name)
 {
     return request_header(of, lower_name);

@@ -22,6 +22,7 @@
  * (Anthropic's, and those that were made for llama-server) or "api-key" (OpenAI's for Azure). NULL: none. */
 typedef const char *(*admission_header)(const void *of, const char *lower_name);
 const char *admission_shown(admission_header header, const void *of);
+const char *admission_shown_over_http(const http_request *http);
 const char *admission_credential(const gateway_request *rq);
 
 /* What the configuration's keys may ask must be there: SHOAL_EINVALID "api_keys[0].endpoints[1]: ...". */

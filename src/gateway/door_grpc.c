@@ -357,11 +357,6 @@ bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *mode
     return knows(d->gateway, admission_shown(header_of_call, call), model);
 }
 
-static const char *header_of_http(const void *http, const char *lower_name)
-{
-    return http_header_get(http, lower_name);
-}
-
 /* Strangers' messages are neither unpacked nor taken apart: door_enter refuses them by their key. Whether a
  * service is well anybody may ask, in a few words. */
 static size_t longest(void *user, const http_request *http)
@@ -369,7 +364,7 @@ static size_t longest(void *user, const http_request *http)
     const gateway *g = ((const door_grpc *)user)->gateway;
     for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++)
         if (strcmp(GRPC_HEALTH_METHODS[i].path, http_path(http)) == 0) return GRPC_HEALTH_MESSAGE_MAX;
-    if (!knows(g, admission_shown(header_of_http, http), NULL)) return 0;
+    if (!knows(g, admission_shown_over_http(http), NULL)) return 0;
     return door_grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
 }
 
@@ -527,11 +522,11 @@ size_t door_grpc_body_limit(const gateway *g, const http_request *http)
 {
     const gateway_config *c = g->config;
     const char *allow;
-    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;
+    size_t usual = door_http_body_bytes(g);
     for (size_t i = 0; i < N_GRPC_RPCS; i++) {
         if (strcmp(GRPC_RPCS[i].path, http_path(http)) != 0) continue;
         const endpoint *at = endpoint_find(g->endpoints, GRPC_RPCS[i].method, GRPC_RPCS[i].target, &allow);
-        bool may = at && at->takes & ENDPOINT_SOUND && knows(g, admission_shown(header_of_http, http), NULL);
+        bool may = at && at->takes & ENDPOINT_SOUND && knows(g, admission_shown_over_http(http), NULL);
         /* Messages of a few hundred bytes have an eighth for their heads. */
         if (may && c->max_audio_bytes > usual) usual = c->max_audio_bytes + c->max_audio_bytes / 8;
     }

@@ -16,7 +16,7 @@
 #include "wire/coding.h"
 #include "wire/grpc.h"
 
-enum { HEADERS_MAX = 32 };
+enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
 
 typedef struct http_door {
     door door; /* first */
@@ -368,9 +368,10 @@ static bool listens(const gateway_config *c)
     return false;
 }
 
-static const char *shown_header(const void *http, const char *lower_name)
+size_t door_http_body_bytes(const gateway *g)
 {
-    return http_header_get(http, lower_name);
+    size_t most = g->config->limits.max_body_bytes;
+    return most ? most : BODY_BYTES;
 }
 
 /* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
@@ -383,11 +384,11 @@ static size_t body_limit(void *user, const http_request *http)
     const gateway_config *c = g->config;
     if (grpc_of(user, http)) return door_grpc_body_limit(g, http);
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
-    const char *shown = admission_shown(shown_header, http);
+    const char *shown = admission_shown_over_http(http);
     if (!admission_knows(g, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
-    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;
+    size_t usual = door_http_body_bytes(g);
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }
 
@@ -432,13 +433,12 @@ static bool is_empty(const http_door *d)
 static int unpack(door *door, api_error *e)
 {
     http_door *d = (http_door *)door;
-    const gateway_config *config = d->gateway->config;
     const char *said = header(door, "content-encoding");
     size_t most = body_limit(d->gateway, d->http);
     shoal_err err;
     coding c;
     if (is_empty(d)) return 0;
-    if (!most) most = config->limits.max_body_bytes ? config->limits.max_body_bytes : DOOR_BODY_BYTES;
+    if (!most) most = door_http_body_bytes(d->gateway);
     if (!coding_parse(said, &c))
         return api_error_set(e, 415, "invalid_request_error", "unsupported_encoding", NULL,
                              "the body's coding '%.40s' is not known here: send it plain, or as gzip or zstd",

@@ -7,7 +7,8 @@
 
 struct gateway;
 
-#define DOOR_BODY_BYTES ((size_t)4 << 20) /* what a body may have when the configuration says nothing */
+/* How long a body or a message may be, by any door, where no sound and no document is taken. */
+size_t door_http_body_bytes(const struct gateway *g);
 
 /* g->server, which listens nowhere yet. */
 int door_http_open(struct gateway *g, shoal_err *err);

@@ -288,17 +288,6 @@ static const char *header_of_call(const void *of, const char *name)
     return header(&((const ws_call *)of)->door, name);
 }
 
-static const char *header_of_http(const void *of, const char *name)
-{
-    return http_header_get(of, name);
-}
-
-static size_t longest(const gateway *g)
-{
-    size_t most = g->config->limits.max_body_bytes;
-    return most ? most : DOOR_BODY_BYTES;
-}
-
 static bool knows(const ws_socket *s, const char *shown)
 {
     return admission_knows(s->gateway, shown);
@@ -308,7 +297,7 @@ static bool knows(const ws_socket *s, const char *shown)
 static void welcome(ws_socket *s)
 {
     s->is_known = true;
-    websocket_limit_unpacked(s->ws, longest(s->gateway));
+    websocket_limit_unpacked(s->ws, door_http_body_bytes(s->gateway));
 }
 
 /* Endpoints that take a body as it comes get it at once. */
@@ -437,7 +426,7 @@ static int start_timer(gateway *g)
 
 static ws_socket *socket_new(gateway *g, http_request *http)
 {
-    websocket_limits l = {.max_message_bytes = longest(g), .ping_ms = PING_MS};
+    websocket_limits l = {.max_message_bytes = door_http_body_bytes(g), .ping_ms = PING_MS};
     ws_socket *s = calloc(1, sizeof *s);
     websocket_events ev = {.user = s, .message = on_message, .closed = on_closed};
     if (!s || start_timer(g) != 0) {
@@ -469,7 +458,7 @@ void door_ws_handle(gateway_request *rq)
     s->http = http;
     s->begun_ms = uv_now(g->loop);
     websocket_limit_unpacked(s->ws, STRANGER_UNPACKED);
-    if (knows(s, admission_shown(header_of_http, http))) welcome(s);
+    if (knows(s, admission_shown_over_http(http))) welcome(s);
     s->next = g->sockets;
     if (s->next) s->next->prev = s;
     g->sockets = s;
