@@ -138,22 +138,41 @@ static void removed(job *j)
         job_done(j, KEEPER_REMOVED);
 }
 
-/* Who serves that file, "" nobody; *ret_base: the configuration names it. */
+/* Is it that file, or one in that folder? */
+static bool lies_at(const char *used, const char *path)
+{
+    char *real = used ? realpath(used, NULL) : NULL;
+    size_t n = strlen(path);
+    bool is = real && strncmp(real, path, n) == 0 && (real[n] == '/' || !real[n]);
+    free(real);
+    return is;
+}
+
+static bool reads(const worker_spec *s, const char *path)
+{
+    if (lies_at(s->path, path)) return true;
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS && s->adapters[i]; i++) {
+        const char *equals = strchr(s->adapters[i], '=');
+        if (equals && lies_at(equals + 1, path)) return true;
+    }
+    return false;
+}
+
+/* Who reads that file or folder, "" nobody; *ret_base: the configuration names it. Of several, one that is
+ * served, so that the others are met when that one is gone. */
 static const char *server_of(const keep *k, const char *path, bool *ret_base)
 {
-    const char *name = "";
+    const char *down = "";
     *ret_base = false;
     for (const kept *m = k->models; m; m = m->next)
-        if (!m->down && strcmp(m->spec.path, path) == 0) name = m->spec.model;
+        if (!m->down && reads(&m->spec, path)) return m->spec.model;
     for (size_t i = 0; i < k->n_base; i++) {
-        char *real = realpath(k->base[i].path, NULL);
-        if (real && strcmp(real, path) == 0) {
-            name = k->base[i].model;
-            *ret_base = true;
-        }
-        free(real);
+        if (!reads(&k->base[i], path)) continue;
+        *ret_base = true;
+        if (base_find(k, k->base[i].model)) return k->base[i].model;
+        down = k->base[i].model;
     }
-    return name;
+    return down;
 }
 
 static void check_unserved(job *j);

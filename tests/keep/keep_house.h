@@ -1,0 +1,291 @@
+/* The keeper over a cluster of the imagination: an agent that starts nothing, workers of a simulated world, a
+ * store in a folder of its own, and somebody who asks and waits. A file called "broken" is no model, and one
+ * called "dies" ends its worker.
+ *
+ *     house h;
+ *     house_open(&h);
+ *     assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
+ *     house_close(&h); */
+#ifndef TESTS_KEEP_KEEP_HOUSE_H
+#define TESTS_KEEP_KEEP_HOUSE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../cluster/sim_workers.h"
+
+#include "base/log.h"
+#include "cluster/registry.h"
+#include "keep/keep.h"
+
+enum { WORKERS_MAX = 96, TURNS_MAX = 4000 };
+
+typedef struct house {
+    uv_loop_t loop;
+    uv_timer_t alive; /* a loop without handles runs no timers */
+    sim_world world;
+    registry *g;
+    source *agent;
+    gateway_config *config;
+    keep *k;
+    char top[64], book[96];
+    worker_spec wanted[WORKERS_MAX]; /* as last set; texts are copied */
+    char ids[WORKERS_MAX][96];
+    unsigned n_wanted, n_ids, n_sets;
+    uint64_t generation;
+    bool slow;    /* what leaves does so when it is told */
+    bool refuses; /* set fails */
+} house;
+
+/* ---- an agent that starts nothing ---------------------------------------------------------------------- */
+
+static inline bool wants(const worker_spec *specs, size_t n, const char *id)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < specs[i].n_replicas; r++) {
+            char name[96];
+            snprintf(name, sizeof name, "%s/%d", specs[i].model, r);
+            if (strcmp(name, id) == 0) return true;
+        }
+    return false;
+}
+
+static inline void put(house *h, const worker_spec *s, int replica)
+{
+    char id[96], address[40];
+    snprintf(id, sizeof id, "%s/%d", s->model, replica);
+    snprintf(address, sizeof address, "sim:%u", (unsigned)++h->generation);
+    for (unsigned i = 0; i < h->n_ids; i++)
+        if (strcmp(h->ids[i], id) == 0) return;
+    bool broken = strstr(s->path, "broken") != NULL, dies = strstr(s->path, "dies") != NULL;
+    member m = {.id = id,
+                .generation = h->generation,
+                .model = s->model,
+                .address = address,
+                .guest = s->guest,
+                .reason = broken ? "it is no model" : "killed",
+                .process = {.n_crashes = dies ? 3 : 0},
+                .state = broken ? REPLICA_FAILED
+                         : dies ? REPLICA_DOWN
+                                : REPLICA_STARTING};
+    if (!broken && !dies) sim_worker_at(&h->world, address);
+    assert_int_equal(source_put(h->agent, &m, NULL), 0);
+    snprintf(h->ids[h->n_ids++], sizeof h->ids[0], "%s", id);
+}
+
+static inline void drop(house *h, unsigned i)
+{
+    char id[96];
+    snprintf(id, sizeof id, "%s", h->ids[i]);
+    memmove(&h->ids[i], &h->ids[i + 1], (--h->n_ids - i) * sizeof h->ids[0]);
+    source_drop(h->agent, id, h->generation + 1);
+}
+
+static inline int set(void *user, const worker_spec *specs, size_t n, shoal_err *err)
+{
+    house *h = user;
+    h->n_sets++;
+    if (h->refuses) return err_set(err, SHOAL_ELIMIT, "there are too many workers");
+    for (unsigned i = h->n_ids; i-- > 0;)
+        if (!wants(specs, n, h->ids[i]) && !h->slow) drop(h, i);
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < specs[i].n_replicas; r++) put(h, &specs[i], r);
+    h->n_wanted = (unsigned)n;
+    return 0;
+}
+
+static inline void hurry(void *user, const char *model) {}
+
+/* ---- a house ------------------------------------------------------------------------------------------- */
+
+static inline void write_file(const house *h, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", h->top, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fputs("weights", f) < 0, 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static inline void keep_start(house *h)
+{
+    char path[160];
+    keep_options o = {.registry = h->g,
+                      .config = h->config,
+                      .store = h->top,
+                      .book = h->book,
+                      .set = set,
+                      .hurry = hurry,
+                      .user = h,
+                      .root = h->top};
+    snprintf(path, sizeof path, "%s/fixed.gguf", h->top);
+    worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1};
+    assert_int_equal(keep_open(&h->k, &h->loop, &o, NULL), 0);
+    assert_int_equal(keep_base(h->k, &base, 1, NULL), 0);
+}
+
+static inline void ticked(uv_timer_t *t) {}
+
+static inline void house_open(house *h)
+{
+    static const char yaml[] =
+        "models:\n- name: fixed\n- name: spare\nroutes:\n- {name: fast, fallback: [fixed]}\n";
+    static const char *const files[] = {"fixed.gguf", "a.gguf", "b.gguf", "broken.gguf", "dies.gguf"};
+    memset(h, 0, sizeof *h);
+    log_setup(LOG_OFF, false);
+    strcpy(h->top, "/tmp/shoal_keep_XXXXXX");
+    assert_non_null(mkdtemp(h->top));
+    snprintf(h->book, sizeof h->book, "%s/state/loaded.json", h->top);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(h, files[i]);
+    assert_int_equal(uv_loop_init(&h->loop), 0);
+    uv_timer_init(&h->loop, &h->alive);
+    uv_timer_start(&h->alive, ticked, 1, 1);
+    assert_int_equal(config_parse(&h->config, yaml, sizeof yaml - 1, "x.yaml", NULL), 0);
+    sim_world_open(&h->world, 1);
+    reach how = sim_reach(&h->world);
+    assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
+    assert_int_equal(source_open(&h->agent, h->g, "agent", NULL), 0);
+    keep_start(h);
+}
+
+static inline void keep_end(house *h)
+{
+    keep_drain(h->k);
+    keep_close(h->k);
+    uv_unref((uv_handle_t *)&h->alive);
+    uv_run(&h->loop, UV_RUN_DEFAULT);
+    uv_ref((uv_handle_t *)&h->alive);
+}
+
+static inline void house_close(house *h)
+{
+    char command[160];
+    keep_end(h);
+    uv_close((uv_handle_t *)&h->alive, NULL);
+    uv_run(&h->loop, UV_RUN_DEFAULT);
+    registry_free(h->g);
+    sim_world_close(&h->world);
+    assert_int_equal(uv_loop_close(&h->loop), 0);
+    config_free(h->config);
+    snprintf(command, sizeof command, "rm -rf %s", h->top);
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- who asks ------------------------------------------------------------------------------------------ */
+
+typedef struct asked {
+    unsigned n_news, n_done;
+    keeper_step step;
+    int status; /* 0: well */
+    char model[65], message[512];
+} asked;
+
+static inline void news(void *user, const keeper_news *n)
+{
+    ((asked *)user)->n_news++;
+}
+
+static inline void done(void *user, const keeper_news *n, const api_error *e)
+{
+    asked *a = user;
+    a->n_done++;
+    a->step = n->step;
+    snprintf(a->model, sizeof a->model, "%s", n->model);
+    if (e) a->status = e->status;
+    if (e) snprintf(a->message, sizeof a->message, "%s", e->message);
+}
+
+static inline keeper_watch watch_of(asked *a)
+{
+    return (keeper_watch){.news = news, .done = done, .user = a};
+}
+
+static inline void turn(house *h)
+{
+    uv_run(&h->loop, UV_RUN_NOWAIT);
+    env_sim_run(h->world.time, 10);
+    usleep(200);
+}
+
+static inline void wait_for(house *h, const asked *a)
+{
+    for (int i = 0; i < TURNS_MAX && a->n_done == 0; i++) turn(h);
+    assert_int_equal(a->n_done, 1);
+}
+
+static inline keeper_ticket *ask(house *h, const char *path, const char *name, unsigned replicas, asked *a)
+{
+    const keeper *k = keep_keeper(h->k);
+    config_wish w = {.as = {.path = path, .name = name, .replicas = replicas},
+                     .keep_alive_s = CONFIG_WISH_STAYS};
+    keeper_watch watch = watch_of(a);
+    api_error e;
+    *a = (asked){0};
+    keeper_ticket *t = k->load(k->user, &w, &watch, &e);
+    assert_non_null(t);
+    assert_int_equal(a->n_done + a->n_news, 0); /* nobody is told inside the call */
+    return t;
+}
+
+static inline asked loaded(house *h, const char *path, const char *name, unsigned replicas)
+{
+    asked a;
+    ask(h, path, name, replicas, &a);
+    wait_for(h, &a);
+    return a;
+}
+
+static inline asked unloaded(house *h, const char *name, unsigned how)
+{
+    const keeper *k = keep_keeper(h->k);
+    asked a = {0};
+    keeper_watch w = watch_of(&a);
+    api_error e;
+    assert_non_null(k->unload(k->user, name, how, &w, &e));
+    wait_for(h, &a);
+    return a;
+}
+
+static inline asked removed(house *h, const char *name, unsigned how)
+{
+    const keeper *k = keep_keeper(h->k);
+    asked a = {0};
+    keeper_watch w = watch_of(&a);
+    api_error e;
+    assert_non_null(k->remove(k->user, name, how, &w, &e));
+    wait_for(h, &a);
+    return a;
+}
+
+static inline bool is_there(const house *h, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", h->top, name);
+    return access(path, F_OK) == 0;
+}
+
+static inline void make_folder(const house *h, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", h->top, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static inline unsigned n_replicas(const house *h, const char *model)
+{
+    const replica_set *s = registry_find(h->g, model);
+    return s ? (unsigned)s->n_ready : 0;
+}
+
+#endif
