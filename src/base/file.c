@@ -85,6 +85,12 @@ bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+char *file_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
 struct file_writer {
     FILE *f;
     char *path, *tmp;

@@ -26,6 +26,8 @@ int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
 /* Links are followed; false also when it cannot be looked at. */
 bool file_is_dir(const char *path);
 bool file_exists(const char *path);
+/* The folder that a path is in: "/" of "/x", "." of "x"; malloc'd, NULL: no memory. */
+char *file_folder(const char *path);
 
 /* Write a file so that a crash or a full disk leaves the old one: bytes go to "PATH.tmp.PID", are
  * fsynced, and take the name only in commit. Close without commit removes the temporary. */

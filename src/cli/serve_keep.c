@@ -4,22 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "model/model.h"
 #include "trust/state.h"
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-}
 
 char *serve_keep_store(const gateway_config *c, const char *manifest)
 {
     const char *env = getenv("SHOAL_MODELS");
     if (c && c->library.store) return strdup(c->library.store);
     if (env && *env) return strdup(env);
-    return manifest ? folder_of(manifest) : strdup("models");
+    return manifest ? file_folder(manifest) : strdup("models");
 }
 
 int serve_keep_open(keep **ret, uv_loop_t *loop, keep_options *o, shoal_err *err)

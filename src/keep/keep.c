@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
@@ -202,11 +203,10 @@ static bool copy_options(keep *k, const keep_options *o)
     return ok;
 }
 
-/* A folder as it is without links; one that is not there yet, as it is called. */
 static bool add_folder(keep *k, const char *folder)
 {
-    char *real = realpath(folder, NULL);
-    const char *own = arena_strdup(k->mem, real ? real : folder);
+    char *real = keep_real_folder(folder);
+    const char *own = real ? arena_strdup(k->mem, real) : NULL;
     free(real);
     for (size_t i = 0; own && i < k->places.n_folders; i++)
         if (strcmp(k->places.folders[i], own) == 0) return true; /* the store may be the manifest's, too */
@@ -218,9 +218,9 @@ static bool find_places(keep *k)
 {
     const config_library *l = &k->o.config->library;
     bool ok = add_folder(k, k->o.store);
-    const char *slash = k->o.manifest ? strrchr(k->o.manifest, '/') : NULL;
-    char *folder = slash ? strndup(k->o.manifest, (size_t)(slash - k->o.manifest)) : NULL;
-    if (slash) ok = ok && folder && add_folder(k, folder);
+    char *folder = k->o.manifest ? file_folder(k->o.manifest) : NULL;
+    if (ok) k->o.store = k->places.folders[0]; /* what is fetched lies where it is looked for */
+    if (k->o.manifest) ok = ok && folder && add_folder(k, folder);
     for (size_t i = 0; ok && i < l->n_folders; i++) ok = add_folder(k, l->folders[i]);
     k->places.manifest = k->o.manifest;
     free(folder);

@@ -46,17 +46,10 @@ static bool list_file(json_t *to, const char *path, const char *folder)
     return ok;
 }
 
-/* The folder of a path, NULL: no memory. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-}
-
 json_t *keep_list(const keep_places *p)
 {
     json_t *list = json_array();
-    char *mine = NULL, *folder = p->manifest ? folder_of(p->manifest) : NULL;
+    char *mine = NULL, *folder = p->manifest ? file_folder(p->manifest) : NULL;
     bool ok = list && (folder || !p->manifest);
     if (ok && p->n_folders) ok = asprintf(&mine, "%s/models.json", p->folders[0]) > 0 || (mine = NULL);
     char *theirs = folder ? realpath(folder, NULL) : NULL;
@@ -109,11 +102,48 @@ const json_t *keep_called(const json_t *list, const char *called)
 
 /* ---- what may be loaded ---------------------------------------------------------------------------- */
 
+/* Of the root, what stands in it alone: a models.json there would open the whole machine otherwise. */
 static bool lies_in(const char *real, const char *folder)
 {
     size_t n = strlen(folder);
     if (n > 0 && folder[n - 1] == '/') n--;
-    return strncmp(real, folder, n) == 0 && real[n] == '/';
+    return strncmp(real, folder, n) == 0 && real[n] == '/' && (n > 0 || !strchr(real + 1, '/'));
+}
+
+/* One more name below a folder; "..": one less. NULL: no memory. */
+static char *step_down(char *at, const char *name, size_t n)
+{
+    char *next = NULL;
+    if (n == 0 || (n == 1 && *name == '.')) return at;
+    if (n == 2 && memcmp(name, "..", 2) == 0)
+        next = file_folder(at);
+    else if (asprintf(&next, "%s/%.*s", at[1] ? at : "", (int)n, name) < 0)
+        next = NULL;
+    free(at);
+    return next;
+}
+
+char *keep_real_folder(const char *folder)
+{
+    char *here = *folder == '/' ? strdup("") : getcwd(NULL, 0), *path = NULL, *real = NULL;
+    if (!here && errno != ENOMEM) return strdup(folder); /* this process has no place any more */
+    if (!here || asprintf(&path, "%s/%s", here, folder) < 0) path = NULL;
+    size_t n = path ? strlen(path) : 0;
+    char *cut = path ? strdup(path) : NULL;
+    while (cut && !(real = realpath(cut, NULL)) && errno != ENOMEM && n > 1) {
+        while (n > 1 && cut[n - 1] == '/') n--;
+        while (n > 1 && cut[n - 1] != '/') n--;
+        cut[n] = '\0';
+    }
+    for (const char *at = path + n; real && *at;) {
+        size_t len = strcspn(at, "/");
+        real = step_down(real, at, len);
+        at += len + (at[len] == '/');
+    }
+    free(here);
+    free(path);
+    free(cut);
+    return real;
 }
 
 static bool may_be(const keep_places *p, const char *real)

@@ -2,7 +2,7 @@
  *
  * Files are taken from a few folders: the store (where fetched models are), that of the manifest, and those
  * that the configuration adds. A path is followed to its end, links included, and that end must lie in one of
- * them; of a folder every file in it. What lies elsewhere is refused in one and the same way, whether it is
+ * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the same way, whether it is
  * there or not.
  *
  *     keep_find(&f, &places, &wish, &err);    f.path, or f.reference: it is to be fetched first
@@ -29,6 +29,10 @@ typedef struct keep_found { /* texts are malloc'd; absent ones are NULL */
     char *reference; /* path is NULL: what `shoal pull` is to fetch */
     uint64_t bytes;
 } keep_found;
+
+/* A folder without links; of one that is not there, the nearest that is, and the names below it, as it will
+ * be once it is made. malloc'd, NULL: no memory. */
+char *keep_real_folder(const char *folder);
 
 /* SHOAL_ENOTFOUND: nothing is called so; SHOAL_EAUTH: it lies elsewhere, or cannot be read; SHOAL_EINVALID:
  * it is neither file nor folder, or has no name that a model may have. */

@@ -39,7 +39,8 @@ typedef struct house {
     gateway_config *config;
     keep *k;
     char top[64], book[96];
-    worker_spec wanted[WORKERS_MAX]; /* as last set; texts are copied */
+    const char *store, *manifest, *program; /* NULL: top, none, this one */
+    worker_spec wanted[WORKERS_MAX];        /* as last set; texts are copied */
     char ids[WORKERS_MAX][96];
     unsigned n_wanted, n_ids, n_sets;
     uint64_t generation;
@@ -123,7 +124,9 @@ static inline void keep_start(house *h)
     char path[160];
     keep_options o = {.registry = h->g,
                       .config = h->config,
-                      .store = h->top,
+                      .store = h->store ? h->store : h->top,
+                      .manifest = h->manifest,
+                      .program = h->program,
                       .book = h->book,
                       .set = set,
                       .hurry = hurry,
@@ -140,7 +143,8 @@ static inline void ticked(uv_timer_t *t) {}
 static inline void house_open(house *h)
 {
     static const char yaml[] =
-        "models:\n- name: fixed\n- name: spare\nroutes:\n- {name: fast, fallback: [fixed]}\n";
+        "models:\n- name: fixed\n- name: spare\nroutes:\n- {name: fast, fallback: [fixed]}\n"
+        "library: {fetch_from: [huggingface.co]}\n";
     static const char *const files[] = {"fixed.gguf", "a.gguf", "b.gguf", "broken.gguf", "dies.gguf"};
     memset(h, 0, sizeof *h);
     log_setup(LOG_OFF, false);

@@ -3,6 +3,83 @@
 #define _GNU_SOURCE
 #include "keep_house.h"
 
+/* ---- where models are ---------------------------------------------------------------------------------- */
+
+/* A program that stands for `shoal pull`: what it does is a line of a shell's, and $folder is where to. */
+static void write_program(house *h, char path[160], const char *does)
+{
+    snprintf(path, 160, "%s/pull.sh", h->top);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\nfolder=$4\nmkdir -p \"$folder\"\n%s\n", does);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+    h->program = path;
+}
+
+static const char ONE_FILE[] = "echo weights >\"$folder/got.gguf\"\n"
+                               "echo '{\"model\": \"'\"$folder\"'/got.gguf\", \"in_manifest\": false}'";
+
+static keeper_ticket *ask_for(house *h, const char *what, asked *a)
+{
+    const keeper *k = keep_keeper(h->k);
+    config_wish w = {.what = what, .keep_alive_s = CONFIG_WISH_STAYS};
+    keeper_watch watch = watch_of(a);
+    api_error e;
+    *a = (asked){0};
+    keeper_ticket *t = k->load(k->user, &w, &watch, &e);
+    assert_non_null(t);
+    return t;
+}
+
+/* A store that is not there yet is made by the first fetch, and what came is found in it. */
+static void store_may_be_relative_and_missing(void **state)
+{
+    static const char *const stores[] = {"new", "new/./deep//models/", "none/../new", "link/new"};
+    char program[160], was[4096];
+    assert_non_null(getcwd(was, sizeof was));
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        asked a;
+        house h;
+        house_open(&h);
+        make_folder(&h, "real");
+        assert_int_equal(chdir(h.top), 0);
+        assert_int_equal(symlink("real", "link"), 0);
+        write_program(&h, program, ONE_FILE);
+        keep_end(&h);
+        h.store = stores[i];
+        keep_start(&h);
+        assert_int_equal(chdir(was), 0); /* what was said at the start counts */
+        ask_for(&h, "hf:org/one", &a);
+        wait_for(&h, &a);
+        assert_string_equal(a.message, "");
+        assert_int_equal(n_replicas(&h, "got"), 1);
+        assert_int_equal(loaded(&h, "got.gguf", "again", 0).status, 0);
+        house_close(&h);
+    }
+}
+
+/* A models.json in the root folder opens that folder alone. */
+static void manifest_of_the_root_opens_no_machine(void **state)
+{
+    char path[160];
+    house h;
+    house_open(&h);
+    keep_end(&h);
+    make_folder(&h, "store");
+    char store[160];
+    snprintf(store, sizeof store, "%s/store", h.top);
+    h.store = store;
+    h.manifest = "/models.json";
+    keep_start(&h);
+    snprintf(path, sizeof path, "%s/a.gguf", h.top);
+    assert_int_equal(loaded(&h, path, "x", 0).status, 403);
+    assert_int_equal(loaded(&h, "/etc/passwd", "x", 0).status, 403);
+    write_file(&h, "store/in.gguf");
+    assert_int_equal(loaded(&h, "in.gguf", "x", 0).status, 0);
+    house_close(&h);
+}
+
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
@@ -43,6 +120,8 @@ static void folder_of_what_is_served_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_may_be_relative_and_missing),
+        cmocka_unit_test(manifest_of_the_root_opens_no_machine),
         cmocka_unit_test(folder_of_what_is_served_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
