@@ -201,7 +201,8 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
     if (rc == 0 && ++l->n > FILES_MAX)
         rc = err_set(err, SHOAL_ELIMIT, "%s: there are more than %d files", path, FILES_MAX);
     if (rc == 0 && stat(real, &st) != 0) rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
-    if (rc == 0 && S_ISREG(st.st_mode)) l->bytes += (uint64_t)st.st_size;
+    if (rc == 0 && S_ISREG(st.st_mode) && __builtin_add_overflow(l->bytes, (uint64_t)st.st_size, &l->bytes))
+        l->bytes = UINT64_MAX;
     if (rc == 0 && depth == 0 && access(real, R_OK) != 0)
         rc = err_set(err, SHOAL_EAUTH, "'%s' cannot be read: %s", path, strerror(errno));
     if (rc == 0 && depth == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

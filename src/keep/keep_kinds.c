@@ -167,14 +167,23 @@ static void watch(job *j, keeper_step step)
     jobs_soon(j->k);
 }
 
+/* What is loaded at this moment will still take; nothing, where there will be fewer replicas. */
+static uint64_t room_taken(const keep *k)
+{
+    uint64_t sum = 0;
+    for (const kept *m = k->models; m; m = m->next) {
+        int more = m->loading && !m->down ? m->spec.n_replicas - m->n_before : 0;
+        uint64_t need = more > 0 ? kept_need(m->bytes, &m->spec, (unsigned)more) : 0;
+        if (__builtin_add_overflow(sum, need, &sum)) return UINT64_MAX;
+    }
+    return sum;
+}
+
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const keep *k = j->k;
     keep_room room = keep_room_read(k->o.root);
-    uint64_t need = kept_need(bytes, s, n_new), taken = 0;
-    for (const kept *m = k->models; m; m = m->next)
-        if (m->loading && !m->down)
-            taken += kept_need(m->bytes, &m->spec, (unsigned)(m->spec.n_replicas - m->n_before));
+    uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;
     job_fail(

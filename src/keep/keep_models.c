@@ -117,11 +117,14 @@ bool kept_elsewhere(const keep *k, const char *name)
 }
 
 /* Weights are unpacked into memory of the worker's own, of about the file's size; the cache of keys and
- * values is taken page by page, up to its ceiling. */
+ * values is taken page by page, up to its ceiling. A file of holes may say any size: UINT64_MAX is more than
+ * there is anywhere. */
 uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas)
 {
     uint64_t kv = s->kv_bytes ? s->kv_bytes : (uint64_t)KV_DEFAULT_MB << 20;
-    return n_replicas * (file_bytes + kv); /* at most 64 of what fits a disk */
+    uint64_t sum;
+    if (__builtin_add_overflow(file_bytes, kv, &sum)) return UINT64_MAX;
+    return __builtin_mul_overflow(sum, (uint64_t)n_replicas, &sum) ? UINT64_MAX : sum;
 }
 
 /* ---- idleness --------------------------------------------------------------------------------------------

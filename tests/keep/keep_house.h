@@ -41,7 +41,7 @@ typedef struct house {
     char top[64], book[96];
     const char *store, *manifest, *program; /* NULL: top, none, this one */
     worker_spec wanted[WORKERS_MAX];        /* as last set; texts are copied */
-    char ids[WORKERS_MAX][96];
+    char ids[WORKERS_MAX][96], addresses[WORKERS_MAX][40];
     unsigned n_wanted, n_ids, n_sets;
     uint64_t generation;
     bool slow;    /* what leaves does so when it is told */
@@ -81,6 +81,7 @@ static inline void put(house *h, const worker_spec *s, int replica)
                                 : REPLICA_STARTING};
     if (!broken && !dies) sim_worker_at(&h->world, address);
     assert_int_equal(source_put(h->agent, &m, NULL), 0);
+    snprintf(h->addresses[h->n_ids], sizeof h->addresses[0], "%s", address);
     snprintf(h->ids[h->n_ids++], sizeof h->ids[0], "%s", id);
 }
 
@@ -88,8 +89,22 @@ static inline void drop(house *h, unsigned i)
 {
     char id[96];
     snprintf(id, sizeof id, "%s", h->ids[i]);
+    memmove(&h->addresses[i], &h->addresses[i + 1], (h->n_ids - i - 1) * sizeof h->addresses[0]);
     memmove(&h->ids[i], &h->ids[i + 1], (--h->n_ids - i) * sizeof h->ids[0]);
     source_drop(h->agent, id, h->generation + 1);
+}
+
+/* It is not wanted any more, and finishes what it does. */
+static inline void let_leave(house *h, unsigned i)
+{
+    char model[96];
+    snprintf(model, sizeof model, "%.*s", (int)strcspn(h->ids[i], "/"), h->ids[i]);
+    member m = {.id = h->ids[i],
+                .generation = ++h->generation,
+                .model = model,
+                .address = h->addresses[i],
+                .state = REPLICA_DRAINING};
+    assert_int_equal(source_put(h->agent, &m, NULL), 0);
 }
 
 static inline int set(void *user, const worker_spec *specs, size_t n, shoal_err *err)
@@ -98,7 +113,7 @@ static inline int set(void *user, const worker_spec *specs, size_t n, shoal_err 
     h->n_sets++;
     if (h->refuses) return err_set(err, SHOAL_ELIMIT, "there are too many workers");
     for (unsigned i = h->n_ids; i-- > 0;)
-        if (!wants(specs, n, h->ids[i]) && !h->slow) drop(h, i);
+        if (!wants(specs, n, h->ids[i])) (h->slow ? let_leave : drop)(h, i);
     for (size_t i = 0; i < n; i++)
         for (int r = 0; r < specs[i].n_replicas; r++) put(h, &specs[i], r);
     h->n_wanted = (unsigned)n;

@@ -80,6 +80,61 @@ static void manifest_of_the_root_opens_no_machine(void **state)
     house_close(&h);
 }
 
+/* ---- room ---------------------------------------------------------------------------------------------- */
+
+static void say_free(const house *h, unsigned mib)
+{
+    char path[160];
+    make_folder(h, "proc");
+    snprintf(path, sizeof path, "%s/proc/meminfo", h->top);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "MemAvailable: %u kB\n", mib << 10);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Replicas that go take no room from others that come meanwhile. */
+static void fewer_replicas_need_nothing(void **state)
+{
+    asked less;
+    house h;
+    house_open(&h);
+    say_free(&h, 300);
+    assert_int_equal(loaded(&h, "a.gguf", "a", 3).status, 0);
+    assert_int_equal(loaded(&h, "b.gguf", "b", 5).status, 507);
+    h.slow = true;
+    ask(&h, "a.gguf", "a", 1, &less);
+    unsigned before = h.n_sets;
+    for (int i = 0; i < TURNS_MAX && h.n_sets == before; i++) uv_run(&h.loop, UV_RUN_ONCE);
+    assert_int_equal(loaded(&h, "b.gguf", "b", 1).status, 0);
+    assert_int_equal(loaded(&h, "b.gguf", "c", 5).status, 507);
+    house_close(&h);
+}
+
+/* A file of holes may be of any size: what it needs is no small number once more. */
+static void sum_of_sizes_has_no_end(void **state)
+{
+    char store[] = "/dev/shm/shoal_keep_XXXXXX", path[64];
+    house h;
+    if (!mkdtemp(store)) skip();
+    snprintf(path, sizeof path, "%s/holes.gguf", store);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    int rc = ftruncate(fileno(f), (off_t)1 << 58);
+    assert_int_equal(fclose(f), 0);
+    if (rc == 0) {
+        house_open(&h);
+        say_free(&h, 8192); /* more than the 4096 MiB of 64 x (2^58 + 2^26) without its upper bits */
+        keep_end(&h);
+        h.store = store;
+        keep_start(&h);
+        assert_int_equal(loaded(&h, "holes.gguf", "holes", 64).status, 507);
+        house_close(&h);
+    }
+    assert_int_equal(unlink(path) | rmdir(store), 0);
+    if (rc != 0) skip(); /* no file there may be so long */
+}
+
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
@@ -122,6 +177,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_may_be_relative_and_missing),
         cmocka_unit_test(manifest_of_the_root_opens_no_machine),
+        cmocka_unit_test(fewer_replicas_need_nothing),
+        cmocka_unit_test(sum_of_sizes_has_no_end),
         cmocka_unit_test(folder_of_what_is_served_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
