@@ -245,7 +245,8 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
     unlink(c->socket);
     bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
-    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0);
+    /* One that ends before it served has failed, whatever it says: whoever waits for it must hear that. */
+    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
     if (crashed) c->process.n_crashes++;
     LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
         LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
@@ -321,6 +322,8 @@ static void start_child(child *c)
     c->served = false;
     c->generation++;
     if (launch(c, &err) != 0) {
+        c->process.n_crashes++;
+        LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("replica", c->id), LOG_S("reason", err.message));
         tell(c, REPLICA_DOWN, err.message, NULL);
         restart_later(c);
         return;

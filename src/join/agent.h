@@ -4,7 +4,7 @@
  * share of threads and memory on the command line. A worker that dies is started again at once, then with a
  * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
  * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
- * failed.
+ * failed. A start that fails, and an end before the worker was ready, are crashes as well.
  *
  * A model in stages is several specs of one name, each with its layers. */
 #ifndef JOIN_AGENT_H

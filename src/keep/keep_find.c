@@ -27,11 +27,13 @@ void keep_found_done(keep_found *f)
 
 static bool list_file(json_t *to, const char *path, const char *folder)
 {
+    struct stat st;
     json_t *root = NULL;
     shoal_err err;
     size_t i;
     const json_t *o;
     bool ok = true;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return true; /* a pipe would be waited for */
     if (json_parse_file(&root, path, LIST_MAX_BYTES, &err) != 0) return err.code != SHOAL_ENOMEM;
     json_array_foreach(json_object_get(root, "models"), i, o)
     {
@@ -205,7 +207,7 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
         l->bytes = UINT64_MAX;
     if (rc == 0 && depth == 0 && access(real, R_OK) != 0)
         rc = err_set(err, SHOAL_EAUTH, "'%s' cannot be read: %s", path, strerror(errno));
-    if (rc == 0 && depth == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    if (rc == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) /* a pipe would be read for ever */
         rc = err_set(err, SHOAL_EINVALID, "'%s' is neither a file nor a folder", path);
     if (rc == 0 && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) rc = look_into(l, real, depth, err);
     free(real);

@@ -2,8 +2,8 @@
  *
  * Files are taken from a few folders: the store (where fetched models are), that of the manifest, and those
  * that the configuration adds. A path is followed to its end, links included, and that end must lie in one of
- * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the same way, whether it is
- * there or not.
+ * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the
+ * same way, whether it is there or not.
  *
  *     keep_find(&f, &places, &wish, &err);    f.path, or f.reference: it is to be fetched first
  *     keep_found_done(&f);

@@ -55,9 +55,10 @@ typedef struct job {
     unsigned how;     /* KEEPER_... */
     bool restored;    /* of the book: nobody waits, and it stays in the book */
     keep_found found;
-    json_t *list; /* as it was found */
-    buf text;     /* to be written */
-    int rc;       /* of the work */
+    uint64_t since_ns; /* it watches */
+    json_t *list;      /* as it was found */
+    buf text;          /* to be written */
+    int rc;            /* of the work */
     shoal_err err;
     char file[256], digest[65]; /* of what is fetched */
     uint64_t total, fetched;
@@ -128,6 +129,7 @@ bool kept_elsewhere(const keep *k, const char *name); /* only others serve it */
 uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas);
 void kept_touch(const keep *k, kept *m); /* it is used now */
 uint64_t kept_left_ms(const keep *k, const kept *m);
+uint64_t keep_now_ns(const keep *k);
 void kept_tick(keep *k);
 void keep_write_book(keep *k);
 void keep_forget_absent(keep *k, const char *name);

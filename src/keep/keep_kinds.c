@@ -10,6 +10,10 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+/* How long a worker may take until it is ready: a disk that is shared by many reads that fast at least. One
+ * that hangs (in a file system that does not answer, say) would hold its place for ever. */
+enum { LOAD_S = 600, LOAD_MIB_PER_S = 4 };
+
 /* ---- loading: the file --------------------------------------------------------------------------------- */
 
 static void resolve(job *j)
@@ -160,9 +164,15 @@ static bool is_same(const worker_spec *a, const worker_spec *wish)
 #undef SAME
 }
 
+static uint64_t load_s(uint64_t bytes)
+{
+    return LOAD_S + bytes / (LOAD_MIB_PER_S * MIB);
+}
+
 static void watch(job *j, keeper_step step)
 {
     j->phase = PHASE_WATCHING;
+    j->since_ns = keep_now_ns(j->k);
     job_tell(j, step);
     jobs_soon(j->k);
 }
@@ -325,6 +335,24 @@ static void fail_loads(keep *k, const char *name, int status, const char *code, 
             job_fail(j, status, code, "%s", why);
 }
 
+/* It hangs: its worker is ended, and the place is free. One of the configuration starts on. */
+static void give_up(job *j, kept *m)
+{
+    keep *k = j->k;
+    unsigned long long s = load_s(j->found.bytes);
+    char why[200];
+    if (!m || !m->loading) {
+        job_fail(j, 504, "load_timeout", "'%s' was not ready within %llu s; its worker goes on starting",
+                 j->model, s);
+        return;
+    }
+    snprintf(why, sizeof why, "'%s' does not load: it was not ready within %llu s, and its worker was ended",
+             j->model, s);
+    undo(k, m);
+    k->o.hurry(k->o.user, j->model);
+    fail_loads(k, j->model, 504, "load_timeout", why);
+}
+
 static void look_at_load(job *j)
 {
     keep *k = j->k;
@@ -344,6 +372,8 @@ static void look_at_load(job *j)
         if (m) kept_touch(k, m);
         if (m && m->wish.keep) keep_write_book(k);
         job_done(j, KEEPER_READY);
+    } else if (keep_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
+        give_up(j, m);
     }
 }
 

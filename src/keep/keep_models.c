@@ -130,7 +130,7 @@ uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replica
 /* ---- idleness --------------------------------------------------------------------------------------------
  */
 
-static uint64_t now_ns(const keep *k)
+uint64_t keep_now_ns(const keep *k)
 {
     const env *e = registry_env(k->o.registry);
     return e->now_ns(e->user);
@@ -138,7 +138,7 @@ static uint64_t now_ns(const keep *k)
 
 void kept_touch(const keep *k, kept *m)
 {
-    m->used_ns = now_ns(k);
+    m->used_ns = keep_now_ns(k);
 }
 
 static void note_use(const keep *k, kept *m, uint64_t now)
@@ -154,7 +154,7 @@ static void note_use(const keep *k, kept *m, uint64_t now)
 
 uint64_t kept_left_ms(const keep *k, const kept *m)
 {
-    uint64_t now = now_ns(k), past_ms = (now - m->used_ns) / 1000000;
+    uint64_t now = keep_now_ns(k), past_ms = (now - m->used_ns) / 1000000;
     if (m->used_ns == 0 || m->used_ns > now) past_ms = 0;
     return m->stay_s * 1000 > past_ms ? m->stay_s * 1000 - past_ms : 0;
 }
@@ -179,7 +179,7 @@ static void tell_again(keep *k)
 
 void kept_tick(keep *k)
 {
-    uint64_t now = now_ns(k);
+    uint64_t now = keep_now_ns(k);
     for (kept *m = k->models; m; m = m->next) note_use(k, m, now);
     for (kept *m; (m = idle(k));) {
         char name[65];

@@ -257,7 +257,8 @@ static void agent_changes_its_workers_as_it_is_told(void **state)
     bench_close(&b);
 }
 
-/* A standby is loaded, polled and ready, and in no place where calls look; it serves without starting again. */
+/* A standby is loaded, polled and ready, and in no place where calls look; it serves without starting again.
+ */
 static void agent_keeps_standbys_ready_and_lets_them_serve(void **state)
 {
     if (missing_program()) skip();
@@ -424,6 +425,32 @@ static void agent_backs_off_from_a_program_that_is_missing(void **state)
     bench_close(&b);
 }
 
+/* Whoever waits for such a worker gives up after some deaths, so each of these is one. */
+static void agent_counts_starts_that_come_to_nothing(void **state)
+{
+    static const char *const programs[] = {"/nowhere/shoal", "/bin/true", "/bin/false"};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        bench b = {0};
+        log_setup(LOG_OFF, false);
+        assert_int_equal(uv_loop_init(&b.loop), 0);
+        uv_timer_init(&b.loop, &b.tick);
+        uv_timer_start(&b.tick, ticked, 5, 5);
+        shoal_err err;
+        assert_int_equal(registry_new(&b.g, &b.loop, &err), 0);
+        worker_spec spec = {.model = "m", .path = MODEL};
+        agent_options o = {.program = programs[i], .workers = &spec, .n_workers = 1};
+        assert_int_equal(agent_new(&b.a, &b.loop, b.g, &o, &err), 0);
+        const replica *r = registry_at(b.g, 0);
+        uint64_t start = clock_ns();
+        while (r->process.n_crashes < 3 || r->state != REPLICA_DOWN) {
+            if (clock_ms_since(start) > PATIENCE_MS)
+                fail_msg("%s: %u crashes", programs[i], (unsigned)r->process.n_crashes);
+            uv_run(&b.loop, UV_RUN_ONCE);
+        }
+        bench_close(&b);
+    }
+}
+
 static void agent_refuses_more_workers_than_the_arbiter_has_places(void **state)
 {
     uv_loop_t loop;
@@ -457,6 +484,7 @@ int main(void)
         cmocka_unit_test(agent_waits_longer_only_for_a_worker_that_never_served),
         cmocka_unit_test(pulse_tells_what_works_from_what_is_stopped),
         cmocka_unit_test(agent_backs_off_from_a_program_that_is_missing),
+        cmocka_unit_test(agent_counts_starts_that_come_to_nothing),
         cmocka_unit_test(agent_refuses_more_workers_than_the_arbiter_has_places),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

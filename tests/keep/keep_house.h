@@ -1,6 +1,6 @@
 /* The keeper over a cluster of the imagination: an agent that starts nothing, workers of a simulated world, a
- * store in a folder of its own, and somebody who asks and waits. A file called "broken" is no model, and one
- * called "dies" ends its worker.
+ * store in a folder of its own, and somebody who asks and waits. A file called "broken" is no model, one
+ * called "dies" ends its worker, and the worker of one called "hangs" never listens.
  *
  *     house h;
  *     house_open(&h);
@@ -42,7 +42,7 @@ typedef struct house {
     const char *store, *manifest, *program; /* NULL: top, none, this one */
     worker_spec wanted[WORKERS_MAX];        /* as last set; texts are copied */
     char ids[WORKERS_MAX][96], addresses[WORKERS_MAX][40];
-    unsigned n_wanted, n_ids, n_sets;
+    unsigned n_wanted, n_ids, n_sets, n_hurries;
     uint64_t generation;
     bool slow;    /* what leaves does so when it is told */
     bool refuses; /* set fails */
@@ -79,7 +79,7 @@ static inline void put(house *h, const worker_spec *s, int replica)
                 .state = broken ? REPLICA_FAILED
                          : dies ? REPLICA_DOWN
                                 : REPLICA_STARTING};
-    if (!broken && !dies) sim_worker_at(&h->world, address);
+    if (!broken && !dies && !strstr(s->path, "hangs")) sim_worker_at(&h->world, address);
     assert_int_equal(source_put(h->agent, &m, NULL), 0);
     snprintf(h->addresses[h->n_ids], sizeof h->addresses[0], "%s", address);
     snprintf(h->ids[h->n_ids++], sizeof h->ids[0], "%s", id);
@@ -120,7 +120,10 @@ static inline int set(void *user, const worker_spec *specs, size_t n, shoal_err 
     return 0;
 }
 
-static inline void hurry(void *user, const char *model) {}
+static inline void hurry(void *user, const char *model)
+{
+    ((house *)user)->n_hurries++;
+}
 
 /* ---- a house ------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "keep_house.h"
 
+#include "base/file.h"
+
 /* ---- where models are ---------------------------------------------------------------------------------- */
 
 /* A program that stands for `shoal pull`: what it does is a line of a shell's, and $folder is where to. */
@@ -135,6 +137,65 @@ static void sum_of_sizes_has_no_end(void **state)
     if (rc != 0) skip(); /* no file there may be so long */
 }
 
+/* ---- loads that would not end -------------------------------------------------------------------------- */
+
+static void later(house *h, const asked *a, unsigned minutes)
+{
+    for (unsigned i = 0; i < minutes * 60 && a->n_done == 0; i++) {
+        env_sim_run(h->world.time, 1000);
+        usleep(600);
+        uv_run(&h->loop, UV_RUN_NOWAIT);
+    }
+    if (a->n_done == 0) sleep(1); /* the keeper's tick is of the true clock */
+    for (int i = 0; i < 20; i++) uv_run(&h->loop, UV_RUN_NOWAIT);
+}
+
+/* A worker that never listens is given up, all who wait hear it, and the place is free. */
+static void load_that_hangs_ends(void **state)
+{
+    asked a, b;
+    house h;
+    house_open(&h);
+    write_file(&h, "hangs.gguf");
+    ask(&h, "hangs.gguf", "x", 0, &a);
+    ask(&h, "hangs.gguf", "x", 2, &b);
+    later(&h, &a, 5);
+    assert_int_equal(a.n_done + b.n_done, 0);
+    later(&h, &a, 6);
+    wait_for(&h, &a);
+    wait_for(&h, &b);
+    assert_int_equal(a.status, 504);
+    assert_int_equal(b.status, 504);
+    assert_non_null(strstr(a.message, "not ready within 600 s"));
+    assert_int_equal(h.n_hurries, 1);
+    assert_int_equal(h.n_ids, 1);
+    assert_int_equal(loaded(&h, "a.gguf", "x", 0).status, 0);
+    house_close(&h);
+}
+
+/* Nobody writes into that pipe: it would be read until the end of days. */
+static void pipes_are_not_waited_for(void **state)
+{
+    char path[160];
+    house h;
+    house_open(&h);
+    make_folder(&h, "bundle");
+    write_file(&h, "bundle/config.json");
+    snprintf(path, sizeof path, "%s/bundle/model.safetensors", h.top);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(path, sizeof path, "%s/models.json", h.top);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    asked a = loaded(&h, "bundle", NULL, 0);
+    assert_int_equal(a.status, 400);
+    assert_non_null(strstr(a.message, "neither a file nor a folder"));
+    file_map map;
+    assert_int_equal(file_map_open(&map, path, NULL), SHOAL_EINVALID);
+    ask_for(&h, "nothing", &a);
+    wait_for(&h, &a);
+    assert_int_equal(a.status, 404);
+    house_close(&h);
+}
+
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
@@ -179,6 +240,8 @@ int main(void)
         cmocka_unit_test(manifest_of_the_root_opens_no_machine),
         cmocka_unit_test(fewer_replicas_need_nothing),
         cmocka_unit_test(sum_of_sizes_has_no_end),
+        cmocka_unit_test(load_that_hangs_ends),
+        cmocka_unit_test(pipes_are_not_waited_for),
         cmocka_unit_test(folder_of_what_is_served_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
