@@ -44,10 +44,15 @@ static keeper_ticket *begin(job *j, bool fresh, const keeper_watch *w, void (*fi
     return t;
 }
 
+char *keep_wish_key(const json_t *wish)
+{
+    return json_dumps(wish, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
 static job *load_job(keep *k, const config_wish *wish, bool *fresh, api_error *e)
 {
     json_t *o = config_wish_json(wish);
-    char *key = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    char *key = o ? keep_wish_key(o) : NULL;
     json_decref(o);
     if (!key) api_error_nomem(e);
     job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
@@ -153,20 +158,31 @@ const keeper *keep_keeper(keep *k)
 
 static void restored(void *user, const keeper_news *n, const api_error *e)
 {
-    keep *k = user;
     if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
-    if (!e) keep_forget_absent(k, n->model);
 }
 
-/* Until it is loaded it stays in the book as it was: a file may come back. */
+static bool has_entry(const json_t *list, const json_t *o)
+{
+    size_t i;
+    const json_t *other;
+    json_array_foreach(list, i, other) if (json_equal(other, o)) return true;
+    return false;
+}
+
+/* Until it is loaded it stays in the book as it was: a file may come back. What stands there twice is one. */
 static void restore_one(void *user, const config_wish *wish)
 {
     keep *k = user;
     keeper_watch w = {.done = restored, .user = k};
     api_error e;
-    json_t *o = config_wish_json(wish);
-    if (o) json_array_append_new(k->absent, o);
-    if (!load_(k, wish, &w, &e)) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", e.message));
+    config_wish kept = *wish;
+    kept.keep = true;
+    json_t *o = config_wish_json(&kept);
+    bool known = o && has_entry(k->absent, o);
+    if (o && !known) json_array_append(k->absent, o);
+    json_decref(o);
+    if (known) return;
+    if (!load_(k, &kept, &w, &e)) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", e.message));
 }
 
 static void broken_book(void *user, const char *sentence)
@@ -304,6 +320,7 @@ void keep_close(keep *k)
         next = j->next;
         if (j->phase != PHASE_WORKING) job_free(j); /* those go when they are back */
     }
+    if (k->unwritten && !k->writing) keep_write_book(k);
     uv_close((uv_handle_t *)&k->soon, timer_closed);
     uv_close((uv_handle_t *)&k->tick, timer_closed);
 }

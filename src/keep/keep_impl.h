@@ -53,7 +53,6 @@ typedef struct job {
     const char *key;  /* equal ones are one piece of work */
     char model[65];   /* "": not known yet */
     unsigned how;     /* KEEPER_... */
-    bool restored;    /* of the book: nobody waits, and it stays in the book */
     keep_found found;
     uint64_t since_ns; /* it watches */
     json_t *list;      /* as it was found */
@@ -92,6 +91,8 @@ struct keep {
 
 /* The configuration that is in use: it may have been read again. */
 const gateway_config *keep_config(const keep *k);
+/* What makes two wishes one piece of work; malloc'd, NULL: no memory. */
+char *keep_wish_key(const json_t *wish);
 
 /* ---- keep_job.c ---- */
 /* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
@@ -133,6 +134,7 @@ uint64_t keep_now_ns(const keep *k);
 void kept_tick(keep *k);
 void keep_write_book(keep *k);
 void keep_forget_absent(keep *k, const char *name);
+void keep_loaded(keep *k, const job *j); /* its entry of the book is no absent one any more */
 
 /* ---- keep_kinds.c ---- */
 void kind_load(job *j);

@@ -66,11 +66,11 @@ job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *
     *ret_new = false;
     for (job *j = k->jobs; j; j = j->next)
         if (j->kind == kind && j->phase != PHASE_OVER && strcmp(j->key, key) == 0) return j;
-    if (k->draining) {
+    if (k->draining && kind != JOB_WRITE) { /* what has changed is written down to the end */
         api_error_set(e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
         return NULL;
     }
-    if (k->n_jobs >= KEEP_JOBS_MAX) {
+    if (k->n_jobs >= KEEP_JOBS_MAX && kind != JOB_WRITE) {
         api_error_set(e, 429, "rate_limit_error", "too_many_loads", NULL,
                       "%d models come and go already; try again when some have", KEEP_JOBS_MAX);
         e->retry_after_s = 1;
@@ -166,10 +166,8 @@ static void back(uv_work_t *w, int status)
     job *j = (job *)w;
     keep *k = j->k;
     j->phase = PHASE_IDLE;
-    if (k->closing)
-        job_free(j);
-    else
-        j->then(j);
+    if (!k->closing || j->kind == JOB_WRITE) j->then(j); /* which may have to be written once more */
+    if (k->closing) job_free(j);
     keep_release(k);
 }
 

@@ -261,7 +261,7 @@ static void change(job *j, kept *m, const worker_spec *s)
         return;
     }
     if (more > 0 && !has_room(j, s, m->bytes, (unsigned)more)) return;
-    if (j->wish.keep_alive_s != CONFIG_WISH_STAYS || j->restored) m->stay_s = j->wish.keep_alive_s;
+    if (j->wish.keep_alive_s != CONFIG_WISH_STAYS) m->stay_s = j->wish.keep_alive_s;
     m->wish.keep |= j->wish.keep;
     if (more != 0) {
         if (!m->loading) m->n_before = m->spec.n_replicas;
@@ -370,7 +370,7 @@ static void look_at_load(job *j)
         if (m) m->loading = false;
         if (m) m->n_before = 0;
         if (m) kept_touch(k, m);
-        if (m && m->wish.keep) keep_write_book(k);
+        keep_loaded(k, j);
         job_done(j, KEEPER_READY);
     } else if (keep_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
         give_up(j, m);

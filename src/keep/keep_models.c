@@ -7,7 +7,7 @@
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 
-enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 4 };
+enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 4, WRITE_AGAIN_TICKS = 60 };
 
 kept *kept_find(const keep *k, const char *name)
 {
@@ -193,17 +193,35 @@ void kept_tick(keep *k)
     }
     jobs_soon(k);
     if (++k->n_ticks % TOLD_TICKS == 0) tell_again(k);
+    if (k->unwritten && k->n_ticks % WRITE_AGAIN_TICKS == 0) keep_write_book(k); /* the disk was full, say */
 }
 
 /* ---- the book --------------------------------------------------------------------------------------------
  */
 
+static bool is_named(const json_t *entry, const char *name)
+{
+    const char *said = json_string_value(json_object_get(entry, "name"));
+    return said && strcmp(said, name) == 0;
+}
+
 void keep_forget_absent(keep *k, const char *name)
 {
+    for (size_t i = json_array_size(k->absent); i-- > 0;)
+        if (is_named(json_array_get(k->absent, i), name)) json_array_remove(k->absent, i);
+}
+
+void keep_loaded(keep *k, const job *j)
+{
+    const kept *m = kept_find(k, j->model);
     for (size_t i = json_array_size(k->absent); i-- > 0;) {
-        const char *said = json_string_value(json_object_get(json_array_get(k->absent, i), "name"));
-        if (said && strcmp(said, name) == 0) json_array_remove(k->absent, i);
+        char *key = keep_wish_key(json_array_get(k->absent, i));
+        if (key && strcmp(key, j->key) == 0) json_array_remove(k->absent, i);
+        free(key);
     }
+    if (!m || !m->wish.keep) return;
+    keep_forget_absent(k, j->model); /* it stands in the book itself */
+    keep_write_book(k);
 }
 
 /* The name is written down, so that a file of another name loads under it again. */
@@ -219,21 +237,23 @@ static void write_text(job *j)
     j->rc = keep_book_write(j->k->o.book, &j->text, &j->err);
 }
 
+static void write_now(keep *k);
+
 static void written(job *j)
 {
     keep *k = j->k;
+    bool again = k->unwritten;
     k->writing = false;
     if (j->rc != 0) LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", j->err.message));
+    if (j->rc != 0) k->unwritten = true;
     job_done(j, KEEPER_READY);
-    if (k->unwritten) keep_write_book(k);
+    if (again) write_now(k);
 }
 
-void keep_write_book(keep *k)
+static void write_now(keep *k)
 {
     api_error e;
     bool fresh, ok = true;
-    k->unwritten = k->writing;
-    if (!k->o.book || k->writing) return;
     json_t *list = json_deep_copy(k->absent);
     for (const kept *m = k->models; list && m; m = m->next)
         if (!m->down && m->wish.keep && !m->loading) ok &= put_wish(list, m);
@@ -245,6 +265,14 @@ void keep_write_book(keep *k)
         if (j) job_done(j, KEEPER_READY);
         return;
     }
+    k->unwritten = false;
     k->writing = true;
     job_work(j, write_text, written);
+}
+
+void keep_write_book(keep *k)
+{
+    if (!k->o.book) return;
+    k->unwritten = true;
+    if (!k->writing) write_now(k);
 }

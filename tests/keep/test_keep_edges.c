@@ -196,6 +196,122 @@ static void pipes_are_not_waited_for(void **state)
     house_close(&h);
 }
 
+/* ---- the book ------------------------------------------------------------------------------------------ */
+
+static void book_says(const house *h, char *ret, size_t size)
+{
+    FILE *f = fopen(h->book, "r");
+    size_t n = f ? fread(ret, 1, size - 1, f) : 0;
+    ret[n] = '\0';
+    if (f) fclose(f);
+}
+
+static unsigned n_in_book(const house *h, const char *word)
+{
+    char text[4096];
+    unsigned n = 0;
+    book_says(h, text, sizeof text);
+    for (const char *at = text; (at = strstr(at, word)); at++) n++;
+    return n;
+}
+
+static asked loaded_to_stay(house *h, const char *path, const char *name)
+{
+    const keeper *k = keep_keeper(h->k);
+    config_wish w = {.as = {.path = path, .name = name}, .keep_alive_s = CONFIG_WISH_STAYS, .keep = true};
+    asked a = {0};
+    keeper_watch watch = watch_of(&a);
+    api_error e;
+    assert_non_null(k->load(k->user, &w, &watch, &e));
+    wait_for(h, &a);
+    return a;
+}
+
+static void start_again(house *h)
+{
+    keep_end(h);
+    while (h->n_ids > 0) drop(h, 0);
+    keep_start(h);
+    keep_restore(h->k);
+}
+
+/* Each start finds in the book what the one before found, be an entry written by hand or twice. */
+static void book_does_not_grow(void **state)
+{
+    house h;
+    house_open(&h);
+    assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
+    keep_end(&h);
+    assert_int_equal(n_in_book(&h, "a.gguf"), 1);
+    FILE *f = fopen(h.book, "w");
+    assert_non_null(f);
+    fputs("{\"models\": [{\"path\": \"a.gguf\"}, {\"path\": \"a.gguf\", \"keep\": true}, "
+          "{\"path\": \"b.gguf\", \"name\": \"b\"}, {\"path\": \"gone.gguf\", \"name\": \"g\"}]}",
+          f);
+    assert_int_equal(fclose(f), 0);
+    keep_start(&h);
+    for (int i = 0; i < 3; i++) {
+        start_again(&h);
+        for (int n = 0; n < TURNS_MAX && n_replicas(&h, "a") + n_replicas(&h, "b") < 2; n++) turn(&h);
+        for (int n = 0; n < 50; n++) turn(&h);
+        assert_int_equal(n_replicas(&h, "a") + n_replicas(&h, "b"), 2);
+        keep_end(&h);
+        assert_int_equal(n_in_book(&h, "a.gguf"), 1);
+        assert_int_equal(n_in_book(&h, "b.gguf"), 1);
+        assert_int_equal(n_in_book(&h, "gone.gguf"), 1);
+        keep_start(&h);
+    }
+    house_close(&h);
+}
+
+/* However much is under way, what was unloaded leaves the book. */
+static void book_is_written_beside_many_loads(void **state)
+{
+    enum { N = 63 };
+    asked a[N];
+    house h;
+    house_open(&h);
+    write_file(&h, "hangs.gguf");
+    assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
+    for (int i = 0; i < TURNS_MAX && n_in_book(&h, "a.gguf") == 0; i++) turn(&h);
+    for (int i = 0; i < 20; i++) turn(&h); /* nothing else is under way */
+    for (int i = 0; i < N; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "h%d", i);
+        ask(&h, "hangs.gguf", name, 0, &a[i]);
+    }
+    assert_int_equal(unloaded(&h, "a", 0).status, 0);
+    keep_end(&h);
+    assert_int_equal(n_in_book(&h, "a.gguf"), 0);
+    keep_start(&h);
+    house_close(&h);
+}
+
+static void nap(uv_work_t *w)
+{
+    usleep(200000);
+}
+
+static void napped(uv_work_t *w, int status) {}
+
+/* What changes while the book is written is written before the end. */
+static void book_is_whole_at_the_end(void **state)
+{
+    uv_work_t naps[8];
+    house h;
+    house_open(&h);
+    assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
+    assert_int_equal(loaded_to_stay(&h, "b.gguf", "b").status, 0);
+    for (int i = 0; i < TURNS_MAX && n_in_book(&h, ".gguf") < 2; i++) turn(&h);
+    for (size_t i = 0; i < sizeof naps / sizeof *naps; i++) uv_queue_work(&h.loop, &naps[i], nap, napped);
+    assert_int_equal(unloaded(&h, "a", 0).status, 0);
+    assert_int_equal(unloaded(&h, "b", 0).status, 0);
+    keep_end(&h);
+    assert_int_equal(n_in_book(&h, ".gguf"), 0);
+    keep_start(&h);
+    house_close(&h);
+}
+
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
@@ -242,6 +358,9 @@ int main(void)
         cmocka_unit_test(sum_of_sizes_has_no_end),
         cmocka_unit_test(load_that_hangs_ends),
         cmocka_unit_test(pipes_are_not_waited_for),
+        cmocka_unit_test(book_does_not_grow),
+        cmocka_unit_test(book_is_written_beside_many_loads),
+        cmocka_unit_test(book_is_whole_at_the_end),
         cmocka_unit_test(folder_of_what_is_served_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
