@@ -63,6 +63,7 @@ typedef struct job {
     uint64_t total, fetched;
     const char *got; /* of a fetch: the model's path or name */
     keep_fetch *fetch;
+    bool stopped;           /* it was told to end */
     keeper_ticket *inner;   /* for another job */
     keeper_ticket *tickets; /* for this one */
     keeper_step step;

@@ -37,7 +37,7 @@ keeper_ticket *job_ticket(job *j, const keeper_watch *w, api_error *e)
     return t;
 }
 
-/* A download that nobody waits for ends; all else goes on. */
+/* A download that nobody waits for ends (one that has not begun never does); all else goes on. */
 void ticket_leave(keeper_ticket *t)
 {
     if (!t) return;
@@ -46,7 +46,9 @@ void ticket_leave(keeper_ticket *t)
     while (*at != t) at = &(*at)->next;
     *at = t->next;
     free(t);
-    if (j->kind == JOB_FETCH && !j->tickets && j->fetch) keep_fetch_stop(j->fetch);
+    if (j->kind != JOB_FETCH || j->tickets || !j->fetch) return;
+    j->stopped = true;
+    keep_fetch_stop(j->fetch);
 }
 
 void job_tell(job *j, keeper_step step)

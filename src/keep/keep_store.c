@@ -47,12 +47,15 @@ static void fetch_news(void *user, const char *file, const char *sha256, uint64_
     job_tell(j, KEEPER_FETCHING);
 }
 
+/* Who came while it was being stopped waits for a new one, which goes on with the part. */
 static void fetch_done(void *user, const char *model, bool named, const char *why)
 {
     job *j = user;
     j->fetch = NULL;
     j->got = why ? NULL : arena_strdup(j->mem, model);
-    if (why)
+    if (why && j->stopped && j->tickets && j->phase != PHASE_OVER)
+        kind_fetch(j);
+    else if (why)
         job_fail(j, 502, "not_fetched", "%s", why);
     else if (!j->got)
         job_fail(j, 500, "out_of_memory", "out of memory");
@@ -72,7 +75,11 @@ void kind_fetch(job *j)
                             .done = fetch_done,
                             .user = j};
     j->step = KEEPER_FETCHING;
-    if (keep_fetch_start(&j->fetch, k->loop, &o, &err) != 0) job_fail_as(j, &err);
+    j->stopped = false;
+    if (!j->tickets)
+        job_fail(j, 503, "not_fetched", "nobody waits for it any more");
+    else if (keep_fetch_start(&j->fetch, k->loop, &o, &err) != 0)
+        job_fail_as(j, &err);
 }
 
 /* ---- removing ------------------------------------------------------------------------------------------ */

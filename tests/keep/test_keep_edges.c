@@ -312,6 +312,72 @@ static void book_is_whole_at_the_end(void **state)
     house_close(&h);
 }
 
+/* ---- fetching ------------------------------------------------------------------------------------------ */
+
+/* Its first run goes on until it is stopped, and says so in the file "first". */
+static const char SLOW_ONCE[] = "if [ ! -e \"$folder/first\" ]; then\n"
+                                "    trap 'echo shoal pull: stopped >&2; exit 1' TERM\n"
+                                "    : >\"$folder/first\"\n"
+                                "    while :; do sleep 0.02; done\n"
+                                "fi\n"
+                                "echo weights >\"$folder/got.gguf\"\n"
+                                "echo '{\"model\": \"'\"$folder\"'/got.gguf\", \"in_manifest\": false}'";
+
+static keeper_ticket *fetch(house *h, asked *a)
+{
+    const keeper *k = keep_keeper(h->k);
+    keeper_watch w = watch_of(a);
+    api_error e;
+    *a = (asked){0};
+    keeper_ticket *t = k->fetch(k->user, "hf:org/one", &w, &e);
+    assert_non_null(t);
+    return t;
+}
+
+/* Whoever asks while the download of another, who left, is being stopped gets the model all the same. */
+static void fetch_begins_again_for_who_comes_late(void **state)
+{
+    char program[160];
+    asked a, b;
+    house h;
+    house_open(&h);
+    write_program(&h, program, SLOW_ONCE);
+    keep_end(&h);
+    keep_start(&h);
+    const keeper *k = keep_keeper(h.k);
+    keeper_ticket *t = fetch(&h, &a);
+    for (int i = 0; i < TURNS_MAX && !is_there(&h, "first"); i++) turn(&h);
+    assert_true(is_there(&h, "first"));
+    k->leave(t);
+    fetch(&h, &b);
+    wait_for(&h, &b);
+    assert_string_equal(b.message, "");
+    assert_int_equal(b.step, KEEPER_FETCHED);
+    assert_int_equal(a.n_done, 0);
+    house_close(&h);
+}
+
+/* Who leaves before it begins has asked for nothing. */
+static void fetch_that_was_left_at_once_never_begins(void **state)
+{
+    char program[160];
+    asked a, b;
+    house h;
+    house_open(&h);
+    write_program(&h, program, "echo run >>\"$folder/runs\"");
+    keep_end(&h);
+    keep_start(&h);
+    const keeper *k = keep_keeper(h.k);
+    k->leave(fetch(&h, &a));
+    for (int i = 0; i < 500; i++) turn(&h);
+    assert_false(is_there(&h, "runs"));
+    fetch(&h, &b);
+    wait_for(&h, &b);
+    assert_int_equal(b.status, 502);
+    assert_true(is_there(&h, "runs"));
+    house_close(&h);
+}
+
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
@@ -361,6 +427,8 @@ int main(void)
         cmocka_unit_test(book_does_not_grow),
         cmocka_unit_test(book_is_written_beside_many_loads),
         cmocka_unit_test(book_is_whole_at_the_end),
+        cmocka_unit_test(fetch_begins_again_for_who_comes_late),
+        cmocka_unit_test(fetch_that_was_left_at_once_never_begins),
         cmocka_unit_test(folder_of_what_is_served_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
