@@ -1,9 +1,12 @@
 /* shoal pull: fetch a model from a hub, a registry or an address. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -27,6 +30,16 @@ static void catch_signals(void)
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+}
+
+/* Whoever asked for it may be killed: what nobody waits for stops as by Ctrl-C. The kernel's word is for a
+ * parent that dies from now on, the look for one that is gone already. */
+static int tie_to_parent(long long pid, shoal_err *err)
+{
+    if (pid == 0) return 0;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == pid) return 0;
+    return err_set(err, SHOAL_ECANCELLED, "process %lld, for which this was to be fetched, is gone", pid);
 }
 
 /* $SHOAL_MODELS, the folder of the manifest in use, else ./models; malloc'd. */
@@ -137,7 +150,6 @@ static int pull_and_print(const pull_options *o, bool json)
     char *choices = NULL;
     buf out = {0};
     int rc = pull_start(&err);
-    catch_signals();
     if (rc == 0) rc = pull_run(o, &done, &choices, &err);
     if (rc != 0) {
         rc = failed(&err, choices);
@@ -159,7 +171,7 @@ static int run(int argc, char **argv)
     pull_options o = {.to = stderr, .stop = &stop};
     const char *to = NULL, *token_file = NULL;
     bool json = false, quiet = false, events = false;
-    long long stall = 30, tries = 6;
+    long long stall = 30, tries = 6, parent = 0;
     const cli_option options[] = {
         CLI_STRING(0, "to", "DIR", "folder to put it in [that of models.json, or models]", &to),
         CLI_STRING(0, "token-file", "FILE",
@@ -173,6 +185,8 @@ static int run(int argc, char **argv)
         CLI_INT(0, "tries", "N", 1, 100, "tries of what may pass, such as a lost connection", &tries),
         CLI_FLAG('q', "quiet", "no progress", &quiet),
         CLI_FLAG(0, "events", "for a program: progress and the end as lines of JSON on stdout", &events),
+        CLI_INT(0, "parent", "PID", 1, INT_MAX, "for a program: stop when this one, which started it, ends",
+                &parent),
         CLI_JSON(&json),
         CLI_END,
     };
@@ -195,7 +209,9 @@ static int run(int argc, char **argv)
     if (events) o.to = stdout;
     o.events = events;
     if (!o.endpoint && env && *env && is_hf(o.ref)) o.endpoint = env;
-    rc = folder ? read_token(token_file, o.ref, &token, &o.token, &err) : err_nomem(&err);
+    catch_signals();
+    rc = tie_to_parent(parent, &err);
+    if (rc == 0) rc = folder ? read_token(token_file, o.ref, &token, &o.token, &err) : err_nomem(&err);
     rc = rc == 0 ? pull_and_print(&o, json || events) : cli_fail(&cmd_pull, &err);
     buf_done(&token);
     free(folder);

@@ -201,9 +201,10 @@ static bool keep_strings(keep_fetch *f, const keep_fetch_options *o)
 
 static int spawn(keep_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err *err)
 {
-    char *args[12];
+    char *args[16], parent[24];
     size_t n = 0;
-    const char *const fixed[] = {f->o.program, "pull", "--events", "--to", f->o.folder};
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    const char *const fixed[] = {f->o.program, "pull", "--events", "--to", f->o.folder, "--parent", parent};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) args[n++] = (char *)fixed[i];
     if (endpoint) args[n++] = "--endpoint";
     if (endpoint) args[n++] = (char *)endpoint;

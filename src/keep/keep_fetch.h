@@ -1,7 +1,8 @@
 /* keep_fetch.h: `shoal pull` in a process of its own, and what it says as it goes on.
  *
  * A download may crash, hang or fill a disk, and libcurl blocks: none of that is the server's affair. Its
- * lines of JSON come through a pipe; why it failed is what its standard error says.
+ * lines of JSON come through a pipe; why it failed is what its standard error says. It ends with the server,
+ * however that ends (--parent).
  *
  *     keep_fetch_start(&f, loop, &o, &err);
  *     ... o.news(user, file, sha256, total, fetched) ... o.done(user, model, NULL) once, then f is gone ...

@@ -48,6 +48,18 @@ curl -s -m 1 "$url/api/pull" -H content-type:application/json -d '{"model":"slow
 for _ in $(seq 400); do [ "$(pulls)" -eq 0 ] && break; sleep 0.05; done
 [ "$(pulls)" -eq 0 ] || fail "a download that nobody waits for goes on"
 
+# ---- a server that is killed leaves no download behind, and the next one goes on with the part
+curl -s -m 20 "$url/api/pull" -H content-type:application/json -d '{"model":"slow"}' >/dev/null &
+for _ in $(seq 400); do puller=$(ps -o pid=,args= --ppid "$server" | awk '/shoal pull/ { print $1 }') && [ -n "$puller" ] && break; sleep 0.05; done
+[ -n "${puller:-}" ] || fail "no download has begun"
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+for _ in $(seq 400); do kill -0 "$puller" 2>/dev/null || break; sleep 0.05; done
+kill -0 "$puller" 2>/dev/null && fail "the download outlives its server"
+"$SHOAL_BIN" pull --to "$store" --parent 1 ollama:tiny 2>"$work/e" && fail "a parent that is another is taken"
+grep -q 'process 1, for which' "$work/e" || fail "another parent: $(cat "$work/e")"
+start_shoal "$work/shoal.yaml"
+
 # ---- a folder that cannot be written, a disk that is full
 stop_shoal
 if [ "$(id -u)" -eq 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=1m none "$work/small" 2>/dev/null; then
