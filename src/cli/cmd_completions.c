@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/tame.h"
 #include "cli/cli_process.h"
 #include "cli/completions.h"
 #include "model/model.h"
@@ -13,10 +14,12 @@ enum { PATIENCE_MS = 500 }; /* a person waits behind the tab key */
 
 /* ---- names of models ---------------------------------------------------------------------------------- */
 
+/* Shells read a line each and show it as it stands: a name with control characters is not offered. */
 static void add(json_t *names, const char *name)
 {
     size_t i;
     json_t *known;
+    if (!tame_is(name)) return;
     json_array_foreach(names, i, known) if (strcmp(json_string_value(known), name) == 0) return;
     json_array_append_new(names, json_string(name));
 }

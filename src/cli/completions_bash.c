@@ -8,13 +8,19 @@ static const char LETTERS[] = {
 
 static const char DRIVER[] =
     "_shoal_offer() { # KIND WORD\n"
-    "    local IFS=$'\\n'\n"
+    "    local IFS=$'\\n' name quotes\n"
     "    case $1 in\n"
     "    f) COMPREPLY=($(compgen -f -- \"$2\")); compopt -o filenames 2>/dev/null ;;\n"
     "    d) COMPREPLY=($(compgen -d -- \"$2\")); compopt -o filenames 2>/dev/null ;;\n"
-    "    m) COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" completions models 2>/dev/null)\" -- \"$2\"; "
-    "compgen -f -- \"$2\"))\n"
-    "        compopt -o filenames 2>/dev/null ;;\n"
+    /* Not compgen -W, which expands its words, for names are anybody's; and where readline does not quote
+     * what it inserts, bash 3.2, they come quoted. */
+    "    m) COMPREPLY=($(compgen -f -- \"$2\"))\n"
+    "        compopt -o filenames 2>/dev/null; quotes=$?\n"
+    "        while read -r name; do\n"
+    "            [[ $name == \"$2\"* ]] || continue\n"
+    "            [ \"$quotes\" -eq 0 ] || printf -v name %q \"$name\"\n"
+    "            COMPREPLY+=(\"$name\")\n"
+    "        done < <(\"${COMP_WORDS[0]}\" completions models 2>/dev/null) ;;\n"
     "    esac\n"
     "}\n"
     "_shoal() {\n"

@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 
 static void cursor_never_reads_past_the_end(void **state)
@@ -53,6 +54,34 @@ static void error_is_cut_at_a_character(void **state)
     assert_int_equal(err_prefix(&err, SHOAL_EIO, "outer %d", 1), SHOAL_EIO);
     assert_string_equal(err.message, "outer 1: inner");
     assert_string_equal(shoal_err_name(SHOAL_EFULL), "SHOAL_EFULL");
+}
+
+static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
+{
+    const char *const cases[][3] = {
+        {"plain na\xC3\xAFve \xF0\x9F\x98\x80", "", "plain na\xC3\xAFve \xF0\x9F\x98\x80"},
+        {"a\x1b[2J\x7f", "", "a?[2J?"},
+        {"b\xC2\x9b"
+         "2J\xC2\x80\xC2\x9F\xC2\xA0",
+         "", "b?2J??\xC2\xA0"},
+        {"c\x9b\xC2", "", "c??"},
+        {"d\n\te\r", "\n\t", "d\n\te?"},
+        {"d\n\te\r", "", "d??e?"},
+        {"", "", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        tame_text(text, cases[i][1]);
+        assert_string_equal(text, cases[i][2]);
+        assert_int_equal(tame_is(cases[i][0]),
+                         strcmp(cases[i][0], cases[i][2]) == 0 && !strchr(cases[i][0], '\n'));
+    }
+    char with_nul[] = "a\0b";
+    assert_int_equal(tame_bytes(with_nul, 3, "\n"), 3);
+    assert_string_equal(with_nul, "a?b");
+    assert_int_equal(tame_control("\xC2\x9b", 2), 2);
+    assert_int_equal(tame_control("", 0), 0);
+    (void)state;
 }
 
 static void utf8_refuses_what_rfc3629_refuses(void **state)
@@ -290,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cursor_never_reads_past_the_end),
         cmocka_unit_test(error_is_cut_at_a_character),
+        cmocka_unit_test(tamed_text_has_no_controls_and_no_broken_characters),
         cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
         cmocka_unit_test(json_says_where_it_is_wrong),
         cmocka_unit_test(base64_and_hex_match_rfc4648),

@@ -13,7 +13,7 @@ complete -p shoal >/dev/null || exit 1
 IFS=' ' read -r -a COMP_WORDS <<<"$1"
 [[ $1 == *' ' ]] && COMP_WORDS+=('')
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-compopt() { :; }
+compopt() { [ -z "${OLD_BASH:-}" ]; }
 _shoal
 printf '%s\n' "${COMPREPLY[@]}"
 END
@@ -59,6 +59,64 @@ grep -qx only-here "$work/names" || fail "the server's models: $(xargs <"$work/n
 shoal completions models --server "$url" --json | python3 -c 'import json, sys; assert "only-here" in json.load(sys.stdin)' || fail "JSON"
 stop_shoal
 shoal completions models --server "$url" | grep -qx home-chat-s || fail "the manifest's models"
+
+# ---- names are anybody's: a file's and a server's run nothing, and those with line ends are none
+mkdir "$work/evil"
+python3 - "$work/evil" <<'END'
+import json, os, sys
+folder = sys.argv[1]
+entry = {"file": "x.gguf", "sha256": "0" * 64, "bytes": 1, "task": "classify"}
+with open(f"{folder}/models.json", "w") as f:
+    json.dump({"models": [{**entry, "name": n} for n in ("zz$(touch listed)", "zz`touch listed`", "zz*")]}, f)
+with open(f"{folder}/serve.py", "w") as f:
+    f.write("""
+import http.server, json
+class Says(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        ids = ["yy$(touch served)", "yy plain", "yy\\n$(touch served)", "yy\\x1b]0;x", "yy\\u009b2J"]
+        body = json.dumps({"data": [{"id": i} for i in ids]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *a): pass
+s = http.server.HTTPServer(("127.0.0.1", 0), Says)
+open("config.yaml", "w").write(f"listen: 127.0.0.1:{s.server_port}\\nmodels: []\\n")
+open("at", "w").write(f"http://127.0.0.1:{s.server_port}")
+s.serve_forever()
+""")
+END
+(cd "$work/evil" && exec python3 serve.py) &
+server=$!
+for _ in $(seq 200); do [ -s "$work/evil/at" ] && break; sleep 0.05; done
+shoal completions models --server "$(cat "$work/evil/at")" | grep '^yy' >"$work/names"
+[ "$(cat "$work/names")" = "$(printf '%s\n' 'yy$(touch served)' 'yy plain')" ] || fail "the names of a server: $(cat -v "$work/names")"
+printf '#!/bin/sh\n[ "$*" = "completions models" ] && set -- "$@" --server "%s"\nexec "%s" "$@"\n' "$(cat "$work/evil/at")" "$SHOAL_BIN" >"$work/evil/shoal"
+chmod +x "$work/evil/shoal"
+in_evil() { (cd "$work/evil" && PATH=$work/evil:$PATH SHOAL_MODELS=$work/evil bash --norc "$work/ask.bash" "$1") || fail "bash: $1"; }
+[ "$(in_evil 'shoal classify yy' | sort)" = "$(printf '%s\n' 'yy plain' 'yy$(touch served)' | sort)" ] || fail "behind yy: $(in_evil 'shoal classify yy')"
+[ "$(in_evil 'shoal classify zz' | wc -l)" -eq 3 ] || fail "behind zz: $(in_evil 'shoal classify zz')"
+in_evil 'shoal classify ' | grep -qxF 'zz*' || fail "a name lost its star"
+OLD_BASH=1 in_evil 'shoal classify yy' | grep -qxF 'yy\$\(touch\ served\)' || fail "a bash that cannot quote inserts a command"
+if command -v fish >/dev/null; then
+    (cd "$work/evil" && HOME=$work PATH=$work/evil:$PATH fish -N -c "shoal completions fish | source; complete -C 'shoal classify yy'") | grep -qxF 'yy$(touch served)' || fail "fish behind yy"
+fi
+if command -v zsh >/dev/null; then
+    mkdir "$work/evil/fpath" && shoal completions zsh >"$work/evil/fpath/_shoal"
+    cat >"$work/evil/tab.zsh" <<'END'
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PS1='ready> '; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; setopt no_list_beep; bindkey '^I' complete-word; print 'set'' up'"
+zpty -r z all '*set up*ready> ' || exit 1
+zpty -w -n z $'shoal classify yy\\$\t'
+zpty -r -m z all '*touch*served*[)]*' && print -r -- "$all"
+END
+    (cd "$work/evil" && PATH=$work/evil:$PATH timeout 30 zsh -f tab.zsh "$work/evil/fpath" >"$work/tabbed" 2>&1) || fail "zsh behind yy: $(cat -v "$work/tabbed")"
+    grep -qF '\$\(touch\ served\)' "$work/tabbed" || fail "zsh inserts a command: $(cat -v "$work/tabbed")"
+fi
+[ ! -e "$work/evil/listed" ] && [ ! -e "$work/evil/served" ] || fail "the tab key ran a model's name"
+stop_shoal
 
 # ---- every option of the table stands in every script, and in the manual
 shoal completions table >"$work/table.json"
