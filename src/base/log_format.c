@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/tame.h"
 
 enum { INDENT = 4, ID_SHOWN = 8, VALUE_SHOWN = 32, VALUE_MIN = 12, COLUMNS_MIN = 40 };
 
@@ -159,12 +160,8 @@ static bool is_id(const log_field *f)
 /* What JSON lets through and a terminal obeys: DEL, and the controls of U+0080 to U+009F. */
 static void disarm(buf *b)
 {
-    for (size_t i = 0; i < b->len; i++) {
-        unsigned char c = (unsigned char)b->data[i],
-                      next = i + 1 < b->len ? (unsigned char)b->data[i + 1] : 0;
-        if (c == 0x7f) b->data[i] = '?';
-        if (c == 0xC2 && next >= 0x80 && next < 0xA0) b->data[i] = b->data[i + 1] = '?';
-    }
+    b->len = tame_bytes(b->data, b->len, "");
+    if (b->data) b->data[b->len] = '\0';
 }
 
 static void put_plain_value(buf *word, const log_field *f)

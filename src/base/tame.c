@@ -48,3 +48,15 @@ void tame_text(char *s, const char *keep)
 {
     s[tame_bytes(s, strlen(s), keep)] = '\0';
 }
+
+void tame_line(buf *out, size_t from, size_t width)
+{
+    uint32_t cp;
+    if (out->failed) return;
+    size_t n = tame_bytes(out->data + from, out->len - from, ""), at = from;
+    for (size_t i = 0; at < from + n && (width == 0 || i < width); i++)
+        at += utf8_decode(out->data + at, from + n - at, &cp);
+    while (at > from && out->data[at - 1] == ' ') at--;
+    out->len = at;
+    buf_putc(out, '\n');
+}

@@ -14,8 +14,7 @@
 #ifndef BASE_TAME_H
 #define BASE_TAME_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/buf.h"
 
 /* How many bytes of s[n] are no text for a terminal: a control character, or a byte that is no UTF-8. 0: it
  * begins with a fine character, or n is 0. */
@@ -28,5 +27,9 @@ bool tame_is(const char *s);
  * no NUL is written behind it. */
 void tame_text(char *s, const char *keep);
 size_t tame_bytes(char *s, size_t n, const char *keep);
+
+/* End the line of a table that began at out->data[from]: tame, cut to the width in characters (0: not),
+ * without spaces at its end. */
+void tame_line(buf *out, size_t from, size_t width);
 
 #endif

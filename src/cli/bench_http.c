@@ -162,7 +162,7 @@ int bench_http(const bench_options *o, shoal_err *err)
         first = false;
         if (rc == 0 && r.n_resumed)
             fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);
-        if (rc == 0 && r.n_failed) fprintf(stderr, "%s: first failure: %s\n", s->name, r.first_failure);
+        if (rc == 0 && r.n_failed) cli_say("%s: first failure: %s\n", s->name, r.first_failure);
         fflush(stdout);
     }
     if (o->json) printf("]}\n");

@@ -27,9 +27,9 @@ static int do_help(chat_session *s, const char *arg, shoal_err *err)
     size_t n;
     const command *c = commands(&n);
     (void)s, (void)arg, (void)err;
-    for (size_t i = 0; i < n; i++) printf("  /%-7s %-14s %s\n", c[i].name, c[i].args, c[i].help);
-    printf("  \"\"\" begins lines that go on to the next \"\"\", and so does one that ends in \\.\n"
-           "  Ctrl-C stops a reply; twice at an empty prompt, or Ctrl-D, leaves.\n");
+    for (size_t i = 0; i < n; i++) cli_printf("  /%-7s %-14s %s\n", c[i].name, c[i].args, c[i].help);
+    cli_printf("  \"\"\" begins lines that go on to the next \"\"\", and so does one that ends in \\.\n"
+               "  Ctrl-C stops a reply; twice at an empty prompt, or Ctrl-D, leaves.\n");
     return 0;
 }
 
@@ -37,10 +37,10 @@ static int do_system(chat_session *s, const char *arg, shoal_err *err)
 {
     if (*arg) return chat_session_system(s, strcmp(arg, "off") == 0 ? "" : arg, err);
     const char *text = chat_talk_system(&s->talk);
-    printf("%s\n", text ? text
-                   : s->home
-                       ? "(the home and its devices, with each line; /system TEXT tells it that instead)"
-                       : "(none; /system TEXT sets one)");
+    cli_printf("%s\n", text ? text
+                       : s->home
+                           ? "(the home and its devices, with each line; /system TEXT tells it that instead)"
+                           : "(none; /system TEXT sets one)");
     return 0;
 }
 
@@ -48,8 +48,8 @@ static int do_model(chat_session *s, const char *arg, shoal_err *err)
 {
     int rc = *arg ? chat_session_choose(s, arg, err) : 0;
     if (rc == 0)
-        printf("%s%s%s\n", s->voice->model, *s->voice->where ? ", of " : ", in this process",
-               s->voice->where);
+        cli_printf("%s%s%s\n", s->voice->model, *s->voice->where ? ", of " : ", in this process",
+                   s->voice->where);
     return rc;
 }
 
@@ -57,7 +57,7 @@ static int do_save(chat_session *s, const char *arg, shoal_err *err)
 {
     if (!*arg) return err_set(err, SHOAL_EINVALID, "/save wants a FILE");
     int rc = chat_talk_save(&s->talk, s->voice->model, arg, err);
-    if (rc == 0) printf("%zu message%s in %s\n", s->talk.n, s->talk.n == 1 ? "" : "s", arg);
+    if (rc == 0) cli_printf("%zu message%s in %s\n", s->talk.n, s->talk.n == 1 ? "" : "s", arg);
     return rc;
 }
 
@@ -68,7 +68,7 @@ static int do_load(chat_session *s, const char *arg, shoal_err *err)
     if (rc != 0) return rc;
     cli_home_close(s->home); /* the talk goes on as it was */
     s->home = NULL;
-    printf("%zu message%s from %s\n", s->talk.n, s->talk.n == 1 ? "" : "s", arg);
+    cli_printf("%zu message%s from %s\n", s->talk.n, s->talk.n == 1 ? "" : "s", arg);
     return 0;
 }
 
@@ -76,7 +76,7 @@ static int do_clear(chat_session *s, const char *arg, shoal_err *err)
 {
     (void)arg, (void)err;
     chat_talk_cut(&s->talk, chat_talk_system(&s->talk) && !s->home ? 1 : 0);
-    printf("forgotten\n");
+    cli_printf("forgotten\n");
     return 0;
 }
 
@@ -149,9 +149,9 @@ static int do_set(chat_session *s, const char *arg, shoal_err *err)
     list_settings(all, &s->settings.sampling);
     for (size_t i = 0; i < N_SETTINGS && !*arg; i++) {
         if (all[i].field)
-            printf("  %-20s %g\n", all[i].name, *all[i].number);
+            cli_printf("  %-20s %g\n", all[i].name, *all[i].number);
         else
-            printf("  %-20s %lld\n", all[i].name, *all[i].count);
+            cli_printf("  %-20s %lld\n", all[i].name, *all[i].count);
     }
     if (!*arg) return 0;
     snprintf(name, sizeof name, "%.*s", (int)n, arg);
@@ -178,8 +178,8 @@ static int do_schema(chat_session *s, const char *arg, shoal_err *err)
     json_t *schema = NULL;
     char *taken = NULL;
     if (!*arg) {
-        printf("%s\n",
-               p->schema ? p->schema : "(none; /schema FILE makes replies satisfy the JSON schema in it)");
+        cli_printf("%s\n", p->schema ? p->schema
+                                     : "(none; /schema FILE makes replies satisfy the JSON schema in it)");
         return 0;
     }
     int rc = off ? 0 : read_json(arg, &text, &schema, err);
@@ -197,11 +197,12 @@ static void list_tools(const json_t *tools)
 {
     size_t i;
     json_t *t;
-    if (!tools) printf("(none; /tools FILE offers the functions in it: a JSON array as in OpenAI's tools)\n");
+    if (!tools)
+        cli_printf("(none; /tools FILE offers the functions in it: a JSON array as in OpenAI's tools)\n");
     json_array_foreach((json_t *)(uintptr_t)tools, i, t)
     {
         const char *name = json_string_value(json_object_get(json_object_get(t, "function"), "name"));
-        printf("  %s\n", name ? name : "(a function without a name)");
+        cli_printf("  %s\n", name ? name : "(a function without a name)");
     }
 }
 

@@ -124,19 +124,6 @@ void chat_session_watch_signals(chat_session *s)
     sigaction(SIGINT, &act, NULL);
 }
 
-/* What a model writes must not move the cursor: control characters show as one, those of U+0080 to U+009F as
- * two. */
-static void put_safely(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        bool c1 = i + 1 < n && c == 0xC2 && (unsigned char)s[i + 1] >= 0x80 && (unsigned char)s[i + 1] < 0xA0;
-        bool control = (c < ' ' && c != '\n' && c != '\t') || c == 0x7f || c1;
-        putchar(control ? '?' : s[i]);
-        i += c1;
-    }
-}
-
 static int written(void)
 {
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
@@ -144,11 +131,8 @@ static int written(void)
 
 static int show_text(void *user, const char *s, size_t n)
 {
-    const chat_session *c = user;
-    if (c->terminal)
-        put_safely(s, n);
-    else
-        fwrite(s, 1, n, stdout);
+    (void)user;
+    cli_write(s, n);
     return written();
 }
 
@@ -158,7 +142,7 @@ static int show_thought(void *user, const char *s, size_t n)
     const chat_session *c = user;
     if (!c->terminal) return 0;
     if (c->colour) fputs("\x1b[2m", stdout);
-    put_safely(s, n);
+    cli_write(s, n);
     if (c->colour) fputs("\x1b[0m", stdout);
     return written();
 }
@@ -167,14 +151,14 @@ static void show_call(void *user, const char *name)
 {
     (void)user;
     fputs("\n  -> ", stdout);
-    put_safely(name, strlen(name));
+    cli_write(name, strlen(name));
     putchar(' ');
 }
 
 static void show_arguments(void *user, const char *json, size_t n)
 {
     (void)user;
-    put_safely(json, n);
+    cli_write(json, n);
 }
 
 static int no_text(void *user, const char *s, size_t n)
@@ -282,7 +266,7 @@ static int answer_by_rules(chat_session *s, const char *line, bool *ret_done, sh
         buf_puts(&out, ",\"by\":\"rules\"}");
         s->unheard = cli_print(&out) != CLI_OK;
     } else if (*ret_done) {
-        printf("%s\n", text.data);
+        cli_printf("%s\n", text.data);
         fflush(stdout);
         if (s->terminal)
             fprintf(stderr, "%s  [by the home's rules]%s\n", s->colour ? "\x1b[2m" : "",

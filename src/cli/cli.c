@@ -264,6 +264,6 @@ int cli_opened(int rc, shoal_err *err)
 
 int cli_fail(const cli_command *cmd, const shoal_err *err)
 {
-    fprintf(stderr, "shoal %s: %s\n", cmd->name, err->message);
+    cli_say("shoal %s: %s\n", cmd->name, err->message);
     return err->code == SHOAL_EINVALID ? CLI_USAGE : CLI_FAILED;
 }

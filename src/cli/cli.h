@@ -192,6 +192,14 @@ typedef void (*cli_take)(void *user, const cli_command *cmd, const cli_option *o
                          const cli_verb *verbs);
 void cli_tell(const cli_command *cmd, cli_take take, void *user);
 
+/* Words of others, of files, servers and models: on a terminal without its control characters (base/tame.h),
+ * into a pipe as they are. printf's number, resp. 0; -1: it could not be written, which cli_flush tells (or
+ * memory is out, which is told at once). */
+int cli_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int cli_write(const char *s, size_t n);
+/* On stderr, always without them; what is longer than 2047 bytes is cut. */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* "shoal NAME: sentence" on stderr, and the exit code that suits err->code: CLI_USAGE for
  * SHOAL_EINVALID, else CLI_FAILED. */
 int cli_fail(const cli_command *cmd, const shoal_err *err);

@@ -45,7 +45,7 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     }
     shoal_model_info info;
     if (rc == 0 && shoal_model_describe(*ret, &info, NULL) == 0 && info.notice)
-        fprintf(stderr, "note: %s: %s\n", info.name, info.notice);
+        cli_say("note: %s: %s\n", info.name, info.notice);
     free(adapter);
     free(path);
     free(sha256);
@@ -121,15 +121,4 @@ void cli_put_floats(buf *out, const float *v, size_t n)
             buf_puts(out, "null");
     }
     buf_putc(out, ']');
-}
-
-int cli_print(buf *out)
-{
-    buf_putc(out, '\n');
-    if (out->failed) {
-        fprintf(stderr, "shoal: out of memory while writing the answer\n");
-        return CLI_FAILED;
-    }
-    fwrite(out->data, 1, out->len, stdout);
-    return cli_flush(CLI_OK);
 }

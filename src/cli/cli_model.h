@@ -41,7 +41,9 @@ int cli_text(buf *ret, const char *arg, shoal_err *err);
 
 /* [1,2] of floats, enough digits to give the same bits back; what is not finite is null, as in JSON. */
 void cli_put_floats(buf *out, const float *v, size_t n);
-/* Print what `out` holds and a line end; the exit code. */
+/* Print what `out` holds and a line end, as cli_write does; the exit code. And the same of JSON, with
+ * jansson's flags. */
 int cli_print(buf *out);
+int cli_print_json(const json_t *v, size_t flags);
 
 #endif

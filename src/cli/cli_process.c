@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/cli.h"
 #include "cli/cli_home.h"
 #include "config/config.h"
 
@@ -239,7 +240,7 @@ static void print_call(const json_t *call)
     if (!json_is_object(call)) return;
     buf args = {0};
     json_put(&args, json_object_get(call, "arguments"));
-    printf("  call    %s %s\n", text_of(call, "name"), args.data ? args.data : "");
+    cli_printf("  call    %s %s\n", text_of(call, "name"), args.data ? args.data : "");
     buf_done(&args);
 }
 
@@ -248,7 +249,7 @@ static void print_text(const char *text)
 {
     for (const char *s = text;; s++) {
         size_t n = strcspn(s, "\n");
-        printf("  %.*s\n", (int)n, s);
+        cli_printf("  %.*s\n", (int)n, s);
         s += n;
         if (!*s) return;
     }
@@ -271,7 +272,7 @@ static void print_results(const json_t *results)
     {
         buf text = {0};
         json_put_digits(&text, v, 15);
-        printf("  result  %-14s %s\n", stage, text.data ? text.data : "");
+        cli_printf("  result  %-14s %s\n", stage, text.data ? text.data : "");
         buf_done(&text);
     }
 }
@@ -283,12 +284,12 @@ void cli_process_print_stage(const json_t *t)
     const char *error = text_of(t, "error"), *said = *error ? error : text_of(t, "label");
     if (!json_is_true(json_object_get(t, "ran"))) return;
     if (ms)
-        printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"),
-               text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
-               text_of(t, "why"), *said ? ": " : "", said);
+        cli_printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"),
+                   text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
+                   text_of(t, "why"), *said ? ": " : "", said);
     else
-        printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
-               text_of(t, "why"));
+        cli_printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
+                   text_of(t, "why"));
 }
 
 void cli_process_print(const json_t *a, bool without_text, bool without_stages)
@@ -296,17 +297,17 @@ void cli_process_print(const json_t *a, bool without_text, bool without_stages)
     const json_t *trace = json_object_get(a, "trace");
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     const json_t *heard = json_object_get(a, "heard");
-    if (json_is_string(heard)) printf("  heard   %s\n", json_string_value(heard));
+    if (json_is_string(heard)) cli_printf("  heard   %s\n", json_string_value(heard));
     if (json_is_string(json_object_get(a, "text")) && !without_text) print_text(text_of(a, "text"));
     print_calls(a);
     if (json_is_object(intent))
-        printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
-               100 * json_number_value(json_object_get(intent, "score")));
+        cli_printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
+                   100 * json_number_value(json_object_get(intent, "score")));
     for (size_t i = 0; i < json_array_size(slots); i++)
-        printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
-               text_of(json_array_get(slots, i), "text"));
+        cli_printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
+                   text_of(json_array_get(slots, i), "text"));
     print_results(json_object_get(a, "results"));
     for (size_t i = 0; i < json_array_size(trace) && !without_stages; i++)
         cli_process_print_stage(json_array_get(trace, i));
-    printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
+    cli_printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
 }

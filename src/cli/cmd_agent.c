@@ -118,7 +118,7 @@ static void on_attached(void *user, const char *gateway)
     if (r->crew) crew_follow(r->crew, r->attach); /* models come from that one now */
     if (r->said) return;
     r->said = true;
-    printf("attached as %s to %s\n", r->name, gateway);
+    cli_printf("attached as %s to %s\n", r->name, gateway);
     fflush(stdout);
 }
 
@@ -226,10 +226,10 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
 /* A gateway has joined: what it is for, another command does. */
 static int say_gateway(const credential *c, const folder *dir)
 {
-    printf("joined %s as the gateway %s; start it with: shoal serve, and in shoal.yaml cluster: {listen: "
-           "\":7080\", "
-           "state: %s}\n",
-           c->id.cluster, c->id.name, dir->path);
+    cli_printf("joined %s as the gateway %s; start it with: shoal serve, and in shoal.yaml cluster: {listen: "
+               "\":7080\", "
+               "state: %s}\n",
+               c->id.cluster, c->id.name, dir->path);
     return 0;
 }
 

@@ -20,8 +20,8 @@ static int init(const char *path, const char *cluster, shoal_err *err)
     if (rc == 0) rc = ca_open(&c, path, err);
     if (rc != 0) return rc;
     sha256_hex(ca_pin(c), pin);
-    printf("cluster %s: its CA is in %s\npin %s\nnext: shoal token create, on this machine\n", ca_cluster(c),
-           path, pin);
+    cli_printf("cluster %s: its CA is in %s\npin %s\nnext: shoal token create, on this machine\n",
+               ca_cluster(c), path, pin);
     ca_close(c);
     return 0;
 }
@@ -95,8 +95,8 @@ static int revoke(ca *c, const char *name, shoal_err *err)
     size_t n;
     int rc = ca_revoke(c, name, cli_now(), &n, err);
     if (rc == 0)
-        printf("%s is out: %zu certificate%s revoked; it needs a new token to join again\n", name, n,
-               n == 1 ? "" : "s");
+        cli_printf("%s is out: %zu certificate%s revoked; it needs a new token to join again\n", name, n,
+                   n == 1 ? "" : "s");
     return rc;
 }
 

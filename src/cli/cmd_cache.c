@@ -52,7 +52,7 @@ static int show(const given *g, shoal_err *err)
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
     if (rc == 0) cache_view_put(&lines, o);
     if (rc == 0 && lines.failed) rc = err_nomem(err);
-    if (rc == 0) printf("%s%s", g->json ? reply.data : lines.data, g->json ? "\n" : "");
+    if (rc == 0) cli_printf("%s%s", g->json ? reply.data : lines.data, g->json ? "\n" : "");
     json_decref(o);
     buf_done(&lines);
     buf_done(&reply);
@@ -96,9 +96,9 @@ static int purge(const given *g, shoal_err *err)
     if (rc == 0) rc = ask(g, "DELETE", path.data, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
     if (rc == 0 && g->json)
-        puts(reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
-        printf("%.0f answers purged\n", json_number_value(json_object_get(o, "purged")));
+        cli_printf("%.0f answers purged\n", json_number_value(json_object_get(o, "purged")));
     json_decref(o);
     buf_done(&path);
     buf_done(&reply);

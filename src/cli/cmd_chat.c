@@ -24,8 +24,8 @@ static void greet(const chat_session *s)
 {
     const char *name = s->voice->model;
     char *use = cli_model_use(name, s->o->model.manifest);
-    if (*s->voice->where) fprintf(stderr, "%s replies, of the Shoal at %s.\n", name, s->voice->where);
-    if (use) fprintf(stderr, "%s is for %s.\n", name, use);
+    if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
+    if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
         fprintf(stderr,
                 "It is told the %zu devices of %s. Each line stands alone; what is no clear request\n"
@@ -45,7 +45,7 @@ static int take_line(chat_session *s, const char *line, shoal_err *err)
     int rc = command ? chat_command_run(s, line, err) : *said ? chat_session_turn(s, said, err) : 0;
     fflush(stdout);
     if (rc == 0 || !s->terminal || ferror(stdout)) return rc;
-    fprintf(stderr, "shoal chat: %s\n", err->message);
+    cli_say("shoal chat: %s\n", err->message);
     return 0;
 }
 

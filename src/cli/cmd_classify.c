@@ -75,7 +75,7 @@ static int run(int argc, char **argv)
         rc = print_json(&c);
     } else {
         for (size_t i = 0; i < c.n_labels && i < (size_t)top; i++)
-            printf("%6.2f %%  %s\n", 100.0 * (double)c.labels[i].score, c.labels[i].name);
+            cli_printf("%6.2f %%  %s\n", 100.0 * (double)c.labels[i].score, c.labels[i].name);
         rc = CLI_OK;
     }
     shoal_classification_done(&c);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/tame.h"
+#include "cli/cli_model.h"
 #include "cli/cli_process.h"
 #include "cli/completions.h"
 #include "model/model.h"
@@ -68,9 +69,8 @@ static int put_models(const char *server, bool json)
     if (!names) return CLI_FAILED;
     add_served(names, server);
     add_listed(names);
-    if (json) json_dumpf(names, stdout, JSON_COMPACT);
+    if (json) cli_print_json(names, JSON_COMPACT);
     json_array_foreach(names, i, name) if (!json) printf("%s\n", json_string_value(name));
-    if (json) putchar('\n');
     json_decref(names);
     return CLI_OK;
 }

@@ -26,7 +26,7 @@ static int look_over(const gateway_config *c, json_t *notes, shoal_err *err)
 static void say_right(const gateway_config *c, const char *path, const json_t *notes)
 {
     for (size_t i = 0; i < json_array_size(notes); i++)
-        fprintf(stderr, "note: %s\n", json_string_value(json_array_get(notes, i)));
+        cli_say("note: %s\n", json_string_value(json_array_get(notes, i)));
     printf("%s: right; %zu model%s, %zu pipeline%s, %zu API key%s, to listen on %s\n", path, c->n_models,
            c->n_models == 1 ? "" : "s", c->n_pipelines, c->n_pipelines == 1 ? "" : "s", c->n_api_keys,
            c->n_api_keys == 1 ? "" : "s", c->listen);
@@ -45,7 +45,7 @@ static int say_json(const char *path, const json_t *notes, int rc, const shoal_e
         json_put_string(&out, why->message, strlen(why->message));
     buf_puts(&out, ",\"notes\":");
     json_put(&out, notes);
-    if (!out.failed) printf("%s}\n", out.data);
+    if (!out.failed) cli_printf("%s}\n", out.data);
     int failed = out.failed;
     buf_done(&out);
     return failed ? err_nomem(err) : rc == 0 ? CLI_OK : CLI_FAILED;
@@ -58,7 +58,7 @@ static int check(const char *path, bool json, shoal_err *err)
     shoal_err why = {0};
     int rc = notes ? config_load(&c, path, &why) : err_nomem(&why);
     if (rc == 0) rc = look_over(c, notes, &why);
-    if (rc != 0 && rc != SHOAL_ENOMEM) fprintf(stderr, "shoal config: %s\n", why.message);
+    if (rc != 0 && rc != SHOAL_ENOMEM) cli_say("shoal config: %s\n", why.message);
     if (rc == SHOAL_ENOMEM)
         rc = err_nomem(err);
     else if (json)

@@ -20,9 +20,9 @@ static int ask(const http_where *where, const char *sentence, bool json, shoal_e
     int rc = cli_process_send(where, &(cli_process_ask){.text = sentence, .pipeline = "home"}, &reply, err);
     if (rc == 0) rc = json_parse(&a, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json) {
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     } else if (rc == 0) {
-        printf("\n> %s\n", sentence);
+        cli_printf("\n> %s\n", sentence);
         cli_process_print(a, false, false);
     }
     json_decref(a);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/tame.h"
 #include "cli/cli_cluster.h"
 #include "cli/docs_add.h"
 #include "fetch/pull_meter.h"
@@ -36,8 +37,8 @@ static void print_tame(const char *text, const char *margin)
     for (char *line = copy, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        pull_tame(line);
-        printf("%s%s\n", margin, line);
+        tame_text(line, "");
+        cli_printf("%s%s\n", margin, line);
     }
     free(copy);
 }
@@ -49,11 +50,11 @@ static void print_collections(const json_t *answer)
 {
     size_t i;
     const json_t *c;
-    printf("%-24s %10s %10s %12s  %s\n", "COLLECTION", "DOCUMENTS", "CHUNKS", "BYTES", "MODEL");
+    cli_printf("%-24s %10s %10s %12s  %s\n", "COLLECTION", "DOCUMENTS", "CHUNKS", "BYTES", "MODEL");
     json_array_foreach(json_object_get(answer, "data"), i, c)
-        printf("%-24s %10lld %10lld %12lld  %s\n", text_of(c, "name"), number_of(c, "documents"),
-               number_of(c, "chunks"), number_of(c, "bytes"),
-               *text_of(c, "model") ? text_of(c, "model") : "words alone");
+        cli_printf("%-24s %10lld %10lld %12lld  %s\n", text_of(c, "name"), number_of(c, "documents"),
+                   number_of(c, "chunks"), number_of(c, "bytes"),
+                   *text_of(c, "model") ? text_of(c, "model") : "words alone");
 }
 
 static int list_collections(docs_place *at, bool json, shoal_err *err)
@@ -63,7 +64,7 @@ static int list_collections(docs_place *at, bool json, shoal_err *err)
     int rc = docs_place_call(at, "GET", "/v1/collections", NULL, 0, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
         print_collections(o);
     json_decref(o);
@@ -83,16 +84,17 @@ static int list_page(docs_place *at, const char *collection, long long *after, b
     snprintf(path, sizeof path, "/v1/collections/%.64s/documents?after=%lld", collection, *after);
     int rc = docs_place_call(at, "GET", path, NULL, 0, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
-    if (rc == 0 && *first) printf(json ? "{\"data\":[" : "  CHUNKS        BYTES  TYPE      SOURCE\n");
+    if (rc == 0 && *first) cli_printf(json ? "{\"data\":[" : "  CHUNKS        BYTES  TYPE      SOURCE\n");
     json_array_foreach(json_object_get(o, "data"), i, d)
     {
         if (json) {
             buf one = {0};
             json_put(&one, d);
-            printf("%s%s", *first ? "" : ",", one.data ? one.data : "");
+            cli_printf("%s%s", *first ? "" : ",", one.data ? one.data : "");
             buf_done(&one);
         } else {
-            printf("%8lld %12lld  %-9s ", number_of(d, "chunks"), number_of(d, "bytes"), text_of(d, "type"));
+            cli_printf("%8lld %12lld  %-9s ", number_of(d, "chunks"), number_of(d, "bytes"),
+                       text_of(d, "type"));
             print_tame(text_of(d, "source"), "");
         }
         *first = false;
@@ -112,7 +114,7 @@ static int run_list(docs_place *at, const given *g, char **v, int n, shoal_err *
     if (n == 0) return list_collections(at, g->add.json, err);
     do rc = list_page(at, v[0], &after, g->add.json, &first, err);
     while (rc == 0 && after > 0);
-    if (rc == 0 && g->add.json) printf("]}\n");
+    if (rc == 0 && g->add.json) cli_printf("]}\n");
     return rc;
 }
 
@@ -137,9 +139,9 @@ static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err
         buf_done(&path);
     }
     if (rc == 0 && g->add.json)
-        printf("{\"removed\":%d}\n", n > 1 ? n - 1 : 1);
+        cli_printf("{\"removed\":%d}\n", n > 1 ? n - 1 : 1);
     else if (rc == 0)
-        printf("%s: removed%s\n", v[0], n > 1 ? " what was named" : " with all documents");
+        cli_printf("%s: removed%s\n", v[0], n > 1 ? " what was named" : " with all documents");
     return rc;
 }
 
@@ -191,8 +193,8 @@ static void print_results(const json_t *answer)
 {
     size_t i;
     const json_t *r, *list = json_object_get(answer, "results");
-    if (*text_of(answer, "degraded")) fprintf(stderr, "shoal docs: %s\n", text_of(answer, "degraded"));
-    if (json_array_size(list) == 0) printf("nothing was found\n");
+    if (*text_of(answer, "degraded")) cli_say("shoal docs: %s\n", text_of(answer, "degraded"));
+    if (json_array_size(list) == 0) cli_printf("nothing was found\n");
     json_array_foreach(list, i, r)
     {
         char head[400];
@@ -214,7 +216,7 @@ static int run_search(docs_place *at, const given *g, bool question, char **v, s
     if (rc == 0) rc = docs_place_call(at, "POST", path, body.data, body.len, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0 && g->add.json)
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
         (question ? print_answer : print_results)(o);
     json_decref(o);

@@ -104,7 +104,7 @@ static int report(const eval_options *o, const eval_results *r, bool *ret_met, s
         if (out.failed)
             rc = err_nomem(err);
         else
-            fputs(out.data, stdout);
+            cli_write(out.data, out.len);
     }
     buf_done(&out);
     eval_scores_done(&s);
@@ -129,7 +129,7 @@ static int report_routes(const eval_options *o, const eval_route *routes, size_t
         eval_report_failures(&routes[i].results, &out);
     }
     if (!rc && out.failed) rc = err_nomem(err);
-    if (!rc) fputs(out.data, stdout);
+    if (!rc) cli_write(out.data, out.len);
     buf_done(&out);
     return rc;
 }

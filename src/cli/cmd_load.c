@@ -48,8 +48,8 @@ static int load(const http_where *where, const cli_loads_ask *ask, bool json, sh
     int rc = cli_loads_send(where, ask, &last, err);
     const char *name = json_string_value(json_object_get(last, "model"));
     buf out = {0};
-    if (rc == 0 && json && json_put(&out, last) == 0) printf("%s\n", out.data);
-    if (rc == 0 && !json) printf("%s is ready\n", name ? name : ask->what);
+    if (rc == 0 && json && json_put(&out, last) == 0) cli_printf("%s\n", out.data);
+    if (rc == 0 && !json) cli_printf("%s is ready\n", name ? name : ask->what);
     buf_done(&out);
     json_decref(last);
     return rc;

@@ -29,9 +29,9 @@ static int show(const view *v, const char *line, size_t n)
 {
     buf out = {0};
     if (v->form == LOG_FORM_JSON || !log_view_put(&out, v->form, columns(), v->colour, line, n)) {
-        if (v->form == LOG_FORM_JSON) printf("%.*s\n", (int)n, line);
+        if (v->form == LOG_FORM_JSON) cli_printf("%.*s\n", (int)n, line);
     } else {
-        fwrite(out.data, 1, out.len, stdout);
+        fwrite(out.data, 1, out.len, stdout); /* tame, with its colours */
     }
     buf_done(&out);
     return ferror(stdout);

@@ -26,8 +26,8 @@ static int say(const char *server, const char *key, size_t order, const char *na
     buf_printf(&path, "/v1/nodes/%s/%s", name, ORDERS[order].name);
     if (rc == 0 && path.failed) rc = err_nomem(err);
     if (rc == 0) rc = cli_process_post(&where, path.data, key, &reply, err);
-    if (rc == 0 && json) printf("%s\n", reply.data);
-    if (rc == 0 && !json) printf("%s %s\n", name, SAID[order]);
+    if (rc == 0 && json) cli_printf("%s\n", reply.data);
+    if (rc == 0 && !json) cli_printf("%s %s\n", name, SAID[order]);
     buf_done(&path);
     buf_done(&reply);
     return rc;

@@ -25,7 +25,7 @@ static void print_labels(const json_t *node)
     size_t i;
     const json_t *label;
     json_array_foreach(json_object_get(node, "labels"), i, label)
-        printf("%s%s", i ? "," : "", json_string_value(label));
+        cli_printf("%s%s", i ? "," : "", json_string_value(label));
     putchar('\n');
 }
 
@@ -33,9 +33,9 @@ static void print_labels(const json_t *node)
 static void print_measured(const json_t *node, const char *key, int width, int digits, double unit)
 {
     if (json_object_get(node, key))
-        printf(" %*.*f", width, digits, number_of(node, key) / unit);
+        cli_printf(" %*.*f", width, digits, number_of(node, key) / unit);
     else
-        printf(" %*s", width, "-");
+        cli_printf(" %*s", width, "-");
 }
 
 static void print_row(const json_t *node)
@@ -44,15 +44,15 @@ static void print_row(const json_t *node)
     if (number_of(node, "battery_percent") > 0)
         snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
-    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", text_of(node, "name"),
-           json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
-           text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
-           number_of(node, "memory_bytes") / GIB);
+    cli_printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", text_of(node, "name"),
+               json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
+               text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
+               number_of(node, "memory_bytes") / GIB);
     print_measured(node, "memory_free_bytes", 6, 1, GIB);
-    printf(" %6.2f %-9s", number_of(node, "load"), battery);
+    cli_printf(" %6.2f %-9s", number_of(node, "load"), battery);
     print_measured(node, "rtt_ms", 6, 2, 1);
     print_measured(node, "silent_s", 7, 1, 1);
-    printf("  ");
+    cli_printf("  ");
     print_labels(node);
 }
 
@@ -82,15 +82,15 @@ static void print_troubles(const json_t *sources)
     json_array_foreach(sources, i, s)
     {
         if (json_string_length(json_object_get(s, "trouble")) > 0)
-            printf("%s is away, this is what was last heard of it: %s\n", text_of(s, "name"),
-                   text_of(s, "trouble"));
+            cli_printf("%s is away, this is what was last heard of it: %s\n", text_of(s, "name"),
+                       text_of(s, "trouble"));
     }
 }
 
 static int print_nodes(const json_t *answer, shoal_err *err)
 {
-    printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES", "ISA",
-           "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
+    cli_printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES",
+               "ISA", "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
     if (print_rows(json_object_get(answer, "nodes")) != 0) return err_nomem(err);
     print_troubles(json_object_get(answer, "sources"));
     return 0;
@@ -117,7 +117,7 @@ static int run(int argc, char **argv)
     if (rc == 0) rc = cli_process_get(&where, "/v1/nodes", key, &reply, &err);
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", &err);
     if (rc == 0 && json)
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
         rc = print_nodes(parsed, &err);
     json_decref(parsed);

@@ -29,11 +29,11 @@ static int check(const options *o, const char *path, shoal_err *err)
     else if (rc == 0)
         pipeline_report_table(&s, &out);
     if (rc == 0 && out.failed) rc = err_nomem(err);
-    if (rc == 0) printf("%s%s", out.data, o->test.json ? "\n" : "");
+    if (rc == 0) cli_printf("%s%s", out.data, o->test.json ? "\n" : "");
     fflush(stdout);
     size_t n = json_array_size(s.problems);
     for (size_t i = 0; rc == 0 && !o->test.json && i < n; i++)
-        fprintf(stderr, "shoal pipeline: %s\n", json_string_value(json_array_get(s.problems, i)));
+        cli_say("shoal pipeline: %s\n", json_string_value(json_array_get(s.problems, i)));
     buf_done(&out);
     pipeline_survey_done(&s);
     return rc ? rc : n ? CLI_FAILED : 0;
@@ -74,7 +74,7 @@ static int write_file(const char *path, const buf *b, shoal_err *err)
 {
     file_writer *w = NULL;
     if (strcmp(path, "-") == 0)
-        return fputs(b->data, stdout) < 0 ? err_set(err, SHOAL_EIO, "standard output") : 0;
+        return cli_write(b->data, b->len) < 0 ? err_set(err, SHOAL_EIO, "standard output") : 0;
     int rc = file_writer_open(&w, path, err);
     if (rc == 0) rc = file_writer_write(w, b->data, b->len, err);
     if (rc == 0) rc = file_writer_commit(w, err);
@@ -95,7 +95,7 @@ static int show(const options *o, const pipeline_graph *graphs, size_t n, shoal_
         }
     }
     int rc = out.failed ? err_nomem(err) : write_file(o->svg ? o->svg : "-", &out, err);
-    if (rc == 0 && o->svg && strcmp(o->svg, "-") != 0) printf("wrote %s\n", o->svg);
+    if (rc == 0 && o->svg && strcmp(o->svg, "-") != 0) cli_printf("wrote %s\n", o->svg);
     buf_done(&out);
     return rc;
 }

@@ -156,12 +156,12 @@ static placement_no refusal(const planning *x, const placement_gap *g, size_t at
 
 static void print_gap(const planning *x, const placement_gap *g)
 {
-    printf("  missing");
-    if (g->n_replicas) printf(" %u replica%s", g->n_replicas, g->n_replicas == 1 ? "" : "s");
-    if (g->n_standby) printf("%s %u standby", g->n_replicas ? " and" : "", g->n_standby);
-    printf("\n");
+    cli_printf("  missing");
+    if (g->n_replicas) cli_printf(" %u replica%s", g->n_replicas, g->n_replicas == 1 ? "" : "s");
+    if (g->n_standby) cli_printf("%s %u standby", g->n_replicas ? " and" : "", g->n_standby);
+    cli_printf("\n");
     for (size_t at = 0; at < x->n_nodes; at++)
-        printf("    not on %-20s %s\n", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
+        cli_printf("    not on %-20s %s\n", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
 }
 
 static void print_price(const planning *x, size_t model)
@@ -169,28 +169,29 @@ static void print_price(const planning *x, size_t model)
     split_cost c;
     size_t at = 0;
     if (!price(x, model, &c)) return;
-    printf("  a token takes %.2f ms: %.2f of computing, %.2f of %zu round trip%s with %llu bytes each way\n",
-           c.compute_ms + c.hop_ms, c.compute_ms, c.hop_ms, c.n_hops, c.n_hops == 1 ? "" : "s",
-           (unsigned long long)c.hop_bytes);
-    printf("  with many at once one every %.2f ms, as fast as the slowest machine\n", c.slowest_ms);
+    cli_printf(
+        "  a token takes %.2f ms: %.2f of computing, %.2f of %zu round trip%s with %llu bytes each way\n",
+        c.compute_ms + c.hop_ms, c.compute_ms, c.hop_ms, c.n_hops, c.n_hops == 1 ? "" : "s",
+        (unsigned long long)c.hop_bytes);
+    cli_printf("  with many at once one every %.2f ms, as fast as the slowest machine\n", c.slowest_ms);
     double whole = whole_ms(x, model, &at);
     if (whole >= 0)
-        printf("  in one piece it would take %.2f ms, on %s\n", whole, x->nodes[at].name);
+        cli_printf("  in one piece it would take %.2f ms, on %s\n", whole, x->nodes[at].name);
     else
-        printf("  in one piece no machine has room for it\n");
+        cli_printf("  in one piece no machine has room for it\n");
 }
 
 static void print_model(const planning *x, size_t model)
 {
     const placement_model *m = &x->models[model];
-    printf("%s  (%.0f MiB each)\n", m->name, (double)m->memory_bytes / (1 << 20));
+    cli_printf("%s  (%.0f MiB each)\n", m->name, (double)m->memory_bytes / (1 << 20));
     for (size_t i = 0; i < x->p.n_seats; i++) {
         const placement_seat *s = &x->p.seats[i];
         if (s->model != model) continue;
         char what[32] = "replica";
         if (s->standby) strcpy(what, "standby");
         if (s->end > 0) snprintf(what, sizeof what, "%zu:%zu", s->first, s->end);
-        printf("  %-20s %-8s %s\n", x->nodes[s->node].name, what, placement_why_text(s->why));
+        cli_printf("  %-20s %-8s %s\n", x->nodes[s->node].name, what, placement_why_text(s->why));
     }
     print_price(x, model);
     for (size_t i = 0; i < x->p.n_gaps; i++)
@@ -201,12 +202,12 @@ static void print_text(const planning *x)
 {
     for (size_t i = 0; i < x->config->n_models; i++) print_model(x, i);
     for (size_t i = 0; i < x->p.n_leavers; i++)
-        printf("stop %s on %s: %s\n", x->p.leavers[i].model, x->p.leavers[i].node,
-               placement_why_text(x->p.leavers[i].why));
+        cli_printf("stop %s on %s: %s\n", x->p.leavers[i].model, x->p.leavers[i].node,
+                   placement_why_text(x->p.leavers[i].why));
     for (size_t at = 0; at < x->n_nodes; at++)
-        printf("node %-20s %.0f of %.0f MiB for models\n", x->nodes[at].name,
-               (double)taken_bytes(x, at) / (1 << 20),
-               (double)placement_budget_bytes(&x->nodes[at]) / (1 << 20));
+        cli_printf("node %-20s %.0f of %.0f MiB for models\n", x->nodes[at].name,
+                   (double)taken_bytes(x, at) / (1 << 20),
+                   (double)placement_budget_bytes(&x->nodes[at]) / (1 << 20));
 }
 
 /* ---- for programs -------------------------------------------------------------------------------- */
@@ -290,7 +291,7 @@ static int print_json(const planning *x)
     }
     buf_puts(&out, "]}\n");
     bool ok = !out.failed;
-    if (ok) fwrite(out.data, 1, out.len, stdout);
+    if (ok) cli_write(out.data, out.len);
     buf_done(&out);
     return ok ? 0 : SHOAL_ENOMEM;
 }

@@ -47,10 +47,13 @@ typedef struct shown {
 static void show_live(void *user, const char *text, size_t n)
 {
     shown *s = user;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
+        const char *end = memchr(text + i, '\n', n - i);
+        size_t len = end ? (size_t)(end + 1 - text) - i : n - i;
         if (!s->open) fputs("  ", stdout);
-        s->open = text[i] != '\n';
-        putchar(text[i]);
+        s->open = !end;
+        cli_write(text + i, len);
+        i += len;
     }
     s->any = true;
     fflush(stdout);
@@ -80,7 +83,7 @@ static int ask(const http_where *where, cli_process_ask *ask, bool json, shoal_e
     if (s.open) putchar('\n');
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
         cli_process_print(parsed, s.any, s.stages);
     json_decref(parsed);
@@ -106,7 +109,7 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
         rc = ask(where, with, json, err);
         fflush(stdout);
         if (rc == 0 || rc == SHOAL_ENOMEM || strncmp(err->message, "no Shoal", 8) == 0) continue;
-        fprintf(stderr, "shoal process: %s\n", err->message);
+        cli_say("shoal process: %s\n", err->message);
         ++*ret_failed;
         rc = 0;
     }

@@ -32,7 +32,7 @@ static int show(const http_where *where, const char *key, bool json, shoal_err *
         ps_view_put(&out, models, (long long)time(NULL), columns());
     }
     if (rc == 0 && out.failed) rc = err_nomem(err);
-    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    if (rc == 0) cli_write(out.data, out.len);
     json_decref(models);
     json_decref(status);
     buf_done(&out);

@@ -139,7 +139,7 @@ static int failed(const shoal_err *err, char *choices)
     if (err->code == SHOAL_ECANCELLED)
         err_set(&said, SHOAL_ECANCELLED, "stopped; the same command goes on where it was");
     int rc = cli_fail(&cmd_pull, &said);
-    if (choices) fputs(choices, stderr);
+    if (choices) cli_say("%s", choices);
     return rc;
 }
 

@@ -55,9 +55,9 @@ static void print_removed(const char *model, bool json)
     buf out = {0};
     json_put_string(&out, model, strlen(model));
     if (json)
-        printf("{\"id\":%s,\"deleted\":true}\n", out.data ? out.data : "\"\"");
+        cli_printf("{\"id\":%s,\"deleted\":true}\n", out.data ? out.data : "\"\"");
     else
-        printf("%s is removed\n", model);
+        cli_printf("%s is removed\n", model);
     buf_done(&out);
 }
 

@@ -40,18 +40,19 @@ static const char *text_of(const json_t *o, const char *key)
 
 static void print_route(const config_route *r)
 {
-    printf("%s\n", r->name);
+    cli_printf("%s\n", r->name);
     for (size_t i = 0; i < r->n_rules; i++) {
         char name[80];
         const config_rule *rule = &r->rules[i];
-        printf("  %-16s ", route_rule_name(r, i, name));
+        cli_printf("  %-16s ", route_rule_name(r, i, name));
         for (size_t k = 0; k < rule->n_split; k++)
-            printf("%s%s (%g)", k ? ", " : "", rule->split[k].model, rule->split[k].share);
-        for (size_t k = 0; k < rule->n_any; k++) printf("%s%s", k ? " or " : "", rule->any[k]);
-        printf("%s\n", rule->model ? rule->model : "");
+            cli_printf("%s%s (%g)", k ? ", " : "", rule->split[k].model, rule->split[k].share);
+        for (size_t k = 0; k < rule->n_any; k++) cli_printf("%s%s", k ? " or " : "", rule->any[k]);
+        cli_printf("%s\n", rule->model ? rule->model : "");
     }
-    for (size_t i = 0; i < r->n_fallback; i++) printf("  %-16s %s\n", i ? "" : "fallback", r->fallback[i]);
-    if (r->shadow) printf("  %-16s %s\n", "shadow", r->shadow);
+    for (size_t i = 0; i < r->n_fallback; i++)
+        cli_printf("  %-16s %s\n", i ? "" : "fallback", r->fallback[i]);
+    if (r->shadow) cli_printf("  %-16s %s\n", "shadow", r->shadow);
 }
 
 static void put_name(void *user, const char *name)
@@ -76,7 +77,7 @@ static int list(const options *o, const char *arg, shoal_err *err)
         buf_puts(&out, "]}");
     }
     buf_puts(&out, "]}");
-    if (rc == 0 && !o->json && c->book.n_routes == 0) printf("no routes\n");
+    if (rc == 0 && !o->json && c->book.n_routes == 0) cli_printf("no routes\n");
     if (rc == 0 && o->json) rc = cli_print(&out) == CLI_OK ? 0 : err_nomem(err);
     buf_done(&out);
     config_free(c);
@@ -89,9 +90,9 @@ static int list(const options *o, const char *arg, shoal_err *err)
 static void print_price(const json_t *s)
 {
     const json_t *cost = json_object_get(s, "cost"), *j = json_object_get(s, "energy_j");
-    if (cost) printf("; costs about %.3g", json_number_value(cost));
-    if (j) printf("; takes about %.3g J (%s)", json_number_value(j), text_of(s, "energy_by"));
-    printf("\n");
+    if (cost) cli_printf("; costs about %.3g", json_number_value(cost));
+    if (j) cli_printf("; takes about %.3g J (%s)", json_number_value(j), text_of(s, "energy_by"));
+    cli_printf("\n");
 }
 
 static void print_decision(const json_t *a)
@@ -99,19 +100,19 @@ static void print_decision(const json_t *a)
     const json_t *steps = json_object_get(a, "steps"), *skipped = json_object_get(a, "skipped");
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *s = json_array_get(steps, i);
-        printf("  %-8s %-20s %s",
-               !i                           ? "asks"
-               : json_object_get(a, "kind") ? "and"
-                                            : "else",
-               text_of(s, "model"), text_of(s, "why"));
+        cli_printf("  %-8s %-20s %s",
+                   !i                           ? "asks"
+                   : json_object_get(a, "kind") ? "and"
+                                                : "else",
+                   text_of(s, "model"), text_of(s, "why"));
         print_price(s);
     }
-    if (json_array_size(steps) == 0) printf("  nobody\n");
+    if (json_array_size(steps) == 0) cli_printf("  nobody\n");
     for (size_t i = 0; i < json_array_size(skipped); i++)
-        printf("  %-8s %-20s %s\n", "not", text_of(json_array_get(skipped, i), "model"),
-               text_of(json_array_get(skipped, i), "why"));
+        cli_printf("  %-8s %-20s %s\n", "not", text_of(json_array_get(skipped, i), "model"),
+                   text_of(json_array_get(skipped, i), "why"));
     if (!json_object_get(a, "kind"))
-        printf("  decided in %.3f ms\n", json_number_value(json_object_get(a, "ms")));
+        cli_printf("  decided in %.3f ms\n", json_number_value(json_object_get(a, "ms")));
 }
 
 static int ask_server(const options *o, buf *ret_json, shoal_err *err)
@@ -160,7 +161,7 @@ static int explain(const options *o, const char *arg, shoal_err *err)
         rc = decide_here(&with, &reply, err);
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && o->json)
-        printf("%s\n", reply.data);
+        cli_printf("%s\n", reply.data);
     else if (rc == 0)
         print_decision(parsed);
     json_decref(parsed);
@@ -217,11 +218,11 @@ static int replay_line(const gateway_config *c, const json_t *line, bool *ret_sa
     int rc = r ? replay_read(r, &c->book, line, err) : err_nomem(err);
     if (rc == 0) {
         replay_decide(r, &c->book, &d, ret_same);
-        printf("%-5s %s: %s%s%s\n", *ret_same ? "same" : "OTHER", d.route->name,
-               d.n ? d.steps[0].model : "nobody", *ret_same ? "" : ", and it was ",
-               *ret_same    ? ""
-               : r->n_steps ? r->steps[0]
-                            : "nobody");
+        cli_printf("%-5s %s: %s%s%s\n", *ret_same ? "same" : "OTHER", d.route->name,
+                   d.n ? d.steps[0].model : "nobody", *ret_same ? "" : ", and it was ",
+                   *ret_same    ? ""
+                   : r->n_steps ? r->steps[0]
+                                : "nobody");
     }
     free(r);
     return rc;
@@ -246,7 +247,7 @@ static int replay_all(const options *o, const char *arg, shoal_err *err)
         json_decref(line);
         at += len + (at[len] == '\n');
     }
-    if (rc == 0) printf("%zu decisions, %zu come out otherwise\n", n, n_other);
+    if (rc == 0) cli_printf("%zu decisions, %zu come out otherwise\n", n, n_other);
     buf_done(&text);
     config_free(c);
     return rc;

@@ -15,7 +15,7 @@
 static int show(void *user, const char *text, size_t n)
 {
     (void)user;
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 : 1;
+    return cli_write(text, n) == 0 && fflush(stdout) == 0 ? 0 : 1;
 }
 
 static double per_second(size_t n, double ms)
@@ -81,8 +81,7 @@ static int peek(peeked *ret, const char *arg, const char *manifest, shoal_err *e
 /* Beside the answer: what was done with the text. */
 static void say_which(const options *o, const char *what, const char *model, const char *where)
 {
-    if (!o->chat.json)
-        fprintf(stderr, "%s: %s%s%s\n", model, what, *where ? ", by the Shoal at " : "", where);
+    if (!o->chat.json) cli_say("%s: %s%s%s\n", model, what, *where ? ", by the Shoal at " : "", where);
 }
 
 /* ---- generation ---------------------------------------------------------------------------------------- */
@@ -144,7 +143,7 @@ static int hand_over(const options *o, const char *task, const char *arg, int n,
     int argc = 0;
     if (!cmd || !argv) {
         free(argv);
-        fprintf(stderr, "shoal run: %s is for \"%s\", which shoal run does not know\n", arg, task);
+        cli_say("shoal run: %s is for \"%s\", which shoal run does not know\n", arg, task);
         return CLI_FAILED;
     }
     snprintf(threads, sizeof threads, "--threads=%lld", m->threads);

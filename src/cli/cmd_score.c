@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 #include "cli/cli_model.h"
 
@@ -65,13 +66,10 @@ static void put_plain(buf *out, const char *s, int width)
     size_t left = strlen(s);
     for (; left > 0; width--) {
         uint32_t cp;
-        size_t n = utf8_decode(s, left, &cp);
-        if (n == 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
-            buf_putc(out, '?');
-        else
-            buf_append(out, s, n);
-        s += n ? n : 1;
-        left -= n ? n : 1;
+        size_t bad = tame_control(s, left), n = bad ? bad : utf8_decode(s, left, &cp);
+        buf_append(out, bad ? "?" : s, bad ? 1 : n);
+        s += n;
+        left -= n;
     }
     for (; width > 0; width--) buf_putc(out, ' ');
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/tame.h"
+#include "cli/cli_model.h"
 #include "cli/cli_process.h"
 #include "cli/inspect_command.h"
 #include "cli/served.h"
@@ -15,7 +17,15 @@ static void put_name(const char *name)
     printf("%-*s", LEFT, name);
 }
 
-/* Words in as many rows as they need. Control characters are anybody's, and none is shown. */
+static void put_tame(const char *word)
+{
+    char *copy = strdup(word);
+    if (copy) tame_text(copy, "");
+    fputs(copy ? copy : "?", stdout);
+    free(copy);
+}
+
+/* Words in as many rows as they need; line ends are not for them to make. */
 static void put_words(const json_t *list)
 {
     size_t i, at = LEFT;
@@ -26,7 +36,7 @@ static void put_words(const json_t *list)
         size_t n = s ? strlen(s) : 0;
         if (i > 0 && at + 1 + n > COLUMNS) at = (size_t)printf("\n%*s", LEFT, "") - 1;
         if (at > LEFT) at += (size_t)printf(" ");
-        for (size_t k = 0; k < n; k++) putchar((unsigned char)s[k] < ' ' || s[k] == 0x7f ? '?' : s[k]);
+        put_tame(s ? s : "");
         at += n;
     }
     putchar('\n');
@@ -126,8 +136,7 @@ static int show_served(const served *at, const char *key, bool json, shoal_err *
     if (rc == 0) add_adapters(m, at, key);
     if (rc == 0 && *at->task) add_capabilities(m, at, key);
     if (rc == 0 && json) {
-        json_dumpf(m, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
-        putchar('\n');
+        cli_print_json(m, JSON_COMPACT | JSON_REAL_PRECISION(6));
     } else if (rc == 0) {
         put_fields(m);
         printf("%-*s%s\n", LEFT, "served by", at->url);

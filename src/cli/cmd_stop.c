@@ -33,8 +33,8 @@ static int run(int argc, char **argv)
     const cli_loads_ask ask = {
         .path = "/v1/models/unload", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
     if (rc == 0) rc = cli_loads_send(&where, &ask, &last, &err);
-    if (rc == 0 && json && json_put(&out, last) == 0) printf("%s\n", out.data);
-    if (rc == 0 && !json) printf("%s is unloaded\n", a.v[0]);
+    if (rc == 0 && json && json_put(&out, last) == 0) cli_printf("%s\n", out.data);
+    if (rc == 0 && !json) cli_printf("%s is unloaded\n", a.v[0]);
     json_decref(last);
     json_decref(body);
     buf_done(&out);

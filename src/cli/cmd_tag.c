@@ -60,8 +60,9 @@ static int run(int argc, char **argv)
     } else {
         for (size_t i = 0; i < t.n_spans; i++) {
             const shoal_span *s = &t.spans[i];
-            printf("%zu-%zu  %-20s %.*s  (%.1f %%)\n", s->start, s->end, s->label,
-                   (int)(s->end_byte - s->start_byte), text.data + s->start_byte, 100.0 * (double)s->score);
+            cli_printf("%zu-%zu  %-20s %.*s  (%.1f %%)\n", s->start, s->end, s->label,
+                       (int)(s->end_byte - s->start_byte), text.data + s->start_byte,
+                       100.0 * (double)s->score);
         }
         rc = CLI_OK;
     }

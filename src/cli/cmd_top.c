@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/cli_model.h"
 #include "cli/cli_process.h"
 #include "cli/http_client.h"
 #include "cli/top_view.h"
@@ -76,10 +77,9 @@ static int print_json(const top *t, shoal_err *err)
 {
     json_t *all = top_view_json(t->now, t->before, seconds(t));
     if (!all) return err_nomem(err);
-    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    putchar('\n');
+    int rc = cli_print_json(all, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(all);
-    return 0;
+    return rc == CLI_OK ? 0 : err_set(err, SHOAL_EIO, "the answer could not be written");
 }
 
 static int print_lines(const top *t, shoal_err *err)
@@ -107,7 +107,9 @@ static int print_lines(const top *t, shoal_err *err)
 /* What went wrong stands where the table stood, and the next look may go well. */
 static void print_trouble(const shoal_err *err)
 {
-    printf("\x1b[H%s\x1b[K\n\x1b[J", err->message);
+    fputs("\x1b[H", stdout);
+    cli_printf("%s", err->message);
+    fputs("\x1b[K\n\x1b[J", stdout);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/tame.h"
+#include "base/utf8.h"
 #include "cli/cli_model.h"
 #include "signal/audio.h"
 #include "signal/captions.h"
@@ -30,13 +32,24 @@ static void show_progress(void *user, const transcription *t)
                 (long long)(done / 1000 % 60), (long long)(all / 60000), (long long)(all / 1000 % 60));
 }
 
+/* In one line: what ends lines, or commands a terminal, is a space between words. */
+static void put_words(const char *s)
+{
+    uint32_t cp;
+    for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
+        size_t bad = tame_control(s, left);
+        n = bad ? bad : utf8_decode(s, left, &cp);
+        fwrite(bad ? " " : s, 1, bad ? 1 : n, stdout);
+    }
+}
+
 static void print_line(const transcript_out *o, const heard_segment *s)
 {
     const char *text = s->text;
     while (*text == ' ') text++;
     if (o->progress) fputs("\r\033[K", stderr);
     if (o->times) printf("[%8.2f %8.2f]  ", (double)s->start_ms / 1000, (double)s->end_ms / 1000);
-    for (; *text; text++) putchar((unsigned char)*text < 0x20 || *text == 0x7F ? ' ' : *text);
+    put_words(text);
     putchar('\n');
     fflush(stdout);
 }
@@ -80,7 +93,7 @@ static int print_captions(transcript_out *o, const transcription *t, bool transl
     int rc = o->segments.failed || o->texts.failed || o->ids.failed ? SHOAL_ENOMEM
                                                                     : captions_write(&out, o->format, &all);
     bool ends_line = out.len && out.data[out.len - 1] == '\n';
-    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    if (rc == 0) cli_write(out.data, out.len);
     if (rc == 0 && !ends_line) putchar('\n');
     buf_done(&out);
     return rc ? err_nomem(err) : 0;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strmap.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 #include "cli/docs_files.h"
 #include "fetch/pull_meter.h"
@@ -49,7 +50,7 @@ static void show(adding *a, const char *name)
         char tame[64];
         size_t n = strlen(name);
         snprintf(tame, sizeof tame, "%s", n > 60 ? name + n - 60 : name);
-        pull_tame(tame);
+        tame_text(tame, "");
         fprintf(stderr, "\r\033[K%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, tame);
     } else if (4 * a->at_file / all > a->quarter) {
         a->quarter = 4 * a->at_file / all;
@@ -61,8 +62,8 @@ static void say_failed(adding *a, const char *source, const char *why)
 {
     char *tame = strdup(source), *reason = strdup(why);
     if (tame && reason) {
-        pull_tame(tame);
-        pull_tame(reason);
+        tame_text(tame, "");
+        tame_text(reason, "");
         fprintf(stderr, "%s%s: %s\n", a->live ? "\r\033[K" : "", tame, reason);
     }
     free(tame);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 
 enum { FIELDS_MAX = 64 };
@@ -35,9 +36,7 @@ static bool is_head(const char *key)
 static bool is_plain(const char *s)
 {
     if (!s || !*s) return false;
-    for (; *s; s++)
-        if ((unsigned char)*s <= ' ' || *s == 0x7f) return false;
-    return true;
+    return !strchr(s, ' ') && tame_is(s);
 }
 
 static bool take_field(log_field *f, const char *key, json_t *value)

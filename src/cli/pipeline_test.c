@@ -53,7 +53,7 @@ static int print_case(const testing *t, const eval_case *c, size_t number, const
     json_put_string(&out, c->input, strlen(c->input));
     buf_putc(&out, '\n');
     put_diffs(diffs, &out);
-    if (!out.failed) fputs(out.data, stdout);
+    if (!out.failed) cli_write(out.data, out.len);
     int rc = out.failed ? err_nomem(err) : 0;
     buf_done(&out);
     return rc;
@@ -78,7 +78,7 @@ static int print_end(const testing *t, size_t n, shoal_err *err)
         buf_printf(&out, "%zu case%s, %zu as expected", n, n == 1 ? "" : "s", t->n_passed);
         buf_printf(&out, t->n_passed < n ? ", %zu not\n" : "\n", n - t->n_passed);
     }
-    if (!out.failed) fputs(out.data, stdout);
+    if (!out.failed) cli_write(out.data, out.len);
     int rc = out.failed ? err_nomem(err) : 0;
     buf_done(&out);
     return rc;

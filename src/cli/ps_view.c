@@ -1,5 +1,6 @@
 /* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
 #include "cli/ps_view.h"
+#include "base/tame.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -118,22 +119,6 @@ static void put_machines(char *ret, size_t size, const json_t *m)
         snprintf(ret, size, "%.10s", first);
 }
 
-/* Ends the line that began at `from`. */
-static void end_line(buf *b, size_t from, size_t width)
-{
-    size_t columns = 0, at = from;
-    if (b->failed) return;
-    for (; at < b->len && (width == 0 || columns < width); at++) {
-        uint8_t c = (uint8_t)b->data[at];
-        if (c < 0x20 || c == 0x7F) b->data[at] = '?';
-        if ((c & 0xC0) != 0x80) columns++;
-    }
-    while (at < b->len && ((uint8_t)b->data[at] & 0xC0) == 0x80) at++;
-    b->len = at;
-    while (b->len > from && b->data[b->len - 1] == ' ') b->len--;
-    buf_putc(b, '\n');
-}
-
 static void put_model(buf *out, const json_t *m, long long now)
 {
     char machines[40], replicas[32], since[16] = "-", rate[16] = "-";
@@ -154,11 +139,11 @@ void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
     json_t *m;
     buf_printf(out, "%-16s %-8s %5s %-10s %9s %4s %5s %6s  %s", "MODEL", "STATE", "READY", "MACHINES",
                "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
-    end_line(out, from, width);
+    tame_line(out, from, width);
     json_array_foreach((json_t *)(uintptr_t)models, i, m)
     {
         from = out->len;
         put_model(out, m, now);
-        end_line(out, from, width);
+        tame_line(out, from, width);
     }
 }

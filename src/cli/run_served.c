@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/cli_model.h"
 #include "cli/cli_process.h"
 
 enum { FILE_MAX_BYTES = 128 << 20, LABELS_SHOWN = 5 };
@@ -42,7 +43,7 @@ static void print_labels(const json_t *answer)
     json_t *l;
     const json_t *from = json_object_get(answer, "labels") ? answer : first(answer, "data");
     json_array_foreach(json_object_get(from, "labels"), i, l) if (i < LABELS_SHOWN)
-        printf("%6.2f %%  %s\n", 100 * number_of(l, "score"), text_of(l, "label"));
+        cli_printf("%6.2f %%  %s\n", 100 * number_of(l, "score"), text_of(l, "label"));
 }
 
 static void print_spans(const json_t *answer)
@@ -50,8 +51,8 @@ static void print_spans(const json_t *answer)
     size_t i;
     json_t *s;
     json_array_foreach(json_object_get(first(answer, "data"), "spans"), i, s)
-        printf("%.0f-%.0f  %-20s %s  (%.1f %%)\n", number_of(s, "start"), number_of(s, "end"),
-               text_of(s, "label"), text_of(s, "text"), 100 * number_of(s, "score"));
+        cli_printf("%.0f-%.0f  %-20s %s  (%.1f %%)\n", number_of(s, "start"), number_of(s, "end"),
+                   text_of(s, "label"), text_of(s, "text"), 100 * number_of(s, "score"));
 }
 
 static void print_vector(const json_t *answer)
@@ -59,7 +60,7 @@ static void print_vector(const json_t *answer)
     size_t i;
     json_t *x;
     json_array_foreach(json_object_get(first(answer, "data"), "embedding"), i, x)
-        printf("%s%.6g", i ? " " : "", json_number_value(x));
+        cli_printf("%s%.6g", i ? " " : "", json_number_value(x));
     putchar('\n');
 }
 
@@ -70,8 +71,8 @@ static void print_ranks(const json_t *answer)
     json_array_foreach(json_object_get(answer, "results"), i, r)
     {
         const json_t *d = json_object_get(r, "document");
-        printf("%8.4f  %s\n", number_of(r, "relevance_score"),
-               json_is_string(d) ? json_string_value(d) : text_of(d, "text"));
+        cli_printf("%8.4f  %s\n", number_of(r, "relevance_score"),
+                   json_is_string(d) ? json_string_value(d) : text_of(d, "text"));
     }
 }
 
@@ -81,24 +82,23 @@ static void print_masks(const json_t *answer)
     json_t *mask, *word;
     json_array_foreach(json_object_get(first(answer, "data"), "masks"), i, mask)
         json_array_foreach(json_is_array(mask) ? mask : json_object_get(mask, "words"), k, word)
-            printf("%6.2f %%  %s\n", 100 * number_of(word, "score"), text_of(word, "sequence"));
+            cli_printf("%6.2f %%  %s\n", 100 * number_of(word, "score"), text_of(word, "sequence"));
 }
 
 static void print_choice(const json_t *answer)
 {
-    printf("%s\n", text_of(first(answer, "choices"), "text"));
+    cli_printf("%s\n", text_of(first(answer, "choices"), "text"));
 }
 
 static void print_heard(const json_t *answer)
 {
     const char *s = text_of(answer, "text");
-    printf("%s\n", s + strspn(s, " "));
+    cli_printf("%s\n", s + strspn(s, " "));
 }
 
 static void print_all(const json_t *answer)
 {
-    json_dumpf(answer, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    putchar('\n');
+    cli_print_json(answer, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
 
 static const task_row ROWS[] = {
@@ -209,7 +209,7 @@ int run_served(const served *at, const run_input *in, const char *key, shoal_err
     int rc = (row->input ? ask_text : ask_file)(row, at, in, key, &text, err);
     if (rc == 0) rc = json_parse(&answer, text.data ? text.data : "", text.len, "the answer", err);
     if (rc == 0 && in->json)
-        printf("%s\n", text.data);
+        cli_printf("%s\n", text.data);
     else if (rc == 0)
         row->print(answer);
     json_decref(answer);

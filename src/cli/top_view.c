@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tame.h"
 #include "base/utf8.h"
 #include "cli/cache_view.h"
 
@@ -49,22 +50,11 @@ static double rate(const view *v, const json_t *r, size_t i, const char *key)
 
 /* ---- lines --------------------------------------------------------------------------------------- */
 
-/* Ends the line that begins at `from`: no control characters, cut to the width between characters. */
+/* Ends the line that begins at `from`. */
 static void end_line(view *v, size_t from)
 {
-    buf *b = v->out;
-    size_t columns = 0, at = from;
-    if (b->failed) return;
-    for (; at < b->len && columns < v->width; at++) {
-        uint8_t c = (uint8_t)b->data[at];
-        if (c < 0x20 || c == 0x7F) b->data[at] = '?';
-        if ((c & 0xC0) != 0x80) columns++;
-    }
-    while (at < b->len && ((uint8_t)b->data[at] & 0xC0) == 0x80) at++;
-    b->len = at;
-    while (b->len > from && b->data[b->len - 1] == ' ') b->len--;
-    buf_putc(b, '\n');
-    v->n_lines++;
+    tame_line(v->out, from, v->width);
+    v->n_lines += !v->out->failed;
 }
 
 static bool has_room(view *v)

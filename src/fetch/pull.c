@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "base/tame.h"
 #include "base/utf8.h"
 #include "fetch/pull_file.h"
 #include "fetch/pull_plan.h"
@@ -433,6 +434,6 @@ int pull_run(const pull_options *o, pull_done *ret, char **ret_choices, shoal_er
         *ret = done;
     else
         arena_free(r.mem);
-    if (rc != 0 && err) pull_tame(err->message);
+    if (rc != 0 && err) tame_text(err->message, "");
     return rc;
 }

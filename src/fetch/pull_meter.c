@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/tame.h"
 #include "fetch/pull_plan.h"
 
 #define EVENT_S 0.1
@@ -136,15 +137,6 @@ void pull_meter_end(pull_meter *m, const char *how)
     m->name = NULL;
 }
 
-void pull_tame(char *text)
-{
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        bool c1 = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0;
-        if (*p < 0x20 || *p == 0x7F) *p = '?';
-        if (c1) p[0] = p[1] = '?';
-    }
-}
-
 void pull_meter_say(pull_meter *m, const char *fmt, ...)
 {
     char line[1024];
@@ -153,7 +145,7 @@ void pull_meter_say(pull_meter *m, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    pull_tame(line);
+    tame_text(line, "");
     fprintf(m->to, "%s%s\n", m->live ? "\r\033[K" : "", line);
     fflush(m->to);
 }

@@ -22,10 +22,7 @@ void pull_meter_init(pull_meter *m, FILE *to); /* live when `to` is a terminal *
 void pull_meter_begin(pull_meter *m, const char *name, bool has_total, uint64_t total, uint64_t from);
 void pull_meter_at(pull_meter *m, uint64_t bytes);
 void pull_meter_end(pull_meter *m, const char *how); /* "done", "stopped" */
-/* Servers' words may not command a terminal: control characters, also those of two bytes in UTF-8, become
- * '?'. */
-void pull_tame(char *text);
-/* A line of its own, with the live one out of the way. */
+/* A line of its own, with the live one out of the way; without control characters. */
 void pull_meter_say(pull_meter *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
