@@ -69,13 +69,20 @@ int chat_session_choose(chat_session *s, const char *name, shoal_err *err)
 {
     chat_voice *voice = NULL;
     cli_home *home = NULL;
+    bool goes_on = !s->home && s->talk.n > 0; /* of a home, the talk is one line and what the home said of it */
     int rc = open_voice(&voice, name, s->o, err);
-    if (rc == 0 && !chat_talk_system(&s->talk)) rc = open_home(&home, s->o, voice->model, err);
+    if (rc == 0 && !(goes_on && chat_talk_system(&s->talk))) rc = open_home(&home, s->o, voice->model, err);
     if (rc != 0) {
         chat_voice_close(voice);
         return rc;
     }
-    if (s->home || home) chat_talk_cut(&s->talk, 0);
+    s->untold = goes_on && home;
+    if (goes_on) {
+        cli_home_close(home);
+        home = NULL;
+    } else {
+        chat_talk_cut(&s->talk, 0);
+    }
     cli_home_close(s->home);
     chat_voice_close(s->voice);
     s->voice = voice;

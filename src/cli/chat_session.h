@@ -31,6 +31,7 @@ typedef struct chat_session {
     chat_talk talk;
     chat_settings settings;
     bool terminal, colour; /* of standard output; what is said beside replies may be faint */
+    bool untold;           /* the model has a home, and is not told of it since the talk goes on */
     bool unheard;          /* a reply could not be written, which has been said */
     bool leaves;           /* /quit */
 } chat_session;
@@ -40,7 +41,8 @@ typedef struct chat_session {
 int chat_session_open(chat_session *s, const char *name, shoal_err *err);
 void chat_session_close(chat_session *s);
 
-/* Another model in its place; when there is none, the old one stays. */
+/* Another model in its place, told its own home; when there is none, the old one stays. A talk that goes on from
+ * line to line goes on with it, and is told of no home. */
 int chat_session_choose(chat_session *s, const char *name, shoal_err *err);
 /* One line of the person, one reply. When it fails, the talk is as it was. */
 int chat_session_turn(chat_session *s, const char *line, shoal_err *err);

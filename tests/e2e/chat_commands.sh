@@ -140,6 +140,37 @@ keys '/quit\r'
 exec 9>&-
 wait "$typist" || fail "/quit leaves with $?"
 
+# ---- the model that is taken behind a line is told its home as the first was; a talk that goes on is kept, and says so
+at_terminal chat --server "$url" home-chat-s
+keys 'turn on the kitchen light\r'
+await 'tokens'
+await '^> '
+keys '/model home-chat-s\r'
+await '^home-chat-s, of http'
+await '^> '
+keys '/system\r'
+await '^\(the home and its devices'
+await '^> '
+echo '{"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]}' >"$work/plain.json"
+keys "/load $work/plain.json\r"
+await '2 messages from '
+await '^> '
+keys '/model home-chat-s\r'
+await 'goes on, without the home; /clear'
+await '^> '
+keys "/save $work/kept.json\r"
+await '2 messages in '
+await '^> '
+keys '/clear\r'
+await 'forgotten'
+await '^> '
+keys '/model home-chat-s\r'
+await '^home-chat-s, of http'
+await '^> '
+keys '/system\r'
+await '^\(the home and its devices'
+leave
+
 # ---- Ctrl-C stops the reply of a server and the conversation goes on
 echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
 at_terminal chat --server "$url" home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 --temp 1
