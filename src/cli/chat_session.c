@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 
@@ -69,7 +70,8 @@ int chat_session_choose(chat_session *s, const char *name, shoal_err *err)
 {
     chat_voice *voice = NULL;
     cli_home *home = NULL;
-    bool goes_on = !s->home && s->talk.n > 0; /* of a home, the talk is one line and what the home said of it */
+    bool goes_on =
+        !s->home && s->talk.n > 0; /* of a home, the talk is one line and what the home said of it */
     int rc = open_voice(&voice, name, s->o, err);
     if (rc == 0 && !(goes_on && chat_talk_system(&s->talk))) rc = open_home(&home, s->o, voice->model, err);
     if (rc != 0) {
@@ -117,15 +119,27 @@ void chat_session_close(chat_session *s)
 
 static chat_voice *speaking; /* whom Ctrl-C stops; a process has one reply at a time */
 
+static volatile sig_atomic_t n_pressed; /* since the line began */
+
+/* What waits for a server is interrupted by the signal itself; what does not hear it, the loading of a model,
+ * is left with the next one. */
 static void on_signal(int number)
 {
+    static const char told[] = " (again leaves)\n";
+    int before = n_pressed++;
     (void)number;
-    if (speaking) chat_voice_stop(speaking);
+    if (speaking && before == 0)
+        chat_voice_stop(speaking);
+    else if (before > (speaking ? 1 : 0))
+        _exit(130);
+    else if (write(STDERR_FILENO, told, sizeof told - 1) < 0)
+        _exit(130);
 }
 
 void chat_session_watch_signals(chat_session *s)
 {
     (void)s;
+    n_pressed = 0;
     /* What is being written goes on: half a line is no reason to end. */
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &act, NULL);

@@ -41,8 +41,8 @@ typedef struct chat_session {
 int chat_session_open(chat_session *s, const char *name, shoal_err *err);
 void chat_session_close(chat_session *s);
 
-/* Another model in its place, told its own home; when there is none, the old one stays. A talk that goes on from
- * line to line goes on with it, and is told of no home. */
+/* Another model in its place, told its own home; when there is none, the old one stays. A talk that goes on
+ * from line to line goes on with it, and is told of no home. */
 int chat_session_choose(chat_session *s, const char *name, shoal_err *err);
 /* One line of the person, one reply. When it fails, the talk is as it was. */
 int chat_session_turn(chat_session *s, const char *line, shoal_err *err);
@@ -56,7 +56,9 @@ bool chat_command_is(const char *line, const char **ret_said);
 /* Do it; what it has to say is on stdout. What was asked wrongly is an error. */
 int chat_command_run(chat_session *s, const char *line, shoal_err *err);
 
-/* While a reply runs, Ctrl-C stops it. */
+/* For the line that comes now: Ctrl-C stops its reply or its wait for a server, pressed again it ends the
+ * process.
+ */
 void chat_session_watch_signals(chat_session *s);
 
 #endif

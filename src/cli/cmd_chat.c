@@ -41,6 +41,7 @@ static void greet(const chat_session *s)
 static int take_line(chat_session *s, const char *line, shoal_err *err)
 {
     const char *said = line;
+    if (s->terminal) chat_session_watch_signals(s);
     bool command = s->terminal && chat_command_is(line, &said);
     int rc = command ? chat_command_run(s, line, err) : *said ? chat_session_turn(s, said, err) : 0;
     fflush(stdout);
@@ -65,10 +66,7 @@ static int chat(chat_session *s, const char *name, shoal_err *err)
     int rc = cli_sampling_resolve(&s->settings.sampling, &checked, err);
     if (rc == 0) rc = open_history(&e, s, err);
     if (rc == 0) rc = chat_session_open(s, name, err);
-    if (rc == 0 && s->terminal) {
-        greet(s);
-        chat_session_watch_signals(s);
-    }
+    if (rc == 0 && s->terminal) greet(s);
     if (rc == 0) rc = converse(s, e, err);
     line_editor_close(e);
     return rc;

@@ -44,19 +44,8 @@ int http_where_parse(http_where *ret, const char *url, shoal_err *err)
     return 0;
 }
 
-static int dial_unix(http_client *c)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    memcpy(a.sun_path, c->where.host, strlen(c->where.host) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) == 0) return fd;
-    int why = errno;
-    close(fd);
-    errno = why;
-    return -1;
-}
-
-/* How long the next wait may be: connecting, sending or receiving. */
+/* How long the next wait may be: connecting, sending or receiving. With a limit a signal ends it, too,
+ * whatever SA_RESTART says (signal(7)). */
 static int set_patience(const http_client *c, int fd)
 {
     struct timeval limit = {.tv_sec = TIMEOUT_S};
@@ -68,9 +57,21 @@ static int set_patience(const http_client *c, int fd)
         }
         if (c->wait_ms && left_us > c->wait_ms * 1000ull) left_us = c->wait_ms * 1000ull;
         limit = (struct timeval){(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)};
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) return -1;
     }
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) return -1;
     return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+static int dial_unix(http_client *c)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    memcpy(a.sun_path, c->where.host, strlen(c->where.host) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || (set_patience(c, fd) == 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0)) return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
 }
 
 /* The first address that answers: a name such as localhost has several. */
@@ -86,21 +87,29 @@ static int dial_list(const http_client *c, const struct addrinfo *list)
         int why = errno;
         close(fd);
         errno = why;
+        if (why == EINTR) break; /* a person who wants no more of it */
     }
     return -1;
 }
 
+static int no_connection(const char *where, shoal_err *err)
+{
+    if (errno == EINTR) return err_set(err, SHOAL_ECANCELLED, "stopped while connecting to %s", where);
+    /* a connection that was not made in time is still "in progress" */
+    bool late = errno == EINPROGRESS || errno == EAGAIN;
+    return err_set(err, SHOAL_EUNAVAILABLE, "%s: %s", where, strerror(late ? ETIMEDOUT : errno));
+}
+
 static int dial_tcp(http_client *c, shoal_err *err)
 {
-    char port[16];
+    char port[16], where[140];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     snprintf(port, sizeof port, "%d", c->where.port);
     int rc = getaddrinfo(c->where.host, port, &hints, &list);
     if (rc != 0) return err_set(err, SHOAL_EINVALID, "%s: %s", c->where.host, gai_strerror(rc));
     c->fd = dial_list(c, list);
-    if (c->fd < 0) /* a connection that was not made in time is still "in progress" */
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->where.host, c->where.port,
-                     strerror(errno == EINPROGRESS ? ETIMEDOUT : errno));
+    snprintf(where, sizeof where, "%s:%d", c->where.host, c->where.port);
+    if (c->fd < 0) rc = no_connection(where, err);
     freeaddrinfo(list);
     return rc;
 }
@@ -108,10 +117,12 @@ static int dial_tcp(http_client *c, shoal_err *err)
 static int dial(http_client *c, shoal_err *err)
 {
     int rc = 0;
+    char where[140];
+    snprintf(where, sizeof where, "unix:%s", c->where.host);
     if (c->where.port)
         rc = dial_tcp(c, err);
     else if ((c->fd = dial_unix(c)) < 0)
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "unix:%s: %s", c->where.host, strerror(errno));
+        rc = no_connection(where, err);
     if (rc != 0) return rc;
     set_patience(c, c->fd);
     buf_clear(&c->in);
@@ -158,6 +169,10 @@ static int receive_more(http_client *c, shoal_err *err)
     if (n == 0) return err_set(err, SHOAL_EIO, "the server closed the connection");
     if (n < 0 && errno == EAGAIN && c->until_ns)
         return err_set(err, SHOAL_EDEADLINE, "no whole answer in time");
+    if (n < 0 && errno == EINTR)
+        return err_set(err, SHOAL_ECANCELLED, "stopped while waiting for the server");
+    if (n < 0 && errno == EAGAIN)
+        return err_set(err, SHOAL_EIO, "the server has said nothing for %d s", TIMEOUT_S);
     if (n < 0) return err_set(err, SHOAL_EIO, "receive: %s", strerror(errno));
     c->in.len += (size_t)n;
     c->in.data[c->in.len] = '\0';

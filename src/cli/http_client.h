@@ -53,7 +53,8 @@ typedef struct http_client {
 void http_client_init(http_client *c, const http_where *where);
 void http_client_done(http_client *c);
 
-/* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there.
+/* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there;
+ * SHOAL_ECANCELLED: a signal that is handled came while it waited.
  * An answer may take 60 s between two pieces; with until_ns (see there) less: SHOAL_EDEADLINE. */
 int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
 

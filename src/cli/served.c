@@ -69,7 +69,7 @@ int served_find(served *ret, const char *server, const char *model, const char *
     json_decref(answer);
     http_client_done(&c);
     buf_done(&headers);
-    return rc != 0 && server ? err_set(err, rc, "%s", why.message) : 0;
+    return rc != 0 && (server || rc == SHOAL_ECANCELLED) ? err_set(err, rc, "%s", why.message) : 0;
 }
 
 bool served_is_path(const char *model)
