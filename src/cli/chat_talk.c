@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -117,8 +118,25 @@ json_t *chat_talk_json(const chat_talk *t)
     return all;
 }
 
+/* What was written by this: {"model", "messages"} and nothing else. A request that somebody wrote has more.
+ */
+static bool is_saved(const char *path)
+{
+    json_t *o = NULL;
+    bool is = json_parse_file(&o, path, TALK_MAX_BYTES, NULL) == 0 && json_object_size(o) == 2 &&
+              json_is_string(json_object_get(o, "model")) && json_is_array(json_object_get(o, "messages"));
+    json_decref(o);
+    return is;
+}
+
 int chat_talk_save(const chat_talk *t, const char *model, const char *path, shoal_err *err)
 {
+    struct stat there;
+    bool is_there = lstat(path, &there) == 0;
+    if (is_there && !(S_ISREG(there.st_mode) && (there.st_size == 0 || is_saved(path))))
+        return err_set(err, SHOAL_EINVALID,
+                       "%s exists and is no conversation that was saved: give another name, or remove it",
+                       path);
     json_t *o = json_pack("{s:s, s:o}", "model", model, "messages", chat_talk_json(t));
     char *text = o ? json_dumps(o, JSON_INDENT(1)) : NULL;
     file_writer *w = NULL;

@@ -40,6 +40,8 @@ int chat_talk_set_system(chat_talk *t, const char *text, shoal_err *err);
  * so, since models and servers want one. NULL: out of memory. */
 json_t *chat_talk_json(const chat_talk *t);
 
+/* A file that is there is written over only when it is empty or another saved talk; any other one is
+ * SHOAL_EINVALID. */
 int chat_talk_save(const chat_talk *t, const char *model, const char *path, shoal_err *err);
 /* Read {"messages": [...]} or an array of messages; *t is another talk only when this returns 0. */
 int chat_talk_load(chat_talk *t, const char *path, shoal_err *err);

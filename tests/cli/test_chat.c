@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,6 +22,49 @@ static int parse(const char *text)
     int rc = chat_talk_parse(&talk, text, strlen(text), "file", &err);
     if (rc != 0) assert_true(*err.message);
     return rc;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void a_talk_is_saved_over_no_file_of_another_kind(void **state)
+{
+    static const char *const theirs[] = {"notes", "[]", "{\"messages\": []}",
+                                         "{\"model\": 1, \"messages\": []}",
+                                         "{\"model\": \"m\", \"messages\": [], \"stream\": true}"};
+    char folder[] = "/tmp/shoal-talk-XXXXXX", path[60], link[60], text[80];
+    shoal_err err = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/talk.json", folder);
+    snprintf(link, sizeof link, "%s/link.json", folder);
+    assert_int_equal(chat_talk_add(&talk, "user", "a", NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
+        write_file(path, theirs[i]);
+        assert_int_equal(chat_talk_save(&talk, "m", path, &err), SHOAL_EINVALID);
+        assert_non_null(strstr(err.message, "another name"));
+        FILE *f = fopen(path, "r");
+        assert_non_null(fgets(text, sizeof text, f));
+        assert_string_equal(text, theirs[i]);
+        fclose(f);
+    }
+    assert_int_equal(chat_talk_save(&talk, "m", folder, &err), SHOAL_EINVALID);
+    write_file(path, "");
+    assert_int_equal(chat_talk_save(&talk, "m", path, &err), 0);
+    assert_int_equal(chat_talk_save(&talk, "m", path, &err), 0);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(chat_talk_save(&talk, "m", link, &err), SHOAL_EINVALID);
+    unlink(link);
+    unlink(path);
+    assert_int_equal(chat_talk_save(&talk, "m", path, &err), 0);
+    unlink(path);
+    rmdir(folder);
+    chat_talk_done(&talk);
+    (void)state;
 }
 
 static void a_system_message_is_the_first_or_none(void **state)
@@ -217,6 +262,7 @@ static void events_end_at_a_blank_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_talk_is_saved_over_no_file_of_another_kind),
         cmocka_unit_test(a_system_message_is_the_first_or_none),
         cmocka_unit_test(a_file_is_read_or_refused_whole),
         cmocka_unit_test(calls_that_nobody_carried_out_are_answered),
