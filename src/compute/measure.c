@@ -1,12 +1,18 @@
-/* measure.c: timing of products and of the team. */
+/* measure.c: timing of products, of the team and of the machine; see measure.h. */
+#define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include "compute/measure.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "compute/limits.h"
 
-#define ROUNDS 9 /* the median of an odd number of rounds sheds a noisy neighbour */
+#define ROUNDS        9 /* the median of an odd number of rounds sheds a noisy neighbour */
+#define LIMIT_ROUND_S 2e-3
 
 typedef struct work {
     wmat *w;
@@ -33,20 +39,21 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Wall seconds of one call of fn. */
+static double time_once(team *t, void (*fn)(void *, team_member *), void *arg)
+{
+    uint64_t start = clock_ns();
+    team_run(t, fn, arg);
+    return (double)(clock_ns() - start) / 1e9;
+}
+
 /* Seconds of one repeat: a first round finds out how many repeats fill a round. */
 static double time_team(team *t, void (*fn)(void *, team_member *), void *arg, int *n_repeats, double seconds)
 {
     double rounds[ROUNDS], once = 0;
-    for (*n_repeats = 1; once < seconds / ROUNDS && *n_repeats < 1 << 24; *n_repeats *= 2) {
-        uint64_t start = clock_ns();
-        team_run(t, fn, arg);
-        once = (double)(clock_ns() - start) / 1e9;
-    }
-    for (int r = 0; r < ROUNDS; r++) {
-        uint64_t start = clock_ns();
-        team_run(t, fn, arg);
-        rounds[r] = (double)(clock_ns() - start) / 1e9 / *n_repeats;
-    }
+    for (*n_repeats = 1; once < seconds / ROUNDS && *n_repeats < 1 << 24; *n_repeats *= 2)
+        once = time_once(t, fn, arg);
+    for (int r = 0; r < ROUNDS; r++) rounds[r] = time_once(t, fn, arg) / *n_repeats;
     qsort(rounds, ROUNDS, sizeof *rounds, compare_doubles);
     return rounds[ROUNDS / 2];
 }
@@ -121,6 +128,119 @@ int measure_team(double *ret_run_ns, double *ret_barrier_ns, int n_threads, shoa
     uint64_t start = clock_ns();
     for (int i = 0; i < n_runs; i++) team_run(t, meet, &none);
     *ret_run_ns = (double)(clock_ns() - start) / n_runs;
+    team_free(t);
+    return 0;
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------- */
+
+/* Seconds of one repeat in the best of the rounds that `seconds` have room for. They are short, so that some
+ * find both cores at rest on a machine that is not. */
+static double best_of_team(team *t, void (*fn)(void *, team_member *), void *arg, int *n_repeats,
+                           double seconds)
+{
+    double best = 1e9, once = 0, until = seconds > 0 ? seconds : 0.2;
+    for (*n_repeats = 1; once < LIMIT_ROUND_S && once < until && *n_repeats < 1 << 24; *n_repeats *= 2)
+        once = time_once(t, fn, arg);
+    for (double spent = 0; spent < until; spent += once) {
+        once = time_once(t, fn, arg);
+        if (once < best) best = once;
+    }
+    return best / *n_repeats;
+}
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Bytes to read, on their own huge pages. */
+typedef struct area {
+    uint8_t *at;
+    size_t bytes;
+    void *map;
+    size_t map_bytes;
+    const limit_loops *loops;
+    volatile uint64_t sink[64]; /* a member each */
+    int n_repeats;
+} area;
+
+static int area_map(area *a, shoal_err *err)
+{
+    if (size_add(a->bytes, 2 * HUGE_PAGE, &a->map_bytes)) return err_nomem(err);
+    a->map = mmap(NULL, a->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (a->map == MAP_FAILED) {
+        a->map = NULL;
+        return err_set(err, SHOAL_ENOMEM, "no area of %zu bytes can be had to measure reading", a->map_bytes);
+    }
+    a->at = (uint8_t *)(((uintptr_t)a->map + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    madvise(a->map, a->map_bytes, MADV_HUGEPAGE);
+    return 0;
+}
+
+/* Written once, by whoever will read it: a page that was never written has no memory of its own. */
+static void area_fill(void *arg, team_member *m)
+{
+    area *a = arg;
+    size_t begin, end;
+    member_share(m, a->bytes, LIMIT_READ_GRAIN, &begin, &end);
+    memset(a->at + begin, 1, end - begin);
+}
+
+static void area_read(void *arg, team_member *m)
+{
+    area *a = arg;
+    size_t begin, end;
+    member_share(m, a->bytes, LIMIT_READ_GRAIN, &begin, &end);
+    for (int i = 0; i < a->n_repeats; i++)
+        a->sink[member_index(m)] += a->loops->read(a->at + begin, end - begin);
+}
+
+int measure_read(double *ret_gb_per_s, isa set, size_t bytes, int n_threads, double seconds, shoal_err *err)
+{
+    size_t grain = LIMIT_READ_GRAIN * (size_t)(n_threads > 0 ? n_threads : 1), rounded;
+    if (size_add(bytes ? bytes : 1, grain - 1, &rounded)) return err_nomem(err);
+    area a = {.bytes = rounded / grain * grain, .loops = limit_loops_for(set)};
+    team *t = NULL;
+    int rc = team_new(&t, n_threads, set, err);
+    if (rc == 0) rc = area_map(&a, err);
+    if (rc == 0) {
+        team_run(t, area_fill, &a);
+        *ret_gb_per_s = (double)a.bytes / best_of_team(t, area_read, &a, &a.n_repeats, seconds) / 1e9;
+    }
+    team_free(t);
+    if (a.map) munmap(a.map, a.map_bytes);
+    return rc;
+}
+
+bool measure_huge_pages(void)
+{
+    char line[128] = "";
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    bool known = f && fgets(line, sizeof line, f);
+    if (f) fclose(f);
+    return known && !strstr(line, "[never]");
+}
+
+typedef struct turns {
+    void (*loop)(size_t n);
+    int n_repeats;
+} turns;
+
+static void turn(void *arg, team_member *m)
+{
+    const turns *t = arg;
+    (void)m;
+    for (int i = 0; i < t->n_repeats; i++) t->loop(10000);
+}
+
+int measure_multiply(measure_peaks *ret, isa set, int n_threads, double seconds, shoal_err *err)
+{
+    const limit_loops *l = limit_loops_for(set);
+    team *t = NULL;
+    int rc = team_new(&t, n_threads, set, err);
+    if (rc != 0) return rc;
+    turns dot = {.loop = l->dot}, fma = {.loop = l->fma};
+    double members = 10000.0 * team_size(t) / 1e9;
+    ret->int8 = members * (double)l->dot_macs / best_of_team(t, turn, &dot, &dot.n_repeats, seconds / 2);
+    ret->f32 = members * (double)l->fma_macs / best_of_team(t, turn, &fma, &fma.n_repeats, seconds / 2);
     team_free(t);
     return 0;
 }

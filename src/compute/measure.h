@@ -30,4 +30,21 @@ int measure_mul(measure_result *ret, const measure_spec *spec, shoal_err *err);
 /* Nanoseconds of an empty team_run, and of one barrier inside it. */
 int measure_team(double *ret_run_ns, double *ret_barrier_ns, int n_threads, shoal_err *err);
 
+/* ---- the machine's limits, with nothing of a kernel but its loads or its multiplications ----------------
+ */
+
+/* GB/s at which a team reads `bytes` (rounded up to a page a member) again and again, each member its own
+ * part, in huge pages where the system gives them (measure_huge_pages). The best of the rounds: what else ran
+ * may have been in the way, and a limit is what the machine can do. SHOAL_ENOMEM when there is no such area.
+ */
+int measure_read(double *ret_gb_per_s, isa isa, size_t bytes, int n_threads, double seconds, shoal_err *err);
+/* Whether the system gives huge pages to those that ask: transparent_hugepage/enabled is not "never". */
+bool measure_huge_pages(void);
+
+/* 1e9 multiply-adds/s of a team in registers, with the instructions that the set's kernels use. */
+typedef struct measure_peaks {
+    double int8, f32;
+} measure_peaks;
+int measure_multiply(measure_peaks *ret, isa isa, int n_threads, double seconds, shoal_err *err);
+
 #endif

@@ -21,6 +21,23 @@ static void the_team_is_measured(void **state)
     assert_true(run > 0 && barrier > 0);
 }
 
+/* Every set that runs here, and scalar, whose loops are no others'. */
+static void the_limits_are_measured(void **state)
+{
+    for (isa i = ISA_SCALAR; i < ISA_COUNT; i++) {
+        if (!isa_usable(i)) continue;
+        double read = 0;
+        measure_peaks peaks = {0};
+        assert_int_equal(measure_read(&read, i, 100001, 2, 0.01, NULL), 0);
+        assert_int_equal(measure_multiply(&peaks, i, 2, 0.01, NULL), 0);
+        assert_true(read > 0 && peaks.int8 > 0 && peaks.f32 > 0);
+    }
+    double none = -1;
+    assert_int_equal(measure_read(&none, ISA_SCALAR, SIZE_MAX - 5, 1, 0.01, NULL), SHOAL_ENOMEM);
+    assert_int_equal(measure_read(&none, ISA_SCALAR, SIZE_MAX / 2, 1, 0.01, NULL), SHOAL_ENOMEM);
+    assert_true(none == -1);
+}
+
 static void table_for_tuning(void **state)
 {
     if (!getenv("SHOAL_MEASURE")) return skip();
@@ -47,6 +64,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_measured),
         cmocka_unit_test(the_team_is_measured),
+        cmocka_unit_test(the_limits_are_measured),
         cmocka_unit_test(table_for_tuning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
