@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -88,4 +89,29 @@ void rng_bytes(void *out, unsigned n)
         if (got < 0 && errno != EINTR) abort();
         if (got > 0) done += (unsigned)got;
     }
+}
+
+/* Linux tells x86 processors as "model name\t: ..."; AArch64 has numbers only, so the architecture stands in.
+ */
+void sys_cpu_name(char *ret, size_t size)
+{
+    struct utsname u;
+    snprintf(ret, size, "%s", uname(&u) == 0 ? u.machine : "unknown");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (!f) return;
+    char line[512];
+    while (fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(ret, size, "%s", colon + 1 + strspn(colon + 1, " "));
+        break;
+    }
+    fclose(f);
+}
+
+size_t sys_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
 }

@@ -11,4 +11,9 @@ int sys_core_count(void);
 /* Resident bytes of process `pid` (0: this one); 0 when it cannot be read. */
 size_t sys_rss_bytes(int pid);
 
+/* The processor's name as the system tells it ("AMD EPYC"), its architecture where it tells none. */
+void sys_cpu_name(char *ret, size_t size);
+/* Bytes of memory that the machine has; 0 when that is not known. */
+size_t sys_memory_bytes(void);
+
 #endif

@@ -67,18 +67,25 @@ char *cli_model_use(const char *name, const char *path)
     return use;
 }
 
+int cli_engine_start(cli_engine *c, const cli_model_options *o, size_t kv_bytes, shoal_err *err)
+{
+    char *adapter = NULL;
+    engine_options eo = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .kv_bytes = kv_bytes};
+    int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
+    eo.adapter = adapter;
+    if (rc == 0) rc = engine_new(&c->e, c->m, &eo, err);
+    free(adapter);
+    return rc;
+}
+
 int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
                     shoal_err *err)
 {
     cli_engine c = {0};
-    char *path = NULL, *sha256 = NULL, *adapter = NULL;
-    engine_options eo = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context};
-    int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
-    eo.adapter = adapter;
-    if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
+    char *path = NULL, *sha256 = NULL;
+    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) rc = cli_opened(model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err), err);
-    if (rc == 0 && with_engine) rc = engine_new(&c.e, c.m, &eo, err);
-    free(adapter);
+    if (rc == 0 && with_engine) rc = cli_engine_start(&c, o, 0, err);
     free(path);
     free(sha256);
     if (rc == 0)

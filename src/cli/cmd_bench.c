@@ -1,14 +1,85 @@
 /* shoal bench: how fast kernels, a model, or a running Shoal are on this machine. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/bench.h"
+
+/* A whole number up to `most` at *at, which moves behind it. */
+static bool take_number(const char **at, size_t most, size_t *ret)
+{
+    size_t n = 0;
+    const char *p = *at;
+    for (; *p >= '0' && *p <= '9'; p++)
+        if ((n = n * 10 + (size_t)(*p - '0')) > most) return false;
+    if (p == *at) return false;
+    *at = p;
+    *ret = n;
+    return true;
+}
+
+/* "1,4,16"; with `more`, "1x8,32x32". */
+static int read_list(bench_list *ret, bench_list *more, const char *name, const char *text, size_t least,
+                     size_t most, shoal_err *err)
+{
+    const char *at = text;
+    bool ok = true;
+    for (ret->n = 0; ok; at++) {
+        ok = ret->n < BENCH_LIST_MAX && take_number(&at, most, &ret->v[ret->n]) && ret->v[ret->n] >= least;
+        if (ok && more) ok = *at++ == 'x' && take_number(&at, most, &more->v[ret->n]) && more->v[ret->n];
+        ret->n += ok;
+        if (ok && !*at) break;
+        ok = ok && *at == ',';
+    }
+    if (more) more->n = ret->n;
+    if (ok) return 0;
+    return err_set(
+        err, SHOAL_EINVALID, "--%s wants up to %d %s from %zu to %zu with commas between, not \"%.60s\"",
+        name, BENCH_LIST_MAX, more ? "shapes such as 8x32, numbers" : "whole numbers", least, most, text);
+}
+
+/* What the options say as texts; NULL: not said. */
+typedef struct texts {
+    const char *prompts, *generates, *depths, *streams, *shapes;
+} texts;
+
+/* Depths begin with none. Whoever chose tests gets those, and streams only when they were chosen too. */
+static int read_tests(bench_options *o, const texts *t, shoal_err *err)
+{
+    bool chosen = t->prompts || t->generates || t->depths;
+    bench_list depths = {0};
+    int rc = read_list(&o->prompts, NULL, "prompt", t->prompts ? t->prompts : "128", 0, 100000, err);
+    if (rc == 0)
+        rc = read_list(&o->generates, NULL, "generate", t->generates ? t->generates : "64", 0, 100000, err);
+    if (rc == 0) rc = read_list(&depths, NULL, "depth", t->depths ? t->depths : "0", 0, 1000000, err);
+    if (rc == 0)
+        rc = read_list(&o->streams, NULL, "streams",
+                       t->streams ? t->streams
+                       : chosen   ? "0"
+                                  : "1,4,16",
+                       0, 256, err);
+    if (rc == 0)
+        rc = read_list(&o->texts, &o->text_lens, "shapes",
+                       t->shapes ? t->shapes : "1x8,1x32,1x128,8x32,32x32", 1, 8192, err);
+    o->depths = (bench_list){.n = 1};
+    for (size_t i = 0; i < depths.n; i++)
+        if (depths.v[i] && o->depths.n < BENCH_LIST_MAX) o->depths.v[o->depths.n++] = depths.v[i];
+    return rc;
+}
 
 static int run(int argc, char **argv)
 {
-    bench_options o = {.n_prompt = 128, .n_generate = 64, .repeat = 5, .dims = 384};
+    bench_options o = {.repeat = 5, .dims = 384};
+    texts t = {0};
     const cli_option options[] = {
         CLI_STRING('u', "url", "URL", "measure the Shoal that serves there (http://127.0.0.1:8080)", &o.url),
         CLI_STRING(0, "only", "NAMES", "with --url: some of its scenarios: intent,stream_1", &o.only),
-        CLI_INT('p', "prompt", "N", 1, 100000, "tokens of prompt [128]", &o.n_prompt),
-        CLI_INT('n', "generate", "N", 1, 100000, "tokens to generate [64]", &o.n_generate),
+        CLI_STRING('p', "prompt", "N,...", "tokens of prompt, 0: none [128]", &t.prompts),
+        CLI_STRING('n', "generate", "N,...", "tokens to generate, 0: none [64]", &t.generates),
+        CLI_STRING('d', "depth", "N,...", "also behind so many tokens [0]", &t.depths),
+        CLI_STRING(0, "streams", "N,...", "so many together, 0: none [1,4,16, none beside -p, -n or -d]",
+                   &t.streams),
+        CLI_STRING(0, "shapes", "BxN,...", "of encoders: B texts of N tokens [1x8,1x32,1x128,8x32,32x32]",
+                   &t.shapes),
         CLI_INT('r', "repeat", "N", 1, 1000, "runs; medians are shown [5]", &o.repeat),
         CLI_INT(0, "chunks", "N", 1, 100000000, "measure searches among so many chunks of drawn documents",
                 &o.n_chunks),
@@ -21,6 +92,8 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_bench, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
+    rc = read_tests(&o, &t, &err);
+    if (rc != 0) return cli_fail(&cmd_bench, &err);
     if (o.n_chunks)
         rc = bench_chunks(&o, &err);
     else if (o.url)

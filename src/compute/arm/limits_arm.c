@@ -24,7 +24,8 @@ static uint64_t read_neon(const void *p, size_t n)
     return vgetq_lane_u64(vreinterpretq_u64_u8(sum[0]), 0);
 }
 
-/* A loop of one operation on SUMS registers of a type. */
+/* A loop of one operation on SUMS registers of a type. w may change with each sum, or a compiler
+ * would make its product once for all of them. */
 #define LOOP(name, with, sum_type, type, zero, given, operation) \
     with static void name(size_t n)                              \
     {                                                            \
@@ -36,8 +37,8 @@ static uint64_t read_neon(const void *p, size_t n)
             {                                                    \
                 operation;                                       \
                 LIMIT_KEEP(sum[k]);                              \
+                LIMIT_KEEP(w);                                   \
             }                                                    \
-            LIMIT_KEEP(w);                                       \
             LIMIT_KEEP(x);                                       \
         }                                                        \
     }

@@ -47,7 +47,8 @@ WITH("avx512f") static uint64_t read_512(const void *p, size_t n)
 
 /* ---- multiplying ---- */
 
-/* A loop of one operation on `n_sums` registers of a type. */
+/* A loop of one operation on `n_sums` registers of a type. w may change with each sum, or a compiler
+ * would make its product once for all of them. */
 #define LOOP(name, isas, type, n_sums, zero, given, operation) \
     WITH(isas) static void name(size_t n)                      \
     {                                                          \
@@ -58,8 +59,8 @@ WITH("avx512f") static uint64_t read_512(const void *p, size_t n)
             {                                                  \
                 operation;                                     \
                 LIMIT_KEEP(sum[k]);                            \
+                LIMIT_KEEP(w);                                 \
             }                                                  \
-            LIMIT_KEEP(w);                                     \
             LIMIT_KEEP(x);                                     \
         }                                                      \
     }

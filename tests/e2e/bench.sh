@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What `shoal bench` says of a model: the rows that were asked for, with shares of limits; and what it refuses. No
+# speed is held to anything.
+source "$(dirname "$0")/lib.sh"
+bench() { "$SHOAL_BIN" bench "$@" -t 1 -r 2; }
+rows() { grep -o '"test":"[^"]*"' | cut -d'"' -f4 | paste -sd ' '; }
+
+# ---- a generator: prompts, replies, depths; streams only when nobody chose
+bench home-chat-s -p 8,20 -n 4 -d 32 --json >"$work/out" || fail "bench of a generator"
+[ "$(rows <"$work/out")" = "pp8 pp20 tg4 pp8@d32 pp20@d32 tg4@d32" ] || fail "rows: $(rows <"$work/out")"
+node=$(command -v node || true)
+[ -z "$node" ] || node -e '
+    const o = JSON.parse(require("fs").readFileSync(process.argv[1]));
+    const bad = o.results.filter(r => !(r.tokens_per_s > 0 && r.min_tokens_per_s <= r.tokens_per_s &&
+        r.tokens_per_s <= r.max_tokens_per_s && r.runs == 2 && r.share_of_reading > 0 && r.share_of_multiply_adds > 0));
+    if (bad.length) throw new Error(JSON.stringify(bad));
+    if (!(o.limits.multiply_adds_per_s > 0 && o.threads == 1 && /^[0-9a-f]{64}$/.test(o.model.sha256) && o.isa &&
+        o.shoal.version && o.shoal.commit && o.machine.cores > 0 && o.machine.memory_bytes > 0)) throw new Error("head");
+    const [near, far] = ["tg4", "tg4@d32"].map(t => o.results.find(r => r.test == t));
+    if (!(far.bytes > near.bytes && far.multiply_adds > near.multiply_adds)) throw new Error("depth costs nothing");
+' "$work/out" || fail "JSON of a generator"
+bench home-chat-s -n 4 -p 0 --streams 1,3 >"$work/out" || fail "streams"
+grep -qE '^tg4 +[0-9.]+ ' "$work/out" && grep -qE '^streams_3 +[0-9.]+ ' "$work/out" || fail "$(cat "$work/out")"
+grep -qE '^pp' "$work/out" && fail "-p 0 measures a prompt"
+grep -qE '^shoal [0-9.]+ \(commit [0-9a-f]{7,}(-modified)?|^shoal [0-9.]+ \(commit unknown\)' "$work/out" ||
+    fail "no commit: $(head -1 "$work/out")"
+
+# ---- an encoder
+[ "$(bench home-intent --shapes 1x8,3x5 --json | rows)" = "enc 1x8 enc 3x5" ] || fail "rows of an encoder"
+bench home-intent --shapes 1x100000 2>/dev/null && fail "a shape of 100000 tokens is taken"
+bench home-intent --shapes 1x8000,1x4 2>"$work/err" | grep -q '^enc 1x4 ' || fail "the shape behind one too long"
+grep -q '1x8000 is left out' "$work/err" || fail "nothing said of a shape that is too long"
+
+# ---- what is refused, before anything is printed
+refused() {
+    local status=$1 why=$2
+    shift 2
+    bench "$@" >"$work/out" 2>"$work/err"
+    [ $? -eq "$status" ] || fail "bench $*: another status than $status"
+    grep -q -- "$why" "$work/err" || fail "bench $*: $(cat "$work/err")"
+    [ ! -s "$work/out" ] || fail "bench $* printed before it refused"
+}
+refused 2 '--prompt wants up to 16' home-chat-s -p 8,
+refused 2 '--prompt wants up to 16' home-chat-s -p ''
+refused 2 '--generate wants' home-chat-s -n 1,x
+refused 2 '--depth wants' home-chat-s -d -1
+refused 2 '--depth wants' home-chat-s -d 99999999999999999999999999
+refused 2 '--prompt wants' home-chat-s -p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+refused 2 '--shapes wants' home-intent --shapes 1x
+refused 2 '--shapes wants' home-intent --shapes 0x8
+refused 1 'context has' home-chat-s -p 100000
+refused 1 'for transcribe' home-ears
+echo "rows, shares and refusals"
