@@ -136,6 +136,18 @@ typedef struct wmat wmat;
  * may go afterwards. bias may be NULL; it is copied. */
 int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, const float *bias, isa isa,
              shoal_err *err);
+/* The same of rows that lie in several places, in the order of the parts, in a place of `home` (weights.h),
+ * packed by its team; w must not outlive it. home NULL: in memory of its own. `name` says what the rows are
+ * made of; an image of the packed weights is told by it. */
+typedef struct weights weights;
+typedef struct wmat_part {
+    const void *src; /* rows × cols, row after row */
+    size_t rows;
+} wmat_part;
+int wmat_join(wmat **ret, weights *home, uint64_t name, dtype t, const wmat_part *parts, size_t n_parts,
+              size_t cols, const float *bias, isa isa, shoal_err *err);
+/* Bytes that a packed matrix takes in its place, borders included; SIZE_MAX when there is no such number. */
+size_t wmat_packed_bytes(dtype t, size_t rows, size_t cols);
 void wmat_free(wmat *w);
 size_t wmat_rows(const wmat *w);
 size_t wmat_cols(const wmat *w);

@@ -6,16 +6,9 @@
 
 #include "base/buf.h"
 #include "compute/panel.h"
+#include "compute/weights.h"
 
-static void pack(wmat *w, const uint8_t *src)
-{
-    size_t row_bytes = w->cols / dtype_block(w->type) * dtype_block_bytes(w->type);
-    for (size_t i = 0; i < w->rows; i++, src += row_bytes) {
-        size_t p = i / PANEL_ROWS;
-        uint16_t *scales = w->scales ? w->scales + p * w->panel_scales : NULL;
-        panel_put_row(w->type, src, w->cols, i % PANEL_ROWS, w->w + p * w->panel_bytes, (uint8_t *)scales);
-    }
-}
+/* ---- sizes -------------------------------------------------------------------------------------- */
 
 /* Sizes of a panel; false when they overflow. */
 static bool layout(wmat *w)
@@ -26,24 +19,124 @@ static bool layout(wmat *w)
     w->panel_bytes = total / 8;
     w->panel_scales = w->cols / f->block * panel_scale_bytes(f) / 2;
     w->n_panels = w->rows / PANEL_ROWS + (w->rows % PANEL_ROWS != 0);
-    return !size_mul(w->n_panels, w->panel_bytes + w->panel_scales * 2, &total);
+    return !size_mul(w->n_panels, w->panel_bytes + w->panel_scales * 2, &total) && total < SIZE_MAX - 128;
 }
 
-static bool allocate(wmat *w, bool bias)
+static size_t codes_bytes(const wmat *w)
 {
+    return w->n_panels * w->panel_bytes;
+}
+
+static size_t scales_bytes(const wmat *w)
+{
+    return w->n_panels * w->panel_scales * sizeof *w->scales;
+}
+
+size_t wmat_packed_bytes(dtype t, size_t rows, size_t cols)
+{
+    wmat w = {.type = t, .rows = rows, .cols = cols};
+    return layout(&w) ? codes_bytes(&w) + scales_bytes(&w) + 126 : SIZE_MAX;
+}
+
+/* ---- packing ------------------------------------------------------------------------------------ */
+
+typedef struct pack_job {
+    wmat *w;
+    const wmat_part *parts;
+    size_t row_bytes;
+} pack_job;
+
+/* Where the matrix's row lies; rows come one after the other, so *part is mostly the right one. */
+static const uint8_t *source_row(const pack_job *j, size_t *part, size_t *first, size_t row)
+{
+    while (row - *first >= j->parts[*part].rows) *first += j->parts[(*part)++].rows;
+    return (const uint8_t *)j->parts[*part].src + (row - *first) * j->row_bytes;
+}
+
+static void pack_panels(const pack_job *j, size_t begin, size_t end)
+{
+    wmat *w = j->w;
+    size_t part = 0, first = 0;
+    for (size_t p = begin; p < end; p++) {
+        uint16_t *scales = w->scales ? w->scales + p * w->panel_scales : NULL;
+        for (size_t r = 0; r < PANEL_ROWS && p * PANEL_ROWS + r < w->rows; r++)
+            panel_put_row(w->type, source_row(j, &part, &first, p * PANEL_ROWS + r), w->cols, r,
+                          w->w + p * w->panel_bytes, (uint8_t *)scales);
+    }
+}
+
+static void pack_share(void *arg, team_member *m)
+{
+    const pack_job *j = arg;
+    size_t begin, end;
+    member_share(m, j->w->n_panels, 1, &begin, &end);
+    pack_panels(j, begin, end);
+}
+
+static void pack(wmat *w, team *t, const wmat_part *parts)
+{
+    pack_job j = {w, parts, w->cols / dtype_block(w->type) * dtype_block_bytes(w->type)};
+    if (t)
+        team_run(t, pack_share, &j);
+    else
+        pack_panels(&j, 0, w->n_panels);
+}
+
+/* ---- making ------------------------------------------------------------------------------------- */
+
+/* Zeroed memory of its own. */
+static int allocate(wmat *w, shoal_err *err)
+{
+    w->owned = true;
     w->w = mem_calloc64(w->n_panels, w->panel_bytes);
     if (w->panel_scales) w->scales = mem_calloc64(w->n_panels, w->panel_scales * sizeof *w->scales);
-    if (bias) w->bias = mem_calloc64(w->rows, sizeof *w->bias);
-    w->bytes = sizeof *w + w->n_panels * (w->panel_bytes + w->panel_scales * sizeof *w->scales) +
-               (bias ? w->rows * sizeof *w->bias : 0);
-    return w->w && (!w->panel_scales || w->scales) && (!bias || w->bias);
+    return w->w && (!w->panel_scales || w->scales) ? 0 : err_nomem(err);
+}
+
+static int move_in(wmat *w, weights *home, uint64_t name, shoal_err *err)
+{
+    weights_item it = {.name = name,
+                       .type = w->type,
+                       .rows = w->rows,
+                       .cols = w->cols,
+                       .codes_bytes = codes_bytes(w),
+                       .scales_bytes = scales_bytes(w)};
+    int rc = weights_place(home, &it, err);
+    if (rc) return rc;
+    w->w = it.codes;
+    w->scales = (uint16_t *)(void *)it.scales;
+    return 0;
+}
+
+static int copy_bias(wmat *w, const float *bias, shoal_err *err)
+{
+    if (!bias) return 0;
+    w->bias = mem_calloc64(w->rows, sizeof *w->bias);
+    if (!w->bias) return err_nomem(err);
+    memcpy(w->bias, bias, w->rows * sizeof *bias);
+    return 0;
+}
+
+static int fill(wmat *w, weights *home, uint64_t name, const wmat_part *parts, const float *bias,
+                shoal_err *err)
+{
+    if (!layout(w)) return err_nomem(err);
+    int rc = copy_bias(w, bias, err);
+    if (rc == 0) rc = home ? move_in(w, home, name, err) : allocate(w, err);
+    if (rc) return rc;
+    w->bytes = sizeof *w + codes_bytes(w) + scales_bytes(w) + (bias ? w->rows * sizeof *w->bias : 0);
+    pack(w, home ? weights_team(home) : NULL, parts);
+    return 0;
 }
 
 /* One layout serves every instruction set so far; `set` is where one that wants another (AMX tiles)
  * would differ. */
-int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, const float *bias, isa set,
-             shoal_err *err)
+int wmat_join(wmat **ret, weights *home, uint64_t name, dtype t, const wmat_part *parts, size_t n_parts,
+              size_t cols, const float *bias, isa set, shoal_err *err)
 {
+    size_t rows = 0;
+    for (size_t i = 0; i < n_parts; i++)
+        if (size_add(rows, parts[i].rows, &rows)) return err_nomem(err);
     if (rows == 0 || cols == 0 || cols % dtype_block(t) != 0)
         return err_set(err, SHOAL_EINVALID, "a %s matrix of %zu rows cannot have %zu columns", dtype_name(t),
                        rows, cols);
@@ -52,21 +145,28 @@ int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, con
     w->type = t;
     w->rows = rows;
     w->cols = cols;
-    if (!layout(w) || !allocate(w, bias != NULL)) {
+    int rc = fill(w, home, name, parts, bias, err);
+    if (rc) {
         wmat_free(w);
-        return err_nomem(err);
+        return rc;
     }
-    pack(w, src);
-    if (bias) memcpy(w->bias, bias, rows * sizeof *bias);
     *ret = w;
     return 0;
+}
+
+int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, const float *bias, isa set,
+             shoal_err *err)
+{
+    return wmat_join(ret, NULL, 0, t, &(wmat_part){src, rows}, 1, cols, bias, set, err);
 }
 
 void wmat_free(wmat *w)
 {
     if (!w) return;
-    free(w->w);
-    free(w->scales);
+    if (w->owned) {
+        free(w->w);
+        free(w->scales);
+    }
     free(w->bias);
     free(w);
 }

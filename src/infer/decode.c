@@ -510,7 +510,7 @@ static void compute(engine *e, engine_step *w)
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
-    e->ops->decode(e->net, t, e->kv, w->items, w->n_items, on_row, w);
+    e->ops->decode(e->home.net, t, e->kv, w->items, w->n_items, on_row, w);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     step_note_team(e, n_tokens, t, took);
@@ -578,7 +578,7 @@ static void launch(engine *e, engine_step *w)
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     w->start_ns = clock_ns();
-    e->ops->walk(e->net, t, e->kv, w->items, w->n_items, e->hidden);
+    e->ops->walk(e->home.net, t, e->kv, w->items, w->n_items, e->hidden);
     uint64_t took = clock_ns() - w->start_ns;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     step_note_team(e, n_tokens, t, took);
@@ -606,7 +606,7 @@ static void land(engine *e)
     }
     team *t = step_team(e, w->n_rows ? w->n_rows : 1);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
-    e->ops->finish(e->net, t, w->items, w->n_items, e->hidden, on_row, w);
+    e->ops->finish(e->home.net, t, w->items, w->n_items, e->hidden, on_row, w);
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;

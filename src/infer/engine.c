@@ -146,7 +146,7 @@ static int load_net(engine *e, shoal_err *err)
                          .max_rows = e->o.max_batch + PROBE_ROWS,
                          .max_inputs = e->enc_max,
                          .max_positions = e->enc_positions};
-    return e->ops->load(&e->net, e->m, e->team, &limits, err);
+    return home_load(&e->home, e->ops, e->m, e->team, &limits, err);
 }
 
 static void *thread_main(void *arg)
@@ -175,7 +175,7 @@ static void free_steps(engine *e)
 static void destroy(engine *e)
 {
     free_steps(e);
-    if (e->net) e->ops->free(e->net);
+    home_free(&e->home, e->ops);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
     free(e->spaces);

@@ -10,6 +10,7 @@
 #include "infer/batch.h"
 #include "infer/engine.h"
 #include "infer/input.h"
+#include "infer/home.h"
 #include "infer/net.h"
 #include "infer/pace.h"
 #include "infer/queue.h"
@@ -70,7 +71,7 @@ struct engine {
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
     const net_ops *ops;
-    net *net;
+    home home;
     /* NET_DECODES */
     kv *kv;
     sampler_space *spaces; /* one a member */

@@ -6,10 +6,10 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/pages.h"
 
 #define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
@@ -48,14 +48,10 @@ int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err)
 static int map_memory(kv *c, shoal_err *err)
 {
     c->memory_bytes = (size_t)c->n_pages * c->page_bytes;
-    void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    if (p == MAP_FAILED) return err_nomem(err);
-    /* A decode step reads tiles of a KiB or two all over the cache; with 4 KiB pages each costs a walk of
-     * the page tables. Not every kernel has huge pages, and nothing depends on them. */
-    madvise(p, c->memory_bytes, MADV_HUGEPAGE);
-    c->memory = p;
-    return 0;
+    /* A decode step reads tiles of a KiB or two all over the cache: without huge pages each costs a walk of
+     * the page tables. */
+    c->memory = pages_map(c->memory_bytes, 0);
+    return c->memory ? 0 : err_nomem(err);
 }
 
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
@@ -89,7 +85,7 @@ int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
 void kv_free(kv *c)
 {
     if (!c) return;
-    if (c->memory) munmap(c->memory, c->memory_bytes);
+    pages_unmap(c->memory, c->memory_bytes);
     free(c->pages);
     free(c->buckets);
     free(c);

@@ -25,7 +25,7 @@ static size_t tensor_rows(const tensor *t)
 typedef struct piece {
     const tensor *weight, *bias; /* bias: NULL when there is none */
     const void *data;
-    size_t rows, cols, bytes;
+    size_t rows, cols;
 } piece;
 
 /* The pieces' biases one after the other, zeros where one has none; NULL when none has. */
@@ -47,33 +47,39 @@ static int join_biases(float **ret, const piece *ps, size_t n, size_t rows, shoa
     return 0;
 }
 
+/* What an image of packed weights tells matrices apart by: the tensors whose rows they are, in order (FNV-1a;
+ * of experts, the byte of the tensor at which each begins). */
+static uint64_t name_of(const piece *ps, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325;
+    for (size_t i = 0; i < n; i++) {
+        for (const char *s = ps[i].weight->name; *s; s++) h = (h ^ (uint8_t)*s) * 0x100000001b3;
+        h = (h ^ (uint64_t)((const uint8_t *)ps[i].data - (const uint8_t *)ps[i].weight->data)) *
+            0x100000001b3;
+    }
+    return h;
+}
+
 /* One packed matrix of the rows of n pieces, which have one type. */
 static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, shoal_err *err)
 {
-    size_t rows = 0, bytes = 0;
+    wmat_part parts[PROJ_PARTS_MAX];
+    size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
+        parts[i] = (wmat_part){ps[i].data, ps[i].rows};
         rows += ps[i].rows;
-        bytes += ps[i].bytes;
     }
     float *bias = NULL;
-    uint8_t *joined = NULL;
-    const void *src = ps[0].data;
     int rc = join_biases(&bias, ps, n, rows, err);
-    if (rc == 0 && n > 1) {
-        joined = malloc(bytes);
-        if (!joined) rc = err_nomem(err);
-        for (size_t i = 0, at = 0; joined && i < n; at += ps[i++].bytes)
-            memcpy(joined + at, ps[i].data, ps[i].bytes);
-        src = joined;
-    }
-    if (rc == 0) rc = wmat_new(&p->part[p->n_parts], ps[0].weight->type, rows, p->cols, src, bias, set, err);
+    if (rc == 0)
+        rc = wmat_join(&p->part[p->n_parts], model_home(m), name_of(ps, n), ps[0].weight->type, parts, n,
+                       p->cols, bias, set, err);
     if (rc == 0) {
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
     }
     for (size_t i = 0; rc == 0 && model_measured(m) && i < n; i++)
         rc = importance_watch(model_measured(m), ps[i].weight->name, p->part[p->n_parts - 1], err);
-    free(joined);
     free(bias);
     return rc;
 }
@@ -113,8 +119,7 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
                         .bias = find(m, prefix, stems[i], "bias"),
                         .data = t->data,
                         .rows = tensor_rows(t),
-                        .cols = t->dims[0],
-                        .bytes = t->bytes};
+                        .cols = t->dims[0]};
     }
     int rc = pack_all(p, m, ps, n_stems, set, err);
     if (rc) return rc;
@@ -132,8 +137,7 @@ int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem
                  .bias = find(m, prefix, stem, "bias"),
                  .data = t->data,
                  .rows = t->dims[t->n_dims - 1],
-                 .cols = 1,
-                 .bytes = t->bytes};
+                 .cols = 1};
     for (size_t i = 0; i + 1 < t->n_dims; i++) one.cols *= t->dims[i];
     return pack_all(p, m, &one, 1, set, err);
 }
@@ -153,8 +157,7 @@ int proj_load_expert(proj *p, const model *m, const char *prefix, const char *co
         ps[i] = (piece){.weight = t,
                         .data = (const uint8_t *)t->data + expert * bytes,
                         .rows = t->dims[1],
-                        .cols = t->dims[0],
-                        .bytes = bytes};
+                        .cols = t->dims[0]};
     }
     return pack_all(p, m, ps, n_stems, set, err);
 }

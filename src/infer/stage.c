@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "infer/home.h"
 
 #define STEP_TOKENS 256      /* beside the batch; engine.c's PREFILL_ALONE_MAX */
 #define SOON_NS     5000000u /* what a step asks the arbiter for */
@@ -15,7 +16,7 @@
 struct stage {
     const model_config *c;
     const net_ops *ops;
-    net *net;
+    home home;
     team *team;
     kv *kv;
     arbiter *arbiter;
@@ -62,7 +63,7 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
     return s->items && s->seqs && s->writer ? 0 : err_nomem(err);
 }
 
-static int start(stage *s, const model *m, const stage_options *o, shoal_err *err)
+static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
 {
     isa set;
     int rc = stage_check_part(s->c, o->part, err);
@@ -79,7 +80,7 @@ static int start(stage *s, const model *m, const stage_options *o, shoal_err *er
     if (rc) return rc;
     net_limits limits = {
         .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
-    return s->ops->load(&s->net, m, s->team, &limits, err);
+    return home_load(&s->home, s->ops, m, s->team, &limits, err);
 }
 
 int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
@@ -100,7 +101,7 @@ int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
 void stage_free(stage *s)
 {
     if (!s) return;
-    if (s->net) s->ops->free(s->net);
+    home_free(&s->home, s->ops);
     kv_free(s->kv);
     team_free(s->team);
     free(s->items);
@@ -226,7 +227,7 @@ int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoa
         s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
     }
     if (s->arbiter) arbiter_acquire(s->arbiter, clock_ns() + SOON_NS);
-    s->ops->walk(s->net, s->team, s->kv, s->items, step->n_items, rows);
+    s->ops->walk(s->home.net, s->team, s->kv, s->items, step->n_items, rows);
     if (s->arbiter) arbiter_release(s->arbiter);
     return 0;
 }

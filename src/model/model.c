@@ -230,6 +230,15 @@ importance *model_measured(const model *m)
     return m->importance;
 }
 
+void model_pack_into(model *m, weights *home)
+{
+    m->home = home;
+}
+weights *model_home(const model *m)
+{
+    return m->home;
+}
+
 void model_drop_weights(model *m)
 {
     gguf_free(m->file);

@@ -76,6 +76,10 @@ void model_drop_weights(model *m);
 void model_measure(model *m, importance *imp);
 importance *model_measured(const model *m); /* NULL: nobody watches */
 
+/* Matrices of networks loaded from `m` from now on are packed into `home`; NULL: into memory of their own. */
+void model_pack_into(model *m, weights *home);
+weights *model_home(const model *m);
+
 /* ---- quantise ---------------------------------------------------------------------------------- */
 
 typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q", "ffn_down", ... */

@@ -29,6 +29,7 @@ struct model {
     const char *series_json;                         /* config.json of what scores series; NULL: none */
     bool quotes_results;
     importance *importance; /* the caller's */
+    weights *home;          /* the caller's */
     bool has_digest;
     sha256_digest digest;
 };

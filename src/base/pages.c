@@ -1,0 +1,72 @@
+/* pages.c: see pages.h. A mapping asks for 2 MiB more than it wants and gives the ends back, so that it begins
+ * on a border: newer kernels would do so by themselves, older ones do not. */
+#include "base/pages.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+static size_t up(size_t n)
+{
+    return (n + PAGES_HUGE - 1) & ~(PAGES_HUGE - 1);
+}
+
+/* Whether the kernel's transparent huge pages are switched off for everybody. */
+static bool switched_off(void)
+{
+    char s[64] = "";
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    if (!f) return true;
+    bool off = fgets(s, sizeof s, f) && strstr(s, "[never]");
+    fclose(f);
+    return off;
+}
+
+/* The pool's pages are reserved by the mapping, so that touching them cannot fail. */
+static void *map_pool(size_t bytes)
+{
+    if (!switched_off()) return NULL;
+    void *p = mmap(NULL, up(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void *pages_map(size_t bytes, unsigned flags)
+{
+    size_t all;
+    if (bytes == 0 || size_add(bytes, 2 * PAGES_HUGE, &all)) return NULL;
+    uint8_t *p = flags & PAGES_WHOLE ? map_pool(bytes) : NULL;
+    if (p) return p;
+    size_t want = up(bytes);
+    p = mmap(NULL, want + PAGES_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+             0);
+    if (p == MAP_FAILED) return NULL;
+    size_t before = up((uintptr_t)p) - (uintptr_t)p;
+    if (before) munmap(p, before);
+    if (PAGES_HUGE - before) munmap(p + before + want, PAGES_HUGE - before);
+    pages_advise(p + before, bytes);
+    return p + before;
+}
+
+void pages_unmap(void *p, size_t bytes)
+{
+    if (p) munmap(p, up(bytes));
+}
+
+void pages_populate(void *p, size_t bytes)
+{
+    if (bytes) madvise(p, bytes, MADV_POPULATE_WRITE);
+}
+
+void pages_advise(void *p, size_t bytes)
+{
+    uintptr_t begin = up((uintptr_t)p), end = ((uintptr_t)p + bytes) & ~(PAGES_HUGE - 1);
+    if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
