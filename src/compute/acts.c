@@ -122,7 +122,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
             k->mul[w->type](&j);
-            if (!direct) finish(&k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
+            if (!direct) finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
         }
     }
 }

@@ -212,5 +212,5 @@ const kernels *kernels_for(isa i)
 
 const vec_kernels *vec_kernels_for(isa i)
 {
-    return &kernels_for(i)->vec;
+    return kernels_for(i)->vec;
 }

@@ -48,7 +48,7 @@ typedef struct kernels {
      * of 32. A block with a NaN or an infinity becomes zeros with scale NaN, one below 2^-100 zeros with
      * scale 0. */
     void (*quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum, int32_t *sum16);
-    vec_kernels vec;
+    const vec_kernels *vec;
 } kernels;
 
 #define ACTS_TINY 0x1p-100f /* 127 / absmax stays finite above it */
@@ -63,6 +63,7 @@ extern const kernels kernels_scalar;
 extern const kernels kernels_avx2;
 extern const kernels kernels_avx2vnni;
 extern const kernels kernels_avx512vnni;
+extern const vec_kernels vec_avx512vnni;
 /* Run the instructions that matter and check their results; may trap where the set is not there. */
 bool probe_avx2(void);
 bool probe_avx2vnni(void);

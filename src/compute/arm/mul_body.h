@@ -385,5 +385,5 @@ static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scal
 #define ARM_KERNELS                                                                       \
     {                                                                                     \
         .one = {MOST_PANELS, 1}, .many = {2, MOST_TOKENS}, .mul = {DTYPE_TABLE(ARM_ROW)}, \
-        .quantise = FN(quantise), .vec = VEC_KERNELS,                                     \
+        .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS,                 \
     }

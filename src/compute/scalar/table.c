@@ -1,6 +1,29 @@
 /* scalar/table.c: the table of the specification kernels. */
 #include "compute/scalar/scalar.h"
 
+static const vec_kernels vec_scalar = {
+    .dot = dot_scalar,
+    .axpy = axpy_scalar,
+    .attn_scores = attn_scores_scalar,
+    .attn_mix = attn_mix_scalar,
+    .attn_scores_f16 = attn_scores_f16_scalar,
+    .attn_mix_f16 = attn_mix_f16_scalar,
+    .to_f16 = to_f16_scalar,
+    .dots_i8 = dots_i8_scalar,
+    .add = add_scalar,
+    .rms_norm = rms_norm_scalar,
+    .layer_norm = layer_norm_scalar,
+    .softmax = softmax_scalar,
+    .argmax = argmax_scalar,
+    .exp_scaled = exp_scaled_scalar,
+    .silu_mul = silu_mul_scalar,
+    .gelu_erf = gelu_erf_scalar,
+    .gelu_tanh = gelu_tanh_scalar,
+    .relu = relu_scalar,
+    .tanh = tanh_scalar,
+    .rope = rope_scalar,
+};
+
 const kernels kernels_scalar = {
 #define ROW(name, kernel) [DT_##name] = mul_##kernel##_scalar,
     .one = {4, 1},
@@ -8,24 +31,5 @@ const kernels kernels_scalar = {
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
     .quantise = quantise_scalar,
-    .vec = {.dot = dot_scalar,
-            .axpy = axpy_scalar,
-            .attn_scores = attn_scores_scalar,
-            .attn_mix = attn_mix_scalar,
-            .attn_scores_f16 = attn_scores_f16_scalar,
-            .attn_mix_f16 = attn_mix_f16_scalar,
-            .to_f16 = to_f16_scalar,
-            .dots_i8 = dots_i8_scalar,
-            .add = add_scalar,
-            .rms_norm = rms_norm_scalar,
-            .layer_norm = layer_norm_scalar,
-            .softmax = softmax_scalar,
-            .argmax = argmax_scalar,
-            .exp_scaled = exp_scaled_scalar,
-            .silu_mul = silu_mul_scalar,
-            .gelu_erf = gelu_erf_scalar,
-            .gelu_tanh = gelu_tanh_scalar,
-            .relu = relu_scalar,
-            .tanh = tanh_scalar,
-            .rope = rope_scalar},
+    .vec = &vec_scalar,
 };

@@ -389,8 +389,8 @@ TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, floa
 #include "compute/x86/dots_avx2.h"
 
 #define AVX2_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
-#define AVX2_KERNELS                                                                  \
-    {                                                                                 \
-        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},    \
-        .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), .vec = VEC_KERNELS, \
+#define AVX2_KERNELS                                                                                      \
+    {                                                                                                     \
+        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},                        \
+        .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS, \
     }
