@@ -154,9 +154,9 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
     else
         member_share(m, w->n_panels, n == 1 ? 1 : k->many.panels, &p, &p_end);
     if (w->squares) watch(m, a, row, n, w);
-    if (k->enter) k->enter();
+    if (k->enter) k->enter(w->type, t_end - t);
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);
-    if (k->leave) k->leave();
+    if (k->leave) k->leave(w->type, t_end - t);
 }
 
 void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)

@@ -88,6 +88,7 @@ uint16_t f32_to_f16(float f);
     X(ISA_AVX2, "avx2")             \
     X(ISA_AVX2VNNI, "avx2vnni")     \
     X(ISA_AVX512VNNI, "avx512vnni") \
+    X(ISA_AVX512AMX, "avx512amx")   \
     X(ISA_NEON, "neon")             \
     X(ISA_NEONDOT, "neondot")       \
     X(ISA_NEONI8MM, "neoni8mm")
@@ -220,8 +221,8 @@ typedef struct vec_kernels {
                          size_t ldv, size_t n, size_t d);
     /* y[i] = x[i] as F16, to nearest even */
     void (*to_f16)(uint16_t *y, const float *x, size_t n);
-    /* y[r] = q[d] · rows[r][d], the rows one behind the other: exact for values of -127 to 127 and d up to 2^17.
-     * What a search among vectors is made of. */
+    /* y[r] = q[d] · rows[r][d], the rows one behind the other: exact for values of -127 to 127 and d up to
+     * 2^17. What a search among vectors is made of. */
     void (*dots_i8)(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d);
     /* Rotary embedding of n_heads × head_dim in place, first `rot_dim` of each head.
      * cos/sin [rot_dim/2]; interleaved: pairs (2i, 2i+1), else (i, i + rot_dim/2). */

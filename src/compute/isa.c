@@ -19,6 +19,7 @@
 
 #if defined(KERNELS_X86)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #elif defined(KERNELS_ARM)
 #include <sys/auxv.h>
 #endif
@@ -33,6 +34,7 @@ enum {
     CPU_NEON = 16,
     CPU_DOTPROD = 32,
     CPU_I8MM = 64,
+    CPU_AMX = 128, /* the tile unit and its products of int8 */
 };
 
 #if defined(KERNELS_X86)
@@ -48,7 +50,8 @@ static bool has_all(uint64_t have, uint64_t need)
     return (have & need) == need;
 }
 
-/* Intel SDM vol. 2 (CPUID) and vol. 1 ch. 13 (XCR0: 2 SSE, 4 AVX, 0xE0 the three AVX-512 states). */
+/* Intel SDM vol. 2 (CPUID) and vol. 1 ch. 13 (XCR0: 2 SSE, 4 AVX, 0xE0 the three AVX-512
+ * states, 0x60000 both of AMX). */
 static unsigned cpu_facts(void)
 {
     unsigned a, b, c, d, facts = 0;
@@ -61,8 +64,16 @@ static unsigned cpu_facts(void)
         if (has_all(b, bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL)) facts |= CPU_AVX512;
         if (c & bit_AVX512VNNI) facts |= CPU_AVX512VNNI;
     }
+    if (has_all(states, 0x60000) && has_all(d, bit_AMX_TILE | bit_AMX_INT8)) facts |= CPU_AMX;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVXVNNI)) facts |= CPU_AVXVNNI;
     return facts;
+}
+
+/* Linux gives a process room for tiles (8 KB a thread) only when asked, for all its threads and children
+ * (Documentation/arch/x86/xstate.rst): ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA. */
+static bool ask_for_tiles(void)
+{
+    return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
 }
 #elif defined(KERNELS_ARM)
 /* Linux, Documentation/arch/arm64/elf_hwcaps.rst: bits of AT_HWCAP and AT_HWCAP2. */
@@ -96,12 +107,15 @@ static const struct {
     const kernels *kernels;
     unsigned needs;      /* CPU_* bits that must all be listed */
     bool (*probe)(void); /* runs the instructions and checks their results; NULL: nothing to prove */
+    bool (*ask)(void);   /* asks the kernel for their registers; NULL: they are everybody's */
 } sets[ISA_COUNT] = {
     [ISA_SCALAR] = {&kernels_scalar, 0, NULL},
 #if defined(KERNELS_X86)
     [ISA_AVX2] = {&kernels_avx2, CPU_AVX2, probe_avx2},
     [ISA_AVX2VNNI] = {&kernels_avx2vnni, CPU_AVX2 | CPU_AVXVNNI, probe_avx2vnni},
     [ISA_AVX512VNNI] = {&kernels_avx512vnni, CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI, probe_avx512vnni},
+    [ISA_AVX512AMX] = {&kernels_avx512amx, CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI | CPU_AMX, probe_avx512amx,
+                       ask_for_tiles},
 #elif defined(KERNELS_ARM)
     [ISA_NEON] = {&kernels_neon, CPU_NEON, probe_neon},
     [ISA_NEONDOT] = {&kernels_neondot, CPU_NEON | CPU_DOTPROD, probe_neondot},
@@ -122,6 +136,11 @@ bool isa_built(isa i)
 static bool listed(isa i)
 {
     return isa_built(i) && (cpu_facts() & sets[i].needs) == sets[i].needs;
+}
+
+static bool granted(isa i)
+{
+    return !sets[i].ask || sets[i].ask();
 }
 
 /* In the child: only async-signal-safe calls, and no core file for a trap that we expect. */
@@ -164,7 +183,7 @@ bool isa_usable(isa i)
     if (!sets[i].probe) return isa_built(i);
     int known = atomic_load(&cache[i]);
     if (known == 0) {
-        known = listed(i) && proved(i) ? 2 : 1;
+        known = listed(i) && granted(i) && proved(i) ? 2 : 1;
         atomic_store(&cache[i], known);
     }
     return known == 2;
@@ -190,7 +209,9 @@ static int forced(const char *name, isa *ret, shoal_err *err)
                        "SHOAL_ISA=%s is of another kind of processor; this build has %s", name, built);
     if (!isa_usable((isa)i))
         return err_set(err, SHOAL_EUNSUPPORTED, "SHOAL_ISA=%s: this machine %s", name,
-                       listed((isa)i) ? "lists these instructions but traps on them" : "does not have it");
+                       !listed((isa)i)    ? "does not have it"
+                       : !granted((isa)i) ? "has it, but its kernel does not grant its registers"
+                                          : "lists these instructions but traps on them");
     *ret = (isa)i;
     return 0;
 }

@@ -39,10 +39,10 @@ typedef struct tile {
 
 typedef struct kernels {
     tile one, many; /* for one token, and for several */
-    /* What a member does before its first tile of a product and after its last (AMX: load and release the
-     * tile configuration); NULL for nothing. */
-    void (*enter)(void);
-    void (*leave)(void);
+    /* What a member does before its first tile of a product of n_tokens with a matrix of type t, and after
+     * its last (AMX: load and release the tile configuration); NULL for nothing. */
+    void (*enter)(dtype t, size_t n_tokens);
+    void (*leave)(dtype t, size_t n_tokens);
     mul_fn *mul[DT_COUNT];
     /* Q8 activations: q, scale = absmax/127, the sum and those of both halves for each of n_blocks blocks
      * of 32. A block with a NaN or an infinity becomes zeros with scale NaN, one below 2^-100 zeros with
@@ -63,11 +63,13 @@ extern const kernels kernels_scalar;
 extern const kernels kernels_avx2;
 extern const kernels kernels_avx2vnni;
 extern const kernels kernels_avx512vnni;
+extern const kernels kernels_avx512amx;
 extern const vec_kernels vec_avx512vnni;
 /* Run the instructions that matter and check their results; may trap where the set is not there. */
 bool probe_avx2(void);
 bool probe_avx2vnni(void);
 bool probe_avx512vnni(void);
+bool probe_avx512amx(void);
 #elif defined(__aarch64__)
 #define KERNELS_ARM 1
 extern const kernels kernels_neon;
