@@ -15,9 +15,8 @@
 #include "compute/x86/v_avx2.h"
 #include "compute/vec_body.h"
 
-/* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with
- * acc[t * H + h]; with several tokens the sixteen registers hold no more than one half panel (integer
- * types) or one panel (float types), and the other halves follow one after the other. */
+/* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with acc[t * H + h]; the
+ * others follow one after the other. */
 #define TILE_MAX  8
 #define HALF_ROWS 8
 
@@ -198,16 +197,22 @@ INLINE int32_t run_sum(const mul_job *j, const wfmt *f, size_t t, size_t b, cons
 }
 
 #if HAS_DPBUSD
-/* dot[t] += groups [first, first + n) of one half panel */
+/* dot[t * H + h] += groups [first, first + n) of half panels h */
 INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                       size_t first, const size_t n, const size_t T)
+                       size_t first, const size_t n, const size_t H, const size_t T)
 {
     UNROLL
     for (size_t k = first; k < first + n; k++) {
-        __m256i codes = group(f, w, k);
+        __m256i codes[2];
         const int8_t *q = j->q + b * ACTS_BLOCK + k * 4;
         UNROLL
-        for (size_t t = 0; t < T; t++) dot[t] = dpbusd(dot[t], codes, four(q + t * j->cols));
+        for (size_t h = 0; h < H; h++) codes[h] = group(f, w + h * 32, k);
+        UNROLL
+        for (size_t t = 0; t < T; t++) {
+            __m256i x = four(q + t * j->cols);
+            UNROLL
+            for (size_t h = 0; h < H; h++) dot[t * H + h] = dpbusd(dot[t * H + h], codes[h], x);
+        }
     }
 }
 #else
@@ -224,7 +229,7 @@ INLINE __m256i products(const wfmt *f, __m256i w, __m256i x)
 }
 
 INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                       size_t first, const size_t n, const size_t T)
+                       size_t first, const size_t n, const size_t H, const size_t T)
 {
     /* groups that fit into 16 bits, by the largest code: a table's is at most 28 */
     const size_t at_once = is_signed(f) ? 1 : f->bits == 6 ? 2 : f->bits == 5 || f->values ? 4 : n;
@@ -233,34 +238,45 @@ INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint
         __m256i pairs[TILE_MAX];
         UNROLL
         for (size_t i = 0; i < at_once; i++) {
-            __m256i codes = group(f, w, k + i);
+            __m256i codes[2];
             const int8_t *q = j->q + b * ACTS_BLOCK + (k + i) * 4;
             UNROLL
+            for (size_t h = 0; h < H; h++) codes[h] = group(f, w + h * 32, k + i);
+            UNROLL
             for (size_t t = 0; t < T; t++) {
-                __m256i p = products(f, codes, four(q + t * j->cols));
-                pairs[t] = i == 0 ? p : _mm256_add_epi16(pairs[t], p);
+                __m256i x = four(q + t * j->cols);
+                UNROLL
+                for (size_t h = 0; h < H; h++) {
+                    __m256i p = products(f, codes[h], x);
+                    pairs[t * H + h] = i == 0 ? p : _mm256_add_epi16(pairs[t * H + h], p);
+                }
             }
         }
         UNROLL
-        for (size_t t = 0; t < T; t++) dot[t] = _mm256_add_epi32(dot[t], pairs_to_dots(pairs[t]));
+        for (size_t t = 0; t < H * T; t++) dot[t] = _mm256_add_epi32(dot[t], pairs_to_dots(pairs[t]));
     }
 }
 #endif
 
-/* dot[t] of one half panel's run `half` of block b; w: its codes of the block. The sums start with the
- * correction for codes that are too large, -(sum * zero). */
+/* dot[t * H + h] of run `half` of block b; w: the first half panel's codes of the block. The sums start with
+ * the correction for codes that are too large, -(sum * zero). */
 INLINE void run_dots(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                     const size_t half, const size_t T)
+                     const size_t half, const size_t H, const size_t T)
 {
     const size_t n_groups = f->run / 4;
     UNROLL
-    for (size_t t = 0; t < T; t++)
-        dot[t] = is_signed(f) || !f->zero ? _mm256_setzero_si256()
-                                          : _mm256_set1_epi32(-(int)f->zero * run_sum(j, f, t, b, half));
-    add_groups(j, f, dot, w, b, half * n_groups, n_groups, T);
+    for (size_t t = 0; t < T; t++) {
+        UNROLL
+        for (size_t h = 0; h < H; h++)
+            dot[t * H + h] = is_signed(f) || !f->zero
+                                 ? _mm256_setzero_si256()
+                                 : _mm256_set1_epi32(-(int)f->zero * run_sum(j, f, t, b, half));
+    }
+    add_groups(j, f, dot, w, b, half * n_groups, n_groups, H, T);
 }
 
-/* acc = fma(dot, scale * x_scale, acc), then acc = fma(minimum, x_scale * float(sum), acc) */
+/* acc = fma(dot, scale * x_scale, acc), then acc = fma(minimum, x_scale * float(sum), acc), of half panel h
+ */
 INLINE void end_run(const mul_job *j, const wfmt *f, __m256 *acc, const __m256i *dot, size_t b,
                     const size_t half, __m256 scale, __m256 minimum, const size_t H, const size_t T)
 {
@@ -268,31 +284,39 @@ INLINE void end_run(const mul_job *j, const wfmt *f, __m256 *acc, const __m256i 
     for (size_t t = 0; t < T; t++) {
         float x = j->scale[t * j->n_blocks + b];
         __m256 *a = &acc[t * H];
-        *a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t]), _mm256_mul_ps(scale, _mm256_set1_ps(x)), *a);
+        *a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t * H]), _mm256_mul_ps(scale, _mm256_set1_ps(x)), *a);
         if (wfmt_has_min(f))
             *a = _mm256_fmadd_ps(minimum, _mm256_set1_ps(x * (float)run_sum(j, f, t, b, half)), *a);
     }
 }
 
-/* One block of `f` for half panel `first` + h: for super-blocks eight steps of 32 columns, else one.
- * acc[t * H] is token t's. */
-INLINE void add_block(const mul_job *j, const wfmt *f, __m256 *acc, size_t block, size_t half_panel,
-                      const size_t H, const size_t T)
+/* One block of `f` for H half panels from h0 on: for super-blocks eight steps of 32 columns, else one. */
+INLINE void add_block(const mul_job *j, const wfmt *f, __m256 *acc, size_t block, size_t h0, const size_t H,
+                      const size_t T)
 {
     const size_t n_steps = f->block / ACTS_BLOCK, n_runs = ACTS_BLOCK / f->run;
-    size_t p = half_panel / 2, h = half_panel % 2;
+    size_t p = h0 / 2;
     const uint8_t *s = (const uint8_t *)(j->scales + p * j->panel_scales) + block * panel_scale_bytes(f);
-    __m256 d = block_d(f, s, h), m = wfmt_has_min(f) ? block_m(f, s, h) : _mm256_setzero_ps();
+    __m256 d[2], m[2];
     __m256i dot[TILE_MAX];
+    UNROLL
+    for (size_t h = 0; h < H; h++) {
+        d[h] = block_d(f, s, h0 % 2 + h);
+        m[h] = wfmt_has_min(f) ? block_m(f, s, h0 % 2 + h) : _mm256_setzero_ps();
+    }
     for (size_t i = 0; i < n_steps; i++) {
         size_t b = block * n_steps + i;
-        const uint8_t *w = j->w + p * j->panel_bytes + b * panel_step_bytes(f) + h * 32;
+        const uint8_t *w = j->w + p * j->panel_bytes + b * panel_step_bytes(f) + h0 % 2 * 32;
         UNROLL
         for (size_t half = 0; half < n_runs; half++) {
             size_t run = i * n_runs + half;
-            run_dots(j, f, dot, w, b, half, T);
-            __m256 minimum = wfmt_has_min(f) ? run_min(f, s, run, h, m) : m;
-            end_run(j, f, acc, dot, b, half, run_scale(f, s, run, h, d), minimum, H, T);
+            run_dots(j, f, dot, w, b, half, H, T);
+            UNROLL
+            for (size_t h = 0; h < H; h++) {
+                __m256 minimum = wfmt_has_min(f) ? run_min(f, s, run, h0 % 2 + h, m[h]) : m[h];
+                end_run(j, f, acc + h, dot + h, b, half, run_scale(f, s, run, h0 % 2 + h, d[h]), minimum, H,
+                        T);
+            }
         }
     }
 }
@@ -302,19 +326,24 @@ INLINE void halves_blocks(const mul_job *j, const wfmt *f, size_t first, const s
     __m256 acc[TILE_MAX];
     UNROLL
     for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();
-    for (size_t i = 0, n = j->cols / f->block; i < n; i++) {
-        UNROLL
-        for (size_t h = 0; h < H; h++) add_block(j, f, acc + h, i, first + h, H, T);
-    }
+    for (size_t i = 0, n = j->cols / f->block; i < n; i++) add_block(j, f, acc, i, first, H, T);
     store_tile(j, acc, first, H, T);
+}
+
+/* Whether both halves of a panel share each broadcast of activations, their accumulators being in memory.
+ * With vpdpbusd that is 1.1 to 1.3 times as fast, but for the two types whose codes take most registers to
+ * unpack; without it, where pairs of products are not added to dots on the way. */
+INLINE bool both_halves(const wfmt *f, const size_t T)
+{
+    const bool nibbles = f->bits == 4 && !f->values;
+    if (!HAS_DPBUSD) return T == 1 ? !nibbles : T > 2 && nibbles;
+    return T <= 2 || (f->bits != 3 && !(f->bits == 5 && f->scales == SCALES_F16_MIN));
 }
 
 INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const size_t T)
 {
-    if (T == 1)
-        for (size_t p = 0; p < P; p++) halves_blocks(j, f, 2 * p, 2, 1);
-    else
-        for (size_t h = 0; h < 2 * P; h++) halves_blocks(j, f, h, 1, T);
+    const size_t H = both_halves(f, T) ? 2 : 1;
+    for (size_t h = 0; h < 2 * P; h += H) halves_blocks(j, f, h, H, T);
 }
 
 #define BLOCK_TILES(name, kernel)                                               \
