@@ -113,6 +113,8 @@ printf 'models: [{name: home-intent}]\n---\nlisten: x\n' >"$work/c.yaml"
 both "c.yaml:2: a second document begins here"
 printf 'models: [{name: home-intent}]\ndeadline_ms: 60s\n' >"$work/c.yaml"
 both "c.yaml:2: deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not '60s'"
+printf 'models: [{name: home-intent}]\nretrieval: {max_document_mb: 951}\n' >"$work/c.yaml"
+both "c.yaml:2: retrieval.max_document_mb: must be a whole number from 1 to 950, in digits alone, not '951'"
 
 # What only a look into every file finds; a running server leaves it to the worker, and says where.
 zeros=$(printf '0%.0s' $(seq 64))
