@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/serve_keep.h"
 #include "fetch/pull.h"
 
 enum { TOKEN_MAX = 65536 };
@@ -42,21 +43,18 @@ static int tie_to_parent(long long pid, shoal_err *err)
     return err_set(err, SHOAL_ECANCELLED, "process %lld, for which this was to be fetched, is gone", pid);
 }
 
-/* $SHOAL_MODELS, the folder of the manifest in use, else ./models; malloc'd. */
-static char *default_folder(void)
+/* That of the manifest in use, unless it is the package's; *ret_aside: the folder is another than the
+ * manifest's, so that its names are not known. malloc'd, NULL: no memory. */
+static char *default_folder(bool *ret_aside)
 {
-    const char *env = getenv("SHOAL_MODELS");
     char *manifest = NULL;
     shoal_err err;
-    if (env && *env) return strdup(env);
-    if (manifest_locate(&manifest, &err) != 0) return strdup("models");
-    char *slash = strrchr(manifest, '/');
-    if (!slash) {
-        free(manifest);
-        return strdup(".");
-    }
-    *slash = '\0';
-    return manifest;
+    if (manifest_locate(&manifest, &err) == SHOAL_ENOMEM) return NULL;
+    char *folder = serve_keep_store(NULL, manifest), *of = manifest ? file_folder(manifest) : NULL;
+    *ret_aside = folder && of && strcmp(folder, of) != 0;
+    free(manifest);
+    free(of);
+    return folder;
 }
 
 static bool is_hf(const char *ref)
@@ -105,7 +103,7 @@ static const char *command_for(const char *folder)
     return command;
 }
 
-static void put_text(buf *out, const pull_done *d)
+static void put_text(buf *out, const pull_done *d, bool aside)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < d->n; i++) sum += d->files[i].bytes;
@@ -115,7 +113,8 @@ static void put_text(buf *out, const pull_done *d)
     size_t n = strlen(d->model);
     bool gguf = d->named || (n > 5 && strcasecmp(d->model + n - 5, ".gguf") == 0);
     if (folder || gguf)
-        buf_printf(out, "\ntry: shoal %s %s \"Hello\"", folder ? command_for(d->model) : "run", d->model);
+        buf_printf(out, "\ntry: shoal %s %s \"Hello\"", folder ? command_for(d->model) : "run",
+                   aside && d->named ? d->files[0].path : d->model);
 }
 
 static void put_json(buf *out, const pull_done *d)
@@ -143,7 +142,7 @@ static int failed(const shoal_err *err, char *choices)
     return rc;
 }
 
-static int pull_and_print(const pull_options *o, bool json)
+static int pull_and_print(const pull_options *o, bool aside, bool json)
 {
     shoal_err err = {0};
     pull_done done = {0};
@@ -159,7 +158,7 @@ static int pull_and_print(const pull_options *o, bool json)
     if (json)
         put_json(&out, &done);
     else
-        put_text(&out, &done);
+        put_text(&out, &done, aside);
     rc = cli_print(&out);
     buf_done(&out);
     arena_free(done.mem);
@@ -170,7 +169,7 @@ static int run(int argc, char **argv)
 {
     pull_options o = {.to = stderr, .stop = &stop};
     const char *to = NULL, *token_file = NULL;
-    bool json = false, quiet = false, events = false;
+    bool json = false, quiet = false, events = false, aside = false;
     long long stall = 30, tries = 6, parent = 0;
     const cli_option options[] = {
         CLI_STRING(0, "to", "DIR", "folder to put it in [that of models.json, or models]", &to),
@@ -199,7 +198,7 @@ static int run(int argc, char **argv)
         err_set(&err, SHOAL_EINVALID, "--to wants a folder");
         return cli_fail(&cmd_pull, &err);
     }
-    char *folder = to ? strdup(to) : default_folder();
+    char *folder = to ? strdup(to) : default_folder(&aside);
     const char *env = getenv("HF_ENDPOINT");
     o.ref = a.v[0];
     o.folder = folder;
@@ -212,7 +211,7 @@ static int run(int argc, char **argv)
     catch_signals();
     rc = tie_to_parent(parent, &err);
     if (rc == 0) rc = folder ? read_token(token_file, o.ref, &token, &o.token, &err) : err_nomem(&err);
-    rc = rc == 0 ? pull_and_print(&o, json || events) : cli_fail(&cmd_pull, &err);
+    rc = rc == 0 ? pull_and_print(&o, aside, json || events) : cli_fail(&cmd_pull, &err);
     buf_done(&token);
     free(folder);
     return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "base/log.h"
 #include "model/model.h"
 #include "trust/state.h"
@@ -12,8 +13,15 @@
 char *serve_keep_store(const gateway_config *c, const char *manifest)
 {
     const char *env = getenv("SHOAL_MODELS");
+    char *own = NULL;
+    shoal_err err;
     if (c && c->library.store) return strdup(c->library.store);
     if (env && *env) return strdup(env);
+    if (manifest && installed_has(manifest)) {
+        int rc = state_path(&own, c ? c->cluster_state : NULL, "store",
+                            &err);                             /* DIR/models is what gates have sent */
+        if (rc != SHOAL_EINVALID) return rc == 0 ? own : NULL; /* else there is no home */
+    }
     return manifest ? file_folder(manifest) : strdup("models");
 }
 

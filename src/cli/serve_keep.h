@@ -10,7 +10,8 @@
 int serve_keep_open(keep **ret, uv_loop_t *loop, keep_options *o, shoal_err *err);
 
 /* Where `shoal pull` puts models, and a server that is asked to fetch one: library.store, $SHOAL_MODELS, the
- * manifest's folder, else ./models; malloc'd, NULL: no memory. */
+ * manifest's folder (that which came with an installed program is not written: "store" in the state folder
+ * then), else ./models; malloc'd, NULL: no memory. */
 char *serve_keep_store(const gateway_config *c, const char *manifest);
 
 #endif

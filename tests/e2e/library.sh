@@ -64,6 +64,28 @@ if [ ! -e /etc/shoal/shoal.yaml ]; then
     mkdir "$work/etc" && cp "$work/prefix/share/shoal/shoal.yaml" "$work/etc/"
     (cd "$work/elsewhere" && "$installed" serve --check -c "$work/etc/shoal.yaml") >"$work/out2" 2>&1 ||
         fail "the shipped configuration elsewhere: $(cat "$work/out2")"
+    # what is fetched is not put where a package has its files
+    before=$(ls -la "$work/prefix/share/shoal/models")
+    digest=$(printf 'no model' | sha256sum | cut -d' ' -f1)
+    mkdir -p "$work/own/store"
+    printf '{"models":[{"name":"mine","file":"mine.gguf","sha256":"%s"}]}' "$digest" >"$work/own/store/models.json"
+    printf 'no model' >"$work/own/store/mine.gguf"
+    (cd "$work/elsewhere" && SHOAL_STATE=$work/own exec "$installed" serve --port 0 >"$work/ready" 2>"$log") &
+    server=$!
+    for _ in $(seq 400); do grep -qs '^ready http' "$work/ready" && break; sleep 0.05; done
+    url=$(grep -o 'http://[^ ]*' "$work/ready")
+    curl -s "$url/v1/models/load" -d '{"model":"mine"}' | grep -q "$work/own/store/mine.gguf" || fail "the store of an installed server: $(tail -1 "$log")"
+    curl -s -X DELETE "$url/v1/models/mine" | grep -q '"deleted":true' && [ ! -e "$work/own/store/mine.gguf" ] || fail "it is not its store"
+    stop_shoal
+    (cd "$work/elsewhere" && SHOAL_STATE=$work/own "$installed" pull https://127.0.0.1:1/x.gguf) >"$work/out2" 2>&1 && fail "nobody answers, and yet"
+    [ "$before" = "$(ls -la "$work/prefix/share/shoal/models")" ] || fail "the package's folder has changed"
+    # a program that lies about takes nothing from the folder above it
+    mkdir "$work/x" && cp "$installed" "$work/x/shoal" && cp -r "$work/prefix/share/shoal/models" "$work/models"
+    cp "$work/prefix/share/shoal/shoal.yaml" "$work/shoal.yaml"
+    (cd "$work/elsewhere" && "$work/x/shoal" models) >"$work/out2" 2>&1 && fail "it takes any folder above: $(cat "$work/out2")"
+    grep -q 'no models.json found' "$work/out2" || fail "no reason: $(cat "$work/out2")"
+    (cd "$work/elsewhere" && "$work/x/shoal" serve --port 0) >"$work/out2" 2>&1
+    [ $? -eq 2 ] || fail "it takes any configuration above"
     rm "$work/prefix/share/shoal/shoal.yaml"
     (cd "$work/elsewhere" && "$installed" serve --port 0) >"$work/out" 2>&1
     [ $? -eq 2 ] && grep -qF "looked for ./shoal.yaml, /etc/shoal/shoal.yaml and $work/prefix/share/shoal/shoal.yaml" "$work/out" ||
