@@ -9,13 +9,14 @@
 #include "base/tame.h"
 #include "fetch/pull_meter.h"
 
+enum { LINE_MAX_BYTES = 1 << 20 }; /* of the progress; there may be any number */
+
 typedef struct reading {
     http_client client;
     const cli_loads_ask *ask;
     pull_meter meter;
     bool meters, live;
     char file[256], shown[200]; /* the file that is metered, and the step that was shown last */
-    size_t at;                  /* bytes of the body that were looked at: whole lines */
     json_t *last;
 } reading;
 
@@ -80,11 +81,13 @@ static void take(reading *r, const char *line, size_t n)
 static void on_piece(void *user, size_t n_bytes)
 {
     reading *r = user;
-    const buf *b = &r->client.body;
-    for (const char *end; (end = memchr(b->data + r->at, '\n', b->len - r->at));) {
-        take(r, b->data + r->at, (size_t)(end - b->data) - r->at);
-        r->at = (size_t)(end + 1 - b->data);
+    buf *b = &r->client.body;
+    size_t at = 0; /* whole lines are looked at once */
+    for (const char *end; (end = memchr(b->data + at, '\n', b->len - at));) {
+        take(r, b->data + at, (size_t)(end - b->data) - at);
+        at = (size_t)(end + 1 - b->data);
     }
+    buf_consume(b, at);
 }
 
 /* The line that was live is left as it is. */
@@ -109,7 +112,7 @@ static int put_headers(buf *out, const char *key, shoal_err *err)
 static int read_end(reading *r, shoal_err *err)
 {
     const buf *b = &r->client.body;
-    take(r, b->data ? b->data + r->at : "", b->len - r->at); /* an answer in one piece has no line end */
+    take(r, b->data ? b->data : "", b->len); /* an answer in one piece has no line end */
     end_show(r);
     const json_t *e = json_object_get(r->last, "error");
     if (e) return err_set(err, SHOAL_EIO, "%s", text_of(e, "message"));
@@ -125,6 +128,7 @@ int cli_loads_send(const http_where *where, const cli_loads_ask *ask, json_t **r
     buf headers = {0}, body = {0};
     http_client_init(&r.client, where);
     pull_meter_init(&r.meter, stderr);
+    r.client.most_bytes = LINE_MAX_BYTES;
     r.client.piece = on_piece;
     r.client.piece_user = &r;
     if (ask->body && json_put(&body, ask->body) != 0) body.failed = true;

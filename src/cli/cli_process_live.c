@@ -9,7 +9,6 @@
 typedef struct reading {
     http_client client;
     const cli_process_ask *ask;
-    size_t at;  /* bytes of the body that were looked at: whole events */
     buf answer; /* the last event's, or an error's */
     bool ended; /* it has come */
 } reading;
@@ -40,10 +39,12 @@ static void take_event(reading *r, const char *name, size_t n_name, const char *
 static void on_piece(void *user, size_t n_bytes)
 {
     reading *r = user;
-    const buf *b = &r->client.body;
+    buf *b = &r->client.body;
     const char *end;
-    while ((end = memmem(b->data + r->at, b->len - r->at, "\n\n", 2))) {
-        const char *s = b->data + r->at, *name = "", *data = NULL;
+    size_t at = 0;
+    if (r->client.status != 200) return; /* its body is a reason, in one piece */
+    while ((end = memmem(b->data + at, b->len - at, "\n\n", 2))) {
+        const char *s = b->data + at, *name = "", *data = NULL;
         size_t n_name = 0;
         if ((size_t)(end - s) > 7 && memcmp(s, "event: ", 7) == 0) {
             name = s + 7;
@@ -52,8 +53,9 @@ static void on_piece(void *user, size_t n_bytes)
         }
         if (end > s + 6 && memcmp(s, "data: ", 6) == 0) data = s + 6;
         if (data) take_event(r, name, n_name, data, (size_t)(end - data));
-        r->at = (size_t)(end + 2 - b->data);
+        at = (size_t)(end + 2 - b->data);
     }
+    buf_consume(b, at);
 }
 
 int cli_process_live(const http_where *where, const http_ask *ask, const cli_process_ask *p, int *ret_status,

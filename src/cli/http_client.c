@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 
-enum { TIMEOUT_S = 60, LINE_MAX_BYTES = 65536 };
+enum { TIMEOUT_S = 60, LINE_MAX_BYTES = 65536, HEAD_MAX_BYTES = 256 << 10, BODY_MAX_BYTES = 256 << 20 };
 
 /* ---- connecting ---------------------------------------------------------------------------------------- */
 
@@ -195,8 +195,12 @@ static int need_line(http_client *c, size_t *ret_len, shoal_err *err)
     }
 }
 
+/* What `piece` has consumed of the body counts no more: a stream may go on as long as it likes. */
 static int take_body(http_client *c, size_t n, shoal_err *err)
 {
+    size_t most = c->most_bytes ? c->most_bytes : BODY_MAX_BYTES;
+    if (n > most || c->body.len > most - n)
+        return err_set(err, SHOAL_ELIMIT, "the answer is larger than the %zu MB that are taken", most >> 20);
     while (c->in.len < n) {
         int rc = receive_more(c, err);
         if (rc != 0) return rc;
@@ -235,6 +239,8 @@ static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
     for (;;) {
         if ((rc = need_line(c, &len, err)) != 0) return rc;
         if (len == 2) break;
+        if (c->head.len + len > HEAD_MAX_BYTES)
+            return err_set(err, SHOAL_EPROTOCOL, "the answer has headers without an end");
         if (buf_append(&c->head, c->in.data, len) != 0) return err_nomem(err);
         if (strncasecmp(c->in.data, "content-length:", 15) == 0) length = strtoul(c->in.data + 15, NULL, 10);
         if (strncasecmp(c->in.data, "transfer-encoding:", 18) == 0) chunked = true;

@@ -45,7 +45,9 @@ typedef struct http_client {
     /* Whoever measures sets these after init: */
     uint64_t until_ns; /* clock_ns by which an answer must be whole [60 s between two pieces] */
     uint32_t wait_ms; /* with until_ns: the longest wait for a connection, or between two pieces [until_ns] */
-    void (*piece)(void *user, size_t n_bytes); /* a piece of the body has come; NULL: nobody asks */
+    size_t most_bytes; /* of a body, without what `piece` consumes; a larger one is SHOAL_ELIMIT [256 MiB] */
+    void (*piece)(void *user, size_t n_bytes); /* a piece of the body has come, and may be consumed; NULL:
+                                                   nobody asks */
     void *piece_user;
 } http_client;
 

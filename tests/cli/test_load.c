@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cli/cli_loads.h"
 #include "cli/load_client.h"
 #include "cli/stream_client.h"
 
@@ -182,6 +183,75 @@ static void a_connection_is_kept_and_opened_again_after_it_broke(void **state)
     http_client_done(&c);
 }
 
+static void consume(void *user, size_t n_bytes)
+{
+    buf *body = user;
+    assert_true(n_bytes <= body->len);
+    buf_consume(body, body->len);
+}
+
+static int ask_within(const char *answer, size_t most_bytes, bool consumes, shoal_err *err)
+{
+    http_client c;
+    server s = {.answers = {answer}};
+    server_start(&s);
+    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    c.most_bytes = most_bytes;
+    if (consumes) c.piece = consume, c.piece_user = &c.body;
+    int rc = http_client_exchange(&c, &(http_ask){.path = "/x"}, err);
+    http_client_done(&c);
+    server_stop(&s);
+    return rc;
+}
+
+static void an_answer_without_measure_is_refused(void **state)
+{
+    static const char chunks[] =
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n5\r\nfghij\r\n"
+        "0\r\n\r\n";
+    shoal_err err = {0};
+    (void)state;
+    assert_int_equal(ask_within(chunks, 10, false, &err), 0);
+    assert_int_equal(ask_within(chunks, 9, false, &err), SHOAL_ELIMIT);
+    assert_int_equal(ask_within(chunks, 9, true, &err), 0);
+    assert_int_equal(ask_within(chunks, 4, true, &err), SHOAL_ELIMIT);
+    assert_int_equal(
+        ask_within("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551615\r\n\r\na", 0, false, &err),
+        SHOAL_ELIMIT);
+    assert_int_equal(ask_within("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\na",
+                                0, false, &err),
+                     SHOAL_ELIMIT);
+    buf head = {0};
+    buf_puts(&head, "HTTP/1.1 200 OK\r\n");
+    while (head.len < 1 << 20) buf_puts(&head, "x-more: and more and more and more\r\n");
+    buf_puts(&head, "content-length: 0\r\n\r\n");
+    assert_false(head.failed);
+    assert_int_equal(ask_within(head.data, 0, false, &err), SHOAL_EPROTOCOL);
+    buf_done(&head);
+}
+
+/* What is told of a loading is longer than what is kept of it. */
+static void progress_may_be_told_for_ever(void **state)
+{
+    static const char line[] = "{\"status\":\"loading\",\"model\":\"m\"}\n";
+    buf text = {0};
+    json_t *last = NULL;
+    shoal_err err = {0};
+    (void)state;
+    buf_puts(&text, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+    while (text.len < 3 << 20) buf_printf(&text, "%zx\r\n%s\r\n", sizeof line - 1, line);
+    buf_puts(&text, "10\r\n{\"status\":\"end\"}\r\n0\r\n\r\n");
+    assert_false(text.failed);
+    server s = {.answers = {text.data}};
+    server_start(&s);
+    const cli_loads_ask ask = {.path = "/v1/models/load", .what = "m", .quiet = true};
+    assert_int_equal(cli_loads_send(&(http_where){"127.0.0.1", s.port}, &ask, &last, &err), 0);
+    assert_string_equal(json_string_value(json_object_get(last, "status")), "end");
+    json_decref(last);
+    server_stop(&s);
+    buf_done(&text);
+}
+
 static void make(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     (void)user;
@@ -332,6 +402,8 @@ int main(void)
         cmocka_unit_test(broken_answers_are_errors),
         cmocka_unit_test(nobody_there_is_an_error),
         cmocka_unit_test(a_connection_is_kept_and_opened_again_after_it_broke),
+        cmocka_unit_test(an_answer_without_measure_is_refused),
+        cmocka_unit_test(progress_may_be_told_for_ever),
         cmocka_unit_test(a_stream_goes_on_behind_the_last_whole_event),
         cmocka_unit_test(a_stream_that_says_no_ids_begins_anew),
         cmocka_unit_test(a_stream_ends_where_nobody_goes_on),
