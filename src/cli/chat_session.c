@@ -51,10 +51,7 @@ static int open_voice(chat_voice **ret, const char *name, const chat_options *o,
     if (!o->server && wants_file(o, name)) return open_here(ret, name, o, err);
     int rc = served_find(&found, o->server, name, "generate", o->key, err);
     if (rc == 0 && *found.model) return chat_voice_server(ret, &found, o->key, err);
-    if (rc == 0 && o->server)
-        return err_set(err, SHOAL_ENOTFOUND,
-                       "%s has no model \"%.80s\"; shoal ps --server %s shows those it has", found.url,
-                       name ? name : "that talks", found.url);
+    if (rc == 0 && o->server) return served_missing(&found, name ? name : "that talks", err);
     return rc == 0 ? open_here(ret, name, o, err) : rc;
 }
 

@@ -197,6 +197,8 @@ void cli_tell(const cli_command *cmd, cli_take take, void *user);
  * memory is out, which is told at once). */
 int cli_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_write(const char *s, size_t n);
+/* How wide the terminal behind stdout is; `otherwise` where there is none, or none that says. */
+size_t cli_columns(size_t otherwise);
 /* On stderr, always without them; what is longer than 2047 bytes is cut. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/tame.h"
+#include "cli/cli_process.h"
 #include "fetch/pull_meter.h"
 
 enum { LINE_MAX_BYTES = 1 << 20 }; /* of the progress; there may be any number */
@@ -99,16 +100,6 @@ static void end_show(reading *r)
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-static int put_headers(buf *out, const char *key, shoal_err *err)
-{
-    for (const char *s = key; s && *s; s++)
-        if ((unsigned char)*s <= ' ' || *s == 0x7f)
-            return err_set(err, SHOAL_EINVALID, "the API key holds a space or a control character");
-    buf_puts(out, "accept: application/x-ndjson\r\n");
-    if (key && *key) buf_printf(out, "authorization: Bearer %s\r\n", key);
-    return out->failed ? err_nomem(err) : 0;
-}
-
 static int read_end(reading *r, shoal_err *err)
 {
     const buf *b = &r->client.body;
@@ -132,7 +123,8 @@ int cli_loads_send(const http_where *where, const cli_loads_ask *ask, json_t **r
     r.client.piece = on_piece;
     r.client.piece_user = &r;
     if (ask->body && json_put(&body, ask->body) != 0) body.failed = true;
-    int rc = body.failed ? err_nomem(err) : put_headers(&headers, ask->key, err);
+    buf_puts(&headers, "accept: application/x-ndjson\r\n");
+    int rc = body.failed ? err_nomem(err) : cli_process_headers(&headers, ask->key, err);
     const http_ask x = {.method = ask->method,
                         .path = ask->path,
                         .body = body.len ? body.data : NULL,

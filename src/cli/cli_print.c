@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/tame.h"
@@ -40,6 +41,12 @@ int cli_printf(const char *fmt, ...)
     int rc = cli_write(text, (size_t)n);
     free(text);
     return rc == 0 ? n : -1;
+}
+
+size_t cli_columns(size_t otherwise)
+{
+    struct winsize w;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : otherwise;
 }
 
 void cli_say(const char *fmt, ...)

@@ -59,20 +59,6 @@ static int show(const given *g, shoal_err *err)
     return rc;
 }
 
-/* Percent-encoded (RFC 3986, section 2.1). */
-static void put_encoded(buf *out, const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        bool plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
-        if (plain)
-            buf_putc(out, *s);
-        else
-            buf_printf(out, "%%%02X", c);
-    }
-}
-
 static int purge(const given *g, shoal_err *err)
 {
     const struct {
@@ -86,7 +72,7 @@ static int purge(const given *g, shoal_err *err)
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
         if (!conditions[i].value) continue;
         buf_printf(&path, "%c%s=", n++ ? '&' : '?', conditions[i].name);
-        put_encoded(&path, conditions[i].value);
+        http_put_escaped(&path, conditions[i].value);
     }
     int rc = path.failed ? err_nomem(err) : 0;
     if (rc == 0 && (n > 0) == g->all)

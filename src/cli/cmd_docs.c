@@ -121,11 +121,6 @@ static int run_list(docs_place *at, const given *g, char **v, int n, shoal_err *
 /* ---- remove ----------------------------------------------------------------------------------------------
  */
 
-static void put_escaped(buf *out, const char *s)
-{
-    for (; *s; s++) buf_printf(out, "%%%02X", (unsigned char)*s);
-}
-
 /* COLLECTION alone goes with all that is in it; else the documents that are named. */
 static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err *err)
 {
@@ -133,7 +128,7 @@ static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err
     for (int i = n > 1 ? 1 : 0; rc == 0 && i < n; i++) {
         buf path = {0};
         buf_printf(&path, "/v1/collections/%s%s", v[0], i ? "/documents?source=" : "");
-        if (i) put_escaped(&path, v[i]);
+        if (i) http_put_escaped(&path, v[i]);
         rc = path.failed ? err_nomem(err) : docs_place_call(at, "DELETE", path.data, NULL, 0, NULL, err);
         if (rc != 0 && i) err_prefix(err, rc, "%s", v[i]);
         buf_done(&path);

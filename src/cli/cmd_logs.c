@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/colour.h"
@@ -18,17 +17,11 @@ typedef struct view {
     bool colour;
 } view;
 
-static size_t columns(void)
-{
-    struct winsize w;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-}
-
 /* Not 0: nobody reads. */
 static int show(const view *v, const char *line, size_t n)
 {
     buf out = {0};
-    if (v->form == LOG_FORM_JSON || !log_view_put(&out, v->form, columns(), v->colour, line, n)) {
+    if (v->form == LOG_FORM_JSON || !log_view_put(&out, v->form, cli_columns(80), v->colour, line, n)) {
         if (v->form == LOG_FORM_JSON) cli_printf("%.*s\n", (int)n, line);
     } else {
         fwrite(out.data, 1, out.len, stdout); /* tame, with its colours */

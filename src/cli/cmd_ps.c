@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,12 +9,6 @@
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
 #include "cli/ps_view.h"
-
-static size_t columns(void)
-{
-    struct winsize w;
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
 
 static int show(const http_where *where, const char *key, bool json, shoal_err *err)
 {
@@ -29,7 +22,7 @@ static int show(const http_where *where, const char *key, bool json, shoal_err *
         json_put(&out, models);
         buf_puts(&out, "}\n");
     } else if (rc == 0) {
-        ps_view_put(&out, models, (long long)time(NULL), columns());
+        ps_view_put(&out, models, (long long)time(NULL), cli_columns(0));
     }
     if (rc == 0 && out.failed) rc = err_nomem(err);
     if (rc == 0) cli_write(out.data, out.len);

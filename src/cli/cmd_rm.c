@@ -1,6 +1,5 @@
 /* shoal rm: a model goes out of the store: that of a running server, or of this machine where none runs. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +11,10 @@
 #include "fetch/pull_shelf.h"
 #include "model/model.h"
 
-/* A name's bytes, so that none of them ends the path. */
 static void put_path(buf *out, const char *model, bool force)
 {
     buf_puts(out, "/v1/models/");
-    for (const unsigned char *s = (const unsigned char *)model; *s; s++)
-        if (isalnum(*s) || strchr("-_.", *s))
-            buf_putc(out, (char)*s);
-        else
-            buf_printf(out, "%%%02X", *s);
+    http_put_escaped(out, model);
     if (force) buf_puts(out, "?force=true");
 }
 

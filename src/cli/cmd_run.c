@@ -237,10 +237,7 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
         if (rc != 0) return rc;
     } else if (c->server) {
         int rc = served_find(&at, c->server, arg, NULL, c->key, err);
-        if (rc == 0 && !*at.model)
-            rc = err_set(err, SHOAL_ENOTFOUND,
-                         "%s has no model \"%.80s\"; shoal ps --server %s shows those it has", at.url, arg,
-                         at.url);
+        if (rc == 0 && !*at.model) rc = served_missing(&at, arg, err);
         if (rc != 0) return rc;
     }
     if (*at.model) return run_there(o, &at, n, words, err);

@@ -130,7 +130,8 @@ static int show_served(const served *at, const char *key, bool json, shoal_err *
 {
     buf path = {0}, text = {0};
     json_t *m = NULL;
-    buf_printf(&path, "/v1/models/%s", at->model);
+    buf_puts(&path, "/v1/models/");
+    http_put_escaped(&path, at->model);
     int rc = path.failed ? err_nomem(err) : cli_process_get(&at->where, path.data, key, &text, err);
     if (rc == 0) rc = json_parse(&m, text.data, text.len, "the answer", err);
     if (rc == 0) add_adapters(m, at, key);
@@ -170,10 +171,7 @@ static int run(int argc, char **argv)
         rc = show_served(&at, key, json, &err);
         return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_show, &err));
     }
-    if (rc == 0 && server)
-        rc = err_set(&err, SHOAL_ENOTFOUND,
-                     "%s has no model \"%.80s\"; shoal ps --server %s shows those it has", at.url, a.v[0],
-                     at.url);
+    if (rc == 0 && server) rc = served_missing(&at, a.v[0], &err);
     return rc == 0 ? inspect_command(&cmd_show, a.v[0], manifest,
                                      (inspect_wish){.quick = true, .json = json, .digest = true})
                    : cli_fail(&cmd_show, &err);

@@ -104,12 +104,8 @@ static void stop_own(docs_place *at)
 
 static int make_headers(docs_place *at, const char *key, shoal_err *err)
 {
-    for (const char *s = key; s && *s; s++)
-        if ((unsigned char)*s <= ' ' || *s == 0x7f)
-            return err_set(err, SHOAL_EINVALID, "the API key holds a space or a control character");
     buf_printf(&at->headers, "x-shoal-deadline-ms: %d\r\n", PATIENCE_S * 1000);
-    if (key && *key) buf_printf(&at->headers, "authorization: Bearer %s\r\n", key);
-    return at->headers.failed ? err_nomem(err) : 0;
+    return cli_process_headers(&at->headers, key, err);
 }
 
 static int refused(int status, const char *json, size_t n, shoal_err *err)

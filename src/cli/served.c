@@ -72,6 +72,12 @@ int served_find(served *ret, const char *server, const char *model, const char *
     return rc != 0 && (server || rc == SHOAL_ECANCELLED) ? err_set(err, rc, "%s", why.message) : 0;
 }
 
+int served_missing(const served *at, const char *model, shoal_err *err)
+{
+    return err_set(err, SHOAL_ENOTFOUND, "%s has no model \"%.80s\"; shoal ps --server %s shows those it has",
+                   at->url, model, at->url);
+}
+
 bool served_is_path(const char *model)
 {
     size_t n = strlen(model);

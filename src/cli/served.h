@@ -24,6 +24,9 @@ typedef struct served {
 int served_find(served *ret, const char *server, const char *model, const char *task, const char *key,
                 shoal_err *err);
 
+/* That the server which was asked has no such model, and what shows those it has, as err. */
+int served_missing(const served *at, const char *model, shoal_err *err);
+
 /* Is it meant as a file: a path that is there, or what looks like one? */
 bool served_is_path(const char *model);
 
