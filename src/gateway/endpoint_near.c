@@ -3,35 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/edits.h"
 #include "gateway/endpoint.h"
 
-enum { PATH_MAX_BYTES = 96, EDITS_MAX = 4 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Letters to add, drop or change between a and b, neither longer than PATH_MAX_BYTES (Levenshtein 1966);
- * EDITS_MAX + 1 for more than EDITS_MAX, which most rows tell: whoever asks for nonsense all day costs
- * little. */
-static size_t edits(const char *a, const char *b)
-{
-    size_t n = strlen(a), m = strlen(b), row[PATH_MAX_BYTES + 1];
-    if (n > m + EDITS_MAX || m > n + EDITS_MAX) return EDITS_MAX + 1;
-    for (size_t k = 0; k <= m; k++) row[k] = k;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0], lowest = row[0] = i;
-        for (size_t k = 1; k <= m; k++) {
-            size_t above = row[k];
-            row[k] = least(least(above, row[k - 1]) + 1, diagonal + (a[i - 1] != b[k - 1]));
-            diagonal = above;
-            lowest = least(lowest, row[k]);
-        }
-        if (lowest > EDITS_MAX) return EDITS_MAX + 1;
-    }
-    return row[m];
-}
+enum { PATH_MAX_BYTES = EDITS_LETTERS_MAX, EDITS_MAX = 4 };
 
 /* The pattern with the path's segments in the places of '*', and the path's rest in that of a '/' at the end.
  * False: it is too long, or has more segments than the path where that matters. */
@@ -64,7 +39,7 @@ const endpoint *endpoint_near(const endpoint_table *t, const char *method, const
     for (size_t i = 0; i < t->n; i++) {
         const endpoint *at = &t->rows[i];
         if (!fill_pattern(at->path, path, meant, sizeof meant)) continue;
-        size_t d = edits(path, meant);
+        size_t d = edits(path, meant, EDITS_MAX);
         bool better = d < fewest || (d == fewest && best && strcmp(at->method, method) == 0 &&
                                      strcmp(best->method, method) != 0);
         if (d == 0 || d > EDITS_MAX || d * 4 > strlen(meant) || !better) continue;

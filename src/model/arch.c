@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/edits.h"
 #include "model/arch/registry.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -49,36 +50,12 @@ const arch_def *arch_by_hf(const char *model_type)
 /* ---- the closest name ------------------------------------------------------------------------------------
  */
 
-enum { NAME_LONGEST = 40 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Levenshtein 1966, over the first NAME_LONGEST bytes. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t n = least(strlen(a), NAME_LONGEST), m = least(strlen(b), NAME_LONGEST), row[NAME_LONGEST + 1];
-    for (size_t j = 0; j <= m; j++) row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t above = row[j];
-            row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[m];
-}
-
 /* The smaller the closer: edits, less what the two begin with. */
 static long name_distance(const char *a, const char *b)
 {
     size_t same = 0;
     while (a[same] && a[same] == b[same]) same++;
-    return (long)edit_distance(a, b) - 2 * (long)same;
+    return (long)edits(a, b, EDITS_LETTERS_MAX) - 2 * (long)same;
 }
 
 const char *arch_closest(const char *name, bool gguf)

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/cost.h"
 #include "base/cur.h"
+#include "base/edits.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -54,6 +55,28 @@ static void error_is_cut_at_a_character(void **state)
     assert_int_equal(err_prefix(&err, SHOAL_EIO, "outer %d", 1), SHOAL_EIO);
     assert_string_equal(err.message, "outer 1: inner");
     assert_string_equal(shoal_err_name(SHOAL_EFULL), "SHOAL_EFULL");
+}
+
+static void edits_are_counted_as_far_as_they_matter(void **state)
+{
+    char longer[EDITS_LETTERS_MAX + 2];
+    (void)state;
+    assert_int_equal(edits("", "", 0), 0);
+    assert_int_equal(edits("", "abc", 9), 3);
+    assert_int_equal(edits("kitten", "sitting", 9), 3);
+    assert_int_equal(edits("kitten", "sitting", 2), 3);
+    assert_int_equal(edits("kitten", "sitting", 1), 2);
+    assert_int_equal(edits("hlep", "help", 3), 1);
+    assert_int_equal(edits("xhlepy", "help", 3), 3);
+    assert_int_equal(edits("badc", "abcd", 2), 2);
+    assert_int_equal(edits("badcfe", "abcdef", 3), 3);
+    assert_int_equal(edits("abcdefgh", "", 3), 4);
+    memset(longer, 'a', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(edits(longer, longer, 5), 6);
+    longer[EDITS_LETTERS_MAX] = '\0';
+    assert_int_equal(edits(longer, longer, 5), 0);
+    assert_int_equal(edits(longer, "b", EDITS_LETTERS_MAX), EDITS_LETTERS_MAX);
 }
 
 static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
@@ -319,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cursor_never_reads_past_the_end),
         cmocka_unit_test(error_is_cut_at_a_character),
+        cmocka_unit_test(edits_are_counted_as_far_as_they_matter),
         cmocka_unit_test(tamed_text_has_no_controls_and_no_broken_characters),
         cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
         cmocka_unit_test(json_says_where_it_is_wrong),
