@@ -76,6 +76,7 @@
     X(calibrate)        \
     X(bench)            \
     X(lab)              \
+    X(debug)            \
     /* shell */         \
     X(completions)      \
     X(version)

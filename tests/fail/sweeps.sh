@@ -64,6 +64,7 @@ part_cli() {
     one quantize -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
     one "quantize learns" -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q4_k \
         --override 'blk.*.attn_q=q6_k' --importance $data/home-eval/README.md
+    one "make model" -f m.gguf -- "$shoal" debug make-model --shape llama-24m --type q8_0 -o {}/m.gguf
     one "quantize writes" -w -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
     one "classify writes" -w -- "$shoal" classify $data/hf/bert-intent "$text" --json
 }
