@@ -1,5 +1,5 @@
-/* pages.c: see pages.h. A mapping asks for 2 MiB more than it wants and gives the ends back, so that it begins
- * on a border: newer kernels would do so by themselves, older ones do not. */
+/* pages.c: see pages.h. A mapping asks for 2 MiB more than it wants and gives the ends back, so that it
+ * begins on a border: newer kernels would do so by themselves, older ones do not. */
 #include "base/pages.h"
 
 #include <stdbool.h>

@@ -2,6 +2,8 @@
  * machine that this tree runs on. */
 #include "compute/formats.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "compute/bits.h"
@@ -19,8 +21,18 @@ static void store16(uint8_t *p, uint16_t v)
 
 /* ---- planes ---------------------------------------------------------------------------------- */
 
-/* code[n] |= the plane's bits, moved up by `shift` */
-static void get_plane(const wplane *p, const uint8_t *src, unsigned shift, size_t n, uint8_t *code)
+/* code[n] = the low plane's bits */
+static inline void get_low(const wplane *p, const uint8_t *restrict src, size_t n, uint8_t *restrict code)
+{
+    size_t bytes = (size_t)p->chunk * p->bits / 8, mask = (1u << p->bits) - 1;
+    for (src += p->at; n > 0; n -= p->chunk, src += bytes)
+        for (unsigned s = 0; s < 8; s += p->bits, code += bytes)
+            for (size_t i = 0; i < bytes; i++) code[i] = src[i] >> s & mask;
+}
+
+/* code[n] |= the high plane's bits, moved up by `shift` */
+static inline void get_high(const wplane *p, const uint8_t *restrict src, unsigned shift, size_t n,
+                            uint8_t *restrict code)
 {
     size_t bytes = (size_t)p->chunk * p->bits / 8, mask = (1u << p->bits) - 1;
     for (src += p->at; n > 0; n -= p->chunk, src += bytes)
@@ -37,7 +49,7 @@ static void put_plane(const wplane *p, const uint8_t *code, unsigned shift, size
 }
 
 /* Q8_0 stores its values, we their codes: value + 128. */
-static void flip_signs(uint8_t *p, size_t n)
+static inline void flip_signs(uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) p[i] ^= 0x80;
 }
@@ -138,16 +150,29 @@ static void put_subs(const wfmt *f, const wblock *b, uint8_t *p)
 
 /* ---- blocks ------------------------------------------------------------------------------------ */
 
-void formats_get(dtype t, const uint8_t *src, wblock *ret)
+/* With a constant type every plane's numbers are constants, too, and its loops become a few wide moves: every
+ * weight of a model goes through here when it is packed. */
+__attribute__((always_inline)) static inline void get(dtype t, const uint8_t *src, wblock *ret)
 {
     const wfmt *f = &wfmt_table[t];
-    memset(ret, 0, sizeof *ret);
+    memset(ret, 0, offsetof(wblock, code));
     ret->d = f->scales == SCALES_E8 ? src[f->d_at] : load16(src + f->d_at);
     if (wfmt_has_min(f)) ret->m = load16(src + f->m_at);
     get_subs(f, src + f->sub_at, ret);
-    get_plane(&f->low, src, 0, f->block, ret->code);
-    if (f->high.bits) get_plane(&f->high, src, f->low.bits, f->block, ret->code);
+    get_low(&f->low, src, f->block, ret->code);
+    if (f->high.bits) get_high(&f->high, src, f->low.bits, f->block, ret->code);
     if (t == DT_Q8_0) flip_signs(ret->code, f->block);
+}
+
+void formats_get(dtype t, const uint8_t *src, wblock *ret)
+{
+    switch (t) {
+#define GET_CASE(name, kernel) \
+    case DT_##name: get(DT_##name, src, ret); break;
+        DTYPE_BLOCKS(GET_CASE)
+#undef GET_CASE
+    default: assert(!"a block type");
+    }
 }
 
 void formats_put(dtype t, const wblock *b, uint8_t *dst)

@@ -120,7 +120,7 @@ static inline int wfmt_value(const wfmt *f, unsigned code)
     return f->values ? f->values[code] : (int)code - (int)f->zero;
 }
 
-/* One block, taken apart. Unused fields are zero. */
+/* One block, taken apart. Unused fields are zero; codes are set as far as the block has weights. */
 typedef struct wblock {
     uint16_t d, m; /* F16; SCALES_E8: the exponent */
     uint8_t scale[WRUNS_MAX], min[WRUNS_MAX];

@@ -58,6 +58,111 @@ static void get_scales(const wfmt *f, const uint8_t *scales, size_t row, wblock 
     }
 }
 
+/* ---- whole panels: the same lines from eight codes at a time ------------------------------------- */
+
+static inline uint64_t eight(const uint8_t *code)
+{
+    uint64_t v;
+    memcpy(&v, code, sizeof v);
+    return v;
+}
+
+static inline void put_word(uint8_t *step, size_t line, size_t row, uint32_t v)
+{
+    memcpy(step + line * 64 + row * 4, &v, sizeof v);
+}
+
+/* Of two groups, the first low: four bits of each. */
+static inline uint32_t nibbles(uint64_t v)
+{
+    return (uint32_t)((v & 0x0F0F0F0F) | (v >> 28 & 0xF0F0F0F0));
+}
+
+/* Two bits each of four groups, from bit `at` of the codes on. */
+static inline uint32_t twos(const uint8_t *code, unsigned at)
+{
+    uint64_t a = eight(code) >> at & 0x0303030303030303, b = eight(code + 8) >> at & 0x0303030303030303;
+    return (uint32_t)(a | a >> 30 | b << 4 | b >> 26);
+}
+
+/* Bit `at` of all eight groups. */
+static inline uint32_t ones(const uint8_t *code, unsigned at)
+{
+    uint32_t v = 0;
+    for (unsigned j = 0; j < 4; j++) {
+        uint64_t pair = eight(code + 8 * j) >> at & 0x0101010101010101;
+        v |= (uint32_t)(pair | pair >> 31) << 2 * j;
+    }
+    return v;
+}
+
+/* 32 codes of row `row` into a step. */
+__attribute__((always_inline)) static inline void put_codes(unsigned bits, const uint8_t *code, size_t row,
+                                                            uint8_t *step)
+{
+    if (bits == 8)
+        for (size_t k = 0; k < 8; k++) memcpy(step + k * 64 + row * 4, code + k * 4, 4);
+    else if (bits < 4)
+        for (size_t i = 0; i < 2; i++) put_word(step, i, row, twos(code + 16 * i, 0));
+    else
+        for (size_t i = 0; i < 4; i++) put_word(step, i, row, nibbles(eight(code + 8 * i)));
+    if (bits == 5) put_word(step, 4, row, ones(code, 4));
+    if (bits == 6)
+        for (size_t i = 0; i < 2; i++) put_word(step, 4 + i, row, twos(code + 16 * i, 4));
+    if (bits == 3) put_word(step, 2, row, ones(code, 2));
+}
+
+/* 32 columns of all rows. */
+__attribute__((always_inline)) static inline void put_step(unsigned bits, const wblock *b, size_t at,
+                                                           uint8_t *step)
+{
+    for (size_t r = 0; r < PANEL_ROWS; r++) put_codes(bits, b[r].code + at, r, step);
+}
+
+/* One block of columns, taken apart, of all rows. */
+static void put_block(const wfmt *f, const wblock *b, uint8_t *codes)
+{
+    for (size_t at = 0; at < f->block; at += ACTS_BLOCK, codes += panel_step_bytes(f)) {
+        switch (f->bits) {
+        case 2: put_step(2, b, at, codes); break;
+        case 3: put_step(3, b, at, codes); break;
+        case 4: put_step(4, b, at, codes); break;
+        case 5: put_step(5, b, at, codes); break;
+        case 6: put_step(6, b, at, codes); break;
+        default: put_step(8, b, at, codes);
+        }
+    }
+}
+
+static void put_float_panel(size_t bytes, const uint8_t *const *src, size_t cols, uint8_t *panel)
+{
+    for (size_t c = 0; c < cols; c++)
+        for (size_t r = 0; r < PANEL_ROWS; r++, panel += bytes) {
+            if (bytes == 2)
+                memcpy(panel, src[r] + c * 2, 2);
+            else
+                memcpy(panel, src[r] + c * 4, 4);
+        }
+}
+
+void panel_put(dtype t, const uint8_t *const src[PANEL_ROWS], size_t cols, uint8_t *codes, uint8_t *scales)
+{
+    const wfmt *f = &wfmt_table[t];
+    if (f->scales == SCALES_NONE) {
+        put_float_panel(f->bytes, src, cols, codes);
+        return;
+    }
+    wblock b[PANEL_ROWS];
+    for (size_t c = 0; c < cols / f->block; c++, scales += panel_scale_bytes(f)) {
+        for (size_t r = 0; r < PANEL_ROWS; r++) {
+            formats_get(t, src[r] + c * f->bytes, &b[r]);
+            put_scales(f, &b[r], r, scales);
+        }
+        put_block(f, b, codes);
+        codes += f->block / ACTS_BLOCK * panel_step_bytes(f);
+    }
+}
+
 static void put_float_row(size_t bytes, const uint8_t *src, size_t cols, size_t row, uint8_t *panel)
 {
     for (size_t c = 0; c < cols; c++) memcpy(panel + (c * PANEL_ROWS + row) * bytes, src + c * bytes, bytes);

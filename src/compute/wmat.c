@@ -53,15 +53,21 @@ static const uint8_t *source_row(const pack_job *j, size_t *part, size_t *first,
     return (const uint8_t *)j->parts[*part].src + (row - *first) * j->row_bytes;
 }
 
+/* The last panel may have fewer rows: the others stay zeros. */
 static void pack_panels(const pack_job *j, size_t begin, size_t end)
 {
     wmat *w = j->w;
     size_t part = 0, first = 0;
     for (size_t p = begin; p < end; p++) {
-        uint16_t *scales = w->scales ? w->scales + p * w->panel_scales : NULL;
-        for (size_t r = 0; r < PANEL_ROWS && p * PANEL_ROWS + r < w->rows; r++)
-            panel_put_row(w->type, source_row(j, &part, &first, p * PANEL_ROWS + r), w->cols, r,
-                          w->w + p * w->panel_bytes, (uint8_t *)scales);
+        const uint8_t *src[PANEL_ROWS];
+        uint8_t *codes = w->w + p * w->panel_bytes;
+        uint8_t *scales = w->scales ? (uint8_t *)(w->scales + p * w->panel_scales) : NULL;
+        size_t left = w->rows - p * PANEL_ROWS, n = left < PANEL_ROWS ? left : PANEL_ROWS;
+        for (size_t r = 0; r < n; r++) src[r] = source_row(j, &part, &first, p * PANEL_ROWS + r);
+        if (n == PANEL_ROWS)
+            panel_put(w->type, src, w->cols, codes, scales);
+        else
+            for (size_t r = 0; r < n; r++) panel_put_row(w->type, src[r], w->cols, r, codes, scales);
     }
 }
 

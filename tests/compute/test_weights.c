@@ -1,0 +1,111 @@
+/* The place of a network's matrices: what a team packs into it is what one thread packs anywhere. */
+#include "check.h"
+#include "compute/weights.h"
+
+enum { COLS = 256 };
+
+static uint8_t *draw_rows(dtype t, size_t rows, uint64_t seed, size_t *ret_row_bytes)
+{
+    *ret_row_bytes = COLS / dtype_block(t) * dtype_block_bytes(t);
+    float *f = draw_floats(seed, rows * COLS, 0.5f);
+    uint8_t *w = malloc(rows * *ret_row_bytes);
+    dtype_from_f32(t, f, w, rows * COLS);
+    free(f);
+    return w;
+}
+
+static void assert_rows(const wmat *m, size_t first, dtype t, const uint8_t *src, size_t rows)
+{
+    float want[COLS], got[COLS];
+    for (size_t r = 0; r < rows; r++) {
+        dtype_to_f32(t, src + r * (COLS / dtype_block(t) * dtype_block_bytes(t)), want, COLS);
+        wmat_row(m, first + r, got);
+        assert_same_bits(got, want, COLS, dtype_name(t));
+    }
+}
+
+/* Parts whose borders lie inside panels, from places of their own. */
+static void parts_are_joined_whatever_the_team(void **state)
+{
+    static const size_t rows[] = {37, 5, 70};
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        team *t = new_team(n_threads, ISA_SCALAR);
+        weights *home;
+        assert_int_equal(weights_new(&home, t, 1 << 20, NULL), 0);
+        for (int k = 0; k < DT_COUNT; k++) {
+            wmat_part parts[3];
+            uint8_t *src[3];
+            size_t row_bytes;
+            wmat *m;
+            for (size_t i = 0; i < 3; i++) {
+                src[i] = draw_rows((dtype)k, rows[i], 100 + i, &row_bytes);
+                parts[i] = (wmat_part){src[i], rows[i]};
+            }
+            assert_int_equal(
+                wmat_join(&m, home, (uint64_t)k, (dtype)k, parts, 3, COLS, NULL, ISA_SCALAR, NULL), 0);
+            for (size_t i = 0, at = 0; i < 3; at += rows[i++]) assert_rows(m, at, (dtype)k, src[i], rows[i]);
+            wmat_free(m);
+            for (size_t i = 0; i < 3; i++) free(src[i]);
+        }
+        assert_int_equal(weights_count(home), DT_COUNT);
+        weights_free(home);
+        team_free(t);
+    }
+}
+
+/* Without an estimate, and over it: every matrix has its place, none overlaps another, all begin on lines. */
+static void what_was_not_foreseen_finds_room(void **state)
+{
+    static const size_t foreseen[] = {0, 1, 100000};
+    size_t row_bytes;
+    uint8_t *src = draw_rows(DT_Q8_0, 500, 7, &row_bytes);
+    for (size_t f = 0; f < 3; f++) {
+        weights *home;
+        wmat *m[150];
+        assert_int_equal(weights_new(&home, NULL, foreseen[f], NULL), 0);
+        for (size_t i = 0; i < 150; i++) {
+            wmat_part part = {src + i % 3 * row_bytes, 450 + i % 40};
+            assert_int_equal(wmat_join(&m[i], home, i, DT_Q8_0, &part, 1, COLS, NULL, ISA_SCALAR, NULL), 0);
+        }
+        for (size_t i = 0; i < 150; i++) {
+            const weights_item *it = weights_at(home, i);
+            assert_true(it->name == i && (uintptr_t)it->codes % 64 == 0 && (uintptr_t)it->scales % 64 == 0);
+            assert_true(it->codes_bytes + it->scales_bytes <= wmat_packed_bytes(DT_Q8_0, it->rows, COLS));
+            assert_rows(m[i], 0, DT_Q8_0, src + i % 3 * row_bytes, 450 + i % 40);
+            wmat_free(m[i]);
+        }
+        weights_free(home);
+    }
+    free(src);
+}
+
+static void absurd_sizes_are_refused(void **state)
+{
+    weights *home;
+    wmat *m = NULL;
+    float one = 1;
+    assert_int_equal(weights_new(&home, NULL, SIZE_MAX, NULL), SHOAL_ENOMEM);
+    assert_int_equal(weights_new(&home, NULL, 0, NULL), 0);
+    wmat_part most[] = {{&one, SIZE_MAX}, {&one, 2}};
+    assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 2, 1, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
+    most[0].rows = SIZE_MAX / 8;
+    assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 1, 4096, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
+    assert_int_equal(weights_place(home, &(weights_item){.codes_bytes = SIZE_MAX - 70}, NULL), SHOAL_ENOMEM);
+    assert_int_equal(
+        weights_place(home, &(weights_item){.codes_bytes = 64, .scales_bytes = SIZE_MAX - 64}, NULL),
+        SHOAL_ENOMEM);
+    assert_true(wmat_packed_bytes(DT_F32, SIZE_MAX / 8, 4096) == SIZE_MAX);
+    assert_int_equal(weights_count(home), 0);
+    assert_null(m);
+    weights_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_joined_whatever_the_team),
+        cmocka_unit_test(what_was_not_foreseen_finds_room),
+        cmocka_unit_test(absurd_sizes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
