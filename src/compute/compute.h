@@ -147,6 +147,8 @@ typedef struct wmat_part {
 } wmat_part;
 int wmat_join(wmat **ret, weights *home, uint64_t name, dtype t, const wmat_part *parts, size_t n_parts,
               size_t cols, const float *bias, isa isa, shoal_err *err);
+/* What a packed matrix consists of; false when there is no such matrix. */
+bool wmat_sizes(dtype t, size_t rows, size_t cols, size_t *ret_codes, size_t *ret_scales);
 /* Bytes that a packed matrix takes in its place, borders included; SIZE_MAX when there is no such number. */
 size_t wmat_packed_bytes(dtype t, size_t rows, size_t cols);
 void wmat_free(wmat *w);

@@ -11,10 +11,14 @@
  *     wmat_free(w);                    its description; the weights stay
  *     weights_free(home);              after the last of them
  *
+ * What an image (model/image.h) has of them is not packed again: weights_give names it before the network
+ * loads, and each matrix then finds itself there.
+ *
  * One thread loads; afterwards nothing is written and any thread may read. */
 #ifndef COMPUTE_WEIGHTS_H
 #define COMPUTE_WEIGHTS_H
 
+#include "base/sha256.h"
 #include "compute/compute.h"
 
 /* A packed matrix in its place. */
@@ -31,11 +35,26 @@ typedef struct weights_item {
 int weights_new(weights **ret, team *t, size_t bytes, shoal_err *err);
 void weights_free(weights *s); /* NULL is fine */
 
-/* Give a matrix its place: it->codes and it->scales, zeroed. SHOAL_ENOMEM. */
-int weights_place(weights *s, weights_item *it, shoal_err *err);
+/* Packed before, in the order of placing, from an image whose bytes live as long as `s`; items [n] as well.
+ * Before the first is placed. */
+void weights_give(weights *s, const weights_item *items, size_t n);
+
+/* Give a matrix its place, it->codes and it->scales: where it was packed before (*ret_packed), if what was
+ * given stands in the same order with the same names, types and sides up to this one; else zeroed memory.
+ * SHOAL_ENOMEM. */
+int weights_place(weights *s, weights_item *it, bool *ret_packed, shoal_err *err);
+/* Matrices that were packed here, and not before. */
+size_t weights_fresh(const weights *s);
+/* Bytes of all of them as an image has them: one behind the other, each on a border of 64. */
+size_t weights_bytes(const weights *s);
+size_t weights_item_bytes(const weights_item *it);
 team *weights_team(const weights *s);
 
 /* What is in it, in order of placing. */
+/* What tells layouts apart: a digest of how matrices of every type lie when packed for `set`, made by packing
+ * some. Nobody has to remember to raise a number. SHOAL_ENOMEM. */
+int weights_layout(isa set, sha256_digest *ret, shoal_err *err);
+
 size_t weights_count(const weights *s);
 const weights_item *weights_at(const weights *s, size_t i);
 

@@ -32,10 +32,19 @@ static size_t scales_bytes(const wmat *w)
     return w->n_panels * w->panel_scales * sizeof *w->scales;
 }
 
-size_t wmat_packed_bytes(dtype t, size_t rows, size_t cols)
+bool wmat_sizes(dtype t, size_t rows, size_t cols, size_t *ret_codes, size_t *ret_scales)
 {
     wmat w = {.type = t, .rows = rows, .cols = cols};
-    return layout(&w) ? codes_bytes(&w) + scales_bytes(&w) + 126 : SIZE_MAX;
+    if (rows == 0 || cols == 0 || cols % dtype_block(t) != 0 || !layout(&w)) return false;
+    *ret_codes = codes_bytes(&w);
+    *ret_scales = scales_bytes(&w);
+    return true;
+}
+
+size_t wmat_packed_bytes(dtype t, size_t rows, size_t cols)
+{
+    size_t codes, scales;
+    return wmat_sizes(t, rows, cols, &codes, &scales) ? codes + scales + 126 : SIZE_MAX;
 }
 
 /* ---- packing ------------------------------------------------------------------------------------ */
@@ -99,7 +108,8 @@ static int allocate(wmat *w, shoal_err *err)
     return w->w && (!w->panel_scales || w->scales) ? 0 : err_nomem(err);
 }
 
-static int move_in(wmat *w, weights *home, uint64_t name, shoal_err *err)
+/* *ret_packed: an image had the matrix. */
+static int move_in(wmat *w, weights *home, uint64_t name, bool *ret_packed, shoal_err *err)
 {
     weights_item it = {.name = name,
                        .type = w->type,
@@ -107,7 +117,7 @@ static int move_in(wmat *w, weights *home, uint64_t name, shoal_err *err)
                        .cols = w->cols,
                        .codes_bytes = codes_bytes(w),
                        .scales_bytes = scales_bytes(w)};
-    int rc = weights_place(home, &it, err);
+    int rc = weights_place(home, &it, ret_packed, err);
     if (rc) return rc;
     w->w = it.codes;
     w->scales = (uint16_t *)(void *)it.scales;
@@ -127,11 +137,12 @@ static int fill(wmat *w, weights *home, uint64_t name, const wmat_part *parts, c
                 shoal_err *err)
 {
     if (!layout(w)) return err_nomem(err);
+    bool packed = false;
     int rc = copy_bias(w, bias, err);
-    if (rc == 0) rc = home ? move_in(w, home, name, err) : allocate(w, err);
+    if (rc == 0) rc = home ? move_in(w, home, name, &packed, err) : allocate(w, err);
     if (rc) return rc;
     w->bytes = sizeof *w + codes_bytes(w) + scales_bytes(w) + (bias ? w->rows * sizeof *w->bias : 0);
-    pack(w, home ? weights_team(home) : NULL, parts);
+    if (!packed) pack(w, home ? weights_team(home) : NULL, parts);
     return 0;
 }
 

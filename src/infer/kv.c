@@ -13,6 +13,7 @@
 
 #define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
+#define POPULATE_MAX ((size_t)8 << 20)
 
 struct kv_page {
     uint32_t n_refs;
@@ -51,7 +52,10 @@ static int map_memory(kv *c, shoal_err *err)
     /* A decode step reads tiles of a KiB or two all over the cache: without huge pages each costs a walk of
      * the page tables. */
     c->memory = pages_map(c->memory_bytes, 0);
-    return c->memory ? 0 : err_nomem(err);
+    if (!c->memory) return err_nomem(err);
+    /* The first requests find their pages cleared. A sixteenth: a ceiling is no promise to use it. */
+    pages_populate(c->memory, c->memory_bytes / 16 < POPULATE_MAX ? c->memory_bytes / 16 : POPULATE_MAX);
+    return 0;
 }
 
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)

@@ -90,14 +90,55 @@ static void absurd_sizes_are_refused(void **state)
     assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 2, 1, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
     most[0].rows = SIZE_MAX / 8;
     assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 1, 4096, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
-    assert_int_equal(weights_place(home, &(weights_item){.codes_bytes = SIZE_MAX - 70}, NULL), SHOAL_ENOMEM);
+    bool packed;
+    assert_int_equal(weights_place(home, &(weights_item){.codes_bytes = SIZE_MAX - 70}, &packed, NULL),
+                     SHOAL_ENOMEM);
     assert_int_equal(
-        weights_place(home, &(weights_item){.codes_bytes = 64, .scales_bytes = SIZE_MAX - 64}, NULL),
+        weights_place(home, &(weights_item){.codes_bytes = 64, .scales_bytes = SIZE_MAX - 64}, &packed, NULL),
         SHOAL_ENOMEM);
     assert_true(wmat_packed_bytes(DT_F32, SIZE_MAX / 8, 4096) == SIZE_MAX);
     assert_int_equal(weights_count(home), 0);
     assert_null(m);
     weights_free(home);
+}
+
+/* What was packed once is found again, as far as the order is the same; what follows is packed. */
+static void what_is_given_is_not_packed_again(void **state)
+{
+    size_t row_bytes;
+    uint8_t *src = draw_rows(DT_Q4_K, 48, 9, &row_bytes), *other = draw_rows(DT_Q4_K, 48, 10, &row_bytes);
+    weights *first, *second;
+    wmat *m;
+    assert_int_equal(weights_new(&first, NULL, 0, NULL), 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(
+            wmat_join(&m, first, i, DT_Q4_K, &(wmat_part){src, 48}, 1, COLS, NULL, ISA_SCALAR, NULL), 0);
+        wmat_free(m);
+    }
+    assert_int_equal(weights_fresh(first), 4);
+    assert_int_equal(weights_new(&second, NULL, 0, NULL), 0);
+    weights_give(second, weights_at(first, 0), 4);
+    for (uint64_t i = 0; i < 4; i++) { /* the third has another name; the fourth is right, but behind it */
+        assert_int_equal(wmat_join(&m, second, i == 2 ? 7 : i, DT_Q4_K, &(wmat_part){other, 48}, 1, COLS,
+                                   NULL, ISA_SCALAR, NULL),
+                         0);
+        assert_rows(m, 0, DT_Q4_K, i < 2 ? src : other, 48);
+        wmat_free(m);
+    }
+    assert_int_equal(weights_fresh(second), 2);
+    assert_true(weights_bytes(second) == weights_bytes(first));
+    weights_free(second);
+    weights_free(first);
+    free(src);
+    free(other);
+}
+
+static void layouts_have_a_digest(void **state)
+{
+    sha256_digest a, b;
+    assert_int_equal(weights_layout(ISA_SCALAR, &a, NULL), 0);
+    assert_int_equal(weights_layout(ISA_SCALAR, &b, NULL), 0);
+    assert_memory_equal(&a, &b, sizeof a);
 }
 
 int main(void)
@@ -106,6 +147,8 @@ int main(void)
         cmocka_unit_test(parts_are_joined_whatever_the_team),
         cmocka_unit_test(what_was_not_foreseen_finds_room),
         cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(what_is_given_is_not_packed_again),
+        cmocka_unit_test(layouts_have_a_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
