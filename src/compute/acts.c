@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "compute/wmat.h"
 
+#define SHARE_TOKENS 16 /* most tokens that members share out as one: kernels may take many more at once */
+
 struct acts {
     size_t max_tokens, max_cols;
     /* of the load that is current; written by member 0 before the barrier */
@@ -146,11 +148,12 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
 {
     const kernels *k = kernels_for(member_isa(m));
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
+    size_t grain = min_size(k->many.tokens, SHARE_TOKENS);
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
     bool by_tokens = w->n_panels < 8 * members && w->n_panels % (k->many.panels * members) != 0 &&
-                     t_end >= 2 * k->many.tokens * members;
+                     t_end >= 2 * grain * members;
     if (by_tokens)
-        member_share(m, n, k->many.tokens, &t, &t_end);
+        member_share(m, n, grain, &t, &t_end);
     else
         member_share(m, w->n_panels, n == 1 ? 1 : k->many.panels, &p, &p_end);
     if (w->squares) watch(m, a, row, n, w);

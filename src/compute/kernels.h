@@ -30,6 +30,23 @@ typedef struct mul_job {
     size_t ldo;
 } mul_job;
 
+/* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. */
+static inline mul_job mul_job_part(const mul_job *j, size_t p, size_t t, size_t n_panels, size_t n_tokens)
+{
+    mul_job part = *j;
+    part.w += p * j->panel_bytes;
+    if (j->scales) part.scales += p * j->panel_scales;
+    part.n_panels = n_panels;
+    part.n_tokens = n_tokens;
+    part.x += t * j->ldx;
+    part.q += t * j->cols;
+    part.scale += t * j->n_blocks;
+    part.sum += t * j->n_blocks;
+    part.sum16 += t * j->n_blocks * 2;
+    part.out += t * j->ldo + p * PANEL_ROWS;
+    return part;
+}
+
 /* n_panels and n_tokens within one of the tiles of its table. */
 typedef void mul_fn(const mul_job *job);
 

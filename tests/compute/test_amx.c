@@ -77,7 +77,7 @@ static float *run(const product *p, const kernels *k)
     if (k->enter) k->enter(p->w->type, p->n_tokens);
     for (size_t i = 0; i < all.n_panels; i += most->panels) {
         for (size_t t = 0; t < all.n_tokens; t += most->tokens) {
-            mul_job part = part_of(&all, i, t, min_size(most->panels, all.n_panels - i),
+            mul_job part = mul_job_part(&all, i, t, min_size(most->panels, all.n_panels - i),
                                    min_size(most->tokens, all.n_tokens - t));
             k->mul[p->w->type](&part);
         }

@@ -109,6 +109,22 @@ static void products_equal_scalar_bit_for_bit(void **state)
     }
 }
 
+/* Kernels that take many tokens at once cut columns and tokens into pieces: whole ones, and what is left over. */
+static void products_of_many_tokens_equal_scalar_bit_for_bit(void **state)
+{
+    static const size_t tokens[] = {24, 31, 64, 67, 130};
+    for (int t = 0; t < DT_COUNT; t++) {
+        size_t block = dtype_block((dtype)t);
+        EACH_WIDE_ISA(set)
+        {
+            for (size_t k = 0; k < sizeof tokens / sizeof *tokens; k += EVERY_SIZE) {
+                size_t cols = block == 256 ? 256 * (2 + k % 3) : 512 + 32 * (k * 5 % 17);
+                compare_case((dtype)t, 30 + k * 5, cols, tokens[k], set);
+            }
+        }
+    }
+}
+
 /* One token alone and the same token in a batch have the same bits. */
 static void a_token_does_not_depend_on_its_batch(void **state)
 {
@@ -321,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_scalar_bit_for_bit),
+        cmocka_unit_test(products_of_many_tokens_equal_scalar_bit_for_bit),
         cmocka_unit_test(a_token_does_not_depend_on_its_batch),
         cmocka_unit_test(extreme_weights_stay_exact),
         cmocka_unit_test(bad_activations_do_not_crash),

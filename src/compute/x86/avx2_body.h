@@ -134,6 +134,12 @@ INLINE __m256i group(const wfmt *f, const uint8_t *step, const size_t k)
     return _mm256_shuffle_epi8(table, low);
 }
 
+/* The same of codes that were unpacked to a byte each (flat), which lie as those of 8 bits do. */
+INLINE __m256i codes_of(const wfmt *f, const bool flat, const uint8_t *step, const size_t k)
+{
+    return flat ? line(step, k) : group(f, step, k);
+}
+
 /* h: which half of the sixteen */
 INLINE __m256 halves(const uint8_t *s, size_t h)
 {
@@ -198,15 +204,15 @@ INLINE int32_t run_sum(const mul_job *j, const wfmt *f, size_t t, size_t b, cons
 
 #if HAS_DPBUSD
 /* dot[t * H + h] += groups [first, first + n) of half panels h */
-INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                       size_t first, const size_t n, const size_t H, const size_t T)
+INLINE void add_groups(const mul_job *j, const wfmt *f, const bool flat, __m256i *dot, const uint8_t *w,
+                       size_t b, size_t first, const size_t n, const size_t H, const size_t T)
 {
     UNROLL
     for (size_t k = first; k < first + n; k++) {
         __m256i codes[2];
         const int8_t *q = j->q + b * ACTS_BLOCK + k * 4;
         UNROLL
-        for (size_t h = 0; h < H; h++) codes[h] = group(f, w + h * 32, k);
+        for (size_t h = 0; h < H; h++) codes[h] = codes_of(f, flat, w + h * 32, k);
         UNROLL
         for (size_t t = 0; t < T; t++) {
             __m256i x = four(q + t * j->cols);
@@ -228,8 +234,8 @@ INLINE __m256i products(const wfmt *f, __m256i w, __m256i x)
                         : _mm256_maddubs_epi16(w, x);
 }
 
-INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                       size_t first, const size_t n, const size_t H, const size_t T)
+INLINE void add_groups(const mul_job *j, const wfmt *f, const bool flat, __m256i *dot, const uint8_t *w,
+                       size_t b, size_t first, const size_t n, const size_t H, const size_t T)
 {
     /* groups that fit into 16 bits, by the largest code: a table's is at most 28 */
     const size_t at_once = is_signed(f) ? 1 : f->bits == 6 ? 2 : f->bits == 5 || f->values ? 4 : n;
@@ -241,7 +247,7 @@ INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint
             __m256i codes[2];
             const int8_t *q = j->q + b * ACTS_BLOCK + (k + i) * 4;
             UNROLL
-            for (size_t h = 0; h < H; h++) codes[h] = group(f, w + h * 32, k + i);
+            for (size_t h = 0; h < H; h++) codes[h] = codes_of(f, flat, w + h * 32, k + i);
             UNROLL
             for (size_t t = 0; t < T; t++) {
                 __m256i x = four(q + t * j->cols);
@@ -260,19 +266,19 @@ INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint
 
 /* dot[t * H + h] of run `half` of block b; w: the first half panel's codes of the block. The sums start with
  * the correction for codes that are too large, -(sum * zero). */
-INLINE void run_dots(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
-                     const size_t half, const size_t H, const size_t T)
+INLINE void run_dots(const mul_job *j, const wfmt *f, const bool flat, int zero, __m256i *dot,
+                     const uint8_t *w, size_t b, const size_t half, const size_t H, const size_t T)
 {
     const size_t n_groups = f->run / 4;
+    const bool corrected = !is_signed(f) && f->zero;
     UNROLL
     for (size_t t = 0; t < T; t++) {
         UNROLL
         for (size_t h = 0; h < H; h++)
-            dot[t * H + h] = is_signed(f) || !f->zero
-                                 ? _mm256_setzero_si256()
-                                 : _mm256_set1_epi32(-(int)f->zero * run_sum(j, f, t, b, half));
+            dot[t * H + h] =
+                corrected ? _mm256_set1_epi32(-zero * run_sum(j, f, t, b, half)) : _mm256_setzero_si256();
     }
-    add_groups(j, f, dot, w, b, half * n_groups, n_groups, H, T);
+    add_groups(j, f, flat, dot, w, b, half * n_groups, n_groups, H, T);
 }
 
 /* acc = fma(dot, scale * x_scale, acc), then acc = fma(minimum, x_scale * float(sum), acc), of half panel h
@@ -310,7 +316,7 @@ INLINE void add_block(const mul_job *j, const wfmt *f, __m256 *acc, size_t block
         UNROLL
         for (size_t half = 0; half < n_runs; half++) {
             size_t run = i * n_runs + half;
-            run_dots(j, f, dot, w, b, half, H, T);
+            run_dots(j, f, false, f->zero, dot, w, b, half, H, T);
             UNROLL
             for (size_t h = 0; h < H; h++) {
                 __m256 minimum = wfmt_has_min(f) ? run_min(f, s, run, h0 % 2 + h, m[h]) : m[h];
@@ -353,6 +359,8 @@ INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const s
     }                                                                           \
     TILES(kernel)
 DTYPE_BLOCKS(BLOCK_TILES)
+
+#include "compute/x86/avx2_flat.h"
 
 /* ---- activations ---- */
 
@@ -417,9 +425,9 @@ TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, floa
 
 #include "compute/x86/dots_avx2.h"
 
-#define AVX2_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
+#define AVX2_ROW(name, kernel) [DT_##name] = FN(all_##kernel),
 #define AVX2_KERNELS                                                                                      \
     {                                                                                                     \
-        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},                        \
+        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, FLAT_TOKENS},                             \
         .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS, \
     }

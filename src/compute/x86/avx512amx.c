@@ -256,23 +256,6 @@ GROUPS(run16_min, 16, true)
 
 /* ---- a job ---- */
 
-/* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. */
-static mul_job part_of(const mul_job *j, size_t p, size_t t, size_t n_panels, size_t n_tokens)
-{
-    mul_job part = *j;
-    part.w += p * j->panel_bytes;
-    if (j->scales) part.scales += p * j->panel_scales;
-    part.n_panels = n_panels;
-    part.n_tokens = n_tokens;
-    part.x += t * j->ldx;
-    part.q += t * j->cols;
-    part.scale += t * j->n_blocks;
-    part.sum += t * j->n_blocks;
-    part.sum16 += t * j->n_blocks * 2;
-    part.out += t * j->ldo + p * PANEL_ROWS;
-    return part;
-}
-
 static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -285,8 +268,8 @@ static void by_vnni(const mul_job *j, dtype type, size_t t)
     const tile *tile = j->n_tokens - t == 1 ? &k->one : &k->many;
     for (; t < j->n_tokens; t += tile->tokens) {
         for (size_t p = 0; p < j->n_panels; p += tile->panels) {
-            mul_job part = part_of(j, p, t, min_size(tile->panels, j->n_panels - p),
-                                   min_size(tile->tokens, j->n_tokens - t));
+            mul_job part = mul_job_part(j, p, t, min_size(tile->panels, j->n_panels - p),
+                                        min_size(tile->tokens, j->n_tokens - t));
             k->mul[type](&part);
         }
     }
