@@ -296,17 +296,21 @@ INLINE vf v_load_kv_part(const void *p, size_t i, size_t n, const bool half)
     return half ? v_load_f16_part((const uint16_t *)p + i, n) : v_load_part((const float *)p + i, n);
 }
 
-/* N queries (1 or 2) against sixteen keys: four chains for each. */
+#define QUERIES_MAX 4 /* of a tile, where there are registers: ATTN_QUERIES */
+
+/* N queries against sixteen keys: four chains for each, and every key is loaded once for all of them. */
 INLINE void score_tile(float *s, size_t lds, const float *q, size_t ldq, const void *kt, size_t d,
                        float scale, const size_t N, const bool half)
 {
-    vf c[2][4];
+    vf c[QUERIES_MAX][4];
+    UNROLL
     for (size_t h = 0; h < N; h++) c[h][0] = c[h][1] = c[h][2] = c[h][3] = v_set1(0.0f);
     size_t t = 0;
     for (; t + 4 <= d; t += 4) {
         UNROLL
         for (size_t i = 0; i < 4; i++) {
             vf k = v_load_kv(kt, (t + i) * LANES, half);
+            UNROLL
             for (size_t h = 0; h < N; h++) c[h][i] = v_fma(v_set1(q[h * ldq + t + i]), k, c[h][i]);
         }
     }
@@ -314,20 +318,23 @@ INLINE void score_tile(float *s, size_t lds, const float *q, size_t ldq, const v
     for (size_t i = 0; i < 3; i++) {
         if (t + i >= d) break;
         vf k = v_load_kv(kt, (t + i) * LANES, half);
+        UNROLL
         for (size_t h = 0; h < N; h++) c[h][i] = v_fma(v_set1(q[h * ldq + t + i]), k, c[h][i]);
     }
+    UNROLL
     for (size_t h = 0; h < N; h++) {
         vf all = v_add(v_add(c[h][0], c[h][1]), v_add(c[h][2], c[h][3]));
         v_store(s + h * lds, v_mul(all, v_set1(scale)));
     }
 }
 
-/* Two queries share every load where there are registers for eight chains. */
 INLINE void score_all(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const void *kt, size_t d,
                       float scale, const bool half)
 {
     size_t h = 0;
-    for (; MANY_REGISTERS && h + 2 <= n_q; h += 2)
+    for (; ATTN_QUERIES >= 4 && h + 4 <= n_q; h += 4)
+        score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 4, half);
+    for (; ATTN_QUERIES >= 2 && h + 2 <= n_q; h += 2)
         score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 2, half);
     for (; h < n_q; h++) score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 1, half);
 }
@@ -344,72 +351,71 @@ TARGET static void FN(attn_scores_f16)(float *s, size_t lds, const float *q, siz
     score_all(s, lds, q, ldq, n_q, kt, d, scale, true);
 }
 
-/* 32 columns, from column `at`, of two queries: four sums that do not wait for each other, in registers. */
-INLINE void mix_two(float *y, size_t ldy, const float *p, size_t ldp, const void *v, size_t at, size_t ldv,
-                    size_t n, const bool half)
+/* C groups of sixteen columns, from column `at` on, of N queries: N * C sums that do not wait for each other,
+ * in registers, and every value is loaded once for all queries. */
+INLINE void mix_tile(float *y, size_t ldy, const float *p, size_t ldp, const void *v, size_t at, size_t ldv,
+                     size_t n, const size_t N, const size_t C, const bool half)
 {
-    vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + ldy), e = v_load(y + ldy + LANES);
-    for (size_t i = 0; i < n; i++, at += ldv) {
-        vf v0 = v_load_kv(v, at, half), v1 = v_load_kv(v, at + LANES, half);
-        vf p0 = v_set1(p[i]), p1 = v_set1(p[ldp + i]);
-        a = v_fma(p0, v0, a);
-        b = v_fma(p0, v1, b);
-        c = v_fma(p1, v0, c);
-        e = v_fma(p1, v1, e);
+    vf sum[QUERIES_MAX * 4], x[4];
+    UNROLL
+    for (size_t h = 0; h < N; h++) {
+        UNROLL
+        for (size_t c = 0; c < C; c++) sum[h * C + c] = v_load(y + h * ldy + at + c * LANES);
     }
-    v_store(y, a);
-    v_store(y + LANES, b);
-    v_store(y + ldy, c);
-    v_store(y + ldy + LANES, e);
+    for (size_t i = 0; i < n; i++) {
+        UNROLL
+        for (size_t c = 0; c < C; c++) x[c] = v_load_kv(v, i * ldv + at + c * LANES, half);
+        UNROLL
+        for (size_t h = 0; h < N; h++) {
+            vf w = v_set1(p[h * ldp + i]);
+            UNROLL
+            for (size_t c = 0; c < C; c++) sum[h * C + c] = v_fma(w, x[c], sum[h * C + c]);
+        }
+    }
+    UNROLL
+    for (size_t h = 0; h < N; h++) {
+        UNROLL
+        for (size_t c = 0; c < C; c++) v_store(y + h * ldy + at + c * LANES, sum[h * C + c]);
+    }
 }
 
-/* 64 columns of one query. */
-INLINE void mix_one(float *y, const float *p, const void *v, size_t at, size_t ldv, size_t n, const bool half)
-{
-    vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + 2 * LANES), e = v_load(y + 3 * LANES);
-    for (size_t i = 0; i < n; i++, at += ldv) {
-        vf s = v_set1(p[i]);
-        a = v_fma(s, v_load_kv(v, at, half), a);
-        b = v_fma(s, v_load_kv(v, at + LANES, half), b);
-        c = v_fma(s, v_load_kv(v, at + 2 * LANES, half), c);
-        e = v_fma(s, v_load_kv(v, at + 3 * LANES, half), e);
-    }
-    v_store(y, a);
-    v_store(y + LANES, b);
-    v_store(y + 2 * LANES, c);
-    v_store(y + 3 * LANES, e);
-}
-
-/* Columns [at, d) of one query, sixteen at a time. */
-INLINE void mix_rest(float *y, const float *p, const void *v, size_t at, size_t ldv, size_t n, size_t d,
+/* The last d - at columns, fewer than sixteen, of one query. */
+INLINE void mix_part(float *y, const float *p, const void *v, size_t at, size_t ldv, size_t n, size_t d,
                      const bool half)
 {
-    for (; at + LANES <= d; at += LANES) {
-        vf a = v_load(y + at);
-        for (size_t i = 0; i < n; i++) a = v_fma(v_set1(p[i]), v_load_kv(v, i * ldv + at, half), a);
-        v_store(y + at, a);
-    }
-    if (at == d) return;
     vf a = v_load_part(y + at, d - at);
     for (size_t i = 0; i < n; i++) a = v_fma(v_set1(p[i]), v_load_kv_part(v, i * ldv + at, d - at, half), a);
     v_store_part(y + at, a, d - at);
 }
 
+/* All columns of N queries. */
+INLINE void mix_queries(float *y, size_t ldy, const float *p, size_t ldp, const void *v, size_t ldv, size_t n,
+                        size_t d, const size_t N, const bool half)
+{
+    const size_t most = MIX_SUMS / N < 4 ? MIX_SUMS / N : 4;
+    size_t at = 0;
+    for (; at + most * LANES <= d; at += most * LANES) mix_tile(y, ldy, p, ldp, v, at, ldv, n, N, most, half);
+    if (most > 3 && at + 3 * LANES <= d) {
+        mix_tile(y, ldy, p, ldp, v, at, ldv, n, N, 3, half);
+        at += 3 * LANES;
+    } else if (most > 2 && at + 2 * LANES <= d) {
+        mix_tile(y, ldy, p, ldp, v, at, ldv, n, N, 2, half);
+        at += 2 * LANES;
+    } else if (at + LANES <= d) {
+        mix_tile(y, ldy, p, ldp, v, at, ldv, n, N, 1, half);
+        at += LANES;
+    }
+    for (size_t h = 0; at < d && h < N; h++) mix_part(y + h * ldy, p + h * ldp, v, at, ldv, n, d, half);
+}
+
 INLINE void mix_all(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const void *v, size_t ldv,
                     size_t n, size_t d, const bool half)
 {
-    for (size_t h = 0; h < n_q;) {
-        size_t two = h + 1 < n_q, at = 0;
-        float *row = y + h * ldy;
-        const float *w = p + h * ldp;
-        if (two)
-            for (; at + 32 <= d; at += 32) mix_two(row + at, ldy, w, ldp, v, at, ldv, n, half);
-        else
-            for (; at + 64 <= d; at += 64) mix_one(row + at, w, v, at, ldv, n, half);
-        mix_rest(row, w, v, at, ldv, n, d, half);
-        if (two) mix_rest(row + ldy, w + ldp, v, at, ldv, n, d, half);
-        h += 1 + two;
-    }
+    size_t h = 0;
+    for (; ATTN_QUERIES >= 4 && h + 4 <= n_q; h += 4)
+        mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 4, half);
+    for (; h + 2 <= n_q; h += 2) mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 2, half);
+    if (h < n_q) mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 1, half);
 }
 
 TARGET static void FN(attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v,
@@ -433,13 +439,12 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                       \
-    {                                                                                     \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),       \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),       \
-        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf), \
-        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope), \
-        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),   \
-        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16),         \
-        .dots_i8 = FN(dots_i8)                                                            \
+#define VEC_KERNELS                                                                                      \
+    {                                                                                                    \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                      \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                      \
+        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),                \
+        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope),                \
+        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),                  \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8) \
     }

@@ -127,34 +127,97 @@ static void store_token(const attend *a, const attend_step *s, const vec_kernels
         store_f32(keys, values, at, k, k + a->n_head_kv * hd, hd);
 }
 
+/* ---- attention ----------------------------------------------------------------------------------------
+ *
+ * Tokens of one sequence whose positions lie in one page are a block: they see the same pages, but for the
+ * edges, so that a key or a value is loaded once for all their heads that share it. */
+
+#define BLOCK_SCORES 131072 /* floats: the scores of a block stay in L2 */
+
+typedef struct block {
+    const kv_seq *seq;
+    size_t t, n;        /* tokens [t, t + n) of the step */
+    size_t at;          /* the first one's position */
+    size_t begin, last; /* the first page that one of them sees, and their own */
+    size_t lds;         /* floats from one row of scores to the next */
+} block;
+
+/* What a block computes for one key head; rows are [tokens][query heads that share it]. */
+typedef struct shared_head {
+    size_t kvh, group, hd;
+    float *scores, *q, *out; /* [rows][lds], from page `begin` on; [rows][hd]; [rows][hd] */
+} shared_head;
+
+static size_t group_of(const attend *a)
+{
+    return a->n_head / a->n_head_kv;
+}
+
+static size_t row_floats(size_t n_pages)
+{
+    return (n_pages | 1) *
+           KV_PAGE_TOKENS; /* an odd number of lines: rows do not meet in one set of a cache */
+}
+
+size_t attend_space(const attn_conf *c, size_t n_ctx)
+{
+    size_t group = c->n_head / c->n_head_kv, rows = KV_PAGE_TOKENS * group;
+    size_t one = group * row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
+    size_t scores = one > BLOCK_SCORES                    ? one
+                    : KV_PAGE_TOKENS * one > BLOCK_SCORES ? BLOCK_SCORES
+                                                          : KV_PAGE_TOKENS * one;
+    return scores + 2 * rows * c->head_dim;
+}
+
+static size_t space_for_scores(const attend *a, const attend_step *s)
+{
+    return s->space_floats - 2 * KV_PAGE_TOKENS * group_of(a) * a->head_dim;
+}
+
+/* The first position that the one at `at` sees. */
+static size_t sees_from(const attend *a, size_t at)
+{
+    return a->window && at + 1 > a->window ? at + 1 - a->window : 0;
+}
+
+/* The block that begins with token t. */
+static block block_at(const attend *a, const attend_step *s, size_t t, size_t n_tokens)
+{
+    token_place first = s->place[t];
+    size_t at = first.position;
+    block b = {.seq = s->items[first.item].seq, .t = t, .n = 1, .at = at, .last = at / KV_PAGE_TOKENS};
+    b.begin = sees_from(a, at) / KV_PAGE_TOKENS;
+    b.lds = row_floats(b.last - b.begin + 1);
+    size_t most = space_for_scores(a, s) / (group_of(a) * b.lds), left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
+    if (most > left) most = left;
+    while (b.n < most && t + b.n < n_tokens && s->place[t + b.n].item == first.item) b.n++;
+    return b;
+}
+
 /* Ask for a tile before it is needed: tiles of one head lie pages apart, so the hardware does not guess. */
 static void fetch_tile(const char *tile, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
 }
 
-static void score_page(const attend *a, const attend_step *s, const vec_kernels *v, float *scores,
-                       const float *q, const void *keys)
+/* Every row against every page. The scores of keys past a token and in front of its window are made, whatever
+ * they hold, and not looked at. */
+static void score_block(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
+                        const shared_head *h)
 {
-    size_t hd = a->head_dim, lds = s->scores_width, group = a->n_head / a->n_head_kv;
-    if (s->cache->shape.type == DT_F16)
-        v->attn_scores_f16(scores, lds, q, hd, group, keys, hd, a->scale);
-    else
-        v->attn_scores(scores, lds, q, hd, group, keys, hd, a->scale);
+    size_t n_rows = b->n * h->group;
+    for (size_t page = b->begin; page <= b->last; page++) {
+        const void *keys = kv_k(s->cache, b->seq, a->slot, h->kvh, page);
+        float *scores = h->scores + (page - b->begin) * KV_PAGE_TOKENS;
+        fetch_tile(page < b->last ? kv_k(s->cache, b->seq, a->slot, h->kvh, page + 1)
+                                  : kv_v(s->cache, b->seq, a->slot, h->kvh, b->begin),
+                   s->cache->head_bytes);
+        if (s->cache->shape.type == DT_F16)
+            v->attn_scores_f16(scores, b->lds, h->q, h->hd, n_rows, keys, h->hd, a->scale);
+        else
+            v->attn_scores(scores, b->lds, h->q, h->hd, n_rows, keys, h->hd, a->scale);
+    }
 }
-
-/* Values [from, to) of a page. */
-static void mix_page(const attend *a, const attend_step *s, const vec_kernels *v, float *out, const float *p,
-                     const void *values, size_t from, size_t to)
-{
-    size_t hd = a->head_dim, lds = s->scores_width, group = a->n_head / a->n_head_kv, n = to - from;
-    if (s->cache->shape.type == DT_F16)
-        v->attn_mix_f16(out, hd, p + from, lds, group, (const uint16_t *)values + from * hd, hd, n, hd);
-    else
-        v->attn_mix(out, hd, p + from, lds, group, (const float *)values + from * hd, hd, n, hd);
-}
-
-/* ---- attention ---------------------------------------------------------------------------------------- */
 
 /* scores of positions [first, at] += what their distance to `at` says to this head */
 static void add_distance(const attend *a, const vec_kernels *v, size_t head, size_t at, size_t first,
@@ -164,60 +227,101 @@ static void add_distance(const attend *a, const vec_kernels *v, size_t head, siz
     v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + distance_at(d, at, first), at + 1 - first);
 }
 
-/* The query heads of one token that share a key head, over positions [first, n). The scores of the last
- * page's keys past the token and of the first page's before the window are made (whatever they hold) and not
- * looked at. scores: [group][scores_width], from the first page on */
-static void attend_token(const attend *a, const attend_step *s, const vec_kernels *v, const rows *qkv,
-                         rows *att, size_t t, size_t kvh, float *scores)
+/* Scores into weights, each row over what its token sees. */
+static void weigh_block(const attend *a, const vec_kernels *v, const block *b, const shared_head *h)
 {
-    const kv_seq *seq = s->items[s->place[t].item].seq;
-    size_t hd = a->head_dim, group = a->n_head / a->n_head_kv, n = s->place[t].position + 1u;
-    size_t first = a->window && n > a->window ? n - a->window : 0;
-    size_t begin = first / KV_PAGE_TOKENS, last = (n - 1) / KV_PAGE_TOKENS, skip = first % KV_PAGE_TOKENS;
-    const float *q = rows_at(qkv, t) + kvh * group * hd;
-    float *out = rows_at(att, t) + kvh * group * hd;
-    for (size_t page = begin; page <= last; page++) {
-        fetch_tile(page < last ? kv_k(s->cache, seq, a->slot, kvh, page + 1)
-                               : kv_v(s->cache, seq, a->slot, kvh, begin),
-                   s->cache->head_bytes);
-        score_page(a, s, v, scores + (page - begin) * KV_PAGE_TOKENS, q,
-                   kv_k(s->cache, seq, a->slot, kvh, page));
-    }
-    for (size_t g = 0; g < group; g++) {
-        float *row = scores + g * s->scores_width + skip;
-        if (a->distance) add_distance(a, v, kvh * group + g, n - 1, first, row);
-        if (a->softcap > 0) cap_row(v, row, n - first, a->softcap);
-        v->softmax(row, n - first);
-    }
-    memset(out, 0, group * hd * sizeof(float));
-    for (size_t page = begin; page <= last; page++) {
-        size_t at = page * KV_PAGE_TOKENS, end = page < last ? KV_PAGE_TOKENS : n - at;
-        if (page < last) fetch_tile(kv_v(s->cache, seq, a->slot, kvh, page + 1), s->cache->head_bytes);
-        mix_page(a, s, v, out, scores + (page - begin) * KV_PAGE_TOKENS,
-                 kv_v(s->cache, seq, a->slot, kvh, page), page == begin ? skip : 0, end);
+    for (size_t r = 0; r < b->n * h->group; r++) {
+        size_t at = b->at + r / h->group, first = sees_from(a, at), n = at + 1 - first;
+        float *row = h->scores + r * b->lds + first - b->begin * KV_PAGE_TOKENS;
+        if (a->distance) add_distance(a, v, h->kvh * h->group + r % h->group, at, first, row);
+        if (a->softcap > 0) cap_row(v, row, n, a->softcap);
+        v->softmax(row, n);
     }
 }
 
-/* Work is split by (token, key head): a member stores what it will read itself when every item is one token,
- * so that a decode step needs no barrier in between. Neighbouring tokens of a prefill go to different
- * members, because later ones see more keys. */
+/* Rows [row, row + n_rows) += values [from, to) of a page, as their weights say. */
+static void mix_rows(const attend_step *s, const vec_kernels *v, const block *b, const shared_head *h,
+                     size_t row, size_t n_rows, size_t page, const void *values, size_t from, size_t to)
+{
+    const float *p = h->scores + row * b->lds + (page - b->begin) * KV_PAGE_TOKENS + from;
+    float *out = h->out + row * h->hd;
+    if (s->cache->shape.type == DT_F16)
+        v->attn_mix_f16(out, h->hd, p, b->lds, n_rows, (const uint16_t *)values + from * h->hd, h->hd,
+                        to - from, h->hd);
+    else
+        v->attn_mix(out, h->hd, p, b->lds, n_rows, (const float *)values + from * h->hd, h->hd, to - from,
+                    h->hd);
+}
+
+/* Pages that all tokens see whole at once; the edges token by token. */
+static void mix_block(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
+                      const shared_head *h)
+{
+    size_t whole_from = sees_from(a, b->at + b->n - 1);
+    memset(h->out, 0, b->n * h->group * h->hd * sizeof *h->out);
+    for (size_t page = b->begin; page <= b->last; page++) {
+        size_t begin = page * KV_PAGE_TOKENS, end = begin + KV_PAGE_TOKENS;
+        const void *values = kv_v(s->cache, b->seq, a->slot, h->kvh, page);
+        if (page < b->last)
+            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + 1), s->cache->head_bytes);
+        if (begin >= whole_from && page < b->last) {
+            mix_rows(s, v, b, h, 0, b->n * h->group, page, values, 0, KV_PAGE_TOKENS);
+            continue;
+        }
+        for (size_t i = 0; i < b->n; i++) {
+            size_t first = sees_from(a, b->at + i), stop = b->at + i + 1;
+            size_t from = first > begin ? first - begin : 0, to = stop < end ? stop - begin : KV_PAGE_TOKENS;
+            if (from < to) mix_rows(s, v, b, h, i * h->group, h->group, page, values, from, to);
+        }
+    }
+}
+
+/* The query heads of a block that share key head `kvh`. One token's lie side by side already; those of
+ * several are brought together in `space`. */
+static void attend_block(const attend *a, const attend_step *s, const vec_kernels *v, const rows *qkv,
+                         rows *att, const block *b, size_t kvh, float *space)
+{
+    size_t group = group_of(a), hd = a->head_dim, width = group * hd;
+    float *q = rows_at(qkv, b->t) + kvh * width, *out = rows_at(att, b->t) + kvh * width;
+    shared_head h = {.kvh = kvh, .group = group, .hd = hd, .scores = space, .q = q, .out = out};
+    if (b->n > 1) {
+        h.q = space + space_for_scores(a, s);
+        h.out = h.q + KV_PAGE_TOKENS * width;
+    }
+    for (size_t i = 0; b->n > 1 && i < b->n; i++)
+        memcpy(h.q + i * width, q + i * qkv->width, width * sizeof *q);
+    score_block(a, s, v, b, &h);
+    weigh_block(a, v, b, &h);
+    mix_block(a, s, v, b, &h);
+    for (size_t i = 0; b->n > 1 && i < b->n; i++)
+        memcpy(out + i * att->width, h.out + i * width, width * sizeof *out);
+}
+
+/* Every member stores the tokens and key heads that it attends to first where items have one token each, so
+ * that a decode step needs no barrier in between; else all are stored in front. Work is dealt out by (block,
+ * key head) in turn, because later blocks see more keys. */
 void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att)
 {
     size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv;
-    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m);
-    float *scores = s->scores + me * s->scores_width * (a->n_head / n_kv);
+    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m), w;
+    float *space = s->space + me * s->space_floats;
+    block b;
     assert(qkv->width == (a->n_head + 2 * n_kv) * a->head_dim && att->width == a->n_head * a->head_dim);
     if (a->qk == QK_NORM_WIDTH) norm_widths(l, a, qkv);
     if (!s->all_single) {
         rows_use(l, {qkv, READ_ALL | WRITE_PARTS});
-        for (size_t w = me; w < n_work; w += n_members) store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
+        for (w = me; w < n_work; w += n_members) store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
         rows_use(l, {qkv, READ_ALL}, {att, WRITE_PARTS});
     } else {
         rows_use(l, {qkv, READ_ALL | WRITE_PARTS}, {att, WRITE_PARTS});
     }
-    for (size_t w = me; w < n_work; w += n_members) {
-        size_t t = w / n_kv, kvh = w % n_kv;
-        if (s->all_single) store_token(a, s, l->v, qkv, t, kvh);
-        attend_token(a, s, l->v, qkv, att, t, kvh, scores);
+    w = 0;
+    for (size_t t = 0; t < qkv->n; t += b.n) {
+        b = block_at(a, s, t, qkv->n);
+        for (size_t kvh = 0; kvh < n_kv; kvh++) {
+            if (w++ % n_members != me) continue;
+            if (s->all_single) store_token(a, s, l->v, qkv, t, kvh);
+            attend_block(a, s, l->v, qkv, att, &b, kvh, space);
+        }
     }
 }

@@ -33,8 +33,8 @@ typedef struct attend_step {
     const net_item *items;
     const token_place *place; /* [n_tokens] */
     bool all_single;          /* no item has more than one token */
-    float *scores;            /* [members][n_head / n_head_kv][scores_width] */
-    size_t scores_width;      /* n_ctx in whole pages */
+    float *space;             /* [members][space_floats] */
+    size_t space_floats;      /* attend_space */
 } attend_step;
 
 /* Norms of q and k ("<prefix>attn_q_norm", "attn_k_norm") and the sizes, of a layer with these flags; slot,
@@ -42,6 +42,9 @@ typedef struct attend_step {
 int attend_load(attend *a, const model *m, const model_config *c, const char *prefix, unsigned flags,
                 shoal_err *err);
 void attend_done(attend *a); /* a zeroed one is fine */
+
+/* Floats of work space that a member needs where sequences have up to n_ctx positions. */
+size_t attend_space(const attn_conf *c, size_t n_ctx);
 
 /* Norms and rotation of one row [q heads, k heads, v heads] at position `pos`, in place; one thread. */
 void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t pos);

@@ -23,11 +23,11 @@ typedef struct decoder {
     proj head;     /* n_parts 0: the embeddings */
     float *bias;   /* of tied heads, or NULL; others have it in `head` */
     space space;
-    float *narrow; /* [max_tokens or max_rows][n_embd_in], where embeddings are narrower */
-    float *last;   /* [max_rows][n_embd], in front of the head */
-    float *logits; /* [max_rows][n_vocab] */
-    float *scores;
-    size_t scores_width;
+    float *narrow;       /* [max_tokens or max_rows][n_embd_in], where embeddings are narrower */
+    float *last;         /* [max_rows][n_embd], in front of the head */
+    float *logits;       /* [max_rows][n_vocab] */
+    float *attend_space; /* [members][attend_floats] */
+    size_t attend_floats;
     float *cross_scores, *cross_kv; /* with a source; [max_positions][2 kv] */
     size_t cross_width;
     distance distance;
@@ -169,8 +169,8 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
         c->source.n_layer > 0 && d->limits.max_positions > rows ? d->limits.max_positions : rows;
     int rc = space_init(&d->space, c, n, acts_rows, n_in, err);
     if (rc) return rc;
-    d->scores_width = (d->limits.n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
-    d->scores = mem_calloc64(n_members * group * d->scores_width, sizeof(float));
+    d->attend_floats = attend_space(&c->attn, d->limits.n_ctx);
+    d->attend_space = mem_calloc64(n_members * d->attend_floats, sizeof(float));
     if (c->source.n_layer > 0) {
         d->cross_width = (d->limits.max_positions + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
         d->cross_scores = mem_calloc64(n_members * group * d->cross_width, sizeof(float));
@@ -180,7 +180,7 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
     d->item = calloc(n, sizeof *d->item);
     d->place = calloc(n, sizeof *d->place);
     d->token_adapter = calloc(n > acts_rows ? n : acts_rows, sizeof *d->token_adapter);
-    if (!d->scores || !d->place || !d->item || !d->token_adapter) return err_nomem(err);
+    if (!d->attend_space || !d->place || !d->item || !d->token_adapter) return err_nomem(err);
     return d->first == 0 ? make_head_space(d, err) : 0;
 }
 
@@ -222,9 +222,9 @@ static void decoder_free(net *n)
     proj_done(&d->out_proj);
     proj_done(&d->head);
     space_done(&d->space);
-    void *all[] = {d->layers,    d->bias,     d->narrow, d->last,          d->logits,
-                   d->scores,    d->place,    d->item,   d->cross_scores,  d->cross_kv,
-                   d->row_token, d->row_item, d->row_at, d->token_adapter, d->row_adapter};
+    void *all[] = {d->layers,       d->bias,     d->narrow, d->last,          d->logits,
+                   d->attend_space, d->place,    d->item,   d->cross_scores,  d->cross_kv,
+                   d->row_token,    d->row_item, d->row_at, d->token_adapter, d->row_adapter};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
@@ -444,8 +444,8 @@ static step step_of(decoder *d, const kv *cache, const net_item *items)
                   .attend = {.cache = cache,
                              .items = items,
                              .place = d->place,
-                             .scores = d->scores,
-                             .scores_width = d->scores_width},
+                             .space = d->attend_space,
+                             .space_floats = d->attend_floats},
                   .cross = {.items = items,
                             .item = d->item,
                             .scores = d->cross_scores,

@@ -143,6 +143,8 @@ static void special_values_agree(void **state)
     }
 }
 
+#define ATTN_ROWS 7 /* queries: a tile of four, one of two and one alone */
+
 /* The F16 forms; they also equal the float forms on what the F16 stands for. */
 static void compare_attention_f16(isa set, const float *q, const float *p, size_t n_q, size_t n, size_t d)
 {
@@ -150,7 +152,7 @@ static void compare_attention_f16(isa set, const float *q, const float *p, size_
     const vec_kernels *wide = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
     float *x = draw_floats(6, n_kv, 1.0f), *y = draw_floats(5, n_y, 1.0f), *want = draw_floats(5, n_y, 1.0f);
     uint16_t *half = malloc(n_kv * sizeof *half), *want_half = malloc(n_kv * sizeof *half);
-    float s[5 * 17] = {0}, want_s[5 * 17] = {0};
+    float s[ATTN_ROWS * 17] = {0}, want_s[ATTN_ROWS * 17] = {0};
     wide->to_f16(half, x, n_kv);
     ref->to_f16(want_half, x, n_kv);
     assert_memory_equal(half, want_half, n_kv * sizeof *half);
@@ -178,7 +180,7 @@ static void compare_attention(isa set, size_t n_q, size_t n, size_t d)
           *v = draw_floats(3, n * ld, 1.0f);
     float *p = draw_floats(4, n_q * (n + 1), 1.0f), *y = draw_floats(5, n_y, 1.0f),
           *want = draw_floats(5, n_y, 1.0f);
-    float s[5 * 17] = {0}, want_s[5 * 17] = {0};
+    float s[ATTN_ROWS * 17] = {0}, want_s[ATTN_ROWS * 17] = {0};
     char what[80];
     snprintf(what, sizeof what, "%s attention n_q=%zu n=%zu d=%zu", isa_name(set), n_q, n, d);
     vec_kernels_for(set)->attn_scores(s, 17, q, ld, n_q, kt, d, 0.3f);
@@ -201,7 +203,8 @@ static void attention_equals_scalar_bit_for_bit(void **state)
     EACH_WIDE_ISA(set)
     {
         for (size_t d = 1; d < 140; d += d < 70 ? 1 : 13)
-            for (size_t n_q = 1; n_q <= 5; n_q++) compare_attention(set, n_q, 1 + (d * 7 + n_q) % 20, d);
+            for (size_t n_q = 1; n_q <= ATTN_ROWS; n_q++)
+                compare_attention(set, n_q, 1 + (d * 7 + n_q) % 20, d);
     }
 }
 

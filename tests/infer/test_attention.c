@@ -1,6 +1,8 @@
 /* Attention kernels and entity decoding. */
 #include "helper.h"
 
+#include "infer/attend.h"
+#include "infer/kv.h"
 #include "infer/tagging.h"
 
 static void fill(float *x, size_t n, uint64_t seed)
@@ -43,6 +45,68 @@ static void attention_kernels_equal_scalar_bit_for_bit(void **state)
     }
 }
 
+enum { HEADS = 6, HEADS_KV = 2, HEAD = 24, TOKENS = 150, WIDTH = (HEADS + 2 * HEADS_KV) * HEAD };
+
+typedef struct attention {
+    attend a;
+    attend_step s;
+    float *qkv, *att;
+} attention;
+
+static void run_attention(void *arg, team_member *m)
+{
+    attention *j = arg;
+    lane l;
+    rows_open(&l, m, NULL);
+    rows qkv = rows_of(j->qkv, TOKENS, WIDTH), att = rows_of(j->att, TOKENS, HEADS * HEAD);
+    blk_attend(&l, &j->a, &j->s, &qkv, &att);
+}
+
+/* att[TOKENS][HEADS * HEAD] of one sequence, with so many floats of space for a member. */
+static void attend_within(size_t space_floats, dtype type, size_t window, float *att)
+{
+    kv *cache;
+    kv_seq seq = {0};
+    kv_shape shape = {.n_layer = 1, .n_head_kv = HEADS_KV, .head_dim = HEAD, .type = type};
+    team *t;
+    token_place place[TOKENS] = {{0}};
+    net_item item = {.seq = &seq};
+    must(kv_new(&cache, &shape, 1 << 20, &err));
+    must(kv_seq_init(&seq, TOKENS, 0));
+    must(kv_reserve(cache, &seq, TOKENS));
+    must(team_new(&t, 2, ISA_SCALAR, &err));
+    attention j = {.a = {HEADS, HEADS_KV, HEAD, .window = window, .scale = 0.2f},
+                   .s = {.cache = cache, .items = &item, .place = place, .space_floats = space_floats},
+                   .qkv = calloc(TOKENS * WIDTH, sizeof(float)),
+                   .att = att};
+    j.s.space = calloc(2 * space_floats, sizeof(float));
+    fill(j.qkv, TOKENS * WIDTH, 1);
+    for (uint32_t i = 0; i < TOKENS; i++) place[i].position = i;
+    team_run(t, run_attention, &j);
+    free(j.s.space);
+    free(j.qkv);
+    team_free(t);
+    kv_seq_done(cache, &seq);
+    kv_free(cache);
+}
+
+/* What a token gets depends on itself and what stands before it alone: not on how many share its block. */
+static void blocks_of_any_size_attend_alike(void **state)
+{
+    static float whole[TOKENS * HEADS * HEAD], few[TOKENS * HEADS * HEAD];
+    attn_conf c = {.n_head = HEADS, .n_head_kv = HEADS_KV, .head_dim = HEAD};
+    size_t most = attend_space(&c, TOKENS), row = HEADS / HEADS_KV * 11 * KV_PAGE_TOKENS;
+    for (size_t k = 0; k < 8; k++) {
+        dtype type = k % 2 ? DT_F16 : DT_F32;
+        size_t window = (const size_t[]){0, 1, 20, 64}[k / 2];
+        attend_within(most, type, window, whole);
+        for (size_t rows = 1; rows < 16; rows += 4) {
+            attend_within(most - (16 - rows) * row, type, window, few);
+            assert_memory_equal(few, whole, sizeof few);
+        }
+    }
+}
+
 static void labels_become_entities_with_offsets(void **state)
 {
     const char *labels[] = {"O", "B-room", "I-room", "B-date", "I-date"};
@@ -77,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_kernels_equal_scalar_bit_for_bit),
+        cmocka_unit_test(blocks_of_any_size_attend_alike),
         cmocka_unit_test(labels_become_entities_with_offsets),
     };
     return cmocka_run_group_tests_name("infer_attention", tests, NULL, NULL);

@@ -14,7 +14,8 @@
 #define TARGET
 #define INLINE __attribute__((always_inline, unused)) static inline
 
-#define MANY_REGISTERS 0 /* 8 of sixteen floats */
+#define ATTN_QUERIES 1 /* 8 of sixteen floats: queries that share a key */
+#define MIX_SUMS 4 /* sums of sixteen columns in registers */
 
 typedef struct vf {
     float32x4_t a, b, c, d; /* lanes 0..3, 4..7, 8..11 and 12..15 */

@@ -9,7 +9,8 @@
 
 #define INLINE TARGET __attribute__((always_inline, unused)) static inline
 
-#define MANY_REGISTERS 0 /* 8 of sixteen floats */
+#define ATTN_QUERIES 1 /* 8 of sixteen floats: queries that share a key */
+#define MIX_SUMS 4 /* sums of sixteen columns in registers */
 
 typedef struct vf {
     __m256 a, b; /* lanes 0..7 and 8..15 */

@@ -10,7 +10,8 @@
 #define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx512vnni
 
-#define MANY_REGISTERS 1 /* 32 of sixteen floats */
+#define ATTN_QUERIES 4 /* 32 of sixteen floats: queries that share a key */
+#define MIX_SUMS 16 /* sums of sixteen columns in registers */
 
 typedef __m512 vf;
 
