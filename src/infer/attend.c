@@ -153,7 +153,7 @@ static size_t group_of(const attend *a)
     return a->n_head / a->n_head_kv;
 }
 
-static size_t row_floats(size_t n_pages)
+size_t attend_row_floats(size_t n_pages)
 {
     return (n_pages | 1) *
            KV_PAGE_TOKENS; /* an odd number of lines: rows do not meet in one set of a cache */
@@ -162,16 +162,16 @@ static size_t row_floats(size_t n_pages)
 size_t attend_space(const attn_conf *c, size_t n_ctx)
 {
     size_t group = c->n_head / c->n_head_kv, rows = KV_PAGE_TOKENS * group;
-    size_t one = group * row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
+    size_t one = group * attend_row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
     size_t scores = one > BLOCK_SCORES                    ? one
                     : KV_PAGE_TOKENS * one > BLOCK_SCORES ? BLOCK_SCORES
                                                           : KV_PAGE_TOKENS * one;
     return scores + 2 * rows * c->head_dim;
 }
 
-static size_t space_for_scores(const attend *a, const attend_step *s)
+size_t attend_scores_floats(const attend *a, size_t space_floats)
 {
-    return s->space_floats - 2 * KV_PAGE_TOKENS * group_of(a) * a->head_dim;
+    return space_floats - 2 * KV_PAGE_TOKENS * group_of(a) * a->head_dim;
 }
 
 /* The first position that the one at `at` sees. */
@@ -187,8 +187,9 @@ static block block_at(const attend *a, const attend_step *s, size_t t, size_t n_
     size_t at = first.position;
     block b = {.seq = s->items[first.item].seq, .t = t, .n = 1, .at = at, .last = at / KV_PAGE_TOKENS};
     b.begin = sees_from(a, at) / KV_PAGE_TOKENS;
-    b.lds = row_floats(b.last - b.begin + 1);
-    size_t most = space_for_scores(a, s) / (group_of(a) * b.lds), left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
+    b.lds = attend_row_floats(b.last - b.begin + 1);
+    size_t most = attend_scores_floats(a, s->space_floats) / (group_of(a) * b.lds),
+           left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
     if (most > left) most = left;
     while (b.n < most && t + b.n < n_tokens && s->place[t + b.n].item == first.item) b.n++;
     return b;
@@ -285,7 +286,7 @@ static void attend_block(const attend *a, const attend_step *s, const vec_kernel
     float *q = rows_at(qkv, b->t) + kvh * width, *out = rows_at(att, b->t) + kvh * width;
     shared_head h = {.kvh = kvh, .group = group, .hd = hd, .scores = space, .q = q, .out = out};
     if (b->n > 1) {
-        h.q = space + space_for_scores(a, s);
+        h.q = space + attend_scores_floats(a, s->space_floats);
         h.out = h.q + KV_PAGE_TOKENS * width;
     }
     for (size_t i = 0; b->n > 1 && i < b->n; i++)

@@ -45,6 +45,11 @@ void attend_done(attend *a); /* a zeroed one is fine */
 
 /* Floats of work space that a member needs where sequences have up to n_ctx positions. */
 size_t attend_space(const attn_conf *c, size_t n_ctx);
+/* How many of them are for scores; behind these there are two of [KV_PAGE_TOKENS][query heads of a key
+ * head][head_dim]. */
+size_t attend_scores_floats(const attend *a, size_t space_floats);
+/* Floats from one row of scores of so many pages to the next. */
+size_t attend_row_floats(size_t n_pages);
 
 /* Norms and rotation of one row [q heads, k heads, v heads] at position `pos`, in place; one thread. */
 void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t pos);

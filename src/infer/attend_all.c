@@ -19,79 +19,165 @@ static void turn_keys(lane *l, const attend *a, const ragged *g, rows *qkv, rows
     }
 }
 
-/* One head of one token. */
-typedef struct view {
-    size_t t, head, kvh;
-    size_t at, begin, end; /* its position, and those it sees */
-    size_t row;            /* its sequence's first row */
-} view;
+/* ---- blocks of tokens, as in attend.c ---- */
 
-static view view_of(const attend *a, const ragged *g, size_t t, size_t head)
+typedef struct span {
+    size_t begin, end;
+} span;
+
+/* Up to TILE neighbours of one sequence, and the query heads that share one of its key heads. */
+typedef struct block {
+    size_t item, at, n; /* positions [at, at + n) of that sequence */
+    size_t kvh, group;
+    span keys;               /* all that one of them sees */
+    size_t lds;              /* floats from one row of scores to the next */
+    float *scores, *q, *out; /* [n * group][lds], from the tile of keys.begin on; [n * group][head_dim] */
+    const float *key_rows, *value_rows; /* of the sequence's first token, this head */
+} block;
+
+/* The positions that the one at `at` sees, of n. */
+static span sees(const attend *a, const ragged *g, size_t at, size_t n)
 {
-    size_t item = g->item[t], at = t - g->first[item], n = g->first[item + 1] - g->first[item];
     size_t reach = a->window / 2;
-    view w = {.t = t, .head = head, .kvh = head / (a->n_head / a->n_head_kv), .at = at, .end = n};
-    w.row = g->first[item];
-    if (g->causal) {
-        w.end = at + 1;
-        if (a->window > 0 && w.end > a->window) w.begin = w.end - a->window;
-        return w;
-    }
-    if (a->window > 0 && at > reach) w.begin = at - reach;
-    if (a->window > 0 && n - at > reach + 1) w.end = at + reach + 1;
-    return w;
+    if (g->causal) return (span){a->window > 0 && at + 1 > a->window ? at + 1 - a->window : 0, at + 1};
+    if (a->window == 0) return (span){0, n};
+    return (span){at > reach ? at - reach : 0, n - at > reach + 1 ? at + reach + 1 : n};
 }
 
-/* scores[0 ..] += what distance says, from key w->begin on */
-static void add_distance(const attend *a, const ragged *g, const relative *r, const vec_kernels *v,
-                         const view *w, const rows *qkv, float *scores)
+static size_t length_of(const ragged *g, size_t item)
+{
+    return g->first[item + 1] - g->first[item];
+}
+
+/* Row r of a block sees this. */
+static span row_sees(const attend *a, const ragged *g, const block *b, size_t r)
+{
+    return sees(a, g, b->at + r / b->group, length_of(g, b->item));
+}
+
+static void score_block(const attend *a, const ragged *g, const vec_kernels *v, const block *b)
+{
+    size_t hd = a->head_dim, width = a->n_head_kv * hd, tile = b->keys.begin / TILE;
+    const float *kt = g->keys + (g->first_tile[b->item] + tile) * width * TILE + b->kvh * hd * TILE;
+    float *scores = b->scores;
+    for (; tile * TILE < b->keys.end; tile++, kt += width * TILE, scores += TILE)
+        v->attn_scores(scores, b->lds, b->q, hd, b->n * b->group, kt, hd, a->scale);
+}
+
+/* Row r's score of position `at` of its sequence. */
+static float *score_at(const block *b, size_t r, size_t at)
+{
+    return b->scores + r * b->lds + at - b->keys.begin / TILE * TILE;
+}
+
+/* The scores of row r += what distance says. */
+static void add_distance(const attend *a, const ragged *g, const relative *rel, const vec_kernels *v,
+                         const block *b, size_t width, size_t r)
 {
     const distance *d = g->distance;
-    size_t hd = a->head_dim, n = w->end - w->begin, first = distance_at(d, w->at, w->begin);
-    if (d->bias) v->add(scores, scores, d->bias + w->head * (2 * d->n_ctx - 1) + first, n);
-    if (!r->by_query) return;
-    const float *q = rows_at(qkv, w->t) + w->head * hd;
-    const float *k = rows_at(qkv, w->row + w->begin) + (a->n_head + w->kvh) * hd;
-    for (size_t j = 0; j < n; j++, k += qkv->width) {
+    span see = row_sees(a, g, b, r);
+    size_t hd = a->head_dim, head = b->kvh * b->group + r % b->group, n = see.end - see.begin;
+    size_t first = distance_at(d, b->at + r / b->group, see.begin);
+    float *scores = score_at(b, r, see.begin);
+    if (d->bias) v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + first, n);
+    if (!rel->by_query) return;
+    const float *q = b->q + r * hd, *k = b->key_rows + see.begin * width;
+    for (size_t j = 0; j < n; j++, k += width) {
         size_t number = d->index[first + j];
-        float c2p = v->dot(q, r->by_query + (number * a->n_head_kv + w->kvh) * hd, hd);
-        float p2c = v->dot(k, r->by_key + (number * a->n_head + w->head) * hd, hd);
+        float c2p = v->dot(q, rel->by_query + (number * a->n_head_kv + b->kvh) * hd, hd);
+        float p2c = v->dot(k, rel->by_key + (number * a->n_head + head) * hd, hd);
         scores[j] += (c2p + p2c) * a->scale;
     }
 }
 
-static void attend_head(const attend *a, const ragged *g, const relative *r, const vec_kernels *v,
-                        const view *w, const rows *qkv, rows *att, float *scores)
+/* Scores into weights, each row over what its token sees. */
+static void weigh_block(const attend *a, const ragged *g, const relative *rel, const vec_kernels *v,
+                        const block *b, size_t width)
 {
-    size_t hd = a->head_dim, width = a->n_head_kv * hd, skip = w->begin % TILE, n = w->end - w->begin;
-    const float *q = rows_at(qkv, w->t) + w->head * hd;
-    const float *values = rows_at(qkv, w->row + w->begin) + (a->n_head + a->n_head_kv + w->kvh) * hd;
-    size_t tile = w->begin / TILE;
-    const float *kt = g->keys + (g->first_tile[g->item[w->t]] + tile) * width * TILE + w->kvh * hd * TILE;
-    float *out = rows_at(att, w->t) + w->head * hd;
-    for (size_t at = 0; at < skip + n; at += TILE, kt += width * TILE)
-        v->attn_scores(scores + at, 0, q, 0, 1, kt, hd, a->scale);
-    scores += skip;
-    if (g->distance->bias || r->by_query) add_distance(a, g, r, v, w, qkv, scores);
-    if (a->softcap > 0) cap_row(v, scores, n, a->softcap);
-    v->softmax(scores, n);
-    memset(out, 0, hd * sizeof(float));
-    v->attn_mix(out, 0, scores, 0, 1, values, qkv->width, n, hd);
+    for (size_t r = 0; r < b->n * b->group; r++) {
+        span see = row_sees(a, g, b, r);
+        float *row = score_at(b, r, see.begin);
+        if (g->distance->bias || rel->by_query) add_distance(a, g, rel, v, b, width, r);
+        if (a->softcap > 0) cap_row(v, row, see.end - see.begin, a->softcap);
+        v->softmax(row, see.end - see.begin);
+    }
 }
 
-/* (token, head) pairs are split in runs of neighbours, which read the same keys. */
+/* Rows [row, row + n) += the values of positions that all of them see. */
+static void mix_rows(const attend *a, const vec_kernels *v, const block *b, size_t row, size_t n, span keys,
+                     size_t width)
+{
+    if (keys.begin >= keys.end) return;
+    v->attn_mix(b->out + row * a->head_dim, a->head_dim, score_at(b, row, keys.begin), b->lds, n,
+                b->value_rows + keys.begin * width, width, keys.end - keys.begin, a->head_dim);
+}
+
+/* In order of position for every row: what only earlier tokens see, what all see, what only later ones do. */
+static void mix_block(const attend *a, const ragged *g, const vec_kernels *v, const block *b, size_t width)
+{
+    span first = row_sees(a, g, b, 0), last = row_sees(a, g, b, (b->n - 1) * b->group);
+    span all = {last.begin, first.end > last.begin ? first.end : last.begin};
+    memset(b->out, 0, b->n * b->group * a->head_dim * sizeof *b->out);
+    for (size_t i = 0; i < b->n; i++) {
+        span see = row_sees(a, g, b, i * b->group);
+        mix_rows(a, v, b, i * b->group, b->group,
+                 (span){see.begin, see.end < all.begin ? see.end : all.begin}, width);
+    }
+    mix_rows(a, v, b, 0, b->n * b->group, all, width);
+    for (size_t i = 0; i < b->n; i++) {
+        span see = row_sees(a, g, b, i * b->group);
+        mix_rows(a, v, b, i * b->group, b->group, (span){all.end, see.end}, width);
+    }
+}
+
+/* Positions [at, at + n) of `item`, where `space` has room for them. */
+static block block_at(const attend *a, const ragged *g, size_t item, size_t at)
+{
+    size_t group = a->n_head / a->n_head_kv, n = length_of(g, item);
+    block b = {.item = item, .at = at, .group = group, .n = n - at < TILE ? n - at : TILE};
+    b.keys = sees(a, g, at, n);
+    b.keys.end = sees(a, g, at + b.n - 1, n).end;
+    b.lds = attend_row_floats((b.keys.end - 1) / TILE - b.keys.begin / TILE + 1);
+    size_t most = attend_scores_floats(a, g->space_floats) / (group * b.lds);
+    if (b.n <= most) return b;
+    b.n = most;
+    b.keys.end = sees(a, g, at + b.n - 1, n).end;
+    return b;
+}
+
+static void attend_block(const attend *a, const ragged *g, const relative *rel, const vec_kernels *v,
+                         const rows *qkv, rows *att, block *b, float *space)
+{
+    size_t hd = a->head_dim, own = b->group * hd, row = g->first[b->item];
+    const float *q = rows_at(qkv, row + b->at) + b->kvh * own;
+    b->scores = space;
+    b->q = space + attend_scores_floats(a, g->space_floats);
+    b->out = b->q + TILE * own;
+    b->key_rows = rows_at(qkv, row) + (a->n_head + b->kvh) * hd;
+    b->value_rows = b->key_rows + a->n_head_kv * hd;
+    for (size_t i = 0; i < b->n; i++) memcpy(b->q + i * own, q + i * qkv->width, own * sizeof *q);
+    score_block(a, g, v, b);
+    weigh_block(a, g, rel, v, b, qkv->width);
+    mix_block(a, g, v, b, qkv->width);
+    for (size_t i = 0; i < b->n; i++)
+        memcpy(rows_at(att, row + b->at + i) + b->kvh * own, b->out + i * own, own * sizeof *q);
+}
+
+/* (block, key head) pairs are split in runs of neighbours, which read the same keys. */
 void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r, rows *qkv, rows *att)
 {
     rows tiles = {.n = qkv->n};
+    float *space = g->space + (size_t)member_index(l->m) * g->space_floats;
     size_t begin, end;
-    float *scores = g->scores + (size_t)member_index(l->m) * g->scores_width;
+    block b;
     assert(qkv->width == (a->n_head + 2 * a->n_head_kv) * a->head_dim &&
            att->width == a->n_head * a->head_dim);
     turn_keys(l, a, g, qkv, &tiles);
     rows_use(l, {qkv, READ_ALL}, {&tiles, READ_ALL}, {att, WRITE_PARTS});
-    member_share(l->m, g->n_tokens * a->n_head, 1, &begin, &end);
-    for (size_t i = begin; i < end; i++) {
-        view w = view_of(a, g, i / a->n_head, i % a->n_head);
-        attend_head(a, g, r, l->v, &w, qkv, att, scores);
+    member_share(l->m, g->n_tokens * a->n_head_kv, 1, &begin, &end);
+    for (size_t t = 0, work = 0; t < g->n_tokens && work < end; t += b.n) {
+        b = block_at(a, g, g->item[t], t - g->first[g->item[t]]);
+        for (b.kvh = 0; b.kvh < a->n_head_kv; b.kvh++, work += b.n)
+            if (work >= begin && work < end) attend_block(a, g, r, l->v, qkv, att, &b, space);
     }
 }

@@ -17,8 +17,8 @@ typedef struct ragged {
     const uint32_t *item;               /* [n_tokens]: whose each token is */
     const uint32_t *first, *first_tile; /* [items + 1]: rows and tiles of each */
     float *keys;                        /* [tiles][n_head_kv][head_dim][TILE], of one layer */
-    float *scores;                      /* [members][scores_width] */
-    size_t scores_width;                /* the longest sequence and a tile */
+    float *space;                       /* [members][space_floats] */
+    size_t space_floats;                /* attend_space of the longest sequence and a tile */
     bool causal;                        /* decoders that embed */
     const distance *distance;
 } ragged;

@@ -31,9 +31,9 @@ typedef struct encoder {
     distance distance;
     head head;
     space space;
-    float *narrow; /* [max_positions][n_embd_in], where embeddings are narrower */
-    float *keys, *scores;
-    size_t scores_width;
+    float *narrow;              /* [max_positions][n_embd_in], where embeddings are narrower */
+    float *keys, *attend_space; /* attend_space[members][attend_floats] */
+    size_t attend_floats;
     uint32_t *item, *first, *first_tile;
     const adapter **adapters, **row_adapters; /* [max_positions]: of the tokens, and of the head's rows */
 } encoder;
@@ -140,16 +140,16 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
     int rc = space_init(&e->space, c, n, rows, cols, err);
     if (rc == 0 && !e->bare) rc = head_make_space(&e->head, inputs, n, err);
     if (rc) return rc;
-    e->scores_width = e->limits.n_ctx + 2 * TILE;
+    e->attend_floats = attend_space(&c->attn, e->limits.n_ctx + TILE);
     if (n_in != c->n_embd) e->narrow = mem_calloc64(n * n_in, sizeof(float));
-    e->scores = mem_calloc64(n_members * e->scores_width, sizeof(float));
+    e->attend_space = mem_calloc64(n_members * e->attend_floats, sizeof(float));
     e->keys = mem_calloc64((n / TILE + inputs) * TILE * c->attn.n_head_kv * c->attn.head_dim, sizeof(float));
     e->item = calloc(n, sizeof *e->item);
     e->adapters = calloc(n, sizeof *e->adapters);
     e->row_adapters = calloc(n > inputs ? n : inputs, sizeof *e->row_adapters);
     e->first = calloc(inputs + 1, sizeof *e->first);
     e->first_tile = calloc(inputs + 1, sizeof *e->first_tile);
-    if ((n_in != c->n_embd && !e->narrow) || !e->scores || !e->keys || !e->item || !e->first ||
+    if ((n_in != c->n_embd && !e->narrow) || !e->attend_space || !e->keys || !e->item || !e->first ||
         !e->first_tile || !e->adapters || !e->row_adapters)
         return err_nomem(err);
     return 0;
@@ -263,7 +263,7 @@ static void encoder_free(net *n)
     distance_done(&e->distance);
     head_done(&e->head);
     space_done(&e->space);
-    void *all[] = {e->layers, e->relative, e->narrow,     e->keys,     e->scores,
+    void *all[] = {e->layers, e->relative, e->narrow,     e->keys,     e->attend_space,
                    e->item,   e->first,    e->first_tile, e->adapters, e->row_adapters};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(e);
@@ -355,8 +355,8 @@ static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
                          .first = e->first,
                          .first_tile = e->first_tile,
                          .keys = e->keys,
-                         .scores = e->scores,
-                         .scores_width = e->scores_width,
+                         .space = e->attend_space,
+                         .space_floats = e->attend_floats,
                          .causal = e->c->attn.causal,
                          .distance = &e->distance}};
     assert(n_items <= e->limits.max_inputs);
