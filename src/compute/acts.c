@@ -54,9 +54,10 @@ static void quantise_share(team_member *m, acts *a, const float *x, size_t n_tok
     const kernels *k = kernels_for(member_isa(m));
     size_t n_blocks = cols / ACTS_BLOCK, t, end;
     member_share(m, n_tokens, 1, &t, &end);
-    for (; t < end; t++) {
+    size_t step = ldx == cols ? end - t : 1; /* rows without gaps are one long row */
+    for (; t < end; t += step) {
         size_t at = t * n_blocks;
-        k->quantise(x + t * ldx, n_blocks, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at,
+        k->quantise(x + t * ldx, step * n_blocks, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at,
                     a->sum16 + 2 * at);
     }
 }

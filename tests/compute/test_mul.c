@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "compute/kernels.h"
 
 typedef struct product {
     dtype t;
@@ -109,7 +110,8 @@ static void products_equal_scalar_bit_for_bit(void **state)
     }
 }
 
-/* Kernels that take many tokens at once cut columns and tokens into pieces: whole ones, and what is left over. */
+/* Kernels that take many tokens at once cut columns and tokens into pieces: whole ones, and what is left
+ * over. */
 static void products_of_many_tokens_equal_scalar_bit_for_bit(void **state)
 {
     static const size_t tokens[] = {24, 31, 64, 67, 130};
@@ -230,6 +232,33 @@ static void random_bytes_are_weights_too(void **state)
     }
 }
 
+/* Whole sixteens of blocks and what is left, with blocks that have no scale among them. */
+static void activations_are_quantised_alike(void **state)
+{
+    enum { BLOCKS = 37 };
+    const float special[] = {0.0f,      (float)NAN, (float)INFINITY, -(float)INFINITY, 0x1p-110f,
+                             0x1p-101f, 3e38f};
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t k = 0; k < 4 * sizeof special / sizeof *special; k++) {
+            float *x = draw_floats(k, (size_t)BLOCKS * ACTS_BLOCK, 3.0f), value = special[k / 4];
+            size_t at = (const size_t[]){0, 17, 31, 36}[k % 4] * ACTS_BLOCK;
+            int8_t q[2][BLOCKS * ACTS_BLOCK];
+            float scale[2][BLOCKS];
+            int32_t sum[2][BLOCKS], sum16[2][2 * BLOCKS];
+            for (size_t i = 0; i < ACTS_BLOCK; i++)
+                x[at + i] = i % 3 == 0 || k % 2 ? value : x[at + i] * 0x1p-120f;
+            kernels_scalar.quantise(x, BLOCKS, q[0], scale[0], sum[0], sum16[0]);
+            kernels_for(set)->quantise(x, BLOCKS, q[1], scale[1], sum[1], sum16[1]);
+            assert_memory_equal(q[0], q[1], sizeof *q);
+            assert_same_bits(scale[1], scale[0], BLOCKS, isa_name(set));
+            assert_memory_equal(sum[0], sum[1], sizeof *sum);
+            assert_memory_equal(sum16[0], sum16[1], sizeof *sum16);
+            free(x);
+        }
+    }
+}
+
 /* Against the plain product of the dequantised weights in double. */
 static void products_are_close_to_the_real_ones(void **state)
 {
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(products_of_many_tokens_equal_scalar_bit_for_bit),
         cmocka_unit_test(a_token_does_not_depend_on_its_batch),
         cmocka_unit_test(extreme_weights_stay_exact),
+        cmocka_unit_test(activations_are_quantised_alike),
         cmocka_unit_test(bad_activations_do_not_crash),
         cmocka_unit_test(random_bytes_are_weights_too),
         cmocka_unit_test(products_are_close_to_the_real_ones),

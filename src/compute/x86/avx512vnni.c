@@ -8,6 +8,7 @@
 #include "compute/tile.h"
 #include "compute/x86/v_avx512.h"
 #include "compute/x86/codes_avx512.h"
+#include "compute/x86/quantise_avx512.h"
 #include "compute/vec_body.h"
 
 #define TILE_MAX 8 /* panels times tokens: eight accumulators hide the latency of fma and vpdpbusd */
@@ -176,44 +177,6 @@ INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const s
     }                                                                           \
     TILES(kernel)
 DTYPE_BLOCKS(BLOCK_TILES)
-
-/* ---- activations ---- */
-
-TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
-{
-    __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
-    __m512i bits = _mm512_set1_epi32(0x7FFFFFFF);
-    __m512i m = _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a), bits),
-                                 _mm512_and_si512(_mm512_castps_si512(b), bits));
-    uint32_t max_bits = _mm512_reduce_max_epu32(m);
-    float max;
-    memcpy(&max, &max_bits, sizeof max);
-    if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
-        *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
-        *sum = sum16[0] = sum16[1] = 0;
-        memset(q, 0, ACTS_BLOCK);
-        return;
-    }
-    *scale = max / 127.0f;
-    __m512 inverse = _mm512_set1_ps(127.0f / max);
-    __m512i limit = _mm512_set1_epi32(127), lowest = _mm512_set1_epi32(-127);
-    __m512i i = _mm512_cvtps_epi32(_mm512_mul_ps(a, inverse)),
-            k = _mm512_cvtps_epi32(_mm512_mul_ps(b, inverse));
-    i = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, i));
-    k = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, k));
-    sum16[0] = _mm512_reduce_add_epi32(i);
-    sum16[1] = _mm512_reduce_add_epi32(k);
-    *sum = sum16[0] + sum16[1];
-    _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(i));
-    _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(k));
-}
-
-TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum,
-                                int32_t *sum16)
-{
-    for (size_t b = 0; b < n_blocks; b++)
-        quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
-}
 
 /* ---- dots of int8 rows: a row is the unsigned side, too large by 128: what that makes is 128 * sum(q) ----
  */
