@@ -97,7 +97,7 @@ static size_t min_size(size_t a, size_t b)
 }
 
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
- * while all tokens pass. Whole tiles with nothing to add go where they belong at once. */
+ * while all tokens pass. Whole tiles go where they belong at once, if the kernel adds what there is to add. */
 static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, size_t p_end, size_t t_begin,
                      size_t t_end, float *y, size_t ldy, bool accumulate)
 {
@@ -114,7 +114,9 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
         j.n_panels = min_size(tile->panels, p_end - p);
         j.w = w->w + p * w->panel_bytes;
         j.scales = w->scales ? w->scales + p * w->panel_scales : NULL;
-        bool direct = !accumulate && !w->bias && (p + j.n_panels) * PANEL_ROWS <= w->rows;
+        bool direct = (k->ends || !(accumulate || w->bias)) && (p + j.n_panels) * PANEL_ROWS <= w->rows;
+        j.bias = direct && w->bias ? w->bias + p * PANEL_ROWS : NULL;
+        j.add = direct && accumulate;
         for (size_t t = t_begin; t < t_end; t += j.n_tokens) {
             j.n_tokens = min_size(tile->tokens, t_end - t);
             j.x = a->x + t * a->ldx;

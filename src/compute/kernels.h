@@ -28,6 +28,9 @@ typedef struct mul_job {
     const int32_t *sum16; /* [n_tokens][n_blocks][2], over its halves */
     float *out;           /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
     size_t ldo;
+    /* Of kernels that end their tiles themselves: out = (out, if `add`) + (product + bias[n_panels * 16]). */
+    const float *bias; /* NULL: none */
+    bool add;
 } mul_job;
 
 /* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. */
@@ -61,6 +64,7 @@ typedef struct kernels {
     void (*enter)(dtype t, size_t n_tokens);
     void (*leave)(dtype t, size_t n_tokens);
     mul_fn *mul[DT_COUNT];
+    bool ends; /* all of them look at a job's bias and add */
     /* Q8 activations: q, scale = absmax/127, the sum and those of both halves for each of n_blocks blocks
      * of 32. A block with a NaN or an infinity becomes zeros with scale NaN, one below 2^-100 zeros with
      * scale 0. */

@@ -37,9 +37,14 @@ INLINE __m512 load_bf16(const uint8_t *w, size_t c)
 INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t P, const size_t T)
 {
     UNROLL
-    for (size_t t = 0; t < T; t++) {
+    for (size_t p = 0; p < P; p++) {
+        __m512 bias = j->bias ? _mm512_loadu_ps(j->bias + p * PANEL_ROWS) : _mm512_setzero_ps();
         UNROLL
-        for (size_t p = 0; p < P; p++) _mm512_storeu_ps(j->out + t * j->ldo + p * PANEL_ROWS, acc[t * P + p]);
+        for (size_t t = 0; t < T; t++) {
+            float *out = j->out + t * j->ldo + p * PANEL_ROWS;
+            __m512 v = j->bias ? _mm512_add_ps(acc[t * P + p], bias) : acc[t * P + p];
+            _mm512_storeu_ps(out, j->add ? _mm512_add_ps(_mm512_loadu_ps(out), v) : v);
+        }
     }
 }
 
@@ -246,6 +251,7 @@ const kernels kernels_avx512vnni = {
     .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
+    .ends = true,
     .quantise = FN(quantise),
     .vec = &vec_avx512vnni,
 };
