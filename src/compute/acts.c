@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "compute/formats.h"
 #include "compute/wmat.h"
 
 #define SHARE_TOKENS 16 /* most tokens that members share out as one: kernels may take many more at once */
@@ -17,6 +18,7 @@ struct acts {
     int8_t *q;      /* quantised form: [n_tokens][cols], and a scale and sums for each block */
     float *scale;
     int32_t *sum, *sum16; /* of a block, and of its halves */
+    float *x_sum;         /* scale * sum; types without minima have none */
 };
 
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
@@ -31,7 +33,8 @@ int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
     a->scale = mem_calloc64(n_blocks, sizeof *a->scale);
     a->sum = mem_calloc64(n_blocks, sizeof *a->sum);
     a->sum16 = mem_calloc64(n_blocks, 2 * sizeof *a->sum16);
-    if (!a->q || !a->scale || !a->sum || !a->sum16) {
+    a->x_sum = mem_calloc64(n_blocks, sizeof *a->x_sum);
+    if (!a->q || !a->scale || !a->sum || !a->sum16 || !a->x_sum) {
         acts_free(a);
         return err_nomem(err);
     }
@@ -46,19 +49,22 @@ void acts_free(acts *a)
     free(a->scale);
     free(a->sum);
     free(a->sum16);
+    free(a->x_sum);
     free(a);
 }
 
-static void quantise_share(team_member *m, acts *a, const float *x, size_t n_tokens, size_t cols, size_t ldx)
+static void quantise_share(team_member *m, acts *a, dtype type, const float *x, size_t n_tokens, size_t cols,
+                           size_t ldx)
 {
     const kernels *k = kernels_for(member_isa(m));
     size_t n_blocks = cols / ACTS_BLOCK, t, end;
     member_share(m, n_tokens, 1, &t, &end);
     size_t step = ldx == cols ? end - t : 1; /* rows without gaps are one long row */
     for (; t < end; t += step) {
-        size_t at = t * n_blocks;
-        k->quantise(x + t * ldx, step * n_blocks, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at,
-                    a->sum16 + 2 * at);
+        size_t at = t * n_blocks, n = step * n_blocks;
+        k->quantise(x + t * ldx, n, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at, a->sum16 + 2 * at);
+        for (size_t i = at; wfmt_has_min(&wfmt_table[type]) && i < at + n; i++)
+            a->x_sum[i] = a->scale[i] * (float)a->sum[i];
     }
 }
 
@@ -72,7 +78,7 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
         a->ldx = ldx;
         a->x = x;
     }
-    if (quantised) quantise_share(m, a, x, n_tokens, cols, ldx);
+    if (quantised) quantise_share(m, a, t, x, n_tokens, cols, ldx);
     team_barrier(m);
 }
 
@@ -97,7 +103,8 @@ static size_t min_size(size_t a, size_t b)
 }
 
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
- * while all tokens pass. Whole tiles go where they belong at once, if the kernel adds what there is to add. */
+ * while all tokens pass. Whole tiles go where they belong at once, if the kernel adds what there is to add.
+ */
 static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, size_t p_end, size_t t_begin,
                      size_t t_end, float *y, size_t ldy, bool accumulate)
 {
@@ -124,6 +131,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.scale = a->scale + t * n_blocks;
             j.sum = a->sum + t * n_blocks;
             j.sum16 = a->sum16 + t * n_blocks * 2;
+            j.x_sum = a->x_sum + t * n_blocks;
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
             k->mul[w->type](&j);

@@ -26,6 +26,7 @@ typedef struct mul_job {
     const float *scale;   /* [n_tokens][n_blocks] */
     const int32_t *sum;   /* [n_tokens][n_blocks], sums of q over the block */
     const int32_t *sum16; /* [n_tokens][n_blocks][2], over its halves */
+    const float *x_sum;   /* [n_tokens][n_blocks], scale * float(sum), for types with minima of whole blocks */
     float *out;           /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
     size_t ldo;
     /* Of kernels that end their tiles themselves: out = (out, if `add`) + (product + bias[n_panels * 16]). */
@@ -46,6 +47,8 @@ static inline mul_job mul_job_part(const mul_job *j, size_t p, size_t t, size_t 
     part.scale += t * j->n_blocks;
     part.sum += t * j->n_blocks;
     part.sum16 += t * j->n_blocks * 2;
+    part.x_sum += t * j->n_blocks;
+    if (j->bias) part.bias += p * PANEL_ROWS;
     part.out += t * j->ldo + p * PANEL_ROWS;
     return part;
 }

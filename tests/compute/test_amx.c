@@ -13,11 +13,18 @@
 /* Activations of a product, quantised, and its results. */
 typedef struct product {
     wmat *w;
-    float *x, *scale;
+    float *x, *scale, *x_sum;
     int8_t *q;
     int32_t *sum, *sum16;
     size_t n_tokens, ldo;
 } product;
+
+static void quantise(product *p)
+{
+    size_t n = p->n_tokens * (p->w->cols / ACTS_BLOCK);
+    kernels_scalar.quantise(p->x, n, p->q, p->scale, p->sum, p->sum16);
+    for (size_t i = 0; i < n; i++) p->x_sum[i] = p->scale[i] * (float)p->sum[i];
+}
 
 static void product_init(product *p, dtype t, const void *src, size_t rows, size_t cols, size_t n_tokens)
 {
@@ -31,8 +38,8 @@ static void product_init(product *p, dtype t, const void *src, size_t rows, size
     p->scale = malloc((n + 1) * sizeof *p->scale);
     p->sum = malloc((n + 1) * sizeof *p->sum);
     p->sum16 = malloc((n + 1) * 2 * sizeof *p->sum16);
-    if (dtype_is_float(t)) return;
-    kernels_scalar.quantise(p->x, n, p->q, p->scale, p->sum, p->sum16);
+    p->x_sum = malloc((n + 1) * sizeof *p->x_sum);
+    if (!dtype_is_float(t)) quantise(p);
 }
 
 static void product_done(product *p)
@@ -43,6 +50,7 @@ static void product_done(product *p)
     free(p->scale);
     free(p->sum);
     free(p->sum16);
+    free(p->x_sum);
 }
 
 /* The job of all of it; out starts as sevens, so that a write past the rows shows. */
@@ -64,6 +72,7 @@ static mul_job whole(const product *p, float *out)
                      .scale = p->scale,
                      .sum = p->sum,
                      .sum16 = p->sum16,
+                     .x_sum = p->x_sum,
                      .out = out,
                      .ldo = p->ldo};
 }
@@ -152,7 +161,7 @@ static void the_largest_sums_are_exact(void **state)
         product p;
         product_init(&p, (dtype)t, w, rows, cols, n_tokens);
         for (size_t i = 0; i < n_tokens * cols; i++) p.x[i] = i / cols % 2 ? 1.0f : i % 3 ? -1.0f : 1.0f;
-        kernels_scalar.quantise(p.x, n_tokens * cols / ACTS_BLOCK, p.q, p.scale, p.sum, p.sum16);
+        quantise(&p);
         float *spec = run(&p, &kernels_scalar), *tiles = run(&p, &kernels_model);
         assert_same_bits(tiles, spec, n_tokens * p.ldo, dtype_name((dtype)t));
         free(spec);

@@ -291,8 +291,10 @@ INLINE void end_run(const mul_job *j, const wfmt *f, __m256 *acc, const __m256i 
         float x = j->scale[t * j->n_blocks + b];
         __m256 *a = &acc[t * H];
         *a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t * H]), _mm256_mul_ps(scale, _mm256_set1_ps(x)), *a);
-        if (wfmt_has_min(f))
-            *a = _mm256_fmadd_ps(minimum, _mm256_set1_ps(x * (float)run_sum(j, f, t, b, half)), *a);
+        if (!wfmt_has_min(f)) continue;
+        float x_sum =
+            f->run == ACTS_BLOCK ? j->x_sum[t * j->n_blocks + b] : x * (float)run_sum(j, f, t, b, half);
+        *a = _mm256_fmadd_ps(minimum, _mm256_set1_ps(x_sum), *a);
     }
 }
 

@@ -132,8 +132,9 @@ INLINE void end_run(const mul_job *j, const wfmt *f, __m512 *acc, const __m512i 
         __m512 *a = &acc[t * P + p];
         *a = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t * P + p]), _mm512_mul_ps(scale, x), *a);
         if (!wfmt_has_min(f)) continue;
-        __m512 sum = _mm512_cvtepi32_ps(run_sum(j, f, t, b, half));
-        *a = _mm512_fmadd_ps(minimum, _mm512_mul_ps(x, sum), *a);
+        __m512 x_sum = f->run == ACTS_BLOCK ? _mm512_set1_ps(j->x_sum[t * j->n_blocks + b])
+                                            : _mm512_mul_ps(x, _mm512_cvtepi32_ps(run_sum(j, f, t, b, half)));
+        *a = _mm512_fmadd_ps(minimum, x_sum, *a);
     }
 }
 
