@@ -1,4 +1,4 @@
-/* load_client.c: clients that each send their next request when the last is answered. */
+/* load_client.c: clients that send requests one after the other, and what their answers took. */
 #define _GNU_SOURCE
 #include "cli/load_client.h"
 
@@ -7,33 +7,95 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/stream_client.h"
 
-enum { BACK_PAUSE_MS = 20 };
+enum { BACK_PAUSE_MS = 20, LATE_NS = 1000000 };
+
+/* When the texts of a stream came. */
+typedef struct text_clock {
+    size_t at; /* of the body, what has been looked at */
+    uint64_t first_ns, last_ns;
+    double *gaps_ms;
+    size_t n, cap;
+    bool failed; /* no memory for another gap */
+} text_clock;
 
 typedef struct client {
     pthread_t thread;
     const load_plan *plan;
     atomic_size_t *next;
+    uint64_t start_ns;           /* of all */
     double *whole_ms, *first_ms; /* [n_requests], -1 where it failed; shared, each index written once */
     stream_client stream;
-    size_t n_tokens, n_failed, n_resumed;
+    text_clock clock;
+    http_client http;
+    size_t n_tokens, n_failed, n_resumed, n_late;
     char first_failure[200];
     int index;
 } client;
 
-/* Tokens of an answer, by its own count (an event may stand for several). An error event fails the
- * request. */
+/* ---- one answer --------------------------------------------------------------------------------------- */
+
+/* Tokens of an answer, by its own last count (an event may stand for several). An error event fails the
+ * request, and so does a stream without its end. */
 static size_t count_tokens(const buf *body, bool *ret_error)
 {
     static const char key[] = "\"completion_tokens\":";
+    const char *last = NULL;
     if (!body->len) return 0;
-    if (strstr(body->data, "data: {\"error\"")) *ret_error = true;
-    const char *p = strstr(body->data, key);
-    return p ? strtoul(p + sizeof key - 1, NULL, 10) : 0;
+    bool stream = strncmp(body->data, "data:", 5) == 0;
+    if (strstr(body->data, "data: {\"error\"") || (stream && !strstr(body->data, "data: [DONE]")))
+        *ret_error = true;
+    for (const char *p = body->data; (p = strstr(p, key)); p += sizeof key - 1) last = p;
+    return last ? strtoul(last + sizeof key - 1, NULL, 10) : 0;
+}
+
+/* Whether an event brings text: of a chat, of a completion. */
+static bool brings_text(const char *event, size_t n)
+{
+    static const char *const keys[] = {"\"content\":\"", "\"text\":\""};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *p = memmem(event, n, keys[i], strlen(keys[i]));
+        if (p && p[strlen(keys[i])] != '"') return true;
+    }
+    return false;
+}
+
+static void note_text(text_clock *t, uint64_t now)
+{
+    if (t->last_ns && t->n == t->cap) {
+        size_t cap = t->cap ? 2 * t->cap : 4096;
+        double *more = realloc(t->gaps_ms, cap * sizeof *more);
+        t->failed |= !more;
+        if (!more) return;
+        t->gaps_ms = more;
+        t->cap = cap;
+    }
+    if (t->last_ns) t->gaps_ms[t->n++] = (double)(now - t->last_ns) / 1e6;
+    if (!t->first_ns) t->first_ns = now;
+    t->last_ns = now;
+}
+
+/* Whole events only; what came together came at one time. */
+static void on_piece(void *user, size_t n_bytes)
+{
+    client *me = user;
+    text_clock *t = &me->clock;
+    const buf *body = &me->http.body;
+    uint64_t now = clock_ns();
+    const char *end;
+    (void)n_bytes;
+    if (body->len < t->at) t->at = 0; /* another answer: of a stream that is gone on with */
+    while (t->at < body->len && (end = memmem(body->data + t->at, body->len - t->at, "\n\n", 2))) {
+        size_t n = (size_t)(end - body->data) - t->at;
+        if (strncmp(body->data + t->at, "id:", 3) == 0 || strncmp(body->data + t->at, "data:", 5) == 0)
+            if (brings_text(body->data + t->at, n)) note_text(t, now);
+        t->at += n + 2;
+    }
 }
 
 static void note_failure(client *me, const char *why)
@@ -76,31 +138,56 @@ static bool exchange(client *me, http_client *c, const http_ask *r, char why[200
     return rc == 0 && c->status / 100 == 2 && !error_event;
 }
 
+/* Wait until request i is due; clock_ns from which its times count. */
+static uint64_t await_due(client *me, size_t i)
+{
+    uint64_t now = clock_ns();
+    if (me->plan->rate <= 0) return now;
+    uint64_t due = me->start_ns + (uint64_t)((double)i * 1e9 / me->plan->rate);
+    me->n_late += now > due + LATE_NS;
+    while (now < due) {
+        struct timespec rest = {(time_t)((due - now) / 1000000000), (long)((due - now) % 1000000000)};
+        nanosleep(&rest, NULL);
+        now = clock_ns();
+    }
+    return due;
+}
+
+static void ask_once(client *me, size_t i, const http_ask *r)
+{
+    char why[200];
+    uint64_t due = await_due(me, i);
+    me->clock.at = 0;
+    me->clock.first_ns = me->clock.last_ns = 0;
+    bool ok = exchange(me, &me->http, r, why);
+    uint64_t now = clock_ns(), first = me->clock.first_ns ? me->clock.first_ns : me->http.first_ns;
+    me->whole_ms[i] = ok ? (double)(now - due) / 1e6 : -1;
+    me->first_ms[i] = ok && first > due ? (double)(first - due) / 1e6 : -1;
+    if (!ok) note_failure(me, why);
+}
+
 static void *client_main(void *arg)
 {
     client *me = arg;
     const load_plan *p = me->plan;
-    http_client c;
-    http_client_init(&c, &p->where);
+    http_client_init(&me->http, &p->where);
+    me->http.piece = on_piece;
+    me->http.piece_user = me;
     buf scratch = {0};
     for (size_t i; (i = atomic_fetch_add(me->next, 1)) < p->n_requests;) {
         http_ask r = {0};
-        char why[200];
         buf_clear(&scratch);
         p->make(p->user, i, &scratch, &r);
-        uint64_t start = clock_ns();
-        bool ok = exchange(me, &c, &r, why);
-        double ms = clock_ms_since(start);
-        me->whole_ms[i] = ok ? ms : -1;
-        me->first_ms[i] = ok && c.first_ns ? (double)(c.first_ns - start) / 1e6 : -1;
-        if (!ok) note_failure(me, why);
+        ask_once(me, i, &r);
         if (me->index == 0 && p->progress) p->progress(p->user, i + 1, p->n_requests);
     }
     buf_done(&scratch);
     stream_client_done(&me->stream);
-    http_client_done(&c);
+    http_client_done(&me->http);
     return NULL;
 }
+
+/* ---- all of them -------------------------------------------------------------------------------------- */
 
 static int compare_doubles(const void *x, const void *y)
 {
@@ -119,40 +206,72 @@ double load_quantile(double *values, size_t n, double q)
     return values[skip + (rank < n ? rank : n - 1)];
 }
 
+/* What the clients counted, once they have ended; their gaps go into *all, one behind the other. */
+static void gather(client *clients, int n, load_result *r, double **all, size_t *n_all)
+{
+    size_t total = 0;
+    bool failed = false;
+    for (int i = 0; i < n; i++) {
+        const client *c = &clients[i];
+        r->n_failed += c->n_failed;
+        r->n_tokens += c->n_tokens;
+        r->n_resumed += c->n_resumed;
+        r->n_late += c->n_late;
+        total += c->clock.n;
+        failed |= c->clock.failed;
+        if (!r->first_failure[0]) memcpy(r->first_failure, c->first_failure, sizeof r->first_failure);
+    }
+    *all = failed ? NULL : malloc((total ? total : 1) * sizeof **all);
+    *n_all = 0;
+    for (int i = 0; i < n; i++) {
+        const text_clock *t = &clients[i].clock;
+        if (*all && t->n) memcpy(*all + *n_all, t->gaps_ms, t->n * sizeof **all);
+        *n_all += t->n;
+        free(t->gaps_ms);
+    }
+}
+
+static int start_clients(client *clients, const load_plan *plan, const client *like, int *ret_started,
+                         shoal_err *err)
+{
+    for (*ret_started = 0; *ret_started < plan->n_clients; ++*ret_started) {
+        client *c = &clients[*ret_started];
+        *c = *like;
+        c->index = *ret_started;
+        if (pthread_create(&c->thread, NULL, client_main, c) != 0)
+            return err_set(err, SHOAL_ENOMEM, "cannot start client %d", c->index);
+    }
+    return 0;
+}
+
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
 {
     atomic_size_t next = 0;
-    size_t n = plan->n_requests;
+    size_t n = plan->n_requests, n_gaps = 0;
     client *clients = calloc((size_t)plan->n_clients, sizeof *clients);
-    double *whole = calloc(n ? n : 1, sizeof *whole), *first = calloc(n ? n : 1, sizeof *first);
+    double *whole = calloc(n ? n : 1, sizeof *whole), *first = calloc(n ? n : 1, sizeof *first), *gaps = NULL;
     int rc = clients && whole && first ? 0 : err_nomem(err), started = 0;
-    uint64_t start = clock_ns();
-    for (; rc == 0 && started < plan->n_clients; started++) {
-        clients[started] =
-            (client){.plan = plan, .next = &next, .whole_ms = whole, .first_ms = first, .index = started};
-        if (pthread_create(&clients[started].thread, NULL, client_main, &clients[started]) != 0) {
-            rc = err_set(err, SHOAL_ENOMEM, "cannot start client %d", started);
-            break;
-        }
-    }
+    client like = {.plan = plan, .next = &next, .start_ns = clock_ns(), .whole_ms = whole, .first_ms = first};
     load_result r = {0};
-    for (int i = 0; i < started; i++) {
-        pthread_join(clients[i].thread, NULL);
-        r.n_failed += clients[i].n_failed;
-        r.n_tokens += clients[i].n_tokens;
-        r.n_resumed += clients[i].n_resumed;
-        if (!r.first_failure[0]) memcpy(r.first_failure, clients[i].first_failure, sizeof r.first_failure);
-    }
+    if (rc == 0) rc = start_clients(clients, plan, &like, &started, err);
+    if (rc != 0) atomic_store(&next, n); /* those that did start end */
+    for (int i = 0; i < started; i++) pthread_join(clients[i].thread, NULL);
+    if (started) gather(clients, started, &r, &gaps, &n_gaps);
+    if (rc == 0 && !gaps) rc = err_nomem(err);
     if (rc == 0) {
-        r.seconds = clock_ms_since(start) / 1e3;
+        r.seconds = clock_ms_since(like.start_ns) / 1e3;
         r.n_ok = n - r.n_failed;
         r.p50_ms = load_quantile(whole, n, 0.50);
         r.p99_ms = load_quantile(whole, n, 0.99);
         r.max_ms = n ? whole[n - 1] : 0;
         r.first_p50_ms = load_quantile(first, n, 0.50);
         r.first_p99_ms = load_quantile(first, n, 0.99);
+        r.n_gaps = n_gaps;
+        r.gap_p50_ms = load_quantile(gaps, n_gaps, 0.50);
+        r.gap_p99_ms = load_quantile(gaps, n_gaps, 0.99);
         *ret = r;
     }
+    free(gaps);
     free(first);
     free(whole);
     free(clients);

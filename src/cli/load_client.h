@@ -1,8 +1,10 @@
-/* load_client.h: a closed-loop load for measuring a running Shoal.
+/* load_client.h: a load for measuring a running Shoal, or whoever speaks as it does.
  *
- * Each client is one thread with one kept-alive connection that sends its next request when the last
- * one is answered. Streams may be gone on with where they broke off (stream_client.h). Blocking sockets: the
- * measuring side has nothing else to do. */
+ * Each client is one thread with one kept-alive connection. In a closed loop it sends its next request when
+ * the last one is answered. In an open one (rate) request i is due i/rate seconds after the start, whoever is
+ * free sends it, and its times count from when it was due: a server that stalls is charged for all who would
+ * have come meanwhile, not only for the one who happened to wait. Streams may be gone on with where they
+ * broke off (stream_client.h). Blocking sockets: the measuring side has nothing else to do. */
 #ifndef CLI_LOAD_CLIENT_H
 #define CLI_LOAD_CLIENT_H
 
@@ -18,6 +20,7 @@ typedef struct load_plan {
     http_where where;
     int n_clients;
     size_t n_requests; /* over all clients */
+    double rate;       /* requests a second; 0: a closed loop */
     /* The body and path of request i (0..n_requests); strings must live until load_run returns or be
      * made in `scratch`, which is the client's own and cleared before each call. */
     void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
@@ -31,9 +34,12 @@ typedef struct load_result {
     size_t n_ok, n_failed;             /* failed: status other than 2xx, broken stream, or no answer */
     size_t n_resumed;                  /* times that a client came back to a stream that had broken */
     size_t n_tokens;                   /* generated, as the answers' usage says */
+    size_t n_gaps;                     /* between one event of a stream that brings text and the next */
+    size_t n_late;                     /* of an open loop: sent over a millisecond after they were due */
     double seconds;                    /* first request sent to last answer */
     double p50_ms, p99_ms, max_ms;     /* of whole answers that are ok */
-    double first_p50_ms, first_p99_ms; /* to the first byte of the body */
+    double first_p50_ms, first_p99_ms; /* to the first text of a stream, else to the first byte of the body */
+    double gap_p50_ms, gap_p99_ms;     /* of those gaps */
     char first_failure[200];
 } load_result;
 

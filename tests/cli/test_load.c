@@ -21,6 +21,7 @@ typedef struct server {
     int fd, port;
     const char *answers[4];
     char first_request[2048];
+    unsigned pause_us; /* in front of each answer */
 } server;
 
 static void *server_main(void *arg)
@@ -38,6 +39,7 @@ static void *server_main(void *arg)
             in[n] = '\0';
         }
         if (i == 0) memcpy(s->first_request, in, sizeof in);
+        usleep(s->pause_us);
         /* In two pieces, so that the client meets a cut in the middle. */
         size_t len = strlen(s->answers[i]);
         send(fd, s->answers[i], len / 2, MSG_NOSIGNAL);
@@ -374,8 +376,8 @@ static void a_run_comes_back_to_streams_that_break(void **state)
 static void a_run_counts_what_fails(void **state)
 {
     (void)state;
-    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 47\r\n\r\n"
-                            "data: {\"usage\":{\"completion_tokens\":2,\"x\":1}}\n\n",
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 61\r\n\r\n"
+                            "data: {\"usage\":{\"completion_tokens\":2,\"x\":1}}\n\ndata: [DONE]\n\n",
                             "HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\ndata: {\"error\"",
                             "HTTP/1.1 429 Too Many\r\ncontent-length: 2\r\n\r\nno"}};
     server_start(&s);
@@ -391,6 +393,52 @@ static void a_run_counts_what_fails(void **state)
     assert_int_equal(r.n_tokens, 2);
     assert_non_null(strstr(r.first_failure, "error"));
     assert_true(r.p50_ms > 0 && r.p50_ms == r.max_ms);
+}
+
+/* Of a stream the events that bring text are what a reader sees; one that never ends is no answer. */
+static void a_run_times_texts(void **state)
+{
+    (void)state;
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+                            "33\r\ndata: {\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}\n\n\r\n"
+                            "1d\r\ndata: {\"content\":\"a \\\"b\\\"\"}\n\n\r\n"
+                            "17\r\ndata: {\"text\":\"\\\"c\\\"\"}\n\r\n"
+                            "1\r\n\n\r\n"
+                            "2b\r\nid: 7\ndata: {\"content\":\"d\"}\n\ndata: [DONE]\n\n\r\n"
+                            "0\r\n\r\n",
+                            "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\ndata: {\"text\":\"x\"}\n\n"}};
+    server_start(&s);
+    load_result r;
+    shoal_err err = {0};
+    load_plan p = {.where = {"127.0.0.1", s.port}, .n_clients = 1, .n_requests = 2, .make = make};
+    assert_int_equal(load_run(&p, &r, &err), 0);
+    server_stop(&s);
+    print_message("%s\n", r.first_failure);
+    assert_int_equal(r.n_ok, 1);
+    assert_int_equal(r.n_gaps, 2);
+    assert_true(r.gap_p50_ms <= r.gap_p99_ms);
+    assert_true(r.first_p50_ms > 0);
+}
+
+/* A server that keeps one client waiting is charged for those who were due meanwhile: no time is held to a
+ * bound that a slow machine could miss. */
+static void an_open_loop_counts_from_when_a_request_was_due(void **state)
+{
+    (void)state;
+    server s = {.pause_us = 30000,
+                .answers = {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+                            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+                            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"}};
+    server_start(&s);
+    load_result r;
+    shoal_err err = {0};
+    load_plan p = {
+        .where = {"127.0.0.1", s.port}, .n_clients = 1, .n_requests = 3, .rate = 1000, .make = make};
+    assert_int_equal(load_run(&p, &r, &err), 0);
+    server_stop(&s);
+    assert_int_equal(r.n_ok, 3);
+    assert_int_equal(r.n_late, 2);
+    assert_true(r.max_ms > 3 * 30 - 3); /* the third was due at 2 ms and had to wait for two others */
 }
 
 int main(void)
@@ -409,6 +457,8 @@ int main(void)
         cmocka_unit_test(a_stream_ends_where_nobody_goes_on),
         cmocka_unit_test(a_run_comes_back_to_streams_that_break),
         cmocka_unit_test(a_run_counts_what_fails),
+        cmocka_unit_test(a_run_times_texts),
+        cmocka_unit_test(an_open_loop_counts_from_when_a_request_was_due),
     };
     return cmocka_run_group_tests_name("load client", tests, NULL, NULL);
 }
