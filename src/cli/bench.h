@@ -17,6 +17,11 @@ typedef struct bench_options {
     const char *url, *only; /* only: names of scenarios over HTTP, with commas; NULL: all */
     bench_list prompts, generates, depths, streams, texts, text_lens; /* texts[i] of text_lens[i] tokens */
     long long repeat;
+    const char *load; /* with url: the model to load; NULL: the home cluster's scenarios */
+    bench_list clients;
+    bool clients_given, cached;
+    double rate; /* requests a second; 0: closed loops */
+    long long requests, pid;
     long long n_chunks, dims; /* n_chunks 0: no search is measured */
     cli_model_options model;
     bool json;
@@ -47,6 +52,8 @@ int bench_encoder(const bench_options *o, bench_subject *s, shoal_err *err);
 int bench_chunks(const bench_options *o, shoal_err *err);
 /* A running home cluster over HTTP: the figures that the README quotes. */
 int bench_http(const bench_options *o, shoal_err *err);
+/* Streams of one model of a server that speaks OpenAI's protocol, under load. */
+int bench_load(const bench_options *o, shoal_err *err);
 
 /* ---- bench_gate.c: what both kinds of rows wait with ------------------------------------------------------
  */

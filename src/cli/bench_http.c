@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/bench.h"
 #include "cli/load_client.h"
+#include "cli/load_cpu.h"
 
 typedef struct scenario {
     const char *name, *what;
@@ -59,7 +60,7 @@ static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
                "{\"model\":\"home-chat-s\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
                "\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,"
                "\"ignore_eos\":true,\"messages\":["
-               "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
+               "{\"role\":\"user\",\"content\":\"%zu: tell me about the weather and your day.\"}]}",
                i + 1, i);
     *ret =
         (http_ask){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data, .headers = FRESH};
@@ -111,16 +112,20 @@ static void on_progress(void *user, size_t done, size_t total)
         fprintf(stderr, "\r\033[K%s %zu/%zu", p->name, done, total);
 }
 
-static void print_row(const scenario *s, const load_result *r, bool json, bool first)
+/* cpu_s: of the server, -1: not known. */
+static void print_row(const scenario *s, const load_result *r, double cpu_s, bool json, bool first)
 {
     double per_s = r->seconds > 0 ? (double)r->n_tokens / r->seconds : 0;
     double requests_per_s = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
     if (json) {
         printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
                "\"max_ms\":%.3f,"
-               "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f}",
+               "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"gap_p50_ms\":%.3f,\"gap_p99_ms\":%.3f,"
+               "\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f,"
+               "\"cpu_s\":%.2f,\"tokens_per_cpu_s\":%.1f}",
                first ? "" : ",", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms,
-               r->first_p50_ms, r->first_p99_ms, requests_per_s, per_s);
+               r->first_p50_ms, r->first_p99_ms, r->gap_p50_ms, r->gap_p99_ms, requests_per_s, per_s, cpu_s,
+               cpu_s > 0 ? (double)r->n_tokens / cpu_s : 0.0);
         return;
     }
     printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, s->n_clients, r->n_ok,
@@ -138,6 +143,7 @@ int bench_http(const bench_options *o, shoal_err *err)
     if (rc == 0 && status != 200)
         rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
     if (rc != 0) return rc;
+    int pid = load_cpu_find(&where);
     if (o->json)
         printf("{\"url\":\"%s\",\"scenarios\":[", o->url);
     else
@@ -156,9 +162,11 @@ int bench_http(const bench_options *o, shoal_err *err)
                           .user = &p,
                           .progress = on_progress};
         load_result r;
+        double before = pid ? load_cpu_seconds(pid) : -1;
         rc = load_run(&plan, &r, err);
+        double cpu_s = pid ? load_cpu_seconds(pid) - before : -1;
         if (p.live) fputs("\r\033[K", stderr);
-        if (rc == 0) print_row(s, &r, o->json, first);
+        if (rc == 0) print_row(s, &r, cpu_s, o->json, first);
         first = false;
         if (rc == 0 && r.n_resumed)
             fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);

@@ -39,7 +39,7 @@ static int read_list(bench_list *ret, bench_list *more, const char *name, const 
 
 /* What the options say as texts; NULL: not said. */
 typedef struct texts {
-    const char *prompts, *generates, *depths, *streams, *shapes;
+    const char *prompts, *generates, *depths, *streams, *shapes, *clients;
 } texts;
 
 /* Depths begin with none. Whoever chose tests gets those, and streams only when they were chosen too. */
@@ -60,6 +60,13 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     if (rc == 0)
         rc = read_list(&o->texts, &o->text_lens, "shapes",
                        t->shapes ? t->shapes : "1x8,1x32,1x128,8x32,32x32", 1, 8192, err);
+    if (rc == 0)
+        rc = read_list(&o->clients, NULL, "clients", t->clients ? t->clients : "1,4,16", 1, 4096, err);
+    if (rc == 0 && (o->rate < 0 || o->rate > 1e6))
+        rc = err_set(err, SHOAL_EINVALID, "--rate wants 0 to 1000000 requests a second, not %g", o->rate);
+    if (rc == 0 && o->load && !o->url)
+        rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --url URL says it", o->load);
+    o->clients_given = t->clients != NULL;
     o->depths = (bench_list){.n = 1};
     for (size_t i = 0; i < depths.n; i++)
         if (depths.v[i] && o->depths.n < BENCH_LIST_MAX) o->depths.v[o->depths.n++] = depths.v[i];
@@ -68,11 +75,20 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
 
 static int run(int argc, char **argv)
 {
-    bench_options o = {.repeat = 5, .dims = 384};
+    bench_options o = {.repeat = 5, .dims = 384, .requests = 200};
     texts t = {0};
     const cli_option options[] = {
         CLI_STRING('u', "url", "URL", "measure the Shoal that serves there (http://127.0.0.1:8080)", &o.url),
         CLI_STRING(0, "only", "NAMES", "with --url: some of its scenarios: intent,stream_1", &o.only),
+        CLI_STRING(0, "load", "MODEL", "with --url: streams of this model; any server that speaks OpenAI's",
+                   &o.load),
+        CLI_STRING(0, "clients", "N,...", "of --load, each with its next request behind its last [1,4,16]",
+                   &t.clients),
+        CLI_NUM(0, "rate", "R", "of --load: so many requests a second, whether or not they are answered [0]",
+                &o.rate),
+        CLI_INT(0, "requests", "N", 1, 10000000, "of --load, for each number of clients [200]", &o.requests),
+        CLI_FLAG(0, "cached", "of --load: one prompt for all, which a cache may answer", &o.cached),
+        CLI_INT(0, "pid", "N", 1, 1 << 30, "of --load: the server's process [who listens at URL]", &o.pid),
         CLI_STRING('p', "prompt", "N,...", "tokens of prompt, 0: none [128]", &t.prompts),
         CLI_STRING('n', "generate", "N,...", "tokens to generate, 0: none [64]", &t.generates),
         CLI_STRING('d', "depth", "N,...", "also behind so many tokens [0]", &t.depths),
@@ -96,6 +112,8 @@ static int run(int argc, char **argv)
     if (rc != 0) return cli_fail(&cmd_bench, &err);
     if (o.n_chunks)
         rc = bench_chunks(&o, &err);
+    else if (o.load)
+        rc = bench_load(&o, &err);
     else if (o.url)
         rc = bench_http(&o, &err);
     else if (a.n == 1)

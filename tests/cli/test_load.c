@@ -9,10 +9,13 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli_loads.h"
 #include "cli/load_client.h"
+#include "cli/load_cpu.h"
 #include "cli/stream_client.h"
 
 /* One connection; after each request (its body has no blank line) the next answer; then it hangs up. */
@@ -441,6 +444,33 @@ static void an_open_loop_counts_from_when_a_request_was_due(void **state)
     assert_true(r.max_ms > 3 * 30 - 3); /* the third was due at 2 ms and had to wait for two others */
 }
 
+/* Whoever listens is found by the port, and its time counts what its children took. */
+static void the_time_of_who_listens_is_known(void **state)
+{
+    (void)state;
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"}};
+    server_start(&s);
+    assert_int_equal(load_cpu_find(&(http_where){"127.0.0.1", s.port}), getpid());
+    assert_int_equal(load_cpu_find(&(http_where){"localhost", s.port}), getpid());
+    assert_int_equal(load_cpu_find(&(http_where){"192.0.2.1", s.port}), 0); /* another machine's port */
+    assert_int_equal(load_cpu_find(&(http_where){"/run/x.sock", 0}), 0);
+    int status;
+    assert_int_equal(
+        http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.path = "/"}, &status, NULL, NULL),
+        0);
+    server_stop(&s);
+    double before = load_cpu_seconds(getpid());
+    assert_true(before >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        while (clock() < CLOCKS_PER_SEC / 20) continue; /* of its own CPU */
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(load_cpu_seconds(getpid()) >= before + 0.03);
+    assert_true(load_cpu_seconds(child) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_run_comes_back_to_streams_that_break),
         cmocka_unit_test(a_run_counts_what_fails),
         cmocka_unit_test(a_run_times_texts),
+        cmocka_unit_test(the_time_of_who_listens_is_known),
         cmocka_unit_test(an_open_loop_counts_from_when_a_request_was_due),
     };
     return cmocka_run_group_tests_name("load client", tests, NULL, NULL);
