@@ -425,7 +425,10 @@ static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_
     if (rc != 0) return rc;
     const agent_arbiter shared = {
         .fd = c->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = c->arbiter};
+    char packed[MODEL_PATH_SIZE];
+    snprintf(packed, sizeof packed, "%s/packed", dir->path);
     const agent_options o = {.workers = c->specs,
+                             .packed = packed,
                              .n_workers = n_own(c),
                              .log_level = c->config ? c->config->log_level : NULL,
                              .log_json = json_log,

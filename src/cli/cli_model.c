@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "trust/state.h"
 
 #define STDIN_MAX (16u << 20)
 
@@ -78,16 +79,27 @@ int cli_engine_start(cli_engine *c, const cli_model_options *o, size_t kv_bytes,
     return rc;
 }
 
+/* What a server on this machine packed is used, where it keeps it usually. */
+static char *packed_here(void)
+{
+    char *path = NULL;
+    return state_path(&path, NULL, "packed", NULL) == 0 ? path : NULL;
+}
+
 int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
                     shoal_err *err)
 {
     cli_engine c = {0};
-    char *path = NULL, *sha256 = NULL;
+    char *path = NULL, *sha256 = NULL, *packed = packed_here();
+    const packed_store store = {.folder = packed, .read_only = true};
     int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
-    if (rc == 0) rc = cli_opened(model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err), err);
+    if (rc == 0)
+        rc = cli_opened(
+            model_open(&c.m, path, &(model_options){.expect_sha256 = sha256, .store = &store}, err), err);
     if (rc == 0 && with_engine) rc = cli_engine_start(&c, o, 0, err);
     free(path);
     free(sha256);
+    free(packed);
     if (rc == 0)
         *ret = c;
     else

@@ -35,6 +35,7 @@
 #include "config/config_fit.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
+#include "trust/state.h"
 #include "wire/env_uv.h"
 #include "wire/loop.h"
 
@@ -302,6 +303,19 @@ static bool gate_places(const server *s)
     return s->gate && (gate_has_ca(s->gate) || s->config->etcd.n_endpoints > 0);
 }
 
+/* Where packed weights are kept: malloc'd, NULL for nowhere. */
+static char *serve_packed(agent_options *o, const gateway_config *c)
+{
+    char *path = NULL;
+    if (c->packed_mb == 0) return NULL;
+    int rc = c->packed_folder ? 0 : state_path(&path, c->cluster_state, "packed", NULL);
+    if (rc) return NULL; /* no home, no state: every start packs */
+    o->packed = path ? path : c->packed_folder;
+    o->packed_mb = (size_t)c->packed_mb;
+    o->packed_check = c->packed_check;
+    return path;
+}
+
 static int start_agent(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
@@ -316,7 +330,10 @@ static int start_agent(server *s, shoal_err *err)
                        .log_level = c->log_level,
                        .log_json = s->json_log,
                        .arbiter = &shared};
-    return agent_new(&s->agent, &s->loop, s->registry, &o, err);
+    char *packed = serve_packed(&o, c);
+    rc = agent_new(&s->agent, &s->loop, s->registry, &o, err);
+    free(packed);
+    return rc;
 }
 
 static bool leads(void *user)

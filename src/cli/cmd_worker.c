@@ -60,7 +60,7 @@ static int run(int argc, char **argv)
     worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info";
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
-              parent = 0;
+              parent = 0, packed_mb = 0;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
@@ -78,6 +78,10 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "member", "DIR", "this machine's certificate, to reach stages of other machines",
                    &w.member),
         CLI_STRING(0, "wire", "KIND", "rows between stages: f32 (exact), f16 or int8", &wire),
+        CLI_STRING(0, "packed", "DIR", "keep packed weights there (nowhere)", &w.store.folder),
+        CLI_INT(0, "packed-mb", "N", 1, 1LL << 40, "MB that they may take together", &packed_mb),
+        CLI_FLAG(0, "packed-check", "compare them with their digest before they are used", &w.store.whole),
+        CLI_FLAG(0, "shared", "other workers here serve the same model", &w.store.shared),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
         CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
@@ -108,6 +112,7 @@ static int run(int argc, char **argv)
                                 .n_ctx = (size_t)context,
                                 .kv_bytes = (size_t)kv,
                                 .prefill_chunk = (size_t)chunk};
+    w.store.max_bytes = (uint64_t)packed_mb << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;
     w.arbiter_slot = (int)slot;
     w.parent_pid = (int)parent;

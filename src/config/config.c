@@ -139,6 +139,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     int rc = dir ? resolve(f, &c->tls_cert, dir, err) : err_nomem(err);
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->retrieval_path, dir, err);
+    if (!rc) rc = resolve(f, &c->packed_folder, dir, err);
     if (!rc) rc = resolve(f, &c->sessions.path, dir, err);
     if (!rc) rc = resolve(f, &c->sessions.key_file, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);

@@ -156,6 +156,9 @@ typedef struct gateway_config {
     uint64_t retrieval_bytes;   /* of vectors in memory */
     uint64_t retrieval_document_bytes; /* of a request that brings documents */
     unsigned retrieval_threads;        /* 0: two, or the machine's one */
+    const char *packed_folder;         /* of packed weights; NULL: packed in the state folder */
+    uint64_t packed_mb;                /* of them together; 0: none are kept */
+    bool packed_check;                 /* compared whole before they are used */
     const char *manifest;              /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;

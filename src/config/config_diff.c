@@ -50,6 +50,7 @@ config_when config_when_of(const char *path)
                                            "cluster",
                                            "discovery",
                                            "library",
+                                           "packed",
                                            "watts_per_core",
                                            "manifest",
                                            "retrieval.path",

@@ -211,6 +211,14 @@ static const config_field retrieval_rows[] = {
 };
 RECORD(retrieval, gateway_config, retrieval_rows);
 
+static const config_field packed_rows[] = {
+    TEXT("folder", gateway_config, packed_folder, 1, PATH_MAX_BYTES, "where packed weights are kept"),
+    UINT("max_mb", gateway_config, packed_mb, 0, 1024 * KIB * KIB,
+         "what they may take together; 0: none are kept", .otherwise = 16384),
+    BOOL("check", gateway_config, packed_check, "they are compared whole before they are used"),
+};
+RECORD(packed_section, gateway_config, packed_rows);
+
 static const config_field cluster_rows[] = {
     TEXT("listen", gateway_config, cluster_listen, 1, 256, "HOST:PORT where other machines join and attach",
          .required = true),
@@ -745,6 +753,7 @@ static const config_field file_rows[] = {
          .otherwise = 10000),
     SECTION("discovery", discovery, "workers beyond those that this program starts"),
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
+    SECTION("packed", packed_section, "weights as they were packed, for the next start and other replicas"),
     LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
          .required = true),
     SECTION("library", library_section, "models that are loaded and unloaded while it serves"),

@@ -2,20 +2,44 @@
  *
  *     home h = {0};
  *     home_load(&h, ops, m, team, &limits, &err);       h.net
- *     home_free(&h, ops);                               also after a failure */
+ *     home_free(&h, ops);                               also after a failure
+ *
+ * Where the weights are then:
+ *   - no store of images, or a small model, or the first start: packed by the team into anonymous huge pages.
+ *     A thread beside the running network writes the image, for the next start and for other replicas;
+ *   - an image is there: mapped, shared through the page cache, and at once in use. A thread beside the
+ * running network makes its pages huge ones: in place where the kernel can do that (then they stay shared),
+ * else by a copy of this process's own, unless the model has other replicas here or memory is short: then the
+ *     weights stay shared in small pages, because n copies cost more than huge pages give.
+ * So a start never waits for a disk to be written nor for pages to be copied, and what is read is the same
+ * bytes at the same addresses throughout. */
 #ifndef INFER_HOME_H
 #define INFER_HOME_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "compute/weights.h"
 #include "infer/net.h"
+#include "model/packed_store.h"
 
 typedef struct home {
     net *net;
     weights *weights;
+    packed *image; /* NULL: packed here */
+    /* The thread's, until it is joined. */
+    packed_store store; /* folder: the model's */
+    packed_head head;
+    uint64_t seen; /* which file was there and could not be used; 0: none */
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool stop;
 } home;
 
-/* ops->load with every matrix packed into one mapping by the team. */
+/* ops->load with every matrix in one mapping. m must outlive h. */
 int home_load(home *h, const net_ops *ops, model *m, team *t, const net_limits *l, shoal_err *err);
 void home_free(home *h, const net_ops *ops);
+/* Wait until what goes on beside the network is done. */
+void home_settle(home *h);
 
 #endif

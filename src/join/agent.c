@@ -68,7 +68,9 @@ struct agent {
     agent_arbiter arbiter;
     bool has_arbiter, stopping;
     rundir dir;
-    char *program, *log_level, *member;
+    char *program, *log_level, *member, *packed;
+    size_t packed_mb;
+    bool packed_check;
     bool log_json;
     child **children;
     size_t n, cap;
@@ -132,6 +134,17 @@ static void put_stages(args *x, const child *c)
     if (far) put_str(x, "--member", c->a->member);
 }
 
+/* Replicas on one machine read one copy of the weights. */
+static void put_packed(args *x, const child *c)
+{
+    const agent *a = c->a;
+    put_str(x, "--packed", a->packed);
+    if (!a->packed) return;
+    put_size(x, "--packed-mb", a->packed_mb);
+    if (a->packed_check) put(x, "--packed-check");
+    if (c->spec.n_replicas > 1) put(x, "--shared");
+}
+
 static void build_args(args *x, const child *c)
 {
     const agent *a = c->a;
@@ -150,6 +163,7 @@ static void build_args(args *x, const child *c)
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);
+    put_packed(x, c);
     put_str(x, "--log-level", a->log_level);
     if (a->log_json) put(x, "--json-log");
     if (a->has_arbiter) {
@@ -643,6 +657,9 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->log_level = copy(a->strings, o->log_level, &ok);
     a->log_json = o->log_json;
     a->member = copy(a->strings, o->member, &ok);
+    a->packed = copy(a->strings, o->packed, &ok);
+    a->packed_mb = o->packed_mb;
+    a->packed_check = o->packed_check;
     a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
     return rundir_open(&a->dir, o->run_dir, err);

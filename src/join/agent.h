@@ -64,6 +64,11 @@ typedef struct agent_options {
     const char *log_level;
     bool log_json;
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
+    /* Where workers keep their packed weights (model/packed_store.h), in MB at most, compared with their
+     * digest before they are used; NULL: nowhere. */
+    const char *packed;
+    size_t packed_mb;
+    bool packed_check;
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;
 

@@ -192,7 +192,7 @@ static uint64_t room_taken(const keep *k)
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const keep *k = j->k;
-    keep_room room = keep_room_read(k->o.root);
+    room room = room_read(k->o.root);
     uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;

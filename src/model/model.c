@@ -135,7 +135,11 @@ static int digest_folder(const model *m, sha256_digest *ret, shoal_err *err)
 int model_digest(model *m, sha256_digest *ret, shoal_err *err)
 {
     if (!m->has_digest) {
-        int rc = m->is_folder ? digest_folder(m, &m->digest, err) : sha256_file(m->path, &m->digest, err);
+        int rc = 0;
+        if (m->is_folder)
+            rc = digest_folder(m, &m->digest, err);
+        else if (m->store.whole || !packed_store_recall(&m->store, &m->identity, &m->digest))
+            rc = sha256_file(m->path, &m->digest, err);
         if (rc != 0) return rc;
         m->has_digest = true;
     }
@@ -188,12 +192,30 @@ static int model_new(model **ret, const char *path, shoal_err *err)
     return 0;
 }
 
+/* Only one file is told apart from others by what the file system says of it. */
+static int find_store(model *m, const model_options *opts, shoal_err *err)
+{
+    if (!opts->store || !opts->store->folder || m->is_folder) return 0;
+    m->store = *opts->store;
+    m->store.folder = arena_strdup(m->mem, opts->store->folder);
+    return m->store.folder ? packed_identify(&m->identity, m->path, err) : err_nomem(err);
+}
+
+/* What was read is what was identified, or nobody may be told that it is. */
+static void confirm_identity(model *m)
+{
+    packed_identity now = {0};
+    if (!packed_identity_known(&m->identity)) return;
+    if (packed_identify(&now, m->path, NULL) != 0 || memcmp(&now, &m->identity, sizeof now) != 0)
+        m->identity = (packed_identity){0};
+}
+
 static int load(model *m, const model_options *opts, shoal_err *err)
 {
     m->is_folder = file_is_dir(m->path);
-    int rc = 0;
+    int rc = find_store(m, opts, err);
     /* A pinned file is compared before anything in it is believed. */
-    if (opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
+    if (rc == 0 && opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0)
         rc = m->is_folder             ? model_load_hf(m, opts, err)
              : model_is_bare(m->path) ? model_load_voice(m, err)
@@ -202,6 +224,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
+    if (rc == 0) confirm_identity(m);
     return rc;
 }
 
@@ -237,6 +260,15 @@ void model_pack_into(model *m, weights *home)
 weights *model_home(const model *m)
 {
     return m->home;
+}
+
+const packed_store *model_packs(const model *m)
+{
+    return &m->store;
+}
+const packed_identity *model_identity(const model *m)
+{
+    return &m->identity;
 }
 
 void model_drop_weights(model *m)

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "compute/compute.h"
 #include "model/config.h"
+#include "model/packed_store.h"
 #include "model/importance.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
@@ -32,6 +33,8 @@ typedef struct model model;
 typedef struct model_options {
     const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
+    const packed_store
+        *store; /* of packed weights; NULL: none. The file's digest, too, is looked up there. */
 } model_options;
 
 /* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may
@@ -79,6 +82,10 @@ importance *model_measured(const model *m); /* NULL: nobody watches */
 /* Matrices of networks loaded from `m` from now on are packed into `home`; NULL: into memory of their own. */
 void model_pack_into(model *m, weights *home);
 weights *model_home(const model *m);
+/* As the options said (its folder NULL: none); folders are not kept. And which file this is, if that is sure.
+ */
+const packed_store *model_packs(const model *m);
+const packed_identity *model_identity(const model *m);
 
 /* ---- quantise ---------------------------------------------------------------------------------- */
 
@@ -150,8 +157,9 @@ typedef struct manifest manifest;
  * beside the program; *ret is malloc'd. */
 int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
- * "description", "use", "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a plain name in the manifest's own
- * folder; entry->file is the path to open. Unknown fields are for people and are left alone. */
+ * "description", "use", "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a
+ * plain name in the manifest's own folder; entry->file is the path to open. Unknown fields are for people and
+ * are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
 void manifest_free(manifest *m);
 size_t manifest_count(const manifest *m);

@@ -30,12 +30,14 @@ struct model {
     bool quotes_results;
     importance *importance; /* the caller's */
     weights *home;          /* the caller's */
+    packed_store store;     /* folder NULL: none */
+    packed_identity identity;
     bool has_digest;
     sha256_digest digest;
 };
 
 enum { MODEL_INPUT_JSON_MAX = 1 << 20 }; /* bytes of each of its two texts */
-enum { MODEL_JSON_MAX = 64 << 20 };       /* bytes of tokenizer.json and its like */
+enum { MODEL_JSON_MAX = 64 << 20 };      /* bytes of tokenizer.json and its like */
 
 /* The loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);

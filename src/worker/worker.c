@@ -148,7 +148,7 @@ static int digest_vocabulary(const tokenizer *t, char ret_hex[65], shoal_err *er
 
 static int load_network(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
-    model_options mo = {.expect_sha256 = o->sha256, .no_tokenizer = o->layers.first > 0};
+    model_options mo = {.expect_sha256 = o->sha256, .no_tokenizer = o->layers.first > 0, .store = &o->store};
     int rc = model_open(&w->model, o->path, &mo, err);
     if (rc == 0) rc = model_digest(w->model, ret_digest, err);
     if (rc != 0) return rc;

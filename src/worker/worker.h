@@ -26,6 +26,7 @@ typedef struct worker_options {
     const char *sha256;  /* NULL: not pinned */
     const char *address; /* "unix:/path" */
     engine_options engine;
+    packed_store store; /* of packed weights; folder NULL: none */
     const worker_adapter *adapters;
     size_t n_adapters;
     /* A model cut between its layers. From layer 0 on, with the addresses of the other stages in order: the

@@ -1,11 +1,9 @@
-/* keep_room.c: see keep_room.h. */
-#include "keep/keep_room.h"
+/* room.c: see room.h. */
+#include "base/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cluster/machine.h"
 
 enum { PATH_BYTES = 1024 };
 
@@ -36,7 +34,7 @@ static void own_group(const char *root, char ret[PATH_BYTES])
     if (f) fclose(f);
 }
 
-static void look_at_group(keep_room *r, const char *root, const char *group)
+static void look_at_group(room *r, const char *root, const char *group)
 {
     char path[2 * PATH_BYTES];
     snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/memory.max", root, group);
@@ -48,15 +46,15 @@ static void look_at_group(keep_room *r, const char *root, const char *group)
     uint64_t kept = number_in(path, "inactive_file ");
     used -= kept < used ? kept : used;
     uint64_t left = used < max ? max - used : 0;
-    if (left < r->free_bytes) *r = (keep_room){left, "its cgroup"};
+    if (left < r->free_bytes) *r = (room){left, "its cgroup"};
 }
 
-keep_room keep_room_read(const char *root)
+room room_read(const char *root)
 {
-    machine m;
-    char group[PATH_BYTES];
-    machine_read(&m, root);
-    keep_room r = {m.memory_free_bytes ? m.memory_free_bytes : UINT64_MAX, "this machine"};
+    char group[PATH_BYTES], path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    uint64_t kib = number_in(path, "MemAvailable:");
+    room r = {kib ? kib * 1024 : UINT64_MAX, "this machine"};
     own_group(root, group);
     for (char *slash; (slash = strrchr(group, '/')); *slash = '\0') look_at_group(&r, root, group);
     look_at_group(&r, root, "");

@@ -1,0 +1,63 @@
+/* packed_store.h: the folder of images (packed.h), one a model, layout and range of layers.
+ *
+ *     packed_store s = {.folder = "/var/lib/shoal/packed", .max_bytes = 8ull << 30};
+ *     packed_store_recall(&s, &identity, &digest)       the model's SHA-256 without reading it
+ *     packed_store_path(&s, &head)                      where its image is, or would be
+ *     packed_store_keep(&s, &head, weights, seen, &stop, &err)   write it, after the oldest made room
+ *
+ * A file's name is what is packed: MODEL-LAYOUT.packed, the first 16 and 8 digits of their digests, with
+ * -FIRST-END in front of the dot for a part of the layers. The time of a file's last change is that of its
+ * last use. Any process may remove any file at any time: whoever has it mapped keeps it.
+ *
+ * The folder is made when it is missing, for its owner alone; one that others may write to is not used. */
+#ifndef MODEL_PACKED_STORE_H
+#define MODEL_PACKED_STORE_H
+
+#include "model/packed.h"
+
+#define PACKED_STORE_MAX_BYTES ((uint64_t)16 << 30) /* unless said otherwise */
+#define PACKED_STORE_MIN_BYTES                                                  \
+    ((uint64_t)32 << 20) /* smaller ones are packed faster than anybody notices \
+                          */
+
+typedef struct packed_store {
+    const char *folder; /* NULL: there is none, and nothing below is done */
+    uint64_t max_bytes; /* of all images together; 0: PACKED_STORE_MAX_BYTES */
+    uint64_t min_bytes; /* smaller ones are not kept; 0: PACKED_STORE_MIN_BYTES */
+    bool shared;        /* other processes use the same model: no copies of one's own */
+    bool read_only;     /* none is written: of programs that soon end */
+    bool whole;         /* compare all bytes of an image with its digest before it is used */
+} packed_store;
+
+/* Of a file that has not changed for two seconds; all zeros for any other, since its times may not tell two
+ * states of it apart. SHOAL_ENOTFOUND, SHOAL_EIO. */
+int packed_identify(packed_identity *ret, const char *path, shoal_err *err);
+bool packed_identity_known(const packed_identity *id);
+
+/* The digest of the model that had this identity when it was packed. */
+bool packed_store_recall(const packed_store *s, const packed_identity *id, sha256_digest *ret);
+
+/* malloc'd; NULL without memory. */
+char *packed_store_path(const packed_store *s, const packed_head *h);
+/* The image at `path` is being used. */
+void packed_store_touch(const char *path);
+
+/* What is at `path` now, so that keep can tell whether another has taken its place; 0: nothing. */
+uint64_t packed_store_seen(const char *path);
+
+/* Write an image unless one has been written since `seen`; the ones unused for longest are removed as far as
+ * max_bytes asks. Waits while another process writes one. Nothing is done about weights of fewer than
+ * min_bytes. SHOAL_ELIMIT: it is larger than the store, or than the room on the disk; SHOAL_EAUTH: the folder
+ * is not one to use; else as packed_write. err is needed. */
+int packed_store_keep(const packed_store *s, const packed_head *h, const weights *w, uint64_t seen,
+                      const atomic_bool *stop, shoal_err *err);
+
+typedef struct packed_store_sum {
+    size_t n;
+    uint64_t bytes;
+} packed_store_sum;
+packed_store_sum packed_store_count(const packed_store *s);
+/* Removes all images; how much that was. */
+packed_store_sum packed_store_clear(const packed_store *s);
+
+#endif
