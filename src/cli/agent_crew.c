@@ -429,6 +429,7 @@ static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_
     snprintf(packed, sizeof packed, "%s/packed", dir->path);
     const agent_options o = {.workers = c->specs,
                              .packed = packed,
+                             .packed_min_mb = PACKED_STORE_MIN_MB,
                              .n_workers = n_own(c),
                              .log_level = c->config ? c->config->log_level : NULL,
                              .log_json = json_log,

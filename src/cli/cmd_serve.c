@@ -312,6 +312,7 @@ static char *serve_packed(agent_options *o, const gateway_config *c)
     if (rc) return NULL; /* no home, no state: every start packs */
     o->packed = path ? path : c->packed_folder;
     o->packed_mb = (size_t)c->packed_mb;
+    o->packed_min_mb = (size_t)c->packed_min_mb;
     o->packed_check = c->packed_check;
     return path;
 }

@@ -60,7 +60,7 @@ static int run(int argc, char **argv)
     worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info";
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
-              parent = 0, packed_mb = 0;
+              parent = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
@@ -80,6 +80,7 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "wire", "KIND", "rows between stages: f32 (exact), f16 or int8", &wire),
         CLI_STRING(0, "packed", "DIR", "keep packed weights there (nowhere)", &w.store.folder),
         CLI_INT(0, "packed-mb", "N", 1, 1LL << 40, "MB that they may take together", &packed_mb),
+        CLI_INT(0, "packed-min-mb", "N", 0, 1LL << 40, "keep none of a model of fewer MB (32)", &packed_min),
         CLI_FLAG(0, "packed-check", "compare them with their digest before they are used", &w.store.whole),
         CLI_FLAG(0, "shared", "other workers here serve the same model", &w.store.shared),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
@@ -113,6 +114,7 @@ static int run(int argc, char **argv)
                                 .kv_bytes = (size_t)kv,
                                 .prefill_chunk = (size_t)chunk};
     w.store.max_bytes = (uint64_t)packed_mb << 20;
+    w.store.min_bytes = (uint64_t)packed_min << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;
     w.arbiter_slot = (int)slot;
     w.parent_pid = (int)parent;

@@ -158,6 +158,7 @@ typedef struct gateway_config {
     unsigned retrieval_threads;        /* 0: two, or the machine's one */
     const char *packed_folder;         /* of packed weights; NULL: packed in the state folder */
     uint64_t packed_mb;                /* of them together; 0: none are kept */
+    uint64_t packed_min_mb;            /* of a model that keeps any */
     bool packed_check;                 /* compared whole before they are used */
     const char *manifest;              /* models.json; NULL: the usual places */
     config_model *models;

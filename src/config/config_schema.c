@@ -215,6 +215,8 @@ static const config_field packed_rows[] = {
     TEXT("folder", gateway_config, packed_folder, 1, PATH_MAX_BYTES, "where packed weights are kept"),
     UINT("max_mb", gateway_config, packed_mb, 0, 1024 * KIB * KIB,
          "what they may take together; 0: none are kept", .otherwise = 16384),
+    UINT("min_mb", gateway_config, packed_min_mb, 0, 1024 * KIB,
+         "models that take less are always packed anew", .otherwise = 32),
     BOOL("check", gateway_config, packed_check, "they are compared whole before they are used"),
 };
 RECORD(packed_section, gateway_config, packed_rows);

@@ -69,7 +69,7 @@ struct agent {
     bool has_arbiter, stopping;
     rundir dir;
     char *program, *log_level, *member, *packed;
-    size_t packed_mb;
+    size_t packed_mb, packed_min_mb;
     bool packed_check;
     bool log_json;
     child **children;
@@ -141,6 +141,9 @@ static void put_packed(args *x, const child *c)
     put_str(x, "--packed", a->packed);
     if (!a->packed) return;
     put_size(x, "--packed-mb", a->packed_mb);
+    char *least = arena_printf(x->a, "%zu", a->packed_min_mb);
+    x->failed |= !least;
+    put_str(x, "--packed-min-mb", least);
     if (a->packed_check) put(x, "--packed-check");
     if (c->spec.n_replicas > 1) put(x, "--shared");
 }
@@ -659,6 +662,7 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->member = copy(a->strings, o->member, &ok);
     a->packed = copy(a->strings, o->packed, &ok);
     a->packed_mb = o->packed_mb;
+    a->packed_min_mb = o->packed_min_mb;
     a->packed_check = o->packed_check;
     a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);

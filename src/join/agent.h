@@ -65,9 +65,9 @@ typedef struct agent_options {
     bool log_json;
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     /* Where workers keep their packed weights (model/packed_store.h), in MB at most, compared with their
-     * digest before they are used; NULL: nowhere. */
+     * digest before they are used; NULL: nowhere. Models of fewer MB than packed_min_mb keep none. */
     const char *packed;
-    size_t packed_mb;
+    size_t packed_mb, packed_min_mb;
     bool packed_check;
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;

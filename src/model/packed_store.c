@@ -266,7 +266,7 @@ int packed_store_keep(const packed_store *s, const packed_head *h, const weights
                       const atomic_bool *stop, shoal_err *err)
 {
     if (!s->folder || s->read_only ||
-        weights_bytes(w) < (s->min_bytes ? s->min_bytes : PACKED_STORE_MIN_BYTES))
+        weights_bytes(w) < s->min_bytes)
         return 0;
     int fd = open_folder(s, true, err);
     if (fd < 0) return err ? err->code : SHOAL_EIO;

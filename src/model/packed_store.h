@@ -16,14 +16,12 @@
 #include "model/packed.h"
 
 #define PACKED_STORE_MAX_BYTES ((uint64_t)16 << 30) /* unless said otherwise */
-#define PACKED_STORE_MIN_BYTES                                                  \
-    ((uint64_t)32 << 20) /* smaller ones are packed faster than anybody notices \
-                          */
+#define PACKED_STORE_MIN_MB    32 /* by default: smaller ones are packed faster than anybody notices */
 
 typedef struct packed_store {
     const char *folder; /* NULL: there is none, and nothing below is done */
     uint64_t max_bytes; /* of all images together; 0: PACKED_STORE_MAX_BYTES */
-    uint64_t min_bytes; /* smaller ones are not kept; 0: PACKED_STORE_MIN_BYTES */
+    uint64_t min_bytes; /* smaller ones are not kept */
     bool shared;        /* other processes use the same model: no copies of one's own */
     bool read_only;     /* none is written: of programs that soon end */
     bool whole;         /* compare all bytes of an image with its digest before it is used */

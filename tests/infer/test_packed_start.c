@@ -1,0 +1,230 @@
+/* Starts with a store of packed weights: whatever lies in it, a model gives the bits that it gives without.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "helper.h"
+#include "infer/engine_impl.h"
+#include "infer/stage.h"
+#include "model/packed_store.h"
+
+enum { N_IDS = 20, RECENT = 4 };
+
+static char dir[] = "/tmp/shoal-start-XXXXXX";
+static packed_store store = {.folder = dir};
+
+typedef struct start {
+    model *m;
+    engine *e;
+} start;
+
+static start open_with(const char *path, const packed_store *s)
+{
+    start x;
+    must(model_open(&x.m, path, &(model_options){.store = s}, &err));
+    must(engine_new(&x.e, x.m, &(engine_options){.n_threads = 2}, &err));
+    return x;
+}
+
+static void close_start(start *x)
+{
+    home_settle(&x->e->home);
+    engine_free(x->e);
+    model_free(x->m);
+}
+
+static float *logits(start *x, size_t *ret_n)
+{
+    int32_t ids[N_IDS];
+    size_t n_vocab = model_get_config(x->m)->n_vocab;
+    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)(rng_mix(i) % n_vocab);
+    *ret_n = RECENT * n_vocab;
+    float *out = malloc(*ret_n * sizeof *out);
+    must(engine_logits(x->e, NULL, ids, N_IDS, RECENT, out, &err));
+    return out;
+}
+
+/* Opens, compares with what it gives without a store, and says whether an image was used. */
+static bool start_gives_the_same(const char *path)
+{
+    size_t n;
+    start with = open_with(path, &store), without = open_with(path, NULL);
+    for (int again = 0; again < 2; again++) { /* while the thread is at work, and after it */
+        float *a = logits(&with, &n), *b = logits(&without, &n);
+        assert_memory_equal(a, b, n * sizeof *a);
+        free(a);
+        free(b);
+        home_settle(&with.e->home);
+    }
+    bool used = with.e->home.image != NULL;
+    assert_true(used == (weights_fresh(with.e->home.weights) == 0));
+    assert_null(without.e->home.image);
+    close_start(&with);
+    close_start(&without);
+    return used;
+}
+
+static size_t n_images(void)
+{
+    return packed_store_count(&store).n;
+}
+
+static int empty_store(void **state)
+{
+    packed_store_clear(&store);
+    return 0;
+}
+
+static void the_second_start_maps_what_the_first_packed(void **state)
+{
+    static const char *const models[] = {"llama-gqa", "qwen3-moe", "lfm2-conv", "gemma3", "llama-bf16"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char path[256];
+        snprintf(path, sizeof path, DATA "gguf/%s.gguf", models[i]);
+        assert_false(start_gives_the_same(path));
+        assert_int_equal(n_images(), i + 1);
+        for (int shared = 0; shared < 2; shared++) {
+            store.shared = shared;
+            store.whole = shared;
+            assert_true(start_gives_the_same(path));
+        }
+        store.shared = store.whole = false;
+    }
+}
+
+static void encoders_start_so_as_well(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        start x = open_with(DATA "gguf/minilm-embed.gguf", &store);
+        assert_true((x.e->home.image != NULL) == (i == 1));
+        close_start(&x);
+    }
+}
+
+static char *image_of(const char *path)
+{
+    start x = open_with(path, &store);
+    char *image = packed_store_path(&store, &x.e->home.head);
+    close_start(&x);
+    return image;
+}
+
+static void change_byte(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    int c = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    fputc(c ^ 1, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* It is packed anew, and the next start finds a good one. */
+static void a_damaged_image_is_replaced(void **state)
+{
+    const char *path = DATA "gguf/llama-gqa.gguf";
+    char *image = image_of(path);
+    change_byte(image, 60);
+    assert_false(start_gives_the_same(path));
+    assert_true(start_gives_the_same(path));
+    assert_int_equal(truncate(image, 3 << 20 >> 1), 0);
+    assert_false(start_gives_the_same(path));
+    assert_true(start_gives_the_same(path));
+    free(image);
+}
+
+/* One with a right head and an index of another network, as after a change of what is loaded in which order.
+ */
+static void an_image_of_other_matrices_is_replaced(void **state)
+{
+    const char *path = DATA "gguf/llama-gqa.gguf";
+    start x = open_with(path, &store);
+    packed_head h = x.e->home.head;
+    char *image = packed_store_path(&store, &h);
+    close_start(&x);
+    start other = open_with(DATA "gguf/olmo2.gguf", NULL);
+    must(packed_write(image, h, other.e->home.weights, NULL, &err));
+    close_start(&other);
+    assert_false(start_gives_the_same(path));
+    assert_true(start_gives_the_same(path));
+    free(image);
+}
+
+/* Another file under the same name is another model, whatever was kept of the first. */
+static void a_file_that_changed_is_another_model(void **state)
+{
+    char path[64], cmd[512];
+    snprintf(path, sizeof path, "%s/m.gguf", dir);
+    snprintf(cmd, sizeof cmd, "cp %sgguf/llama-gqa.gguf %s", DATA, path);
+    assert_int_equal(system(cmd), 0);
+    assert_false(start_gives_the_same(path));
+    assert_true(start_gives_the_same(path));
+    snprintf(cmd, sizeof cmd, "cp %sgguf/olmo2.gguf %s", DATA, path);
+    assert_int_equal(system(cmd), 0);
+    assert_false(start_gives_the_same(path));
+    assert_int_equal(n_images(), 2);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* A pin is held against the bytes, or against what is sure to be their digest. */
+static void pins_are_kept(void **state)
+{
+    const char *path = DATA "gguf/llama-gqa.gguf";
+    sha256_digest d;
+    shoal_err why;
+    char hex[65];
+    model *m = NULL;
+    free(image_of(path));
+    must(sha256_file(path, &d, &err));
+    sha256_hex(&d, hex);
+    must(model_open(&m, path, &(model_options){.store = &store, .expect_sha256 = hex}, &err));
+    model_free(m);
+    m = NULL;
+    hex[0] = hex[0] == '0' ? '1' : '0';
+    assert_int_equal(model_open(&m, path, &(model_options){.store = &store, .expect_sha256 = hex}, &why),
+                     SHOAL_EDIGEST);
+}
+
+/* Parts of a network have images of their own. */
+static void stages_have_their_own(void **state)
+{
+    const char *path = DATA "gguf/qwen3-qknorm.gguf";
+    for (int i = 0; i < 2; i++) {
+        model *m;
+        stage *s;
+        must(model_open(&m, path, &(model_options){.store = &store}, &err));
+        must(stage_new(&s, m, &(stage_options){.part = {1, model_get_config(m)->n_layer}}, &err));
+        for (int wait = 0; wait < 500 && n_images() == 0; wait++) usleep(10000);
+        stage_free(s);
+        model_free(m);
+        assert_int_equal(n_images(), 1);
+    }
+    free(image_of(path));
+    assert_int_equal(n_images(), 2);
+}
+
+static int make_dir(void **state)
+{
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    packed_store_clear(&store);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_second_start_maps_what_the_first_packed, empty_store),
+        cmocka_unit_test_setup(encoders_start_so_as_well, empty_store),
+        cmocka_unit_test_setup(a_damaged_image_is_replaced, empty_store),
+        cmocka_unit_test_setup(an_image_of_other_matrices_is_replaced, empty_store),
+        cmocka_unit_test_setup(a_file_that_changed_is_another_model, empty_store),
+        cmocka_unit_test_setup(pins_are_kept, empty_store),
+        cmocka_unit_test_setup(stages_have_their_own, empty_store),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
