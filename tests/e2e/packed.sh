@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Packed weights: written once, mapped by the next start and by every replica, refused when they are not right, and
+# bounded. The answers never change.
+source "$(dirname "$0")/lib.sh"
+store=$work/store
+
+configure() { # REPLICAS KEYS...
+    {
+        printf 'packed:\n  folder: %s\n  min_mb: 0\n' "$store"
+        printf '  %s\n' "${@:2}"
+        printf 'models:\n  - {name: chat, path: %s/models/home-chat-s.gguf, replicas: %s}\n' "$PWD" "$1"
+    } | grep -v '^ *$' >"$work/packed.yaml"
+}
+
+ask() {
+    curl -sf "$url/v1/completions" -d '{"model":"chat","prompt":"turn on the light","max_tokens":12,"temperature":0}' |
+        grep -o '"text":"[^"]*"' || fail "no answer"
+}
+
+# images N: wait until so many are there.
+images() {
+    for _ in $(seq 200); do
+        [ "$(find "$store" -name '*.packed' 2>/dev/null | wc -l)" = "$1" ] && return
+        sleep 0.05
+    done
+    fail "$(find "$store" -name '*.packed' | wc -l) images instead of $1"
+}
+
+workers() { pgrep -P "$server"; }
+maps() { grep -c '\.packed' "/proc/$1/maps"; }
+
+# ---- the first start writes, the second maps
+configure 1
+start_shoal "$work/packed.yaml"
+first=$(ask)
+images 1
+[ "$(stat -c %a "$store")" = 700 ] || fail "the folder is not its owner's alone"
+[ "$(stat -c %a "$store"/*.packed)" = 600 ] || fail "an image is not its owner's alone"
+stop_shoal
+[ "$stopped" = 0 ] || fail "exit status $stopped"
+
+# ---- two replicas read one file, and go on reading it
+configure 2
+start_shoal "$work/packed.yaml"
+[ "$(ask)" = "$first" ] || fail "another answer from packed weights"
+for pid in $(workers); do [ "$(maps "$pid")" -gt 0 ] || fail "a replica does not map the image"; done
+rm "$store"/*.packed
+[ "$(ask)" = "$first" ] || fail "another answer after the image was removed"
+stop_shoal
+
+# ---- a damaged one is refused with a line and replaced
+configure 1
+start_shoal "$work/packed.yaml"
+images 1
+stop_shoal
+image=$(ls "$store"/*.packed)
+printf 'x' | dd of="$image" bs=1 seek=100 conv=notrunc status=none
+start_shoal "$work/packed.yaml"
+grep -q 'event=image_refused' "$log" || fail "nobody says that the image is damaged"
+[ "$(ask)" = "$first" ] || fail "another answer beside a damaged image"
+for _ in $(seq 200); do
+    [ "$(head -c 101 "$image" | tail -c 1)" = x ] || break
+    sleep 0.05
+done
+stop_shoal
+start_shoal "$work/packed.yaml"
+grep -q 'event=image_refused' "$log" && fail "the image was not replaced"
+stop_shoal
+
+# ---- damage among the weights is met when all is compared
+printf 'x' | dd of="$image" bs=1 seek=$((3 << 20)) conv=notrunc status=none
+configure 1 'check: true'
+start_shoal "$work/packed.yaml"
+grep -q 'event=image_refused.*weights are damaged' "$log" || fail "check: true misses damaged weights"
+[ "$(ask)" = "$first" ] || fail "another answer beside damaged weights"
+stop_shoal
+
+# ---- what cannot be written is said, and does no harm
+chmod 770 "$store"
+rm -f "$image"
+configure 1
+start_shoal "$work/packed.yaml"
+[ "$(ask)" = "$first" ] || fail "another answer without an image"
+for _ in $(seq 100); do
+    grep -q 'event=image_not_kept.*chmod go-w' "$log" && break
+    sleep 0.05
+done
+grep -q 'event=image_not_kept.*chmod go-w' "$log" || fail "nobody says that the folder is not used"
+stop_shoal
+chmod 700 "$store"
+
+# ---- limits
+configure 1 'max_mb: 1'
+start_shoal "$work/packed.yaml"
+for _ in $(seq 100); do
+    grep -q "event=image_not_kept.*larger than the store's limit of 1 MB" "$log" && break
+    sleep 0.05
+done
+grep -q 'event=image_not_kept' "$log" || fail "nobody says that the image is too large"
+stop_shoal
+configure 1 'max_mb: 0'
+start_shoal "$work/packed.yaml"
+[ "$(ask)" = "$first" ] || fail "another answer without a store"
+stop_shoal
+images 0
+echo "packed: starts, replicas, damage and limits"
