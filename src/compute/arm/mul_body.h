@@ -13,14 +13,15 @@
  *   x_load(x, job, t, b, T)        activations of columns 32b.. of the tokens from t on
  *   dots_clear(d, S, T)
  *   dots_add(d, x, k, w, u, S, T)  columns 8k..8k+3 (w[S]) and 8k+4..8k+7 (u[S]), four rows a register
- *   dots_get(d, s, t, S, T)        the four sums of strip s and token t, after the run's last add */
+ *   dots_get(d, s, t, S, T)        the four sums of strip s and token t, after the run's last add
+ *   FLAT_PAIRS                     for flat.h; undefined: many tokens go as four do */
 
 #define STRIP_ROWS 4
 #define STRIPS     (PANEL_ROWS / STRIP_ROWS)
 #define TILE_MAX   16 /* registers of floats in a tile */
 
 #define MOST_PANELS 4 /* in a job of one token */
-#define MOST_TOKENS 4 /* in any job */
+#define MOST_TOKENS 4 /* in a tile of packed codes, or of floats */
 
 INLINE void store_tile(const mul_job *j, const float32x4_t *acc, size_t first, size_t token, const size_t S,
                        const size_t T)
@@ -260,6 +261,12 @@ INLINE void tile_blocks(const mul_job *j, const wfmt *f, size_t first, size_t to
     }
 DTYPE_BLOCKS(BLOCK_TILE)
 
+#ifdef FLAT_PAIRS
+#include "compute/arm/flat.h"
+#else
+#define FLAT_TOKENS MOST_TOKENS
+#endif
+
 /* ---- the tiles that a job wants ---- */
 
 /* All strips of the job times T tokens from `token` on, S strips at a time. */
@@ -271,61 +278,70 @@ DTYPE_BLOCKS(BLOCK_TILE)
 
 typedef void pass_fn(const mul_job *j, size_t token);
 
+/* The job's tokens from `first` on, at most `most` at a time. */
+static void each_pass(const mul_job *j, pass_fn *const *pass, size_t first, size_t most)
+{
+    for (size_t t = first, n; t < j->n_tokens; t += n) {
+        n = j->n_tokens - t < most ? j->n_tokens - t : most;
+        pass[n - 1](j, t);
+    }
+}
+
 /* A token alone takes all panels at once: one fma waits for the one before it, so many rows must be under
  * way. */
-#define FLOAT_MUL(type)                                                                              \
-    PASS(type, 4, 1)                                                                                 \
-    PASS(type, 8, 1)                                                                                 \
-    PASS(type, 12, 1)                                                                                \
-    PASS(type, 16, 1)                                                                                \
-    PASS(type, 4, 2)                                                                                 \
-    PASS(type, 4, 3)                                                                                 \
-    PASS(type, 4, 4)                                                                                 \
-    static void FN(mul_##type)(const mul_job *j)                                                     \
-    {                                                                                                \
-        static pass_fn *const one[MOST_PANELS] = {FN(pass_##type##_4x1), FN(pass_##type##_8x1),      \
-                                                  FN(pass_##type##_12x1), FN(pass_##type##_16x1)};   \
-        static pass_fn *const some[MOST_TOKENS - 1] = {FN(pass_##type##_4x2), FN(pass_##type##_4x3), \
-                                                       FN(pass_##type##_4x4)};                       \
-        if (j->n_tokens == 1)                                                                        \
-            one[j->n_panels - 1](j, 0);                                                              \
-        else                                                                                         \
-            some[j->n_tokens - 2](j, 0);                                                             \
+#define FLOAT_MUL(type)                                                                            \
+    PASS(type, 4, 1)                                                                               \
+    PASS(type, 8, 1)                                                                               \
+    PASS(type, 12, 1)                                                                              \
+    PASS(type, 16, 1)                                                                              \
+    PASS(type, 4, 2)                                                                               \
+    PASS(type, 4, 3)                                                                               \
+    PASS(type, 4, 4)                                                                               \
+    static void FN(mul_##type)(const mul_job *j)                                                   \
+    {                                                                                              \
+        static pass_fn *const one[MOST_PANELS] = {FN(pass_##type##_4x1), FN(pass_##type##_8x1),    \
+                                                  FN(pass_##type##_12x1), FN(pass_##type##_16x1)}; \
+        static pass_fn *const some[MOST_TOKENS] = {FN(pass_##type##_4x1), FN(pass_##type##_4x2),   \
+                                                   FN(pass_##type##_4x3), FN(pass_##type##_4x4)};  \
+        if (j->n_tokens == 1)                                                                      \
+            one[j->n_panels - 1](j, 0);                                                            \
+        else                                                                                       \
+            each_pass(j, some, 0, MOST_TOKENS);                                                    \
     }
 
-/* The job's tokens, at most `most` at a time. */
-#define EACH_PASS(j, pass, most)                                             \
-    for (size_t t = 0, n; t < (j)->n_tokens; t += n) {                       \
-        n = (j)->n_tokens - t < (most) ? (j)->n_tokens - t : (size_t)(most); \
-        (pass)[n - 1]((j), t);                                               \
-    }
-
-/* Of block types a token alone takes whole panels; several share each load of half a panel. */
-#if TILE_TOKENS == 4
-#define BLOCK_MUL(type)                                                                                      \
+/* Of block types a token alone takes whole panels; several share each load of half a panel; many share the
+ * unpacking, too. */
+#ifdef FLAT_PAIRS
+#define BLOCK_MUL(name, type)                                                                                \
     PASS(type, 4, 1)                                                                                         \
     PASS(type, 2, 2)                                                                                         \
     PASS(type, 2, 3)                                                                                         \
     PASS(type, 2, 4)                                                                                         \
+    static void FN(unpack_##type)(flat * c, const mul_job *j, size_t p, size_t block, size_t n)              \
+    {                                                                                                        \
+        flat_unpack(c, j, &wfmt_table[DT_##name], p, block, n);                                              \
+    }                                                                                                        \
     static void FN(mul_##type)(const mul_job *j)                                                             \
     {                                                                                                        \
         static pass_fn *const pass[] = {FN(pass_##type##_4x1), FN(pass_##type##_2x2), FN(pass_##type##_2x3), \
                                         FN(pass_##type##_2x4)};                                              \
-        EACH_PASS(j, pass, MOST_TOKENS)                                                                      \
+        size_t many = j->n_tokens < FLAT_LEAST ? 0 : j->n_tokens / 4 * 4;                                    \
+        if (many) by_flat(j, &wfmt_table[DT_##name], FN(unpack_##type), many);                               \
+        each_pass(j, pass, many, MOST_TOKENS);                                                               \
     }
 #else
-#define BLOCK_MUL(type)                                                                \
+#define BLOCK_MUL(name, type)                                                          \
     PASS(type, 4, 1)                                                                   \
     PASS(type, 2, 2)                                                                   \
     static void FN(mul_##type)(const mul_job *j)                                       \
     {                                                                                  \
         static pass_fn *const pass[] = {FN(pass_##type##_4x1), FN(pass_##type##_2x2)}; \
-        EACH_PASS(j, pass, 2)                                                          \
+        each_pass(j, pass, 0, 2);                                                      \
     }
 #endif
 
 #define EACH_FLOAT(name, kernel) FLOAT_MUL(kernel)
-#define EACH_BLOCK(name, kernel) BLOCK_MUL(kernel)
+#define EACH_BLOCK(name, kernel) BLOCK_MUL(name, kernel)
 DTYPE_FLOATS(EACH_FLOAT)
 DTYPE_BLOCKS(EACH_BLOCK)
 
@@ -384,6 +400,6 @@ static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scal
 #define ARM_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
 #define ARM_KERNELS                                                                       \
     {                                                                                     \
-        .one = {MOST_PANELS, 1}, .many = {2, MOST_TOKENS}, .mul = {DTYPE_TABLE(ARM_ROW)}, \
+        .one = {MOST_PANELS, 1}, .many = {2, FLAT_TOKENS}, .mul = {DTYPE_TABLE(ARM_ROW)}, \
         .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS,                 \
     }

@@ -12,6 +12,7 @@
 #include "compute/arm/sdot.h"
 
 #define TILE_TOKENS 4
+#define FLAT_PAIRS  0
 typedef sdot_x dots_x;
 typedef sdot_sums dots;
 #define x_load     sdot_load

@@ -15,6 +15,7 @@
 #include "compute/arm/sdot.h"
 
 #define TILE_TOKENS 4
+#define FLAT_PAIRS  1
 
 /* Tokens go in pairs; the last of an odd number is its own partner. */
 typedef struct dots_x {
