@@ -208,6 +208,10 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
     session *s = w->item_session[item];
     size_t n_vocab = e->c->n_vocab;
     if (s->n_probe && (probe_row(e, s, m, at, logits) || s->kv.n_tokens + at + 1 < s->n_prompt)) return;
+    if (s->draft.n_planned > 0) {
+        s->draft_rows[at] = logits; /* which of them matter shows in order */
+        return;
+    }
     if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
     if (s->ballot)
         s->next.logprob = ballot_cast(s->ballot, member_vec(m), &e->spaces[member_index(m)], logits);
@@ -275,13 +279,20 @@ static void plan(engine *e, engine_step *w)
                            .probe_rows = PROBE_ROWS,
                            .turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed)};
     batch_plan(w->entries, w->n_steppers, &limits);
+    drafts_plan(e, w);
 }
 
-/* Pages for the tokens of stepper i; false when its own session had to leave for want of them. */
+/* Pages for the tokens of stepper i; false when its own session had to leave for want of them. Nobody leaves
+ * for a guess. */
 static bool reserve_one(engine *e, engine_step *w, size_t i)
 {
     while (kv_reserve(e->kv, &w->steppers[i]->kv, w->entries[i].n)) {
         session *last = youngest(e);
+        w->entries[i].n -= w->steppers[i]->draft.n_planned;
+        if (w->steppers[i]->draft.n_planned > 0) {
+            w->steppers[i]->draft.n_planned = 0;
+            continue;
+        }
         leave_place(e, last, queue_push_front);
         if (last == w->stepper_of[i]) return false;
     }
@@ -298,16 +309,18 @@ static bool runs(const engine *e, const session *s)
 static void add_item(engine_step *w, size_t i)
 {
     session *s = w->steppers[i], *of = w->stepper_of[i];
-    size_t n = w->entries[i].n;
-    bool last = n == session_pending(s);
-    s->n_planned = n;
+    size_t n = w->entries[i].n, n_drafts = s->draft.n_planned;
+    bool last = n - n_drafts == session_pending(s);
+    s->n_planned = n - n_drafts;
     s->has_next = last && !s->probe_out && !s->only_judges;
     w->item_session[w->n_items] = s;
     w->item_of[w->n_items] = of;
     w->items[w->n_items++] = (net_item){.seq = &s->kv,
                                         .ids = s->ids + s->kv.n_tokens,
                                         .n = n,
-                                        .n_out = s->n_probe ? (w->entries[i].n_quiet ? 0 : n) : last,
+                                        .n_out = s->n_probe ? (w->entries[i].n_quiet ? 0 : n)
+                                                 : last     ? 1 + n_drafts
+                                                            : 0,
                                         .cross = of->cross,
                                         .n_cross = of->n_cross,
                                         .adapter = of->adapter};
@@ -342,11 +355,13 @@ static uint64_t earliest_deadline(const engine *e)
 
 static void count(engine_step *w)
 {
-    w->n_rows = w->n_prefill = w->n_decode = 0;
+    w->n_rows = w->n_prefill = w->n_decode = w->n_drafted = w->n_accepted = 0;
     for (size_t i = 0; i < w->n_items; i++) {
+        size_t n_drafted = w->item_session[i]->draft.n_planned, n = w->items[i].n - n_drafted;
         w->n_rows += w->items[i].n_out;
-        if (w->items[i].n > 1)
-            w->n_prefill += w->items[i].n;
+        w->n_drafted += n_drafted;
+        if (n > 1)
+            w->n_prefill += n;
         else
             w->n_decode++;
     }
@@ -357,8 +372,7 @@ static void measure(engine *e, const engine_step *w, uint64_t took_ns)
     double step_s = (double)(took_ns ? took_ns : 1) / 1e9;
     if (w->n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)w->n_prefill / step_s);
     if (w->n_decode == 0) step_learn(&e->stats.prefill, w->n_prefill, step_s * 1e3);
-    if (w->n_prefill == 0) step_learn(&e->stats.decode, w->n_decode, step_s * 1e3);
-    if (w->n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)w->n_decode / step_s);
+    if (w->n_prefill + w->n_drafted == 0) drafts_measure(e, w, step_s * 1e3);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
     decode_note_pages(e);
@@ -383,8 +397,7 @@ static void leave_not_finite(engine *e, session *s)
     leave(e, s, SHOAL_EINTERNAL, stage ? stage : ENGINE_NOT_FINITE);
 }
 
-/* The token that was chosen for s. */
-static void take_next(engine *e, session *s, uint64_t now_ns)
+bool decode_take(engine *e, session *s, uint64_t now_ns)
 {
     const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
     if (wrong || !isfinite(s->next.logprob)) {
@@ -392,13 +405,15 @@ static void take_next(engine *e, session *s, uint64_t now_ns)
             leave(e, s, wrong->code, wrong->message);
         else
             leave_not_finite(e, s);
-        return;
+        return false;
     }
     session_take(s, now_ns);
     s->n_stint++;
     s->n_losses = 0;
     atomic_fetch_add(&e->stats.n_generated_tokens, 1);
-    if (s->finish != FINISH_NONE) leave(e, s, 0, NULL);
+    if (s->finish == FINISH_NONE) return true;
+    leave(e, s, 0, NULL);
+    return false;
 }
 
 /* Others have their say before a token is chosen. */
@@ -431,12 +446,12 @@ void decode_elect(engine *e)
         ballot_logits(s->ballot);
         sampler_choose(&s->sampler, team_vec(e->team), &e->spaces[0], s->ballot->values, s->n_generated,
                        s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
-        take_next(e, s, clock_ns());
+        decode_take(e, s, clock_ns());
     }
 }
 
 /* What a session's own step gave. */
-static void hand_out_one(engine *e, session *s, uint64_t now_ns)
+static void hand_out_one(engine *e, engine_step *w, session *s, uint64_t now_ns)
 {
     if (s->judged && s->n_probe && session_pending(s) == 0 && !session_tell_judged(s)) {
         leave_not_finite(e, s);
@@ -447,7 +462,7 @@ static void hand_out_one(engine *e, session *s, uint64_t now_ns)
         return;
     }
     if (s->has_next) {
-        take_next(e, s, now_ns);
+        drafts_take(e, w, s, now_ns);
         return;
     }
     if ((s->probe_out || s->only_judges) && session_pending(s) == 0) {
@@ -499,14 +514,14 @@ static void hand_out(engine *e, engine_step *w, bool aloft)
         if (s != of)
             hand_out_search(e, of, now);
         else if (w->entries[i].n > 0)
-            hand_out_one(e, s, now);
+            hand_out_one(e, w, s, now);
     }
 }
 
 /* The whole network is here. */
 static void compute(engine *e, engine_step *w)
 {
-    size_t n_tokens = w->n_prefill + w->n_decode;
+    size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
@@ -516,6 +531,7 @@ static void compute(engine *e, engine_step *w)
     step_note_team(e, n_tokens, t, took);
     measure(e, w, took);
     hand_out(e, w, false);
+    if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
 }
 
 /* ---- in stages ------------------------------------------------------------------------------------ */
@@ -574,7 +590,7 @@ static int send_on(engine *e, const engine_step *w)
 /* The layers that are here; the rows go on. Who wants none of them goes on, too: the next chunk follows. */
 static void launch(engine *e, engine_step *w)
 {
-    size_t n_tokens = w->n_prefill + w->n_decode;
+    size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     w->start_ns = clock_ns();
@@ -610,8 +626,10 @@ static void land(engine *e)
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;
-    measure(e, w, clock_ns() - w->start_ns);
+    uint64_t took = clock_ns() - w->start_ns;
+    measure(e, w, took);
     hand_out(e, w, true);
+    if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
 }
 
 /* The next step begins, unless as many as can be are under way or nobody is left to compute for it. */

@@ -34,6 +34,7 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.kv_bytes == 0) e->o.kv_bytes = (size_t)64 << 20;
     if (e->o.prefill_chunk == 0) e->o.prefill_chunk = 64;
     if (e->o.prefill_chunk > PREFILL_ALONE_MAX) e->o.prefill_chunk = PREFILL_ALONE_MAX;
+    e->max_tokens = e->o.max_batch + PREFILL_ALONE_MAX;
     e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
     if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
 }
@@ -70,14 +71,14 @@ static int meet_shards(engine *e, const kv_shape *shape, size_t *kv_bytes, shoal
     size_t page, bytes;
     int rc = kv_page_bytes(shape, &page, err);
     if (rc) return rc;
-    if (e->o.max_batch > sh->max_items || e->o.max_batch + PREFILL_ALONE_MAX > sh->max_tokens)
+    if (e->o.max_batch > sh->max_items || e->max_tokens > sh->max_tokens)
         return err_set(err, SHOAL_EINVALID,
                        "%zu sequences are to run together, but a stage has room for %zu: give all stages the "
                        "same --max-batch",
                        e->o.max_batch, sh->max_items);
     if (e->n_ctx > sh->n_ctx) e->n_ctx = sh->n_ctx;
     if (size_mul(page, sh->n_pages, &bytes) == 0 && bytes < *kv_bytes) *kv_bytes = bytes;
-    e->hidden = mem_calloc64((e->o.max_batch + PREFILL_ALONE_MAX) * e->c->n_embd, sizeof *e->hidden);
+    e->hidden = mem_calloc64(e->max_tokens * e->c->n_embd, sizeof *e->hidden);
     e->sent_items = calloc(e->o.max_batch, sizeof *e->sent_items);
     e->copies = calloc(e->o.max_batch, sizeof *e->copies);
     return e->hidden && e->sent_items && e->copies ? 0 : err_nomem(err);
@@ -115,6 +116,7 @@ static int make_decoder(engine *e, shoal_err *err)
     e->places = calloc(n, sizeof *e->places);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
     if (!e->running || !e->places || !e->spaces) return err_nomem(err);
+    if (!e->o.no_drafts && draft_book_init(&e->book)) return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
     }
@@ -142,7 +144,7 @@ static int load_net(engine *e, shoal_err *err)
 {
     net_limits limits = {.part = e->o.shards ? e->o.shards->part : (net_layers){0},
                          .n_ctx = e->n_ctx,
-                         .max_tokens = e->o.max_batch + PREFILL_ALONE_MAX,
+                         .max_tokens = e->max_tokens,
                          .max_rows = e->o.max_batch + PROBE_ROWS,
                          .max_inputs = e->enc_max,
                          .max_positions = e->enc_positions};
@@ -181,6 +183,7 @@ static void destroy(engine *e)
     free(e->spaces);
     free(e->running);
     free(e->places);
+    draft_book_done(&e->book);
     free(e->enc_inputs);
     free(e->enc_batch);
     team_free(e->team);
@@ -628,6 +631,8 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .n_cancelled = atomic_load(&c->n_cancelled),
                           .n_prompt_tokens = atomic_load(&c->n_prompt_tokens),
                           .n_generated_tokens = atomic_load(&c->n_generated_tokens),
+                          .n_drafted = atomic_load(&c->n_drafted),
+                          .n_accepted = atomic_load(&c->n_accepted),
                           .n_steps = atomic_load(&c->n_steps),
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),

@@ -37,6 +37,10 @@ typedef struct engine_options {
     arbiter *arbiter;       /* NULL: the machine is ours */
     const char *adapter;    /* path of the one that requests without a name run with; NULL: none */
     float adapter_strength; /* 0: 1 */
+    /* Guesses of the next tokens (draft.h), which change how fast replies come and nothing else. */
+    bool no_drafts;
+    double draft_price; /* a guess is computed when its chance is over this, 0 .. 1; 0: over what it costs,
+                           which is measured */
 } engine_options;
 
 /* Takes its weights from `m` (packed, then model_drop_weights); m must outlive the engine. */
@@ -158,7 +162,8 @@ typedef struct gen_timings {
     double queue_ms, prefill_ms, decode_ms; /* waiting, until the first token, after it */
     size_t n_prompt;                        /* tokens of the source where there is one */
     size_t n_cached, n_generated;
-    size_t n_thought; /* of n_generated, tokens of the thought and its markers */
+    size_t n_thought;             /* of n_generated, tokens of the thought and its markers */
+    size_t n_drafted, n_accepted; /* guesses that were computed, and those of them that came true */
     double mean_prob; /* mean probability (raw distribution) of the chosen tokens, end token included */
 } gen_timings;
 
@@ -239,6 +244,7 @@ typedef struct engine_stats {
     size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
     size_t kv_pages_kept; /* nobody's now, and kept for conversations */
     uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
+    uint64_t n_drafted, n_accepted; /* guesses of tokens that were computed, and that came true */
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
     cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */

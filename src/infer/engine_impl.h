@@ -8,6 +8,7 @@
 
 #include "infer/adapters.h"
 #include "infer/batch.h"
+#include "infer/draft.h"
 #include "infer/engine.h"
 #include "infer/input.h"
 #include "infer/home.h"
@@ -20,7 +21,8 @@
 /* Weights may be any bits, but no answer is made of such numbers. */
 #define ENGINE_NOT_FINITE "the model computed a value that is not a finite number; its weights may be damaged"
 
-#define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
+#define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step, */
+#define DRAFT_ROWS 32 /* and that guesses get, of the same */
 
 typedef struct learnt_cost {
     cost cost;                        /* engine thread */
@@ -30,6 +32,7 @@ typedef struct learnt_cost {
 typedef struct engine_counters {
     atomic_size_t n_running, kv_pages_used, kv_pages_kept, kv_pages_total;
     _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
+    _Atomic uint64_t n_drafted, n_accepted;
     _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
     learnt_cost prefill, decode; /* of prompts, by tokens; of steps, by streams */
     _Atomic double fresh_share;  /* of prompt tokens: not found in the cache */
@@ -59,16 +62,17 @@ typedef struct engine_step {
     session **stepper_of; /* the running one that a stepper belongs to: itself or its search; NULL: over */
     batch_entry *entries;
     size_t n_steppers, n_items, n_rows; /* n_rows: wanted */
-    size_t n_prefill, n_decode;         /* tokens of input, and items of one token */
+    size_t n_prefill, n_decode;         /* tokens of input, and items of one token, */
+    size_t n_drafted, n_accepted;       /* guesses of the next ones, and those that came true */
     uint64_t start_ns;
 } engine_step;
 
 struct engine {
     model *m;
     const model_config *c;
-    engine_options o; /* defaults filled in */
-    size_t n_ctx;
-    team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
+    engine_options o;         /* defaults filled in */
+    size_t n_ctx, max_tokens; /* max_tokens: of a step */
+    team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
     const net_ops *ops;
     home home;
@@ -81,6 +85,8 @@ struct engine {
     engine_step *steps;  /* [depth]; those aloft are first_aloft ..., modulo depth */
     size_t depth, first_aloft, n_aloft;
     uint64_t n_launched;
+    draft_book book; /* as far as there are drafts, as is the next */
+    draft_cost draft_cost;
     /* Under shards (e->o.shards) */
     float *hidden;          /* [max_tokens][n_embd] */
     stage_item *sent_items; /* [max_batch], as is the next */
@@ -128,6 +134,18 @@ void decode_elect(engine *e);               /* those for whom all have voted get
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */
 void decode_note_pages(engine *e);          /* into the statistics */
 void decode_step(engine *e);
+
+/* decode.c. s->next was chosen: it is told, and the session ends with it perhaps. False: it did, and is gone.
+ */
+bool decode_take(engine *e, session *s, uint64_t now_ns);
+
+/* drafts.c. More tokens for those of a planned step whose guesses are worth it. */
+void drafts_plan(engine *e, engine_step *w);
+/* One row of s's was wanted, or several for its guesses: what was chosen from the first, and from the others
+ * as far as the guesses in front of them came true. */
+void drafts_take(engine *e, engine_step *w, session *s, uint64_t now_ns);
+/* A step without input took so long, and its tokens are known. */
+void drafts_measure(engine *e, const engine_step *w, double step_ms);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, size_t n_tokens);

@@ -458,6 +458,8 @@ static gen_timings timings(const session *s, uint64_t now_ns)
                          .n_cached = s->n_cached,
                          .n_generated = s->n_generated,
                          .n_thought = s->thinking.any ? s->n_thought : 0,
+                         .n_drafted = s->n_drafted,
+                         .n_accepted = s->n_accepted,
                          .mean_prob = s->n_generated ? s->prob_sum / (double)s->n_generated : 0};
 }
 

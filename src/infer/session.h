@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "infer/ballot.h"
+#include "infer/draft.h"
 #include "infer/engine.h"
 #include "infer/grammar.h"
 #include "infer/input.h"
@@ -61,12 +62,16 @@ typedef struct session {
     bool picked;       /* for the step that is planned */
     uint64_t launched; /* the last step it was in; 0: none since it has its place */
     unsigned n_losses; /* stages that were lost with it since its last token */
-    size_t n_planned;
+    size_t n_planned;  /* tokens that are known */
     bool has_next;
     sample next;
+    /* guesses of the next tokens, which lie behind the n_ids known ones */
+    draft draft;
+    float *draft_rows[DRAFT_MAX + 1]; /* logits of the step, good until the next one */
     /* progress */
     uint64_t admitted_ns, first_token_ns; /* 0: not yet */
     size_t n_cached, n_generated;
+    size_t n_drafted, n_accepted;
     size_t n_stint; /* of these since it got its place in the batch */
     double prob_sum;
     finish_reason finish; /* FINISH_NONE while it runs */

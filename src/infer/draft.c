@@ -1,0 +1,198 @@
+/* draft.c: guesses of the next tokens, how often they come true and what they are worth; see draft.h. */
+#include "infer/draft.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#define BOOK_BITS   14
+#define OFTEN       3 /* times that a gram was followed by the same token */
+#define COUNT_MAX   15
+#define SHORT_GRAM  3
+#define LONG_GRAM   6
+#define PAST_MAX    8   /* equal tokens that are counted */
+#define BOOK_TRIES  256 /* trials after which the older ones weigh half: the book's, a request's */
+#define OWN_TRIES   24
+#define BOOK_WEIGHT 3     /* trials of the request's own that the book's rate counts for */
+#define LEAST       0.04f /* chances under this are not gone after */
+
+/* What followed some tokens: their hash, and how many times more it was this one than others. */
+struct draft_gram {
+    uint32_t key;
+    int32_t id;
+    uint8_t count; /* 0: empty */
+};
+
+int draft_book_init(draft_book *b)
+{
+    *b = (draft_book){.grams = calloc((size_t)1 << BOOK_BITS, sizeof *b->grams)};
+    return b->grams ? 0 : SHOAL_ENOMEM;
+}
+
+void draft_book_done(draft_book *b)
+{
+    free(b->grams);
+    *b = (draft_book){0};
+}
+
+/* ---- the book ------------------------------------------------------------------------------------- */
+
+/* The place of the n_gram tokens that end at ids[n], and the key that tells them from others there. */
+static struct draft_gram *gram_of(const draft_book *b, const int32_t *ids, size_t n, size_t n_gram,
+                                  uint32_t *ret_key)
+{
+    uint64_t h = n_gram;
+    for (size_t i = n - n_gram; i < n; i++) h = rng_mix(h ^ (uint32_t)ids[i]);
+    *ret_key = (uint32_t)(h >> 32);
+    return &b->grams[h & (((size_t)1 << BOOK_BITS) - 1)];
+}
+
+static const struct draft_gram *look_up(const draft_book *b, const int32_t *ids, size_t n, size_t n_gram)
+{
+    uint32_t key;
+    if (n < n_gram) return NULL;
+    const struct draft_gram *g = gram_of(b, ids, n, n_gram, &key);
+    return g->count > 0 && g->key == key ? g : NULL;
+}
+
+/* A place goes to another gram or token once that came more often than what stands there. */
+static void write_down(draft_book *b, const int32_t *ids, size_t n, size_t n_gram, int32_t id)
+{
+    uint32_t key;
+    if (n < n_gram) return;
+    struct draft_gram *g = gram_of(b, ids, n, n_gram, &key);
+    if (g->count > 0 && g->key == key && g->id == id) {
+        g->count += g->count < COUNT_MAX;
+    } else if (g->count > 1) {
+        g->count /= 2;
+    } else {
+        *g = (struct draft_gram){.key = key, .id = id, .count = 1};
+    }
+}
+
+/* ---- how often guesses come true --------------------------------------------------------------------- */
+
+static void rate_add(draft_rate *r, bool hit, float most)
+{
+    if (r->tries >= most) *r = (draft_rate){.hits = r->hits / 2, .tries = r->tries / 2};
+    r->hits += hit ? 1 : 0;
+    r->tries += 1;
+}
+
+/* Before anything is known, half of them. */
+static float chance_of(const draft_book *b, const draft *d, unsigned kind)
+{
+    const draft_rate *all = &b->rate[kind], *own = &d->rate[kind];
+    float usual = (all->hits + 1) / (all->tries + 2);
+    return (own->hits + BOOK_WEIGHT * usual) / (own->tries + BOOK_WEIGHT);
+}
+
+/* ---- guessing ------------------------------------------------------------------------------------------ */
+
+/* Where the longest past that equals the end of ids goes on, the latest among equals; 0: nowhere. */
+static size_t find_past(const int32_t *ids, size_t n, size_t *ret_len)
+{
+    size_t at = 0, best = 0, end = n > DRAFT_LOOK ? n - DRAFT_LOOK : 0;
+    for (size_t i = n - 1; i-- > end && best < PAST_MAX;) {
+        if (ids[i] != ids[n - 1]) continue;
+        size_t len = 1;
+        while (len < PAST_MAX && len <= i && ids[i - len] == ids[n - 1 - len]) len++;
+        if (len <= best) continue;
+        best = len;
+        at = i + 1;
+    }
+    *ret_len = best;
+    return at;
+}
+
+static unsigned past_kind(size_t len)
+{
+    return len >= 8 ? DRAFT_PAST_8 : len >= 4 ? DRAFT_PAST_4 : (unsigned)(DRAFT_PAST_1 + len - 1);
+}
+
+typedef struct guess {
+    int32_t id;
+    unsigned kind;
+    float chance;
+} guess;
+
+static void prefer(guess *best, const draft_book *b, const draft *d, int32_t id, unsigned kind)
+{
+    float chance = chance_of(b, d, kind);
+    if (chance > best->chance) *best = (guess){.id = id, .kind = kind, .chance = chance};
+}
+
+void draft_guess(const draft_book *b, draft *d, int32_t *ids, size_t n_ids, size_t room)
+{
+    size_t len, past = find_past(ids, n_ids, &len);
+    float chance = 1;
+    d->n = d->n_planned = 0;
+    for (; d->n < room && d->n < DRAFT_MAX; d->n++) {
+        size_t n = n_ids + d->n;
+        const struct draft_gram *far = look_up(b, ids, n, LONG_GRAM), *near = look_up(b, ids, n, SHORT_GRAM);
+        guess best = {.chance = 0};
+        if (past > 0) prefer(&best, b, d, ids[past], past_kind(len));
+        if (far) prefer(&best, b, d, far->id, far->count < OFTEN ? DRAFT_BOOK_6 : DRAFT_BOOK_6_OFTEN);
+        if (near) prefer(&best, b, d, near->id, near->count < OFTEN ? DRAFT_BOOK_3 : DRAFT_BOOK_3_OFTEN);
+        if (!(best.chance > 0) || (d->n > 0 && chance * best.chance < LEAST)) return;
+        past = past > 0 && ids[past] == best.id ? past + 1 : 0;
+        len++;
+        chance *= best.chance;
+        ids[n] = best.id;
+        d->kind[d->n] = (uint8_t)best.kind;
+        d->chance[d->n] = best.chance;
+    }
+}
+
+size_t draft_worth(const draft *d, double price)
+{
+    double chance = 1;
+    size_t n = 0;
+    while (n < d->n && (chance *= (double)d->chance[n]) > price) n++;
+    return n;
+}
+
+bool draft_check(draft_book *b, draft *d, size_t at, const int32_t *ids, size_t n_ids, int32_t id)
+{
+    bool hit = at < d->n && ids[n_ids] == id;
+    write_down(b, ids, n_ids, SHORT_GRAM, id);
+    write_down(b, ids, n_ids, LONG_GRAM, id);
+    if (at >= d->n) return false;
+    rate_add(&b->rate[d->kind[at]], hit, BOOK_TRIES);
+    rate_add(&d->rate[d->kind[at]], hit, OWN_TRIES);
+    return hit;
+}
+
+/* ---- what they are worth --------------------------------------------------------------------------------
+ */
+
+#define COST_KEEP  0.98
+#define ROW_SHARE  0.12 /* of a step of one row, until it is known */
+#define GUESS_VAR  0.25 /* variance of rows at which what was measured counts as much as that */
+#define ROW_LEAST  0.01
+#define NEVER_PAYS 2.0
+
+void draft_cost_learn(draft_cost *c, size_t n_rows, double ms)
+{
+    double x = (double)n_rows;
+    c->n = c->n * COST_KEEP + 1;
+    c->x = c->x * COST_KEEP + x;
+    c->y = c->y * COST_KEEP + ms;
+    c->xx = c->xx * COST_KEEP + x * x;
+    c->xy = c->xy * COST_KEEP + x * ms;
+}
+
+/* A token of n streams costs a share 1/n of the step, and an accepted guess saves one. */
+double draft_cost_price(const draft_cost *c, size_t n_streams)
+{
+    double n = (double)(n_streams > 0 ? n_streams : 1);
+    if (c->n <= 0) return ROW_SHARE * n / (1 + ROW_SHARE * (n - 1));
+    double x = c->x / c->n, y = c->y / c->n;
+    double var = c->xx / c->n - x * x, cov = c->xy / c->n - x * y;
+    double first = y / (1 + ROW_SHARE * (x - 1)); /* what a step of one row would cost by the guess */
+    double row = (cov + GUESS_VAR * ROW_SHARE * first) / (var + GUESS_VAR);
+    double step = y + row * (n - x);
+    if (!(step > 0)) return NEVER_PAYS;
+    return row * n / step > ROW_LEAST ? row * n / step : ROW_LEAST;
+}
