@@ -184,6 +184,8 @@ void acts_mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wm
 
 /* ---- vector kernels: one thread, same bits everywhere ---------------------------------------- */
 
+#define EXP_SUMS_BLOCK 128 /* floats of one sum of exp_sums */
+
 typedef struct vec_kernels {
     /* sum of a[i]*b[i], sixteen lanes and the tree */
     float (*dot)(const float *a, const float *b, size_t n);
@@ -201,6 +203,9 @@ typedef struct vec_kernels {
     size_t (*argmax)(const float *x, size_t n);
     /* y[i] = exp((x[i] - max) * scale); returns their sum, sixteen lanes and the tree. y may be x. */
     float (*exp_scaled)(float *y, const float *x, size_t n, float max, float scale);
+    /* sums[b] = what exp_scaled returns of x[128 b ..), which is kept nowhere, the last b being shorter;
+     * returns the sum of sums, added in double in their order */
+    double (*exp_sums)(float *sums, const float *x, size_t n, float max, float scale);
     /* y[i] = silu(gate[i]) * up[i]; y may be gate */
     void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
     void (*gelu_erf)(float *x, size_t n); /* x·Φ(x), exact form */

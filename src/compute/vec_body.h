@@ -205,6 +205,28 @@ TARGET static float FN(exp_scaled)(float *y, const float *x, size_t n, float max
     return v_tree(s);
 }
 
+/* exp_scaled's sum of a block, nothing stored. */
+INLINE float sum_exp(const float *x, size_t n, vf max, vf scale)
+{
+    vf s = v_set1(0.0f);
+    EACH_GROUP(n, s = v_add(s, v_exp_scaled(v_load(x + i), max, scale)),
+               s = v_add(s, v_keep(v_exp_scaled(v_load_part(x + i, k), max, scale), k)));
+    return v_tree(s);
+}
+
+TARGET static double FN(exp_sums)(float *sums, const float *x, size_t n, float max, float scale)
+{
+    vf m = v_set1(max), c = v_set1(scale);
+    double total = 0;
+    for (; n >= EXP_SUMS_BLOCK; n -= EXP_SUMS_BLOCK, x += EXP_SUMS_BLOCK, sums++) {
+        *sums = sum_exp(x, EXP_SUMS_BLOCK, m, c);
+        total += (double)*sums;
+    }
+    if (n == 0) return total;
+    *sums = sum_exp(x, n, m, c);
+    return total + (double)*sums;
+}
+
 INLINE vf v_silu_mul(vf g, vf u)
 {
     return v_mul(v_div(g, v_add(v_set1(1.0f), v_exp(v_neg(g)))), u);
@@ -439,12 +461,12 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                                      \
-    {                                                                                                    \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                      \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                      \
-        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),                \
-        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope),                \
-        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),                  \
-        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8) \
+#define VEC_KERNELS                                                                                       \
+    {                                                                                                     \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                       \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                       \
+        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),                 \
+        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh),         \
+        .rope = FN(rope), .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8)  \
     }

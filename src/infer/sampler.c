@@ -1,6 +1,6 @@
 /* sampler.c: penalties (repetition: Keskar et al. 2019, arXiv:1909.05858), cuts (top-p: Holtzman et al. 2019,
  * arXiv:1904.09751) and the draw; sampler.h has their order. Choosing works in a sampler_space made
- * beforehand; a cut distribution is sorted by a heap, only as far as it is looked at. */
+ * beforehand; a cut distribution is sorted by a heap a band, only as far as it is looked at. */
 #include "infer/sampler.h"
 
 #include <float.h>
@@ -85,7 +85,7 @@ int sampler_space_init(sampler_space *sp, size_t n_vocab)
 {
     sp->work = mem_calloc64(n_vocab, sizeof(float));
     sp->prob = mem_calloc64(n_vocab, sizeof(float));
-    sp->block = mem_calloc64(n_vocab / SAMPLER_BLOCK + 1, sizeof(float));
+    sp->block = mem_calloc64(n_vocab / EXP_SUMS_BLOCK + 1, sizeof(float));
     sp->order = mem_calloc64(n_vocab, sizeof(int32_t));
     if (sp->work && sp->prob && sp->block && sp->order) return 0;
     sampler_space_done(sp);
@@ -107,7 +107,51 @@ void sampler_accept(sampler *s, int32_t id)
     if (s->n_seen[id]++ == 0 && !s->in_prompt[id]) s->seen[s->n_distinct++] = id;
 }
 
-/* ---- choosing --------------------------------------------------------------------------------------- */
+/* What is drawn from: weights exp((x - max) * scale), whose sums of blocks lie in sp->block. */
+typedef struct weighed {
+    const vec_kernels *v;
+    sampler_space *sp;
+    const float *x; /* [n] */
+    size_t n, best; /* x[best] is the largest */
+    float scale;
+    double total;
+} weighed;
+
+static void weigh(weighed *w)
+{
+    w->total = w->v->exp_sums(w->sp->block, w->x, w->n, w->x[w->best], w->scale);
+}
+
+static size_t block_len(size_t n, size_t at)
+{
+    return n - at < EXP_SUMS_BLOCK ? n - at : EXP_SUMS_BLOCK;
+}
+
+/* The weights of one block, to sp->prob. */
+static void weigh_block(const weighed *w, size_t at)
+{
+    w->v->exp_scaled(w->sp->prob + at, w->x + at, block_len(w->n, at), w->x[w->best], w->scale);
+}
+
+/* A sum of exponentials under which a block holds none of exp(d): half leaves room for rounding. */
+static float least_sum(float d)
+{
+    return 0.5f * math_expf(d);
+}
+
+/* ---- the distribution from its likeliest on ---------------------------------------------------------- */
+
+/* Ids in the order of likelihood, taken one by one. They come in bands of d = (x - max) * scale, each a heap
+ * of its own behind what earlier bands gave: order[0, start) and order[start, start + n_band). Below the last
+ * band every weight is 0. */
+typedef struct ranking {
+    const weighed *w;
+    size_t start, n_band, n_taken;
+    float above; /* bands down to here were found */
+} ranking;
+
+#define FIRST_BAND (-3.0f) /* each band goes twice as deep */
+#define LAST_BAND  (-192.0f)
 
 /* a comes before b in the sorted distribution. */
 static bool before(const float *x, int32_t a, int32_t b)
@@ -130,21 +174,70 @@ static void sift(const float *x, int32_t *order, size_t at, size_t n)
     order[at] = id;
 }
 
-static void heapify(const float *x, int32_t *order, size_t n)
+/* Add the ids of one block whose d lies in [low, above), with their weights. */
+static size_t find_in_block(const ranking *r, size_t at, float low, size_t n_found)
 {
-    for (size_t i = 0; i < n; i++) order[i] = (int32_t)i;
-    for (size_t i = n / 2; i-- > 0;) sift(x, order, i, n);
+    const weighed *w = r->w;
+    int32_t *found = w->sp->order + r->start, here[EXP_SUMS_BLOCK];
+    float max = w->x[w->best], scale = w->scale, above = r->above;
+    size_t n = block_len(w->n, at), n_here = 0;
+    for (size_t i = 0; i < n; i++) { /* without a branch that nobody could foresee */
+        float d = (w->x[at + i] - max) * scale;
+        here[n_here] = (int32_t)(at + i);
+        n_here += (size_t)((d >= low) & (d < above));
+    }
+    if (n_here == 0) return n_found;
+    weigh_block(w, at);
+    memcpy(found + n_found, here, n_here * sizeof *here);
+    return n_found + n_here;
 }
 
-/* The likeliest of n moves behind the heap, to order[n - 1]: what was taken lies there, first last. */
-static int32_t pop(const float *x, int32_t *order, size_t n)
+/* The next band that is not empty becomes a heap; false: every weight that is left is 0. */
+static bool next_band(ranking *r)
 {
-    int32_t id = order[0];
-    order[0] = order[n - 1];
-    order[n - 1] = id;
-    sift(x, order, 0, n - 1);
-    return id;
+    const weighed *w = r->w;
+    int32_t *order = w->sp->order;
+    for (size_t i = 0; i < r->n_band / 2; i++) { /* the heap gave the likeliest to its end */
+        int32_t id = order[r->start + i], *other = &order[r->start + r->n_band - 1 - i];
+        order[r->start + i] = *other;
+        *other = id;
+    }
+    r->start += r->n_band;
+    for (r->n_band = 0; r->n_band == 0 && r->above > LAST_BAND;) {
+        float low = r->above > 0 ? FIRST_BAND : 2 * r->above, least = least_sum(low);
+        for (size_t b = 0, at = 0; at < w->n; b++, at += EXP_SUMS_BLOCK)
+            if (!(w->sp->block[b] < least)) r->n_band = find_in_block(r, at, low, r->n_band);
+        r->above = low;
+    }
+    for (size_t i = r->n_band / 2; i-- > 0;) sift(w->x, order + r->start, i, r->n_band);
+    return r->n_band > 0;
 }
+
+/* The likeliest of the heap moves behind it. False: there is none. */
+static bool take(ranking *r)
+{
+    if (r->n_taken == r->start + r->n_band && !next_band(r)) return false;
+    int32_t *heap = r->w->sp->order + r->start;
+    size_t n = r->start + r->n_band - r->n_taken;
+    int32_t id = heap[0];
+    heap[0] = heap[n - 1];
+    heap[n - 1] = id;
+    sift(r->w->x, heap, 0, n - 1);
+    r->n_taken++;
+    return true;
+}
+
+static int32_t taken_id(const ranking *r, size_t i)
+{
+    return r->w->sp->order[i < r->start ? i : 2 * r->start + r->n_band - 1 - i];
+}
+
+static float taken_weight(const ranking *r, size_t i)
+{
+    return r->w->sp->prob[taken_id(r, i)];
+}
+
+/* ---- choosing --------------------------------------------------------------------------------------- */
 
 static void penalise(const sampler *s, float *x)
 {
@@ -158,35 +251,24 @@ static void penalise(const sampler *s, float *x)
     for (size_t i = 0; i < s->s.n_bias; i++) x[s->bias[i].id] += s->bias[i].bias;
 }
 
-/* prob[i] = exp((x[i] - max) * scale), and the sums of its blocks; returns the sum of all. */
-static double weigh(const vec_kernels *v, sampler_space *sp, const float *x, size_t n, float max, float scale)
-{
-    double total = 0;
-    for (size_t b = 0, at = 0; at < n; b++, at += SAMPLER_BLOCK) {
-        size_t here = n - at < SAMPLER_BLOCK ? n - at : SAMPLER_BLOCK;
-        sp->block[b] = v->exp_scaled(sp->prob + at, x + at, here, max, scale);
-        total += (double)sp->block[b];
-    }
-    return total;
-}
-
 /* With nothing cut off, the draw walks the distribution in order of id: to the block in which the sum
  * passes `target`, then inside it. The last that is possible at all, should rounding lose the way. */
-static int32_t draw_all(const sampler_space *sp, size_t n, double target)
+static int32_t draw_all(const weighed *w, double target)
 {
     double sum = 0;
     int32_t last = 0;
-    for (size_t b = 0, at = 0; at < n; b++, at += SAMPLER_BLOCK) {
-        if (!(sp->block[b] > 0)) continue;
-        bool here = sum + (double)sp->block[b] > target;
-        if (!here && at + SAMPLER_BLOCK < n) {
-            sum += (double)sp->block[b];
+    for (size_t b = 0, at = 0; at < w->n; b++, at += EXP_SUMS_BLOCK) {
+        float here = w->sp->block[b];
+        if (!(here > 0)) continue;
+        if (!(sum + (double)here > target) && at + EXP_SUMS_BLOCK < w->n) {
+            sum += (double)here;
             last = (int32_t)at;
             continue;
         }
-        for (size_t i = at; i < n && i < at + SAMPLER_BLOCK; i++) {
-            if (!(sp->prob[i] > 0)) continue;
-            sum += (double)sp->prob[i];
+        weigh_block(w, at);
+        for (size_t i = at; i < at + block_len(w->n, at); i++) {
+            if (!(w->sp->prob[i] > 0)) continue;
+            sum += (double)w->sp->prob[i];
             last = (int32_t)i;
             if (sum > target) break;
         }
@@ -195,97 +277,104 @@ static int32_t draw_all(const sampler_space *sp, size_t n, double target)
     return last;
 }
 
-/* top-k, top-p and min-p each keep a prefix of the sorted distribution, so only that prefix is sorted.
- * top-p is a share of what top-k left. */
-static int32_t draw_prefix(const sampler *s, sampler_space *sp, const float *x, double all, double u)
+/* How many of the likeliest the cuts keep: at least one, unless no weight is a number; *ret_sum of their
+ * weights. top-k, top-p and min-p each keep a prefix, and top-p is a share of what top-k left. */
+static size_t keep_prefix(const sampler *s, ranking *r, double *ret_sum)
 {
-    size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n;
-    int32_t *order = sp->order;
-    heapify(x, order, n);
-    double total = 0, kept = 0, sum = 0;
-    size_t taken = 0;
-    if (k < n) {
-        while (taken < k) {
-            total += (double)sp->prob[pop(x, order, n - taken)];
-            taken++;
-        }
-    } else {
-        total = all;
-    }
+    size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n, n_kept = 0;
+    double total = k < n ? 0 : r->w->total, kept = 0;
+    while (k < n && r->n_taken < k && take(r)) total += (double)taken_weight(r, r->n_taken - 1);
     double share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total;
-    size_t n_kept = 0;
     float least = 0;
-    while (n_kept < k) {
-        if (n_kept == taken) {
-            pop(x, order, n - taken);
-            taken++;
-        }
-        float p = sp->prob[order[n - 1 - n_kept]];
+    for (; n_kept < k && (n_kept < r->n_taken || take(r)); n_kept++) {
+        float p = taken_weight(r, n_kept);
         if (n_kept == 0) least = p * s->s.min_p;
         if (n_kept > 0 && (!(p > 0) || p < least || kept >= share)) break;
         kept += (double)p;
-        n_kept++;
     }
-    size_t i = 0;
-    for (; i + 1 < n_kept; i++) {
-        sum += (double)sp->prob[order[n - 1 - i]];
-        if (sum > u * kept) break;
-    }
-    return order[n - 1 - i];
+    *ret_sum = kept;
+    return n_kept;
 }
 
-/* The n_top likeliest, by insertion into a short sorted list. */
-static void find_top(const sampler *s, const float *logits, float log_sum, sample *ret)
+static int32_t draw_prefix(const sampler *s, const weighed *w, double u)
 {
-    size_t n_top = (size_t)s->n_top < s->n_vocab ? (size_t)s->n_top : s->n_vocab;
+    ranking r = {.w = w, .above = 1};
+    double kept, sum = 0;
+    size_t n_kept = keep_prefix(s, &r, &kept);
+    for (size_t i = 0; i < n_kept; i++) {
+        sum += (double)taken_weight(&r, i);
+        if (sum > u * kept || i + 1 == n_kept) return taken_id(&r, i);
+    }
+    return (int32_t)w->best;
+}
+
+/* The n_top likeliest, by insertion into a short sorted list; w holds the raw logits. */
+static void find_top(const sampler *s, const weighed *w, float log_sum, sample *ret)
+{
+    const float *x = w->x;
+    size_t n_top = (size_t)s->n_top < w->n ? (size_t)s->n_top : w->n, n = 0;
     int32_t ids[SAMPLER_TOP_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_vocab && n_top > 0; i++) {
-        if (n == n_top && !(logits[i] > logits[ids[n - 1]])) continue;
-        size_t at = n < n_top ? n++ : n - 1;
-        for (; at > 0 && logits[i] > logits[ids[at - 1]]; at--) ids[at] = ids[at - 1];
-        ids[at] = (int32_t)i;
+    float least = 0;
+    for (size_t b = 0, at = 0; at < w->n && n_top > 0; b++, at += EXP_SUMS_BLOCK) {
+        if (n == n_top && w->sp->block[b] < least) continue;
+        for (size_t i = at; i < at + block_len(w->n, at); i++) {
+            if (n == n_top && !(x[i] > x[ids[n - 1]])) continue;
+            size_t to = n < n_top ? n++ : n - 1;
+            for (; to > 0 && x[i] > x[ids[to - 1]]; to--) ids[to] = ids[to - 1];
+            ids[to] = (int32_t)i;
+        }
+        least = least_sum(x[ids[n - 1]] - x[w->best]);
     }
     ret->n_top = n;
     for (size_t i = 0; i < n; i++)
-        ret->top[i] = (token_logprob){.id = ids[i], .logprob = logits[ids[i]] - log_sum};
+        ret->top[i] = (token_logprob){.id = ids[i], .logprob = x[ids[i]] - log_sum};
 }
 
-/* The draw from x, whose distribution is weighed already. */
-static int32_t draw(const sampler *s, sampler_space *sp, const float *x, double total, uint64_t position)
+static int32_t draw(const sampler *s, const weighed *w, uint64_t position)
 {
     double u = rng_uniform(s->s.seed, position);
     bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
-    return cut ? draw_prefix(s, sp, x, total, u) : draw_all(sp, s->n_vocab, u * total);
+    return cut ? draw_prefix(s, w, u) : draw_all(w, u * w->total);
 }
 
 double sampler_weigh(const vec_kernels *v, sampler_space *sp, const float *logits, size_t n, float *ret_max)
 {
-    *ret_max = logits[v->argmax(logits, n)];
-    return weigh(v, sp, logits, n, *ret_max, 1);
+    double total = 0;
+    float max = logits[v->argmax(logits, n)];
+    for (size_t at = 0; at < n; at += EXP_SUMS_BLOCK)
+        total += (double)v->exp_scaled(sp->prob + at, logits + at, block_len(n, at), max, 1);
+    *ret_max = max;
+    return total;
+}
+
+/* Weigh raw logits and tell the likeliest; returns the logarithm of what a probability is divided by. */
+static float read_logits(const sampler *s, weighed *w, sample *ret)
+{
+    w->best = w->v->argmax(w->x, w->n);
+    weigh(w);
+    float log_sum = w->x[w->best] + math_logf((float)w->total);
+    find_top(s, w, log_sum, ret);
+    return log_sum;
 }
 
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
                     uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {
-    size_t n = s->n_vocab, best = v->argmax(logits, n);
-    const float *x = logits;
-    double total = weigh(v, sp, x, n, x[best], 1);
-    float log_sum = x[best] + math_logf((float)total);
-    find_top(s, logits, log_sum, ret);
+    weighed w = {.v = v, .sp = sp, .x = logits, .n = s->n_vocab, .scale = 1};
+    float log_sum = read_logits(s, &w, ret);
     if (s->n_seen || s->s.n_bias > 0 || g) {
-        memcpy(sp->work, logits, n * sizeof *logits);
+        memcpy(sp->work, logits, w.n * sizeof *logits);
         penalise(s, sp->work);
-        if (g) grammar_mask(g, sp->work, n, eos_ids, n_eos);
-        x = sp->work;
-        best = v->argmax(x, n);
+        if (g) grammar_mask(g, sp->work, w.n, eos_ids, n_eos);
+        w.x = sp->work;
+        w.best = v->argmax(w.x, w.n);
     }
-    ret->id = (int32_t)best;
+    ret->id = (int32_t)w.best;
     if (s->s.temperature > 0) {
         /* The largest has to stay 0 * scale = 0 however cold it is. */
-        float scale = s->s.temperature > 1 / FLT_MAX ? 1 / s->s.temperature : FLT_MAX;
-        if (x != logits || scale != 1) total = weigh(v, sp, x, n, x[best], scale);
-        ret->id = draw(s, sp, x, total, position);
+        w.scale = s->s.temperature > 1 / FLT_MAX ? 1 / s->s.temperature : FLT_MAX;
+        if (w.x != logits || w.scale != 1) weigh(&w);
+        ret->id = draw(s, &w, position);
     }
     ret->logprob = logits[ret->id] - log_sum;
 }
@@ -293,10 +382,8 @@ void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, c
 void sampler_judge(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, int32_t id,
                    sample *ret)
 {
-    float max;
-    double total = sampler_weigh(v, sp, logits, s->n_vocab, &max);
-    float log_sum = max + math_logf((float)total);
-    find_top(s, logits, log_sum, ret);
+    weighed w = {.v = v, .sp = sp, .x = logits, .n = s->n_vocab, .scale = 1};
+    float log_sum = read_logits(s, &w, ret);
     ret->id = id;
     ret->logprob = logits[id] - log_sum;
 }

@@ -3,8 +3,10 @@
  * The order is the field's usual one: penalties, bias, grammar mask, temperature, then top-k, top-p and
  * min-p on the sorted distribution, then one draw. The draw is rng_uniform(seed, position) and all
  * arithmetic is the contract's, so a reply is a function of (model, prompt, sampling, seed) on every
- * machine. The distribution is summed up in blocks, so that a draw looks at block sums and inside one block
- * only. With temperature 0 the largest logit wins, the lowest id among equals.
+ * machine. The distribution is summed up in blocks and kept nowhere: a draw looks at block sums and inside
+ * one block only, and what is cut is ranked in bands of likelihood, the next of which is looked for in the
+ * blocks that can hold it when the last is used up. With temperature 0 the largest logit wins, the lowest id
+ * among equals.
  *
  * Log-probabilities are of the raw distribution, before any of this. */
 #ifndef INFER_SAMPLER_H
@@ -19,7 +21,6 @@
 #include "infer/grammar.h"
 
 #define SAMPLER_TOP_MAX 20
-#define SAMPLER_BLOCK   128
 
 /* One request's sampler: its settings and the tokens it has seen. */
 typedef struct sampler {
@@ -36,7 +37,7 @@ typedef struct sampler {
 /* Work space of one team member. */
 typedef struct sampler_space {
     float *work, *prob; /* [n_vocab] */
-    float *block;       /* sums of SAMPLER_BLOCK of prob each */
+    float *block;       /* sums of exponentials, of EXP_SUMS_BLOCK ids each */
     int32_t *order;     /* [n_vocab] */
 } sampler_space;
 

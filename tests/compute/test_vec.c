@@ -247,6 +247,28 @@ static void scaled_exponentials_equal_scalar_bit_for_bit(void **state)
     }
 }
 
+/* Sums of blocks are exp_scaled's, and their total goes in their order. */
+static void sums_of_exponentials_equal_scalar_bit_for_bit(void **state)
+{
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t n = 1; n < 600; n += 1 + n % 7) {
+            float *x = draw_floats(n, n, 60.0f), y[600], sums[5] = {0};
+            double want = 0, got = vec_kernels_for(set)->exp_sums(sums, x, n, 25.0f, 1.7f);
+            for (size_t b = 0, at = 0; at < n; b++, at += EXP_SUMS_BLOCK) {
+                size_t here = n - at < EXP_SUMS_BLOCK ? n - at : EXP_SUMS_BLOCK;
+                float sum = vec_kernels_for(ISA_SCALAR)->exp_scaled(y, x + at, here, 25.0f, 1.7f);
+                assert_same_bits(&sums[b], &sum, 1, "a block of exp_sums");
+                want += (double)sum;
+            }
+            assert_memory_equal(&got, &want, sizeof got);
+            want = vec_kernels_for(ISA_SCALAR)->exp_sums(sums, x, n, 25.0f, 1.7f);
+            assert_memory_equal(&got, &want, sizeof got);
+            free(x);
+        }
+    }
+}
+
 static double ulps(float got, double want)
 {
     float near = fabsf((float)want);
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(attention_equals_scalar_bit_for_bit),
         cmocka_unit_test(the_argmax_is_the_first_of_equals),
         cmocka_unit_test(scaled_exponentials_equal_scalar_bit_for_bit),
+        cmocka_unit_test(sums_of_exponentials_equal_scalar_bit_for_bit),
         cmocka_unit_test(special_values_agree),
         cmocka_unit_test(float_functions_are_accurate),
         cmocka_unit_test(float_functions_know_the_edges),

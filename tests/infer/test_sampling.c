@@ -94,6 +94,101 @@ static void top_k_top_p_and_min_p_keep_a_prefix(void **state)
     }
 }
 
+#define WIDE 3000
+
+static const float *sorted_by;
+
+static int likelier(const void *a, const void *b)
+{
+    int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
+    if (sorted_by[i] != sorted_by[k]) return sorted_by[i] > sorted_by[k] ? -1 : 1;
+    return i < k ? -1 : 1;
+}
+
+/* The rule in its plain form: weigh all, sort all, cut, walk. */
+static int32_t draw_plainly(const sampling *how, const float *x, uint64_t position)
+{
+    static float p[WIDE];
+    static int32_t order[WIDE];
+    const vec_kernels *v = vec_kernels_for(ISA_SCALAR);
+    float max = x[v->argmax(x, WIDE)];
+    double total = 0, kept = 0, sum = 0;
+    size_t n = 0, i = 0, k = how->top_k > 0 && how->top_k < WIDE ? (size_t)how->top_k : WIDE;
+    for (size_t at = 0; at < WIDE; at += EXP_SUMS_BLOCK)
+        total +=
+            (double)v->exp_scaled(p + at, x + at, WIDE - at < EXP_SUMS_BLOCK ? WIDE - at : EXP_SUMS_BLOCK,
+                                  max, 1 / how->temperature);
+    for (int32_t id = 0; id < WIDE; id++) order[id] = id;
+    sorted_by = x;
+    qsort(order, WIDE, sizeof *order, likelier);
+    if (k < WIDE) total = 0;
+    for (size_t j = 0; k < WIDE && j < k; j++) total += (double)p[order[j]];
+    double share = how->top_p > 0 && how->top_p < 1 ? (double)how->top_p * total : total;
+    for (; n < k; n++) {
+        if (n > 0 && (!(p[order[n]] > 0) || p[order[n]] < p[order[0]] * how->min_p || kept >= share)) break;
+        kept += (double)p[order[n]];
+    }
+    for (; i + 1 < n; i++) {
+        sum += (double)p[order[i]];
+        if (sum > rng_uniform(how->seed, position) * kept) break;
+    }
+    return order[i];
+}
+
+/* However flat or steep, with ties and with most ruled out: ranking in bands changes no draw. */
+static void cuts_draw_what_a_full_sort_would(void **state)
+{
+    static const float spreads[] = {0.01f, 2, 12, 90, 3000};
+    static const sampling how[] = {{.temperature = 1, .top_k = 40},
+                                   {.temperature = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f},
+                                   {.temperature = 1.5f, .top_p = 0.9f},
+                                   {.temperature = 1, .top_p = 0.9999f},
+                                   {.temperature = 2, .min_p = 0.001f},
+                                   {.temperature = 0.01f, .top_k = 2999}};
+    static float x[WIDE];
+    sampler s;
+    sampler_space sp;
+    sample got;
+    assert_int_equal(sampler_space_init(&sp, WIDE), 0);
+    for (size_t at = 0; at < 5 * 6 * 12; at++) {
+        const sampling *h = &how[at % 6];
+        for (size_t i = 0; i < WIDE; i++) {
+            float u = (float)rng_uniform(at, i);
+            x[i] = at % 4 == 3 && i % 50 ? -(float)INFINITY : floorf(u * 256) / 256 * spreads[at / 6 % 5];
+        }
+        must(sampler_init(&s, h, 0, WIDE, NULL, 0, &err));
+        sampler_choose(&s, vec_kernels_for(ISA_SCALAR), &sp, x, at, NULL, NULL, 0, &got);
+        assert_int_equal(got.id, draw_plainly(h, x, at));
+        sampler_done(&s);
+    }
+    sampler_space_done(&sp);
+}
+
+/* The blocks that are passed over hold none of the likeliest. */
+static void alternatives_are_the_likeliest(void **state)
+{
+    static float x[WIDE];
+    static int32_t order[WIDE];
+    sampler s;
+    sampler_space sp;
+    sample got;
+    assert_int_equal(sampler_space_init(&sp, WIDE), 0);
+    must(sampler_init(&s, &(sampling){0}, SAMPLER_TOP_MAX, WIDE, NULL, 0, &err));
+    for (size_t round = 0; round < 20; round++) {
+        for (int32_t i = 0; i < WIDE; i++) {
+            x[i] = floorf((float)rng_uniform(round, (uint64_t)i) * 300) / 300 * (float)(round * round);
+            order[i] = i;
+        }
+        sorted_by = x;
+        qsort(order, WIDE, sizeof *order, likelier);
+        sampler_choose(&s, vec_kernels_for(ISA_SCALAR), &sp, x, 0, NULL, NULL, 0, &got);
+        assert_int_equal(got.n_top, SAMPLER_TOP_MAX);
+        for (size_t i = 0; i < got.n_top; i++) assert_int_equal(got.top[i].id, order[i]);
+    }
+    sampler_done(&s);
+    sampler_space_done(&sp);
+}
+
 static void draws_follow_the_distribution(void **state)
 {
     float x[V], p[V];
@@ -219,6 +314,8 @@ int main(void)
         cmocka_unit_test(a_draw_is_where_the_sum_passes_it),
         cmocka_unit_test(extremes_draw_something_possible),
         cmocka_unit_test(top_k_top_p_and_min_p_keep_a_prefix),
+        cmocka_unit_test(cuts_draw_what_a_full_sort_would),
+        cmocka_unit_test(alternatives_are_the_likeliest),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(hostile_logits_give_some_id),
         cmocka_unit_test(stop_strings_are_found_however_the_text_is_cut),

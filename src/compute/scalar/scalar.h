@@ -18,6 +18,7 @@ void layer_norm_scalar(float *y, const float *x, const float *w, const float *b,
 void softmax_scalar(float *x, size_t n);
 size_t argmax_scalar(const float *x, size_t n);
 float exp_scaled_scalar(float *y, const float *x, size_t n, float max, float scale);
+double exp_sums_scalar(float *sums, const float *x, size_t n, float max, float scale);
 void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n);
 void gelu_erf_scalar(float *x, size_t n);
 void gelu_tanh_scalar(float *x, size_t n);

@@ -16,6 +16,7 @@ static const vec_kernels vec_scalar = {
     .softmax = softmax_scalar,
     .argmax = argmax_scalar,
     .exp_scaled = exp_scaled_scalar,
+    .exp_sums = exp_sums_scalar,
     .silu_mul = silu_mul_scalar,
     .gelu_erf = gelu_erf_scalar,
     .gelu_tanh = gelu_tanh_scalar,

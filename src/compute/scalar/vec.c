@@ -86,6 +86,17 @@ float exp_scaled_scalar(float *y, const float *x, size_t n, float max, float sca
     return sum(y, n);
 }
 
+double exp_sums_scalar(float *sums, const float *x, size_t n, float max, float scale)
+{
+    float e[EXP_SUMS_BLOCK];
+    double total = 0;
+    for (size_t at = 0; at < n; at += EXP_SUMS_BLOCK, sums++) {
+        *sums = exp_scaled_scalar(e, x + at, n - at < EXP_SUMS_BLOCK ? n - at : EXP_SUMS_BLOCK, max, scale);
+        total += (double)*sums;
+    }
+    return total;
+}
+
 void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = gate[i] / (1.0f + math_expf(-gate[i])) * up[i];

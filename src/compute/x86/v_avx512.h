@@ -110,11 +110,8 @@ INLINE vf v_if_less(vf a, vf b, vf yes, vf no)
 /* p * 2^n in two factors, n being in the low bits of t = n + EXP_MAGIC */
 INLINE vf v_scale_exp2(vf p, vf t)
 {
-    __m512i k = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_castps_si512(v_set1(EXP_MAGIC)));
-    __m512i half = _mm512_srai_epi32(k, 1), bias = _mm512_set1_epi32(127);
-    __m512i a = _mm512_slli_epi32(_mm512_add_epi32(half, bias), 23);
-    __m512i b = _mm512_slli_epi32(_mm512_add_epi32(_mm512_sub_epi32(k, half), bias), 23);
-    return v_mul(v_mul(p, _mm512_castsi512_ps(a)), _mm512_castsi512_ps(b));
+    /* p times a power of two rounds once at most, so one scaling is what the two factors of math.c give. */
+    return _mm512_scalef_ps(p, v_sub(t, v_set1(EXP_MAGIC)));
 }
 
 /* lanes + 8, + 4, + 2, + 1 */
