@@ -15,7 +15,7 @@
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
     uint8_t nonce[STREAM_NONCE_BYTES];
-    rng_bytes(nonce, sizeof nonce);
+    rng_draw(nonce, sizeof nonce);
     *f = (answer_form){.chat = s->chat,
                        .texts = s->texts,
                        .include_usage = s->include_usage,

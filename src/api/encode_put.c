@@ -165,7 +165,7 @@ void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__Cla
                             uint64_t *ret_tokens)
 {
     uint64_t id;
-    rng_bytes(&id, sizeof id);
+    rng_draw(&id, sizeof id);
     *ret_tokens = 0;
     buf_printf(out, "{\"id\":\"modr-%016llx\",\"model\":", (unsigned long long)id);
     put_string(out, s->model);

@@ -111,7 +111,7 @@ static int read_seed(gen_spec *s, api_error *e)
     s->has_seed =
         fields_get(s->root, "seed") != NULL && seed != -1; /* -1: any, as llama.cpp's clients say it */
     s->sampling.seed = (uint64_t)seed;
-    if (rc == 0 && !s->has_seed) rng_bytes(&s->sampling.seed, sizeof s->sampling.seed);
+    if (rc == 0 && !s->has_seed) rng_draw(&s->sampling.seed, sizeof s->sampling.seed);
     return rc;
 }
 

@@ -61,7 +61,7 @@ static int read_temperature(transcribe_spec *s, const multipart *m, api_error *e
     if (sampling_check("temperature", x, &err) != 0)
         return api_error_bad(e, "temperature", "%s", err.message);
     s->request.temperature = (float)x;
-    if (x > 0) rng_bytes(&s->request.seed, sizeof s->request.seed);
+    if (x > 0) rng_draw(&s->request.seed, sizeof s->request.seed);
     return 0;
 }
 

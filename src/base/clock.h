@@ -35,5 +35,9 @@ static inline double rng_uniform(uint64_t seed, uint64_t position)
 
 /* Random bytes from the kernel (getrandom); aborts if the kernel has none. */
 void rng_bytes(void *out, unsigned n);
+/* The same bytes read ahead, a page of them a thread: for names of requests and streams, seeds and spans, of
+ * which a request draws several. Each byte is given out once and forgotten, in a forked child too. Keys,
+ * salts and nonces of ciphers take rng_bytes. n is 64 at most. */
+void rng_draw(void *out, unsigned n);
 
 #endif

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "base/sys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,6 +91,36 @@ void rng_bytes(void *out, unsigned n)
         if (got < 0 && errno != EINTR) abort();
         if (got > 0) done += (unsigned)got;
     }
+}
+
+static _Thread_local struct {
+    uint8_t bytes[4096];
+    size_t n_left; /* the first of bytes */
+} ahead;
+
+/* Only the thread that forks lives on in the child, so its store is the only one that two would draw from. */
+static void forget_ahead(void)
+{
+    memset(&ahead, 0, sizeof ahead);
+}
+
+static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, NULL, forget_ahead) != 0) abort();
+}
+
+void rng_draw(void *out, unsigned n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    assert(n <= 64);
+    if (ahead.n_left < n) {
+        pthread_once(&once, watch_forks);
+        rng_bytes(ahead.bytes, sizeof ahead.bytes);
+        ahead.n_left = sizeof ahead.bytes;
+    }
+    ahead.n_left -= n;
+    memcpy(out, ahead.bytes + ahead.n_left, n);
+    memset(ahead.bytes + ahead.n_left, 0, n);
 }
 
 /* Linux tells x86 processors as "model name\t: ..."; AArch64 has numbers only, so the architecture stands in.

@@ -42,7 +42,7 @@ static int zone_of(int64_t created)
 
 static void draw(stream_id *id)
 {
-    rng_bytes(id->nonce, sizeof id->nonce);
+    rng_draw(id->nonce, sizeof id->nonce);
     id->created = (int64_t)time(NULL);
     id->zone = zone_of(id->created);
 }

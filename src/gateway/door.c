@@ -31,7 +31,7 @@ static void name_request(gateway_request *rq)
         return;
     }
     uint64_t draw;
-    rng_bytes(&draw, sizeof draw);
+    rng_draw(&draw, sizeof draw);
     snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
 }
 

@@ -127,7 +127,7 @@ static void put_query(buf *out, const json_t *o)
 static void draw_boundary(grpc_ask *a, char boundary[33])
 {
     uint64_t draw[2];
-    rng_bytes(draw, sizeof draw);
+    rng_draw(draw, sizeof draw);
     snprintf(boundary, 33, "%016llx%016llx", (unsigned long long)draw[0], (unsigned long long)draw[1]);
     snprintf(a->form, sizeof a->form, "multipart/form-data; boundary=%s", boundary);
     a->type = a->form;

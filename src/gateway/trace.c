@@ -34,7 +34,7 @@ static unsigned digit(char c)
 static uint64_t draw(void)
 {
     uint64_t v;
-    rng_bytes(&v, sizeof v);
+    rng_draw(&v, sizeof v);
     return v ? v : 1;
 }
 

@@ -19,7 +19,7 @@ static uint64_t real_now_ns(void *user)
 static uint64_t real_random(void *user)
 {
     uint64_t x;
-    rng_bytes(&x, sizeof x);
+    rng_draw(&x, sizeof x);
     return x;
 }
 

@@ -197,6 +197,29 @@ static void full_disk_leaves_the_old_file(void **state)
     unlink(path);
 }
 
+/* What a store read ahead must not do: give bytes twice, to one process or to two. */
+static void drawn_names_are_all_different_in_children_too(void **state)
+{
+    enum { N = 2000 };
+    static uint64_t drawn[2 * N];
+    int ends[2];
+    rng_draw(&drawn[0], sizeof drawn[0]);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    for (size_t i = 1; i < N; i++) rng_draw(&drawn[i], sizeof drawn[i]);
+    if (child == 0)
+        _exit(write(ends[1], drawn + 1, (N - 1) * sizeof *drawn) == (N - 1) * sizeof *drawn ? 0 : 1);
+    close(ends[1]);
+    FILE *f = fdopen(ends[0], "r");
+    assert_non_null(f);
+    assert_int_equal(fread(drawn + N, sizeof *drawn, N, f), N - 1);
+    fclose(f);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    for (size_t i = 0; i < 2 * N - 1; i++)
+        for (size_t k = 0; k < i; k++) assert_true(drawn[i] != drawn[k]);
+}
+
 static void draws_depend_on_seed_and_position_alone(void **state)
 {
     double sum = 0;
@@ -348,6 +371,7 @@ int main(void)
         cmocka_unit_test(json_says_where_it_is_wrong),
         cmocka_unit_test(base64_and_hex_match_rfc4648),
         cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(drawn_names_are_all_different_in_children_too),
         cmocka_unit_test(draws_depend_on_seed_and_position_alone),
         cmocka_unit_test(sha256_matches_fips_180),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
