@@ -8,13 +8,14 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 /* Nine digits bring every float back exactly; JSON has no NaN or infinity. */
 static void put_float(buf *out, float v)
 {
     if (isfinite(v))
-        buf_printf(out, "%.9g", (double)v);
+        number_put(out, (double)v, 9);
     else
         buf_puts(out, "null");
 }
@@ -35,7 +36,9 @@ static void put_tail(buf *out, const encode_spec *s, uint64_t n_tokens)
 /* Entry number i of the list is about input `index`. */
 static void put_index_of(buf *out, size_t i, size_t index)
 {
-    buf_printf(out, "%s{\"index\":%zu,", i ? "," : "", index);
+    buf_puts(out, i ? ",{\"index\":" : "{\"index\":");
+    number_put_u64(out, index);
+    buf_putc(out, ',');
 }
 
 static void put_index(buf *out, size_t i)
@@ -264,7 +267,7 @@ void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply 
 static void put_double(buf *out, double v)
 {
     if (isfinite(v))
-        buf_printf(out, "%.17g", v);
+        number_put(out, v, 17);
     else
         buf_puts(out, "null");
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 
 /* JSON knows no -inf; OpenAI sends this for "as good as impossible". */
 static void put_logprob(buf *out, float v)
@@ -13,7 +14,7 @@ static void put_logprob(buf *out, float v)
     if (isnan(v))
         buf_puts(out, "null"); /* the first token of a prompt */
     else if (isfinite(v))
-        buf_printf(out, "%.7g", (double)v);
+        number_put(out, (double)v, 7);
     else
         buf_puts(out, "-9999.0");
 }

@@ -56,13 +56,16 @@ int buf_printf(buf *b, const char *fmt, ...)
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    size_t room = b->failed ? 0 : b->cap - b->len; /* most often what is there is enough */
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
     va_end(ap);
     int rc = SHOAL_ENOMEM;
-    if (n >= 0 && !b->failed && buf_reserve(b, (size_t)n) == 0) {
-        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+    if (n >= 0 && !b->failed && ((size_t)n < room || buf_reserve(b, (size_t)n) == 0)) {
+        if ((size_t)n >= room) vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
         rc = 0;
+    } else if (room) {
+        b->data[b->len] = '\0'; /* as if nothing had been written */
     }
     va_end(again);
     return rc;

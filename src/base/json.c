@@ -125,11 +125,23 @@ int json_put_digits(buf *out, const json_t *v, int digits)
     return out->failed ? SHOAL_ENOMEM : 0; /* jansson itself forgets when a key could not be written */
 }
 
+/* How many bytes at the beginning of s stand for themselves in a string of JSON. */
+static size_t count_plain(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && s[i] >= ' ' && s[i] < 0x7F && s[i] != '"' && s[i] != '\\') i++;
+    return i;
+}
+
 int json_put_string(buf *out, const char *s, size_t n)
 {
     buf_putc(out, '"');
     for (size_t i = 0; i < n;) {
         uint32_t cp;
+        size_t plain = count_plain(s + i, n - i);
+        buf_append(out, s + i, plain);
+        i += plain;
+        if (i == n) break;
         size_t len = utf8_decode(s + i, n - i, &cp);
         if (len == 0) {
             buf_puts(out, "\xEF\xBF\xBD");

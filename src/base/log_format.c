@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/tame.h"
 
-enum { INDENT = 4, ID_SHOWN = 8, VALUE_SHOWN = 32, VALUE_MIN = 12, COLUMNS_MIN = 40 };
+enum { INDENT = 4, ID_SHOWN = 8, VALUE_SHOWN = 32, VALUE_MIN = 12, COLUMNS_MIN = 40, LINE_USUAL = 500 };
 
 const char *log_level_name(log_level level)
 {
@@ -36,7 +37,7 @@ static void put_text(buf *b, bool json, const char *s)
 static void put_number(buf *b, double x, int digits, const char *not_finite)
 {
     if (isfinite(x))
-        buf_printf(b, "%.*g", digits, x);
+        number_put(b, x, digits);
     else
         buf_puts(b, not_finite);
 }
@@ -50,26 +51,46 @@ static void put_pair(buf *b, bool json, const log_field *f)
         buf_puts(b, f->key);
         buf_puts(b, "\":");
     } else {
-        buf_printf(b, " %s=", f->key);
+        buf_putc(b, ' ');
+        buf_puts(b, f->key);
+        buf_putc(b, '=');
     }
     switch (f->kind) {
-    case LOG_KIND_INT: buf_printf(b, "%lld", (long long)f->i); break;
+    case LOG_KIND_INT: number_put_i64(b, f->i); break;
     case LOG_KIND_NUM: put_number(b, f->f, 6, json ? "null" : "nan"); break;
     case LOG_KIND_STR: put_text(b, json, f->s ? f->s : ""); break;
     }
 }
 
+/* 2026-11-21T02:25:42.123Z; a second's lines have all but the thousandths in common. */
+static void put_stamp(buf *b, const struct timespec *at)
+{
+    static _Thread_local struct {
+        time_t second;
+        size_t len; /* 0: none yet */
+        char text[32];
+    } last;
+    struct tm tm;
+    unsigned ms = (unsigned)(at->tv_nsec / 1000000);
+    if (!last.len || last.second != at->tv_sec) {
+        gmtime_r(&at->tv_sec, &tm);
+        last.len = strftime(last.text, sizeof last.text, "%Y-%m-%dT%H:%M:%S", &tm);
+        last.second = at->tv_sec;
+    }
+    buf_append(b, last.text, last.len);
+    buf_append(
+        b, (char[]){'.', (char)('0' + ms / 100 % 10), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z'},
+        5);
+}
+
 static void format_line(buf *b, bool json, const log_event *e)
 {
-    struct tm tm;
-    char stamp[48];
-    gmtime_r(&e->at.tv_sec, &tm);
-    size_t len = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(stamp + len, sizeof stamp - len, ".%03ldZ", e->at.tv_nsec / 1000000);
-    if (json)
-        buf_printf(b, "{\"time\":\"%s\",\"level\":\"%s\"", stamp, log_level_name(e->level));
-    else
-        buf_printf(b, "time=%s level=%s", stamp, log_level_name(e->level));
+    buf_reserve(b, LINE_USUAL);
+    buf_puts(b, json ? "{\"time\":\"" : "time=");
+    put_stamp(b, &e->at);
+    buf_puts(b, json ? "\",\"level\":\"" : " level=");
+    buf_puts(b, log_level_name(e->level));
+    if (json) buf_putc(b, '"');
     put_pair(b, json, &LOG_S("component", e->component));
     put_pair(b, json, &LOG_S("event", e->event));
     for (size_t i = 0; i < e->n_fields; i++) put_pair(b, json, &e->fields[i]);

@@ -1,16 +1,31 @@
-/* number.h: numbers as people write them, read strictly: the whole text is one, and nothing is guessed.
+/* number.h: numbers as people write them, read strictly: the whole text is one, and nothing is guessed. And
+ * written: what printf writes, at a fraction of its price.
  *
- * Digits alone without a leading zero, '-' where the type has a sign, one '.' between digits for a double. No
- * blanks, '+', '_', exponent, hexadecimal, infinity; on false *ret is untouched. */
+ * Reading takes digits alone without a leading zero, '-' where the type has a sign, one '.' between digits
+ * for a double. No blanks, '+', '_', exponent, hexadecimal, infinity; on false *ret is untouched.
+ *
+ *     number_put(&out, score, 9); // 0.549727499, 9.13670228e-05: every float comes back exactly; 17: every
+ * double */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
+#define NUMBER_SIZE 32 /* what number_write may write, its NUL included */
+
 /* False also for a whole number that the type does not hold. */
 bool number_u64(const char *text, uint64_t *ret);
 bool number_i64(const char *text, int64_t *ret);
 bool number_double(const char *text, double *ret); /* in the C locale, which Shoal's programs never leave */
+
+/* v as printf's "%.*g" with so many digits (1 to 17) writes it, byte for byte; returns the length. */
+size_t number_write(char ret[NUMBER_SIZE], double v, int digits);
+/* The same, appended. 0 or SHOAL_ENOMEM, as buf's own. */
+int number_put(buf *out, double v, int digits);
+int number_put_i64(buf *out, int64_t v);
+int number_put_u64(buf *out, uint64_t v);
 
 #endif

@@ -1,11 +1,13 @@
 /* cache_key.c: the fields of a key hashed as they come; see cache_key.h. A letter for the type goes in before
  * each value's length, which keeps NULL, "" and 0 apart. */
 #include "cache/cache_key.h"
-#include "base/sha256.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
+#include "base/sha256.h"
 
 struct cache_key {
     sha256 *hash;
@@ -60,8 +62,8 @@ void cache_key_int(cache_key *k, const char *name, int64_t v)
 
 void cache_key_num(cache_key *k, const char *name, double v)
 {
-    char text[40];
-    int n = snprintf(text, sizeof text, "%.17g", v == 0 ? 0.0 : v);
+    char text[NUMBER_SIZE];
+    size_t n = number_write(text, v == 0 ? 0.0 : v, 17);
     if (k) add_field(k, name, 'n', text, (size_t)n);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <float.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "base/edits.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/log.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -195,6 +197,61 @@ static void full_disk_leaves_the_old_file(void **state)
     assert_string_equal(text.data, "old");
     buf_done(&text);
     unlink(path);
+}
+
+static void assert_written_as_printf(double v, int digits)
+{
+    char want[64], got[NUMBER_SIZE];
+    snprintf(want, sizeof want, "%.*g", digits, v);
+    size_t n = number_write(got, v, digits);
+    assert_string_equal(got, want);
+    assert_int_equal(n, strlen(want));
+}
+
+static void numbers_are_written_as_printf_writes_them(void **state)
+{
+    static const double odd[] = {
+        0,        -0.0,         1,          9.5,     0.5,  2.5,   1e9,          999999999.5, 1e17,
+        1e22,     0.1,          123456789,  1e-4,    9e-5, 1e-19, DBL_MIN,      5e-324,      1e300,
+        INFINITY, -(double)NAN, 0.99999996, 1000000, 1e16, 1e-11, 0.0009765625, 8388608.5,   65535.5};
+    for (int digits = 1; digits <= 17; digits++) {
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            assert_written_as_printf(odd[i], digits);
+            assert_written_as_printf(-odd[i], digits);
+        }
+        for (uint64_t i = 0; i < 20000; i++) {
+            double u = rng_uniform(7, i) - 0.25, size = ldexp(1, (int)(rng_mix(i) % 200) - 120);
+            assert_written_as_printf(u, digits);
+            assert_written_as_printf((double)(float)(u * size), digits);
+            assert_written_as_printf(u * size, digits);
+            assert_written_as_printf(floor(u * 4096) / 64, digits); /* many that lie between two */
+        }
+    }
+    buf b = {0};
+    number_put_i64(&b, INT64_MIN);
+    buf_putc(&b, ' ');
+    number_put_i64(&b, 0);
+    buf_putc(&b, ' ');
+    number_put_u64(&b, UINT64_MAX);
+    assert_string_equal(b.data, "-9223372036854775808 0 18446744073709551615");
+    buf_done(&b);
+}
+
+/* What buf_printf writes at first may not fit: then it is written again, whole. */
+static void printing_fits_whatever_room_there_is(void **state)
+{
+    for (int n = 0; n < 200; n++) {
+        for (int k = 0; k < 200; k += 1 + k / 8) {
+            char want[512];
+            buf b = {0};
+            snprintf(want, sizeof want, "%*s%*d", n, "", k, 7);
+            buf_printf(&b, "%*s", n, "");
+            buf_printf(&b, "%*d", k, 7);
+            assert_string_equal(b.data, want);
+            assert_int_equal(b.len, strlen(want));
+            buf_done(&b);
+        }
+    }
 }
 
 /* What a store read ahead must not do: give bytes twice, to one process or to two. */
@@ -371,6 +428,8 @@ int main(void)
         cmocka_unit_test(json_says_where_it_is_wrong),
         cmocka_unit_test(base64_and_hex_match_rfc4648),
         cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(numbers_are_written_as_printf_writes_them),
+        cmocka_unit_test(printing_fits_whatever_room_there_is),
         cmocka_unit_test(drawn_names_are_all_different_in_children_too),
         cmocka_unit_test(draws_depend_on_seed_and_position_alone),
         cmocka_unit_test(sha256_matches_fips_180),
