@@ -60,8 +60,10 @@ typedef struct page {
 
 struct arbiter {
     page *page;
-    int slot;       /* NOBODY for the agent */
-    bool impatient; /* the lock was not to be had lately: do not wait for it */
+    int slot;            /* NOBODY for the agent */
+    bool impatient;      /* the lock was not to be had lately: do not wait for it */
+    uint64_t our_grants; /* n_grants at the last turn that was ours; 0: none was */
+    uint64_t others_ns;
     /* The agent's memory of whom it saw inside the lock. */
     int seen_inside, n_looks;
     uint32_t seen_turn;
@@ -244,6 +246,12 @@ void arbiter_close(arbiter *a)
     free(a);
 }
 
+/* Did somebody else want the cores? */
+static void note_others(arbiter *a, bool met)
+{
+    if (met) a->others_ns = clock_ns();
+}
+
 /* Take the cores, or a place in the queue. Under the lock; true when they are ours. */
 static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
 {
@@ -253,8 +261,10 @@ static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
     atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
     s->deadline_ns = deadline_ns;
     s->waiting = !free_now;
+    note_others(a, !free_now || (a->our_grants > 0 && p->n_grants != a->our_grants));
     if (free_now) p->holder = a->slot;
     p->n_grants += free_now;
+    a->our_grants = p->n_grants + !free_now; /* with ours next, if nobody is in between */
     return free_now;
 }
 
@@ -289,8 +299,15 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
 void arbiter_release(arbiter *a)
 {
     if (!lock(a)) return; /* the lease ends it */
-    if (a->page->holder == a->slot) pass_on(a->page);
+    bool ours = a->page->holder == a->slot;
+    if (ours) pass_on(a->page);
+    note_others(a, ours && a->page->holder != NOBODY);
     unlock(a);
+}
+
+uint64_t arbiter_others_ns(const arbiter *a)
+{
+    return a->others_ns;
 }
 
 void arbiter_reap(arbiter *a, int slot)

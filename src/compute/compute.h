@@ -274,6 +274,9 @@ void arbiter_close(arbiter *a);
  * inside its lock): then go on. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns);
 void arbiter_release(arbiter *a);
+/* When (clock_ns) our asking or giving back last met another worker that wanted the cores, or that had had
+ * them since our turn before; 0: never. The thread that acquires. */
+uint64_t arbiter_others_ns(const arbiter *a);
 /* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);
 /* The agent, a few times a second: the slot whose process does not leave the lock, -1 for none. Kill that

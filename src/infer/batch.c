@@ -43,6 +43,54 @@ void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits)
     }
 }
 
+/* ---- the budget ----------------------------------------------------------------------------------- */
+
+#define QUIET_LEAST   128
+#define COMPANY_LEAST 32
+#define NOT_KNOWN     64
+#define LEFT_PART     4 /* of the time until a deadline that one chunk may take */
+
+/* Whole grains of tokens that take so long. */
+static size_t tokens_in(double ms, double token_ms)
+{
+    double n = ms / token_ms;
+    if (!(n > 0)) return 0;
+    return n < BATCH_CHUNK_MAX ? (size_t)n / BATCH_GRAIN * BATCH_GRAIN : BATCH_CHUNK_MAX;
+}
+
+static size_t within(size_t n, size_t low, size_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
+
+/* Somebody else's deadline is near: n, or what a part of the time left has room for. */
+static size_t hurry(const batch_scene *s, double token_ms, size_t n)
+{
+    if (s->left_ms <= 0) return n;
+    size_t room = tokens_in(s->left_ms / LEFT_PART, token_ms);
+    return least(n, room > BATCH_GRAIN ? room : BATCH_GRAIN);
+}
+
+size_t batch_alone(const batch_scene *s)
+{
+    bool quiet = !s->others_here && !s->others_on_cores;
+    double ms = quiet ? BATCH_QUIET_MS : s->others_on_cores ? BATCH_CORES_MS : BATCH_COMPANY_MS;
+    if (s->token_ms <= 0) return NOT_KNOWN;
+    size_t n = tokens_in(ms - s->fixed_ms, s->token_ms);
+    return hurry(s, s->token_ms, within(n, quiet ? QUIET_LEAST : COMPANY_LEAST, BATCH_CHUNK_MAX));
+}
+
+size_t batch_shared(const batch_scene *s)
+{
+    size_t most = s->most > 0 && s->most < BATCH_CHUNK_MAX ? s->most : BATCH_CHUNK_MAX;
+    double token_ms = s->beside_ms > 0 ? s->beside_ms : s->token_ms;
+    if (token_ms <= 0 || s->decode_ms <= 0) return least(NOT_KNOWN, most);
+    size_t n = tokens_in((BATCH_GAP - 1) * s->decode_ms, token_ms);
+    return least(most, hurry(s, token_ms, within(n, BATCH_GRAIN, BATCH_CHUNK_MAX)));
+}
+
+/* ---- places --------------------------------------------------------------------------------------- */
+
 size_t batch_places_of(const batch_place *places, size_t n, uint64_t group)
 {
     size_t found = 0;

@@ -29,6 +29,40 @@ typedef struct batch_limits {
 /* Fills in n of each of the n entries. */
 void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits);
 
+/* The budget. Weights stream from memory once a step, which takes as long as eight tokens of a prompt and
+ * more (135 M Q8_0 on one thread: 2.50 M cycles a token in chunks of 32, 2.25 in 64, 2.15 in 128, 2.09 in
+ * 256), so chunks are long where nobody waits for their end, and as short as the others want where somebody
+ * does:
+ *
+ *     beside the prompts                          a chunk lasts           tokens
+ *     nobody                                      QUIET_MS                128 to 256
+ *     other requests came to this engine lately   COMPANY_MS              32 to 256
+ *     other workers wanted the cores lately       CORES_MS                32 to 256
+ *     streams that decode                         so long that the step   16 to `most`
+ *                                                 takes BATCH_GAP times
+ *                                                 what it takes without
+ *
+ * and no longer than a quarter of the time until the earliest deadline of the others, but 16 tokens at least.
+ * Where a cost is not known yet it is 64. */
+#define BATCH_QUIET_MS   250.0
+#define BATCH_COMPANY_MS 100.0
+#define BATCH_CORES_MS   12.0
+#define BATCH_GAP        2.5
+#define BATCH_CHUNK_MAX  256
+
+typedef struct batch_scene {
+    double fixed_ms, token_ms; /* of a step of prompts alone: in any case, and each token; 0: not known */
+    double beside_ms;          /* each token in a step that decodes as well; 0: not known */
+    double decode_ms;          /* the step without its prompts; 0: not known */
+    double left_ms;            /* until the earliest deadline of the others; 0: there is none */
+    bool others_here;          /* other requests came to this engine lately */
+    bool others_on_cores;      /* other workers wanted the cores lately */
+    size_t most;               /* what the owner allows beside streams; 0: BATCH_CHUNK_MAX */
+} batch_scene;
+
+size_t batch_alone(const batch_scene *s);  /* a budget without decode steps beside it */
+size_t batch_shared(const batch_scene *s); /* and with them */
+
 /* Places. When more want one than there are, they are shared by request (a group may have many sequences):
  * whoever waits takes the place of one that has had BATCH_STINT tokens out of it, if its group has more
  * places, or at once if that has at least two more. */

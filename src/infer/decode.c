@@ -10,13 +10,11 @@
 
 #define OTHER_REPLY "the search found another reply than the one that resume_ids began"
 
-#define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
-#define ALONE_MIN 32
-#define ALONE_MAX 256
-#define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
-
-#define READY_MS   20 /* a look at who was cancelled, while a stage is away */
-#define LOSSES_MAX 5
+#define SOON_NS       5000000u    /* what a step without a deadline asks the arbiter for */
+#define COMPANY_NS    2000000000u /* others who were here so lately will come again (batch.h) */
+#define BESIDE_WEIGHT 0.1         /* of the newest step in the mean of what a token adds */
+#define READY_MS      20          /* a look at who was cancelled, while a stage is away */
+#define LOSSES_MAX    5
 
 static const char LOST[] = "a stage of the model was lost each of the five times that this was computed";
 
@@ -220,14 +218,6 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
                        s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
 }
 
-static size_t prefill_alone(const engine *e)
-{
-    double speed = atomic_load_explicit(&e->stats.prefill_tokens_per_s, memory_order_relaxed);
-    size_t n = (size_t)(speed * ALONE_S) / BATCH_GRAIN * BATCH_GRAIN;
-    if (speed <= 0) n = 64;
-    return n < ALONE_MIN ? ALONE_MIN : n > ALONE_MAX ? ALONE_MAX : n;
-}
-
 static void add_stepper(engine_step *w, session *s, session *of)
 {
     w->stepper_of[w->n_steppers] = of;
@@ -263,8 +253,49 @@ static void gather(engine *e, engine_step *w)
     }
 }
 
+static uint64_t earliest_deadline(const engine *e)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        uint64_t d = e->running[i]->job.deadline_ns;
+        if (d && (at == 0 || d < at)) at = d;
+    }
+    return at;
+}
+
+/* Time until the first deadline among those who run; 0 where there is none. */
+static double left_ms(const engine *e, uint64_t now_ns)
+{
+    uint64_t at = earliest_deadline(e);
+    return at == 0 ? 0 : at > now_ns ? (double)(at - now_ns) / 1e6 : 1e-3;
+}
+
+static bool was_lately(uint64_t then_ns, uint64_t now_ns)
+{
+    return then_ns > 0 && now_ns < then_ns + COMPANY_NS;
+}
+
+/* What a chunk of prompts beside n_decode streams has to look out for. */
+static batch_scene look_around(engine *e, size_t n_decode)
+{
+    uint64_t now = clock_ns();
+    cost_line prefill = step_cost(&e->stats.prefill), decode = step_cost(&e->stats.decode);
+    if (e->n_running > 1 || atomic_load(&e->queue.n) > 0) e->company_ns = now;
+    return (batch_scene){
+        .fixed_ms = prefill.fixed_ms,
+        .token_ms = prefill.unit_ms,
+        .beside_ms = e->beside_ms,
+        .decode_ms = cost_line_ms(decode, 1, (double)n_decode),
+        .left_ms = e->n_running > 1 ? left_ms(e, now) : 0,
+        .others_here = was_lately(e->company_ns, now),
+        .others_on_cores = e->o.arbiter && was_lately(arbiter_others_ns(e->o.arbiter), now),
+        .most = e->o.prefill_chunk,
+    };
+}
+
 static void plan(engine *e, engine_step *w)
 {
+    size_t n_decode = 0;
     gather(e, w);
     for (size_t i = 0; i < w->n_steppers; i++) {
         const session *s = w->steppers[i];
@@ -272,10 +303,11 @@ static void plan(engine *e, engine_step *w)
         w->entries[i] = (batch_entry){.pending = session_waits(w->stepper_of[i]) ? 0 : session_pending(s),
                                       .probe = s->n_probe > 0,
                                       .n_quiet = quiet > done ? quiet - done : 0};
+        n_decode += w->entries[i].pending == 1 && !w->entries[i].probe;
     }
-    size_t alone = prefill_alone(e);
-    batch_limits limits = {.alone = alone,
-                           .shared = alone < e->o.prefill_chunk ? alone : e->o.prefill_chunk,
+    batch_scene scene = look_around(e, n_decode);
+    batch_limits limits = {.alone = batch_alone(&scene),
+                           .shared = batch_shared(&scene),
                            .probe_rows = PROBE_ROWS,
                            .turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed)};
     batch_plan(w->entries, w->n_steppers, &limits);
@@ -343,16 +375,6 @@ static void reserve(engine *e, engine_step *w)
     }
 }
 
-static uint64_t earliest_deadline(const engine *e)
-{
-    uint64_t at = 0;
-    for (size_t i = 0; i < e->n_running; i++) {
-        uint64_t d = e->running[i]->job.deadline_ns;
-        if (d && (at == 0 || d < at)) at = d;
-    }
-    return at;
-}
-
 static void count(engine_step *w)
 {
     w->n_rows = w->n_prefill = w->n_decode = w->n_drafted = w->n_accepted = 0;
@@ -367,9 +389,19 @@ static void count(engine_step *w)
     }
 }
 
+/* What tokens of a prompt add to a step that decodes. */
+static void learn_beside(engine *e, const engine_step *w, double step_ms)
+{
+    double without = cost_line_ms(step_cost(&e->stats.decode), 1, (double)w->n_decode);
+    double each = (step_ms - without) / (double)w->n_prefill;
+    if (without <= 0 || each <= 0) return;
+    e->beside_ms = e->beside_ms > 0 ? e->beside_ms + BESIDE_WEIGHT * (each - e->beside_ms) : each;
+}
+
 static void measure(engine *e, const engine_step *w, uint64_t took_ns)
 {
     double step_s = (double)(took_ns ? took_ns : 1) / 1e9;
+    if (w->n_decode > 0 && w->n_prefill > 0) learn_beside(e, w, step_s * 1e3);
     if (w->n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)w->n_prefill / step_s);
     if (w->n_decode == 0) step_learn(&e->stats.prefill, w->n_prefill, step_s * 1e3);
     if (w->n_prefill + w->n_drafted == 0) drafts_measure(e, w, step_s * 1e3);

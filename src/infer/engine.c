@@ -13,7 +13,6 @@
 #include "base/sys.h"
 #include "infer/engine_impl.h"
 
-#define PREFILL_ALONE_MAX 256
 #define ENC_BATCH_TOKENS  256
 #define EMBED_CTX         8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
 #define ENC_BATCH_ITEMS   64
@@ -32,9 +31,7 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.max_batch == 0) e->o.max_batch = 32;
     if (e->o.max_queue == 0) e->o.max_queue = 256;
     if (e->o.kv_bytes == 0) e->o.kv_bytes = (size_t)64 << 20;
-    if (e->o.prefill_chunk == 0) e->o.prefill_chunk = 64;
-    if (e->o.prefill_chunk > PREFILL_ALONE_MAX) e->o.prefill_chunk = PREFILL_ALONE_MAX;
-    e->max_tokens = e->o.max_batch + PREFILL_ALONE_MAX;
+    e->max_tokens = e->o.max_batch + BATCH_CHUNK_MAX;
     e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
     if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
 }

@@ -30,7 +30,7 @@ typedef struct engine_options {
     size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
     size_t n_ctx;         /* 0: the model's, of decoders that embed 8192 at most */
     size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
-    size_t prefill_chunk; /* tokens of prefill in one step while others decode; 0: 64 */
+    size_t prefill_chunk; /* most tokens of prefill beside decode steps; 0: batch.h's rule */
     /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the
      * engine. No adapters. NULL: the whole network is here */
     const struct shards *shards;

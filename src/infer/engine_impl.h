@@ -87,6 +87,8 @@ struct engine {
     uint64_t n_launched;
     draft_book book; /* as far as there are drafts, as is the next */
     draft_cost draft_cost;
+    uint64_t company_ns; /* when two requests were last here at a time */
+    double beside_ms;    /* what a token of a prompt adds to a step that decodes; 0: not known */
     /* Under shards (e->o.shards) */
     float *hidden;          /* [max_tokens][n_embd] */
     stage_item *sent_items; /* [max_batch], as is the next */

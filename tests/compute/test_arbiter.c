@@ -221,6 +221,37 @@ static void a_killed_waiter_does_not_keep_the_turn(void **state)
     free_stage(s);
 }
 
+/* Who plans long steps asks whether anybody waits for their end. */
+static void others_that_want_the_cores_are_met(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = join(s, 1), *b = join(s, 2);
+    for (int i = 0; i < 3; i++) {
+        arbiter_acquire(a, 1);
+        arbiter_release(a);
+    }
+    assert_int_equal(arbiter_others_ns(a), 0);
+    uint64_t before = clock_ns();
+    arbiter_acquire(b, 1);
+    arbiter_release(b);
+    assert_int_equal(arbiter_others_ns(b), 0); /* its first turn, and nobody since */
+    arbiter_acquire(a, 1);
+    assert_true(arbiter_others_ns(a) >= before);
+    uint64_t met = arbiter_others_ns(a);
+    pthread_t thread;
+    player p = {.s = s, .slot = 3, .deadline_ns = 5};
+    pthread_create(&thread, NULL, wait_once, &p);
+    usleep(50000);
+    arbiter_release(a); /* to one that waited, unless it is slow to come */
+    pthread_join(thread, NULL);
+    arbiter_acquire(a, 1);
+    assert_true(arbiter_others_ns(a) > met);
+    arbiter_release(a);
+    arbiter_close(a);
+    arbiter_close(b);
+    free_stage(s);
+}
+
 static void a_restarted_worker_frees_what_its_slot_held(void **state)
 {
     stage *s = new_stage();
@@ -390,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_stopped_holder_loses_the_cores),
         cmocka_unit_test(a_late_release_is_harmless),
         cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
+        cmocka_unit_test(others_that_want_the_cores_are_met),
         cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),
         cmocka_unit_test(death_at_any_moment_is_survived),
         cmocka_unit_test(the_page_cannot_change_its_size),
