@@ -389,6 +389,11 @@ static void count(engine_step *w)
     }
 }
 
+static pace_kind kind_of(const engine_step *w)
+{
+    return w->n_prefill > 0 ? PACE_PREFILL : PACE_DECODE;
+}
+
 /* What tokens of a prompt add to a step that decodes. */
 static void learn_beside(engine *e, const engine_step *w, double step_ms)
 {
@@ -554,13 +559,13 @@ static void hand_out(engine *e, engine_step *w, bool aloft)
 static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
-    team *t = step_team(e, n_tokens);
+    team *t = step_team(e, kind_of(w), n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
     e->ops->decode(e->home.net, t, e->kv, w->items, w->n_items, on_row, w);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
-    step_note_team(e, n_tokens, t, took);
+    step_note_team(e, kind_of(w), n_tokens, t, took);
     measure(e, w, took);
     hand_out(e, w, false);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
@@ -623,13 +628,13 @@ static int send_on(engine *e, const engine_step *w)
 static void launch(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
-    team *t = step_team(e, n_tokens);
+    team *t = step_team(e, kind_of(w), n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     w->start_ns = clock_ns();
     e->ops->walk(e->home.net, t, e->kv, w->items, w->n_items, e->hidden);
     uint64_t took = clock_ns() - w->start_ns;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
-    step_note_team(e, n_tokens, t, took);
+    step_note_team(e, kind_of(w), n_tokens, t, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
         w->item_of[i]->launched = e->n_launched;
@@ -652,7 +657,8 @@ static void land(engine *e)
         lose(e);
         return;
     }
-    team *t = step_team(e, w->n_rows ? w->n_rows : 1);
+    bool as_team = !e->solo || pace_prefers_team(&e->pace, kind_of(w), w->n_rows ? w->n_rows : 1);
+    team *t = as_team ? e->team : e->solo;
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->finish(e->home.net, t, w->items, w->n_items, e->hidden, on_row, w);
     if (e->o.arbiter) arbiter_release(e->o.arbiter);

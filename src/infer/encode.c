@@ -159,13 +159,13 @@ void encode_step(engine *e)
     if (n == 0) return;
     atomic_store(&e->stats.n_running, e->n_running + n);
     uint64_t deadline = fill_inputs(e, n);
-    team *t = step_team(e, n_positions);
+    team *t = step_team(e, PACE_ENCODE, n_positions);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
     uint64_t start = clock_ns();
     run_batch(e, t, n);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
-    step_note_team(e, n_positions, t, took);
+    step_note_team(e, PACE_ENCODE, n_positions, t, took);
     measure(e, n_positions, took);
     hand_out(e, n, start, took);
     atomic_store(&e->stats.n_running, e->n_running);

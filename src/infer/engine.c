@@ -217,6 +217,7 @@ static int start(engine *e, shoal_err *err)
     int rc = e->o.shards ? check_shards(e, err) : 0;
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
+    e->pace.n_members = e->o.n_threads;
     if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);

@@ -150,8 +150,8 @@ void drafts_take(engine *e, engine_step *w, session *s, uint64_t now_ns);
 void drafts_measure(engine *e, const engine_step *w, double step_ms);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
-team *step_team(engine *e, size_t n_tokens);
-void step_note_team(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
+team *step_team(engine *e, pace_kind k, size_t n_tokens);
+void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
 /* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
 void step_learn(learnt_cost *c, size_t size, double took_ms);
 cost_line step_cost(const learnt_cost *c); /* any thread */

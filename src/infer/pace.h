@@ -1,11 +1,32 @@
-/* pace.h: how many threads a step of this size should have, found out by measuring.
+/* pace.h: one thread or the whole team for the next step: a cost model of both, learnt from what steps took.
  *
- * A step of a tiny model lasts 200 us and has dozens of barriers. On a quiet machine two threads
- * gain a quarter; when another program wants one of the two cores, each barrier waits for the
- * scheduler and the same step takes ten times as long (measured on two cores beside a compiler: 5800
- * tokens/s with one thread, 7300 with two on the quiet machine, 360 with two on the busy one). So the
- * engine times both ways for each size of step and takes the better, trying the other one now and
- * then. The results do not depend on it. Engine thread only. */
+ * A step of a tiny model lasts 200 us and has dozens of barriers. On a quiet machine two threads gain a
+ * quarter; when another program wants one of the two cores, each barrier waits for the scheduler and the same
+ * step takes ten times as long (measured on two cores beside a compiler: 5800 tokens/s with one thread, 7300
+ * with two on the quiet machine, 360 with two on the busy one). A prompt of a larger model takes almost half
+ * as long with two. So for each kind of step and each way the engine keeps a line
+ *
+ *     ns = fixed + token * tokens
+ *
+ * and takes the way that is expected to be faster:
+ *
+ *   - The line moves towards each step (normalised least mean squares: Widrow and Hoff 1960), half of the way
+ *     to a faster one and a quarter to a slower one; all the way to a faster one while it is young, as the
+ *     first steps meet cold memory; hardly at all to one that took much longer than expected, but half of the
+ *     way to the second of these in a row: one is the scheduler's, two are a neighbour's.
+ *   - The other way is tried when it is paid for: a hundredth of all time may be lost in trials, and as much
+ *     as was lost to the second of two steps that took much longer than expected. What was
+ *     never tried is thought to differ as it does for the other kinds of step, else to gain from every
+ *     member.
+ *   - A trial that beats what is preferred is repeated at once, until it is preferred itself or fails: a
+ *     neighbour that has left is noticed within a few steps of the first trial.
+ *
+ * No clock: the caller brings the time. The results of steps do not depend on any of it. Engine thread only.
+ *
+ *     pace p = {.n_members = 2};
+ *     bool as_team = pace_choose(&p, PACE_DECODE, n_streams);
+ *     ... the step ...
+ *     pace_note(&p, PACE_DECODE, n_streams, as_team, took_ns); */
 #ifndef INFER_PACE_H
 #define INFER_PACE_H
 
@@ -13,18 +34,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACE_CLASSES 12 /* sizes of step: 1, 2-3, 4-7, ... tokens */
+/* Steps of single tokens, with chunks of prompts among them, and of whole texts. */
+typedef enum { PACE_DECODE, PACE_PREFILL, PACE_ENCODE, PACE_KINDS } pace_kind;
+
+typedef struct pace_line {
+    double fixed_ns, token_ns;
+    unsigned n_seen; /* steps; 0: nothing is known */
+    unsigned n_slow; /* steps in a row that took much longer than expected */
+} pace_line;
+
+typedef struct pace_ways {
+    pace_line way[2];  /* alone, as a team */
+    double credit_ns;  /* what trials may lose; below 0: what they have lost too much */
+    unsigned n_steady; /* steps since the last trial */
+    bool again;        /* the last trial went well */
+} pace_ways;
 
 typedef struct pace {
-    struct {
-        double ns[2]; /* a token: alone, as a team; 0: not measured */
-        unsigned n_steps;
-    } of[PACE_CLASSES];
+    int n_members; /* below 2 there is no choice */
+    pace_ways of[PACE_KINDS];
 } pace;
 
-/* Should the next step of n_tokens run on the whole team? */
-bool pace_choose(pace *p, size_t n_tokens);
+/* Should the next step of this kind and size run on the whole team? */
+bool pace_choose(pace *p, pace_kind k, size_t n_tokens);
+/* The same without ever being a trial: for a step that nobody notes. */
+bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens);
 /* It did (or did not), and took this long. */
-void pace_note(pace *p, size_t n_tokens, bool as_team, uint64_t took_ns);
+void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
 
 #endif

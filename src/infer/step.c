@@ -3,14 +3,14 @@
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
-team *step_team(engine *e, size_t n_tokens)
+team *step_team(engine *e, pace_kind k, size_t n_tokens)
 {
-    return e->solo && !pace_choose(&e->pace, n_tokens) ? e->solo : e->team;
+    return e->solo && !pace_choose(&e->pace, k, n_tokens) ? e->solo : e->team;
 }
 
-void step_note_team(engine *e, size_t n_tokens, const team *t, uint64_t took_ns)
+void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns)
 {
-    if (e->solo) pace_note(&e->pace, n_tokens, t == e->team, took_ns);
+    pace_note(&e->pace, k, n_tokens, t == e->team, took_ns);
 }
 
 uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)

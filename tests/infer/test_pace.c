@@ -1,0 +1,219 @@
+/* One thread or the team, in simulated time: quiet machines, neighbours that come and go, steps of all
+ * sizes. */
+#include "helper.h"
+#include "infer/pace.h"
+
+typedef struct machine {
+    double fixed[2], token[2]; /* ns: alone, as a team */
+    double slow[2];            /* what neighbours do to each way; 0: nothing */
+    unsigned every;            /* one step in so many lasts twenty times as long: the scheduler; 0: none */
+    unsigned n_cold;           /* the first steps meet cold memory */
+    unsigned n_steps;
+    double spent, lost; /* ns in all, and beyond what the better way would have taken */
+    unsigned n_team;    /* steps that were the team's */
+} machine;
+
+static double takes(const machine *m, bool as_team, double n)
+{
+    double slow = m->slow[as_team] > 0 ? m->slow[as_team] : 1;
+    return (m->fixed[as_team] + m->token[as_team] * n) * slow;
+}
+
+static bool one_step(pace *p, machine *m, pace_kind k, size_t n)
+{
+    bool as_team = pace_choose(p, k, n);
+    double took = takes(m, as_team, (double)n), other = takes(m, !as_team, (double)n);
+    m->lost += took > other ? took - other : 0;
+    m->n_team += as_team;
+    if (m->every && rng_mix(m->n_steps) % m->every == 0) took *= 20;
+    if (m->n_steps++ < m->n_cold) took *= 15;
+    m->spent += took;
+    pace_note(p, k, n, as_team, (uint64_t)took);
+    return as_team;
+}
+
+static void steps(pace *p, machine *m, pace_kind k, size_t n, unsigned count)
+{
+    while (count-- > 0) one_step(p, m, k, n);
+}
+
+/* So many steps until the preference is as said, `most` when it does not come. */
+static unsigned until(pace *p, machine *m, pace_kind k, size_t n, bool as_team, unsigned most)
+{
+    unsigned i = 0;
+    while (i < most && pace_prefers_team(p, k, n) != as_team) {
+        one_step(p, m, k, n);
+        i++;
+    }
+    return i;
+}
+
+static void forget_times(machine *m)
+{
+    m->spent = m->lost = 0;
+    m->n_team = 0;
+}
+
+/* 135 M: prompts gain 1.8 times from two threads, and 1 B: decoding 1.4 times. */
+static void a_large_model_keeps_its_team(void **state)
+{
+    machine prompts = {.fixed = {4e6, 4e6}, .token = {5e5, 2.7e5}, .n_cold = 2};
+    machine replies = {.fixed = {80e6, 55e6}, .token = {4e6, 2e6}, .n_cold = 2};
+    pace p = {.n_members = 2};
+    steps(&p, &prompts, PACE_PREFILL, 256, 1000);
+    steps(&p, &replies, PACE_DECODE, 1, 1000);
+    assert_true(prompts.lost < 0.02 * prompts.spent && prompts.n_team > 950);
+    assert_true(replies.lost < 0.02 * replies.spent && replies.n_team > 950);
+}
+
+static void a_tiny_model_goes_alone_at_once(void **state)
+{
+    machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 8e3}, .n_cold = 1};
+    pace p = {.n_members = 2};
+    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) < 8);
+    forget_times(&m);
+    steps(&p, &m, PACE_DECODE, 1, 2000);
+    assert_true(m.lost < 0.02 * m.spent);
+}
+
+/* Where the ways cross, each size gets its own: no size teaches another one a wrong choice. */
+static void small_prompts_go_alone_and_long_ones_as_a_team(void **state)
+{
+    static const size_t sizes[] = {8, 250, 16, 120, 64, 5, 256};
+    machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}, .n_cold = 1}; /* equal at 39 tokens */
+    pace p = {.n_members = 2};
+    for (int i = 0; i < 300; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    forget_times(&m);
+    for (int i = 0; i < 700; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    assert_true(m.lost < 0.03 * m.spent);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(pace_prefers_team(&p, PACE_PREFILL, sizes[i]), sizes[i] > 39);
+}
+
+/* A size that was never seen: the lines through others say what it takes. */
+static void a_new_size_is_right_the_first_time(void **state)
+{
+    machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}};
+    pace p = {.n_members = 2};
+    for (int i = 0; i < 400; i++) one_step(&p, &m, PACE_PREFILL, i % 2 ? 16 : 96);
+    assert_true(pace_prefers_team(&p, PACE_PREFILL, 256));
+    assert_false(pace_prefers_team(&p, PACE_PREFILL, 4));
+}
+
+/* A compiler takes one of two cores: a step of the team lasts ten times as long, one alone as ever. */
+static void a_neighbour_that_comes_is_noticed_within_three_steps(void **state)
+{
+    machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_DECODE, 1, 1000);
+    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    m.slow[1] = 10;
+    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) <= 3);
+    forget_times(&m);
+    steps(&p, &m, PACE_DECODE, 1, 5000);
+    assert_true(m.lost < 0.02 * m.spent);
+}
+
+/* Twice as long is no more than alone takes anyway; the trial that it pays for comes at once. */
+static void a_mild_neighbour_is_weighed(void **state)
+{
+    machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_DECODE, 1, 1000);
+    m.slow[1] = 2;
+    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) <= 10);
+    m.slow[0] = 4; /* now it wants the core that is ours */
+    assert_true(until(&p, &m, PACE_DECODE, 1, true, 100) <= 10);
+}
+
+static void a_neighbour_that_leaves_is_noticed(void **state)
+{
+    machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_DECODE, 1, 100);
+    for (int i = 0; i < 3; i++) {
+        m.slow[1] = 10;
+        steps(&p, &m, PACE_DECODE, 1, 10000);
+        assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
+        m.slow[1] = 0;
+        forget_times(&m);
+        until(&p, &m, PACE_DECODE, 1, true, 100000);
+        assert_true(m.spent < 0.5e9); /* simulated */
+        assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    }
+}
+
+/* A hiccup in one step of a hundred is nobody's fault. */
+static void single_slow_steps_do_not_change_the_way(void **state)
+{
+    for (unsigned way = 0; way < 2; way++) {
+        machine m = {.fixed = {way ? 160e3 : 100e3, 120e3}, .token = {12e3, 8e3}, .every = 100};
+        pace p = {.n_members = 2};
+        steps(&p, &m, PACE_DECODE, 1, 20000);
+        assert_true(m.lost < 0.03 * m.spent);
+        assert_true(way ? m.n_team > 18000 : m.n_team < 2000);
+    }
+}
+
+/* What decoding has met counts for the first prompt: it goes alone where the machine is busy. */
+static void other_kinds_of_step_begin_where_the_first_one_is(void **state)
+{
+    machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}, .slow = {1, 10}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_DECODE, 1, 200);
+    assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
+    assert_true(one_step(&p, &m, PACE_PREFILL, 64)); /* somebody must say what a token takes */
+    assert_false(pace_choose(&p, PACE_PREFILL, 64));
+    pace quiet = {.n_members = 2};
+    m.slow[1] = 1;
+    steps(&quiet, &m, PACE_DECODE, 1, 200);
+    one_step(&quiet, &m, PACE_PREFILL, 64);
+    assert_true(pace_prefers_team(&quiet, PACE_PREFILL, 64));
+}
+
+static void one_member_has_no_choice(void **state)
+{
+    pace p = {.n_members = 1}, none = {0};
+    for (int i = 0; i < 50; i++) {
+        assert_true(pace_choose(&p, PACE_ENCODE, 1000));
+        pace_note(&p, PACE_ENCODE, 1000, true, i % 7 ? 1000 : 0);
+    }
+    assert_true(pace_choose(&none, PACE_DECODE, 0));
+}
+
+/* The same times, the same choices; and no time breaks the arithmetic. */
+static void choices_follow_from_times_alone(void **state)
+{
+    pace a = {.n_members = 4}, b = {.n_members = 4};
+    for (uint64_t i = 0; i < 20000; i++) {
+        pace_kind k = (pace_kind)(rng_mix(i) % PACE_KINDS);
+        size_t n = rng_mix(i + 1) % 700;
+        uint64_t took = rng_mix(i + 2) >> (rng_mix(i + 3) % 64);
+        bool way = pace_choose(&a, k, n);
+        assert_int_equal(way, pace_choose(&b, k, n));
+        pace_note(&a, k, n, way, took);
+        pace_note(&b, k, n, way, took);
+        for (int w = 0; w < 2; w++) {
+            const pace_line *l = &a.of[k].way[w];
+            assert_true(l->fixed_ns >= 0 && l->token_ns >= 0 && l->fixed_ns + l->token_ns < 1e21);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_model_keeps_its_team),
+        cmocka_unit_test(a_tiny_model_goes_alone_at_once),
+        cmocka_unit_test(small_prompts_go_alone_and_long_ones_as_a_team),
+        cmocka_unit_test(a_new_size_is_right_the_first_time),
+        cmocka_unit_test(a_neighbour_that_comes_is_noticed_within_three_steps),
+        cmocka_unit_test(a_mild_neighbour_is_weighed),
+        cmocka_unit_test(a_neighbour_that_leaves_is_noticed),
+        cmocka_unit_test(single_slow_steps_do_not_change_the_way),
+        cmocka_unit_test(other_kinds_of_step_begin_where_the_first_one_is),
+        cmocka_unit_test(one_member_has_no_choice),
+        cmocka_unit_test(choices_follow_from_times_alone),
+    };
+    return cmocka_run_group_tests_name("infer_pace", tests, NULL, NULL);
+}
