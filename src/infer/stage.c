@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "infer/home.h"
 
-#define STEP_TOKENS 256      /* beside the batch; engine.c's PREFILL_ALONE_MAX */
+#define STEP_TOKENS 256      /* beside the batch; batch.h's BATCH_CHUNK_MAX */
 #define SOON_NS     5000000u /* what a step asks the arbiter for */
 
 struct stage {

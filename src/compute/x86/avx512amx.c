@@ -338,7 +338,7 @@ static bool proves(dtype t)
     static _Alignas(64) uint16_t scales[PANELS * COLS * 2];
     static int8_t q[N];
     static int32_t sum[N / ACTS_BLOCK], sum16[N / 16];
-    static float x_scale[N / ACTS_BLOCK], out[2][N_TOKENS * PANELS * PANEL_ROWS];
+    static float x_scale[N / ACTS_BLOCK], x_sum[N / ACTS_BLOCK], out[2][N_TOKENS * PANELS * PANEL_ROWS];
     for (size_t i = 0; i < sizeof w; i++) w[i] = (uint8_t)(i * 167 >> 3);
     for (size_t i = 0; i < sizeof scales / 2; i++) scales[i] = 0x3C00; /* 1 */
     for (size_t i = 0; i < N / ACTS_BLOCK; i++) {
@@ -351,6 +351,7 @@ static bool proves(dtype t)
         sum[i / ACTS_BLOCK] += q[i];
         sum16[i / 16] += q[i];
     }
+    for (size_t i = 0; i < N / ACTS_BLOCK; i++) x_sum[i] = x_scale[i] * (float)sum[i];
     mul_job j = {.w = w,
                  .panel_bytes = PANEL,
                  .scales = scales,
@@ -364,6 +365,7 @@ static bool proves(dtype t)
                  .scale = x_scale,
                  .sum = sum,
                  .sum16 = sum16,
+                 .x_sum = x_sum,
                  .out = out[0],
                  .ldo = PANELS * PANEL_ROWS};
     by_vnni(&j, t, 0);
