@@ -569,6 +569,7 @@ static void compute(engine *e, engine_step *w)
     measure(e, w, took);
     hand_out(e, w, false);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
+    drafts_note_cost(e, w, (double)(clock_ns() - start) / 1e6);
 }
 
 /* ---- in stages ------------------------------------------------------------------------------------ */
@@ -606,13 +607,19 @@ bool decode_ready(engine *e)
     return false;
 }
 
+/* Of so many positions. A sequence whose guesses were wrong may have more. */
+static size_t pages_of(size_t n_tokens)
+{
+    return (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS;
+}
+
 static int send_on(engine *e, const engine_step *w)
 {
     size_t n_rows = 0;
     for (size_t i = 0; i < w->n_items; i++) {
         const net_item *it = &w->items[i];
         e->sent_items[i] = (stage_item){.pages = it->seq->pages,
-                                        .n_pages = it->seq->n_pages,
+                                        .n_pages = pages_of(it->seq->n_tokens + it->n),
                                         .position = it->seq->n_tokens,
                                         .n = it->n,
                                         .n_out = it->n_out};
@@ -668,6 +675,7 @@ static void land(engine *e)
     measure(e, w, took);
     hand_out(e, w, true);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
+    drafts_note_cost(e, w, (double)(clock_ns() - w->start_ns) / 1e6);
 }
 
 /* The next step begins, unless as many as can be are under way or nobody is left to compute for it. */

@@ -145,11 +145,11 @@ void draft_guess(const draft_book *b, draft *d, int32_t *ids, size_t n_ids, size
     }
 }
 
-size_t draft_worth(const draft *d, double price)
+size_t draft_worth(const draft *d, double chance)
 {
-    double chance = 1;
+    double all = 1;
     size_t n = 0;
-    while (n < d->n && (chance *= (double)d->chance[n]) > price) n++;
+    while (n < d->n && (all *= (double)d->chance[n]) > chance) n++;
     return n;
 }
 
@@ -167,32 +167,43 @@ bool draft_check(draft_book *b, draft *d, size_t at, const int32_t *ids, size_t 
 /* ---- what they are worth --------------------------------------------------------------------------------
  */
 
-#define COST_KEEP  0.98
-#define ROW_SHARE  0.12 /* of a step of one row, until it is known */
-#define GUESS_VAR  0.25 /* variance of rows at which what was measured counts as much as that */
-#define ROW_LEAST  0.01
-#define NEVER_PAYS 2.0
+#define ROW_SHARE  0.1  /* of the step before: what a row more costs as long as nobody has tried */
+#define COST_FIRST 4    /* the least of so many steps; then what is known goes up or down by a share */
+#define COST_SHARE 0.02 /* of itself, whatever the step took: so it nears the median */
+#define GAIN_LEAST 1.03 /* less is within what is not known of the costs */
 
-void draft_cost_learn(draft_cost *c, size_t n_rows, double ms)
+void draft_cost_note(draft_cost *c, size_t n_rows, double ms)
 {
-    double x = (double)n_rows;
-    c->n = c->n * COST_KEEP + 1;
-    c->x = c->x * COST_KEEP + x;
-    c->y = c->y * COST_KEEP + ms;
-    c->xx = c->xx * COST_KEEP + x * x;
-    c->xy = c->xy * COST_KEEP + x * ms;
+    if (n_rows > DRAFT_COST_ROWS) return;
+    double *known = &c->ms[n_rows];
+    if (c->n[n_rows] < COST_FIRST) {
+        *known = c->n[n_rows]++ == 0 || ms < *known ? ms : *known;
+    } else {
+        *known *= ms > *known ? 1 + COST_SHARE : 1 - COST_SHARE;
+    }
 }
 
-/* A token of n streams costs a share 1/n of the step, and an accepted guess saves one. */
-double draft_cost_price(const draft_cost *c, size_t n_streams)
+/* From the nearest smaller step that is known. */
+static double cost_of(const draft_cost *c, size_t n_rows)
 {
-    double n = (double)(n_streams > 0 ? n_streams : 1);
-    if (c->n <= 0) return ROW_SHARE * n / (1 + ROW_SHARE * (n - 1));
-    double x = c->x / c->n, y = c->y / c->n;
-    double var = c->xx / c->n - x * x, cov = c->xy / c->n - x * y;
-    double first = y / (1 + ROW_SHARE * (x - 1)); /* what a step of one row would cost by the guess */
-    double row = (cov + GUESS_VAR * ROW_SHARE * first) / (var + GUESS_VAR);
-    double step = y + row * (n - x);
-    if (!(step > 0)) return NEVER_PAYS;
-    return row * n / step > ROW_LEAST ? row * n / step : ROW_LEAST;
+    double more = 1;
+    if (n_rows > DRAFT_COST_ROWS) n_rows = DRAFT_COST_ROWS;
+    for (; n_rows > 1 && c->ms[n_rows] <= 0; n_rows--) more *= 1 + ROW_SHARE / (double)(n_rows - 1);
+    return (c->ms[n_rows] > 0 ? c->ms[n_rows] : 1) * more;
+}
+
+size_t draft_cost_best(const draft_cost *c, const draft *d, size_t n_rows, double *tokens)
+{
+    double chance = 1, gain = 0, best_gain = 0, best = GAIN_LEAST * *tokens / cost_of(c, n_rows);
+    size_t ret = 0;
+    for (size_t n = 1; n <= d->n; n++) {
+        gain += chance *= (double)d->chance[n - 1];
+        double speed = (*tokens + gain) / cost_of(c, n_rows + n);
+        if (speed <= best) continue;
+        best = speed;
+        best_gain = gain;
+        ret = n;
+    }
+    *tokens += best_gain;
+    return ret;
 }

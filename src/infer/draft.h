@@ -12,7 +12,7 @@
  * nothing; so a request whose replies are guessed badly computes no guesses and notices when that changes.
  *
  *     draft_guess(&book, &d, ids, n_ids, room);       d.n guesses now lie in ids[n_ids ...]
- *     d.n_planned = draft_worth(&d, draft_cost_price(&cost, n_streams));
+ *     d.n_planned = draft_cost_best(&cost, &d, n_rows, &tokens);
  *     ... one step of 1 + d.n_planned tokens; then for each token that the sampler chooses, in order:
  *     hit = draft_check(&book, &d, at, ids, n_ids, id);
  *
@@ -66,20 +66,22 @@ void draft_book_done(draft_book *b);
 
 /* Writes at most `room` guesses (and DRAFT_MAX) behind ids[0..n_ids), n_ids > 0. */
 void draft_guess(const draft_book *b, draft *d, int32_t *ids, size_t n_ids, size_t room);
-/* How many of them are worth a row that costs `price` steps. */
-size_t draft_worth(const draft *d, double price);
+/* How many of them come true with a chance over this. */
+size_t draft_worth(const draft *d, double chance);
 /* Token n_ids of the sequence is `id`: was that guess number `at` (false: there was none, too)? Learns from
  * it. In order, up to the first that is false. */
 bool draft_check(draft_book *b, draft *d, size_t at, const int32_t *ids, size_t n_ids, int32_t id);
 
-/* What a row of a step costs: the line of least squares through the steps' times by rows. Where they all had
- * about as many rows, a guess of the slope counts, which makes trials of drafts. */
+/* What steps of so many rows cost, by what they took lately. */
+#define DRAFT_COST_ROWS 64
 typedef struct draft_cost {
-    double n, x, y, xx, xy; /* decayed sums */
+    double ms[DRAFT_COST_ROWS + 1]; /* about the median; 0: not known */
+    uint8_t n[DRAFT_COST_ROWS + 1]; /* measured so often, as far as that is counted */
 } draft_cost;
 
-void draft_cost_learn(draft_cost *c, size_t n_rows, double ms);
-/* Of one more row while n_streams decode, as a share of what a token costs then: over 1 no guess pays. */
-double draft_cost_price(const draft_cost *c, size_t n_streams);
+void draft_cost_note(draft_cost *c, size_t n_rows, double ms);
+/* How many of the guesses make most tokens a millisecond, in a step of n_rows from which *tokens are
+ * expected; adds to these what the guesses will give. */
+size_t draft_cost_best(const draft_cost *c, const draft *d, size_t n_rows, double *tokens);
 
 #endif

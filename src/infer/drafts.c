@@ -28,10 +28,17 @@ static size_t rows_left(const engine *e, const engine_step *w, size_t *ret_strea
     return least(rows, e->max_tokens - n_tokens);
 }
 
+/* What is computed of the guesses behind s, in a step of n_rows until now. */
+static size_t worth(const engine *e, const session *s, size_t n_rows, double *tokens)
+{
+    return e->o.draft_price > 0 ? draft_worth(&s->draft, e->o.draft_price)
+                                : draft_cost_best(&e->draft_cost, &s->draft, n_rows, tokens);
+}
+
 void drafts_plan(engine *e, engine_step *w)
 {
-    size_t n_streams, left = rows_left(e, w, &n_streams), n = w->n_steppers;
-    double price = e->o.draft_price > 0 ? e->o.draft_price : draft_cost_price(&e->draft_cost, n_streams);
+    size_t n_rows, left = rows_left(e, w, &n_rows), n = w->n_steppers;
+    double tokens = (double)n_rows;
     size_t turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed);
     for (size_t k = 0; k < n; k++) {
         size_t i = (k + turn) % n;
@@ -40,8 +47,9 @@ void drafts_plan(engine *e, engine_step *w)
         if (!may_draft(e, s, w->stepper_of[i]) || w->entries[i].n == 0) continue;
         if (w->entries[i].n < session_pending(s)) continue;
         draft_guess(&e->book, &s->draft, s->ids, s->n_ids, s->max_ids - s->n_ids - 1);
-        s->draft.n_planned = least(draft_worth(&s->draft, price), left);
+        s->draft.n_planned = least(worth(e, s, n_rows, &tokens), left);
         w->entries[i].n += s->draft.n_planned;
+        n_rows += s->draft.n_planned;
         left -= s->draft.n_planned;
     }
 }
@@ -79,7 +87,11 @@ void drafts_take(engine *e, engine_step *w, session *s, uint64_t now_ns)
 void drafts_measure(engine *e, const engine_step *w, double step_ms)
 {
     double n_tokens = (double)(w->n_decode + w->n_accepted);
-    draft_cost_learn(&e->draft_cost, w->n_decode + w->n_drafted, step_ms);
     step_learn(&e->stats.decode, w->n_decode, step_ms * (double)w->n_decode / n_tokens);
     step_average(&e->stats.decode_tokens_per_s, n_tokens * 1e3 / step_ms);
+}
+
+void drafts_note_cost(engine *e, const engine_step *w, double ms)
+{
+    if (w->n_prefill == 0) draft_cost_note(&e->draft_cost, w->n_decode + w->n_drafted, ms);
 }

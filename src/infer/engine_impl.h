@@ -148,6 +148,8 @@ void drafts_plan(engine *e, engine_step *w);
 void drafts_take(engine *e, engine_step *w, session *s, uint64_t now_ns);
 /* A step without input took so long, and its tokens are known. */
 void drafts_measure(engine *e, const engine_step *w, double step_ms);
+/* It took so long with all that came of it. */
+void drafts_note_cost(engine *e, const engine_step *w, double ms);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, pace_kind k, size_t n_tokens);
