@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -14,6 +15,8 @@
 #include "base/room.h"
 
 #define BESIDE_NICE 10
+#define PAUSE_MS    500
+#define PAUSE_BYTES ((size_t)64 << 20) /* less is copied in a few milliseconds */
 
 /* ---- loading -------------------------------------------------------------------------------------- */
 
@@ -95,6 +98,14 @@ static bool may_copy(const home *h)
     return !h->store.shared && room_read("").free_bytes / 2 > weights_bytes(h->weights);
 }
 
+/* The first requests read all weights once, at the memory's speed: a copy beside them would slow them down.
+ */
+static void pause_first(home *h)
+{
+    for (int ms = 0; ms < PAUSE_MS && !atomic_load(&h->stop); ms += 10)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
 static void enlarge_image(home *h)
 {
     static const char *const pages[] = {"small", "shared_huge", "own_huge"};
@@ -107,6 +118,7 @@ static void *beside(void *arg)
 {
     home *h = arg;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BESIDE_NICE); /* requests come first */
+    if (weights_bytes(h->weights) > PAUSE_BYTES) pause_first(h);
     if (weights_fresh(h->weights) > 0)
         write_image(h);
     else

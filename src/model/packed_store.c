@@ -265,9 +265,7 @@ static int keep(const packed_store *s, int fd, const packed_head *h, const weigh
 int packed_store_keep(const packed_store *s, const packed_head *h, const weights *w, uint64_t seen,
                       const atomic_bool *stop, shoal_err *err)
 {
-    if (!s->folder || s->read_only ||
-        weights_bytes(w) < s->min_bytes)
-        return 0;
+    if (!s->folder || s->read_only || weights_bytes(w) < s->min_bytes) return 0;
     int fd = open_folder(s, true, err);
     if (fd < 0) return err ? err->code : SHOAL_EIO;
     int rc = keep(s, fd, h, w, seen, stop, err);
@@ -279,34 +277,4 @@ uint64_t packed_store_seen(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 ? st.st_ino : 0;
-}
-
-/* ---- counting and clearing --------------------------------------------------------------------------- */
-
-static packed_store_sum sum(const packed_store *s, bool clear)
-{
-    packed_store_sum total = {0};
-    listing l;
-    int fd = s->folder ? open_folder(s, false, NULL) : -1;
-    if (fd < 0) return total;
-    if (list(fd, &l)) {
-        for (size_t i = 0; i < l.n; i++) {
-            if (clear && unlinkat(fd, l.at[i].name, 0) != 0) continue;
-            total.n++;
-            total.bytes += l.at[i].bytes;
-        }
-        free(l.at);
-    }
-    close(fd);
-    return total;
-}
-
-packed_store_sum packed_store_count(const packed_store *s)
-{
-    return sum(s, false);
-}
-
-packed_store_sum packed_store_clear(const packed_store *s)
-{
-    return sum(s, true);
 }

@@ -50,12 +50,4 @@ uint64_t packed_store_seen(const char *path);
 int packed_store_keep(const packed_store *s, const packed_head *h, const weights *w, uint64_t seen,
                       const atomic_bool *stop, shoal_err *err);
 
-typedef struct packed_store_sum {
-    size_t n;
-    uint64_t bytes;
-} packed_store_sum;
-packed_store_sum packed_store_count(const packed_store *s);
-/* Removes all images; how much that was. */
-packed_store_sum packed_store_clear(const packed_store *s);
-
 #endif

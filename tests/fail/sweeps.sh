@@ -58,6 +58,16 @@ part_cli() {
     one "pipeline check" -- "$shoal" pipeline check shoal.yaml --json
     one "pipeline graph" -f g.svg -- "$shoal" pipeline graph shoal.yaml --svg {}/g.svg
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
+    # A store of packed weights, which the program reads and does not trust.
+    local state=$(mktemp -d) pid
+    "$shoal" worker --model $data/gguf/llama-gqa.gguf --address "unix:$state/socket" --packed "$state/packed" \
+        --packed-min-mb 0 --log-level off &
+    pid=$!
+    for _ in $(seq 200); do ls "$state"/packed/*.packed >/dev/null 2>&1 && break || sleep 0.05; done
+    kill $pid
+    wait $pid
+    SHOAL_STATE=$state one "run packed" -- "$shoal" run $data/gguf/llama-gqa.gguf -p "$text" -n 6 --temp 0
+    rm -r "$state"
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
     one "run adapter" -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 4 --temp 0 --adapter $data/adapters/llama-one:0.5

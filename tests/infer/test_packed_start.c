@@ -1,6 +1,6 @@
 /* Starts with a store of packed weights: whatever lies in it, a model gives the bits that it gives without.
  */
-#include <sys/stat.h>
+#include <glob.h>
 #include <unistd.h>
 
 #include "helper.h"
@@ -66,13 +66,19 @@ static bool start_gives_the_same(const char *path)
 
 static size_t n_images(void)
 {
-    return packed_store_count(&store).n;
+    glob_t g;
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "%s/*.packed", dir);
+    size_t n = glob(pattern, 0, NULL, &g) == 0 ? g.gl_pathc : 0;
+    globfree(&g);
+    return n;
 }
 
 static int empty_store(void **state)
 {
-    packed_store_clear(&store);
-    return 0;
+    char cmd[64];
+    snprintf(cmd, sizeof cmd, "rm -f %s/*", dir);
+    return system(cmd);
 }
 
 static void the_second_start_maps_what_the_first_packed(void **state)
@@ -211,8 +217,7 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    packed_store_clear(&store);
-    return rmdir(dir);
+    return empty_store(state) || rmdir(dir);
 }
 
 int main(void)

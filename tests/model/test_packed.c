@@ -2,6 +2,8 @@
  * read past its end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -237,6 +240,16 @@ static void a_cut_file_is_met(void **state)
 
 /* ---- the store ------------------------------------------------------------------------------------ */
 
+static size_t n_images(const char *folder)
+{
+    glob_t g;
+    char pattern[200];
+    snprintf(pattern, sizeof pattern, "%s/*.packed*", folder);
+    size_t n = glob(pattern, 0, NULL, &g) == 0 ? g.gl_pathc : 0;
+    globfree(&g);
+    return n;
+}
+
 static packed_store store_of(const place *p)
 {
     return (packed_store){.folder = p->dir, .min_bytes = 1};
@@ -277,7 +290,7 @@ static void the_oldest_make_room(void **state)
     age(&s, &h[0], 100);
     keep_one(&s, &h[1], 'b', p.w);
     age(&s, &h[1], 50);
-    assert_int_equal(packed_store_count(&s).n, 2);
+    assert_int_equal(n_images(s.folder), 2);
     char *first = packed_store_path(&s, &h[0]);
     packed_store_touch(first);
     free(first);
@@ -285,9 +298,7 @@ static void the_oldest_make_room(void **state)
     assert_true(has(&s, &h[0]) && !has(&s, &h[1]) && has(&s, &h[2]));
     s.max_bytes = weights_bytes(p.w) / 2;
     assert_int_equal(packed_store_keep(&s, &h[1], p.w, 0, NULL, &err), SHOAL_ELIMIT);
-    assert_int_equal(packed_store_count(&s).n, 2); /* nobody went for what does not fit anyway */
-    assert_int_equal(packed_store_clear(&s).n, 2);
-    assert_int_equal(packed_store_count(&s).n, 0);
+    assert_int_equal(n_images(s.folder), 2); /* nobody went for what does not fit anyway */
     close_place(&p);
 }
 
@@ -302,7 +313,7 @@ static void small_ones_and_readers_keep_nothing(void **state)
     s.min_bytes = 1;
     s.read_only = true;
     assert_int_equal(packed_store_keep(&s, &p.head, p.w, 0, NULL, &err), 0);
-    assert_int_equal(packed_store_count(&s).n, 0);
+    assert_int_equal(n_images(s.folder), 0);
     close_place(&p);
 }
 
@@ -319,7 +330,7 @@ static void a_folder_of_others_is_not_used(void **state)
     snprintf(deep, sizeof deep, "%s/one/two/three", p.dir);
     s.folder = deep;
     assert_int_equal(packed_store_keep(&s, &p.head, p.w, 0, NULL, &err), 0);
-    assert_int_equal(packed_store_count(&s).n, 1);
+    assert_int_equal(n_images(s.folder), 1);
     snprintf(deep, sizeof deep, "/proc/nobody/packed");
     assert_int_equal(packed_store_keep(&s, &p.head, p.w, 0, NULL, &err), SHOAL_EIO);
     if (geteuid() != 0) {
@@ -391,6 +402,47 @@ static void a_stopped_writer_leaves_nothing(void **state)
     close_place(&p);
 }
 
+/* As on a full disk: the write fails in the midst, and the head's, too. */
+static void a_failing_write_leaves_nothing(void **state)
+{
+    static const rlim_t most[] = {0, 200, 3 << 20};
+    place p;
+    shoal_err err;
+    open_place(&p);
+    packed_store s = store_of(&p);
+    for (size_t i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            const struct rlimit limit = {most[i], most[i]};
+            signal(SIGXFSZ, SIG_IGN);
+            setrlimit(RLIMIT_FSIZE, &limit);
+            _exit(packed_store_keep(&s, &p.head, p.w, 0, NULL, &err) == SHOAL_EIO ? 0 : 1);
+        }
+        int status;
+        assert_true(waitpid(pid, &status, 0) == pid && status == 0);
+        assert_int_equal(n_images(p.dir), 0);
+    }
+    close_place(&p);
+}
+
+/* What a process left that died while it wrote goes when the next one writes, unless it may still be at work.
+ */
+static void leavings_are_removed(void **state)
+{
+    place p;
+    char old[160], new[160];
+    open_place(&p);
+    packed_store s = store_of(&p);
+    snprintf(old, sizeof old, "%s/x.packed.tmp.1", p.dir);
+    snprintf(new, sizeof new, "%s/x.packed.tmp.2", p.dir);
+    for (int i = 0; i < 2; i++) fclose(fopen(i ? old : new, "w"));
+    const struct timespec t[2] = {{.tv_sec = time(NULL) - 4000}, {.tv_sec = time(NULL) - 4000}};
+    assert_int_equal(utimensat(AT_FDCWD, old, t, 0), 0);
+    keep_one(&s, &p.head, 'x', p.w);
+    assert_true(!file_exists(old) && file_exists(new) && n_images(p.dir) == 2);
+    close_place(&p);
+}
+
 /* A digest is recalled for the file that it was computed of, and no other. */
 static void digests_are_recalled_by_identity(void **state)
 {
@@ -450,6 +502,8 @@ int main(void)
         cmocka_unit_test(a_damaged_one_is_replaced),
         cmocka_unit_test(writers_take_turns),
         cmocka_unit_test(a_stopped_writer_leaves_nothing),
+        cmocka_unit_test(a_failing_write_leaves_nothing),
+        cmocka_unit_test(leavings_are_removed),
         cmocka_unit_test(digests_are_recalled_by_identity),
         cmocka_unit_test(fresh_files_have_no_identity),
     };
