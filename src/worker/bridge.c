@@ -1,9 +1,16 @@
 /* bridge.c: the queue between the engine thread and the loop thread; see bridge.h. The lock guards copying
- * alone: callbacks run on the loop thread, without it. */
+ * alone: callbacks run on the loop thread, without it.
+ *
+ * The loop watches an eventfd. A uv_async wakes it in the middle of uv_async_send, and it then spins and
+ * yields the processor until the sender, who may have no other to run on, has come to the end of that
+ * function. */
 #include "worker/bridge.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 
@@ -18,7 +25,8 @@ typedef struct record {
 } record;
 
 struct bridge {
-    uv_async_t async;
+    uv_poll_t poll;  /* of wake_fd */
+    int wake_fd;     /* an eventfd: readable while there is something new */
     uv_mutex_t lock; /* guards queue and done; a leaf: nothing else is taken under it */
     buf queue;
     bridge_job *done_head, **done_tail;
@@ -27,9 +35,28 @@ struct bridge {
     void *closed_user;
 };
 
-static void woken(uv_async_t *h)
+static void woken(uv_poll_t *h, int status, int events)
 {
-    bridge_deliver(h->data);
+    bridge *b = h->data;
+    uint64_t n;
+    if (read(b->wake_fd, &n, sizeof n) == sizeof n) bridge_deliver(b);
+}
+
+/* Under the lock: behind it the loop may already have closed the handle. A full counter is no loss: it wakes.
+ */
+static void wake_loop(bridge *b)
+{
+    while (write(b->wake_fd, &(uint64_t){1}, sizeof(uint64_t)) < 0 && errno == EINTR) continue;
+}
+
+/* 0, or libuv's reason. */
+static int watch_wakes(bridge *b, uv_loop_t *loop)
+{
+    b->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (b->wake_fd < 0) return uv_translate_sys_error(errno);
+    int rc = uv_poll_init(loop, &b->poll, b->wake_fd);
+    if (rc != 0) close(b->wake_fd);
+    return rc;
 }
 
 int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err)
@@ -40,13 +67,14 @@ int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err)
         free(b);
         return err_nomem(err);
     }
-    int rc = uv_async_init(loop, &b->async, woken);
+    int rc = watch_wakes(b, loop);
     if (rc != 0) {
         uv_mutex_destroy(&b->lock);
         free(b);
         return err_set(err, SHOAL_EIO, "cannot make a wake-up handle: %s", uv_strerror(rc));
     }
-    b->async.data = b;
+    b->poll.data = b;
+    uv_poll_start(&b->poll, UV_READABLE, woken);
     b->done_tail = &b->done_head;
     *ret = b;
     return 0;
@@ -57,6 +85,7 @@ static void handle_closed(uv_handle_t *h)
     bridge *b = h->data;
     void (*closed)(void *) = b->closed;
     void *user = b->closed_user;
+    close(b->wake_fd);
     uv_mutex_destroy(&b->lock);
     buf_done(&b->queue);
     buf_done(&b->replay);
@@ -68,7 +97,7 @@ void bridge_close(bridge *b, void (*closed)(void *user), void *user)
 {
     b->closed = closed;
     b->closed_user = user;
-    uv_close((uv_handle_t *)&b->async, handle_closed);
+    uv_close((uv_handle_t *)&b->poll, handle_closed);
 }
 
 static size_t record_bytes(size_t n_top, size_t text_len)
@@ -136,8 +165,7 @@ void bridge_event(void *job, const gen_event *ev)
         push_done(b, j, ev->status, ev->message);
     }
     spoilt = !spoilt && j->overflow && ev->kind != EVENT_DONE;
-    /* Sent under the lock: after it the loop may already have closed the handle. */
-    if (wake) uv_async_send(&b->async);
+    if (wake) wake_loop(b);
     uv_mutex_unlock(&b->lock);
     if (spoilt && j->on_overflow) j->on_overflow(j);
 }
@@ -158,7 +186,7 @@ void bridge_result(void *job, const enc_result *r)
         push_done(b, j, r->status, r->message);
     else
         push_done(b, j, SHOAL_EINTERNAL, "the engine gave a result of another size than the model's");
-    if (wake) uv_async_send(&b->async);
+    if (wake) wake_loop(b);
     uv_mutex_unlock(&b->lock);
 }
 

@@ -1,7 +1,7 @@
 /* bridge.h: brings the engine thread's events to the loop thread.
  *
  * The engine thread packs each event into one byte queue under a lock; the first one wakes the loop
- * (uv_async), which swaps the queue for an empty one and replays everything that came meanwhile. Per
+ * (an eventfd), which swaps the queue for an empty one and replays everything that came meanwhile. Per
  * job: on_token for each token, then on_flush once, so that tokens that were waiting together can go
  * out as one message, and on_done last. Memory grows to the largest burst and stays: nothing is
  * allocated per token. DONE lives in the job itself, so it arrives even when memory is out.

@@ -1,7 +1,7 @@
 /* worker.h: the worker process: one model behind the shoal.v1 protocol.
  *
  * Two threads that matter: the loop thread (sockets, protobuf, tokenising) and the engine thread.
- * They pass messages: submit and cancel one way, events through a queue and a uv_async the other
+ * They pass messages: submit and cancel one way, events through a queue and an eventfd the other
  * (bridge.h). worker_run is the whole process; worker_new and friends are the same without the
  * process around it (signals, the parent's death), for tests and for whoever brings a loop. */
 #ifndef WORKER_WORKER_H
