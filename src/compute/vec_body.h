@@ -272,6 +272,14 @@ TARGET static void FN(tanh)(float *x, size_t n)
     MAP(x, n, v_tanh);
 }
 
+/* n (at most sixteen) pairs (x[i], y[i]) turned by their angles */
+INLINE void rotate_part(float *x, float *y, const float *cos, const float *sin, size_t n)
+{
+    vf a = v_load_part(x, n), b = v_load_part(y, n), c = v_load_part(cos, n), s = v_load_part(sin, n);
+    v_store_part(x, v_fma(a, c, v_neg(v_mul(b, s))), n);
+    v_store_part(y, v_fma(a, s, v_mul(b, c)), n);
+}
+
 INLINE void rotate_halves(float *x, size_t half, const float *cos, const float *sin)
 {
     size_t i = 0;
@@ -280,16 +288,23 @@ INLINE void rotate_halves(float *x, size_t half, const float *cos, const float *
         v_store(x + i, v_fma(a, c, v_neg(v_mul(b, s))));
         v_store(x + half + i, v_fma(a, s, v_mul(b, c)));
     }
-    for (; i < half; i++) {
-        float a = x[i], b = x[half + i];
-        x[i] = __builtin_fmaf(a, cos[i], -(b * sin[i]));
-        x[half + i] = __builtin_fmaf(a, sin[i], b * cos[i]);
-    }
+    if (i < half) rotate_part(x + i, x + half + i, cos + i, sin + i, half - i);
 }
 
 INLINE void rotate_pairs(float *x, size_t half, const float *cos, const float *sin)
 {
-    for (size_t i = 0; i < half; i++) {
+    size_t i = 0;
+#ifdef V_PAIRS
+    for (; i + LANES <= half; i += LANES) {
+        vf first = v_load(x + 2 * i), last = v_load(x + 2 * i + LANES), c = v_load(cos + i),
+           s = v_load(sin + i);
+        vf a = v_evens(first, last), b = v_odds(first, last);
+        vf p = v_fma(a, c, v_neg(v_mul(b, s))), q = v_fma(a, s, v_mul(b, c));
+        v_store(x + 2 * i, v_zip_low(p, q));
+        v_store(x + 2 * i + LANES, v_zip_high(p, q));
+    }
+#endif
+    for (; i < half; i++) {
         float a = x[2 * i], b = x[2 * i + 1];
         x[2 * i] = __builtin_fmaf(a, cos[i], -(b * sin[i]));
         x[2 * i + 1] = __builtin_fmaf(a, sin[i], b * cos[i]);

@@ -10,8 +10,8 @@
 #define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx512vnni
 
-#define ATTN_QUERIES 4 /* 32 of sixteen floats: queries that share a key */
-#define MIX_SUMS 16 /* sums of sixteen columns in registers */
+#define ATTN_QUERIES 4  /* 32 of sixteen floats: queries that share a key */
+#define MIX_SUMS     16 /* sums of sixteen columns in registers */
 
 typedef __m512 vf;
 
@@ -112,6 +112,31 @@ INLINE vf v_scale_exp2(vf p, vf t)
 {
     /* p times a power of two rounds once at most, so one scaling is what the two factors of math.c give. */
     return _mm512_scalef_ps(p, v_sub(t, v_set1(EXP_MAGIC)));
+}
+
+#define V_PAIRS /* pairs taken apart and put together */
+
+/* elements 0, 2, 4, ... of a and b, and 1, 3, 5, ... */
+INLINE vf v_evens(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(
+        a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b);
+}
+INLINE vf v_odds(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(
+        a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b);
+}
+/* a[0], b[0], a[1], b[1], ...: the first sixteen, and the last */
+INLINE vf v_zip_low(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(
+        a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
+}
+INLINE vf v_zip_high(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(
+        a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
 }
 
 /* lanes + 8, + 4, + 2, + 1 */
