@@ -42,6 +42,7 @@ static const limit_loops *const loops[ISA_COUNT] = {
     [ISA_AVX2] = &limits_avx2,
     [ISA_AVX2VNNI] = &limits_avx2vnni,
     [ISA_AVX512VNNI] = &limits_avx512vnni,
+    [ISA_AVX512AMX] = &limits_avx512amx,
 #elif defined(KERNELS_ARM)
     [ISA_NEON] = &limits_neon,
     [ISA_NEONDOT] = &limits_neondot,

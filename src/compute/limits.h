@@ -25,7 +25,10 @@ const limit_loops *limit_loops_for(isa i);
 
 extern const limit_loops limits_scalar;
 #if defined(KERNELS_X86)
-extern const limit_loops limits_avx2, limits_avx2vnni, limits_avx512vnni;
+extern const limit_loops limits_avx2, limits_avx2vnni, limits_avx512vnni, limits_avx512amx;
+/* Four products of whole tiles a turn; of limits_avx512amx. */
+void limit_dot_avx512amx(size_t n);
+#define LIMIT_AMX_MACS ((size_t)4 * 16 * 16 * 64)
 #elif defined(KERNELS_ARM)
 extern const limit_loops limits_neon, limits_neondot, limits_neoni8mm;
 #endif

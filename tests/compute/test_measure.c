@@ -1,4 +1,5 @@
 /* The measuring calls give numbers; with SHOAL_MEASURE set they print a table for whoever tunes. */
+#include "compute/limits.h"
 #include "compute/measure.h"
 
 #include "check.h"
@@ -25,6 +26,7 @@ static void the_team_is_measured(void **state)
 static void the_limits_are_measured(void **state)
 {
     for (isa i = ISA_SCALAR; i < ISA_COUNT; i++) {
+        if (isa_built(i) && i != ISA_SCALAR) assert_ptr_not_equal(limit_loops_for(i), &limits_scalar);
         if (!isa_usable(i)) continue;
         double read = 0;
         measure_peaks peaks = {0};

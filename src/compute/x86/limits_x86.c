@@ -80,6 +80,7 @@ LOOP(fma_512, "avx512f", __m512, SUMS_512, _mm512_setzero_ps(), _mm512_set1_ps(0
 const limit_loops limits_avx2 = {read_256, dot_avx2, SUMS_256 * 32, fma_256, SUMS_256 * 8};
 const limit_loops limits_avx2vnni = {read_256, dot_avx2vnni, SUMS_256 * 32, fma_256, SUMS_256 * 8};
 const limit_loops limits_avx512vnni = {read_512, dot_avx512vnni, SUMS_512 * 64, fma_512, SUMS_512 * 16};
+const limit_loops limits_avx512amx = {read_512, limit_dot_avx512amx, LIMIT_AMX_MACS, fma_512, SUMS_512 * 16};
 #else
 typedef int empty_limits_x86; /* not an x86 machine */
 #endif
