@@ -24,6 +24,7 @@ typedef struct bench_options {
     long long requests, pid;
     long long n_chunks, dims; /* n_chunks 0: no search is measured */
     cli_model_options model;
+    bool drafts; /* the engine may guess tokens ahead; what comes of drawn prompts says little of real ones */
     bool json;
 } bench_options;
 

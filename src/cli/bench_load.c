@@ -39,11 +39,11 @@ static void make_completion(void *user, size_t i, buf *out, http_ask *ret)
     const load *l = user;
     buf_printf(out, "{\"model\":%s,\"prompt\":\"", l->model.data);
     put_prompt(l, i, out);
-    buf_printf(
-        out,
-        "\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"temperature\":0,\"max_tokens\":%zu,"
-        "\"ignore_eos\":true}",
-        l->o->generates.v[0]);
+    buf_printf(out,
+               "\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"max_tokens\":%zu,\"ignore_"
+               "eos\":true,"
+               "\"temperature\":%d,\"seed\":%zu}",
+               l->o->generates.v[0], l->o->cached ? 0 : 1, i + 1);
     *ret = (http_ask){.method = "POST",
                       .path = "/v1/completions",
                       .body = out->data,

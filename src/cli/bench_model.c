@@ -41,9 +41,10 @@ static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_
     char digest[65];
     bench_about about;
     bench_subject s = {.n_vocab = mc->n_vocab, .work = bench_work_of(c->m)};
+    engine_options more = {.kv_bytes = room_for(o, &s.work), .no_drafts = !o->drafts};
     int rc = describe(&about, o, c->m, digest, err);
     uint64_t start = clock_ns();
-    if (rc == 0) rc = cli_engine_start(c, &o->model, room_for(o, &s.work), err);
+    if (rc == 0) rc = cli_engine_start(c, &o->model, &more, err);
     s.e = c->e;
     about.load_ms = load_ms + clock_ms_since(start);
     about.is_float = s.work.is_float;

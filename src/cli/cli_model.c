@@ -68,10 +68,12 @@ char *cli_model_use(const char *name, const char *path)
     return use;
 }
 
-int cli_engine_start(cli_engine *c, const cli_model_options *o, size_t kv_bytes, shoal_err *err)
+int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_options *more, shoal_err *err)
 {
     char *adapter = NULL;
-    engine_options eo = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .kv_bytes = kv_bytes};
+    engine_options eo = more ? *more : (engine_options){0};
+    eo.n_threads = (int)o->threads;
+    eo.n_ctx = (size_t)o->context;
     int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
     eo.adapter = adapter;
     if (rc == 0) rc = engine_new(&c->e, c->m, &eo, err);
@@ -96,7 +98,7 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
     if (rc == 0)
         rc = cli_opened(
             model_open(&c.m, path, &(model_options){.expect_sha256 = sha256, .store = &store}, err), err);
-    if (rc == 0 && with_engine) rc = cli_engine_start(&c, o, 0, err);
+    if (rc == 0 && with_engine) rc = cli_engine_start(&c, o, NULL, err);
     free(path);
     free(sha256);
     free(packed);

@@ -34,8 +34,8 @@ typedef struct cli_engine {
 } cli_engine;
 int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
                     shoal_err *err);
-/* The engine of a model that was opened without one; kv_bytes 0: as engine_options. */
-int cli_engine_start(cli_engine *c, const cli_model_options *o, size_t kv_bytes, shoal_err *err);
+/* The engine of a model that was opened without one; what o does not say is as in `more` (NULL: zero). */
+int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_options *more, shoal_err *err);
 void cli_engine_close(cli_engine *c);
 
 /* TEXT as given, or all of standard input when it is "-" (without its last line end). */

@@ -25,6 +25,8 @@ grep -qE '^pp' "$work/out" && fail "-p 0 measures a prompt"
 grep -qE '^shoal [0-9.]+ \(commit [0-9a-f]{7,}(-modified)?|^shoal [0-9.]+ \(commit unknown\)' "$work/out" ||
     fail "no commit: $(head -1 "$work/out")"
 
+bench home-chat-s -n 4 -p 0 --drafts --json >"$work/out" && [ "$(rows <"$work/out")" = tg4 ] || fail "--drafts"
+
 # ---- an encoder
 [ "$(bench home-intent --shapes 1x8,3x5 --json | rows)" = "enc 1x8 enc 3x5" ] || fail "rows of an encoder"
 bench home-intent --shapes 1x100000 2>/dev/null && fail "a shape of 100000 tokens is taken"
