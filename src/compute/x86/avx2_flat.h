@@ -5,8 +5,8 @@
  * L1 while all tokens of the job pass, four at a time. What is unpacked no longer depends on the type, only
  * on the width of its runs, on minima, and without vpdpbusd on how many products fit 16 bits; so types share
  * these tiles. */
-#define FLAT_TOKENS 64                     /* in a job: with 512 columns 32 KB of activations */
-#define FLAT_LEAST  (HAS_DPBUSD ? 12 : 24) /* tokens that pay for unpacking */
+#define FLAT_TOKENS 64 /* in a job: with 512 columns 32 KB of activations */
+#define FLAT_LEAST  12 /* tokens that pay for unpacking */
 #define FLAT_COLS   512
 #define FLAT_RUNS   (FLAT_COLS / 16)
 
@@ -142,15 +142,25 @@ static void by_tiles(const mul_job *j, mul_fn *mul)
     }
 DTYPE_FLOATS(ALL_PACKED)
 ALL_PACKED(Q8_0, q8_0)
-ALL_PACKED(Q4_0, q4_0)
-ALL_PACKED(Q4_1, q4_1)
 ALL_FLAT(Q5_0, q5_0, q5_0)
 ALL_FLAT(Q5_1, q5_1, q5_1)
-ALL_PACKED(Q2_K, q2_k)
 ALL_FLAT(Q3_K, q3_k, q3_k)
-ALL_PACKED(Q4_K, q4_k)
 ALL_FLAT(Q5_K, q5_k, q5_1)
 ALL_FLAT(Q6_K, q6_k, q6_k)
 ALL_PACKED(IQ4_NL, iq4_nl)
 ALL_PACKED(IQ4_XS, iq4_xs)
 ALL_FLAT(MXFP4, mxfp4, q5_0)
+#if HAS_DPBUSD /* which is faster with these from their packed codes */
+ALL_PACKED(Q4_0, q4_0)
+ALL_PACKED(Q4_1, q4_1)
+ALL_PACKED(Q2_K, q2_k)
+ALL_PACKED(Q4_K, q4_k)
+#else
+FLAT_TILES(Q4_0, q4_0)
+FLAT_TILES(Q4_1, q4_1)
+FLAT_TILES(Q2_K, q2_k)
+ALL_FLAT(Q4_0, q4_0, q4_0)
+ALL_FLAT(Q4_1, q4_1, q4_1)
+ALL_FLAT(Q2_K, q2_k, q2_k)
+ALL_FLAT(Q4_K, q4_k, q4_1)
+#endif
