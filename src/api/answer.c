@@ -82,6 +82,8 @@ void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__D
     if (s->llama) llama_close(c, d);
     a->n_generated += d->n_generated;
     a->n_reasoning += d->n_reasoning;
+    a->n_drafted += d->n_drafted;
+    a->n_accepted += d->n_accepted < d->n_drafted ? d->n_accepted : d->n_drafted;
     if (k % s->n != 0) return; /* a prompt is counted once for all its choices */
     a->n_prompt += d->n_prompt;
     a->n_cached += d->n_cached;
@@ -124,6 +126,8 @@ void answer_pack(buf *out, const gen_answer *a)
     pack_u64(out, a->n_cached);
     pack_u64(out, a->n_generated);
     pack_u64(out, a->n_reasoning);
+    pack_u64(out, a->n_drafted);
+    pack_u64(out, a->n_accepted);
     for (size_t k = 0; k < a->n; k++) pack_choice(out, &a->choices[k]);
 }
 
@@ -165,6 +169,8 @@ int answer_unpack(gen_answer *ret, const void *data, size_t n)
     a.n_cached = cur_u64(&c);
     a.n_generated = cur_u64(&c);
     a.n_reasoning = cur_u64(&c);
+    a.n_drafted = cur_u64(&c);
+    a.n_accepted = cur_u64(&c);
     for (size_t k = 0; k < a.n; k++) unpack_choice(&c, &a.choices[k]);
     if (c.failed || cur_left(&c) != 0) {
         answer_done(&a);

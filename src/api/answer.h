@@ -24,7 +24,7 @@ typedef struct gen_call {
 
 /* Of one choice, where it is answered as llama-server does (llama.h). */
 typedef struct gen_figures {
-    uint32_t n_prompt, n_cached, n_generated;
+    uint32_t n_prompt, n_cached, n_generated, n_drafted, n_accepted;
     uint32_t n_stop; /* which of the stop strings ended it, from 1 */
     double prompt_ms, predicted_ms;
 } gen_figures;
@@ -51,7 +51,8 @@ typedef struct gen_answer {
     gen_choice *choices;
     size_t n;
     uint64_t n_prompt, n_cached, n_generated;
-    uint64_t n_reasoning; /* of n_generated */
+    uint64_t n_reasoning;           /* of n_generated */
+    uint64_t n_drafted, n_accepted; /* tokens that were guessed and computed, and that came true */
 } gen_answer;
 
 int answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */

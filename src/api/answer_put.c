@@ -50,6 +50,18 @@ static void put_head(buf *out, const answer_form *f, const char *object)
     buf_printf(out, ",\"system_fingerprint\":\"%s\",\"choices\":[", f->fingerprint);
 }
 
+static void put_details(buf *out, const gen_answer *a)
+{
+    buf_puts(out, ",\"completion_tokens_details\":{");
+    if (a->n_reasoning > 0)
+        buf_printf(out, "\"reasoning_tokens\":%llu%s", (unsigned long long)a->n_reasoning,
+                   a->n_drafted > 0 ? "," : "");
+    if (a->n_drafted > 0)
+        buf_printf(out, "\"accepted_prediction_tokens\":%llu,\"rejected_prediction_tokens\":%llu",
+                   (unsigned long long)a->n_accepted, (unsigned long long)(a->n_drafted - a->n_accepted));
+    buf_putc(out, '}');
+}
+
 static void put_usage(buf *out, const gen_answer *a)
 {
     buf_printf(out,
@@ -57,9 +69,7 @@ static void put_usage(buf *out, const gen_answer *a)
                "\"prompt_tokens_details\":{\"cached_tokens\":%llu}",
                (unsigned long long)a->n_prompt, (unsigned long long)a->n_generated,
                (unsigned long long)(a->n_prompt + a->n_generated), (unsigned long long)a->n_cached);
-    if (a->n_reasoning > 0)
-        buf_printf(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu}",
-                   (unsigned long long)a->n_reasoning);
+    if (a->n_reasoning + a->n_drafted > 0) put_details(out, a);
     buf_putc(out, '}');
 }
 

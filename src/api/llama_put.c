@@ -60,6 +60,8 @@ void llama_close(gen_choice *c, const Shoal__V1__Done *d)
                                .n_prompt = d->n_prompt,
                                .n_cached = d->n_cached,
                                .n_generated = d->n_generated,
+                               .n_drafted = d->n_drafted,
+                               .n_accepted = d->n_accepted,
                                .prompt_ms = d->prefill_ms,
                                .predicted_ms = d->decode_ms};
 }
@@ -129,9 +131,12 @@ static void put_timings(buf *out, const gen_figures *g)
         out,
         ",\"timings\":{\"cache_n\":%u,\"prompt_n\":%.0f,\"prompt_ms\":%.3f,\"prompt_per_token_ms\":%.6g,"
         "\"prompt_per_second\":%.6g,\"predicted_n\":%.0f,\"predicted_ms\":%.3f,"
-        "\"predicted_per_token_ms\":%.6g,\"predicted_per_second\":%.6g}",
+        "\"predicted_per_token_ms\":%.6g,\"predicted_per_second\":%.6g",
         g->n_cached, n_read, g->prompt_ms, per(g->prompt_ms, n_read), per(1000 * n_read, g->prompt_ms), n,
         g->predicted_ms, per(g->predicted_ms, n), per(1000 * n, g->predicted_ms));
+    if (g->n_drafted > 0)
+        buf_printf(out, ",\"draft_n\":%u,\"draft_n_accepted\":%u", g->n_drafted, g->n_accepted);
+    buf_putc(out, '}');
 }
 
 static void put_ids(buf *out, const int32_t *ids, size_t n)

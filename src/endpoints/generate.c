@@ -98,6 +98,8 @@ static void note_usage(gen_job *j)
 {
     j->shared.rq->n_prompt_tokens = j->answer.n_prompt;
     j->shared.rq->n_generated_tokens = j->answer.n_generated;
+    j->shared.rq->n_drafted_tokens = j->answer.n_drafted;
+    j->shared.rq->n_accepted_tokens = j->answer.n_accepted;
 }
 
 /* End the reply. `j` is freed. */

@@ -23,6 +23,8 @@
     X(METRIC_GONE, "shoal_client_gone_total", COUNTER, "endpoint", "Clients that left early.")              \
     X(METRIC_TOKENS, "shoal_tokens_total", COUNTER, "model,kind",                                           \
       "Tokens read and made, cached answers not.")                                                          \
+    X(METRIC_DRAFTS, "shoal_draft_tokens_total", COUNTER, "model,result",                                   \
+      "Tokens that were guessed and computed ahead: accepted or rejected.")                                 \
     X(METRIC_COST, "shoal_cost_total", COUNTER, "model,route",                                              \
       "What answers cost by the configuration's prices, in its unit; route: by which it came, if any.")     \
     X(METRIC_ENERGY, "shoal_energy_joules_total", COUNTER, "model,route,by",                                \

@@ -203,12 +203,21 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
                "x-shoal-route, retry-after, " ADMISSION_NAMES);
 }
 
+static void count_drafts(const gateway_request *rq)
+{
+    if (rq->n_drafted_tokens == 0) return;
+    double hits = (double)rq->n_accepted_tokens, misses = (double)rq->n_drafted_tokens - hits;
+    metrics_add(rq->metrics, METRIC_DRAFTS, hits, rq->model, "accepted", NULL);
+    metrics_add(rq->metrics, METRIC_DRAFTS, misses, rq->model, "rejected", NULL);
+}
+
 static void count_spent(const gateway_request *rq)
 {
     if (rq->n_prompt_tokens)
         metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
     if (rq->n_generated_tokens)
         metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
+    count_drafts(rq);
     spend_note(rq);
 }
 

@@ -80,7 +80,7 @@ typedef struct gateway_request {
     /* What the handler learns on the way, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
-    uint64_t n_prompt_tokens, n_generated_tokens;
+    uint64_t n_prompt_tokens, n_generated_tokens, n_drafted_tokens, n_accepted_tokens;
     struct routed *routed;   /* what a route came to (routed.h); NULL: none was asked for */
     degraded degraded;       /* the answer is another model's; such answers are not kept */
     char ensemble[1024];     /* how several models came to the answer; "": one gave it */

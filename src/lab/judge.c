@@ -19,6 +19,8 @@ const char *const judge_left_out[] = {
     "trace[].decode_ms",
     "trace[].replica",
     "usage.prompt_tokens_details",
+    "usage.completion_tokens_details.accepted_prediction_tokens",
+    "usage.completion_tokens_details.rejected_prediction_tokens",
     "choices[].message.tool_calls[].id",
     "choices[].delta.tool_calls[].id",
     NULL,
@@ -40,6 +42,7 @@ static void leave_out(json_t *v, const char *path)
         json_object_del(v, key);
     } else if (path[n] == '.') {
         leave_out(at, path + n + 1);
+        if (json_is_object(at) && json_object_size(at) == 0) json_object_del(v, key);
     } else {
         json_array_foreach(at, i, item) leave_out(item, path + n + 3); /* behind "[]." */
     }

@@ -333,6 +333,7 @@ static void log_done(const gen_job *g, const char *finish)
         LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
         LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
         LOG_I("tokens", t->n_generated), LOG_I("resumed_tokens", g->n_resumed),
+        LOG_I("drafted_tokens", t->n_drafted), LOG_I("accepted_tokens", t->n_accepted),
         LOG_F("queue_ms", t->queue_ms), LOG_F("prefill_ms", t->prefill_ms), LOG_F("decode_ms", t->decode_ms),
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
 }
@@ -354,6 +355,8 @@ static void send_done(gen_job *g)
     d.n_cached = (uint32_t)t->n_cached;
     d.n_generated = (uint32_t)t->n_generated;
     d.n_reasoning = (uint32_t)t->n_thought;
+    d.n_drafted = (uint32_t)t->n_drafted;
+    d.n_accepted = (uint32_t)t->n_accepted;
     d.queue_ms = t->queue_ms;
     d.prefill_ms = t->prefill_ms;
     d.decode_ms = t->decode_ms;

@@ -316,6 +316,35 @@ static void a_prompts_first_token_is_worth_nothing(void **state)
     }
 }
 
+/* As OpenAI counts them, of all choices, and a cached answer still knows. */
+static void answer_counts_guessed_tokens(void **state)
+{
+    fixture f;
+    buf packed = {0};
+    gen_answer back;
+    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
+    open_chat(&f, "{" MSG "}");
+    add_text(&f, "text");
+    d.n_drafted = 7;
+    d.n_accepted = 5;
+    answer_close(&f.answer, f.spec, 0, &d);
+    d.n_accepted = 9; /* more than there were */
+    answer_close(&f.answer, f.spec, 0, &d);
+    answer_pack(&packed, &f.answer);
+    assert_int_equal(answer_unpack(&back, packed.data, packed.len), 0);
+    answer_put(&f.out, &f.form, &back);
+    assert_non_null(strstr(f.out.data, ",\"completion_tokens_details\":{\"accepted_prediction_tokens\":12,"
+                                       "\"rejected_prediction_tokens\":2}}}"));
+    buf_clear(&f.out);
+    back.n_reasoning = 3;
+    answer_put(&f.out, &f.form, &back);
+    assert_non_null(
+        strstr(f.out.data, "_details\":{\"reasoning_tokens\":3,\"accepted_prediction_tokens\":12,"));
+    answer_done(&back);
+    buf_done(&packed);
+    close_all(&f);
+}
+
 static void answer_packs_and_comes_back_the_same(void **state)
 {
     fixture f;
@@ -369,6 +398,7 @@ int main(void)
         cmocka_unit_test(answer_logprobs_are_openais),
         cmocka_unit_test(offsets_do_not_depend_on_when_text_came),
         cmocka_unit_test(a_prompts_first_token_is_worth_nothing),
+        cmocka_unit_test(answer_counts_guessed_tokens),
         cmocka_unit_test(answer_packs_and_comes_back_the_same),
         cmocka_unit_test(answer_replay_streams_what_was_whole),
     };

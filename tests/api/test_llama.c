@@ -233,6 +233,16 @@ static void llama_answers_as_llama_server_does(void **state)
                 1000);
     assert_int_equal(
         json_integer_value(json_object_get(json_object_get(v, "generation_settings"), "n_predict")), 3);
+    assert_null(json_object_get(json_object_get(v, "timings"), "draft_n"));
+    json_decref(v);
+    a.choices[0].figures.n_drafted = 4;
+    a.choices[0].figures.n_accepted = 3;
+    buf_clear(&out);
+    answer_put(&out, &f, &a);
+    v = parse(&out);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(v, "timings"), "draft_n")), 4);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(v, "timings"), "draft_n_accepted")),
+                     3);
     json_decref(v);
     buf packed = {0}, again = {0};
     answer_pack(&packed, &a);

@@ -31,7 +31,7 @@ hasnt() { ! grep -qF -- "$2" <<<"$1" || fail "$2 in $1"; }
 body=$(ask '')
 has "$body" '"content":"","reasoning_content":"'
 has "$body" '"finish_reason":"length"'
-has "$body" '"completion_tokens_details":{"reasoning_tokens":8}'
+has "$body" '"completion_tokens_details":{"reasoning_tokens":8'
 again=$(ask '')
 has "$again" '"content":"","reasoning_content":"' # from the cache
 

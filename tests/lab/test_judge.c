@@ -56,6 +56,12 @@ static void judge_takes_pieces_of_any_length_for_the_same(void **state)
 
 static void judge_leaves_out_what_may_differ_and_nothing_else(void **state)
 {
+    same(
+        "{\"usage\":{\"completion_tokens\":5,\"completion_tokens_details\":{\"accepted_prediction_tokens\":3,"
+        "\"rejected_prediction_tokens\":1}}}",
+        "{\"usage\":{\"completion_tokens\":5}}", false, true);
+    same("{\"usage\":{\"completion_tokens_details\":{\"reasoning_tokens\":3}}}",
+         "{\"usage\":{\"completion_tokens_details\":{\"reasoning_tokens\":4}}}", false, false);
     same("{\"id\":\"1\",\"ms\":4.1,\"trace\":[{\"ms\":1,\"at_ms\":0.2,\"queue_ms\":0.1,\"prefill_ms\":1,"
          "\"decode_ms\":2,\"replica\":\"m/0\",\"label\":\"a\"}]}",
          "{\"id\":\"2\",\"ms\":9,\"trace\":[{\"label\":\"a\",\"ms\":2,\"replica\":\"m/1\"}]}", false, true);
