@@ -7,10 +7,13 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "api/answer_impl.h"
 #include "api/llama.h"
 #include "api/logprobs.h"
 #include "api/responses.h"
+
+enum { HEAD_USUAL = 400 }; /* bytes of an object around a piece of text */
 
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
@@ -44,10 +47,18 @@ void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], i
 /* {"id":...,"system_fingerprint":...,"choices":[ */
 static void put_head(buf *out, const answer_form *f, const char *object)
 {
-    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", f->id, object,
-               (long long)f->created);
+    buf_reserve(out, HEAD_USUAL);
+    buf_puts(out, "{\"id\":\"");
+    buf_puts(out, f->id);
+    buf_puts(out, "\",\"object\":\"");
+    buf_puts(out, object);
+    buf_puts(out, "\",\"created\":");
+    number_put_i64(out, f->created);
+    buf_puts(out, ",\"model\":");
     json_put_string(out, f->model, strlen(f->model));
-    buf_printf(out, ",\"system_fingerprint\":\"%s\",\"choices\":[", f->fingerprint);
+    buf_puts(out, ",\"system_fingerprint\":\"");
+    buf_puts(out, f->fingerprint);
+    buf_puts(out, "\",\"choices\":[");
 }
 
 static void put_details(buf *out, const gen_answer *a)
@@ -204,7 +215,9 @@ static void chunk_begin(buf *out, const answer_form *f, size_t k)
 {
     event_begin(out, f);
     put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
-    buf_printf(out, "{\"index\":%zu,", k);
+    buf_puts(out, "{\"index\":");
+    number_put_u64(out, k);
+    buf_putc(out, ',');
 }
 
 /* parts NULL: no log-probabilities. ended NULL: the choice goes on. */

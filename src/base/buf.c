@@ -107,6 +107,13 @@ void buf_done(buf *b)
     *b = (buf){0};
 }
 
+void buf_copy_str(char *to, size_t size, const char *s)
+{
+    size_t n = s ? strnlen(s, size - 1) : 0;
+    memcpy(to, s ? s : "", n);
+    to[n] = '\0';
+}
+
 void *mem_calloc64(size_t n, size_t size)
 {
     size_t bytes;

@@ -30,6 +30,9 @@ void buf_consume(buf *b, size_t n);    /* drop n bytes at the front; n <= len */
 char *buf_take(buf *b);                /* the bytes are the caller's to free(); NULL when failed */
 void buf_done(buf *b);
 
+/* s, or as much of it as fits, into to[size]: what snprintf's "%s" does. NULL is "". */
+void buf_copy_str(char *to, size_t size, const char *s);
+
 /* True when the product or sum does not fit; otherwise *ret holds it. */
 static inline bool size_mul(size_t a, size_t b, size_t *ret)
 {

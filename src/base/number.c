@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shoal.h"
-
 /* The end of the whole number at s: digits without a leading zero. NULL when there is none. */
 static const char *skip_whole(const char *s)
 {
@@ -182,17 +180,36 @@ int number_put(buf *out, double v, int digits)
     return buf_append(out, text, number_write(text, v, digits));
 }
 
-int number_put_u64(buf *out, uint64_t v)
+static size_t write_whole(char *out, uint64_t v)
 {
     char text[20];
     size_t at = sizeof text;
     do text[--at] = (char)('0' + v % 10);
     while (v /= 10);
-    return buf_append(out, text + at, sizeof text - at);
+    memcpy(out, text + at, sizeof text - at);
+    out[sizeof text - at] = '\0';
+    return sizeof text - at;
+}
+
+size_t number_write_u64(char ret[NUMBER_SIZE], uint64_t v)
+{
+    return write_whole(ret, v);
+}
+
+size_t number_write_i64(char ret[NUMBER_SIZE], int64_t v)
+{
+    ret[0] = '-';
+    return (v < 0) + write_whole(ret + (v < 0), v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+int number_put_u64(buf *out, uint64_t v)
+{
+    char text[NUMBER_SIZE];
+    return buf_append(out, text, number_write_u64(text, v));
 }
 
 int number_put_i64(buf *out, int64_t v)
 {
-    if (v < 0 && buf_putc(out, '-') != 0) return SHOAL_ENOMEM;
-    return number_put_u64(out, v < 0 ? -(uint64_t)v : (uint64_t)v);
+    char text[NUMBER_SIZE];
+    return buf_append(out, text, number_write_i64(text, v));
 }

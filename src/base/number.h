@@ -23,6 +23,9 @@ bool number_double(const char *text, double *ret); /* in the C locale, which Sho
 
 /* v as printf's "%.*g" with so many digits (1 to 17) writes it, byte for byte; returns the length. */
 size_t number_write(char ret[NUMBER_SIZE], double v, int digits);
+/* A whole number in decimal, as it is; returns the length. */
+size_t number_write_i64(char ret[NUMBER_SIZE], int64_t v);
+size_t number_write_u64(char ret[NUMBER_SIZE], uint64_t v);
 /* The same, appended. 0 or SHOAL_ENOMEM, as buf's own. */
 int number_put(buf *out, double v, int digits);
 int number_put_i64(buf *out, int64_t v);

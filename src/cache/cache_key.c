@@ -2,7 +2,6 @@
  * each value's length, which keeps NULL, "" and 0 apart. */
 #include "cache/cache_key.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,29 +10,49 @@
 
 struct cache_key {
     sha256 *hash;
+    size_t n_held;
+    uint8_t held[512]; /* small pieces go to the hash together */
 };
+
+static void flush(cache_key *k)
+{
+    sha256_add(k->hash, k->held, k->n_held);
+    k->n_held = 0;
+}
+
+static void add(cache_key *k, const void *data, size_t n)
+{
+    if (n > sizeof k->held - k->n_held) flush(k);
+    if (n > sizeof k->held) {
+        sha256_add(k->hash, data, n);
+    } else if (n) {
+        memcpy(k->held + k->n_held, data, n);
+        k->n_held += n;
+    }
+}
 
 static void add_len(cache_key *k, uint64_t n)
 {
     uint8_t le[8];
     for (int i = 0; i < 8; i++) le[i] = (uint8_t)(n >> 8 * i);
-    sha256_add(k->hash, le, sizeof le);
+    add(k, le, sizeof le);
 }
 
 static void add_field(cache_key *k, const char *name, char type, const void *data, size_t n)
 {
     size_t n_name = strlen(name);
     add_len(k, n_name);
-    sha256_add(k->hash, name, n_name);
-    sha256_add(k->hash, &type, 1);
+    add(k, name, n_name);
+    add(k, &type, 1);
     add_len(k, n);
-    if (n) sha256_add(k->hash, data, n);
+    add(k, data, n);
 }
 
 cache_key *cache_key_new(const char *kind)
 {
-    cache_key *k = calloc(1, sizeof *k);
+    cache_key *k = malloc(sizeof *k);
     if (!k) return NULL;
+    k->n_held = 0;
     k->hash = sha256_new();
     if (!k->hash) {
         free(k);
@@ -55,9 +74,9 @@ void cache_key_str(cache_key *k, const char *name, const char *s)
 
 void cache_key_int(cache_key *k, const char *name, int64_t v)
 {
-    char text[32];
-    int n = snprintf(text, sizeof text, "%lld", (long long)v);
-    if (k) add_field(k, name, 'i', text, (size_t)n);
+    char text[NUMBER_SIZE];
+    size_t n = number_write_i64(text, v);
+    if (k) add_field(k, name, 'i', text, n);
 }
 
 void cache_key_num(cache_key *k, const char *name, double v)
@@ -71,6 +90,7 @@ bool cache_key_end(cache_key *k, sha256_digest *ret)
 {
     if (!k) return false;
     sha256_digest d;
+    flush(k);
     sha256_end(k->hash, &d);
     free(k);
     *ret = d;

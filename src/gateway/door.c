@@ -14,6 +14,8 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/recent.h"
 
+enum { DRAWN_ID_BYTES = 8 };
+
 static bool id_is_fine(const char *s)
 {
     size_t n = s ? strlen(s) : 0;
@@ -30,9 +32,11 @@ static void name_request(gateway_request *rq)
         snprintf(rq->id, sizeof rq->id, "%s", given);
         return;
     }
-    uint64_t draw;
-    rng_draw(&draw, sizeof draw);
-    snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
+    uint8_t draw[DRAWN_ID_BYTES];
+    rng_draw(draw, sizeof draw);
+    for (size_t i = 0; i < 2 * sizeof draw; i++)
+        rq->id[i] = "0123456789abcdef"[draw[i / 2] >> (4 * (~i & 1)) & 15];
+    rq->id[2 * sizeof draw] = '\0';
 }
 
 /* What it may take of something. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "gateway/endpoint.h"
@@ -58,11 +59,6 @@ uint64_t recent_last(const recent *r)
 
 /* ---- written ------------------------------------------------------------------------------------- */
 
-static void copy(char *to, size_t cap, const char *s)
-{
-    snprintf(to, cap, "%.*s", (int)cap - 1, s ? s : "");
-}
-
 static char *dup_text(const char *s)
 {
     return s && *s ? strndup(s, RECENT_TEXT_MAX) : NULL;
@@ -108,14 +104,14 @@ void recent_note(recent *r, const gateway_request *rq, int status, const char *e
                  .ensemble = dup_text(rq->ensemble),
                  .degraded = dup_text(rq->degraded.wanted),
                  .asked = rq->asked ? strdup(rq->asked) : NULL};
-    copy(e->id, sizeof e->id, rq->id);
-    copy(e->code, sizeof e->code, error_code);
-    copy(e->cache, sizeof e->cache, rq->cache_state);
-    copy(e->near, sizeof e->near, rq->near_note);
-    copy(e->model, sizeof e->model, rq->model);
-    copy(e->version, sizeof e->version, rq->version);
-    copy(e->quantisation, sizeof e->quantisation, rq->quantisation);
-    copy(e->adapter, sizeof e->adapter, rq->adapter);
+    buf_copy_str(e->id, sizeof e->id, rq->id);
+    buf_copy_str(e->code, sizeof e->code, error_code);
+    buf_copy_str(e->cache, sizeof e->cache, rq->cache_state);
+    buf_copy_str(e->near, sizeof e->near, rq->near_note);
+    buf_copy_str(e->model, sizeof e->model, rq->model);
+    buf_copy_str(e->version, sizeof e->version, rq->version);
+    buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
+    buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
 }
 
 /* ---- read ---------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/dialect.h"
 #include "gateway/endpoint.h"
@@ -126,9 +127,9 @@ int request_count_choices(gateway_request *rq, size_t n, api_error *e)
 
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
 {
-    snprintf(rq->model, sizeof rq->model, "%s", model ? model : "");
-    snprintf(rq->version, sizeof rq->version, "%s", version ? version : "");
-    snprintf(rq->quantisation, sizeof rq->quantisation, "%s", quantisation ? quantisation : "");
+    buf_copy_str(rq->model, sizeof rq->model, model);
+    buf_copy_str(rq->version, sizeof rq->version, version);
+    buf_copy_str(rq->quantisation, sizeof rq->quantisation, quantisation);
 }
 
 const char *request_time_name(request_time t)
@@ -153,22 +154,22 @@ void request_note_move(gateway_request *rq, const char *cause, double gap_ms)
 {
     rq->facts.n_moves++;
     rq->facts.move_gap_ms = gap_ms;
-    snprintf(rq->facts.move_cause, sizeof rq->facts.move_cause, "%s", cause);
+    buf_copy_str(rq->facts.move_cause, sizeof rq->facts.move_cause, cause);
 }
 
 void request_note_result(gateway_request *rq, const call_result *r)
 {
     if (r->replica_id && *r->replica_id)
-        snprintf(rq->facts.replica, sizeof rq->facts.replica, "%s", r->replica_id);
+        buf_copy_str(rq->facts.replica, sizeof rq->facts.replica, r->replica_id);
     request_note_model(rq, r->model, r->version, r->quantisation);
     if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
-    if (r->trace) snprintf(rq->ensemble, sizeof rq->ensemble, "%s", r->trace);
+    if (r->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, r->trace);
 }
 
 void request_note_place(gateway_request *rq, const call_place *p)
 {
     if (p->wanted && p->model) degraded_set(&rq->degraded, p->wanted, p->model, p->why);
-    if (p->trace) snprintf(rq->ensemble, sizeof rq->ensemble, "%s", p->trace);
+    if (p->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, p->trace);
 }
 
 static void header_add(header_list *h, const char *name, const char *value)
@@ -225,14 +226,15 @@ static void count_spent(const gateway_request *rq)
 static void count_kept(const gateway_request *rq)
 {
     char result[24];
-    snprintf(result, sizeof result, "%.*s", (int)strcspn(rq->cache_state, " "), rq->cache_state);
+    buf_copy_str(result, sizeof result, rq->cache_state);
+    result[strcspn(result, " ")] = '\0';
     metrics_add(rq->metrics, METRIC_CACHE, 1, rq->cache_of, rq->cache_name, result);
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)
 {
-    char code[16];
-    snprintf(code, sizeof code, "%d", status);
+    char code[NUMBER_SIZE];
+    number_write_i64(code, status);
     const char *name = rq->endpoint ? rq->endpoint->name : "none";
     metrics *m = rq->metrics;
     if (ghost_kind_of(rq)) {

@@ -312,7 +312,7 @@ static void note_whom(gateway_request *rq, const answerers *by)
         rq->cache_of = "route";
         name = rq->routed->route->name;
     }
-    snprintf(rq->cache_name, sizeof rq->cache_name, "%s", name);
+    buf_copy_str(rq->cache_name, sizeof rq->cache_name, name);
 }
 
 static void look_up(shared_job *s, const shared_terms *terms, const sha256_digest *key)

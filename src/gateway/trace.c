@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 
 enum { TRACE_AT = 3, SPAN_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
@@ -56,5 +57,5 @@ void trace_take(char ret[TRACE_SIZE], const char *given)
 
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace)
 {
-    snprintf(ret, TRACE_ID_SIZE, "%.32s", *trace ? trace + TRACE_AT : "");
+    buf_copy_str(ret, TRACE_ID_SIZE, *trace ? trace + TRACE_AT : "");
 }

@@ -5,10 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "wire/http_internal.h"
 
 /* Of a pipeline, so much is read ahead while an answer is being made or waits for its reader. */
 enum { READ_AHEAD_BYTES = 4096 };
+
+enum { HEAD_USUAL = 500 }; /* bytes of an answer in front of its body */
 
 enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
 
@@ -29,7 +32,11 @@ static bool wants_close(const http_conn *c)
 
 static void put_head(buf *out, http_conn *c, int status, const http_header *headers, size_t n)
 {
-    buf_printf(out, "HTTP/1.1 %d %s\r\n", status, http_status_text(status));
+    buf_puts(out, "HTTP/1.1 ");
+    number_put_u64(out, (uint64_t)status);
+    buf_putc(out, ' ');
+    buf_puts(out, http_status_text(status));
+    buf_append(out, "\r\n", 2);
     for (size_t i = 0; i < n; i++)
         if (http_header_is_sendable(&headers[i])) {
             buf_puts(out, headers[i].name);
@@ -55,8 +62,13 @@ static void answer(http_request *r, int status, const http_header *headers, size
     if (!r->complete) c->keep_alive = false; /* the rest of the body is not read */
     r->streaming = !whole && !r->is_head && !has_no_body(status);
     if (r->streaming && r->version == 10) c->keep_alive = false;
+    buf_reserve(&out, HEAD_USUAL + (whole ? len : 0));
     put_head(&out, c, status, headers, n);
-    if (whole && !has_no_body(status)) buf_printf(&out, "Content-Length: %zu\r\n", len);
+    if (whole && !has_no_body(status)) {
+        buf_puts(&out, "Content-Length: ");
+        number_put_u64(&out, len);
+        buf_append(&out, "\r\n", 2);
+    }
     if (r->streaming && r->version == 11) buf_puts(&out, "Transfer-Encoding: chunked\r\n");
     if (wants_close(c))
         buf_puts(&out, "Connection: close\r\n");
@@ -73,6 +85,14 @@ static void answer(http_request *r, int status, const http_header *headers, size
     conn_mark_dirty(c);
 }
 
+static void put_chunk_size(buf *out, size_t n)
+{
+    int digits = 1;
+    while (digits < 16 && n >> 4 * digits) digits++;
+    while (digits-- > 0) buf_putc(out, "0123456789abcdef"[n >> 4 * digits & 15]);
+    buf_append(out, "\r\n", 2);
+}
+
 static void http1_write(http_request *r, const void *data, size_t len)
 {
     http_conn *c = r->conn;
@@ -81,7 +101,8 @@ static void http1_write(http_request *r, const void *data, size_t len)
         transport_write(c->io, data, len);
     } else {
         buf chunk = {0};
-        buf_printf(&chunk, "%zx\r\n", len);
+        buf_reserve(&chunk, len + 2 * sizeof len + 4);
+        put_chunk_size(&chunk, len);
         buf_append(&chunk, data, len);
         buf_append(&chunk, "\r\n", 2);
         if (chunk.failed)

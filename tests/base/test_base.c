@@ -254,6 +254,17 @@ static void printing_fits_whatever_room_there_is(void **state)
     }
 }
 
+static void text_is_copied_as_far_as_it_fits(void **state)
+{
+    char to[5] = "xxxx";
+    buf_copy_str(to, sizeof to, "abcd");
+    assert_string_equal(to, "abcd");
+    buf_copy_str(to, sizeof to, "ABCDEFG");
+    assert_string_equal(to, "ABCD");
+    buf_copy_str(to, sizeof to, NULL);
+    assert_string_equal(to, "");
+}
+
 /* What a store read ahead must not do: give bytes twice, to one process or to two. */
 static void drawn_names_are_all_different_in_children_too(void **state)
 {
@@ -430,6 +441,7 @@ int main(void)
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
         cmocka_unit_test(printing_fits_whatever_room_there_is),
+        cmocka_unit_test(text_is_copied_as_far_as_it_fits),
         cmocka_unit_test(drawn_names_are_all_different_in_children_too),
         cmocka_unit_test(draws_depend_on_seed_and_position_alone),
         cmocka_unit_test(sha256_matches_fips_180),
