@@ -125,6 +125,8 @@ void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg);
 void team_barrier(team_member *m);
 int member_index(const team_member *m);
 int member_count(const team_member *m);
+/* A team of this member alone: what all members would do together, it does for itself, without barriers. */
+team_member *member_alone(team_member *m);
 /* This member's part [*begin, *end) of n items, in multiples of `grain`. */
 void member_share(const team_member *m, size_t n, size_t grain, size_t *begin, size_t *end);
 

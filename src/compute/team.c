@@ -6,7 +6,10 @@
  * member counts itself a sleeper before it looks at `epoch` a last time, and team_run changes
  * `epoch` before it looks for sleepers (both sequentially consistent).
  *
- * Barriers spin, and then yield: all members are inside one run, so nobody is far away. */
+ * At a barrier each member raises a number of its own, on a cache line of its own, and waits until those of
+ * all others are as high: with two members one line travels each way at the same time, and nothing is added
+ * up. A member may be one barrier ahead of others, never two. Waiting spins, and then yields: all members are
+ * inside one run, so nobody is far away. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,6 +26,7 @@ struct team_member {
     _Alignas(64) team *t;
     int index;
     pthread_t thread;
+    _Alignas(64) _Atomic unsigned arrived; /* barriers that it has reached; only this on its line */
 };
 
 struct team {
@@ -33,10 +37,9 @@ struct team {
     void (*fn)(void *arg, team_member *m); /* written before epoch, read after it */
     void *arg;
     bool quit;
+    team *ones; /* whose members are each a team by themselves; NULL when n is 1 */
     _Alignas(64) _Atomic unsigned epoch;
     _Alignas(64) _Atomic int n_running;
-    _Alignas(64) _Atomic unsigned barrier_round;
-    _Alignas(64) _Atomic int barrier_arrived;
     _Alignas(64) _Atomic int n_sleeping;
     pthread_mutex_t lock; /* for `wake` */
     pthread_cond_t wake;
@@ -116,13 +119,10 @@ void team_barrier(team_member *m)
 {
     team *t = m->t;
     if (t->n == 1) return;
-    unsigned round = atomic_load_explicit(&t->barrier_round, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&t->barrier_arrived, 1, memory_order_acq_rel) == t->n - 1) {
-        atomic_store_explicit(&t->barrier_arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&t->barrier_round, round + 1, memory_order_release);
-        return;
-    }
-    AWAIT(t, atomic_load_explicit(&t->barrier_round, memory_order_acquire) != round);
+    unsigned round = atomic_load_explicit(&m->arrived, memory_order_relaxed) + 1;
+    atomic_store_explicit(&m->arrived, round, memory_order_release);
+    for (int i = 0; i < t->n; i++)
+        AWAIT(t, (int)(atomic_load_explicit(&t->members[i].arrived, memory_order_acquire) - round) >= 0);
 }
 
 /* Threads take no signals: those belong to the program that hosts us. */
@@ -141,6 +141,17 @@ static int start_threads(team *t)
     return rc;
 }
 
+/* Teams of one, for member_alone: they have no threads. */
+static bool make_ones(team *t)
+{
+    t->ones = mem_calloc64(1, sizeof *t->ones);
+    if (!t->ones) return false;
+    t->ones->n = 1;
+    t->ones->isa = t->isa;
+    for (int i = 0; i < t->n; i++) t->ones->members[i].t = t->ones;
+    return true;
+}
+
 int team_new(team **ret, int n_threads, isa set, shoal_err *err)
 {
     if (n_threads < 1 || n_threads > TEAM_MAX)
@@ -157,6 +168,10 @@ int team_new(team **ret, int n_threads, isa set, shoal_err *err)
     for (int i = 0; i < n_threads; i++) t->members[i] = (team_member){.t = t, .index = i};
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
+    if (n_threads > 1 && !make_ones(t)) {
+        team_free(t);
+        return err_nomem(err);
+    }
     if (start_threads(t) != 0) {
         team_free(t);
         return err_set(err, SHOAL_ENOMEM, "the system refused to start %d threads", n_threads - 1);
@@ -173,6 +188,7 @@ void team_free(team *t)
     for (int i = 1; i <= t->n_threads_started; i++) pthread_join(t->members[i].thread, NULL);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
+    free(t->ones);
     free(t);
 }
 
@@ -195,6 +211,10 @@ int member_index(const team_member *m)
 int member_count(const team_member *m)
 {
     return m->t->n;
+}
+team_member *member_alone(team_member *m)
+{
+    return m->t->ones ? &m->t->ones->members[m->index] : m;
 }
 const vec_kernels *member_vec(const team_member *m)
 {

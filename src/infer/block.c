@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define ALONE_MAX 2048 /* columns that one member passes over in less time than a barrier and a half take */
+#include <string.h>
 
 /* ---- norms ---------------------------------------------------------------------------------------- */
 
@@ -43,8 +42,8 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x)
 {
     size_t t, end;
     assert(n->w && n->width == x->width && n->width == y->width);
-    rows_use(l, {x, READ_MINE}, {y, WRITE_MINE});
-    rows_share(l, x, &t, &end);
+    rows_use(l, {x, y->own ? READ_ALL : READ_MINE}, {y, WRITE_MINE});
+    rows_share(l, y, &t, &end);
     for (; t < end; t++) norm_row(n, l->v, rows_at(y, t), rows_at(x, t));
 }
 
@@ -103,11 +102,10 @@ static void reduce_few(lane *l, const proj *p, rows *x)
 /* The same bits for fewer rows than members: both products are split by what they make. */
 static void adapt_few(lane *l, const proj *p, rows *x, rows *y)
 {
-    rows thin = {.n = x->n}; /* what the last one read of it was done before x was loaded */
     size_t begin, end;
-    rows_use(l, {x, READ_ALL}, {&thin, WRITE_PARTS});
+    rows_use(l, {x, READ_ALL}, {&l->thin_use, WRITE_PARTS});
     reduce_few(l, p, x);
-    rows_use(l, {&thin, READ_ALL}, {y, READ_ALL | WRITE_PARTS});
+    rows_use(l, {&l->thin_use, READ_ALL}, {y, READ_ALL | WRITE_PARTS});
     for (size_t t = 0; t < y->n; t++) {
         float *out = rows_at(y, t);
         for (size_t i = 0; l->adapters[t] && i < p->n_stems; out += stem_rows(p->stem[i++])) {
@@ -188,11 +186,30 @@ void cap_row(const vec_kernels *v, float *x, size_t n, float cap)
     for (size_t i = 0; i < n; i++) x[i] *= cap;
 }
 
+/* Each member for itself: x stays as it is, since others read it. */
+static void activate_own(lane *l, activation act, bool gated, rows *y, rows *x)
+{
+    size_t width = y->width;
+    rows_use(l, {x, READ_ALL});
+    for (size_t t = 0; t < y->n; t++) {
+        const float *in = rows_at(x, t);
+        memcpy(rows_at(y, t), in, width * sizeof *in);
+        if (gated)
+            act_gate_row(l->v, act, rows_at(y, t), rows_at(y, t), in + width, width);
+        else
+            act_row(l->v, act, rows_at(y, t), width);
+    }
+}
+
 /* A few wide rows are split by columns, which costs a barrier. */
 void blk_activate(lane *l, activation act, bool gated, rows *y, rows *x)
 {
+    if (y->own && x != y) {
+        activate_own(l, act, gated, y, x);
+        return;
+    }
     size_t begin = 0, width = y->width, end = width, t = 0, t_end = y->n;
-    bool by_columns = y->n < (size_t)member_count(l->m) && width > ALONE_MAX;
+    bool by_columns = y->n < (size_t)member_count(l->m) && width > BLK_ALONE_COLS;
     assert(x->width == (gated ? 2 * width : width) && (gated || x == y));
     if (by_columns) {
         rows_use(l, {x, READ_ALL | WRITE_PARTS}, {y, WRITE_PARTS}); /* a gate is overwritten */

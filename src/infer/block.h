@@ -41,8 +41,10 @@ void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add);
 void act_row(const vec_kernels *v, activation act, float *x, size_t n);
 /* y[n] = act(gate) * up; gate is overwritten unless act is ACT_SILU */
 void act_gate_row(const vec_kernels *v, activation act, float *y, float *gate, const float *up, size_t n);
-/* Every row: y = act(x) in place (gated false: y is x), or y[width] = act(x[0..width)) * x[width..2 width).
- */
+/* Columns that one member passes over in less time than a barrier and a half take. */
+#define BLK_ALONE_COLS 2048
+/* Every row: y = act(x) in place (gated false: y is x, or this lane's own), or y[width] = act(x[0..width)) *
+ * x[width..2 width). */
 void blk_activate(lane *l, activation act, bool gated, rows *y, rows *x);
 /* x[n] = cap * tanh(x / cap) (Gemma 2, arXiv:2408.00118) */
 void cap_row(const vec_kernels *v, float *x, size_t n, float cap);

@@ -167,7 +167,7 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
     size_t group = c->attn.n_head / c->attn.n_head_kv, kv = c->attn.n_head_kv * c->attn.head_dim;
     size_t acts_rows =
         c->source.n_layer > 0 && d->limits.max_positions > rows ? d->limits.max_positions : rows;
-    int rc = space_init(&d->space, c, n, acts_rows, n_in, err);
+    int rc = space_init(&d->space, c, (int)n_members, n, acts_rows, n_in, err);
     if (rc) return rc;
     d->attend_floats = attend_space(&c->attn, d->limits.n_ctx);
     d->attend_space = mem_calloc64(n_members * d->attend_floats, sizeof(float));
@@ -307,7 +307,7 @@ static void run_head(pass *p, const step *s)
 {
     decoder *d = s->d;
     if (s->n_rows == 0) return;
-    rows last = rows_of(d->last, s->n_rows, d->c->n_embd);
+    rows last = pass_rows(p, d->last, s->n_rows);
     rows narrow = rows_of(d->narrow, s->n_rows, d->embed.n_in);
     rows logits = rows_of(d->logits, s->n_rows, d->c->n_vocab);
     bool narrows = d->out_proj.n_parts > 0;

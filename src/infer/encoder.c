@@ -137,7 +137,7 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
         cols = 3 * (c->n_embd > c->source.n_mel ? c->n_embd : c->source.n_mel);
     }
     if (e->patches.n_in > cols) cols = e->patches.n_in;
-    int rc = space_init(&e->space, c, n, rows, cols, err);
+    int rc = space_init(&e->space, c, (int)n_members, n, rows, cols, err);
     if (rc == 0 && !e->bare) rc = head_make_space(&e->head, inputs, n, err);
     if (rc) return rc;
     e->attend_floats = attend_space(&c->attn, e->limits.n_ctx + TILE);

@@ -102,8 +102,29 @@ static size_t dense_width(const model_config *c)
     return c->ffn.n_expert > 0 && !any_layer(c, LAYER_DENSE) ? 0 : c->ffn.n_ff;
 }
 
-int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_rows, size_t acts_cols,
-               shoal_err *err)
+static int own_init(own_space *o, const model_config *c, size_t cols, shoal_err *err)
+{
+    bool ok = true;
+    o->h = floats(FEW_ROWS, c->n_embd, &ok);
+    if (c->branch == BRANCH_TWO_NORMS) o->h2 = floats(FEW_ROWS, c->n_embd, &ok);
+    o->act = floats(FEW_ROWS, BLK_ALONE_COLS, &ok);
+    return ok ? acts_new(&o->acts, FEW_ROWS, cols, err) : err_nomem(err);
+}
+
+/* A team of one has nobody to wait for. */
+static int make_own(space *s, const model_config *c, int n_members, shoal_err *err)
+{
+    int rc = 0;
+    if (n_members == 1) return 0;
+    s->own = calloc((size_t)n_members, sizeof *s->own);
+    if (!s->own) return err_nomem(err);
+    s->n_members = (size_t)n_members;
+    for (size_t i = 0; rc == 0 && i < s->n_members; i++) rc = own_init(&s->own[i], c, s->own_cols, err);
+    return rc;
+}
+
+int space_init(space *s, const model_config *c, int n_members, size_t max_rows, size_t acts_rows,
+               size_t acts_cols, shoal_err *err)
 {
     size_t n = max_rows, width = c->n_embd, q = c->attn.n_head * c->attn.head_dim,
            kv = c->attn.n_head_kv * c->attn.head_dim, ff = dense_width(c);
@@ -125,9 +146,9 @@ int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_row
     }
     if (!ok) return err_nomem(err);
     int rc = c->ffn.n_expert > 0 ? moe_space_init(&s->moe, c, n, err) : 0;
-    if (rc) return rc;
-    return acts_new(&s->acts, max_size(n, acts_rows), max_size(acts_cols, max_size(width, max_size(ff, q))),
-                    err);
+    s->own_cols = max_size(acts_cols, max_size(width, max_size(ff, q)));
+    if (rc == 0) rc = acts_new(&s->acts, max_size(n, acts_rows), s->own_cols, err);
+    return rc ? rc : make_own(s, c, n_members, err);
 }
 
 void space_done(space *s)
@@ -135,9 +156,34 @@ void space_done(space *s)
     void *all[] = {s->x,   s->h,       s->h2,   s->y,  s->qkv, s->cross_q,
                    s->att, s->conv_in, s->conv, s->ff, s->act, s->thin};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    for (size_t i = 0; i < s->n_members; i++) {
+        acts_free(s->own[i].acts);
+        free(s->own[i].h);
+        free(s->own[i].h2);
+        free(s->own[i].act);
+    }
+    free(s->own);
     moe_space_done(&s->moe);
     acts_free(s->acts);
     *s = (space){0};
+}
+
+/* What stands in front of a product is each member's own when rows are few. */
+static void open_own(pass *p, const own_space *o, size_t n)
+{
+    p->l.own = o->acts;
+    p->l.own_cols = p->s->own_cols;
+    if (!rows_are_few(&p->l, n)) return;
+    p->h = rows_own(o->h, n, p->h.width);
+    if (o->h2) p->h2 = rows_own(o->h2, n, p->h2.width);
+    if (p->act.width <= BLK_ALONE_COLS) p->act = rows_own(o->act, n, p->act.width);
+}
+
+rows pass_rows(const pass *p, float *at, size_t n)
+{
+    bool own = p->s->own && rows_are_few(&p->l, n);
+    size_t width = p->c->n_embd;
+    return own ? rows_own(p->s->own[member_index(p->l.m)].h, n, width) : rows_of(at, n, width);
 }
 
 void pass_open(pass *p, const space *s, team_member *m, size_t n)
@@ -159,6 +205,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
     p->conv = rows_of(s->conv, n, width);
     p->ff = rows_of(s->ff, n, ff * (c->ffn.gated ? 2 : 1));
     p->act = rows_of(s->act, n, ff);
+    if (s->own && member_count(m) > 1) open_own(p, &s->own[member_index(m)], n);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------------
@@ -231,7 +278,7 @@ static void feed(pass *p, const layer *ly, rows *in)
         leave(p, &ly->ffn_post, false);
         return;
     }
-    rows *act = c->gated ? &p->act : &p->ff;
+    rows *act = c->gated || p->act.own ? &p->act : &p->ff;
     blk_linear(&p->l, &ly->up, in, &p->ff, false);
     blk_activate(&p->l, c->act, c->gated, act, &p->ff);
     join(p, &ly->down, act, &ly->ffn_post);

@@ -32,6 +32,13 @@ int layer_load(layer *ly, const model *m, const model_config *c, const char *pre
                shoal_err *err);
 void layer_done(layer *ly); /* a zeroed one is fine */
 
+/* What one member computes for itself when rows are few (rows.h): [FEW_ROWS][...], and these as activations.
+ */
+typedef struct own_space {
+    acts *acts;
+    float *h, *h2, *act;
+} own_space;
+
 /* The work space of a step, for up to max_rows rows. */
 typedef struct space {
     acts *acts;
@@ -43,11 +50,13 @@ typedef struct space {
     float *ff, *act;       /* [max_rows][2 or 1 n_ff], [n_ff] */
     float *thin;           /* rows.h: lane */
     moe_space moe;
+    own_space *own; /* [n_members]; NULL for one member */
+    size_t n_members, own_cols;
 } space;
 
-/* acts_rows, acts_cols: what the caller's own products need beyond the layers'. */
-int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_rows, size_t acts_cols,
-               shoal_err *err);
+/* For a team of n_members. acts_rows, acts_cols: what the caller's own products need beyond the layers'. */
+int space_init(space *s, const model_config *c, int n_members, size_t max_rows, size_t acts_rows,
+               size_t acts_cols, shoal_err *err);
 void space_done(space *s); /* a zeroed one is fine */
 
 /* One member's way through one step. */
@@ -63,6 +72,9 @@ typedef struct pass {
 } pass;
 
 void pass_open(pass *p, const space *s, team_member *m, size_t n_rows);
+/* n rows of [n_embd] that each member has for itself when they are few, else `at`; what pass.h held is gone.
+ */
+rows pass_rows(const pass *p, float *at, size_t n);
 void layer_run(pass *p, const layer *ly);
 
 #endif

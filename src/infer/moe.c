@@ -162,7 +162,7 @@ void blk_moe(lane *l, const moe *e, const moe_space *s, rows *x, rows *y)
     assert(x != y && x->width == e->width && y->width == e->width);
     blk_linear(l, &e->router, x, &logits, false);
     rows_use(l, {&logits, READ_MINE | WRITE_MINE}, {&choice, WRITE_MINE});
-    rows_share(l, x, &t, &end);
+    rows_share(l, &logits, &t, &end);
     for (; t < end; t++) {
         choose(e, l->v, rows_at(&logits, t), s->expert + t * c->n_used, s->weight + t * c->n_used);
     }

@@ -11,6 +11,7 @@ void rows_open(lane *l, team_member *m, acts *a)
 /* Must a barrier pass first? Only what happened since the last one matters. */
 static bool clashes(const lane *l, rows_need u)
 {
+    if (u.r->own) return false;
     bool written = u.r->written == l->barriers, torn = written && u.r->in_parts;
     bool read = u.r->read == l->barriers, read_all = read && u.r->read_all;
     return ((u.how & READ_MINE) && torn) || ((u.how & READ_ALL) && written) ||
@@ -42,8 +43,21 @@ void rows_needs(lane *l, const rows_need *uses, size_t n)
     for (size_t i = 0; i < n; i++) note(l, uses[i]);
 }
 
+static void load_own(lane *l, dtype t, rows *x)
+{
+    rows_use(l, {x, READ_ALL});
+    acts_load(member_alone(l->m), l->own, t, x->at, x->n, x->width, x->width);
+    l->loaded = l->own;
+    l->acts_cols = x->width;
+}
+
 void rows_load(lane *l, dtype t, rows *x)
 {
+    if (l->own && rows_are_few(l, x->n) && x->width <= l->own_cols) {
+        load_own(l, t, x);
+        return;
+    }
+    assert(!x->own);
     bool torn = x->written == l->barriers && x->in_parts;
     if (torn || l->acts_read == l->barriers) {
         team_barrier(l->m);
@@ -51,6 +65,7 @@ void rows_load(lane *l, dtype t, rows *x)
     }
     acts_load(l->m, l->acts, t, x->at, x->n, x->width, x->width);
     l->barriers++; /* acts_load ends in one */
+    l->loaded = l->acts;
     l->acts_cols = x->width;
     /* Float activations are x itself, which all members read from now on. */
     if (dtype_block(t) == 1) note(l, (rows_need){x, READ_ALL});
@@ -67,13 +82,13 @@ static void check_mul(const lane *l, const wmat *w, const rows *y, size_t first)
 void rows_mul(lane *l, const wmat *w, rows *y, size_t first, bool add)
 {
     check_mul(l, w, y, first);
-    acts_mul(l->m, l->acts, w, y->at + first, y->width, add);
-    l->acts_read = l->barriers;
+    acts_mul(l->m, l->loaded, w, y->at + first, y->width, add);
+    if (l->loaded == l->acts) l->acts_read = l->barriers;
 }
 
 void rows_mul_some(lane *l, const wmat *w, size_t row, size_t n, rows *y, size_t first)
 {
     check_mul(l, w, y, first);
-    acts_mul_rows(l->m, l->acts, row, n, w, y->at + first, y->width);
-    l->acts_read = l->barriers;
+    acts_mul_rows(l->m, l->loaded, row, n, w, y->at + first, y->width);
+    if (l->loaded == l->acts) l->acts_read = l->barriers;
 }

@@ -8,6 +8,10 @@
  *     parts      members wrote columns, or whatever else a block splits: nobody reads before a barrier
  *     whole      a barrier has passed since: anyone reads anything
  *
+ * and a few rows, fewer than members, may be computed by each member for itself instead: these are `own`,
+ * each member has them in memory of its own, and nobody ever waits for them. One token's norm takes a tenth
+ * of the time of a barrier, and no member has anything else to do meanwhile.
+ *
  * A block says what it is about to do and the lane puts a barrier in front when, and only when, one is
  * needed. So a block owns its barriers, no two blocks have a contract between them, and a missing or a
  * needless barrier cannot be written. Every lane comes to the same verdict, since it depends on the order of
@@ -28,21 +32,27 @@ typedef struct rows {
     /* This lane's notes: the barriers that had passed at the last write and read, 0 for never; and how. */
     unsigned written, read;
     bool in_parts, read_all;
+    bool own; /* this lane's alone: all its rows, whatever the others do */
 } rows;
 
+enum { FEW_ROWS = 4 }; /* more are not computed by every member */
 enum { THIN_ROWS = 4, THIN_WIDTH = 3 * ADAPTER_RANK_MAX };
 
 typedef struct lane {
     team_member *m;
     const vec_kernels *v;
-    acts *acts;        /* what rows_load loads */
+    acts *acts; /* what rows_load loads */
+    acts *own;  /* or a few rows into, up to own_cols wide: this member's alone; NULL: there is none */
+    const acts *loaded; /* where the last load is */
+    size_t own_cols;
     unsigned barriers; /* passed in this step, from 1 */
     unsigned acts_read;
     size_t acts_cols; /* of what is loaded */
     /* By row of what is multiplied: its adapter, or NULL; NULL when no row of the step has one. The same for
      * all members. */
     const adapter *const *adapters;
-    float *thin; /* of blk_linear: A x of a few rows, THIN_ROWS * THIN_WIDTH, shared; NULL: there is none */
+    float *thin;   /* of blk_linear: A x of a few rows, THIN_ROWS * THIN_WIDTH, shared; NULL: there is none */
+    rows thin_use; /* notes about it */
 } lane;
 
 enum { READ_MINE = 1, READ_ALL = 2, WRITE_MINE = 4, WRITE_PARTS = 8 };
@@ -57,10 +67,15 @@ void rows_needs(lane *l, const rows_need *uses, size_t n);
     rows_needs((l), (const rows_need[]){__VA_ARGS__}, \
                sizeof((const rows_need[]){__VA_ARGS__}) / sizeof(rows_need))
 
+/* Are n rows so few that each member had better compute all of them? */
+static inline bool rows_are_few(const lane *l, size_t n)
+{
+    return n <= FEW_ROWS && n < (size_t)member_count(l->m);
+}
 /* This member's rows [*begin, *end) of r. */
 static inline void rows_share(const lane *l, const rows *r, size_t *begin, size_t *end)
 {
-    member_share(l->m, r->n, 1, begin, end);
+    member_share(r->own ? member_alone(l->m) : l->m, r->n, 1, begin, end);
 }
 static inline float *rows_at(const rows *r, size_t t)
 {
@@ -72,7 +87,13 @@ static inline rows rows_of(float *at, size_t n, size_t width)
     return (rows){.at = at, .n = n, .width = width};
 }
 
-/* Load x as weights of type t want it. Ends in a barrier. */
+/* The same of this member's own. */
+static inline rows rows_own(float *at, size_t n, size_t width)
+{
+    return (rows){.at = at, .n = n, .width = width, .own = true};
+}
+
+/* Load x as weights of type t want it. Ends in a barrier, or each member loads its own few rows without. */
 void rows_load(lane *l, dtype t, rows *x);
 /* Columns [first, first + w's rows) of y = what was loaded · wᵀ + bias, or +=. The loader of x has said
  * WRITE_PARTS of y. */

@@ -60,6 +60,30 @@ static void barriers_hold_everybody(void **state)
     }
 }
 
+/* Each waits for nobody, as often as it likes, and has all the work. */
+static void go_alone(void *arg, team_member *m)
+{
+    tally *t = arg;
+    team_member *one = member_alone(m);
+    size_t begin, end;
+    for (int i = 0; i < 10 * member_index(m); i++) team_barrier(one);
+    member_share(one, 100, 7, &begin, &end);
+    if (begin != 0 || end != 100 || member_index(one) != 0 || member_count(one) != 1) t->early = true;
+    if (member_vec(one) != member_vec(m)) t->early = true;
+    team_barrier(m);
+}
+
+static void a_member_is_a_team_by_itself(void **state)
+{
+    for (int n = 1; n <= 5; n++) {
+        team *t = new_team(n, ISA_SCALAR);
+        tally seen = {.early = false};
+        team_run(t, go_alone, &seen);
+        assert_false(seen.early);
+        team_free(t);
+    }
+}
+
 typedef struct cover {
     size_t n, grain;
     unsigned char hit[1000];
@@ -139,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_runs_once_a_run),
         cmocka_unit_test(barriers_hold_everybody),
+        cmocka_unit_test(a_member_is_a_team_by_itself),
         cmocka_unit_test(shares_cover_everything_once),
         cmocka_unit_test(teams_start_and_stop_many_times),
         cmocka_unit_test(absurd_teams_are_refused),

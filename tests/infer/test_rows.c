@@ -76,6 +76,100 @@ static void rows_share_the_barriers_of_others(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* What each member has for itself, nobody waits for; what all read into it, they wait for once. */
+static void use_own(void *arg, team_member *m)
+{
+    lane l;
+    float memory[2 * WIDTH] = {0};
+    rows own = rows_own(memory, 2, WIDTH), x = {.n = 2};
+    size_t t, end;
+    rows_open(&l, m, NULL);
+    bool ok = rows_are_few(&l, 2) && rows_are_few(&l, FEW_ROWS) == (member_count(m) > FEW_ROWS) &&
+              !rows_are_few(&l, (size_t)member_count(m)) && !rows_are_few(&l, FEW_ROWS + 1);
+    rows_share(&l, &own, &t, &end);
+    ok = ok && t == 0 && end == 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rows_use(&l, {&own, cases[i].before});
+        rows_use(&l, {&own, cases[i].after});
+    }
+    ok = ok && l.barriers == 1;
+    rows_use(&l, {&x, WRITE_PARTS});
+    rows_use(&l, {&x, READ_ALL}, {&own, WRITE_MINE});
+    ok = ok && l.barriers == 2;
+    rows_use(&l, {&own, READ_ALL});
+    rows_use(&l, {&x, WRITE_PARTS}); /* others may still read */
+    ok = ok && l.barriers == 3;
+    if (!ok) *(atomic_size_t *)arg = 1;
+}
+
+static void own_rows_are_never_waited_for(void **state)
+{
+    (void)state;
+    for (int n = 3; n <= 6; n++) {
+        shoal_err err = {0};
+        team *t;
+        atomic_size_t wrong = 0;
+        assert_int_equal(team_new(&t, n, ISA_SCALAR, &err), 0);
+        team_run(t, use_own, &wrong);
+        team_free(t);
+        assert_int_equal(wrong, 0);
+    }
+}
+
+typedef struct product {
+    acts *shared, *own[3];
+    wmat *w;
+    float x[WIDTH], y[WIDTH], z[WIDTH];
+    atomic_size_t wrong;
+} product;
+
+/* One row, loaded by all together and by each for itself: the same product, with one barrier less. */
+static void multiply(void *arg, team_member *m)
+{
+    product *p = arg;
+    lane together, apart;
+    rows x = rows_of(p->x, 1, WIDTH), x2 = x, y = rows_of(p->y, 1, WIDTH), z = rows_of(p->z, 1, WIDTH);
+    rows_open(&together, m, p->shared);
+    rows_use(&together, {&x, WRITE_PARTS});
+    rows_load(&together, DT_Q8_0, &x);
+    rows_use(&together, {&y, WRITE_PARTS});
+    rows_mul(&together, p->w, &y, 0, false);
+    rows_open(&apart, m, p->shared);
+    apart.own = p->own[member_index(m)];
+    apart.own_cols = WIDTH;
+    rows_use(&apart, {&x2, WRITE_PARTS});
+    rows_load(&apart, DT_Q8_0, &x2);
+    rows_use(&apart, {&z, WRITE_PARTS});
+    rows_mul(&apart, p->w, &z, 0, false);
+    rows_load(&apart, DT_Q8_0, &x2); /* into memory that nobody else reads: at once */
+    if (together.barriers != 3 || apart.barriers != 2) p->wrong = 1;
+}
+
+static void few_rows_are_loaded_without_a_barrier(void **state)
+{
+    (void)state;
+    shoal_err err = {0};
+    team *t;
+    static product p;
+    uint8_t packed[WIDTH * (WIDTH / 32 * 34)];
+    float w[WIDTH * WIDTH];
+    for (size_t i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)((i * 7919) % 101) / 50 - 1;
+    for (size_t i = 0; i < WIDTH; i++) p.x[i] = (float)(i % 7) - 3;
+    dtype_from_f32(DT_Q8_0, w, packed, WIDTH * WIDTH);
+    assert_int_equal(wmat_new(&p.w, DT_Q8_0, WIDTH, WIDTH, packed, NULL, ISA_SCALAR, &err), 0);
+    assert_int_equal(acts_new(&p.shared, 1, WIDTH, &err), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(acts_new(&p.own[i], FEW_ROWS, WIDTH, &err), 0);
+    assert_int_equal(team_new(&t, 3, ISA_SCALAR, &err), 0);
+    team_run(t, multiply, &p);
+    team_free(t);
+    assert_int_equal(p.wrong, 0);
+    assert_memory_equal(p.y, p.z, sizeof p.y);
+    assert_true(p.y[0] != 0);
+    for (int i = 0; i < 3; i++) acts_free(p.own[i]);
+    acts_free(p.shared);
+    wmat_free(p.w);
+}
+
 typedef struct relay {
     float a[N_ROWS * WIDTH], b[N_ROWS * WIDTH];
 } relay;
@@ -123,6 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_wait_exactly_where_they_must),
         cmocka_unit_test(rows_share_the_barriers_of_others),
+        cmocka_unit_test(own_rows_are_never_waited_for),
+        cmocka_unit_test(few_rows_are_loaded_without_a_barrier),
         cmocka_unit_test(rows_arrive_whole_in_any_team),
     };
     return cmocka_run_group_tests_name("infer_rows", tests, NULL, NULL);
