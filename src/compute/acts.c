@@ -13,7 +13,7 @@ struct acts {
     size_t max_tokens, max_cols;
     /* of the load that is current; written by member 0 before the barrier */
     bool quantised;
-    size_t n_tokens, cols, ldx;
+    size_t n_tokens, cols, ldx, group;
     const float *x; /* float form: the caller's */
     int8_t *q;      /* quantised form: [n_tokens][cols], and a scale and sums for each block */
     float *scale;
@@ -53,16 +53,27 @@ void acts_free(acts *a)
     free(a);
 }
 
+/* Activations that share a scale in front of weights of type t. */
+static size_t group_of(dtype t)
+{
+    const wfmt *f = &wfmt_table[t];
+    return wfmt_is_wide(f) ? f->run : ACTS_BLOCK;
+}
+
 static void quantise_share(team_member *m, acts *a, dtype type, const float *x, size_t n_tokens, size_t cols,
                            size_t ldx)
 {
     const kernels *k = kernels_for(member_isa(m));
-    size_t n_blocks = cols / ACTS_BLOCK, t, end;
+    size_t group = group_of(type), n_blocks = cols / group, t, end;
     member_share(m, n_tokens, 1, &t, &end);
     size_t step = ldx == cols ? end - t : 1; /* rows without gaps are one long row */
     for (; t < end; t += step) {
         size_t at = t * n_blocks, n = step * n_blocks;
-        k->quantise(x + t * ldx, n, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at, a->sum16 + 2 * at);
+        const float *from = x + t * ldx;
+        if (group == ACTS_BLOCK)
+            k->quantise(from, n, a->q + at * group, a->scale + at, a->sum + at, a->sum16 + 2 * at);
+        else
+            k->quantise_wide(from, n, group, a->q + at * group, a->scale + at, a->sum + at);
         for (size_t i = at; wfmt_has_min(&wfmt_table[type]) && i < at + n; i++)
             a->x_sum[i] = a->scale[i] * (float)a->sum[i];
     }
@@ -76,6 +87,7 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
         a->n_tokens = n_tokens;
         a->cols = cols;
         a->ldx = ldx;
+        a->group = group_of(t);
         a->x = x;
     }
     if (quantised) quantise_share(m, a, t, x, n_tokens, cols, ldx);
@@ -102,6 +114,11 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static const tile *tile_for(const kernels *k, dtype t, size_t n_tokens)
+{
+    return n_tokens == 1 ? &k->one : wfmt_is_wide(&wfmt_table[t]) ? &k->wide : &k->many;
+}
+
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
  * while all tokens pass. Whole tiles go where they belong at once, if the kernel adds what there is to add.
  */
@@ -109,12 +126,13 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
                      size_t t_end, float *y, size_t ldy, bool accumulate)
 {
     _Alignas(64) float out[TILE_PANEL_TOKENS * PANEL_ROWS];
-    size_t n_blocks = a->cols / ACTS_BLOCK;
-    const tile *tile = t_end - t_begin == 1 ? &k->one : &k->many;
-    assert(tile->panels * tile->tokens <= TILE_PANEL_TOKENS);
+    size_t n_blocks = a->cols / a->group;
+    const tile *tile = tile_for(k, w->type, t_end - t_begin);
+    assert(tile->panels * tile->tokens <= TILE_PANEL_TOKENS && a->group == group_of(w->type));
     mul_job j = {.panel_bytes = w->panel_bytes,
                  .panel_scales = w->panel_scales,
                  .cols = a->cols,
+                 .group = a->group,
                  .n_blocks = n_blocks,
                  .ldx = a->ldx};
     for (; p < p_end; p += j.n_panels) {
@@ -148,7 +166,7 @@ static void watch(const team_member *m, const acts *a, size_t row, size_t n, con
     for (size_t t = row; t < row + n; t++)
         for (size_t c = begin; c < end; c++) {
             size_t at = t * a->cols + c;
-            float v = a->quantised ? (float)a->q[at] * a->scale[at / ACTS_BLOCK] : a->x[t * a->ldx + c];
+            float v = a->quantised ? (float)a->q[at] * a->scale[at / a->group] : a->x[t * a->ldx + c];
             w->squares[c] += (double)v * (double)v;
         }
 }
@@ -158,15 +176,16 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
                      bool accumulate)
 {
     const kernels *k = kernels_for(member_isa(m));
+    const tile *tile = tile_for(k, w->type, n);
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
-    size_t grain = min_size(k->many.tokens, SHARE_TOKENS);
+    size_t grain = min_size(tile->tokens, SHARE_TOKENS);
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
-    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (k->many.panels * members) != 0 &&
+    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (tile->panels * members) != 0 &&
                      t_end >= 2 * grain * members;
     if (by_tokens)
         member_share(m, n, grain, &t, &t_end);
     else
-        member_share(m, w->n_panels, n == 1 ? 1 : k->many.panels, &p, &p_end);
+        member_share(m, w->n_panels, n == 1 ? 1 : tile->panels, &p, &p_end);
     if (w->squares) watch(m, a, row, n, w);
     if (k->enter) k->enter(w->type, t_end - t);
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);

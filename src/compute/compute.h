@@ -9,13 +9,16 @@
  *         acc = fma(minimum, x_scale * float(sum of q), acc)     at once after it
  *     scale is the block's F16 number, 2^e (MXFP4), or F16 * float(the run's integer) (super-blocks of
  *     256), minimum F16 or -(F16 * float(integer)). Lanes run over rows, so width does not matter.
+ *     Types of our own (S8_128, S4_128, ...) have the first of these lines alone, once for 64 to 256 columns:
+ *     there the multiplier is what products wait for, and not the scales.
  *   - reductions inside a row (norms, softmax sums, an encoder's attention dots) use sixteen virtual
  *     lanes, lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4,
  *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
  *     (attn_scores).
  *   - exp, erf, tanh, rsqrt, sin and cos are polynomials of our own with explicit fma.
- * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types and stay float
- * in front of float types. No type becomes a larger one in memory: integers are unpacked in registers.
+ * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
+ * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a
+ * larger one in memory: integers are unpacked in registers.
  *
  * Everything here runs inside a team: team_run starts one function on all members, members meet at
  * team_barrier. Functions that take a `team_member *` are called by all members together with the
@@ -51,9 +54,19 @@
     X(IQ4_NL, iq4_nl)   \
     X(IQ4_XS, iq4_xs)   \
     X(MXFP4, mxfp4)
+/* Types of our own, whose groups of 64 to 256 columns share a scale. */
+#define DTYPE_WIDE(X) \
+    X(S8_64, s8)      \
+    X(S8_96, s8)      \
+    X(S8_128, s8)     \
+    X(S8_256, s8)     \
+    X(S4_64, s4)      \
+    X(S4_96, s4)      \
+    X(S4_128, s4)
 #define DTYPE_TABLE(X) \
     DTYPE_FLOATS(X)    \
-    DTYPE_BLOCKS(X)
+    DTYPE_BLOCKS(X)    \
+    DTYPE_WIDE(X)
 
 typedef enum dtype {
 #define DTYPE_ENUM(name, kernel) DT_##name,

@@ -48,7 +48,7 @@ static void put_plane(const wplane *p, const uint8_t *code, unsigned shift, size
             for (size_t i = 0; i < bytes; i++) dst[i] |= (uint8_t)((code[i] >> shift & mask) << s);
 }
 
-/* Q8_0 stores its values, we their codes: value + 128. */
+/* Types of 8 bits store their values, we their codes: value + 128. */
 static inline void flip_signs(uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) p[i] ^= 0x80;
@@ -161,7 +161,7 @@ __attribute__((always_inline)) static inline void get(dtype t, const uint8_t *sr
     get_subs(f, src + f->sub_at, ret);
     get_low(&f->low, src, f->block, ret->code);
     if (f->high.bits) get_high(&f->high, src, f->low.bits, f->block, ret->code);
-    if (t == DT_Q8_0) flip_signs(ret->code, f->block);
+    if (f->bits == 8) flip_signs(ret->code, f->block);
 }
 
 void formats_get(dtype t, const uint8_t *src, wblock *ret)
@@ -170,6 +170,7 @@ void formats_get(dtype t, const uint8_t *src, wblock *ret)
 #define GET_CASE(name, kernel) \
     case DT_##name: get(DT_##name, src, ret); break;
         DTYPE_BLOCKS(GET_CASE)
+        DTYPE_WIDE(GET_CASE)
 #undef GET_CASE
     default: assert(!"a block type");
     }
@@ -187,7 +188,7 @@ void formats_put(dtype t, const wblock *b, uint8_t *dst)
     put_subs(f, b, dst + f->sub_at);
     put_plane(&f->low, b->code, 0, f->block, dst);
     if (f->high.bits) put_plane(&f->high, b->code, f->low.bits, f->block, dst);
-    if (t == DT_Q8_0) flip_signs(dst + f->low.at, f->block);
+    if (f->bits == 8) flip_signs(dst + f->low.at, f->block);
 }
 
 float e8_to_f32(uint8_t e)

@@ -5,11 +5,12 @@
  *     value  = code - zero, or values[code] where the type has a table
  *     weight = scale * value            (+ minimum, where the type has minima)
  *
- * and a run of 16 or 32 neighbouring weights shares its scale. Where they lie in a GGUF block is said by
- * planes: a plane gives every code `bits` of its bits, the low plane the lower ones. It is cut into chunks
- * of weights; a chunk's first bytes hold the lowest bits of as many weights, then the next bits the
- * following weights. For example Q4_0's nibbles (chunk 32, bits 4, so 16 bytes): byte i has weight i low
- * and weight i + 16 high. Layouts and numbers: the GGUF specification and ggml's block definitions.
+ * and a run of 16 or 32 neighbouring weights, in types of our own 64 to 256, shares its scale. Where they lie
+ * in a GGUF block is said by planes: a plane gives every code `bits` of its bits, the low plane the lower
+ * ones. It is cut into chunks of weights; a chunk's first bytes hold the lowest bits of as many weights, then
+ * the next bits the following weights. For example Q4_0's nibbles (chunk 32, bits 4, so 16 bytes): byte i has
+ * weight i low and weight i + 16 high. Layouts and numbers: the GGUF specification and ggml's block
+ * definitions.
  *
  *     const wfmt *f = &wfmt_table[DT_Q4_K];        a constant that kernels fold
  *     wblock b;
@@ -53,7 +54,7 @@ typedef struct wfmt {
     uint32_t gguf, file_type; /* tensor type and general.file_type (of the plain mixture) in GGUF */
     uint16_t block, bytes;    /* weights in a block, and its bytes */
     uint8_t bits, zero;       /* of a code; what to subtract from it */
-    uint8_t run;              /* weights that share a scale */
+    uint16_t run;             /* weights that share a scale */
     uint8_t scales, sub;      /* scales_kind, sub_kind */
     uint8_t d_at, m_at, sub_at;
     wplane low, high;
@@ -68,6 +69,18 @@ static const int8_t values_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -
 #define WFMT_FLOAT(n, number, file, size)                                                                   \
     {                                                                                                       \
         .name = n, .gguf = number, .file_type = file, .block = 1, .bytes = size, .bits = size * 8, .run = 1 \
+    }
+
+/* Types of our own, for speed: a scale is applied once in so many weights that the multiplier is never idle.
+ * The number is 1000 * bits + the weights of a group, in GGUF far from those of others, who refuse it. A
+ * group is f16 d, then int8 q[n], or nibbles in the order of Q4_0's. */
+#define WFMT_S8(n)                                                                        \
+    {                                                                                     \
+        "S8_" #n, 8000 + n, 8000 + n, n, 2 + n, 8, 128, n, SCALES_F16, .low = { 2, 8, n } \
+    }
+#define WFMT_S4(n)                                                                           \
+    {                                                                                        \
+        "S4_" #n, 4000 + n, 4000 + n, n, 2 + n / 2, 4, 8, n, SCALES_F16, .low = { 2, 4, 32 } \
     }
 
 static const wfmt wfmt_table[DT_COUNT] = {
@@ -107,7 +120,20 @@ static const wfmt wfmt_table[DT_COUNT] = {
                    .low = {8, 4, 32}, .values = values_nl},
     /* one exponent, nibbles */
     [DT_MXFP4] = {"MXFP4", 39, 38, 32, 17, 4, 16, 32, SCALES_E8, .low = {1, 4, 32}, .values = values_e2m1},
+    [DT_S8_64] = WFMT_S8(64),
+    [DT_S8_96] = WFMT_S8(96),
+    [DT_S8_128] = WFMT_S8(128),
+    [DT_S8_256] = WFMT_S8(256),
+    [DT_S4_64] = WFMT_S4(64),
+    [DT_S4_96] = WFMT_S4(96),
+    [DT_S4_128] = WFMT_S4(128),
 };
+
+/* Whether it is one of our own types. */
+static inline bool wfmt_is_wide(const wfmt *f)
+{
+    return f->run > 32;
+}
 
 /* Whether the scales come with a minimum for each run. */
 static inline bool wfmt_has_min(const wfmt *f)

@@ -99,11 +99,11 @@ static void choose_codes(const wfmt *f, const float *x, float scale, float minim
                       : (uint8_t)clamp_int((x[i] - minimum) * inverse + ((float)f->zero + 0.5f), 0, (int)top);
 }
 
-static void q8_0(const float *x, wblock *b)
+static void of_8_bits(const float *x, size_t n, wblock *b)
 {
-    float d = fabsf(farthest(x, 32)) / 127.0f, inverse = inverse_of(d);
+    float d = fabsf(farthest(x, n)) / 127.0f, inverse = inverse_of(d);
     b->d = f32_to_f16(d);
-    for (int i = 0; i < 32; i++) b->code[i] = (uint8_t)(clamp_int(roundf(x[i] * inverse), -127, 127) + 128);
+    for (size_t i = 0; i < n; i++) b->code[i] = (uint8_t)(clamp_int(roundf(x[i] * inverse), -127, 127) + 128);
 }
 
 void formats_quantise(dtype t, const float *src, wblock *ret)
@@ -112,8 +112,8 @@ void formats_quantise(dtype t, const float *src, wblock *ret)
     float scale[WRUNS_MAX], minimum[WRUNS_MAX];
     size_t n = (size_t)f->block / f->run;
     memset(ret, 0, sizeof *ret);
-    if (t == DT_Q8_0) {
-        q8_0(src, ret);
+    if (f->bits == 8) {
+        of_8_bits(src, f->block, ret);
         return;
     }
     for (size_t i = 0; i < n; i++) wish(f, src + i * f->run, &scale[i], &minimum[i]);

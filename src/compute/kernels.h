@@ -9,7 +9,7 @@
 #include "compute/compute.h"
 
 #define PANEL_ROWS        16
-#define ACTS_BLOCK        32  /* activations that share a scale */
+#define ACTS_BLOCK        32  /* activations that share a scale, but for types of our own */
 #define TILE_PANEL_TOKENS 256 /* most panels times tokens of any tile */
 
 /* A tile of the product: n_panels panels times n_tokens tokens. */
@@ -19,15 +19,16 @@ typedef struct mul_job {
     const uint16_t *scales; /* first panel's scales, in halves: panel.h */
     size_t panel_scales;    /* halves a panel */
     size_t n_panels, n_tokens;
-    size_t cols, n_blocks;
-    const float *x; /* float weights: x[n_tokens][cols], row stride ldx */
+    size_t cols;
+    size_t group, n_blocks; /* activations that share a scale, and how often: cols / group */
+    const float *x;         /* float weights: x[n_tokens][cols], row stride ldx */
     size_t ldx;
     const int8_t *q;      /* quantised weights: q[n_tokens][cols] */
     const float *scale;   /* [n_tokens][n_blocks] */
     const int32_t *sum;   /* [n_tokens][n_blocks], sums of q over the block */
-    const int32_t *sum16; /* [n_tokens][n_blocks][2], over its halves */
-    const float *x_sum;   /* [n_tokens][n_blocks], scale * float(sum), for types with minima of whole blocks */
-    float *out;           /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
+    const int32_t *sum16; /* [n_tokens][n_blocks][2], over its halves; not where wfmt_is_wide */
+    const float *x_sum; /* [n_tokens][n_blocks], scale * float(sum), for types with minima of whole blocks */
+    float *out;         /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
     size_t ldo;
     /* Of kernels that end their tiles themselves: out = (out, if `add`) + (product + bias[n_panels * 16]). */
     const float *bias; /* NULL: none */
@@ -62,6 +63,7 @@ typedef struct tile {
 
 typedef struct kernels {
     tile one, many; /* for one token, and for several */
+    tile wide;      /* for several, of types of our own */
     /* What a member does before its first tile of a product of n_tokens with a matrix of type t, and after
      * its last (AMX: load and release the tile configuration); NULL for nothing. */
     void (*enter)(dtype t, size_t n_tokens);
@@ -72,6 +74,9 @@ typedef struct kernels {
      * of 32. A block with a NaN or an infinity becomes zeros with scale NaN, one below 2^-100 zeros with
      * scale 0. */
     void (*quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum, int32_t *sum16);
+    /* The same for n_groups groups of `group` (a multiple of 32, 256 at most), without halves. */
+    void (*quantise_wide)(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                          int32_t *sum);
     const vec_kernels *vec;
 } kernels;
 

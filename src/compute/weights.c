@@ -162,7 +162,7 @@ const weights_item *weights_at(const weights *s, size_t i)
 
 /* ---- layouts -------------------------------------------------------------------------------------- */
 
-enum { PROBE_ROWS = 35, PROBE_COLS = 512 };
+enum { PROBE_ROWS = 35, PROBE_COLS = 768 }; /* whole blocks of every type */
 
 static int add_probe(sha256 *h, weights *s, dtype t, const uint8_t *bytes, isa set, shoal_err *err)
 {

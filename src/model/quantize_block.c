@@ -8,7 +8,7 @@
 
 #include "compute/formats.h"
 
-enum { RUN_MAX = 32 };
+enum { RUN_MAX = WBLOCK_MAX, SUPER_RUN_MAX = 32 };
 
 /* x ≈ scale * value + minimum, and what that costs. */
 typedef struct fit {
@@ -32,7 +32,9 @@ typedef struct sums {
 /* `square`: the block's mean of x². */
 static void run_init(run *r, const wfmt *f, const float *x, const float *importance, float square)
 {
-    *r = (run){.f = f, .x = x, .n = f->run};
+    r->f = f;
+    r->x = x;
+    r->n = f->run;
     for (size_t i = 0; i < r->n; i++) r->w[i] = importance ? importance[i] : sqrtf(square + x[i] * x[i]);
     for (size_t i = 0; f->values && i < 15; i++) r->middle[i] = 0.5f * (f->values[i] + f->values[i + 1]);
 }
@@ -199,7 +201,7 @@ typedef struct super {
     dtype type;
     size_t n_runs;
     run run[WRUNS_MAX];
-    float value[WRUNS_MAX][RUN_MAX];
+    float value[WRUNS_MAX][SUPER_RUN_MAX];
     wblock *b;
 } super;
 
@@ -259,7 +261,7 @@ static void improve_run(super *s, size_t i)
             s->b->scale[i] = (uint8_t)a;
             s->b->min[i] = (uint8_t)c;
             memcpy(s->b->code + i * r->n, code, r->n);
-            memcpy(s->value[i], value, sizeof value);
+            memcpy(s->value[i], value, sizeof s->value[i]);
         }
 }
 
@@ -322,20 +324,30 @@ static float mean_square(const float *x, size_t n)
     return sum / (float)n;
 }
 
-static void quantize_one(dtype t, const float *x, const float *importance, wblock *b)
+static void quantize_super(dtype t, const float *x, const float *importance, wblock *b)
 {
     const wfmt *f = &wfmt_table[t];
     super s = {.f = f, .type = t, .n_runs = (size_t)f->block / f->run, .b = b};
     float square = mean_square(x, f->block);
-    *b = (wblock){0};
     for (size_t i = 0; i < s.n_runs; i++)
         run_init(&s.run[i], f, x + i * f->run, importance ? importance + i * f->run : NULL, square);
-    if (f->sub != SUB_NONE)
-        super_block(&s);
-    else if (f->scales == SCALES_E8)
-        single_e8(&s.run[0], b);
+    super_block(&s);
+}
+
+static void quantize_one(dtype t, const float *x, const float *importance, wblock *b)
+{
+    const wfmt *f = &wfmt_table[t];
+    *b = (wblock){0};
+    if (f->sub != SUB_NONE) {
+        quantize_super(t, x, importance, b);
+        return;
+    }
+    run r;
+    run_init(&r, f, x, importance, mean_square(x, f->block));
+    if (f->scales == SCALES_E8)
+        single_e8(&r, b);
     else
-        single_f16(&s.run[0], b);
+        single_f16(&r, b);
 }
 
 void quantize_row(dtype t, const float *src, const float *importance, void *dst, size_t n)

@@ -150,6 +150,13 @@ static dtype narrower(dtype t)
     case DT_Q2_K:
     case DT_Q3_K:
     case DT_IQ4_XS: return DT_IQ4_NL;
+    case DT_S8_256: return DT_S8_128;
+    case DT_S8_128: return DT_S8_96;
+    case DT_S8_96: return DT_S8_64;
+    case DT_S8_64: return DT_Q8_0;
+    case DT_S4_128: return DT_S4_96;
+    case DT_S4_96: return DT_S4_64;
+    case DT_S4_64: return DT_Q4_0;
     default: return DT_F16;
     }
 }

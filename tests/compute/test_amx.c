@@ -21,14 +21,19 @@ typedef struct product {
 
 static void quantise(product *p)
 {
-    size_t n = p->n_tokens * (p->w->cols / ACTS_BLOCK);
-    kernels_scalar.quantise(p->x, n, p->q, p->scale, p->sum, p->sum16);
-    for (size_t i = 0; i < n; i++) p->x_sum[i] = p->scale[i] * (float)p->sum[i];
+    dtype t = p->w->type;
+    size_t run = wfmt_table[t].run, n = p->n_tokens * p->w->cols;
+    if (wfmt_is_wide(&wfmt_table[t]))
+        kernels_scalar.quantise_wide(p->x, n / run, run, p->q, p->scale, p->sum);
+    else
+        kernels_scalar.quantise(p->x, n / ACTS_BLOCK, p->q, p->scale, p->sum, p->sum16);
+    for (size_t i = 0; wfmt_has_min(&wfmt_table[t]) && i < n / ACTS_BLOCK; i++)
+        p->x_sum[i] = p->scale[i] * (float)p->sum[i];
 }
 
 static void product_init(product *p, dtype t, const void *src, size_t rows, size_t cols, size_t n_tokens)
 {
-    size_t n_blocks = cols / ACTS_BLOCK, n = n_tokens * n_blocks;
+    size_t n = n_tokens * cols / ACTS_BLOCK;
     shoal_err err;
     if (wmat_new(&p->w, t, rows, cols, src, NULL, ISA_SCALAR, &err) != 0) fail_msg("%s", err.message);
     p->n_tokens = n_tokens;
@@ -57,6 +62,8 @@ static void product_done(product *p)
 static mul_job whole(const product *p, float *out)
 {
     const wmat *w = p->w;
+    const wfmt *f = &wfmt_table[w->type];
+    size_t group = wfmt_is_wide(f) ? f->run : ACTS_BLOCK;
     for (size_t i = 0; i < p->n_tokens * p->ldo; i++) out[i] = 7.0f;
     return (mul_job){.w = w->w,
                      .panel_bytes = w->panel_bytes,
@@ -65,7 +72,8 @@ static mul_job whole(const product *p, float *out)
                      .n_panels = w->n_panels,
                      .n_tokens = p->n_tokens,
                      .cols = w->cols,
-                     .n_blocks = w->cols / ACTS_BLOCK,
+                     .group = group,
+                     .n_blocks = w->cols / group,
                      .x = p->x,
                      .ldx = w->cols,
                      .q = p->q,
@@ -80,14 +88,15 @@ static mul_job whole(const product *p, float *out)
 /* By tiles as large as a table allows, between its enter and leave. */
 static float *run(const product *p, const kernels *k)
 {
-    const tile *most = p->n_tokens == 1 ? &k->one : &k->many;
+    bool wide = wfmt_is_wide(&wfmt_table[p->w->type]);
+    const tile *most = p->n_tokens == 1 ? &k->one : wide ? &k->wide : &k->many;
     float *out = malloc(p->n_tokens * p->ldo * sizeof *out);
     mul_job all = whole(p, out);
     if (k->enter) k->enter(p->w->type, p->n_tokens);
     for (size_t i = 0; i < all.n_panels; i += most->panels) {
         for (size_t t = 0; t < all.n_tokens; t += most->tokens) {
             mul_job part = mul_job_part(&all, i, t, min_size(most->panels, all.n_panels - i),
-                                   min_size(most->tokens, all.n_tokens - t));
+                                        min_size(most->tokens, all.n_tokens - t));
             k->mul[p->w->type](&part);
         }
     }
@@ -126,7 +135,10 @@ static void products_by_tiles_equal_scalar_bit_for_bit(void **state)
     for (int t = 0; t < DT_COUNT; t++) {
         size_t block = dtype_block((dtype)t), n = 0;
         for (size_t k = 0; k < sizeof tokens / sizeof *tokens; k++, n++) {
-            size_t cols = block > 1 ? block * (1 + (n * 7 + (size_t)t) % (block == 32 ? 37 : 5)) : 1 + n * 5;
+            size_t cols = block > 1 ? block * (1 + (n * 7 + (size_t)t) % (block == 32    ? 37
+                                                                          : block == 256 ? 5
+                                                                                         : 11))
+                                    : 1 + n * 5;
             uint8_t *w = draw_weights((dtype)t, rows[n % 4], cols);
             compare((dtype)t, w, rows[n % 4], cols, tokens[k]);
             free(w);
@@ -196,16 +208,18 @@ static void the_tiles_do_the_work(void **state)
 {
     static const size_t tokens[] = {4, 12, 31, 128};
     size_t rows = 64, cols = 512;
-    uint8_t *w = draw_weights(DT_Q4_K, rows, cols);
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < 8; k++) {
+        dtype t = k % 2 ? DT_S4_128 : DT_Q4_K;
+        uint8_t *w = draw_weights(t, rows, cols);
+        size_t n = tokens[k / 2];
         product p;
-        product_init(&p, DT_Q4_K, w, rows, cols, tokens[k]);
+        product_init(&p, t, w, rows, cols, n);
         uint64_t before = model.multiply_adds;
         free(run(&p, &kernels_model));
-        assert_int_equal(model.multiply_adds - before, rows * cols * (tokens[k] - tokens[k] % 4));
+        assert_int_equal(model.multiply_adds - before, rows * cols * (n - n % 4));
         product_done(&p);
+        free(w);
     }
-    free(w);
 }
 
 /* ---- what the processor would refuse ---- */

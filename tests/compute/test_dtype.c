@@ -138,21 +138,22 @@ static void quantising_stays_within_half_a_step(void **state)
 
 static void quantising_takes_anything(void **state)
 {
-    float x[256] = {0};
-    uint8_t packed[512];
+    enum { N = 768 };
+    float x[N] = {0};
+    uint8_t packed[N * 2];
     for (int t = 0; t < DT_COUNT; t++) {
-        assert_true(256 / dtype_block((dtype)t) * dtype_block_bytes((dtype)t) <= sizeof packed ||
-                    t < DT_Q8_0);
         if (dtype_is_float((dtype)t)) continue;
-        dtype_from_f32((dtype)t, x, packed, 256);
+        assert_true(N % dtype_block((dtype)t) == 0 &&
+                    N / dtype_block((dtype)t) * dtype_block_bytes((dtype)t) <= sizeof packed);
+        dtype_from_f32((dtype)t, x, packed, N);
         x[3] = (float)NAN;
-        dtype_from_f32((dtype)t, x, packed, 256);
+        dtype_from_f32((dtype)t, x, packed, N);
         x[5] = (float)INFINITY;
         x[6] = -1e38f;
-        dtype_from_f32((dtype)t, x, packed, 256);
+        dtype_from_f32((dtype)t, x, packed, N);
         memset(x, 0, sizeof x);
         x[0] = 1e-45f;
-        dtype_from_f32((dtype)t, x, packed, 256);
+        dtype_from_f32((dtype)t, x, packed, N);
         x[0] = 0;
     }
 }

@@ -68,7 +68,7 @@ static void blocks(dtype t, const uint8_t *src, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks && !dtype_is_float(t); i++, src += dtype_block_bytes(t)) {
         wblock b;
-        uint8_t back[256];
+        uint8_t back[2 * WBLOCK_MAX];
         formats_get(t, src, &b);
         formats_put(t, &b, back);
         if (memcmp(back, src, dtype_block_bytes(t)) != 0) abort();
@@ -97,8 +97,9 @@ static void quantise(dtype t, const uint8_t *src, size_t size)
     uint8_t packed[1024];
     memset(x, 0, sizeof x);
     memcpy(x, src, size < sizeof x ? size : sizeof x);
-    dtype_from_f32(t, x, packed, 256);
-    dtype_to_f32(t, packed, back, 256);
+    size_t n = 256 / dtype_block(t) * dtype_block(t);
+    dtype_from_f32(t, x, packed, n);
+    dtype_to_f32(t, packed, back, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -17,6 +17,7 @@ typedef struct score {
     size_t n_rows, n_same; /* the same largest value */
     size_t n_decided, n_decided_same;
     size_t n_greedy, n_greedy_same;
+    double divergence; /* sum over rows, where they are logits */
 } score;
 
 /* ---- rows -------------------------------------------------------------------------------------------------
@@ -58,6 +59,21 @@ static void add_row(score *s, const float *got, const float *ref, size_t cols)
     s->n_same += same;
     s->n_decided += decided;
     s->n_decided_same += decided && same;
+}
+
+/* KL(softmax(ref) || softmax(got)) in nats */
+static double divergence(const float *got, const float *ref, size_t n)
+{
+    double sums[2] = {0}, kl = 0, top[2] = {(double)got[largest(got, n)], (double)ref[largest(ref, n)]};
+    for (size_t i = 0; i < n; i++) {
+        sums[0] += exp((double)got[i] - top[0]);
+        sums[1] += exp((double)ref[i] - top[1]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double a = (double)got[i] - top[0] - log(sums[0]), b = (double)ref[i] - top[1] - log(sums[1]);
+        kl += exp(b) * (b - a);
+    }
+    return kl;
 }
 
 static void add_rows(score *s, const float *got, const float *ref, size_t rows, size_t cols)

@@ -303,6 +303,9 @@ static const char HEAD[] =
     "| fixture | family | task | float | greedy | Q8_0 weights | cosine | top-1 | decided |\n"
     "|---|---|---|---|---|---|---|---|---|\n";
 
+static const char ORIGINALS[] =
+    "| model | family | types | what it read | least cosine of a row | cosine | top-1 | divergence |\n"
+    "|---|---|---|---|---|---|---|---|\n";
 static const char TRAINED[] =
     "\n## Trained weights\n\n"
     "What int8 activations cost the bundled models, over every position of real requests, dialogues and "
@@ -335,7 +338,7 @@ static void add_fixtures(buf *out, totals *t)
 
 static void add_all_trained(buf *out, const char *originals, totals *t)
 {
-    buf_puts(out, TRAINED);
+    buf_puts(out, originals ? ORIGINALS : TRAINED);
     for (size_t i = 0; i < N_TRAINED; i++) {
         score s;
         if (!trained_models[i].path && !originals) continue;
@@ -370,7 +373,7 @@ static void the_table_in_docs_is_what_the_code_gives(void **state)
     buf_done(&out);
 }
 
-/* Prints the table of docs/quantisation.md; the originals are not in this repository. */
+/* Prints a table of docs/quantisation.md; the originals are not in this repository. Aims are Q8_0's. */
 static void the_originals_keep_their_answers(void **state)
 {
     const char *dir = getenv("SHOAL_ORIGINALS");
@@ -380,7 +383,7 @@ static void the_originals_keep_their_answers(void **state)
     add_all_trained(&out, dir, &t);
     fwrite(out.data, 1, out.len, stdout);
     buf_done(&out);
-    assert_int_equal(t.bad, 0);
+    if (trained_type() == DT_Q8_0) assert_int_equal(t.bad, 0);
 }
 
 int main(void)

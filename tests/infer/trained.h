@@ -4,7 +4,8 @@
  * one as the file is. Of the bundled models the floats are the file's own weights, so what is seen is the
  * int8 activations; home-ears, home-wake and sensor-lstm are float files, which are quantised to Q8_0 for
  * this. SHOAL_ORIGINALS=DIR compares each DIR/NAME, the float16 model as it was trained, with itself in Q8_0
- * instead (docs/quantisation.md has that table); robot-parse is seen only there. */
+ * instead, or in the type that SHOAL_TYPE names (docs/quantisation.md has these tables); robot-parse is seen
+ * only there. */
 #ifndef TESTS_INFER_TRAINED_H
 #define TESTS_INFER_TRAINED_H
 
@@ -64,6 +65,8 @@ static void trained_decode(trained_pair *p, const enc_request *source, const int
     must(engine_logits(p->int8.e, source, ids, n, n, got, &err));
     must(engine_logits(p->exact.e, source, ids, n, n, ref, &err));
     add_rows(&p->s, got, ref, n, n_vocab);
+    for (size_t i = 0; i < n; i++)
+        p->s.divergence += divergence(got + i * n_vocab, ref + i * n_vocab, n_vocab);
     free(got);
     free(ref);
 }
@@ -187,6 +190,14 @@ static void write_as(const char *from, dtype type, char to[])
     must(quantize_model(from, to, &(quantize_options){.type = type}, &report, &err));
 }
 
+static dtype trained_type(void)
+{
+    dtype t = DT_Q8_0;
+    const char *name = getenv("SHOAL_TYPE");
+    if (name && !dtype_parse(name, &t)) fail_msg("SHOAL_TYPE=%s is no type", name);
+    return t;
+}
+
 /* out: the row. */
 static void add_trained(buf *out, const trained_model *t, const char *originals, score *ret)
 {
@@ -198,7 +209,7 @@ static void add_trained(buf *out, const trained_model *t, const char *originals,
         snprintf(path, sizeof path, SHOAL_SOURCE_DIR "/%s", t->path);
     bool is_small = !originals && t->kind <= READS_CHAT; /* the bundled file is quantised already */
     write_as(path, DT_F32, floats);
-    write_as(path, DT_Q8_0, q8);
+    write_as(path, originals ? trained_type() : DT_Q8_0, q8);
     rig_open(&p.exact, floats, (engine_options){.n_threads = 1});
     rig_open(&p.int8, is_small ? path : q8, (engine_options){.n_threads = 1});
     if (t->kind == READS_SERIES)
@@ -208,9 +219,14 @@ static void add_trained(buf *out, const trained_model *t, const char *originals,
     else
         read_cases(&p, t);
     const model_config *c = model_get_config(p.exact.m);
-    buf_printf(out, "| %s | %s | %s | %zu %s | %.5f | %.5f | %zu, %.1f %% |\n", t->name, arch_name(c->arch),
-               !is_small || strcmp(t->name, "home-chat-m") != 0 ? "Q8_0" : "Q4_0, Q4_1", p.s.n_rows, t->what,
-               p.s.least, cosine(&p.s), p.s.n_same, 100.0 * (double)p.s.n_same / (double)p.s.n_rows);
+    const char *type = originals                                         ? dtype_name(trained_type())
+                       : is_small && strcmp(t->name, "home-chat-m") == 0 ? "Q4_0, Q4_1"
+                                                                         : "Q8_0";
+    buf_printf(out, "| %s | %s | %s | %zu %s | %.5f | %.5f | %zu, %.1f %% |", t->name, arch_name(c->arch),
+               type, p.s.n_rows, t->what, p.s.least, cosine(&p.s), p.s.n_same,
+               100.0 * (double)p.s.n_same / (double)p.s.n_rows);
+    if (originals) buf_printf(out, " %.5f |", p.s.divergence / (double)p.s.n_rows);
+    buf_puts(out, "\n");
     rig_close(&p.exact);
     rig_close(&p.int8);
     unlink(floats);

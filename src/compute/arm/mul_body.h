@@ -176,6 +176,19 @@ typedef struct span {
     size_t strip, token;
 } span;
 
+/* Columns 8k..8k+7 of the 32 whose codes are at `step`. */
+INLINE void add_pair(const wfmt *f, dots *d, const dots_x *x, const uint8_t *step, size_t k, const size_t S,
+                     const size_t T)
+{
+    int8x16_t w[STRIPS], u[STRIPS];
+    UNROLL
+    for (size_t s = 0; s < S; s++) {
+        w[s] = group(f, step + s * 16, 2 * k);
+        u[s] = group(f, step + s * 16, 2 * k + 1);
+    }
+    dots_add(d, x, k, w, u, S, T);
+}
+
 /* Run `half` of the 32 columns b, of which the codes are at `step`: acc = fma(dot, scale * x_scale, acc),
  * then acc = fma(minimum, x_scale * float(sum), acc). */
 INLINE void add_run(const mul_job *j, const wfmt *f, const span *at, float32x4_t *acc, const dots_x *x,
@@ -186,15 +199,7 @@ INLINE void add_run(const mul_job *j, const wfmt *f, const span *at, float32x4_t
     dots d;
     dots_clear(&d, S, T);
     UNROLL
-    for (size_t k = half * n_pairs; k < (half + 1) * n_pairs; k++) {
-        int8x16_t w[STRIPS], u[STRIPS];
-        UNROLL
-        for (size_t s = 0; s < S; s++) {
-            w[s] = group(f, step + s * 16, 2 * k);
-            u[s] = group(f, step + s * 16, 2 * k + 1);
-        }
-        dots_add(&d, x, k, w, u, S, T);
-    }
+    for (size_t k = half * n_pairs; k < (half + 1) * n_pairs; k++) add_pair(f, &d, x, step, k, S, T);
     UNROLL
     for (size_t t = 0; t < T; t++) {
         size_t i = (at->token + t) * j->n_blocks + b;
@@ -266,6 +271,51 @@ DTYPE_BLOCKS(BLOCK_TILE)
 #else
 #define FLAT_TOKENS MOST_TOKENS
 #endif
+
+/* Types of our own: sums over a whole group of columns. f: any type of so many bits; how wide a group is says
+ * the job, so types share kernels. */
+INLINE void tile_wide(const mul_job *j, const wfmt *f, size_t first, size_t token, const size_t S,
+                      const size_t T)
+{
+    float32x4_t acc[TILE_MAX];
+    const size_t p = first / STRIPS, strip = first % STRIPS, n_steps = j->group / ACTS_BLOCK;
+    const uint8_t *w = j->w + p * j->panel_bytes + strip * 16;
+    const uint8_t *scales = (const uint8_t *)(j->scales + p * j->panel_scales) + strip * 8;
+    UNROLL
+    for (size_t i = 0; i < S * T; i++) acc[i] = vdupq_n_f32(0);
+    for (size_t g = 0; g < j->n_blocks; g++, scales += PANEL_ROWS * 2) {
+        dots d;
+        dots_x x;
+        dots_clear(&d, S, T);
+        for (size_t i = 0; i < n_steps; i++, w += panel_step_bytes(f)) {
+            x_load(&x, j, token, g * n_steps + i, T);
+            UNROLL
+            for (size_t k = 0; k < ACTS_BLOCK / 8; k++) add_pair(f, &d, &x, w, k, S, T);
+        }
+        UNROLL
+        for (size_t t = 0; t < T; t++) {
+            size_t at = (token + t) * j->n_blocks + g;
+            UNROLL
+            for (size_t s = 0; s < S; s++) {
+                int32x4_t dot = dots_get(&d, s, t, S, T);
+                float32x4_t *a = &acc[t * S + s];
+                if (excess(f)) dot = vsubq_s32(dot, vdupq_n_s32(excess(f) * j->sum[at]));
+                *a = vfmaq_f32(*a, vcvtq_f32_s32(dot), vmulq_n_f32(halves(scales + s * 8), j->scale[at]));
+            }
+        }
+    }
+    store_tile(j, acc, first, token, S, T);
+}
+
+INLINE void tile_s8(const mul_job *j, size_t first, size_t token, const size_t S, const size_t T)
+{
+    tile_wide(j, &wfmt_table[DT_S8_128], first, token, S, T);
+}
+
+INLINE void tile_s4(const mul_job *j, size_t first, size_t token, const size_t S, const size_t T)
+{
+    tile_wide(j, &wfmt_table[DT_S4_128], first, token, S, T);
+}
 
 /* ---- the tiles that a job wants ---- */
 
@@ -345,6 +395,33 @@ static void each_pass(const mul_job *j, pass_fn *const *pass, size_t first, size
 DTYPE_FLOATS(EACH_FLOAT)
 DTYPE_BLOCKS(EACH_BLOCK)
 
+/* Of our own types the same without unpacking: nibbles cost little. */
+#define WIDE_MOST 64 /* tokens in a job */
+#if TILE_TOKENS == 4
+#define WIDE_MUL(type)                                                                                       \
+    PASS(type, 4, 1)                                                                                         \
+    PASS(type, 2, 2)                                                                                         \
+    PASS(type, 2, 3)                                                                                         \
+    PASS(type, 2, 4)                                                                                         \
+    static void FN(mul_##type)(const mul_job *j)                                                             \
+    {                                                                                                        \
+        static pass_fn *const pass[] = {FN(pass_##type##_4x1), FN(pass_##type##_2x2), FN(pass_##type##_2x3), \
+                                        FN(pass_##type##_2x4)};                                              \
+        each_pass(j, pass, 0, 4);                                                                            \
+    }
+#else
+#define WIDE_MUL(type)                                                                 \
+    PASS(type, 4, 1)                                                                   \
+    PASS(type, 2, 2)                                                                   \
+    static void FN(mul_##type)(const mul_job *j)                                       \
+    {                                                                                  \
+        static pass_fn *const pass[] = {FN(pass_##type##_4x1), FN(pass_##type##_2x2)}; \
+        each_pass(j, pass, 0, 2);                                                      \
+    }
+#endif
+WIDE_MUL(s8)
+WIDE_MUL(s4)
+
 /* ---- activations ---- */
 
 INLINE uint32x4_t magnitude(const float *x)
@@ -368,21 +445,27 @@ INLINE int32x4_t quantise16(const float *x, float inverse, int8_t *q)
     return vaddq_s32(vaddq_s32(a, b), vaddq_s32(c, d));
 }
 
-static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
+/* The largest magnitude's scale, and what to multiply with; false: all become zeros. */
+INLINE bool scale_for(const float *x, size_t n, float *scale, float *inverse)
 {
     uint32x4_t m = magnitude(x);
-    UNROLL
-    for (size_t i = 4; i < 32; i += 4) m = vmaxq_u32(m, magnitude(x + i));
+    for (size_t i = 4; i < n; i += 4) m = vmaxq_u32(m, magnitude(x + i));
     uint32_t max_bits = vmaxvq_u32(m);
     float max = float_of(max_bits);
-    if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
-        *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
+    bool none = max_bits >= 0x7F800000u || max < ACTS_TINY;
+    *scale = max_bits >= 0x7F800000u ? (float)NAN : none ? 0.0f : max / 127.0f;
+    *inverse = none ? 0.0f : 127.0f / max;
+    return !none;
+}
+
+static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
+{
+    float inverse;
+    if (!scale_for(x, ACTS_BLOCK, scale, &inverse)) {
         *sum = sum16[0] = sum16[1] = 0;
         memset(q, 0, ACTS_BLOCK);
         return;
     }
-    *scale = max / 127.0f;
-    float inverse = 127.0f / max;
     sum16[0] = vaddvq_s32(quantise16(x, inverse, q));
     sum16[1] = vaddvq_s32(quantise16(x + 16, inverse, q + 16));
     *sum = sum16[0] + sum16[1];
@@ -395,11 +478,32 @@ static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scal
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
+static void quantise_group(const float *x, size_t n, int8_t *q, float *scale, int32_t *sum)
+{
+    float inverse;
+    int32x4_t all = vdupq_n_s32(0);
+    *sum = 0;
+    if (!scale_for(x, n, scale, &inverse)) {
+        memset(q, 0, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += 16) all = vaddq_s32(all, quantise16(x + i, inverse, q + i));
+    *sum = vaddvq_s32(all);
+}
+
+static void FN(quantise_wide)(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                              int32_t *sum)
+{
+    for (size_t g = 0; g < n_groups; g++)
+        quantise_group(x + g * group, group, q + g * group, scale + g, sum + g);
+}
+
 #include "compute/arm/dots.h"
 
 #define ARM_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
-#define ARM_KERNELS                                                                       \
-    {                                                                                     \
-        .one = {MOST_PANELS, 1}, .many = {2, FLAT_TOKENS}, .mul = {DTYPE_TABLE(ARM_ROW)}, \
-        .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS,                 \
+#define ARM_KERNELS                                                                                  \
+    {                                                                                                \
+        .one = {MOST_PANELS, 1}, .many = {2, FLAT_TOKENS}, .wide = {2, WIDE_MOST},                   \
+        .mul = {DTYPE_TABLE(ARM_ROW)}, .quantise_wide = FN(quantise_wide), .quantise = FN(quantise), \
+        .vec = &(const vec_kernels)VEC_KERNELS,                                                      \
     }

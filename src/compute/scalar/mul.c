@@ -139,10 +139,61 @@ void mul_bf16_scalar(const mul_job *j){
     }
 DTYPE_BLOCKS(MUL_BLOCKS)
 
-    static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
+    /* ---- types of our own: one scale for all columns of a group ---- */
+
+    /* dot[t][16] += 32 columns of `value` from column `first` on */
+    static void add_step(const mul_job *j, size_t first, const int8_t value[][ACTS_BLOCK],
+                         int32_t (*sums)[PANEL_ROWS])
+{
+    for (size_t t = 0; t < j->n_tokens; t++)
+        for (size_t r = 0; r < PANEL_ROWS; r++)
+            sums[t][r] += dot(value[r], j->q + t * j->cols + first, ACTS_BLOCK);
+}
+
+/* out of one panel: group after group */
+static void panel_wide(const mul_job *j, const wfmt *f, const uint8_t *w, const uint16_t *scales, float *out)
+{
+    enum { MOST_TOKENS = 4 };
+    int8_t value[PANEL_ROWS][ACTS_BLOCK];
+    for (size_t t = 0; t < j->n_tokens; t++) memset(out + t * j->ldo, 0, PANEL_ROWS * sizeof *out);
+    for (size_t g = 0; g < j->n_blocks; g++, scales += PANEL_ROWS) {
+        int32_t sums[MOST_TOKENS][PANEL_ROWS] = {0};
+        for (size_t c = 0; c < j->group; c += ACTS_BLOCK, w += panel_step_bytes(f)) {
+            unpack(f, w, value);
+            add_step(j, g * j->group + c, value, sums);
+        }
+        for (size_t t = 0; t < j->n_tokens; t++)
+            for (size_t r = 0; r < PANEL_ROWS; r++)
+                out[t * j->ldo + r] =
+                    fmaf((float)sums[t][r], f16_to_f32(scales[r]) * j->scale[t * j->n_blocks + g],
+                         out[t * j->ldo + r]);
+    }
+}
+
+/* f: any type of so many bits; how wide a group is says the job. */
+static void mul_wide(const mul_job *j, const wfmt *f)
+{
+    for (size_t p = 0; p < j->n_panels; p++)
+        panel_wide(j, f, j->w + p * j->panel_bytes, j->scales + p * j->panel_scales, j->out + p * PANEL_ROWS);
+}
+
+void mul_s8_scalar(const mul_job *j)
+{
+    mul_wide(j, &wfmt_table[DT_S8_128]);
+}
+
+void mul_s4_scalar(const mul_job *j)
+{
+    mul_wide(j, &wfmt_table[DT_S4_128]);
+}
+
+/* ---- activations ---- */
+
+/* scale, and what to multiply x[n] with: 0 where all become zeros */
+static float scale_for(const float *x, size_t n, float *scale)
 {
     uint32_t max_bits = 0; /* |x| as integers order like the floats, and NaN is above all */
-    for (int i = 0; i < ACTS_BLOCK; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
         bits &= 0x7FFFFFFFu;
@@ -151,13 +202,23 @@ DTYPE_BLOCKS(MUL_BLOCKS)
     float max;
     memcpy(&max, &max_bits, sizeof max);
     *scale = max_bits >= 0x7F800000u ? (float)NAN : max < ACTS_TINY ? 0.0f : max / 127.0f;
-    float inverse = *scale > 0 ? 127.0f / max : 0.0f;
+    return *scale > 0 ? 127.0f / max : 0.0f;
+}
+
+static int8_t to_q8(float x, float inverse)
+{
+    if (!(inverse > 0)) return 0;
+    /* 1.5 * 2^23 rounds half to even; |x| * inverse is below 127.5 by construction */
+    float f = (x * inverse + 0x1.8p+23f) - 0x1.8p+23f;
+    return (int8_t)(f > 127.0f ? 127.0f : f < -127.0f ? -127.0f : f);
+}
+
+static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
+{
+    float inverse = scale_for(x, ACTS_BLOCK, scale);
     sum16[0] = sum16[1] = 0;
     for (int i = 0; i < ACTS_BLOCK; i++) {
-        /* 1.5 * 2^23 rounds half to even; |x| * inverse is below 127.5 by construction */
-        float f = *scale > 0 ? (x[i] * inverse + 0x1.8p+23f) - 0x1.8p+23f : 0.0f;
-        f = f > 127.0f ? 127.0f : f < -127.0f ? -127.0f : f;
-        q[i] = (int8_t)f;
+        q[i] = to_q8(x[i], inverse);
         sum16[i / 16] += q[i];
     }
     *sum = sum16[0] + sum16[1];
@@ -167,4 +228,17 @@ void quantise_scalar(const float *x, size_t n_blocks, int8_t *q, float *scale, i
 {
     for (size_t b = 0; b < n_blocks; b++)
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
+}
+
+void quantise_wide_scalar(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                          int32_t *sum)
+{
+    for (size_t g = 0; g < n_groups; g++, x += group, q += group) {
+        float inverse = scale_for(x, group, scale + g);
+        sum[g] = 0;
+        for (size_t i = 0; i < group; i++) {
+            q[i] = to_q8(x[i], inverse);
+            sum[g] += q[i];
+        }
+    }
 }

@@ -8,6 +8,8 @@
 DTYPE_TABLE(MUL_SCALAR)
 #undef MUL_SCALAR
 
+void quantise_wide_scalar(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                          int32_t *sum);
 void quantise_scalar(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum, int32_t *sum16);
 
 float dot_scalar(const float *a, const float *b, size_t n);

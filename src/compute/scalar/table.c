@@ -29,8 +29,10 @@ const kernels kernels_scalar = {
 #define ROW(name, kernel) [DT_##name] = mul_##kernel##_scalar,
     .one = {4, 1},
     .many = {2, 4},
+    .wide = {2, 4},
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
     .quantise = quantise_scalar,
+    .quantise_wide = quantise_wide_scalar,
     .vec = &vec_scalar,
 };

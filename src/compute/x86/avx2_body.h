@@ -364,72 +364,18 @@ DTYPE_BLOCKS(BLOCK_TILES)
 
 #include "compute/x86/avx2_flat.h"
 
+#include "compute/x86/wide_avx2.h"
+
 /* ---- activations ---- */
 
-INLINE uint32_t max_of(__m256i v)
-{
-    __m128i m = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
-    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1));
-    return (uint32_t)_mm_cvtsi128_si32(m);
-}
-
-INLINE int32_t sum_of(__m256i v)
-{
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
-    return _mm_cvtsi128_si32(s);
-}
-
-INLINE __m256i to_int(const float *x, __m256 inverse)
-{
-    __m256i i = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
-    return _mm256_max_epi32(_mm256_set1_epi32(-127), _mm256_min_epi32(_mm256_set1_epi32(127), i));
-}
-
-INLINE __m256i magnitude(const float *x)
-{
-    return _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x)), _mm256_set1_epi32(0x7FFFFFFF));
-}
-
-TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
-{
-    uint32_t max_bits = max_of(_mm256_max_epu32(_mm256_max_epu32(magnitude(x), magnitude(x + 8)),
-                                                _mm256_max_epu32(magnitude(x + 16), magnitude(x + 24))));
-    float max;
-    memcpy(&max, &max_bits, sizeof max);
-    if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
-        *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
-        *sum = sum16[0] = sum16[1] = 0;
-        memset(q, 0, ACTS_BLOCK);
-        return;
-    }
-    *scale = max / 127.0f;
-    __m256 inverse = _mm256_set1_ps(127.0f / max);
-    __m256i a = to_int(x, inverse), b = to_int(x + 8, inverse), c = to_int(x + 16, inverse),
-            d = to_int(x + 24, inverse);
-    sum16[0] = sum_of(_mm256_add_epi32(a, b));
-    sum16[1] = sum_of(_mm256_add_epi32(c, d));
-    *sum = sum16[0] + sum16[1];
-    /* packs work within 128-bit lanes; the permutation puts the groups of four back in order */
-    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-    bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm256_storeu_si256((__m256i *)(void *)q, bytes);
-}
-
-TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum,
-                                int32_t *sum16)
-{
-    for (size_t b = 0; b < n_blocks; b++)
-        quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
-}
+#include "compute/x86/quantise_avx2.h"
 
 #include "compute/x86/dots_avx2.h"
 
 #define AVX2_ROW(name, kernel) [DT_##name] = FN(all_##kernel),
-#define AVX2_KERNELS                                                                                      \
-    {                                                                                                     \
-        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, FLAT_TOKENS},                             \
-        .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), .vec = &(const vec_kernels)VEC_KERNELS, \
+#define AVX2_KERNELS                                                                                       \
+    {                                                                                                      \
+        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, FLAT_TOKENS},                              \
+        .wide = {TILE_MANY_PANELS, FLAT_TOKENS}, .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), \
+        .quantise_wide = FN(quantise_wide), .vec = &(const vec_kernels)VEC_KERNELS,                        \
     }

@@ -50,7 +50,13 @@ typedef struct tile_config {
         .palette = 1, .row_bytes = {64, 64, run, 64, 64, run, 64, 64},     \
         .rows = {run / 4, run / 4, TOKENS, TOKENS, TOKENS, FEW, FEW, FEW}, \
     }
-static const tile_config config_run32 = CONFIG(32), config_run16 = CONFIG(16);
+static const tile_config config_run64 = CONFIG(64), config_run32 = CONFIG(32), config_run16 = CONFIG(16);
+
+/* Columns in one tile: a run, or a part of a run of our own types. */
+static inline size_t piece_of(const size_t run)
+{
+    return run <= 32 ? run : run % 64 ? 32 : 64;
+}
 
 static bool in_tiles(dtype t, size_t n_tokens)
 {
@@ -59,7 +65,9 @@ static bool in_tiles(dtype t, size_t n_tokens)
 
 static void enter(dtype t, size_t n_tokens)
 {
-    if (in_tiles(t, n_tokens)) tile_configure(wfmt_table[t].run == 32 ? &config_run32 : &config_run16);
+    size_t piece = piece_of(wfmt_table[t].run);
+    if (in_tiles(t, n_tokens))
+        tile_configure(piece == 64 ? &config_run64 : piece == 32 ? &config_run32 : &config_run16);
 }
 
 static void leave(dtype t, size_t n_tokens)
@@ -105,25 +113,28 @@ INLINE void unpack_panel(chunk *c, const mul_job *j, const wfmt *f, size_t p, si
 
 /* ---- a group of tokens times a chunk ---- */
 
-/* Into dots[p][token][16]: those of one run. q: the first token's activations of the run. */
-#define TILE_RUN(a, c0, c1)                                   \
-    do {                                                      \
-        tile_load(a, q, ldq);                                 \
-        tile_load(0, c->values[0] + at, 64);                  \
-        tile_zero(c0);                                        \
-        tile_dot(c0, a, 0);                                   \
-        if (P > 1) {                                          \
-            tile_load(1, c->values[1] + at, 64);              \
-            tile_zero(c1);                                    \
-            tile_dot(c1, a, 1);                               \
-        }                                                     \
-        tile_store(c0, dots, 64);                             \
-        if (P > 1) tile_store(c1, dots + T * PANEL_ROWS, 64); \
+/* Into dots[p][token][16]: those of one run, piece by piece. q: the first token's activations of the run. */
+#define TILE_RUN(a, c0, c1)                                           \
+    do {                                                              \
+        tile_zero(c0);                                                \
+        if (P > 1) tile_zero(c1);                                     \
+        for (size_t k = 0; k < run; k += piece) {                     \
+            tile_load(a, q + k, ldq);                                 \
+            tile_load(0, c->values[0] + at + k * PANEL_ROWS, 64);     \
+            tile_dot(c0, a, 0);                                       \
+            if (P > 1) {                                              \
+                tile_load(1, c->values[1] + at + k * PANEL_ROWS, 64); \
+                tile_dot(c1, a, 1);                                   \
+            }                                                         \
+        }                                                             \
+        tile_store(c0, dots, 64);                                     \
+        if (P > 1) tile_store(c1, dots + T * PANEL_ROWS, 64);         \
     } while (0)
 
-INLINE void tile_run(int32_t *dots, const chunk *c, size_t at, const int8_t *q, size_t ldq, const size_t P,
-                     const size_t T)
+INLINE void tile_run(int32_t *dots, const chunk *c, size_t at, const int8_t *q, size_t ldq, const size_t run,
+                     const size_t P, const size_t T)
 {
+    const size_t piece = piece_of(run);
     if (T == TOKENS)
         TILE_RUN(2, 3, 4);
     else
@@ -221,16 +232,18 @@ INLINE void body_group(const mul_job *j, const chunk *c, size_t t, const size_t 
     const float *x[TOKENS / 4];
     __m512 acc[PANELS * TOKENS];
     UNROLL
-    for (size_t i = 0; i < T / 4; i++) x[i] = j->scale + (t + i * 4) * ldx + first * run / ACTS_BLOCK;
+    for (size_t i = 0; i < T / 4; i++)
+        x[i] = j->scale + (t + i * 4) * ldx + (run > ACTS_BLOCK ? first : first * run / ACTS_BLOCK);
     if (has_min) scale_sums(x_sums, j, c, t, run, T);
     load_acc(acc, out, ldo, first == 0, P, T);
-    tile_run(dots[0], c, 0, q, ldq, P, T);
+    tile_run(dots[0], c, 0, q, ldq, run, P, T);
     for (size_t r = 0; r < n; r++) {
-        if (r + 1 < n) tile_run(dots[(r + 1) % 2], c, (r + 1) * line_bytes, q + (r + 1) * run, ldq, P, T);
+        if (r + 1 < n)
+            tile_run(dots[(r + 1) % 2], c, (r + 1) * line_bytes, q + (r + 1) * run, ldq, run, P, T);
         add_dots(acc, dots[r % 2], c->scale[r], x, ldx, P, T);
         if (has_min) add_minima(acc, c->minimum[r], x_sums[0] + r, P, T);
         UNROLL
-        for (size_t i = 0; i < T / 4; i++) x[i] += run == ACTS_BLOCK || r % 2 == 1;
+        for (size_t i = 0; i < T / 4; i++) x[i] += run >= ACTS_BLOCK || r % 2 == 1;
     }
     store_acc(out, ldo, acc, P, T);
 }
@@ -253,6 +266,7 @@ GROUPS(run32, 32, false)
 GROUPS(run32_min, 32, true)
 GROUPS(run16, 16, false)
 GROUPS(run16_min, 16, true)
+GROUPS(wide, j->group, false)
 
 /* ---- a job ---- */
 
@@ -265,7 +279,8 @@ static size_t min_size(size_t a, size_t b)
 static void by_vnni(const mul_job *j, dtype type, size_t t)
 {
     const kernels *k = &kernels_avx512vnni;
-    const tile *tile = j->n_tokens - t == 1 ? &k->one : &k->many;
+    bool wide = wfmt_is_wide(&wfmt_table[type]);
+    const tile *tile = j->n_tokens - t == 1 ? &k->one : wide ? &k->wide : &k->many;
     for (; t < j->n_tokens; t += tile->tokens) {
         for (size_t p = 0; p < j->n_panels; p += tile->panels) {
             mul_job part = mul_job_part(j, p, t, min_size(tile->panels, j->n_panels - p),
@@ -322,10 +337,61 @@ DTYPE_FLOATS(FLOAT_MUL)
     }
 DTYPE_BLOCKS(BLOCK_MUL)
 
+/* ---- types of our own: types of as many bits share kernels ---- */
+
+/* Groups [g, g + n) of panel p. */
+INLINE void unpack_wide(chunk *c, const mul_job *j, const wfmt *f, size_t p, size_t g, size_t n)
+{
+    const size_t n_steps = j->group / ACTS_BLOCK;
+    const uint8_t *s = (const uint8_t *)(j->scales + p * j->panel_scales + g * PANEL_ROWS);
+    const uint8_t *w = j->w + p * j->panel_bytes + g * n_steps * panel_step_bytes(f);
+    int8_t *to = c->values[p];
+    for (size_t i = 0; i < n * n_steps; i++, w += panel_step_bytes(f), to += ACTS_BLOCK * PANEL_ROWS) {
+        UNROLL
+        for (size_t k = 0; k < 8; k++) _mm512_store_si512(to + k * 64, values(f, w, k));
+    }
+    for (size_t i = 0; i < n; i++) _mm512_store_ps(c->scale[i][p], halves(s + i * PANEL_ROWS * 2));
+}
+
+/* type: any of so many bits; how wide a group is says the job. */
+INLINE void mul_wide(const mul_job *j, const dtype type)
+{
+    size_t t = 0, most = CHUNK / j->group;
+    chunk c;
+    if (j->n_tokens < FEW) {
+        by_vnni(j, type, 0);
+        return;
+    }
+    for (size_t g = 0; g < j->n_blocks; g += most) {
+        c.first_run = g;
+        c.n_runs = min_size(most, j->n_blocks - g);
+        for (size_t p = 0; p < j->n_panels; p++) unpack_wide(&c, j, &wfmt_table[type], p, g, c.n_runs);
+        for (t = 0; t + TOKENS <= j->n_tokens; t += TOKENS) groups_wide[j->n_panels - 1][1](j, &c, t);
+        for (; t + FEW <= j->n_tokens; t += FEW) groups_wide[j->n_panels - 1][0](j, &c, t);
+    }
+    by_vnni(j, type, t);
+}
+
+TARGET static void mul_s8_avx512amx(const mul_job *j)
+{
+    mul_wide(j, DT_S8_128);
+}
+
+TARGET static void mul_s4_avx512amx(const mul_job *j)
+{
+    mul_wide(j, DT_S4_128);
+}
+
 static void quantise_avx512amx(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum,
                                int32_t *sum16)
 {
     kernels_avx512vnni.quantise(x, n_blocks, q, scale, sum, sum16);
+}
+
+static void quantise_wide_avx512amx(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                                    int32_t *sum)
+{
+    kernels_avx512vnni.quantise_wide(x, n_groups, group, q, scale, sum);
 }
 
 /* ---- the proof ---- */
@@ -359,6 +425,7 @@ static bool proves(dtype t)
                  .n_panels = PANELS,
                  .n_tokens = N_TOKENS,
                  .cols = COLS,
+                 .group = ACTS_BLOCK,
                  .n_blocks = COLS / ACTS_BLOCK,
                  .x = x_scale,
                  .q = q,
@@ -386,11 +453,13 @@ const kernels kernels_avx512amx = {
 #define ROW(name, kernel) [DT_##name] = mul_##kernel##_avx512amx,
     .one = {TILE_ONE_PANELS, 1},
     .many = {PANELS, MOST_TOKENS},
+    .wide = {PANELS, MOST_TOKENS},
     .enter = enter,
     .leave = leave,
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
     .quantise = quantise_avx512amx,
+    .quantise_wide = quantise_wide_avx512amx,
     .vec = &vec_avx512vnni,
 };
 #else

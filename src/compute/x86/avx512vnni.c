@@ -184,6 +184,10 @@ INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const s
     TILES(kernel)
 DTYPE_BLOCKS(BLOCK_TILES)
 
+/* ---- types of our own ---- */
+
+#include "compute/x86/wide_avx512.h"
+
 /* ---- dots of int8 rows: a row is the unsigned side, too large by 128: what that makes is 128 * sum(q) ----
  */
 
@@ -250,10 +254,12 @@ const kernels kernels_avx512vnni = {
 #define ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
     .one = {TILE_ONE_PANELS, 1},
     .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},
+    .wide = {WIDE_PANELS, WIDE_MOST},
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
     .ends = true,
     .quantise = FN(quantise),
+    .quantise_wide = FN(quantise_wide),
     .vec = &vec_avx512vnni,
 };
 #else

@@ -1,0 +1,207 @@
+/* wide_avx512.h: products and activations of types of our own, whose groups of 64 to 256 columns share a
+ * scale (for avx512vnni.c).
+ *
+ * Between two uses of a scale lie 16 to 64 instructions of the multiplier for each sum, so the floats stay in
+ * memory and nearly all registers hold sums: two panels times twelve tokens are 24 of them, with a register
+ * for each panel's codes and one for an activation. The latency of vpdpbusd is hidden several times over, and
+ * unpacking nibbles is paid by twelve tokens. How wide a group is is not a constant: types share kernels. */
+#define WIDE_SUMS   24
+#define WIDE_PANELS 2
+#define WIDE_TOKENS 12 /* of a tile */
+#define WIDE_MOST   96 /* tokens of a job */
+
+/* X for each sum of the largest tile: number t * P + p. They are variables with names of their own, because
+ * the compiler (gcc 12) leaves an array that lives through a loop in memory. */
+#define WIDE_EACH(X)                                                                                      \
+    X(0)                                                                                                  \
+    X(1)                                                                                                  \
+    X(2)                                                                                                  \
+    X(3)                                                                                                  \
+    X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) \
+        X(22) X(23)
+
+/* Sums have the type of vpdpbusd's result: a cast in a loop would be a copy. */
+INLINE __v16si wide_dot(__v16si sum, __m512i codes, __m512i x)
+{
+    return (__v16si)_mm512_dpbusd_epi32((__m512i)sum, codes, x);
+}
+
+/* -(sum * zero) of token t's group g: what its codes are too large by. */
+INLINE __v16si wide_start(const mul_job *j, const wfmt *f, size_t g, size_t t)
+{
+    __m512i sum = _mm512_set1_epi32(j->sum[t * j->n_blocks + g]);
+    sum = _mm512_slli_epi32(sum, (unsigned)__builtin_ctz(f->zero));
+    return (__v16si)_mm512_sub_epi32(_mm512_setzero_si512(), sum);
+}
+
+/* acc[16] = fma(sum, scale * x_scale, acc) for group g of token t */
+INLINE void wide_end(const mul_job *j, float *acc, __v16si sum, __m512 scale, size_t g, size_t t)
+{
+    __m512 by = _mm512_mul_ps(scale, _mm512_set1_ps(j->scale[t * j->n_blocks + g]));
+    _mm512_storeu_ps(acc, _mm512_fmadd_ps(_mm512_cvtepi32_ps((__m512i)sum), by, _mm512_loadu_ps(acc)));
+}
+
+/* What a job adds to whole products; acc[T][P * 16] (row stride ld) may be its result. */
+INLINE void wide_add(const mul_job *j, const float *acc, size_t ld, const size_t P, const size_t T)
+{
+    for (size_t t = 0; t < T; t++)
+        for (size_t p = 0; p < P; p++) {
+            float *out = j->out + t * j->ldo + p * PANEL_ROWS;
+            __m512 v = _mm512_loadu_ps(acc + t * ld + p * PANEL_ROWS);
+            if (j->bias) v = _mm512_add_ps(v, _mm512_loadu_ps(j->bias + p * PANEL_ROWS));
+            _mm512_storeu_ps(out, j->add ? _mm512_add_ps(_mm512_loadu_ps(out), v) : v);
+        }
+}
+
+/* Group by group, and there line by line: a line has four columns of bytes, or eight of nibbles. Three tokens
+ * share a pointer, since an address may add a row, or two, by itself: twelve pointers would not be registers.
+ */
+INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const size_t T)
+{
+    const size_t cols = j->cols, columns = f->bits == 8 ? 4 : 8;
+    const uint8_t *w = j->w;
+    const int8_t *x0 = j->q, *x1 = x0 + 3 * cols, *x2 = x1 + 3 * cols, *x3 = x2 + 3 * cols;
+    const __m512i nibble = _mm512_set1_epi8(15);
+    _Alignas(64) float own[WIDE_SUMS * PANEL_ROWS]; /* where the result has something already */
+    const bool adds = j->add, ends = adds || j->bias;
+    const size_t ld = adds ? P * PANEL_ROWS : j->ldo;
+    float *acc = adds ? own : j->out;
+    UNROLL
+    for (size_t i = 0; i < P * T; i++)
+        _mm512_storeu_ps(acc + i / P * ld + i % P * PANEL_ROWS, _mm512_setzero_ps());
+    for (size_t g = 0; g < j->n_blocks; g++) {
+        const uint8_t *end = w + j->group / columns * 64;
+        __m512i line[TILE_ONE_PANELS], codes[TILE_ONE_PANELS];
+        __m512 scale[TILE_ONE_PANELS];
+#define WIDE_START(i) __v16si s##i = i < P * T ? wide_start(j, f, g, i / P) : (__v16si){0};
+#define WIDE_X(t)     (((t) < 3 ? x0 : (t) < 6 ? x1 : (t) < 9 ? x2 : x3) + (t) % 3 * cols)
+#define WIDE_LOW(i) \
+    if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P)));
+#define WIDE_HIGH(i) \
+    if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P) + 4));
+#define WIDE_END(i) \
+    if (i < P * T) wide_end(j, acc + i / P * ld + i % P * PANEL_ROWS, s##i, scale[i % P], g, i / P);
+        WIDE_EACH(WIDE_START)
+        do {
+            UNROLL
+            for (size_t p = 0; p < P; p++) {
+                line[p] = _mm512_load_si512(w + p * j->panel_bytes);
+                codes[p] = f->bits == 8 ? line[p] : _mm512_and_si512(line[p], nibble);
+            }
+            WIDE_EACH(WIDE_LOW)
+            if (f->bits == 4) {
+                UNROLL
+                for (size_t p = 0; p < P; p++)
+                    codes[p] = _mm512_and_si512(_mm512_srli_epi16(line[p], 4), nibble);
+                WIDE_EACH(WIDE_HIGH)
+            }
+            x0 += columns;
+            x1 += columns;
+            x2 += columns;
+            x3 += columns;
+            w += 64;
+        } while (w < end);
+        UNROLL
+        for (size_t p = 0; p < P; p++)
+            scale[p] = halves((const uint8_t *)(j->scales + p * j->panel_scales + g * PANEL_ROWS));
+        WIDE_EACH(WIDE_END)
+    }
+    if (ends) wide_add(j, acc, ld, P, T);
+}
+
+#define WIDE_TILE(name, kernel, rows, tokens, panels)                         \
+    TARGET static void FN(mul_##kernel##_##rows##x##tokens)(const mul_job *j) \
+    {                                                                         \
+        wide_tile(j, &wfmt_table[DT_##name], panels, tokens);                 \
+    }
+
+/* Tokens of a job by tiles of so many. */
+typedef struct wide_size {
+    size_t tokens;
+    mul_fn *mul[WIDE_PANELS];
+} wide_size;
+
+static void wide_tokens(const mul_job *j, const wide_size *size)
+{
+    for (size_t t = 0; t < j->n_tokens; t += size->tokens) {
+        while (size->tokens > j->n_tokens - t) size++;
+        mul_job part = mul_job_part(j, 0, t, j->n_panels, size->tokens);
+        size->mul[j->n_panels - 1](&part);
+    }
+}
+
+#define WIDE_SIZE(kernel, tokens)                                          \
+    {                                                                      \
+        tokens,                                                            \
+        {                                                                  \
+            FN(mul_##kernel##_16x##tokens), FN(mul_##kernel##_32x##tokens) \
+        }                                                                  \
+    }
+#define WIDE_TILES(name, kernel)                                                                        \
+    WIDE_TILE(name, kernel, 16, 1, 1)                                                                   \
+    WIDE_TILE(name, kernel, 32, 1, 2)                                                                   \
+    WIDE_TILE(name, kernel, 48, 1, 3)                                                                   \
+    WIDE_TILE(name, kernel, 64, 1, 4)                                                                   \
+    WIDE_TILE(name, kernel, 16, 2, 1)                                                                   \
+    WIDE_TILE(name, kernel, 32, 2, 2)                                                                   \
+    WIDE_TILE(name, kernel, 16, 3, 1)                                                                   \
+    WIDE_TILE(name, kernel, 32, 3, 2)                                                                   \
+    WIDE_TILE(name, kernel, 16, 4, 1)                                                                   \
+    WIDE_TILE(name, kernel, 32, 4, 2)                                                                   \
+    WIDE_TILE(name, kernel, 16, 8, 1)                                                                   \
+    WIDE_TILE(name, kernel, 32, 8, 2)                                                                   \
+    WIDE_TILE(name, kernel, 16, 12, 1)                                                                  \
+    WIDE_TILE(name, kernel, 32, 12, 2)                                                                  \
+    static void FN(mul_##kernel)(const mul_job *j)                                                      \
+    {                                                                                                   \
+        static mul_fn *const one[TILE_ONE_PANELS] = {FN(mul_##kernel##_16x1), FN(mul_##kernel##_32x1),  \
+                                                     FN(mul_##kernel##_48x1), FN(mul_##kernel##_64x1)}; \
+        static const wide_size sizes[] = {                                                              \
+            WIDE_SIZE(kernel, 12), WIDE_SIZE(kernel, 8), WIDE_SIZE(kernel, 4),                          \
+            WIDE_SIZE(kernel, 3),  WIDE_SIZE(kernel, 2), WIDE_SIZE(kernel, 1)};                         \
+        if (j->n_tokens == 1)                                                                           \
+            one[j->n_panels - 1](j);                                                                    \
+        else                                                                                            \
+            wide_tokens(j, sizes);                                                                      \
+    }
+WIDE_TILES(S8_128, s8)
+WIDE_TILES(S4_128, s4)
+
+/* ---- activations ---- */
+
+INLINE __m512i wide_magnitude(const float *x)
+{
+    return _mm512_and_si512(_mm512_castps_si512(_mm512_loadu_ps(x)), _mm512_set1_epi32(0x7FFFFFFF));
+}
+
+TARGET static void quantise_group(const float *x, size_t n, int8_t *q, float *scale, int32_t *sum)
+{
+    __m512i m = wide_magnitude(x), all = _mm512_setzero_si512();
+    for (size_t i = 16; i < n; i += 16) m = _mm512_max_epu32(m, wide_magnitude(x + i));
+    uint32_t max_bits = _mm512_reduce_max_epu32(m);
+    float max;
+    memcpy(&max, &max_bits, sizeof max);
+    if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
+        *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
+        *sum = 0;
+        memset(q, 0, n);
+        return;
+    }
+    *scale = max / 127.0f;
+    __m512 inverse = _mm512_set1_ps(127.0f / max);
+    __m512i limit = _mm512_set1_epi32(127), lowest = _mm512_set1_epi32(-127);
+    for (size_t i = 0; i < n; i += 16) {
+        __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), inverse));
+        v = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, v));
+        all = _mm512_add_epi32(all, v);
+        _mm_storeu_si128((__m128i *)(void *)(q + i), _mm512_cvtepi32_epi8(v));
+    }
+    *sum = _mm512_reduce_add_epi32(all);
+}
+
+TARGET static void FN(quantise_wide)(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
+                                     int32_t *sum)
+{
+    for (size_t g = 0; g < n_groups; g++)
+        quantise_group(x + g * group, group, q + g * group, scale + g, sum + g);
+}
