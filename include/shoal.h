@@ -76,6 +76,9 @@ typedef struct shoal_options {
      * [none], and a factor on its effect [1]. */
     const char *adapter;
     float adapter_strength;
+    /* Folder in which a server of this user keeps packed weights (its packed.folder): a model that is there
+     * starts without packing. Nothing is written [none]. */
+    const char *packed;
 } shoal_options;
 
 /* Load a GGUF file or a Hugging Face folder and start its engine; or gradient-boosted trees: LightGBM's text,

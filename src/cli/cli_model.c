@@ -30,9 +30,16 @@ static int read_adapter(const cli_model_options *o, char **ret_path, float *ret_
     return *ret_path ? 0 : err_nomem(err);
 }
 
+/* What a server on this machine packed is used, where it keeps it usually. */
+static char *packed_here(void)
+{
+    char *path = NULL;
+    return state_path(&path, NULL, "packed", NULL) == 0 ? path : NULL;
+}
+
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err)
 {
-    char *path = NULL, *sha256 = NULL, *adapter = NULL;
+    char *path = NULL, *sha256 = NULL, *adapter = NULL, *packed = packed_here();
     float strength;
     int rc = read_adapter(o, &adapter, &strength, err);
     if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
@@ -41,7 +48,8 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
                             .n_ctx = (size_t)o->context,
                             .sha256 = sha256,
                             .adapter = adapter,
-                            .adapter_strength = strength};
+                            .adapter_strength = strength,
+                            .packed = packed};
         rc = shoal_model_open(ret, path, &so, err);
     }
     shoal_model_info info;
@@ -50,6 +58,7 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     free(adapter);
     free(path);
     free(sha256);
+    free(packed);
     return rc;
 }
 
@@ -79,13 +88,6 @@ int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_opt
     if (rc == 0) rc = engine_new(&c->e, c->m, &eo, err);
     free(adapter);
     return rc;
-}
-
-/* What a server on this machine packed is used, where it keeps it usually. */
-static char *packed_here(void)
-{
-    char *path = NULL;
-    return state_path(&path, NULL, "packed", NULL) == 0 ? path : NULL;
 }
 
 int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,

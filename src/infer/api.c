@@ -68,7 +68,8 @@ static int open_network(shoal_model *m, const char *path, const shoal_options *o
                          .kv_bytes = opts->kv_bytes,
                          .adapter = opts->adapter,
                          .adapter_strength = opts->adapter_strength};
-    int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
+    const packed_store store = {.folder = opts->packed, .read_only = true};
+    int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256, .store = &store}, err);
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc != 0) return rc;
     sha256_hex(&d, m->digest);
