@@ -32,23 +32,13 @@ fail:
     return SHOAL_ENOMEM;
 }
 
-int buf_append(buf *b, const void *data, size_t n)
+int buf_append_growing(buf *b, const void *data, size_t n)
 {
     if (b->failed || buf_reserve(b, n) != 0) return SHOAL_ENOMEM;
     if (n) memcpy(b->data + b->len, data, n);
     b->len += n;
     b->data[b->len] = '\0';
     return 0;
-}
-
-int buf_puts(buf *b, const char *s)
-{
-    return buf_append(b, s, strlen(s));
-}
-
-int buf_putc(buf *b, char c)
-{
-    return buf_append(b, &c, 1);
 }
 
 int buf_printf(buf *b, const char *fmt, ...)

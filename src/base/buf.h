@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h" /* where there is one, the other is near */
 
@@ -20,15 +21,35 @@ typedef struct buf {
 
 /* A zeroed buf is an empty one. Each append returns 0 or SHOAL_ENOMEM. */
 int buf_reserve(buf *b, size_t more);
-int buf_append(buf *b, const void *data, size_t n);
-int buf_puts(buf *b, const char *s);
-int buf_putc(buf *b, char c);
+static inline int buf_append(buf *b, const void *data, size_t n);
+static inline int buf_puts(buf *b, const char *s);
+static inline int buf_putc(buf *b, char c);
 int buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int buf_join(buf *b, const buf *more); /* its bytes, and its failure */
 void buf_clear(buf *b);                /* keeps the memory */
 void buf_consume(buf *b, size_t n);    /* drop n bytes at the front; n <= len */
 char *buf_take(buf *b);                /* the bytes are the caller's to free(); NULL when failed */
 void buf_done(buf *b);
+
+/* What buf_append does where there is no room, or no buf any more. */
+int buf_append_growing(buf *b, const void *data, size_t n);
+
+static inline int buf_append(buf *b, const void *data, size_t n)
+{
+    if (b->failed || n >= b->cap - b->len) return buf_append_growing(b, data, n);
+    if (n) memcpy(b->data + b->len, data, n);
+    b->len += n;
+    b->data[b->len] = '\0';
+    return 0;
+}
+static inline int buf_puts(buf *b, const char *s)
+{
+    return buf_append(b, s, strlen(s));
+}
+static inline int buf_putc(buf *b, char c)
+{
+    return buf_append(b, &c, 1);
+}
 
 /* s, or as much of it as fits, into to[size]: what snprintf's "%s" does. NULL is "". */
 void buf_copy_str(char *to, size_t size, const char *s);
