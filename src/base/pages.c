@@ -14,6 +14,12 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000 /* Linux 4.17; older ones take the address as a wish */
+#endif
+
+enum { ATTEMPTS = 4 };
+
 static size_t up(size_t n)
 {
     return (n + PAGES_HUGE - 1) & ~(PAGES_HUGE - 1);
@@ -38,21 +44,30 @@ static void *map_pool(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Addresses that were free a moment ago; another thread may have taken them since. */
+static void *map_on_border(size_t bytes)
+{
+    uint8_t *p =
+        mmap(NULL, bytes + PAGES_HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    void *at = p + (up((uintptr_t)p) - (uintptr_t)p);
+    munmap(p, bytes + PAGES_HUGE);
+    p = mmap(at, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == at) return p;
+    if (p != MAP_FAILED) munmap(p, bytes);
+    return NULL;
+}
+
 void *pages_map(size_t bytes, unsigned flags)
 {
     size_t all;
     if (bytes == 0 || size_add(bytes, 2 * PAGES_HUGE, &all)) return NULL;
-    uint8_t *p = flags & PAGES_WHOLE ? map_pool(bytes) : NULL;
+    void *p = flags & PAGES_WHOLE ? map_pool(bytes) : NULL;
     if (p) return p;
-    size_t want = up(bytes);
-    p = mmap(NULL, want + PAGES_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-             0);
-    if (p == MAP_FAILED) return NULL;
-    size_t before = up((uintptr_t)p) - (uintptr_t)p;
-    if (before) munmap(p, before);
-    if (PAGES_HUGE - before) munmap(p + before + want, PAGES_HUGE - before);
-    pages_advise(p + before, bytes);
-    return p + before;
+    for (int i = 0; !p && i < ATTEMPTS; i++) p = map_on_border(up(bytes));
+    if (p) pages_advise(p, bytes);
+    return p;
 }
 
 void pages_unmap(void *p, size_t bytes)
