@@ -26,7 +26,7 @@
 #include "compute/weights.h"
 #include "model/packed_store.h"
 
-enum { ROWS = 160, COLS = 512, N = 40 };
+enum { ROWS = 160, COLS = 768, N = 40 };
 
 typedef struct place {
     char dir[64], path[128];
