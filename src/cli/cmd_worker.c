@@ -54,7 +54,7 @@ static int read_stages(worker_options *w, const char *layers, const cli_list *st
 static int run(int argc, char **argv)
 {
     worker_options w = {0};
-    bool json_log = false;
+    bool json_log = false, no_drafts = false;
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32";
     worker_adapter list[WORKER_ADAPTERS_MAX];
@@ -72,6 +72,7 @@ static int run(int argc, char **argv)
         CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
+        CLI_FLAG(0, "no-drafts", "guess no tokens ahead", &no_drafts),
         CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
         CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
         CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
@@ -112,7 +113,8 @@ static int run(int argc, char **argv)
                                 .max_queue = (size_t)queue,
                                 .n_ctx = (size_t)context,
                                 .kv_bytes = (size_t)kv,
-                                .prefill_chunk = (size_t)chunk};
+                                .prefill_chunk = (size_t)chunk,
+                                .no_drafts = no_drafts};
     w.store.max_bytes = (uint64_t)packed_mb << 20;
     w.store.min_bytes = (uint64_t)packed_min << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;

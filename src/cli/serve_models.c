@@ -91,6 +91,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .max_queue = cm->max_queue,
                          .n_ctx = cm->context,
                          .prefill_chunk = cm->prefill_chunk,
+                         .no_drafts = cm->drafts == CONFIG_DRAFTS_OFF,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);

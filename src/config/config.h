@@ -55,6 +55,14 @@ typedef struct config_place {
 typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
 #undef CONFIG_WIRE_ENUM
 
+/* Whether tokens are guessed and verified several at a time (infer/draft.h). */
+#define CONFIG_DRAFTS_TABLE(X)    \
+    X(CONFIG_DRAFTS_AUTO, "auto") \
+    X(CONFIG_DRAFTS_OFF, "off")
+#define CONFIG_DRAFTS_ENUM(e, n) e,
+typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_drafts;
+#undef CONFIG_DRAFTS_ENUM
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
@@ -64,6 +72,7 @@ typedef struct config_model {
     config_place place;
     placement_shards shards; /* how its layers are dealt out; zeroed: it is whole everywhere */
     config_wire wire;
+    config_drafts drafts;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
     double *cost, *energy_j;  /* of a thousand tokens, and joules of one; NULL: not said */

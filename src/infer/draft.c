@@ -6,16 +6,17 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-#define BOOK_BITS   14
-#define OFTEN       3 /* times that a gram was followed by the same token */
-#define COUNT_MAX   15
-#define SHORT_GRAM  3
-#define LONG_GRAM   6
-#define PAST_MAX    8   /* equal tokens that are counted */
-#define BOOK_TRIES  256 /* trials after which the older ones weigh half: the book's, a request's */
-#define OWN_TRIES   24
-#define BOOK_WEIGHT 3     /* trials of the request's own that the book's rate counts for */
-#define LEAST       0.04f /* chances under this are not gone after */
+#define BOOK_BITS    14
+#define OFTEN        3 /* times that a gram was followed by the same token */
+#define COUNT_MAX    15
+#define SHORT_GRAM   3
+#define LONG_GRAM    6
+#define PAST_MAX     8   /* equal tokens that are counted */
+#define BOOK_TRIES   256 /* trials after which the older ones weigh half: the book's, a request's */
+#define OWN_TRIES    24
+#define BOOK_WEIGHT  3     /* trials of the request's own that the book's rate counts for */
+#define USUAL_WEIGHT 4     /* and of the book's that what is usual counts for */
+#define LEAST        0.04f /* chances under this are not gone after */
 
 /* What followed some tokens: their hash, and how many times more it was this one than others. */
 struct draft_gram {
@@ -80,12 +81,18 @@ static void rate_add(draft_rate *r, bool hit, float most)
     r->tries += 1;
 }
 
-/* Before anything is known, half of them. */
+/* As long as nothing is known: about what was seen with home commands and small chat models. */
+static const float usual[DRAFT_N_KINDS] = {
+    [DRAFT_PAST_1] = 0.3f, [DRAFT_PAST_2] = 0.4f,       [DRAFT_PAST_3] = 0.4f,
+    [DRAFT_PAST_4] = 0.5f, [DRAFT_PAST_8] = 0.8f,       [DRAFT_BOOK_3] = 0.4f,
+    [DRAFT_BOOK_6] = 0.4f, [DRAFT_BOOK_3_OFTEN] = 0.9f, [DRAFT_BOOK_6_OFTEN] = 0.9f,
+};
+
 static float chance_of(const draft_book *b, const draft *d, unsigned kind)
 {
     const draft_rate *all = &b->rate[kind], *own = &d->rate[kind];
-    float usual = (all->hits + 1) / (all->tries + 2);
-    return (own->hits + BOOK_WEIGHT * usual) / (own->tries + BOOK_WEIGHT);
+    float book = (all->hits + USUAL_WEIGHT * usual[kind]) / (all->tries + USUAL_WEIGHT);
+    return (own->hits + BOOK_WEIGHT * book) / (own->tries + BOOK_WEIGHT);
 }
 
 /* ---- guessing ------------------------------------------------------------------------------------------ */

@@ -164,6 +164,7 @@ static void build_args(args *x, const child *c)
     put_size(x, "--max-queue", c->spec.max_queue);
     put_size(x, "--context", c->spec.n_ctx);
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
+    if (c->spec.no_drafts) put(x, "--no-drafts");
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);
     put_packed(x, c);
@@ -503,7 +504,8 @@ static bool same_spec(const worker_spec *a, const worker_spec *b)
 {
     bool same = same_text(a->path, b->path) && same_text(a->sha256, b->sha256) &&
                 a->n_threads == b->n_threads && a->kv_bytes == b->kv_bytes && a->max_batch == b->max_batch &&
-                a->max_queue == b->max_queue && a->n_ctx == b->n_ctx && a->prefill_chunk == b->prefill_chunk;
+                a->max_queue == b->max_queue && a->n_ctx == b->n_ctx &&
+                a->prefill_chunk == b->prefill_chunk && a->no_drafts == b->no_drafts;
     for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
         same = same_text(a->adapters[i], b->adapters[i]);
     for (size_t i = 0; same && i < WORKER_SPEC_STAGES; i++) same = same_text(a->stages[i], b->stages[i]);

@@ -41,6 +41,7 @@ typedef struct worker_spec {
     size_t first_layer, end_layer;
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
+    bool no_drafts;                         /* no tokens are guessed */
     bool guest; /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 

@@ -101,7 +101,8 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
                              .max_batch = m->max_batch,
                              .max_queue = m->max_queue,
                              .n_ctx = m->context,
-                             .prefill_chunk = m->prefill_chunk}};
+                             .prefill_chunk = m->prefill_chunk,
+                             .no_drafts = m->no_drafts}};
     int rc = check(m, err);
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);
