@@ -14,14 +14,16 @@
 #define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
 #define POPULATE_MAX ((size_t)8 << 20)
+#define LIKE_LOOK    64 /* of these the newest so many are looked at */
 
 struct kv_page {
     uint32_t n_refs;
-    uint32_t next_in_bucket;     /* while registered */
-    uint32_t lru_prev, lru_next; /* while registered and unreferenced; lru_next also links free pages */
-    bool kept;                   /* it waits, or will, in the line of conversations */
-    uint64_t uid;                /* names what the page holds; 0: not registered */
-    uint64_t parent;             /* uid of the page before it, or the name of its salt */
+    uint32_t next_in_bucket;       /* while registered, as are the next two */
+    uint32_t like_prev, like_next; /* others behind the same page that begin with the same token */
+    uint32_t lru_prev, lru_next;   /* while registered and unreferenced; lru_next also links free pages */
+    bool kept;                     /* it waits, or will, in the line of conversations */
+    uint64_t uid;                  /* names what the page holds; 0: not registered */
+    uint64_t parent;               /* uid of the page before it, or the name of its salt */
     int32_t ids[KV_PAGE_TOKENS];
 };
 
@@ -77,11 +79,13 @@ int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
     for (c->n_buckets = 16; c->n_buckets < c->n_pages; c->n_buckets *= 2) continue;
     c->pages = calloc(c->n_pages, sizeof *c->pages);
     c->buckets = malloc(c->n_buckets * sizeof *c->buckets);
-    if (!c->pages || !c->buckets || map_memory(c, NULL)) {
+    c->alike = malloc(c->n_buckets * sizeof *c->alike);
+    if (!c->pages || !c->buckets || !c->alike || map_memory(c, NULL)) {
         kv_free(c);
         return err_nomem(err);
     }
     memset(c->buckets, 0xff, c->n_buckets * sizeof *c->buckets);
+    memset(c->alike, 0xff, c->n_buckets * sizeof *c->alike);
     *ret = c;
     return 0;
 }
@@ -92,6 +96,7 @@ void kv_free(kv *c)
     pages_unmap(c->memory, c->memory_bytes);
     free(c->pages);
     free(c->buckets);
+    free(c->alike);
     free(c);
 }
 
@@ -124,6 +129,45 @@ static uint32_t lookup(const kv *c, uint64_t parent, const int32_t *ids)
     return p;
 }
 
+static uint32_t *alike_of(const kv *c, uint64_t parent, int32_t first)
+{
+    return &c->alike[rng_mix(rng_mix(parent) ^ (uint32_t)first) & (c->n_buckets - 1)];
+}
+
+static void link_alike(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    uint32_t *head = alike_of(c, p->parent, p->ids[0]);
+    p->like_prev = NONE;
+    p->like_next = *head;
+    if (*head != NONE) c->pages[*head].like_prev = page;
+    *head = page;
+}
+
+static void unlink_alike(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    *(p->like_prev == NONE ? alike_of(c, p->parent, p->ids[0]) : &c->pages[p->like_prev].like_next) =
+        p->like_next;
+    if (p->like_next != NONE) c->pages[p->like_next].like_prev = p->like_prev;
+}
+
+/* The page behind `parent` that begins with most of ids[0..n), n > 0, and how many these are. */
+static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t n, size_t *ret_same)
+{
+    uint32_t best = NONE, page = *alike_of(c, parent, ids[0]);
+    *ret_same = 0;
+    for (int k = 0; k < LIKE_LOOK && page != NONE; k++, page = c->pages[page].like_next) {
+        const struct kv_page *p = &c->pages[page];
+        size_t same = 0;
+        while (p->parent == parent && same < n && same < KV_PAGE_TOKENS && p->ids[same] == ids[same]) same++;
+        if (same <= *ret_same) continue;
+        *ret_same = same;
+        best = page;
+    }
+    return best;
+}
+
 static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids)
 {
     struct kv_page *p = &c->pages[page];
@@ -133,6 +177,7 @@ static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids)
     memcpy(p->ids, ids, sizeof p->ids);
     p->next_in_bucket = *b;
     *b = page;
+    link_alike(c, page);
 }
 
 static void forget(kv *c, uint32_t page)
@@ -141,6 +186,7 @@ static void forget(kv *c, uint32_t page)
     uint32_t *at = bucket_of(c, p->parent, p->ids);
     while (*at != page) at = &c->pages[*at].next_in_bucket;
     *at = p->next_in_bucket;
+    unlink_alike(c, page);
     p->uid = 0;
 }
 
@@ -260,6 +306,23 @@ void kv_seq_done(kv *c, kv_seq *s)
     *s = (kv_seq){0};
 }
 
+/* The first positions of a page whose other tokens are not ours are copied: that takes less than computing
+ * them. Not where the pages are mirrored, whose owner expects copies of forks alone. */
+static void adopt_part(kv *c, kv_seq *s, const int32_t *ids, size_t n)
+{
+    size_t same;
+    if (c->copied || n == 0 || s->n_pages == s->cap_pages) return;
+    uint32_t from = closest(c, s->chain, ids, n, &same);
+    if (from == NONE) return;
+    page_ref(c, from); /* it stays where it is while room is made */
+    if (kv_available(c) > 0) {
+        uint32_t page = s->pages[s->n_pages++] = page_take(c);
+        memcpy(c->memory + page * c->page_bytes, c->memory + from * c->page_bytes, c->page_bytes);
+        s->n_tokens += same;
+    }
+    page_unref(c, from);
+}
+
 size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n)
 {
     assert(s->n_pages == 0);
@@ -272,6 +335,7 @@ size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n)
         s->chain = c->pages[page].uid;
         s->n_tokens += KV_PAGE_TOKENS;
     }
+    adopt_part(c, s, ids + s->n_tokens, n - s->n_tokens);
     return s->n_tokens;
 }
 

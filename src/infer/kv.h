@@ -6,13 +6,14 @@
  *
  * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A
  * page that is full is registered under (the page before it, its tokens); a later sequence that starts with
- * the same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
- * values of a position depend on the tokens up to it alone (the numerics contract), and on what the
- * sequence's salt names: a source that its decoder reads, an adapter. Sequences of different salts share
- * nothing. Pages nobody references stay until room is needed, then the least recently used go first; but
- * those of conversations, whose next turn will want them (kv_seq.keeps), go after all others. So that they do
- * not take the cache from everybody, at most half of it is held so: over that, the conversation that rests
- * the longest loses its pages' advantage, not the pages.
+ * the same tokens adopts the page instead of computing it; where only the first tokens of a page are the
+ * same, it takes a copy of these. The bits are the same by construction: keys and values of a position depend
+ * on the tokens up to it alone (the numerics contract), and on what the sequence's salt names: a source that
+ * its decoder reads, an adapter. Sequences of different salts share nothing. Pages nobody references stay
+ * until room is needed, then the least recently used go first; but those of conversations, whose next turn
+ * will want them (kv_seq.keeps), go after all others. So that they do not take the cache from everybody, at
+ * most half of it is held so: over that, the conversation that rests the longest loses its pages' advantage,
+ * not the pages.
  *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
@@ -48,6 +49,7 @@ typedef struct kv {
     size_t memory_bytes;
     struct kv_page *pages;
     uint32_t *buckets; /* of registered pages */
+    uint32_t *alike;   /* the same by the page in front and the first token: [n_buckets], too */
     uint32_t n_buckets;
     uint32_t n_fresh;           /* pages never touched: the last n_fresh ones */
     uint32_t free_head, n_free; /* touched, holding nothing */
@@ -84,8 +86,8 @@ int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt);
 void kv_seq_salt(kv_seq *s, uint64_t salt); /* of an empty one */
 void kv_seq_done(kv *c, kv_seq *s);         /* releases; a zeroed one is fine */
 
-/* For an empty sequence: take over cached pages that hold a prefix of ids[0..n). Returns how many
- * positions are computed now, a multiple of KV_PAGE_TOKENS. */
+/* For an empty sequence: take over cached pages that hold a prefix of ids[0..n), and a copy of the one that
+ * holds some more. Returns how many positions are computed now. */
 size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n);
 /* Make room for n_tokens more. On SHOAL_EFULL nothing has changed: release something and retry. */
 int kv_reserve(kv *c, kv_seq *s, size_t n_tokens);

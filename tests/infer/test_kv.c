@@ -101,15 +101,78 @@ static void an_equal_prefix_is_adopted_and_the_last_token_is_not(void **state)
     assert_int_equal(fill(c, &a, 5, 40), 0);
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = 5 + i;
-    assert_int_equal(kv_adopt(c, &b, ids, 31), 16);
+    assert_int_equal(kv_adopt(c, &b, ids, 16), 16);
     assert_int_equal(b.pages[0], a.pages[0]);
     kv_release(c, &b);
-    assert_int_equal(kv_adopt(c, &b, ids, 39), 32);
+    assert_int_equal(kv_adopt(c, &b, ids, 39), 32); /* the open page of another is nobody else's */
     kv_release(c, &b);
-    ids[3] = 0;
+    ids[0] = 0;
     assert_int_equal(kv_adopt(c, &b, ids, 39), 0);
     kv_seq_done(c, &a);
     kv_seq_done(c, &b);
+    kv_free(c);
+}
+
+/* The longest that any page begins with, and what is copied is ours: the others' pages stay theirs. */
+static void a_page_that_begins_the_same_is_copied(void **state)
+{
+    kv *c = open_kv(8);
+    kv_seq a = {0}, b = {0}, s = {0};
+    int32_t ids[48];
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
+    kv_seq_init(&s, 256, 0);
+    for (int i = 0; i < 48; i++) ids[i] = 5 + i;
+    assert_int_equal(kv_reserve(c, &a, 32), 0);
+    kv_commit(c, &a, ids, 32);
+    ids[20] = 0; /* b parts from a in their second page */
+    assert_int_equal(kv_adopt(c, &b, ids, 32), 20);
+    assert_int_not_equal(b.pages[1], a.pages[1]);
+    assert_int_equal(kv_reserve(c, &b, 12), 0);
+    memset(kv_k(c, &b, 0, 0, 1), 0x5a, PAGE_BYTES);
+    kv_commit(c, &b, ids, 12);
+    ids[30] = 0; /* and s from b, ten tokens later */
+    assert_int_equal(kv_adopt(c, &s, ids, 47), 30);
+    assert_int_equal(s.n_registered, 1);
+    assert_memory_equal(kv_k(c, &s, 0, 0, 1), kv_k(c, &b, 0, 0, 1), PAGE_BYTES);
+    kv_release(c, &s);
+    assert_int_equal(kv_adopt(c, &s, ids, 25), 25); /* no more than is asked for */
+    kv_release(c, &s);
+    ids[30] = 35, ids[20] = 25;
+    assert_int_equal(kv_adopt(c, &s, ids, 48), 32); /* a is still as it was */
+    assert_int_equal(s.pages[1], a.pages[1]);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    kv_seq_done(c, &s);
+    assert_int_equal(c->n_used, 0);
+    assert_int_equal(kv_available(c), 8);
+    kv_free(c);
+}
+
+/* The page that it would be copied from is never the one that makes room. */
+static void a_full_cache_copies_nothing_over_itself(void **state)
+{
+    kv *c = open_kv(2);
+    kv_seq a = {0}, b = {0};
+    int32_t ids[32];
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
+    for (int i = 0; i < 32; i++) ids[i] = i;
+    assert_int_equal(kv_reserve(c, &a, 16), 0);
+    kv_commit(c, &a, ids, 16);
+    assert_int_equal(kv_reserve(c, &a, 1), 0);
+    ids[9] = 77;
+    assert_int_equal(kv_adopt(c, &b, ids, 30), 0); /* both pages are held */
+    assert_int_equal(b.n_pages, 0);
+    kv_release(c, &a);
+    assert_int_equal(kv_adopt(c, &b, ids, 30), 9);
+    assert_int_equal(c->n_used, 1);
+    kv_release(c, &b);
+    kv_forget(c);
+    assert_int_equal(kv_adopt(c, &b, ids, 30), 0);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    assert_int_equal(kv_available(c), 2);
     kv_free(c);
 }
 
@@ -243,6 +306,8 @@ int main(void)
         cmocka_unit_test(sequences_of_different_sources_share_nothing),
         cmocka_unit_test(a_fork_shares_full_pages_and_copies_the_open_one),
         cmocka_unit_test(an_equal_prefix_is_adopted_and_the_last_token_is_not),
+        cmocka_unit_test(a_page_that_begins_the_same_is_copied),
+        cmocka_unit_test(a_full_cache_copies_nothing_over_itself),
         cmocka_unit_test(released_prefixes_stay_until_room_is_needed),
         cmocka_unit_test(pages_of_conversations_go_after_all_others),
         cmocka_unit_test(conversations_keep_half_of_the_cache_at_most),

@@ -200,12 +200,12 @@ static void a_cached_prefix_gives_the_same_bits(void **state)
     gen_request q = {.ids = ids, .n_ids = 100, .max_tokens = 30, .ignore_eos = true};
     reply *cold = generate(r.e, &q), *warm = generate(r.e, &q);
     assert_int_equal(cold->timings.n_cached, 0);
-    assert_int_equal(warm->timings.n_cached, 96);
+    assert_int_equal(warm->timings.n_cached, 99);
     assert_memory_equal(cold->ids, warm->ids, 30 * sizeof(int32_t));
     same(cold->logprobs, warm->logprobs, 30, "log-probability");
     ids[50]++; /* another prompt from position 50 on */
     reply *other = generate(r.e, &q);
-    assert_int_equal(other->timings.n_cached, 48);
+    assert_int_equal(other->timings.n_cached, 50);
     reply_free(cold);
     reply_free(warm);
     reply_free(other);
