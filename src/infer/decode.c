@@ -531,10 +531,16 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
 }
 
+static void tell_burst(const engine *e, bool begins)
+{
+    if (e->o.burst) e->o.burst(e->o.burst_user, begins);
+}
+
 /* What the step gave those that wait for rows, or those that do not; they are done with it then. */
 static void hand_out(engine *e, engine_step *w, bool aloft)
 {
     uint64_t now = clock_ns();
+    tell_burst(e, true);
     for (size_t i = 0; i < w->n_items; i++) {
         session *s = w->item_session[i];
         if (!s || w->item_of[i]->aloft != aloft) continue;
@@ -553,6 +559,7 @@ static void hand_out(engine *e, engine_step *w, bool aloft)
         else if (w->entries[i].n > 0)
             hand_out_one(e, w, s, now);
     }
+    tell_burst(e, false);
 }
 
 /* The whole network is here. */

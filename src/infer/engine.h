@@ -34,7 +34,11 @@ typedef struct engine_options {
     /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the
      * engine. No adapters. NULL: the whole network is here */
     const struct shards *shards;
-    arbiter *arbiter;       /* NULL: the machine is ours */
+    arbiter *arbiter; /* NULL: the machine is ours */
+    /* On the engine thread, with true before the events of one step of decoding and with false behind the
+     * last: whoever passes them on to another thread can wake it once. NULL: nobody does */
+    void (*burst)(void *user, bool begins);
+    void *burst_user;
     const char *adapter;    /* path of the one that requests without a name run with; NULL: none */
     float adapter_strength; /* 0: 1 */
     /* Guesses of the next tokens (draft.h), which change how fast replies come and nothing else. */

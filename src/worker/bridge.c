@@ -25,9 +25,10 @@ typedef struct record {
 } record;
 
 struct bridge {
-    uv_poll_t poll;  /* of wake_fd */
-    int wake_fd;     /* an eventfd: readable while there is something new */
-    uv_mutex_t lock; /* guards queue and done; a leaf: nothing else is taken under it */
+    uv_poll_t poll;         /* of wake_fd */
+    int wake_fd;            /* an eventfd: readable while there is something new */
+    uv_mutex_t lock;        /* guards bursts, queue and done; a leaf: nothing else is taken under it */
+    bool bursts, owes_wake; /* more of the same step follows; the loop is to be woken behind it */
     buf queue;
     bridge_job *done_head, **done_tail;
     buf replay; /* the loop thread's: the queue being replayed */
@@ -46,7 +47,18 @@ static void woken(uv_poll_t *h, int status, int events)
  */
 static void wake_loop(bridge *b)
 {
+    b->owes_wake = b->bursts;
+    if (b->bursts) return;
     while (write(b->wake_fd, &(uint64_t){1}, sizeof(uint64_t)) < 0 && errno == EINTR) continue;
+}
+
+void bridge_burst(void *user, bool begins)
+{
+    bridge *b = user;
+    uv_mutex_lock(&b->lock);
+    b->bursts = begins;
+    if (!begins && b->owes_wake) wake_loop(b);
+    uv_mutex_unlock(&b->lock);
 }
 
 /* 0, or libuv's reason. */

@@ -1,10 +1,10 @@
 /* bridge.h: brings the engine thread's events to the loop thread.
  *
- * The engine thread packs each event into one byte queue under a lock; the first one wakes the loop
- * (an eventfd), which swaps the queue for an empty one and replays everything that came meanwhile. Per
- * job: on_token for each token, then on_flush once, so that tokens that were waiting together can go
- * out as one message, and on_done last. Memory grows to the largest burst and stays: nothing is
- * allocated per token. DONE lives in the job itself, so it arrives even when memory is out.
+ * The engine thread packs each event into one byte queue under a lock; the first one, or the end of the step
+ * that it belongs to, wakes the loop (an eventfd), which swaps the queue for an empty one and replays
+ * everything that came meanwhile. Per job: on_token for each token, then on_flush once, so that tokens that
+ * were waiting together can go out as one message, and on_done last. Memory grows to the largest burst and
+ * stays: nothing is allocated per token. DONE lives in the job itself, so it arrives even when memory is out.
  *
  *   engine thread                    loop thread
  *   bridge_event ──► [rec][rec].. ──► on_token, on_token, on_flush, on_done
@@ -56,6 +56,10 @@ void bridge_close(bridge *b, void (*closed)(void *user), void *user);
 /* The engine's callbacks (gen_event_fn, enc_result_fn): user is the bridge_job. Any thread. */
 void bridge_event(void *job, const gen_event *ev);
 void bridge_result(void *job, const enc_result *r);
+
+/* The engine's, too (engine_options.burst): user is the bridge. What comes within a burst wakes the loop at
+ * its end. */
+void bridge_burst(void *user, bool begins);
 
 /* Replay what is queued now (the loop does so by itself). Loop thread; not from a callback. */
 void bridge_deliver(bridge *b);

@@ -222,6 +222,8 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     int rc = o->arbiter_fd >= 0 ? arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err) : 0;
     eo.arbiter = w->arbiter;
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
+    eo.burst = bridge_burst;
+    eo.burst_user = w->bridge;
     if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = service_transcribe_open(w, err);
     if (rc == 0) rc = service_detect_open(w, o->path, err);

@@ -97,6 +97,38 @@ static void bridge_keeps_order_and_ends_each_job_once(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* The loop is woken once a step, behind the last event. */
+static void bridge_wakes_the_loop_behind_a_burst(void **state)
+{
+    uv_loop_t loop;
+    bridge *b = NULL;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(bridge_new(&b, &loop, NULL), 0);
+    fake_job f = {.job = {.b = b, .on_token = on_token, .on_flush = on_flush, .on_done = on_done}};
+    bridge_burst(b, true);
+    for (int id = 0; id < 3; id++)
+        bridge_event(&f.job, &(gen_event){.kind = EVENT_TOKEN,
+                                          .id = id,
+                                          .text = "ab",
+                                          .text_len = (size_t)id,
+                                          .top = (token_logprob[]){{id, -1}, {id + 1, -2}},
+                                          .n_top = (size_t)id});
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(f.n_tokens, 0);
+    bridge_burst(b, false);
+    uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(f.n_tokens, 3);
+    assert_int_equal(f.n_flushes, 1);
+    bridge_burst(b, true); /* of which nothing comes */
+    bridge_burst(b, false);
+    bridge_event(&f.job, &(gen_event){.kind = EVENT_DONE, .finish = FINISH_STOP});
+    uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(f.n_done, 1);
+    bridge_close(b, NULL, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void count_events(bridge_job *j, const gen_event *ev)
 {
     fake_job *f = (fake_job *)j;
@@ -159,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bridge_keeps_order_and_ends_each_job_once),
+        cmocka_unit_test(bridge_wakes_the_loop_behind_a_burst),
         cmocka_unit_test(bridge_tells_no_tail_of_a_reply_that_broke_off),
         cmocka_unit_test(bridge_refuses_a_result_larger_than_its_room),
     };
