@@ -147,7 +147,7 @@ static Shoal__V1__Stats *stats_of(bench *b)
 /* One place, and more calls than it has time for before a look at those that wait. */
 static void worker_tells_who_waits_that_it_works(void **state)
 {
-    enum { N = 40 };
+    enum { N = 240 };
     bench b;
     reference f;
     reference_load(&f);
