@@ -38,7 +38,7 @@
 #define LEASE_MS    250
 #define LOCK_MS     50          /* a turn inside the lock takes microseconds */
 #define STUCK_LOOKS 5           /* the same turn seen so often: its process is stopped or hostile */
-#define PAGE_MAGIC  0x53484F43u /* another layout gets another number */
+#define PAGE_MAGIC  0x53484F44u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
@@ -52,7 +52,8 @@ typedef struct page {
     _Atomic int inside;    /* the slot that has the lock; NOBODY */
     _Atomic uint32_t turn; /* how often the lock was taken */
     _Atomic uint32_t any_dead;
-    pthread_mutex_t lock; /* guards all below but the words and the dead */
+    _Atomic uint32_t wanted; /* somebody waits: for who holds the cores to see; not more than a hint */
+    pthread_mutex_t lock;    /* guards all below but the words and the dead */
     int holder;
     uint64_t n_grants; /* how often the cores have changed hands */
     place slots[SLOTS];
@@ -60,10 +61,8 @@ typedef struct page {
 
 struct arbiter {
     page *page;
-    int slot;            /* NOBODY for the agent */
-    bool impatient;      /* the lock was not to be had lately: do not wait for it */
-    uint64_t our_grants; /* n_grants at the last turn that was ours; 0: none was */
-    uint64_t others_ns;
+    int slot;       /* NOBODY for the agent */
+    bool impatient; /* the lock was not to be had lately: do not wait for it */
     /* The agent's memory of whom it saw inside the lock. */
     int seen_inside, n_looks;
     uint32_t seen_turn;
@@ -103,10 +102,13 @@ static void grant(page *p, int s)
 static void pass_on(page *p)
 {
     int next = NOBODY;
+    uint32_t n_waiting = 0;
     for (int s = 0; s < SLOTS; s++) {
         if (!p->slots[s].waiting) continue;
+        n_waiting++;
         if (next == NOBODY || p->slots[s].deadline_ns < p->slots[next].deadline_ns) next = s;
     }
+    atomic_store_explicit(&p->wanted, n_waiting > 1, memory_order_relaxed);
     if (next == NOBODY)
         p->holder = NOBODY;
     else
@@ -246,12 +248,6 @@ void arbiter_close(arbiter *a)
     free(a);
 }
 
-/* Did somebody else want the cores? */
-static void note_others(arbiter *a, bool met)
-{
-    if (met) a->others_ns = clock_ns();
-}
-
 /* Take the cores, or a place in the queue. Under the lock; true when they are ours. */
 static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
 {
@@ -261,10 +257,9 @@ static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
     atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
     s->deadline_ns = deadline_ns;
     s->waiting = !free_now;
-    note_others(a, !free_now || (a->our_grants > 0 && p->n_grants != a->our_grants));
+    if (!free_now) atomic_store_explicit(&p->wanted, 1, memory_order_relaxed);
     if (free_now) p->holder = a->slot;
     p->n_grants += free_now;
-    a->our_grants = p->n_grants + !free_now; /* with ours next, if nobody is in between */
     return free_now;
 }
 
@@ -299,15 +294,13 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
 void arbiter_release(arbiter *a)
 {
     if (!lock(a)) return; /* the lease ends it */
-    bool ours = a->page->holder == a->slot;
-    if (ours) pass_on(a->page);
-    note_others(a, ours && a->page->holder != NOBODY);
+    if (a->page->holder == a->slot) pass_on(a->page);
     unlock(a);
 }
 
-uint64_t arbiter_others_ns(const arbiter *a)
+bool arbiter_is_wanted(const arbiter *a)
 {
-    return a->others_ns;
+    return atomic_load_explicit(&a->page->wanted, memory_order_relaxed);
 }
 
 void arbiter_reap(arbiter *a, int slot)

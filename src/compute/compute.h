@@ -136,6 +136,9 @@ int team_size(const team *t);
 isa team_isa(const team *t);
 void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg);
 void team_barrier(team_member *m);
+/* Member 0 calls fn(user) whenever it comes to a barrier, in front of it: the others wait, or finish their
+ * part. Where a step may be interrupted. NULL: nothing. Not while a run is on. */
+void team_at_barriers(team *t, void (*fn)(void *user), void *user);
 int member_index(const team_member *m);
 int member_count(const team_member *m);
 /* A team of this member alone: what all members would do together, it does for itself, without barriers. */
@@ -289,9 +292,8 @@ void arbiter_close(arbiter *a);
  * inside its lock): then go on. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns);
 void arbiter_release(arbiter *a);
-/* When (clock_ns) our asking or giving back last met another worker that wanted the cores, or that had had
- * them since our turn before; 0: never. The thread that acquires. */
-uint64_t arbiter_others_ns(const arbiter *a);
+/* Does anybody wait for the cores that we have? A hint, read in a nanosecond. */
+bool arbiter_is_wanted(const arbiter *a);
 /* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);
 /* The agent, a few times a second: the slot whose process does not leave the lock, -1 for none. Kill that

@@ -44,6 +44,8 @@ struct team {
     void (*fn)(void *arg, team_member *m); /* written before epoch, read after it */
     void *arg;
     bool quit;
+    void (*at_barrier)(void *user); /* member 0's */
+    void *at_barrier_user;
     team *ones; /* whose members are each a team by themselves; NULL when n is 1 */
     _Alignas(64) _Atomic unsigned epoch;
     _Alignas(64) _Atomic int n_running;
@@ -136,11 +138,18 @@ void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg)
 void team_barrier(team_member *m)
 {
     team *t = m->t;
+    if (m->index == 0 && t->at_barrier) t->at_barrier(t->at_barrier_user);
     if (t->n == 1) return;
     unsigned round = atomic_load_explicit(&m->arrived, memory_order_relaxed) + 1;
     atomic_store_explicit(&m->arrived, round, memory_order_release);
     for (int i = 0; i < t->n; i++)
         AWAIT(m, (int)(atomic_load_explicit(&t->members[i].arrived, memory_order_acquire) - round) >= 0);
+}
+
+void team_at_barriers(team *t, void (*fn)(void *user), void *user)
+{
+    t->at_barrier = fn;
+    t->at_barrier_user = user;
 }
 
 /* Threads take no signals: those belong to the program that hosts us. */

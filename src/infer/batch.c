@@ -73,11 +73,10 @@ static size_t hurry(const batch_scene *s, double token_ms, size_t n)
 
 size_t batch_alone(const batch_scene *s)
 {
-    bool quiet = !s->others_here && !s->others_on_cores;
-    double ms = quiet ? BATCH_QUIET_MS : s->others_on_cores ? BATCH_CORES_MS : BATCH_COMPANY_MS;
+    double ms = s->others_here ? BATCH_COMPANY_MS : BATCH_QUIET_MS;
     if (s->token_ms <= 0) return NOT_KNOWN;
     size_t n = tokens_in(ms - s->fixed_ms, s->token_ms);
-    return hurry(s, s->token_ms, within(n, quiet ? QUIET_LEAST : COMPANY_LEAST, BATCH_CHUNK_MAX));
+    return hurry(s, s->token_ms, within(n, s->others_here ? COMPANY_LEAST : QUIET_LEAST, BATCH_CHUNK_MAX));
 }
 
 size_t batch_shared(const batch_scene *s)

@@ -37,16 +37,15 @@ void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits);
  *     beside the prompts                          a chunk lasts           tokens
  *     nobody                                      QUIET_MS                128 to 256
  *     other requests came to this engine lately   COMPANY_MS              32 to 256
- *     other workers wanted the cores lately       CORES_MS                32 to 256
  *     streams that decode                         so long that the step   16 to `most`
  *                                                 takes BATCH_GAP times
  *                                                 what it takes without
  *
  * and no longer than a quarter of the time until the earliest deadline of the others, but 16 tokens at least.
- * Where a cost is not known yet it is 64. */
+ * Where a cost is not known yet it is 64. Other workers do not wait for the end of a step: it is interrupted
+ * (step.c). */
 #define BATCH_QUIET_MS   250.0
 #define BATCH_COMPANY_MS 100.0
-#define BATCH_CORES_MS   12.0
 #define BATCH_GAP        2.5
 #define BATCH_CHUNK_MAX  256
 
@@ -56,7 +55,6 @@ typedef struct batch_scene {
     double decode_ms;          /* the step without its prompts; 0: not known */
     double left_ms;            /* until the earliest deadline of the others; 0: there is none */
     bool others_here;          /* other requests came to this engine lately */
-    bool others_on_cores;      /* other workers wanted the cores lately */
     size_t most;               /* what the owner allows beside streams; 0: BATCH_CHUNK_MAX */
 } batch_scene;
 

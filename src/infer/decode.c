@@ -288,7 +288,6 @@ static batch_scene look_around(engine *e, size_t n_decode)
         .decode_ms = cost_line_ms(decode, 1, (double)n_decode),
         .left_ms = e->n_running > 1 ? left_ms(e, now) : 0,
         .others_here = was_lately(e->company_ns, now),
-        .others_on_cores = e->o.arbiter && was_lately(arbiter_others_ns(e->o.arbiter), now),
         .most = e->o.prefill_chunk,
     };
 }
@@ -567,11 +566,9 @@ static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
-    uint64_t start = clock_ns();
+    step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->decode(e->home.net, t, e->kv, w->items, w->n_items, on_row, w);
-    uint64_t took = clock_ns() - start;
-    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    uint64_t took = step_end(e);
     step_note_team(e, kind_of(w), n_tokens, t, took);
     measure(e, w, took);
     hand_out(e, w, false);
@@ -643,11 +640,9 @@ static void launch(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
-    w->start_ns = clock_ns();
+    w->start_ns = step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->walk(e->home.net, t, e->kv, w->items, w->n_items, e->hidden);
-    uint64_t took = clock_ns() - w->start_ns;
-    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    uint64_t took = step_end(e);
     step_note_team(e, kind_of(w), n_tokens, t, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
@@ -673,9 +668,9 @@ static void land(engine *e)
     }
     bool as_team = !e->solo || pace_prefers_team(&e->pace, kind_of(w), w->n_rows ? w->n_rows : 1);
     team *t = as_team ? e->team : e->solo;
-    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
+    step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->finish(e->home.net, t, w->items, w->n_items, e->hidden, on_row, w);
-    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    step_end(e);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;
     uint64_t took = clock_ns() - w->start_ns;

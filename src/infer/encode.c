@@ -160,11 +160,9 @@ void encode_step(engine *e)
     atomic_store(&e->stats.n_running, e->n_running + n);
     uint64_t deadline = fill_inputs(e, n);
     team *t = step_team(e, PACE_ENCODE, n_positions);
-    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
-    uint64_t start = clock_ns();
+    uint64_t start = step_begin(e, step_deadline(deadline, SOON_NS));
     run_batch(e, t, n);
-    uint64_t took = clock_ns() - start;
-    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    uint64_t took = step_end(e);
     step_note_team(e, PACE_ENCODE, n_positions, t, took);
     measure(e, n_positions, took);
     hand_out(e, n, start, took);

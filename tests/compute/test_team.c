@@ -84,6 +84,30 @@ static void a_member_is_a_team_by_itself(void **state)
     }
 }
 
+static void interrupt(void *user)
+{
+    ++*(int *)user;
+}
+
+/* Member 0 alone, once a barrier, and in teams of one, too. */
+static void a_step_can_be_interrupted_at_its_barriers(void **state)
+{
+    for (int n = 1; n <= 3; n++) {
+        team *t = new_team(n, ISA_SCALAR);
+        tally seen = {.early = false};
+        int n_calls = 0;
+        team_at_barriers(t, interrupt, &n_calls);
+        team_run(t, meet_often, &seen);
+        assert_int_equal(n_calls, 200);
+        team_at_barriers(t, NULL, NULL);
+        atomic_store(&seen.arrived, 0);
+        team_run(t, meet_often, &seen);
+        assert_int_equal(n_calls, 200);
+        assert_false(seen.early);
+        team_free(t);
+    }
+}
+
 typedef struct cover {
     size_t n, grain;
     unsigned char hit[1000];
@@ -164,6 +188,7 @@ int main(void)
         cmocka_unit_test(every_member_runs_once_a_run),
         cmocka_unit_test(barriers_hold_everybody),
         cmocka_unit_test(a_member_is_a_team_by_itself),
+        cmocka_unit_test(a_step_can_be_interrupted_at_its_barriers),
         cmocka_unit_test(shares_cover_everything_once),
         cmocka_unit_test(teams_start_and_stop_many_times),
         cmocka_unit_test(absurd_teams_are_refused),

@@ -36,19 +36,6 @@ static void who_comes_waits_a_tenth_of_a_second_at_most(void **state)
     }
 }
 
-static void other_workers_wait_a_few_milliseconds(void **state)
-{
-    for (size_t i = 0; i < N_SPEEDS; i++) {
-        batch_scene s = {.token_ms = speeds[i], .others_on_cores = true};
-        for (int here = 0; here < 2; here++) {
-            s.others_here = here;
-            size_t n = batch_alone(&s);
-            if (n > 32) assert_true(lasts(&s, n) <= BATCH_CORES_MS);
-        }
-    }
-    assert_int_equal(batch_alone(&(batch_scene){.token_ms = 0.1, .others_on_cores = true}), 112);
-}
-
 static void streams_keep_their_gap_beside_a_prompt(void **state)
 {
     for (size_t i = 0; i < N_SPEEDS; i++) {
@@ -114,7 +101,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_alone_is_read_in_long_chunks),
         cmocka_unit_test(who_comes_waits_a_tenth_of_a_second_at_most),
-        cmocka_unit_test(other_workers_wait_a_few_milliseconds),
         cmocka_unit_test(streams_keep_their_gap_beside_a_prompt),
         cmocka_unit_test(a_token_beside_streams_has_a_cost_of_its_own),
         cmocka_unit_test(the_owner_has_the_last_word_beside_streams),
