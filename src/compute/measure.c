@@ -93,7 +93,8 @@ static int make_work(work *k, const measure_spec *s, size_t rows, size_t cols, s
 
 int measure_mul(measure_result *ret, const measure_spec *s, shoal_err *err)
 {
-    size_t rows = s->rows ? s->rows : 1024, cols = s->cols ? s->cols : 1024;
+    size_t rows = s->rows ? s->rows : 1024, block = dtype_block(s->type);
+    size_t cols = s->cols ? s->cols : 1024 / block * block;
     work k = {.n_tokens = s->n_tokens ? s->n_tokens : 1};
     team *t = NULL;
     int rc = team_new(&t, s->n_threads, s->isa, err);

@@ -13,7 +13,7 @@ typedef struct measure_spec {
     isa isa;
     dtype type;
     int n_threads;
-    size_t rows, cols; /* 0: 1024 × 1024 */
+    size_t rows, cols; /* 0: 1024 × 1024, or as many columns as are whole blocks */
     size_t n_tokens;   /* 0: 1, a decode step */
     double seconds;    /* 0: 0.2 */
 } measure_spec;

@@ -50,7 +50,7 @@ static void table_for_tuning(void **state)
         for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++) {
             for (int t = 0; t < DT_COUNT && isa_usable(i); t++) {
                 measure_result one, many;
-                measure_spec s = {.isa = i, .type = (dtype)t, .n_threads = n, .rows = 512, .cols = 1024};
+                measure_spec s = {.isa = i, .type = (dtype)t, .n_threads = n, .rows = 512, .cols = 1536};
                 assert_int_equal(measure_mul(&one, &s, NULL), 0);
                 s.n_tokens = 128;
                 assert_int_equal(measure_mul(&many, &s, NULL), 0);

@@ -616,7 +616,7 @@ static void model_opens_every_supported_quantisation(void **state)
         model_free(m);
         n_seen++;
     }
-    assert_int_equal(n_seen, DT_COUNT);
+    assert_int_equal(n_seen, DT_S8_64); /* all but our own types */
     json_decref(expected);
 }
 
