@@ -135,7 +135,7 @@ static int run(int argc, char **argv)
     cli_list overrides = {0};
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_k_m, q6_k, f16, ... [q8_0]", &type),
+        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, s8_128, q4_k_m, f16, ... [q8_0]", &type),
         CLI_LIST(0, "override", "NAME=TYPE",
                  "another type for some tensors (token_embd=q8_0, 'blk.*.ffn_down=q6_k')", &overrides),
         CLI_STRING(0, "importance", "FILE", "a text like what the model will read: spare what it needs most",

@@ -122,10 +122,10 @@ typedef struct quantize_options {
 
 /* Read `in` (folder or GGUF), write GGUF v3 to `out` (through a temporary: a full disk leaves the old
  * file). Where cols are no multiple of the type's block the field's next type of 32 is taken (Q4_K: Q5_0,
- * Q5_K: Q5_1, Q6_K: Q8_0, the others IQ4_NL), and F16 at last. F16 become also position
- * embeddings and a classifier's output, which are small and add their error to every token; BERT's token
- * types stay F32, since other engines know no other. An override reaches them all. The error figures compare
- * what was written with what was read. */
+ * Q5_K: Q5_1, Q6_K: Q8_0, the others IQ4_NL; of our own the next smaller group), and F16 at last. F16 become
+ * also position embeddings and a classifier's output, which are small and add their error to every token;
+ * BERT's token types stay F32, since other engines know no other. An override reaches them all. The error
+ * figures compare what was written with what was read. */
 int quantize_model(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
 

@@ -223,6 +223,9 @@ static void gguf_refuses_wrong_tensors(void **state)
                   "tensor second has type IQ2_XXS (number 16), which Shoal");
     second_tensor(8, 4, 4000, 128, SHOAL_EUNSUPPORTED, "type unknown (number 4000)");
     second_tensor(48, 1, 8, 128, SHOAL_EFORMAT, "no multiple of Q8_0's blocks of 32");
+    second_tensor(192, 1, 8128, 128, SHOAL_EFORMAT, "no multiple of S8_128's blocks of 128");
+    second_tensor(256, 1, 8256, 128, SHOAL_EFORMAT, "past the file");
+    second_tensor(256, 1, 4256, 128, SHOAL_EUNSUPPORTED, "type unknown (number 4256)");
     second_tensor(8, 4, 0, 128, 0, NULL);
 }
 
