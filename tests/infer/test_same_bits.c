@@ -2,6 +2,8 @@
  * change no bit. */
 #include "helper.h"
 
+#include <unistd.h>
+
 #include "infer/sampler.h"
 
 #define GQA DATA "hf/llama-gqa"
@@ -38,6 +40,29 @@ static void same(const float *a, const float *b, size_t n, const char *what)
     }
 }
 
+/* Every instruction set against scalar. */
+static void same_on_every_isa(const char *path)
+{
+    size_t n;
+    setenv("SHOAL_ISA", "scalar", 1);
+    float *ref = logits_of(path, (engine_options){0}, 40, &n);
+    for (int i = 1; i < ISA_COUNT; i++) {
+        if (!isa_built((isa)i)) continue;
+        if (!isa_usable((isa)i)) {
+            fprintf(stderr, "SKIP same_logits_on_%s: this machine has no usable %s\n", isa_name((isa)i),
+                    isa_name((isa)i));
+            continue;
+        }
+        if (!isa_tested((isa)i)) continue;
+        setenv("SHOAL_ISA", isa_name((isa)i), 1);
+        float *out = logits_of(path, (engine_options){0}, 40, &n);
+        same(ref, out, n, isa_name((isa)i));
+        free(out);
+    }
+    free(ref);
+    unsetenv("SHOAL_ISA");
+}
+
 static void instruction_sets_give_the_same_logits(void **state)
 {
     static const char *const paths[] = {GQA,
@@ -51,25 +76,23 @@ static void instruction_sets_give_the_same_logits(void **state)
                                         DATA "quant/q-Q6_K.gguf",
                                         DATA "quant/q-IQ4_XS.gguf",
                                         DATA "quant/q-MXFP4_MOE.gguf"};
-    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
-        size_t n;
-        setenv("SHOAL_ISA", "scalar", 1);
-        float *ref = logits_of(paths[p], (engine_options){0}, 40, &n);
-        for (int i = 1; i < ISA_COUNT; i++) {
-            if (!isa_built((isa)i)) continue;
-            if (!isa_usable((isa)i)) {
-                fprintf(stderr, "SKIP same_logits_on_%s: this machine has no usable %s\n", isa_name((isa)i),
-                        isa_name((isa)i));
-                continue;
-            }
-            if (!isa_tested((isa)i)) continue;
-            setenv("SHOAL_ISA", isa_name((isa)i), 1);
-            float *out = logits_of(paths[p], (engine_options){0}, 40, &n);
-            same(ref, out, n, isa_name((isa)i));
-            free(out);
-        }
-        free(ref);
-        unsetenv("SHOAL_ISA");
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) same_on_every_isa(paths[p]);
+}
+
+/* Types of our own, whose activations are quantised in wider groups. */
+static void instruction_sets_give_the_same_logits_in_own_types(void **state)
+{
+    static const dtype types[] = {DT_S8_256, DT_S8_96, DT_S4_128};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char path[] = "/tmp/shoal-own-XXXXXX";
+        quantize_report report;
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        must(quantize_model(DATA "quant/base-f32.gguf", path, &(quantize_options){.type = types[i]}, &report,
+                            &err));
+        same_on_every_isa(path);
+        unlink(path);
     }
 }
 
@@ -251,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_sets_give_the_same_logits),
+        cmocka_unit_test(instruction_sets_give_the_same_logits_in_own_types),
         cmocka_unit_test(thread_counts_give_the_same_logits),
         cmocka_unit_test(prefill_gives_the_bits_of_single_steps),
         cmocka_unit_test(a_batch_gives_each_stream_the_bits_it_has_alone),
