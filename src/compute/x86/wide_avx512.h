@@ -12,13 +12,14 @@
 
 /* X for each sum of the largest tile: number t * P + p. They are variables with names of their own, because
  * the compiler (gcc 12) leaves an array that lives through a loop in memory. */
-#define WIDE_EACH(X)                                                                                      \
-    X(0)                                                                                                  \
-    X(1)                                                                                                  \
-    X(2)                                                                                                  \
-    X(3)                                                                                                  \
-    X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) \
-        X(22) X(23)
+#define WIDE_EACH(X) \
+    X(0)             \
+    X(1)             \
+    X(2)             \
+    X(3)             \
+    X(4)             \
+    X(5)             \
+    X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 
 /* Sums have the type of vpdpbusd's result: a cast in a loop would be a copy. */
 INLINE __v16si wide_dot(__v16si sum, __m512i codes, __m512i x)
@@ -169,17 +170,32 @@ WIDE_TILES(S4_128, s4)
 
 /* ---- activations ---- */
 
-INLINE __m512i wide_magnitude(const float *x)
+INLINE __m512i round_16(const float *x, __m512 inverse)
 {
-    return _mm512_and_si512(_mm512_castps_si512(_mm512_loadu_ps(x)), _mm512_set1_epi32(0x7FFFFFFF));
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
+}
+
+/* The first n (32 or 64) of 64 activations as bytes, zeros behind them. Packing works within 128-bit lanes;
+ * the permutation puts fours back in order. */
+INLINE __m512i round_bytes(const float *x, __m512 inverse, const size_t n)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = _mm512_packs_epi32(round_16(x, inverse), round_16(x + 16, inverse)), high;
+    if (n == 32)
+        high = _mm512_setzero_si512();
+    else
+        high = _mm512_packs_epi32(round_16(x + 32, inverse), round_16(x + 48, inverse));
+    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high));
 }
 
 TARGET static void quantise_group(const float *x, size_t n, int8_t *q, float *scale, int32_t *sum)
 {
-    __m512i m = wide_magnitude(x), all = _mm512_setzero_si512();
-    for (size_t i = 16; i < n; i += 16) m = _mm512_max_epu32(m, wide_magnitude(x + i));
+    const __m512i ones = _mm512_set1_epi8(1);
+    __m512i m = block_max(x), all = _mm512_setzero_si512();
+    for (size_t i = 32; i < n; i += 32) m = _mm512_max_epu32(m, block_max(x + i));
     uint32_t max_bits = _mm512_reduce_max_epu32(m);
     float max;
+    size_t i = 0;
     memcpy(&max, &max_bits, sizeof max);
     if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
         *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
@@ -189,12 +205,15 @@ TARGET static void quantise_group(const float *x, size_t n, int8_t *q, float *sc
     }
     *scale = max / 127.0f;
     __m512 inverse = _mm512_set1_ps(127.0f / max);
-    __m512i limit = _mm512_set1_epi32(127), lowest = _mm512_set1_epi32(-127);
-    for (size_t i = 0; i < n; i += 16) {
-        __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), inverse));
-        v = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, v));
-        all = _mm512_add_epi32(all, v);
-        _mm_storeu_si128((__m128i *)(void *)(q + i), _mm512_cvtepi32_epi8(v));
+    for (; i + 64 <= n; i += 64) {
+        __m512i bytes = round_bytes(x + i, inverse, 64);
+        _mm512_storeu_si512(q + i, bytes);
+        all = _mm512_dpbusd_epi32(all, ones, bytes);
+    }
+    if (i < n) { /* a group of 96 */
+        __m512i bytes = round_bytes(x + i, inverse, 32);
+        _mm256_storeu_si256((void *)(q + i), _mm512_castsi512_si256(bytes));
+        all = _mm512_dpbusd_epi32(all, ones, bytes);
     }
     *sum = _mm512_reduce_add_epi32(all);
 }
