@@ -174,7 +174,7 @@ bool draft_check(draft_book *b, draft *d, size_t at, const int32_t *ids, size_t 
 /* ---- what they are worth --------------------------------------------------------------------------------
  */
 
-#define ROW_SHARE  0.1  /* of the step before: what a row more costs as long as nobody has tried */
+#define ROW_SHARE  0.25 /* of a step of one: what a row more costs as long as nobody has tried */
 #define COST_FIRST 4    /* the least of so many steps; then what is known goes up or down by a share */
 #define COST_SHARE 0.02 /* of itself, whatever the step took: so it nears the median */
 #define GAIN_LEAST 1.03 /* less is within what is not known of the costs */
@@ -193,10 +193,10 @@ void draft_cost_note(draft_cost *c, size_t n_rows, double ms)
 /* From the nearest smaller step that is known. */
 static double cost_of(const draft_cost *c, size_t n_rows)
 {
-    double more = 1;
-    if (n_rows > DRAFT_COST_ROWS) n_rows = DRAFT_COST_ROWS;
-    for (; n_rows > 1 && c->ms[n_rows] <= 0; n_rows--) more *= 1 + ROW_SHARE / (double)(n_rows - 1);
-    return (c->ms[n_rows] > 0 ? c->ms[n_rows] : 1) * more;
+    size_t known = n_rows < DRAFT_COST_ROWS ? n_rows : DRAFT_COST_ROWS;
+    while (known > 1 && c->ms[known] <= 0) known--;
+    double more = (1 + ROW_SHARE * (double)(n_rows - 1)) / (1 + ROW_SHARE * (double)(known - 1));
+    return (c->ms[known] > 0 ? c->ms[known] : 1) * more;
 }
 
 size_t draft_cost_best(const draft_cost *c, const draft *d, size_t n_rows, double *tokens)
