@@ -3,8 +3,7 @@
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
-#define TURN_NS 3000000u /* others wait so long for the cores while a step lasts, and not a barrier longer \
-                          */
+#define TURN_NS 3000000u /* others wait so long for a step that lasts, and not a barrier longer */
 
 team *step_team(engine *e, pace_kind k, size_t n_tokens)
 {
