@@ -1,5 +1,4 @@
-/* decode.c: generations: who comes in and who leaves, and one step of those who run: plan, step, hand out.
- * Engine thread. */
+/* decode.c: one step of the generations that run: plan, step, hand out. Engine thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,157 +16,6 @@
 #define LOSSES_MAX    5
 
 static const char LOST[] = "a stage of the model was lost each of the five times that this was computed";
-
-/* ---- admitting ------------------------------------------------------------------------------------ */
-
-void decode_release(engine *e, session *s)
-{
-    kv_release(e->kv, &s->kv);
-    if (s->lanes) lanes_release(s->lanes, e->kv);
-}
-
-void decode_note_pages(engine *e)
-{
-    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
-    atomic_store_explicit(&e->stats.kv_pages_kept, e->kv->line[KV_KEPT].n, memory_order_relaxed);
-}
-
-/* Sequences that compute for it. */
-static size_t width_of(const session *s)
-{
-    return s->lanes ? s->lanes->n_max : 1;
-}
-
-static size_t places_used(const engine *e)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < e->n_running; i++) n += width_of(e->running[i]);
-    return n;
-}
-
-/* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
-static size_t adoptable(const session *s)
-{
-    return s->n_ids - (s->n_probe ? s->n_probe : 1);
-}
-
-/* Is there room in the cache for what s, the newest of the running, still has to compute? With nobody else
- * there always is (session_new bounded it by the cache). */
-static bool take_in(engine *e, session *s)
-{
-    size_t had = 0, pages = 0;
-    for (size_t i = 0; i < (s->lanes ? s->lanes->n : 1); i++) {
-        session *l = s->lanes ? s->lanes->lane[i] : s;
-        had = kv_adopt(e->kv, &l->kv, l->ids, adoptable(l));
-        pages += (l->n_ids - had) / KV_PAGE_TOKENS + 1;
-    }
-    if (e->n_running > 1 && pages > kv_available(e->kv)) {
-        decode_release(e, s);
-        return false;
-    }
-    if (s->admitted_ns == 0) {
-        s->admitted_ns = clock_ns();
-        s->n_cached = had < s->n_prompt ? had : s->n_prompt;
-        atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
-        step_average(&e->stats.fresh_share, (double)(s->n_ids - had) / (double)s->n_ids);
-        session_tell_progress(s);
-    }
-    return true;
-}
-
-static void note_places(engine *e)
-{
-    for (size_t i = 0; i < e->n_running; i++) {
-        const session *s = e->running[i];
-        bool fixed = s->n_probe > 0 || s->aloft || session_awaits(s);
-        e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
-    }
-}
-
-/* Who is to have the next place: of the group that has fewest, the first in line. Under the lock. */
-static session *next_in_line(engine *e)
-{
-    job *best = NULL;
-    size_t least = 0;
-    note_places(e);
-    for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
-        if (j->kind != JOB_GENERATE || j->over || atomic_load(&j->paused)) continue;
-        size_t has = batch_places_of(e->places, e->n_running, j->group);
-        if (best && has >= least) continue;
-        best = j;
-        least = has;
-    }
-    return (session *)best;
-}
-
-/* Out of the running ones and back into the queue. Its tokens will be computed again where the cache does
- * not know them any more, to the same bits. */
-static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
-{
-    decode_release(e, s);
-    session_drop_cross(s);
-    s->launched = 0;
-    loop_take_out(e, s, back);
-}
-
-/* False when those who run keep their places for now. */
-static bool make_place(engine *e, const session *s)
-{
-    note_places(e);
-    size_t i = batch_victim(e->places, e->n_running, s->job.group);
-    if (i == e->n_running) return false;
-    leave_place(e, e->running[i], queue_push_back);
-    return true;
-}
-
-/* One more into the batch, if there is a place and memory for it. */
-static bool admit_one(engine *e)
-{
-    pthread_mutex_lock(&e->lock);
-    session *s = next_in_line(e);
-    bool full = s && places_used(e) + width_of(s) > e->o.max_batch;
-    if (s && !full) {
-        queue_take(&e->queue, &s->job);
-        e->running[e->n_running++] = s;
-    }
-    pthread_mutex_unlock(&e->lock);
-    if (!s) return false;
-    if (full) return make_place(e, s);
-    s->n_stint = 0;
-    if (take_in(e, s)) return true;
-    loop_take_out(e, s, queue_push_front);
-    return make_place(e, s);
-}
-
-/* It keeps its place whatever comes: its rows are elsewhere, or its ballot is. */
-static bool is_held(const session *s)
-{
-    return s->aloft || session_awaits(s);
-}
-
-/* Whose reader does not keep up leaves its place to others. */
-static void rest_paused(engine *e)
-{
-    for (size_t i = e->n_running; i-- > 0;)
-        if (!is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
-            leave_place(e, e->running[i], queue_push_back);
-}
-
-void decode_admit(engine *e)
-{
-    rest_paused(e);
-    while (admit_one(e)) {
-    }
-    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
-}
-
-/* The youngest of those that are here makes room for the tokens of an older one. */
-static session *youngest(const engine *e)
-{
-    size_t i = e->n_running;
-    while (is_held(e->running[i - 1])) i--;
-    return e->running[i - 1];
-}
 
 /* ---- the step ------------------------------------------------------------------------------------- */
 
@@ -234,7 +82,7 @@ static void pick(engine *e)
     for (session *best = NULL; e->depth > 1 && n > 0; n--, best = NULL) {
         for (size_t i = 0; i < e->n_running; i++) {
             session *s = e->running[i];
-            if (!is_held(s) && !s->picked && (!best || s->launched < best->launched)) best = s;
+            if (!places_is_held(s) && !s->picked && (!best || s->launched < best->launched)) best = s;
         }
         if (!best) return;
         best->picked = true;
@@ -318,13 +166,13 @@ static void plan(engine *e, engine_step *w)
 static bool reserve_one(engine *e, engine_step *w, size_t i)
 {
     while (kv_reserve(e->kv, &w->steppers[i]->kv, w->entries[i].n)) {
-        session *last = youngest(e);
+        session *last = places_youngest(e);
         w->entries[i].n -= w->steppers[i]->draft.n_planned;
         if (w->steppers[i]->draft.n_planned > 0) {
             w->steppers[i]->draft.n_planned = 0;
             continue;
         }
-        leave_place(e, last, queue_push_front);
+        places_leave(e, last, queue_push_front);
         if (last == w->stepper_of[i]) return false;
     }
     return true;
@@ -411,7 +259,7 @@ static void measure(engine *e, const engine_step *w, uint64_t took_ns)
     if (w->n_prefill + w->n_drafted == 0) drafts_measure(e, w, step_s * 1e3);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
-    decode_note_pages(e);
+    places_note_pages(e);
 }
 
 static void leave(engine *e, session *s, int status, const char *message)
@@ -598,7 +446,7 @@ static void lose(engine *e)
         if (s->n_losses == LOSSES_MAX)
             leave(e, s, SHOAL_EUNAVAILABLE, message);
         else
-            leave_place(e, s, queue_push_front);
+            places_leave(e, s, queue_push_front);
     }
     kv_forget(e->kv);
     e->n_copies = 0;

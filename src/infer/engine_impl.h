@@ -125,6 +125,16 @@ void loop_end(engine *e, session *s, int status, const char *message);
 /* Out of the running ones; back: how it returns into the queue, NULL when it is over. */
 void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *));
 
+/* places.c. Who rests leaves, who is next comes in. */
+void places_admit(engine *e);
+/* Out of the running ones and back into the queue. Its tokens will be computed again where the cache does not
+ * know them any more, to the same bits. */
+void places_leave(engine *e, session *s, void (*back)(job_queue *, job *));
+bool places_is_held(const session *s);      /* its rows are elsewhere, or its ballot is: it keeps its place */
+session *places_youngest(const engine *e);  /* of those that are not held: it makes room for an older one */
+void places_release(engine *e, session *s); /* its pages and those of its lanes */
+void places_note_pages(engine *e);          /* into the statistics */
+
 /* encode.c. One ragged batch of what waits to be encoded, if anything does. */
 void encode_step(engine *e);
 void encode_fail(engine *e, enc_job *j, int status, const char *message);
@@ -133,11 +143,8 @@ void encode_free(enc_job *j); /* NULL is fine */
  * computed again if a stage was lost. */
 bool decode_ready(engine *e);
 void decode_abandon(engine *e); /* what is aloft comes back to nobody */
-/* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
-void decode_admit(engine *e);
-void decode_elect(engine *e);               /* those for whom all have voted get their token */
-void decode_release(engine *e, session *s); /* its pages and those of its lanes */
-void decode_note_pages(engine *e);          /* into the statistics */
+/* decode.c. One step of those who run. */
+void decode_elect(engine *e); /* those for whom all have voted get their token */
 void decode_step(engine *e);
 
 /* decode.c. s->next was chosen: it is told, and the session ends with it perhaps. False: it did, and is gone.

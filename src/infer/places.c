@@ -1,0 +1,150 @@
+/* places.c: which generations run: who comes in when there is a place and memory, and who makes room (batch.h
+ * has the rule). Engine thread. */
+#include "base/clock.h"
+#include "infer/engine_impl.h"
+#include "infer/lanes.h"
+
+void places_release(engine *e, session *s)
+{
+    kv_release(e->kv, &s->kv);
+    if (s->lanes) lanes_release(s->lanes, e->kv);
+}
+
+void places_note_pages(engine *e)
+{
+    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    atomic_store_explicit(&e->stats.kv_pages_kept, e->kv->line[KV_KEPT].n, memory_order_relaxed);
+}
+
+/* Sequences that compute for it. */
+static size_t width_of(const session *s)
+{
+    return s->lanes ? s->lanes->n_max : 1;
+}
+
+static size_t places_used(const engine *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_running; i++) n += width_of(e->running[i]);
+    return n;
+}
+
+/* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
+static size_t adoptable(const session *s)
+{
+    return s->n_ids - (s->n_probe ? s->n_probe : 1);
+}
+
+/* Is there room in the cache for what s, the newest of the running, still has to compute? With nobody else
+ * there always is (session_new bounded it by the cache). */
+static bool take_in(engine *e, session *s)
+{
+    size_t had = 0, pages = 0;
+    for (size_t i = 0; i < (s->lanes ? s->lanes->n : 1); i++) {
+        session *l = s->lanes ? s->lanes->lane[i] : s;
+        had = kv_adopt(e->kv, &l->kv, l->ids, adoptable(l));
+        pages += (l->n_ids - had) / KV_PAGE_TOKENS + 1;
+    }
+    if (e->n_running > 1 && pages > kv_available(e->kv)) {
+        places_release(e, s);
+        return false;
+    }
+    if (s->admitted_ns == 0) {
+        s->admitted_ns = clock_ns();
+        s->n_cached = had < s->n_prompt ? had : s->n_prompt;
+        atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
+        step_average(&e->stats.fresh_share, (double)(s->n_ids - had) / (double)s->n_ids);
+        session_tell_progress(s);
+    }
+    return true;
+}
+
+static void note_places(engine *e)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        const session *s = e->running[i];
+        bool fixed = s->n_probe > 0 || s->aloft || session_awaits(s);
+        e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
+    }
+}
+
+/* Who is to have the next place: of the group that has fewest, the first in line. Under the lock. */
+static session *next_in_line(engine *e)
+{
+    job *best = NULL;
+    size_t least = 0;
+    note_places(e);
+    for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
+        if (j->kind != JOB_GENERATE || j->over || atomic_load(&j->paused)) continue;
+        size_t has = batch_places_of(e->places, e->n_running, j->group);
+        if (best && has >= least) continue;
+        best = j;
+        least = has;
+    }
+    return (session *)best;
+}
+
+void places_leave(engine *e, session *s, void (*back)(job_queue *, job *))
+{
+    places_release(e, s);
+    session_drop_cross(s);
+    s->launched = 0;
+    loop_take_out(e, s, back);
+}
+
+/* False when those who run keep their places for now. */
+static bool make_place(engine *e, const session *s)
+{
+    note_places(e);
+    size_t i = batch_victim(e->places, e->n_running, s->job.group);
+    if (i == e->n_running) return false;
+    places_leave(e, e->running[i], queue_push_back);
+    return true;
+}
+
+/* One more into the batch, if there is a place and memory for it. */
+static bool admit_one(engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    session *s = next_in_line(e);
+    bool full = s && places_used(e) + width_of(s) > e->o.max_batch;
+    if (s && !full) {
+        queue_take(&e->queue, &s->job);
+        e->running[e->n_running++] = s;
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (!s) return false;
+    if (full) return make_place(e, s);
+    s->n_stint = 0;
+    if (take_in(e, s)) return true;
+    loop_take_out(e, s, queue_push_front);
+    return make_place(e, s);
+}
+
+bool places_is_held(const session *s)
+{
+    return s->aloft || session_awaits(s);
+}
+
+/* Whose reader does not keep up leaves its place to others. */
+static void rest_paused(engine *e)
+{
+    for (size_t i = e->n_running; i-- > 0;)
+        if (!places_is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
+            places_leave(e, e->running[i], queue_push_back);
+}
+
+void places_admit(engine *e)
+{
+    rest_paused(e);
+    while (admit_one(e)) {
+    }
+    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+session *places_youngest(const engine *e)
+{
+    size_t i = e->n_running;
+    while (places_is_held(e->running[i - 1])) i--;
+    return e->running[i - 1];
+}
