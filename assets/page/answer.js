@@ -101,10 +101,12 @@ export class Answer {
   addText(text, probs) {
     this.text += text;
     if (!probs?.length || this.coloured + probs.length > COLOURED_MAX) return this.body.add(text);
-    const whole = probs.map((t) => t.token).join("") === text;
-    if (whole) for (const t of probs) this.body.colour(t.token, t.logprob, t.top_logprobs);
+    let at = 0; // of the text; the token that ends a reply may stand behind it, and has none
+    const said = probs.filter((t) => text.startsWith(t.token, at) && t.token && (at += t.token.length));
+    const whole = at === text.length;
+    if (whole) for (const t of said) this.body.colour(t.token, t.logprob, t.top_logprobs);
     else this.body.colour(text, Math.min(...probs.map((t) => t.logprob)));
-    this.coloured += whole ? probs.length : 1;
+    this.coloured += whole ? said.length : 1;
   }
 
   // ---- what a stream brings ----
