@@ -76,10 +76,12 @@ want odd 400 'x-shoal-deadline-ms'
 chat ctx -d "${long/go on/$(printf 'word %.0s' $(seq 3000))}"
 want ctx 400 'tokens and the context of home-chat-s holds 2048'
 
-# A client that leaves frees the one place there is; one that only shuts its side gets its answer.
+# A client that leaves frees the one place there is; one that only shuts its side gets its answer. What it asks for is
+# drawn wildly: a reply that repeats itself is guessed, and whole before anybody can leave.
+wild=${long/'"temperature":0'/'"temperature":2'}
 for kind in '' ',"stream":true'; do
     for patience in 0.05 0.08 0.03 0.12 0.2; do # too little: it never came; too much: it was answered
-        curl -s -m $patience -H 'Cache-Control: no-cache' -H "x-request-id: left${#kind}" "$url/v1/chat/completions" -d "${long%\}}$kind}" >/dev/null
+        curl -s -m $patience -H 'Cache-Control: no-cache' -H "x-request-id: left${#kind}" "$url/v1/chat/completions" -d "${wild%\}}$kind}" >/dev/null
         sleep 0.1
         grep -q "event=call_cancelled request_id=left${#kind}" "$log" && break
     done
