@@ -2,6 +2,7 @@
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
+#   free_port                        prints a port where somebody else's server may listen, and be started again
 #   npm_clients [SCRIPT...]          npm's clients in $modules, and with them these scripts of tests/node; skips without
 # No pipefail: in `curl ... | grep -q`, grep leaves at its first match and curl may die of it.
 set -u
@@ -29,6 +30,13 @@ start_shoal() {
     done
     [ -n "${url:-}" ] || fail "the server was not ready in 20 s"
     port=${url##*:}
+}
+
+# Below the ports that the system gives to connections (ip_local_port_range): nobody takes it in between.
+free_port() {
+    local p=$((12000 + $$ * 8 % 20000))
+    while (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; do p=$((p + 1)); done
+    echo "$p"
 }
 
 # shipped: the shipped configuration on standard output, fit to stand in any folder.

@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 command -v redis-server >/dev/null || skip "redis-server is not installed (scripts/setup.sh --test)"
 redis= first= workers=()
 trap 'for p in $redis $first "${workers[@]}"; do kill -9 "$p"; wait "$p"; done 2>/dev/null; cleanup' EXIT
-redis_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+redis_port=$(free_port)
 redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$work" --save '' >"$work/redis.log" 2>&1 &
 redis=$!
 for i in 0 1 2; do
