@@ -68,7 +68,7 @@ static bool begins(const char *s, const char *with)
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* Where a worker's refusal begins with the part of the request that it is about (infer/grammar.c,
+/* Where a worker's refusal begins with the part of the request that it is about (grammar/grammar.c,
  * grammar_schema.h), OpenAI's name for that. */
 static const char *param_of(const char *message)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "infer/grammar_tools.h"
+#include "grammar/grammar_tools.h"
 #include "pipeline/pipeline_tools.h"
 
 /* As a worker would before the reply begins, but for the tokens. */

@@ -19,7 +19,7 @@
 #include "base/cost.h"
 #include "base/err.h"
 #include "compute/compute.h"
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 #include "model/model.h"
 
 typedef struct engine engine;

@@ -18,7 +18,7 @@
 
 #include "compute/compute.h"
 #include "infer/engine.h"
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 
 #define SAMPLER_TOP_MAX 20
 

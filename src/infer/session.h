@@ -11,7 +11,7 @@
 #include "infer/ballot.h"
 #include "infer/draft.h"
 #include "infer/engine.h"
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 #include "infer/input.h"
 #include "infer/kv.h"
 #include "infer/queue.h"

@@ -8,7 +8,7 @@
  *     lfm2            <|tool_call_start|>[f(a=1)]<|tool_call_end|>
  *
  * Which one a model uses is seen from its chat template (chat_template_calls). The same row tells the grammar
- * (infer/grammar_tools.h) what to write when a call is wanted.
+ * (grammar/grammar_tools.h) what to write when a call is wanted.
  *
  *     toolcall_parser *p = toolcall_new(&sink, toolcall_find("lfm2"), tools);
  *     toolcall_push(p, piece, n) ...; toolcall_end(p); toolcall_free(p);

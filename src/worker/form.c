@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "infer/grammar_relax.h"
+#include "grammar/grammar_relax.h"
 #include "worker/service.h"
 
 #define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 #include "model/model.h"
 #include "shoal/v1/worker.pb-c.h"
 

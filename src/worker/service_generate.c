@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_schema.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
 #include "worker/form.h"

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 npm_clients *.mjs
 export SHOAL_WALKS=$work/walks.json SHOAL_CALLS=$work/calls.json
-build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
+build/tests/grammar_test_grammar_walk >/dev/null 2>&1 || fail "grammar_test_grammar_walk failed"
 export SHOAL_STATE=$work/state # for its vector stores
 # The shipped cluster, with a model that hears, and one of random weights that was trained for nothing.
 plain=$work/plain

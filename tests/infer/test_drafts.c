@@ -3,7 +3,7 @@
 #include "helper.h"
 
 #include "infer/draft.h"
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 
 /* ---- guesses by themselves -------------------------------------------------------------------------- */
 

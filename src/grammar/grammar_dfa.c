@@ -1,5 +1,5 @@
 /* grammar_dfa.c: subset construction, products, and leaving out states that lead nowhere. */
-#include "infer/grammar_dfa.h"
+#include "grammar/grammar_dfa.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* grammar_facts.c: adding up keywords, and judging given values by them. */
-#include "infer/grammar_facts.h"
+#include "grammar/grammar_facts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "infer/grammar_pattern.h"
+#include "grammar/grammar_pattern.h"
 
 #define COUNT_MAX   20000
 #define FORMAT_WORK 1000000u

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/file.h"
-#include "infer/grammar.h"
-#include "infer/grammar_nfa.h"
-#include "infer/grammar_schema.h"
-#include "infer/grammar_tools.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_nfa.h"
+#include "grammar/grammar_schema.h"
+#include "grammar/grammar_tools.h"
 
 /* 1: a whole document, 0: the start of one, -1: not allowed, -2: the schema is refused, or for an empty text
  * admits nothing */

@@ -4,7 +4,7 @@
  * sets are one rule, made when it is first called and written later, so schemas may lead back to themselves.
  * A rule's cases (grammar_parts.h) stand side by side; literals of all cases hang on one tree and strings
  * that differ only in length are one chain, so that many alternatives stay few threads. */
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "infer/grammar_facts.h"
-#include "infer/grammar_json.h"
+#include "grammar/grammar_facts.h"
+#include "grammar/grammar_json.h"
 
 #define COMPILE_WORK (12u << 20) /* about a tenth of a second */
 #define RULES_MAX    20000

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "infer/grammar_nfa.h"
+#include "grammar/grammar_nfa.h"
 #include "text/toolcall.h"
 
 /* nfa_mark: where these may be control tokens. */

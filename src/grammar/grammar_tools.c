@@ -11,12 +11,12 @@
  * What open, head and so on are is the row of the model's syntax (text/toolcall.h), and so is a CALL:
  * {"name": "f", "arguments": ...}, f[ARGS]..., f(a=1) or call:f{a:1}. All names hang on one tree of literals,
  * so that a hundred tools are one thread until they differ. */
-#include "infer/grammar_tools.h"
+#include "grammar/grammar_tools.h"
 
 #include <string.h>
 
 #include "base/json.h"
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_schema.h"
 
 static const char *function_name(const json_t *tool)
 {

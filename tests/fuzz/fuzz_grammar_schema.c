@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "infer/grammar_facts.h"
-#include "infer/grammar_schema.h"
-#include "infer/grammar_tools.h"
+#include "grammar/grammar_facts.h"
+#include "grammar/grammar_schema.h"
+#include "grammar/grammar_tools.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* grammar_json.c: JSON as rules of an automaton over bytes. */
-#include "infer/grammar_json.h"
+#include "grammar/grammar_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* grammar_relax.c: see grammar_relax.h. */
-#include "infer/grammar_relax.h"
+#include "grammar/grammar_relax.h"
 
 #include <stdlib.h>
 #include <string.h>

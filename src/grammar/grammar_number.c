@@ -5,7 +5,7 @@
  * fsm first guesses how many digits stand before the point, which fixes the relation for all other lengths.
  * A state is therefore (digits left before the point or digits read behind it, relation to the lower and to
  * the upper bound, remainder modulo the multiple). */
-#include "infer/grammar_number.h"
+#include "grammar/grammar_number.h"
 
 #include <math.h>
 #include <stdio.h>

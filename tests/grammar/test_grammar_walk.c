@@ -18,9 +18,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "infer/grammar_facts.h"
-#include "infer/grammar_nfa.h"
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_facts.h"
+#include "grammar/grammar_nfa.h"
+#include "grammar/grammar_schema.h"
 
 #define WALKS     40
 #define BYTES_MAX 6000

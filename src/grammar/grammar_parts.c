@@ -1,5 +1,5 @@
 /* grammar_parts.c: following references and choices. */
-#include "infer/grammar_parts.h"
+#include "grammar/grammar_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

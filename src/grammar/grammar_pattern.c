@@ -7,13 +7,13 @@
  * | escape | character
  *
  * The tree is kept because a counted repetition writes its part several times. */
-#include "infer/grammar_pattern.h"
+#include "grammar/grammar_pattern.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "infer/grammar_pattern_impl.h"
+#include "grammar/grammar_pattern_impl.h"
 
 #define PATTERN_MAX 4096 /* bytes; the tree may be as deep */
 #define COUNT_MAX   1000

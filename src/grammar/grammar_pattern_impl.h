@@ -3,7 +3,7 @@
 #define INFER_GRAMMAR_PATTERN_IMPL_H
 
 #include "base/buf.h"
-#include "infer/grammar_pattern.h"
+#include "grammar/grammar_pattern.h"
 
 #define NO_MAX (-1)
 

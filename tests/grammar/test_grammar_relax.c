@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "infer/grammar_nfa.h"
-#include "infer/grammar_relax.h"
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_nfa.h"
+#include "grammar/grammar_relax.h"
+#include "grammar/grammar_schema.h"
 
 static int compile(const json_t *schema, shoal_err *err)
 {

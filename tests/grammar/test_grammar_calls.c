@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "infer/grammar_schema.h"
-#include "infer/grammar_tools.h"
+#include "grammar/grammar_schema.h"
+#include "grammar/grammar_tools.h"
 
 static const char TOOLS[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"set\",\"parameters\":{\"type\":\"object\","

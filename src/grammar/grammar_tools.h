@@ -3,9 +3,9 @@
 #define INFER_GRAMMAR_TOOLS_H
 
 #include "base/err.h"
-#include "infer/grammar.h"
-#include "infer/grammar_args.h"
-#include "infer/grammar_nfa.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_args.h"
+#include "grammar/grammar_nfa.h"
 
 /* Add the automaton of spec's tools, resp. choices; *ret_start is its first state. What may begin with a
  * control token is marked (nfa_mark). Errors as at grammar_new. */

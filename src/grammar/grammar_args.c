@@ -4,13 +4,13 @@
  *                             └─(a is optional)─► none[1] ─b=─► ...
  *
  * Two chains, of "nothing written yet" and "something": a comma stands before all arguments but the first. */
-#include "infer/grammar_args.h"
+#include "grammar/grammar_args.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
-#include "infer/grammar_schema.h"
+#include "grammar/grammar_schema.h"
 
 enum { MARKER_MAX = 64 }; /* bytes; all markers are of tables of ours */
 

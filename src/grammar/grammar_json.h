@@ -7,8 +7,8 @@
 #define INFER_GRAMMAR_JSON_H
 
 #include "base/buf.h"
-#include "infer/grammar_dfa.h"
-#include "infer/grammar_nfa.h"
+#include "grammar/grammar_dfa.h"
+#include "grammar/grammar_nfa.h"
 
 typedef struct json_rules {
     nfa *a;

@@ -8,7 +8,7 @@
 #define INFER_GRAMMAR_PATTERN_H
 
 #include "base/err.h"
-#include "infer/grammar_dfa.h"
+#include "grammar/grammar_dfa.h"
 
 /* pattern[0..n) is UTF-8. SHOAL_EINVALID for what is malformed, SHOAL_ELIMIT as in grammar_dfa.h. */
 int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, shoal_err *err);

@@ -1,5 +1,5 @@
 /* grammar_nfa.c: building the automaton, dropping what leads nowhere, and stepping sets of threads. */
-#include "infer/grammar_nfa.h"
+#include "grammar/grammar_nfa.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "infer/grammar_nfa.h"
+#include "grammar/grammar_nfa.h"
 
 /* Add the automaton of `schema` (JSON text; NULL: any JSON object) to `a`; *ret_start is its first
  * state. What it supports is listed in docs/http.md. SHOAL_EINVALID for a malformed schema,

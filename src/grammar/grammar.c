@@ -1,14 +1,14 @@
 /* grammar.c: the vocabulary as a tree, and masks: which tokens lead on from where the automaton is. */
-#include "infer/grammar.h"
+#include "grammar/grammar.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "infer/grammar_nfa.h"
-#include "infer/grammar_schema.h"
-#include "infer/grammar_tools.h"
+#include "grammar/grammar_nfa.h"
+#include "grammar/grammar_schema.h"
+#include "grammar/grammar_tools.h"
 
 /* Work is edges of the automaton looked at, a few ns each; a plain schema needs some thousands a token. One
  * mask may cost about 20 ms; a reply may do that a few times, and then a millisecond a token. */

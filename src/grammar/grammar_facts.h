@@ -2,9 +2,9 @@
 #ifndef INFER_GRAMMAR_FACTS_H
 #define INFER_GRAMMAR_FACTS_H
 
-#include "infer/grammar_dfa.h"
-#include "infer/grammar_number.h"
-#include "infer/grammar_parts.h"
+#include "grammar/grammar_dfa.h"
+#include "grammar/grammar_number.h"
+#include "grammar/grammar_parts.h"
 
 enum {
     TYPE_NULL = 1,

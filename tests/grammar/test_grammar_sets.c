@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "infer/grammar_number.h"
-#include "infer/grammar_pattern.h"
+#include "grammar/grammar_number.h"
+#include "grammar/grammar_pattern.h"
 
 static dfa *compile_pattern(const char *pattern)
 {
