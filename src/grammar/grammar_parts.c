@@ -305,3 +305,11 @@ int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user)
     choose(&k, &d, 0);
     return c->rc;
 }
+
+bool parts_lack(const parts *p, const char *const *keys, size_t n_keys)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < n_keys; k++)
+            if (json_object_get(p->of[i], keys[k])) return false;
+    return true;
+}

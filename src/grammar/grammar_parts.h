@@ -61,5 +61,7 @@ typedef void (*parts_fn)(void *user, const parts_case *one);
 int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user);
 /* What a "$ref" leads to; NULL with c->rc set when it leads nowhere. */
 const json_t *schema_resolve(schema_ctx *c, const json_t *schema);
+/* No part has any of these keys. */
+bool parts_lack(const parts *p, const char *const *keys, size_t n_keys);
 
 #endif

@@ -1,0 +1,324 @@
+/* grammar_object.c: objects as states: properties in the order of the schema, then other names. */
+#include "grammar/grammar_write.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define COUNTED_MAX 64 /* "minProperties", "maxProperties" */
+
+/* An object as it is written: properties in the order of the schema, then others when it asks for them.
+ * ready[k]: the next name may come (behind a comma, unless nothing was written yet); after[k]: behind a
+ * value. k counts what was written and stays at `cap`, the last number that matters. */
+typedef struct object {
+    compiler *c;
+    const parts *p;
+    json_t *names;    /* of properties that were dealt with, in order */
+    json_t *required; /* names, as an object: there may be thousands */
+    int64_t least, most;
+    int cap;
+    int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
+} object;
+
+static bool may_write(const object *o, int k)
+{
+    return o->most < 0 || k < o->most;
+}
+
+static int count_on(const object *o, int k)
+{
+    return k < o->cap ? k + 1 : k;
+}
+
+/* A fresh row of states; behind a value, a comma makes ready for the next name. */
+static void next_row(object *o, int *ready, int *after)
+{
+    nfa *a = o->c->a;
+    for (int k = 0; k <= o->cap; k++) {
+        ready[k] = nfa_state(a);
+        after[k] = nfa_state(a);
+        if (k > 0) nfa_call_to(a, nfa_range(a, after[k], ',', ','), o->c->json.space, ready[k]);
+    }
+}
+
+/* name ":" value from each ready[k] to the next row's after[k + 1]; the name is written once a target. */
+static void write_member(object *o, const char *name, int rule, const int *next_after)
+{
+    nfa *a = o->c->a;
+    buf text = {0};
+    json_put_string(&text, name, strlen(name));
+    buf_putc(&text, ':');
+    int begin[COUNTED_MAX + 1];
+    for (int k = 0; k <= o->cap; k++) begin[k] = NFA_DEAD;
+    for (int k = 0; k <= o->cap && !text.failed; k++) {
+        int to = count_on(o, k);
+        if (!may_write(o, k)) continue;
+        if (begin[to] == NFA_DEAD) {
+            begin[to] = nfa_state(a);
+            int at = nfa_bytes(a, begin[to], text.data, text.len);
+            nfa_call_to(a, nfa_call(a, at, o->c->json.gap), rule, next_after[to]);
+        }
+        nfa_epsilon(a, o->ready[k], begin[to]);
+    }
+    if (text.failed && o->c->x.rc == 0) o->c->x.rc = err_nomem(o->c->x.err);
+    buf_done(&text);
+}
+
+static void write_property(object *o, const char *name)
+{
+    compiler *c = o->c;
+    nfa *a = c->a;
+    parts child;
+    bool declared, required = json_object_get(o->required, name) != NULL;
+    if (json_object_get(o->names, name) || c->x.rc) return;
+    if (json_object_set_new(o->names, name, json_true()) != 0) o->c->x.rc = err_nomem(o->c->x.err);
+    bool may = facts_property(&c->x, o->p, name, &child, &declared);
+    if (!may && !required) return;
+    int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
+    next_row(o, ready, after);
+    if (may)
+        write_member(o, name, schema_rule(c, &child),
+                     after); /* else required and impossible: leads nowhere */
+    for (int k = 0; k <= o->cap && !required; k++) {
+        nfa_epsilon(a, o->ready[k], ready[k]);
+        nfa_epsilon(a, o->after[k], after[k]);
+    }
+    memcpy(o->ready, ready, sizeof o->ready);
+    memcpy(o->after, after, sizeof o->after);
+}
+
+static void collect_required(object *o)
+{
+    const json_t *one;
+    size_t k;
+    for (size_t i = 0; i < o->p->n; i++) {
+        const json_t *list = json_object_get(o->p->of[i], "required");
+        if (list && !json_is_array(list))
+            schema_fail(&o->c->x, SHOAL_EINVALID, o->p->of[i], "required", "\"required\" must be an array");
+        json_array_foreach(list, k, one)
+        {
+            if (!json_is_string(one))
+                schema_fail(&o->c->x, SHOAL_EINVALID, o->p->of[i], "required",
+                            "\"required\" must hold strings");
+            else if (json_object_set_new(o->required, json_string_value(one), json_true()) != 0)
+                o->c->x.rc = err_nomem(o->c->x.err);
+        }
+    }
+}
+
+static void write_properties(object *o)
+{
+    const char *name;
+    json_t *sub;
+    for (size_t i = 0; i < o->p->n; i++) {
+        const json_t *s = o->p->of[i], *properties = json_object_get(s, "properties");
+        if (properties && !json_is_object(properties))
+            schema_fail(&o->c->x, SHOAL_EINVALID, s, "properties", "\"properties\" must be an object");
+        json_object_foreach((json_t *)properties, name, sub)
+        {
+            write_property(o, name);
+        }
+    }
+    json_object_foreach(o->required, name, sub) /* those that stand nowhere else */
+    {
+        write_property(o, name);
+    }
+}
+
+/* The texts of one case of "propertyNames". */
+typedef struct name_case {
+    compiler *c;
+    fsm *listed; /* names of an "enum" */
+    dfa *texts;
+    size_t n;
+} name_case;
+
+static void list_name(name_case *n, const parts *p, const json_t *one, const json_t *list)
+{
+    int at = 0;
+    if (!json_is_string(one) || !facts_all_admit(&n->c->x, p, one, list)) return;
+    const char *s = json_string_value(one);
+    size_t len = json_string_length(one);
+    for (size_t i = 0; i < len;) {
+        uint32_t cp;
+        size_t step = utf8_decode(s + i, len - i, &cp);
+        int to = fsm_state(n->listed);
+        fsm_range(n->listed, at, cp, cp, to);
+        at = to;
+        i += step ? step : 1;
+    }
+    fsm_accept(n->listed, at);
+}
+
+static void take_names(void *user, const parts_case *one)
+{
+    name_case *n = user;
+    schema_ctx *x = &n->c->x;
+    const json_t *list, *only, *each;
+    size_t i;
+    string_facts f = {0};
+    if (!(facts_types(x, &one->parts, true) & TYPE_STRING) || n->n++ > 0) return;
+    if (facts_values(x, &one->parts, &list, &only)) {
+        if (only) list_name(n, &one->parts, only, NULL);
+        json_array_foreach(list, i, each)
+        {
+            list_name(n, &one->parts, each, list);
+        }
+        shoal_err err = {0};
+        int rc = fsm_determine(&n->texts, n->listed, &x->work, &err);
+        if (rc) schema_fail(x, rc, one->parts.of[0], NULL, "its names: %s", err.message);
+    } else if (facts_strings(x, &one->parts, &f) == 0) {
+        n->texts = f.texts;
+        shoal_err err = {0};
+        int rc = f.texts ? 0 : dfa_length(&n->texts, f.least, f.most, &x->work, &err);
+        if (rc) schema_fail(x, rc, one->parts.of[0], NULL, "its names: %s", err.message);
+    }
+}
+
+/* What all "propertyNames" allow, less the names that were dealt with; NULL with c->x.rc set on failure. */
+static dfa *other_names(object *o)
+{
+    compiler *c = o->c;
+    name_case n = {.c = c, .listed = fsm_new()};
+    parts wanted = {0};
+    fsm *taken = fsm_new();
+    dfa *out = NULL, *minus = NULL;
+    shoal_err err = {0};
+    int rc = n.listed && taken ? 0 : err_nomem(&err);
+    for (size_t i = 0; i < o->p->n; i++) {
+        const json_t *names = json_object_get(o->p->of[i], "propertyNames");
+        if (names) parts_add(&c->x, &wanted, names);
+    }
+    if (rc == 0 && wanted.n > 0) {
+        parts_cases(&c->x, &wanted, take_names, &n);
+        if (n.n > 1)
+            schema_fail(&c->x, SHOAL_EUNSUPPORTED, wanted.of[0], NULL,
+                        "\"propertyNames\" with choices is not supported");
+    } else if (rc == 0) {
+        rc = dfa_length(&n.texts, 0, -1, &c->x.work, &err);
+    }
+    const char *name;
+    json_t *sub;
+    name_case t = {.c = c, .listed = taken};
+    json_object_foreach(o->names, name, sub)
+    {
+        json_t *text = rc == 0 ? json_string(name) : NULL;
+        if (text) list_name(&t, &(parts){0}, text, NULL);
+        json_decref(text);
+    }
+    if (rc == 0) rc = fsm_determine(&minus, taken, &c->x.work, &err);
+    if (rc == 0 && n.texts) rc = dfa_combine(&out, n.texts, minus, DFA_MINUS, &c->x.work, &err);
+    if (rc) schema_fail(&c->x, rc, o->p->n ? o->p->of[0] : NULL, NULL, "its other names: %s", err.message);
+    dfa_free(n.texts);
+    dfa_free(minus);
+    fsm_free(n.listed);
+    fsm_free(taken);
+    return out;
+}
+
+/* A name that is not in the schema: the schemas of "additionalProperties" hold for its value. */
+static int rule_of_others(object *o)
+{
+    parts child = {0};
+    for (size_t i = 0; i < o->p->n; i++) {
+        const json_t *rest = json_object_get(o->p->of[i], "additionalProperties");
+        if (rest) parts_add(&o->c->x, &child, rest);
+    }
+    return schema_rule(o->c, &child);
+}
+
+static size_t n_required(const object *o)
+{
+    const char *name;
+    json_t *sub;
+    size_t n = 0;
+    json_object_foreach(o->names, name, sub)
+    {
+        n += json_object_get(o->required, name) != NULL;
+    }
+    return n;
+}
+
+static void write_others(object *o)
+{
+    compiler *c = o->c;
+    nfa *a = c->a;
+    if (o->least > 1 && (size_t)o->least > n_required(o) + 1)
+        schema_fail(
+            &c->x, SHOAL_EUNSUPPORTED, o->p->of[0], "minProperties",
+            "\"minProperties\" is not enforced where properties may have any name: they might repeat");
+    dfa *names = other_names(o);
+    int rule = rule_of_others(o);
+    int begin[COUNTED_MAX + 1];
+    for (int k = 0; k <= o->cap; k++) begin[k] = NFA_DEAD;
+    for (int k = 0; k <= o->cap && names && c->x.rc == 0; k++) {
+        int to = count_on(o, k);
+        if (!may_write(o, k)) continue;
+        if (begin[to] == NFA_DEAD) {
+            begin[to] = nfa_state(a);
+            int at = json_literal(&c->json, json_texts(&c->json, begin[to], names), ":");
+            nfa_call_to(a, nfa_call(a, at, c->json.gap), rule, o->after[to]);
+        }
+        nfa_epsilon(a, o->ready[k], begin[to]);
+    }
+    dfa_free(names);
+}
+
+static bool count_properties(object *o)
+{
+    schema_ctx *x = &o->c->x;
+    o->least = facts_count(x, o->p, "minProperties", 0);
+    o->most = facts_count(x, o->p, "maxProperties", -1);
+    int64_t cap = o->most >= 0 ? o->most : o->least;
+    if (cap > COUNTED_MAX && o->most >= 0 && o->least <= COUNTED_MAX && !facts_asks_for_more(o->p)) {
+        size_t n = 0; /* a maximum that the named properties cannot reach says nothing */
+        for (size_t i = 0; i < o->p->n; i++)
+            n += json_object_size(json_object_get(o->p->of[i], "properties"));
+        if ((int64_t)n <= o->most) {
+            o->most = -1;
+            cap = o->least;
+        }
+    }
+    if (cap > COUNTED_MAX)
+        schema_fail(x, SHOAL_EUNSUPPORTED, o->p->of[0], o->most >= 0 ? "maxProperties" : "minProperties",
+                    "properties are counted up to %d", COUNTED_MAX);
+    o->cap = cap < 1 ? 1 : (int)cap;
+    return x->rc == 0 && (o->most < 0 || o->most >= o->least);
+}
+
+static void write_members(value *v, object *o)
+{
+    compiler *c = v->c;
+    nfa *a = c->a;
+    collect_required(o);
+    next_row(o, o->ready, o->after);
+    nfa_call_to(a, nfa_range(a, v->from, '{', '{'), c->json.space, o->ready[0]);
+    write_properties(o);
+    if (facts_asks_for_more(o->p) && c->x.rc == 0) write_others(o);
+    int end = nfa_state(a);
+    for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
+        if (k >= o->least) nfa_epsilon(a, k == 0 ? o->ready[0] : o->after[k], end);
+    }
+    json_close(&c->json, end, '}', v->end);
+}
+
+void object_write(value *v, const parts *p)
+{
+    object o = {.c = v->c, .p = p};
+    if (!count_properties(&o)) return;
+    o.names = json_object();
+    o.required = json_object();
+    if (o.names && o.required)
+        write_members(v, &o);
+    else
+        o.c->x.rc = err_nomem(o.c->x.err);
+    json_decref(o.names);
+    json_decref(o.required);
+}
+
+bool object_is_any(const parts *p)
+{
+    static const char *const keys[] = {"properties",    "required",      "additionalProperties",
+                                       "minProperties", "maxProperties", "propertyNames"};
+    return parts_lack(p, keys, sizeof keys / sizeof *keys);
+}

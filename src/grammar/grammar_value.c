@@ -1,0 +1,125 @@
+/* grammar_value.c: what has no insides as states: literals on one tree, numbers and strings by their
+ * automata. */
+#include "grammar/grammar_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- literals --------------------------------------------------------------------------------- */
+
+void value_put(buf *out, const json_t *v)
+{
+    char text[40];
+    if (!json_is_real(v)) {
+        json_put(out, v);
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) { /* the shortest text that is this double */
+        snprintf(text, sizeof text, "%.*g", digits, json_real_value(v));
+        if (strtod(text, NULL) == json_real_value(v)) break;
+    }
+    buf_puts(out, text);
+}
+
+void value_literal(value *v, const char *text, size_t n)
+{
+    nfa *a = v->c->a;
+    if (v->literals == NFA_DEAD) {
+        v->literals = nfa_state(a);
+        nfa_epsilon(a, v->from, v->literals);
+    }
+    nfa_epsilon(a, nfa_literal(a, v->literals, text, n), v->end);
+}
+
+void value_one(value *v, const parts *p, const json_t *one, const json_t *list)
+{
+    buf text = {0};
+    if (!facts_all_admit(&v->c->x, p, one, list)) return;
+    value_put(&text, one);
+    if (!text.failed)
+        value_literal(v, text.data, text.len);
+    else if (v->c->x.rc == 0)
+        v->c->x.rc = err_nomem(v->c->x.err);
+    buf_done(&text);
+}
+
+/* ---- numbers and strings ---------------------------------------------------------------------- */
+
+void value_number(value *v, const parts *p, bool integer)
+{
+    compiler *c = v->c;
+    number_bounds bounds;
+    bool any;
+    dfa *texts = NULL;
+    shoal_err err = {0};
+    if (!facts_numbers(&c->x, p, integer, &bounds, &any) || c->x.rc) return;
+    if (any) {
+        nfa_call_to(c->a, v->from, integer ? c->json.integer : c->json.number, v->end);
+        return;
+    }
+    int rc = number_compile(&texts, &bounds, &c->x.work, &err);
+    if (rc)
+        schema_fail(&c->x, rc, p->of[0], NULL, "its numbers: %s", err.message);
+    else
+        nfa_epsilon(c->a, json_numbers(&c->json, v->from, texts), v->end);
+    dfa_free(texts);
+}
+
+void value_string(value *v, const parts *p)
+{
+    compiler *c = v->c;
+    string_facts f;
+    if (facts_strings(&c->x, p, &f)) return;
+    if (f.texts)
+        nfa_epsilon(c->a, json_texts(&c->json, v->from, f.texts), v->end);
+    else if (buf_append(&v->lengths, &f, sizeof f))
+        c->x.rc = err_nomem(c->x.err);
+    dfa_free(f.texts);
+}
+
+/* Which lengths some case allows: changes[k] says how many more cases allow k than k - 1. *ret_last is where
+ * nothing changes any more. */
+static int *length_changes(const string_facts *all, size_t n, int64_t *ret_last)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].least > last) last = all[i].least;
+        if (all[i].most + 1 > last) last = all[i].most + 1;
+    }
+    int *changes = calloc((size_t)last + 2, sizeof *changes);
+    for (size_t i = 0; i < n && changes; i++) {
+        if (all[i].most >= 0 && all[i].most < all[i].least) continue;
+        changes[all[i].least]++;
+        if (all[i].most >= 0) changes[all[i].most + 1]--;
+    }
+    *ret_last = last;
+    return changes;
+}
+
+void value_lengths(value *v)
+{
+    nfa *a = v->c->a;
+    const json_rules *json = &v->c->json;
+    int64_t last;
+    size_t n = v->lengths.len / sizeof(string_facts);
+    if (n == 0 || v->c->x.rc) return;
+    int *changes = length_changes((const void *)v->lengths.data, n, &last);
+    if (!changes) {
+        v->c->x.rc = err_nomem(v->c->x.err);
+        return;
+    }
+    int open = changes[0];
+    if (last == 0 && open > 0) {
+        nfa_call_to(a, v->from, json->string, v->end);
+    } else {
+        int at = nfa_range(a, v->from, '"', '"'), close = nfa_state(a);
+        for (int64_t k = 0;; open += changes[++k]) {
+            if (open > 0) nfa_epsilon(a, at, close);
+            if (k == last) break;
+            at = nfa_call(a, at, json->string_char);
+        }
+        if (open > 0) nfa_call_to(a, at, json->string_char, at);
+        nfa_range_to(a, close, '"', '"', v->end);
+    }
+    free(changes);
+}
