@@ -11,8 +11,8 @@
  *     grammar_accept(g, id); if (grammar_ended(g)) the reply is whole
  *
  * Made on the caller's thread, then used by one thread at a time. */
-#ifndef INFER_GRAMMAR_H
-#define INFER_GRAMMAR_H
+#ifndef GRAMMAR_H
+#define GRAMMAR_H
 
 #include <stdbool.h>
 #include <stddef.h>

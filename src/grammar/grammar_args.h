@@ -1,7 +1,7 @@
 /* grammar_args.h: the arguments of a call -> automaton, for syntaxes that do not write them as JSON
  * (text/toolcall.h), and text up to a marker. */
-#ifndef INFER_GRAMMAR_ARGS_H
-#define INFER_GRAMMAR_ARGS_H
+#ifndef GRAMMAR_ARGS_H
+#define GRAMMAR_ARGS_H
 
 #include "base/err.h"
 #include "base/json.h"

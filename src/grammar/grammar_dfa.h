@@ -3,8 +3,8 @@
  *
  * An fsm is built state by state and may be nondeterministic; fsm_determine makes a dfa of it, which can be
  * intersected, subtracted and asked. Every state of a dfa can still reach an end. */
-#ifndef INFER_GRAMMAR_DFA_H
-#define INFER_GRAMMAR_DFA_H
+#ifndef GRAMMAR_DFA_H
+#define GRAMMAR_DFA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,17 +1,15 @@
-/* grammar_facts.c: adding up keywords, and judging given values by them. */
+/* grammar_facts.c: adding up keywords, and telling alternatives apart by them. */
 #include "grammar/grammar_facts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "grammar/grammar_pattern.h"
 
 #define COUNT_MAX   20000
 #define FORMAT_WORK 1000000u
-#define DEPTH_MAX   48 /* of a judgement: schemas may lead back to themselves */
-#define APART_MAX   3  /* levels of required properties that are looked into */
+#define APART_MAX   3 /* levels of required properties that are looked into */
 
 /* ---- types and values ------------------------------------------------------------------------- */
 
@@ -30,7 +28,7 @@ static unsigned type_of_name(schema_ctx *c, const json_t *schema, const json_t *
     return 0;
 }
 
-static unsigned types_of_schema(schema_ctx *c, const json_t *schema)
+unsigned facts_types_of(schema_ctx *c, const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type"), *one;
     unsigned types = 0;
@@ -81,7 +79,7 @@ unsigned facts_types(schema_ctx *c, const parts *p, bool implied)
     unsigned types = TYPE_ALL, hints = 0;
     bool said = false;
     for (size_t i = 0; i < p->n; i++) {
-        types &= types_of_schema(c, p->of[i]);
+        types &= facts_types_of(c, p->of[i]);
         hints |= types_implied(p->of[i]);
         said |= json_object_get(p->of[i], "type") != NULL;
     }
@@ -105,7 +103,7 @@ bool facts_values(schema_ctx *c, const parts *p, const json_t **ret_enum, const 
 
 /* ---- counts and bounds ------------------------------------------------------------------------ */
 
-static int64_t count_of(schema_ctx *c, const json_t *schema, const char *key, int64_t none)
+int64_t facts_count_of(schema_ctx *c, const json_t *schema, const char *key, int64_t none)
 {
     const json_t *v = json_object_get(schema, key);
     if (!v) return none;
@@ -122,7 +120,7 @@ int64_t facts_count(schema_ctx *c, const parts *p, const char *key, int64_t none
     bool is_min = strncmp(key, "min", 3) == 0;
     int64_t all = -1;
     for (size_t i = 0; i < p->n; i++) {
-        int64_t one = count_of(c, p->of[i], key, -1);
+        int64_t one = facts_count_of(c, p->of[i], key, -1);
         if (one >= 0 && (all < 0 || (is_min ? one > all : one < all))) all = one;
         if (one > COUNT_MAX && is_min)
             schema_fail(c, SHOAL_ELIMIT, p->of[i], key, "\"%s\" is more than %d", key, COUNT_MAX);
@@ -233,7 +231,7 @@ static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *k
     return m->texts;
 }
 
-static const dfa *own_pattern(schema_ctx *c, const json_t *schema)
+const dfa *facts_pattern_of(schema_ctx *c, const json_t *schema)
 {
     const json_t *v = json_object_get(schema, "pattern");
     if (!json_is_string(v)) {
@@ -297,7 +295,7 @@ int facts_strings(schema_ctx *c, const parts *p, string_facts *ret)
     for (size_t i = 0; i < p->n; i++) {
         if (!json_object_get(p->of[i], "pattern")) continue;
         has_pattern = true;
-        intersect(c, &ret->texts, own_pattern(c, p->of[i]));
+        intersect(c, &ret->texts, facts_pattern_of(c, p->of[i]));
     }
     for (size_t i = 0; i < p->n; i++) add_format(c, p->of[i], has_pattern, &ret->texts);
     if (ret->texts && (ret->least > 0 || ret->most >= 0)) {
@@ -332,7 +330,7 @@ bool facts_is_required(const parts *p, const char *name)
     return false;
 }
 
-static bool name_is_admitted(schema_ctx *c, const json_t *schema, const char *name)
+bool facts_admit_name(schema_ctx *c, const json_t *schema, const char *name)
 {
     const json_t *names = json_object_get(schema, "propertyNames");
     if (!names) return true;
@@ -351,7 +349,7 @@ bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret,
         const json_t *own = json_object_get(json_object_get(p->of[i], "properties"), name);
         const json_t *rest = json_object_get(p->of[i], "additionalProperties");
         *ret_declared |= own != NULL;
-        if (!name_is_admitted(c, p->of[i], name)) return false;
+        if (!facts_admit_name(c, p->of[i], name)) return false;
         if (!own) own = rest;
         if (!own) continue;
         if (schema_admits_nothing(own) || parts_add(c, ret, own)) return false;
@@ -404,169 +402,6 @@ bool facts_asks_for_more(const parts *p)
         names |= json_object_get(p->of[i], "properties") != NULL;
     }
     return asks || !names;
-}
-
-/* ---- judging values --------------------------------------------------------------------------- */
-
-typedef struct judge {
-    schema_ctx *c;
-    int depth;
-    const json_t *from; /* an "enum" that the value was taken from */
-} judge;
-
-static bool admits(judge j, const json_t *schema, const json_t *value);
-
-static unsigned type_of_value(const json_t *v)
-{
-    switch (json_typeof(v)) {
-    case JSON_NULL: return TYPE_NULL;
-    case JSON_TRUE:
-    case JSON_FALSE: return TYPE_BOOLEAN;
-    case JSON_INTEGER: return TYPE_INTEGER;
-    case JSON_REAL: return json_real_value(v) == floor(json_real_value(v)) ? TYPE_INTEGER : TYPE_FRACTION;
-    case JSON_STRING: return TYPE_STRING;
-    case JSON_ARRAY: return TYPE_ARRAY;
-    case JSON_OBJECT: return TYPE_OBJECT;
-    }
-    return 0;
-}
-
-/* How many of the list's schemas admit the value. */
-static size_t n_that_admit(judge j, const json_t *list, const json_t *value)
-{
-    size_t i, n = 0;
-    const json_t *one;
-    json_array_foreach(list, i, one)
-    {
-        n += admits(j, one, value);
-    }
-    return n;
-}
-
-static bool combine_admits(judge j, const json_t *s, const json_t *value)
-{
-    const json_t *all = json_object_get(s, "allOf"), *any = json_object_get(s, "anyOf"),
-                 *one = json_object_get(s, "oneOf");
-    if (json_object_get(s, "$ref")) {
-        const json_t *to = schema_resolve(j.c, s);
-        if (!to || !admits(j, to, value)) return false;
-    }
-    return (!all || n_that_admit(j, all, value) == json_array_size(all)) &&
-           (!any || n_that_admit(j, any, value) > 0) && (!one || n_that_admit(j, one, value) == 1);
-}
-
-static bool same_value(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
-}
-
-static bool listed(judge j, const json_t *s, const json_t *value)
-{
-    const json_t *only = json_object_get(s, "const"), *list = json_object_get(s, "enum"), *one;
-    size_t i;
-    if (only && !same_value(only, value)) return false;
-    if (!list || list == j.from) return true;
-    if (!schema_works(j.c, json_array_size(list) / 4)) return false;
-    json_array_foreach(list, i, one)
-    {
-        if (same_value(one, value)) return true;
-    }
-    return false;
-}
-
-static bool is_between(schema_ctx *c, const json_t *s, const char *min, const char *max, size_t n)
-{
-    int64_t least = count_of(c, s, min, 0), most = count_of(c, s, max, INT64_MAX);
-    return (int64_t)n >= least && (int64_t)n <= most;
-}
-
-static bool string_admitted(judge j, const json_t *s, const json_t *v)
-{
-    const char *text = json_string_value(v);
-    size_t n = json_string_length(v);
-    if (!is_between(j.c, s, "minLength", "maxLength", utf8_count(text, n))) return false;
-    if (!json_object_get(s, "pattern")) return true;
-    const dfa *d = own_pattern(j.c, s);
-    return d && dfa_matches(d, text, n);
-}
-
-static bool number_admitted(judge j, const json_t *s, const json_t *v)
-{
-    number_bounds b;
-    bool any;
-    parts p = {.of = {s}, .n = 1};
-    return facts_numbers(j.c, &p, false, &b, &any) && (any || number_is_within(&b, v));
-}
-
-static bool array_admitted(judge j, const json_t *s, const json_t *v)
-{
-    size_t i, k;
-    const json_t *one;
-    if (!is_between(j.c, s, "minItems", "maxItems", json_array_size(v))) return false;
-    bool unique = json_is_true(json_object_get(s, "uniqueItems"));
-    json_array_foreach(v, i, one)
-    {
-        const json_t *own = json_array_get(facts_prefix_items(s), i);
-        if (!own) own = facts_rest_of_items(s);
-        if (own && !admits(j, own, one)) return false;
-        for (k = 0; unique && k < i; k++)
-            if (same_value(one, json_array_get(v, k))) return false;
-    }
-    return true;
-}
-
-static bool object_admitted(judge j, const json_t *s, const json_t *v)
-{
-    const char *name;
-    json_t *one;
-    size_t i;
-    if (!is_between(j.c, s, "minProperties", "maxProperties", json_object_size(v))) return false;
-    json_array_foreach(json_object_get(s, "required"), i, one)
-    {
-        if (json_is_string(one) && !json_object_get(v, json_string_value(one))) return false;
-    }
-    json_object_foreach((json_t *)v, name, one)
-    {
-        const json_t *own = json_object_get(json_object_get(s, "properties"), name);
-        if (!own) own = json_object_get(s, "additionalProperties");
-        if ((own && !admits(j, own, one)) || !name_is_admitted(j.c, s, name)) return false;
-    }
-    return true;
-}
-
-/* The keywords of the schema itself, without those that lead to others that have to hold as well. */
-static bool itself_admits(judge j, const json_t *schema, const json_t *value)
-{
-    if (!schema_works(j.c, 10)) return false;
-    if (!(types_of_schema(j.c, schema) & type_of_value(value)) || !listed(j, schema, value)) return false;
-    if (json_is_string(value)) return string_admitted(j, schema, value);
-    if (json_is_number(value)) return number_admitted(j, schema, value);
-    if (json_is_array(value)) return array_admitted(j, schema, value);
-    return !json_is_object(value) || object_admitted(j, schema, value);
-}
-
-static bool admits(judge j, const json_t *schema, const json_t *value)
-{
-    if (!json_is_object(schema) || schema_admits_nothing(schema)) return json_is_true(schema);
-    if (++j.depth > DEPTH_MAX) {
-        schema_fail(j.c, SHOAL_ELIMIT, schema, NULL,
-                    "a value of \"enum\" or \"const\" nests too deeply to be judged");
-        return false;
-    }
-    return itself_admits(j, schema, value) && combine_admits(j, schema, value);
-}
-
-bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value)
-{
-    return admits((judge){.c = c}, schema, value) && c->rc == 0;
-}
-
-bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value, const json_t *from)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (!itself_admits((judge){.c = c, .from = from}, p->of[i], value)) return false;
-    return c->rc == 0;
 }
 
 /* ---- telling alternatives apart --------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* grammar_facts.h: what a set of parts (grammar_parts.h) says about each type of value, added up. */
-#ifndef INFER_GRAMMAR_FACTS_H
-#define INFER_GRAMMAR_FACTS_H
+#ifndef GRAMMAR_FACTS_H
+#define GRAMMAR_FACTS_H
 
 #include "grammar/grammar_dfa.h"
 #include "grammar/grammar_number.h"
@@ -21,6 +21,14 @@ enum {
 /* Which types all parts allow. `implied`: where no part says a "type", the other keywords do ("properties"
  * means an object), else they leave all types open, as JSON Schema has it. */
 unsigned facts_types(schema_ctx *c, const parts *p, bool implied);
+
+/* What one schema says itself: its types, TYPE_ALL without "type"; a "min..." or "max...", `none` without;
+ * what its "pattern" matches, NULL with c->rc set on failure, freed by facts_done; whether a property may
+ * have this name. */
+unsigned facts_types_of(schema_ctx *c, const json_t *schema);
+int64_t facts_count_of(schema_ctx *c, const json_t *schema, const char *key, int64_t none);
+const dfa *facts_pattern_of(schema_ctx *c, const json_t *schema);
+bool facts_admit_name(schema_ctx *c, const json_t *schema, const char *name);
 
 /* The array of the first "enum", or *ret_const for a "const"; false when there is neither. */
 bool facts_values(schema_ctx *c, const parts *p, const json_t **ret_enum, const json_t **ret_const);
@@ -52,7 +60,7 @@ const json_t *facts_prefix_items(const json_t *schema);
 bool facts_asks_for_more(const parts *p);
 bool facts_is_required(const parts *p, const char *name);
 
-/* Does the value satisfy the schema, as JSON Schema has it? ("format" is not looked at.) */
+/* grammar_judge.c. Does the value satisfy the schema, as JSON Schema has it? ("format" is not looked at.) */
 bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value);
 /* All of them, which were taken apart already; `from` is the "enum" that the value was taken from, or NULL.
  */

@@ -3,8 +3,8 @@
  *
  * White space is bounded (build_spaces in grammar_json.c). Characters of free strings may
  * be written raw or escaped; those of strings with a pattern only raw, unless JSON wants an escape. */
-#ifndef INFER_GRAMMAR_JSON_H
-#define INFER_GRAMMAR_JSON_H
+#ifndef GRAMMAR_JSON_H
+#define GRAMMAR_JSON_H
 
 #include "base/buf.h"
 #include "grammar/grammar_dfa.h"

@@ -8,8 +8,8 @@
  * Built, sealed, then stepped by one thread. Nothing is narrowed in silence: where a stack would be deeper
  * than NFA_DEPTH_MAX or a configuration wider than NFA_THREADS_MAX, the configuration and all that follow
  * it are `cut`, and nfa_cut says why. Work is counted (edges looked at) and stops at nfa_allow's limit. */
-#ifndef INFER_GRAMMAR_NFA_H
-#define INFER_GRAMMAR_NFA_H
+#ifndef GRAMMAR_NFA_H
+#define GRAMMAR_NFA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Texts have no exponent and at most 15 digits (18 where a bound of an integer has that many), so that
  * comparing digits is comparing doubles: decimals of up to 15 digits survive a trip through one. */
-#ifndef INFER_GRAMMAR_NUMBER_H
-#define INFER_GRAMMAR_NUMBER_H
+#ifndef GRAMMAR_NUMBER_H
+#define GRAMMAR_NUMBER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  *     {"type": "object", "required": ["a"], "anyOf": [A, {"$ref": B}]}  ->  {this, A} and {this, second, B}
  *
  * Everything is borrowed from the schema, which must stay. */
-#ifndef INFER_GRAMMAR_PARTS_H
-#define INFER_GRAMMAR_PARTS_H
+#ifndef GRAMMAR_PARTS_H
+#define GRAMMAR_PARTS_H
 
 #include "base/err.h"
 #include "base/json.h"

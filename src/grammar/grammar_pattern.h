@@ -4,8 +4,8 @@
  * \d \w \s (and their complements), escapes, groups, alternation, quantifiers, lookahead and \b (which may be
  * repeated up to 64 times). It searches: what is not anchored may stand anywhere. Backreferences, lookbehind,
  * \p{..}, flags: SHOAL_EUNSUPPORTED, by name. */
-#ifndef INFER_GRAMMAR_PATTERN_H
-#define INFER_GRAMMAR_PATTERN_H
+#ifndef GRAMMAR_PATTERN_H
+#define GRAMMAR_PATTERN_H
 
 #include "base/err.h"
 #include "grammar/grammar_dfa.h"

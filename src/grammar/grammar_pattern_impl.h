@@ -1,6 +1,6 @@
 /* grammar_pattern_impl.h: the tree of a regular expression, for the two files that make texts of it. */
-#ifndef INFER_GRAMMAR_PATTERN_IMPL_H
-#define INFER_GRAMMAR_PATTERN_IMPL_H
+#ifndef GRAMMAR_PATTERN_IMPL_H
+#define GRAMMAR_PATTERN_IMPL_H
 
 #include "base/buf.h"
 #include "grammar/grammar_pattern.h"

@@ -4,8 +4,8 @@
  *     while (rc == SHOAL_EUNSUPPORTED && schema_relax(schema, err, false));
  *
  * What remains admits all that the schema admits, and more: whoever relaxes looks at the reply himself. */
-#ifndef INFER_GRAMMAR_RELAX_H
-#define INFER_GRAMMAR_RELAX_H
+#ifndef GRAMMAR_RELAX_H
+#define GRAMMAR_RELAX_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* grammar_schema.h: JSON schema -> automaton (grammar_nfa.h). */
-#ifndef INFER_GRAMMAR_SCHEMA_H
-#define INFER_GRAMMAR_SCHEMA_H
+#ifndef GRAMMAR_SCHEMA_H
+#define GRAMMAR_SCHEMA_H
 
 #include "base/err.h"
 #include "base/json.h"

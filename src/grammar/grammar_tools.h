@@ -1,6 +1,6 @@
 /* grammar_tools.h: forms of reply that are no bare JSON document -> automaton (grammar_nfa.h). */
-#ifndef INFER_GRAMMAR_TOOLS_H
-#define INFER_GRAMMAR_TOOLS_H
+#ifndef GRAMMAR_TOOLS_H
+#define GRAMMAR_TOOLS_H
 
 #include "base/err.h"
 #include "grammar/grammar.h"

@@ -9,8 +9,8 @@
  * item)
  *
  * Failures stay in c->x.rc, with the words of the first. */
-#ifndef SHOAL_GRAMMAR_GRAMMAR_WRITE_H
-#define SHOAL_GRAMMAR_GRAMMAR_WRITE_H
+#ifndef GRAMMAR_WRITE_H
+#define GRAMMAR_WRITE_H
 
 #include "base/buf.h"
 #include "grammar/grammar_facts.h"
