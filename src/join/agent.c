@@ -1,10 +1,8 @@
-/* agent.c: one child a replica: its command line, its lives and its deaths. */
+/* agent.c: one child a replica of those that are wanted. */
 #define _GNU_SOURCE
-#include "join/agent.h"
+#include "join/agent_impl.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,342 +11,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cluster/stage_name.h"
-#include "join/rundir.h"
 
 enum {
-    BACKOFF_MIN_MS = 50,
-    BACKOFF_MAX_MS = 5000,
-    BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
-    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
-    ARBITER_FD = 3,          /* its number in the worker */
     WATCH_MS = 100,
     LEAVE_MS = 120000, /* for what runs on a worker that is not wanted any more */
     ID_BYTES = 512,
-    MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES),
-};
-
-typedef struct child child;
-
-/* One life of one worker; freed by the loop once its handle is closed. */
-typedef struct life {
-    uv_process_t process; /* first */
-    child *of;
-    int says; /* what the worker wrote to its standard output: why it cannot start */
-} life;
-
-struct child {
-    agent *a;
-    arena *strings; /* those of spec, and the next four */
-    worker_spec spec;
-    int slot;
-    bool standby; /* it is loaded, and asked when the wish says so */
-    bool leaving; /* it is not wanted any more, and goes when its process has */
-    char *socket;
-    const char *id, *address;
-    const char *member;  /* what it is a replica of: the model, or a stage of it */
-    uint64_t generation; /* rises with every start */
-    process process;
-    life *life; /* NULL: no process */
-    uv_timer_t restart;
-    uint64_t backoff_ms, started_ns;
-    bool served; /* ready at some time since then */
-};
-
-struct agent {
-    uv_loop_t *loop;
-    registry *g;
-    source *source;
-    arena *strings, *wish; /* wish: of wanted */
-    const worker_spec *wanted;
-    size_t n_wanted;
-    agent_arbiter arbiter;
-    bool has_arbiter, stopping;
-    rundir dir;
-    char *program, *log_level, *member, *packed;
-    size_t packed_mb, packed_min_mb;
-    bool packed_check;
-    bool log_json;
-    child **children;
-    size_t n, cap;
-    uv_timer_t kill, watch;
-    size_t n_open_timers; /* memory goes when the last one is closed */
-    void (*done)(void *user);
-    void *done_user;
 };
 
 const char *agent_run_dir(const agent *a)
 {
     return a->dir.path;
-}
-
-/* ---- one worker's command line ----------------------------------------------------------------- */
-
-typedef struct args {
-    arena *a; /* dies after the spawn */
-    char *v[MAX_ARGS];
-    size_t n;
-    bool failed; /* an option is missing: what it limits would not be limited */
-} args;
-
-static void put(args *x, const char *s)
-{
-    if (x->n + 1 < MAX_ARGS) x->v[x->n++] = (char *)s;
-}
-
-static void put_str(args *x, const char *flag, const char *value)
-{
-    if (!value) return;
-    put(x, flag);
-    put(x, value);
-}
-
-static void put_size(args *x, const char *flag, size_t value)
-{
-    char *s = value ? arena_printf(x->a, "%zu", value) : NULL;
-    x->failed |= value && !s;
-    put_str(x, flag, s);
-}
-
-static child *child_of_id(agent *a, const char *id);
-
-/* Where the stages are; those of this machine by the socket that they have now. */
-static void put_stages(args *x, const child *c)
-{
-    const worker_spec *s = &c->spec;
-    bool far = false;
-    char *layers = s->end_layer ? arena_printf(x->a, "%zu:%zu", s->first_layer, s->end_layer) : NULL;
-    x->failed |= s->end_layer && !layers;
-    put_str(x, "--layers", layers);
-    put_str(x, "--wire", s->wire);
-    for (size_t i = 0; i < WORKER_SPEC_STAGES && s->stages[i]; i++) {
-        bool elsewhere = strncmp(s->stages[i], "relay:", 6) == 0;
-        const child *there = elsewhere ? NULL : child_of_id(c->a, s->stages[i]);
-        x->failed |= !elsewhere && !there;
-        far |= elsewhere;
-        put_str(x, "--stage", elsewhere ? s->stages[i] : there ? there->address : NULL);
-    }
-    if (far) put_str(x, "--member", c->a->member);
-}
-
-/* Replicas on one machine read one copy of the weights. */
-static void put_packed(args *x, const child *c)
-{
-    const agent *a = c->a;
-    put_str(x, "--packed", a->packed);
-    if (!a->packed) return;
-    put_size(x, "--packed-mb", a->packed_mb);
-    char *least = arena_printf(x->a, "%zu", a->packed_min_mb);
-    x->failed |= !least;
-    put_str(x, "--packed-min-mb", least);
-    if (a->packed_check) put(x, "--packed-check");
-    if (c->spec.n_replicas > 1) put(x, "--shared");
-}
-
-static void build_args(args *x, const child *c)
-{
-    const agent *a = c->a;
-    put(x, a->program);
-    put(x, "worker");
-    put_str(x, "--name", c->spec.model);
-    put_str(x, "--model", c->spec.path);
-    put_str(x, "--sha256", c->spec.sha256);
-    put_str(x, "--address", c->address);
-    put_size(x, "--parent", (size_t)getpid());
-    put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
-    put_size(x, "--kv-bytes", c->spec.kv_bytes);
-    put_size(x, "--max-batch", c->spec.max_batch);
-    put_size(x, "--max-queue", c->spec.max_queue);
-    put_size(x, "--context", c->spec.n_ctx);
-    put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
-    if (c->spec.no_drafts) put(x, "--no-drafts");
-    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
-    put_stages(x, c);
-    put_packed(x, c);
-    put_str(x, "--log-level", a->log_level);
-    if (a->log_json) put(x, "--json-log");
-    if (a->has_arbiter) {
-        put_size(x, "--arbiter-fd", ARBITER_FD);
-        char *slot = arena_printf(x->a, "%d", c->slot);
-        x->failed |= !slot;
-        put_str(x, "--arbiter-slot", slot);
-    }
-}
-
-/* ---- what the cluster is told -------------------------------------------------------------------- */
-
-static int tell(child *c, replica_state state, const char *reason, shoal_err *err)
-{
-    member m = {.id = c->id,
-                .generation = c->generation,
-                .model = c->member,
-                .address = c->address,
-                .state = state,
-                .reason = reason,
-                .process = c->process,
-                .standby = c->standby,
-                .guest = c->spec.guest || c->leaving};
-    return source_put(c->a->source, &m, err);
-}
-
-/* ---- lives and deaths -------------------------------------------------------------------------- */
-
-static void start_child(child *c);
-static void child_gone(child *c);
-static void settle_quietly(agent *a);
-
-static void restart_due(uv_timer_t *t)
-{
-    start_child(t->data);
-}
-
-static void life_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
-static void check_all_gone(agent *a)
-{
-    if (!a->stopping || !a->done) return;
-    for (size_t i = 0; i < a->n; i++)
-        if (a->children[i]->life) return;
-    uv_timer_stop(&a->kill);
-    void (*done)(void *) = a->done;
-    a->done = NULL;
-    done(a->done_user);
-}
-
-uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
-{
-    uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
-    if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
-    *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
-    return wait;
-}
-
-static void restart_later(child *c)
-{
-    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
-    uv_timer_start(&c->restart, restart_due, wait, 0);
-    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->id), LOG_I("in_ms", wait),
-        LOG_I("crashes", c->process.n_crashes));
-}
-
-static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
-{
-    ssize_t n = read(l->says, out, cap - 1);
-    if (n > 0) {
-        out[n] = '\0';
-    } else if (sig) {
-        snprintf(out, cap, "killed by signal %d (%s)", sig, strsignal(sig));
-    } else {
-        snprintf(out, cap, "exited with code %d", (int)code);
-    }
-}
-
-static void exited(uv_process_t *p, int64_t code, int sig)
-{
-    life *l = (life *)p;
-    child *c = l->of;
-    agent *a = c->a;
-    char why[256];
-    describe_exit(l, code, sig, why, sizeof why);
-    close(l->says);
-    uv_close((uv_handle_t *)p, life_closed);
-    c->life = NULL;
-    c->process.pid = 0;
-    if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
-    unlink(c->socket);
-    bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
-    /* One that ends before it served has failed, whatever it says: whoever waits for it must hear that. */
-    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
-    if (crashed) c->process.n_crashes++;
-    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
-        LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
-    if (a->stopping) {
-        tell(c, REPLICA_DOWN, "stopped", NULL);
-        check_all_gone(a);
-        return;
-    }
-    if (c->leaving) {
-        child_gone(c);
-        settle_quietly(a);
-        return;
-    }
-    tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
-    if (refused) return;
-    c->process.n_restarts++;
-    restart_later(c);
-}
-
-/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
-static int spawn(child *c, life *l, int says, args *x)
-{
-    agent *a = c->a;
-    uv_stdio_container_t io[4] = {
-        {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = says},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-        {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
-    };
-    uv_process_options_t o = {.exit_cb = exited,
-                              .file = a->program,
-                              .args = x->v,
-                              .stdio_count = a->has_arbiter ? 4 : 3,
-                              .stdio = io};
-    return uv_spawn(a->loop, &l->process, &o);
-}
-
-static int launch(child *c, shoal_err *err)
-{
-    args x = {.a = arena_new(0)};
-    life *l = calloc(1, sizeof *l);
-    int ends[2] = {-1, -1};
-    if (!x.a || !l) {
-        free(l);
-        arena_free(x.a);
-        return err_nomem(err);
-    }
-    build_args(&x, c);
-    int rc = x.failed ? UV_ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
-    l->of = c;
-    l->says = ends[0];
-    if (rc == 0) {
-        rc = spawn(c, l, ends[1], &x);
-        close(ends[1]);
-        if (rc != 0) {
-            close(ends[0]);
-            uv_close((uv_handle_t *)&l->process, life_closed); /* uv_spawn initialised it */
-        }
-    } else {
-        free(l);
-    }
-    arena_free(x.a);
-    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
-    c->life = l;
-    c->process.pid = uv_process_get_pid(&l->process);
-    return 0;
-}
-
-static void start_child(child *c)
-{
-    shoal_err err;
-    c->started_ns = clock_ns();
-    c->served = false;
-    c->generation++;
-    if (launch(c, &err) != 0) {
-        c->process.n_crashes++;
-        LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("replica", c->id), LOG_S("reason", err.message));
-        tell(c, REPLICA_DOWN, err.message, NULL);
-        restart_later(c);
-        return;
-    }
-    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
-        LOG_S("address", c->address), LOG_I("restarts", c->process.n_restarts));
-    tell(c, REPLICA_STARTING, NULL, NULL);
 }
 
 /* ---- the agent --------------------------------------------------------------------------------- */
@@ -455,7 +130,7 @@ static int describe_child(child *c, const worker_spec *spec, int replica_number,
     if (!c->address || !c->id || !c->member) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
-    return tell(c, REPLICA_STARTING, NULL, err);
+    return child_tell(c, REPLICA_STARTING, NULL, err);
 }
 
 static int grow(agent *a, shoal_err *err)
@@ -512,7 +187,7 @@ static bool same_spec(const worker_spec *a, const worker_spec *b)
     return same && same_text(a->wire, b->wire);
 }
 
-static child *child_of_id(agent *a, const char *id)
+child *agent_child(agent *a, const char *id)
 {
     for (size_t i = 0; i < a->n; i++)
         if (strcmp(a->children[i]->id, id) == 0) return a->children[i];
@@ -550,7 +225,7 @@ static void set_standby(child *c)
     if (c->standby == standby) return;
     c->standby = standby;
     LOG(LOG_INFO, "agent", standby ? "stands_by" : "serves", LOG_S("replica", c->id));
-    if (c->life) tell(c, REPLICA_STARTING, NULL, NULL); /* of a life that is known: no other news */
+    if (c->life) child_tell(c, REPLICA_STARTING, NULL, NULL); /* of a life that is known: no other news */
 }
 
 static void leave_over(uv_timer_t *t)
@@ -572,7 +247,7 @@ static void dismiss(child *c)
         return;
     }
     uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
-    tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
+    child_tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
     uv_process_kill(&c->life->process, c->spec.end_layer ? SIGKILL : WORKER_STOP_SIGNAL);
 }
 
@@ -583,7 +258,7 @@ static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
     for (int k = 0; rc == 0 && k < replicas_of(s); k++) {
         if (!id_of(id, sizeof id, s, k))
             rc = err_set(err, SHOAL_ELIMIT, "the model's name is too long");
-        else if (!child_of_id(a, id)) /* one that leaves has the name until it is gone */
+        else if (!agent_child(a, id)) /* one that leaves has the name until it is gone */
             rc = add_child(a, s, k, err);
     }
     return rc;
@@ -603,10 +278,10 @@ static int settle(agent *a, shoal_err *err)
 static void start_new(agent *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        if (a->children[i]->started_ns == 0) start_child(a->children[i]);
+        if (a->children[i]->started_ns == 0) child_start(a->children[i]);
 }
 
-static void settle_quietly(agent *a)
+void agent_settle(agent *a)
 {
     shoal_err err;
     if (settle(a, &err) != 0) LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("reason", err.message));
@@ -675,7 +350,7 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
 static void on_replica_change(void *user, const registry_event *e)
 {
     const replica *r = e->replica;
-    child *c = e->what == REGISTRY_CHANGE ? child_of_id(user, r->id) : NULL;
+    child *c = e->what == REGISTRY_CHANGE ? agent_child(user, r->id) : NULL;
     if (!c) return;
     if (r->state == REPLICA_READY) c->served = true;
     if (!c->life || !r->wedged) return;
@@ -750,7 +425,7 @@ static void kill_all(uv_timer_t *t)
 
 static void all_gone_already(uv_timer_t *t)
 {
-    check_all_gone(t->data);
+    agent_check_all_gone(t->data);
 }
 
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user)
@@ -764,7 +439,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
         uv_timer_stop(&c->restart);
         if (!c->life) continue;
         any = true;
-        tell(c, REPLICA_DRAINING, "stopping", NULL);
+        child_tell(c, REPLICA_DRAINING, "stopping", NULL);
         uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
     }
     if (any)
@@ -795,7 +470,7 @@ static void restart_timer_closed(uv_handle_t *h)
     release(a);
 }
 
-static void child_gone(child *c)
+void child_gone(child *c)
 {
     agent *a = c->a;
     size_t i = 0;

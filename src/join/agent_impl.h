@@ -1,0 +1,85 @@
+/* agent_impl.h: the agent's insides, for agent.c (who is wanted, and the whole), agent_args.c (the command
+ * line of a worker) and agent_life.c (its starts and its ends). */
+#ifndef AGENT_IMPL_H
+#define AGENT_IMPL_H
+
+#include <uv.h>
+
+#include "base/arena.h"
+#include "join/agent.h"
+#include "join/rundir.h"
+
+enum { MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES) };
+
+typedef struct child child;
+
+/* One life of one worker; freed by the loop once its handle is closed. */
+typedef struct life {
+    uv_process_t process; /* first */
+    child *of;
+    int says; /* what the worker wrote to its standard output: why it cannot start */
+} life;
+
+struct child {
+    agent *a;
+    arena *strings; /* those of spec, and the next four */
+    worker_spec spec;
+    int slot;
+    bool standby; /* it is loaded, and asked when the wish says so */
+    bool leaving; /* it is not wanted any more, and goes when its process has */
+    char *socket;
+    const char *id, *address;
+    const char *member;  /* what it is a replica of: the model, or a stage of it */
+    uint64_t generation; /* rises with every start */
+    process process;
+    life *life; /* NULL: no process */
+    uv_timer_t restart;
+    uint64_t backoff_ms, started_ns;
+    bool served; /* ready at some time since then */
+};
+
+struct agent {
+    uv_loop_t *loop;
+    registry *g;
+    source *source;
+    arena *strings, *wish; /* wish: of wanted */
+    const worker_spec *wanted;
+    size_t n_wanted;
+    agent_arbiter arbiter;
+    bool has_arbiter, stopping;
+    rundir dir;
+    char *program, *log_level, *member, *packed;
+    size_t packed_mb, packed_min_mb;
+    bool packed_check;
+    bool log_json;
+    child **children;
+    size_t n, cap;
+    uv_timer_t kill, watch;
+    size_t n_open_timers; /* memory goes when the last one is closed */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+typedef struct args {
+    arena *a; /* dies after the spawn */
+    char *v[MAX_ARGS];
+    size_t n;
+    bool failed; /* an option is missing: what it limits would not be limited */
+} args;
+
+void args_build(args *x, const child *c);
+
+/* What the cluster is told of it. */
+int child_tell(child *c, replica_state state, const char *reason, shoal_err *err);
+/* A process for it, now; when there can be none, later. */
+void child_start(child *c);
+/* The one that left is no child any more. */
+void child_gone(child *c);
+
+child *agent_child(agent *a, const char *id);
+/* Make the children those that are wanted. */
+void agent_settle(agent *a);
+/* Tell who waits for the end when no process is left. */
+void agent_check_all_gone(agent *a);
+
+#endif

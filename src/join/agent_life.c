@@ -1,0 +1,186 @@
+/* agent_life.c: a worker's starts and ends, and what the cluster is told of them. */
+#define _GNU_SOURCE
+#include "join/agent_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 5000,
+    BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
+    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
+};
+
+int child_tell(child *c, replica_state state, const char *reason, shoal_err *err)
+{
+    member m = {.id = c->id,
+                .generation = c->generation,
+                .model = c->member,
+                .address = c->address,
+                .state = state,
+                .reason = reason,
+                .process = c->process,
+                .standby = c->standby,
+                .guest = c->spec.guest || c->leaving};
+    return source_put(c->a->source, &m, err);
+}
+
+static void restart_due(uv_timer_t *t)
+{
+    child_start(t->data);
+}
+
+static void life_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+void agent_check_all_gone(agent *a)
+{
+    if (!a->stopping || !a->done) return;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->life) return;
+    uv_timer_stop(&a->kill);
+    void (*done)(void *) = a->done;
+    a->done = NULL;
+    done(a->done_user);
+}
+
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
+{
+    uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
+    if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
+    *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    return wait;
+}
+
+static void restart_later(child *c)
+{
+    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
+    uv_timer_start(&c->restart, restart_due, wait, 0);
+    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->id), LOG_I("in_ms", wait),
+        LOG_I("crashes", c->process.n_crashes));
+}
+
+static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
+{
+    ssize_t n = read(l->says, out, cap - 1);
+    if (n > 0) {
+        out[n] = '\0';
+    } else if (sig) {
+        snprintf(out, cap, "killed by signal %d (%s)", sig, strsignal(sig));
+    } else {
+        snprintf(out, cap, "exited with code %d", (int)code);
+    }
+}
+
+static void exited(uv_process_t *p, int64_t code, int sig)
+{
+    life *l = (life *)p;
+    child *c = l->of;
+    agent *a = c->a;
+    char why[256];
+    describe_exit(l, code, sig, why, sizeof why);
+    close(l->says);
+    uv_close((uv_handle_t *)p, life_closed);
+    c->life = NULL;
+    c->process.pid = 0;
+    if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
+    unlink(c->socket);
+    bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
+    /* One that ends before it served has failed, whatever it says: whoever waits for it must hear that. */
+    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
+    if (crashed) c->process.n_crashes++;
+    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
+        LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
+    if (a->stopping) {
+        child_tell(c, REPLICA_DOWN, "stopped", NULL);
+        agent_check_all_gone(a);
+        return;
+    }
+    if (c->leaving) {
+        child_gone(c);
+        agent_settle(a);
+        return;
+    }
+    child_tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
+    if (refused) return;
+    c->process.n_restarts++;
+    restart_later(c);
+}
+
+/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
+static int spawn(child *c, life *l, int says, args *x)
+{
+    agent *a = c->a;
+    uv_stdio_container_t io[4] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = says},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
+    };
+    uv_process_options_t o = {.exit_cb = exited,
+                              .file = a->program,
+                              .args = x->v,
+                              .stdio_count = a->has_arbiter ? 4 : 3,
+                              .stdio = io};
+    return uv_spawn(a->loop, &l->process, &o);
+}
+
+static int launch(child *c, shoal_err *err)
+{
+    args x = {.a = arena_new(0)};
+    life *l = calloc(1, sizeof *l);
+    int ends[2] = {-1, -1};
+    if (!x.a || !l) {
+        free(l);
+        arena_free(x.a);
+        return err_nomem(err);
+    }
+    args_build(&x, c);
+    int rc = x.failed ? UV_ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
+    l->of = c;
+    l->says = ends[0];
+    if (rc == 0) {
+        rc = spawn(c, l, ends[1], &x);
+        close(ends[1]);
+        if (rc != 0) {
+            close(ends[0]);
+            uv_close((uv_handle_t *)&l->process, life_closed); /* uv_spawn initialised it */
+        }
+    } else {
+        free(l);
+    }
+    arena_free(x.a);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
+    c->life = l;
+    c->process.pid = uv_process_get_pid(&l->process);
+    return 0;
+}
+
+void child_start(child *c)
+{
+    shoal_err err;
+    c->started_ns = clock_ns();
+    c->served = false;
+    c->generation++;
+    if (launch(c, &err) != 0) {
+        c->process.n_crashes++;
+        LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("replica", c->id), LOG_S("reason", err.message));
+        child_tell(c, REPLICA_DOWN, err.message, NULL);
+        restart_later(c);
+        return;
+    }
+    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("address", c->address), LOG_I("restarts", c->process.n_restarts));
+    child_tell(c, REPLICA_STARTING, NULL, NULL);
+}
