@@ -251,27 +251,42 @@ static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
     return chunked ? read_chunks(c, err) : take_body(c, length, err);
 }
 
-int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
+static int make_request(http_client *c, const http_ask *r, shoal_err *err)
 {
-    int rc = c->fd < 0 ? dial(c, err) : 0;
-    if (rc != 0) return rc;
-    buf_clear(&c->out);
-    buf_clear(&c->head);
-    buf_clear(&c->body);
-    c->first_ns = 0;
     const char *method = r->method ? r->method : r->body ? "POST" : "GET";
     size_t n = !r->body ? 0 : r->n_body ? r->n_body : strlen(r->body);
+    buf_clear(&c->out);
     buf_printf(&c->out, "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: %s\r\n%scontent-length: %zu\r\n\r\n",
                method, r->path, c->where.port ? c->where.host : "localhost",
                r->type ? r->type : "application/json", r->headers ? r->headers : "", n);
     buf_append(&c->out, r->body ? r->body : "", n);
-    if (c->out.failed) return err_nomem(err);
+    return c->out.failed ? err_nomem(err) : 0;
+}
+
+/* Send c->out and take what is answered. */
+static int ask_over(http_client *c, shoal_err *err)
+{
     bool close_after = false;
+    buf_clear(&c->head);
+    buf_clear(&c->body);
+    c->first_ns = 0;
+    c->status = 0;
     int sent = send_all(c, err);
     shoal_err unheard; /* who hangs up in the middle of a long request may have said why */
-    rc = read_answer(c, &close_after, sent == 0 ? err : &unheard);
+    int rc = read_answer(c, &close_after, sent == 0 ? err : &unheard);
     if (rc != 0 && sent != 0) rc = sent;
     if (rc != 0 || close_after) hang_up(c);
+    return rc;
+}
+
+int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
+{
+    bool kept = c->fd >= 0;
+    int rc = kept ? 0 : dial(c, err);
+    if (rc == 0) rc = make_request(c, r, err);
+    if (rc != 0) return rc;
+    rc = ask_over(c, err);
+    if (rc == SHOAL_EIO && kept && c->again && !c->status && (rc = dial(c, err)) == 0) rc = ask_over(c, err);
     return rc;
 }
 

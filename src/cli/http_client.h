@@ -12,6 +12,7 @@
 #ifndef CLI_HTTP_CLIENT_H
 #define CLI_HTTP_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -49,6 +50,8 @@ typedef struct http_client {
     void (*piece)(void *user, size_t n_bytes); /* a piece of the body has come, and may be consumed; NULL:
                                                    nobody asks */
     void *piece_user;
+    bool again; /* a kept connection that ends before the answer begins, as a server does that keeps none
+                   after a stream, is replaced, and the request sent once more; else that is an error */
 } http_client;
 
 /* init does not connect: the first exchange does. One thread a client. */

@@ -173,6 +173,7 @@ static void *client_main(void *arg)
     http_client_init(&me->http, &p->where);
     me->http.piece = on_piece;
     me->http.piece_user = me;
+    me->http.again = true;
     buf scratch = {0};
     for (size_t i; (i = atomic_fetch_add(me->next, 1)) < p->n_requests;) {
         http_ask r = {0};

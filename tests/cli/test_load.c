@@ -188,6 +188,31 @@ static void a_connection_is_kept_and_opened_again_after_it_broke(void **state)
     http_client_done(&c);
 }
 
+static void a_kept_connection_that_ended_unheard_may_be_replaced(void **state)
+{
+    (void)state;
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none"}};
+    server_start(&s);
+    http_client c;
+    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    c.again = true;
+    http_ask r = {.path = "/p", .body = "{}"};
+    shoal_err err = {0};
+    assert_int_equal(http_client_exchange(&c, &r, &err), 0);
+    pthread_join(s.thread, NULL); /* it has hung up */
+    s.answers[0] = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo";
+    assert_int_equal(pthread_create(&s.thread, NULL, server_main, &s), 0);
+    assert_int_equal(http_client_exchange(&c, &r, &err), 0);
+    assert_string_equal(c.body.data, "two");
+    pthread_join(s.thread, NULL);
+    s.answers[0] =
+        "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhel"; /* that begins is not asked for again */
+    assert_int_equal(pthread_create(&s.thread, NULL, server_main, &s), 0);
+    assert_int_equal(http_client_exchange(&c, &r, &err), SHOAL_EIO);
+    server_stop(&s);
+    http_client_done(&c);
+}
+
 static void consume(void *user, size_t n_bytes)
 {
     buf *body = user;
@@ -480,6 +505,7 @@ int main(void)
         cmocka_unit_test(broken_answers_are_errors),
         cmocka_unit_test(nobody_there_is_an_error),
         cmocka_unit_test(a_connection_is_kept_and_opened_again_after_it_broke),
+        cmocka_unit_test(a_kept_connection_that_ended_unheard_may_be_replaced),
         cmocka_unit_test(an_answer_without_measure_is_refused),
         cmocka_unit_test(progress_may_be_told_for_ever),
         cmocka_unit_test(a_stream_goes_on_behind_the_last_whole_event),
