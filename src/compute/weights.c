@@ -133,6 +133,14 @@ int weights_place(weights *s, weights_item *it, bool *ret_packed, shoal_err *err
     return rc;
 }
 
+int weights_refuse(weights *s, weights_item *it, shoal_err *err)
+{
+    int rc = take_fresh(s, it, err);
+    if (rc == 0) s->items[s->n_items - 1] = *it;
+    s->n_given = 0;
+    return rc;
+}
+
 size_t weights_fresh(const weights *s)
 {
     return s->n_fresh;

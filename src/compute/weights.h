@@ -12,7 +12,7 @@
  *     weights_free(home);              after the last of them
  *
  * What an image (model/packed.h) has of them is not packed again: weights_give names it before the network
- * loads, and each matrix then finds itself there.
+ * loads, and each matrix then finds itself there, if its last row is the one that the model has.
  *
  * One thread loads; afterwards nothing is written and any thread may read. */
 #ifndef COMPUTE_WEIGHTS_H
@@ -43,6 +43,8 @@ void weights_give(weights *s, const weights_item *items, size_t n);
  * given stands in the same order with the same names, types and sides up to this one; else zeroed memory.
  * SHOAL_ENOMEM. */
 int weights_place(weights *s, weights_item *it, bool *ret_packed, shoal_err *err);
+/* What was given is not the last one that was placed, nor are those behind it: zeroed memory for it. */
+int weights_refuse(weights *s, weights_item *it, shoal_err *err);
 /* Matrices that were packed here, and not before. */
 size_t weights_fresh(const weights *s);
 /* Bytes of all of them as an image has them: one behind the other, each on a border of 64. */

@@ -88,13 +88,36 @@ static void pack_share(void *arg, team_member *m)
     pack_panels(j, begin, end);
 }
 
+static pack_job job_of(wmat *w, const wmat_part *parts)
+{
+    return (pack_job){w, parts, w->cols / dtype_block(w->type) * dtype_block_bytes(w->type)};
+}
+
 static void pack(wmat *w, team *t, const wmat_part *parts)
 {
-    pack_job j = {w, parts, w->cols / dtype_block(w->type) * dtype_block_bytes(w->type)};
+    pack_job j = job_of(w, parts);
     if (t)
         team_run(t, pack_share, &j);
     else
         pack_panels(&j, 0, w->n_panels);
+}
+
+/* ---- trust ------------------------------------------------------------------------------------- */
+
+/* Whether what an image has is made of this source, by its last row. Names and sides say nothing of how the
+ * source was brought into rows (a folder's matrices may be transposed, widened, cut or put together), and a
+ * later version might do it otherwise. */
+static int compare_last(wmat *w, const wmat_part *parts, bool *ret_same, shoal_err *err)
+{
+    size_t part = 0, first = 0, bytes = w->cols * sizeof(float);
+    float *there = malloc(2 * bytes), *here = there ? there + w->cols : NULL;
+    if (!there) return err_nomem(err);
+    pack_job j = job_of(w, parts);
+    dtype_to_f32(w->type, source_row(&j, &part, &first, w->rows - 1), here, w->cols);
+    wmat_row(w, w->rows - 1, there);
+    *ret_same = memcmp(there, here, bytes) == 0;
+    free(there);
+    return 0;
 }
 
 /* ---- making ------------------------------------------------------------------------------------- */
@@ -108,9 +131,17 @@ static int allocate(wmat *w, shoal_err *err)
     return w->w && (!w->panel_scales || w->scales) ? 0 : err_nomem(err);
 }
 
-/* *ret_packed: an image had the matrix. */
-static int move_in(wmat *w, weights *home, uint64_t name, bool *ret_packed, shoal_err *err)
+static void live_at(wmat *w, const weights_item *it)
 {
+    w->w = it->codes;
+    w->scales = (uint16_t *)(void *)it->scales;
+}
+
+/* *ret_packed: an image had the matrix. */
+static int move_in(wmat *w, weights *home, uint64_t name, const wmat_part *parts, bool *ret_packed,
+                   shoal_err *err)
+{
+    bool same = true;
     weights_item it = {.name = name,
                        .type = w->type,
                        .rows = w->rows,
@@ -118,10 +149,13 @@ static int move_in(wmat *w, weights *home, uint64_t name, bool *ret_packed, shoa
                        .codes_bytes = codes_bytes(w),
                        .scales_bytes = scales_bytes(w)};
     int rc = weights_place(home, &it, ret_packed, err);
-    if (rc) return rc;
-    w->w = it.codes;
-    w->scales = (uint16_t *)(void *)it.scales;
-    return 0;
+    if (rc == 0) live_at(w, &it);
+    if (rc == 0 && *ret_packed) rc = compare_last(w, parts, &same, err);
+    if (rc || same) return rc;
+    *ret_packed = false;
+    rc = weights_refuse(home, &it, err);
+    if (rc == 0) live_at(w, &it);
+    return rc;
 }
 
 static int copy_bias(wmat *w, const float *bias, shoal_err *err)
@@ -139,7 +173,7 @@ static int fill(wmat *w, weights *home, uint64_t name, const wmat_part *parts, c
     if (!layout(w)) return err_nomem(err);
     bool packed = false;
     int rc = copy_bias(w, bias, err);
-    if (rc == 0) rc = home ? move_in(w, home, name, &packed, err) : allocate(w, err);
+    if (rc == 0) rc = home ? move_in(w, home, name, parts, &packed, err) : allocate(w, err);
     if (rc) return rc;
     w->bytes = sizeof *w + codes_bytes(w) + scales_bytes(w) + (bias ? w->rows * sizeof *w->bias : 0);
     if (!packed) pack(w, home ? weights_team(home) : NULL, parts);

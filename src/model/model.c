@@ -136,10 +136,8 @@ int model_digest(model *m, sha256_digest *ret, shoal_err *err)
 {
     if (!m->has_digest) {
         int rc = 0;
-        if (m->is_folder)
-            rc = digest_folder(m, &m->digest, err);
-        else if (m->store.whole || !packed_store_recall(&m->store, &m->identity, &m->digest))
-            rc = sha256_file(m->path, &m->digest, err);
+        if (m->store.whole || !packed_store_recall(&m->store, &m->identity, &m->digest))
+            rc = m->is_folder ? digest_folder(m, &m->digest, err) : sha256_file(m->path, &m->digest, err);
         if (rc != 0) return rc;
         m->has_digest = true;
     }
@@ -192,13 +190,24 @@ static int model_new(model **ret, const char *path, shoal_err *err)
     return 0;
 }
 
-/* Only one file is told apart from others by what the file system says of it. */
+/* What tells this model apart from others by what the file system says. Of a folder, its configuration at
+ * first; the loader adds each file of weights when it maps it. */
+static int identify(const model *m, packed_identity *ret, shoal_err *err)
+{
+    if (!m->is_folder) return packed_identify(ret, m->path, err);
+    char *config = arena_printf(m->mem, "%s/config.json", m->path);
+    if (!config) return err_nomem(err);
+    if (file_exists(config)) return packed_identify(ret, config, err);
+    *ret = (packed_identity){0}; /* the loader says what is missing */
+    return 0;
+}
+
 static int find_store(model *m, const model_options *opts, shoal_err *err)
 {
-    if (!opts->store || !opts->store->folder || m->is_folder) return 0;
+    if (!opts->store || !opts->store->folder) return 0;
     m->store = *opts->store;
     m->store.folder = arena_strdup(m->mem, opts->store->folder);
-    return m->store.folder ? packed_identify(&m->identity, m->path, err) : err_nomem(err);
+    return m->store.folder ? identify(m, &m->identity, err) : err_nomem(err);
 }
 
 /* What was read is what was identified, or nobody may be told that it is. */
@@ -206,8 +215,10 @@ static void confirm_identity(model *m)
 {
     packed_identity now = {0};
     if (!packed_identity_known(&m->identity)) return;
-    if (packed_identify(&now, m->path, NULL) != 0 || memcmp(&now, &m->identity, sizeof now) != 0)
-        m->identity = (packed_identity){0};
+    int rc = identify(m, &now, NULL);
+    for (size_t i = 0; rc == 0 && m->is_folder && i < m->n_maps; i++)
+        rc = packed_identify_also(&now, m->map_paths[i], NULL);
+    if (rc || memcmp(&now, &m->identity, sizeof now) != 0) m->identity = (packed_identity){0};
 }
 
 static int load(model *m, const model_options *opts, shoal_err *err)
@@ -220,11 +231,11 @@ static int load(model *m, const model_options *opts, shoal_err *err)
         rc = m->is_folder             ? model_load_hf(m, opts, err)
              : model_is_bare(m->path) ? model_load_voice(m, err)
                                       : model_load_gguf(m, opts, err);
+    if (rc == 0) confirm_identity(m);
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
-    if (rc == 0) confirm_identity(m);
     return rc;
 }
 

@@ -34,7 +34,7 @@ typedef struct model_options {
     const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
     const packed_store
-        *store; /* of packed weights; NULL: none. The file's digest, too, is looked up there. */
+        *store; /* of packed weights; NULL: none. The model's digest, too, is looked up there. */
 } model_options;
 
 /* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may
@@ -82,8 +82,8 @@ importance *model_measured(const model *m); /* NULL: nobody watches */
 /* Matrices of networks loaded from `m` from now on are packed into `home`; NULL: into memory of their own. */
 void model_pack_into(model *m, weights *home);
 weights *model_home(const model *m);
-/* As the options said (its folder NULL: none); folders are not kept. And which file this is, if that is sure.
- */
+/* As the options said (its folder NULL: none). And which file this is, or of a folder which its configuration
+ * and weights are, if that is sure. */
 const packed_store *model_packs(const model *m);
 const packed_identity *model_identity(const model *m);
 

@@ -62,7 +62,8 @@ static int load_shards(model *m, const char *const *files, size_t n, st_list *li
     for (size_t i = 0; rc == 0 && i < n; i++) {
         char *path = join(m, files[i]);
         if (!path) return err_nomem(err);
-        rc = model_build_map_file(m, path, err);
+        if (packed_identity_known(&m->identity)) rc = packed_identify_also(&m->identity, path, err);
+        if (rc == 0) rc = model_build_map_file(m, path, err);
         if (rc == 0) rc = safetensors_parse(list, m->mem, m->maps[i].data, m->maps[i].len, path, err);
     }
     return rc;

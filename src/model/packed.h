@@ -29,7 +29,8 @@
 #define PACKED_ITEM_BYTES 40
 
 /* Which file of the file system, as it was last changed: while all of it is the same, so are the bytes. No
- * program can set a file's change time back. */
+ * program can set a file's change time back. Of several files (a folder's), the digest of theirs stands in the
+ * first four words, and the last one's change in the fifth. */
 typedef struct packed_identity {
     uint64_t device, inode, size, mtime_ns, ctime_ns;
 } packed_identity;

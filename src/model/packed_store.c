@@ -48,6 +48,19 @@ int packed_identify(packed_identity *ret, const char *path, shoal_err *err)
     return 0;
 }
 
+int packed_identify_also(packed_identity *id, const char *path, shoal_err *err)
+{
+    packed_identity both[2] = {*id};
+    sha256_digest d;
+    int rc = packed_identify(&both[1], path, err);
+    *id = (packed_identity){0};
+    if (rc || !packed_identity_known(&both[0]) || !packed_identity_known(&both[1])) return rc;
+    sha256_of(both, sizeof both, &d);
+    memcpy(id, d.bytes, sizeof d.bytes);
+    id->ctime_ns = both[0].ctime_ns > both[1].ctime_ns ? both[0].ctime_ns : both[1].ctime_ns;
+    return 0;
+}
+
 bool packed_identity_known(const packed_identity *id)
 {
     return id->ctime_ns != 0;

@@ -30,6 +30,8 @@ typedef struct packed_store {
 /* Of a file that has not changed for two seconds; all zeros for any other, since its times may not tell two
  * states of it apart. SHOAL_ENOTFOUND, SHOAL_EIO. */
 int packed_identify(packed_identity *ret, const char *path, shoal_err *err);
+/* *id becomes that of all it was of and of the file at `path`, in this order: unknown if either is. */
+int packed_identify_also(packed_identity *id, const char *path, shoal_err *err);
 bool packed_identity_known(const packed_identity *id);
 
 /* The digest of the model that had this identity when it was packed. */

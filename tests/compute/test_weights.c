@@ -109,6 +109,7 @@ static void what_is_given_is_not_packed_again(void **state)
     uint8_t *src = draw_rows(DT_Q4_K, 48, 9, &row_bytes), *other = draw_rows(DT_Q4_K, 48, 10, &row_bytes);
     weights *first, *second;
     wmat *m;
+    memcpy(other + 47 * row_bytes, src + 47 * row_bytes, row_bytes);
     assert_int_equal(weights_new(&first, NULL, 0, NULL), 0);
     for (uint64_t i = 0; i < 4; i++) {
         assert_int_equal(
@@ -133,6 +134,37 @@ static void what_is_given_is_not_packed_again(void **state)
     free(other);
 }
 
+/* What has the right names and sides and another last row is of rows that were made otherwise. */
+static void other_rows_are_packed_again(void **state)
+{
+    size_t row_bytes;
+    uint8_t *src = draw_rows(DT_Q8_0, 48, 9, &row_bytes), *other = draw_rows(DT_Q8_0, 48, 10, &row_bytes);
+    weights *first, *second;
+    wmat *m;
+    assert_int_equal(weights_new(&first, NULL, 0, NULL), 0);
+    for (uint64_t i = 0; i < 3; i++) {
+        const wmat_part parts[2] = {{src, 30}, {i == 1 ? other : src, 18}};
+        assert_int_equal(wmat_join(&m, first, i, DT_Q8_0, parts, 2, COLS, NULL, ISA_SCALAR, NULL), 0);
+        wmat_free(m);
+    }
+    assert_int_equal(weights_new(&second, NULL, 0, NULL), 0);
+    weights_give(second, weights_at(first, 0), 3);
+    for (uint64_t i = 0; i < 3; i++) {
+        const wmat_part parts[2] = {{src, 30}, {src, 18}};
+        assert_int_equal(wmat_join(&m, second, i, DT_Q8_0, parts, 2, COLS, NULL, ISA_SCALAR, NULL), 0);
+        assert_rows(m, 0, DT_Q8_0, src, 30);
+        assert_rows(m, 30, DT_Q8_0, src, 18);
+        assert_int_equal(weights_fresh(second), i);
+        wmat_free(m);
+    }
+    assert_int_equal(weights_count(second), 3);
+    assert_true(weights_at(second, 1)->codes != weights_at(first, 1)->codes);
+    weights_free(second);
+    weights_free(first);
+    free(src);
+    free(other);
+}
+
 static void layouts_have_a_digest(void **state)
 {
     sha256_digest a, b;
@@ -148,6 +180,7 @@ int main(void)
         cmocka_unit_test(what_was_not_foreseen_finds_room),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(what_is_given_is_not_packed_again),
+        cmocka_unit_test(other_rows_are_packed_again),
         cmocka_unit_test(layouts_have_a_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

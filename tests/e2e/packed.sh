@@ -4,11 +4,13 @@
 source "$(dirname "$0")/lib.sh"
 store=$work/store
 
+model=$PWD/models/home-chat-s.gguf
+
 configure() { # REPLICAS KEYS...
     {
         printf 'packed:\n  folder: %s\n  min_mb: 0\n' "$store"
         printf '  %s\n' "${@:2}"
-        printf 'models:\n  - {name: chat, path: %s/models/home-chat-s.gguf, replicas: %s}\n' "$PWD" "$1"
+        printf 'models:\n  - {name: chat, path: %s, replicas: %s}\n' "$model" "$1"
     } | grep -v '^ *$' >"$work/packed.yaml"
 }
 
@@ -103,4 +105,24 @@ start_shoal "$work/packed.yaml"
 [ "$(ask)" = "$first" ] || fail "another answer without a store"
 stop_shoal
 images 0
-echo "packed: starts, replicas, damage and limits"
+
+# ---- a folder's are kept as well, and known again when another file of it changes
+model=$work/folder
+cp -r tests/data/hf/llama-gqa "$model"
+sleep 2.1 # a file this young is not sure to be told apart from its next state
+for round in 1 2 3; do
+    configure 1
+    start_shoal "$work/packed.yaml"
+    answer=$(ask)
+    images 1
+    [ "$answer" = "${of_folder:=$answer}" ] || fail "another answer from a folder's packed weights"
+    [ $round = 1 ] || [ "$(maps "$(workers)")" -gt 0 ] || fail "a folder's image is not mapped"
+    stop_shoal
+    touch "$model/tokenizer.json"
+done
+# as it would be without one
+configure 1 'max_mb: 0'
+start_shoal "$work/packed.yaml"
+[ "$(ask)" = "$of_folder" ] || fail "a folder's packed weights give another answer"
+stop_shoal
+echo "packed: starts, replicas, damage, limits and folders"

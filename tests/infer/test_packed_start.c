@@ -1,6 +1,9 @@
 /* Starts with a store of packed weights: whatever lies in it, a model gives the bits that it gives without.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "helper.h"
@@ -105,6 +108,65 @@ static void encoders_start_so_as_well(void **state)
         assert_true((x.e->home.image != NULL) == (i == 1));
         close_start(&x);
     }
+}
+
+/* Of a folder the configuration and the weights count, whatever brought them into rows: transposed (gpt2),
+ * cut (gpt-neox, phi3), put together of experts (qwen3-moe), of two stacks (bart), or of filters. */
+static void folders_start_so_as_well(void **state)
+{
+    static const char *const generate[] = {"gpt2", "gpt-neox-pythia", "phi3", "qwen3-moe", "gemma3"};
+    static const char *const others[] = {"bart", "t5-small-relu", "whisper", "vit-tiny", "deberta-v3-nli"};
+    char path[256];
+    for (size_t i = 0; i < sizeof generate / sizeof *generate; i++) {
+        snprintf(path, sizeof path, DATA "hf/%s", generate[i]);
+        assert_false(start_gives_the_same(path));
+        assert_int_equal(n_images(), i + 1);
+        assert_true(start_gives_the_same(path));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (int again = 0; again < 2; again++) {
+            snprintf(path, sizeof path, DATA "hf/%s", others[i]);
+            start x = open_with(path, &store);
+            assert_true((x.e->home.image != NULL) == again);
+            close_start(&x);
+        }
+}
+
+static void copy_model(const char *from, const char *to)
+{
+    char cmd[512];
+    snprintf(cmd, sizeof cmd, "cp -r %shf/%s/. %s", DATA, from, to);
+    assert_int_equal(system(cmd), 0);
+}
+
+static void set_time(const char *folder, const char *file)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
+}
+
+/* Whoever changes a file of it has another model, unless it is the same again; who changes its tokenizer has
+ * not. A digest is pinned to what is in the files. */
+static void a_folder_that_changed_is_another_model(void **state)
+{
+    char folder[] = "/tmp/shoal-folder-XXXXXX", cmd[512];
+    assert_non_null(mkdtemp(folder));
+    copy_model("llama-gqa", folder);
+    assert_false(start_gives_the_same(folder));
+    assert_true(start_gives_the_same(folder));
+    set_time(folder, "model.safetensors");
+    assert_true(start_gives_the_same(folder));
+    set_time(folder, "tokenizer.json");
+    assert_true(start_gives_the_same(folder));
+    snprintf(cmd, sizeof cmd, "echo >>%s/config.json", folder);
+    assert_int_equal(system(cmd), 0);
+    assert_false(start_gives_the_same(folder));
+    copy_model("olmo2", folder);
+    assert_false(start_gives_the_same(folder));
+    assert_int_equal(n_images(), 3);
+    snprintf(cmd, sizeof cmd, "rm -r %s", folder);
+    assert_int_equal(system(cmd), 0);
 }
 
 static char *image_of(const char *path)
@@ -225,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_second_start_maps_what_the_first_packed, empty_store),
         cmocka_unit_test_setup(encoders_start_so_as_well, empty_store),
+        cmocka_unit_test_setup(folders_start_so_as_well, empty_store),
+        cmocka_unit_test_setup(a_folder_that_changed_is_another_model, empty_store),
         cmocka_unit_test_setup(a_damaged_image_is_replaced, empty_store),
         cmocka_unit_test_setup(an_image_of_other_matrices_is_replaced, empty_store),
         cmocka_unit_test_setup(a_file_that_changed_is_another_model, empty_store),
