@@ -1,5 +1,5 @@
 /* shoal models: what the manifest offers, and whether the files are the pinned ones. shoal models inspect
- * MODEL: what a file or folder is. */
+ * MODEL: what a file or folder is. shoal models packed: the store of packed weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "cli/cli_model.h"
 #include "cli/inspect_command.h"
+#include "cli/packed_command.h"
 
 static const char *or_empty(const char *s)
 {
@@ -77,6 +78,8 @@ static void put_rows(buf *out, const manifest_entry *e, const char *state, size_
 
 static const cli_verb VERBS[] = {
     {"", "", "list what the manifest offers, and whether the files are those", 0, 0},
+    {"packed", "[MODEL]", "show the packed weights that are kept for the next start (--clear: remove them)",
+     0, 1},
     {"inspect", "MODEL", "say what a file or folder is, and how fast it would be here", 1, 1},
     CLI_VERB_END};
 
@@ -84,9 +87,14 @@ static int run(int argc, char **argv)
 {
     const char *path = NULL;
     bool json = false, quick = false;
+    packed_wish packed = {0};
     const cli_option options[] = {
         CLI_STRING(0, "manifest", "FILE", "models.json to read [models/models.json]", &path),
         CLI_FLAG('q', "quick", "inspect: do not measure how fast it would be", &quick),
+        CLI_FLAG(0, "clear", "packed: remove them, of MODEL or all", &packed.clear),
+        CLI_STRING(0, "folder", "DIR", "packed: the folder [packed.folder]", &packed.folder),
+        CLI_STRING('c', "config", "FILE", "packed: whose packed.folder it is [./shoal.yaml, ...]",
+                   &packed.config),
         CLI_JSON(&json),
         CLI_END,
     };
@@ -94,6 +102,11 @@ static int run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_models, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
+    if (strcmp(verb->name, "packed") == 0) {
+        packed.model = a.n ? a.v[0] : NULL;
+        packed.json = json;
+        return packed_command(&cmd_models, &packed);
+    }
     if (*verb->name)
         return inspect_command(&cmd_models, a.v[0], path, (inspect_wish){.quick = quick, .json = json});
     shoal_err err = {0};
@@ -137,4 +150,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_models = {"models", "list models and check their digests, or inspect one",
-                                "[inspect MODEL]", run, false};
+                                "[inspect MODEL | packed [MODEL]]", run, false};

@@ -4,6 +4,7 @@
 #include "infer/home.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -53,6 +54,7 @@ static int find_image(home *h, model *m, team *t, const net_limits *l, shoal_err
     h->head.first_layer = l->part.first;
     h->head.end_layer = l->part.end;
     h->head.file = *model_identity(m);
+    snprintf(h->head.name, sizeof h->head.name, "%s", model_name(m));
     char *path = packed_store_path(&h->store, &h->head);
     if (!path) return err_nomem(err);
     h->seen = packed_store_seen(path);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,8 +17,8 @@
 #include "base/pages.h"
 
 #define MAGIC       "SHOALPK\n"
-#define VERSION     1
-#define HEAD_AT     216 /* of the head's own digest */
+#define VERSION     2
+#define HEAD_AT     344 /* of the head's own digest */
 #define ITEMS_MAX   (1u << 20)
 #define PIECE_BYTES ((size_t)1 << 20)
 #define COPY_BYTES  ((size_t)32 << 20)
@@ -49,6 +50,16 @@ static void take_digest(cur *c, sha256_digest *ret)
     if (p) memcpy(ret->bytes, p, sizeof ret->bytes);
 }
 
+/* n bytes, the last of them zero. */
+static void take_text(cur *c, char *ret, size_t n)
+{
+    const uint8_t *p = cur_take(c, n);
+    if (p && p[n - 1] == 0)
+        memcpy(ret, p, n);
+    else
+        c->failed = true;
+}
+
 static bool same_digest(const sha256_digest *a, const sha256_digest *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
@@ -70,11 +81,14 @@ int packed_read_head(packed_head *ret, const void *data, size_t n, shoal_err *er
     h.end_layer = cur_u64(&c);
     uint64_t *id[] = {&h.file.device, &h.file.inode, &h.file.size, &h.file.mtime_ns, &h.file.ctime_ns};
     for (size_t i = 0; i < 5; i++) *id[i] = cur_u64(&c);
-    sha256_digest *digests[] = {&h.layout, &h.model, &h.index, &h.payload, &said};
-    for (size_t i = 0; i < 5; i++) take_digest(&c, digests[i]);
+    sha256_digest *digests[] = {&h.layout, &h.model, &h.index, &h.payload};
+    for (size_t i = 0; i < 4; i++) take_digest(&c, digests[i]);
+    take_text(&c, h.name, sizeof h.name);
+    take_text(&c, h.type, sizeof h.type);
+    take_digest(&c, &said);
     sha256_of(data, HEAD_AT, &is);
-    if (version != VERSION || c.failed || !same_digest(&is, &said))
-        return damaged(err, "its head is damaged");
+    if (version != VERSION) return damaged(err, "it is of another version of the format");
+    if (c.failed || !same_digest(&is, &said)) return damaged(err, "its head is damaged");
     if (h.n_items == 0 || h.n_items > ITEMS_MAX || h.payload_at % PAGES_HUGE != 0 ||
         h.payload_at < PACKED_HEAD_BYTES + h.n_items * PACKED_ITEM_BYTES || h.payload_at > SIZE_MAX / 4 ||
         h.payload_bytes > SIZE_MAX / 4)
@@ -263,6 +277,16 @@ static void put_digest(buf *b, const sha256_digest *d)
     buf_append(b, d->bytes, sizeof d->bytes);
 }
 
+static dtype commonest_type(const weights *s)
+{
+    size_t count[DT_COUNT] = {0}, best = 0;
+    for (size_t i = 0; i < weights_count(s); i++)
+        count[weights_at(s, i)->type] += weights_at(s, i)->rows * weights_at(s, i)->cols;
+    for (size_t t = 1; t < DT_COUNT; t++)
+        if (count[t] > count[best]) best = t;
+    return (dtype)best;
+}
+
 /* The index, and where the payload begins behind it. */
 static void put_index(buf *b, packed_head *h, const weights *s)
 {
@@ -273,6 +297,7 @@ static void put_index(buf *b, packed_head *h, const weights *s)
         for (size_t k = 0; k < 5; k++) put_u64(b, words[k]);
         at += weights_item_bytes(it);
     }
+    snprintf(h->type, sizeof h->type, "%s", dtype_name(commonest_type(s)));
     h->n_items = weights_count(s);
     h->payload_bytes = at;
     h->payload_at = (PACKED_HEAD_BYTES + b->len + PAGES_HUGE - 1) & ~(PAGES_HUGE - 1);
@@ -292,6 +317,8 @@ static void put_head(buf *b, const packed_head *h)
     put_u32(b, (uint32_t)h->n_items);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) put_u64(b, words[i]);
     for (size_t i = 0; i < 4; i++) put_digest(b, digests[i]);
+    buf_append(b, h->name, sizeof h->name);
+    buf_append(b, h->type, sizeof h->type);
     if (b->failed) return;
     sha256_of(b->data, HEAD_AT, &own);
     put_digest(b, &own);

@@ -4,7 +4,7 @@
  * image), and later starts map that. The mapping is shared and read-only, so any number of processes reads
  * one copy, the page cache's.
  *
- *     head     256 bytes: whose weights, packed how, how many; digests of all that follows, and of itself
+ *     head     512 bytes: whose weights, packed how, how many; digests of all that follows, and of itself
  *     index    40 bytes a matrix: name, type, rows, columns, place
  *     payload  on a border of 2 MiB: each matrix as weights.h has it, codes, then scales, on borders of 64
  *
@@ -25,12 +25,12 @@
 #include "base/sha256.h"
 #include "compute/weights.h"
 
-#define PACKED_HEAD_BYTES 256
+#define PACKED_HEAD_BYTES 512
 #define PACKED_ITEM_BYTES 40
 
 /* Which file of the file system, as it was last changed: while all of it is the same, so are the bytes. No
- * program can set a file's change time back. Of several files (a folder's), the digest of theirs stands in the
- * first four words, and the last one's change in the fifth. */
+ * program can set a file's change time back. Of several files (a folder's), the digest of theirs stands in
+ * the first four words, and the last one's change in the fifth. */
 typedef struct packed_identity {
     uint64_t device, inode, size, mtime_ns, ctime_ns;
 } packed_identity;
@@ -41,6 +41,9 @@ typedef struct packed_head {
     packed_identity file;            /* the model's; all zeros: not known for sure */
     uint64_t n_items, payload_at, payload_bytes;
     sha256_digest index, payload;
+    /* For people, and looked at by nobody else. */
+    char name[112]; /* the model's */
+    char type[16];  /* of most of its weights, "Q8_0" */
 } packed_head;
 
 typedef struct packed packed;
@@ -63,8 +66,8 @@ const weights_item *packed_items(const packed *m, size_t *ret_n);
 int packed_peek(packed_head *ret, const char *path, shoal_err *err);
 
 /* Write `s` as the image at `path`, through a temporary that takes the name when all is on the disk; the
- * counts, places and digests of the head are filled in. SHOAL_ECANCELLED when *stop became true; any failure
- * leaves nothing. */
+ * counts, places, digests and type of the head are filled in. SHOAL_ECANCELLED when *stop became true; any
+ * failure leaves nothing. */
 int packed_write(const char *path, packed_head head, const weights *s, const atomic_bool *stop,
                  shoal_err *err);
 

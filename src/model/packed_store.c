@@ -291,3 +291,63 @@ uint64_t packed_store_seen(const char *path)
     struct stat st;
     return stat(path, &st) == 0 ? st.st_ino : 0;
 }
+
+/* ---- for people ----------------------------------------------------------------------------------- */
+
+static int describe(const packed_store *s, const entry *e, packed_listed *ret, shoal_err *err)
+{
+    *ret = (packed_listed){.bytes = e->bytes, .used_s = e->used};
+    memcpy(ret->file, e->name, sizeof ret->file);
+    char *path = path_of(s, e->name);
+    if (!path) return err_nomem(err);
+    ret->status = packed_peek(&ret->head, path, NULL);
+    free(path);
+    return 0;
+}
+
+static int describe_all(const packed_store *s, const listing *l, packed_listed **ret, shoal_err *err)
+{
+    packed_listed *all = calloc(l->n + 1, sizeof *all);
+    int rc = all ? 0 : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < l->n; i++) rc = describe(s, &l->at[l->n - 1 - i], &all[i], err);
+    if (rc == 0)
+        *ret = all;
+    else
+        free(all);
+    return rc;
+}
+
+int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n, shoal_err *err)
+{
+    listing l;
+    *ret = NULL;
+    *ret_n = 0;
+    int rc = 0, fd = open_folder(s, false, err);
+    if (fd < 0) return err->code == SHOAL_ENOTFOUND ? 0 : err->code;
+    if (!list(fd, &l)) {
+        rc = err_nomem(err);
+    } else {
+        rc = describe_all(s, &l, ret, err);
+        if (rc == 0) *ret_n = l.n;
+        free(l.at);
+    }
+    close(fd);
+    return rc;
+}
+
+int packed_store_remove(const packed_store *s, const packed_listed *images, size_t n, uint64_t *ret_bytes,
+                        shoal_err *err)
+{
+    *ret_bytes = 0;
+    if (n == 0) return 0;
+    int rc = 0, fd = open_folder(s, false, err);
+    if (fd < 0) return err->code;
+    for (size_t i = 0; i < n; i++) {
+        if (unlinkat(fd, images[i].file, 0) == 0)
+            *ret_bytes += images[i].bytes;
+        else if (errno != ENOENT && rc == 0)
+            rc = err_set(err, SHOAL_EIO, "%s/%s: %s", s->folder, images[i].file, strerror(errno));
+    }
+    close(fd);
+    return rc;
+}

@@ -9,6 +9,8 @@
  * -FIRST-END in front of the dot for a part of the layers. The time of a file's last change is that of its
  * last use. Any process may remove any file at any time: whoever has it mapped keeps it.
  *
+ *     packed_store_list(&s, &images, &n, &err)          what is there, for `shoal models packed`
+ *
  * The folder is made when it is missing, for its owner alone; one that others may write to is not used. */
 #ifndef MODEL_PACKED_STORE_H
 #define MODEL_PACKED_STORE_H
@@ -51,5 +53,23 @@ uint64_t packed_store_seen(const char *path);
  * is not one to use; else as packed_write. err is needed. */
 int packed_store_keep(const packed_store *s, const packed_head *h, const weights *w, uint64_t seen,
                       const atomic_bool *stop, shoal_err *err);
+
+/* ---- for people --------------------------------------------------------------------------------- */
+
+typedef struct packed_listed {
+    char file[96]; /* in the folder */
+    uint64_t bytes;
+    int64_t used_s;   /* when it was last used, in seconds since 1970 */
+    int status;       /* 0, or why the head cannot be read: SHOAL_EFORMAT, SHOAL_EAUTH, ... */
+    packed_head head; /* zeros unless status is 0 */
+} packed_listed;
+
+/* The images, that used last first: malloc'd [*ret_n], *ret NULL for none. A folder that is not there has
+ * none. SHOAL_EAUTH, SHOAL_EIO, SHOAL_ENOMEM. err is needed. */
+int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n, shoal_err *err);
+/* Remove these files, and tell how many bytes went; one that is gone already is fine. Who has one mapped
+ * keeps it. SHOAL_EIO names the first that stays. */
+int packed_store_remove(const packed_store *s, const packed_listed *images, size_t n, uint64_t *ret_bytes,
+                        shoal_err *err);
 
 #endif

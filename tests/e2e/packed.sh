@@ -120,7 +120,24 @@ for round in 1 2 3; do
     stop_shoal
     touch "$model/tokenizer.json"
 done
-# as it would be without one
+
+# ---- what is there can be seen, and removed under a server that runs
+configure 1
+start_shoal "$work/packed.yaml"
+listed=$("$SHOAL_BIN" models packed -c "$work/packed.yaml") || fail "models packed: $listed"
+grep -Eq '^folder +BF16 +all +[0-9.]+ +[0-9]+ s +ready +[0-9a-f]{16}$' <<<"$listed" || fail "models packed shows: $listed"
+grep -q "^1 image, .* in $store$" <<<"$listed" || fail "models packed ends: $listed"
+json=$("$SHOAL_BIN" models packed folder --folder "$store" --json)
+[ "$(grep -o '"state": "[a-z]*"' <<<"$json")" = '"state": "ready"' ] || fail "models packed --json: $json"
+"$SHOAL_BIN" models packed --folder "$store" other 2>"$work/none" && fail "images of a model that is not there"
+grep -q 'no packed weights of "other"' "$work/none" || fail "models packed other: $(cat "$work/none")"
+[ "$("$SHOAL_BIN" models packed --folder "$work/nowhere" --json | grep -o '"images": \[\]')" ] || fail "a folder that is not there"
+"$SHOAL_BIN" models packed --folder "$store" --clear | grep -q '^1 image removed' || fail "--clear says nothing"
+images 0
+[ "$(ask)" = "$of_folder" ] || fail "another answer after the store was cleared"
+stop_shoal
+
+# ---- as it would be without one
 configure 1 'max_mb: 0'
 start_shoal "$work/packed.yaml"
 [ "$(ask)" = "$of_folder" ] || fail "a folder's packed weights give another answer"

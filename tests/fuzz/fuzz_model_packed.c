@@ -8,14 +8,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INDEX_DIGEST_AT = 152, HEAD_DIGEST_AT = 216 };
+enum { INDEX_DIGEST_AT = 152, HEAD_DIGEST_AT = 344 };
 
 static void put_right(uint8_t *p, size_t size)
 {
     uint32_t n;
     sha256_digest d;
     if (size < PACKED_HEAD_BYTES) return;
-    memcpy(p, "SHOALPK\n\1\0\0\0", 12);
+    memcpy(p, "SHOALPK\n\2\0\0\0", 12);
     memcpy(&n, p + 12, sizeof n);
     if ((size - PACKED_HEAD_BYTES) / PACKED_ITEM_BYTES >= n) {
         sha256_of(p + PACKED_HEAD_BYTES, (size_t)n * PACKED_ITEM_BYTES, &d);

@@ -59,8 +59,10 @@ static void open_place(place *p)
     assert_non_null(mkdtemp(p->dir));
     snprintf(p->path, sizeof p->path, "%s/a.packed", p->dir);
     p->w = pack_some(1);
-    p->head =
-        (packed_head){.first_layer = 2, .end_layer = 5, .file = {.device = 1, .inode = 2, .ctime_ns = 9}};
+    p->head = (packed_head){.first_layer = 2,
+                            .end_layer = 5,
+                            .file = {.device = 1, .inode = 2, .ctime_ns = 9},
+                            .name = "a model"};
     sha256_of("model", 5, &p->head.model);
     assert_int_equal(weights_layout(ISA_SCALAR, &p->head.layout, &err), 0);
 }
@@ -112,6 +114,8 @@ static void what_was_written_is_mapped(void **state)
     packed_head got;
     assert_int_equal(packed_peek(&got, p.path, &err), 0);
     assert_memory_equal(&got.file, &p.head.file, sizeof got.file);
+    assert_string_equal(got.name, "a model");
+    assert_string_equal(got.type, "F32"); /* the first of those that are as many */
     close_place(&p);
 }
 
@@ -203,8 +207,8 @@ static void a_flipped_bit_is_met(void **state)
     write_it(&p);
     assert_int_equal(packed_peek(&h, p.path, &err), 0);
     size_t end = PACKED_HEAD_BYTES + N * PACKED_ITEM_BYTES;
-    for (size_t at = 0; at < end; at += at < 260 ? 1 : 7) {
-        if (at >= 248 && at < PACKED_HEAD_BYTES) continue; /* nothing stands there */
+    for (size_t at = 0; at < end; at += at < 380 ? 1 : 7) {
+        if (at >= 376 && at < PACKED_HEAD_BYTES) continue; /* nothing stands there */
         flip(p.path, (off_t)at, (uint8_t)(1u << at % 8));
         assert_int_equal(try_open(&p, &p.head, false, &err), SHOAL_EFORMAT);
         flip(p.path, (off_t)at, (uint8_t)(1u << at % 8));
@@ -314,6 +318,48 @@ static void small_ones_and_readers_keep_nothing(void **state)
     s.read_only = true;
     assert_int_equal(packed_store_keep(&s, &p.head, p.w, 0, NULL, &err), 0);
     assert_int_equal(n_images(s.folder), 0);
+    close_place(&p);
+}
+
+/* Those used last come first; what cannot be read is listed, too, and goes like the others. */
+static void people_see_and_remove_them(void **state)
+{
+    place p;
+    shoal_err err;
+    uint64_t bytes;
+    packed_listed *l;
+    size_t n;
+    open_place(&p);
+    packed_store s = store_of(&p), nowhere = {.folder = "/nowhere/at/all"};
+    packed_head h[3] = {p.head, p.head, p.head};
+    for (uint8_t i = 0; i < 3; i++) {
+        keep_one(&s, &h[i], i, p.w);
+        age(&s, &h[i], 300 - 100 * i);
+    }
+    char *path = packed_store_path(&s, &h[1]);
+    flip(path, 20, 1);
+    age(&s, &h[1], 200);
+    assert_int_equal(packed_store_list(&s, &l, &n, &err), 0);
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(l[i].status, i == 1 ? SHOAL_EFORMAT : 0);
+        assert_int_equal(l[i].bytes, l[0].bytes);
+        if (i != 1) assert_memory_equal(&l[i].head.model, &h[2 - i].model, sizeof h->model);
+        if (i) assert_true(l[i].used_s < l[i - 1].used_s);
+    }
+    assert_int_equal(packed_store_remove(&s, &l[1], 2, &bytes, &err), 0);
+    assert_true(bytes == 2 * l[0].bytes);
+    assert_int_equal(n_images(p.dir), 1);
+    assert_int_equal(packed_store_remove(&s, l, 3, &bytes, &err), 0); /* two are gone already */
+    assert_true(bytes == l[0].bytes);
+    free(l);
+    free(path);
+    assert_int_equal(packed_store_list(&s, &l, &n, &err), 0);
+    assert_int_equal(n, 0);
+    free(l);
+    assert_int_equal(packed_store_list(&nowhere, &l, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_null(l);
     close_place(&p);
 }
 
@@ -498,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_cut_file_is_met),
         cmocka_unit_test(the_oldest_make_room),
         cmocka_unit_test(small_ones_and_readers_keep_nothing),
+        cmocka_unit_test(people_see_and_remove_them),
         cmocka_unit_test(a_folder_of_others_is_not_used),
         cmocka_unit_test(a_damaged_one_is_replaced),
         cmocka_unit_test(writers_take_turns),
