@@ -15,7 +15,7 @@
  *     lanes, lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4,
  *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
  *     (attn_scores).
- *   - exp, erf, tanh, rsqrt, sin and cos are polynomials of our own with explicit fma.
+ *   - exp, tanh, gelu, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
  * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a
  * larger one in memory: integers are unpacked in registers.
@@ -226,8 +226,8 @@ typedef struct vec_kernels {
     double (*exp_sums)(float *sums, const float *x, size_t n, float max, float scale);
     /* y[i] = silu(gate[i]) * up[i]; y may be gate */
     void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
-    void (*gelu_erf)(float *x, size_t n); /* x·Φ(x), exact form */
-    void (*gelu_tanh)(float *x, size_t n);
+    void (*gelu_erf)(float *x, size_t n);  /* x·Φ(x), exact form */
+    void (*gelu_tanh)(float *x, size_t n); /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))) */
     void (*relu)(float *x, size_t n);
     void (*tanh)(float *x, size_t n);
     /* Attention scores of sixteen keys for n_q queries; lanes run over keys, so the keys of a tile are
@@ -267,7 +267,6 @@ const vec_kernels *member_vec(const team_member *m);
 float math_expf(float x);
 float math_logf(float x);
 float math_tanhf(float x);
-float math_erff(float x);
 double math_exp(double x);
 double math_log(double x);
 double math_pow(double base, double e); /* base > 0 */

@@ -1,4 +1,4 @@
-/* math.c: the specification of exp, log, tanh, erf, sin and cos; poly.h has the coefficients.
+/* math.c: the specification of exp, log, tanh, sin and cos; poly.h has the coefficients.
  *
  * The float forms are what every vector kernel must equal bit for bit, operation by operation. The
  * double forms (tables, samplers) are plain Taylor series after an exact reduction; they need no
@@ -53,33 +53,6 @@ float math_tanhf(float x)
     float big = 1.0f - 2.0f / (math_expf(a + a) + 1.0f);
     big = float_of(bits_of(big) | (bits_of(x) & 0x80000000u));
     return a < TANH_SMALL ? small : big;
-}
-
-float math_erff(float x)
-{
-    float a = float_of(bits_of(x) & 0x7FFFFFFFu);
-    float z = x * x;
-    float p = ERF_P6;
-    p = fmaf(p, z, ERF_P5);
-    p = fmaf(p, z, ERF_P4);
-    p = fmaf(p, z, ERF_P3);
-    p = fmaf(p, z, ERF_P2);
-    p = fmaf(p, z, ERF_P1);
-    p = fmaf(p, z, ERF_P0);
-    float small = fmaf(x, p, x);
-    float c = min2(ERF_BIG, a);
-    float q = ERF_Q8;
-    q = fmaf(q, c, ERF_Q7);
-    q = fmaf(q, c, ERF_Q6);
-    q = fmaf(q, c, ERF_Q5);
-    q = fmaf(q, c, ERF_Q4);
-    q = fmaf(q, c, ERF_Q3);
-    q = fmaf(q, c, ERF_Q2);
-    q = fmaf(q, c, ERF_Q1);
-    q = fmaf(q, c, ERF_Q0);
-    float big = 1.0f - math_expf(-q);
-    big = float_of(bits_of(big) | (bits_of(x) & 0x80000000u));
-    return a < ERF_SMALL ? small : big;
 }
 
 float math_logf(float x)

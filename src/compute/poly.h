@@ -1,4 +1,4 @@
-/* poly.h: coefficients shared by the scalar and the vector forms of exp, tanh and erf.
+/* poly.h: coefficients shared by the scalar and the vector forms of exp, tanh and gelu.
  *
  * Fitted by interpolation at Chebyshev nodes and rounded to float; the error named is that of the
  * rounded polynomial, relative to the result. Horner order, highest first. */
@@ -28,28 +28,13 @@
 #define TANH_P1    0x1.1110eap-3f
 #define TANH_P0    -0x1.555556p-2f
 
-/* erf, |x| < 0.9375: x + x P(x²); 7e-9. Above, up to 4: 1 - exp(-Q(|x|)); 1.4e-8. */
-#define ERF_SMALL 0.9375f
-#define ERF_BIG   4.0f
-#define ERF_P6    0x1.5ad934p-14f
-#define ERF_P5    -0x1.a9ab5ap-11f
-#define ERF_P4    0x1.54b814p-8f
-#define ERF_P3    -0x1.b80d08p-6f
-#define ERF_P2    0x1.ce2df8p-4f
-#define ERF_P1    -0x1.812742p-2f
-#define ERF_P0    0x1.06eba8p-3f
-#define ERF_Q8    -0x1.b90e7ap-20f
-#define ERF_Q7    0x1.834022p-15f
-#define ERF_Q6    -0x1.394e9ap-11f
-#define ERF_Q5    0x1.381f9ap-8f
-#define ERF_Q4    -0x1.b0fd8cp-6f
-#define ERF_Q3    0x1.c2eac2p-4f
-#define ERF_Q2    0x1.437e6cp-1f
-#define ERF_Q1    0x1.2156d2p+0f
-#define ERF_Q0    -0x1.4e0356p-12f
-
-#define GELU_SQRT_HALF 0x1.6a09e6p-1f /* 1/sqrt(2) */
-#define GELU_C0        0x1.988454p-1f /* sqrt(2/pi) */
-#define GELU_C1        0.044715f
+/* gelu: see gelu.c. Adding the magic number rounds to a whole one, as for exp. */
+#define GELU_TERMS 8
+#define GELU_KNOTS 8
+#define GELU_STEP  0.8125f
+#define GELU_END   5.6875f /* GELU_STEP * (GELU_KNOTS - 1) */
+#define GELU_MAGIC EXP_MAGIC
+extern const float gelu_erf_terms[GELU_TERMS][GELU_KNOTS], gelu_tanh_terms[GELU_TERMS][GELU_KNOTS];
+float gelu(float x, const float terms[GELU_TERMS][GELU_KNOTS]);
 
 #endif

@@ -38,29 +38,16 @@ INLINE vf v_tanh(vf x)
     return v_if_less(a, v_set1(TANH_SMALL), small, v_or_sign(big, x));
 }
 
-INLINE vf v_erf(vf x)
+/* gelu.c's, the terms being registers of eight knots */
+INLINE vf v_gelu(vf x, const float terms[GELU_TERMS][GELU_KNOTS])
 {
-    vf a = v_abs(x), z = v_mul(x, x);
-    vf p = v_set1(ERF_P6);
-    p = v_fma(p, z, v_set1(ERF_P5));
-    p = v_fma(p, z, v_set1(ERF_P4));
-    p = v_fma(p, z, v_set1(ERF_P3));
-    p = v_fma(p, z, v_set1(ERF_P2));
-    p = v_fma(p, z, v_set1(ERF_P1));
-    p = v_fma(p, z, v_set1(ERF_P0));
-    vf small = v_fma(x, p, x);
-    vf c = v_min(v_set1(ERF_BIG), a);
-    vf q = v_set1(ERF_Q8);
-    q = v_fma(q, c, v_set1(ERF_Q7));
-    q = v_fma(q, c, v_set1(ERF_Q6));
-    q = v_fma(q, c, v_set1(ERF_Q5));
-    q = v_fma(q, c, v_set1(ERF_Q4));
-    q = v_fma(q, c, v_set1(ERF_Q3));
-    q = v_fma(q, c, v_set1(ERF_Q2));
-    q = v_fma(q, c, v_set1(ERF_Q1));
-    q = v_fma(q, c, v_set1(ERF_Q0));
-    vf big = v_sub(v_set1(1.0f), v_exp(v_neg(q)));
-    return v_if_less(a, v_set1(ERF_SMALL), small, v_or_sign(big, x));
+    vf t = v_min(v_set1(GELU_END), v_abs(x));
+    vf at = v_fma(t, v_set1(1.0f / GELU_STEP), v_set1(GELU_MAGIC));
+    vf r = v_fma(v_sub(at, v_set1(GELU_MAGIC)), v_set1(-GELU_STEP), t);
+    vf p = v_pick8(terms[GELU_TERMS - 1], at);
+    UNROLL
+    for (size_t i = GELU_TERMS - 1; i > 0; i--) p = v_fma(p, r, v_pick8(terms[i - 1], at));
+    return v_fma(v_neg(t), p, v_max(v_set1(0.0f), x));
 }
 
 /* Run `whole` on full groups of sixteen and `part` on what is left (`k` elements); both see `i`. */
@@ -234,14 +221,12 @@ INLINE vf v_silu_mul(vf g, vf u)
 
 INLINE vf v_gelu_erf(vf x)
 {
-    vf e = v_erf(v_mul(x, v_set1(GELU_SQRT_HALF)));
-    return v_mul(v_mul(x, v_set1(0.5f)), v_add(v_set1(1.0f), e));
+    return v_gelu(x, gelu_erf_terms);
 }
 
 INLINE vf v_gelu_tanh(vf x)
 {
-    vf u = v_mul(v_set1(GELU_C0), v_fma(v_mul(v_mul(x, x), x), v_set1(GELU_C1), x));
-    return v_mul(v_mul(x, v_set1(0.5f)), v_add(v_set1(1.0f), v_tanh(u)));
+    return v_gelu(x, gelu_tanh_terms);
 }
 
 INLINE vf v_relu(vf x)

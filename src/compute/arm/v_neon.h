@@ -15,7 +15,7 @@
 #define INLINE __attribute__((always_inline, unused)) static inline
 
 #define ATTN_QUERIES 1 /* 8 of sixteen floats: queries that share a key */
-#define MIX_SUMS 4 /* sums of sixteen columns in registers */
+#define MIX_SUMS     4 /* sums of sixteen columns in registers */
 
 typedef struct vf {
     float32x4_t a, b, c, d; /* lanes 0..3, 4..7, 8..11 and 12..15 */
@@ -164,6 +164,21 @@ INLINE vf v_if_less(vf x, vf y, vf yes, vf no)
 {
     return (vf){vbslq_f32(vcltq_f32(x.a, y.a), yes.a, no.a), vbslq_f32(vcltq_f32(x.b, y.b), yes.b, no.b),
                 vbslq_f32(vcltq_f32(x.c, y.c), yes.c, no.c), vbslq_f32(vcltq_f32(x.d, y.d), yes.d, no.d)};
+}
+
+/* Bytes are looked up, so a lane's number becomes those of its four bytes; both are the same in every call.
+ */
+INLINE float32x4_t v_pick8_4(uint8x16x2_t eight, float32x4_t at)
+{
+    uint32x4_t k = vandq_u32(vreinterpretq_u32_f32(at), vdupq_n_u32(7));
+    uint32x4_t bytes = vmlaq_u32(vdupq_n_u32(0x03020100u), k, vdupq_n_u32(0x04040404u));
+    return vreinterpretq_f32_u8(vqtbl2q_u8(eight, vreinterpretq_u8_u32(bytes)));
+}
+/* eight[the low three bits of lane i] */
+INLINE vf v_pick8(const float *eight, vf at)
+{
+    uint8x16x2_t t = {{vreinterpretq_u8_f32(vld1q_f32(eight)), vreinterpretq_u8_f32(vld1q_f32(eight + 4))}};
+    return (vf){v_pick8_4(t, at.a), v_pick8_4(t, at.b), v_pick8_4(t, at.c), v_pick8_4(t, at.d)};
 }
 
 INLINE float32x4_t v_scale_exp2_4(float32x4_t p, float32x4_t t)

@@ -104,16 +104,12 @@ void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n)
 
 void gelu_erf_scalar(float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) x[i] = x[i] * 0.5f * (1.0f + math_erff(x[i] * GELU_SQRT_HALF));
+    for (size_t i = 0; i < n; i++) x[i] = gelu(x[i], gelu_erf_terms);
 }
 
-/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), Hendrycks and Gimpel 2016 */
 void gelu_tanh_scalar(float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        float v = x[i], u = GELU_C0 * fmaf(v * v * v, GELU_C1, v);
-        x[i] = v * 0.5f * (1.0f + math_tanhf(u));
-    }
+    for (size_t i = 0; i < n; i++) x[i] = gelu(x[i], gelu_tanh_terms);
 }
 
 void relu_scalar(float *x, size_t n)

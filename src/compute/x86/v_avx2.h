@@ -10,7 +10,7 @@
 #define INLINE TARGET __attribute__((always_inline, unused)) static inline
 
 #define ATTN_QUERIES 1 /* 8 of sixteen floats: queries that share a key */
-#define MIX_SUMS 4 /* sums of sixteen columns in registers */
+#define MIX_SUMS     4 /* sums of sixteen columns in registers */
 
 typedef struct vf {
     __m256 a, b; /* lanes 0..7 and 8..15 */
@@ -134,6 +134,14 @@ INLINE vf v_if_less(vf x, vf y, vf yes, vf no)
 {
     return BOTH(_mm256_blendv_ps(no.a, yes.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
                 _mm256_blendv_ps(no.b, yes.b, _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)));
+}
+
+/* eight[the low three bits of lane i] */
+INLINE vf v_pick8(const float *eight, vf at)
+{
+    __m256 t = _mm256_loadu_ps(eight);
+    return BOTH(_mm256_permutevar8x32_ps(t, _mm256_castps_si256(at.a)),
+                _mm256_permutevar8x32_ps(t, _mm256_castps_si256(at.b)));
 }
 
 INLINE __m256 v_scale8_exp2(__m256 p, __m256 t)

@@ -107,6 +107,12 @@ INLINE vf v_if_less(vf a, vf b, vf yes, vf no)
     return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), yes);
 }
 
+/* eight[the low three bits of lane i] */
+INLINE vf v_pick8(const float *eight, vf at)
+{
+    return _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_broadcast_f32x8(_mm256_loadu_ps(eight)));
+}
+
 /* p * 2^n in two factors, n being in the low bits of t = n + EXP_MAGIC */
 INLINE vf v_scale_exp2(vf p, vf t)
 {
