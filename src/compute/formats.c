@@ -219,14 +219,23 @@ void formats_scales(dtype t, const wblock *b, float *scale, float *minimum)
     }
 }
 
+/* dst[16] = scale * (code - zero): what a compiler turns into a few wide operations */
+static void weigh16(const uint8_t *code, int zero, float scale, float *dst)
+{
+    for (size_t i = 0; i < 16; i++) dst[i] = scale * (float)((int)code[i] - zero);
+}
+
 void formats_weights(dtype t, const wblock *b, float *dst)
 {
     const wfmt *f = &wfmt_table[t];
     float scale[WRUNS_MAX], minimum[WRUNS_MAX];
     formats_scales(t, b, scale, minimum);
-    bool has_min = wfmt_has_min(f);
-    for (size_t i = 0; i < f->block; i++) {
-        float v = scale[i / f->run] * (float)wfmt_value(f, b->code[i]);
-        dst[i] = has_min ? v + minimum[i / f->run] : v;
+    for (size_t i = 0; i < f->block; i += 16) {
+        size_t run = i / f->run;
+        if (f->values)
+            for (size_t j = i; j < i + 16; j++) dst[j] = scale[run] * (float)f->values[b->code[j]];
+        else
+            weigh16(b->code + i, f->zero, scale[run], dst + i);
+        for (size_t j = i; wfmt_has_min(f) && j < i + 16; j++) dst[j] += minimum[run];
     }
 }
