@@ -33,17 +33,24 @@ INLINE __m512 load_bf16(const uint8_t *w, size_t c)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(w, c)), 16));
 }
 
-/* acc[t * P + p] is panel p of token t. */
+/* acc[t * P + p] is panel p of token t. What is not added is masked: a branch for each sum would cost more.
+ */
 INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t P, const size_t T)
 {
+    const __mmask16 has_bias = j->bias ? 0xFFFF : 0, adds = j->add ? 0xFFFF : 0;
+    const float *bias = j->bias ? j->bias : j->out;
+    float *out = j->out;
+    const size_t ldo = j->ldo;
+    __m512 b[TILE_MAX];
     UNROLL
-    for (size_t p = 0; p < P; p++) {
-        __m512 bias = j->bias ? _mm512_loadu_ps(j->bias + p * PANEL_ROWS) : _mm512_setzero_ps();
+    for (size_t p = 0; p < P; p++) b[p] = _mm512_maskz_loadu_ps(has_bias, bias + p * PANEL_ROWS);
+    UNROLL
+    for (size_t t = 0; t < T; t++, out += ldo) {
         UNROLL
-        for (size_t t = 0; t < T; t++) {
-            float *out = j->out + t * j->ldo + p * PANEL_ROWS;
-            __m512 v = j->bias ? _mm512_add_ps(acc[t * P + p], bias) : acc[t * P + p];
-            _mm512_storeu_ps(out, j->add ? _mm512_add_ps(_mm512_loadu_ps(out), v) : v);
+        for (size_t p = 0; p < P; p++) {
+            __m512 v = _mm512_mask_add_ps(acc[t * P + p], has_bias, acc[t * P + p], b[p]);
+            __m512 before = _mm512_maskz_loadu_ps(adds, out + p * PANEL_ROWS);
+            _mm512_storeu_ps(out + p * PANEL_ROWS, _mm512_mask_add_ps(v, adds, before, v));
         }
     }
 }
