@@ -230,6 +230,8 @@ typedef struct vec_kernels {
     void (*gelu_tanh)(float *x, size_t n); /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))) */
     void (*relu)(float *x, size_t n);
     void (*tanh)(float *x, size_t n);
+    /* Sixteen keys turned for attn_scores: kt[d][16] of k[16][d] (row stride ldk) */
+    void (*attn_turn)(float *kt, const float *k, size_t ldk, size_t d);
     /* Attention scores of sixteen keys for n_q queries; lanes run over keys, so the keys of a tile are
      * stored turned: kt[d][16]. s[h][16] (row stride lds) = scale * (q[h] · key), q[h][d] (row stride
      * ldq); element t of the product goes to chain t % 4 by fma, then (c0 + c1) + (c2 + c3). */

@@ -132,12 +132,10 @@ TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, cons
 /* The maximum is exact in any order. Lanes behind a tail repeat the running maximum. */
 INLINE float largest(const float *x, size_t n)
 {
-    float l[LANES], max = -(float)INFINITY;
-    vf m = v_set1(max);
+    vf m = v_set1(-(float)INFINITY);
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) m = v_max(v_load(x + i), m);
-    v_store(l, m);
-    for (size_t j = 0; j < LANES; j++) max = l[j] > max ? l[j] : max;
+    float max = v_top(m);
     for (; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
@@ -145,11 +143,20 @@ INLINE float largest(const float *x, size_t n)
 TARGET static void FN(softmax)(float *x, size_t n)
 {
     float max = largest(x, n);
-    vf m = v_set1(max);
-    EACH_GROUP(n, v_store(x + i, v_exp(v_sub(v_load(x + i), m))),
-               v_store_part(x + i, v_exp(v_sub(v_load_part(x + i, k), m)), k));
-    float total = sum(x, n);
-    vf r = v_set1(1.0f / total);
+    vf m = v_set1(max), s = v_set1(0.0f);
+    EACH_GROUP(
+        n,
+        {
+            vf e = v_exp(v_sub(v_load(x + i), m));
+            v_store(x + i, e);
+            s = v_add(s, e);
+        },
+        {
+            vf e = v_keep(v_exp(v_sub(v_load_part(x + i, k), m)), k);
+            v_store_part(x + i, e, k);
+            s = v_add(s, e);
+        });
+    vf r = v_set1(1.0f / v_tree(s));
     EACH_GROUP(n, v_store(x + i, v_mul(v_load(x + i), r)),
                v_store_part(x + i, v_mul(v_load_part(x + i, k), r), k));
 }
@@ -320,6 +327,16 @@ INLINE vf v_load_kv_part(const void *p, size_t i, size_t n, const bool half)
 
 #define QUERIES_MAX 4 /* of a tile, where there are registers: ATTN_QUERIES */
 
+/* kt[d][16] = k[16][d] (row stride ldk) turned */
+TARGET static void FN(attn_turn)(float *kt, const float *k, size_t ldk, size_t d)
+{
+    size_t i = 0;
+    for (; i + 4 <= d; i += 4)
+        for (size_t j = 0; j < LANES; j += 4) v_turn4(kt + i * LANES + j, k + j * ldk + i, ldk);
+    for (; i < d; i++)
+        for (size_t j = 0; j < LANES; j++) kt[i * LANES + j] = k[j * ldk + i];
+}
+
 /* N queries against sixteen keys: four chains for each, and every key is loaded once for all of them. */
 INLINE void score_tile(float *s, size_t lds, const float *q, size_t ldq, const void *kt, size_t d,
                        float scale, const size_t N, const bool half)
@@ -461,12 +478,13 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                                       \
-    {                                                                                                     \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                       \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                       \
-        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),                 \
-        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh),         \
-        .rope = FN(rope), .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), \
-        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8)  \
+#define VEC_KERNELS                                                                               \
+    {                                                                                             \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),               \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),               \
+        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),         \
+        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), \
+        .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),             \
+        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),   \
+        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8)                                  \
     }

@@ -76,6 +76,7 @@ void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t po
 {
     size_t hd = a->head_dim, group = a->n_head / a->n_head_kv;
     float *k = row + a->n_head * hd;
+    if (a->qk == QK_NORM_NONE && !a->rope) return;
     if (a->qk == QK_NORM_WIDTH) norm_width(a, v, row);
     for (size_t h = 0; h < a->n_head_kv; h++) prepare(a, v, row + h * group * hd, k + h * hd, h, pos);
 }

@@ -11,11 +11,15 @@ static void turn_keys(lane *l, const attend *a, const ragged *g, rows *qkv, rows
     size_t t, end, q = a->n_head * a->head_dim, width = a->n_head_kv * a->head_dim;
     rows_use(l, {qkv, READ_MINE | WRITE_MINE}, {tiles, WRITE_PARTS});
     rows_share(l, qkv, &t, &end);
-    for (; t < end; t++) {
+    for (size_t n; t < end; t += n) {
         size_t item = g->item[t], at = t - g->first[item];
-        float *row = rows_at(qkv, t), *tile = g->keys + (g->first_tile[item] + at / TILE) * width * TILE;
-        attend_prepare(a, l->v, row, at);
-        for (size_t i = 0; i < width; i++) tile[i * TILE + at % TILE] = row[q + i];
+        float *keys = rows_at(qkv, t) + q, *tile = g->keys + (g->first_tile[item] + at / TILE) * width * TILE;
+        n = at % TILE == 0 && t + TILE <= end && t + TILE <= g->first[item + 1] ? TILE : 1;
+        for (size_t i = 0; i < n; i++) attend_prepare(a, l->v, rows_at(qkv, t + i), at + i);
+        if (n == TILE)
+            l->v->attn_turn(tile, keys, qkv->width, width);
+        else
+            for (size_t i = 0; i < width; i++) tile[i * TILE + at % TILE] = keys[i];
     }
 }
 
@@ -118,6 +122,10 @@ static void mix_block(const attend *a, const ragged *g, const vec_kernels *v, co
     span first = row_sees(a, g, b, 0), last = row_sees(a, g, b, (b->n - 1) * b->group);
     span all = {last.begin, first.end > last.begin ? first.end : last.begin};
     memset(b->out, 0, b->n * b->group * a->head_dim * sizeof *b->out);
+    if (a->window == 0 && !g->causal) { /* all see all */
+        mix_rows(a, v, b, 0, b->n * b->group, b->keys, width);
+        return;
+    }
     for (size_t i = 0; i < b->n; i++) {
         span see = row_sees(a, g, b, i * b->group);
         mix_rows(a, v, b, i * b->group, b->group,

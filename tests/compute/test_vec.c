@@ -198,6 +198,26 @@ static void compare_attention(isa set, size_t n_q, size_t n, size_t d)
     free(want);
 }
 
+/* Rows that lie apart, and a width that no instruction divides. */
+static void turned_keys_equal_scalar(void **state)
+{
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t d = 1; d < 80; d++) {
+            size_t ldk = d + d % 3;
+            float *k = draw_floats(d, 15 * ldk + d, 1.0f), *got = draw_floats(1, 16 * d, 1.0f),
+                  *want = draw_floats(2, 16 * d, 1.0f);
+            vec_kernels_for(set)->attn_turn(got, k, ldk, d);
+            vec_kernels_for(ISA_SCALAR)->attn_turn(want, k, ldk, d);
+            assert_same_bits(got, want, 16 * d, "turned keys");
+            assert_true(want[16 * (d - 1) + 5] == k[5 * ldk + d - 1]);
+            free(k);
+            free(got);
+            free(want);
+        }
+    }
+}
+
 static void attention_equals_scalar_bit_for_bit(void **state)
 {
     EACH_WIDE_ISA(set)
@@ -434,6 +454,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_kernels_equal_scalar_bit_for_bit),
+        cmocka_unit_test(turned_keys_equal_scalar),
         cmocka_unit_test(attention_equals_scalar_bit_for_bit),
         cmocka_unit_test(the_argmax_is_the_first_of_equals),
         cmocka_unit_test(scaled_exponentials_equal_scalar_bit_for_bit),

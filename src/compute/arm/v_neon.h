@@ -196,6 +196,23 @@ INLINE vf v_scale_exp2(vf p, vf t)
     return EACH2(v_scale_exp2_4, p, t);
 }
 
+/* the largest lane; none is NaN */
+INLINE float v_top(vf v)
+{
+    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(v.a, v.b), vmaxq_f32(v.c, v.d)));
+}
+
+/* out[i * 16 + j] = k[j * ldk + i] for four i and four j */
+INLINE void v_turn4(float *out, const float *k, size_t ldk)
+{
+    float32x4x2_t ab = vtrnq_f32(vld1q_f32(k), vld1q_f32(k + ldk)),
+                  cd = vtrnq_f32(vld1q_f32(k + 2 * ldk), vld1q_f32(k + 3 * ldk));
+    vst1q_f32(out, vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0])));
+    vst1q_f32(out + 16, vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1])));
+    vst1q_f32(out + 32, vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0])));
+    vst1q_f32(out + 48, vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1])));
+}
+
 /* lanes + 8, + 4, + 2, + 1 */
 INLINE float v_tree(vf v)
 {

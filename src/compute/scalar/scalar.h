@@ -28,6 +28,7 @@ void relu_scalar(float *x, size_t n);
 void tanh_scalar(float *x, size_t n);
 void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos,
                  const float *sin, bool interleaved);
+void attn_turn_scalar(float *kt, const float *k, size_t ldk, size_t d);
 void attn_scores_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt,
                         size_t d, float scale);
 void attn_mix_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,

@@ -23,6 +23,7 @@ static const vec_kernels vec_scalar = {
     .relu = relu_scalar,
     .tanh = tanh_scalar,
     .rope = rope_scalar,
+    .attn_turn = attn_turn_scalar,
 };
 
 const kernels kernels_scalar = {

@@ -135,6 +135,12 @@ void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, cons
     }
 }
 
+void attn_turn_scalar(float *kt, const float *k, size_t ldk, size_t d)
+{
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < LANES; j++) kt[i * LANES + j] = k[j * ldk + i];
+}
+
 void attn_scores_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt,
                         size_t d, float scale)
 {

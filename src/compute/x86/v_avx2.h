@@ -159,6 +159,27 @@ INLINE vf v_scale_exp2(vf p, vf t)
     return BOTH(v_scale8_exp2(p.a, t.a), v_scale8_exp2(p.b, t.b));
 }
 
+/* the largest lane; none is NaN */
+INLINE float v_top(vf v)
+{
+    __m256 a = _mm256_max_ps(v.a, v.b);
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+/* out[i * 16 + j] = k[j * ldk + i] for four i and four j */
+INLINE void v_turn4(float *out, const float *k, size_t ldk)
+{
+    __m128 a = _mm_loadu_ps(k), b = _mm_loadu_ps(k + ldk), c = _mm_loadu_ps(k + 2 * ldk),
+           d = _mm_loadu_ps(k + 3 * ldk);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(out, a);
+    _mm_storeu_ps(out + 16, b);
+    _mm_storeu_ps(out + 32, c);
+    _mm_storeu_ps(out + 48, d);
+}
+
 /* lanes + 8, + 4, + 2, + 1 */
 INLINE float v_tree(vf v)
 {

@@ -145,6 +145,24 @@ INLINE vf v_zip_high(vf a, vf b)
         a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
 }
 
+/* the largest lane; none is NaN */
+INLINE float v_top(vf v)
+{
+    return _mm512_reduce_max_ps(v);
+}
+
+/* out[i * 16 + j] = k[j * ldk + i] for four i and four j */
+INLINE void v_turn4(float *out, const float *k, size_t ldk)
+{
+    __m128 a = _mm_loadu_ps(k), b = _mm_loadu_ps(k + ldk), c = _mm_loadu_ps(k + 2 * ldk),
+           d = _mm_loadu_ps(k + 3 * ldk);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(out, a);
+    _mm_storeu_ps(out + 16, b);
+    _mm_storeu_ps(out + 32, c);
+    _mm_storeu_ps(out + 48, d);
+}
+
 /* lanes + 8, + 4, + 2, + 1 */
 INLINE float v_tree(vf v)
 {
