@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "model/regroup.h"
 #include "trust/state.h"
 
 #define STDIN_MAX (16u << 20)
@@ -96,10 +97,11 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
     cli_engine c = {0};
     char *path = NULL, *sha256 = NULL, *packed = packed_here();
     const packed_store store = {.folder = packed, .read_only = true};
-    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
-    if (rc == 0)
-        rc = cli_opened(
-            model_open(&c.m, path, &(model_options){.expect_sha256 = sha256, .store = &store}, err), err);
+    model_options mo = {.store = &store};
+    int rc = o->regroup ? regroup_parse(o->regroup, &mo.regroup, err) : 0;
+    if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
+    mo.expect_sha256 = sha256;
+    if (rc == 0) rc = cli_opened(model_open(&c.m, path, &mo, err), err);
     if (rc == 0 && with_engine) rc = cli_engine_start(&c, o, NULL, err);
     free(path);
     free(sha256);

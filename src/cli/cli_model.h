@@ -12,6 +12,7 @@ typedef struct cli_model_options {
     const char *manifest; /* models.json to look names up in, NULL: the usual places */
     long long threads, context;
     const char *adapter; /* "PATH" or "PATH:STRENGTH"; NULL: none */
+    const char *regroup; /* a type that matrices are brought to (model/regroup.h); NULL: their own */
 } cli_model_options;
 
 #define CLI_MODEL_OPTIONS(o)                                                                           \

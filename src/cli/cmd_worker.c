@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "model/regroup.h"
 #include "worker/worker.h"
 
 static int setup_log(const char *level, bool json)
@@ -58,7 +59,7 @@ static int run(int argc, char **argv)
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32";
     worker_adapter list[WORKER_ADAPTERS_MAX];
-    const char *level = "info";
+    const char *level = "info", *regroup = NULL;
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
               parent = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
@@ -73,6 +74,8 @@ static int run(int argc, char **argv)
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
         CLI_FLAG(0, "no-drafts", "guess no tokens ahead", &no_drafts),
+        CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
+                   &regroup),
         CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
         CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
         CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
@@ -105,6 +108,7 @@ static int run(int argc, char **argv)
     }
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
+    if (regroup && regroup_parse(regroup, &w.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);
     w.adapters = list;
     w.n_adapters = adapters.n;
     if (!w.name) w.name = w.path;

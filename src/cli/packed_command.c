@@ -13,6 +13,7 @@
 #include "cli/ps_view.h"
 #include "config/config.h"
 #include "model/packed_store.h"
+#include "model/regroup.h"
 #include "trust/state.h"
 
 /* ---- where -------------------------------------------------------------------------------------- */
@@ -47,7 +48,8 @@ typedef struct shown {
     packed_listed *images;
     size_t n;
     uint64_t bytes;
-    sha256_digest here; /* the layout that this program gives matrices on this machine */
+    sha256_digest here[DT_COUNT]; /* the layouts that this program gives matrices on this machine: their own
+                                   * types', then those of what is regrouped to a type */
 } shown;
 
 static bool is_of(const packed_listed *p, const char *model)
@@ -74,7 +76,9 @@ static const char *state_of(const shown *s, const packed_listed *p)
 {
     if (p->status == SHOAL_EAUTH) return "not ours";
     if (p->status) return "unusable"; /* damaged, or of another version of the format */
-    return memcmp(&p->head.layout, &s->here, sizeof s->here) == 0 ? "ready" : "stale";
+    for (size_t i = 0; i < DT_COUNT; i++)
+        if (memcmp(&p->head.layout, &s->here[i], sizeof s->here[i]) == 0) return "ready";
+    return "stale";
 }
 
 /* ---- printing ----------------------------------------------------------------------------------- */
@@ -161,7 +165,11 @@ static int look(const packed_store *store, const packed_wish *w, shown *ret, sho
 {
     isa set;
     int rc = isa_choose(&set, err);
-    if (rc == 0) rc = weights_layout(set, &ret->here, err);
+    if (rc == 0) rc = weights_layout(set, &ret->here[0], err);
+    for (size_t i = 1; rc == 0 && i < DT_COUNT; i++) {
+        ret->here[i] = ret->here[0];
+        if (regroup_is_type((dtype)i)) rc = regroup_layout_of((dtype)i, &ret->here[i], err);
+    }
     if (rc == 0) rc = packed_store_list(store, &ret->images, &ret->n, err);
     if (rc) return rc;
     keep_those_of(ret, w->model);

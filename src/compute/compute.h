@@ -159,10 +159,16 @@ int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, con
  * packed by its team; w must not outlive it. home NULL: in memory of its own. `name` says what the rows are
  * made of; an image of the packed weights is told by it. */
 typedef struct weights weights;
+typedef struct wmat_turn { /* rows that are stored in another type than the matrix is to have */
+    dtype from;
+    void (*write)(dtype to, const float *values, void *dst, size_t n); /* any thread; values are finite */
+} wmat_turn;
 typedef struct wmat_part {
     const void *src; /* rows × cols, row after row */
     size_t rows;
+    const wmat_turn *turn; /* NULL: they are in the matrix' type */
 } wmat_part;
+/* SHOAL_EFORMAT: a turned row holds what is not finite, or too large for the type. */
 int wmat_join(wmat **ret, weights *home, uint64_t name, dtype t, const wmat_part *parts, size_t n_parts,
               size_t cols, const float *bias, isa isa, shoal_err *err);
 /* What a packed matrix consists of; false when there is no such matrix. */

@@ -175,7 +175,7 @@ enum { PROBE_ROWS = 35, PROBE_COLS = 768 }; /* whole blocks of every type */
 static int add_probe(sha256 *h, weights *s, dtype t, const uint8_t *bytes, isa set, shoal_err *err)
 {
     wmat *w;
-    int rc = wmat_join(&w, s, t, t, &(wmat_part){bytes, PROBE_ROWS}, 1, PROBE_COLS, NULL, set, err);
+    int rc = wmat_join(&w, s, t, t, &(wmat_part){bytes, PROBE_ROWS, NULL}, 1, PROBE_COLS, NULL, set, err);
     if (rc) return rc;
     const weights_item *it = &s->items[s->n_items - 1];
     sha256_add(h, dtype_name(t), strlen(dtype_name(t)));

@@ -63,6 +63,18 @@ typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
 typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_drafts;
 #undef CONFIG_DRAFTS_ENUM
 
+/* Types of our own that a model's matrices may be regrouped to when it is loaded (model/regroup.h). */
+#define CONFIG_REGROUP_TABLE(X)        \
+    X(CONFIG_REGROUP_OFF, "off")       \
+    X(CONFIG_REGROUP_S8_64, "s8_64")   \
+    X(CONFIG_REGROUP_S8_128, "s8_128") \
+    X(CONFIG_REGROUP_S8_256, "s8_256") \
+    X(CONFIG_REGROUP_S4_64, "s4_64")   \
+    X(CONFIG_REGROUP_S4_128, "s4_128")
+#define CONFIG_REGROUP_ENUM(e, n) e,
+typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config_regroup;
+#undef CONFIG_REGROUP_ENUM
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
@@ -73,6 +85,7 @@ typedef struct config_model {
     placement_shards shards; /* how its layers are dealt out; zeroed: it is whole everywhere */
     config_wire wire;
     config_drafts drafts;
+    config_regroup regroup;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
     double *cost, *energy_j;  /* of a thousand tokens, and joules of one; NULL: not said */

@@ -267,6 +267,7 @@ RECORD(place, config_model, place_rows);
 #define WORD_NAME(e, name) name,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
 static const char *const draft_ways[] = {CONFIG_DRAFTS_TABLE(WORD_NAME) NULL};
+static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
 
 static const config_field model_rows[] = {
@@ -285,6 +286,8 @@ static const config_field model_rows[] = {
     UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
     UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     WORD("drafts", config_model, drafts, draft_ways, "whether next tokens are guessed, where that is faster"),
+    WORD("regroup", config_model, regroup, regroups,
+         "a type with wider groups that its matrices are brought to"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",

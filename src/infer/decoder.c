@@ -9,6 +9,7 @@
 #include "infer/embed.h"
 #include "infer/layer.h"
 #include "infer/passes.h"
+#include "model/regroup.h"
 
 typedef struct decoder {
     const model_config *c;
@@ -241,7 +242,7 @@ static kv_shape kv_of(const model *m, const model_config *c, const char *prefix,
         if (i >= first && i < end) shape.n_layer += slots_of(c, config_layer(c, i));
         snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, conv ? "shortconv.in_proj" : "attn_k");
         const tensor *t = model_tensor(m, name);
-        if (i == 0 && t && dtype_block(t->type) > 1) shape.type = DT_F16;
+        if (i == 0 && t && dtype_block(regroup_type(m, t)) > 1) shape.type = DT_F16;
     }
     return shape;
 }

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/room.h"
+#include "model/regroup.h"
 
 #define BESIDE_NICE 10
 #define PAUSE_MS    500
@@ -31,7 +32,7 @@ static size_t estimate(const model *m)
         size_t n = 1, bytes;
         if (t->n_dims < 2) continue;
         for (size_t d = 2; d < t->n_dims; d++) n *= t->dims[d]; /* experts: each is a matrix */
-        bytes = wmat_packed_bytes(t->type, t->dims[1], t->dims[0]);
+        bytes = wmat_packed_bytes(regroup_type(m, t), t->dims[1], t->dims[0]);
         if (bytes == SIZE_MAX || size_mul(bytes, n, &bytes) || size_add(all, bytes, &all)) return 0;
     }
     return all;
@@ -50,6 +51,7 @@ static int find_image(home *h, model *m, team *t, const net_limits *l, shoal_err
     if (!h->store.folder) return 0;
     int rc = model_digest(m, &h->head.model, err);
     if (rc == 0) rc = weights_layout(team_isa(t), &h->head.layout, err);
+    if (rc == 0) rc = regroup_layout(m, &h->head.layout, err);
     if (rc) return rc;
     h->head.first_layer = l->part.first;
     h->head.end_layer = l->part.end;

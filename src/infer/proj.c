@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "model/regroup.h"
 
 static const tensor *find(const model *m, const char *prefix, const char *stem, const char *suffix)
 {
@@ -66,14 +67,14 @@ static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, sho
     wmat_part parts[PROJ_PARTS_MAX];
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
-        parts[i] = (wmat_part){ps[i].data, ps[i].rows};
+        parts[i] = (wmat_part){ps[i].data, ps[i].rows, regroup_turn(m, ps[i].weight)};
         rows += ps[i].rows;
     }
     float *bias = NULL;
     int rc = join_biases(&bias, ps, n, rows, err);
     if (rc == 0)
-        rc = wmat_join(&p->part[p->n_parts], model_home(m), name_of(ps, n), ps[0].weight->type, parts, n,
-                       p->cols, bias, set, err);
+        rc = wmat_join(&p->part[p->n_parts], model_home(m), name_of(ps, n), regroup_type(m, ps[0].weight),
+                       parts, n, p->cols, bias, set, err);
     if (rc == 0) {
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
@@ -95,7 +96,7 @@ static int pack_all(proj *p, const model *m, const piece *ps, size_t n, isa set,
             return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, ps[i].cols,
                            p->cols);
         }
-        same = same && t->type == ps[0].weight->type;
+        same = same && regroup_type(m, t) == regroup_type(m, ps[0].weight);
     }
     int rc = 0;
     if (same) {

@@ -42,6 +42,7 @@ typedef struct worker_spec {
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
     bool no_drafts;                         /* no tokens are guessed */
+    char regroup[16];                       /* the type that its matrices are brought to; "": their own */
     bool guest; /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 

@@ -93,6 +93,16 @@ static int take_stages(assignment *a, const Shoal__V1__Assignment *m, shoal_err 
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
+/* The worker knows the types; here it has to be a word. */
+static int take_regroup(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    size_t n = strlen(m->regroup);
+    if (n >= sizeof a->spec.regroup || strspn(m->regroup, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+        return err_set(err, SHOAL_EINVALID, "%s: the type of its matrices makes no sense", m->model);
+    memcpy(a->spec.regroup, m->regroup, n + 1);
+    return 0;
+}
+
 int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *err)
 {
     assignment a = {.spec = {.n_replicas = (int)(m->replicas + m->standby),
@@ -106,6 +116,7 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
     int rc = check(m, err);
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);
+    if (rc == 0) rc = take_regroup(&a, m, err);
     if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
     if (rc == 0) rc = take_adapters(&a, m, err);
     if (rc != 0) {

@@ -68,6 +68,7 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->context = (uint32_t)s->n_ctx;
     a->prefill_chunk = (uint32_t)s->prefill_chunk;
     a->no_drafts = s->no_drafts;
+    a->regroup = (char *)s->regroup;
     return a->file && put_adapters(o, a, t);
 }
 

@@ -10,6 +10,7 @@
 #include "model/arch.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
+#include "model/regroup.h"
 
 /* ---- the check -------------------------------------------------------------------------------------- */
 
@@ -99,7 +100,7 @@ static const char *commonest_type(const model *m)
     size_t count[DT_COUNT] = {0};
     for (size_t i = 0; i < m->n_tensors; i++) {
         const tensor *t = &m->tensors[i];
-        if (t->dims[1] > 1) count[t->type] += t->dims[0] * t->dims[1];
+        if (t->dims[1] > 1) count[regroup_type(m, t)] += t->dims[0] * t->dims[1];
     }
     int best = 0;
     for (int i = 1; i < DT_COUNT; i++)
@@ -224,6 +225,7 @@ static void confirm_identity(model *m)
 static int load(model *m, const model_options *opts, shoal_err *err)
 {
     m->is_folder = file_is_dir(m->path);
+    m->regroup = regroup_is_type(opts->regroup) ? opts->regroup : 0;
     int rc = find_store(m, opts, err);
     /* A pinned file is compared before anything in it is believed. */
     if (rc == 0 && opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
@@ -235,6 +237,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
+    if (rc == 0) rc = regroup_check(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
     return rc;
 }

@@ -33,6 +33,7 @@ typedef struct model model;
 typedef struct model_options {
     const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
+    dtype regroup;             /* a type of our own for its matrices (regroup.h); 0: as in the file */
     const packed_store
         *store; /* of packed weights; NULL: none. The model's digest, too, is looked up there. */
 } model_options;
@@ -68,7 +69,7 @@ const char *model_notice(const model *m);
  */
 bool model_quotes_results(const model *m);
 const char *model_name(const model *m);         /* general.name or the folder's name */
-const char *model_quantisation(const model *m); /* "Q8_0", "F16", the commonest matrix type */
+const char *model_quantisation(const model *m); /* "Q8_0", "F16", the commonest type of matrices as they run */
 const char *model_version(const model *m);      /* general.version, or "" */
 /* SHA-256 of the file, or for folders of config.json and the weight files in order; computed once. */
 int model_digest(model *m, sha256_digest *ret, shoal_err *err);

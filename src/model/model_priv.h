@@ -30,6 +30,7 @@ struct model {
     bool quotes_results;
     importance *importance; /* the caller's */
     weights *home;          /* the caller's */
+    dtype regroup;          /* 0: matrices run as they are */
     packed_store store;     /* folder NULL: none */
     packed_identity identity;
     bool has_digest;

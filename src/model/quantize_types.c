@@ -161,6 +161,12 @@ static dtype narrower(dtype t)
     }
 }
 
+dtype quantize_types_fit(dtype t, size_t cols)
+{
+    while (cols % dtype_block(t) != 0) t = narrower(t);
+    return t;
+}
+
 dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const char *name, size_t cols)
 {
     dtype type = r->opts->type;
@@ -171,8 +177,7 @@ dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const ch
     if (rule->flags & RULE_FLOAT) type = DT_F32;
     quantize_override *o = find_override(r, name, class);
     if (o) type = o->type;
-    while (cols % dtype_block(type) != 0) type = narrower(type);
-    return type;
+    return quantize_types_fit(type, cols);
 }
 
 /* ---- names of types ------------------------------------------------------------------------------------ */

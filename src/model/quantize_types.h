@@ -27,6 +27,8 @@ int quantize_types_init(quantize_types *r, const quantize_options *opts, const m
                         shoal_err *err);
 /* The type of a matrix with rows of `cols`; name: as GGUF has it. */
 dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const char *name, size_t cols);
+/* t, or the nearest type that rows of `cols` are whole blocks of. */
+dtype quantize_types_fit(dtype t, size_t cols);
 /* After all choices: SHOAL_EINVALID names an override that fitted no tensor. */
 int quantize_types_finish(const quantize_types *r, shoal_err *err);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "model/regroup.h"
 #include "wire/loop.h"
 #include "worker/service.h"
 
@@ -121,6 +122,7 @@ void worker_drain(worker *w, void (*done)(void *user), void *user)
 
 static int load_trees(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
+    if (o->regroup) return err_set(err, SHOAL_EUNSUPPORTED, "%s: trees have no matrices to regroup", o->path);
     int rc = intake_open_trees(&w->intake, o->path, err);
     w->task = TASK_SCORE;
     w->version = w->quantisation = "";
@@ -148,7 +150,10 @@ static int digest_vocabulary(const tokenizer *t, char ret_hex[65], shoal_err *er
 
 static int load_network(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
-    model_options mo = {.expect_sha256 = o->sha256, .no_tokenizer = o->layers.first > 0, .store = &o->store};
+    model_options mo = {.expect_sha256 = o->sha256,
+                        .no_tokenizer = o->layers.first > 0,
+                        .regroup = o->regroup,
+                        .store = &o->store};
     int rc = model_open(&w->model, o->path, &mo, err);
     if (rc == 0) rc = model_digest(w->model, ret_digest, err);
     if (rc != 0) return rc;
@@ -169,10 +174,12 @@ static int load(worker *w, const worker_options *o, shoal_err *err)
     int rc = (scorer_holds(o->path) ? load_trees : load_network)(w, o, &digest, err);
     if (rc != 0) return rc;
     sha256_hex(&digest, w->digest);
+    if (w->model && (rc = regroup_identity(w->model, &digest, err)) != 0) return rc;
     /* A folder is not one file that model_open could compare. */
     if (o->sha256 && strcasecmp(o->sha256, w->digest) != 0)
         return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest,
                        o->sha256);
+    sha256_hex(&digest, w->digest); /* answers of regrouped weights are told apart from the others */
     return 0;
 }
 

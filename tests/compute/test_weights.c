@@ -1,4 +1,6 @@
 /* The place of a network's matrices: what a team packs into it is what one thread packs anywhere. */
+#include <math.h>
+
 #include "check.h"
 #include "compute/weights.h"
 
@@ -39,7 +41,7 @@ static void parts_are_joined_whatever_the_team(void **state)
             wmat *m;
             for (size_t i = 0; i < 3; i++) {
                 src[i] = draw_rows((dtype)k, rows[i], 100 + i, &row_bytes);
-                parts[i] = (wmat_part){src[i], rows[i]};
+                parts[i] = (wmat_part){src[i], rows[i], NULL};
             }
             assert_int_equal(
                 wmat_join(&m, home, (uint64_t)k, (dtype)k, parts, 3, COLS, NULL, ISA_SCALAR, NULL), 0);
@@ -64,7 +66,7 @@ static void what_was_not_foreseen_finds_room(void **state)
         wmat *m[150];
         assert_int_equal(weights_new(&home, NULL, foreseen[f], NULL), 0);
         for (size_t i = 0; i < 150; i++) {
-            wmat_part part = {src + i % 3 * row_bytes, 450 + i % 40};
+            wmat_part part = {src + i % 3 * row_bytes, 450 + i % 40, NULL};
             assert_int_equal(wmat_join(&m[i], home, i, DT_Q8_0, &part, 1, COLS, NULL, ISA_SCALAR, NULL), 0);
         }
         for (size_t i = 0; i < 150; i++) {
@@ -86,7 +88,7 @@ static void absurd_sizes_are_refused(void **state)
     float one = 1;
     assert_int_equal(weights_new(&home, NULL, SIZE_MAX, NULL), SHOAL_ENOMEM);
     assert_int_equal(weights_new(&home, NULL, 0, NULL), 0);
-    wmat_part most[] = {{&one, SIZE_MAX}, {&one, 2}};
+    wmat_part most[] = {{&one, SIZE_MAX, NULL}, {&one, 2, NULL}};
     assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 2, 1, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
     most[0].rows = SIZE_MAX / 8;
     assert_int_equal(wmat_join(&m, home, 0, DT_F32, most, 1, 4096, NULL, ISA_SCALAR, NULL), SHOAL_ENOMEM);
@@ -113,15 +115,16 @@ static void what_is_given_is_not_packed_again(void **state)
     assert_int_equal(weights_new(&first, NULL, 0, NULL), 0);
     for (uint64_t i = 0; i < 4; i++) {
         assert_int_equal(
-            wmat_join(&m, first, i, DT_Q4_K, &(wmat_part){src, 48}, 1, COLS, NULL, ISA_SCALAR, NULL), 0);
+            wmat_join(&m, first, i, DT_Q4_K, &(wmat_part){src, 48, NULL}, 1, COLS, NULL, ISA_SCALAR, NULL),
+            0);
         wmat_free(m);
     }
     assert_int_equal(weights_fresh(first), 4);
     assert_int_equal(weights_new(&second, NULL, 0, NULL), 0);
     weights_give(second, weights_at(first, 0), 4);
     for (uint64_t i = 0; i < 4; i++) { /* the third has another name; the fourth is right, but behind it */
-        assert_int_equal(wmat_join(&m, second, i == 2 ? 7 : i, DT_Q4_K, &(wmat_part){other, 48}, 1, COLS,
-                                   NULL, ISA_SCALAR, NULL),
+        assert_int_equal(wmat_join(&m, second, i == 2 ? 7 : i, DT_Q4_K, &(wmat_part){other, 48, NULL}, 1,
+                                   COLS, NULL, ISA_SCALAR, NULL),
                          0);
         assert_rows(m, 0, DT_Q4_K, i < 2 ? src : other, 48);
         wmat_free(m);
@@ -143,14 +146,14 @@ static void other_rows_are_packed_again(void **state)
     wmat *m;
     assert_int_equal(weights_new(&first, NULL, 0, NULL), 0);
     for (uint64_t i = 0; i < 3; i++) {
-        const wmat_part parts[2] = {{src, 30}, {i == 1 ? other : src, 18}};
+        const wmat_part parts[2] = {{src, 30, NULL}, {i == 1 ? other : src, 18, NULL}};
         assert_int_equal(wmat_join(&m, first, i, DT_Q8_0, parts, 2, COLS, NULL, ISA_SCALAR, NULL), 0);
         wmat_free(m);
     }
     assert_int_equal(weights_new(&second, NULL, 0, NULL), 0);
     weights_give(second, weights_at(first, 0), 3);
     for (uint64_t i = 0; i < 3; i++) {
-        const wmat_part parts[2] = {{src, 30}, {src, 18}};
+        const wmat_part parts[2] = {{src, 30, NULL}, {src, 18, NULL}};
         assert_int_equal(wmat_join(&m, second, i, DT_Q8_0, parts, 2, COLS, NULL, ISA_SCALAR, NULL), 0);
         assert_rows(m, 0, DT_Q8_0, src, 30);
         assert_rows(m, 30, DT_Q8_0, src, 18);
@@ -163,6 +166,51 @@ static void other_rows_are_packed_again(void **state)
     weights_free(first);
     free(src);
     free(other);
+}
+
+static void write_halves(dtype to, const float *values, void *dst, size_t n)
+{
+    dtype_from_f32(to, values, dst, n);
+}
+
+/* Rows of several types, whatever the team, become one matrix; what is no number is refused. */
+static void rows_are_turned(void **state)
+{
+    static const wmat_turn from_q8 = {DT_Q8_0, write_halves}, from_f32 = {DT_F32, write_halves};
+    size_t row_bytes;
+    uint8_t *q8 = draw_rows(DT_Q8_0, 20, 3, &row_bytes), want[2 * COLS];
+    float *f32 = malloc(17 * COLS * sizeof *f32), values[COLS], got[COLS];
+    for (size_t i = 0; i < 17 * COLS; i++) f32[i] = (float)(i % 97) - 40;
+    const wmat_part parts[2] = {{q8, 20, &from_q8}, {f32, 17, &from_f32}};
+    for (int n = 0; n < 4; n++) {
+        team *t = NULL;
+        weights *home = NULL;
+        wmat *m;
+        shoal_err err;
+        if (n) assert_int_equal(team_new(&t, n, ISA_SCALAR, NULL), 0);
+        assert_int_equal(weights_new(&home, t, 0, NULL), 0);
+        f32[5] = 1;
+        assert_int_equal(wmat_join(&m, home, 1, DT_S8_64, parts, 2, COLS, NULL, ISA_SCALAR, &err), 0);
+        for (size_t r = 0; r < 37; r++) {
+            const void *src = r < 20 ? (void *)(q8 + r * row_bytes) : (void *)(f32 + (r - 20) * COLS);
+            dtype_to_f32(r < 20 ? DT_Q8_0 : DT_F32, src, values, COLS);
+            dtype_from_f32(DT_S8_64, values, want, COLS);
+            dtype_to_f32(DT_S8_64, want, values, COLS);
+            wmat_row(m, r, got);
+            assert_memory_equal(got, values, sizeof got);
+        }
+        wmat_free(m);
+        const float bad[] = {NAN, INFINITY, 1e10f}; /* the last has no F16 scale */
+        for (size_t i = 0; i < 3; i++) {
+            f32[5] = bad[i];
+            assert_int_equal(wmat_join(&m, home, 2, DT_S8_64, parts, 2, COLS, NULL, ISA_SCALAR, &err),
+                             SHOAL_EFORMAT);
+        }
+        weights_free(home);
+        team_free(t);
+    }
+    free(f32);
+    free(q8);
 }
 
 static void layouts_have_a_digest(void **state)
@@ -181,6 +229,7 @@ int main(void)
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(what_is_given_is_not_packed_again),
         cmocka_unit_test(other_rows_are_packed_again),
+        cmocka_unit_test(rows_are_turned),
         cmocka_unit_test(layouts_have_a_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

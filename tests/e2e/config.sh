@@ -67,6 +67,11 @@ both "c.yaml:3: library.load: 'maybe' is none of on, off"
 library "{keep_alive_s: 0}"
 both "c.yaml:3: library.keep_alive_s: "
 
+# To which types matrices may be brought.
+echo "models:
+  - {name: m, path: $models/home-chat-s.gguf, regroup: q8_0}" >"$work/c.yaml"
+both "c.yaml:2: models[0].regroup: 'q8_0' is none of off, s8_64, s8_128, s8_256, s4_64, s4_128"
+
 # The cache by likeness: whom it names, and whether they can do it.
 near() { echo "models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}]
 manifest: $models/models.json

@@ -137,6 +137,26 @@ images 0
 [ "$(ask)" = "$of_folder" ] || fail "another answer after the store was cleared"
 stop_shoal
 
+# ---- regrouped, a model has an image of its own beside the other, and says so; pins are the file's
+model=$PWD/models/home-chat-s.gguf
+rm -f "$store"/*
+pin=$(sha256sum "$model" | cut -d' ' -f1)
+for round in 1 2; do
+    for form in off s8_128; do
+        configure 1
+        sed -i "s|replicas: 1|replicas: 1, sha256: $pin, regroup: $form|" "$work/packed.yaml"
+        start_shoal "$work/packed.yaml"
+        ask >"$work/$form.$round"
+        [ $round = 2 ] || images $([ $form = off ] && echo 1 || echo 2)
+        grep -q "quantisation=$([ $form = off ] && echo Q8_0 || echo S8_128) " "$log" || fail "regroup: $form is not said"
+        [ $round = 1 ] || [ "$(maps "$(workers)")" -gt 0 ] || fail "regroup: $form maps no image"
+        stop_shoal
+    done
+done
+cmp -s "$work/off.1" "$work/off.2" && cmp -s "$work/s8_128.1" "$work/s8_128.2" || fail "images change answers"
+[ "$("$SHOAL_BIN" models packed --folder "$store" | grep -c ' ready ')" = 2 ] || fail "a form's image is not ready to be used"
+model=$work/folder
+
 # ---- as it would be without one
 configure 1 'max_mb: 0'
 start_shoal "$work/packed.yaml"

@@ -43,7 +43,7 @@ static weights *pack_some(uint64_t seed)
     for (size_t i = 0; i < (size_t)ROWS * COLS * 4; i++) src[i] = (uint8_t)rng_mix(seed + i);
     for (uint64_t i = 0; i < N; i++) {
         wmat *m;
-        const wmat_part part = {src, ROWS - i % 7};
+        const wmat_part part = {src, ROWS - i % 7, NULL};
         assert_int_equal(wmat_join(&m, w, i, (dtype)(i % DT_COUNT), &part, 1, COLS, NULL, ISA_SCALAR, NULL),
                          0);
         wmat_free(m);
