@@ -4,12 +4,12 @@
 #   tests/run.sh release|asan|tsan|debug [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
-# (tests/node/*.test.mjs), as many at a time as there are cores (JOBS). A script that says "# alone: why" runs when
-# nothing else does. `release` without a filter also runs the C tests and seeds under AddressSanitizer, and the C tests
-# of layers that have threads under ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built behind the
-# tests, with what these leave of the cores. On a terminal one line shows where the run is; elsewhere each program is a
-# line, in the order of the list. The last line is "N passed, N failed, N skipped"; SHOAL_CHECK_TIMES=1 says before it
-# where the time went.
+# (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
+# mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does. `release` without
+# a filter also runs the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
+# ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built behind the tests, with what these leave of the
+# cores. On a terminal one line shows where the run is; elsewhere each program is a line, in the order of the list. The
+# last line is "N passed, N failed, N skipped"; SHOAL_CHECK_TIMES=1 says before it where the time went.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -81,15 +81,14 @@ tests_of() {
 # End-to-end scripts that say "# alone: why" (-l), or those that do not (-L).
 scripts() { grep "$1" '^# alone: ' tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
 
+# The scripts come before the trees that are built meanwhile: they leave most of the cores.
 list_programs() {
     for p in "${presets[@]}"; do
         tests_of "$p" | sed "s/^/$p c /"
-        beside "$p" && [ "$p" = tsan ] && continue
-        ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"
+        if ! beside "$p" || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
+        [ "$p" != release ] || scripts -L | sed 's/^/release script /'
     done
-    [ "$preset" = release ] || return 0
-    scripts -L | sed 's/^/release script /'
-    scripts -l | sed 's/^/release alone /'
+    [ "$preset" != release ] || scripts -l | sed 's/^/release alone /'
 }
 mapfile -t programs < <(list_programs | awk -v f="$filter" 'f == "" || index($3, f)')
 total=${#programs[@]}
@@ -182,7 +181,7 @@ build_behind() {
         if build "$p"; then : >"$work/built-$p"; else : >"$work/broken-$p"; fi
     done
 }
-# Wait for one of them; false when it does not build.
+# Wait for one of them, and take what ends meanwhile; false when it does not build.
 await_build() {
     local p=$1 at said=$SECONDS
     while [ ! -e "$work/built-$p" ] && [ ! -e "$work/broken-$p" ]; do
@@ -190,7 +189,7 @@ await_build() {
         now "$(where)  $at"
         [ $((SECONDS - said)) -lt 15 ] || { plain "$at" && said=$SECONDS; }
         kill -0 "$builder" 2>/dev/null || break
-        sleep 0.2
+        take 0.5
     done
     [ -e "$work/built-$p" ]
 }
@@ -282,16 +281,41 @@ start() {
     set +m
 }
 
-# Wait until one ends, and tell of all whose turn it is: `told` is the first of the list not told of.
+# Does nothing more go now? While less than seven tenths of the cores' last second went to work that is not gentle
+# (what builds behind is), there is room for one more.
+extra=0 looked_at=0 worked=0 ticks=0
+full() {
+    local most user nice system idle iowait irq softirq steal work_ all at=${EPOCHREALTIME/[.,]/}
+    if [ -z "${JOBS:-}" ] && [ $((at - looked_at)) -ge 1000000 ]; then
+        read -r _ user nice system idle iowait irq softirq steal _ </proc/stat
+        work_=$((user + system + irq + softirq + steal))
+        all=$((work_ + nice + idle + iowait))
+        if [ $((10 * (work_ - worked))) -gt $((9 * (all - ticks))) ]; then
+            [ $extra -eq 0 ] || extra=$((extra - 1))
+        elif [ $((10 * (work_ - worked))) -lt $((7 * (all - ticks))) ] && [ $extra -lt 6 ]; then
+            [ ${#slots[@]} -lt $((jobs + extra)) ] || extra=$((extra + 1))
+        fi
+        looked_at=$at worked=$work_ ticks=$all
+    fi
+    most=$((jobs + extra))
+    [ "$1" != alone ] || most=1
+    [ ${#slots[@]} -ge $most ]
+}
+
+# Wait until one ends, at most a second, and tell of all whose turn it is: `told` is the first of the list not told of.
 rcs=() told=0
 reap() {
-    local i rc ms
     now "$(where)  $(for i in "${!slots[@]}"; do shown "$i"; done | paste -sd '|' | sed 's/|/, /g')"
-    until read -r -t 10 i rc ms <&"$ended"; do
+    take 1
+}
+take() { # SECONDS
+    local i rc ms
+    if ! read -r -t "$1" i rc ms <&"$ended"; then
         for i in "${!slots[@]}"; do # something killed all of it: nobody is left to say so
             kill -0 "${slots[i]}" 2>/dev/null || echo "$i 137 0" >&"$ended"
         done
-    done
+        return
+    fi
     [ -n "${slots[i]:-}" ] || return # it had said so after all
     wait "${slots[i]}" 2>/dev/null
     unset 'slots[i]'
@@ -347,9 +371,7 @@ for ((i = 0; i < total; i++)); do
         broken+=" $p"
     fi
     [[ $broken != *$p* ]] || { rcs[i]=left && continue; }
-    most=$jobs
-    [ "$kind" != alone ] || most=1
-    while [ ${#slots[@]} -ge "$most" ]; do reap; done
+    while full "$kind"; do reap; done
     start "$i"
 done
 while [ ${#slots[@]} -gt 0 ]; do reap; done
