@@ -31,6 +31,13 @@ static int read_adapter(const cli_model_options *o, char **ret_path, float *ret_
     return *ret_path ? 0 : err_nomem(err);
 }
 
+int cli_kv_type(kv_type *ret, const char *name, shoal_err *err)
+{
+    *ret = KV_AS_WEIGHTS;
+    if (!name || (*name && kv_type_parse(name, ret))) return 0;
+    return err_set(err, SHOAL_EINVALID, "--kv-type wants %s, not \"%s\"", kv_type_choices, name);
+}
+
 /* What a server on this machine packed is used, where it keeps it usually. */
 static char *packed_here(void)
 {
@@ -84,7 +91,8 @@ int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_opt
     engine_options eo = more ? *more : (engine_options){0};
     eo.n_threads = (int)o->threads;
     eo.n_ctx = (size_t)o->context;
-    int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
+    int rc = cli_kv_type(&eo.kv_type, o->kv_type, err);
+    if (rc == 0) rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
     eo.adapter = adapter;
     if (rc == 0) rc = engine_new(&c->e, c->m, &eo, err);
     free(adapter);

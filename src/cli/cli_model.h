@@ -13,13 +13,16 @@ typedef struct cli_model_options {
     long long threads, context;
     const char *adapter; /* "PATH" or "PATH:STRENGTH"; NULL: none */
     const char *regroup; /* a type that matrices are brought to (model/regroup.h); NULL: their own */
+    const char *kv_type; /* what keys and values are kept as; NULL: what its weights ask for */
 } cli_model_options;
 
 #define CLI_MODEL_OPTIONS(o)                                                                           \
     CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),              \
         CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                  \
         CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context), \
-        CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter)
+        CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter),  \
+        CLI_STRING(0, "kv-type", "TYPE",                                                               \
+                   "keep keys and values as f32, f16 or q8_0 [f16 of quantised weights]", &(o)->kv_type)
 
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);
@@ -38,6 +41,9 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
 /* The engine of a model that was opened without one; what o does not say is as in `more` (NULL: zero). */
 int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_options *more, shoal_err *err);
 void cli_engine_close(cli_engine *c);
+
+/* What --kv-type says; NULL: nothing. */
+int cli_kv_type(kv_type *ret, const char *name, shoal_err *err);
 
 /* TEXT as given, or all of standard input when it is "-" (without its last line end). */
 int cli_text(buf *ret, const char *arg, shoal_err *err);

@@ -14,7 +14,8 @@
  *   - reductions inside a row (norms, softmax sums, an encoder's attention dots) use sixteen virtual
  *     lanes, lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4,
  *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
- *     (attn_scores).
+ *     (attn_scores). Where keys and values are kept as int8, so are a query and the weights of
+ *     sixteen positions: dots are int32, and floats are added up once a tile (attn_scores_q8, attn_mix_q8).
  *   - exp, tanh, gelu, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
  * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a
@@ -210,6 +211,19 @@ void acts_mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wm
 
 #define EXP_SUMS_BLOCK 128 /* floats of one sum of exp_sums */
 
+/* Keys and values of one head kept as int8, d a multiple of 16: a tile is sixteen positions,
+ *     keys:   [16] scales, then their codes + 128 [d / 4][16 positions][4 of d]
+ *     values: [16] scales, then their codes [4][d][4 positions]
+ * and a position's numbers are code * scale. */
+#define ATTN_Q8_SCALES    64             /* bytes of a tile's scales */
+#define ATTN_WEIGHT_SCALE 4              /* where a line of weights has its scale: attn_weigh_q8 */
+#define ATTN_ONE_127TH    0x1.020408p-7f /* 1 / 127 */
+typedef struct attn_tiles {
+    const uint8_t *base;
+    const uint32_t *page; /* [n]: tile i is at base + page[i] * stride */
+    size_t stride, n;
+} attn_tiles;
+
 typedef struct vec_kernels {
     /* sum of a[i]*b[i], sixteen lanes and the tree */
     float (*dot)(const float *a, const float *b, size_t n);
@@ -252,6 +266,22 @@ typedef struct vec_kernels {
                             size_t d, float scale);
     void (*attn_mix_f16)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
                          size_t ldv, size_t n, size_t d);
+    /* Attention over tiles of int8. A query, key or value: q[i] = x[i] * (127 / absmax) to nearest even, and
+     * returns the scale, absmax * (1 / 127); of zeros it is 0 below 2^-100, and NaN where x is not finite.
+     * ret_sum: of all q. */
+    float (*attn_quantise)(int8_t *q, int32_t *ret_sum, const float *x, size_t d);
+    /* s[h][16] (row stride lds) = float(q[h][d] · key) * the key's scale * scale[h]; sum[h] is of q[h] */
+    void (*attn_scores_q8)(float *s, size_t lds, const int8_t *q, const float *scale, const int32_t *sum,
+                           size_t n_q, const uint8_t *tile, size_t d);
+    /* In place of sixteen scores: e = exp(s - the row's largest), and e * value_scale (0 where e is 0, as
+     * it is where s is -infinity) as int8 of one scale, as attn_quantise; the codes are the first sixteen
+     * bytes, the scale is the float at ATTN_WEIGHT_SCALE. Returns 1 / the sum of e, sixteen lanes and the
+     * tree. */
+    float (*attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale);
+    /* y[h][d] (row stride ldy) += what v's tiles add up to under the lines w[h] (row stride ldw floats):
+     * fma(float(sum of products), the line's scale, y) tile after tile */
+    void (*attn_mix_q8)(float *y, size_t ldy, const float *w, size_t ldw, size_t n_q, const attn_tiles *v,
+                        size_t d);
     /* y[i] = x[i] as F16, to nearest even */
     void (*to_f16)(uint16_t *y, const float *x, size_t n);
     /* y[r] = q[d] · rows[r][d], the rows one behind the other: exact for values of -127 to 127 and d up to

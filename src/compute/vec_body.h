@@ -478,13 +478,15 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                               \
-    {                                                                                             \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),               \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),               \
-        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),         \
-        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), \
-        .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),             \
-        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),   \
-        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8)                                  \
+#define VEC_KERNELS                                                                                   \
+    {                                                                                                 \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                   \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                   \
+        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),             \
+        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh),     \
+        .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),                 \
+        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),       \
+        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8), .attn_quantise = FN(attn_quantise), \
+        .attn_scores_q8 = FN(attn_scores_q8), .attn_weigh_q8 = FN(attn_weigh_q8),                     \
+        .attn_mix_q8 = FN(attn_mix_q8)                                                                \
     }

@@ -111,6 +111,22 @@ static void store_f16(const vec_kernels *vec, uint16_t *keys, uint16_t *values, 
     vec->to_f16(values + at * hd, v, hd);
 }
 
+/* Four of a key's codes lie side by side, and so do those of four positions of a value (compute.h). */
+static void store_q8(const vec_kernels *vec, uint8_t *keys, int8_t *values, size_t at, const float *k,
+                     const float *v, size_t hd)
+{
+    int8_t code[KV_HEAD_MAX];
+    int32_t sum;
+    float scale = vec->attn_quantise(code, &sum, k, hd);
+    memcpy(keys + at * sizeof scale, &scale, sizeof scale);
+    for (size_t i = 0; i < hd; i++)
+        keys[ATTN_Q8_SCALES + i / 4 * 64 + at * 4 + i % 4] = (uint8_t)code[i] ^ 0x80;
+    scale = vec->attn_quantise(code, &sum, v, hd);
+    memcpy(values + at * sizeof scale, &scale, sizeof scale);
+    values += ATTN_Q8_SCALES + at / 4 * 4 * hd + at % 4;
+    for (size_t i = 0; i < hd; i++) values[i * 4] = code[i];
+}
+
 /* Prepare q and k of one token's key head `kvh` and store its key and value. */
 static void store_token(const attend *a, const attend_step *s, const vec_kernels *v, const rows *qkv,
                         size_t t, size_t kvh)
@@ -122,7 +138,9 @@ static void store_token(const attend *a, const attend_step *s, const vec_kernels
     prepare(a, v, q, k, kvh, pos);
     size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
     void *keys = kv_k(s->cache, seq, a->slot, kvh, page), *values = kv_v(s->cache, seq, a->slot, kvh, page);
-    if (s->cache->shape.type == DT_F16)
+    if (s->cache->shape.type == DT_Q8_0)
+        store_q8(v, keys, values, at, k, k + a->n_head_kv * hd, hd);
+    else if (s->cache->shape.type == DT_F16)
         store_f16(v, keys, values, at, k, k + a->n_head_kv * hd, hd);
     else
         store_f32(keys, values, at, k, k + a->n_head_kv * hd, hd);
@@ -140,7 +158,7 @@ typedef struct block {
     size_t t, n;        /* tokens [t, t + n) of the step */
     size_t at;          /* the first one's position */
     size_t begin, last; /* the first page that one of them sees, and their own */
-    size_t lds;         /* floats from one row of scores to the next */
+    size_t lds;         /* floats from one row of scores to the next; behind the rows there is one more */
 } block;
 
 /* What a block computes for one key head; rows are [tokens][query heads that share it]. */
@@ -160,19 +178,25 @@ size_t attend_row_floats(size_t n_pages)
            KV_PAGE_TOKENS; /* an odd number of lines: rows do not meet in one set of a cache */
 }
 
+/* What rows take behind the scores: shared_head. */
+static size_t rows_floats(size_t rows, size_t hd)
+{
+    return 2 * rows * hd + rows * (hd / sizeof(float) + 1) + 3 * rows;
+}
+
 size_t attend_space(const attn_conf *c, size_t n_ctx)
 {
     size_t group = c->n_head / c->n_head_kv, rows = KV_PAGE_TOKENS * group;
-    size_t one = group * attend_row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
+    size_t one = (group + 1) * attend_row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
     size_t scores = one > BLOCK_SCORES                    ? one
                     : KV_PAGE_TOKENS * one > BLOCK_SCORES ? BLOCK_SCORES
                                                           : KV_PAGE_TOKENS * one;
-    return scores + 2 * rows * c->head_dim;
+    return scores + rows_floats(rows, c->head_dim);
 }
 
 size_t attend_scores_floats(const attend *a, size_t space_floats)
 {
-    return space_floats - 2 * KV_PAGE_TOKENS * group_of(a) * a->head_dim;
+    return space_floats - rows_floats(KV_PAGE_TOKENS * group_of(a), a->head_dim);
 }
 
 /* The first position that the one at `at` sees. */
@@ -189,7 +213,7 @@ static block block_at(const attend *a, const attend_step *s, size_t t, size_t n_
     block b = {.seq = s->items[first.item].seq, .t = t, .n = 1, .at = at, .last = at / KV_PAGE_TOKENS};
     b.begin = sees_from(a, at) / KV_PAGE_TOKENS;
     b.lds = attend_row_floats(b.last - b.begin + 1);
-    size_t most = attend_scores_floats(a, s->space_floats) / (group_of(a) * b.lds),
+    size_t most = (attend_scores_floats(a, s->space_floats) - b.lds) / (group_of(a) * b.lds),
            left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
     if (most > left) most = left;
     while (b.n < most && t + b.n < n_tokens && s->place[t + b.n].item == first.item) b.n++;
@@ -229,14 +253,24 @@ static void add_distance(const attend *a, const vec_kernels *v, size_t head, siz
     v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + distance_at(d, at, first), at + 1 - first);
 }
 
-/* Scores into weights, each row over what its token sees. */
+/* The scores of row r over what its token sees, n of them, and what its model does to them. */
+static float *finish_scores(const attend *a, const vec_kernels *v, const block *b, const shared_head *h,
+                            size_t r, size_t *ret_n)
+{
+    size_t at = b->at + r / h->group, first = sees_from(a, at), n = at + 1 - first;
+    float *row = h->scores + r * b->lds + first - b->begin * KV_PAGE_TOKENS;
+    if (a->distance) add_distance(a, v, h->kvh * h->group + r % h->group, at, first, row);
+    if (a->softcap > 0) cap_row(v, row, n, a->softcap);
+    *ret_n = n;
+    return row;
+}
+
+/* Scores into weights. */
 static void weigh_block(const attend *a, const vec_kernels *v, const block *b, const shared_head *h)
 {
     for (size_t r = 0; r < b->n * h->group; r++) {
-        size_t at = b->at + r / h->group, first = sees_from(a, at), n = at + 1 - first;
-        float *row = h->scores + r * b->lds + first - b->begin * KV_PAGE_TOKENS;
-        if (a->distance) add_distance(a, v, h->kvh * h->group + r % h->group, at, first, row);
-        if (a->softcap > 0) cap_row(v, row, n, a->softcap);
+        size_t n;
+        float *row = finish_scores(a, v, b, h, r, &n);
         v->softmax(row, n);
     }
 }
@@ -278,6 +312,85 @@ static void mix_block(const attend *a, const attend_step *s, const vec_kernels *
     }
 }
 
+/* ---- keys and values of int8: the same order, but that weights are made whole at the end ---- */
+
+#define TILE_RUN 4 /* tiles of values that sums stay in registers for */
+
+/* Queries as int8 and what all their weights are to be multiplied with at last, in work space. */
+typedef struct rows_q8 {
+    float *scale, *share;
+    int32_t *sum;
+    int8_t *code;
+} rows_q8;
+
+/* Scores of every row against every page, and the pages' value scales behind them. */
+static void score_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
+                           const shared_head *h, const rows_q8 *q)
+{
+    size_t n_rows = b->n * h->group;
+    float *value_scale = h->scores + n_rows * b->lds;
+    for (size_t r = 0; r < n_rows; r++)
+        q->scale[r] = v->attn_quantise(q->code + r * h->hd, &q->sum[r], h->q + r * h->hd, h->hd) * a->scale;
+    for (size_t page = b->begin; page <= b->last; page++) {
+        size_t at = (page - b->begin) * KV_PAGE_TOKENS;
+        if (page < b->last) {
+            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + 1), s->cache->head_bytes);
+            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + 1), ATTN_Q8_SCALES);
+        }
+        v->attn_scores_q8(h->scores + at, b->lds, q->code, q->scale, q->sum, n_rows,
+                          kv_k(s->cache, b->seq, a->slot, h->kvh, page), h->hd);
+        memcpy(value_scale + at, kv_v(s->cache, b->seq, a->slot, h->kvh, page), ATTN_Q8_SCALES);
+    }
+}
+
+/* What a row does not see of its pages has no weight. */
+static void weigh_block_q8(const attend *a, const vec_kernels *v, const block *b, const shared_head *h,
+                           const rows_q8 *q)
+{
+    size_t n_rows = b->n * h->group, n_pages = b->last - b->begin + 1;
+    for (size_t r = 0; r < n_rows; r++) {
+        size_t n;
+        float *all = h->scores + r * b->lds, *seen = finish_scores(a, v, b, h, r, &n);
+        for (float *x = all; x < seen; x++) *x = -(float)INFINITY;
+        for (float *x = seen + n; x < all + n_pages * KV_PAGE_TOKENS; x++) *x = -(float)INFINITY;
+        q->share[r] = v->attn_weigh_q8(all, n_pages, h->scores + n_rows * b->lds);
+    }
+}
+
+static void mix_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
+                         const shared_head *h, const rows_q8 *q)
+{
+    const kv *c = s->cache;
+    size_t n_rows = b->n * h->group, n;
+    attn_tiles run = {.stride = c->page_bytes,
+                      .base = c->memory + (2 * a->slot + 1) * c->half_bytes + h->kvh * c->head_bytes};
+    memset(h->out, 0, n_rows * h->hd * sizeof *h->out);
+    for (size_t page = b->begin; page <= b->last; page += n) {
+        n = b->last + 1 - page < TILE_RUN ? b->last + 1 - page : TILE_RUN;
+        for (size_t i = page + n; i <= b->last && i < page + n + TILE_RUN; i++)
+            fetch_tile(kv_v(c, b->seq, a->slot, h->kvh, i), c->head_bytes);
+        run.page = b->seq->pages + page;
+        run.n = n;
+        v->attn_mix_q8(h->out, h->hd, h->scores + (page - b->begin) * KV_PAGE_TOKENS, b->lds, n_rows, &run,
+                       h->hd);
+    }
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t i = 0; i < h->hd; i++) h->out[r * h->hd + i] *= q->share[r];
+}
+
+/* `space` is what rows have behind their scores. */
+static void attend_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
+                            const shared_head *h, float *space)
+{
+    size_t rows = KV_PAGE_TOKENS * h->group;
+    float *at = space + 2 * rows * h->hd;
+    rows_q8 q = {.scale = at, .share = at + rows, .sum = (int32_t *)(at + 2 * rows)};
+    q.code = (int8_t *)(at + 3 * rows);
+    score_block_q8(a, s, v, b, h, &q);
+    weigh_block_q8(a, v, b, h, &q);
+    mix_block_q8(a, s, v, b, h, &q);
+}
+
 /* The query heads of a block that share key head `kvh`. One token's lie side by side already; those of
  * several are brought together in `space`. */
 static void attend_block(const attend *a, const attend_step *s, const vec_kernels *v, const rows *qkv,
@@ -285,16 +398,21 @@ static void attend_block(const attend *a, const attend_step *s, const vec_kernel
 {
     size_t group = group_of(a), hd = a->head_dim, width = group * hd;
     float *q = rows_at(qkv, b->t) + kvh * width, *out = rows_at(att, b->t) + kvh * width;
+    float *behind = space + attend_scores_floats(a, s->space_floats);
     shared_head h = {.kvh = kvh, .group = group, .hd = hd, .scores = space, .q = q, .out = out};
     if (b->n > 1) {
-        h.q = space + attend_scores_floats(a, s->space_floats);
+        h.q = behind;
         h.out = h.q + KV_PAGE_TOKENS * width;
     }
     for (size_t i = 0; b->n > 1 && i < b->n; i++)
         memcpy(h.q + i * width, q + i * qkv->width, width * sizeof *q);
-    score_block(a, s, v, b, &h);
-    weigh_block(a, v, b, &h);
-    mix_block(a, s, v, b, &h);
+    if (s->cache->shape.type == DT_Q8_0) {
+        attend_block_q8(a, s, v, b, &h, behind);
+    } else {
+        score_block(a, s, v, b, &h);
+        weigh_block(a, v, b, &h);
+        mix_block(a, s, v, b, &h);
+    }
     for (size_t i = 0; b->n > 1 && i < b->n; i++)
         memcpy(out + i * att->width, h.out + i * width, width * sizeof *out);
 }

@@ -46,7 +46,7 @@ void attend_done(attend *a); /* a zeroed one is fine */
 /* Floats of work space that a member needs where sequences have up to n_ctx positions. */
 size_t attend_space(const attn_conf *c, size_t n_ctx);
 /* How many of them are for scores; behind these there are two of [KV_PAGE_TOKENS][query heads of a key
- * head][head_dim]. */
+ * head][head_dim], and what attention over int8 wants of as many rows. */
 size_t attend_scores_floats(const attend *a, size_t space_floats);
 /* Floats from one row of scores of so many pages to the next. */
 size_t attend_row_floats(size_t n_pages);

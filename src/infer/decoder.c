@@ -239,6 +239,7 @@ static kv_shape kv_of(const model *m, const model_config *c, const char *prefix,
     for (size_t i = 0; i < c->n_layer; i++) {
         char name[64];
         bool conv = config_layer(c, i) & LAYER_CONV;
+        shape.mixed |= conv;
         if (i >= first && i < end) shape.n_layer += slots_of(c, config_layer(c, i));
         snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, conv ? "shortconv.in_proj" : "attn_k");
         const tensor *t = model_tensor(m, name);

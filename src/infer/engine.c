@@ -13,10 +13,10 @@
 #include "base/sys.h"
 #include "infer/engine_impl.h"
 
-#define ENC_BATCH_TOKENS  256
-#define EMBED_CTX         8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
-#define ENC_BATCH_ITEMS   64
-#define PROBE_NS          1000000000u
+#define ENC_BATCH_TOKENS 256
+#define EMBED_CTX        8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
+#define ENC_BATCH_ITEMS  64
+#define PROBE_NS         1000000000u
 
 static const char NO_ADAPTERS[] =
     "a network in stages takes no adapters: its layers are in several processes";
@@ -93,7 +93,8 @@ static int make_cache(engine *e, shoal_err *err)
 {
     size_t bytes = e->o.kv_bytes;
     kv_shape shape = e->o.shards ? e->ops->kv_part(e->m, e->o.shards->part) : e->ops->kv(e->m);
-    int rc = e->o.shards ? meet_shards(e, &shape, &bytes, err) : 0;
+    int rc = kv_shape_keep_as(&shape, e->o.kv_type, err);
+    if (rc == 0 && e->o.shards) rc = meet_shards(e, &shape, &bytes, err);
     if (rc == 0) rc = kv_new(&e->kv, &shape, bytes, err);
     if (rc || !e->o.shards) return rc;
     e->kv->copied = note_copy;

@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "compute/compute.h"
 #include "grammar/grammar.h"
+#include "infer/kv_type.h"
 #include "model/model.h"
 
 typedef struct engine engine;
@@ -30,6 +31,7 @@ typedef struct engine_options {
     size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
     size_t n_ctx;         /* 0: the model's, of decoders that embed 8192 at most */
     size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
+    kv_type kv_type;      /* what keys and values are kept as */
     size_t prefill_chunk; /* most tokens of prefill beside decode steps; 0: batch.h's rule */
     /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the
      * engine. No adapters. NULL: the whole network is here */

@@ -27,11 +27,31 @@ struct kv_page {
     int32_t ids[KV_PAGE_TOKENS];
 };
 
+int kv_shape_keep_as(kv_shape *s, kv_type t, shoal_err *err)
+{
+    if (t == KV_AS_WEIGHTS || s->n_layer == 0) return 0;
+    if (t == KV_Q8_0 && s->mixed)
+        return err_set(
+            err, SHOAL_EUNSUPPORTED,
+            "this model's convolutions keep their inputs beside keys and values, which q8_0 has no "
+            "place for: take f16");
+    if (t == KV_Q8_0 && (s->head_dim % KV_PAGE_TOKENS != 0 || s->head_dim > KV_HEAD_MAX))
+        return err_set(
+            err, SHOAL_EUNSUPPORTED,
+            "keys and values are kept as q8_0 where heads have a multiple of %d numbers, up to %d, "
+            "and this model's have %zu: take f16",
+            KV_PAGE_TOKENS, KV_HEAD_MAX, s->head_dim);
+    s->type = kv_type_dtype(t);
+    return 0;
+}
+
 static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
 {
-    size_t bytes = s->type == DT_F16 ? sizeof(uint16_t) : sizeof(float);
+    size_t bytes = s->type == DT_Q8_0 ? 1 : s->type == DT_F16 ? sizeof(uint16_t) : sizeof(float);
+    size_t scales = s->type == DT_Q8_0 ? ATTN_Q8_SCALES : 0;
     *c = (kv){.shape = *s};
     if (size_mul(s->head_dim, KV_PAGE_TOKENS * bytes, &c->head_bytes) ||
+        size_add(c->head_bytes, scales, &c->head_bytes) ||
         size_mul(c->head_bytes, s->n_head_kv, &c->half_bytes) || size_mul(c->half_bytes, 2, &c->page_bytes) ||
         size_mul(c->page_bytes, s->n_layer, &c->page_bytes) || c->page_bytes == 0) {
         return err_set(err, SHOAL_EINVALID, "a key/value cache of %zu layers, %zu heads of %zu is absurd",

@@ -4,16 +4,17 @@
  *
  *     page: [layer][k: [kv head][head_dim][position], v: [kv head][position][head_dim]]
  *
- * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A
- * page that is full is registered under (the page before it, its tokens); a later sequence that starts with
- * the same tokens adopts the page instead of computing it; where only the first tokens of a page are the
- * same, it takes a copy of these. The bits are the same by construction: keys and values of a position depend
- * on the tokens up to it alone (the numerics contract), and on what the sequence's salt names: a source that
- * its decoder reads, an adapter. Sequences of different salts share nothing. Pages nobody references stay
- * until room is needed, then the least recently used go first; but those of conversations, whose next turn
- * will want them (kv_seq.keeps), go after all others. So that they do not take the cache from everybody, at
- * most half of it is held so: over that, the conversation that rests the longest loses its pages' advantage,
- * not the pages.
+ * so that one instruction scores all keys of a page, and one adds up a value; or as int8 with a scale for
+ * each head and position, in the tiles of attn_scores_q8 (compute.h). Sequences own lists of pages. A page
+ * that is full is registered under (the page before it, its tokens); a later sequence that starts with the
+ * same tokens adopts the page instead of computing it; where only the first tokens of a page are the same, it
+ * takes a copy of these. The bits are the same by construction: keys and values of a position depend on the
+ * tokens up to it alone (the numerics contract), and on what the sequence's salt names: a source that its
+ * decoder reads, an adapter. Sequences of different salts share nothing. Pages nobody references stay until
+ * room is needed, then the least recently used go first; but those of conversations, whose next turn will
+ * want them (kv_seq.keeps), go after all others. So that they do not take the cache from everybody, at most
+ * half of it is held so: over that, the conversation that rests the longest loses its pages' advantage, not
+ * the pages.
  *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
@@ -26,13 +27,19 @@
 
 #include "base/err.h"
 #include "compute/compute.h"
+#include "infer/kv_type.h"
 
 #define KV_PAGE_TOKENS 16
+#define KV_HEAD_MAX    1024 /* numbers of a head that are kept as int8 */
 
 typedef struct kv_shape {
     size_t n_layer, n_head_kv, head_dim;
-    dtype type; /* DT_F32 or DT_F16 */
+    dtype type; /* DT_F32, DT_F16, or DT_Q8_0: int8 */
+    bool mixed; /* some layers keep what is no key and no value: not as int8 */
 } kv_shape;
+
+/* Have the shape's numbers kept as t; SHOAL_EUNSUPPORTED: its layers or heads do not allow it. */
+int kv_shape_keep_as(kv_shape *s, kv_type t, shoal_err *err);
 
 /* Pages that wait to be wanted again; the head, unused for longest, goes first. */
 typedef struct kv_line {
@@ -102,8 +109,8 @@ void kv_release(kv *c, kv_seq *s);
 /* No page that is registered is known any more. No sequence holds any. */
 void kv_forget(kv *c);
 
-/* Keys [head_dim][KV_PAGE_TOKENS] resp. values [KV_PAGE_TOKENS][head_dim] of one head of one layer in
- * page number `page` of the sequence. */
+/* A tile of int8, or keys [head_dim][KV_PAGE_TOKENS] resp. values [KV_PAGE_TOKENS][head_dim] of one head of
+ * one layer in page number `page` of the sequence. */
 static inline void *kv_k(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
 {
     return c->memory + s->pages[page] * c->page_bytes + layer * 2 * c->half_bytes + head * c->head_bytes;

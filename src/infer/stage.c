@@ -45,7 +45,9 @@ int stage_check_part(const model_config *c, net_layers part, shoal_err *err)
 static int make_cache(stage *s, const model *m, const stage_options *o, shoal_err *err)
 {
     kv_shape shape = s->ops->kv_part(m, o->part);
-    int rc = kv_new(&s->kv, &shape, o->kv_bytes ? o->kv_bytes : (size_t)64 << 20, err);
+    int rc = kv_shape_keep_as(&shape, o->kv_type, err);
+    if (rc) return rc;
+    rc = kv_new(&s->kv, &shape, o->kv_bytes ? o->kv_bytes : (size_t)64 << 20, err);
     if (rc) return rc;
     size_t max_batch = o->max_batch ? o->max_batch : 32, n_ctx = s->c->n_ctx;
     if (o->n_ctx && o->n_ctx < n_ctx) n_ctx = o->n_ctx;

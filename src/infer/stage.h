@@ -44,6 +44,7 @@ typedef struct stage_options {
     size_t n_ctx;     /* 0: the model's */
     size_t max_batch; /* as the first stage has it; 0: 32 */
     size_t kv_bytes;  /* hard ceiling of its cache; 0: 64 MiB */
+    kv_type kv_type;  /* as the first stage has it */
     arbiter *arbiter; /* NULL: the machine is ours */
 } stage_options;
 

@@ -131,9 +131,25 @@ typedef struct rig {
     engine *e;
 } rig;
 
+/* What rigs keep keys and values as, where their options do not say: a test in between these two runs with
+ * int8. */
+static kv_type rig_kv_type;
+static inline int keep_int8(void **state)
+{
+    rig_kv_type = KV_Q8_0;
+    return 0;
+}
+static inline int keep_floats(void **state)
+{
+    rig_kv_type = KV_AS_WEIGHTS;
+    return 0;
+}
+#define WITH_INT8_KV(test) cmocka_unit_test_setup_teardown(test, keep_int8, keep_floats)
+
 static inline void rig_open(rig *r, const char *path, engine_options o)
 {
     *r = (rig){0};
+    if (o.kv_type == KV_AS_WEIGHTS) o.kv_type = rig_kv_type;
     if (o.n_threads == 0) o.n_threads = 2;
     must(model_open(&r->m, path, NULL, &err));
     must(engine_new(&r->e, r->m, &o, &err));

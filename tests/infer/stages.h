@@ -97,7 +97,8 @@ static inline void stages_open(stages *x, const char *path, const size_t *cuts, 
                             .n_threads = 1 + (int)(i % 2),
                             .n_ctx = o.n_ctx,
                             .max_batch = o.max_batch,
-                            .kv_bytes = o.kv_bytes};
+                            .kv_bytes = o.kv_bytes,
+                            .kv_type = o.kv_type ? o.kv_type : rig_kv_type};
         must(stage_new(&x->s[i], x->m[i], &so, &err));
         stage_get_facts(x->s[i], &f);
         x->n_embd = f.n_embd;

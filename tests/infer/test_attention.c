@@ -45,7 +45,7 @@ static void attention_kernels_equal_scalar_bit_for_bit(void **state)
     }
 }
 
-enum { HEADS = 6, HEADS_KV = 2, HEAD = 24, TOKENS = 150, WIDTH = (HEADS + 2 * HEADS_KV) * HEAD };
+enum { HEADS = 6, HEADS_KV = 2, HEAD = 48, TOKENS = 150, WIDTH = (HEADS + 2 * HEADS_KV) * HEAD };
 
 typedef struct attention {
     attend a;
@@ -96,9 +96,9 @@ static void blocks_of_any_size_attend_alike(void **state)
     static float whole[TOKENS * HEADS * HEAD], few[TOKENS * HEADS * HEAD];
     attn_conf c = {.n_head = HEADS, .n_head_kv = HEADS_KV, .head_dim = HEAD};
     size_t most = attend_space(&c, TOKENS), row = HEADS / HEADS_KV * 11 * KV_PAGE_TOKENS;
-    for (size_t k = 0; k < 8; k++) {
-        dtype type = k % 2 ? DT_F16 : DT_F32;
-        size_t window = (const size_t[]){0, 1, 20, 64}[k / 2];
+    for (size_t k = 0; k < 12; k++) {
+        dtype type = (const dtype[]){DT_F32, DT_F16, DT_Q8_0}[k % 3];
+        size_t window = (const size_t[]){0, 1, 20, 64}[k / 3];
         attend_within(most, type, window, whole);
         for (size_t rows = 1; rows < 16; rows += 4) {
             attend_within(most - (16 - rows) * row, type, window, few);

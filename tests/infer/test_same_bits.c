@@ -96,6 +96,13 @@ static void instruction_sets_give_the_same_logits_in_own_types(void **state)
     }
 }
 
+/* Shared key heads, windows, a cap on scores. */
+static void instruction_sets_give_the_same_logits_over_int8(void **state)
+{
+    static const char *const paths[] = {Q8, Q4, GQA, DATA "hf/mistral-sliding", DATA "hf/gemma2-softcap"};
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) same_on_every_isa(paths[p]);
+}
+
 static void thread_counts_give_the_same_logits(void **state)
 {
     static const char *const paths[] = {GQA, Q8};
@@ -282,6 +289,13 @@ int main(void)
         cmocka_unit_test(a_full_cache_delays_but_changes_nothing),
         cmocka_unit_test(a_cached_prefix_gives_the_same_bits),
         cmocka_unit_test(encoders_give_the_same_bits_in_any_company),
+        WITH_INT8_KV(instruction_sets_give_the_same_logits_over_int8),
+        WITH_INT8_KV(thread_counts_give_the_same_logits),
+        WITH_INT8_KV(prefill_gives_the_bits_of_single_steps),
+        WITH_INT8_KV(a_batch_gives_each_stream_the_bits_it_has_alone),
+        WITH_INT8_KV(chunked_prefill_gives_the_same_bits),
+        WITH_INT8_KV(a_full_cache_delays_but_changes_nothing),
+        WITH_INT8_KV(a_cached_prefix_gives_the_same_bits),
     };
     return cmocka_run_group_tests_name("infer_same_bits", tests, NULL, NULL);
 }

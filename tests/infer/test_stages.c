@@ -407,6 +407,7 @@ int main(void)
         cmocka_unit_test(no_stage_idles),
         cmocka_unit_test(short_of_places_and_pages_they_say_the_same),
         cmocka_unit_test(lost_stages_change_no_byte),
+        WITH_INT8_KV(lost_stages_change_no_byte),
         cmocka_unit_test(what_ends_every_stage_is_given_up),
         cmocka_unit_test(rows_that_are_no_numbers_end_their_sequence),
         cmocka_unit_test(an_engine_closes_in_the_middle),

@@ -8,6 +8,8 @@
 #include "compute/panel.h"
 #include "compute/tile.h"
 #include "compute/vec_body.h"
+#include "compute/arm/q8_neon.h"
+#include "compute/attn_q8_body.h"
 
 /* ---- dots: smull and smlal add two products in 16 bits (32512 at most), sadalp adds pairs to 32 bits ----
  */

@@ -11,6 +11,8 @@
 #include "compute/panel.h"
 #include "compute/tile.h"
 #include "compute/vec_body.h"
+#include "compute/arm/q8_neon.h"
+#include "compute/attn_q8_body.h"
 
 #include "compute/arm/sdot.h"
 

@@ -14,6 +14,8 @@
 #include "compute/tile.h"
 #include "compute/x86/v_avx2.h"
 #include "compute/vec_body.h"
+#include "compute/x86/q8_avx2.h"
+#include "compute/attn_q8_body.h"
 
 /* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with acc[t * H + h]; the
  * others follow one after the other. */

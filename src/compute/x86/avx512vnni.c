@@ -10,6 +10,8 @@
 #include "compute/x86/codes_avx512.h"
 #include "compute/x86/quantise_avx512.h"
 #include "compute/vec_body.h"
+#include "compute/x86/q8_avx512.h"
+#include "compute/attn_q8_body.h"
 
 #define TILE_MAX 8 /* panels times tokens: eight accumulators hide the latency of fma and vpdpbusd */
 
