@@ -35,23 +35,20 @@ INLINE __v16si wide_start(const mul_job *j, const wfmt *f, size_t g, size_t t)
     return (__v16si)_mm512_sub_epi32(_mm512_setzero_si512(), sum);
 }
 
-/* acc[16] = fma(sum, scale * x_scale, acc) for group g of token t */
-INLINE void wide_end(const mul_job *j, float *acc, __v16si sum, __m512 scale, size_t g, size_t t)
+/* acc[16] with group g of token t: fma(sum, scale * x_scale, acc). `before`: all ones, or nothing in front of
+ * the first group. */
+INLINE __m512 wide_sum(const mul_job *j, const float *acc, __mmask16 before, __v16si sum, __m512 scale,
+                       size_t g, size_t t)
 {
     __m512 by = _mm512_mul_ps(scale, _mm512_set1_ps(j->scale[t * j->n_blocks + g]));
-    _mm512_storeu_ps(acc, _mm512_fmadd_ps(_mm512_cvtepi32_ps((__m512i)sum), by, _mm512_loadu_ps(acc)));
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps((__m512i)sum), by, _mm512_maskz_loadu_ps(before, acc));
 }
 
-/* What a job adds to whole products; acc[T][P * 16] (row stride ld) may be its result. */
-INLINE void wide_add(const mul_job *j, const float *acc, size_t ld, const size_t P, const size_t T)
+/* What the job adds, to a whole sum; see store_tile. */
+INLINE void wide_store(float *out, __m512 v, __m512 bias, __mmask16 has_bias, __mmask16 adds)
 {
-    for (size_t t = 0; t < T; t++)
-        for (size_t p = 0; p < P; p++) {
-            float *out = j->out + t * j->ldo + p * PANEL_ROWS;
-            __m512 v = _mm512_loadu_ps(acc + t * ld + p * PANEL_ROWS);
-            if (j->bias) v = _mm512_add_ps(v, _mm512_loadu_ps(j->bias + p * PANEL_ROWS));
-            _mm512_storeu_ps(out, j->add ? _mm512_add_ps(_mm512_loadu_ps(out), v) : v);
-        }
+    v = _mm512_mask_add_ps(v, has_bias, v, bias);
+    _mm512_storeu_ps(out, _mm512_mask_add_ps(v, adds, _mm512_maskz_loadu_ps(adds, out), v));
 }
 
 /* Group by group, and there line by line: a line has four columns of bytes, or eight of nibbles. Three tokens
@@ -63,13 +60,10 @@ INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const siz
     const uint8_t *w = j->w;
     const int8_t *x0 = j->q, *x1 = x0 + 3 * cols, *x2 = x1 + 3 * cols, *x3 = x2 + 3 * cols;
     const __m512i nibble = _mm512_set1_epi8(15);
-    _Alignas(64) float own[WIDE_SUMS * PANEL_ROWS]; /* where the result has something already */
-    const bool adds = j->add, ends = adds || j->bias;
-    const size_t ld = adds ? P * PANEL_ROWS : j->ldo;
-    float *acc = adds ? own : j->out;
-    UNROLL
-    for (size_t i = 0; i < P * T; i++)
-        _mm512_storeu_ps(acc + i / P * ld + i % P * PANEL_ROWS, _mm512_setzero_ps());
+    /* Rows of the result may be a multiple of a page apart, and would drive each other out of L1. */
+    _Alignas(64) float acc[WIDE_SUMS * PANEL_ROWS];
+    const __mmask16 has_bias = j->bias ? 0xFFFF : 0, adds = j->add ? 0xFFFF : 0;
+    const float *bias = j->bias ? j->bias : j->out;
     for (size_t g = 0; g < j->n_blocks; g++) {
         const uint8_t *end = w + j->group / columns * 64;
         __m512i line[TILE_ONE_PANELS], codes[TILE_ONE_PANELS];
@@ -80,8 +74,12 @@ INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const siz
     if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P)));
 #define WIDE_HIGH(i) \
     if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P) + 4));
+#define WIDE_SUM(i) wide_sum(j, acc + (i)*PANEL_ROWS, before, s##i, scale[(i) % P], g, (i) / P)
 #define WIDE_END(i) \
-    if (i < P * T) wide_end(j, acc + i / P * ld + i % P * PANEL_ROWS, s##i, scale[i % P], g, i / P);
+    if (i < P * T) _mm512_store_ps(acc + (i)*PANEL_ROWS, WIDE_SUM(i));
+#define WIDE_LAST(i) \
+    if (i < P * T)   \
+        wide_store(j->out + i / P * j->ldo + i % P * PANEL_ROWS, WIDE_SUM(i), ends[i % P], has_bias, adds);
         WIDE_EACH(WIDE_START)
         do {
             UNROLL
@@ -105,9 +103,16 @@ INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const siz
         UNROLL
         for (size_t p = 0; p < P; p++)
             scale[p] = halves((const uint8_t *)(j->scales + p * j->panel_scales + g * PANEL_ROWS));
-        WIDE_EACH(WIDE_END)
+        const __mmask16 before = g > 0 ? 0xFFFF : 0;
+        if (g + 1 < j->n_blocks) {
+            WIDE_EACH(WIDE_END)
+            continue;
+        }
+        __m512 ends[TILE_ONE_PANELS];
+        UNROLL
+        for (size_t p = 0; p < P; p++) ends[p] = _mm512_maskz_loadu_ps(has_bias, bias + p * PANEL_ROWS);
+        WIDE_EACH(WIDE_LAST)
     }
-    if (ends) wide_add(j, acc, ld, P, T);
 }
 
 #define WIDE_TILE(name, kernel, rows, tokens, panels)                         \
