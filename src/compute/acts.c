@@ -12,7 +12,8 @@
 #define SHARE_TOKENS 16   /* most tokens that members share out as one: kernels may take many more at once */
 
 struct acts {
-    size_t max_tokens, max_cols;
+    size_t row_blocks; /* room of a token */
+    bool is_window;    /* its memory is another's */
     /* of the load that is current; written by member 0 before the barrier */
     bool quantised;
     size_t n_tokens, cols, ldx, group;
@@ -25,12 +26,11 @@ struct acts {
 
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
 {
-    size_t n_blocks;
-    if (size_mul(max_cols / ACTS_BLOCK + 1, max_tokens, &n_blocks)) return err_nomem(err);
+    size_t n_blocks, row_blocks = max_cols / ACTS_BLOCK + 1;
+    if (size_mul(row_blocks, max_tokens, &n_blocks)) return err_nomem(err);
     acts *a = calloc(1, sizeof *a);
     if (!a) return err_nomem(err);
-    a->max_tokens = max_tokens;
-    a->max_cols = max_cols;
+    a->row_blocks = row_blocks;
     a->q = mem_calloc64(n_blocks, ACTS_BLOCK);
     a->scale = mem_calloc64(n_blocks, sizeof *a->scale);
     a->sum = mem_calloc64(n_blocks, sizeof *a->sum);
@@ -47,12 +47,36 @@ int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
 void acts_free(acts *a)
 {
     if (!a) return;
-    free(a->q);
-    free(a->scale);
-    free(a->sum);
-    free(a->sum16);
-    free(a->x_sum);
+    if (!a->is_window) {
+        free(a->q);
+        free(a->scale);
+        free(a->sum);
+        free(a->sum16);
+        free(a->x_sum);
+    }
     free(a);
+}
+
+int acts_new_window(acts **ret, shoal_err *err)
+{
+    acts *a = calloc(1, sizeof *a);
+    if (!a) return err_nomem(err);
+    a->is_window = true;
+    *ret = a;
+    return 0;
+}
+
+void acts_aim(acts *window, const acts *of, size_t first)
+{
+    size_t at = first * of->row_blocks;
+    assert(window->is_window);
+    *window = (acts){.row_blocks = of->row_blocks,
+                     .is_window = true,
+                     .q = of->q + at * ACTS_BLOCK,
+                     .scale = of->scale + at,
+                     .sum = of->sum + at,
+                     .sum16 = of->sum16 + 2 * at,
+                     .x_sum = of->x_sum + at};
 }
 
 /* Activations that share a scale in front of weights of type t. */

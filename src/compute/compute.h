@@ -188,6 +188,7 @@ void wmat_row(const wmat *w, size_t row, float *out);
  * columns matter, for a quantiser. squares[cols] is the caller's and must live as long as w does. Not while
  * a team runs. */
 void wmat_watch(wmat *w, double *squares);
+bool wmat_is_watched(const wmat *w);
 
 /* Activations as the weights want them: made once, used by several matrices (q, k, v). */
 typedef struct acts acts;
@@ -204,6 +205,11 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
 /* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
  * (one float addition after the row is complete). No barrier at the end. */
 void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate);
+/* A window has no memory: it is aimed at tokens [first, ...) of `of`, and what one member loads and
+ * multiplies there by itself (member_alone) meets nobody who is aimed at others. acts_free frees it; `of`
+ * must outlive it. */
+int acts_new_window(acts **ret, shoal_err *err);
+void acts_aim(acts *window, const acts *of, size_t first);
 /* The same for rows [row, row + n) of `a` alone: y[row .. row + n) = ..., y's other rows stay. */
 void acts_mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wmat *w, float *y, size_t ldy);
 

@@ -334,3 +334,8 @@ void wmat_watch(wmat *w, double *squares)
 {
     w->squares = squares;
 }
+
+bool wmat_is_watched(const wmat *w)
+{
+    return w->squares != NULL;
+}

@@ -205,8 +205,8 @@ static size_t sees_from(const attend *a, size_t at)
     return a->window && at + 1 > a->window ? at + 1 - a->window : 0;
 }
 
-/* The block that begins with token t. */
-static block block_at(const attend *a, const attend_step *s, size_t t, size_t n_tokens)
+/* The block that begins with token t and is over by `end`. */
+static block block_at(const attend *a, const attend_step *s, size_t t, size_t end)
 {
     token_place first = s->place[t];
     size_t at = first.position;
@@ -216,7 +216,9 @@ static block block_at(const attend *a, const attend_step *s, size_t t, size_t n_
     size_t most = (attend_scores_floats(a, s->space_floats) - b.lds) / (group_of(a) * b.lds),
            left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
     if (most > left) most = left;
-    while (b.n < most && t + b.n < n_tokens && s->place[t + b.n].item == first.item) b.n++;
+    while (b.n < most && t + b.n < end && s->place[t + b.n].item == first.item &&
+           s->place[t + b.n].position == at + b.n)
+        b.n++;
     return b;
 }
 
@@ -417,17 +419,14 @@ static void attend_block(const attend *a, const attend_step *s, const vec_kernel
         memcpy(out + i * att->width, h.out + i * width, width * sizeof *out);
 }
 
-/* Every member stores the tokens and key heads that it attends to first where items have one token each, so
- * that a decode step needs no barrier in between; else all are stored in front. Work is dealt out by (block,
- * key head) in turn, because later blocks see more keys. */
-void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att)
+/* Tokens and key heads are dealt out in turn, because later blocks see more keys. Every member stores what it
+ * attends to first where items have one token each, so that a decode step needs no barrier in between; else
+ * all are stored in front. */
+static void attend_dealt(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att, float *space)
 {
-    size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv;
-    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m), w;
-    float *space = s->space + me * s->space_floats;
+    size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv, w;
+    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m);
     block b;
-    assert(qkv->width == (a->n_head + 2 * n_kv) * a->head_dim && att->width == a->n_head * a->head_dim);
-    if (a->qk == QK_NORM_WIDTH) norm_widths(l, a, qkv);
     if (!s->all_single) {
         rows_use(l, {qkv, READ_ALL | WRITE_PARTS});
         for (w = me; w < n_work; w += n_members) store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
@@ -444,4 +443,31 @@ void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows 
             attend_block(a, s, l->v, qkv, att, &b, kvh, space);
         }
     }
+}
+
+/* Each member its own tokens, so that nothing but keys and values passes between them. The caller has put
+ * tokens in an order in which all members' see about as many keys. */
+static void attend_apart(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att, float *space)
+{
+    rows cache = {.n = qkv->n}; /* what this step stores */
+    size_t begin, end, n_kv = a->n_head_kv;
+    block b;
+    rows_use(l, {qkv, READ_MINE | WRITE_MINE}, {&cache, WRITE_MINE});
+    rows_share(l, qkv, &begin, &end);
+    for (size_t t = begin; t < end; t++)
+        for (size_t kvh = 0; kvh < n_kv; kvh++) store_token(a, s, l->v, qkv, t, kvh);
+    rows_use(l, {qkv, READ_MINE}, {&cache, s->all_single ? READ_MINE : READ_ALL}, {att, WRITE_MINE});
+    for (size_t t = begin; t < end; t += b.n) {
+        b = block_at(a, s, t, end);
+        for (size_t kvh = 0; kvh < n_kv; kvh++) attend_block(a, s, l->v, qkv, att, &b, kvh, space);
+    }
+}
+
+void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att)
+{
+    float *space = s->space + (size_t)member_index(l->m) * s->space_floats;
+    assert(qkv->width == (a->n_head + 2 * a->n_head_kv) * a->head_dim);
+    assert(att->width == a->n_head * a->head_dim);
+    if (a->qk == QK_NORM_WIDTH) norm_widths(l, a, qkv);
+    (rows_stand_apart(l, qkv->n) ? attend_apart : attend_dealt)(l, a, s, qkv, att, space);
 }

@@ -130,14 +130,21 @@ static bool is_adapted(const lane *l, const proj *p, size_t n)
     return false;
 }
 
+/* Each member its own rows; what is watched is watched by columns. */
+static bool goes_apart(const lane *l, const proj *p, const rows *x)
+{
+    return !x->own && rows_stand_apart(l, x->n) && !wmat_is_watched(p->part[0]);
+}
+
 void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
 {
+    bool apart = goes_apart(l, p, x);
     assert(x != y && p->cols == x->width && p->rows <= y->width && x->n == y->n);
     for (size_t i = 0; i < p->n_parts; i++) {
         dtype t = wmat_type(p->part[i]);
         if (i == 0 || t != wmat_type(p->part[i - 1])) {
-            rows_load(l, t, x);
-            rows_use(l, {y, WRITE_PARTS});
+            (apart ? rows_load_apart : rows_load)(l, t, x);
+            rows_use(l, {y, apart ? WRITE_MINE : WRITE_PARTS});
         }
         rows_mul(l, p->part[i], y, p->first_row[i], add);
     }

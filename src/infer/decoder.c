@@ -33,7 +33,7 @@ typedef struct decoder {
     size_t cross_width;
     distance distance;
     token_place *place;
-    uint32_t *item; /* [max_tokens] */
+    uint32_t *item, *order; /* [max_tokens]: whose the row is, and where it stands among the caller's */
     uint32_t *row_token, *row_item, *row_at;
     const adapter **token_adapter, **row_adapter; /* [max_tokens or max_positions], [max_rows] */
 } decoder;
@@ -42,7 +42,7 @@ typedef struct step {
     decoder *d;
     attend_step attend;
     cross_step cross;
-    size_t n_tokens, n_rows;
+    size_t n_tokens, n_rows, n_laid;
     bool adapted; /* an item has an adapter */
     net_row_fn fn;
     void *user;
@@ -179,9 +179,10 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
         if (!d->cross_scores || !d->cross_kv) return err_nomem(err);
     }
     d->item = calloc(n, sizeof *d->item);
+    d->order = calloc(n > rows ? n : rows, sizeof *d->order);
     d->place = calloc(n, sizeof *d->place);
     d->token_adapter = calloc(n > acts_rows ? n : acts_rows, sizeof *d->token_adapter);
-    if (!d->attend_space || !d->place || !d->item || !d->token_adapter) return err_nomem(err);
+    if (!d->attend_space || !d->place || !d->item || !d->order || !d->token_adapter) return err_nomem(err);
     return d->first == 0 ? make_head_space(d, err) : 0;
 }
 
@@ -223,9 +224,9 @@ static void decoder_free(net *n)
     proj_done(&d->out_proj);
     proj_done(&d->head);
     space_done(&d->space);
-    void *all[] = {d->layers,       d->bias,     d->narrow, d->last,          d->logits,
-                   d->attend_space, d->place,    d->item,   d->cross_scores,  d->cross_kv,
-                   d->row_token,    d->row_item, d->row_at, d->token_adapter, d->row_adapter};
+    void *all[] = {d->layers, d->bias,          d->narrow,       d->last,     d->logits,    d->attend_space,
+                   d->place,  d->item,          d->cross_scores, d->cross_kv, d->row_token, d->row_item,
+                   d->row_at, d->token_adapter, d->row_adapter,  d->order};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
@@ -331,8 +332,8 @@ static void take_rows(pass *p, const step *s)
     size_t t, end;
     rows_use(&p->l, {&p->x, WRITE_MINE});
     rows_share(&p->l, &p->x, &t, &end);
-    if (t < end)
-        memcpy(rows_at(&p->x, t), s->rows_in + t * p->x.width, (end - t) * p->x.width * sizeof(float));
+    for (size_t width = p->x.width; t < end; t++)
+        memcpy(rows_at(&p->x, t), s->rows_in + s->d->order[t] * width, width * sizeof(float));
 }
 
 static void leave_rows(pass *p, const step *s)
@@ -340,8 +341,8 @@ static void leave_rows(pass *p, const step *s)
     size_t t, end;
     rows_use(&p->l, {&p->x, READ_MINE});
     rows_share(&p->l, &p->x, &t, &end);
-    if (t < end)
-        memcpy(s->rows_out + t * p->x.width, rows_at(&p->x, t), (end - t) * p->x.width * sizeof(float));
+    for (size_t width = p->x.width; t < end; t++)
+        memcpy(s->rows_out + s->d->order[t] * width, rows_at(&p->x, t), width * sizeof(float));
 }
 
 static void run_step(void *arg, team_member *m)
@@ -382,25 +383,58 @@ static void lay_out_row(step *s, size_t token, size_t item, size_t at)
     d->row_at[s->n_rows++] = (uint32_t)at;
 }
 
-static void lay_out(step *s, size_t n_items)
+/* Tokens [k, k + n) of item i, which are in one page, are the next rows. */
+static void lay_out_block(step *s, size_t i, size_t k, size_t n, size_t first)
+{
+    decoder *d = s->d;
+    const net_item *it = &s->attend.items[i];
+    for (size_t end = k + n; k < end; k++) {
+        size_t t = s->n_laid++;
+        d->item[t] = (uint32_t)i;
+        d->order[t] = (uint32_t)(first + k);
+        d->token_adapter[t] = it->adapter;
+        d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
+        if (!s->rows_out && k + it->n_out >= it->n) lay_out_row(s, t, i, k + it->n_out - it->n);
+    }
+}
+
+/* Blocks are dealt to n hands as cards are whose values rise: 0, 1, .. n - 1, n - 1, .. 1, 0, 0, 1 ... */
+static size_t hand_of(size_t block, size_t n)
+{
+    size_t at = block % (2 * n);
+    return at < n ? at : 2 * n - 1 - at;
+}
+
+/* The rows of one hand: each sees about as many keys as those of the others. */
+static void lay_out_hand(step *s, size_t n_items, size_t hand, size_t n_hands)
+{
+    size_t block = 0, first = 0, n;
+    for (size_t i = 0; i < n_items; first += s->attend.items[i++].n) {
+        const net_item *it = &s->attend.items[i];
+        for (size_t k = 0; k < it->n; k += n) {
+            size_t left = KV_PAGE_TOKENS - (it->seq->n_tokens + k) % KV_PAGE_TOKENS;
+            n = left < it->n - k ? left : it->n - k;
+            if (hand_of(block++, n_hands) == hand) lay_out_block(s, i, k, n, first);
+        }
+    }
+}
+
+static void lay_out(step *s, const team *t, size_t n_items)
 {
     decoder *d = s->d;
     s->attend.all_single = true;
     for (size_t i = 0; i < n_items; i++) {
         const net_item *it = &s->attend.items[i];
-        assert(s->n_tokens + it->n <= d->limits.max_tokens && it->n_out <= it->n);
-        assert(s->rows_out || s->n_rows + it->n_out <= d->limits.max_rows);
-        assert(it->seq->n_tokens + it->n <= d->limits.n_ctx);
+        assert(it->n_out <= it->n && it->seq->n_tokens + it->n <= d->limits.n_ctx);
         s->attend.all_single = s->attend.all_single && it->n == 1;
         s->adapted = s->adapted || it->adapter;
-        for (size_t k = 0; k < it->n; k++) {
-            size_t t = s->n_tokens++;
-            d->item[t] = (uint32_t)i;
-            d->token_adapter[t] = it->adapter;
-            d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
-            if (!s->rows_out && k + it->n_out >= it->n) lay_out_row(s, t, i, k + it->n_out - it->n);
-        }
+        s->n_tokens += it->n;
     }
+    assert(s->n_tokens <= d->limits.max_tokens);
+    size_t n_members = (size_t)team_size(t);
+    size_t n_hands = s->n_tokens >= d->space.apart_rows * n_members ? n_members : 1;
+    for (size_t h = 0; h < n_hands; h++) lay_out_hand(s, n_items, h, n_hands);
+    assert(s->n_laid == s->n_tokens && s->n_rows <= d->limits.max_rows);
 }
 
 /* The rows that an encoder made of a source, for all layers at once. */
@@ -462,7 +496,7 @@ static void decoder_decode(net *n, team *t, const kv *cache, const net_item *ite
     assert(s.d->first == 0 && s.d->end == s.d->c->n_layer);
     s.fn = fn;
     s.user = user;
-    lay_out(&s, n_items);
+    lay_out(&s, t, n_items);
     if (s.n_tokens > 0) team_run(t, run_step, &s);
 }
 
@@ -471,7 +505,7 @@ static void decoder_walk(net *n, team *t, const kv *cache, const net_item *items
     step s = step_of((decoder *)n, cache, items);
     s.rows_in = s.d->first > 0 ? rows : NULL;
     s.rows_out = rows;
-    lay_out(&s, n_items);
+    lay_out(&s, t, n_items);
     if (s.n_tokens > 0) team_run(t, run_step, &s);
 }
 
@@ -486,7 +520,10 @@ static void decoder_finish(net *n, team *t, const net_item *items, size_t n_item
     for (size_t i = 0; i < n_items; i++) {
         assert(s.n_rows + items[i].n_out <= s.d->limits.max_rows);
         s.adapted = s.adapted || items[i].adapter;
-        for (size_t at = 0; at < items[i].n_out; at++) lay_out_row(&s, s.n_rows, i, at);
+        for (size_t at = 0; at < items[i].n_out; at++) {
+            s.d->order[s.n_rows] = (uint32_t)s.n_rows;
+            lay_out_row(&s, s.n_rows, i, at);
+        }
     }
     if (s.n_rows > 0) team_run(t, run_finish, &s);
 }

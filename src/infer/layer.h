@@ -35,7 +35,7 @@ void layer_done(layer *ly); /* a zeroed one is fine */
 /* What one member computes for itself when rows are few (rows.h): [FEW_ROWS][...], and these as activations.
  */
 typedef struct own_space {
-    acts *acts;
+    acts *acts, *window; /* rows.h: lane */
     float *h, *h2, *act;
 } own_space;
 
@@ -52,6 +52,7 @@ typedef struct space {
     moe_space moe;
     own_space *own; /* [n_members]; NULL for one member */
     size_t n_members, own_cols;
+    size_t apart_rows; /* rows.h: lane */
 } space;
 
 /* For a team of n_members. acts_rows, acts_cols: what the caller's own products need beyond the layers'. */

@@ -59,7 +59,7 @@ void rows_load(lane *l, dtype t, rows *x)
     }
     assert(!x->own);
     bool torn = x->written == l->barriers && x->in_parts;
-    if (torn || l->acts_read == l->barriers) {
+    if (torn || l->acts_read == l->barriers || l->window_used == l->barriers) {
         team_barrier(l->m);
         l->barriers++;
     }
@@ -71,17 +71,47 @@ void rows_load(lane *l, dtype t, rows *x)
     if (dtype_block(t) == 1) note(l, (rows_need){x, READ_ALL});
 }
 
-/* Its WRITE_PARTS stands behind the load. */
+/* Windows of members meet when they were aimed at shares of another number of rows. */
+static bool windows_meet(const lane *l, size_t n)
+{
+    return l->window_used == l->barriers && l->window_rows != n;
+}
+
+void rows_load_apart(lane *l, dtype t, rows *x)
+{
+    size_t end;
+    assert(!x->own && l->window);
+    rows_use(l, {x, READ_MINE});
+    if (l->acts_read == l->barriers || windows_meet(l, x->n)) {
+        team_barrier(l->m);
+        l->barriers++;
+        note(l, (rows_need){x, READ_MINE});
+    }
+    l->window_used = l->barriers;
+    l->window_rows = x->n;
+    rows_share(l, x, &l->window_first, &end);
+    acts_aim(l->window, l->acts, l->window_first);
+    acts_load(member_alone(l->m), l->window, t, rows_at(x, l->window_first), end - l->window_first, x->width,
+              x->width);
+    l->loaded = l->window;
+    l->acts_cols = x->width;
+}
+
+/* Its WRITE_PARTS, or WRITE_MINE of what stands apart, is behind the load. */
 static void check_mul(const lane *l, const wmat *w, const rows *y, size_t first)
 {
     assert(first + wmat_rows(w) <= y->width && wmat_cols(w) == l->acts_cols);
-    assert(y->written == l->barriers && y->in_parts);
+    assert(y->written == l->barriers && y->in_parts == (l->loaded != l->window));
     (void)l, (void)w, (void)y, (void)first;
 }
 
 void rows_mul(lane *l, const wmat *w, rows *y, size_t first, bool add)
 {
     check_mul(l, w, y, first);
+    if (l->loaded == l->window) {
+        acts_mul(member_alone(l->m), l->window, w, rows_at(y, l->window_first) + first, y->width, add);
+        return;
+    }
     acts_mul(l->m, l->loaded, w, y->at + first, y->width, add);
     if (l->loaded == l->acts) l->acts_read = l->barriers;
 }

@@ -41,13 +41,17 @@ enum { THIN_ROWS = 4, THIN_WIDTH = 3 * ADAPTER_RANK_MAX };
 typedef struct lane {
     team_member *m;
     const vec_kernels *v;
-    acts *acts; /* what rows_load loads */
-    acts *own;  /* or a few rows into, up to own_cols wide: this member's alone; NULL: there is none */
+    acts *acts;        /* what rows_load loads */
+    acts *own;         /* or a few rows into, up to own_cols wide: this member's alone; NULL: there is none */
+    acts *window;      /* this member's, on its own rows among many; NULL: there is none */
+    size_t apart_rows; /* for each member: so many are many */
     const acts *loaded; /* where the last load is */
     size_t own_cols;
-    unsigned barriers; /* passed in this step, from 1 */
-    unsigned acts_read;
-    size_t acts_cols; /* of what is loaded */
+    unsigned barriers;                /* passed in this step, from 1 */
+    unsigned acts_read;               /* by all members */
+    unsigned window_used;             /* by each its own rows, */
+    size_t window_rows, window_first; /* of so many; this member's begin here */
+    size_t acts_cols;                 /* of what is loaded */
     /* By row of what is multiplied: its adapter, or NULL; NULL when no row of the step has one. The same for
      * all members. */
     const adapter *const *adapters;
@@ -72,6 +76,12 @@ static inline bool rows_are_few(const lane *l, size_t n)
 {
     return n <= FEW_ROWS && n < (size_t)member_count(l->m);
 }
+/* Are n rows so many that each member had better do everything with its own, products, too? What it reads it
+ * wrote itself then, and nobody waits; but every member reads all weights. */
+static inline bool rows_stand_apart(const lane *l, size_t n)
+{
+    return l->window && n >= l->apart_rows * (size_t)member_count(l->m);
+}
 /* This member's rows [*begin, *end) of r. */
 static inline void rows_share(const lane *l, const rows *r, size_t *begin, size_t *end)
 {
@@ -95,8 +105,10 @@ static inline rows rows_own(float *at, size_t n, size_t width)
 
 /* Load x as weights of type t want it. Ends in a barrier, or each member loads its own few rows without. */
 void rows_load(lane *l, dtype t, rows *x);
+/* Each member its own rows of many, without a barrier; x is shared. */
+void rows_load_apart(lane *l, dtype t, rows *x);
 /* Columns [first, first + w's rows) of y = what was loaded · wᵀ + bias, or +=. The loader of x has said
- * WRITE_PARTS of y. */
+ * WRITE_PARTS of y, behind rows_load_apart WRITE_MINE. */
 void rows_mul(lane *l, const wmat *w, rows *y, size_t first, bool add);
 /* The same for rows [row, row + n) alone, those of one expert. */
 void rows_mul_some(lane *l, const wmat *w, size_t row, size_t n, rows *y, size_t first);

@@ -170,6 +170,74 @@ static void few_rows_are_loaded_without_a_barrier(void **state)
     wmat_free(p.w);
 }
 
+#define MANY 7
+
+typedef struct many {
+    acts *shared, *window[3];
+    wmat *w;
+    float x[MANY * WIDTH], y[MANY * WIDTH], z[MANY * WIDTH];
+    atomic_size_t wrong;
+} many;
+
+/* Many rows, loaded by all together and by each its own: the same product, without a barrier, until windows
+ * on shares of another number of rows, or all together, want the memory. */
+static void multiply_apart(void *arg, team_member *m)
+{
+    many *p = arg;
+    lane together, apart;
+    rows x = rows_of(p->x, MANY, WIDTH), x2 = x, few = rows_of(p->x, MANY - 3, WIDTH);
+    rows y = rows_of(p->y, MANY, WIDTH), z = rows_of(p->z, MANY, WIDTH);
+    rows_open(&together, m, p->shared);
+    rows_load(&together, DT_Q8_0, &x);
+    rows_use(&together, {&y, WRITE_PARTS});
+    rows_mul(&together, p->w, &y, 0, false);
+    team_barrier(m);
+    rows_open(&apart, m, p->shared);
+    apart.window = p->window[member_index(m)];
+    apart.apart_rows = 2;
+    bool ok = rows_stand_apart(&apart, 6) && !rows_stand_apart(&apart, 5) && !rows_stand_apart(&together, 6);
+    rows_use(&apart, {&x2, WRITE_MINE});
+    rows_load_apart(&apart, DT_Q8_0, &x2);
+    rows_use(&apart, {&z, WRITE_MINE});
+    rows_mul(&apart, p->w, &z, 0, false);
+    rows_load_apart(&apart, DT_Q8_0, &x2);
+    ok = ok && apart.barriers == 1;
+    rows_load_apart(&apart, DT_Q8_0, &few);
+    ok = ok && apart.barriers == 2;
+    rows_load(&apart, DT_Q8_0, &x2);
+    ok = ok && apart.barriers == 4;
+    rows_use(&apart, {&z, WRITE_PARTS}, {&y, WRITE_PARTS});
+    rows_mul(&apart, p->w, &z, 0, false);
+    rows_load_apart(&apart, DT_Q8_0, &x2); /* others may still read what all loaded */
+    ok = ok && apart.barriers == 5;
+    if (!ok) p->wrong = 1;
+}
+
+static void many_rows_are_multiplied_without_a_barrier(void **state)
+{
+    (void)state;
+    shoal_err err = {0};
+    team *t;
+    static many p;
+    uint8_t packed[WIDTH * (WIDTH / 32 * 34)];
+    float w[WIDTH * WIDTH];
+    for (size_t i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)((i * 7919) % 101) / 50 - 1;
+    for (size_t i = 0; i < MANY * WIDTH; i++) p.x[i] = (float)(i % 11) - 5;
+    dtype_from_f32(DT_Q8_0, w, packed, WIDTH * WIDTH);
+    assert_int_equal(wmat_new(&p.w, DT_Q8_0, WIDTH, WIDTH, packed, NULL, ISA_SCALAR, &err), 0);
+    assert_int_equal(acts_new(&p.shared, MANY, WIDTH, &err), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(acts_new_window(&p.window[i], &err), 0);
+    assert_int_equal(team_new(&t, 3, ISA_SCALAR, &err), 0);
+    team_run(t, multiply_apart, &p);
+    team_free(t);
+    assert_int_equal(p.wrong, 0);
+    assert_memory_equal(p.y, p.z, sizeof p.y);
+    assert_true(p.y[0] != 0 && p.y[MANY * WIDTH - 1] != 0);
+    for (int i = 0; i < 3; i++) acts_free(p.window[i]);
+    acts_free(p.shared);
+    wmat_free(p.w);
+}
+
 typedef struct relay {
     float a[N_ROWS * WIDTH], b[N_ROWS * WIDTH];
 } relay;
@@ -219,6 +287,7 @@ int main(void)
         cmocka_unit_test(rows_share_the_barriers_of_others),
         cmocka_unit_test(own_rows_are_never_waited_for),
         cmocka_unit_test(few_rows_are_loaded_without_a_barrier),
+        cmocka_unit_test(many_rows_are_multiplied_without_a_barrier),
         cmocka_unit_test(rows_arrive_whole_in_any_team),
     };
     return cmocka_run_group_tests_name("infer_rows", tests, NULL, NULL);
