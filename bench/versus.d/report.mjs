@@ -31,6 +31,21 @@ export function markdown(head, rows) {
   return lines.join("\n") + "\n";
 }
 
+// What clients met, a line for each side and number of clients: medians of the rounds; failures of all of them.
+export function servers(loads) {
+  if (!loads.length) return "";
+  const lines = ["", "| model | threads | | server | tokens/CPU s | tokens/s | first p50 | p99 ms | gap p50 | p99 ms | failed |",
+    "|---|---:|---|---|---:|---:|---:|---:|---:|---:|---:|"];
+  const key = (l) => [l.what, l.threads, l.test, l.side].join("|");
+  for (const k of new Set(loads.map(key))) {
+    const of = loads.filter((l) => key(l) === k), sum = (f) => of.reduce((n, l) => n + l[f], 0);
+    const cells = ["tokens_per_cpu_s", "tokens_per_s", "first_p50_ms", "first_p99_ms", "gap_p50_ms", "gap_p99_ms"]
+      .map((f) => figure(median(of.map((l) => l[f]))));
+    lines.push(`| ${of[0].what} | ${of[0].threads} | ${of[0].test} | ${of[0].side} | ${cells.join(" | ")} | ${sum("failed")} of ${sum("failed") + sum("ok")} |`);
+  }
+  return lines.join("\n") + "\n";
+}
+
 const escape = (s) => String(s).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 // A bar from 1 to the ratio, to the right where Shoal is ahead; a line from the least to the most.
