@@ -19,6 +19,9 @@
 #define MARK_BEGUN  1
 #define MARK_ENDED  2
 #define MARK_SHIFT  2
+#define NUMBER_MOST 10 /* bytes of a varint of 64 bits */
+#define HEAD_BYTES  (4 + STREAM_REQUEST_BYTES + STREAM_MODEL_BYTES + STREAM_NONCE_BYTES + NUMBER_MOST)
+#define MARK_BYTES  ((MARK_PARTS + 2) * NUMBER_MOST + sizeof(uint32_t))
 
 /* ---- marks --------------------------------------------------------------------------------------- */
 
@@ -82,38 +85,43 @@ void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *digest, const 
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
 
-static void put_number(buf *out, uint64_t v)
+/* Each puts what it has at `to`, and returns where the next one goes. An id is put with every event. */
+
+static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
-    for (; v >= 0x80; v >>= 7) buf_putc(out, (char)(v | 0x80));
-    buf_putc(out, (char)v);
+    for (; v >= 0x80; v >>= 7) *to++ = (uint8_t)(v | 0x80);
+    *to++ = (uint8_t)v;
+    return to;
 }
 
-static void put_mark(buf *out, const stream_mark *m)
+static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
 {
-    for (int i = 0; i < MARK_PARTS; i++) put_number(out, m->n_bytes[i]);
-    put_number(out, (uint64_t)m->n_logprobs << MARK_SHIFT | (m->finished ? MARK_ENDED : 0) |
-                        (m->begun ? MARK_BEGUN : 0));
-    put_number(out, m->max_tokens);
-    buf_append(out, &m->sum, sizeof m->sum);
+    memcpy(to, bytes, n);
+    return to + n;
+}
+
+static uint8_t *put_mark(uint8_t *to, const stream_mark *m)
+{
+    for (int i = 0; i < MARK_PARTS; i++) to = put_number(to, m->n_bytes[i]);
+    to = put_number(to, (uint64_t)m->n_logprobs << MARK_SHIFT | (m->finished ? MARK_ENDED : 0) |
+                            (m->begun ? MARK_BEGUN : 0));
+    to = put_number(to, m->max_tokens);
+    return put_bytes(to, &m->sum, sizeof m->sum);
 }
 
 void stream_id_put(buf *out, const stream_id *s)
 {
-    buf b = {0};
-    buf_putc(&b, VERSION);
-    buf_append(&b, s->request, sizeof s->request);
-    buf_append(&b, s->model, sizeof s->model);
-    buf_append(&b, s->nonce, sizeof s->nonce);
-    put_number(&b, (uint64_t)s->created);
-    buf_putc(&b, (char)(s->zone + ZONE_BIAS));
-    buf_putc(&b, s->usage_sent ? USAGE_SENT : 0);
-    buf_putc(&b, (char)s->n_choices);
-    for (size_t k = 0; k < s->n_choices; k++) put_mark(&b, &s->marks[k]);
-    if (b.failed)
-        out->failed = true;
-    else
-        base64_encode(out, b.data, b.len);
-    buf_done(&b);
+    uint8_t bytes[HEAD_BYTES + STREAM_CHOICES_MAX * MARK_BYTES], *to = bytes;
+    *to++ = VERSION;
+    to = put_bytes(to, s->request, sizeof s->request);
+    to = put_bytes(to, s->model, sizeof s->model);
+    to = put_bytes(to, s->nonce, sizeof s->nonce);
+    to = put_number(to, (uint64_t)s->created);
+    *to++ = (uint8_t)(s->zone + ZONE_BIAS);
+    *to++ = s->usage_sent ? USAGE_SENT : 0;
+    *to++ = (uint8_t)s->n_choices;
+    for (size_t k = 0; k < s->n_choices; k++) to = put_mark(to, &s->marks[k]);
+    base64_encode(out, bytes, (size_t)(to - bytes));
 }
 
 static uint64_t take_number(cur *c, uint64_t max)

@@ -107,16 +107,30 @@ int base64_encode(buf *out, const void *data, size_t n)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const uint8_t *p = data;
-    if (buf_reserve(out, (n + 2) / 3 * 4) != 0) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < n; i += 3) {
-        size_t left = n - i;
-        uint32_t v =
-            (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
-        char quad[4] = {digit[v >> 18], digit[v >> 12 & 63], left > 1 ? digit[v >> 6 & 63] : '=',
-                        left > 2 ? digit[v & 63] : '='};
-        buf_append(out, quad, 4);
+    size_t i = 0, letters;
+    if (size_mul(n / 3 + 1, 4, &letters) || out->failed || buf_reserve(out, letters) != 0) {
+        out->failed = true;
+        return SHOAL_ENOMEM;
     }
-    return out->failed ? SHOAL_ENOMEM : 0;
+    char *to = out->data + out->len;
+    for (; i + 3 <= n; i += 3, to += 4) {
+        uint32_t v = (uint32_t)p[i] << 16 | (uint32_t)p[i + 1] << 8 | p[i + 2];
+        to[0] = digit[v >> 18];
+        to[1] = digit[v >> 12 & 63];
+        to[2] = digit[v >> 6 & 63];
+        to[3] = digit[v & 63];
+    }
+    if (i < n) {
+        bool two = i + 2 == n;
+        uint32_t v = (uint32_t)p[i] << 16 | (two ? (uint32_t)p[i + 1] << 8 : 0);
+        *to++ = digit[v >> 18];
+        *to++ = digit[v >> 12 & 63];
+        *to++ = two ? digit[v >> 6 & 63] : '=';
+        *to++ = '=';
+    }
+    *to = '\0';
+    out->len = (size_t)(to - out->data);
+    return 0;
 }
 
 static int digit64(char c)
