@@ -105,7 +105,10 @@ static int run_test(bench *b, const test *t, double n_tokens, bench_cost cost)
     size_t n = (size_t)b->o->repeat;
     const bench_work *w = &b->s->work;
     double kept = (w->kv_bytes + w->local_kv_bytes) * (double)((t->depth + t->n_prompt) * t->n_streams);
-    bench_row row = {t->name, n_tokens, cost, w->layer_bytes + w->head_bytes + kept};
+    bench_row row = {.test = t->name,
+                     .n_tokens = n_tokens,
+                     .cost = cost,
+                     .set_bytes = w->layer_bytes + w->head_bytes + kept};
     int rc = warm_up(b, t);
     for (size_t i = 0; rc == 0 && i < n; i++) rc = run_once(b, t, &b->ms[i]);
     return rc == 0 ? bench_report_row(&b->s->report, &row, b->ms, n, b->err) : rc;

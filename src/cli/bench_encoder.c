@@ -50,8 +50,10 @@ static int run_shape(const bench_options *o, bench_subject *s, size_t batch, siz
         rc = run_once(s, ids, batch, n, WARM_RUNS + done, &ms[done], err);
     }
     const bench_work *w = &s->work;
-    bench_row row = {name, (double)(batch * n), bench_work_encode(w, batch, n),
-                     w->layer_bytes + w->head_bytes};
+    bench_row row = {.test = name,
+                     .n_tokens = (double)(batch * n),
+                     .cost = bench_work_encode(w, batch, n),
+                     .set_bytes = w->layer_bytes + w->head_bytes};
     if (rc == 0) rc = bench_report_row(&s->report, &row, ms, done, err);
     free(ms);
     free(ids);

@@ -47,10 +47,14 @@ static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_
     if (rc == 0) rc = cli_engine_start(c, &o->model, &more, err);
     s.e = c->e;
     about.load_ms = load_ms + clock_ms_since(start);
-    about.is_float = s.work.is_float;
+    bool reads_source = mc->task == TASK_SEQ2SEQ || mc->task == TASK_TRANSCRIBE;
+    about.is_float = reads_source ? bench_source_of(c->m).reply.is_float : s.work.is_float;
     if (rc == 0 && mc->task == TASK_GENERATE) rc = bench_decoder_check(o, s.e, err);
     if (rc == 0) rc = bench_report_begin(&s.report, &about, o->json, err);
-    if (rc == 0) rc = mc->task == TASK_GENERATE ? bench_decoder(o, &s, err) : bench_encoder(o, &s, err);
+    if (rc == 0)
+        rc = reads_source                ? bench_source_rows(o, &s, c->m, err)
+             : mc->task == TASK_GENERATE ? bench_decoder(o, &s, err)
+                                         : bench_encoder(o, &s, err);
     if (rc == 0) bench_report_end(&s.report);
     return rc;
 }
@@ -61,6 +65,8 @@ static int check_task(const model *m, shoal_err *err)
     const model_config *c = model_get_config(m);
     switch (c->task) {
     case TASK_GENERATE:
+    case TASK_SEQ2SEQ:
+    case TASK_TRANSCRIBE:
     case TASK_CLASSIFY:
     case TASK_TAG:
     case TASK_EMBED:
@@ -68,8 +74,8 @@ static int check_task(const model *m, shoal_err *err)
     case TASK_FILL_MASK: return 0;
     default:
         return err_set(err, SHOAL_EUNSUPPORTED,
-                       "%s is for %s: bench measures what generates or reads texts of tokens", model_name(m),
-                       task_name(c->task));
+                       "%s is for %s: bench measures what generates, or reads texts of tokens or speech",
+                       model_name(m), task_name(c->task));
     }
 }
 

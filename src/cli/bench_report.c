@@ -112,6 +112,24 @@ static double median(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+/* Sorted ms[n]. */
+static void print_json_row(const bench_report *r, const bench_row *row, const double *ms, size_t n,
+                           double p50)
+{
+    double s = p50 / 1e3;
+    printf("%s{\"test\":\"%s\",\"tokens_per_s\":%.2f,\"min_tokens_per_s\":%.2f,\"max_tokens_per_s\":%.2f,"
+           "\"ms\":%.4f,\"runs\":%zu,\"tokens\":%.0f,\"bytes\":%.0f,\"multiply_adds\":%.0f,"
+           "\"read_limit_bytes_per_s\":%.4g,\"working_set_bytes\":%.0f,\"share_of_reading\":%.4f,"
+           "\"share_of_multiply_adds\":%.4f",
+           r->n_rows ? "," : "", row->test, row->n_tokens / s, row->n_tokens * 1e3 / ms[n - 1],
+           row->n_tokens * 1e3 / ms[0], p50, n, row->n_tokens, row->cost.bytes, row->cost.multiply_adds,
+           r->read_per_s, r->set_bytes, row->cost.bytes / s / r->read_per_s,
+           row->cost.multiply_adds / s / r->adds_per_s);
+    if (row->sound_s > 0)
+        printf(",\"sound_s\":%.2f,\"times_real_time\":%.2f", row->sound_s, row->sound_s / s);
+    printf("}");
+}
+
 int bench_report_row(bench_report *r, const bench_row *row, double *ms, size_t n, shoal_err *err)
 {
     int rc = probe_reading(r, row->set_bytes, err);
@@ -119,15 +137,10 @@ int bench_report_row(bench_report *r, const bench_row *row, double *ms, size_t n
     double p50 = median(ms, n), s = p50 / 1e3, rate = row->n_tokens / s;
     double reading = row->cost.bytes / s / r->read_per_s, adds = row->cost.multiply_adds / s / r->adds_per_s;
     if (r->json)
-        printf("%s{\"test\":\"%s\",\"tokens_per_s\":%.2f,\"min_tokens_per_s\":%.2f,\"max_tokens_per_s\":%.2f,"
-               "\"ms\":%.4f,\"runs\":%zu,\"tokens\":%.0f,\"bytes\":%.0f,\"multiply_adds\":%.0f,"
-               "\"read_limit_bytes_per_s\":%.4g,\"working_set_bytes\":%.0f,\"share_of_reading\":%.4f,"
-               "\"share_of_multiply_adds\":%.4f}",
-               r->n_rows ? "," : "", row->test, rate, row->n_tokens * 1e3 / ms[n - 1],
-               row->n_tokens * 1e3 / ms[0], p50, n, row->n_tokens, row->cost.bytes, row->cost.multiply_adds,
-               r->read_per_s, r->set_bytes, reading, adds);
+        print_json_row(r, row, ms, n, p50);
     else
-        printf("%-14s %11.1f %5.1f %% %10.3f  %5.1f %% of %3.0f %11.1f %%\n", row->test, rate,
+        printf("%-14s %10.1f%c %5.1f %% %10.3f  %5.1f %% of %3.0f %11.1f %%\n", row->test,
+               row->sound_s > 0 ? row->sound_s / s : rate, row->sound_s > 0 ? 'x' : ' ',
                100 * (ms[n - 1] - ms[0]) / p50, p50, 100 * reading, r->read_per_s / 1e9, 100 * adds);
     r->n_rows++;
     fflush(stdout);

@@ -29,6 +29,7 @@ typedef struct bench_about { /* strings are the caller's */
 typedef struct bench_row {
     const char *test;
     double n_tokens;  /* of one run: tokens/s are this over its time */
+    double sound_s;   /* of sound, which are shown over the time instead; 0: it is no sound */
     bench_cost cost;  /* of one run */
     double set_bytes; /* what it reads again and again: the working set of the bandwidth it is held against */
 } bench_row;

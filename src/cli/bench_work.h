@@ -41,4 +41,21 @@ bench_cost bench_work_decode(const bench_work *w, size_t depth, size_t n, size_t
 /* n_texts of n tokens through an encoder, together; a token of one sees all others of its own text. */
 bench_cost bench_work_encode(const bench_work *w, size_t n_texts, size_t n);
 
+/* ---- of an encoder-decoder ----------------------------------------------------------------------- */
+
+/* What reading a source and writing behind it cost. A position is a token of text, or two frames of sound. */
+typedef struct bench_source {
+    bench_work reply;     /* the decoder's half, but for cross-attention to the source */
+    double encoder_bytes; /* matrices that a source passes, those of cross-attention's keys included */
+    double encoder_adds;  /* their multiply-adds a position */
+    double pair_adds;     /* the encoder's attention, each pair of positions */
+    double cross_bytes, cross_adds; /* of a reply's token: each position's keys and values, in all layers */
+} bench_source;
+
+bench_source bench_source_of(const model *m);
+/* A source of n positions, up to the first token behind it. */
+bench_cost bench_source_read(const bench_source *w, size_t n);
+/* n_new further tokens, one after the other, behind a source of n positions. */
+bench_cost bench_source_reply(const bench_source *w, size_t n, size_t n_new);
+
 #endif

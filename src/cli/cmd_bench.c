@@ -39,7 +39,7 @@ static int read_list(bench_list *ret, bench_list *more, const char *name, const 
 
 /* What the options say as texts; NULL: not said. */
 typedef struct texts {
-    const char *prompts, *generates, *depths, *streams, *shapes, *clients;
+    const char *prompts, *generates, *depths, *streams, *shapes, *clients, *seconds;
 } texts;
 
 /* Depths begin with none. Whoever chose tests gets those, and streams only when they were chosen too. */
@@ -60,6 +60,7 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     if (rc == 0)
         rc = read_list(&o->texts, &o->text_lens, "shapes",
                        t->shapes ? t->shapes : "1x8,1x32,1x128,8x32,32x32", 1, 8192, err);
+    if (rc == 0) rc = read_list(&o->seconds, NULL, "seconds", t->seconds ? t->seconds : "5,30", 1, 3600, err);
     if (rc == 0)
         rc = read_list(&o->clients, NULL, "clients", t->clients ? t->clients : "1,4,16", 1, 4096, err);
     if (rc == 0 && (o->rate < 0 || o->rate > 1e6))
@@ -67,6 +68,7 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     if (rc == 0 && o->load && !o->url)
         rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --url URL says it", o->load);
     o->clients_given = t->clients != NULL;
+    o->seconds_given = t->seconds != NULL;
     o->depths = (bench_list){.n = 1};
     for (size_t i = 0; i < depths.n; i++)
         if (depths.v[i] && o->depths.n < BENCH_LIST_MAX) o->depths.v[o->depths.n++] = depths.v[i];
@@ -96,6 +98,7 @@ static int run(int argc, char **argv)
                    &t.streams),
         CLI_STRING(0, "shapes", "BxN,...", "of encoders: B texts of N tokens [1x8,1x32,1x128,8x32,32x32]",
                    &t.shapes),
+        CLI_STRING(0, "seconds", "N,...", "of what hears speech: so much sound at once [5,30]", &t.seconds),
         CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
                    &o.model.regroup),
         CLI_FLAG(0, "drafts", "let the engine guess tokens ahead, as it does when it serves", &o.drafts),

@@ -33,6 +33,23 @@ bench home-intent --shapes 1x100000 2>/dev/null && fail "a shape of 100000 token
 bench home-intent --shapes 1x8000,1x4 2>"$work/err" | grep -q '^enc 1x4 ' || fail "the shape behind one too long"
 grep -q '1x8000 is left out' "$work/err" || fail "nothing said of a shape that is too long"
 
+# ---- encoder-decoders: a source of tokens or sound, and replies behind it
+t5=tests/data/hf/t5-small-relu
+[ "$(bench $t5 -p 8,20 -n 4 --json | rows)" = "src8 tg4@src8 src20 tg4@src20" ] || fail "rows of an encoder-decoder"
+bench home-ears --seconds 2,5 -n 4,0 --json >"$work/out" || fail "bench of speech"
+[ "$(rows <"$work/out")" = "snd2s tg4@snd2s snd5s tg4@snd5s" ] || fail "rows of speech: $(rows <"$work/out")"
+[ "$(grep -o '"sound_s":[0-9.]*' "$work/out" | paste -sd ' ')" = '"sound_s":2.00 "sound_s":5.00' ] || fail "no seconds of sound"
+[ -z "$node" ] || node -e '
+    const o = JSON.parse(require("fs").readFileSync(process.argv[1]));
+    const [a, ta, b, tb] = o.results;
+    if (!(b.bytes == a.bytes + (tb.bytes - ta.bytes) / 4 && b.multiply_adds > 2.5 * a.multiply_adds && a.times_real_time > 0 &&
+        tb.multiply_adds > ta.multiply_adds && ta.times_real_time === undefined)) throw new Error(JSON.stringify(o.results));
+' "$work/out" || fail "JSON of speech"
+[ "$(bench home-ears -n 4 --json | rows)" = "snd5s tg4@snd5s" ] || fail "more sound than it hears is no row that nobody asked for"
+
+# ---- regrouped
+bench home-chat-s -p 8 -n 0 --regroup s8_128 >"$work/out" && grep -q ': llama S8_128, ' "$work/out" || fail "$(cat "$work/out")"
+
 # ---- what is refused, before anything is printed
 refused() {
     local status=$1 why=$2
@@ -51,5 +68,8 @@ refused 2 '--prompt wants' home-chat-s -p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
 refused 2 '--shapes wants' home-intent --shapes 1x
 refused 2 '--shapes wants' home-intent --shapes 0x8
 refused 1 'context has' home-chat-s -p 100000
-refused 1 'for transcribe' home-ears
+refused 1 'for classify-image' tests/data/hf/vit-tiny
+refused 1 'hears 8 s at once' home-ears --seconds 9
+refused 1 'longest reply is 100 tokens' home-ears -n 100
+refused 2 'no type that matrices can be regrouped to' home-chat-s --regroup q4_0
 echo "rows, shares and refusals"

@@ -146,13 +146,18 @@ static inline int keep_floats(void **state)
 }
 #define WITH_INT8_KV(test) cmocka_unit_test_setup_teardown(test, keep_int8, keep_floats)
 
-static inline void rig_open(rig *r, const char *path, engine_options o)
+static inline void rig_open_as(rig *r, const char *path, const model_options *mo, engine_options o)
 {
     *r = (rig){0};
     if (o.kv_type == KV_AS_WEIGHTS) o.kv_type = rig_kv_type;
     if (o.n_threads == 0) o.n_threads = 2;
-    must(model_open(&r->m, path, NULL, &err));
+    must(model_open(&r->m, path, mo, &err));
     must(engine_new(&r->e, r->m, &o, &err));
+}
+
+static inline void rig_open(rig *r, const char *path, engine_options o)
+{
+    rig_open_as(r, path, NULL, o);
 }
 
 static inline void rig_close(rig *r)

@@ -4,8 +4,8 @@
  * one as the file is. Of the bundled models the floats are the file's own weights, so what is seen is the
  * int8 activations; home-ears, home-wake and sensor-lstm are float files, which are quantised to Q8_0 for
  * this. SHOAL_ORIGINALS=DIR compares each DIR/NAME, the float16 model as it was trained, with itself in Q8_0
- * instead, or in the type that SHOAL_TYPE names (docs/quantisation.md has these tables); robot-parse is seen
- * only there. */
+ * instead, or in the type that SHOAL_TYPE names, regrouped to SHOAL_REGROUP (docs/quantisation.md has these
+ * tables); robot-parse is seen only there. */
 #ifndef TESTS_INFER_TRAINED_H
 #define TESTS_INFER_TRAINED_H
 
@@ -190,12 +190,18 @@ static void write_as(const char *from, dtype type, char to[])
     must(quantize_model(from, to, &(quantize_options){.type = type}, &report, &err));
 }
 
+/* The type that a variable of the environment names. */
+static dtype type_said(const char *variable, dtype otherwise)
+{
+    dtype t = otherwise;
+    const char *name = getenv(variable);
+    if (name && !dtype_parse(name, &t)) fail_msg("%s=%s is no type", variable, name);
+    return t;
+}
+
 static dtype trained_type(void)
 {
-    dtype t = DT_Q8_0;
-    const char *name = getenv("SHOAL_TYPE");
-    if (name && !dtype_parse(name, &t)) fail_msg("SHOAL_TYPE=%s is no type", name);
-    return t;
+    return type_said("SHOAL_TYPE", DT_Q8_0);
 }
 
 /* out: the row. */
@@ -211,7 +217,9 @@ static void add_trained(buf *out, const trained_model *t, const char *originals,
     write_as(path, DT_F32, floats);
     write_as(path, originals ? trained_type() : DT_Q8_0, q8);
     rig_open(&p.exact, floats, (engine_options){.n_threads = 1});
-    rig_open(&p.int8, is_small ? path : q8, (engine_options){.n_threads = 1});
+    bool regroups = originals && t->kind != READS_SERIES; /* their rows are narrower than any group */
+    const model_options mo = {.regroup = regroups ? type_said("SHOAL_REGROUP", 0) : 0};
+    rig_open_as(&p.int8, is_small ? path : q8, &mo, (engine_options){.n_threads = 1});
     if (t->kind == READS_SERIES)
         read_series(&p, t);
     else if (t->kind == READS_SOUND)
@@ -219,7 +227,7 @@ static void add_trained(buf *out, const trained_model *t, const char *originals,
     else
         read_cases(&p, t);
     const model_config *c = model_get_config(p.exact.m);
-    const char *type = originals                                         ? dtype_name(trained_type())
+    const char *type = originals                                         ? model_quantisation(p.int8.m)
                        : is_small && strcmp(t->name, "home-chat-m") == 0 ? "Q4_0, Q4_1"
                                                                          : "Q8_0";
     buf_printf(out, "| %s | %s | %s | %zu %s | %.5f | %.5f | %zu, %.1f %% |", t->name, arch_name(c->arch),
