@@ -414,9 +414,9 @@ static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
+    turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->decode(e->home.net, t, e->kv, w->items, w->n_items, on_row, w);
-    uint64_t took = step_end(e), computed = clock_ns();
+    uint64_t took = turn_end(&e->turn), computed = clock_ns();
     step_note_team(e, kind_of(w), n_tokens, t, took);
     measure(e, w, took);
     hand_out(e, w, false);
@@ -488,9 +488,9 @@ static void launch(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    w->start_ns = step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
+    w->start_ns = turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->walk(e->home.net, t, e->kv, w->items, w->n_items, e->hidden);
-    uint64_t took = step_end(e);
+    uint64_t took = turn_end(&e->turn);
     step_note_team(e, kind_of(w), n_tokens, t, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
@@ -516,9 +516,9 @@ static void land(engine *e)
     }
     bool as_team = !e->solo || pace_prefers_team(&e->pace, kind_of(w), w->n_rows ? w->n_rows : 1);
     team *t = as_team ? e->team : e->solo;
-    step_begin(e, step_deadline(earliest_deadline(e), SOON_NS));
+    turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS));
     e->ops->finish(e->home.net, t, w->items, w->n_items, e->hidden, on_row, w);
-    step_end(e);
+    turn_end(&e->turn);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;
     uint64_t took = clock_ns() - w->start_ns;

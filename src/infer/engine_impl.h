@@ -17,6 +17,7 @@
 #include "infer/queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
+#include "infer/turn.h"
 
 /* Weights may be any bits, but no answer is made of such numbers. */
 #define ENGINE_NOT_FINITE "the model computed a value that is not a finite number; its weights may be damaged"
@@ -74,9 +75,7 @@ struct engine {
     size_t n_ctx, max_tokens; /* max_tokens: of a step */
     team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
-    /* The cores are ours since since_ns (0: they are not); of the step began at start_ns, away_ns were
-     * others'. */
-    uint64_t since_ns, start_ns, away_ns, turn_deadline_ns;
+    turn turn;
     const net_ops *ops;
     home home;
     /* NET_DECODES */
@@ -164,10 +163,6 @@ void drafts_note_cost(engine *e, const engine_step *w, double ms);
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, pace_kind k, size_t n_tokens);
 void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
-/* The arbiter's cores are ours from step_begin, which returns when, to step_end, which returns how long the
- * step took. A step that lasts gives way to other workers at its barriers; their time does not count. */
-uint64_t step_begin(engine *e, uint64_t deadline_ns);
-uint64_t step_end(engine *e);
 /* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
 void step_learn(learnt_cost *c, size_t size, double took_ms);
 cost_line step_cost(const learnt_cost *c); /* any thread */

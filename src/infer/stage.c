@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "infer/home.h"
+#include "infer/turn.h"
 
 #define STEP_TOKENS 256      /* beside the batch; batch.h's BATCH_CHUNK_MAX */
 #define SOON_NS     5000000u /* what a step asks the arbiter for */
@@ -19,7 +20,7 @@ struct stage {
     home home;
     team *team;
     kv *kv;
-    arbiter *arbiter;
+    turn turn;
     stage_facts facts;
     net_item *items; /* [max_items], as is the next */
     kv_seq *seqs;
@@ -75,11 +76,12 @@ static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
                        "layers from 0 on belong to the first stage, which needs the "
                        "addresses of the others");
     s->ops = net_ops_for(s->c, err);
-    s->arbiter = o->arbiter;
+    s->turn.arbiter = o->arbiter;
     if ((rc = isa_choose(&set, err)) != 0) return rc;
     rc = team_new(&s->team, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
     if (rc == 0) rc = make_cache(s, m, o, err);
     if (rc) return rc;
+    turn_watch(&s->turn, s->team);
     net_limits limits = {
         .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
     return home_load(&s->home, s->ops, m, s->team, &limits, err);
@@ -228,9 +230,9 @@ int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoa
             (kv_seq){.pages = (uint32_t *)it->pages, .n_pages = it->n_pages, .n_tokens = it->position};
         s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
     }
-    if (s->arbiter) arbiter_acquire(s->arbiter, clock_ns() + SOON_NS);
+    turn_begin(&s->turn, clock_ns() + SOON_NS);
     s->ops->walk(s->home.net, s->team, s->kv, s->items, step->n_items, rows);
-    if (s->arbiter) arbiter_release(s->arbiter);
+    turn_end(&s->turn);
     return 0;
 }
 

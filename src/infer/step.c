@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
-#define TURN_NS 3000000u /* others wait so long for a step that lasts, and not a barrier longer */
-
 team *step_team(engine *e, pace_kind k, size_t n_tokens)
 {
     return e->solo && !pace_choose(&e->pace, k, n_tokens) ? e->solo : e->team;
@@ -13,41 +11,6 @@ team *step_team(engine *e, pace_kind k, size_t n_tokens)
 void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns)
 {
     pace_note(&e->pace, k, n_tokens, t == e->team, took_ns);
-}
-
-/* ---- the cores ------------------------------------------------------------------------------------ */
-
-/* At a barrier: whoever waits has the cores for a step of its own, if we have had them for a while. */
-static void give_way(void *user)
-{
-    engine *e = user;
-    if (e->since_ns == 0 || !arbiter_is_wanted(e->o.arbiter)) return;
-    uint64_t now = clock_ns();
-    if (now - e->since_ns < TURN_NS) return;
-    arbiter_release(e->o.arbiter);
-    arbiter_acquire(e->o.arbiter, e->turn_deadline_ns);
-    e->since_ns = clock_ns();
-    e->away_ns += e->since_ns - now;
-}
-
-uint64_t step_begin(engine *e, uint64_t deadline_ns)
-{
-    if (e->o.arbiter) {
-        arbiter_acquire(e->o.arbiter, deadline_ns);
-        team_at_barriers(e->team, give_way, e);
-        if (e->solo) team_at_barriers(e->solo, give_way, e);
-    }
-    e->turn_deadline_ns = deadline_ns;
-    e->away_ns = 0;
-    return e->since_ns = e->start_ns = clock_ns();
-}
-
-uint64_t step_end(engine *e)
-{
-    uint64_t took = clock_ns() - e->start_ns - e->away_ns;
-    e->since_ns = 0;
-    if (e->o.arbiter) arbiter_release(e->o.arbiter);
-    return took;
 }
 
 uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)

@@ -1,0 +1,39 @@
+/* turn.c: see turn.h. */
+#include "infer/turn.h"
+
+#include "base/clock.h"
+
+#define TURN_NS 3000000u /* others wait so long for a step that lasts, and not a barrier longer */
+
+static void give_way(void *user)
+{
+    turn *t = user;
+    if (t->since_ns == 0 || !arbiter_is_wanted(t->arbiter)) return;
+    uint64_t now = clock_ns();
+    if (now - t->since_ns < TURN_NS) return;
+    arbiter_release(t->arbiter);
+    arbiter_acquire(t->arbiter, t->deadline_ns);
+    t->since_ns = clock_ns();
+    t->away_ns += t->since_ns - now;
+}
+
+void turn_watch(turn *t, team *of)
+{
+    if (t->arbiter) team_at_barriers(of, give_way, t);
+}
+
+uint64_t turn_begin(turn *t, uint64_t deadline_ns)
+{
+    if (t->arbiter) arbiter_acquire(t->arbiter, deadline_ns);
+    t->deadline_ns = deadline_ns;
+    t->away_ns = 0;
+    return t->since_ns = t->start_ns = clock_ns();
+}
+
+uint64_t turn_end(turn *t)
+{
+    uint64_t took = clock_ns() - t->start_ns - t->away_ns;
+    t->since_ns = 0;
+    if (t->arbiter) arbiter_release(t->arbiter);
+    return took;
+}

@@ -1,0 +1,118 @@
+/* A step that lasts lends the cores to whoever waits, at its barriers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h wants the four above first. */
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "infer/turn.h"
+
+typedef struct scene {
+    arbiter *agent, *ours, *others;
+    int fd;
+    atomic_int n_turns; /* that the other worker had */
+    turn turn;
+} scene;
+
+static void scene_open(scene *s)
+{
+    shoal_err err;
+    *s = (scene){0};
+    assert_int_equal(arbiter_create(&s->agent, &s->fd, &err), 0);
+    assert_int_equal(arbiter_join(&s->ours, s->fd, 1, &err), 0);
+    assert_int_equal(arbiter_join(&s->others, s->fd, 2, &err), 0);
+    s->turn.arbiter = s->ours;
+}
+
+static void scene_close(scene *s)
+{
+    arbiter_close(s->ours);
+    arbiter_close(s->others);
+    arbiter_close(s->agent);
+    close(s->fd);
+}
+
+static void *want_once(void *arg)
+{
+    scene *s = arg;
+    arbiter_acquire(s->others, 0); /* before ours in line */
+    atomic_fetch_add(&s->n_turns, 1);
+    arbiter_release(s->others);
+    return NULL;
+}
+
+/* Barriers until the other worker had its turn; members agree on when that is, a barrier apart. */
+static void last_long(void *arg, team_member *m)
+{
+    scene *s = arg;
+    static atomic_bool over;
+    atomic_store(&over, false);
+    for (bool done = false; !done;) {
+        team_barrier(m);
+        if (member_index(m) == 0) atomic_store(&over, atomic_load(&s->n_turns) > 0);
+        team_barrier(m);
+        done = atomic_load(&over);
+    }
+}
+
+static void a_long_step_lends_the_cores(void **state)
+{
+    (void)state;
+    for (int n_members = 1; n_members <= 3; n_members++) {
+        scene s;
+        team *t;
+        shoal_err err;
+        pthread_t other;
+        scene_open(&s);
+        assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
+        turn_watch(&s.turn, t);
+        turn_begin(&s.turn, UINT64_MAX);
+        pthread_create(&other, NULL, want_once, &s);
+        team_run(t, last_long, &s);
+        uint64_t all = clock_ns() - s.turn.start_ns;
+        assert_true(turn_end(&s.turn) <= all);
+        assert_true(s.turn.away_ns > 0); /* else it was the end of our lease */
+        pthread_join(other, NULL);
+        arbiter_acquire(s.others, 1); /* given back */
+        arbiter_release(s.others);
+        team_free(t);
+        scene_close(&s);
+    }
+}
+
+static void count(void *arg, team_member *m)
+{
+    team_barrier(m);
+    if (member_index(m) == 0) ++*(int *)arg;
+}
+
+static void without_an_arbiter_there_is_nobody_to_lend_to(void **state)
+{
+    (void)state;
+    shoal_err err;
+    turn none = {0};
+    team *t;
+    int n = 0;
+    assert_int_equal(team_new(&t, 2, ISA_SCALAR, &err), 0);
+    turn_watch(&none, t);
+    assert_true(turn_begin(&none, 0) > 0);
+    team_run(t, count, &n);
+    turn_end(&none);
+    assert_int_equal(n, 1);
+    assert_int_equal(none.away_ns, 0);
+    team_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_step_lends_the_cores),
+        cmocka_unit_test(without_an_arbiter_there_is_nobody_to_lend_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
