@@ -9,7 +9,7 @@
 
 #define LINE_BYTES   64
 #define AHEAD_MOST   6144 /* bytes asked for at once: more stand in each other's way */
-#define SHARE_TOKENS 16   /* most tokens that members share out as one: kernels may take many more at once */
+#define SHARE_TOKENS 16   /* see tile.share */
 
 struct acts {
     size_t row_blocks; /* room of a token */
@@ -120,19 +120,12 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
     team_barrier(m);
 }
 
-/* Move a tile out of the buffer: add the bias, and leave rows past the end alone. */
+/* Move a tile out of the buffer: add what there is to add, and leave rows past the end alone. */
 static void finish(const vec_kernels *v, const mul_job *j, const wmat *w, size_t row, float *y, size_t ldy,
                    bool accumulate)
 {
     size_t width = j->n_panels * PANEL_ROWS, n = w->rows - row < width ? w->rows - row : width;
-    for (size_t t = 0; t < j->n_tokens; t++) {
-        float *out = j->out + t * j->ldo, *dst = y + t * ldy + row;
-        if (w->bias) v->add(out, out, w->bias + row, n);
-        if (accumulate)
-            v->add(dst, dst, out, n);
-        else
-            memcpy(dst, out, n * sizeof *dst);
-    }
+    v->end_rows(y + row, ldy, j->out, j->ldo, j->n_tokens, n, w->bias ? w->bias + row : NULL, accumulate);
 }
 
 static const tile *tile_for(const kernels *k, dtype t, size_t n_tokens)
@@ -242,7 +235,7 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
     const kernels *k = kernels_for(member_isa(m));
     const tile *tile = tile_for(k, w->type, n);
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
-    size_t grain = min_size(tile->tokens, SHARE_TOKENS);
+    size_t grain = tile->share ? tile->share : min_size(tile->tokens, SHARE_TOKENS);
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
     bool by_tokens = w->n_panels < 8 * members && w->n_panels % (tile->panels * members) != 0 &&
                      t_end >= 2 * grain * members;

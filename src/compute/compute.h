@@ -237,6 +237,10 @@ typedef struct vec_kernels {
     void (*axpy)(float *y, float a, const float *x, size_t n);
     /* y[i] = x[i] + z[i]; y may be x */
     void (*add)(float *y, const float *x, const float *z, size_t n);
+    /* Rows of a product at their place: y[r][n] (row stride ldy) = (y[r], if `add`) + (x[r] + bias), x with
+     * row stride ldx; bias NULL: x[r] alone. */
+    void (*end_rows)(float *y, size_t ldy, const float *x, size_t ldx, size_t n_rows, size_t n,
+                     const float *bias, bool add);
     /* y = x / sqrt(mean(x²) + eps) * w; y may be x */
     void (*rms_norm)(float *y, const float *x, const float *w, size_t n, float eps);
     /* y = (x - mean) / sqrt(var + eps) * w + b; y may be x */

@@ -59,6 +59,7 @@ typedef void mul_fn(const mul_job *job);
 
 typedef struct tile {
     size_t panels, tokens; /* most of each in one call */
+    size_t share;          /* tokens that members share out as one; 0: `tokens`, up to 16 */
 } tile;
 
 typedef struct kernels {

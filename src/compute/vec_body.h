@@ -110,6 +110,38 @@ TARGET static void FN(add)(float *y, const float *x, const float *z, size_t n)
                v_store_part(y + i, v_add(v_load_part(x + i, k), v_load_part(z + i, k)), k));
 }
 
+/* n floats; both questions are constants where this is used */
+INLINE void end_row(float *y, const float *x, const float *bias, size_t n, const bool biased, const bool add)
+{
+    EACH_GROUP(
+        n,
+        {
+            vf v = v_load(x + i);
+            if (biased) v = v_add(v, v_load(bias + i));
+            v_store(y + i, add ? v_add(v_load(y + i), v) : v);
+        },
+        {
+            vf v = v_load_part(x + i, k);
+            if (biased) v = v_add(v, v_load_part(bias + i, k));
+            v_store_part(y + i, add ? v_add(v_load_part(y + i, k), v) : v, k);
+        });
+}
+
+TARGET static void FN(end_rows)(float *y, size_t ldy, const float *x, size_t ldx, size_t n_rows, size_t n,
+                                const float *bias, bool add)
+{
+    for (size_t r = 0; r < n_rows; r++, y += ldy, x += ldx) {
+        if (bias && add)
+            end_row(y, x, bias, n, true, true);
+        else if (bias)
+            end_row(y, x, bias, n, true, false);
+        else if (add)
+            end_row(y, x, bias, n, false, true);
+        else
+            end_row(y, x, bias, n, false, false);
+    }
+}
+
 TARGET static void FN(rms_norm)(float *y, const float *x, const float *w, size_t n, float eps)
 {
     vf r = v_set1(1.0f / __builtin_sqrtf(FN(dot)(x, x, n) / (float)n + eps));
@@ -478,15 +510,15 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                                   \
-    {                                                                                                 \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                   \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),                   \
-        .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums), .silu_mul = FN(silu_mul),             \
-        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh),     \
-        .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),                 \
-        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),       \
-        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8), .attn_quantise = FN(attn_quantise), \
-        .attn_scores_q8 = FN(attn_scores_q8), .attn_weigh_q8 = FN(attn_weigh_q8),                     \
-        .attn_mix_q8 = FN(attn_mix_q8)                                                                \
+#define VEC_KERNELS                                                                                       \
+    {                                                                                                     \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .end_rows = FN(end_rows),                       \
+        .rms_norm = FN(rms_norm), .layer_norm = FN(layer_norm), .softmax = FN(softmax),                   \
+        .argmax = FN(argmax), .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums),                     \
+        .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), \
+        .tanh = FN(tanh), .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),   \
+        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),           \
+        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8), .attn_quantise = FN(attn_quantise),     \
+        .attn_scores_q8 = FN(attn_scores_q8), .attn_weigh_q8 = FN(attn_weigh_q8),                         \
+        .attn_mix_q8 = FN(attn_mix_q8)                                                                    \
     }

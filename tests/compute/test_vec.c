@@ -20,6 +20,13 @@ static float run_add(const vec_kernels *v, buffers u, size_t n)
 {
     return v->add(u.y, u.y, u.a, n), 0;
 }
+static float run_end(const vec_kernels *v, buffers u, size_t n)
+{
+    v->end_rows(u.y, n / 2, u.a, n / 2, 2, n / 2, u.b, true);
+    v->end_rows(u.y, n / 3, u.a, n / 2, 2, n / 3, NULL, true);
+    v->end_rows(u.y, n / 3, u.y, n / 2, 1, n / 4, u.c, false);
+    return v->end_rows(u.y + n / 2, n / 4, u.a, 1, 2, n / 4, NULL, false), 0;
+}
 static float run_rms(const vec_kernels *v, buffers u, size_t n)
 {
     return v->rms_norm(u.y, u.a, u.b, n, 1e-5f), 0;
@@ -69,6 +76,7 @@ static const struct {
     {"dot", run_dot},
     {"axpy", run_axpy},
     {"add", run_add},
+    {"end_rows", run_end},
     {"rms_norm", run_rms},
     {"layer_norm", run_layer},
     {"softmax", run_softmax},

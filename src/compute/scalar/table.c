@@ -15,6 +15,7 @@ static const vec_kernels vec_scalar = {
     .attn_mix_q8 = attn_mix_q8_scalar,
     .dots_i8 = dots_i8_scalar,
     .add = add_scalar,
+    .end_rows = end_rows_scalar,
     .rms_norm = rms_norm_scalar,
     .layer_norm = layer_norm_scalar,
     .softmax = softmax_scalar,

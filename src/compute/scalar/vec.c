@@ -48,6 +48,16 @@ void add_scalar(float *y, const float *x, const float *z, size_t n)
     for (size_t i = 0; i < n; i++) y[i] = x[i] + z[i];
 }
 
+void end_rows_scalar(float *y, size_t ldy, const float *x, size_t ldx, size_t n_rows, size_t n,
+                     const float *bias, bool add)
+{
+    for (size_t r = 0; r < n_rows; r++, y += ldy, x += ldx)
+        for (size_t i = 0; i < n; i++) {
+            float v = bias ? x[i] + bias[i] : x[i];
+            y[i] = add ? y[i] + v : v;
+        }
+}
+
 void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps)
 {
     float r = 1.0f / sqrtf(dot_scalar(x, x, n) / (float)n + eps);

@@ -262,7 +262,7 @@ const vec_kernels vec_avx512vnni = VEC_KERNELS;
 const kernels kernels_avx512vnni = {
 #define ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
     .one = {TILE_ONE_PANELS, 1},
-    .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},
+    .many = {TILE_MANY_PANELS, TILE_LOOP_TOKENS, TILE_MANY_TOKENS},
     .wide = {WIDE_PANELS, WIDE_MOST},
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
