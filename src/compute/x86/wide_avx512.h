@@ -27,20 +27,19 @@ INLINE __v16si wide_dot(__v16si sum, __m512i codes, __m512i x)
     return (__v16si)_mm512_dpbusd_epi32((__m512i)sum, codes, x);
 }
 
-/* -(sum * zero) of token t's group g: what its codes are too large by. */
-INLINE __v16si wide_start(const mul_job *j, const wfmt *f, size_t g, size_t t)
+/* -(sum * zero) of a token's group: what its codes are too large by. */
+INLINE __v16si wide_start(const wfmt *f, const int32_t *at)
 {
-    __m512i sum = _mm512_set1_epi32(j->sum[t * j->n_blocks + g]);
+    __m512i sum = _mm512_set1_epi32(*at);
     sum = _mm512_slli_epi32(sum, (unsigned)__builtin_ctz(f->zero));
     return (__v16si)_mm512_sub_epi32(_mm512_setzero_si512(), sum);
 }
 
-/* acc[16] with group g of token t: fma(sum, scale * x_scale, acc). `before`: all ones, or nothing in front of
+/* acc[16] with a token's group: fma(sum, scale * x_scale, acc). `before`: all ones, or nothing in front of
  * the first group. */
-INLINE __m512 wide_sum(const mul_job *j, const float *acc, __mmask16 before, __v16si sum, __m512 scale,
-                       size_t g, size_t t)
+INLINE __m512 wide_sum(const float *acc, __mmask16 before, __v16si sum, __m512 scale, const float *x_scale)
 {
-    __m512 by = _mm512_mul_ps(scale, _mm512_set1_ps(j->scale[t * j->n_blocks + g]));
+    __m512 by = _mm512_mul_ps(scale, _mm512_set1_ps(*x_scale));
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps((__m512i)sum), by, _mm512_maskz_loadu_ps(before, acc));
 }
 
@@ -51,30 +50,39 @@ INLINE void wide_store(float *out, __m512 v, __m512 bias, __mmask16 has_bias, __
     _mm512_storeu_ps(out, _mm512_mask_add_ps(v, adds, _mm512_maskz_loadu_ps(adds, out), v));
 }
 
+/* What the compiler shall not know to be the same every time, or it keeps all that follows from it in memory.
+ */
+#define WIDE_ANEW(p) __asm__("" : "+r"(p))
+
 /* Group by group, and there line by line: a line has four columns of bytes, or eight of nibbles. Three tokens
  * share a pointer, since an address may add a row, or two, by itself: twelve pointers would not be registers.
  */
 INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const size_t T)
 {
     const size_t cols = j->cols, columns = f->bits == 8 ? 4 : 8;
+    const size_t n_blocks = j->n_blocks;
     const uint8_t *w = j->w;
     const int8_t *x0 = j->q, *x1 = x0 + 3 * cols, *x2 = x1 + 3 * cols, *x3 = x2 + 3 * cols;
     const __m512i nibble = _mm512_set1_epi8(15);
     /* Rows of the result may be a multiple of a page apart, and would drive each other out of L1. */
-    _Alignas(64) float acc[WIDE_SUMS * PANEL_ROWS];
+    _Alignas(64) float own[WIDE_SUMS * PANEL_ROWS];
     const __mmask16 has_bias = j->bias ? 0xFFFF : 0, adds = j->add ? 0xFFFF : 0;
     const float *bias = j->bias ? j->bias : j->out;
-    for (size_t g = 0; g < j->n_blocks; g++) {
+    for (size_t g = 0; g < n_blocks; g++) {
+        const int32_t *z0 = j->sum + g, *z1 = z0 + 3 * n_blocks, *z2 = z1 + 3 * n_blocks,
+                      *z3 = z2 + 3 * n_blocks;
         const uint8_t *end = w + j->group / columns * 64;
         __m512i line[TILE_ONE_PANELS], codes[TILE_ONE_PANELS];
         __m512 scale[TILE_ONE_PANELS];
-#define WIDE_START(i) __v16si s##i = i < P * T ? wide_start(j, f, g, i / P) : (__v16si){0};
-#define WIDE_X(t)     (((t) < 3 ? x0 : (t) < 6 ? x1 : (t) < 9 ? x2 : x3) + (t) % 3 * cols)
+#define WIDE_START(i)      __v16si s##i = i < P * T ? wide_start(f, WIDE_OF(z, i / P, n_blocks)) : (__v16si){0};
+#define WIDE_OF(p, t, row) (((t) < 3 ? p##0 : (t) < 6 ? p##1 : (t) < 9 ? p##2 : p##3) + (t) % 3 * (row))
+#define WIDE_X(t)          WIDE_OF(x, t, cols)
 #define WIDE_LOW(i) \
     if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P)));
 #define WIDE_HIGH(i) \
     if (i < P * T) s##i = wide_dot(s##i, codes[i % P], four(WIDE_X(i / P) + 4));
-#define WIDE_SUM(i) wide_sum(j, acc + (i)*PANEL_ROWS, before, s##i, scale[(i) % P], g, (i) / P)
+#define WIDE_SUM(i) \
+    wide_sum(acc + (i)*PANEL_ROWS, before, s##i, scale[(i) % P], WIDE_OF(b, (i) / P, n_blocks))
 #define WIDE_END(i) \
     if (i < P * T) _mm512_store_ps(acc + (i)*PANEL_ROWS, WIDE_SUM(i));
 #define WIDE_LAST(i) \
@@ -104,7 +112,11 @@ INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const siz
         for (size_t p = 0; p < P; p++)
             scale[p] = halves((const uint8_t *)(j->scales + p * j->panel_scales + g * PANEL_ROWS));
         const __mmask16 before = g > 0 ? 0xFFFF : 0;
-        if (g + 1 < j->n_blocks) {
+        const float *b0 = j->scale + g, *b1 = b0 + 3 * n_blocks, *b2 = b1 + 3 * n_blocks,
+                    *b3 = b2 + 3 * n_blocks;
+        float *acc = own;
+        WIDE_ANEW(acc);
+        if (g + 1 < n_blocks) {
             WIDE_EACH(WIDE_END)
             continue;
         }
