@@ -6,13 +6,15 @@
 
 static void add_tag(answerers *a, const char *kind, const char *name)
 {
-    int n = a->n_tags < ANSWERERS_TAGS
-                ? snprintf(a->tags[a->n_tags], ANSWERERS_TAG_BYTES, "%s:%s", kind, name)
-                : ANSWERERS_TAG_BYTES;
-    if (n < ANSWERERS_TAG_BYTES)
-        a->n_tags++;
-    else
+    size_t n_kind = strlen(kind), n_name = strlen(name);
+    if (a->n_tags == ANSWERERS_TAGS || n_name >= ANSWERERS_TAG_BYTES - n_kind - 1) {
         a->varies = true; /* what cannot be purged is not kept */
+        return;
+    }
+    char *tag = a->tags[a->n_tags++];
+    memcpy(tag, kind, n_kind);
+    tag[n_kind] = ':';
+    memcpy(tag + n_kind + 1, name, n_name + 1);
 }
 
 static const char *adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter)

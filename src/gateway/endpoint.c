@@ -6,7 +6,7 @@
 /* '*' is one segment; '/' at the end is one more, or several; "/" is the root and nothing below it. */
 bool endpoint_path_matches(const char *pattern, const char *path)
 {
-    if (strcmp(pattern, "/") == 0) return strcmp(path, "/") == 0;
+    if (!pattern[1]) return path[0] == '/' && !path[1];
     for (; *pattern; pattern++) {
         if (*pattern == '*') {
             size_t n = strcspn(path, "/");

@@ -13,7 +13,7 @@ static bool is_alnum(unsigned char c)
 
 static bool is_tchar(unsigned char c)
 {
-    return is_alnum(c) || (c && strchr("!#$%&'*+-.^_`|~", c));
+    return is_alnum(c) || c == '-' || (c && strchr("!#$%&'*+.^_`|~", c));
 }
 
 bool http1_is_token(const char *s, size_t n)

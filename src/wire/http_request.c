@@ -202,8 +202,10 @@ const char *http_query(const http_request *r)
 
 const char *http_header_get(const http_request *r, const char *lower_name)
 {
-    for (size_t i = 0; i < r->n_headers; i++)
-        if (strcmp(r->headers[i].name, lower_name) == 0) return r->headers[i].value;
+    for (size_t i = 0; i < r->n_headers; i++) {
+        const char *name = r->headers[i].name;
+        if (*name == *lower_name && strcmp(name, lower_name) == 0) return r->headers[i].value;
+    }
     return NULL;
 }
 
@@ -261,7 +263,7 @@ bool http_header_is_sendable(const http_header *h)
     static const char *const ours[] = {"content-length", "date", "connection", "transfer-encoding",
                                        "keep-alive"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (strcasecmp(h->name, ours[i]) == 0) return false;
+        if ((h->name[0] | 0x20) == ours[i][0] && strcasecmp(h->name, ours[i]) == 0) return false;
     return h->value && http1_is_token(h->name, strlen(h->name)) &&
            http1_is_field_value(h->value, strlen(h->value));
 }
