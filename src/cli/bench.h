@@ -17,7 +17,7 @@ typedef struct bench_options {
     const char *url, *only; /* only: names of scenarios over HTTP, with commas; NULL: all */
     bench_list prompts, generates, depths, streams, texts, text_lens; /* texts[i] of text_lens[i] tokens */
     bench_list seconds;                                               /* of sound */
-    bool seconds_given;
+    bool seconds_given, generates_given;
     long long repeat;
     const char *load; /* with url: the model to load; NULL: the home cluster's scenarios */
     bench_list clients;
@@ -54,6 +54,8 @@ int bench_encoder(const bench_options *o, bench_subject *s, shoal_err *err);
 /* The rows of an encoder-decoder: sources of `prompts` tokens or `seconds` of sound, and replies behind them.
  */
 int bench_source_rows(const bench_options *o, bench_subject *s, const model *m, shoal_err *err);
+/* Whether the model takes what was asked for; SHOAL_ELIMIT says what is too long. */
+int bench_source_check(const bench_options *o, const engine *e, const model *m, shoal_err *err);
 /* A search among n_chunks drawn vectors of `dims` and as many drawn texts. */
 int bench_chunks(const bench_options *o, shoal_err *err);
 /* A running home cluster over HTTP: the figures that the README quotes. */

@@ -50,6 +50,7 @@ static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_
     bool reads_source = mc->task == TASK_SEQ2SEQ || mc->task == TASK_TRANSCRIBE;
     about.is_float = reads_source ? bench_source_of(c->m).reply.is_float : s.work.is_float;
     if (rc == 0 && mc->task == TASK_GENERATE) rc = bench_decoder_check(o, s.e, err);
+    if (rc == 0 && reads_source) rc = bench_source_check(o, s.e, c->m, err);
     if (rc == 0) rc = bench_report_begin(&s.report, &about, o->json, err);
     if (rc == 0)
         rc = reads_source                ? bench_source_rows(o, &s, c->m, err)

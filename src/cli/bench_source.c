@@ -93,6 +93,13 @@ static int run_test(bench *b, const test *t)
     return rc == 0 ? bench_report_row(&b->s->report, &row, b->ms, runs, b->err) : rc;
 }
 
+/* Replies that nobody asked for end with the context. */
+static size_t reply_of(const bench *b, size_t i)
+{
+    size_t n = b->o->generates.v[i], ctx = engine_ctx(b->s->e), most = ctx > 3 ? ctx - 2 : 1;
+    return n > most && !b->o->generates_given ? most : n;
+}
+
 /* One source: reading it, and each length of reply behind it. */
 static int measure(bench *b, size_t said, size_t n)
 {
@@ -101,7 +108,7 @@ static int measure(bench *b, size_t said, size_t n)
     snprintf(t.name, sizeof t.name, "%s%zu%s", b->frames ? "snd" : "src", said, unit);
     int rc = run_test(b, &t);
     for (size_t i = 0; rc == 0 && i < b->o->generates.n; i++) {
-        test r = {.n = n, .n_new = b->o->generates.v[i], .reply = true};
+        test r = {.n = n, .n_new = reply_of(b, i), .reply = true};
         snprintf(r.name, sizeof r.name, "tg%zu@%.20s", r.n_new, t.name);
         if (r.n_new) rc = run_test(b, &r);
     }
@@ -115,11 +122,7 @@ static int measure_sounds(bench *b)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->o->seconds.n; i++) {
         size_t s = b->o->seconds.v[i], n = s * FRAMES_A_SECOND;
-        if (n <= most)
-            rc = measure(b, s, n);
-        else if (b->o->seconds_given)
-            rc = err_set(b->err, SHOAL_ELIMIT, "--seconds %zu: this model hears %.3g s at once", s,
-                         (double)most / FRAMES_A_SECOND);
+        if (n <= most) rc = measure(b, s, n);
     }
     return rc;
 }
@@ -140,25 +143,35 @@ static size_t largest(const bench_list *l)
     return most;
 }
 
-static int check_context(const bench_options *o, const engine *e, shoal_err *err)
+static int check_sounds(const bench_options *o, const model_config *c, shoal_err *err)
+{
+    size_t most = 2 * c->source.n_ctx;
+    for (size_t i = 0; c->source.n_mel && o->seconds_given && i < o->seconds.n; i++)
+        if (o->seconds.v[i] * FRAMES_A_SECOND > most)
+            return err_set(err, SHOAL_ELIMIT, "--seconds %zu: this model hears %.3g s at once",
+                           o->seconds.v[i], (double)most / FRAMES_A_SECOND);
+    return 0;
+}
+
+int bench_source_check(const bench_options *o, const engine *e, const model *m, shoal_err *err)
 {
     size_t n = largest(&o->generates) + 2, ctx = engine_ctx(e);
-    if (n <= ctx) return 0;
-    return err_set(err, SHOAL_ELIMIT,
-                   "the longest reply is %zu tokens and the model's context has %zu: ask for fewer with -n",
-                   n - 2, ctx);
+    if (n > ctx && o->generates_given)
+        return err_set(
+            err, SHOAL_ELIMIT,
+            "the longest reply is %zu tokens and the model's context has %zu: ask for fewer with -n", n - 2,
+            ctx);
+    return check_sounds(o, model_get_config(m), err);
 }
 
 int bench_source_rows(const bench_options *o, bench_subject *s, const model *m, shoal_err *err)
 {
     const model_config *c = model_get_config(m);
     bench b = {.o = o, .s = s, .work = bench_source_of(m), .c = c, .err = err};
-    int rc = check_context(o, s->e, err);
-    if (rc != 0) return rc;
     if (c->source.n_mel) b.frames = calloc(2 * c->source.n_ctx + 1, c->source.n_mel * sizeof *b.frames);
     b.ids = calloc(largest(&o->prompts), sizeof *b.ids);
     b.ms = calloc((size_t)o->repeat, sizeof *b.ms);
-    rc = b.ids && b.ms && (b.frames || !c->source.n_mel) ? 0 : err_nomem(err);
+    int rc = b.ids && b.ms && (b.frames || !c->source.n_mel) ? 0 : err_nomem(err);
     if (rc == 0) rc = b.frames ? measure_sounds(&b) : measure_texts(&b);
     free(b.frames);
     free(b.ids);

@@ -68,6 +68,7 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     if (rc == 0 && o->load && !o->url)
         rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --url URL says it", o->load);
     o->clients_given = t->clients != NULL;
+    o->generates_given = t->generates != NULL;
     o->seconds_given = t->seconds != NULL;
     o->depths = (bench_list){.n = 1};
     for (size_t i = 0; i < depths.n; i++)
