@@ -79,6 +79,9 @@ typedef struct shoal_options {
     /* Folder in which a server of this user keeps packed weights (its packed.folder): a model that is there
      * starts without packing. Nothing is written [none]. */
     const char *packed;
+    /* What keys and values are kept as: "f32", "f16" or "q8_0" (int8: half the memory of "f16", faster behind
+     * long texts, a little less exact) [f16 of quantised weights, else f32]. */
+    const char *kv_type;
 } shoal_options;
 
 /* Load a GGUF file or a Hugging Face folder and start its engine; or gradient-boosted trees: LightGBM's text,

@@ -40,9 +40,12 @@ static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_
     const model_config *mc = model_get_config(c->m);
     char digest[65];
     bench_about about;
-    bench_subject s = {.n_vocab = mc->n_vocab, .work = bench_work_of(c->m)};
+    kv_type kept;
+    int rc = cli_kv_type(&kept, o->model.kv_type, err);
+    if (rc != 0) return rc;
+    bench_subject s = {.n_vocab = mc->n_vocab, .work = bench_work_of(c->m, kept)};
     engine_options more = {.kv_bytes = room_for(o, &s.work), .no_drafts = !o->drafts};
-    int rc = describe(&about, o, c->m, digest, err);
+    rc = describe(&about, o, c->m, digest, err);
     uint64_t start = clock_ns();
     if (rc == 0) rc = cli_engine_start(c, &o->model, &more, err);
     s.e = c->e;

@@ -39,9 +39,10 @@ static double part_used(const tensor *t, const model_config *c)
     return experts ? (double)c->ffn.n_used / (double)c->ffn.n_expert : 1;
 }
 
-static void add_kv(bench_work *w, const model_config *c, bool is_half)
+/* bytes: of one number */
+static void add_kv(bench_work *w, const model_config *c, double bytes)
 {
-    double each = (double)c->attn.n_head_kv * (double)c->attn.head_dim * 2 * (is_half ? 2 : 4);
+    double each = (double)c->attn.n_head_kv * (double)c->attn.head_dim * 2 * bytes;
     double adds = (double)c->attn.n_head * (double)c->attn.head_dim * 2;
     w->window = c->attn.window;
     for (size_t i = 0; i < c->n_layer; i++) {
@@ -53,7 +54,7 @@ static void add_kv(bench_work *w, const model_config *c, bool is_half)
     }
 }
 
-bench_work bench_work_of(const model *m)
+bench_work bench_work_of(const model *m, kv_type kept)
 {
     const model_config *c = model_get_config(m);
     double turns = c->n_layer_file ? (double)c->n_layer / (double)c->n_layer_file : 1, float_adds = 0;
@@ -71,7 +72,8 @@ bench_work bench_work_of(const model *m)
     w.head_each = c->task == TASK_TAG || c->task == TASK_FILL_MASK;
     w.is_float = float_adds > (w.layer_adds + w.head_adds) / 2;
     const tensor *k = model_tensor(m, "blk.0.attn_k.weight");
-    add_kv(&w, c, k && !runs_as_float(m, k));
+    bool half = kept == KV_F16 || (kept == KV_AS_WEIGHTS && k && !runs_as_float(m, k));
+    add_kv(&w, c, kept == KV_Q8_0 ? 1 + sizeof(float) / (double)c->attn.head_dim : half ? 2 : 4);
     return w;
 }
 
@@ -185,7 +187,7 @@ bench_source bench_source_of(const model *m)
     w.cross_adds = 2 * (double)c->attn.n_head * (double)c->attn.head_dim * (double)c->n_layer;
     w.reply.is_float = float_adds > (w.encoder_adds + w.reply.layer_adds + w.reply.head_adds) / 2;
     const tensor *k = model_tensor(m, "dec.blk.0.attn_k.weight");
-    add_kv(&w.reply, c, k && !runs_as_float(m, k));
+    add_kv(&w.reply, c, k && !runs_as_float(m, k) ? 2 : 4);
     return w;
 }
 

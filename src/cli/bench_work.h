@@ -13,6 +13,7 @@
 #ifndef CLI_BENCH_WORK_H
 #define CLI_BENCH_WORK_H
 
+#include "infer/kv_type.h"
 #include "model/model.h"
 
 typedef struct bench_cost {
@@ -33,7 +34,8 @@ typedef struct bench_work {
     size_t window;
 } bench_work;
 
-bench_work bench_work_of(const model *m);
+/* kept: what keys and values are kept as */
+bench_work bench_work_of(const model *m, kv_type kept);
 /* A prompt of n tokens behind `depth` others whose keys and values are kept, up to its first token. */
 bench_cost bench_work_prompt(const bench_work *w, size_t depth, size_t n);
 /* n steps of one token a stream behind `depth` tokens; every step reads the matrices once for all streams. */

@@ -49,7 +49,9 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
 {
     char *path = NULL, *sha256 = NULL, *adapter = NULL, *packed = packed_here();
     float strength;
-    int rc = read_adapter(o, &adapter, &strength, err);
+    kv_type kept;
+    int rc = cli_kv_type(&kept, o->kv_type, err);
+    if (rc == 0) rc = read_adapter(o, &adapter, &strength, err);
     if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) {
         shoal_options so = {.n_threads = (int)o->threads,
@@ -57,7 +59,8 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
                             .sha256 = sha256,
                             .adapter = adapter,
                             .adapter_strength = strength,
-                            .packed = packed};
+                            .packed = packed,
+                            .kv_type = kv_type_name(kept)};
         rc = shoal_model_open(ret, path, &so, err);
     }
     shoal_model_info info;

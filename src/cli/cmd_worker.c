@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/cli_model.h"
 #include "model/regroup.h"
 #include "worker/worker.h"
 
@@ -57,7 +57,7 @@ static int run(int argc, char **argv)
     worker_options w = {0};
     bool json_log = false, no_drafts = false;
     cli_list adapters = {0}, stages = {0};
-    const char *layers = NULL, *wire = "f32";
+    const char *layers = NULL, *wire = "f32", *kept = NULL;
     worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info", *regroup = NULL;
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
@@ -69,6 +69,7 @@ static int run(int argc, char **argv)
         CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
+        CLI_STRING(0, "kv-type", "TYPE", "keep keys and values as f32, f16 or q8_0", &kept),
         CLI_INT(0, "max-batch", "N", 0, 4096, "sequences that decode together", &batch),
         CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
@@ -119,6 +120,7 @@ static int run(int argc, char **argv)
                                 .kv_bytes = (size_t)kv,
                                 .prefill_chunk = (size_t)chunk,
                                 .no_drafts = no_drafts};
+    if (cli_kv_type(&w.engine.kv_type, kept, &err) != 0) return cli_fail(&cmd_worker, &err);
     w.store.max_bytes = (uint64_t)packed_mb << 20;
     w.store.min_bytes = (uint64_t)packed_min << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;

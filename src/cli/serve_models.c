@@ -93,6 +93,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .n_ctx = cm->context,
                          .prefill_chunk = cm->prefill_chunk,
                          .no_drafts = cm->drafts == CONFIG_DRAFTS_OFF,
+                         .kv_type = (worker_kv)cm->kv_type,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
     if (cm->regroup) snprintf(ret->regroup, sizeof ret->regroup, "%s", regroups[cm->regroup]);
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);

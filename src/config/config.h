@@ -75,6 +75,16 @@ typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_dr
 typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config_regroup;
 #undef CONFIG_REGROUP_ENUM
 
+/* What keys and values are kept as, in the order of infer/kv_type.h. */
+#define CONFIG_KV_TYPE_TABLE(X) \
+    X(CONFIG_KV_AUTO, "auto")   \
+    X(CONFIG_KV_F32, "f32")     \
+    X(CONFIG_KV_F16, "f16")     \
+    X(CONFIG_KV_Q8_0, "q8_0")
+#define CONFIG_KV_TYPE_ENUM(e, n) e,
+typedef enum config_kv_type { CONFIG_KV_TYPE_TABLE(CONFIG_KV_TYPE_ENUM) } config_kv_type;
+#undef CONFIG_KV_TYPE_ENUM
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
@@ -86,6 +96,7 @@ typedef struct config_model {
     config_wire wire;
     config_drafts drafts;
     config_regroup regroup;
+    config_kv_type kv_type;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
     double *cost, *energy_j;  /* of a thousand tokens, and joules of one; NULL: not said */

@@ -266,6 +266,7 @@ RECORD(place, config_model, place_rows);
 
 #define WORD_NAME(e, name) name,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
+static const char *const kv_types[] = {CONFIG_KV_TYPE_TABLE(WORD_NAME) NULL};
 static const char *const draft_ways[] = {CONFIG_DRAFTS_TABLE(WORD_NAME) NULL};
 static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
@@ -289,6 +290,7 @@ static const config_field model_rows[] = {
     WORD("regroup", config_model, regroup, regroups,
          "a type with wider groups that its matrices are brought to"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    WORD("kv_type", config_model, kv_type, kv_types, "what keys and values are kept as"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",
            .pointer = true),
@@ -312,6 +314,7 @@ static const config_field wish_rows[] = {
     UINT("max_queue", config_wish, as.max_queue, 1, 100000, "waiting requests"),
     UINT("prefill_chunk", config_wish, as.prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     UINT("kv_mb", config_wish, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    WORD("kv_type", config_wish, as.kv_type, kv_types, "what keys and values are kept as"),
     UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600, "how long it stays unused",
          .otherwise = CONFIG_WISH_STAYS),
     BOOL("keep", config_wish, keep, "whether it is loaded again after a restart"),

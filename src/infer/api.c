@@ -69,6 +69,9 @@ static int open_network(shoal_model *m, const char *path, const shoal_options *o
                          .adapter = opts->adapter,
                          .adapter_strength = opts->adapter_strength};
     const packed_store store = {.folder = opts->packed, .read_only = true};
+    if (opts->kv_type && !kv_type_parse(opts->kv_type, &eo.kv_type))
+        return err_set(err, SHOAL_EINVALID, "kv_type: keys and values are kept as %s, not \"%s\"",
+                       kv_type_choices, opts->kv_type);
     int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256, .store = &store}, err);
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc != 0) return rc;

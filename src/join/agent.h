@@ -27,6 +27,9 @@
 #define WORKER_SPEC_ADAPTERS 16
 #define WORKER_SPEC_STAGES   (SPLIT_STAGES_MAX - 1)
 
+/* In the order of infer/kv_type.h. */
+typedef enum worker_kv { WORKER_KV_AUTO, WORKER_KV_F32, WORKER_KV_F16, WORKER_KV_Q8_0 } worker_kv;
+
 typedef struct worker_spec {
     const char *model;  /* the name clients use */
     const char *path;   /* file or folder */
@@ -43,6 +46,7 @@ typedef struct worker_spec {
     const char *wire;                       /* how rows travel between them; NULL: exactly */
     bool no_drafts;                         /* no tokens are guessed */
     char regroup[16];                       /* the type that its matrices are brought to; "": their own */
+    worker_kv kv_type;                      /* what keys and values are kept as */
     bool guest; /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 

@@ -58,6 +58,12 @@ static void put_packed(args *x, const child *c)
     if (c->spec.n_replicas > 1) put(x, "--shared");
 }
 
+static void put_kv_type(args *x, worker_kv t)
+{
+    static const char *const names[] = {NULL, "f32", "f16", "q8_0"};
+    put_str(x, "--kv-type", names[t]);
+}
+
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
@@ -70,6 +76,7 @@ void args_build(args *x, const child *c)
     put_size(x, "--parent", (size_t)getpid());
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
     put_size(x, "--kv-bytes", c->spec.kv_bytes);
+    put_kv_type(x, c->spec.kv_type);
     put_size(x, "--max-batch", c->spec.max_batch);
     put_size(x, "--max-queue", c->spec.max_queue);
     put_size(x, "--context", c->spec.n_ctx);

@@ -43,6 +43,9 @@ static int check(const Shoal__V1__Assignment *m, shoal_err *err)
     if (!ok) return err_set(err, SHOAL_EINVALID, "%s: no machine has so many replicas", m->model);
     if (m->threads > ASSIGNMENT_THREADS_MAX)
         return err_set(err, SHOAL_EINVALID, "%s: no machine has so many threads", m->model);
+    if ((unsigned)m->kv_type > WORKER_KV_Q8_0)
+        return err_set(err, SHOAL_EINVALID, "%s: keys and values of kind %u are not known here", m->model,
+                       (unsigned)m->kv_type);
     return 0;
 }
 
@@ -112,7 +115,8 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
                              .max_queue = m->max_queue,
                              .n_ctx = m->context,
                              .prefill_chunk = m->prefill_chunk,
-                             .no_drafts = m->no_drafts}};
+                             .no_drafts = m->no_drafts,
+                             .kv_type = (worker_kv)m->kv_type}};
     int rc = check(m, err);
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);

@@ -69,6 +69,7 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->prefill_chunk = (uint32_t)s->prefill_chunk;
     a->no_drafts = s->no_drafts;
     a->regroup = (char *)s->regroup;
+    a->kv_type = (Shoal__V1__KvType)s->kv_type;
     return a->file && put_adapters(o, a, t);
 }
 

@@ -117,6 +117,7 @@ static bool find_in_file(job *j)
     TAKE(max_queue);
     TAKE(prefill_chunk);
     TAKE(kv_mb);
+    TAKE(kv_type);
     if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
     struct stat st;
     if (stat(j->found.path, &st) == 0 && S_ISREG(st.st_mode)) j->found.bytes = (uint64_t)st.st_size;
@@ -149,6 +150,7 @@ static worker_spec spec_of(const job *j)
                          .max_queue = m->max_queue,
                          .n_ctx = m->context,
                          .prefill_chunk = m->prefill_chunk,
+                         .kv_type = (worker_kv)m->kv_type,
                          .guest = true};
 }
 
@@ -160,7 +162,7 @@ static bool is_same(const worker_spec *a, const worker_spec *wish)
     free(real);
 #define SAME(field) (!wish->field || a->field == wish->field)
     return same && SAME(n_threads) && SAME(kv_bytes) && SAME(max_batch) && SAME(max_queue) && SAME(n_ctx) &&
-           SAME(prefill_chunk);
+           SAME(prefill_chunk) && SAME(kv_type);
 #undef SAME
 }
 

@@ -45,6 +45,7 @@ struct stage_host {
     uint64_t owner;  /* its number */
     bool open;       /* it has said what it wants */
     rows_wire wire;
+    kv_type kv_type;  /* what it keeps keys and values as */
     uint64_t n_steps; /* delivered */
     float *rows;      /* [max_tokens][n_embd]; the stage's thread */
     uv_thread_t thread;
@@ -199,6 +200,12 @@ static int open_stream(stage_host *h, const Shoal__V1__StageOpen *m, shoal_err *
                        m->digest, h->w->digest);
     if (rows_wire_bytes((rows_wire)m->wire, f->n_embd) == 0)
         return err_set(err, SHOAL_EINVALID, "rows of kind %d are not known here", (int)m->wire);
+    kv_type here = h->kv_type;
+    if (strcmp(m->kv_type, kv_type_name(here)) != 0)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "the first stage keeps keys and values as %.16s, this one as %s: give all the same --kv-type",
+            *m->kv_type ? m->kv_type : "its weights ask", here ? kv_type_name(here) : "its weights ask");
     h->wire = (rows_wire)m->wire;
     Shoal__V1__StageReply reply = SHOAL__V1__STAGE_REPLY__INIT;
     Shoal__V1__StageReady r = SHOAL__V1__STAGE_READY__INIT;
@@ -351,6 +358,7 @@ int service_stage_open(worker *w, const stage_options *o, shoal_err *err)
     stage_host *h = calloc(1, sizeof *h);
     if (!h) return err_nomem(err);
     h->w = w;
+    h->kv_type = o->kv_type;
     int rc = stage_new(&h->stage, w->model, o, err);
     if (rc == 0) {
         stage_get_facts(h->stage, &h->facts);

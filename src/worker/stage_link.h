@@ -32,6 +32,7 @@ typedef struct stage_link_options {
     net_layers part;           /* of the first stage: from 0 on */
     size_t n_layer, n_embd;
     rows_wire wire;
+    kv_type kv_type;
     const char *member; /* folder with this machine's certificate, for other machines; NULL: there are none */
     unsigned wait_ms;   /* for all of them to be there; 0: 30 000 */
     unsigned silent_ms; /* a stage that computes a step for longer is taken for lost; 0: eight times the

@@ -241,6 +241,7 @@ static void open_stream(stage_link *l, hop *h)
     if (!h->call) return; /* again at the next look */
     open.digest = l->digest;
     open.wire = (Shoal__V1__StageWire)l->o.wire;
+    open.kv_type = (char *)kv_type_name(l->o.kv_type);
     m.what_case = SHOAL__V1__STAGE_REQUEST__WHAT_OPEN;
     m.open = &open;
     if (send_message(l, h, &m) != 0) {

@@ -190,6 +190,7 @@ static int start_stage(worker *w, const worker_options *o, shoal_err *err)
                         .n_ctx = o->engine.n_ctx,
                         .max_batch = o->engine.max_batch,
                         .kv_bytes = o->engine.kv_bytes,
+                        .kv_type = o->engine.kv_type,
                         .arbiter = w->arbiter};
     if (o->n_stages > 0 || o->n_adapters > 0)
         return err_set(err, SHOAL_EINVALID,
@@ -217,6 +218,7 @@ static int link_stages(worker *w, const worker_options *o, shoal_err *err)
                              .n_layer = c->n_layer,
                              .n_embd = c->n_embd,
                              .wire = o->wire,
+                             .kv_type = o->engine.kv_type,
                              .member = o->member};
     return stage_link_open(&w->link, &lo, err);
 }

@@ -75,7 +75,7 @@ static void a_model_is_counted_by_its_shapes(void **state)
     double e = (double)c->n_embd, q = (double)(c->attn.n_head * c->attn.head_dim);
     double kv = (double)(c->attn.n_head_kv * c->attn.head_dim), ff = (double)c->ffn.n_ff;
     double layers = (double)c->n_layer * (2 * e * q + 2 * e * kv + 3 * e * ff), v = (double)c->n_vocab;
-    bench_work w = bench_work_of(m);
+    bench_work w = bench_work_of(m, KV_AS_WEIGHTS);
     assert_true(w.layer_adds == layers);
     assert_true(w.layer_bytes == layers / 32 * 34);
     assert_true(w.head_adds == e * v);

@@ -145,6 +145,7 @@ static const bad_case bad_cases[] = {
     {"models:\n  - name: a\n    shards: {pi: 2, nas: 0}\n", "models[0].shards.nas", 3},
     {"models:\n  - name: a\n    wire: f16\n", "models[0].wire: is of a model whose layers", 3},
     {"models:\n  - name: a\n    shards: 2\n    wire: f8\n", "models[0].wire: 'f8' is none of", 4},
+    {"models:\n  - name: a\n    kv_type: q4_0\n", "models[0].kv_type: 'q4_0' is none of", 3},
     {"models:\n  - name: a\n    drafts: home-chat-s\n", "models[0].drafts: 'home-chat-s' is none of", 3},
     {"models:\n  - name: a\n    replicas: 2\n    shards: 2\n", "has one replica and no standby", 4},
     {"models:\n  - name: a\n    shards: auto\n    adapters: [{name: x, path: y}]\n",
@@ -385,7 +386,7 @@ static void every_section_is_read(void **state)
         "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x, "
         "spill: {policy: when_gone, max_rtt_ms: 12.5, queue: 3}}\n"
         "log: {level: debug, json: true}\nmanifest: /m.json\n"
-        "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
+        "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8, kv_type: q8_0}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
     if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
@@ -405,6 +406,7 @@ static void every_section_is_read(void **state)
     assert_string_equal(c->manifest, "/m.json");
     assert_int_equal(c->models[0].replicas, 2);
     assert_int_equal(c->models[0].kv_mb, 8);
+    assert_int_equal(c->models[0].kv_type, CONFIG_KV_Q8_0);
     config_free(c);
 }
 

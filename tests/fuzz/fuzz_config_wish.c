@@ -24,7 +24,8 @@ static void read_again(const config_wish *w)
         if (!same(w->what, again.what) || !same(w->as.path, again.as.path) ||
             !same(w->as.name, again.as.name))
             abort();
-        if (w->as.replicas != again.as.replicas || w->as.kv_mb != again.as.kv_mb || w->keep != again.keep)
+        if (w->as.replicas != again.as.replicas || w->as.kv_mb != again.as.kv_mb || w->keep != again.keep ||
+            w->as.kv_type != again.as.kv_type)
             abort();
         if (w->keep_alive_s != again.keep_alive_s || w->as.context != again.as.context) abort();
     }

@@ -177,6 +177,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
                            .first_layer = 0,
                            .end_layer = 3,
                            .wire = "f16",
+                           .kv_type = WORKER_KV_Q8_0,
                            .stages = {"m@3:5/0", "relay:10.0.0.2:7081/pi/m@5:8/0"}};
     const char *const first_nodes[2] = {"attic", NULL};
     worker_spec later = {.model = "m", .first_layer = 3, .end_layer = 5};
@@ -191,6 +192,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
     if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
     assert_true(a.spec.first_layer == 0 && a.spec.end_layer == 3);
     assert_string_equal(a.spec.wire, "f16");
+    assert_int_equal(a.spec.kv_type, WORKER_KV_Q8_0);
     assert_string_equal(a.spec.stages[1], s.stages[1]);
     assert_null(a.spec.stages[2]);
     assignment_done(&a);
@@ -209,7 +211,7 @@ static void layers_that_make_no_sense_are_refused(void **state)
     f.name = "m.gguf";
     f.digest = (char *)hex_a;
     for (size_t i = 0; i <= WORKER_SPEC_STAGES; i++) many[i] = "m@3:8/0";
-    for (int how = 0; how < 10; how++) {
+    for (int how = 0; how < 11; how++) {
         assignment a = {0};
         shoal_err err = {0};
         Shoal__V1__Assignment m = SHOAL__V1__ASSIGNMENT__INIT;
@@ -223,6 +225,7 @@ static void layers_that_make_no_sense_are_refused(void **state)
         m.stages = how == 6 ? line : many;
         m.n_stages = how == 7 ? WORKER_SPEC_STAGES + 1 : how == 8 ? 0 : 1;
         m.wire = how == 9 ? "f8" : "int8";
+        m.kv_type = how == 10 ? (Shoal__V1__KvType)4 : SHOAL__V1__KV_TYPE__KV_TYPE_F16;
         assert_int_equal(assignment_take(&a, &m, &err), how == 0 ? 0 : SHOAL_EINVALID);
         if (how == 0) assignment_done(&a);
     }

@@ -504,6 +504,9 @@ static void stages_that_do_not_fit_are_refused(void **state)
     o = link_to(both, 2, 1, ROWS_F32);
     o.digest = "0123";
     link_refused(&o, SHOAL_EINVALID, "another model");
+    o = link_to(both, 2, 1, ROWS_F32);
+    o.kv_type = KV_Q8_0;
+    link_refused(&o, SHOAL_EINVALID, "keeps keys and values as q8_0, this one as its weights ask");
     o = link_to((const char *[]){"127.0.0.1:1"}, 1, 1, ROWS_F32);
     link_refused(&o, SHOAL_EINVALID, "Unix socket");
     o = link_to((const char *[]){"unix:/nowhere/at/all"}, 1, 1, ROWS_F32);

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Keys and values as int8: more pages in the same memory, sessions and restarts as ever, and refusals that say why.
+. "$(dirname "$0")/lib.sh"
+
+cat >"$work/two.yaml" <<EOF2
+models:
+  - {name: floats, path: $PWD/models/home-chat-s.gguf, kv_mb: 8}
+  - {name: int8, path: $PWD/models/home-chat-s.gguf, kv_mb: 8, kv_type: q8_0}
+sessions: {path: $work/sessions.db, key_file: $work/sessions.key}
+EOF2
+start_shoal "$work/two.yaml"
+
+json="content-type: application/json"
+pages() { curl -sS "$url/metrics" | sed -nE "s/^shoal_worker_kv_pages\{model=\"$1\".*\} ([0-9]+)$/\1/p"; }
+few=$(pages floats) many=$(pages int8)
+[ "$many" -gt $((few * 7 / 4)) ] && [ "$many" -le $((few * 2)) ] || fail "$many pages of int8, $few of floats"
+
+system="You are Shoal, a helper that runs this home. Devices:\nlight.kitchen 'Kitchen Light' = off\nfan.attic 'Attic Fan' = on"
+ask() { # MODEL
+    curl -sS "$url/v1/chat/completions" -H "$json" -H "cache-control: no-cache" -d "{\"model\":\"$1\",\"max_tokens\":60,\"temperature\":0,
+        \"messages\":[{\"role\":\"system\",\"content\":\"$system\"},{\"role\":\"user\",\"content\":\"Turn on the kitchen light.\"}]}" |
+        python3 -c 'import json,re,sys; d=json.load(sys.stdin); print(re.sub("call_[0-9a-f]*", "", json.dumps(d["choices"], sort_keys=True)))'
+}
+want=$(ask floats)
+[ -n "$want" ] || fail "no answer"
+for _ in 1 2 3; do # the second and third read their prompt from the prefix cache
+    got=$(ask int8)
+    [ "$got" = "$want" ] || fail "int8 says $got, floats say $want"
+done
+
+# Behind a conversation whose pages are kept, and after the worker died, the reply is the same.
+speak() { # -> the reply's text
+    curl -sS "$url/v1/chat/completions" -H "$json" -d "{\"model\":\"int8\",\"max_tokens\":40,\"temperature\":0,\"session\":\"$1\",
+        \"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}" |
+        python3 -c 'import json,re,sys; print(re.sub("call_[0-9a-f]*", "", json.dumps(json.load(sys.stdin)["choices"], sort_keys=True)))'
+}
+speak a "Turn on the kitchen light." >/dev/null
+speak b "Turn on the kitchen light." >/dev/null
+first=$(speak a "And the attic fan?")
+pid=$(pgrep -P "$server" -f 'name int8' | head -1)
+[ -n "$pid" ] || fail "no worker of int8"
+tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- '--kv-type q8_0' || fail "the worker was not told: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+kill -9 "$pid"
+for _ in $(seq 200); do
+    second=$(speak b "And the attic fan?" 2>/dev/null)
+    [ -n "$second" ] && break
+    sleep 0.05
+done
+[ -n "$first" ] && [ "$first" = "$second" ] || fail "before the death: $first; behind it: $second"
+
+"$SHOAL_BIN" load "$PWD/models/home-chat-m.gguf" --name later --kv-type q8_0 --kv-mb 8 --server "$url" >"$work/out" 2>&1 ||
+    fail "load: $(cat "$work/out")"
+[ "$(pages later)" -gt 0 ] || fail "no pages of what was loaded"
+curl -sS "$url/v1/models/load" -H "$json" -d '{"model":"home-chat-m","kv_type":"q3"}' | grep -q "kv_type: 'q3' is none of" || fail "q3 was not refused"
+stop_shoal
+[ "$stopped" = 0 ] || fail "the server ended with $stopped"
+
+"$SHOAL_BIN" run "$PWD/models/home-chat-s.gguf" "hello" --kv-type q9 >"$work/out" 2>&1 && fail "q9 was taken"
+grep -q 'f32, f16 or q8_0' "$work/out" || fail "run: $(cat "$work/out")"
+"$SHOAL_BIN" bench "$PWD/tests/data/hf/lfm2-conv" -p 4 -n 1 --kv-type q8_0 >"$work/out" 2>&1 && fail "convolutions were taken"
+grep -q 'take f16' "$work/out" || fail "bench: $(cat "$work/out")"
