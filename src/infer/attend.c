@@ -222,6 +222,8 @@ static block block_at(const attend *a, const attend_step *s, size_t t, size_t en
     return b;
 }
 
+#define AHEAD 4 /* so many tiles of a head are under way, that none of them waits for memory alone */
+
 /* Ask for a tile before it is needed: tiles of one head lie pages apart, so the hardware does not guess. */
 static void fetch_tile(const char *tile, size_t bytes)
 {
@@ -237,9 +239,11 @@ static void score_block(const attend *a, const attend_step *s, const vec_kernels
     for (size_t page = b->begin; page <= b->last; page++) {
         const void *keys = kv_k(s->cache, b->seq, a->slot, h->kvh, page);
         float *scores = h->scores + (page - b->begin) * KV_PAGE_TOKENS;
-        fetch_tile(page < b->last ? kv_k(s->cache, b->seq, a->slot, h->kvh, page + 1)
-                                  : kv_v(s->cache, b->seq, a->slot, h->kvh, b->begin),
-                   s->cache->head_bytes);
+        if (page + AHEAD <= b->last)
+            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
+        else /* the first values */
+            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, b->begin + b->last - page),
+                       s->cache->head_bytes);
         if (s->cache->shape.type == DT_F16)
             v->attn_scores_f16(scores, b->lds, h->q, h->hd, n_rows, keys, h->hd, a->scale);
         else
@@ -300,8 +304,8 @@ static void mix_block(const attend *a, const attend_step *s, const vec_kernels *
     for (size_t page = b->begin; page <= b->last; page++) {
         size_t begin = page * KV_PAGE_TOKENS, end = begin + KV_PAGE_TOKENS;
         const void *values = kv_v(s->cache, b->seq, a->slot, h->kvh, page);
-        if (page < b->last)
-            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + 1), s->cache->head_bytes);
+        if (page + AHEAD <= b->last)
+            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
         if (begin >= whole_from && page < b->last) {
             mix_rows(s, v, b, h, 0, b->n * h->group, page, values, 0, KV_PAGE_TOKENS);
             continue;
@@ -335,9 +339,9 @@ static void score_block_q8(const attend *a, const attend_step *s, const vec_kern
         q->scale[r] = v->attn_quantise(q->code + r * h->hd, &q->sum[r], h->q + r * h->hd, h->hd) * a->scale;
     for (size_t page = b->begin; page <= b->last; page++) {
         size_t at = (page - b->begin) * KV_PAGE_TOKENS;
-        if (page < b->last) {
-            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + 1), s->cache->head_bytes);
-            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + 1), ATTN_Q8_SCALES);
+        if (page + AHEAD <= b->last) {
+            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
+            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), ATTN_Q8_SCALES);
         }
         v->attn_scores_q8(h->scores + at, b->lds, q->code, q->scale, q->sum, n_rows,
                           kv_k(s->cache, b->seq, a->slot, h->kvh, page), h->hd);
