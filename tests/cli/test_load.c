@@ -465,7 +465,7 @@ static void an_open_loop_counts_from_when_a_request_was_due(void **state)
     assert_int_equal(load_run(&p, &r, &err), 0);
     server_stop(&s);
     assert_int_equal(r.n_ok, 3);
-    assert_int_equal(r.n_late, 2);
+    assert_true(r.n_late >= 2);         /* the first one, too, where the machine is busy */
     assert_true(r.max_ms > 3 * 30 - 3); /* the third was due at 2 ms and had to wait for two others */
 }
 
