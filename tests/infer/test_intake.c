@@ -388,8 +388,8 @@ static int sum_raw(void *user, const shoal_score *s)
     return 0;
 }
 
-/* Under ThreadSanitizer a few windows of it are as good as all. */
-#ifdef __SANITIZE_THREAD__
+/* Under a sanitizer a few windows of it are as good as all. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BESIDE DATA "sensors/short.csv"
 #else
 #define BESIDE DEMO

@@ -82,6 +82,14 @@ static double farthest_row(ears *r, float *samples, size_t n, const float *ref, 
     return far;
 }
 
+/* Under AddressSanitizer some of the sounds: the others differ in what is said, not in the way that they go.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define EVERY_SOUND 3
+#else
+#define EVERY_SOUND 1
+#endif
+
 static void sound_gives_the_reference_rows(void **state)
 {
     fixture x;
@@ -89,7 +97,7 @@ static void sound_gives_the_reference_rows(void **state)
     double worst = 0;
     fixture_open(&x, "speech");
     ears_open(&r, MODEL, (engine_options){0});
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i += EVERY_SOUND) {
         char wav[32], enc[32];
         size_t n, n_ref;
         snprintf(wav, sizeof wav, "wav.%d", i);
@@ -137,6 +145,7 @@ static void sound_gives_the_reference_ids(void **state)
     ears_open(&r, MODEL, (engine_options){0});
     json_array_foreach(json_object_get(x.expected, "cases"), i, c)
     {
+        if (i % EVERY_SOUND != 0) continue;
         char wav[32];
         size_t n, k;
         heard got;
@@ -167,6 +176,7 @@ static void files_give_their_transcripts(void **state)
     ears_open(&r, MODEL, (engine_options){0});
     json_array_foreach(list, i, c)
     {
+        if (i % EVERY_SOUND != 0) continue;
         char path[512];
         size_t n;
         heard got;

@@ -349,7 +349,12 @@ static void coarser_rows_stay_near(void **state)
 
 #define HOME SHOAL_SOURCE_DIR "/models/home-chat-m.gguf"
 
+/* Only figures are compared, which a sanitizer knows nothing of: there as many tokens as take all ways. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { HOME_IDS = 40 };
+#else
 enum { HOME_IDS = 400 };
+#endif
 
 /* What the home model's users say, one request after the other. */
 static size_t home_ids(const model *m, int32_t *ids)

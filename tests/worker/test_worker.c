@@ -147,7 +147,11 @@ static Shoal__V1__Stats *stats_of(bench *b)
 /* One place, and more calls than it has time for before a look at those that wait. */
 static void worker_tells_who_waits_that_it_works(void **state)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { N = 80 }; /* which take longer than three times as many without */
+#else
     enum { N = 240 };
+#endif
     bench b;
     reference f;
     reference_load(&f);
