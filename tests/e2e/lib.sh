@@ -57,6 +57,7 @@ cleanup() {
 trap cleanup EXIT
 
 # Whoever comes first installs, and the others wait. package.json is put there last: it says that the rest is there.
+# A script that another test reads just now is not written over: it gets a new file in its place, if it is another one.
 npm_clients() {
     modules=$PWD/build/node
     command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
@@ -69,8 +70,14 @@ npm_clients() {
             $(node -p 'Object.entries(require("./tests/node/package.json").dependencies).map(([n, v]) => `${n}@${v}`).join(" ")') \
             >"$work/npm.log" 2>&1 && cp tests/node/package.json "$modules/"
     ) 9>"$modules/.lock" || skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
-    # shellcheck disable=SC2068
-    [ $# -eq 0 ] || (cd tests/node && cp $@ "$modules/") # patterns are of names there
+    # shellcheck disable=SC2068 # patterns are of names there
+    (
+        cd tests/node || exit
+        for script in $@; do
+            cmp -s "$script" "$modules/$script" && continue
+            cp "$script" "$modules/$script.$$" && mv "$modules/$script.$$" "$modules/$script" || exit
+        done
+    ) || fail "the clients' scripts cannot be copied into $modules"
 }
 
 [ -x "$SHOAL_BIN" ] || skip "$SHOAL_BIN is not built"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Speech from file to text: the command, the endpoint in its forms and from its cache, and the openai client.
-# alone: it measures memory, and uses the client that node_clients installs
 source "$(dirname "$0")/lib.sh"
 wav=tests/data/speech/wav
 said=$(build/shoal transcribe home-ears $wav/08-lights-on.wav) || fail "shoal transcribe"
@@ -41,13 +40,12 @@ curl -s -H Expect: "$url/v1/classify" -d "{\"input\":\"$(head -c 5000 /dev/zero 
     grep -q request_too_large || fail "sound's limit went to others"
 curl -s -F file=@$wav/08-lights-on.wav -H 'Origin: http://evil.example' "$url/v1/audio/transcriptions" |
     grep -q origin_not_allowed || fail "a page of another site"
-if [ -d build/node/node_modules/openai ] && command -v node >/dev/null; then
-    cp tests/node/audio.mjs build/node/
+if (npm_clients audio.mjs) >"$work/npm.said"; then
     SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
     export SHOAL_SOCKETS SHOAL_PROTO=$PWD/proto
     SHOAL_URL=$url SHOAL_WAV=$PWD/$wav timeout 120 node build/node/audio.mjs || fail "the openai client"
 else
-    echo "without the openai client: node_clients.sh installs it"
+    echo "without the openai client: $(tail -1 "$work/npm.said")"
 fi
 
 # A sound file as the body; and files that are long enough to go on to the worker as they come.
