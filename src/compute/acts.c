@@ -138,13 +138,6 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* What the next panels take of memory, and how much of it is asked for in front of each tile: the first
- * tokens meet their weights in the cache then and need not wait for them. */
-typedef struct ahead {
-    const uint8_t *codes, *scales;
-    size_t codes_left, scales_left, codes_step, scales_step; /* bytes */
-} ahead;
-
 /* n_panels from p on, in front of n_tiles tiles. */
 static ahead look_ahead(const wmat *w, size_t p, size_t n_panels, size_t n_tiles)
 {
@@ -158,20 +151,6 @@ static ahead look_ahead(const wmat *w, size_t p, size_t n_panels, size_t n_tiles
                    .scales_step = scales / n_tiles + LINE_BYTES};
 }
 
-static void fetch(const uint8_t **at, size_t *left, size_t step)
-{
-    size_t n = min_size(step, *left);
-    for (size_t i = 0; i < n; i += LINE_BYTES) __builtin_prefetch(*at + i);
-    if (n > 0) *at += n;
-    *left -= n;
-}
-
-static void fetch_ahead(ahead *next)
-{
-    fetch(&next->codes, &next->codes_left, next->codes_step);
-    fetch(&next->scales, &next->scales_left, next->scales_step);
-}
-
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
  * while all tokens pass. Whole tiles go where they belong at once, if the kernel adds what there is to add.
  */
@@ -181,7 +160,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
     _Alignas(64) float out[TILE_PANEL_TOKENS * PANEL_ROWS];
     size_t n_blocks = a->cols / a->group;
     const tile *tile = tile_for(k, w->type, t_end - t_begin);
-    size_t n_tiles = (t_end - t_begin + tile->tokens - 1) / tile->tokens;
+    size_t unit = tile->share ? tile->share : tile->tokens, n_tiles = (t_end - t_begin + unit - 1) / unit;
     assert(tile->panels * tile->tokens <= TILE_PANEL_TOKENS && a->group == group_of(w->type));
     mul_job j = {.panel_bytes = w->panel_bytes,
                  .panel_scales = w->panel_scales,
@@ -198,6 +177,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
         j.add = direct && accumulate;
         size_t behind = p + j.n_panels;
         ahead next = look_ahead(w, behind, min_size(tile->panels, p_end - behind), n_tiles);
+        j.next = tile->share ? &next : NULL;
         for (size_t t = t_begin; t < t_end; t += j.n_tokens) {
             j.n_tokens = min_size(tile->tokens, t_end - t);
             j.x = a->x + t * a->ldx;
@@ -208,7 +188,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.x_sum = a->x_sum + t * n_blocks;
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
-            fetch_ahead(&next);
+            if (!j.next) ahead_fetch(&next);
             k->mul[w->type](&j);
             if (!direct) finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
         }

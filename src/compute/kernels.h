@@ -12,6 +12,27 @@
 #define ACTS_BLOCK        32  /* activations that share a scale, but for types of our own */
 #define TILE_PANEL_TOKENS 256 /* most panels times tokens of any tile */
 
+/* What the next panels take of memory, and how much of it is asked for in front of each tile: the first
+ * tokens meet their weights in the cache then and need not wait for them. */
+typedef struct ahead {
+    const uint8_t *codes, *scales;
+    size_t codes_left, scales_left, codes_step, scales_step; /* bytes */
+} ahead;
+
+static inline void ahead_fetch_some(const uint8_t **at, size_t *left, size_t step)
+{
+    size_t n = step < *left ? step : *left;
+    for (size_t i = 0; i < n; i += 64) __builtin_prefetch(*at + i);
+    if (n > 0) *at += n;
+    *left -= n;
+}
+
+static inline void ahead_fetch(ahead *next)
+{
+    ahead_fetch_some(&next->codes, &next->codes_left, next->codes_step);
+    ahead_fetch_some(&next->scales, &next->scales_left, next->scales_step);
+}
+
 /* A tile of the product: n_panels panels times n_tokens tokens. */
 typedef struct mul_job {
     const uint8_t *w; /* first panel's weights; the next one is panel_bytes further */
@@ -33,6 +54,7 @@ typedef struct mul_job {
     /* Of kernels that end their tiles themselves: out = (out, if `add`) + (product + bias[n_panels * 16]). */
     const float *bias; /* NULL: none */
     bool add;
+    ahead *next; /* NULL: the caller's concern. Of kernels that walk the tokens of a job tile by tile. */
 } mul_job;
 
 /* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. */

@@ -35,12 +35,14 @@ INLINE __m512 load_bf16(const uint8_t *w, size_t c)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(w, c)), 16));
 }
 
-/* acc[t * P + p] is panel p of token t. What is not added is masked: a branch for each sum would cost more.
- */
+/* acc[t * P + p] is panel p of token t. A bias that there is not is masked; what was there is only read where
+ * it is added: lines that are only written cost another core's reads, or memory's, less. */
 INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t P, const size_t T)
 {
-    const __mmask16 has_bias = j->bias ? 0xFFFF : 0, adds = j->add ? 0xFFFF : 0;
-    const float *bias = j->bias ? j->bias : j->out;
+    const __mmask16 has_bias = j->bias ? 0xFFFF : 0;
+    const bool adds = j->add;
+    static const float none[TILE_MAX * PANEL_ROWS]; /* read masked, so that no line of `out` is */
+    const float *bias = j->bias ? j->bias : none;
     float *out = j->out;
     const size_t ldo = j->ldo;
     __m512 b[TILE_MAX];
@@ -51,8 +53,8 @@ INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t P, cons
         UNROLL
         for (size_t p = 0; p < P; p++) {
             __m512 v = _mm512_mask_add_ps(acc[t * P + p], has_bias, acc[t * P + p], b[p]);
-            __m512 before = _mm512_maskz_loadu_ps(adds, out + p * PANEL_ROWS);
-            _mm512_storeu_ps(out + p * PANEL_ROWS, _mm512_mask_add_ps(v, adds, before, v));
+            if (adds) v = _mm512_add_ps(_mm512_loadu_ps(out + p * PANEL_ROWS), v);
+            _mm512_storeu_ps(out + p * PANEL_ROWS, v);
         }
     }
 }
