@@ -353,7 +353,8 @@ static void quantize_one(dtype t, const float *x, const float *importance, wbloc
 void quantize_row(dtype t, const float *src, const float *importance, void *dst, size_t n)
 {
     uint8_t *out = dst;
-    if (dtype_is_float(t) || t == DT_Q8_0) {
+    bool wide_codes = wfmt_table[t].bits == 8 && !importance;
+    if (dtype_is_float(t) || t == DT_Q8_0 || wide_codes) {
         dtype_from_f32(t, src, dst, n);
         return;
     }

@@ -468,7 +468,10 @@ static void searched_scales_beat_the_plain_ones(void **state)
         double a = squared_error((dtype)t, x, plain, WEIGHTS),
                b = squared_error((dtype)t, x, searched, WEIGHTS);
         print_message("%s: plain %.6g searched %.6g (%.2f)\n", dtype_name((dtype)t), a, b, b / a);
-        assert_true(b < 0.95 * a);
+        if (t >= DT_S8_64 && t <= DT_S8_256)
+            assert_memory_equal(plain, searched, WEIGHTS); /* not searched: there is nothing to be gained */
+        else
+            assert_true(b < 0.95 * a);
     }
 }
 
