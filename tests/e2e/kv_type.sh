@@ -11,7 +11,15 @@ EOF2
 start_shoal "$work/two.yaml"
 
 json="content-type: application/json"
-pages() { curl -sS "$url/metrics" | sed -nE "s/^shoal_worker_kv_pages\{model=\"$1\".*\} ([0-9]+)$/\1/p"; }
+pages() { # MODEL; its worker says so at the next look
+    local n=
+    for _ in $(seq 100); do
+        n=$(curl -sS "$url/metrics" | sed -nE "s/^shoal_worker_kv_pages\{model=\"$1\".*\} ([0-9]+)$/\1/p")
+        [ -n "$n" ] && break
+        sleep 0.1
+    done
+    echo "${n:-0}"
+}
 few=$(pages floats) many=$(pages int8)
 [ "$many" -gt $((few * 7 / 4)) ] && [ "$many" -le $((few * 2)) ] || fail "$many pages of int8, $few of floats"
 
