@@ -47,7 +47,7 @@ INLINE __m512 wide_sum(const float *acc, __mmask16 before, __v16si sum, __m512 s
 INLINE void wide_store(float *out, __m512 v, __m512 bias, __mmask16 has_bias, __mmask16 adds)
 {
     v = _mm512_mask_add_ps(v, has_bias, v, bias);
-    _mm512_storeu_ps(out, _mm512_mask_add_ps(v, adds, _mm512_maskz_loadu_ps(adds, out), v));
+    _mm512_storeu_ps(out, adds ? _mm512_add_ps(_mm512_loadu_ps(out), v) : v);
 }
 
 /* What the compiler shall not know to be the same every time, or it keeps all that follows from it in memory.
