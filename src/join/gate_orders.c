@@ -68,9 +68,9 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->context = (uint32_t)s->n_ctx;
     a->prefill_chunk = (uint32_t)s->prefill_chunk;
     a->no_drafts = s->no_drafts;
-    a->regroup = (char *)s->regroup;
+    a->regroup = arena_strdup(o->memory, s->regroup); /* it lies in the spec, which may be gone before this */
     a->kv_type = (Shoal__V1__KvType)s->kv_type;
-    return a->file && put_adapters(o, a, t);
+    return a->file && a->regroup && put_adapters(o, a, t);
 }
 
 bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
