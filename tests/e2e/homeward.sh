@@ -77,8 +77,8 @@ grep -q "this gateway has no CA, and the one that has, at ${doors[a]}, does not 
 touch "$work/busy"
 streams() {
     while [ -e "$work/busy" ]; do
-        curl -sN -m 120 "${urls[b]}/v1/chat/completions" -d '{"model":"chat","stream":true,"max_tokens":1500,"temperature":0.7,
-            "seed":1,"messages":[{"role":"user","content":"say a lot about lights"}]}' | grep -c DONE
+        curl -sN -m 120 "${urls[b]}/v1/chat/completions" -d '{"model":"chat","stream":true,"max_tokens":1500,"temperature":2,
+            "seed":'"$RANDOM"',"messages":[{"role":"user","content":"say a lot about lights"}]}' | grep -c DONE
     done >"$work/stream.$1"
 }
 for i in 1 2 3 4; do
