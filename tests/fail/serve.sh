@@ -37,7 +37,8 @@ curl_options=()
 sweep() {
     local label=$1 kind=$2
     shift 2
-    case $kind in metrics | readyz | requests) set -- -a "$@" ;; esac
+    # These tell how workers are; the allocation that fails may be one of a look at them.
+    case $kind in metrics | readyz | requests | models) set -- -a "$@" ;; esac
     "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 12 "$@" -- \
         tests/fail/ask.sh "$kind" "$url" "${curl_options[@]}" || faults=$((faults + 1))
 }
