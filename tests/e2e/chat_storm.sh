@@ -89,7 +89,7 @@ for where in (["--here"], ["--server", url]):
         time.sleep(0.002)
     time.sleep(0.5)
     t.keys(b"\x03\x04\x04")
-    t.end([0, signal.SIGINT])  # what comes while a line is edited is not for a reply
+    t.end([0, signal.SIGINT, 130 << 8])  # what comes while a line is edited is not for a reply
     bare = {"HOME": None, "XDG_STATE_HOME": None, "LANG": "C", "LC_ALL": "C"}
     t = Terminal(["home-chat-s"] + where, env=bare)
     t.keys("schalte das Küchenlicht an\r")
