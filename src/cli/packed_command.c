@@ -52,12 +52,20 @@ typedef struct shown {
                                    * types', then those of what is regrouped to a type */
 } shown;
 
+enum { DIGITS_MIN = 8 }; /* fewer might be the beginning of many, or a model's name */
+
+static bool begins(const char *digest, const char *digits)
+{
+    size_t n = strlen(digits);
+    return n >= DIGITS_MIN && strncmp(digest, digits, n) == 0;
+}
+
 static bool is_of(const packed_listed *p, const char *model)
 {
     char hex[65];
-    if (p->status) return strncmp(p->file, model, strlen(model)) == 0;
+    if (p->status) return begins(p->file, model);
     sha256_hex(&p->head.model, hex);
-    return strcmp(p->head.name, model) == 0 || strncmp(hex, model, strlen(model)) == 0;
+    return strcmp(p->head.name, model) == 0 || begins(hex, model);
 }
 
 static void keep_those_of(shown *s, const char *model)

@@ -131,6 +131,11 @@ json=$("$SHOAL_BIN" models packed folder --folder "$store" --json)
 [ "$(grep -o '"state": "[a-z]*"' <<<"$json")" = '"state": "ready"' ] || fail "models packed --json: $json"
 "$SHOAL_BIN" models packed --folder "$store" other 2>"$work/none" && fail "images of a model that is not there"
 grep -q 'no packed weights of "other"' "$work/none" || fail "models packed other: $(cat "$work/none")"
+digest=$(grep -Eo '[0-9a-f]{16}$' <<<"$listed")
+for few in "" "${digest:0:1}" "${digest:0:7}"; do # which might be the beginning of many
+    "$SHOAL_BIN" models packed --folder "$store" --clear "$few" 2>/dev/null && fail "\"$few\" was enough to clear by"
+done
+"$SHOAL_BIN" models packed --folder "$store" "${digest:0:8}" | grep -q '^1 image,' || fail "eight digits of $digest were not enough"
 [ "$("$SHOAL_BIN" models packed --folder "$work/nowhere" --json | grep -o '"images": \[\]')" ] || fail "a folder that is not there"
 "$SHOAL_BIN" models packed --folder "$store" --clear | grep -q '^1 image removed' || fail "--clear says nothing"
 images 0
