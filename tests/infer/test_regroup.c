@@ -2,44 +2,14 @@
  * the file that the quantiser would have written. */
 #include <unistd.h>
 
-#include "helper.h"
-#include "infer/engine_impl.h"
-#include "model/packed_store.h"
 #include "model/regroup.h"
-
-enum { N_IDS = 40, RECENT = 8 };
+#include "start.h"
 
 static char dir[] = "/tmp/shoal-regroup-XXXXXX";
 
-typedef struct start {
-    model *m;
-    engine *e;
-} start;
-
 static start open_as(const char *path, dtype regroup, const packed_store *s, int n_threads)
 {
-    start x;
-    must(model_open(&x.m, path, &(model_options){.regroup = regroup, .store = s}, &err));
-    must(engine_new(&x.e, x.m, &(engine_options){.n_threads = n_threads}, &err));
-    return x;
-}
-
-static void close_start(start *x)
-{
-    home_settle(&x->e->home);
-    engine_free(x->e);
-    model_free(x->m);
-}
-
-static float *logits(start *x, size_t *ret_n)
-{
-    int32_t ids[N_IDS];
-    size_t n_vocab = model_get_config(x->m)->n_vocab;
-    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)(rng_mix(i) % n_vocab);
-    *ret_n = RECENT * n_vocab;
-    float *out = malloc(*ret_n * sizeof *out);
-    must(engine_logits(x->e, NULL, ids, N_IDS, RECENT, out, &err));
-    return out;
+    return open_start(path, &(model_options){.regroup = regroup, .store = s}, n_threads);
 }
 
 static void assert_same_logits(start *a, start *b)
