@@ -82,6 +82,9 @@ typedef struct shoal_options {
     /* What keys and values are kept as: "f32", "f16" or "q8_0" (int8: half the memory of "f16", faster behind
      * long texts, a little less exact) [f16 of quantised weights, else f32]. */
     const char *kv_type;
+    /* A type with wide groups that the matrices are brought to when it is loaded: "s8_64", "s8_128",
+     * "s8_256", "s4_64" or "s4_128" (faster prompts, slightly other answers) [as in the file]. */
+    const char *regroup;
 } shoal_options;
 
 /* Load a GGUF file or a Hugging Face folder and start its engine; or gradient-boosted trees: LightGBM's text,

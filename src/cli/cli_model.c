@@ -60,7 +60,8 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
                             .adapter = adapter,
                             .adapter_strength = strength,
                             .packed = packed,
-                            .kv_type = kv_type_name(kept)};
+                            .kv_type = kv_type_name(kept),
+                            .regroup = o->regroup};
         rc = shoal_model_open(ret, path, &so, err);
     }
     shoal_model_info info;

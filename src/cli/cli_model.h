@@ -16,13 +16,15 @@ typedef struct cli_model_options {
     const char *kv_type; /* what keys and values are kept as; NULL: what its weights ask for */
 } cli_model_options;
 
-#define CLI_MODEL_OPTIONS(o)                                                                           \
-    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),              \
-        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                  \
-        CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context), \
-        CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter),  \
-        CLI_STRING(0, "kv-type", "TYPE",                                                               \
-                   "keep keys and values as f32, f16 or q8_0 [f16 of quantised weights]", &(o)->kv_type)
+#define CLI_MODEL_OPTIONS(o)                                                                              \
+    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),                 \
+        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                     \
+        CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context),    \
+        CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter),     \
+        CLI_STRING(0, "kv-type", "TYPE",                                                                  \
+                   "keep keys and values as f32, f16 or q8_0 [f16 of quantised weights]", &(o)->kv_type), \
+        CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",     \
+                   &(o)->regroup)
 
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);

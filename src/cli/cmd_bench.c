@@ -100,8 +100,6 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "shapes", "BxN,...", "of encoders: B texts of N tokens [1x8,1x32,1x128,8x32,32x32]",
                    &t.shapes),
         CLI_STRING(0, "seconds", "N,...", "of what hears speech: so much sound at once [5,30]", &t.seconds),
-        CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
-                   &o.model.regroup),
         CLI_FLAG(0, "drafts", "let the engine guess tokens ahead, as it does when it serves", &o.drafts),
         CLI_INT('r', "repeat", "N", 1, 1000, "runs; medians are shown [5]", &o.repeat),
         CLI_INT(0, "chunks", "N", 1, 100000000, "measure searches among so many chunks of drawn documents",

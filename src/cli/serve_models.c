@@ -77,7 +77,6 @@ static int name_adapters(const config_model *m, worker_spec *ret)
 
 #define WIRE_NAME(e, n) n,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WIRE_NAME)};
-static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WIRE_NAME)};
 #undef WIRE_NAME
 
 static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
@@ -95,7 +94,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .no_drafts = cm->drafts == CONFIG_DRAFTS_OFF,
                          .kv_type = (worker_kv)cm->kv_type,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
-    if (cm->regroup) snprintf(ret->regroup, sizeof ret->regroup, "%s", regroups[cm->regroup]);
+    snprintf(ret->regroup, sizeof ret->regroup, "%s", config_regroup_name(cm->regroup));
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);
     if (cm->path) return (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);

@@ -80,6 +80,14 @@ const char *config_keep(gateway_config *c, const char *s)
     return arena_strdup(((config_file *)c)->mem, s);
 }
 
+const char *config_regroup_name(config_regroup r)
+{
+#define NAME(e, name) name,
+    static const char *const names[] = {CONFIG_REGROUP_TABLE(NAME)};
+#undef NAME
+    return r == CONFIG_REGROUP_OFF ? "" : names[r];
+}
+
 /* ---- files that it names ---- */
 
 /* Relative paths start at the configuration's folder, so that a service finds its files from any

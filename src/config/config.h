@@ -75,6 +75,8 @@ typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_dr
 typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config_regroup;
 #undef CONFIG_REGROUP_ENUM
 
+const char *config_regroup_name(config_regroup r); /* "s8_128"; "" for CONFIG_REGROUP_OFF */
+
 /* What keys and values are kept as, in the order of infer/kv_type.h. */
 #define CONFIG_KV_TYPE_TABLE(X) \
     X(CONFIG_KV_AUTO, "auto")   \

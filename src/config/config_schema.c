@@ -315,6 +315,8 @@ static const config_field wish_rows[] = {
     UINT("prefill_chunk", config_wish, as.prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     UINT("kv_mb", config_wish, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
     WORD("kv_type", config_wish, as.kv_type, kv_types, "what keys and values are kept as"),
+    WORD("regroup", config_wish, as.regroup, regroups,
+         "a type with wider groups that its matrices are brought to"),
     UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600, "how long it stays unused",
          .otherwise = CONFIG_WISH_STAYS),
     BOOL("keep", config_wish, keep, "whether it is loaded again after a restart"),

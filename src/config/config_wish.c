@@ -76,13 +76,16 @@ bool config_wish_copy(config_wish *ret, arena *mem, const config_wish *l)
     return true;
 }
 
-static bool put_kv_type(json_t *o, const config_model *m)
+static bool put_types(json_t *o, const config_model *m)
 {
 #define KV_TYPE_NAME(e, name) name,
     static const char *const names[] = {CONFIG_KV_TYPE_TABLE(KV_TYPE_NAME)};
 #undef KV_TYPE_NAME
-    return m->kv_type == CONFIG_KV_AUTO ||
-           json_object_set_new(o, "kv_type", json_string(names[m->kv_type])) == 0;
+    if (m->kv_type != CONFIG_KV_AUTO &&
+        json_object_set_new(o, "kv_type", json_string(names[m->kv_type])) != 0)
+        return false;
+    return m->regroup == CONFIG_REGROUP_OFF ||
+           json_object_set_new(o, "regroup", json_string(config_regroup_name(m->regroup))) == 0;
 }
 
 json_t *config_wish_json(const config_wish *l)
@@ -104,7 +107,7 @@ json_t *config_wish_json(const config_wish *l)
         ok = !sizes[i].value || json_object_set_new(o, sizes[i].key, json_integer(sizes[i].value)) == 0;
     if (ok && l->keep_alive_s != CONFIG_WISH_STAYS)
         ok = json_object_set_new(o, "keep_alive_s", json_integer((json_int_t)l->keep_alive_s)) == 0;
-    if (ok) ok = put_kv_type(o, &l->as);
+    if (ok) ok = put_types(o, &l->as);
     if (ok && l->keep) ok = json_object_set_new(o, "keep", json_true()) == 0;
     if (ok) return o;
     json_decref(o);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "model/regroup.h"
 
 void api_enter(shoal_model *m)
 {
@@ -72,7 +73,9 @@ static int open_network(shoal_model *m, const char *path, const shoal_options *o
     if (opts->kv_type && !kv_type_parse(opts->kv_type, &eo.kv_type))
         return err_set(err, SHOAL_EINVALID, "kv_type: keys and values are kept as %s, not \"%s\"",
                        kv_type_choices, opts->kv_type);
-    int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256, .store = &store}, err);
+    model_options mo = {.expect_sha256 = opts->sha256, .store = &store};
+    int rc = opts->regroup ? regroup_parse(opts->regroup, &mo.regroup, err) : 0;
+    if (rc == 0) rc = model_open(&m->m, path, &mo, err);
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc != 0) return rc;
     sha256_hex(&d, m->digest);

@@ -118,6 +118,8 @@ static bool find_in_file(job *j)
     TAKE(prefill_chunk);
     TAKE(kv_mb);
     TAKE(kv_type);
+    TAKE(regroup);
+    TAKE(drafts);
     if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
     struct stat st;
     if (stat(j->found.path, &st) == 0 && S_ISREG(st.st_mode)) j->found.bytes = (uint64_t)st.st_size;
@@ -140,18 +142,21 @@ void kind_load(job *j)
 static worker_spec spec_of(const job *j)
 {
     const config_model *m = &j->wish.as;
-    return (worker_spec){.model = j->found.name,
-                         .path = j->found.path,
-                         .sha256 = j->found.sha256,
-                         .n_replicas = m->replicas ? (int)m->replicas : 1,
-                         .n_threads = (int)m->threads,
-                         .kv_bytes = (size_t)m->kv_mb << 20,
-                         .max_batch = m->max_batch,
-                         .max_queue = m->max_queue,
-                         .n_ctx = m->context,
-                         .prefill_chunk = m->prefill_chunk,
-                         .kv_type = (worker_kv)m->kv_type,
-                         .guest = true};
+    worker_spec spec = {.model = j->found.name,
+                        .path = j->found.path,
+                        .sha256 = j->found.sha256,
+                        .n_replicas = m->replicas ? (int)m->replicas : 1,
+                        .n_threads = (int)m->threads,
+                        .kv_bytes = (size_t)m->kv_mb << 20,
+                        .max_batch = m->max_batch,
+                        .max_queue = m->max_queue,
+                        .n_ctx = m->context,
+                        .prefill_chunk = m->prefill_chunk,
+                        .kv_type = (worker_kv)m->kv_type,
+                        .no_drafts = m->drafts == CONFIG_DRAFTS_OFF,
+                        .guest = true};
+    snprintf(spec.regroup, sizeof spec.regroup, "%s", config_regroup_name(m->regroup));
+    return spec;
 }
 
 /* The same file and, where the wish says any, the same sizes. */
@@ -162,7 +167,8 @@ static bool is_same(const worker_spec *a, const worker_spec *wish)
     free(real);
 #define SAME(field) (!wish->field || a->field == wish->field)
     return same && SAME(n_threads) && SAME(kv_bytes) && SAME(max_batch) && SAME(max_queue) && SAME(n_ctx) &&
-           SAME(prefill_chunk) && SAME(kv_type);
+           SAME(prefill_chunk) && SAME(kv_type) &&
+           (!*wish->regroup || strcmp(a->regroup, wish->regroup) == 0);
 #undef SAME
 }
 

@@ -24,7 +24,8 @@ static void load_reads_the_keys_of_a_model(void **state)
     arena *mem = arena_new(0);
     assert_int_equal(parse(&l, mem,
                            "{\"path\":\"a \\u00fc/b.gguf\",\"name\":\"b\",\"replicas\":2,\"threads\":3,"
-                           "\"context\":64,\"kv_mb\":8,\"kv_type\":\"f16\",\"keep\":true,\"stream\":true}",
+                           "\"context\":64,\"kv_mb\":8,\"kv_type\":\"f16\",\"regroup\":\"s8_128\",\"keep\":"
+                           "true,\"stream\":true}",
                            &err),
                      0);
     assert_string_equal(l.as.path, "a \xc3\xbc/b.gguf");
@@ -35,6 +36,8 @@ static void load_reads_the_keys_of_a_model(void **state)
     assert_int_equal(l.as.kv_type, CONFIG_KV_F16);
     json_t *again = config_wish_json(&l);
     assert_string_equal(json_string_value(json_object_get(again, "kv_type")), "f16");
+    assert_int_equal(l.as.regroup, CONFIG_REGROUP_S8_128);
+    assert_string_equal(json_string_value(json_object_get(again, "regroup")), "s8_128");
     json_decref(again);
     assert_true(l.keep && l.stream);
     assert_true(l.keep_alive_s == CONFIG_WISH_STAYS);
@@ -57,6 +60,7 @@ static void load_says_what_is_wrong(void **state)
         {"{\"model\":\"a\",\"sha256\":\"zz\"}", "sha256: "},
         {"{\"model\":\"a\",\"keep\":1}", "keep: "},
         {"{\"model\":\"a\",\"kv_type\":\"q8\"}", "kv_type: 'q8' is none of"},
+        {"{\"model\":\"a\",\"regroup\":\"q8_0\"}", "regroup: 'q8_0' is none of"},
         {"{\"model\":[\"a\"]}", "model: must be a text"},
         {"{\"model\":\"a\",\"keep_alive_s\":0}", "keep_alive_s: "},
     };

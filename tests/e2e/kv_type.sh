@@ -68,6 +68,16 @@ for _ in $(seq 200); do # a worker says its figures a little after it is ready
 done
 [ "$(pages later || echo 0)" -gt 0 ] || fail "no pages of what was loaded"
 curl -sS "$url/v1/models/load" -H "$json" -d '{"model":"home-chat-m","kv_type":"q3"}' | grep -q "kv_type: 'q3' is none of" || fail "q3 was not refused"
+
+# Regrouped weights likewise: what is loaded says so, the same file without is another model, and a wrong type is named.
+"$SHOAL_BIN" load "$PWD/models/home-chat-s.gguf" --name wide --regroup s8_128 --kv-mb 8 --server "$url" >"$work/out" 2>&1 ||
+    fail "load --regroup: $(cat "$work/out")"
+"$SHOAL_BIN" load "$PWD/models/home-chat-s.gguf" --name narrow --kv-mb 8 --server "$url" >"$work/out" 2>&1 || fail "load: $(cat "$work/out")"
+for pair in wide:S8_128 narrow:Q8_0; do
+    curl -sS "$url/v1/models/${pair%:*}" | grep -q "\"quantisation\":\"${pair#*:}\"" || fail "$pair: $(curl -sS "$url/v1/models/${pair%:*}")"
+done
+"$SHOAL_BIN" load "$PWD/models/home-chat-s.gguf" --name odd --regroup q8_0 --server "$url" >"$work/out" 2>&1 && fail "q8_0 was taken"
+grep -q "regroup: 'q8_0' is none of" "$work/out" || fail "load: $(cat "$work/out")"
 stop_shoal
 [ "$stopped" = 0 ] || fail "the server ended with $stopped"
 
@@ -75,3 +85,11 @@ stop_shoal
 grep -q 'f32, f16 or q8_0' "$work/out" || fail "run: $(cat "$work/out")"
 "$SHOAL_BIN" bench "$PWD/tests/data/hf/lfm2-conv" -p 4 -n 1 --kv-type q8_0 >"$work/out" 2>&1 && fail "convolutions were taken"
 grep -q 'take f16' "$work/out" || fail "bench: $(cat "$work/out")"
+"$SHOAL_BIN" classify "$PWD/models/home-intent.gguf" "hello" --kv-type f16 >"$work/out" 2>&1 && fail "a classifier took it"
+grep -q 'keeps no keys and values' "$work/out" || fail "classify: $(cat "$work/out")"
+
+"$SHOAL_BIN" embed "$PWD/models/home-embed.gguf" "hello" >"$work/narrow" || fail "embed"
+"$SHOAL_BIN" embed "$PWD/models/home-embed.gguf" "hello" --regroup s8_128 >"$work/wide" || fail "embed --regroup"
+cmp -s "$work/narrow" "$work/wide" && fail "--regroup changed nothing"
+"$SHOAL_BIN" embed "$PWD/models/home-embed.gguf" "hello" --regroup q8_0 >"$work/out" 2>&1 && fail "q8_0 was taken"
+grep -q 's8_128' "$work/out" || fail "embed: $(cat "$work/out")"

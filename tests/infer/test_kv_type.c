@@ -56,6 +56,22 @@ static void a_model_with_convolutions_is_refused(void **state)
     model_free(m);
 }
 
+static void a_model_that_keeps_none_is_refused(void **state)
+{
+    static const char *const paths[] = {DATA "hf/bert-intent", DATA "hf/home-wake"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        model *m;
+        engine *e = NULL;
+        shoal_err why;
+        must(model_open(&m, paths[i], NULL, &err));
+        assert_int_equal(engine_new(&e, m, &(engine_options){.kv_type = KV_F16}, &why), SHOAL_EUNSUPPORTED);
+        assert_non_null(strstr(why.message, "keeps no keys and values from step to step, as f16"));
+        must(engine_new(&e, m, &(engine_options){.kv_type = KV_AS_WEIGHTS}, &err));
+        engine_free(e);
+        model_free(m);
+    }
+}
+
 /* Logits of all positions of a prompt. */
 static float *logits_as(const char *path, kv_type t, size_t n, size_t *ret_n_vocab)
 {
@@ -107,6 +123,7 @@ int main(void)
         cmocka_unit_test(int8_takes_half_of_f16),
         cmocka_unit_test(shapes_that_cannot_are_refused),
         cmocka_unit_test(a_model_with_convolutions_is_refused),
+        cmocka_unit_test(a_model_that_keeps_none_is_refused),
         cmocka_unit_test(int8_says_nearly_what_floats_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
