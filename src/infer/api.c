@@ -50,9 +50,17 @@ static int check_pin(const shoal_model *m, const char *path, const char *sha256,
     return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %.64s is pinned", path, m->digest, sha256);
 }
 
+static bool is_said(const char *option)
+{
+    return option && *option;
+}
+
 static int open_trees(shoal_model *m, const char *path, const shoal_options *opts, shoal_err *err)
 {
     sha256_digest d;
+    if (is_said(opts->adapter) || is_said(opts->regroup) || is_said(opts->kv_type))
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: trees have no matrices: adapter, regroup and kv_type are for networks", path);
     int rc = intake_open_trees(&m->in, path, err);
     if (rc == 0) rc = scorer_digest(m->in.trees, &d, err);
     if (rc != 0) return rc;

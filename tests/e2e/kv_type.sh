@@ -88,6 +88,9 @@ grep -q 'take f16' "$work/out" || fail "bench: $(cat "$work/out")"
 "$SHOAL_BIN" classify "$PWD/models/home-intent.gguf" "hello" --kv-type f16 >"$work/out" 2>&1 && fail "a classifier took it"
 grep -q 'keeps no keys and values' "$work/out" || fail "classify: $(cat "$work/out")"
 
+"$SHOAL_BIN" score "$PWD/tests/data/sensors/trees" "$work/none.csv" --regroup s8_128 >"$work/out" 2>&1 && fail "trees took it"
+grep -q 'trees have no matrices' "$work/out" || fail "score: $(cat "$work/out")"
+
 "$SHOAL_BIN" embed "$PWD/models/home-embed.gguf" "hello" >"$work/narrow" || fail "embed"
 "$SHOAL_BIN" embed "$PWD/models/home-embed.gguf" "hello" --regroup s8_128 >"$work/wide" || fail "embed --regroup"
 cmp -s "$work/narrow" "$work/wide" && fail "--regroup changed nothing"
