@@ -1,5 +1,5 @@
-/* cli.c: the table of commands, and options read by getopt_long from a command's own table, from which the
- * help (cli_help.c) comes as well. getopt's state is global: one parse at a time. */
+/* cli.c: options read by getopt_long from a command's own table, from which the help (cli_help.c) comes as
+ * well. getopt's state is global: one parse at a time. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 
@@ -10,49 +10,7 @@
 
 #include "base/number.h"
 
-static const cli_command *const commands[] = {
-#define CLI_ROW(name) &cmd_##name,
-    CLI_COMMANDS(CLI_ROW)
-#undef CLI_ROW
-};
-
 enum { MAX_OPTIONS = 48, FIRST_VALUE = 256, HELP_VALUE = 255 };
-
-size_t cli_count(void)
-{
-    return sizeof commands / sizeof *commands;
-}
-
-const cli_command *cli_at(size_t i)
-{
-    return commands[i];
-}
-
-const cli_command *cli_find(const char *name)
-{
-    for (size_t i = 0; i < cli_count(); i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    return NULL;
-}
-
-const char *cli_group_begins(const cli_command *cmd, const char **ret_summary)
-{
-    static const struct {
-        const char *name;
-        const cli_command *first;
-        const char *summary;
-    } groups[] = {
-#define CLI_ROW(n, first, summary) {n, &cmd_##first, summary},
-        CLI_GROUPS(CLI_ROW)
-#undef CLI_ROW
-    };
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (groups[i].first != cmd) continue;
-        *ret_summary = groups[i].summary;
-        return groups[i].name;
-    }
-    return NULL;
-}
 
 static int usage_error(const cli_command *cmd)
 {

@@ -1,7 +1,7 @@
-/* cli.h: the commands of `shoal`, and how they read their arguments.
+/* cli.h: how commands read their arguments, say what is wrong with them, and print.
  *
- * A command is one row of CLI_COMMANDS and one file cmd_NAME.c that defines `const cli_command
- * cmd_NAME`. To add one: write the file, add the row; help, dispatch, completions and tests follow the table.
+ * A command is a file src/cli/cmd_NAME.c that defines `const cli_command cmd_NAME`, and a row of CLI_COMMANDS
+ * (cli/commands.h), of which help, dispatch, completions and tests are made.
  *
  *     static int run(int argc, char **argv)
  *     {
@@ -26,70 +26,6 @@
 
 #include "base/err.h"
 
-/* X(name): in the order that help shows them, by group */
-#define CLI_COMMANDS(X) \
-    /* serve */         \
-    X(serve)            \
-    X(config)           \
-    X(plan)             \
-    X(load)             \
-    X(stop)             \
-    X(ps)               \
-    X(top)              \
-    X(logs)             \
-    X(cache)            \
-    X(demo)             \
-    /* ask */           \
-    X(run)              \
-    X(chat)             \
-    X(process)          \
-    X(docs)             \
-    X(classify)         \
-    X(tag)              \
-    X(embed)            \
-    X(rerank)           \
-    X(score)            \
-    X(seq2seq)          \
-    X(fill_mask)        \
-    X(transcribe)       \
-    X(vad)              \
-    /* models */        \
-    X(models)           \
-    X(show)             \
-    X(pull)             \
-    X(rm)               \
-    X(quantize)         \
-    X(edit)             \
-    X(tokenize)         \
-    X(logits)           \
-    /* cluster */       \
-    X(nodes)            \
-    X(node)             \
-    X(agent)            \
-    X(ca)               \
-    X(token)            \
-    X(worker)           \
-    /* measure */       \
-    X(pipeline)         \
-    X(route)            \
-    X(eval)             \
-    X(calibrate)        \
-    X(bench)            \
-    X(lab)              \
-    X(debug)            \
-    /* shell */         \
-    X(completions)      \
-    X(version)
-
-/* X(name, first command, what they do): a group goes on to the next one's first command */
-#define CLI_GROUPS(X)                                                           \
-    X("serve", serve, "a cluster, and what it is doing")                        \
-    X("ask", run, "a model, a pipeline, documents")                             \
-    X("models", models, "files: which there are, fetched or changed")           \
-    X("cluster", nodes, "several machines")                                     \
-    X("measure", pipeline, "and test: what is answered, how fast, what breaks") \
-    X("shell", completions, "this program")
-
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
 
 typedef struct cli_command {
@@ -99,10 +35,6 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
     bool hidden;                       /* not in the list of commands */
 } cli_command;
-
-#define CLI_DECLARE(name) extern const cli_command cmd_##name;
-CLI_COMMANDS(CLI_DECLARE)
-#undef CLI_DECLARE
 
 typedef enum {
     CLI_KIND_END,
@@ -224,19 +156,10 @@ typedef struct cli_hint {
     char text[64];
 } cli_hint;
 cli_hint cli_did_you_mean(const char *nearest);
-/* Of the commands that help shows. */
-const char *cli_nearest_command(const char *word);
 
-/* The command of that name, NULL when there is none. */
-const cli_command *cli_find(const char *name);
-/* Is it the first of a group? Its name and what the group is for, NULL when it is not. */
-const char *cli_group_begins(const cli_command *cmd, const char **ret_summary);
 /* The help of a command, or of its verb that `word` names (any other word, NULL: of the command). */
 void cli_help(const cli_command *cmd, const cli_option *options, const cli_verb *verbs, const char *word);
 /* The part of an option's help that is about a verb, in ret; false: the option is not for it. */
 bool cli_help_of_verb(const char *help, const cli_verb *verbs, const char *verb, char *ret, size_t size);
-/* Number of commands, and the i-th. */
-size_t cli_count(void);
-const cli_command *cli_at(size_t i);
 
 #endif

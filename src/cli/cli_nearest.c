@@ -20,18 +20,6 @@ const char *cli_nearest(const char *word, size_t n, const char *(*name)(const vo
     return best;
 }
 
-static const char *command_name(const void *list, size_t i)
-{
-    (void)list;
-    return cli_at(i)->hidden ? "" : cli_at(i)->name;
-}
-
-const char *cli_nearest_command(const char *word)
-{
-    const char *s = cli_nearest(word, cli_count(), command_name, NULL);
-    return s && *s ? s : NULL;
-}
-
 cli_hint cli_did_you_mean(const char *nearest)
 {
     cli_hint h = {""};

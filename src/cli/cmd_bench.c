@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/commands.h"
 
 /* A whole number up to `most` at *at, which moves behind it. */
 static bool take_number(const char **at, size_t most, size_t *ret)

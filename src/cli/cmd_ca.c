@@ -5,6 +5,7 @@
 
 #include "cli/cli_cluster.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "trust/state.h"
 
 static const cli_verb verbs[] = {{"init", "", "make the authority, on the machine that keeps it", 0, 0},

@@ -7,6 +7,7 @@
 #include "cli/cache_measure.h"
 #include "cli/cache_view.h"
 #include "cli/cli_cluster.h"
+#include "cli/commands.h"
 #include "cli/http_client.h"
 
 typedef struct given {

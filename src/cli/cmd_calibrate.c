@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/calibrate_report.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/eval_ask.h"
 #include "ensemble/cascade_calls.h"
 #include "fetch/pull_shelf.h"

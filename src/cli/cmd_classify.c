@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 static int print_json(const shoal_classification *c)
 {

@@ -8,6 +8,7 @@
 #include "base/tame.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/completions.h"
 #include "model/model.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
 #include "cli/cli_home.h"
+#include "cli/commands.h"
 #include "cli/serve_check.h"
 #include "cli/serve_models.h"
 #include "config/config_put.h"

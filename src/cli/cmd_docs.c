@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/tame.h"
 #include "cli/cli_cluster.h"
+#include "cli/commands.h"
 #include "cli/docs_add.h"
 #include "fetch/pull_meter.h"
 #include "retrieve/plain.h"

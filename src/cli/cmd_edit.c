@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "model/model.h"
 
 enum { SETTINGS_MAX = 64 };

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 static int run(int argc, char **argv)
 {

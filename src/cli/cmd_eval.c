@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/eval_ask.h"
 #include "cli/eval_routes.h"
 #include "cli/http_client.h"

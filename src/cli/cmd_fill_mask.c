@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 static void put_guess(buf *out, const shoal_guess *g)
 {

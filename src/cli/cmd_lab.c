@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/installed.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/lab_run.h"
 #include "lab/sandbox.h"
 

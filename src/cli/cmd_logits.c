@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "cli/logits_input.h"
 
 /* ---- what an encoder makes of an input ----------------------------------------------------------- */

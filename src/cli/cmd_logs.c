@@ -7,8 +7,8 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "cli/cli.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/log_view.h"
 #include "cli/sse_client.h"
 

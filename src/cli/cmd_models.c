@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "cli/inspect_command.h"
 #include "cli/packed_command.h"
 

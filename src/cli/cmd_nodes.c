@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cli/cli_cluster.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 
 #define GIB (1 << 30)
 

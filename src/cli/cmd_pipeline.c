@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "cli/pipeline_graph.h"
 #include "cli/pipeline_survey.h"
 #include "cli/pipeline_test.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/buf.h"
-#include "cli/cli.h"
+#include "base/json.h"
+#include "cli/commands.h"
 #include "cli/measure_here.h"
 #include "cli/plan_live.h"
 #include "cli/serve_models.h"

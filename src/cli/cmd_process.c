@@ -5,10 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/line_editor.h"
 
 enum { DEVICES_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 128 << 20 };

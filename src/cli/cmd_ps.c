@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/ps_view.h"
 
 static int show(const http_where *where, const char *key, bool json, shoal_err *err)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "cli/serve_keep.h"
 #include "fetch/pull.h"
 

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "cli/cli_importance.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "model/model.h"
 
 typedef struct progress {

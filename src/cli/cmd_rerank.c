@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 enum { DOCUMENTS_MAX = 1000 };
 

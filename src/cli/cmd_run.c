@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/colour.h"
+#include "base/json.h"
 #include "cli/chat_session.h"
+#include "cli/commands.h"
 #include "cli/run_served.h"
 #include "forest/scorer.h"
 

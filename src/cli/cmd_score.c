@@ -10,6 +10,7 @@
 #include "base/tame.h"
 #include "base/utf8.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 enum { PROGRESS_EVERY = 4096 };
 

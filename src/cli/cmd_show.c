@@ -7,6 +7,7 @@
 #include "base/tame.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/inspect_command.h"
 #include "cli/served.h"
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
 #include "cli/cli_loads.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 
 static int run(int argc, char **argv)
 {

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 static int print_json(const shoal_tagging *t, const char *text, bool tokens)
 {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 
 static void put_json(buf *out, const encoding *e)
 {

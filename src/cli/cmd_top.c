@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/cli.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/commands.h"
 #include "cli/http_client.h"
 #include "cli/top_view.h"
 

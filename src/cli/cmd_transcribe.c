@@ -8,6 +8,7 @@
 #include "base/tame.h"
 #include "base/utf8.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "signal/audio.h"
 #include "signal/captions.h"
 #include "speech/listen.h"

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "signal/audio.h"
 #include "signal/vad.h"
 #include "speech/voice.h"

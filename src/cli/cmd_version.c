@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/sys.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "compute/compute.h"
 
 static int run(int argc, char **argv)

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/cli_model.h"
+#include "cli/commands.h"
 #include "model/regroup.h"
 #include "worker/worker.h"
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 typedef enum { TAKES_ANY, TAKES_FILE, TAKES_FOLDER, TAKES_MODEL } completion_kind;
 

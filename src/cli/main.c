@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json_memory.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 enum { HELP_COLUMNS = 79, HELP_INDENT = 9 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 static const cli_command toy = {"toy", "a command for this test", "A [B]", NULL, false};
 
