@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "cli/bench.h"
-#include "cli/load_client.h"
-#include "cli/load_cpu.h"
+#include "client/load_client.h"
+#include "client/load_cpu.h"
 
 typedef struct scenario {
     const char *name, *what;

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/bench.h"
-#include "cli/load_client.h"
-#include "cli/load_cpu.h"
+#include "client/load_client.h"
+#include "client/load_cpu.h"
 
 enum { OPEN_CLIENTS = 64 }; /* of an open loop whose clients nobody counted */
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct cache_measure_ask {
     const char *path, *model;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/json.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct cli_loads_ask {
     const char *method; /* NULL: POST */

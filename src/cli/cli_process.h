@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 /* Where the server is that a command means: `server` as http_where_parse takes it, or NULL for the address of
  * cli_home_find's configuration, and without one http://127.0.0.1:8080. */

@@ -8,7 +8,7 @@
 #include "cli/cache_view.h"
 #include "cli/cli_cluster.h"
 #include "cli/commands.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct given {
     const char *url, *key;

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/eval_ask.h"
 #include "cli/eval_routes.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct eval_options {
     const char *server, *pipeline, *homes, *svg, *title, *system;

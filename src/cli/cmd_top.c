@@ -15,8 +15,8 @@
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
 #include "cli/commands.h"
-#include "cli/http_client.h"
 #include "cli/top_view.h"
+#include "client/http_client.h"
 
 #define STATUS_MAX_BYTES ((size_t)64 << 20)
 

@@ -14,7 +14,7 @@
 
 #include <sys/types.h>
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct docs_place {
     http_client client;

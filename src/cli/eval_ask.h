@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "cli/eval_cases.h"
 #include "cli/eval_report.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 /* Of cases with devices, unless the asker has another: as the bundled chat models learnt it. */
 #define EVAL_SYSTEM "You are Shoal, a helper that runs this home. Devices:\n{devices}"

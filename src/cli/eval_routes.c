@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/load_client.h"
+#include "client/load_client.h"
 
 int eval_summarise(eval_summary *ret, const eval_results *r, shoal_err *err)
 {

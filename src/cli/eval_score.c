@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/eval_report.h"
-#include "cli/load_client.h"
+#include "client/load_client.h"
 
 void eval_results_done(eval_results *r)
 {

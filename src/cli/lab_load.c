@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "cli/http_client.h"
-#include "cli/load_client.h"
-#include "cli/stream_client.h"
+#include "client/http_client.h"
+#include "client/load_client.h"
+#include "client/stream_client.h"
 #include "lab/judge.h"
 
 enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETRY_PAUSE_MAX_MS = 500, RETURN_MS = 2000 };

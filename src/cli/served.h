@@ -9,7 +9,7 @@
 #ifndef CLI_SERVED_H
 #define CLI_SERVED_H
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct served {
     http_where where;

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct sse_event { /* not NUL-terminated; "" where there is none */
     const char *name, *data, *id;

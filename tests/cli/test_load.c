@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "cli/cli_loads.h"
-#include "cli/load_client.h"
-#include "cli/load_cpu.h"
-#include "cli/stream_client.h"
+#include "client/load_client.h"
+#include "client/load_cpu.h"
+#include "client/stream_client.h"
 
 /* One connection; after each request (its body has no blank line) the next answer; then it hangs up. */
 typedef struct server {

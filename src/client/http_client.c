@@ -1,6 +1,6 @@
 /* http_client.c: requests and answers of HTTP/1.1 over a blocking socket. */
 #define _GNU_SOURCE
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 #include <errno.h>
 #include <netdb.h>

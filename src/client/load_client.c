@@ -1,6 +1,6 @@
 /* load_client.c: clients that send requests one after the other, and what their answers took. */
 #define _GNU_SOURCE
-#include "cli/load_client.h"
+#include "client/load_client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/stream_client.h"
+#include "client/stream_client.h"
 
 enum { BACK_PAUSE_MS = 20, LATE_NS = 1000000 };
 

@@ -5,8 +5,8 @@
  * free sends it, and its times count from when it was due: a server that stalls is charged for all who would
  * have come meanwhile, not only for the one who happened to wait. Streams may be gone on with where they
  * broke off (stream_client.h). Blocking sockets: the measuring side has nothing else to do. */
-#ifndef CLI_LOAD_CLIENT_H
-#define CLI_LOAD_CLIENT_H
+#ifndef CLIENT_LOAD_CLIENT_H
+#define CLIENT_LOAD_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 typedef struct load_plan {
     http_where where;

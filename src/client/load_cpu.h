@@ -7,10 +7,10 @@
  *
  * From /proc: the process, all that came of it, and those of them that have ended. Other people's processes
  * can be read but not searched for sockets, so that a server of another user is found by its number only. */
-#ifndef CLI_LOAD_CPU_H
-#define CLI_LOAD_CPU_H
+#ifndef CLIENT_LOAD_CPU_H
+#define CLIENT_LOAD_CPU_H
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 /* The process that listens at a loopback address and port; 0: the address is another machine's, a Unix
  * socket, or nobody's that this user may look into. */

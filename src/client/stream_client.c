@@ -1,6 +1,6 @@
 /* stream_client.c: whole events of several tries, one behind the other. */
 #define _GNU_SOURCE
-#include "cli/stream_client.h"
+#include "client/stream_client.h"
 
 #include <stdbool.h>
 #include <stdio.h>

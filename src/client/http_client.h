@@ -9,8 +9,8 @@
  *
  * One kept-alive connection; it is made when the first request needs it, and again after the server closed
  * it. One thread at a time. No TLS. */
-#ifndef CLI_HTTP_CLIENT_H
-#define CLI_HTTP_CLIENT_H
+#ifndef CLIENT_HTTP_CLIENT_H
+#define CLIENT_HTTP_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,12 +12,12 @@
  *     stream_client_done(&s);
  *
  * Streams without ids (pipelines, stand-ins) begin anew. One thread at a time. */
-#ifndef CLI_STREAM_CLIENT_H
-#define CLI_STREAM_CLIENT_H
+#ifndef CLIENT_STREAM_CLIENT_H
+#define CLIENT_STREAM_CLIENT_H
 
 #include <stddef.h>
 
-#include "cli/http_client.h"
+#include "client/http_client.h"
 
 enum { STREAM_CLIENT_ID_MAX = 2000 /* letters of an id; an event with a longer one has none */ };
 
