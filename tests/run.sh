@@ -65,7 +65,7 @@ c_tests() {
 # of speech it sees what worker_test_transcribe does, with more of them.
 beside() { [ "$1" != "$preset" ]; }
 figures='^infer_test_(home_agreement|table)$'
-threaded='^(compute|infer|worker|wire|join|retrieve)_|^cli_test_load$|^lab_test_relay$'
+threaded='^(compute|infer|worker|wire|join|retrieve)_|^command_test_load$|^lab_test_relay$'
 one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|distance|kv|rope|sampling|tagging)'
 one_thread+='|join_test_(roster|rundir)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
 tests_of() {

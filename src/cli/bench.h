@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "cli/bench_report.h"
-#include "cli/cli_model.h"
+#include "command/cli_model.h"
 
 enum { BENCH_LIST_MAX = 16 };
 /* "128,512": what an option with commas says. */

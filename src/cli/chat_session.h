@@ -15,7 +15,7 @@
 #define CLI_CHAT_SESSION_H
 
 #include "cli/chat_voice.h"
-#include "cli/cli_home.h"
+#include "command/cli_home.h"
 
 typedef struct chat_options {
     cli_model_options model;

@@ -15,9 +15,9 @@
 #include <signal.h>
 
 #include "cli/chat_talk.h"
-#include "cli/cli_generate.h"
-#include "cli/cli_model.h"
-#include "cli/served.h"
+#include "command/cli_generate.h"
+#include "command/cli_model.h"
+#include "command/served.h"
 
 typedef struct chat_settings {
     cli_sampling sampling; /* its schema is the settings' */

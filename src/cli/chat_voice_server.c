@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/sse_client.h"
+#include "command/sse_client.h"
 
 enum { CALLS_MAX = 64, PACE_MS = 5 };
 

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "infer/engine.h"
 #include "model/model.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
+#include "command/cli_model.h"
 #include "config/ensemble_words.h"
 #include "gateway/choose.h"
 #include "routes/language.h"

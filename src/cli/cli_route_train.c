@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli_model.h"
 #include "cli/cli_route.h"
+#include "command/cli_model.h"
 
 typedef struct training {
     const gateway_config *config;

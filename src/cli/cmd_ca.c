@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli_cluster.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_cluster.h"
+#include "command/cli_model.h"
 #include "trust/state.h"
 
 static const cli_verb verbs[] = {{"init", "", "make the authority, on the machine that keeps it", 0, 0},

@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "cli/cache_measure.h"
 #include "cli/cache_view.h"
-#include "cli/cli_cluster.h"
 #include "cli/commands.h"
 #include "client/http_client.h"
+#include "command/cli_cluster.h"
 
 typedef struct given {
     const char *url, *key;

@@ -7,7 +7,7 @@
 #include "base/colour.h"
 #include "cli/chat_session.h"
 #include "cli/commands.h"
-#include "cli/line_editor.h"
+#include "command/line_editor.h"
 
 static int open_history(line_editor **ret, const chat_session *s, shoal_err *err)
 {

@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 static int print_json(const shoal_classification *c)
 {

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/tame.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
 #include "cli/completions.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
 #include "model/model.h"
 
 enum { PATIENCE_MS = 500 }; /* a person waits behind the tab key */

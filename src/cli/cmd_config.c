@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli_home.h"
 #include "cli/commands.h"
 #include "cli/serve_check.h"
 #include "cli/serve_models.h"
+#include "command/cli_home.h"
 #include "config/config_put.h"
 
 /* ---- check ------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 #include "model/make_model.h"
 
 /* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
+#include "command/cli_process.h"
 
 static const char *const sentences[] = {
     "turn off the kitchen light",

@@ -5,9 +5,9 @@
 
 #include "base/json.h"
 #include "base/tame.h"
-#include "cli/cli_cluster.h"
 #include "cli/commands.h"
 #include "cli/docs_add.h"
+#include "command/cli_cluster.h"
 #include "fetch/pull_meter.h"
 #include "retrieve/plain.h"
 #include "retrieve/store.h"

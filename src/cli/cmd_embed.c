@@ -1,8 +1,8 @@
 /* shoal embed MODEL TEXT: a text as a vector. */
 #include <stdio.h>
 
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 static int run(int argc, char **argv)
 {

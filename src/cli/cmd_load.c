@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli_loads.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
+#include "command/cli_loads.h"
+#include "command/cli_process.h"
 
 typedef struct sizes {
     long long replicas, threads, context, kv_mb, idle; /* 0: not said */

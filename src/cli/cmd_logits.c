@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli_model.h"
 #include "cli/commands.h"
 #include "cli/logits_input.h"
+#include "command/cli_model.h"
 
 /* ---- what an encoder makes of an input ----------------------------------------------------------- */
 

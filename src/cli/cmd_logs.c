@@ -7,10 +7,10 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
 #include "cli/log_view.h"
-#include "cli/sse_client.h"
+#include "command/cli_process.h"
+#include "command/sse_client.h"
 
 typedef struct view {
     log_form form;

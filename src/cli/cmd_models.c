@@ -8,10 +8,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
 #include "cli/inspect_command.h"
 #include "cli/packed_command.h"
+#include "command/cli_model.h"
 
 static const char *or_empty(const char *s)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli_process.h"
 #include "cli/commands.h"
+#include "command/cli_process.h"
 #include "trust/identity.h"
 
 static const cli_verb ORDERS[] = {{"drain", "NAME", "let it finish, and take nothing new", 1, 1},

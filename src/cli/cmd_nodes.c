@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli_cluster.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
+#include "command/cli_cluster.h"
+#include "command/cli_process.h"
 
 #define GIB (1 << 30)
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
 #include "cli/pipeline_graph.h"
 #include "cli/pipeline_survey.h"
 #include "cli/pipeline_test.h"
+#include "command/cli_model.h"
 
 typedef struct options {
     pipeline_test_options test;

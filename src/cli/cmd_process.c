@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
-#include "cli/line_editor.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
+#include "command/line_editor.h"
 
 enum { DEVICES_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 128 << 20 };
 

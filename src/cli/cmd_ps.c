@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
 #include "cli/ps_view.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
 
 static int show(const http_where *where, const char *key, bool json, shoal_err *err)
 {

@@ -10,9 +10,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
 #include "cli/serve_keep.h"
+#include "command/cli_model.h"
 #include "fetch/pull.h"
 
 enum { TOKEN_MAX = 65536 };

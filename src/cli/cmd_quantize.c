@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "cli/cli_importance.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 #include "model/model.h"
 
 typedef struct progress {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 enum { DOCUMENTS_MAX = 1000 };
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli_loads.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
 #include "cli/serve_keep.h"
+#include "command/cli_loads.h"
+#include "command/cli_process.h"
 #include "fetch/pull_shelf.h"
 #include "model/model.h"
 

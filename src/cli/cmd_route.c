@@ -6,11 +6,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_home.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
 #include "cli/cli_route.h"
 #include "cli/commands.h"
+#include "command/cli_home.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
 #include "routes/replay.h"
 
 enum { LINES_MAX_BYTES = 256 << 20 };

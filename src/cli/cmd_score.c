@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/tame.h"
 #include "base/utf8.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 enum { PROGRESS_EVERY = 4096 };
 

@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 #include "base/tame.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
 #include "cli/inspect_command.h"
-#include "cli/served.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
+#include "command/served.h"
 
 enum { COLUMNS = 79, LEFT = 14 };
 

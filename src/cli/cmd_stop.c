@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli_loads.h"
-#include "cli/cli_process.h"
 #include "cli/commands.h"
+#include "command/cli_loads.h"
+#include "command/cli_process.h"
 
 static int run(int argc, char **argv)
 {

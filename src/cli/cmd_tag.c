@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 static int print_json(const shoal_tagging *t, const char *text, bool tokens)
 {

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli_cluster.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_cluster.h"
+#include "command/cli_model.h"
 
 static const cli_verb verbs[] = {{"create", "", "make one that lets one machine join once", 0, 0},
                                  {"list", "", "list them, without their secrets", 0, 0},

@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 
 static void put_json(buf *out, const encoding *e)
 {

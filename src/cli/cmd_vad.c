@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 #include "signal/audio.h"
 #include "signal/vad.h"
 #include "speech/voice.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/cli_model.h"
 #include "cli/commands.h"
+#include "command/cli_model.h"
 #include "model/regroup.h"
 #include "worker/worker.h"
 

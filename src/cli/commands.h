@@ -2,7 +2,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 /* X(name): in the order that help shows them, by group */
 #define CLI_COMMANDS(X) \

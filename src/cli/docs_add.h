@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "cli/cli.h"
 #include "cli/docs_place.h"
+#include "command/cli.h"
 
 typedef struct docs_add_ask {
     const char *collection, *model, *type; /* model and type NULL: as the server and the files' endings say */

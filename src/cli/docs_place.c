@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_home.h"
-#include "cli/cli_process.h"
+#include "command/cli_home.h"
+#include "command/cli_process.h"
 
 enum { PATIENCE_S = 3600, LOG_MAX = 1 << 20 };
 

@@ -11,10 +11,10 @@
 #ifndef CLI_EVAL_ASK_H
 #define CLI_EVAL_ASK_H
 
-#include "cli/cli.h"
 #include "cli/eval_cases.h"
 #include "cli/eval_report.h"
 #include "client/http_client.h"
+#include "command/cli.h"
 
 /* Of cases with devices, unless the asker has another: as the bundled chat models learnt it. */
 #define EVAL_SYSTEM "You are Shoal, a helper that runs this home. Devices:\n{devices}"

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "cli/cli_model.h"
 #include "cli/inspect.h"
 #include "cli/inspect_trees.h"
+#include "command/cli_model.h"
 
 static int find_digest(inspect_report *r, model *m, shoal_err *err)
 {

@@ -3,7 +3,7 @@
 #ifndef CLI_INSPECT_COMMAND_H
 #define CLI_INSPECT_COMMAND_H
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 typedef struct inspect_wish {
     bool quick, json; /* quick: how fast it would be here is not measured */

@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 #include "base/tame.h"
-#include "cli/cli_home.h"
-#include "cli/cli_model.h"
 #include "cli/ps_view.h"
+#include "command/cli_home.h"
+#include "command/cli_model.h"
 #include "config/config.h"
 #include "model/packed_store.h"
 #include "model/regroup.h"

@@ -3,7 +3,7 @@
 #ifndef CLI_PACKED_COMMAND_H
 #define CLI_PACKED_COMMAND_H
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 typedef struct packed_wish {
     const char *folder; /* NULL: the configuration's */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/eval_text.h"
+#include "command/cli.h"
 
 /* ---- what may be expected ---------------------------------------------------------------------------- */
 

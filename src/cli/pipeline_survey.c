@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/serve_models.h"
 #include "cli/serve_tools.h"
+#include "command/cli.h"
 
 bool pipeline_survey_takes(const pipeline_survey *s, size_t i)
 {

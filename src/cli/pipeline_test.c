@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli_process.h"
-#include "cli/cli_server.h"
 #include "cli/eval_cases.h"
 #include "cli/pipeline_expect.h"
+#include "command/cli_process.h"
+#include "command/cli_server.h"
 
 typedef struct testing {
     const pipeline_test_options *o;

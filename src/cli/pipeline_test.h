@@ -2,7 +2,7 @@
 #ifndef CLI_PIPELINE_TEST_H
 #define CLI_PIPELINE_TEST_H
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 typedef struct pipeline_test_options {
     const char *server;   /* NULL: config's own, or where `shoal process` would ask */

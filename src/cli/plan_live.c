@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli_process.h"
 #include "cli/measure_here.h"
+#include "command/cli_process.h"
 #include "trust/identity.h"
 
 static const char *text(const json_t *o, const char *key, arena *mem, bool *ok)

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_model.h"
-#include "cli/cli_process.h"
+#include "command/cli_model.h"
+#include "command/cli_process.h"
 
 enum { FILE_MAX_BYTES = 128 << 20, LABELS_SHOWN = 5 };
 

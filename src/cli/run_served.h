@@ -2,7 +2,7 @@
 #ifndef CLI_RUN_SERVED_H
 #define CLI_RUN_SERVED_H
 
-#include "cli/served.h"
+#include "command/served.h"
 
 typedef struct run_input {
     const char *text;  /* or, of models that hear, see or score, a file's path; "-": standard input */

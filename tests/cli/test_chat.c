@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "cli/chat_session.h"
-#include "cli/sse_client.h"
+#include "command/sse_client.h"
 
 static chat_talk talk;
 

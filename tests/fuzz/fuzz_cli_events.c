@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/log_view.h"
-#include "cli/sse_client.h"
+#include "command/sse_client.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,8 +5,8 @@
  *     cli_server_stop(&s);
  *
  * It ends with this process. */
-#ifndef CLI_CLI_SERVER_H
-#define CLI_CLI_SERVER_H
+#ifndef COMMAND_CLI_SERVER_H
+#define COMMAND_CLI_SERVER_H
 
 #include <stdio.h>
 #include <sys/types.h>

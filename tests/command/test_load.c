@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli_loads.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"
 #include "client/stream_client.h"
+#include "command/cli_loads.h"
 
 /* One connection; after each request (its body has no blank line) the next answer; then it hangs up. */
 typedef struct server {

@@ -1,6 +1,6 @@
 /* cli_server.c: see cli_server.h. */
 #define _GNU_SOURCE
-#include "cli/cli_server.h"
+#include "command/cli_server.h"
 
 #include <errno.h>
 #include <fcntl.h>

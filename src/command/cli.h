@@ -18,8 +18,8 @@
  *         ... a.v[0], a.v[1] ...
  *     }
  *     const cli_command cmd_quantize = {"quantize", "write a smaller GGUF", "IN OUT", run, false}; */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#ifndef COMMAND_CLI_H
+#define COMMAND_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>

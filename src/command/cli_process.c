@@ -1,6 +1,6 @@
 /* cli_process.c: one request to /v1/process, and its answer for a person. */
 #define _GNU_SOURCE
-#include "cli/cli_process.h"
+#include "command/cli_process.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/cli.h"
-#include "cli/cli_home.h"
+#include "command/cli.h"
+#include "command/cli_home.h"
 #include "config/config.h"
 
 /* ---- where --------------------------------------------------------------------------------------------- */

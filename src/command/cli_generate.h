@@ -1,8 +1,8 @@
 /* cli_generate.h: the sampling options of `run` and `chat`. */
-#ifndef CLI_CLI_GENERATE_H
-#define CLI_CLI_GENERATE_H
+#ifndef COMMAND_CLI_GENERATE_H
+#define COMMAND_CLI_GENERATE_H
 
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "shoal.h"
 
 typedef struct cli_sampling {

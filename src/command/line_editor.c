@@ -1,6 +1,6 @@
 /* line_editor.c: libedit on a terminal, getline elsewhere. */
 #define _GNU_SOURCE
-#include "cli/line_editor.h"
+#include "command/line_editor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* cli_cluster.c: see cli_cluster.h. */
-#include "cli/cli_cluster.h"
+#include "command/cli_cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

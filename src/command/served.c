@@ -1,5 +1,5 @@
 /* served.c: GET /v1/models of a server that may not be there. */
-#include "cli/served.h"
+#include "command/served.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/cli_process.h"
+#include "command/cli_process.h"
 
 enum { PATIENCE_MS = 1000 }; /* for a server that nobody named */
 

@@ -1,7 +1,7 @@
 /* cli_home.h: the home that a command means when none is named: where its configuration lies, and what its
  * pipeline tells a model. */
-#ifndef CLI_CLI_HOME_H
-#define CLI_CLI_HOME_H
+#ifndef COMMAND_CLI_HOME_H
+#define COMMAND_CLI_HOME_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -5,8 +5,8 @@
  *
  *     cli_loads_ask ask = {.path = "/v1/models/load", .body = body, .what = "home-chat", .key = key};
  *     rc = cli_loads_send(&where, &ask, &last, &err);        json_decref(last) */
-#ifndef CLI_CLI_LOADS_H
-#define CLI_CLI_LOADS_H
+#ifndef COMMAND_CLI_LOADS_H
+#define COMMAND_CLI_LOADS_H
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
 /* cli_generate.c: sampling options checked against base/sampling.h's ranges, with errors that name the option
  * as it was typed; a schema file may have 1 MiB. */
-#include "cli/cli_generate.h"
+#include "command/cli_generate.h"
 
 #include "base/buf.h"
-#include "base/sampling.h"
 #include "base/file.h"
+#include "base/sampling.h"
 
 static int check(const char *option, const char *field, double v, shoal_err *err)
 {

@@ -9,8 +9,8 @@
  * On a terminal Ctrl-C drops the line that is being typed, and at an empty prompt ends when it comes twice;
  * Ctrl-D at the start of a line ends. A line whose last character is a backslash goes on in the next, and one
  * that begins with """ up to the next """. */
-#ifndef CLI_LINE_EDITOR_H
-#define CLI_LINE_EDITOR_H
+#ifndef COMMAND_LINE_EDITOR_H
+#define COMMAND_LINE_EDITOR_H
 
 #include <stdbool.h>
 

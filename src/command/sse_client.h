@@ -5,8 +5,8 @@
  *     int rc = sse_client_ask(&c, &where, "/v1/logs?follow=true", NULL, key, err);
  *
  * One thread; sse_client_stop alone may be called from a signal handler. */
-#ifndef CLI_SSE_CLIENT_H
-#define CLI_SSE_CLIENT_H
+#ifndef COMMAND_SSE_CLIENT_H
+#define COMMAND_SSE_CLIENT_H
 
 #include <signal.h>
 #include <stdbool.h>

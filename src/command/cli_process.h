@@ -1,6 +1,6 @@
 /* cli_process.h: asks a running Shoal's /v1/process and shows its answer. */
-#ifndef CLI_CLI_PROCESS_H
-#define CLI_CLI_PROCESS_H
+#ifndef COMMAND_CLI_PROCESS_H
+#define COMMAND_CLI_PROCESS_H
 
 #include <jansson.h>
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/tame.h"
-#include "cli/cli.h"
-#include "cli/cli_model.h"
+#include "command/cli.h"
+#include "command/cli_model.h"
 
 static int no_memory(void)
 {

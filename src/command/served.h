@@ -6,8 +6,8 @@
  *
  * A server that was named must answer; the usual one (shoal.yaml's address, else 127.0.0.1:8080) may be away,
  * be slow or want a key: then nothing is found, and nothing is said. */
-#ifndef CLI_SERVED_H
-#define CLI_SERVED_H
+#ifndef COMMAND_SERVED_H
+#define COMMAND_SERVED_H
 
 #include "client/http_client.h"
 

@@ -1,5 +1,5 @@
 /* cli_loads.c: see cli_loads.h. */
-#include "cli/cli_loads.h"
+#include "command/cli_loads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/tame.h"
-#include "cli/cli_process.h"
+#include "command/cli_process.h"
 #include "fetch/pull_meter.h"
 
 enum { LINE_MAX_BYTES = 1 << 20 }; /* of the progress; there may be any number */

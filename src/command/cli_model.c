@@ -1,6 +1,6 @@
 /* cli_model.c: what commands with a MODEL share; see cli_model.h. A name is looked up in the manifest, which
  * then pins the file's digest. */
-#include "cli/cli_model.h"
+#include "command/cli_model.h"
 
 #include <math.h>
 #include <stdio.h>

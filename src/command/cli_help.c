@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 enum { COLUMNS = 79, LEFT = 31 }; /* of a row; before what is said about an option */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli_process.h"
+#include "command/cli_process.h"
 
 typedef struct reading {
     http_client client;

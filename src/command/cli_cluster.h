@@ -1,12 +1,12 @@
 /* cli_cluster.h: what the commands of clusters share: lengths of time, dates, the CA. */
-#ifndef CLI_CLI_CLUSTER_H
-#define CLI_CLI_CLUSTER_H
+#ifndef COMMAND_CLI_CLUSTER_H
+#define COMMAND_CLI_CLUSTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "trust/ca.h"
 
 #define CLI_STATE(t) \

@@ -1,6 +1,6 @@
 /* cli_home.c: finds shoal.yaml, and reads from its pipelines what a model is told. */
 #define _GNU_SOURCE
-#include "cli/cli_home.h"
+#include "command/cli_home.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* cli_model.h: what the model commands share: opening MODEL, reading TEXT, printing JSON. */
-#ifndef CLI_CLI_MODEL_H
-#define CLI_CLI_MODEL_H
+#ifndef COMMAND_CLI_MODEL_H
+#define COMMAND_CLI_MODEL_H
 
 #include "base/buf.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "infer/engine.h"
 #include "model/model.h"
 

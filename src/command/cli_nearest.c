@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/edits.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 
 const char *cli_nearest(const char *word, size_t n, const char *(*name)(const void *list, size_t i),
                         const void *list)

@@ -1,7 +1,7 @@
 /* cli.c: options read by getopt_long from a command's own table, from which the help (cli_help.c) comes as
  * well. getopt's state is global: one parse at a time. */
 #define _GNU_SOURCE
-#include "cli/cli.h"
+#include "command/cli.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,12 +1,12 @@
 /* sse_client.c: see sse_client.h; the format is that of the HTML standard, "Server-sent events". Shoal's
  * events have one line of data each. */
-#include "cli/sse_client.h"
+#include "command/sse_client.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/json.h"
-#include "cli/cli_process.h"
+#include "command/cli_process.h"
 
 static void take_line(sse_event *e, const char *line, size_t n)
 {
