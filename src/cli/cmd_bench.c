@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "cli/commands.h"
 
 /* A whole number up to `most` at *at, which moves behind it. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/sys.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "compute/measure.h"
 
 static int measure(measure_result *decode, measure_result *prefill, isa i, dtype t, int n_threads,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 enum {
     SHORT_PROMPT = 8, /* of the streams that run side by side */

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "retrieve/search.h"
 #include "retrieve/shelf.h"
 

@@ -1,5 +1,5 @@
 /* bench_work.c: bytes and multiply-adds by the names and shapes of a model's tensors; see bench_work.h. */
-#include "cli/bench_work.h"
+#include "bench/bench_work.h"
 
 #include <string.h>
 

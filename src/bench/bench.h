@@ -1,10 +1,10 @@
 /* bench.h: what `shoal bench` measures. Each prints a table (or JSON) to stdout. */
-#ifndef CLI_BENCH_H
-#define CLI_BENCH_H
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
 
 #include <pthread.h>
 
-#include "cli/bench_report.h"
+#include "bench/bench_report.h"
 #include "command/cli_model.h"
 
 enum { BENCH_LIST_MAX = 16 };

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 #define KV_LEAST ((size_t)64 << 20) /* the engine's own, at least */
 

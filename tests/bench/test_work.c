@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/bench_work.h"
+#include "bench/bench_work.h"
 
 /* Two layers' worth of it, one number a matrix. */
 static const bench_work small = {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"
 

@@ -1,5 +1,5 @@
 /* bench_report.c: rows of speeds and shares; see bench_report.h. */
-#include "cli/bench_report.h"
+#include "bench/bench_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

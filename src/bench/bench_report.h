@@ -7,11 +7,11 @@
  * &err); bench_report_end(&r);
  *
  * The machine's limits are probed here: multiply-adds once, reading for each size of working set. */
-#ifndef CLI_BENCH_REPORT_H
-#define CLI_BENCH_REPORT_H
+#ifndef BENCH_BENCH_REPORT_H
+#define BENCH_BENCH_REPORT_H
 
 #include "base/err.h"
-#include "cli/bench_work.h"
+#include "bench/bench_work.h"
 #include "compute/measure.h"
 
 /* The commit this was built from ("1a2b3c4", with "-modified" behind it where files differed; "unknown"

@@ -1,6 +1,6 @@
 /* bench_gate.c: one thread waits for what the engine thread finishes; see bench.h. */
 #include "base/clock.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 void bench_gate_init(bench_gate *g, size_t n)
 {

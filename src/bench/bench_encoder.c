@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 enum { WARM_RUNS = 8, RUNS_MOST = 50 }; /* times -r */
 #define SHAPE_S 1.0                     /* a shape is measured for about so long */

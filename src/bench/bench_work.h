@@ -10,8 +10,8 @@
  * is one that no engine can pass for the same file, unless it keeps less of it. Multiply-adds are the
  * matrices' and attention's; a causal prompt counts half its square. Attention counts as if it were done in
  * the matrices' own numbers, which is the stricter of the two. */
-#ifndef CLI_BENCH_WORK_H
-#define CLI_BENCH_WORK_H
+#ifndef BENCH_BENCH_WORK_H
+#define BENCH_BENCH_WORK_H
 
 #include "infer/kv_type.h"
 #include "model/model.h"

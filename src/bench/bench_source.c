@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 enum {
     WARM_RUNS = 4,        /* in front of each row */
