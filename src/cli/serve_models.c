@@ -18,8 +18,10 @@
 #include "cli/serve_tools.h"
 #include "config/config_fit.h"
 #include "infer/intake.h"
+#include "infer/net.h"
 #include "model/model.h"
 #include "model/adapter.h"
+#include "model/regroup.h"
 
 enum { KV_DEFAULT_MB = 64, DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
 
@@ -191,7 +193,8 @@ static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
     sha256_digest d;
     shoal_err err;
     char hex[65];
-    int rc = intake_open_trees(&in, s->path, &err);
+    int rc = digest && (*s->regroup || s->kv_type || s->adapters[0]) ? intake_refuse_of_trees(s->path, &err)
+                                                                     : intake_open_trees(&in, s->path, &err);
     if (rc == 0 && digest && s->sha256) {
         rc = scorer_digest(in.trees, &d, &err);
         if (rc == 0) sha256_hex(&d, hex);
@@ -226,7 +229,11 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     model *m = NULL;
     shoal_err err;
     if (scorer_holds(s->path)) return describe_trees(s, i, digest);
-    if (model_open(&m, s->path, &o, &err) != 0 || (digest && try_adapters(s, m, &err) != 0)) {
+    int rc = digest && *s->regroup ? regroup_parse(s->regroup, &o.regroup, &err) : 0;
+    if (rc == 0) rc = model_open(&m, s->path, &o, &err);
+    if (rc == 0 && digest) rc = net_check_kv_type(m, (kv_type)s->kv_type, &err);
+    if (rc == 0 && digest) rc = try_adapters(s, m, &err);
+    if (rc != 0) {
         model_free(m);
         return describe_error(i, &err);
     }

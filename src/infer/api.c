@@ -59,8 +59,7 @@ static int open_trees(shoal_model *m, const char *path, const shoal_options *opt
 {
     sha256_digest d;
     if (is_said(opts->adapter) || is_said(opts->regroup) || is_said(opts->kv_type))
-        return err_set(err, SHOAL_EUNSUPPORTED,
-                       "%s: trees have no matrices: adapter, regroup and kv_type are for networks", path);
+        return intake_refuse_of_trees(path, err);
     int rc = intake_open_trees(&m->in, path, err);
     if (rc == 0) rc = scorer_digest(m->in.trees, &d, err);
     if (rc != 0) return rc;

@@ -200,18 +200,6 @@ static int check_shards(const engine *e, shoal_err *err)
     return stage_check_part(e->c, e->o.shards->part, err);
 }
 
-/* What nothing would be done with is not taken in silence. */
-static int check_kv_type(const engine *e, shoal_err *err)
-{
-    if (e->o.kv_type == KV_AS_WEIGHTS) return 0;
-    bool keeps = (e->ops->roles & NET_DECODES) && e->ops->kv(e->m).n_layer > 0;
-    return keeps ? 0
-                 : err_set(err, SHOAL_EUNSUPPORTED,
-                           "this model keeps no keys and values from step to step, as %s or otherwise: leave "
-                           "their type out",
-                           kv_type_name(e->o.kv_type));
-}
-
 /* Signals are for the threads of whoever has the engine. */
 static bool start_thread(engine *e)
 {
@@ -227,7 +215,7 @@ static int start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
-    int rc = e->o.shards ? check_shards(e, err) : check_kv_type(e, err);
+    int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
     e->pace.n_members = e->o.n_threads;

@@ -10,6 +10,12 @@
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
+int intake_refuse_of_trees(const char *path, shoal_err *err)
+{
+    return err_set(err, SHOAL_EUNSUPPORTED,
+                   "%s: trees have no matrices: adapters, regroup and kv_type are for networks", path);
+}
+
 int intake_open_trees(intake *ret, const char *path, shoal_err *err)
 {
     intake in = {0};

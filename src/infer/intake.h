@@ -37,6 +37,9 @@ typedef struct intake {
 } intake;
 
 int intake_open_trees(intake *ret, const char *path, shoal_err *err);
+/* SHOAL_EUNSUPPORTED, for whoever was asked for an adapter, a regrouping or a type of keys and values there.
+ */
+int intake_refuse_of_trees(const char *path, shoal_err *err);
 /* Of a network, opened from `path`; model and engine are borrowed. Models that read text alone get an empty
  * one. One without a word on the windows of its series opens, and is SHOAL_EUNSUPPORTED when it is asked for
  * scores. A vision model without preprocessor_config.json gets ViT's own steps. */

@@ -31,3 +31,16 @@ const net_ops *net_ops_for(const model_config *c, shoal_err *err)
     err_set(err, SHOAL_EUNSUPPORTED, "no network here computes the task \"%s\"", task_name(c->task));
     return NULL;
 }
+
+int net_check_kv_type(const model *m, kv_type t, shoal_err *err)
+{
+    if (t == KV_AS_WEIGHTS) return 0;
+    const net_ops *ops = net_ops_for(model_get_config(m), err);
+    if (!ops) return SHOAL_EUNSUPPORTED;
+    kv_shape shape = ops->roles & NET_DECODES ? ops->kv(m) : (kv_shape){0};
+    if (shape.n_layer > 0) return kv_shape_keep_as(&shape, t, err);
+    return err_set(
+        err, SHOAL_EUNSUPPORTED,
+        "this model keeps no keys and values from step to step, as %s or otherwise: leave their type out",
+        kv_type_name(t));
+}

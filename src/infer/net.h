@@ -120,4 +120,8 @@ size_t net_state_floats(const model_config *c);
 /* NULL when no network here computes it; err says what is missing. */
 const net_ops *net_ops_for(const model_config *c, shoal_err *err);
 
+/* May a whole model's keys and values be kept so? SHOAL_EUNSUPPORTED: its heads are not made for it, or it
+ * keeps none and is asked to all the same. */
+int net_check_kv_type(const model *m, kv_type t, shoal_err *err);
+
 #endif

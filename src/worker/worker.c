@@ -122,7 +122,8 @@ void worker_drain(worker *w, void (*done)(void *user), void *user)
 
 static int load_trees(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
-    if (o->regroup) return err_set(err, SHOAL_EUNSUPPORTED, "%s: trees have no matrices to regroup", o->path);
+    if (o->regroup || o->engine.kv_type != KV_AS_WEIGHTS || o->n_adapters > 0)
+        return intake_refuse_of_trees(o->path, err);
     int rc = intake_open_trees(&w->intake, o->path, err);
     w->task = TASK_SCORE;
     w->version = w->quantisation = "";

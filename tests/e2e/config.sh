@@ -131,6 +131,17 @@ start_shoal "$work/c.yaml"
 grep -q "c.yaml:3: models\[1\]: odd/0 cannot serve: .*SHA-256" "$log" || fail "no line for a wrong digest: $(cat "$log")"
 stop_shoal
 
+misfit() { # KEY MODEL SENTENCE
+    echo "models:
+  - {name: odd, path: $2, $1}" >"$work/c.yaml"
+    refused "c.yaml:2: models[0]: $3" 1 --check
+}
+misfit "kv_type: f16" "$models/home-embed.gguf" "this model keeps no keys and values from step to step"
+misfit "kv_type: q8_0" "$PWD/tests/data/hf/lfm2-conv" "this model's convolutions"
+tiny=$PWD/tests/fuzz/seeds/fuzz_model_gguf/family-llama2c
+misfit "regroup: s8_128" "$tiny" "$tiny: none of its matrices can be regrouped"
+misfit "regroup: s8_128" "$PWD/tests/data/sensors/trees" "$PWD/tests/data/sensors/trees: trees have no matrices"
+
 "$SHOAL_BIN" serve --check -c shoal.yaml >"$work/out" 2>"$log" || fail "shoal.yaml is refused: $(cat "$log")"
 grep -q '^ok: 5 models, 1 pipeline' "$work/out" || fail "what --check says: $(cat "$work/out")"
 
