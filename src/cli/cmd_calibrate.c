@@ -9,10 +9,10 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
-#include "cli/calibrate_report.h"
 #include "cli/commands.h"
-#include "cli/eval_ask.h"
 #include "ensemble/cascade_calls.h"
+#include "eval/calibrate_report.h"
+#include "eval/eval_ask.h"
 #include "fetch/pull_shelf.h"
 
 typedef struct calibrate_options {

@@ -8,9 +8,9 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/eval_ask.h"
-#include "cli/eval_routes.h"
 #include "client/http_client.h"
+#include "eval/eval_ask.h"
+#include "eval/eval_routes.h"
 
 typedef struct eval_options {
     const char *server, *pipeline, *homes, *svg, *title, *system;

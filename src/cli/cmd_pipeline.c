@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/pipeline_graph.h"
 #include "cli/pipeline_survey.h"
-#include "cli/pipeline_test.h"
 #include "command/cli_model.h"
+#include "eval/pipeline_test.h"
 
 typedef struct options {
     pipeline_test_options test;

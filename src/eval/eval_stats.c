@@ -1,5 +1,5 @@
 /* eval_stats.c: intervals; see eval_stats.h. */
-#include "cli/eval_stats.h"
+#include "eval/eval_stats.h"
 
 #include <math.h>
 #include <stdlib.h>

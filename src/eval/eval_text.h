@@ -2,8 +2,8 @@
  *
  * A word is a run of letters or a number; whatever lies between words does not count, so that "Oven-3" and
  * "oven 3" are the same two words. "18.5" is one word, "30s" is two. Bytes of other scripts are letters. */
-#ifndef CLI_EVAL_TEXT_H
-#define CLI_EVAL_TEXT_H
+#ifndef EVAL_EVAL_TEXT_H
+#define EVAL_EVAL_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

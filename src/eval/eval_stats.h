@@ -4,8 +4,8 @@
  *     eval_difference(a, b, n)         of two routes over the same cases: 0.012 to 0.049 in favour of a
  *
  * Pure: the same numbers give the same interval everywhere. */
-#ifndef CLI_EVAL_STATS_H
-#define CLI_EVAL_STATS_H
+#ifndef EVAL_EVAL_STATS_H
+#define EVAL_EVAL_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* eval_expect.c: an expectation is checked before it judges anything; a misspelt key would pass for years. */
 #include <string.h>
 
-#include "cli/eval_judge.h"
+#include "eval/eval_judge.h"
 
 typedef enum value_kind { TEXTS, CHOICES, CALLS, COUNT } value_kind;
 

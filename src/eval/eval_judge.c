@@ -1,13 +1,13 @@
 /* eval_judge.c: the verdict on one answer; see eval_judge.h and docs/evaluation.md. Calls are judged before
  * words, so that no good sentence excuses a call too many; of the alternatives in "any" the best verdict
  * counts. */
-#include "cli/eval_judge.h"
+#include "eval/eval_judge.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/eval_text.h"
+#include "eval/eval_text.h"
 
 const char *eval_verdict_word(eval_verdict v)
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/eval_report.h"
 #include "client/load_client.h"
+#include "eval/eval_report.h"
 
 void eval_results_done(eval_results *r)
 {

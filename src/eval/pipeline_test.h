@@ -1,6 +1,6 @@
 /* pipeline_test.h: `shoal pipeline test`: a file of cases put to a server, expected against got. */
-#ifndef CLI_PIPELINE_TEST_H
-#define CLI_PIPELINE_TEST_H
+#ifndef EVAL_PIPELINE_TEST_H
+#define EVAL_PIPELINE_TEST_H
 
 #include "command/cli.h"
 

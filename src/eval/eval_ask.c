@@ -1,5 +1,5 @@
 /* eval_ask.c: requests for pipelines and routes, and their answers in one form; see eval_ask.h. */
-#include "cli/eval_ask.h"
+#include "eval/eval_ask.h"
 
 #include <math.h>
 #include <stdlib.h>

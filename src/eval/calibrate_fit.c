@@ -1,5 +1,5 @@
 /* calibrate_fit.c: maps and thresholds of a cascade's members; see calibrate_fit.h. */
-#include "cli/calibrate_fit.h"
+#include "eval/calibrate_fit.h"
 
 #include <stdlib.h>
 #include <string.h>

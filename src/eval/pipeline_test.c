@@ -1,15 +1,15 @@
 /* pipeline_test.c: see pipeline_test.h. */
-#include "cli/pipeline_test.h"
+#include "eval/pipeline_test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/eval_cases.h"
-#include "cli/pipeline_expect.h"
 #include "command/cli_process.h"
 #include "command/cli_server.h"
+#include "eval/eval_cases.h"
+#include "eval/pipeline_expect.h"
 
 typedef struct testing {
     const pipeline_test_options *o;

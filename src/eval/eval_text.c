@@ -1,5 +1,5 @@
 /* eval_text.c: words of a text; see eval_text.h. Letter case is folded for ASCII and Latin-1 only. */
-#include "cli/eval_text.h"
+#include "eval/eval_text.h"
 
 #include <ctype.h>
 #include <stdlib.h>

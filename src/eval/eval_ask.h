@@ -8,13 +8,13 @@
  *     eval_ask(&a, &cases.v[0], &result, err);        // result.verdict, result.ms, result.escalated
  *
  * One thread a client. */
-#ifndef CLI_EVAL_ASK_H
-#define CLI_EVAL_ASK_H
+#ifndef EVAL_EVAL_ASK_H
+#define EVAL_EVAL_ASK_H
 
-#include "cli/eval_cases.h"
-#include "cli/eval_report.h"
 #include "client/http_client.h"
 #include "command/cli.h"
+#include "eval/eval_cases.h"
+#include "eval/eval_report.h"
 
 /* Of cases with devices, unless the asker has another: as the bundled chat models learnt it. */
 #define EVAL_SYSTEM "You are Shoal, a helper that runs this home. Devices:\n{devices}"

@@ -1,11 +1,11 @@
 /* pipeline_expect.c: see pipeline_expect.h. */
-#include "cli/pipeline_expect.h"
+#include "eval/pipeline_expect.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/eval_text.h"
 #include "command/cli.h"
+#include "eval/eval_text.h"
 
 /* ---- what may be expected ---------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* eval_routes.c: a line for each route, and their differences; see eval_routes.h. */
-#include "cli/eval_routes.h"
+#include "eval/eval_routes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cli/eval_ask.h"
-#include "cli/eval_routes.h"
+#include "eval/eval_ask.h"
+#include "eval/eval_routes.h"
 
 static json_t *parse(const char *text)
 {

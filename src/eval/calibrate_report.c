@@ -1,5 +1,5 @@
 /* calibrate_report.c: tables and JSON of calibrations; see calibrate_report.h. */
-#include "cli/calibrate_report.h"
+#include "eval/calibrate_report.h"
 
 #include <string.h>
 

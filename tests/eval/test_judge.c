@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "cli/eval_cases.h"
-#include "cli/eval_judge.h"
-#include "cli/eval_report.h"
-#include "cli/eval_text.h"
+#include "eval/eval_cases.h"
+#include "eval/eval_judge.h"
+#include "eval/eval_report.h"
+#include "eval/eval_text.h"
 
 static json_t *parse(const char *text)
 {

@@ -8,10 +8,10 @@
  * Texts are patterns, in which '*' stands for any run of bytes; a list of them is a choice. What is expected
  * of a stage are members of its entry in the trace; KEY_min and KEY_below bound its numbers.
  * docs/pipelines.md. */
-#ifndef CLI_PIPELINE_EXPECT_H
-#define CLI_PIPELINE_EXPECT_H
+#ifndef EVAL_PIPELINE_EXPECT_H
+#define EVAL_PIPELINE_EXPECT_H
 
-#include "cli/eval_judge.h"
+#include "eval/eval_judge.h"
 
 /* SHOAL_EINVALID with what is odd. */
 int pipeline_expect_check(const json_t *expect, shoal_err *err);

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/calibrate_report.h"
+#include "eval/calibrate_report.h"
 
 enum { N = 1000, MEMBERS = 3 };
 

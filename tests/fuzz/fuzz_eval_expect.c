@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/pipeline_expect.h"
+#include "eval/pipeline_expect.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,11 +5,11 @@
  *     home-chat-m         600     83.0   79.8-85.8      80.3     190.0    25.3          0.0
  *
  *     home-cascade against home-chat-m: +3.2 points, 95 %: +1.2 to +5.2 */
-#ifndef CLI_EVAL_ROUTES_H
-#define CLI_EVAL_ROUTES_H
+#ifndef EVAL_EVAL_ROUTES_H
+#define EVAL_EVAL_ROUTES_H
 
-#include "cli/eval_report.h"
-#include "cli/eval_stats.h"
+#include "eval/eval_report.h"
+#include "eval/eval_stats.h"
 
 typedef struct eval_route {
     const char *name; /* borrowed */

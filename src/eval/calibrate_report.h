@@ -1,8 +1,8 @@
 /* calibrate_report.h: what a calibration found, as a table and as a picture. */
-#ifndef CLI_CALIBRATE_REPORT_H
-#define CLI_CALIBRATE_REPORT_H
+#ifndef EVAL_CALIBRATE_REPORT_H
+#define EVAL_CALIBRATE_REPORT_H
 
-#include "cli/calibrate_fit.h"
+#include "eval/calibrate_fit.h"
 
 typedef struct calibrate_report {
     const char *ensemble;

@@ -7,8 +7,8 @@
  *
  * A call that was not asked for is harmful whatever else is right; no text and no call is silent; the rest
  * that misses the expectation is wrong. */
-#ifndef CLI_EVAL_JUDGE_H
-#define CLI_EVAL_JUDGE_H
+#ifndef EVAL_EVAL_JUDGE_H
+#define EVAL_EVAL_JUDGE_H
 
 #include "base/buf.h"
 #include "base/json.h"

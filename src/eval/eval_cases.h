@@ -10,8 +10,8 @@
  *     {"prompt":"Is the lamp on?","expected":["Yes, Lamp is on.","Yes."]}
  *
  * docs/evaluation.md describes "expect". */
-#ifndef CLI_EVAL_CASES_H
-#define CLI_EVAL_CASES_H
+#ifndef EVAL_EVAL_CASES_H
+#define EVAL_EVAL_CASES_H
 
 #include "base/json.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cli/calibrate_report.h"
+#include "eval/calibrate_report.h"
 
 enum { WIDTH = 760, ROW = 330, PANEL = 250, TOP = 60, LEFT_X = 60, RIGHT_X = 430, N_TICKS = 5 };
 

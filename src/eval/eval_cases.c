@@ -1,13 +1,13 @@
 /* eval_cases.c: reading cases; see eval_cases.h. All that was read hangs in one JSON tree, from which the
  * cases borrow; the file of a home is parsed once for all its cases. */
-#include "cli/eval_cases.h"
+#include "eval/eval_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/eval_judge.h"
+#include "eval/eval_judge.h"
 
 #define FILE_MAX_BYTES (64u << 20)
 

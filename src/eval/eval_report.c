@@ -1,7 +1,7 @@
 /* eval_report.c: scores and failures as a table, JSON, Markdown and a picture (SVG); the counting is
  * eval_score.c's. Requests and answers are other people's text: JSON, Markdown and SVG each escape it in
  * their own way. */
-#include "cli/eval_report.h"
+#include "eval/eval_report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  *     m[0].cal.min_confidence;                 // 0.74
  *
  * Pure. */
-#ifndef CLI_CALIBRATE_FIT_H
-#define CLI_CALIBRATE_FIT_H
+#ifndef EVAL_CALIBRATE_FIT_H
+#define EVAL_CALIBRATE_FIT_H
 
 #include "ensemble/calibration.h"
 

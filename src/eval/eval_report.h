@@ -1,10 +1,10 @@
 /* eval_report.h: results of an evaluation counted by tag, and shown as a table, JSON, Markdown or a picture.
  */
-#ifndef CLI_EVAL_REPORT_H
-#define CLI_EVAL_REPORT_H
+#ifndef EVAL_EVAL_REPORT_H
+#define EVAL_EVAL_REPORT_H
 
-#include "cli/eval_cases.h"
-#include "cli/eval_judge.h"
+#include "eval/eval_cases.h"
+#include "eval/eval_judge.h"
 
 typedef struct eval_result {
     const eval_case *c;
