@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/colour.h"
-#include "cli/chat_session.h"
+#include "chat/chat_session.h"
 #include "cli/commands.h"
 #include "command/line_editor.h"
 

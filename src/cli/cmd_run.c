@@ -8,7 +8,7 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "cli/chat_session.h"
+#include "chat/chat_session.h"
 #include "cli/commands.h"
 #include "cli/run_served.h"
 #include "forest/scorer.h"

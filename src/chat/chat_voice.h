@@ -8,13 +8,13 @@
  *     chat_voice_close(v);
  *
  * One thread; chat_voice_stop alone may be called from a signal handler. */
-#ifndef CLI_CHAT_VOICE_H
-#define CLI_CHAT_VOICE_H
+#ifndef CHAT_CHAT_VOICE_H
+#define CHAT_CHAT_VOICE_H
 
 #include <jansson.h>
 #include <signal.h>
 
-#include "cli/chat_talk.h"
+#include "chat/chat_talk.h"
 #include "command/cli_generate.h"
 #include "command/cli_model.h"
 #include "command/served.h"

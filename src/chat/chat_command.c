@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/sampling.h"
-#include "cli/chat_session.h"
+#include "chat/chat_session.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* chat_voice.c: what both kinds share, and the model in this process. */
-#include "cli/chat_voice.h"
+#include "chat/chat_voice.h"
 
 #include <stdlib.h>
 #include <string.h>

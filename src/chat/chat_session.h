@@ -11,10 +11,10 @@
  *     chat_session_close(&s);
  *
  * One thread. */
-#ifndef CLI_CHAT_SESSION_H
-#define CLI_CHAT_SESSION_H
+#ifndef CHAT_CHAT_SESSION_H
+#define CHAT_CHAT_SESSION_H
 
-#include "cli/chat_voice.h"
+#include "chat/chat_voice.h"
 #include "command/cli_home.h"
 
 typedef struct chat_options {

@@ -1,5 +1,5 @@
 /* chat_voice_server.c: a model of a running Shoal, over /v1/chat/completions (docs/http.md). */
-#include "cli/chat_voice.h"
+#include "chat/chat_voice.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *     chat_talk_done(&t);
  *
  * One thread. */
-#ifndef CLI_CHAT_TALK_H
-#define CLI_CHAT_TALK_H
+#ifndef CHAT_CHAT_TALK_H
+#define CHAT_CHAT_TALK_H
 
 #include <jansson.h>
 

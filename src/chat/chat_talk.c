@@ -1,6 +1,6 @@
 /* chat_talk.c: see chat_talk.h. */
 #define _GNU_SOURCE
-#include "cli/chat_talk.h"
+#include "chat/chat_talk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "cli/chat_session.h"
+#include "chat/chat_session.h"
 #include "command/sse_client.h"
 
 static chat_talk talk;

@@ -1,6 +1,6 @@
 /* chat_session.c: see chat_session.h. */
 #define _GNU_SOURCE
-#include "cli/chat_session.h"
+#include "chat/chat_session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
