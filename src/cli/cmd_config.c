@@ -6,10 +6,10 @@
 #include <time.h>
 
 #include "cli/commands.h"
-#include "cli/serve_check.h"
-#include "cli/serve_models.h"
 #include "command/cli_home.h"
 #include "config/config_put.h"
+#include "serve/serve_check.h"
+#include "serve/serve_models.h"
 
 /* ---- check ------------------------------------------------------------------------------------------- */
 

@@ -6,11 +6,11 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/measure_here.h"
-#include "cli/plan_live.h"
-#include "cli/serve_models.h"
-#include "cli/serve_stages.h"
 #include "config/config_nodes.h"
+#include "serve/measure_here.h"
+#include "serve/plan_live.h"
+#include "serve/serve_models.h"
+#include "serve/serve_stages.h"
 #include "worker/stage_rows.h"
 
 /* All that the plan is made of. */

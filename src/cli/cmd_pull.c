@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/serve_keep.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
+#include "serve/serve_keep.h"
 
 enum { TOKEN_MAX = 65536 };
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/serve_keep.h"
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
 #include "fetch/pull_shelf.h"
 #include "model/model.h"
+#include "serve/serve_keep.h"
 
 static void put_path(buf *out, const char *model, bool force)
 {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/serve_models.h"
-#include "cli/serve_tools.h"
 #include "command/cli.h"
+#include "serve/serve_models.h"
+#include "serve/serve_tools.h"
 
 bool pipeline_survey_takes(const pipeline_survey *s, size_t i)
 {

@@ -1,5 +1,5 @@
 /* serve_reload.c: see serve_reload.h. */
-#include "cli/serve_reload.h"
+#include "serve/serve_reload.h"
 
 #include <stdlib.h>
 #include <string.h>

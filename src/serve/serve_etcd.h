@@ -3,11 +3,11 @@
  *     serve_etcd_open(&e, loop, registry, config, &(serve_etcd_options){.port = port}, err);
  *     etcd_drain(e); ... etcd_close(e, closed, user);
  */
-#ifndef CLI_SERVE_ETCD_H
-#define CLI_SERVE_ETCD_H
+#ifndef SERVE_SERVE_ETCD_H
+#define SERVE_SERVE_ETCD_H
 
-#include "discovery/etcd.h"
 #include "config/config.h"
+#include "discovery/etcd.h"
 
 typedef struct serve_etcd_options {
     const char *name; /* of the cluster's CA; NULL: the configured one, or the host's with the port, since one

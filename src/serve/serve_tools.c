@@ -1,5 +1,5 @@
 /* serve_tools.c: see serve_tools.h. */
-#include "cli/serve_tools.h"
+#include "serve/serve_tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* serve_address.c: see serve_address.h. */
 #define _GNU_SOURCE
-#include "cli/serve_address.h"
+#include "serve/serve_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>

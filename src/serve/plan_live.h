@@ -1,7 +1,7 @@
 /* plan_live.h: the machines of a cluster that runs, for `shoal plan --server`: those that are attached, with
  * what they have measured and how far away they are, and this one, where the gateway is. */
-#ifndef CLI_PLAN_LIVE_H
-#define CLI_PLAN_LIVE_H
+#ifndef SERVE_PLAN_LIVE_H
+#define SERVE_PLAN_LIVE_H
 
 #include "base/arena.h"
 #include "cluster/node.h"

@@ -1,6 +1,6 @@
 /* measure_here.h: how fast this machine is, as node.h has it: a fifth of a second. */
-#ifndef CLI_MEASURE_HERE_H
-#define CLI_MEASURE_HERE_H
+#ifndef SERVE_MEASURE_HERE_H
+#define SERVE_MEASURE_HERE_H
 
 #include "compute/compute.h"
 

@@ -1,6 +1,6 @@
 /* serve_tools.h: can the tools of pipelines be held to their schemas? */
-#ifndef CLI_SERVE_TOOLS_H
-#define CLI_SERVE_TOOLS_H
+#ifndef SERVE_SERVE_TOOLS_H
+#define SERVE_SERVE_TOOLS_H
 
 #include "config/config.h"
 

@@ -1,13 +1,13 @@
 /* serve_stages.c: see serve_stages.h. */
-#include "cli/serve_stages.h"
+#include "serve/serve_stages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/serve_models.h"
 #include "cluster/stage_name.h"
 #include "infer/stage.h"
 #include "join/stage_spec.h"
+#include "serve/serve_models.h"
 
 enum { KV_DEFAULT_MB = 64 };
 

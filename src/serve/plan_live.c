@@ -1,12 +1,12 @@
 /* plan_live.c: see plan_live.h. */
-#include "cli/plan_live.h"
+#include "serve/plan_live.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/measure_here.h"
 #include "command/cli_process.h"
+#include "serve/measure_here.h"
 #include "trust/identity.h"
 
 static const char *text(const json_t *o, const char *key, arena *mem, bool *ok)

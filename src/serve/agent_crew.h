@@ -11,8 +11,8 @@
  *     crew_close(c, done, user);         they finish what runs
  *
  * Loop thread. */
-#ifndef CLI_AGENT_CREW_H
-#define CLI_AGENT_CREW_H
+#ifndef SERVE_AGENT_CREW_H
+#define SERVE_AGENT_CREW_H
 
 #include <uv.h>
 

@@ -1,14 +1,14 @@
 /* serve_check.c: see serve_check.h. */
-#include "cli/serve_check.h"
+#include "serve/serve_check.h"
 
 #include <stdio.h>
 #include <uv.h>
 
-#include "cli/serve_models.h"
 #include "endpoints/table.h"
 #include "gateway/admission.h"
 #include "gateway/ensembles.h"
 #include "hosts/hosts.h"
+#include "serve/serve_models.h"
 
 /* The files of their headers hold what they should. */
 static int check_hosts(const gateway_config *c, shoal_err *err)

@@ -10,8 +10,8 @@
  *     serve_reload_free(r);       // before the gateway goes
  *
  * Loop thread. */
-#ifndef CLI_SERVE_RELOAD_H
-#define CLI_SERVE_RELOAD_H
+#ifndef SERVE_SERVE_RELOAD_H
+#define SERVE_SERVE_RELOAD_H
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
 /* serve_etcd.c: this machine and this gateway, as others shall see them. */
-#include "cli/serve_etcd.h"
+#include "serve/serve_etcd.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* serve_keep.c: see serve_keep.h. */
-#include "cli/serve_keep.h"
+#include "serve/serve_keep.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* serve_address.h: where a server listens, how a client finds it, and what to try there first. */
-#ifndef CLI_SERVE_ADDRESS_H
-#define CLI_SERVE_ADDRESS_H
+#ifndef SERVE_SERVE_ADDRESS_H
+#define SERVE_SERVE_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

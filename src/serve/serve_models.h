@@ -1,11 +1,11 @@
 /* serve_models.h: the models that a configuration names: where their files are, and whether they fit the
  * pipelines. Used by `shoal serve` before it starts anything. */
-#ifndef CLI_SERVE_MODELS_H
-#define CLI_SERVE_MODELS_H
+#ifndef SERVE_SERVE_MODELS_H
+#define SERVE_SERVE_MODELS_H
 
-#include "join/agent.h"
 #include "base/json.h"
 #include "config/config.h"
+#include "join/agent.h"
 
 /* One worker_spec a model, in the configuration's order. A model without a path is looked up in the manifest,
  * never in the working directory. Errors name file, line and field. Free with serve_models_free. */

@@ -1,5 +1,5 @@
 /* serve_models.c: from the models of a configuration to files, and what the files say of themselves. */
-#include "cli/serve_models.h"
+#include "serve/serve_models.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,15 +13,17 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/serve_calibrations.h"
-#include "cli/serve_stages.h"
-#include "cli/serve_tools.h"
 #include "config/config_fit.h"
 #include "infer/intake.h"
 #include "infer/net.h"
 #include "model/model.h"
 #include "model/adapter.h"
 #include "model/regroup.h"
+#include "model/adapter.h"
+#include "model/model.h"
+#include "serve/serve_calibrations.h"
+#include "serve/serve_stages.h"
+#include "serve/serve_tools.h"
 
 enum { KV_DEFAULT_MB = 64, DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
 

@@ -1,7 +1,7 @@
 /* serve_keep.h: the keeper of `shoal serve`: where the store, the manifest and the book of this machine are.
  */
-#ifndef CLI_SERVE_KEEP_H
-#define CLI_SERVE_KEEP_H
+#ifndef SERVE_SERVE_KEEP_H
+#define SERVE_SERVE_KEEP_H
 
 #include "keep/keep.h"
 

@@ -1,5 +1,5 @@
 /* measure_here.c: see measure_here.h. */
-#include "cli/measure_here.h"
+#include "serve/measure_here.h"
 
 #include "base/sys.h"
 #include "compute/measure.h"

@@ -1,6 +1,6 @@
 /* serve_calibrations.c: see serve_calibrations.h. */
 #define _GNU_SOURCE
-#include "cli/serve_calibrations.h"
+#include "serve/serve_calibrations.h"
 
 #include <stdlib.h>
 #include <string.h>

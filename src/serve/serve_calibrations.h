@@ -4,8 +4,8 @@
  * anything starts which file a model is (the manifest or the configuration says its digest), a calibration of
  * another is refused; so is one that the manifest beside it pins to another content. What is not known before
  * is seen while it serves: the cascade passes over that member's confidence (ensemble/cascade_calls.h). */
-#ifndef CLI_SERVE_CALIBRATIONS_H
-#define CLI_SERVE_CALIBRATIONS_H
+#ifndef SERVE_SERVE_CALIBRATIONS_H
+#define SERVE_SERVE_CALIBRATIONS_H
 
 #include "config/config.h"
 #include "join/agent.h"

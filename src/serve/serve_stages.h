@@ -5,8 +5,8 @@
  *     serve_stages_open(&st, config, specs, err);       reads files in a process of its own: before threads
  *     ... st.shapes[i], if models[i] is cut; st.alone: what an agent without a gate starts ...
  *     serve_stages_done(&st); */
-#ifndef CLI_SERVE_STAGES_H
-#define CLI_SERVE_STAGES_H
+#ifndef SERVE_SERVE_STAGES_H
+#define SERVE_SERVE_STAGES_H
 
 #include "base/arena.h"
 #include "base/json.h"

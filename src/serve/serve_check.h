@@ -1,9 +1,9 @@
 /* serve_check.h: all that can be found wrong with a configuration without starting anything: for
  * `shoal serve --check` and `shoal config check`. */
-#ifndef CLI_SERVE_CHECK_H
-#define CLI_SERVE_CHECK_H
+#ifndef SERVE_SERVE_CHECK_H
+#define SERVE_SERVE_CHECK_H
 
-#include "cli/serve_stages.h"
+#include "serve/serve_stages.h"
 
 /* Models' files and digests, what stages demand of their models, layers that are dealt out, ensembles' files,
  * keys' endpoints, hosts' files. Files are read in processes of their own: call it before there are threads.

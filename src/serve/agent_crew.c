@@ -1,6 +1,6 @@
 /* agent_crew.c: a registry, an agent and a relay on the loop of `shoal agent`. */
 #define _GNU_SOURCE
-#include "cli/agent_crew.h"
+#include "serve/agent_crew.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,17 +8,17 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/serve_models.h"
+#include "cluster/registry.h"
+#include "cluster/stage_name.h"
+#include "compute/compute.h"
 #include "join/agent.h"
 #include "join/assignment.h"
 #include "join/model_send.h"
 #include "join/model_store.h"
-#include "cluster/registry.h"
-#include "cluster/stage_name.h"
 #include "join/relay.h"
 #include "join/roster.h"
-#include "compute/compute.h"
 #include "model/model.h"
+#include "serve/serve_models.h"
 #include "trust/identity.h"
 
 enum { ARBITER_SLOTS = 64, GRACE_MS = 5000, NEWS_MS = 20 };
