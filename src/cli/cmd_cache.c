@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "cli/cache_measure.h"
-#include "cli/cache_view.h"
 #include "cli/commands.h"
 #include "client/http_client.h"
 #include "command/cli_cluster.h"
+#include "view/cache_view.h"
 
 typedef struct given {
     const char *url, *key;

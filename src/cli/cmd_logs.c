@@ -8,9 +8,9 @@
 #include "base/colour.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/log_view.h"
 #include "command/cli_process.h"
 #include "command/sse_client.h"
+#include "view/log_view.h"
 
 typedef struct view {
     log_form form;

@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/ps_view.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
+#include "view/ps_view.h"
 
 static int show(const http_where *where, const char *key, bool json, shoal_err *err)
 {

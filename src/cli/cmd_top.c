@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/top_view.h"
 #include "client/http_client.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
+#include "view/top_view.h"
 
 #define STATUS_MAX_BYTES ((size_t)64 << 20)
 

@@ -8,13 +8,13 @@
 
 #include "base/json.h"
 #include "base/tame.h"
-#include "cli/ps_view.h"
 #include "command/cli_home.h"
 #include "command/cli_model.h"
 #include "config/config.h"
 #include "model/packed_store.h"
 #include "model/regroup.h"
 #include "trust/state.h"
+#include "view/ps_view.h"
 
 /* ---- where -------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* ps_view.h: what `shoal ps` shows: the replicas of GET /v1/status, summed up by model. Pure. */
-#ifndef CLI_PS_VIEW_H
-#define CLI_PS_VIEW_H
+#ifndef VIEW_PS_VIEW_H
+#define VIEW_PS_VIEW_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
-#include "cli/ps_view.h"
 #include "base/tame.h"
+#include "view/ps_view.h"
 
 #include <stdbool.h>
 #include <stdint.h>

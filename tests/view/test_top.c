@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cli/top_view.h"
+#include "view/top_view.h"
 
 static const char BEFORE[] =
     "{\"status\":\"ready\",\"version\":\"1.2.3\",\"requests_in_flight\":1,\"moves\":2,\"nodes\":[],"

@@ -1,7 +1,7 @@
 /* top_view.h: what `shoal top` shows, as lines: two looks at GET /v1/status and the time between them. Pure.
  */
-#ifndef CLI_TOP_VIEW_H
-#define CLI_TOP_VIEW_H
+#ifndef VIEW_TOP_VIEW_H
+#define VIEW_TOP_VIEW_H
 
 #include <jansson.h>
 

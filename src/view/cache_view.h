@@ -1,6 +1,6 @@
 /* cache_view.h: what GET /v1/cache says, as lines for people. */
-#ifndef CLI_CACHE_VIEW_H
-#define CLI_CACHE_VIEW_H
+#ifndef VIEW_CACHE_VIEW_H
+#define VIEW_CACHE_VIEW_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* log_view.c: the fields of one JSON object, in the order in which they stand there. */
 #define _GNU_SOURCE
-#include "cli/log_view.h"
+#include "view/log_view.h"
 
 #include <stdio.h>
 #include <string.h>

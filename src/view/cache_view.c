@@ -1,5 +1,5 @@
 /* cache_view.c: see cache_view.h. */
-#include "cli/cache_view.h"
+#include "view/cache_view.h"
 
 #include <stdlib.h>
 #include <string.h>

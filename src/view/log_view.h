@@ -1,6 +1,6 @@
 /* log_view.h: a line of JSON that a server logged, as a row for a person (base/log_format.h). */
-#ifndef CLI_LOG_VIEW_H
-#define CLI_LOG_VIEW_H
+#ifndef VIEW_LOG_VIEW_H
+#define VIEW_LOG_VIEW_H
 
 #include <stdbool.h>
 

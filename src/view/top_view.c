@@ -1,5 +1,5 @@
 /* top_view.c: see top_view.h. */
-#include "cli/top_view.h"
+#include "view/top_view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/tame.h"
 #include "base/utf8.h"
-#include "cli/cache_view.h"
+#include "view/cache_view.h"
 
 typedef struct view {
     const json_t *now, *before;
