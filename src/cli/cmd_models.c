@@ -9,9 +9,9 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
-#include "cli/inspect_command.h"
-#include "cli/packed_command.h"
 #include "command/cli_model.h"
+#include "inspect/inspect_command.h"
+#include "inspect/packed_command.h"
 
 static const char *or_empty(const char *s)
 {

@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "base/tame.h"
 #include "cli/commands.h"
-#include "cli/inspect_command.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
 #include "command/served.h"
+#include "inspect/inspect_command.h"
 
 enum { COLUMNS = 79, LEFT = 14 };
 

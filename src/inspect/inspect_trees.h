@@ -1,6 +1,6 @@
 /* inspect_trees.h: what a file or folder of gradient-boosted trees is, for a person who found it. */
-#ifndef CLI_INSPECT_TREES_H
-#define CLI_INSPECT_TREES_H
+#ifndef INSPECT_INSPECT_TREES_H
+#define INSPECT_INSPECT_TREES_H
 
 #include "base/buf.h"
 #include "forest/scorer.h"

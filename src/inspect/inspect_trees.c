@@ -1,5 +1,5 @@
 /* inspect_trees.c: see inspect_trees.h. */
-#include "cli/inspect_trees.h"
+#include "inspect/inspect_trees.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* inspect.h: what a model file or folder is, for a person who found it and wants to know whether it runs
  * here. */
-#ifndef CLI_INSPECT_H
-#define CLI_INSPECT_H
+#ifndef INSPECT_INSPECT_H
+#define INSPECT_INSPECT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* packed_command.h: `shoal models packed`: the store of packed weights (model/packed_store.h) shown, and
  * cleared. */
-#ifndef CLI_PACKED_COMMAND_H
-#define CLI_PACKED_COMMAND_H
+#ifndef INSPECT_PACKED_COMMAND_H
+#define INSPECT_PACKED_COMMAND_H
 
 #include "command/cli.h"
 

@@ -1,5 +1,5 @@
 /* packed_command.c: see packed_command.h. Names of models are anybody's: they show no control characters. */
-#include "cli/packed_command.h"
+#include "inspect/packed_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

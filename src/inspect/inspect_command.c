@@ -1,11 +1,11 @@
 /* inspect_command.c: see inspect_command.h. */
-#include "cli/inspect_command.h"
+#include "inspect/inspect_command.h"
 
 #include <stdlib.h>
 
-#include "cli/inspect.h"
-#include "cli/inspect_trees.h"
 #include "command/cli_model.h"
+#include "inspect/inspect.h"
+#include "inspect/inspect_trees.h"
 
 static int find_digest(inspect_report *r, model *m, shoal_err *err)
 {

@@ -1,5 +1,5 @@
 /* inspect.c: a model described in plain words; see inspect.h. */
-#include "cli/inspect.h"
+#include "inspect/inspect.h"
 
 #include <stdio.h>
 #include <string.h>

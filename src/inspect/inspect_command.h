@@ -1,7 +1,7 @@
 /* inspect_command.h: what `shoal models inspect` and `shoal show` have in common: a file or folder,
  * described. */
-#ifndef CLI_INSPECT_COMMAND_H
-#define CLI_INSPECT_COMMAND_H
+#ifndef INSPECT_INSPECT_COMMAND_H
+#define INSPECT_INSPECT_COMMAND_H
 
 #include "command/cli.h"
 
