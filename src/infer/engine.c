@@ -175,6 +175,7 @@ static void free_steps(engine *e)
 static void destroy(engine *e)
 {
     free_steps(e);
+    pace_kept_close(&e->pace_kept, &e->home.store, &e->pace);
     home_free(&e->home, e->ops);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
@@ -226,6 +227,7 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);
+    if (rc == 0) pace_kept_open(&e->pace_kept, &e->home.store, &e->home.head, i, &e->pace);
     if (rc == 0 && e->o.adapter)
         rc = adapter_open(&e->standard, e->o.adapter, e->o.adapter_strength != 0 ? e->o.adapter_strength : 1,
                           e->m, err);

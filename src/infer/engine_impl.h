@@ -13,7 +13,7 @@
 #include "infer/input.h"
 #include "infer/home.h"
 #include "infer/net.h"
-#include "infer/pace.h"
+#include "infer/pace_kept.h"
 #include "infer/queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
@@ -75,6 +75,7 @@ struct engine {
     size_t n_ctx, max_tokens; /* max_tokens: of a step */
     team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
+    pace_kept pace_kept;
     turn turn;
     const net_ops *ops;
     home home;

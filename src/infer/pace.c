@@ -2,6 +2,7 @@
 #include "infer/pace.h"
 
 #include <math.h>
+#include <string.h>
 
 #define TRIAL_SHARE 0.01     /* of all time may be lost in trials */
 #define TRIAL_FREE  20000000 /* ns: a way that was never tried is, when the known one takes no longer */
@@ -12,6 +13,14 @@
 #define OUTLIER     8.0      /* times what was expected: a slower step counts no more */
 #define DEBT_MOST   64.0     /* times what was expected: a trial that lasted longer was not the only cause */
 #define KNOWN_STEPS 2        /* of both ways: they say how the ways of other kinds differ */
+#define CALM_RISE   0.02     /* of the way to a slower step: calm times are the fastest; */
+#define CALM_MOST   0.01     /* and of itself at most */
+#define LOOK_FIRST  8        /* steps until a way that became slow is looked at again, */
+#define LOOK_LAST   8192     /* and at most */
+#define KEPT_MOST   1e15     /* ns: eleven days */
+#define KEPT_APART  16.0     /* times that the ways of a kept line differ at most, or twice the members */
+#define KEPT_FASTER 4.0      /* times that a first step is faster or */
+#define KEPT_SLOWER 64.0     /* slower than what was kept of it, if that is of this machine */
 
 /* The share of a first step that is thought to be the same for any size, and the size at which a correction
  * is shared evenly: a step that decodes reads all weights for its first token, one that reads prompts works
@@ -50,22 +59,66 @@ static bool is_slow(const pace_line *l, double n, double took)
     return l->n_seen >= YOUNG && took > SURPRISE * expect(l, n);
 }
 
+/* The first step of a line. */
+static void begin(pace_line *l, pace_kind k, double n, double took)
+{
+    l->fixed_ns = shape[k].fixed_share * took;
+    l->token_ns = (took - l->fixed_ns) / n;
+}
+
+/* Move by so much where n is. */
+static void move(pace_line *l, pace_kind k, double n, double by_ns)
+{
+    double x = n / shape[k].even_tokens, step = by_ns / (1 + x * x);
+    l->fixed_ns += step;
+    l->token_ns += step * x / shape[k].even_tokens;
+    straighten(l, n);
+}
+
+/* How much longer it took than expected, or less. */
+static double surplus(const pace_line *l, double n, double took)
+{
+    double was = expect(l, n), most = OUTLIER * was;
+    return (took < most ? took : most) - was;
+}
+
 static void learn(pace_line *l, pace_kind k, double n, double took)
 {
     bool young = l->n_seen < YOUNG;
     if (l->n_seen++ == 0) {
-        l->fixed_ns = shape[k].fixed_share * took;
-        l->token_ns = (took - l->fixed_ns) / n;
+        begin(l, k, n, took);
         return;
     }
-    double was = expect(l, n), most = OUTLIER * was, x = n / shape[k].even_tokens;
-    double off = (took < most ? took : most) - was, part = young ? 1 : 0.5;
+    double off = surplus(l, n, took), part = young ? 1 : 0.5;
     l->n_slow = is_slow(l, n, took) ? l->n_slow + 1 : 0;
     if (off > 0) part = l->n_slow == 0 ? 0.25 : l->n_slow == 1 ? HICCUP_PART : 0.5;
-    double step = part * off / (1 + x * x);
-    l->fixed_ns += step;
-    l->token_ns += step * x / shape[k].even_tokens;
-    straighten(l, n);
+    move(l, k, n, part * off);
+}
+
+static void learn_calm(pace_line *l, pace_kind k, double n, double took)
+{
+    bool young = l->n_seen < YOUNG;
+    if (l->n_seen++ == 0) {
+        begin(l, k, n, took);
+        return;
+    }
+    double off = surplus(l, n, took);
+    move(l, k, n, off > 0 ? fmin(CALM_RISE * off, CALM_MOST * expect(l, n)) : (young ? 1 : 0.5) * off);
+}
+
+/* It took a calm time, and was not expected to. */
+static bool is_calm_again(const pace_ways *w, bool as_team, double n, double took)
+{
+    double calm = SURPRISE * expect(&w->calm[as_team], n);
+    return w->calm[as_team].n_seen >= YOUNG && took <= calm && expect(&w->way[as_team], n) > calm;
+}
+
+static void calm_down(pace_ways *w, bool as_team)
+{
+    pace_line *l = &w->way[as_team];
+    l->fixed_ns = w->calm[as_team].fixed_ns;
+    l->token_ns = w->calm[as_team].token_ns;
+    l->n_slow = 0;
 }
 
 /* ---- two ways ------------------------------------------------------------------------------------- */
@@ -111,7 +164,8 @@ bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
 static bool may_try(const pace_ways *w, bool as_team, double preferred_ns, double loss_ns)
 {
     bool fresh = w->way[as_team].n_seen == 0 && preferred_ns <= TRIAL_FREE && w->way[!as_team].n_seen > 1;
-    return fresh || (w->n_steady >= TRIAL_APART && w->credit_ns >= loss_ns);
+    bool due = w->look_in > 0 && w->n_steady >= w->look_in;
+    return fresh || due || (w->n_steady >= TRIAL_APART && w->credit_ns >= loss_ns);
 }
 
 bool pace_choose(pace *p, pace_kind k, size_t n_tokens)
@@ -131,12 +185,49 @@ static void note_trial(pace_ways *w, double best_ns, double took)
     w->credit_ns = fmin(0, w->credit_ns - (fmin(took, DEBT_MOST * best_ns) - best_ns));
     w->n_steady = 0;
     w->again = took < best_ns;
+    if (w->again)
+        w->look_in = 0;
+    else if (w->look_in > 0 && w->look_in < LOOK_LAST)
+        w->look_in *= 2;
+}
+
+/* What a kind of step has found out of the neighbours counts for the others. */
+static void tell_others(pace *p, pace_kind k, bool as_team, bool came)
+{
+    for (int i = 0; i < PACE_KINDS; i++) {
+        pace_ways *w = &p->of[i];
+        double n = shape[i].even_tokens;
+        if (i == (int)k || w->way[0].n_seen == 0 || w->way[1].n_seen == 0) continue;
+        if (came)
+            w->again = (expect(&w->way[1], n) <= expect(&w->way[0], n)) == as_team;
+        else if (w->calm[as_team].n_seen > 0)
+            calm_down(w, as_team);
+    }
+}
+
+/* The second slow step in a row: a trial of the other way is paid for, and of this one when it was left. */
+static void note_neighbour(pace *p, pace_kind k, bool as_team, double loss_ns)
+{
+    pace_ways *w = &p->of[k];
+    w->credit_ns += loss_ns;
+    w->n_steady = TRIAL_APART;
+    if (w->look_in == 0) w->look_in = LOOK_FIRST;
+    if (w->way[as_team].n_slow == 1) tell_others(p, k, as_team, true);
+}
+
+/* What was recalled is of another machine, or another time, if the first step says so. */
+static void doubt(pace_ways *w, bool as_team, double n, double took)
+{
+    double was = expect(&w->way[as_team], n);
+    if (w->recalled && (took * KEPT_FASTER < was || took > KEPT_SLOWER * was)) *w = (pace_ways){0};
+    w->recalled = false;
 }
 
 void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns)
 {
     pace_ways *w = &p->of[k];
     double n = tokens_of(n_tokens), took = took_ns ? (double)took_ns : 1, ns[2];
+    doubt(w, as_team, n, took);
     bool best = pace_prefers_team(p, k, n_tokens);
     expect_both(p, k, n, ns);
     w->credit_ns += TRIAL_SHARE * took;
@@ -145,11 +236,63 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
     } else {
         w->again = false;
         w->n_steady++;
-        if (w->way[as_team].n_slow > 0 && is_slow(&w->way[as_team], n, took)) {
-            w->credit_ns += took - ns[as_team];
-            w->n_steady = TRIAL_APART;
-        }
+        if (w->way[as_team].n_slow > 0 && is_slow(&w->way[as_team], n, took))
+            note_neighbour(p, k, as_team, took - ns[as_team]);
+    }
+    if (is_calm_again(w, as_team, n, took)) {
+        calm_down(w, as_team);
+        tell_others(p, k, as_team, false);
     }
     learn(&w->way[as_team], k, n, took);
+    learn_calm(&w->calm[as_team], k, n, took);
     w->again = w->again && pace_prefers_team(p, k, n_tokens) == best;
+}
+
+/* ---- from start to start -------------------------------------------------------------------------- */
+
+bool pace_tell(const pace *p, pace_known *ret)
+{
+    bool any = false;
+    *ret = (pace_known){0};
+    for (int k = 0; k < PACE_KINDS; k++) {
+        const pace_line *l = p->of[k].calm;
+        if (l[0].n_seen < KNOWN_STEPS || l[1].n_seen < KNOWN_STEPS) continue;
+        any = true;
+        for (int way = 0; way < 2; way++) {
+            ret->of[k][way].fixed_ns = l[way].fixed_ns;
+            ret->of[k][way].token_ns = l[way].token_ns;
+        }
+    }
+    return any;
+}
+
+/* Written so that what is not a number fails it. */
+static bool is_line(double fixed_ns, double token_ns)
+{
+    return fixed_ns >= 0 && token_ns >= 0 && fixed_ns + token_ns > 0 && fixed_ns < KEPT_MOST &&
+           token_ns < KEPT_MOST;
+}
+
+static bool could_be(const pace_line l[2], pace_kind k, int n_members)
+{
+    double n = shape[k].even_tokens, most = fmax(KEPT_APART, 2.0 * n_members);
+    if (!is_line(l[0].fixed_ns, l[0].token_ns) || !is_line(l[1].fixed_ns, l[1].token_ns)) return false;
+    double alone = expect(&l[0], n), as_team = expect(&l[1], n);
+    return alone <= most * as_team && as_team <= most * alone;
+}
+
+void pace_recall(pace *p, const pace_known *known)
+{
+    for (int k = 0; k < PACE_KINDS; k++) {
+        pace_ways *w = &p->of[k];
+        pace_line l[2] = {0};
+        for (int way = 0; way < 2; way++)
+            l[way] = (pace_line){.fixed_ns = known->of[k][way].fixed_ns,
+                                 .token_ns = known->of[k][way].token_ns,
+                                 .n_seen = YOUNG};
+        if (!could_be(l, (pace_kind)k, p->n_members)) continue;
+        memcpy(w->way, l, sizeof l);
+        memcpy(w->calm, l, sizeof l);
+        w->recalled = true;
+    }
 }

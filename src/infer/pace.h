@@ -20,6 +20,15 @@
  *     member.
  *   - A trial that beats what is preferred is repeated at once, until it is preferred itself or fails: a
  *     neighbour that has left is noticed within a few steps of the first trial.
+ *   - A second line of each way says what it takes in calm times: it follows faster steps and hardly slower
+ *     ones. A way that was left for being slow is looked at again after 8 steps, then after twice as many
+ *     each time, whatever that costs: a neighbour's going is noticed in about the time that it was there.
+ *     When a step of it is calm again, so is the whole line.
+ *   - Neighbours are there for all kinds of step: one that came has each kind try the other way once, one
+ *     that went brings their lines back to the calm ones.
+ *
+ * What is calm is a property of model and machine, and is kept from start to start (pace_kept.h): a process
+ * begins with these lines and corrects them as any others.
  *
  * No clock: the caller brings the time. The results of steps do not depend on any of it. Engine thread only.
  *
@@ -45,9 +54,12 @@ typedef struct pace_line {
 
 typedef struct pace_ways {
     pace_line way[2];  /* alone, as a team */
+    pace_line calm[2]; /* the same with nobody beside */
     double credit_ns;  /* what trials may lose; below 0: what they have lost too much */
     unsigned n_steady; /* steps since the last trial */
-    bool again;        /* the last trial went well */
+    unsigned look_in;  /* of them, until the way that became slow is looked at; 0: it did not */
+    bool again;        /* the next step is a trial: the last one went well, or another kind has news */
+    bool recalled;     /* the lines are those of an earlier process, and no step has confirmed them */
 } pace_ways;
 
 typedef struct pace {
@@ -59,6 +71,18 @@ typedef struct pace {
 bool pace_choose(pace *p, pace_kind k, size_t n_tokens);
 /* The same without ever being a trial: for a step that nobody notes. */
 bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens);
+/* What one process tells the next: the calm lines, alone and as a team. Zeros: not known. */
+typedef struct pace_known {
+    struct {
+        double fixed_ns, token_ns;
+    } of[PACE_KINDS][2];
+} pace_known;
+
+/* False when there is nothing to tell. */
+bool pace_tell(const pace *p, pace_known *ret);
+/* Before the first step. Lines that no machine could have are left out. */
+void pace_recall(pace *p, const pace_known *known);
+
 /* It did (or did not), and took this long. */
 void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
 

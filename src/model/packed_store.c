@@ -83,8 +83,7 @@ static int make_folder(const char *path)
     return rc != 0 && e != EEXIST ? -1 : 0;
 }
 
-/* A descriptor of the folder; -1: it is not there, or not one to use. */
-static int open_folder(const packed_store *s, bool make, shoal_err *err)
+int packed_store_folder(const packed_store *s, bool make, shoal_err *err)
 {
     struct stat st;
     if (make && make_folder(s->folder) != 0) {
@@ -202,7 +201,7 @@ bool packed_store_recall(const packed_store *s, const packed_identity *id, sha25
 {
     listing l;
     bool found = false;
-    int fd = s->folder && packed_identity_known(id) ? open_folder(s, false, NULL) : -1;
+    int fd = s->folder && packed_identity_known(id) ? packed_store_folder(s, false, NULL) : -1;
     if (fd < 0) return false;
     if (list(fd, &l)) {
         for (size_t i = l.n; !found && i > 0; i--) found = recalls(s, l.at[i - 1].name, id, ret);
@@ -279,7 +278,7 @@ int packed_store_keep(const packed_store *s, const packed_head *h, const weights
                       const atomic_bool *stop, shoal_err *err)
 {
     if (!s->folder || s->read_only || weights_bytes(w) < s->min_bytes) return 0;
-    int fd = open_folder(s, true, err);
+    int fd = packed_store_folder(s, true, err);
     if (fd < 0) return err ? err->code : SHOAL_EIO;
     int rc = keep(s, fd, h, w, seen, stop, err);
     close(fd); /* and the lock with it */
@@ -322,7 +321,7 @@ int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n,
     listing l;
     *ret = NULL;
     *ret_n = 0;
-    int rc = 0, fd = open_folder(s, false, err);
+    int rc = 0, fd = packed_store_folder(s, false, err);
     if (fd < 0) return err->code == SHOAL_ENOTFOUND ? 0 : err->code;
     if (!list(fd, &l)) {
         rc = err_nomem(err);
@@ -340,7 +339,7 @@ int packed_store_remove(const packed_store *s, const packed_listed *images, size
 {
     *ret_bytes = 0;
     if (n == 0) return 0;
-    int rc = 0, fd = open_folder(s, false, err);
+    int rc = 0, fd = packed_store_folder(s, false, err);
     if (fd < 0) return err->code;
     for (size_t i = 0; i < n; i++) {
         if (unlinkat(fd, images[i].file, 0) == 0)

@@ -29,6 +29,10 @@ typedef struct packed_store {
     bool whole;         /* compare all bytes of an image with its digest before it is used */
 } packed_store;
 
+/* A descriptor of the folder, which is made if `make`, for what else belongs there; -1: it is not there, or
+ * not one to use. err is needed unless it does not matter why. */
+int packed_store_folder(const packed_store *s, bool make, shoal_err *err);
+
 /* Of a file that has not changed for two seconds; all zeros for any other, since its times may not tell two
  * states of it apart. SHOAL_ENOTFOUND, SHOAL_EIO. */
 int packed_identify(packed_identity *ret, const char *path, shoal_err *err);

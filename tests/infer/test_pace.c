@@ -171,6 +171,114 @@ static void other_kinds_of_step_begin_where_the_first_one_is(void **state)
     assert_true(pace_prefers_team(&quiet, PACE_PREFILL, 64));
 }
 
+/* It was there for a hundred prompts, and is not thought to be there for a thousand more. */
+static void a_neighbour_is_thought_to_stay_as_long_as_it_was_there(void **state)
+{
+    machine m = {.fixed = {1e6, 1e6}, .token = {9e5, 5e5}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_PREFILL, 32, 100);
+    m.slow[1] = 10;
+    steps(&p, &m, PACE_PREFILL, 32, 100);
+    assert_false(pace_prefers_team(&p, PACE_PREFILL, 32));
+    m.slow[1] = 0;
+    assert_true(until(&p, &m, PACE_PREFILL, 32, true, 1000) <= 150);
+    assert_true(pace_prefers_team(&p, PACE_PREFILL, 200));
+}
+
+/* One kind of step meets it, and the next step of the other kind tries the other way; the same when it goes.
+ */
+static void what_one_kind_of_step_meets_counts_for_the_others(void **state)
+{
+    machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
+    pace p = {.n_members = 2};
+    for (int i = 0; i < 200; i++) one_step(&p, &m, i % 2 ? PACE_DECODE : PACE_PREFILL, i % 2 ? 1 : 64);
+    assert_true(pace_prefers_team(&p, PACE_PREFILL, 64));
+    m.slow[1] = 10;
+    until(&p, &m, PACE_DECODE, 1, false, 10);
+    assert_false(pace_choose(&p, PACE_PREFILL, 64));
+    steps(&p, &m, PACE_PREFILL, 64, 300);
+    assert_false(pace_prefers_team(&p, PACE_PREFILL, 64));
+    m.slow[1] = 0;
+    until(&p, &m, PACE_DECODE, 1, true, 100000);
+    assert_true(pace_prefers_team(&p, PACE_PREFILL, 64));
+}
+
+/* What a process tells the next one. */
+static pace next_process(const pace *before)
+{
+    pace_known known;
+    pace p = {.n_members = 2};
+    assert_true(pace_tell(before, &known));
+    pace_recall(&p, &known);
+    return p;
+}
+
+/* Each size from the first step on, and whatever was there when the last process ended. */
+static void what_was_kept_is_right_the_first_time(void **state)
+{
+    static const size_t sizes[] = {8, 250, 16, 120, 64, 5, 256};
+    machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}}; /* equal at 39 tokens */
+    pace before = {.n_members = 2};
+    for (int i = 0; i < 1000; i++) one_step(&before, &m, PACE_PREFILL, sizes[i % 7]);
+    m.slow[1] = 10;
+    for (int i = 0; i < 100; i++) one_step(&before, &m, PACE_PREFILL, sizes[i % 7]);
+    m.slow[1] = 0;
+    m.n_steps = 0;
+    m.n_cold = 1;
+    pace p = next_process(&before);
+    for (int i = 0; i < 7; i++) assert_int_equal(pace_choose(&p, PACE_PREFILL, sizes[i]), sizes[i] > 39);
+    forget_times(&m);
+    for (int i = 0; i < 100; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    assert_true(m.lost < 0.05 * m.spent);
+}
+
+/* No more than where it begins: a machine that is busy now is noticed as at any time. */
+static void what_was_kept_is_corrected_within_a_few_steps(void **state)
+{
+    machine m = {.fixed = {4e6, 4e6}, .token = {5e5, 2.7e5}};
+    pace before = {.n_members = 2};
+    steps(&before, &m, PACE_PREFILL, 128, 400);
+    m.slow[1] = 2.5;
+    pace p = next_process(&before);
+    assert_true(pace_prefers_team(&p, PACE_PREFILL, 128));
+    assert_true(until(&p, &m, PACE_PREFILL, 128, false, 100) <= 4);
+}
+
+/* A file of another time says nothing of this machine, and a first step shows it. */
+static void what_was_kept_of_a_faster_or_slower_machine_is_dropped(void **state)
+{
+    static const double factors[] = {1e-4, 0.1, 100};
+    for (int i = 0; i < 3; i++) {
+        machine then = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}, .slow = {factors[i], factors[i]}};
+        machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 11e3}};
+        pace before = {.n_members = 2};
+        steps(&before, &then, PACE_DECODE, 1, 1000);
+        pace p = next_process(&before);
+        assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) < 8);
+    }
+}
+
+static void what_no_machine_takes_is_not_recalled(void **state)
+{
+    static const struct {
+        double alone, as_team;
+    } odd[] = {{NAN, 1e5}, {1e5, NAN},   {INFINITY, 1e5}, {-1e5, 1e5}, {0, 0},
+               {1e5, 0},   {1e18, 1e18}, {1e5, 1e8},      {1e8, 1e5}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        pace p = {.n_members = 2};
+        pace_known known = {0};
+        known.of[PACE_DECODE][0].fixed_ns = odd[i].alone;
+        known.of[PACE_DECODE][1].fixed_ns = odd[i].as_team;
+        pace_recall(&p, &known);
+        assert_int_equal(p.of[PACE_DECODE].way[0].n_seen + p.of[PACE_DECODE].way[1].n_seen, 0);
+    }
+    pace young = {.n_members = 2};
+    pace_known known;
+    assert_false(pace_tell(&young, &known));
+    pace_note(&young, PACE_DECODE, 1, true, 1000);
+    assert_false(pace_tell(&young, &known));
+}
+
 static void one_member_has_no_choice(void **state)
 {
     pace p = {.n_members = 1}, none = {0};
@@ -212,6 +320,12 @@ int main(void)
         cmocka_unit_test(a_neighbour_that_leaves_is_noticed),
         cmocka_unit_test(single_slow_steps_do_not_change_the_way),
         cmocka_unit_test(other_kinds_of_step_begin_where_the_first_one_is),
+        cmocka_unit_test(a_neighbour_is_thought_to_stay_as_long_as_it_was_there),
+        cmocka_unit_test(what_one_kind_of_step_meets_counts_for_the_others),
+        cmocka_unit_test(what_was_kept_is_right_the_first_time),
+        cmocka_unit_test(what_was_kept_is_corrected_within_a_few_steps),
+        cmocka_unit_test(what_was_kept_of_a_faster_or_slower_machine_is_dropped),
+        cmocka_unit_test(what_no_machine_takes_is_not_recalled),
         cmocka_unit_test(one_member_has_no_choice),
         cmocka_unit_test(choices_follow_from_times_alone),
     };

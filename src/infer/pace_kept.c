@@ -1,0 +1,190 @@
+/* pace_kept.c: see pace_kept.h. */
+#define _GNU_SOURCE
+#include "infer/pace_kept.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cur.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/sys.h"
+
+#define MAGIC     "SHOALPC\n"
+#define VERSION   1
+#define SUFFIX    ".pace"
+#define DIGEST_AT (PACE_KEPT_BYTES - 32)
+
+/* ---- bytes ---------------------------------------------------------------------------------------- */
+
+static uint8_t *put(uint8_t *at, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) at[i] = (uint8_t)(v >> (8 * i));
+    return at + n;
+}
+
+static uint8_t *put_double(uint8_t *at, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return put(at, bits, sizeof bits);
+}
+
+static double take_double(cur *c)
+{
+    double v;
+    uint64_t bits = cur_u64(c);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+void pace_kept_write(uint8_t ret[PACE_KEPT_BYTES], const sha256_digest *key, const pace_known *known)
+{
+    sha256_digest d;
+    memcpy(ret, MAGIC, 8);
+    uint8_t *at = put(put(ret + 8, VERSION, 4), PACE_KINDS, 4);
+    memcpy(at, key->bytes, sizeof key->bytes);
+    at += sizeof key->bytes;
+    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+        at = put_double(at, known->of[i / 2][i % 2].fixed_ns);
+        at = put_double(at, known->of[i / 2][i % 2].token_ns);
+    }
+    sha256_of(ret, DIGEST_AT, &d);
+    memcpy(at, d.bytes, sizeof d.bytes);
+}
+
+int pace_kept_read(pace_known *ret, const void *data, size_t n, const sha256_digest *key, shoal_err *err)
+{
+    cur c = cur_over(data, n);
+    sha256_digest is;
+    pace_known known;
+    const uint8_t *magic = cur_take(&c, 8);
+    if (n != PACE_KEPT_BYTES || memcmp(magic, MAGIC, 8) != 0)
+        return err_set(err, SHOAL_EFORMAT, "it is no such file");
+    uint32_t version = cur_u32(&c), n_kinds = cur_u32(&c);
+    const uint8_t *whose = cur_take(&c, sizeof key->bytes);
+    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+        known.of[i / 2][i % 2].fixed_ns = take_double(&c);
+        known.of[i / 2][i % 2].token_ns = take_double(&c);
+    }
+    const uint8_t *said = cur_take(&c, sizeof is.bytes);
+    sha256_of(data, DIGEST_AT, &is);
+    if (version != VERSION || n_kinds != PACE_KINDS)
+        return err_set(err, SHOAL_EFORMAT, "it is of another version");
+    if (memcmp(said, is.bytes, sizeof is.bytes) != 0) return err_set(err, SHOAL_EFORMAT, "it is damaged");
+    if (memcmp(whose, key->bytes, sizeof key->bytes) != 0)
+        return err_set(err, SHOAL_EDIGEST, "it is of another model or machine");
+    *ret = known;
+    return 0;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------- */
+
+static bool make_key(sha256_digest *ret, const packed_head *h, isa set, int n_threads)
+{
+    char machine[256], cpu[128];
+    sha256 *s = sha256_new();
+    if (!s) return false;
+    sys_cpu_name(cpu, sizeof cpu);
+    int n = snprintf(machine, sizeof machine, "%llu:%llu %s %s %d %d", (unsigned long long)h->first_layer,
+                     (unsigned long long)h->end_layer, isa_name(set), cpu, sys_core_count(), n_threads);
+    sha256_add(s, h->model.bytes, sizeof h->model.bytes);
+    sha256_add(s, h->layout.bytes, sizeof h->layout.bytes);
+    sha256_add(s, machine, (size_t)n);
+    sha256_end(s, ret);
+    return true;
+}
+
+static char *path_of(const packed_store *s, const packed_head *h, const sha256_digest *key)
+{
+    char model[65], digits[65], *path;
+    sha256_hex(&h->model, model);
+    sha256_hex(key, digits);
+    return asprintf(&path, "%s/%.16s-%.8s" SUFFIX, s->folder, model, digits) < 0 ? NULL : path;
+}
+
+/* Only a folder that nobody else writes to is looked at. */
+static int read_file(pace_kept *k, const packed_store *s, shoal_err *err)
+{
+    buf b = {0};
+    int fd = packed_store_folder(s, false, err), rc = fd < 0 ? err->code : 0;
+    if (rc == 0) rc = file_read(&b, k->path, PACE_KEPT_BYTES, err);
+    if (rc == 0) rc = pace_kept_read(&k->known, b.data, b.len, &k->key, err);
+    buf_done(&b);
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+void pace_kept_open(pace_kept *k, const packed_store *s, const packed_head *h, isa set, pace *p)
+{
+    shoal_err why;
+    *k = (pace_kept){0};
+    if (!s->folder || p->n_members < 2 || !make_key(&k->key, h, set, p->n_members)) return;
+    k->path = path_of(s, h, &k->key);
+    int rc = k->path ? read_file(k, s, &why) : SHOAL_ENOTFOUND;
+    if (rc == 0)
+        pace_recall(p, &k->known);
+    else if (rc != SHOAL_ENOTFOUND)
+        LOG(LOG_DEBUG, "pace", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
+}
+
+/* The oldest of those that are too many; "" when there is room for one more. */
+static void find_oldest(int folder, char ret[NAME_MAX + 1])
+{
+    struct stat st;
+    struct timespec oldest = {0};
+    size_t n = 0;
+    int fd = dup(folder);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    ret[0] = '\0';
+    if (!d && fd >= 0) close(fd);
+    if (!d) return;
+    rewinddir(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!strstr(e->d_name, SUFFIX) || fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        bool older = st.st_mtim.tv_sec < oldest.tv_sec ||
+                     (st.st_mtim.tv_sec == oldest.tv_sec && st.st_mtim.tv_nsec < oldest.tv_nsec);
+        if (n++ > 0 && !older) continue;
+        oldest = st.st_mtim;
+        strcpy(ret, e->d_name);
+    }
+    closedir(d);
+    if (n < PACE_KEPT_FILES) ret[0] = '\0';
+}
+
+static int write_file(const char *path, const packed_store *s, const uint8_t bytes[PACE_KEPT_BYTES],
+                      shoal_err *err)
+{
+    char oldest[NAME_MAX + 1];
+    file_writer *w = NULL;
+    int fd = packed_store_folder(s, true, err);
+    if (fd < 0) return err->code;
+    find_oldest(fd, oldest);
+    if (oldest[0]) unlinkat(fd, oldest, 0);
+    close(fd);
+    int rc = file_writer_open(&w, path, err);
+    if (rc == 0) rc = file_writer_write(w, bytes, PACE_KEPT_BYTES, err);
+    if (rc == 0) rc = file_writer_commit(w, err);
+    file_writer_close(w);
+    return rc;
+}
+
+void pace_kept_close(pace_kept *k, const packed_store *s, const pace *p)
+{
+    pace_known now;
+    shoal_err why;
+    uint8_t bytes[PACE_KEPT_BYTES];
+    bool news = k->path && !s->read_only && pace_tell(p, &now) && memcmp(&now, &k->known, sizeof now) != 0;
+    if (news) {
+        pace_kept_write(bytes, &k->key, &now);
+        if (write_file(k->path, s, bytes, &why))
+            LOG(LOG_WARN, "pace", "not_kept", LOG_S("file", k->path), LOG_S("why", why.message));
+    }
+    free(k->path);
+    k->path = NULL;
+}

@@ -1,0 +1,50 @@
+/* Bytes as what an earlier process kept of its steps. The digest would stop every change of a seed at once,
+ * so it is put right in a copy: lines that are accepted then still leave a pace that chooses and learns. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "infer/pace_kept.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KEY_AT = 16, DIGEST_AT = PACE_KEPT_BYTES - 32 };
+
+static void take_steps(pace *p)
+{
+    for (int i = 0; i < 48; i++) {
+        pace_kind k = (pace_kind)(i % PACE_KINDS);
+        size_t n = (size_t)(1 + i * 7 % 200);
+        bool way = pace_choose(p, k, n);
+        pace_note(p, k, n, way, 100000 + 1000 * n);
+        const pace_line *l = &p->of[k].way[way];
+        if (!(l->fixed_ns >= 0 && l->token_ns >= 0 && l->fixed_ns + l->token_ns < 1e18)) abort();
+    }
+}
+
+static void read_it(const uint8_t *data, size_t size)
+{
+    sha256_digest key = {0};
+    pace p = {.n_members = 2};
+    pace_known known;
+    shoal_err err;
+    if (size >= PACE_KEPT_BYTES) memcpy(key.bytes, data + KEY_AT, sizeof key.bytes);
+    if (pace_kept_read(&known, data, size, &key, &err) != 0) return;
+    pace_recall(&p, &known);
+    take_steps(&p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t copy[PACE_KEPT_BYTES];
+    sha256_digest d;
+    read_it(data, size);
+    if (size < PACE_KEPT_BYTES) return 0;
+    memcpy(copy, data, sizeof copy);
+    memcpy(copy, "SHOALPC\n\1\0\0\0\3\0\0\0", KEY_AT);
+    sha256_of(copy, DIGEST_AT, &d);
+    memcpy(copy + DIGEST_AT, d.bytes, sizeof d.bytes);
+    read_it(copy, sizeof copy);
+    return 0;
+}

@@ -1,0 +1,174 @@
+/* What a process learnt of its steps, kept for the next one: bytes that lie, and starts with a folder. */
+#include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "start.h"
+
+static char dir[] = "/tmp/shoal-pace-XXXXXX";
+static const packed_store store = {.folder = dir, .min_bytes = 1 << 30}; /* no images */
+
+static const sha256_digest key = {.bytes = {1, 2, 3}};
+
+static pace_known some_lines(void)
+{
+    pace_known known = {0};
+    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+        known.of[i / 2][i % 2].fixed_ns = 1e5 + i;
+        known.of[i / 2][i % 2].token_ns = 0.1 * i;
+    }
+    return known;
+}
+
+static void lines_come_back_as_they_were(void **state)
+{
+    uint8_t bytes[PACE_KEPT_BYTES];
+    pace_known known = some_lines(), back;
+    pace_kept_write(bytes, &key, &known);
+    must(pace_kept_read(&back, bytes, sizeof bytes, &key, &err));
+    assert_memory_equal(&known, &back, sizeof known);
+}
+
+static void no_bit_of_it_may_differ(void **state)
+{
+    uint8_t bytes[PACE_KEPT_BYTES + 1] = {0};
+    pace_known known = some_lines(), back = {0}, zeros = {0};
+    sha256_digest other = {.bytes = {1, 2, 4}};
+    shoal_err err;
+    pace_kept_write(bytes, &key, &known);
+    for (size_t i = 0; i < PACE_KEPT_BYTES; i++) {
+        bytes[i] ^= 16;
+        assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES, &key, &err), SHOAL_EFORMAT);
+        bytes[i] ^= 16;
+    }
+    for (size_t n = 0; n < PACE_KEPT_BYTES; n++)
+        assert_int_equal(pace_kept_read(&back, bytes, n, &key, &err), SHOAL_EFORMAT);
+    assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES + 1, &key, &err), SHOAL_EFORMAT);
+    assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES, &other, &err), SHOAL_EDIGEST);
+    assert_memory_equal(&back, &zeros, sizeof back);
+}
+
+/* ---- starts --------------------------------------------------------------------------------------- */
+
+static size_t n_kept(char *ret_path, size_t size)
+{
+    glob_t g;
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "%s/*.pace", dir);
+    size_t n = glob(pattern, 0, NULL, &g) == 0 ? g.gl_pathc : 0;
+    if (n && ret_path) snprintf(ret_path, size, "%s", g.gl_pathv[0]);
+    globfree(&g);
+    return n;
+}
+
+static start begin(const packed_store *s, int n_threads)
+{
+    return open_start(DATA "gguf/llama-gqa.gguf", &(model_options){.store = s}, n_threads);
+}
+
+static bool recalls(const packed_store *s, int n_threads)
+{
+    start x = begin(s, n_threads);
+    const pace_ways *w = &x.e->pace.of[PACE_DECODE];
+    bool known = w->way[0].n_seen > 0 && w->way[1].n_seen > 0;
+    if (known) assert_true(w->way[0].fixed_ns > w->way[1].fixed_ns);
+    close_start(&x);
+    return known;
+}
+
+/* As if it had run steps: no request does, so nobody else looks at its pace. */
+static void learn(const packed_store *s)
+{
+    start x = begin(s, 2);
+    for (int i = 0; i < 8; i++) pace_note(&x.e->pace, PACE_DECODE, 1, i % 2, i % 2 ? 100000 : 180000);
+    close_start(&x);
+}
+
+static int empty_folder(void **state)
+{
+    char cmd[64];
+    snprintf(cmd, sizeof cmd, "rm -f %s/*", dir);
+    chmod(dir, S_IRWXU);
+    return system(cmd);
+}
+
+static void the_next_process_begins_with_what_this_one_learnt(void **state)
+{
+    struct stat st;
+    char path[128];
+    assert_false(recalls(&store, 2));
+    assert_int_equal(n_kept(NULL, 0), 0); /* nothing was learnt */
+    learn(&store);
+    assert_int_equal(n_kept(path, sizeof path), 1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, PACE_KEPT_BYTES);
+    assert_int_equal(st.st_mode & (S_IWGRP | S_IWOTH), 0);
+    assert_true(recalls(&store, 2));
+    assert_false(recalls(&store, 3)); /* another team */
+    assert_false(recalls(&(packed_store){0}, 2));
+}
+
+static void programs_that_soon_end_write_nothing(void **state)
+{
+    packed_store s = store;
+    s.read_only = true;
+    learn(&s);
+    assert_int_equal(n_kept(NULL, 0), 0);
+    learn(&store);
+    assert_true(recalls(&s, 2));
+}
+
+static void a_damaged_file_is_as_none_and_replaced(void **state)
+{
+    char path[128];
+    learn(&store);
+    assert_int_equal(n_kept(path, sizeof path), 1);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, "?", 1, 60), 1);
+    close(fd);
+    assert_false(recalls(&store, 2));
+    learn(&store);
+    assert_true(recalls(&store, 2));
+}
+
+static void a_folder_that_others_write_to_is_not_used(void **state)
+{
+    learn(&store);
+    chmod(dir, 0777);
+    assert_false(recalls(&store, 2));
+    chmod(dir, S_IRWXU);
+    assert_true(recalls(&store, 2));
+}
+
+static void there_are_never_more_than_so_many(void **state)
+{
+    char path[64];
+    for (int i = 0; i < PACE_KEPT_FILES; i++) {
+        snprintf(path, sizeof path, "%s/%03d-old.pace", dir, i);
+        int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    learn(&store);
+    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES);
+    assert_true(recalls(&store, 2));
+}
+
+int main(void)
+{
+    if (!mkdtemp(dir)) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_come_back_as_they_were),
+        cmocka_unit_test(no_bit_of_it_may_differ),
+        cmocka_unit_test_teardown(the_next_process_begins_with_what_this_one_learnt, empty_folder),
+        cmocka_unit_test_teardown(programs_that_soon_end_write_nothing, empty_folder),
+        cmocka_unit_test_teardown(a_damaged_file_is_as_none_and_replaced, empty_folder),
+        cmocka_unit_test_teardown(a_folder_that_others_write_to_is_not_used, empty_folder),
+        cmocka_unit_test_teardown(there_are_never_more_than_so_many, empty_folder),
+    };
+    int failed = cmocka_run_group_tests_name("infer_pace_kept", tests, NULL, NULL);
+    rmdir(dir);
+    return failed;
+}
