@@ -35,7 +35,9 @@ typedef struct block {
     size_t kvh, group;
     span keys;               /* all that one of them sees */
     size_t lds;              /* floats from one row of scores to the next */
-    float *scores, *q, *out; /* [n * group][lds], from the tile of keys.begin on; [n * group][head_dim] */
+    size_t ldq, ldo;         /* and of queries, and of what comes out */
+    float *scores, *out;     /* [n * group][lds], from the tile of keys.begin on; [n * group][ldo] */
+    const float *q;          /* [n * group][ldq] */
     const float *key_rows, *value_rows; /* of the sequence's first token, this head */
 } block;
 
@@ -65,7 +67,7 @@ static void score_block(const attend *a, const ragged *g, const vec_kernels *v, 
     const float *kt = g->keys + (g->first_tile[b->item] + tile) * width * TILE + b->kvh * hd * TILE;
     float *scores = b->scores;
     for (; tile * TILE < b->keys.end; tile++, kt += width * TILE, scores += TILE)
-        v->attn_scores(scores, b->lds, b->q, hd, b->n * b->group, kt, hd, a->scale);
+        v->attn_scores(scores, b->lds, b->q, b->ldq, b->n * b->group, kt, hd, a->scale);
 }
 
 /* Row r's score of position `at` of its sequence. */
@@ -85,7 +87,7 @@ static void add_distance(const attend *a, const ragged *g, const relative *rel, 
     float *scores = score_at(b, r, see.begin);
     if (d->bias) v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + first, n);
     if (!rel->by_query) return;
-    const float *q = b->q + r * hd, *k = b->key_rows + see.begin * width;
+    const float *q = b->q + r * b->ldq, *k = b->key_rows + see.begin * width;
     for (size_t j = 0; j < n; j++, k += width) {
         size_t number = d->index[first + j];
         float c2p = v->dot(q, rel->by_query + (number * a->n_head_kv + b->kvh) * hd, hd);
@@ -112,7 +114,7 @@ static void mix_rows(const attend *a, const vec_kernels *v, const block *b, size
                      size_t width)
 {
     if (keys.begin >= keys.end) return;
-    v->attn_mix(b->out + row * a->head_dim, a->head_dim, score_at(b, row, keys.begin), b->lds, n,
+    v->attn_mix(b->out + row * b->ldo, b->ldo, score_at(b, row, keys.begin), b->lds, n,
                 b->value_rows + keys.begin * width, width, keys.end - keys.begin, a->head_dim);
 }
 
@@ -121,7 +123,7 @@ static void mix_block(const attend *a, const ragged *g, const vec_kernels *v, co
 {
     span first = row_sees(a, g, b, 0), last = row_sees(a, g, b, (b->n - 1) * b->group);
     span all = {last.begin, first.end > last.begin ? first.end : last.begin};
-    memset(b->out, 0, b->n * b->group * a->head_dim * sizeof *b->out);
+    for (size_t r = 0; r < b->n * b->group; r++) memset(b->out + r * b->ldo, 0, a->head_dim * sizeof *b->out);
     if (a->window == 0 && !g->causal) { /* all see all */
         mix_rows(a, v, b, 0, b->n * b->group, b->keys, width);
         return;
@@ -153,22 +155,29 @@ static block block_at(const attend *a, const ragged *g, size_t item, size_t at)
     return b;
 }
 
+/* Where each key head has a query head of its own, queries are read and written where they lie; where several
+ * share one, they are brought together, so that all of them meet a key that was loaded once. */
 static void attend_block(const attend *a, const ragged *g, const relative *rel, const vec_kernels *v,
                          const rows *qkv, rows *att, block *b, float *space)
 {
     size_t hd = a->head_dim, own = b->group * hd, row = g->first[b->item];
     const float *q = rows_at(qkv, row + b->at) + b->kvh * own;
+    float *out = rows_at(att, row + b->at) + b->kvh * own;
+    bool apart = b->group > 1;
+    float *gathered = space + attend_scores_floats(a, g->space_floats);
     b->scores = space;
-    b->q = space + attend_scores_floats(a, g->space_floats);
-    b->out = b->q + TILE * own;
+    b->q = apart ? gathered : q;
+    b->ldq = apart ? hd : qkv->width;
+    b->out = apart ? gathered + TILE * own : out;
+    b->ldo = apart ? hd : att->width;
     b->key_rows = rows_at(qkv, row) + (a->n_head + b->kvh) * hd;
     b->value_rows = b->key_rows + a->n_head_kv * hd;
-    for (size_t i = 0; i < b->n; i++) memcpy(b->q + i * own, q + i * qkv->width, own * sizeof *q);
+    for (size_t i = 0; apart && i < b->n; i++) memcpy(gathered + i * own, q + i * qkv->width, own * sizeof *q);
     score_block(a, g, v, b);
     weigh_block(a, g, rel, v, b, qkv->width);
     mix_block(a, g, v, b, qkv->width);
-    for (size_t i = 0; i < b->n; i++)
-        memcpy(rows_at(att, row + b->at + i) + b->kvh * own, b->out + i * own, own * sizeof *q);
+    for (size_t i = 0; apart && i < b->n; i++)
+        memcpy(out + i * att->width, b->out + i * own, own * sizeof *out);
 }
 
 /* (block, key head) pairs are split in runs of neighbours, which read the same keys. */
