@@ -195,6 +195,8 @@ INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const s
     TILES(kernel)
 DTYPE_BLOCKS(BLOCK_TILES)
 
+#include "compute/x86/flat_avx512.h"
+
 /* ---- types of our own ---- */
 
 #include "compute/x86/wide_avx512.h"
@@ -262,12 +264,14 @@ TARGET bool probe_avx512vnni(void)
 const vec_kernels vec_avx512vnni = VEC_KERNELS;
 
 const kernels kernels_avx512vnni = {
-#define ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
+#define ROW(name, kernel)      [DT_##name] = FN(mul_##kernel),
+#define ROW_FLAT(name, kernel) [DT_##name] = FN(all_##kernel),
     .one = {TILE_ONE_PANELS, 1},
-    .many = {TILE_MANY_PANELS, TILE_LOOP_TOKENS, TILE_MANY_TOKENS},
+    .many = {TILE_MANY_PANELS, FLAT_MOST, TILE_MANY_TOKENS},
     .wide = {WIDE_PANELS, WIDE_MOST},
-    .mul = {DTYPE_TABLE(ROW)},
+    .mul = {DTYPE_FLOATS(ROW) DTYPE_BLOCKS(ROW_FLAT) DTYPE_WIDE(ROW)},
 #undef ROW
+#undef ROW_FLAT
     .ends = true,
     .quantise = FN(quantise),
     .quantise_wide = FN(quantise_wide),
