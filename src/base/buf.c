@@ -110,7 +110,9 @@ void *mem_calloc64(size_t n, size_t size)
     if (size_mul(n, size, &bytes) || size_add(bytes, 63, &bytes)) return NULL;
     bytes &= ~(size_t)63;
     void *p;
-    if (posix_memalign(&p, bytes < PAGES_HUGE ? 64 : PAGES_HUGE, bytes ? bytes : 64) != 0) return NULL;
+    if (bytes == 0) bytes = 64;
+    if (posix_memalign(&p, bytes < PAGES_HUGE ? 64 : PAGES_HUGE, bytes) != 0) return NULL;
     if (bytes >= PAGES_HUGE) pages_advise(p, bytes);
-    return memset(p, 0, bytes ? bytes : 64);
+    pages_clear(p, bytes);
+    return p;
 }

@@ -64,8 +64,8 @@ static inline bool size_add(size_t a, size_t b, size_t *ret)
     return __builtin_add_overflow(a, b, ret);
 }
 
-/* 64-byte-aligned, zeroed, in huge pages where it is large enough for one (pages.h); free() it. NULL when
- * n * size overflows or memory is out. */
+/* 64-byte-aligned, zeroed, in huge pages where it is large enough for one, resident as far as it is touched
+ * (pages.h); free() it. NULL when n * size overflows or memory is out. */
 void *mem_calloc64(size_t n, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 
@@ -18,7 +19,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000 /* Linux 4.17; older ones take the address as a wish */
 #endif
 
-enum { ATTEMPTS = 4 };
+enum { ATTEMPTS = 4, CLEAR_LARGE = 64 << 10 };
 
 static size_t up(size_t n)
 {
@@ -66,7 +67,7 @@ void *pages_map(size_t bytes, unsigned flags)
     void *p = flags & PAGES_WHOLE ? map_pool(bytes) : NULL;
     if (p) return p;
     for (int i = 0; !p && i < ATTEMPTS; i++) p = map_on_border(up(bytes));
-    if (p) pages_advise(p, bytes);
+    if (p && !(flags & PAGES_SMALL)) pages_advise(p, bytes);
     return p;
 }
 
@@ -78,6 +79,30 @@ void pages_unmap(void *p, size_t bytes)
 void pages_populate(void *p, size_t bytes)
 {
     if (bytes) madvise(p, bytes, MADV_POPULATE_WRITE);
+}
+
+/* Linux alone promises zeros where pages were dropped; a locked one cannot be. */
+static bool drop(uint8_t *p, size_t bytes)
+{
+#ifdef __linux__
+    return madvise(p, bytes, MADV_DONTNEED) == 0;
+#else
+    (void)p, (void)bytes;
+    return false;
+#endif
+}
+
+void pages_clear(void *p, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), head = -(uintptr_t)p & (page - 1);
+    size_t whole = bytes > head ? (bytes - head) & ~(page - 1) : 0;
+    uint8_t *at = p;
+    if (whole < CLEAR_LARGE || !drop(at + head, whole)) {
+        memset(p, 0, bytes);
+        return;
+    }
+    memset(at, 0, head);
+    memset(at + head + whole, 0, bytes - head - whole);
 }
 
 void pages_advise(void *p, size_t bytes)

@@ -18,6 +18,8 @@
 /* For memory that will be used to the end: taken from the administrator's pool of huge pages (hugetlbfs)
  * where it has room and transparent ones are switched off. */
 #define PAGES_WHOLE 1u
+/* For memory of which little may ever be used: no huge pages. */
+#define PAGES_SMALL 2u
 
 /* Anonymous, private, zeroed, on a border of PAGES_HUGE; resident only as far as it is touched. NULL when
  * bytes is 0 or memory (or addresses) are out. Any thread. */
@@ -26,6 +28,10 @@ void pages_unmap(void *p, size_t bytes); /* the bytes that were mapped; NULL is 
 
 /* Make the pages of p[bytes) resident, as far as the kernel can. Their content stays. */
 void pages_populate(void *p, size_t bytes);
+
+/* Zeros in p[bytes), a private allocation. Where it is large its whole pages are dropped, not written: it
+ * is resident only as far as it is touched from then on. */
+void pages_clear(void *p, size_t bytes);
 
 /* Ask for huge pages in the parts of p[bytes) that hold whole ones: what lies at its ends stays small. */
 void pages_advise(void *p, size_t bytes);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/pages.h"
 #include "infer/embed.h"
 #include "infer/layer.h"
 #include "infer/passes.h"
@@ -24,9 +25,10 @@ typedef struct decoder {
     proj head;     /* n_parts 0: the embeddings */
     float *bias;   /* of tied heads, or NULL; others have it in `head` */
     space space;
-    float *narrow;       /* [max_tokens or max_rows][n_embd_in], where embeddings are narrower */
-    float *last;         /* [max_rows][n_embd], in front of the head */
-    float *logits;       /* [max_rows][n_vocab] */
+    float *narrow; /* [max_tokens or max_rows][n_embd_in], where embeddings are narrower */
+    float *last;   /* [max_rows][n_embd], in front of the head */
+    float *logits; /* [max_rows][n_vocab], resident as far as rows were asked for */
+    size_t logits_bytes;
     float *attend_space; /* [members][attend_floats] */
     size_t attend_floats;
     float *cross_scores, *cross_kv; /* with a source; [max_positions][2 kv] */
@@ -150,7 +152,8 @@ static int make_head_space(decoder *d, shoal_err *err)
     size_t n = d->limits.max_tokens, rows = d->limits.max_rows, n_in = d->embed.n_in;
     if (n_in != c->n_embd) d->narrow = mem_calloc64((n > rows ? n : rows) * n_in, sizeof(float));
     d->last = mem_calloc64(rows * c->n_embd, sizeof(float));
-    d->logits = mem_calloc64(rows * c->n_vocab, sizeof(float));
+    if (size_mul(rows, c->n_vocab * sizeof *d->logits, &d->logits_bytes)) return err_nomem(err);
+    d->logits = pages_map(d->logits_bytes, PAGES_SMALL);
     d->row_token = calloc(rows, sizeof *d->row_token);
     d->row_item = calloc(rows, sizeof *d->row_item);
     d->row_at = calloc(rows, sizeof *d->row_at);
@@ -224,9 +227,10 @@ static void decoder_free(net *n)
     proj_done(&d->out_proj);
     proj_done(&d->head);
     space_done(&d->space);
-    void *all[] = {d->layers, d->bias,          d->narrow,       d->last,     d->logits,    d->attend_space,
-                   d->place,  d->item,          d->cross_scores, d->cross_kv, d->row_token, d->row_item,
-                   d->row_at, d->token_adapter, d->row_adapter,  d->order};
+    pages_unmap(d->logits, d->logits_bytes);
+    void *all[] = {d->layers,   d->bias,   d->narrow,       d->last,          d->attend_space,
+                   d->place,    d->item,   d->cross_scores, d->cross_kv,      d->row_token,
+                   d->row_item, d->row_at, d->order,        d->token_adapter, d->row_adapter};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }

@@ -40,6 +40,26 @@ static void only_what_is_touched_is_resident(void **state)
     p[0] = p[bytes / 2] = 1;
     assert_true(sys_rss_bytes(0) < before + ((size_t)16 << 20));
     pages_unmap(p, bytes);
+    p = mem_calloc64(1, bytes);
+    assert_non_null(p);
+    p[0] = p[bytes / 2] = 1;
+    assert_true(sys_rss_bytes(0) < before + ((size_t)16 << 20));
+    free(p);
+}
+
+/* Wherever it begins and ends in its pages, what was there is gone, and what is beside it stays. */
+static void cleared_memory_is_zero_to_its_ends(void **state)
+{
+    enum { ROOM = 300 << 10 };
+    static const size_t ends[][2] = {{0, ROOM}, {1, 4096}, {100, 70000}, {4095, 131072}, {4096, 200001}};
+    uint8_t *all = malloc(ROOM);
+    assert_non_null(all);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        memset(all, 7, ROOM);
+        pages_clear(all + ends[i][0], ends[i][1] - ends[i][0]);
+        for (size_t k = 0; k < ROOM; k++) assert_int_equal(all[k], k < ends[i][0] || k >= ends[i][1] ? 7 : 0);
+    }
+    free(all);
 }
 
 /* As large as a huge page and more, or not: freed as all others are. */
@@ -60,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mappings_begin_on_borders_and_are_zero),
         cmocka_unit_test(only_what_is_touched_is_resident),
+        cmocka_unit_test(cleared_memory_is_zero_to_its_ends),
         cmocka_unit_test(large_buffers_are_aligned_and_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
