@@ -3,10 +3,14 @@
  *
  * It lies in the folder of packed weights (packed_store.h), though a model need not have an image there:
  *
- *     MODEL-KEY.pace, the first 16 and 8 digits of the digests of the model, and of all that its times depend
- * on magic      8   "SHOALPC\n" version    4   and the number of kinds of step, 4 key       32   SHA-256 of
- * model, layout (which is the instruction set's), layers, processor, cores, threads lines     16   a kind of
- * step and way: fixed, and a token's, in ns; doubles digest    32   SHA-256 of all in front of it
+ * MODEL-KEY.pace, called by the first 16 and 8 digits of the digests of the model and of all that its times
+ * depend on:
+ *
+ *   - magic, 8 bytes: "SHOALPC\n"
+ *   - version, 4, and the number of kinds of step, 4
+ *   - key, 32: SHA-256 of model, layout (which is the instruction set's), layers, processor, cores, threads
+ *   - lines, 16 for each kind of step and way: fixed, and a token's, in ns; doubles
+ *   - digest, 32: SHA-256 of all in front of it
  *
  * All numbers are little-endian. Bytes that are damaged, or of another key, are nothing; what is read is a
  * beginning and no more, since pace_recall looks at it once more and each step corrects it. At most
