@@ -13,7 +13,7 @@
 #include "base/installed.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/lab_run.h"
+#include "lab/run.h"
 #include "lab/sandbox.h"
 
 typedef struct options {

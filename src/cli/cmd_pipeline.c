@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/pipeline_graph.h"
 #include "cli/pipeline_survey.h"
 #include "command/cli_model.h"
 #include "eval/pipeline_test.h"
+#include "pipeline/pipeline_graph.h"
 
 typedef struct options {
     pipeline_test_options test;

@@ -1,4 +1,4 @@
-/* lab_load.h: the load of a lab: clients that ask, wait, measure and judge.
+/* load.h: the load of a lab: clients that ask, wait, measure and judge.
  *
  *     lab_load *l;
  *     lab_load_new(&l, scenario, &client_node, urls, err);
@@ -10,8 +10,8 @@
  *
  * Each client is a thread in the client node's network that sends its next request when the last one is
  * over, every attempt on a connection of its own. What is asked i-th is drawn from (seed, i). */
-#ifndef CLI_LAB_LOAD_H
-#define CLI_LAB_LOAD_H
+#ifndef LAB_LOAD_H
+#define LAB_LOAD_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* lab_load.c: threads that ask, and what became of each request. */
+/* load.c: threads that ask, and what became of each request. */
 #define _GNU_SOURCE
-#include "cli/lab_load.h"
+#include "lab/load.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
-/* lab_run.c: builds a lab, runs its load undisturbed and disturbed, and reports. */
+/* run.c: builds a lab, runs its load undisturbed and disturbed, and reports. */
 #define _GNU_SOURCE
-#include "cli/lab_run.h"
+#include "lab/run.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/lab_load.h"
 #include "lab/crew.h"
+#include "lab/load.h"
 #include "lab/picture.h"
 #include "lab/report.h"
 #include "lab/sandbox.h"

@@ -1,5 +1,5 @@
 /* pipeline_graph.c: edges, layers and places; see pipeline_graph.h. */
-#include "cli/pipeline_graph.h"
+#include "pipeline/pipeline_graph.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cli/pipeline_graph.h"
+#include "pipeline/pipeline_graph.h"
 
 static const char *name_of(const pipeline_graph *g, unsigned node)
 {

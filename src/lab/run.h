@@ -1,4 +1,4 @@
-/* lab_run.h: a run of the fault lab, from its first node to its report.
+/* run.h: a run of the fault lab, from its first node to its report.
  *
  *     lab_run_options o = {.out = "/abs/folder"};
  *     int status;
@@ -6,8 +6,8 @@
  *
  * The run happens in a sandbox (lab/sandbox.h) and takes as long as the scenario says and a little more.
  * Progress goes to standard error, what came out to standard output. */
-#ifndef CLI_LAB_RUN_H
-#define CLI_LAB_RUN_H
+#ifndef LAB_RUN_H
+#define LAB_RUN_H
 
 #include "lab/scenario.h"
 

@@ -8,8 +8,8 @@
  * Node 0 is the request, node i + 1 is stage i, and behind these stand bends: places where an edge that
  * passes a layer goes between its boxes. Edges point to later layers (Sugiyama, Tagawa and Toda, "Methods for
  * visual understanding of hierarchical system structures", 1981). Pure. */
-#ifndef CLI_PIPELINE_GRAPH_H
-#define CLI_PIPELINE_GRAPH_H
+#ifndef PIPELINE_PIPELINE_GRAPH_H
+#define PIPELINE_PIPELINE_GRAPH_H
 
 #include "base/buf.h"
 #include "pipeline/pipeline.h"
