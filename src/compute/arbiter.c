@@ -1,11 +1,11 @@
-/* arbiter.c: one page of shared memory that says who has the cores.
+/* arbiter.c: one page of shared memory that says who has which share of the cores.
  *
- * `holder` is the truth: the slot that has the cores, or NOBODY. Whoever releases them hands them
- * straight to the waiter with the earliest deadline (nobody can slip in between) and wakes it through
- * the futex word of its slot. Everything is changed under one robust mutex, in an order that leaves
- * a state `repair` can finish when a process dies in between:
- *     grant: holder = s, then waiting[s] = 0, then word[s] = 1, then wake.
- * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot.
+ * `has` of the slots is the truth: as many cores as each has. Whoever gives some back hands them straight to
+ * the waiters, earliest deadline first (nobody can slip in between; who wants more than are free keeps those
+ * behind it waiting), and wakes each through the futex word of its slot. Everything is changed under one
+ * robust mutex, in an order that leaves a state `repair` can finish when a process dies in between: grant:
+ * has[s] = cores, then waiting[s] = 0, then word[s] = 1, then wake. A process that dies while it holds or
+ * waits leaves that in the page until the agent reaps its slot.
  *
  * The page is writable by every worker, so the agent trusts nothing in it and waits for nothing in it: the
  * file is sealed (nobody can cut it off under a mapping), reaping is a flag that whoever takes the lock next
@@ -14,8 +14,10 @@
  *
  * A step takes milliseconds, so a holder that keeps the cores for LEASE_MS is stopped or stuck, and its
  * waiters take them: models must not stand still because one does. If it was only slow, two teams share
- * the cores for a while, which costs time and nothing else; its late release then finds another holder
- * and changes nothing. */
+ * the cores for a while, which costs time and nothing else; its late release then finds that it has none
+ * and changes nothing.
+ *
+ * `busy_ns` says for others, without the lock, when a slot last had or wanted cores: how many compete. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,20 +33,25 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sys.h"
 #include "compute/compute.h"
 
 #define SLOTS       64
 #define NOBODY      (-1)
+#define RIGHT_NOW   UINT64_MAX
+#define LATELY_NS   5000000u /* who had cores so lately wants them again */
 #define LEASE_MS    250
 #define LOCK_MS     50          /* a turn inside the lock takes microseconds */
 #define STUCK_LOOKS 5           /* the same turn seen so often: its process is stopped or hostile */
-#define PAGE_MAGIC  0x53484F44u /* another layout gets another number */
+#define PAGE_MAGIC  0x53484F45u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
-    _Atomic uint32_t dead; /* the agent's word, until somebody under the lock has acted upon it */
-    int waiting;
-    uint64_t deadline_ns;
+    _Atomic uint32_t dead;          /* the agent's word, until somebody under the lock has acted upon it */
+    int waiting, wants;             /* wants: cores, of who waits */
+    int has;                        /* cores; 0: none */
+    uint64_t deadline_ns, since_ns; /* since_ns: it has them */
+    _Atomic uint64_t busy_ns;       /* it had or wanted cores then; RIGHT_NOW: it does; 0: never */
 } place;
 
 typedef struct page {
@@ -53,15 +60,16 @@ typedef struct page {
     _Atomic uint32_t turn; /* how often the lock was taken */
     _Atomic uint32_t any_dead;
     _Atomic uint32_t wanted; /* somebody waits: for who holds the cores to see; not more than a hint */
-    pthread_mutex_t lock;    /* guards all below but the words and the dead */
-    int holder;
-    uint64_t n_grants; /* how often the cores have changed hands */
+    _Atomic int n_slots;     /* those behind were never joined */
+    int n_cores;             /* does not change */
+    pthread_mutex_t lock;    /* guards what in the slots is not atomic */
     place slots[SLOTS];
 } page;
 
 struct arbiter {
     page *page;
     int slot;       /* NOBODY for the agent */
+    int n_cores;    /* as the page said when we came */
     bool impatient; /* the lock was not to be had lately: do not wait for it */
     /* The agent's memory of whom it saw inside the lock. */
     int seen_inside, n_looks;
@@ -88,52 +96,83 @@ static void futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Finish a grant; called under the lock. */
-static void grant(page *p, int s)
+/* Slots to look at. */
+static int slots_of(const page *p)
 {
-    p->holder = s;
-    p->n_grants++;
-    p->slots[s].waiting = 0;
-    atomic_store_explicit(&p->slots[s].word, 1, memory_order_release);
-    futex_wake(&p->slots[s].word);
+    int n = atomic_load_explicit(&p->n_slots, memory_order_relaxed);
+    return n < 0 || n > SLOTS ? SLOTS : n;
 }
 
-/* The cores go to the earliest waiter; called under the lock by the holder or for a dead one. */
-static void pass_on(page *p)
+/* Begin a grant, or finish it; under the lock. */
+static void grant(arbiter *a, int s, int n_cores)
 {
-    int next = NOBODY;
-    uint32_t n_waiting = 0;
-    for (int s = 0; s < SLOTS; s++) {
-        if (!p->slots[s].waiting) continue;
-        n_waiting++;
-        if (next == NOBODY || p->slots[s].deadline_ns < p->slots[next].deadline_ns) next = s;
+    place *at = &a->page->slots[s];
+    at->since_ns = clock_ns();
+    at->has = n_cores;
+    at->waiting = 0;
+    atomic_store_explicit(&at->word, 1, memory_order_release);
+    if (s != a->slot) futex_wake(&at->word);
+}
+
+static int cores_wanted(const arbiter *a, const place *at)
+{
+    return at->wants < 1 || at->wants > a->n_cores ? a->n_cores : at->wants;
+}
+
+typedef struct line {
+    int first; /* who waits with the earliest deadline; NOBODY */
+    int n_waiting, n_free;
+} line;
+
+/* Under the lock. */
+static line look(const arbiter *a)
+{
+    const page *p = a->page;
+    line l = {.first = NOBODY, .n_free = a->n_cores};
+    for (int s = 0, n = slots_of(p); s < n; s++) {
+        const place *at = &p->slots[s];
+        if (at->has > 0) l.n_free -= at->has < l.n_free ? at->has : l.n_free;
+        if (!at->waiting) continue;
+        l.n_waiting++;
+        if (l.first == NOBODY || at->deadline_ns < p->slots[l.first].deadline_ns) l.first = s;
     }
-    atomic_store_explicit(&p->wanted, n_waiting > 1, memory_order_relaxed);
-    if (next == NOBODY)
-        p->holder = NOBODY;
-    else
-        grant(p, next);
+    return l;
 }
 
-/* The last owner of the lock died inside it: finish its grant, or start the one it did not reach. */
-static void repair(page *p)
+/* The cores that are free go to those who wait, as far as they reach; under the lock. */
+static void pass_on(arbiter *a)
 {
-    if (p->holder < NOBODY || p->holder >= SLOTS) p->holder = NOBODY;
-    if (p->holder == NOBODY)
-        pass_on(p);
-    else if (p->slots[p->holder].waiting || !atomic_load(&p->slots[p->holder].word))
-        grant(p, p->holder);
+    for (;;) {
+        line l = look(a);
+        int n_cores = l.first == NOBODY ? 0 : cores_wanted(a, &a->page->slots[l.first]);
+        bool fits = n_cores > 0 && n_cores <= l.n_free;
+        atomic_store_explicit(&a->page->wanted, l.n_waiting > fits, memory_order_relaxed);
+        if (!fits) return;
+        grant(a, l.first, n_cores);
+    }
+}
+
+/* The last owner of the lock died inside it: finish its grant, or start those it did not reach. */
+static void repair(arbiter *a)
+{
+    for (int s = 0; s < SLOTS; s++) {
+        place *at = &a->page->slots[s];
+        if (at->has > 0 && (at->waiting || !is_granted(at))) grant(a, s, at->has);
+    }
+    pass_on(a);
 }
 
 /* What processes that died held and waited for. */
-static void bury(page *p)
+static void bury(arbiter *a)
 {
+    page *p = a->page;
     if (!atomic_exchange(&p->any_dead, 0)) return;
     for (int s = 0; s < SLOTS; s++) {
         if (!atomic_exchange(&p->slots[s].dead, 0)) continue;
-        p->slots[s].waiting = 0;
-        if (p->holder == s) pass_on(p);
+        p->slots[s].waiting = p->slots[s].has = 0;
+        atomic_store_explicit(&p->slots[s].busy_ns, 0, memory_order_relaxed);
     }
+    pass_on(a);
 }
 
 /* Tries again and again, rather than a timed wait: its clock would be one that somebody may set. */
@@ -163,9 +202,9 @@ static bool lock(arbiter *a)
     atomic_store_explicit(&p->inside, a->slot, memory_order_release);
     if (rc == EOWNERDEAD) {
         pthread_mutex_consistent(&p->lock);
-        repair(p);
+        repair(a);
     }
-    bury(p);
+    bury(a);
     return true;
 }
 
@@ -197,7 +236,7 @@ static void init_page(page *p)
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&p->lock, &attr);
     pthread_mutexattr_destroy(&attr);
-    p->holder = NOBODY;
+    p->n_cores = sys_core_count();
     atomic_store(&p->inside, NOBODY);
     p->magic = PAGE_MAGIC;
 }
@@ -235,6 +274,10 @@ int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err)
         arbiter_close(a);
         return err_set(err, SHOAL_EINVALID, "the arbiter's page is of another version");
     }
+    a->n_cores = a->page->n_cores > 0 ? a->page->n_cores : 1;
+    int n = atomic_load(&a->page->n_slots);
+    while (n <= slot && !atomic_compare_exchange_weak(&a->page->n_slots, &n, slot + 1)) {
+    }
     arbiter_reap(a, slot); /* what an earlier owner of the slot may have left */
     if (lock(a)) unlock(a);
     *ret = a;
@@ -248,44 +291,43 @@ void arbiter_close(arbiter *a)
     free(a);
 }
 
-/* Take the cores, or a place in the queue. Under the lock; true when they are ours. */
-static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
+/* A place in the queue, and the cores if they are free. Under the lock; true when they are ours. */
+static bool queue_up(arbiter *a, uint64_t deadline_ns, int n_cores)
 {
-    page *p = a->page;
-    place *s = &p->slots[a->slot];
-    bool free_now = p->holder == NOBODY || p->holder == a->slot; /* ours: a release that found no lock */
-    atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
+    place *s = &a->page->slots[a->slot];
+    s->has = 0; /* else a release found no lock */
+    atomic_store_explicit(&s->word, 0, memory_order_relaxed);
     s->deadline_ns = deadline_ns;
-    s->waiting = !free_now;
-    if (!free_now) atomic_store_explicit(&p->wanted, 1, memory_order_relaxed);
-    if (free_now) p->holder = a->slot;
-    p->n_grants += free_now;
-    return free_now;
+    s->wants = n_cores;
+    s->waiting = 1;
+    pass_on(a);
+    return is_granted(s);
 }
 
-/* The holder's lease is over when nobody else got the cores meanwhile. Under the lock. */
-static void enforce_lease(page *p, place *s, uint64_t seen_grants)
-{
-    if (is_granted(s)) return;
-    s->waiting = 1; /* it is not after a burial that came late, for an earlier process of our slot */
-    if (p->n_grants == seen_grants || p->holder == NOBODY) pass_on(p);
-}
-
-void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
+/* Who has cores for too long has them no more. Under the lock. */
+static void enforce_leases(arbiter *a)
 {
     page *p = a->page;
-    place *s = &p->slots[a->slot];
+    uint64_t now = clock_ns();
+    if (is_granted(&p->slots[a->slot])) return;
+    p->slots[a->slot].waiting =
+        1; /* it is not after a burial that came late, for an earlier process of our slot */
+    for (int s = 0; s < SLOTS; s++)
+        if (now - p->slots[s].since_ns >= LEASE_MS * 1000000u) p->slots[s].has = 0;
+    pass_on(a);
+}
+
+void arbiter_acquire(arbiter *a, uint64_t deadline_ns, int n_cores)
+{
+    place *s = &a->page->slots[a->slot];
+    atomic_store_explicit(&s->busy_ns, RIGHT_NOW, memory_order_relaxed);
     if (!lock(a)) return;
-    bool ours = take_or_queue(a, deadline_ns);
-    uint64_t seen = p->n_grants;
+    bool ours = queue_up(a, deadline_ns, n_cores);
     unlock(a);
     while (!ours) {
         wait_end how = await_grant(s);
         if (how == GRANTED || !lock(a)) return;
-        if (how == LEASE_OVER) {
-            enforce_lease(p, s, seen);
-            seen = p->n_grants;
-        }
+        if (how == LEASE_OVER) enforce_leases(a);
         unlock(a);
         ours = is_granted(s);
     }
@@ -293,9 +335,26 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
 
 void arbiter_release(arbiter *a)
 {
+    place *s = &a->page->slots[a->slot];
+    atomic_store_explicit(&s->busy_ns, clock_ns(), memory_order_relaxed);
     if (!lock(a)) return; /* the lease ends it */
-    if (a->page->holder == a->slot) pass_on(a->page);
+    if (s->has > 0) {
+        s->has = 0;
+        pass_on(a);
+    }
     unlock(a);
+}
+
+int arbiter_crowd(const arbiter *a)
+{
+    const page *p = a->page;
+    uint64_t now = clock_ns();
+    int n = 1;
+    for (int s = 0, end = slots_of(p); s < end; s++) {
+        uint64_t busy = atomic_load_explicit(&p->slots[s].busy_ns, memory_order_relaxed);
+        n += s != a->slot && busy != 0 && (busy == RIGHT_NOW || now < busy + LATELY_NS);
+    }
+    return n;
 }
 
 bool arbiter_is_wanted(const arbiter *a)

@@ -322,10 +322,10 @@ void math_sincos(double x, double *ret_sin, double *ret_cos);
 
 /* ---- the arbiter: whose step runs now --------------------------------------------------------- */
 
-/* Workers on one node share its cores through a page of shared memory: a step asks for the cores and
- * the waiter with the earliest deadline gets them next, so that the spinning teams of five models
- * never fight over two cores. It survives the death of any holder or waiter, and a holder that is stopped
- * or stuck loses the cores after 250 ms. */
+/* Workers on one node share its cores through a page of shared memory: a step asks for as many as its team
+ * has members, and the waiter with the earliest deadline gets its next, so that the spinning teams of five
+ * models never fight over two cores, and steps of one thread run side by side. It survives the death of any
+ * holder or waiter, and a holder that is stopped or stuck loses its cores after 250 ms. */
 typedef struct arbiter arbiter;
 
 /* The agent makes it: an anonymous shared file; *ret_fd (the caller's to close) is not close-on-exec,
@@ -335,12 +335,15 @@ int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
 /* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */
 int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err);
 void arbiter_close(arbiter *a);
-/* Block until the cores are ours, or until it is clear that the page cannot say so (a worker is stopped
- * inside its lock): then go on. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
-void arbiter_acquire(arbiter *a, uint64_t deadline_ns);
+/* Block until n_cores are ours (0, or more than there are: all), or until it is clear that the page cannot
+ * say so (a worker is stopped inside its lock): then go on. deadline_ns (clock_ns time) orders waiters;
+ * UINT64_MAX is last. */
+void arbiter_acquire(arbiter *a, uint64_t deadline_ns, int n_cores);
 void arbiter_release(arbiter *a);
 /* Does anybody wait for the cores that we have? A hint, read in a nanosecond. */
 bool arbiter_is_wanted(const arbiter *a);
+/* How many workers have or want cores, or did some milliseconds ago, this one included. A hint. */
+int arbiter_crowd(const arbiter *a);
 /* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);
 /* The agent, a few times a second: the slot whose process does not leave the lock, -1 for none. Kill that

@@ -152,12 +152,27 @@ static double tokens_of(size_t n_tokens)
     return n_tokens ? (double)n_tokens : 1;
 }
 
+/* When a step that takes so long is over, beside the other workers. */
+static double over_after(const pace *p, bool as_team, double ns)
+{
+    double crowd = p->crowd;
+    if (crowd < 2) return ns;
+    return ns * (as_team ? crowd : fmax(1, crowd / p->n_members));
+}
+
+/* The same of the expected step, either way. What is as good for this worker is left to the others. */
+static bool expect_over(const pace *p, pace_kind k, double n, double ret[2])
+{
+    expect_both(p, k, n, ret);
+    for (int way = 0; way < 2; way++) ret[way] = over_after(p, way, ret[way]);
+    return p->crowd < 2 ? ret[1] <= ret[0] : ret[1] < ret[0];
+}
+
 bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
 {
     double ns[2];
     if (p->n_members < 2 || p->of[k].way[1].n_seen == 0) return true;
-    expect_both(p, k, tokens_of(n_tokens), ns);
-    return ns[1] <= ns[0];
+    return expect_over(p, k, tokens_of(n_tokens), ns);
 }
 
 /* May the way that is not preferred be tried, losing so much? */
@@ -172,9 +187,8 @@ bool pace_choose(pace *p, pace_kind k, size_t n_tokens)
 {
     pace_ways *w = &p->of[k];
     double ns[2];
-    bool best = pace_prefers_team(p, k, n_tokens);
     if (p->n_members < 2 || w->way[1].n_seen == 0) return true;
-    expect_both(p, k, tokens_of(n_tokens), ns);
+    bool best = expect_over(p, k, tokens_of(n_tokens), ns);
     if (w->again || may_try(w, !best, ns[best], ns[!best] - ns[best])) return !best;
     return best;
 }
@@ -228,16 +242,17 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
     pace_ways *w = &p->of[k];
     double n = tokens_of(n_tokens), took = took_ns ? (double)took_ns : 1, ns[2];
     doubt(w, as_team, n, took);
+    double over = over_after(p, as_team, took);
     bool best = pace_prefers_team(p, k, n_tokens);
-    expect_both(p, k, n, ns);
-    w->credit_ns += TRIAL_SHARE * took;
+    expect_over(p, k, n, ns);
+    w->credit_ns += TRIAL_SHARE * over;
     if (as_team != best && w->way[1].n_seen > 0) {
-        note_trial(w, ns[best], took);
+        note_trial(w, ns[best], over);
     } else {
         w->again = false;
         w->n_steady++;
         if (w->way[as_team].n_slow > 0 && is_slow(&w->way[as_team], n, took))
-            note_neighbour(p, k, as_team, took - ns[as_team]);
+            note_neighbour(p, k, as_team, over - ns[as_team]);
     }
     if (is_calm_again(w, as_team, n, took)) {
         calm_down(w, as_team);

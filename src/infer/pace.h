@@ -24,6 +24,9 @@
  *     ones. A way that was left for being slow is looked at again after 8 steps, then after twice as many
  *     each time, whatever that costs: a neighbour's going is noticed in about the time that it was there.
  *     When a step of it is calm again, so is the whole line.
+ *   - Where other workers want the cores as well (compute.h: arbiter), steps of one member run side by side
+ *     and steps of the team in turn, so a step is chosen by when it would be over: with `crowd` workers the
+ *     team's takes crowd times as long, and one member's crowd / n_members times if that is more than once.
  *   - Neighbours are there for all kinds of step: one that came has each kind try the other way once, one
  *     that went brings their lines back to the calm ones.
  *
@@ -64,6 +67,7 @@ typedef struct pace_ways {
 
 typedef struct pace {
     int n_members; /* below 2 there is no choice */
+    int crowd;     /* workers that want the cores now, this one included; 0 and 1: nobody else */
     pace_ways of[PACE_KINDS];
 } pace;
 

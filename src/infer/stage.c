@@ -230,7 +230,7 @@ int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoa
             (kv_seq){.pages = (uint32_t *)it->pages, .n_pages = it->n_pages, .n_tokens = it->position};
         s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
     }
-    turn_begin(&s->turn, clock_ns() + SOON_NS);
+    turn_begin(&s->turn, clock_ns() + SOON_NS, team_size(s->team));
     s->ops->walk(s->home.net, s->team, s->kv, s->items, step->n_items, rows);
     turn_end(&s->turn);
     return 0;

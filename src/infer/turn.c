@@ -12,7 +12,7 @@ static void give_way(void *user)
     uint64_t now = clock_ns();
     if (now - t->since_ns < TURN_NS) return;
     arbiter_release(t->arbiter);
-    arbiter_acquire(t->arbiter, t->deadline_ns);
+    arbiter_acquire(t->arbiter, t->deadline_ns, t->n_cores);
     t->since_ns = clock_ns();
     t->away_ns += t->since_ns - now;
 }
@@ -22,12 +22,18 @@ void turn_watch(turn *t, team *of)
     if (t->arbiter) team_at_barriers(of, give_way, t);
 }
 
-uint64_t turn_begin(turn *t, uint64_t deadline_ns)
+uint64_t turn_begin(turn *t, uint64_t deadline_ns, int n_cores)
 {
-    if (t->arbiter) arbiter_acquire(t->arbiter, deadline_ns);
+    if (t->arbiter) arbiter_acquire(t->arbiter, deadline_ns, n_cores);
+    t->n_cores = n_cores;
     t->deadline_ns = deadline_ns;
     t->away_ns = 0;
     return t->since_ns = t->start_ns = clock_ns();
+}
+
+int turn_crowd(const turn *t)
+{
+    return t->arbiter ? arbiter_crowd(t->arbiter) : 1;
 }
 
 uint64_t turn_end(turn *t)

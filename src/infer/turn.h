@@ -7,7 +7,7 @@
  *
  *     turn t = {.arbiter = a};                      a NULL: the machine is ours
  *     turn_watch(&t, team);                         once for each team that runs steps
- *     turn_begin(&t, deadline_ns);
+ *     turn_begin(&t, deadline_ns, team_size(team));
  *     team_run(team, ...);
  *     took_ns = turn_end(&t);
  *
@@ -22,15 +22,18 @@
 typedef struct turn {
     arbiter *arbiter;
     uint64_t deadline_ns;
+    int n_cores;
     uint64_t since_ns; /* the cores are ours since then; 0: they are not */
     uint64_t start_ns, away_ns;
 } turn;
 
 /* Steps of this team look at their barriers; t must outlive it. */
 void turn_watch(turn *t, team *of);
-/* Returns when it began: when the cores were ours. */
-uint64_t turn_begin(turn *t, uint64_t deadline_ns);
+/* Returns when it began: when so many cores were ours. */
+uint64_t turn_begin(turn *t, uint64_t deadline_ns, int n_cores);
 /* Returns how long it took, less what was lent. */
 uint64_t turn_end(turn *t);
+/* How many workers want cores these milliseconds, this one included. */
+int turn_crowd(const turn *t);
 
 #endif

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -49,7 +50,7 @@ static void take_turns(stage *s, int slot, int n)
 {
     arbiter *a = join(s, slot);
     for (int i = 0; i < n; i++) {
-        arbiter_acquire(a, rng_mix((uint64_t)(slot * 1000 + i)));
+        arbiter_acquire(a, rng_mix((uint64_t)(slot * 1000 + i)), 0);
         if (atomic_fetch_add(&s->inside, 1) != 0) atomic_fetch_add(&s->overlaps, 1);
         if (i % 16 == 0) sched_yield();
         atomic_fetch_sub(&s->inside, 1);
@@ -109,7 +110,7 @@ static void *wait_once(void *arg)
     player *p = arg;
     arbiter *a = join(p->s, p->slot);
     atomic_fetch_add(&p->s->n_done, 1);
-    arbiter_acquire(a, p->deadline_ns);
+    arbiter_acquire(a, p->deadline_ns, 0);
     p->s->order[atomic_fetch_add(&p->s->step, 1)] = p->slot;
     arbiter_release(a);
     arbiter_close(a);
@@ -122,7 +123,7 @@ static void the_earliest_deadline_goes_first(void **state)
     static const int order[] = {1, 3, 4, 0, 2};
     stage *s = new_stage();
     arbiter *holder = join(s, 63);
-    arbiter_acquire(holder, 0);
+    arbiter_acquire(holder, 0, 0);
     pthread_t threads[5];
     player players[5];
     for (int i = 0; i < 5; i++) {
@@ -146,7 +147,7 @@ static pid_t child_in(stage *s, int slot, bool gets_it)
     if (pid == 0) {
         arbiter *a = join(s, slot);
         if (!gets_it) atomic_store(&s->step, 1);
-        arbiter_acquire(a, 0);
+        arbiter_acquire(a, 0, 0);
         atomic_store(&s->step, 2);
         for (;;) pause();
     }
@@ -182,9 +183,9 @@ static void a_stopped_holder_loses_the_cores(void **state)
     pid_t pid = child_in(s, 1, true);
     kill(pid, SIGSTOP);
     arbiter *a = join(s, 2), *b = join(s, 3);
-    arbiter_acquire(a, 5);
+    arbiter_acquire(a, 5, 0);
     arbiter_release(a);
-    arbiter_acquire(b, 5); /* free again: the stopped one is not waiting */
+    arbiter_acquire(b, 5, 0); /* free again: the stopped one is not waiting */
     arbiter_release(b);
     end_child(pid);
     arbiter_close(a);
@@ -196,12 +197,12 @@ static void a_late_release_is_harmless(void **state)
 {
     stage *s = new_stage();
     arbiter *late = join(s, 1), *a = join(s, 2);
-    arbiter_acquire(late, 1);
-    arbiter_acquire(a, 1); /* after the lease of the first */
+    arbiter_acquire(late, 1, 0);
+    arbiter_acquire(a, 1, 0); /* after the lease of the first */
     arbiter_release(late);
     arbiter_release(a);
     arbiter_release(late);
-    arbiter_acquire(late, 1);
+    arbiter_acquire(late, 1, 0);
     arbiter_release(late);
     arbiter_close(late);
     arbiter_close(a);
@@ -212,12 +213,12 @@ static void a_killed_waiter_does_not_keep_the_turn(void **state)
 {
     stage *s = new_stage();
     arbiter *a = join(s, 3);
-    arbiter_acquire(a, 9);
+    arbiter_acquire(a, 9, 0);
     pid_t pid = child_in(s, 4, false);
     end_child(pid);
     arbiter_release(a); /* goes to the dead waiter, nobody knows yet */
     arbiter_reap(s->agent, 4);
-    arbiter_acquire(a, 9);
+    arbiter_acquire(a, 9, 0);
     arbiter_release(a);
     arbiter_close(a);
     free_stage(s);
@@ -228,7 +229,7 @@ static void a_holder_sees_that_the_cores_are_wanted(void **state)
 {
     stage *s = new_stage();
     arbiter *a = join(s, 1);
-    arbiter_acquire(a, 1);
+    arbiter_acquire(a, 1, 0);
     assert_false(arbiter_is_wanted(a));
     pthread_t threads[2];
     player players[2] = {{.s = s, .slot = 2, .deadline_ns = 5}, {.s = s, .slot = 3, .deadline_ns = 9}};
@@ -236,7 +237,7 @@ static void a_holder_sees_that_the_cores_are_wanted(void **state)
     for (int n = 0; n < 2;) { /* as often as it takes: somebody may be slow to come */
         while (!arbiter_is_wanted(a)) sched_yield();
         arbiter_release(a);
-        arbiter_acquire(a, 3);
+        arbiter_acquire(a, 3, 0);
         n = atomic_load(&s->step);
     }
     assert_false(arbiter_is_wanted(a));
@@ -246,14 +247,130 @@ static void a_holder_sees_that_the_cores_are_wanted(void **state)
     free_stage(s);
 }
 
+/* One core, once. */
+static void *wait_for_one(void *arg)
+{
+    player *p = arg;
+    arbiter *a = join(p->s, p->slot);
+    arbiter_acquire(a, p->deadline_ns, 1);
+    atomic_fetch_add(&p->s->n_done, 1);
+    arbiter_release(a);
+    arbiter_close(a);
+    return NULL;
+}
+
+typedef struct asker {
+    stage *s;
+    int slot, n_cores;
+    uint64_t deadline_ns;
+} asker;
+
+/* Takes its cores, says so, and keeps them until `step` says enough. */
+static void *have_cores(void *arg)
+{
+    const asker *k = arg;
+    arbiter *a = join(k->s, k->slot);
+    arbiter_acquire(a, k->deadline_ns, k->n_cores);
+    atomic_fetch_add(&k->s->inside, k->n_cores);
+    while (atomic_load(&k->s->step) == 0) usleep(1000);
+    atomic_fetch_sub(&k->s->inside, k->n_cores);
+    arbiter_release(a);
+    arbiter_close(a);
+    return NULL;
+}
+
+/* Three cores are three workers' at a time. */
+static void those_who_want_one_core_run_side_by_side(void **state)
+{
+    setenv("SHOAL_CORES", "3", 1);
+    stage *s = new_stage();
+    asker askers[] = {{s, 1, 1, 5}, {s, 2, 1, 5}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, have_cores, &askers[i]);
+    while (atomic_load(&s->inside) < 2) usleep(1000); /* at the same time, or never */
+    arbiter *third = join(s, 3);
+    arbiter_acquire(third, 5, 1);
+    assert_int_equal(atomic_load(&s->inside), 2);
+    assert_int_equal(arbiter_crowd(third), 3);
+    arbiter_release(third);
+    atomic_store(&s->step, 1);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    arbiter_acquire(third, 5, 3);
+    usleep(20000);
+    assert_int_equal(arbiter_crowd(third), 1); /* they were here too long ago */
+    arbiter_release(third);
+    arbiter_close(third);
+    free_stage(s);
+    unsetenv("SHOAL_CORES");
+}
+
+static bool is_waiting(const arbiter *a)
+{
+    for (int i = 0; i < 10000 && !arbiter_is_wanted(a); i++) usleep(1000);
+    return arbiter_is_wanted(a);
+}
+
+/* Who wants more than are free waits for them, and those with later deadlines do not slip in before it. */
+static void a_team_waits_for_all_its_cores_and_is_not_passed_by(void **state)
+{
+    setenv("SHOAL_CORES", "2", 1);
+    stage *s = new_stage();
+    arbiter *one = join(s, 1);
+    asker team = {s, 2, 2, 5};
+    pthread_t threads[2];
+    player last = {.s = s, .slot = 3, .deadline_ns = 9};
+    arbiter_acquire(one, 1, 1);
+    pthread_create(&threads[0], NULL, have_cores, &team);
+    assert_true(is_waiting(one));
+    pthread_create(&threads[1], NULL, wait_for_one, &last);
+    usleep(50000);
+    assert_int_equal(atomic_load(&s->inside), 0); /* one core is free, and for neither */
+    assert_int_equal(atomic_load(&s->n_done), 0);
+    arbiter_release(one);
+    while (atomic_load(&s->inside) < 2) usleep(1000);
+    assert_int_equal(atomic_load(&s->n_done), 0);
+    atomic_store(&s->step, 1);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&s->n_done), 1);
+    arbiter_close(one);
+    free_stage(s);
+    unsetenv("SHOAL_CORES");
+}
+
+/* The other one of two is somebody's all the while. */
+static void a_dead_holder_of_one_core_gives_it_back(void **state)
+{
+    setenv("SHOAL_CORES", "2", 1);
+    stage *s = new_stage();
+    arbiter *beside = join(s, 2), *team = join(s, 3);
+    arbiter_acquire(beside, 1, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        arbiter *a = join(s, 1);
+        arbiter_acquire(a, 0, 1);
+        atomic_store(&s->step, 2);
+        for (;;) pause();
+    }
+    while (atomic_load(&s->step) != 2) usleep(1000);
+    end_child(pid);
+    arbiter_reap(s->agent, 1);
+    arbiter_release(beside);
+    arbiter_acquire(team, 5, 2); /* before any lease is over */
+    arbiter_release(team);
+    arbiter_close(beside);
+    arbiter_close(team);
+    free_stage(s);
+    unsetenv("SHOAL_CORES");
+}
+
 static void a_restarted_worker_frees_what_its_slot_held(void **state)
 {
     stage *s = new_stage();
     arbiter *before = join(s, 7);
-    arbiter_acquire(before, 1);
+    arbiter_acquire(before, 1, 0);
     arbiter_close(before); /* left without release, as a crash does */
     arbiter *after = join(s, 7);
-    arbiter_acquire(after, 1);
+    arbiter_acquire(after, 1, 0);
     arbiter_release(after);
     arbiter_close(after);
     free_stage(s);
@@ -268,19 +385,19 @@ static void death_at_any_moment_is_survived(void **state)
         if (pid == 0) {
             arbiter *a = join(s, 20);
             for (;;) {
-                arbiter_acquire(a, 1);
+                arbiter_acquire(a, 1, 0);
                 arbiter_release(a);
             }
         }
         arbiter *a = join(s, 21);
         uint64_t until = clock_ns() + 500000 + rng_mix((uint64_t)i) % 1000000;
         while (clock_ns() < until) {
-            arbiter_acquire(a, 2);
+            arbiter_acquire(a, 2, 0);
             arbiter_release(a);
         }
         end_child(pid);
         arbiter_reap(s->agent, 20);
-        arbiter_acquire(a, 2);
+        arbiter_acquire(a, 2, 0);
         arbiter_release(a);
         arbiter_close(a);
     }
@@ -309,7 +426,7 @@ static void take_turns_for_ever(stage *s, int slot)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     arbiter *a = join(s, slot);
     for (;; atomic_fetch_add(&s->n_turns[slot], 1)) {
-        arbiter_acquire(a, 1);
+        arbiter_acquire(a, 1, 0);
         arbiter_release(a);
     }
 }
@@ -344,7 +461,7 @@ static void a_process_stopped_inside_the_lock_stops_nobody(void **state)
     if (pid == 0) take_turns_for_ever(s, 1);
     assert_true(stop_inside(s, pid, 1));
     for (int i = 0; i < 50; i++) { /* without waiting for each */
-        arbiter_acquire(a, 1);
+        arbiter_acquire(a, 1, 0);
         arbiter_release(a);
     }
     arbiter_reap(s->agent, 7); /* the agent does not wait at all */
@@ -405,7 +522,7 @@ static void an_uncontended_turn_is_cheap(void **state)
     arbiter *a = join(s, 1);
     uint64_t start = clock_ns();
     for (int i = 0; i < 100000; i++) {
-        arbiter_acquire(a, 1);
+        arbiter_acquire(a, 1, 0);
         arbiter_release(a);
     }
     print_message("acquire and release: %.0f ns\n", (double)(clock_ns() - start) / 1e5);
@@ -424,6 +541,9 @@ int main(void)
         cmocka_unit_test(a_late_release_is_harmless),
         cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
         cmocka_unit_test(a_holder_sees_that_the_cores_are_wanted),
+        cmocka_unit_test(those_who_want_one_core_run_side_by_side),
+        cmocka_unit_test(a_team_waits_for_all_its_cores_and_is_not_passed_by),
+        cmocka_unit_test(a_dead_holder_of_one_core_gives_it_back),
         cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),
         cmocka_unit_test(death_at_any_moment_is_survived),
         cmocka_unit_test(the_page_cannot_change_its_size),

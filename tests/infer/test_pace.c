@@ -279,6 +279,31 @@ static void what_no_machine_takes_is_not_recalled(void **state)
     assert_false(pace_tell(&young, &known));
 }
 
+/* Two workers on two cores: steps of one member side by side are over before steps of the team in turn,
+ * unless the team is more than twice as fast. With nobody else the team is taken again, without a trial. */
+static void with_other_workers_a_step_leaves_them_their_core(void **state)
+{
+    machine m = {.fixed = {160e3, 100e3}, .token = {12e3, 7e3}};
+    pace p = {.n_members = 2};
+    steps(&p, &m, PACE_DECODE, 1, 100);
+    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    for (p.crowd = 2; p.crowd < 5; p.crowd++) {
+        forget_times(&m);
+        steps(&p, &m, PACE_DECODE, 1, 200);
+        assert_true(m.n_team < 20);
+        assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
+    }
+    p.crowd = 1;
+    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    machine far = {.fixed = {160e3, 60e3}, .token = {12e3, 5e3}};
+    pace q = {.n_members = 4};
+    steps(&q, &far, PACE_DECODE, 1, 100);
+    q.crowd = 2;
+    assert_true(pace_choose(&q, PACE_DECODE, 1));
+    q.crowd = 4;
+    assert_false(pace_choose(&q, PACE_DECODE, 1));
+}
+
 static void one_member_has_no_choice(void **state)
 {
     pace p = {.n_members = 1}, none = {0};
@@ -326,6 +351,7 @@ int main(void)
         cmocka_unit_test(what_was_kept_is_corrected_within_a_few_steps),
         cmocka_unit_test(what_was_kept_of_a_faster_or_slower_machine_is_dropped),
         cmocka_unit_test(what_no_machine_takes_is_not_recalled),
+        cmocka_unit_test(with_other_workers_a_step_leaves_them_their_core),
         cmocka_unit_test(one_member_has_no_choice),
         cmocka_unit_test(choices_follow_from_times_alone),
     };

@@ -40,7 +40,7 @@ static void scene_close(scene *s)
 static void *want_once(void *arg)
 {
     scene *s = arg;
-    arbiter_acquire(s->others, 0); /* before ours in line */
+    arbiter_acquire(s->others, 0, 0); /* before ours in line */
     atomic_fetch_add(&s->n_turns, 1);
     arbiter_release(s->others);
     return NULL;
@@ -71,14 +71,14 @@ static void a_long_step_lends_the_cores(void **state)
         scene_open(&s);
         assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
         turn_watch(&s.turn, t);
-        turn_begin(&s.turn, UINT64_MAX);
+        turn_begin(&s.turn, UINT64_MAX, n_members);
         pthread_create(&other, NULL, want_once, &s);
         team_run(t, last_long, &s);
         uint64_t all = clock_ns() - s.turn.start_ns;
         assert_true(turn_end(&s.turn) <= all);
         assert_true(s.turn.away_ns > 0); /* else it was the end of our lease */
         pthread_join(other, NULL);
-        arbiter_acquire(s.others, 1); /* given back */
+        arbiter_acquire(s.others, 1, 0); /* given back */
         arbiter_release(s.others);
         team_free(t);
         scene_close(&s);
@@ -100,7 +100,7 @@ static void without_an_arbiter_there_is_nobody_to_lend_to(void **state)
     int n = 0;
     assert_int_equal(team_new(&t, 2, ISA_SCALAR, &err), 0);
     turn_watch(&none, t);
-    assert_true(turn_begin(&none, 0) > 0);
+    assert_true(turn_begin(&none, 0, 2) > 0);
     team_run(t, count, &n);
     turn_end(&none);
     assert_int_equal(n, 1);
