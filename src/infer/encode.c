@@ -41,11 +41,11 @@ static const job *job_of(const enc_entry *at)
     return at->job ? &at->job->job : &at->session->job;
 }
 
-/* Add it if it fits beside the others; the first always does. */
+/* Add it if it fits beside the others; the first always does (make_encoder). */
 static bool add(engine *e, enc_entry at, size_t *n, size_t *n_positions)
 {
     size_t more = input_of(&at)->n_positions;
-    if (*n == e->enc_max || *n_positions + more > e->enc_positions) return false;
+    if (*n == e->enc_max || (*n > 0 && *n_positions + more > ENC_BATCH_TOKENS)) return false;
     e->enc_batch[(*n)++] = at;
     *n_positions += more;
     return true;

@@ -13,10 +13,9 @@
 #include "base/sys.h"
 #include "infer/engine_impl.h"
 
-#define ENC_BATCH_TOKENS 256
-#define EMBED_CTX        8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
-#define ENC_BATCH_ITEMS  64
-#define PROBE_NS         1000000000u
+#define EMBED_CTX       8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
+#define ENC_BATCH_ITEMS 64
+#define PROBE_NS        1000000000u
 
 static const char NO_ADAPTERS[] =
     "a network in stages takes no adapters: its layers are in several processes";

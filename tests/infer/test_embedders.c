@@ -219,6 +219,32 @@ static void a_batch_gives_the_bits_of_one(void **state)
     drop_folder();
 }
 
+/* What lies between the products of a step stays in a core's cache: a model that would have room for 512
+ * positions at once reads no more than 256 of several texts. */
+static void many_texts_are_read_in_several_steps(void **state)
+{
+    enum { N = 32, LENGTH = 60, A_STEP = 256 / LENGTH };
+    rig r;
+    int32_t ids[LENGTH];
+    vectors v[N];
+    engine_stats stats;
+    make_folder("llama3-rope-scaled-tied", "lasttoken", "");
+    rig_open(&r, folder, (engine_options){.n_threads = 1});
+    for (size_t k = 0; k < LENGTH; k++) ids[k] = (int32_t)(k * 7 % 200 + 3);
+    for (size_t i = 0; i < N; i++) {
+        vectors_init(&v[i]);
+        must(engine_encode(r.e, &(enc_request){.ids = ids, .n_ids = LENGTH}, on_vectors, &v[i], NULL, &err));
+    }
+    for (size_t i = 0; i < N; i++) {
+        vectors_wait(&v[i]);
+        vectors_done(&v[i]);
+    }
+    engine_get_stats(r.e, &stats);
+    assert_true(stats.n_steps >= N / A_STEP);
+    rig_close(&r);
+    drop_folder();
+}
+
 static void refused(const char *sentence)
 {
     model *m = NULL;
@@ -248,6 +274,7 @@ int main(void)
         cmocka_unit_test(vectors_are_what_the_logits_are_made_of),
         cmocka_unit_test(a_gguf_of_it_embeds_too),
         cmocka_unit_test(a_batch_gives_the_bits_of_one),
+        cmocka_unit_test(many_texts_are_read_in_several_steps),
         cmocka_unit_test(what_would_give_other_vectors_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
