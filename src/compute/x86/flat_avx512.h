@@ -11,7 +11,6 @@
 #define FLAT_PANELS 2
 #define FLAT_TOKENS 6   /* of a tile: twelve dots and twelve sums are most registers */
 #define FLAT_MOST   128 /* tokens of a job */
-#define FLAT_LEAST  12  /* tokens that pay for unpacking */
 #define FLAT_COLS   512 /* whole blocks of every type */
 #define FLAT_RUNS   (FLAT_COLS / 16)
 
@@ -192,14 +191,31 @@ FLAT_TILES(Q2_K, q2_k)
 
 /* ---- a job ---- */
 
-/* What lies ahead is asked for in as many parts as there are tiles. */
+/* Eight tokens are rather twice four than
+ * six and two. */
 static void flat_tokens(const mul_job *j, flat *c, const flat_size *size, ahead *next)
 {
-    for (size_t t = 0; t < j->n_tokens; t += size->tokens) {
-        while (size->tokens > j->n_tokens - t) size++;
-        if (next) ahead_fetch(next);
+    for (size_t t = 0, left; (left = j->n_tokens - t) > 0; t += size->tokens) {
+        while (size->tokens > left || (size->tokens == FLAT_TOKENS && left == FLAT_TOKENS + 2)) size++;
+        ahead_fetch(next);
         size->mul[j->n_panels - 1](j, c, t);
     }
+}
+
+/* Whether so many tokens pay for unpacking; codes of eight bits only have scales to unpack. */
+static bool flat_pays(const wfmt *f, size_t n_tokens)
+{
+    return n_tokens >= (f->bits == 8 ? 4 : 6);
+}
+
+/* What lies ahead of a job that passes its tiles so many times: the less in front of each. */
+static ahead flat_ahead(const mul_job *j, size_t n_passes)
+{
+    if (!j->next) return (ahead){0};
+    ahead next = *j->next;
+    next.codes_step = next.codes_step / n_passes + 64;
+    next.scales_step = next.scales_step / n_passes + 64;
+    return next;
 }
 
 static void by_flat(const mul_job *j, const wfmt *f, unpack_fn *unpack, const flat_size *sizes)
@@ -207,10 +223,15 @@ static void by_flat(const mul_job *j, const wfmt *f, unpack_fn *unpack, const fl
     flat c;
     size_t n_blocks = j->cols / f->block, most = FLAT_COLS / f->block;
     size_t n_chunks = (n_blocks + most - 1) / most, even = (n_blocks + n_chunks - 1) / n_chunks;
+    ahead next = flat_ahead(j, n_chunks);
     for (size_t block = 0; block < n_blocks; block += even) {
         unpack(&c, j, block, n_blocks - block < even ? n_blocks - block : even);
-        flat_tokens(j, &c, sizes, j->next);
+        flat_tokens(j, &c, sizes, &next);
     }
+    if (!j->next) return;
+    next.codes_step = j->next->codes_step;
+    next.scales_step = j->next->scales_step;
+    *j->next = next;
 }
 
 /* Flat in the tiles of another type with the same runs. */
@@ -221,7 +242,7 @@ static void by_flat(const mul_job *j, const wfmt *f, unpack_fn *unpack, const fl
     }                                                                                          \
     static void FN(all_##kernel)(const mul_job *j)                                             \
     {                                                                                          \
-        if (j->n_tokens < FLAT_LEAST)                                                          \
+        if (!flat_pays(&wfmt_table[DT_##name], j->n_tokens))                                   \
             FN(mul_##kernel)(j);                                                               \
         else                                                                                   \
             by_flat(j, &wfmt_table[DT_##name], FN(unpack_##kernel), FN(flats_##tiles));        \
