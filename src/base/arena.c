@@ -23,8 +23,8 @@ struct arena {
 
 arena *arena_new(size_t chunk_bytes)
 {
-    arena *a = calloc(1, sizeof *a);
-    if (a) a->chunk_bytes = chunk_bytes ? chunk_bytes : 4096;
+    arena *a = malloc(sizeof *a);
+    if (a) *a = (arena){.chunk_bytes = chunk_bytes ? chunk_bytes : 4096};
     return a;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_memory.h"
+#include "base/json_quick.h"
 #include "base/file.h"
 #include "base/utf8.h"
 
@@ -34,12 +35,17 @@ static bool depth_ok(const char *s, size_t n)
 
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
+    json_t *v = json_quick(text, len);
+    if (v) {
+        *ret = v;
+        return 0;
+    }
     if (!depth_ok(text, len))
         return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
     json_error_t e;
     bool nomem;
-    json_t *v = json_memory_load(text ? text : "", len,
-                                 JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e, &nomem);
+    v = json_memory_load(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e,
+                         &nomem);
     if (nomem || (!v && json_error_code(&e) == json_error_out_of_memory)) return err_nomem(err);
     if (!v)
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,

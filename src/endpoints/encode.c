@@ -219,14 +219,14 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
     /* Known beforehand, so a wrong number costs no inference. */
     if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);
-    encode_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
+    encode_job *j = rc == 0 ? malloc(sizeof *j) : NULL;
     if (!j) {
         if (rc == 0) api_error_nomem(&e);
         encode_spec_done(spec);
         request_error(rq, &e);
         return;
     }
-    j->spec = *spec;
+    *j = (encode_job){.spec = *spec};
     answerers by = {0};
     shared_terms terms = {.by = &by};
     answerers_add(&by, rq, rq->model, rq->adapter);

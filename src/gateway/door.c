@@ -151,7 +151,7 @@ static int admit(gateway_request *rq, api_error *e)
 
 static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
 {
-    gateway_request *rq = calloc(1, sizeof *rq);
+    gateway_request *rq = malloc(sizeof *rq);
     if (!rq) return NULL;
     *rq = (gateway_request){.gateway = g,
                             .settings = settings_ref(g->settings),

@@ -243,7 +243,7 @@ static void on_request(void *user, http_request *http)
         grpc->on_request(grpc->user, http);
         return;
     }
-    http_door *d = calloc(1, sizeof *d);
+    http_door *d = malloc(sizeof *d);
     if (!d) {
         http_respond(http, 503, NULL, 0, NULL, 0);
         return;
@@ -434,10 +434,10 @@ static int unpack(door *door, api_error *e)
 {
     http_door *d = (http_door *)door;
     const char *said = header(door, "content-encoding");
-    size_t most = body_limit(d->gateway, d->http);
     shoal_err err;
     coding c;
-    if (is_empty(d)) return 0;
+    if (!said || is_empty(d)) return 0;
+    size_t most = body_limit(d->gateway, d->http);
     if (!most) most = door_http_body_bytes(d->gateway);
     if (!coding_parse(said, &c))
         return api_error_set(e, 415, "invalid_request_error", "unsupported_encoding", NULL,

@@ -25,7 +25,7 @@
 typedef struct header_list {
     http_header items[HEADERS_MAX];
     size_t n;
-    char retry_after[16], age[24];
+    char retry_after[16], age[NUMBER_SIZE];
     admission_rates rates;
 } header_list;
 
@@ -186,7 +186,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
     if (*rq->near_note) header_add(h, "x-shoal-cache-near", rq->near_note);
     if (rq->age_s) { /* RFC 9111, section 5.1 */
-        snprintf(h->age, sizeof h->age, "%llu", (unsigned long long)rq->age_s);
+        number_write_u64(h->age, rq->age_s);
         header_add(h, "age", h->age);
     }
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);

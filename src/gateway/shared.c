@@ -175,7 +175,7 @@ static void answer(shared_job *s, const cache_value *v, const char *state)
     size_t n_trace = strlen(v->data);
     forget_near(s);
     s->rq->cache_state = state;
-    snprintf(s->rq->ensemble, sizeof s->rq->ensemble, "%s", v->data);
+    buf_copy_str(s->rq->ensemble, sizeof s->rq->ensemble, v->data);
     s->ops->answer(s, v->data + n_trace + 1, v->len - n_trace - 1);
 }
 

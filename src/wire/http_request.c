@@ -9,17 +9,19 @@
 
 http_request *http_request_new(http_conn *c)
 {
-    http_request *r = calloc(1, sizeof *r);
+    http_request *r = malloc(sizeof *r);
     if (!r) return NULL;
-    r->mem = arena_new(2048);
+    *r = (http_request){.mem = arena_new(2048),
+                        .conn = c,
+                        .method = "",
+                        .path = "",
+                        .query = "",
+                        .begun_ms = uv_now(c->server->loop),
+                        .next = c->requests};
     if (!r->mem) {
         free(r);
         return NULL;
     }
-    r->conn = c;
-    r->method = r->path = r->query = "";
-    r->begun_ms = uv_now(c->server->loop);
-    r->next = c->requests;
     if (r->next) r->next->prev = r;
     c->requests = r;
     return r;

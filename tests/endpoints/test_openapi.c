@@ -32,17 +32,16 @@
 enum { KEYS_MAX = 128 };
 
 static bool watching;
-static const json_t *watched;
+static const json_t *sent, *watched;
 static char asked[KEYS_MAX][48];
 static size_t n_asked;
 
-json_t *json_loadb(const char *text, size_t len, size_t flags, json_error_t *e)
+/* The first object that says what was sent is the body. */
+static void recognise(const json_t *o)
 {
-    json_t *(*real)(const char *, size_t, size_t, json_error_t *);
-    *(void **)&real = dlsym(RTLD_NEXT, "json_loadb");
-    json_t *v = real(text, len, flags, e);
-    if (watching && !watched) watched = v;
-    return v;
+    watching = false; /* json_equal looks, too */
+    if (!watched && json_equal(o, sent)) watched = o;
+    watching = true;
 }
 
 /* Its memory may become another object's. */
@@ -66,6 +65,7 @@ json_t *json_object_get(const json_t *o, const char *key)
 {
     json_t *(*real)(const json_t *, const char *);
     *(void **)&real = dlsym(RTLD_NEXT, "json_object_get");
+    if (watching && o) recognise(o);
     if (watching && o && o == watched && !is_asked(key) && n_asked < KEYS_MAX)
         snprintf(asked[n_asked++], sizeof asked[0], "%s", key);
     return real(o, key);
@@ -313,6 +313,7 @@ static void ask_examples(house *h, const endpoint *at, const json_t *schema)
         buf body = {0};
         json_put(&body, example);
         buf_putc(&body, '\0');
+        sent = example;
         watched = NULL;
         watching = true;
         char *answer = ask(h, at->method, path, body.data);
