@@ -22,8 +22,9 @@ struct kv_page {
     uint32_t like_prev, like_next; /* others behind the same page that begin with the same token */
     uint32_t lru_prev, lru_next;   /* while registered and unreferenced; lru_next also links free pages */
     bool kept;                     /* it waits, or will, in the line of conversations */
-    uint64_t uid;                  /* names what the page holds; 0: not registered */
-    uint64_t parent;               /* uid of the page before it, or the name of its salt */
+    uint8_t n_ids;   /* that it is registered with: all, or those of a conversation's open page */
+    uint64_t uid;    /* names what the page holds; 0: not registered */
+    uint64_t parent; /* uid of the page before it, or the name of its salt */
     int32_t ids[KV_PAGE_TOKENS];
 };
 
@@ -130,7 +131,7 @@ size_t kv_available(const kv *c)
     return (size_t)c->n_fresh + c->n_free + c->line[KV_LOOSE].n + c->line[KV_KEPT].n;
 }
 
-/* ---- the registry of full pages -------------------------------------------------------------- */
+/* ---- the registry: full pages, and the open ones in which conversations rest ------------------ */
 
 static uint32_t *bucket_of(const kv *c, uint64_t parent, const int32_t *ids)
 {
@@ -180,7 +181,7 @@ static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t
     for (int k = 0; k < LIKE_LOOK && page != NONE; k++, page = c->pages[page].like_next) {
         const struct kv_page *p = &c->pages[page];
         size_t same = 0;
-        while (p->parent == parent && same < n && same < KV_PAGE_TOKENS && p->ids[same] == ids[same]) same++;
+        while (p->parent == parent && same < n && same < p->n_ids && p->ids[same] == ids[same]) same++;
         if (same <= *ret_same) continue;
         *ret_same = same;
         best = page;
@@ -188,24 +189,34 @@ static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t
     return best;
 }
 
-static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids)
+/* ids[n]: with fewer than all it is found by its beginning alone. */
+static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids, size_t n)
 {
     struct kv_page *p = &c->pages[page];
-    uint32_t *b = bucket_of(c, parent, ids);
     p->uid = ++c->last_uid;
     p->parent = parent;
-    memcpy(p->ids, ids, sizeof p->ids);
-    p->next_in_bucket = *b;
-    *b = page;
+    p->n_ids = (uint8_t)n;
+    memmove(p->ids, ids, n * sizeof *ids);
+    if (n == KV_PAGE_TOKENS) {
+        uint32_t *b = bucket_of(c, parent, ids);
+        p->next_in_bucket = *b;
+        *b = page;
+    }
     link_alike(c, page);
 }
 
-static void forget(kv *c, uint32_t page)
+static void leave_bucket(kv *c, uint32_t page)
 {
     struct kv_page *p = &c->pages[page];
     uint32_t *at = bucket_of(c, p->parent, p->ids);
     while (*at != page) at = &c->pages[*at].next_in_bucket;
     *at = p->next_in_bucket;
+}
+
+static void forget(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    if (p->n_ids == KV_PAGE_TOKENS) leave_bucket(c, page);
     unlink_alike(c, page);
     p->uid = 0;
 }
@@ -326,6 +337,16 @@ void kv_seq_done(kv *c, kv_seq *s)
     *s = (kv_seq){0};
 }
 
+/* A conversation goes on in the page in which it rested. */
+static void go_on_in(kv *c, kv_seq *s, uint32_t page)
+{
+    page_ref(c, page);
+    forget(c, page);
+    c->pages[page].kept = false;
+    s->pages[s->n_pages++] = page;
+    s->n_tokens += c->pages[page].n_ids;
+}
+
 /* The first positions of a page whose other tokens are not ours are copied: that takes less than computing
  * them. Not where the pages are mirrored, whose owner expects copies of forks alone. */
 static void adopt_part(kv *c, kv_seq *s, const int32_t *ids, size_t n)
@@ -334,6 +355,10 @@ static void adopt_part(kv *c, kv_seq *s, const int32_t *ids, size_t n)
     if (c->copied || n == 0 || s->n_pages == s->cap_pages) return;
     uint32_t from = closest(c, s->chain, ids, n, &same);
     if (from == NONE) return;
+    if (same < KV_PAGE_TOKENS && same == c->pages[from].n_ids && c->pages[from].n_refs == 0) {
+        go_on_in(c, s, from);
+        return;
+    }
     page_ref(c, from); /* it stays where it is while room is made */
     if (kv_available(c) > 0) {
         uint32_t page = s->pages[s->n_pages++] = page_take(c);
@@ -374,7 +399,7 @@ static void register_page(kv *c, kv_seq *s, size_t at, const int32_t *ids)
 {
     uint32_t known = lookup(c, s->chain, ids);
     if (known == NONE) {
-        enter(c, s->pages[at], s->chain, ids);
+        enter(c, s->pages[at], s->chain, ids, KV_PAGE_TOKENS);
     } else {
         page_ref(c, known);
         page_unref(c, s->pages[at]);
@@ -391,6 +416,9 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens)
         register_page(c, s, s->n_registered, ids + s->n_registered * KV_PAGE_TOKENS);
         s->n_registered++;
     }
+    size_t n_open = s->n_tokens - s->n_registered * KV_PAGE_TOKENS;
+    if (s->keeps && n_open > 0)
+        memcpy(c->pages[s->pages[s->n_registered]].ids, ids + s->n_tokens - n_open, n_open * sizeof *ids);
 }
 
 int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
@@ -414,8 +442,20 @@ int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
     return 0;
 }
 
+/* The next turn finds the open page of a conversation, too, unless it finds as much elsewhere. */
+static void rest(kv *c, const kv_seq *s)
+{
+    size_t same, n = s->n_tokens - s->n_registered * KV_PAGE_TOKENS;
+    if (!s->keeps || c->copied || n == 0) return;
+    uint32_t page = s->pages[s->n_registered];
+    const int32_t *ids = c->pages[page].ids;
+    closest(c, s->chain, ids, n, &same);
+    if (same < n) enter(c, page, s->chain, ids, n);
+}
+
 void kv_release(kv *c, kv_seq *s)
 {
+    rest(c, s);
     /* Last page first: a prefix is worth more than what follows it, and goes later. */
     while (s->n_pages > 0) {
         uint32_t page = s->pages[--s->n_pages];

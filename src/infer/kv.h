@@ -8,7 +8,8 @@
  * each head and position, in the tiles of attn_scores_q8 (compute.h). Sequences own lists of pages. A page
  * that is full is registered under (the page before it, its tokens); a later sequence that starts with the
  * same tokens adopts the page instead of computing it; where only the first tokens of a page are the same, it
- * takes a copy of these. The bits are the same by construction: keys and values of a position depend on the
+ * takes a copy of these. The open page of a conversation that rests is found so, too, and gone on with in
+ * place. The bits are the same by construction: keys and values of a position depend on the
  * tokens up to it alone (the numerics contract), and on what the sequence's salt names: a source that its
  * decoder reads, an adapter. Sequences of different salts share nothing. Pages nobody references stay until
  * room is needed, then the least recently used go first; but those of conversations, whose next turn will
@@ -55,7 +56,7 @@ typedef struct kv {
     uint8_t *memory;
     size_t memory_bytes;
     struct kv_page *pages;
-    uint32_t *buckets; /* of registered pages */
+    uint32_t *buckets; /* of registered pages that are full */
     uint32_t *alike;   /* the same by the page in front and the first token: [n_buckets], too */
     uint32_t n_buckets;
     uint32_t n_fresh;           /* pages never touched: the last n_fresh ones */
@@ -93,8 +94,8 @@ int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt);
 void kv_seq_salt(kv_seq *s, uint64_t salt); /* of an empty one */
 void kv_seq_done(kv *c, kv_seq *s);         /* releases; a zeroed one is fine */
 
-/* For an empty sequence: take over cached pages that hold a prefix of ids[0..n), and a copy of the one that
- * holds some more. Returns how many positions are computed now. */
+/* For an empty sequence: take over cached pages that hold a prefix of ids[0..n), and the open one, or a copy
+ * of another, that holds some more. Returns how many positions are computed now. */
 size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n);
 /* Make room for n_tokens more. On SHOAL_EFULL nothing has changed: release something and retry. */
 int kv_reserve(kv *c, kv_seq *s, size_t n_tokens);
@@ -104,7 +105,8 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
 /* Make `to`, which is empty, a copy of `from` that goes its own way: full pages are shared, an open one is
  * copied. SHOAL_EFULL: nothing has changed. */
 int kv_fork(kv *c, kv_seq *to, const kv_seq *from);
-/* Give all pages back; registered ones stay in the cache while there is room. */
+/* Give all pages back; registered ones, and a conversation's open one, stay in the cache while there is room.
+ */
 void kv_release(kv *c, kv_seq *s);
 /* No page that is registered is known any more. No sequence holds any. */
 void kv_forget(kv *c);

@@ -243,6 +243,66 @@ static void conversations_keep_half_of_the_cache_at_most(void **state)
     kv_free(c);
 }
 
+static size_t resume(kv *c, kv_seq *s, int32_t first, size_t n)
+{
+    int32_t ids[256];
+    for (size_t i = 0; i < n; i++) ids[i] = first + (int32_t)i;
+    return kv_adopt(c, s, ids, n);
+}
+
+/* In place, as it is; and what another one of the same beginning took is its own from then on. */
+static void a_conversation_goes_on_in_its_open_page(void **state)
+{
+    kv *c = open_kv(8);
+    kv_seq a = {.n_tokens = 0}, b = {.n_tokens = 0};
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
+    a.keeps = true;
+    assert_int_equal(fill(c, &a, 5, 40), 0);
+    uint32_t page = a.pages[2];
+    kv_release(c, &a);
+    assert_int_equal(c->n_used, 0);
+    assert_int_equal(c->line[KV_KEPT].n, 3);
+    assert_int_equal(resume(c, &b, 5, 36), 36); /* the beginning of it alone is copied */
+    assert_int_not_equal(b.pages[2], page);
+    assert_int_equal(resume(c, &a, 5, 60), 40);
+    assert_int_equal(a.pages[2], page);
+    kv_release(c, &b);
+    assert_int_equal(resume(c, &b, 5, 60), 32); /* it is a's again */
+    kv_release(c, &b);
+    assert_int_equal(fill(c, &b, 5, 40), 0);
+    kv_release(c, &b); /* nobody in particular: its open page is free */
+    assert_int_equal(kv_reserve(c, &a, 20), 0);
+    kv_release(c, &a);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    assert_int_equal(kv_available(c), 8);
+    kv_free(c);
+}
+
+/* Two that end alike leave one open page; it goes when room is needed, and is not found any more. */
+static void an_open_page_is_kept_once_and_goes_in_its_turn(void **state)
+{
+    kv *c = open_kv(4);
+    kv_seq a = {.n_tokens = 0}, b = {.n_tokens = 0};
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
+    a.keeps = b.keeps = true;
+    assert_int_equal(fill(c, &a, 5, 20), 0);
+    assert_int_equal(fill(c, &b, 5, 20), 0);
+    kv_release(c, &a);
+    kv_release(c, &b);
+    assert_int_equal(c->line[KV_KEPT].n, 2);
+    assert_int_equal(resume(c, &a, 5, 30), 20);
+    kv_release(c, &a);
+    use(c, 1000, 3 * KV_PAGE_TOKENS, false);
+    assert_int_equal(resume(c, &a, 5, 30), 16);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    assert_int_equal(kv_available(c), 4);
+    kv_free(c);
+}
+
 static void equal_pages_computed_side_by_side_become_one(void **state)
 {
     kv *c = open_kv(8);
@@ -311,6 +371,8 @@ int main(void)
         cmocka_unit_test(released_prefixes_stay_until_room_is_needed),
         cmocka_unit_test(pages_of_conversations_go_after_all_others),
         cmocka_unit_test(conversations_keep_half_of_the_cache_at_most),
+        cmocka_unit_test(a_conversation_goes_on_in_its_open_page),
+        cmocka_unit_test(an_open_page_is_kept_once_and_goes_in_its_turn),
         cmocka_unit_test(equal_pages_computed_side_by_side_become_one),
         cmocka_unit_test(a_cache_under_one_page_is_refused),
         cmocka_unit_test(random_use_keeps_the_books),

@@ -56,6 +56,34 @@ static void check_crowd(rig *plain, rig *crowd, const char *what)
     }
 }
 
+/* A conversation's next turn goes on in the page in which the last one ended. */
+static void check_turns(rig *talks, rig *fresh, const char *what)
+{
+    enum { N_FIRST = 21, N_REPLY = 8, N_MORE = 6 };
+    size_t n_vocab = model_get_config(talks->m)->n_vocab;
+    int32_t ids[N_FIRST + N_REPLY + N_MORE];
+    gen_request q = {.ids = ids,
+                     .n_ids = N_FIRST,
+                     .max_tokens = N_REPLY,
+                     .ignore_eos = true,
+                     .logprobs = true,
+                     .keeps_pages = true};
+    make_ids(ids, N_FIRST, 5, n_vocab);
+    reply *first = generate(talks->e, &q);
+    memcpy(ids + N_FIRST, first->ids, N_REPLY * sizeof *ids);
+    make_ids(ids + N_FIRST + N_REPLY, N_MORE, 6, n_vocab);
+    q.n_ids = N_FIRST + N_REPLY + N_MORE;
+    reply *got = generate(talks->e, &q), *want = generate(fresh->e, &q);
+    if (got->timings.n_cached != N_FIRST + N_REPLY - 1) /* nobody has computed the last token */
+        fail_msg("%s: the next turn found %zu tokens", what, got->timings.n_cached);
+    if (memcmp(got->ids, want->ids, N_REPLY * sizeof *ids) != 0 ||
+        memcmp(got->logprobs, want->logprobs, N_REPLY * sizeof(float)) != 0)
+        fail_msg("%s: the next turn differs", what);
+    reply_free(first);
+    reply_free(got);
+    reply_free(want);
+}
+
 /* Room for hardly more than one of the crowd at once. */
 static size_t few_pages(const char *path)
 {
@@ -94,6 +122,7 @@ static void check_family(const char *name)
             check_prefix(&plain, ids[k], want[k], what);
             check_prefix(&crowd, ids[k], want[k], what);
         }
+        check_turns(&plain, &crowd, what);
         check_crowd(&plain, &crowd, what);
         rig_close(&crowd);
         rig_close(&plain);
