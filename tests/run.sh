@@ -9,7 +9,8 @@
 # a filter also runs the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
 # ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built behind the tests, with what these leave of the
 # cores. On a terminal one line shows where the run is; elsewhere each program is a line, in the order of the list. The
-# last line is "N passed, N failed, N skipped"; SHOAL_CHECK_TIMES=1 says before it where the time went.
+# last line is "N passed, N failed, N skipped"; before it stand the dozen programs that took the most of the cores, where
+# more than a dozen ran, and with SHOAL_CHECK_TIMES=1 all that took long and what each kind took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -341,10 +342,16 @@ times_of() {
     awk -v wall="$2" -v program="${programs[$1]}" 'function s(t) { split(t, a, /[ms]/); return 60 * a[1] + a[2] }
         NR == 2 { printf "%.1f %.1f %s\n", wall / 1000, s($1) + s($2), program }' "$work/$1.times"
 }
+tell_most() { # N, by which column of `times`
+    sort -k"$2","$2"rn "$work/times" | head -"$1" | awk '{ printf "%7.1f %7.1f  %s %s\n", $1, $2, $3, $5 }'
+}
 tell_times() {
     echo
-    echo "seconds, of CPU; the longest:"
-    sort -rn "$work/times" | head -25 | awk '{ printf "%7.1f %7.1f  %s %s\n", $1, $2, $3, $5 }'
+    echo "seconds, of CPU; what took the most of the cores:"
+    tell_most 12 2
+    [ "${SHOAL_CHECK_TIMES:-0}" = 1 ] || return 0
+    echo "the longest:"
+    tell_most 25 1
     echo "all of a kind:"
     awk '{ k = $3 " " $4; n[k]++; w[k] += $1; c[k] += $2 }
         END { for (k in n) printf "%7.1f %7.1f  %s (%d)\n", w[k], c[k], k, n[k] }' "$work/times" | sort -k3
@@ -384,7 +391,7 @@ if $live; then
 fi
 
 [ ${#skips[@]} -gt 0 ] && { echo; printf '%s\n' "${skips[@]}" | sort -u; }
-[ "${SHOAL_CHECK_TIMES:-0}" = 0 ] || tell_times
+[ "$n_run" -le 12 ] || tell_times
 [ ${#failures[@]} -gt 0 ] && { echo; printf 'failed: %s\n' "${failures[@]}"; }
 echo "$n_run programs in $(clock)"
 if [ $skipped -gt 0 ]; then
