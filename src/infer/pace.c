@@ -15,12 +15,13 @@
 #define KNOWN_STEPS 2        /* of both ways: they say how the ways of other kinds differ */
 #define CALM_RISE   0.02     /* of the way to a slower step: calm times are the fastest; */
 #define CALM_MOST   0.01     /* and of itself at most */
-#define LOOK_FIRST  8        /* steps until a way that became slow is looked at again, */
-#define LOOK_LAST   8192     /* and at most */
-#define KEPT_MOST   1e15     /* ns: eleven days */
-#define KEPT_APART  16.0     /* times that the ways of a kept line differ at most, or twice the members */
-#define KEPT_FASTER 4.0      /* times that a first step is faster or */
-#define KEPT_SLOWER 64.0     /* slower than what was kept of it, if that is of this machine */
+#define LOOK_ALONE  2 /* steps until a way that became slow is looked at again: one member had to wait for */
+#define LOOK_TEAM   8 /* its core, which passes; a team lost one of its cores to somebody, */
+#define LOOK_LAST   8192 /* and at most */
+#define KEPT_MOST   1e15 /* ns: eleven days */
+#define KEPT_APART  16.0 /* times that the ways of a kept line differ at most, or twice the members */
+#define KEPT_FASTER 4.0  /* times that a first step is faster or */
+#define KEPT_SLOWER 64.0 /* slower than what was kept of it, if that is of this machine */
 
 /* The share of a first step that is thought to be the same for any size, and the size at which a correction
  * is shared evenly: a step that decodes reads all weights for its first token, one that reads prompts works
@@ -179,7 +180,7 @@ bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
 static bool may_try(const pace_ways *w, bool as_team, double preferred_ns, double loss_ns)
 {
     bool fresh = w->way[as_team].n_seen == 0 && preferred_ns <= TRIAL_FREE && w->way[!as_team].n_seen > 1;
-    bool due = w->look_in > 0 && w->n_steady >= w->look_in;
+    bool due = w->way[as_team].look_in > 0 && w->n_steady >= w->way[as_team].look_in;
     return fresh || due || (w->n_steady >= TRIAL_APART && w->credit_ns >= loss_ns);
 }
 
@@ -194,15 +195,15 @@ bool pace_choose(pace *p, pace_kind k, size_t n_tokens)
 }
 
 /* A trial is paid for, and nothing is saved up: it was made as soon as it could be. */
-static void note_trial(pace_ways *w, double best_ns, double took)
+static void note_trial(pace_ways *w, pace_line *tried, double best_ns, double took)
 {
     w->credit_ns = fmin(0, w->credit_ns - (fmin(took, DEBT_MOST * best_ns) - best_ns));
     w->n_steady = 0;
     w->again = took < best_ns;
     if (w->again)
-        w->look_in = 0;
-    else if (w->look_in > 0 && w->look_in < LOOK_LAST)
-        w->look_in *= 2;
+        tried->look_in = 0;
+    else if (tried->look_in > 0 && tried->look_in < LOOK_LAST)
+        tried->look_in *= 2;
 }
 
 /* What a kind of step has found out of the neighbours counts for the others. */
@@ -225,7 +226,7 @@ static void note_neighbour(pace *p, pace_kind k, bool as_team, double loss_ns)
     pace_ways *w = &p->of[k];
     w->credit_ns += loss_ns;
     w->n_steady = TRIAL_APART;
-    if (w->look_in == 0) w->look_in = LOOK_FIRST;
+    if (w->way[as_team].look_in == 0) w->way[as_team].look_in = as_team ? LOOK_TEAM : LOOK_ALONE;
     if (w->way[as_team].n_slow == 1) tell_others(p, k, as_team, true);
 }
 
@@ -247,7 +248,7 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
     expect_over(p, k, n, ns);
     w->credit_ns += TRIAL_SHARE * over;
     if (as_team != best && w->way[1].n_seen > 0) {
-        note_trial(w, ns[best], over);
+        note_trial(w, &w->way[as_team], ns[best], over);
     } else {
         w->again = false;
         w->n_steady++;

@@ -21,7 +21,7 @@
  *   - A trial that beats what is preferred is repeated at once, until it is preferred itself or fails: a
  *     neighbour that has left is noticed within a few steps of the first trial.
  *   - A second line of each way says what it takes in calm times: it follows faster steps and hardly slower
- *     ones. A way that was left for being slow is looked at again after 8 steps, then after twice as many
+ *     ones. A way that was left for being slow is looked at again soon, then after twice as many steps
  *     each time, whatever that costs: a neighbour's going is noticed in about the time that it was there.
  *     When a step of it is calm again, so is the whole line.
  *   - Where other workers want the cores as well (compute.h: arbiter), steps of one member run side by side
@@ -51,8 +51,9 @@ typedef enum { PACE_DECODE, PACE_PREFILL, PACE_ENCODE, PACE_KINDS } pace_kind;
 
 typedef struct pace_line {
     double fixed_ns, token_ns;
-    unsigned n_seen; /* steps; 0: nothing is known */
-    unsigned n_slow; /* steps in a row that took much longer than expected */
+    unsigned n_seen;  /* steps; 0: nothing is known */
+    unsigned n_slow;  /* steps in a row that took much longer than expected */
+    unsigned look_in; /* it became slow: steady steps until it is looked at; 0: it did not */
 } pace_line;
 
 typedef struct pace_ways {
@@ -60,7 +61,6 @@ typedef struct pace_ways {
     pace_line calm[2]; /* the same with nobody beside */
     double credit_ns;  /* what trials may lose; below 0: what they have lost too much */
     unsigned n_steady; /* steps since the last trial */
-    unsigned look_in;  /* of them, until the way that became slow is looked at; 0: it did not */
     bool again;        /* the next step is a trial: the last one went well, or another kind has news */
     bool recalled;     /* the lines are those of an earlier process, and no step has confirmed them */
 } pace_ways;
