@@ -77,9 +77,10 @@ TARGET static void FN(attn_scores_q8)(float *s, size_t lds, const int8_t *q, con
     for (; h < n_q; h++) q8_score_tile(s + h * lds, lds, q + h * d, scale + h, sum + h, tile, d, 1, 4);
 }
 
-TARGET static float FN(attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale)
+TARGET static float FN(attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale, float *ret_most)
 {
-    vf most = v_set1(largest(s, n_tiles * LANES)), total = v_set1(0.0f), zero = v_set1(0.0f);
+    *ret_most = largest(s, n_tiles * LANES);
+    vf most = v_set1(*ret_most), total = v_set1(0.0f), zero = v_set1(0.0f);
     for (size_t i = 0; i < n_tiles; i++, s += LANES, value_scale += LANES) {
         vf e = v_exp(v_sub(v_load(s), most));
         vf w = v_if_less(zero, e, v_mul(e, v_load(value_scale)), zero);
@@ -89,7 +90,7 @@ TARGET static float FN(attn_weigh_q8)(float *s, size_t n_tiles, const float *val
         v_store_i8((int8_t *)s, some ? v_mul(w, v_set1(inverse)) : zero);
         s[ATTN_WEIGHT_SCALE] = scale;
     }
-    return 1.0f / v_tree(total);
+    return v_tree(total);
 }
 
 /* C groups of sixteen columns, from column `at` on, of N queries over all tiles. */

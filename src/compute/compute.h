@@ -16,6 +16,8 @@
  *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
  *     (attn_scores). Where keys and values are kept as int8, so are a query and the weights of
  *     sixteen positions: dots are int32, and floats are added up once a tile (attn_scores_q8, attn_mix_q8).
+ *     It goes chunk by chunk of positions, each with a softmax of its own, and joins these in order
+ *     (infer/attend_block.h).
  *   - exp, tanh, gelu, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
  * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a
@@ -125,6 +127,8 @@ bool isa_usable(isa i);
 int isa_choose(isa *ret, shoal_err *err);
 
 /* ---- the team ------------------------------------------------------------------------------ */
+
+#define TEAM_MAX 64 /* members */
 
 typedef struct team team;
 typedef struct team_member team_member;
@@ -276,6 +280,11 @@ typedef struct vec_kernels {
                             size_t d, float scale);
     void (*attn_mix_f16)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
                          size_t ldv, size_t n, size_t d);
+    /* Scores into weights as softmax does, and what joins them to those of other positions: *ret_most, the
+     * largest score, and returned the sum of all exp(s - most). */
+    float (*attn_weigh)(float *s, size_t n, float *ret_most);
+    /* y[i] = fma(b, x[i], a * y[i]) */
+    void (*attn_join)(float *y, float a, const float *x, float b, size_t n);
     /* Attention over tiles of int8. A query, key or value: q[i] = x[i] * (127 / absmax) to nearest even, and
      * returns the scale, absmax * (1 / 127); of zeros it is 0 below 2^-100, and NaN where x is not finite.
      * ret_sum: of all q. */
@@ -285,15 +294,17 @@ typedef struct vec_kernels {
                            size_t n_q, const uint8_t *tile, size_t d);
     /* In place of sixteen scores: e = exp(s - the row's largest), and e * value_scale (0 where e is 0, as
      * it is where s is -infinity) as int8 of one scale, as attn_quantise; the codes are the first sixteen
-     * bytes, the scale is the float at ATTN_WEIGHT_SCALE. Returns 1 / the sum of e, sixteen lanes and the
-     * tree. */
-    float (*attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale);
+     * bytes, the scale is the float at ATTN_WEIGHT_SCALE. *ret_most: the largest; returns the sum of e,
+     * sixteen lanes and the tree. */
+    float (*attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale, float *ret_most);
     /* y[h][d] (row stride ldy) += what v's tiles add up to under the lines w[h] (row stride ldw floats):
      * fma(float(sum of products), the line's scale, y) tile after tile */
     void (*attn_mix_q8)(float *y, size_t ldy, const float *w, size_t ldw, size_t n_q, const attn_tiles *v,
                         size_t d);
     /* y[i] = x[i] as F16, to nearest even */
     void (*to_f16)(uint16_t *y, const float *x, size_t n);
+    /* and back, which is exact */
+    void (*from_f16)(float *y, const uint16_t *x, size_t n);
     /* y[r] = q[d] · rows[r][d], the rows one behind the other: exact for values of -127 to 127 and d up to
      * 2^17. What a search among vectors is made of. */
     void (*dots_i8)(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d);

@@ -25,7 +25,6 @@
 #include "base/sys.h"
 #include "compute/kernels.h"
 
-#define TEAM_MAX     64
 #define PATIENCE_MIN 32
 
 struct team_member {

@@ -172,7 +172,7 @@ INLINE float largest(const float *x, size_t n)
     return max;
 }
 
-TARGET static void FN(softmax)(float *x, size_t n)
+TARGET static float FN(attn_weigh)(float *x, size_t n, float *ret_most)
 {
     float max = largest(x, n);
     vf m = v_set1(max), s = v_set1(0.0f);
@@ -188,9 +188,18 @@ TARGET static void FN(softmax)(float *x, size_t n)
             v_store_part(x + i, e, k);
             s = v_add(s, e);
         });
-    vf r = v_set1(1.0f / v_tree(s));
+    float total = v_tree(s);
+    vf r = v_set1(1.0f / total);
     EACH_GROUP(n, v_store(x + i, v_mul(v_load(x + i), r)),
                v_store_part(x + i, v_mul(v_load_part(x + i, k), r), k));
+    *ret_most = max;
+    return total;
+}
+
+TARGET static void FN(softmax)(float *x, size_t n)
+{
+    float most;
+    FN(attn_weigh)(x, n, &most);
 }
 
 TARGET static size_t FN(argmax)(const float *x, size_t n)
@@ -501,6 +510,14 @@ TARGET static void FN(attn_mix_f16)(float *y, size_t ldy, const float *p, size_t
     mix_all(y, ldy, p, ldp, n_q, v, ldv, n, d, true);
 }
 
+TARGET static void FN(attn_join)(float *y, float a, const float *x, float b, size_t n)
+{
+    vf own = v_set1(a), other = v_set1(b);
+    EACH_GROUP(
+        n, v_store(y + i, v_fma(other, v_load(x + i), v_mul(own, v_load(y + i)))),
+        v_store_part(y + i, v_fma(other, v_load_part(x + i, k), v_mul(own, v_load_part(y + i, k))), k));
+}
+
 TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
 {
     EACH_GROUP(n, v_store_f16(y + i, v_load(x + i)), {
@@ -510,6 +527,11 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
+TARGET static void FN(from_f16)(float *y, const uint16_t *x, size_t n)
+{
+    EACH_GROUP(n, v_store(y + i, v_load_f16(x + i)), v_store_part(y + i, v_load_f16_part(x + i, k), k));
+}
+
 #define VEC_KERNELS                                                                                       \
     {                                                                                                     \
         .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .end_rows = FN(end_rows),                       \
@@ -517,8 +539,9 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
         .argmax = FN(argmax), .exp_scaled = FN(exp_scaled), .exp_sums = FN(exp_sums),                     \
         .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), \
         .tanh = FN(tanh), .rope = FN(rope), .attn_turn = FN(attn_turn), .attn_scores = FN(attn_scores),   \
-        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .attn_scores_f16 = FN(attn_scores_f16),           \
-        .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8), .attn_quantise = FN(attn_quantise),     \
-        .attn_scores_q8 = FN(attn_scores_q8), .attn_weigh_q8 = FN(attn_weigh_q8),                         \
-        .attn_mix_q8 = FN(attn_mix_q8)                                                                    \
+        .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16), .from_f16 = FN(from_f16),                         \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16), .dots_i8 = FN(dots_i8), \
+        .attn_quantise = FN(attn_quantise), .attn_scores_q8 = FN(attn_scores_q8),                         \
+        .attn_weigh_q8 = FN(attn_weigh_q8), .attn_mix_q8 = FN(attn_mix_q8), .attn_weigh = FN(attn_weigh), \
+        .attn_join = FN(attn_join)                                                                        \
     }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "infer/attend_block.h"
+
 int attend_load(attend *a, const model *m, const model_config *c, const char *prefix, unsigned flags,
                 shoal_err *err)
 {
@@ -146,281 +148,44 @@ static void store_token(const attend *a, const attend_step *s, const vec_kernels
         store_f32(keys, values, at, k, k + a->n_head_kv * hd, hd);
 }
 
-/* ---- attention ----------------------------------------------------------------------------------------
- *
- * Tokens of one sequence whose positions lie in one page are a block: they see the same pages, but for the
- * edges, so that a key or a value is loaded once for all their heads that share it. */
+/* ---- attention ---------------------------------------------------------------------------------------- */
 
-#define BLOCK_SCORES 131072 /* floats: the scores of a block stay in L2 */
-
-typedef struct block {
-    const kv_seq *seq;
-    size_t t, n;        /* tokens [t, t + n) of the step */
-    size_t at;          /* the first one's position */
-    size_t begin, last; /* the first page that one of them sees, and their own */
-    size_t lds;         /* floats from one row of scores to the next; behind the rows there is one more */
-} block;
-
-/* What a block computes for one key head; rows are [tokens][query heads that share it]. */
-typedef struct shared_head {
-    size_t kvh, group, hd;
-    float *scores, *q, *out; /* [rows][lds], from page `begin` on; [rows][hd]; [rows][hd] */
-} shared_head;
-
-static size_t group_of(const attend *a)
+size_t attend_parts_floats(const attn_conf *c, size_t n_ctx)
 {
-    return a->n_head / a->n_head_kv;
+    return c->n_head * (n_ctx / ATTEND_CHUNK + 1) * (c->head_dim + 2);
 }
 
-size_t attend_row_floats(size_t n_pages)
-{
-    return (n_pages | 1) *
-           KV_PAGE_TOKENS; /* an odd number of lines: rows do not meet in one set of a cache */
-}
+/* Keys of a head that the busiest member reads beyond its share before chunks are dealt instead of heads:
+ * they take as long as two barriers. */
+#define UNEVEN_KEYS 256
 
-/* What rows take behind the scores: shared_head. */
-static size_t rows_floats(size_t rows, size_t hd)
+/* Would heads dealt in turn leave members waiting that chunks keep busy? Nobody's bits depend on it. */
+static bool deals_chunks(const attend *a, const attend_step *s, size_t n_tokens, size_t n_members)
 {
-    return 2 * rows * hd + rows * (hd / sizeof(float) + 1) + 3 * rows;
-}
-
-size_t attend_space(const attn_conf *c, size_t n_ctx)
-{
-    size_t group = c->n_head / c->n_head_kv, rows = KV_PAGE_TOKENS * group;
-    size_t one = (group + 1) * attend_row_floats((n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS);
-    size_t scores = one > BLOCK_SCORES                    ? one
-                    : KV_PAGE_TOKENS * one > BLOCK_SCORES ? BLOCK_SCORES
-                                                          : KV_PAGE_TOKENS * one;
-    return scores + rows_floats(rows, c->head_dim);
-}
-
-size_t attend_scores_floats(const attend *a, size_t space_floats)
-{
-    return space_floats - rows_floats(KV_PAGE_TOKENS * group_of(a), a->head_dim);
-}
-
-/* The first position that the one at `at` sees. */
-static size_t sees_from(const attend *a, size_t at)
-{
-    return a->window && at + 1 > a->window ? at + 1 - a->window : 0;
-}
-
-/* The block that begins with token t and is over by `end`. */
-static block block_at(const attend *a, const attend_step *s, size_t t, size_t end)
-{
-    token_place first = s->place[t];
-    size_t at = first.position;
-    block b = {.seq = s->items[first.item].seq, .t = t, .n = 1, .at = at, .last = at / KV_PAGE_TOKENS};
-    b.begin = sees_from(a, at) / KV_PAGE_TOKENS;
-    b.lds = attend_row_floats(b.last - b.begin + 1);
-    size_t most = (attend_scores_floats(a, s->space_floats) - b.lds) / (group_of(a) * b.lds),
-           left = KV_PAGE_TOKENS - at % KV_PAGE_TOKENS;
-    if (most > left) most = left;
-    while (b.n < most && t + b.n < end && s->place[t + b.n].item == first.item &&
-           s->place[t + b.n].position == at + b.n)
-        b.n++;
-    return b;
-}
-
-#define AHEAD 4 /* so many tiles of a head are under way, that none of them waits for memory alone */
-
-/* Ask for a tile before it is needed: tiles of one head lie pages apart, so the hardware does not guess. */
-static void fetch_tile(const char *tile, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
-}
-
-/* Every row against every page. The scores of keys past a token and in front of its window are made, whatever
- * they hold, and not looked at. */
-static void score_block(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
-                        const shared_head *h)
-{
-    size_t n_rows = b->n * h->group;
-    for (size_t page = b->begin; page <= b->last; page++) {
-        const void *keys = kv_k(s->cache, b->seq, a->slot, h->kvh, page);
-        float *scores = h->scores + (page - b->begin) * KV_PAGE_TOKENS;
-        if (page + AHEAD <= b->last)
-            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
-        else /* the first values */
-            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, b->begin + b->last - page),
-                       s->cache->head_bytes);
-        if (s->cache->shape.type == DT_F16)
-            v->attn_scores_f16(scores, b->lds, h->q, h->hd, n_rows, keys, h->hd, a->scale);
-        else
-            v->attn_scores(scores, b->lds, h->q, h->hd, n_rows, keys, h->hd, a->scale);
-    }
-}
-
-/* scores of positions [first, at] += what their distance to `at` says to this head */
-static void add_distance(const attend *a, const vec_kernels *v, size_t head, size_t at, size_t first,
-                         float *scores)
-{
-    const distance *d = a->distance;
-    v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + distance_at(d, at, first), at + 1 - first);
-}
-
-/* The scores of row r over what its token sees, n of them, and what its model does to them. */
-static float *finish_scores(const attend *a, const vec_kernels *v, const block *b, const shared_head *h,
-                            size_t r, size_t *ret_n)
-{
-    size_t at = b->at + r / h->group, first = sees_from(a, at), n = at + 1 - first;
-    float *row = h->scores + r * b->lds + first - b->begin * KV_PAGE_TOKENS;
-    if (a->distance) add_distance(a, v, h->kvh * h->group + r % h->group, at, first, row);
-    if (a->softcap > 0) cap_row(v, row, n, a->softcap);
-    *ret_n = n;
-    return row;
-}
-
-/* Scores into weights. */
-static void weigh_block(const attend *a, const vec_kernels *v, const block *b, const shared_head *h)
-{
-    for (size_t r = 0; r < b->n * h->group; r++) {
-        size_t n;
-        float *row = finish_scores(a, v, b, h, r, &n);
-        v->softmax(row, n);
-    }
-}
-
-/* Rows [row, row + n_rows) += values [from, to) of a page, as their weights say. */
-static void mix_rows(const attend_step *s, const vec_kernels *v, const block *b, const shared_head *h,
-                     size_t row, size_t n_rows, size_t page, const void *values, size_t from, size_t to)
-{
-    const float *p = h->scores + row * b->lds + (page - b->begin) * KV_PAGE_TOKENS + from;
-    float *out = h->out + row * h->hd;
-    if (s->cache->shape.type == DT_F16)
-        v->attn_mix_f16(out, h->hd, p, b->lds, n_rows, (const uint16_t *)values + from * h->hd, h->hd,
-                        to - from, h->hd);
-    else
-        v->attn_mix(out, h->hd, p, b->lds, n_rows, (const float *)values + from * h->hd, h->hd, to - from,
-                    h->hd);
-}
-
-/* Pages that all tokens see whole at once; the edges token by token. */
-static void mix_block(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
-                      const shared_head *h)
-{
-    size_t whole_from = sees_from(a, b->at + b->n - 1);
-    memset(h->out, 0, b->n * h->group * h->hd * sizeof *h->out);
-    for (size_t page = b->begin; page <= b->last; page++) {
-        size_t begin = page * KV_PAGE_TOKENS, end = begin + KV_PAGE_TOKENS;
-        const void *values = kv_v(s->cache, b->seq, a->slot, h->kvh, page);
-        if (page + AHEAD <= b->last)
-            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
-        if (begin >= whole_from && page < b->last) {
-            mix_rows(s, v, b, h, 0, b->n * h->group, page, values, 0, KV_PAGE_TOKENS);
-            continue;
-        }
-        for (size_t i = 0; i < b->n; i++) {
-            size_t first = sees_from(a, b->at + i), stop = b->at + i + 1;
-            size_t from = first > begin ? first - begin : 0, to = stop < end ? stop - begin : KV_PAGE_TOKENS;
-            if (from < to) mix_rows(s, v, b, h, i * h->group, h->group, page, values, from, to);
+    size_t busiest = 0, all = 0, floats = 0, first, w = 0, keys[TEAM_MAX] = {0};
+    attend_block b;
+    if (n_members == 1) return false;
+    for (size_t t = 0; t < n_tokens; t += b.n) {
+        b = attend_block_at(a, s, t, n_tokens);
+        size_t n_keys = (b.last + 1 - b.begin) * KV_PAGE_TOKENS;
+        floats += a->n_head_kv * attend_block_chunks(&b, &first) * attend_part_floats(a, &b);
+        if (floats > s->parts_floats) return false;
+        for (size_t kvh = 0; kvh < a->n_head_kv; kvh++, all += n_keys) {
+            size_t *mine = &keys[w++ % n_members];
+            *mine += n_keys;
+            if (*mine > busiest) busiest = *mine;
         }
     }
+    return busiest > all / n_members + UNEVEN_KEYS;
 }
 
-/* ---- keys and values of int8: the same order, but that weights are made whole at the end ---- */
-
-#define TILE_RUN 4 /* tiles of values that sums stay in registers for */
-
-/* Queries as int8 and what all their weights are to be multiplied with at last, in work space. */
-typedef struct rows_q8 {
-    float *scale, *share;
-    int32_t *sum;
-    int8_t *code;
-} rows_q8;
-
-/* Scores of every row against every page, and the pages' value scales behind them. */
-static void score_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
-                           const shared_head *h, const rows_q8 *q)
+/* Prepare and store what of tokens and key heads falls to this member. */
+static void store_all(lane *l, const attend *a, const attend_step *s, rows *qkv)
 {
-    size_t n_rows = b->n * h->group;
-    float *value_scale = h->scores + n_rows * b->lds;
-    for (size_t r = 0; r < n_rows; r++)
-        q->scale[r] = v->attn_quantise(q->code + r * h->hd, &q->sum[r], h->q + r * h->hd, h->hd) * a->scale;
-    for (size_t page = b->begin; page <= b->last; page++) {
-        size_t at = (page - b->begin) * KV_PAGE_TOKENS;
-        if (page + AHEAD <= b->last) {
-            fetch_tile(kv_k(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), s->cache->head_bytes);
-            fetch_tile(kv_v(s->cache, b->seq, a->slot, h->kvh, page + AHEAD), ATTN_Q8_SCALES);
-        }
-        v->attn_scores_q8(h->scores + at, b->lds, q->code, q->scale, q->sum, n_rows,
-                          kv_k(s->cache, b->seq, a->slot, h->kvh, page), h->hd);
-        memcpy(value_scale + at, kv_v(s->cache, b->seq, a->slot, h->kvh, page), ATTN_Q8_SCALES);
-    }
-}
-
-/* What a row does not see of its pages has no weight. */
-static void weigh_block_q8(const attend *a, const vec_kernels *v, const block *b, const shared_head *h,
-                           const rows_q8 *q)
-{
-    size_t n_rows = b->n * h->group, n_pages = b->last - b->begin + 1;
-    for (size_t r = 0; r < n_rows; r++) {
-        size_t n;
-        float *all = h->scores + r * b->lds, *seen = finish_scores(a, v, b, h, r, &n);
-        for (float *x = all; x < seen; x++) *x = -(float)INFINITY;
-        for (float *x = seen + n; x < all + n_pages * KV_PAGE_TOKENS; x++) *x = -(float)INFINITY;
-        q->share[r] = v->attn_weigh_q8(all, n_pages, h->scores + n_rows * b->lds);
-    }
-}
-
-static void mix_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
-                         const shared_head *h, const rows_q8 *q)
-{
-    const kv *c = s->cache;
-    size_t n_rows = b->n * h->group, n;
-    attn_tiles run = {.stride = c->page_bytes,
-                      .base = c->memory + (2 * a->slot + 1) * c->half_bytes + h->kvh * c->head_bytes};
-    memset(h->out, 0, n_rows * h->hd * sizeof *h->out);
-    for (size_t page = b->begin; page <= b->last; page += n) {
-        n = b->last + 1 - page < TILE_RUN ? b->last + 1 - page : TILE_RUN;
-        for (size_t i = page + n; i <= b->last && i < page + n + TILE_RUN; i++)
-            fetch_tile(kv_v(c, b->seq, a->slot, h->kvh, i), c->head_bytes);
-        run.page = b->seq->pages + page;
-        run.n = n;
-        v->attn_mix_q8(h->out, h->hd, h->scores + (page - b->begin) * KV_PAGE_TOKENS, b->lds, n_rows, &run,
-                       h->hd);
-    }
-    for (size_t r = 0; r < n_rows; r++)
-        for (size_t i = 0; i < h->hd; i++) h->out[r * h->hd + i] *= q->share[r];
-}
-
-/* `space` is what rows have behind their scores. */
-static void attend_block_q8(const attend *a, const attend_step *s, const vec_kernels *v, const block *b,
-                            const shared_head *h, float *space)
-{
-    size_t rows = KV_PAGE_TOKENS * h->group;
-    float *at = space + 2 * rows * h->hd;
-    rows_q8 q = {.scale = at, .share = at + rows, .sum = (int32_t *)(at + 2 * rows)};
-    q.code = (int8_t *)(at + 3 * rows);
-    score_block_q8(a, s, v, b, h, &q);
-    weigh_block_q8(a, v, b, h, &q);
-    mix_block_q8(a, s, v, b, h, &q);
-}
-
-/* The query heads of a block that share key head `kvh`. One token's lie side by side already; those of
- * several are brought together in `space`. */
-static void attend_block(const attend *a, const attend_step *s, const vec_kernels *v, const rows *qkv,
-                         rows *att, const block *b, size_t kvh, float *space)
-{
-    size_t group = group_of(a), hd = a->head_dim, width = group * hd;
-    float *q = rows_at(qkv, b->t) + kvh * width, *out = rows_at(att, b->t) + kvh * width;
-    float *behind = space + attend_scores_floats(a, s->space_floats);
-    shared_head h = {.kvh = kvh, .group = group, .hd = hd, .scores = space, .q = q, .out = out};
-    if (b->n > 1) {
-        h.q = behind;
-        h.out = h.q + KV_PAGE_TOKENS * width;
-    }
-    for (size_t i = 0; b->n > 1 && i < b->n; i++)
-        memcpy(h.q + i * width, q + i * qkv->width, width * sizeof *q);
-    if (s->cache->shape.type == DT_Q8_0) {
-        attend_block_q8(a, s, v, b, &h, behind);
-    } else {
-        score_block(a, s, v, b, &h);
-        weigh_block(a, v, b, &h);
-        mix_block(a, s, v, b, &h);
-    }
-    for (size_t i = 0; b->n > 1 && i < b->n; i++)
-        memcpy(out + i * att->width, h.out + i * width, width * sizeof *out);
+    size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv, n_members = (size_t)member_count(l->m);
+    rows_use(l, {qkv, READ_ALL | WRITE_PARTS});
+    for (size_t w = (size_t)member_index(l->m); w < n_work; w += n_members)
+        store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
 }
 
 /* Tokens and key heads are dealt out in turn, because later blocks see more keys. Every member stores what it
@@ -428,25 +193,63 @@ static void attend_block(const attend *a, const attend_step *s, const vec_kernel
  * all are stored in front. */
 static void attend_dealt(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att, float *space)
 {
-    size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv, w;
+    size_t n_kv = a->n_head_kv, w = 0;
     size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m);
-    block b;
+    attend_block b;
     if (!s->all_single) {
-        rows_use(l, {qkv, READ_ALL | WRITE_PARTS});
-        for (w = me; w < n_work; w += n_members) store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
+        store_all(l, a, s, qkv);
         rows_use(l, {qkv, READ_ALL}, {att, WRITE_PARTS});
     } else {
         rows_use(l, {qkv, READ_ALL | WRITE_PARTS}, {att, WRITE_PARTS});
     }
-    w = 0;
     for (size_t t = 0; t < qkv->n; t += b.n) {
-        b = block_at(a, s, t, qkv->n);
+        b = attend_block_at(a, s, t, qkv->n);
         for (size_t kvh = 0; kvh < n_kv; kvh++) {
             if (w++ % n_members != me) continue;
             if (s->all_single) store_token(a, s, l->v, qkv, t, kvh);
-            attend_block(a, s, l->v, qkv, att, &b, kvh, space);
+            attend_block_whole(a, s, l->v, &b, kvh, qkv, att, space);
         }
     }
+}
+
+/* Every head's parts into att, heads dealt in turn. */
+static void join_parts(lane *l, const attend *a, const attend_step *s, size_t n_tokens, rows *att,
+                       float *space)
+{
+    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m), w = 0, first;
+    float *at = s->parts;
+    attend_block b;
+    for (size_t t = 0; t < n_tokens; t += b.n) {
+        b = attend_block_at(a, s, t, n_tokens);
+        size_t n = attend_block_chunks(&b, &first);
+        for (size_t kvh = 0; kvh < a->n_head_kv; kvh++, at += n * attend_part_floats(a, &b))
+            if (w++ % n_members == me) attend_block_join(a, l->v, &b, kvh, at, n, att, space);
+    }
+}
+
+/* Chunks of all heads, in runs of neighbours; then who joins a head's parts reads them all. */
+static void attend_chunks(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att, float *space)
+{
+    size_t n_kv = a->n_head_kv, n_work = 0, work = 0, begin, end, first;
+    float *part = s->parts;
+    rows parts = {.n = 1};
+    attend_block b;
+    store_all(l, a, s, qkv);
+    rows_use(l, {qkv, READ_ALL}, {&parts, WRITE_PARTS});
+    for (size_t t = 0; t < qkv->n; t += b.n) {
+        b = attend_block_at(a, s, t, qkv->n);
+        n_work += n_kv * attend_block_chunks(&b, &first);
+    }
+    member_share(l->m, n_work, 1, &begin, &end);
+    for (size_t t = 0; t < qkv->n; t += b.n) {
+        b = attend_block_at(a, s, t, qkv->n);
+        size_t n = attend_block_chunks(&b, &first), floats = attend_part_floats(a, &b);
+        for (size_t i = 0; i < n_kv * n; i++, work++, part += floats)
+            if (work >= begin && work < end)
+                attend_block_chunk(a, s, l->v, &b, i / n, first + i % n, qkv, part, space);
+    }
+    rows_use(l, {&parts, READ_ALL}, {att, WRITE_PARTS});
+    join_parts(l, a, s, qkv->n, att, space);
 }
 
 /* Each member its own tokens, so that nothing but keys and values passes between them. The caller has put
@@ -455,15 +258,15 @@ static void attend_apart(lane *l, const attend *a, const attend_step *s, rows *q
 {
     rows cache = {.n = qkv->n}; /* what this step stores */
     size_t begin, end, n_kv = a->n_head_kv;
-    block b;
+    attend_block b;
     rows_use(l, {qkv, READ_MINE | WRITE_MINE}, {&cache, WRITE_MINE});
     rows_share(l, qkv, &begin, &end);
     for (size_t t = begin; t < end; t++)
         for (size_t kvh = 0; kvh < n_kv; kvh++) store_token(a, s, l->v, qkv, t, kvh);
     rows_use(l, {qkv, READ_MINE}, {&cache, s->all_single ? READ_MINE : READ_ALL}, {att, WRITE_MINE});
     for (size_t t = begin; t < end; t += b.n) {
-        b = block_at(a, s, t, end);
-        for (size_t kvh = 0; kvh < n_kv; kvh++) attend_block(a, s, l->v, qkv, att, &b, kvh, space);
+        b = attend_block_at(a, s, t, end);
+        for (size_t kvh = 0; kvh < n_kv; kvh++) attend_block_whole(a, s, l->v, &b, kvh, qkv, att, space);
     }
 }
 
@@ -473,5 +276,10 @@ void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows 
     assert(qkv->width == (a->n_head + 2 * a->n_head_kv) * a->head_dim);
     assert(att->width == a->n_head * a->head_dim);
     if (a->qk == QK_NORM_WIDTH) norm_widths(l, a, qkv);
-    (rows_stand_apart(l, qkv->n) ? attend_apart : attend_dealt)(l, a, s, qkv, att, space);
+    if (rows_stand_apart(l, qkv->n))
+        attend_apart(l, a, s, qkv, att, space);
+    else if (deals_chunks(a, s, qkv->n, (size_t)member_count(l->m)))
+        attend_chunks(l, a, s, qkv, att, space);
+    else
+        attend_dealt(l, a, s, qkv, att, space);
 }

@@ -1,8 +1,9 @@
 /* attend.h: causal attention over a paged cache (kv.h).
  *
- * A token's query heads score the keys in order of position, one softmax goes over the whole row, and one
- * weighted sum over the values in order of position: nothing depends on how prefill was cut. Under a window a
- * token sees itself and the window - 1 positions before it; pages outside are not read. */
+ * A token's query heads score the keys in order of position, chunk by chunk of positions; each chunk has a
+ * softmax and a weighted sum over its values in order of position, and chunks are joined in order
+ * (attend_block.h): nothing depends on how prefill was cut, or on who computed what. Under a window a token
+ * sees itself and the window - 1 positions before it; pages outside are not read. */
 #ifndef INFER_ATTEND_H
 #define INFER_ATTEND_H
 
@@ -34,7 +35,9 @@ typedef struct attend_step {
     const token_place *place; /* [n_tokens] */
     bool all_single;          /* no item has more than one token */
     float *space;             /* [members][space_floats] */
-    size_t space_floats;      /* attend_space */
+    size_t space_floats;      /* attend_block_space */
+    float *parts;             /* [parts_floats]: chunks that members deal out among them; NULL: they do not */
+    size_t parts_floats;      /* attend_parts_floats, or 0 */
 } attend_step;
 
 /* Norms of q and k ("<prefix>attn_q_norm", "attn_k_norm") and the sizes, of a layer with these flags; slot,
@@ -43,13 +46,8 @@ int attend_load(attend *a, const model *m, const model_config *c, const char *pr
                 shoal_err *err);
 void attend_done(attend *a); /* a zeroed one is fine */
 
-/* Floats of work space that a member needs where sequences have up to n_ctx positions. */
-size_t attend_space(const attn_conf *c, size_t n_ctx);
-/* How many of them are for scores; behind these there are two of [KV_PAGE_TOKENS][query heads of a key
- * head][head_dim], and what attention over int8 wants of as many rows. */
-size_t attend_scores_floats(const attend *a, size_t space_floats);
-/* Floats from one row of scores of so many pages to the next. */
-size_t attend_row_floats(size_t n_pages);
+/* Floats of parts that let all members work on one token of sequences of up to n_ctx positions. */
+size_t attend_parts_floats(const attn_conf *c, size_t n_ctx);
 
 /* Norms and rotation of one row [q heads, k heads, v heads] at position `pos`, in place; one thread. */
 void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t pos);

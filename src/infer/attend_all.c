@@ -23,7 +23,34 @@ static void turn_keys(lane *l, const attend *a, const ragged *g, rows *qkv, rows
     }
 }
 
-/* ---- blocks of tokens, as in attend.c ---- */
+/* ---- blocks of tokens ---- */
+
+#define BLOCK_SCORES 131072 /* floats: the scores of a block stay in L2 */
+
+/* Floats from one row of scores of so many tiles to the next: an odd number of lines, so that rows do not
+ * meet in one set of a cache. */
+static size_t row_floats(size_t n_tiles)
+{
+    return (n_tiles | 1) * TILE;
+}
+
+/* Behind the scores there are queries and results: [TILE][query heads of a key head][head_dim] each. */
+static size_t behind_scores(size_t group, size_t hd)
+{
+    return 2 * TILE * group * hd;
+}
+
+size_t attend_all_space(const attn_conf *c, size_t n_ctx)
+{
+    size_t group = c->n_head / c->n_head_kv, one = (group + 1) * row_floats((n_ctx + TILE - 1) / TILE);
+    size_t scores = one > BLOCK_SCORES ? one : TILE * one > BLOCK_SCORES ? BLOCK_SCORES : TILE * one;
+    return scores + behind_scores(group, c->head_dim);
+}
+
+static size_t scores_floats(const attend *a, const ragged *g)
+{
+    return g->space_floats - behind_scores(a->n_head / a->n_head_kv, a->head_dim);
+}
 
 typedef struct span {
     size_t begin, end;
@@ -33,11 +60,11 @@ typedef struct span {
 typedef struct block {
     size_t item, at, n; /* positions [at, at + n) of that sequence */
     size_t kvh, group;
-    span keys;               /* all that one of them sees */
-    size_t lds;              /* floats from one row of scores to the next */
-    size_t ldq, ldo;         /* and of queries, and of what comes out */
-    float *scores, *out;     /* [n * group][lds], from the tile of keys.begin on; [n * group][ldo] */
-    const float *q;          /* [n * group][ldq] */
+    span keys;           /* all that one of them sees */
+    size_t lds;          /* floats from one row of scores to the next */
+    size_t ldq, ldo;     /* and of queries, and of what comes out */
+    float *scores, *out; /* [n * group][lds], from the tile of keys.begin on; [n * group][ldo] */
+    const float *q;      /* [n * group][ldq] */
     const float *key_rows, *value_rows; /* of the sequence's first token, this head */
 } block;
 
@@ -147,8 +174,8 @@ static block block_at(const attend *a, const ragged *g, size_t item, size_t at)
     block b = {.item = item, .at = at, .group = group, .n = n - at < TILE ? n - at : TILE};
     b.keys = sees(a, g, at, n);
     b.keys.end = sees(a, g, at + b.n - 1, n).end;
-    b.lds = attend_row_floats((b.keys.end - 1) / TILE - b.keys.begin / TILE + 1);
-    size_t most = attend_scores_floats(a, g->space_floats) / (group * b.lds);
+    b.lds = row_floats((b.keys.end - 1) / TILE - b.keys.begin / TILE + 1);
+    size_t most = scores_floats(a, g) / (group * b.lds);
     if (b.n <= most) return b;
     b.n = most;
     b.keys.end = sees(a, g, at + b.n - 1, n).end;
@@ -164,7 +191,7 @@ static void attend_block(const attend *a, const ragged *g, const relative *rel, 
     const float *q = rows_at(qkv, row + b->at) + b->kvh * own;
     float *out = rows_at(att, row + b->at) + b->kvh * own;
     bool apart = b->group > 1;
-    float *gathered = space + attend_scores_floats(a, g->space_floats);
+    float *gathered = space + scores_floats(a, g);
     b->scores = space;
     b->q = apart ? gathered : q;
     b->ldq = apart ? hd : qkv->width;
@@ -172,7 +199,8 @@ static void attend_block(const attend *a, const ragged *g, const relative *rel, 
     b->ldo = apart ? hd : att->width;
     b->key_rows = rows_at(qkv, row) + (a->n_head + b->kvh) * hd;
     b->value_rows = b->key_rows + a->n_head_kv * hd;
-    for (size_t i = 0; apart && i < b->n; i++) memcpy(gathered + i * own, q + i * qkv->width, own * sizeof *q);
+    for (size_t i = 0; apart && i < b->n; i++)
+        memcpy(gathered + i * own, q + i * qkv->width, own * sizeof *q);
     score_block(a, g, v, b);
     weigh_block(a, g, rel, v, b, qkv->width);
     mix_block(a, g, v, b, qkv->width);

@@ -18,7 +18,7 @@ typedef struct ragged {
     const uint32_t *first, *first_tile; /* [items + 1]: rows and tiles of each */
     float *keys;                        /* [tiles][n_head_kv][head_dim][TILE], of one layer */
     float *space;                       /* [members][space_floats] */
-    size_t space_floats;                /* attend_space of the longest sequence and a tile */
+    size_t space_floats;                /* attend_all_space of the longest sequence and a tile */
     bool causal;                        /* decoders that embed */
     const distance *distance;
 } ragged;
@@ -29,6 +29,9 @@ typedef struct relative {
         *by_query; /* [n_vectors][n_head_kv * head_dim]: queries are compared with it; NULL: no such thing */
     float *by_key; /* [n_vectors][n_head * head_dim]: keys are */
 } relative;
+
+/* Floats of work space that a member needs where sequences have up to n_ctx positions. */
+size_t attend_all_space(const attn_conf *c, size_t n_ctx);
 
 /* qkv[n][q, k, v]: norms and rotation in place; then att[n][n_head * head_dim]. */
 void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r, rows *qkv, rows *att);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/pages.h"
+#include "infer/attend_block.h"
 #include "infer/embed.h"
 #include "infer/layer.h"
 #include "infer/passes.h"
@@ -31,6 +32,8 @@ typedef struct decoder {
     size_t logits_bytes;
     float *attend_space; /* [members][attend_floats] */
     size_t attend_floats;
+    float *parts; /* [parts_floats], where there are several members */
+    size_t parts_floats;
     float *cross_scores, *cross_kv; /* with a source; [max_positions][2 kv] */
     size_t cross_width;
     distance distance;
@@ -173,8 +176,11 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
         c->source.n_layer > 0 && d->limits.max_positions > rows ? d->limits.max_positions : rows;
     int rc = space_init(&d->space, c, (int)n_members, n, acts_rows, n_in, err);
     if (rc) return rc;
-    d->attend_floats = attend_space(&c->attn, d->limits.n_ctx);
+    d->attend_floats = attend_block_space(&c->attn);
     d->attend_space = mem_calloc64(n_members * d->attend_floats, sizeof(float));
+    d->parts_floats = n_members > 1 ? attend_parts_floats(&c->attn, d->limits.n_ctx) : 0;
+    if (n_members > 1) d->parts = mem_calloc64(d->parts_floats, sizeof(float));
+    if (n_members > 1 && !d->parts) return err_nomem(err);
     if (c->source.n_layer > 0) {
         d->cross_width = (d->limits.max_positions + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
         d->cross_scores = mem_calloc64(n_members * group * d->cross_width, sizeof(float));
@@ -228,9 +234,9 @@ static void decoder_free(net *n)
     proj_done(&d->head);
     space_done(&d->space);
     pages_unmap(d->logits, d->logits_bytes);
-    void *all[] = {d->layers,   d->bias,   d->narrow,       d->last,          d->attend_space,
-                   d->place,    d->item,   d->cross_scores, d->cross_kv,      d->row_token,
-                   d->row_item, d->row_at, d->order,        d->token_adapter, d->row_adapter};
+    void *all[] = {d->layers, d->bias,  d->narrow,        d->last,       d->attend_space, d->parts,
+                   d->place,  d->item,  d->cross_scores,  d->cross_kv,   d->row_token,    d->row_item,
+                   d->row_at, d->order, d->token_adapter, d->row_adapter};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
@@ -485,7 +491,9 @@ static step step_of(decoder *d, const kv *cache, const net_item *items)
                              .items = items,
                              .place = d->place,
                              .space = d->attend_space,
-                             .space_floats = d->attend_floats},
+                             .space_floats = d->attend_floats,
+                             .parts = d->parts,
+                             .parts_floats = d->parts_floats},
                   .cross = {.items = items,
                             .item = d->item,
                             .scores = d->cross_scores,

@@ -140,7 +140,7 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
     int rc = space_init(&e->space, c, (int)n_members, n, rows, cols, err);
     if (rc == 0 && !e->bare) rc = head_make_space(&e->head, inputs, n, err);
     if (rc) return rc;
-    e->attend_floats = attend_space(&c->attn, e->limits.n_ctx + TILE);
+    e->attend_floats = attend_all_space(&c->attn, e->limits.n_ctx + TILE);
     if (n_in != c->n_embd) e->narrow = mem_calloc64(n * n_in, sizeof(float));
     e->attend_space = mem_calloc64(n_members * e->attend_floats, sizeof(float));
     e->keys = mem_calloc64((n / TILE + inputs) * TILE * c->attn.n_head_kv * c->attn.head_dim, sizeof(float));

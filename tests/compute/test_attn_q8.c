@@ -39,7 +39,8 @@ static void fill(fixture *f, size_t d)
 typedef struct answer {
     int8_t q[ROWS * D_MAX];
     int32_t sum[ROWS];
-    float scale[ROWS], share[ROWS], scores[ROWS * WIDTH], lines[ROWS * WIDTH], y[ROWS * (D_MAX + 1)];
+    float scale[ROWS], share[ROWS], most[ROWS], scores[ROWS * WIDTH], lines[ROWS * WIDTH],
+        y[ROWS * (D_MAX + 1)];
 } answer;
 
 /* Attention of n_q queries x[n_q][d] over all tiles but the last `unseen` positions. */
@@ -57,7 +58,7 @@ static void attend(isa set, const fixture *f, const float *x, size_t n_q, size_t
     for (size_t h = 0; h < n_q; h++) {
         float *row = a->lines + h * WIDTH;
         for (size_t i = TILES * 16 - unseen; i < TILES * 16; i++) row[i] = -(float)INFINITY;
-        a->share[h] = v->attn_weigh_q8(row, TILES, f->value_scale);
+        a->share[h] = 1.0f / v->attn_weigh_q8(row, TILES, f->value_scale, &a->most[h]);
     }
     v->attn_mix_q8(a->y, f->d + 1, a->lines, WIDTH, n_q, &tiles, f->d);
 }
@@ -83,6 +84,7 @@ static void compare(isa set, const fixture *f, const float *x, size_t n_q, size_
     assert_same_bits(got.scale, want.scale, ROWS, what);
     assert_same_bits(got.scores, want.scores, ROWS * WIDTH, what);
     assert_same_bits(got.share, want.share, ROWS, what);
+    assert_same_bits(got.most, want.most, ROWS, what);
     same_lines(&got, &want, what);
     assert_same_bits(got.y, want.y, ROWS * (D_MAX + 1), what);
 }

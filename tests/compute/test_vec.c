@@ -40,6 +40,15 @@ static float run_softmax(const vec_kernels *v, buffers u, size_t n)
     v->softmax(u.y, n);
     return 0;
 }
+static float run_weigh(const vec_kernels *v, buffers u, size_t n)
+{
+    float most, total = v->attn_weigh(u.y, n, &most);
+    return total + most;
+}
+static float run_join(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->attn_join(u.y, 0.3f, u.a, 0.7f, n), 0;
+}
 static float run_silu(const vec_kernels *v, buffers u, size_t n)
 {
     return v->silu_mul(u.y, u.a, u.b, n), 0;
@@ -80,6 +89,8 @@ static const struct {
     {"rms_norm", run_rms},
     {"layer_norm", run_layer},
     {"softmax", run_softmax},
+    {"attn_weigh", run_weigh},
+    {"attn_join", run_join},
     {"silu_mul", run_silu},
     {"gelu_erf", run_gelu_erf},
     {"gelu_tanh", run_gelu_tanh},
@@ -160,11 +171,16 @@ static void compare_attention_f16(isa set, const float *q, const float *p, size_
     const vec_kernels *wide = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
     float *x = draw_floats(6, n_kv, 1.0f), *y = draw_floats(5, n_y, 1.0f), *want = draw_floats(5, n_y, 1.0f);
     uint16_t *half = malloc(n_kv * sizeof *half), *want_half = malloc(n_kv * sizeof *half);
-    float s[ATTN_ROWS * 17] = {0}, want_s[ATTN_ROWS * 17] = {0};
+    float s[ATTN_ROWS * 17] = {0}, want_s[ATTN_ROWS * 17] = {0}, *back = malloc(n_kv * sizeof *back);
     wide->to_f16(half, x, n_kv);
     ref->to_f16(want_half, x, n_kv);
     assert_memory_equal(half, want_half, n_kv * sizeof *half);
     dtype_to_f32(DT_F16, half, x, n_kv);
+    wide->from_f16(back, half, n_kv);
+    assert_memory_equal(back, x, n_kv * sizeof *back);
+    ref->from_f16(back, half, n_kv);
+    assert_memory_equal(back, x, n_kv * sizeof *back);
+    free(back);
     wide->attn_scores_f16(s, 17, q, ld, n_q, half, d, 0.3f);
     ref->attn_scores(want_s, 17, q, ld, n_q, x, d, 0.3f);
     assert_same_bits(s, want_s, sizeof s / sizeof *s, "scores of F16 keys");

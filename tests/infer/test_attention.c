@@ -1,7 +1,9 @@
 /* Attention kernels and entity decoding. */
+#include <math.h>
+
 #include "helper.h"
 
-#include "infer/attend.h"
+#include "infer/attend_block.h"
 #include "infer/kv.h"
 #include "infer/tagging.h"
 
@@ -45,11 +47,29 @@ static void attention_kernels_equal_scalar_bit_for_bit(void **state)
     }
 }
 
-enum { HEADS = 6, HEADS_KV = 2, HEAD = 48, TOKENS = 150, WIDTH = (HEADS + 2 * HEADS_KV) * HEAD };
+enum {
+    HEADS = 6,
+    HEADS_KV = 3, /* so that two or four members cannot share them evenly */
+    HEAD = 16,
+    TOKENS = 2 * ATTEND_CHUNK + 77,
+    WIDTH = (HEADS + 2 * HEADS_KV) * HEAD
+};
+
+/* How attention is asked for. */
+typedef struct asked {
+    isa set;
+    int n_members;
+    size_t cut; /* tokens of a step */
+    dtype type;
+    size_t window;
+    float softcap;
+    bool biased;
+} asked;
 
 typedef struct attention {
     attend a;
     attend_step s;
+    size_t n;
     float *qkv, *att;
 } attention;
 
@@ -58,51 +78,113 @@ static void run_attention(void *arg, team_member *m)
     attention *j = arg;
     lane l;
     rows_open(&l, m, NULL);
-    rows qkv = rows_of(j->qkv, TOKENS, WIDTH), att = rows_of(j->att, TOKENS, HEADS * HEAD);
+    rows qkv = rows_of(j->qkv, j->n, WIDTH), att = rows_of(j->att, j->n, HEADS * HEAD);
     blk_attend(&l, &j->a, &j->s, &qkv, &att);
 }
 
-/* att[TOKENS][HEADS * HEAD] of one sequence, with so many floats of space for a member. */
-static void attend_within(size_t space_floats, dtype type, size_t window, float *att)
+/* One sequence step by step: att[TOKENS][HEADS * HEAD] of qkv[TOKENS][WIDTH]. */
+static void attend_cut(const asked *k, const float *qkv, float *att)
 {
+    static float bias[HEADS * (2 * TOKENS - 1)];
+    static token_place place[TOKENS];
+    attn_conf c = {.n_head = HEADS, .n_head_kv = HEADS_KV, .head_dim = HEAD};
+    kv_shape shape = {.n_layer = 1, .n_head_kv = HEADS_KV, .head_dim = HEAD, .type = k->type};
+    distance far = {.n_ctx = TOKENS, .bias = bias};
     kv *cache;
     kv_seq seq = {0};
-    kv_shape shape = {.n_layer = 1, .n_head_kv = HEADS_KV, .head_dim = HEAD, .type = type};
     team *t;
-    token_place place[TOKENS] = {{0}};
     net_item item = {.seq = &seq};
+    size_t space = attend_block_space(&c), parts = 8 * attend_parts_floats(&c, TOKENS);
+    fill(bias, sizeof bias / sizeof *bias, 9);
     must(kv_new(&cache, &shape, 1 << 20, &err));
     must(kv_seq_init(&seq, TOKENS, 0));
     must(kv_reserve(cache, &seq, TOKENS));
-    must(team_new(&t, 2, ISA_SCALAR, &err));
-    attention j = {.a = {HEADS, HEADS_KV, HEAD, .window = window, .scale = 0.2f},
-                   .s = {.cache = cache, .items = &item, .place = place, .space_floats = space_floats},
-                   .qkv = calloc(TOKENS * WIDTH, sizeof(float)),
-                   .att = att};
-    j.s.space = calloc(2 * space_floats, sizeof(float));
-    fill(j.qkv, TOKENS * WIDTH, 1);
-    for (uint32_t i = 0; i < TOKENS; i++) place[i].position = i;
-    team_run(t, run_attention, &j);
+    must(team_new(&t, k->n_members, k->set, &err));
+    attention j = {.a = {HEADS, HEADS_KV, HEAD, .window = k->window, .scale = 0.2f, .softcap = k->softcap},
+                   .s = {.cache = cache, .items = &item, .place = place, .space_floats = space}};
+    float *copy = malloc(TOKENS * WIDTH * sizeof *copy);
+    memcpy(copy, qkv, TOKENS * WIDTH * sizeof *copy);
+    j.a.distance = k->biased ? &far : NULL;
+    j.s.space = calloc((size_t)k->n_members * space, sizeof(float));
+    j.s.parts = calloc(parts, sizeof(float));
+    j.s.parts_floats = parts;
+    for (size_t i = 0; i < TOKENS; i += j.n) {
+        j.n = TOKENS - i < k->cut ? TOKENS - i : k->cut;
+        j.s.all_single = j.n == 1;
+        j.qkv = copy + i * WIDTH;
+        j.att = att + i * HEADS * HEAD;
+        for (size_t n = 0; n < j.n; n++) place[n].position = (uint32_t)(i + n);
+        team_run(t, run_attention, &j);
+    }
+    free(copy);
     free(j.s.space);
-    free(j.qkv);
+    free(j.s.parts);
     team_free(t);
     kv_seq_done(cache, &seq);
     kv_free(cache);
 }
 
-/* What a token gets depends on itself and what stands before it alone: not on how many share its block. */
-static void blocks_of_any_size_attend_alike(void **state)
+static isa best_set(void)
 {
-    static float whole[TOKENS * HEADS * HEAD], few[TOKENS * HEADS * HEAD];
-    attn_conf c = {.n_head = HEADS, .n_head_kv = HEADS_KV, .head_dim = HEAD};
-    size_t most = attend_space(&c, TOKENS), row = HEADS / HEADS_KV * 11 * KV_PAGE_TOKENS;
+    isa set;
+    must(isa_choose(&set, &err));
+    return set;
+}
+
+/* What a token gets depends on itself and what stands before it alone: not on how many share its block or its
+ * step, on who computes which chunk, or with what instructions. */
+static void cuts_members_and_sets_attend_alike(void **state)
+{
+    static float qkv[TOKENS * WIDTH], want[TOKENS * HEADS * HEAD], got[TOKENS * HEADS * HEAD];
+    fill(qkv, TOKENS * WIDTH, 1);
     for (size_t k = 0; k < 12; k++) {
-        dtype type = (const dtype[]){DT_F32, DT_F16, DT_Q8_0}[k % 3];
-        size_t window = (const size_t[]){0, 1, 20, 64}[k / 3];
-        attend_within(most, type, window, whole);
-        for (size_t rows = 1; rows < 16; rows += 4) {
-            attend_within(most - (16 - rows) * row, type, window, few);
-            assert_memory_equal(few, whole, sizeof few);
+        asked ask = {.set = ISA_SCALAR,
+                     .n_members = 1,
+                     .cut = TOKENS,
+                     .type = (const dtype[]){DT_F32, DT_F16, DT_Q8_0}[k % 3],
+                     .window = (const size_t[]){0, 1, 20, ATTEND_CHUNK + 30}[k / 3],
+                     .softcap = k % 2 ? 1.5f : 0,
+                     .biased = k % 4 == 0};
+        attend_cut(&ask, qkv, want);
+        ask.set = best_set();
+        for (size_t i = 0; i < 6; i++) {
+            ask.cut = (const size_t[]){TOKENS, 1, 1, 3, 7, 40}[i];
+            ask.n_members = (const int[]){3, 1, 2, 2, 3, 1}[i];
+            attend_cut(&ask, qkv, got);
+            assert_memory_equal(got, want, sizeof got);
+        }
+    }
+}
+
+/* Token t's query head h over keys [0, t], in double. */
+static double attended(const float *qkv, size_t t, size_t h, size_t i)
+{
+    const float *q = qkv + t * WIDTH + h * HEAD, *k = qkv + (HEADS + h / (HEADS / HEADS_KV)) * HEAD,
+                *v = k + HEADS_KV * HEAD;
+    double total = 0, out = 0;
+    for (size_t j = 0; j <= t; j++) {
+        double dot = 0;
+        for (size_t n = 0; n < HEAD; n++) dot += (double)q[n] * (double)k[j * WIDTH + n];
+        double e = exp(dot * 0.2);
+        total += e;
+        out += e * (double)v[j * WIDTH + i];
+    }
+    return out / total;
+}
+
+/* Joined chunks are one softmax, wherever its largest score lies. */
+static void chunks_join_to_one_softmax(void **state)
+{
+    static float qkv[TOKENS * WIDTH], att[TOKENS * HEADS * HEAD];
+    asked ask = {.set = best_set(), .n_members = 1, .cut = TOKENS, .type = DT_F32};
+    for (size_t peak = 0; peak < 3; peak++) {
+        fill(qkv, TOKENS * WIDTH, 1);
+        float *k = qkv + (peak * ATTEND_CHUNK + 5) * WIDTH + HEADS * HEAD;
+        for (size_t i = 0; i < HEADS_KV * HEAD; i++) k[i] *= 8;
+        attend_cut(&ask, qkv, att);
+        for (size_t t = 0; t < TOKENS; t += t < 2 ? 1 : 91) {
+            for (size_t h = 0; h < HEADS; h++)
+                assert_float_equal(att[(t * HEADS + h) * HEAD + 3], attended(qkv, t, h, 3), 2e-5);
         }
     }
 }
@@ -141,7 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_kernels_equal_scalar_bit_for_bit),
-        cmocka_unit_test(blocks_of_any_size_attend_alike),
+        cmocka_unit_test(cuts_members_and_sets_attend_alike),
+        cmocka_unit_test(chunks_join_to_one_softmax),
         cmocka_unit_test(labels_become_entities_with_offsets),
     };
     return cmocka_run_group_tests_name("infer_attention", tests, NULL, NULL);

@@ -51,7 +51,7 @@ void attn_scores_q8_scalar(float *s, size_t lds, const int8_t *q, const float *s
     }
 }
 
-float attn_weigh_q8_scalar(float *s, size_t n_tiles, const float *value_scale)
+float attn_weigh_q8_scalar(float *s, size_t n_tiles, const float *value_scale, float *ret_most)
 {
     float most = -(float)INFINITY, total[LANES] = {0}, w[LANES];
     for (size_t i = 0; i < n_tiles * LANES; i++) most = s[i] > most ? s[i] : most;
@@ -66,7 +66,8 @@ float attn_weigh_q8_scalar(float *s, size_t n_tiles, const float *value_scale)
     }
     for (size_t width = LANES / 2; width > 0; width /= 2)
         for (size_t i = 0; i < width; i++) total[i] += total[i + width];
-    return 1.0f / total[0];
+    *ret_most = most;
+    return total[0];
 }
 
 void attn_mix_q8_scalar(float *y, size_t ldy, const float *w, size_t ldw, size_t n_q, const attn_tiles *v,

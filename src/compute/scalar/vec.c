@@ -71,13 +71,21 @@ void layer_norm_scalar(float *y, const float *x, const float *w, const float *b,
     for (size_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * r, w[i], b[i]);
 }
 
-void softmax_scalar(float *x, size_t n)
+float attn_weigh_scalar(float *s, size_t n, float *ret_most)
 {
     float max = -(float)INFINITY;
-    for (size_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
-    for (size_t i = 0; i < n; i++) x[i] = math_expf(x[i] - max);
-    float total = sum(x, n), r = 1.0f / total;
-    for (size_t i = 0; i < n; i++) x[i] *= r;
+    for (size_t i = 0; i < n; i++) max = s[i] > max ? s[i] : max;
+    for (size_t i = 0; i < n; i++) s[i] = math_expf(s[i] - max);
+    float total = sum(s, n), r = 1.0f / total;
+    for (size_t i = 0; i < n; i++) s[i] *= r;
+    *ret_most = max;
+    return total;
+}
+
+void softmax_scalar(float *x, size_t n)
+{
+    float most;
+    attn_weigh_scalar(x, n, &most);
 }
 
 size_t argmax_scalar(const float *x, size_t n)
@@ -190,6 +198,16 @@ void attn_mix_f16_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_
         for (size_t i = 0; i < n; i++)
             for (size_t t = 0; t < d; t++)
                 y[h * ldy + t] = fmaf(p[h * ldp + i], f16_to_f32(v[i * ldv + t]), y[h * ldy + t]);
+}
+
+void attn_join_scalar(float *y, float a, const float *x, float b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = fmaf(b, x[i], a * y[i]);
+}
+
+void from_f16_scalar(float *y, const uint16_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = f16_to_f32(x[i]);
 }
 
 void to_f16_scalar(uint16_t *y, const float *x, size_t n)
