@@ -247,8 +247,9 @@ typedef struct vec_kernels {
                      const float *bias, bool add);
     /* y = x / sqrt(mean(x²) + eps) * w; y may be x */
     void (*rms_norm)(float *y, const float *x, const float *w, size_t n, float eps);
-    /* y = (x - mean) / sqrt(var + eps) * w + b; y may be x */
-    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
+    /* Each of n_rows rows of n: y = (x - mean) / sqrt(var + eps) * w + b; y may be x */
+    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n_rows, size_t n,
+                       float eps);
     /* x = softmax(x), max subtracted first */
     void (*softmax)(float *x, size_t n);
     /* Index of the largest, the lowest among equals; a NaN is never it (0 when there is nothing else). */

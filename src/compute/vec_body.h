@@ -73,30 +73,6 @@ TARGET static float FN(dot)(const float *a, const float *b, size_t n)
     return v_tree(s);
 }
 
-INLINE float sum(const float *x, size_t n)
-{
-    vf s = v_set1(0.0f);
-    EACH_GROUP(n, s = v_add(s, v_load(x + i)), s = v_add(s, v_load_part(x + i, k)));
-    return v_tree(s);
-}
-
-/* sum of (x - mean)²; the lanes behind the tail must stay out, so they are cut to zero again */
-INLINE float spread(const float *x, float mean, size_t n)
-{
-    vf s = v_set1(0.0f), m = v_set1(mean);
-    EACH_GROUP(
-        n,
-        {
-            vf d = v_sub(v_load(x + i), m);
-            s = v_fma(d, d, s);
-        },
-        {
-            vf d = v_keep(v_sub(v_load_part(x + i, k), m), k);
-            s = v_fma(d, d, s);
-        });
-    return v_tree(s);
-}
-
 TARGET static void FN(axpy)(float *y, float a, const float *x, size_t n)
 {
     vf s = v_set1(a);
@@ -149,16 +125,53 @@ TARGET static void FN(rms_norm)(float *y, const float *x, const float *w, size_t
                v_store_part(y + i, v_mul(v_mul(v_load_part(x + i, k), r), v_load_part(w + i, k)), k));
 }
 
-TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n,
-                                  float eps)
+#define NORM_ROWS 4 /* rows that are normalised together */
+
+/* N rows: each waits for its sums, and then for its squares, so several are under way. The lanes behind a
+ * tail must stay out of the squares, so they are cut to zero again. */
+INLINE void norm_rows(float *y, const float *x, const float *w, const float *b, size_t n, float eps,
+                      const size_t N)
 {
-    float mean = sum(x, n) / (float)n;
-    vf m = v_set1(mean), r = v_set1(1.0f / __builtin_sqrtf(spread(x, mean, n) / (float)n + eps));
-    EACH_GROUP(n, v_store(y + i, v_fma(v_mul(v_sub(v_load(x + i), m), r), v_load(w + i), v_load(b + i))),
-               v_store_part(y + i,
-                            v_fma(v_mul(v_sub(v_load_part(x + i, k), m), r), v_load_part(w + i, k),
-                                  v_load_part(b + i, k)),
-                            k));
+    vf s[NORM_ROWS], m[NORM_ROWS], r[NORM_ROWS];
+    UNROLL
+    for (size_t t = 0; t < N; t++) s[t] = v_set1(0.0f);
+    EACH_GROUP(n, UNROLL for (size_t t = 0; t < N; t++) s[t] = v_add(s[t], v_load(x + t * n + i)),
+               UNROLL for (size_t t = 0; t < N; t++) s[t] = v_add(s[t], v_load_part(x + t * n + i, k)));
+    UNROLL
+    for (size_t t = 0; t < N; t++) {
+        m[t] = v_set1(v_tree(s[t]) / (float)n);
+        s[t] = v_set1(0.0f);
+    }
+    EACH_GROUP(
+        n,
+        UNROLL for (size_t t = 0; t < N; t++) {
+            vf d = v_sub(v_load(x + t * n + i), m[t]);
+            s[t] = v_fma(d, d, s[t]);
+        },
+        UNROLL for (size_t t = 0; t < N; t++) {
+            vf d = v_keep(v_sub(v_load_part(x + t * n + i, k), m[t]), k);
+            s[t] = v_fma(d, d, s[t]);
+        });
+    UNROLL
+    for (size_t t = 0; t < N; t++) r[t] = v_set1(1.0f / __builtin_sqrtf(v_tree(s[t]) / (float)n + eps));
+    EACH_GROUP(
+        n,
+        UNROLL for (size_t t = 0; t < N; t++) {
+            vf d = v_mul(v_sub(v_load(x + t * n + i), m[t]), r[t]);
+            v_store(y + t * n + i, v_fma(d, v_load(w + i), v_load(b + i)));
+        },
+        UNROLL for (size_t t = 0; t < N; t++) {
+            vf d = v_mul(v_sub(v_load_part(x + t * n + i, k), m[t]), r[t]);
+            v_store_part(y + t * n + i, v_fma(d, v_load_part(w + i, k), v_load_part(b + i, k)), k);
+        });
+}
+
+TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n_rows,
+                                  size_t n, float eps)
+{
+    size_t t = 0;
+    for (; t + NORM_ROWS <= n_rows; t += NORM_ROWS) norm_rows(y + t * n, x + t * n, w, b, n, eps, NORM_ROWS);
+    for (; t < n_rows; t++) norm_rows(y + t * n, x + t * n, w, b, n, eps, 1);
 }
 
 /* The maximum is exact in any order. Lanes behind a tail repeat the running maximum. */
@@ -436,7 +449,7 @@ TARGET static void FN(attn_scores_f16)(float *s, size_t lds, const float *q, siz
 INLINE void mix_tile(float *y, size_t ldy, const float *p, size_t ldp, const void *v, size_t at, size_t ldv,
                      size_t n, const size_t N, const size_t C, const bool half)
 {
-    vf sum[QUERIES_MAX * 4], x[4];
+    vf sum[MIX_SUMS], x[4];
     UNROLL
     for (size_t h = 0; h < N; h++) {
         UNROLL
@@ -492,6 +505,9 @@ INLINE void mix_all(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q
                     size_t n, size_t d, const bool half)
 {
     size_t h = 0;
+    /* Narrow heads: sums enough that none waits for the one before. */
+    for (; MIX_SUMS >= 16 && d <= 2 * LANES && h + 8 <= n_q; h += 8)
+        mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 8, half);
     for (; ATTN_QUERIES >= 4 && h + 4 <= n_q; h += 4)
         mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 4, half);
     for (; h + 2 <= n_q; h += 2) mix_queries(y + h * ldy, ldy, p + h * ldp, ldp, v, ldv, n, d, 2, half);

@@ -30,12 +30,20 @@ void norm_done(norm *n)
     *n = (norm){0};
 }
 
+/* y[n_rows][width] = norm(x[n_rows][width]) */
+static void norm_rows(const norm *n, const vec_kernels *v, float *y, const float *x, size_t n_rows)
+{
+    if (n->kind == NORM_LAYER) {
+        v->layer_norm(y, x, n->w, n->b, n_rows, n->width, n->eps);
+        return;
+    }
+    for (size_t t = 0; t < n_rows; t++, y += n->width, x += n->width)
+        v->rms_norm(y, x, n->w, n->width, n->eps);
+}
+
 void norm_row(const norm *n, const vec_kernels *v, float *y, const float *x)
 {
-    if (n->kind == NORM_RMS)
-        v->rms_norm(y, x, n->w, n->width, n->eps);
-    else
-        v->layer_norm(y, x, n->w, n->b, n->width, n->eps);
+    norm_rows(n, v, y, x, 1);
 }
 
 void blk_norm(lane *l, const norm *n, rows *y, rows *x)
@@ -44,7 +52,7 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x)
     assert(n->w && n->width == x->width && n->width == y->width);
     rows_use(l, {x, y->own ? READ_ALL : READ_MINE}, {y, WRITE_MINE});
     rows_share(l, y, &t, &end);
-    for (; t < end; t++) norm_row(n, l->v, rows_at(y, t), rows_at(x, t));
+    norm_rows(n, l->v, rows_at(y, t), rows_at(x, t), end - t);
 }
 
 /* ---- linear --------------------------------------------------------------------------------------- */

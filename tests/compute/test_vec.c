@@ -33,7 +33,7 @@ static float run_rms(const vec_kernels *v, buffers u, size_t n)
 }
 static float run_layer(const vec_kernels *v, buffers u, size_t n)
 {
-    return v->layer_norm(u.y, u.a, u.b, u.c, n, 1e-5f), 0;
+    return v->layer_norm(u.y, u.a, u.b, u.c, 1, n, 1e-5f), 0;
 }
 static float run_softmax(const vec_kernels *v, buffers u, size_t n)
 {
@@ -162,7 +162,7 @@ static void special_values_agree(void **state)
     }
 }
 
-#define ATTN_ROWS 7 /* queries: a tile of four, one of two and one alone */
+#define ATTN_ROWS 15 /* queries: a tile of eight, one of four, one of two and one alone */
 
 /* The F16 forms; they also equal the float forms on what the F16 stands for. */
 static void compare_attention_f16(isa set, const float *q, const float *p, size_t n_q, size_t n, size_t d)
@@ -420,7 +420,7 @@ static void norms_normalise(void **state)
     float *x = draw_floats(1, 200, 9.0f), one[200], zero[200] = {0}, y[200];
     for (size_t i = 0; i < 200; i++) one[i] = 1.0f;
     double mean = 0, square = 0;
-    vec_kernels_for(ISA_SCALAR)->layer_norm(y, x, one, zero, 200, 0.0f);
+    vec_kernels_for(ISA_SCALAR)->layer_norm(y, x, one, zero, 1, 200, 0.0f);
     for (size_t i = 0; i < 200; i++) mean += (double)y[i] / 200, square += (double)y[i] * (double)y[i] / 200;
     assert_true(fabs(mean) < 1e-6 && fabs(square - 1) < 1e-5);
     vec_kernels_for(ISA_SCALAR)->rms_norm(y, x, one, 200, 0.0f);
@@ -428,6 +428,27 @@ static void norms_normalise(void **state)
     for (size_t i = 0; i < 200; i++) square += (double)y[i] * (double)y[i] / 200;
     assert_true(fabs(square - 1) < 1e-5);
     free(x);
+}
+
+/* Together, in place, and one by one on scalar. */
+static void rows_are_normalised_together(void **state)
+{
+    enum { ROWS = 11 };
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t n = 1; n < 100; n += 3) {
+            float *y = draw_floats(n, ROWS * n, 3.0f), *want = draw_floats(n, ROWS * n, 3.0f),
+                  *w = draw_floats(2, n, 1.0f), *b = draw_floats(3, n, 1.0f);
+            for (size_t t = 0; t < ROWS; t++)
+                vec_kernels_for(ISA_SCALAR)->layer_norm(want + t * n, want + t * n, w, b, 1, n, 1e-5f);
+            vec_kernels_for(set)->layer_norm(y, y, w, b, ROWS, n, 1e-5f);
+            assert_same_bits(y, want, ROWS * n, isa_name(set));
+            free(y);
+            free(want);
+            free(w);
+            free(b);
+        }
+    }
 }
 
 static void rotation_keeps_lengths_and_the_rest_of_the_head(void **state)
@@ -491,6 +512,7 @@ int main(void)
         cmocka_unit_test(double_functions_are_accurate),
         cmocka_unit_test(softmax_sums_to_one),
         cmocka_unit_test(norms_normalise),
+        cmocka_unit_test(rows_are_normalised_together),
         cmocka_unit_test(rotation_keeps_lengths_and_the_rest_of_the_head),
         cmocka_unit_test(dots_of_int8_rows_equal_scalar),
     };

@@ -18,7 +18,8 @@ void add_scalar(float *y, const float *x, const float *z, size_t n);
 void end_rows_scalar(float *y, size_t ldy, const float *x, size_t ldx, size_t n_rows, size_t n,
                      const float *bias, bool add);
 void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps);
-void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
+void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n_rows, size_t n,
+                       float eps);
 void softmax_scalar(float *x, size_t n);
 float attn_weigh_scalar(float *s, size_t n, float *ret_most);
 void attn_join_scalar(float *y, float a, const float *x, float b, size_t n);

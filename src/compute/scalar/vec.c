@@ -64,11 +64,14 @@ void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float e
     for (size_t i = 0; i < n; i++) y[i] = x[i] * r * w[i];
 }
 
-void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps)
+void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n_rows, size_t n,
+                       float eps)
 {
-    float mean = sum(x, n) / (float)n;
-    float r = 1.0f / sqrtf(spread(x, mean, n) / (float)n + eps);
-    for (size_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * r, w[i], b[i]);
+    for (size_t t = 0; t < n_rows; t++, y += n, x += n) {
+        float mean = sum(x, n) / (float)n;
+        float r = 1.0f / sqrtf(spread(x, mean, n) / (float)n + eps);
+        for (size_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * r, w[i], b[i]);
+    }
 }
 
 float attn_weigh_scalar(float *s, size_t n, float *ret_most)
