@@ -187,22 +187,13 @@ WIDE_TILES(S4_128, s4)
 
 /* ---- activations ---- */
 
-INLINE __m512i round_16(const float *x, __m512 inverse)
-{
-    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
-}
-
-/* The first n (32 or 64) of 64 activations as bytes, zeros behind them. Packing works within 128-bit lanes;
- * the permutation puts fours back in order. */
+/* The first n (32 or 64) of 64 activations as bytes, zeros behind them. */
 INLINE __m512i round_bytes(const float *x, __m512 inverse, const size_t n)
 {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i low = _mm512_packs_epi32(round_16(x, inverse), round_16(x + 16, inverse)), high;
-    if (n == 32)
-        high = _mm512_setzero_si512();
-    else
-        high = _mm512_packs_epi32(round_16(x + 32, inverse), round_16(x + 48, inverse));
-    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high));
+    const __m512i none = _mm512_setzero_si512();
+    if (n == 32) return pack_64(round_16(x, inverse), round_16(x + 16, inverse), none, none);
+    return pack_64(round_16(x, inverse), round_16(x + 16, inverse), round_16(x + 32, inverse),
+                   round_16(x + 48, inverse));
 }
 
 TARGET static void quantise_group(const float *x, size_t n, int8_t *q, float *scale, int32_t *sum)
