@@ -224,6 +224,21 @@ INLINE void add_groups(const mul_job *j, const wfmt *f, const bool flat, __m256i
     }
 }
 #else
+/* a + b, in this order: left to itself the compiler (gcc 12) turns a chain of additions into a tree, whose
+ * leaves do not fit into sixteen registers. */
+INLINE __m256i add_pairs(__m256i a, __m256i b)
+{
+    a = _mm256_add_epi16(a, b);
+    __asm__("" : "+x"(a));
+    return a;
+}
+INLINE __m256i add_dots(__m256i a, __m256i b)
+{
+    a = _mm256_add_epi32(a, b);
+    __asm__("" : "+x"(a));
+    return a;
+}
+
 INLINE __m256i pairs_to_dots(__m256i pairs)
 {
     return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
@@ -256,12 +271,12 @@ INLINE void add_groups(const mul_job *j, const wfmt *f, const bool flat, __m256i
                 UNROLL
                 for (size_t h = 0; h < H; h++) {
                     __m256i p = products(f, codes[h], x);
-                    pairs[t * H + h] = i == 0 ? p : _mm256_add_epi16(pairs[t * H + h], p);
+                    pairs[t * H + h] = i == 0 ? p : add_pairs(pairs[t * H + h], p);
                 }
             }
         }
         UNROLL
-        for (size_t t = 0; t < H * T; t++) dot[t] = _mm256_add_epi32(dot[t], pairs_to_dots(pairs[t]));
+        for (size_t t = 0; t < H * T; t++) dot[t] = add_dots(dot[t], pairs_to_dots(pairs[t]));
     }
 }
 #endif

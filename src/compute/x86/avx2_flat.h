@@ -1,33 +1,61 @@
 /* avx2_flat.h: products of more tokens than a tile has (for avx2_body.h).
  *
  * Four tokens do not pay for unpacking the codes of most types: a third of the instructions of Q5_K are that.
- * So 512 columns of a panel are unpacked at a time, a byte a code and a float a scale, 8 + 4 KB that stay in
- * L1 while all tokens of the job pass, four at a time. What is unpacked no longer depends on the type, only
- * on the width of its runs, on minima, and without vpdpbusd on how many products fit 16 bits; so types share
- * these tiles. */
+ * So 512 columns of a panel are unpacked at a time, a byte a code and a float a scale, 12 KB that stay in L1
+ * while all tokens of the job pass, four at a time. What is unpacked no longer depends on the type, only on
+ * the width of its runs, on minima, and without vpdpbusd on how many products fit 16 bits; so types share
+ * these tiles.
+ *
+ * Sums of floats stay in memory, where they are met once a run: sixteen registers are few. Without vpdpbusd
+ * codes of eight bits are unpacked to two nibbles, 16 * high + low, so that eight products of each fit 16
+ * bits: two vpmaddubsw and two additions for four columns, where absolute values and signs take vpsignb,
+ * vpmaddubsw, vpmaddwd and an addition, three of them on the two ports that multiply. */
 #define FLAT_TOKENS 64 /* in a job: with 512 columns 32 KB of activations */
 #define FLAT_LEAST  12 /* tokens that pay for unpacking */
 #define FLAT_COLS   512
 #define FLAT_RUNS   (FLAT_COLS / 16)
+#define FLAT_CODES  (FLAT_COLS * PANEL_ROWS)
 
 typedef struct flat {
-    size_t first_block, n_steps; /* blocks of 32 columns: where these are in the row */
-    int zero;
-    _Alignas(64) uint8_t codes[FLAT_COLS * PANEL_ROWS]; /* as a panel of 8 bits */
+    size_t first_block, n_steps;               /* blocks of 32 columns: where these are in the row */
+    _Alignas(64) uint8_t codes[2][FLAT_CODES]; /* as a panel of 8 bits; low nibbles, where they are split */
     float scale[FLAT_RUNS][PANEL_ROWS], minimum[FLAT_RUNS][PANEL_ROWS];
+    /* Of each token and run: where its dots start, -(sum * zero); or its x_scale * float(sum), of minima. */
+    union {
+        int32_t start[FLAT_RUNS];
+        float x_sum[FLAT_RUNS];
+    } of_token[FLAT_TOKENS];
+    float acc[TILE_MANY_PANELS][FLAT_TOKENS][PANEL_ROWS];
 } flat;
 
+/* ---- unpacking ---- */
+
+/* Whether codes need all eight bits, and are split for vpmaddubsw. */
+INLINE bool is_split(const wfmt *f)
+{
+    return !HAS_DPBUSD && f->zero == 128;
+}
+
+/* Group k of 32 columns, as codes and not as signed values. */
+INLINE __m256i flat_group(const wfmt *f, const uint8_t *step, const size_t k)
+{
+    return is_signed(f) ? _mm256_xor_si256(group(f, step, k), _mm256_set1_epi8(-128)) : group(f, step, k);
+}
+
 /* Blocks [block, block + n) of panel p. */
-INLINE void flat_unpack(flat *c, const mul_job *j, const wfmt *f, size_t p, size_t block, size_t n)
+INLINE void flat_panel(flat *c, const mul_job *j, const wfmt *f, size_t p, size_t block, size_t n)
 {
     const size_t n_steps = f->block / ACTS_BLOCK, n_runs = f->block / f->run;
     const uint8_t *s = (const uint8_t *)(j->scales + p * j->panel_scales) + block * panel_scale_bytes(f);
     const uint8_t *w = j->w + p * j->panel_bytes + block * n_steps * panel_step_bytes(f);
-    uint8_t *to = c->codes;
-    for (size_t i = 0; i < n * n_steps; i++, w += panel_step_bytes(f), to += ACTS_BLOCK * PANEL_ROWS) {
+    uint8_t *to = c->codes[0];
+    for (size_t i = 0; i < n * n_steps; i++, w += panel_step_bytes(f)) {
         UNROLL
-        for (size_t k = 0; k < 16; k++)
-            _mm256_store_si256((void *)(to + k * 32), group(f, w + k % 2 * 32, k / 2));
+        for (size_t k = 0; k < 16; k++, to += 32) {
+            __m256i codes = flat_group(f, w + k % 2 * 32, k / 2);
+            _mm256_store_si256((void *)to, is_split(f) ? move_bits(codes, 4, 0, 15) : codes);
+            if (is_split(f)) _mm256_store_si256((void *)(to + FLAT_CODES), move_bits(codes, 0, 0, 15));
+        }
     }
     for (size_t i = 0; i < n; i++, s += panel_scale_bytes(f)) {
         for (size_t h = 0; h < 2; h++) {
@@ -39,42 +67,121 @@ INLINE void flat_unpack(flat *c, const mul_job *j, const wfmt *f, size_t p, size
             }
         }
     }
-    c->first_block = block * n_steps;
-    c->n_steps = n * n_steps;
-    c->zero = f->zero;
 }
 
-/* out[t][16] += T tokens times what is unpacked. f: a type with the same runs. */
-INLINE void flat_tile(const mul_job *j, const flat *c, const wfmt *f, const size_t T)
+/* What the tokens' sums make of the chunk's runs. */
+INLINE void flat_sums(flat *c, const mul_job *j, const wfmt *f)
 {
-    const size_t n_runs = ACTS_BLOCK / f->run;
-    __m256 acc[TILE_MAX];
-    __m256i dot[TILE_MAX];
-    UNROLL
-    for (size_t i = 0; i < 2 * T; i++)
-        acc[i] = c->first_block == 0 ? _mm256_setzero_ps()
-                                     : _mm256_loadu_ps(j->out + i / 2 * j->ldo + i % 2 * HALF_ROWS);
-    for (size_t i = 0; i < c->n_steps; i++) {
-        UNROLL
-        for (size_t half = 0; half < n_runs; half++) {
-            size_t b = c->first_block + i, r = i * n_runs + half;
-            run_dots(j, f, true, c->zero, dot, c->codes + i * ACTS_BLOCK * PANEL_ROWS, b, half, 2, T);
-            UNROLL
-            for (size_t h = 0; h < 2; h++)
-                end_run(j, f, acc + h, dot + h, b, half, _mm256_load_ps(c->scale[r] + h * HALF_ROWS),
-                        _mm256_load_ps(c->minimum[r] + h * HALF_ROWS), 2, T);
+    const size_t per_block = ACTS_BLOCK / f->run;
+    for (size_t t = 0; t < j->n_tokens; t++) {
+        size_t at = t * j->n_blocks + c->first_block;
+        const int32_t *sum = per_block == 1 ? j->sum + at : j->sum16 + 2 * at;
+        for (size_t r = 0; r < c->n_steps * per_block; r++) {
+            if (wfmt_has_min(f))
+                c->of_token[t].x_sum[r] = j->scale[at + r / per_block] * (float)sum[r];
+            else
+                c->of_token[t].start[r] = -(sum[r] * f->zero);
         }
     }
-    store_tile(j, acc, 0, 2, T);
 }
 
-typedef void flat_fn(const mul_job *j, const flat *c);
+/* ---- a tile ---- */
+
+/* Eight rows of a run of 32 columns times T tokens, from codes that are split. */
+INLINE void split_dots(__m256i *dot, const uint8_t *w, const int8_t *q, size_t cols, const int32_t *of,
+                       const size_t T)
+{
+#if !HAS_DPBUSD
+    __m256i high[TILE_MANY_TOKENS], low[TILE_MANY_TOKENS];
+    UNROLL
+    for (size_t k = 0; k < ACTS_BLOCK / 4; k++) {
+        __m256i w_high = line(w, k), w_low = line(w + FLAT_CODES, k);
+        UNROLL
+        for (size_t t = 0; t < T; t++) {
+            __m256i x = four(q + t * cols + k * 4);
+            __m256i a = _mm256_maddubs_epi16(w_high, x), b = _mm256_maddubs_epi16(w_low, x);
+            high[t] = k == 0 ? a : add_pairs(high[t], a);
+            low[t] = k == 0 ? b : add_pairs(low[t], b);
+        }
+    }
+    UNROLL
+    for (size_t t = 0; t < T; t++) {
+        __m256i start = _mm256_set1_epi32(of[t * FLAT_RUNS]);
+        __m256i sixteens = _mm256_madd_epi16(high[t], _mm256_set1_epi16(16));
+        dot[t] = _mm256_add_epi32(_mm256_add_epi32(start, pairs_to_dots(low[t])), sixteens);
+    }
+#endif
+}
+
+/* H half panels of a run times T tokens: dot[t * H + h]. */
+INLINE void flat_dots(__m256i *dot, const mul_job *j, const wfmt *f, const uint8_t *w, const int8_t *q,
+                      const int32_t *of, const size_t H, const size_t T)
+{
+    if (is_split(f)) {
+        split_dots(dot, w, q, j->cols, of, T);
+        return;
+    }
+    UNROLL
+    for (size_t t = 0; t < T; t++) {
+        UNROLL
+        for (size_t h = 0; h < H; h++)
+            dot[t * H + h] = wfmt_has_min(f) ? _mm256_setzero_si256() : _mm256_set1_epi32(of[t * FLAT_RUNS]);
+    }
+    mul_job part = *j;
+    part.q = q;
+    add_groups(&part, f, true, dot, w, 0, 0, f->run / 4, H, T);
+}
+
+/* T tokens from `first` on times H half panels, from h0 on, of panel p, which is unpacked. f: a type with the
+ * same runs. */
+INLINE void flat_halves(const mul_job *j, flat *c, const wfmt *f, size_t p, size_t h0, size_t first,
+                        const size_t H, const size_t T)
+{
+    const size_t n_runs = ACTS_BLOCK / f->run, n_blocks = j->n_blocks, end = c->n_steps * n_runs;
+    const int8_t *q = j->q + first * j->cols + c->first_block * ACTS_BLOCK;
+    const float *x = j->scale + first * n_blocks + c->first_block;
+    const int32_t *of = c->of_token[first].start;
+    const uint8_t *w = c->codes[0] + h0 * 32;
+    float *acc = c->acc[p][first] + h0 * HALF_ROWS;
+    for (size_t r = 0; r < end; r++, q += f->run, w += f->run * PANEL_ROWS, of++) {
+        __m256i dot[TILE_MAX];
+        flat_dots(dot, j, f, w, q, of, H, T);
+        UNROLL
+        for (size_t h = 0; h < H; h++) {
+            __m256 scale = _mm256_load_ps(c->scale[r] + (h0 + h) * HALF_ROWS);
+            __m256 minimum = _mm256_load_ps(c->minimum[r] + (h0 + h) * HALF_ROWS);
+            UNROLL
+            for (size_t t = 0; t < T; t++) {
+                float *a = acc + t * PANEL_ROWS + h * HALF_ROWS;
+                __m256 by = _mm256_mul_ps(scale, _mm256_set1_ps(x[t * n_blocks + r / n_runs]));
+                __m256 v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t * H + h]), by, _mm256_load_ps(a));
+                if (wfmt_has_min(f))
+                    v = _mm256_fmadd_ps(minimum, _mm256_set1_ps(((const float *)of)[t * FLAT_RUNS]), v);
+                _mm256_store_ps(a, v);
+            }
+        }
+    }
+}
+
+/* Both halves at once share each broadcast of activations, but two sums in 16 bits or dots besides them are
+ * more than there are registers. */
+INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t p, size_t first, const size_t T)
+{
+    if (HAS_DPBUSD || f->bits < 5) {
+        flat_halves(j, c, f, p, 0, first, 2, T);
+        return;
+    }
+    for (size_t h = 0; h < 2; h++) flat_halves(j, c, f, p, h, first, 1, T);
+}
+
+typedef void flat_fn(const mul_job *j, flat *c, size_t p, size_t first);
+/* Blocks [block, block + n) of panel p, and for the first panel of the tokens' sums. */
 typedef void unpack_fn(flat *c, const mul_job *j, size_t p, size_t block, size_t n);
 
-#define FLAT_TILE(name, kernel, tokens)                                                 \
-    TARGET static void FN(flat_##kernel##_16x##tokens)(const mul_job *j, const flat *c) \
-    {                                                                                   \
-        flat_tile(j, c, &wfmt_table[DT_##name], tokens);                                \
+#define FLAT_TILE(name, kernel, tokens)                                                                   \
+    TARGET static void FN(flat_##kernel##_16x##tokens)(const mul_job *j, flat *c, size_t p, size_t first) \
+    {                                                                                                     \
+        flat_tile(j, c, &wfmt_table[DT_##name], p, first, tokens);                                        \
     }
 #define FLAT_TILES(name, kernel)                                                      \
     FLAT_TILE(name, kernel, 1)                                                        \
@@ -94,19 +201,28 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* ---- a job ---- */
+
+static void flat_store(const mul_job *j, const flat *c)
+{
+    for (size_t p = 0; p < j->n_panels; p++)
+        for (size_t t = 0; t < j->n_tokens; t++)
+            memcpy(j->out + t * j->ldo + p * PANEL_ROWS, c->acc[p][t], sizeof c->acc[p][t]);
+}
+
 static void by_flat(const mul_job *j, const wfmt *f, unpack_fn *unpack, flat_fn *const *tiles)
 {
     flat c;
     size_t n_blocks = j->cols / f->block, most = FLAT_COLS / f->block;
-    for (size_t p = 0; p < j->n_panels; p++) {
-        for (size_t block = 0; block < n_blocks; block += most) {
+    for (size_t p = 0; p < j->n_panels; p++) memset(c.acc[p], 0, j->n_tokens * sizeof c.acc[p][0]);
+    for (size_t block = 0; block < n_blocks; block += most) {
+        for (size_t p = 0; p < j->n_panels; p++) {
             unpack(&c, j, p, block, min_size(most, n_blocks - block));
-            for (size_t t = 0; t < j->n_tokens; t += TILE_MANY_TOKENS) {
-                mul_job part = mul_job_part(j, p, t, 1, min_size(TILE_MANY_TOKENS, j->n_tokens - t));
-                tiles[part.n_tokens - 1](&part, &c);
-            }
+            for (size_t t = 0; t < j->n_tokens; t += TILE_MANY_TOKENS)
+                tiles[min_size(TILE_MANY_TOKENS, j->n_tokens - t) - 1](j, &c, p, t);
         }
     }
+    flat_store(j, &c);
 }
 
 /* At most four tokens at a time by their packed codes. */
@@ -131,7 +247,11 @@ static void by_tiles(const mul_job *j, mul_fn *mul)
 #define ALL_FLAT(name, kernel, tiles)                                                                    \
     TARGET static void FN(unpack_##kernel)(flat * c, const mul_job *j, size_t p, size_t block, size_t n) \
     {                                                                                                    \
-        flat_unpack(c, j, &wfmt_table[DT_##name], p, block, n);                                          \
+        const wfmt *f = &wfmt_table[DT_##name];                                                          \
+        c->first_block = block * (f->block / ACTS_BLOCK);                                                \
+        c->n_steps = n * (f->block / ACTS_BLOCK);                                                        \
+        flat_panel(c, j, f, p, block, n);                                                                \
+        if (p == 0) flat_sums(c, j, f);                                                                  \
     }                                                                                                    \
     static void FN(all_##kernel)(const mul_job *j)                                                       \
     {                                                                                                    \
@@ -141,26 +261,30 @@ static void by_tiles(const mul_job *j, mul_fn *mul)
             by_flat(j, &wfmt_table[DT_##name], FN(unpack_##kernel), FN(flats_##tiles));                  \
     }
 DTYPE_FLOATS(ALL_PACKED)
-ALL_PACKED(Q8_0, q8_0)
 ALL_FLAT(Q5_0, q5_0, q5_0)
 ALL_FLAT(Q5_1, q5_1, q5_1)
 ALL_FLAT(Q3_K, q3_k, q3_k)
 ALL_FLAT(Q5_K, q5_k, q5_1)
 ALL_FLAT(Q6_K, q6_k, q6_k)
-ALL_PACKED(IQ4_NL, iq4_nl)
-ALL_PACKED(IQ4_XS, iq4_xs)
 ALL_FLAT(MXFP4, mxfp4, q5_0)
 #if HAS_DPBUSD /* which is faster with these from their packed codes */
+ALL_PACKED(Q8_0, q8_0)
 ALL_PACKED(Q4_0, q4_0)
 ALL_PACKED(Q4_1, q4_1)
 ALL_PACKED(Q2_K, q2_k)
 ALL_PACKED(Q4_K, q4_k)
+ALL_PACKED(IQ4_NL, iq4_nl)
+ALL_PACKED(IQ4_XS, iq4_xs)
 #else
+FLAT_TILES(Q8_0, q8_0)
 FLAT_TILES(Q4_0, q4_0)
 FLAT_TILES(Q4_1, q4_1)
 FLAT_TILES(Q2_K, q2_k)
+ALL_FLAT(Q8_0, q8_0, q8_0)
 ALL_FLAT(Q4_0, q4_0, q4_0)
 ALL_FLAT(Q4_1, q4_1, q4_1)
 ALL_FLAT(Q2_K, q2_k, q2_k)
 ALL_FLAT(Q4_K, q4_k, q4_1)
+ALL_FLAT(IQ4_NL, iq4_nl, q8_0)
+ALL_FLAT(IQ4_XS, iq4_xs, q8_0)
 #endif
