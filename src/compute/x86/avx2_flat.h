@@ -167,7 +167,7 @@ INLINE void flat_halves(const mul_job *j, flat *c, const wfmt *f, size_t p, size
  * more than there are registers. */
 INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t p, size_t first, const size_t T)
 {
-    if (HAS_DPBUSD || f->bits < 5) {
+    if (HAS_DPBUSD || (f->bits < 5 && !is_split(f))) {
         flat_halves(j, c, f, p, 0, first, 2, T);
         return;
     }
@@ -191,10 +191,14 @@ typedef void unpack_fn(flat *c, const mul_job *j, size_t p, size_t block, size_t
     static flat_fn *const FN(flats_##kernel)[TILE_MANY_TOKENS] = {                    \
         FN(flat_##kernel##_16x1), FN(flat_##kernel##_16x2), FN(flat_##kernel##_16x3), \
         FN(flat_##kernel##_16x4)};
+FLAT_TILES(Q4_0, q4_0)
+FLAT_TILES(Q4_1, q4_1)
 FLAT_TILES(Q5_0, q5_0)
 FLAT_TILES(Q5_1, q5_1)
+FLAT_TILES(Q2_K, q2_k)
 FLAT_TILES(Q3_K, q3_k)
 FLAT_TILES(Q6_K, q6_k)
+FLAT_TILES(IQ4_NL, iq4_nl)
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -261,30 +265,20 @@ static void by_tiles(const mul_job *j, mul_fn *mul)
             by_flat(j, &wfmt_table[DT_##name], FN(unpack_##kernel), FN(flats_##tiles));                  \
     }
 DTYPE_FLOATS(ALL_PACKED)
-ALL_FLAT(Q5_0, q5_0, q5_0)
-ALL_FLAT(Q5_1, q5_1, q5_1)
-ALL_FLAT(Q3_K, q3_k, q3_k)
-ALL_FLAT(Q5_K, q5_k, q5_1)
-ALL_FLAT(Q6_K, q6_k, q6_k)
-ALL_FLAT(MXFP4, mxfp4, q5_0)
-#if HAS_DPBUSD /* which is faster with these from their packed codes */
+#if HAS_DPBUSD /* which has nothing to unpack there */
 ALL_PACKED(Q8_0, q8_0)
-ALL_PACKED(Q4_0, q4_0)
-ALL_PACKED(Q4_1, q4_1)
-ALL_PACKED(Q2_K, q2_k)
-ALL_PACKED(Q4_K, q4_k)
-ALL_PACKED(IQ4_NL, iq4_nl)
-ALL_PACKED(IQ4_XS, iq4_xs)
 #else
-FLAT_TILES(Q8_0, q8_0)
-FLAT_TILES(Q4_0, q4_0)
-FLAT_TILES(Q4_1, q4_1)
-FLAT_TILES(Q2_K, q2_k)
-ALL_FLAT(Q8_0, q8_0, q8_0)
+ALL_FLAT(Q8_0, q8_0, iq4_nl)
+#endif
 ALL_FLAT(Q4_0, q4_0, q4_0)
 ALL_FLAT(Q4_1, q4_1, q4_1)
+ALL_FLAT(Q5_0, q5_0, q5_0)
+ALL_FLAT(Q5_1, q5_1, q5_1)
 ALL_FLAT(Q2_K, q2_k, q2_k)
+ALL_FLAT(Q3_K, q3_k, q3_k)
 ALL_FLAT(Q4_K, q4_k, q4_1)
-ALL_FLAT(IQ4_NL, iq4_nl, q8_0)
-ALL_FLAT(IQ4_XS, iq4_xs, q8_0)
-#endif
+ALL_FLAT(Q5_K, q5_k, q5_1)
+ALL_FLAT(Q6_K, q6_k, q6_k)
+ALL_FLAT(IQ4_NL, iq4_nl, iq4_nl)
+ALL_FLAT(IQ4_XS, iq4_xs, iq4_nl)
+ALL_FLAT(MXFP4, mxfp4, q5_0)
