@@ -174,13 +174,19 @@ TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, cons
     for (; t < n_rows; t++) norm_rows(y + t * n, x + t * n, w, b, n, eps, 1);
 }
 
-/* The maximum is exact in any order. Lanes behind a tail repeat the running maximum. */
+/* The maximum is exact in any order, so four are under way: one waits for its last comparison. */
 INLINE float largest(const float *x, size_t n)
 {
-    vf m = v_set1(-(float)INFINITY);
+    vf a = v_set1(-(float)INFINITY), b = a, c = a, d = a;
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) m = v_max(v_load(x + i), m);
-    float max = v_top(m);
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = v_max(v_load(x + i), a);
+        b = v_max(v_load(x + i + LANES), b);
+        c = v_max(v_load(x + i + 2 * LANES), c);
+        d = v_max(v_load(x + i + 3 * LANES), d);
+    }
+    for (; i + LANES <= n; i += LANES) a = v_max(v_load(x + i), a);
+    float max = v_top(v_max(v_max(a, b), v_max(c, d)));
     for (; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
@@ -215,16 +221,27 @@ TARGET static void FN(softmax)(float *x, size_t n)
     FN(attn_weigh)(x, n, &most);
 }
 
+#define ARGMAX_SPAN ((size_t)512)
+
+/* Only the first span with the largest is searched for it; all of them where nothing is over -infinity. */
 TARGET static size_t FN(argmax)(const float *x, size_t n)
 {
-    float max = largest(x, n);
+    float max = -(float)INFINITY;
+    size_t i = 0, end = n;
+    for (size_t at = 0; at < n; at += ARGMAX_SPAN) {
+        size_t here = n - at < ARGMAX_SPAN ? n - at : ARGMAX_SPAN;
+        float top = largest(x + at, here);
+        if (!(top > max)) continue;
+        max = top;
+        i = at;
+        end = at + here;
+    }
     vf m = v_set1(max);
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
+    for (; i + LANES <= end; i += LANES) {
         unsigned equal = v_equal(v_load(x + i), m);
         if (equal) return i + (size_t)__builtin_ctz(equal);
     }
-    for (; i < n; i++) {
+    for (; i < end; i++) {
         if (x[i] == max) return i;
     }
     return 0;

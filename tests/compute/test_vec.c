@@ -258,7 +258,7 @@ static void the_argmax_is_the_first_of_equals(void **state)
     EACH_WIDE_ISA(set)
     {
         const vec_kernels *k = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
-        for (size_t n = 1; n < 80; n++) {
+        for (size_t n = 1; n < 1700; n += n < 80 ? 1 : 61) {
             float *x = draw_floats(n, n, 3.0f);
             for (size_t i = 0; i < n; i++) x[i] = floorf(x[i]); /* many equals */
             assert_int_equal(k->argmax(x, n), ref->argmax(x, n));
@@ -268,6 +268,10 @@ static void the_argmax_is_the_first_of_equals(void **state)
             assert_int_equal(k->argmax(x, n), n - 1);
             for (size_t i = 0; i < n; i++) x[i] = nan;
             assert_int_equal(k->argmax(x, n), 0);
+            x[n - 1] = -inf;
+            assert_int_equal(k->argmax(x, n), n - 1);
+            x[n * 2 / 3] = x[n - 1] = 1;
+            assert_int_equal(k->argmax(x, n), n * 2 / 3);
             free(x);
         }
     }
