@@ -3,9 +3,11 @@
  * `has` of the slots is the truth: as many cores as each has. Whoever gives some back hands them straight to
  * the waiters, earliest deadline first (nobody can slip in between; who wants more than are free keeps those
  * behind it waiting), and wakes each through the futex word of its slot. Everything is changed under one
- * robust mutex, in an order that leaves a state `repair` can finish when a process dies in between: grant:
- * has[s] = cores, then waiting[s] = 0, then word[s] = 1, then wake. A process that dies while it holds or
- * waits leaves that in the page until the agent reaps its slot.
+ * robust mutex, in an order that leaves a state `repair` can finish when a process dies in between:
+ *
+ *     grant: has[s] = cores, then waiting[s] = 0, then word[s] = 1, then wake
+ *
+ * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot.
  *
  * The page is writable by every worker, so the agent trusts nothing in it and waits for nothing in it: the
  * file is sealed (nobody can cut it off under a mapping), reaping is a flag that whoever takes the lock next
@@ -39,7 +41,7 @@
 #define SLOTS       64
 #define NOBODY      (-1)
 #define RIGHT_NOW   UINT64_MAX
-#define LATELY_NS   5000000u /* who had cores so lately wants them again */
+#define LATELY_NS   300000u /* between two steps of a worker that is busy; less than between two calls */
 #define LEASE_MS    250
 #define LOCK_MS     50          /* a turn inside the lock takes microseconds */
 #define STUCK_LOOKS 5           /* the same turn seen so often: its process is stopped or hostile */
@@ -312,8 +314,11 @@ static void enforce_leases(arbiter *a)
     if (is_granted(&p->slots[a->slot])) return;
     p->slots[a->slot].waiting =
         1; /* it is not after a burial that came late, for an earlier process of our slot */
-    for (int s = 0; s < SLOTS; s++)
-        if (now - p->slots[s].since_ns >= LEASE_MS * 1000000u) p->slots[s].has = 0;
+    for (int s = 0; s < SLOTS; s++) {
+        if (p->slots[s].has <= 0 || now - p->slots[s].since_ns < LEASE_MS * 1000000u) continue;
+        p->slots[s].has = 0;
+        atomic_store_explicit(&p->slots[s].busy_ns, 0, memory_order_relaxed);
+    }
     pass_on(a);
 }
 

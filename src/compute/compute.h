@@ -354,7 +354,7 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns, int n_cores);
 void arbiter_release(arbiter *a);
 /* Does anybody wait for the cores that we have? A hint, read in a nanosecond. */
 bool arbiter_is_wanted(const arbiter *a);
-/* How many workers have or want cores, or did some milliseconds ago, this one included. A hint. */
+/* How many workers have or want cores, or did a moment ago (0.3 ms), this one included. A hint. */
 int arbiter_crowd(const arbiter *a);
 /* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);

@@ -15,13 +15,13 @@
 #define KNOWN_STEPS 2        /* of both ways: they say how the ways of other kinds differ */
 #define CALM_RISE   0.02     /* of the way to a slower step: calm times are the fastest; */
 #define CALM_MOST   0.01     /* and of itself at most */
-#define LOOK_ALONE  2 /* steps until a way that became slow is looked at again: one member had to wait for */
-#define LOOK_TEAM   8 /* its core, which passes; a team lost one of its cores to somebody, */
-#define LOOK_LAST   8192 /* and at most */
-#define KEPT_MOST   1e15 /* ns: eleven days */
-#define KEPT_APART  16.0 /* times that the ways of a kept line differ at most, or twice the members */
-#define KEPT_FASTER 4.0  /* times that a first step is faster or */
-#define KEPT_SLOWER 64.0 /* slower than what was kept of it, if that is of this machine */
+#define LOOK_ALONE  2        /* steps until one member is looked at again: it waited for its core, */
+#define LOOK_TEAM   8        /* and until a team is: one of its cores went to somebody; */
+#define LOOK_LAST   8192     /* and no more than these */
+#define KEPT_MOST   1e15     /* ns: eleven days */
+#define KEPT_APART  16.0     /* times that the ways of a kept line differ at most, or twice the members */
+#define KEPT_FASTER 4.0      /* times that a first step is faster, */
+#define KEPT_SLOWER 64.0     /* or slower, than what was kept of it, if that is of this machine */
 
 /* The share of a first step that is thought to be the same for any size, and the size at which a correction
  * is shared evenly: a step that decodes reads all weights for its first token, one that reads prompts works

@@ -75,6 +75,9 @@ typedef struct pace {
 bool pace_choose(pace *p, pace_kind k, size_t n_tokens);
 /* The same without ever being a trial: for a step that nobody notes. */
 bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens);
+/* It did (or did not), and took this long. */
+void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
+
 /* What one process tells the next: the calm lines, alone and as a team. Zeros: not known. */
 typedef struct pace_known {
     struct {
@@ -86,8 +89,5 @@ typedef struct pace_known {
 bool pace_tell(const pace *p, pace_known *ret);
 /* Before the first step. Lines that no machine could have are left out. */
 void pace_recall(pace *p, const pace_known *known);
-
-/* It did (or did not), and took this long. */
-void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
 
 #endif

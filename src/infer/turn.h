@@ -33,7 +33,7 @@ void turn_watch(turn *t, team *of);
 uint64_t turn_begin(turn *t, uint64_t deadline_ns, int n_cores);
 /* Returns how long it took, less what was lent. */
 uint64_t turn_end(turn *t);
-/* How many workers want cores these milliseconds, this one included. */
+/* How many workers want cores now, this one included. */
 int turn_crowd(const turn *t);
 
 #endif

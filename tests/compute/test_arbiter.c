@@ -184,6 +184,7 @@ static void a_stopped_holder_loses_the_cores(void **state)
     kill(pid, SIGSTOP);
     arbiter *a = join(s, 2), *b = join(s, 3);
     arbiter_acquire(a, 5, 0);
+    assert_int_equal(arbiter_crowd(a), 1); /* the stopped one does not count either */
     arbiter_release(a);
     arbiter_acquire(b, 5, 0); /* free again: the stopped one is not waiting */
     arbiter_release(b);
