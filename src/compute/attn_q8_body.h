@@ -37,7 +37,8 @@ TARGET static float FN(attn_quantise)(int8_t *q, int32_t *ret_sum, const float *
     vf by = v_set1(inverse);
     int32_t sum = 0;
     for (size_t i = 0; i < d; i += LANES) v_store_i8(q + i, inverse == 0 ? most : v_mul(v_load(x + i), by));
-    for (size_t i = 0; i < d; i++) sum += q[i];
+    for (size_t i = 0; i < d; i += LANES)
+        for (size_t k = 0; k < LANES; k++) sum += q[i + k];
     *ret_sum = sum;
     return scale;
 }
@@ -77,18 +78,34 @@ TARGET static void FN(attn_scores_q8)(float *s, size_t lds, const int8_t *q, con
     for (; h < n_q; h++) q8_score_tile(s + h * lds, lds, q + h * d, scale + h, sum + h, tile, d, 1, 4);
 }
 
+/* n (at most sixteen) lines of weights, whose largest are largest[16], into codes: one division for all. */
+INLINE void q8_code_lines(float *s, size_t n, const float *largest)
+{
+    float inverse[LANES], scale[LANES];
+    v_store(inverse, v_div(v_set1(127.0f), v_load(largest)));
+    v_store(scale, v_mul(v_load(largest), v_set1(ATTN_ONE_127TH)));
+    for (size_t i = 0; i < n; i++, s += LANES) {
+        bool finite = largest[i] < (float)INFINITY, some = finite && largest[i] >= ACTS_TINY;
+        v_store_i8((int8_t *)s, some ? v_mul(v_load(s), v_set1(inverse[i])) : v_set1(0.0f));
+        s[ATTN_WEIGHT_SCALE] = some ? scale[i] : finite ? 0 : (float)NAN;
+    }
+}
+
 TARGET static float FN(attn_weigh_q8)(float *s, size_t n_tiles, const float *value_scale, float *ret_most)
 {
     *ret_most = largest(s, n_tiles * LANES);
     vf most = v_set1(*ret_most), total = v_set1(0.0f), zero = v_set1(0.0f);
-    for (size_t i = 0; i < n_tiles; i++, s += LANES, value_scale += LANES) {
-        vf e = v_exp(v_sub(v_load(s), most));
-        vf w = v_if_less(zero, e, v_mul(e, v_load(value_scale)), zero);
-        float inverse, scale;
-        total = v_add(total, e);
-        bool some = q8_scale(v_max_bits(w), &inverse, &scale);
-        v_store_i8((int8_t *)s, some ? v_mul(w, v_set1(inverse)) : zero);
-        s[ATTN_WEIGHT_SCALE] = scale;
+    for (size_t n; n_tiles > 0; n_tiles -= n, s += n * LANES, value_scale += n * LANES) {
+        float top[LANES] = {0};
+        n = n_tiles < LANES ? n_tiles : LANES;
+        for (size_t i = 0; i < n; i++) {
+            vf e = v_exp(v_sub(v_load(s + i * LANES), most));
+            vf w = v_if_less(zero, e, v_mul(e, v_load(value_scale + i * LANES)), zero);
+            total = v_add(total, e);
+            v_store(s + i * LANES, w);
+            top[i] = float_of_bits(v_max_bits(w));
+        }
+        q8_code_lines(s, n, top);
     }
     return v_tree(total);
 }

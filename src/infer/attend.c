@@ -227,10 +227,12 @@ static void join_parts(lane *l, const attend *a, const attend_step *s, size_t n_
     }
 }
 
-/* Chunks of all heads, in runs of neighbours; then who joins a head's parts reads them all. */
+/* Chunks of all heads, in runs of neighbours of about as many pages; then who joins a head's parts reads them
+ * all. */
 static void attend_chunks(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att, float *space)
 {
-    size_t n_kv = a->n_head_kv, n_work = 0, work = 0, begin, end, first;
+    size_t n_kv = a->n_head_kv, n_pages = 0, passed = 0, end, first;
+    size_t n_members = (size_t)member_count(l->m), me = (size_t)member_index(l->m);
     float *part = s->parts;
     rows parts = {.n = 1};
     attend_block b;
@@ -238,15 +240,17 @@ static void attend_chunks(lane *l, const attend *a, const attend_step *s, rows *
     rows_use(l, {qkv, READ_ALL}, {&parts, WRITE_PARTS});
     for (size_t t = 0; t < qkv->n; t += b.n) {
         b = attend_block_at(a, s, t, qkv->n);
-        n_work += n_kv * attend_block_chunks(&b, &first);
+        n_pages += n_kv * (b.last + 1 - b.begin);
     }
-    member_share(l->m, n_work, 1, &begin, &end);
     for (size_t t = 0; t < qkv->n; t += b.n) {
         b = attend_block_at(a, s, t, qkv->n);
         size_t n = attend_block_chunks(&b, &first), floats = attend_part_floats(a, &b);
-        for (size_t i = 0; i < n_kv * n; i++, work++, part += floats)
-            if (work >= begin && work < end)
+        for (size_t i = 0; i < n_kv * n; i++, part += floats) {
+            size_t begin = attend_block_pages(&b, first + i % n, &end), middle = passed + (end - begin) / 2;
+            if (middle * n_members / n_pages == me)
                 attend_block_chunk(a, s, l->v, &b, i / n, first + i % n, qkv, part, space);
+            passed += end - begin;
+        }
     }
     rows_use(l, {&parts, READ_ALL}, {att, WRITE_PARTS});
     join_parts(l, a, s, qkv->n, att, space);

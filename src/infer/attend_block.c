@@ -110,6 +110,13 @@ size_t attend_block_chunks(const attend_block *b, size_t *ret_first)
     return b->last / CHUNK_PAGES + 1 - *ret_first;
 }
 
+size_t attend_block_pages(const attend_block *b, size_t chunk, size_t *ret_end)
+{
+    size_t first = chunk * CHUNK_PAGES, end = first + CHUNK_PAGES;
+    *ret_end = end < b->last + 1 ? end : b->last + 1;
+    return first > b->begin ? first : b->begin;
+}
+
 /* Positions [*from, *to) of the chunk that row r sees, counted from the chunk's first one here; false: none.
  */
 static bool row_sees(const job *j, size_t r, size_t *from, size_t *to)
@@ -262,14 +269,20 @@ static void mix(const job *j, float *out)
 
 #define TILE_RUN 4 /* tiles of values that sums stay in registers for */
 
+static void quantise_queries(const job *j)
+{
+    const work *w = &j->w;
+    size_t hd = j->hd;
+    for (size_t r = 0; r < j->n_rows; r++)
+        w->q8_scale[r] =
+            j->v->attn_quantise(w->q8_code + r * hd, &w->q8_sum[r], j->q + r * hd, hd) * j->a->scale;
+}
+
 /* Scores of every row against every page, and the pages' value scales behind them. */
 static void score_q8(const job *j)
 {
     const work *w = &j->w;
     float *value_scale = w->scores + j->n_rows * LDS;
-    for (size_t r = 0; r < j->n_rows; r++)
-        w->q8_scale[r] =
-            j->v->attn_quantise(w->q8_code + r * j->hd, &w->q8_sum[r], j->q + r * j->hd, j->hd) * j->a->scale;
     for (size_t page = j->begin; page < j->end; page++) {
         size_t at = (page - j->begin) * KV_PAGE_TOKENS;
         fetch_behind_keys(j, page);
@@ -312,7 +325,8 @@ static void mix_q8(const job *j, part ret)
     }
     for (size_t r = 0; r < j->n_rows; r++) {
         float share = 1.0f / ret.total[r];
-        for (size_t i = 0; i < hd; i++) ret.out[r * hd + i] *= share;
+        for (size_t i = 0; i < hd; i += KV_PAGE_TOKENS) /* int8 has whole sixteens */
+            for (size_t k = 0; k < KV_PAGE_TOKENS; k++) ret.out[r * hd + i + k] *= share;
     }
 }
 
@@ -326,17 +340,16 @@ static job open_job(const attend *a, const attend_step *s, const vec_kernels *v,
     const float *q = rows_at(qkv, b->t) + kvh * width;
     job j = {a, s, v, b, .kvh = kvh, .group = group, .hd = hd, .n_rows = b->n * group, .q = q};
     j.w = lay_out(space, most_rows(group), hd);
-    if (b->n == 1) return j;
-    for (size_t i = 0; i < b->n; i++) memcpy(j.w.q + i * width, q + i * qkv->width, width * sizeof *q);
-    j.q = j.w.q;
+    for (size_t i = 0; b->n > 1 && i < b->n; i++)
+        memcpy(j.w.q + i * width, q + i * qkv->width, width * sizeof *q);
+    if (b->n > 1) j.q = j.w.q;
+    if (s->cache->shape.type == DT_Q8_0) quantise_queries(&j);
     return j;
 }
 
 static void run_chunk(job *j, size_t chunk, part ret)
 {
-    size_t first = chunk * CHUNK_PAGES, end = first + CHUNK_PAGES;
-    j->begin = first > j->b->begin ? first : j->b->begin;
-    j->end = end < j->b->last + 1 ? end : j->b->last + 1;
+    j->begin = attend_block_pages(j->b, chunk, &j->end);
     if (j->s->cache->shape.type == DT_Q8_0) {
         score_q8(j);
         weigh_q8(j, ret);

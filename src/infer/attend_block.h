@@ -11,13 +11,14 @@
  *     out = fma(b / (a + b), chunk's out, a / (a + b) * out), sum = a + b, most = the larger one
  *
  * (1 / (a + b) is made once and multiplied with). Positions up to ATTEND_CHUNK have one softmax. Who computes
- * a chunk, and when, changes no bit; scores stay in L1, and keys are read once for many rows. */
+ * a chunk, and when, changes no bit; scores stay in the cache however long the text is, and keys are read
+ * once for many rows. */
 #ifndef INFER_ATTEND_BLOCK_H
 #define INFER_ATTEND_BLOCK_H
 
 #include "infer/attend.h"
 
-#define CHUNK_PAGES  16
+#define CHUNK_PAGES  32
 #define ATTEND_CHUNK (CHUNK_PAGES * KV_PAGE_TOKENS) /* positions */
 
 typedef struct attend_block {
@@ -31,6 +32,8 @@ typedef struct attend_block {
 attend_block attend_block_at(const attend *a, const attend_step *s, size_t t, size_t end);
 /* Chunks [*ret_first, ...) that it sees; returns how many. */
 size_t attend_block_chunks(const attend_block *b, size_t *ret_first);
+/* Pages [begin, ret_end) of a chunk that it sees: returns begin. */
+size_t attend_block_pages(const attend_block *b, size_t chunk, size_t *ret_end);
 
 /* Floats of work space that a member needs. */
 size_t attend_block_space(const attn_conf *c);
