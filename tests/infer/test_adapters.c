@@ -241,13 +241,13 @@ static void an_adapter_gives_what_merged_weights_give(void **state)
         }
         folder_make(merged);
         peft_write_merged(&s, merged);
-        bench_open(&b, merged, ISA_SCALAR, 1);
+        bench_open(&b, merged, isa_compared(), 1);
         text want = text_at(&b, ids, 1), plain, got;
         want.adapter = 0;
         run(&b, &want, 1, 0);
         bench_close(&b);
         snprintf(path, sizeof path, DATA "hf/%s", f->name);
-        bench_open(&b, path, ISA_SCALAR, 1);
+        bench_open(&b, path, isa_compared(), 1);
         bench_adapt(&b, folders);
         got = text_at(&b, ids, 1);
         plain = text_at(&b, ids, 1);
@@ -288,7 +288,7 @@ static void texts_have_the_same_bits_beside_any_adapter(void **state)
         peft_write(&s, folders[i]);
     }
     snprintf(path, sizeof path, DATA "hf/%s", f->name);
-    bench_open(&b, path, ISA_SCALAR, 1);
+    bench_open(&b, path, isa_compared(), 1);
     bench_adapt(&b, folders);
     for (size_t i = 0; i < MAX_ITEMS; i++) {
         alone[i] = text_at(&b, ids, i);

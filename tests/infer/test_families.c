@@ -230,7 +230,7 @@ static void decoder_gives_the_reference_logits(void **state)
     fixture_open(&x, f->name);
     for (int gguf = 0; gguf <= f->gguf; gguf++) {
         path_of(f, gguf, path);
-        bench_open(&b, path, ISA_SCALAR, 1);
+        bench_open(&b, path, isa_compared(), 1);
         json_array_foreach(json_object_get(x.expected, "prompts"), i, prompt) check_prompt(f, &x, &b, prompt);
         check_long(f, &x, &b);
         bench_close(&b);
@@ -278,7 +278,7 @@ static void check_ways(const family *f, const char *path)
     int32_t ids[MAX_TOKENS];
     float *ref[N_TEXTS];
     bench b;
-    bench_open(&b, path, ISA_SCALAR, 1);
+    bench_open(&b, path, isa_compared(), 1);
     for (size_t i = 0; i < MAX_TOKENS; i++) ids[i] = (int32_t)(i * 7919 % b.c->n_vocab);
     for (size_t i = 0; i < N_TEXTS; i++) {
         text t = {.ids = ids + i, .n = n[i], .logits = ref[i] = space(&b, n[i])};
@@ -385,7 +385,7 @@ static void encoder_gives_the_reference_values(void **state)
     fixture_open(&x, f->name);
     for (int gguf = 0; gguf <= f->gguf; gguf++) {
         path_of(f, gguf, path);
-        bench_open(&b, path, ISA_SCALAR, 1);
+        bench_open(&b, path, isa_compared(), 1);
         inputs_open(&s, &x, b.c);
         b.ops->encode(b.n, b.t, s.in, s.n);
         for (size_t i = 0; i < s.n; i++) {
@@ -410,7 +410,7 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     float *ref[MAX_INPUTS];
     path_of(f, false, path);
     fixture_open(&x, f->name);
-    bench_open(&b, path, ISA_SCALAR, 1);
+    bench_open(&b, path, isa_compared(), 1);
     inputs_open(&s, &x, b.c);
     for (size_t i = 0; i < s.n; i++) {
         b.ops->encode(b.n, b.t, &s.in[i], 1);
@@ -475,7 +475,7 @@ static void array_gives_the_reference_values(void **state)
     bench b;
     array a;
     path_of(&n->f, false, path);
-    bench_open(&b, path, ISA_SCALAR, 1);
+    bench_open(&b, path, isa_compared(), 1);
     array_open(&a, n, b.c);
     for (size_t i = 0; i < a.n_items; i++) {
         size_t rows;
@@ -497,7 +497,7 @@ static void array_gives_the_same_bits_however_it_runs(void **state)
     bench b;
     array a;
     path_of(&n->f, false, path);
-    bench_open(&b, path, ISA_SCALAR, 1);
+    bench_open(&b, path, isa_compared(), 1);
     array_open(&a, n, b.c);
     for (size_t i = 0; i < a.n_items; i++) {
         b.ops->encode(b.n, b.t, &a.in[i], 1);
@@ -527,7 +527,7 @@ static void series_goes_on_where_it_stopped(void **state)
     bench b;
     array a;
     path_of(&n->f, false, path);
-    bench_open(&b, path, ISA_SCALAR, 2);
+    bench_open(&b, path, isa_compared(), 2);
     array_open(&a, n, b.c);
     net_input whole = a.in[0];
     whole.every = true;
