@@ -8,7 +8,6 @@
 #define TILE_ONE_PANELS  4
 #define TILE_MANY_PANELS 2
 #define TILE_MANY_TOKENS 4
-#define TILE_LOOP_TOKENS 64 /* of a job, which a tile may walk by itself */
 
 #define TILE(type, rows, tokens, panels)                                           \
     TARGET static void FN(mul_##type##_##rows##x##tokens)(const mul_job *j)        \
