@@ -1,0 +1,37 @@
+/* JSON: what the quick reader takes is what jansson reads of the same bytes, to the value; what json_parse
+ * gives can be written, and is the same when it is read again. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/json_quick.h"
+#include "memory.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void compare(const char *text, size_t n)
+{
+    json_t *quick = json_quick(text, n);
+    if (!quick) return;
+    json_t *slow = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (holds(slow != NULL) && !json_equal(quick, slow)) abort();
+    json_decref(quick);
+    json_decref(slow);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *v = NULL, *again = NULL;
+    buf out = {0};
+    shoal_err err = {0};
+    compare((const char *)data, size);
+    if (json_parse(&v, (const char *)data, size, "text", &err) == 0) {
+        if (holds(json_put(&out, v) == 0) &&
+            holds(json_parse(&again, out.data, out.len, "again", &err) == 0) && !json_equal(v, again))
+            abort();
+    }
+    buf_done(&out);
+    json_decref(again);
+    json_decref(v);
+    return 0;
+}
