@@ -12,6 +12,7 @@
  * vpmaddubsw, vpmaddwd and an addition, three of them on the two ports that multiply. */
 #define FLAT_TOKENS 64 /* in a job: with 512 columns 32 KB of activations */
 #define FLAT_LEAST  12 /* tokens that pay for unpacking */
+#define SPLIT_LEAST 32 /* and for unpacking twice as much */
 #define FLAT_COLS   512
 #define FLAT_RUNS   (FLAT_COLS / 16)
 #define FLAT_CODES  (FLAT_COLS * PANEL_ROWS)
@@ -34,6 +35,11 @@ typedef struct flat {
 INLINE bool is_split(const wfmt *f)
 {
     return !HAS_DPBUSD && f->zero == 128;
+}
+
+INLINE size_t flat_least(const wfmt *f)
+{
+    return is_split(f) ? SPLIT_LEAST : FLAT_LEAST;
 }
 
 /* Group k of 32 columns, as codes and not as signed values. */
@@ -257,9 +263,9 @@ static void by_tiles(const mul_job *j, mul_fn *mul)
         flat_panel(c, j, f, p, block, n);                                                                \
         if (p == 0) flat_sums(c, j, f);                                                                  \
     }                                                                                                    \
-    static void FN(all_##kernel)(const mul_job *j)                                                       \
+    TARGET static void FN(all_##kernel)(const mul_job *j)                                                \
     {                                                                                                    \
-        if (j->n_tokens < FLAT_LEAST)                                                                    \
+        if (j->n_tokens < flat_least(&wfmt_table[DT_##name]))                                            \
             by_tiles(j, FN(mul_##kernel));                                                               \
         else                                                                                             \
             by_flat(j, &wfmt_table[DT_##name], FN(unpack_##kernel), FN(flats_##tiles));                  \
