@@ -92,6 +92,6 @@ endif()
 # call instead of in place, gcc compiles a file of x86/ in a quarter of the time (10 s for 40 s).
 if(SHOAL_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
     file(GLOB x86_sources CONFIGURE_DEPENDS src/compute/x86/*.c)
-    set_source_files_properties(${x86_sources} PROPERTIES
+    set_property(SOURCE ${x86_sources} APPEND PROPERTY
         COMPILE_OPTIONS "--param=asan-instrumentation-with-call-threshold=0")
 endif()
