@@ -51,7 +51,7 @@ enum {
     HEADS = 6,
     HEADS_KV = 3, /* so that two or four members cannot share them evenly */
     HEAD = 16,
-    TOKENS = 2 * ATTEND_CHUNK + 77,
+    TOKENS = ATTEND_CHUNK + 77, /* two chunks, the last page open */
     WIDTH = (HEADS + 2 * HEADS_KV) * HEAD
 };
 
@@ -147,9 +147,9 @@ static void cuts_members_and_sets_attend_alike(void **state)
                      .biased = k % 4 == 0};
         attend_cut(&ask, qkv, want);
         ask.set = best_set();
-        for (size_t i = 0; i < 6; i++) {
-            ask.cut = (const size_t[]){TOKENS, 1, 1, 3, 7, 40}[i];
-            ask.n_members = (const int[]){3, 1, 2, 2, 3, 1}[i];
+        for (size_t i = 0; i < 4; i++) {
+            ask.cut = (const size_t[]){TOKENS, 1, 3, 40}[i];
+            ask.n_members = (const int[]){3, 2, 2, 1}[i];
             attend_cut(&ask, qkv, got);
             assert_memory_equal(got, want, sizeof got);
         }
@@ -177,7 +177,7 @@ static void chunks_join_to_one_softmax(void **state)
 {
     static float qkv[TOKENS * WIDTH], att[TOKENS * HEADS * HEAD];
     asked ask = {.set = best_set(), .n_members = 1, .cut = TOKENS, .type = DT_F32};
-    for (size_t peak = 0; peak < 3; peak++) {
+    for (size_t peak = 0; peak < 2; peak++) {
         fill(qkv, TOKENS * WIDTH, 1);
         float *k = qkv + (peak * ATTEND_CHUNK + 5) * WIDTH + HEADS * HEAD;
         for (size_t i = 0; i < HEADS_KV * HEAD; i++) k[i] *= 8;
