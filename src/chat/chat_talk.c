@@ -27,6 +27,7 @@ int chat_talk_add(chat_talk *t, const char *role, const char *content, const cha
         .role = role, .content = strdup(content ? content : ""), .calls = calls ? strdup(calls) : NULL};
     if (!m.content || (calls && !m.calls)) {
         free(m.content);
+        free(m.calls);
         return err_nomem(err);
     }
     t->messages[t->n++] = m;
@@ -176,9 +177,9 @@ static int take_message(chat_talk *t, const json_t *m, size_t i, const char *wha
     if (strcmp(role, "tool") == 0)
         return chat_talk_add(t, role, json_string_value(content),
                              json_string_value(json_object_get(m, "tool_call_id")), err);
-    char *text = strcmp(role, "assistant") == 0 && json_is_array(calls) && json_array_size(calls)
-                     ? json_dumps(calls, JSON_COMPACT)
-                     : NULL;
+    bool has_calls = strcmp(role, "assistant") == 0 && json_is_array(calls) && json_array_size(calls);
+    char *text = has_calls ? json_dumps(calls, JSON_COMPACT) : NULL;
+    if (has_calls && !text) return err_nomem(err);
     int rc = chat_talk_add(t, role, json_string_value(content), text, err);
     free(text);
     return rc;

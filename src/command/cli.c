@@ -208,7 +208,7 @@ int cli_parse_verb(cli_args *ret, const cli_verb **ret_verb, const cli_command *
 int cli_flush(int rc)
 {
     if (!ferror(stdout)) errno = 0; /* else it still says why the earlier write failed */
-    if (fflush(stdout) == 0 && !ferror(stdout)) return rc;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return cli_print_lost() && rc == CLI_OK ? CLI_FAILED : rc;
     if (rc == CLI_OK && errno != EPIPE)
         fprintf(stderr, "shoal: standard output: %s\n", errno ? strerror(errno) : "a write failed");
     clearerr(stdout);

@@ -127,9 +127,10 @@ void cli_tell(const cli_command *cmd, cli_take take, void *user);
 
 /* Words of others, of files, servers and models: on a terminal without its control characters (base/tame.h),
  * into a pipe as they are. printf's number, resp. 0; -1: it could not be written, which cli_flush tells (or
- * memory is out, which is told at once). */
+ * memory is out, which is told at once, and is cli_flush's failure, too). */
 int cli_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_write(const char *s, size_t n);
+bool cli_print_lost(void); /* memory was out for something that was to be printed */
 /* How wide the terminal behind stdout is; `otherwise` where there is none, or none that says. */
 size_t cli_columns(size_t otherwise);
 /* On stderr, always without them; what is longer than 2047 bytes is cut. */

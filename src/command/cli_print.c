@@ -12,8 +12,16 @@
 #include "command/cli.h"
 #include "command/cli_model.h"
 
+static bool is_lost; /* something that was to be printed */
+
+bool cli_print_lost(void)
+{
+    return is_lost;
+}
+
 static int no_memory(void)
 {
+    is_lost = true;
     fprintf(stderr, "shoal: out of memory while writing the answer\n");
     return -1;
 }
