@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/json_memory.h"
 #include "base/json_quick.h"
 #include "memory.h"
 
@@ -13,7 +14,10 @@ static void compare(const char *text, size_t n)
 {
     json_t *quick = json_quick(text, n);
     if (!quick) return;
-    json_t *slow = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_error_t why;
+    bool nomem;
+    json_t *slow =
+        json_memory_load(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why, &nomem);
     if (holds(slow != NULL) && !json_equal(quick, slow)) abort();
     json_decref(quick);
     json_decref(slow);
