@@ -20,7 +20,7 @@ client_packages=() # what there is of them may have come from elsewhere
 command -v npm >/dev/null || client_packages+=(nodejs npm)
 command -v chromium chromium-browser google-chrome >/dev/null || client_packages+=(chromium)
 
-cross_packages=(gcc-aarch64-linux-gnu qemu-user)
+cross_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 deb_packages=(dpkg-dev debhelper lintian fakeroot debootstrap)
 [ "${1:-} $(uname -m)" != "--cross aarch64" ] || exit 0 # nothing to cross
 
