@@ -152,9 +152,11 @@ NOT_DROPPED void fetch_tile(const char *tile, size_t bytes)
 /* The keys that come AHEAD of page's, or the chunk's first values. */
 NOT_DROPPED void fetch_behind_keys(const job *j, size_t page)
 {
-    size_t next = page + AHEAD;
-    fetch_tile(next < j->end ? keys_of(j, next) : values_of(j, j->begin + next - j->end),
-               j->s->cache->head_bytes);
+    size_t next = page + AHEAD, value = j->begin + next - j->end;
+    if (next < j->end)
+        fetch_tile(keys_of(j, next), j->s->cache->head_bytes);
+    else if (value < j->end)
+        fetch_tile(values_of(j, value), j->s->cache->head_bytes);
 }
 
 /* The values that come AHEAD of page's, or the next chunk's first keys. */
