@@ -3,7 +3,7 @@
 # gateway may die.
 source "$(dirname "$0")/lib.sh"
 agent=
-end_agent() { [ -n "$agent" ] && kill -9 "$agent" 2>/dev/null && wait "$agent" 2>/dev/null; cleanup; }
+end_agent() { end $agent; cleanup; }
 trap end_agent EXIT
 gw=$work/gw
 

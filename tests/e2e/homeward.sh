@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 declare -A pids=() urls=() doors=()
 end_all() {
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    end "${pids[@]}"
     cleanup
 }
 trap end_all EXIT

@@ -2,7 +2,7 @@
 # A gateway and machines with state folders of their own: init, token, join, nodes, a gateway that is killed, revoke.
 source "$(dirname "$0")/lib.sh"
 agents=()
-end_agents() { for p in "${agents[@]}"; do kill -9 "$p" 2>/dev/null; wait "$p" 2>/dev/null; done; cleanup; }
+end_agents() { end "${agents[@]}"; cleanup; }
 trap end_agents EXIT
 gw=$work/gw
 

@@ -50,6 +50,16 @@ stop_shoal() {
     server=
 }
 
+# end PID...: those of them that still are this script's. The number of one that was waited for may be somebody else's.
+end() {
+    local pid
+    for pid in "$@"; do
+        jobs -p | grep -qx "$pid" || continue
+        kill -9 "$pid"
+        wait "$pid"
+    done 2>/dev/null
+}
+
 cleanup() {
     [ -n "$server" ] && kill -9 "$server" 2>/dev/null
     rm -rf "$work"

@@ -6,12 +6,14 @@ source "$(dirname "$0")/lib.sh"
 declare -A agents=()
 asking=()
 end_all() {
-    for pid in "${asking[@]}"; do kill "$pid" 2>/dev/null; done
-    for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    end "${asking[@]}"
+    end "${agents[@]}"
     cleanup
 }
 trap end_all EXIT
 gw=$work/gw
+
+workers_of() { pgrep -P "${agents[$1]}" -f 'shoal worker'; }
 
 until_true() {
     local what=$1
@@ -128,7 +130,7 @@ start_agent attic
 until_true "attic is back" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"name\":\"attic\"'"
 sleep 1.5
 ready pi/chat/0 && ready spare/chat/0 || fail "it moved: $(curl -s "$url/readyz")"
-pid=$(pgrep -P "${agents[pi]}")
+pid=$(workers_of pi)
 
 # ---- a machine drains: attic has the file still
 before=$(moves)
@@ -142,7 +144,7 @@ moved=$(moves)
 "$SHOAL_BIN" node resume spare --server "$url" >/dev/null || fail "resume"
 "$SHOAL_BIN" node drain nobody --server "$url" 2>"$work/err" && fail "nobody drains"
 grep -q "no machine is called 'nobody'" "$work/err" || fail "$(cat "$work/err")"
-[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi's worker was started again"
+[ "$(workers_of pi)" = "$pid" ] || fail "pi's worker was started again: $pid, then $(workers_of pi): $(tail -5 "$work/pi.log")"
 
 # ---- the gateway goes and comes: workers are left alone
 touch "$work/enough"
@@ -153,7 +155,7 @@ asked=$(cat "$work/asked")
 "$SHOAL_BIN" node drain spare --server "$url" >/dev/null || fail "drain: $?"
 kill -9 "$server"
 wait "$server" 2>/dev/null
-[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi stopped its worker"
+[ "$(workers_of pi)" = "$pid" ] || fail "pi stopped its worker"
 sed -i "s|listen: \"127.0.0.1:0\"|listen: \"$door\"|" "$work/c.yaml"
 start_shoal "$work/c.yaml"
 until_true "pi is back" ready pi/chat/0
@@ -163,7 +165,7 @@ drains() { nodes | grep -q '"name":"spare"[^}]*"drains":true'; }
 until_true "the new gateway knows that spare drains" drains
 "$SHOAL_BIN" node resume spare --server "$url" >/dev/null || fail "resume"
 sleep 1.5
-[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi's worker was started again"
+[ "$(workers_of pi)" = "$pid" ] || fail "pi's worker was started again: $pid, then $(workers_of pi): $(tail -5 "$work/pi.log")"
 stream "${prompts[0]}" | cmp -s - "$work/want.0" || fail "after the gateway came back"
 
 # ---- out

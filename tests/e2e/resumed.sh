@@ -9,7 +9,7 @@ sed "s|name: home-chat-s|name: home-chat-s\n    path: $PWD/models/home-chat-m.gg
 
 start_shoal "$work/chat.yaml"
 first=$url first_pid=$server
-trap 'kill -9 $first_pid 2>/dev/null; cleanup' EXIT
+trap 'end $first_pid; cleanup' EXIT
 start_shoal "$work/chat.yaml"
 second=$url
 saw=$(node tests/node/resumed.mjs "$first" "$second" home-chat-s) || fail "$saw"

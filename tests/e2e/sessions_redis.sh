@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 command -v redis-server >/dev/null || skip "redis-server is not installed (scripts/setup.sh --test)"
 redis=
-trap 'for p in $redis ${first:-}; do kill -9 "$p"; wait "$p"; done 2>/dev/null; cleanup' EXIT
+trap 'end $redis ${first:-}; cleanup' EXIT
 redis_port=$(free_port)
 start_redis() {
     redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$work" --appendonly yes --appendfsync always \

@@ -6,7 +6,7 @@ declare -A agents=()
 asking=
 end_all() {
     [ -n "$asking" ] && kill "$asking" 2>/dev/null
-    for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    end "${agents[@]}"
     cleanup
 }
 trap end_all EXIT

@@ -5,8 +5,8 @@ source "$(dirname "$0")/lib.sh"
 declare -A agents=()
 asking=()
 end_all() {
-    for pid in "${asking[@]}"; do kill "$pid" 2>/dev/null; done
-    for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    end "${asking[@]}"
+    end "${agents[@]}"
     cleanup
 }
 trap end_all EXIT

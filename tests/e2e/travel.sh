@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 declare -A agents=()
 end_all() {
-    for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    end "${agents[@]}"
     cleanup
 }
 trap end_all EXIT

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 command -v redis-server >/dev/null || skip "redis-server is not installed (scripts/setup.sh --test)"
 redis= first= workers=()
-trap 'for p in $redis $first "${workers[@]}"; do kill -9 "$p"; wait "$p"; done 2>/dev/null; cleanup' EXIT
+trap 'end $redis $first "${workers[@]}"; cleanup' EXIT
 redis_port=$(free_port)
 redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$work" --save '' >"$work/redis.log" 2>&1 &
 redis=$!
