@@ -268,15 +268,16 @@ exec {ended}<>"$work/ended"
 # `timeout` leads the group. A program that is started behind without a group would ignore Ctrl-C for good, and some
 # try what it does to them.
 start() {
-    local i=$1 p kind name
+    local i=$1 p kind name limit=300
     read -r p kind name <<<"${programs[i]}"
+    [ "$name" != neon ] || limit=900 # it builds a whole tree, for another processor, which it then emulates
     set -m
     (
         exec {ended}>&-
         SHOAL_BIN=$PWD/$(dir_of "$p")/shoal
         export SHOAL_BIN
         # shellcheck disable=SC2046 # a command's words
-        exec timeout "${TEST_TIMEOUT:-300}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
+        exec timeout "${TEST_TIMEOUT:-$limit}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
     ) </dev/null >"$work/$i.log" 2>&1 &
     slots[i]=$!
     set +m
