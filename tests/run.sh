@@ -200,18 +200,18 @@ await_build() {
 # Count the cases of one cmocka program by its own closing lines.
 tell_c_test() {
     local name=$1 log=$2 rc=$3 rerun=$4
-    local ok bad sk
+    local ok bad sk how=
     ok=$(grep -c '^\[       OK \]' "$log")
     # cmocka names each failed case twice (when it fails, and in the summary).
     bad=$(grep '^\[  FAILED  \] [a-zA-Z]' "$log" | grep -v 'test(s)' | sort -u | wc -l)
     sk=$(grep '^\[  SKIPPED \] [a-zA-Z]' "$log" | grep -v 'test(s)' | sort -u | wc -l)
-    if [ "$rc" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+    if [ "$rc" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1 how=" (exit $rc)"; fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + sk))
     while IFS= read -r said; do skips+=("$said"); done < <(grep '^SKIP ' "$log" | sort -u)
     if [ "$bad" -ne 0 ]; then
         n_bad=$((n_bad + 1))
         failures+=("$name (rerun: $rerun)")
-        line "FAIL $name: $bad of $((ok + bad)) failed"
+        line "FAIL $name: $bad of $((ok + bad)) failed$how"
         grep -vE '^\[( RUN      |       OK |==========)' "$log" | tail -40 | sed 's/^/    /'
     else
         plain "ok   $name: $ok passed$([ "$sk" -gt 0 ] && echo ", $sk skipped")"
