@@ -191,8 +191,7 @@ FLAT_TILES(Q2_K, q2_k)
 
 /* ---- a job ---- */
 
-/* Eight tokens are rather twice four than
- * six and two. */
+/* Eight tokens are rather twice four than six and two. */
 static void flat_tokens(const mul_job *j, flat *c, const flat_size *size, ahead *next)
 {
     for (size_t t = 0, left; (left = j->n_tokens - t) > 0; t += size->tokens) {
