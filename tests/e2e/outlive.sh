@@ -93,6 +93,9 @@ done
 intents() { { workers pi; workers kit; } | grep -c '^home-intent '; }
 one_intent() { [ "$(intents)" = 1 ]; }
 until_true "home-intent is there once" one_intent
+n_chats() { workers "$1" | grep -c "^chat "; }
+each_chats() { [ "$(n_chats pi)" = 1 ] && [ "$(n_chats kit)" = 1 ]; }
+until_true "each serves chat once" each_chats # the first to come had both, until the other was ready
 for g in a b; do
     until_true "$g classifies" classify "${urls[$g]}"
     until_true "$g shows both" shows_both $g
@@ -135,12 +138,10 @@ has pi home-intent || { had=kit; other=pi; }
 "$SHOAL_BIN" node drain $had --server "${urls[b]}" >/dev/null || fail "drain"
 until_true "$other has home-intent now" has $other home-intent
 until_true "$had has it no more" lacks $had home-intent
-n_chats() { workers "$1" | grep -c "^chat "; }
 moved_over() { [ "$(n_chats $had)" = 0 ] && [ "$(n_chats $other)" = 2 ]; }
 until_true "$other has all of chat" moved_over
 until_true "b classifies with it" classify "${urls[b]}"
 "$SHOAL_BIN" node resume $had --server "${urls[b]}" >/dev/null || fail "resume"
-each_chats() { [ "$(n_chats pi)" = 1 ] && [ "$(n_chats kit)" = 1 ]; }
 until_true "each serves chat again" each_chats
 
 # ---- a comes back: it sees what there is, and nothing is started because of that

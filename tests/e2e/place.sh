@@ -77,6 +77,9 @@ until_true "pi has the model" ready pi/chat/0
 first_ms=$((($(date +%s%N) - began) / 1000000))
 join attic
 until_true "attic has the model" ready attic/chat/0
+# shellcheck disable=SC2329
+has_one() { [ "$(workers_of "$1" | wc -l)" = 1 ]; }
+until_true "pi has one worker" has_one pi # it had both replicas while it was alone
 for node in pi attic; do
     [ "$(sha256sum "$work/$node/models/"*.gguf | cut -d' ' -f1)" = "$(sha256sum "$model" | cut -d' ' -f1)" ] ||
         fail "$node: $(ls -l "$work/$node/models")"
