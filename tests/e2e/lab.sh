@@ -30,8 +30,12 @@ lab 2.5 kill-every-2s; struck 1
 lab 2.5 kill-replica; struck 1
 lab 2 freeze; struck 1
 lab 2 full-disk; struck 1
-lab 4.5 gateway-dies; struck 1; whole gateway-dies # back at 3 s: what waits for its models gets the same bytes
-grep -q '"resumed":[1-9]' "$out/report.json" || fail "no client came back with Last-Event-ID: $(cat "$out/report.json")"
+resumed() { grep -q '"resumed":[1-9]' "$out/report.json"; }
+for _ in 1 2 3; do # it may fall when nobody has read an event of his stream yet
+    lab 4.5 gateway-dies; struck 1; whole gateway-dies # back at 3 s: what waits for its models gets the same bytes
+    resumed && break
+done
+resumed || fail "no client came back with Last-Event-ID: $(cat "$out/report.json")"
 lab 2 rolling-drain; struck 1; whole rolling-drain
 lab 2 partition; struck 1; whole partition
 grep -qE ' [1-9][0-9]* cut off' "$out/report.txt" || fail "the cut let everything through: $(cat "$out/report.txt")"

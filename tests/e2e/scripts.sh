@@ -39,7 +39,7 @@ grep -q '^ok   cli_test_options: [0-9]* passed$' "$work/said" || fail "no line f
 tail -1 "$work/said" | grep -qE '^[0-9]+ passed, 0 failed$' || fail "its last line: $(tail -1 "$work/said")"
 grep -q $'\r' "$work/said" && fail "a pipe gets lines that move"
 TEST_TIMEOUT=0.01 "$PWD/tests/run.sh" release compute_test_mul >"$work/said" 2>&1 && fail "a test that is cut off passes"
-grep -q '^FAIL compute_test_mul: [0-9]* of [0-9]* failed$' "$work/said" && grep -q '^failed: compute_test_mul (rerun: ' "$work/said" ||
+grep -q '^FAIL compute_test_mul: [0-9]* of [0-9]* failed (exit [0-9]*)$' "$work/said" && grep -q '^failed: compute_test_mul (rerun: ' "$work/said" ||
     fail "a failure is not shown: $(cat "$work/said")"
 if command -v script >/dev/null; then
     script -qefc "stty cols 80; '${run[0]}' ${run[*]:1}" "$work/said" </dev/null >/dev/null 2>&1 || fail "on a terminal"
