@@ -46,7 +46,7 @@ void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits);
  * (step.c). */
 #define BATCH_QUIET_MS   250.0
 #define BATCH_COMPANY_MS 100.0
-#define BATCH_GAP        2.5
+#define BATCH_GAP        2.0
 #define BATCH_CHUNK_MAX  256
 
 typedef struct batch_scene {

@@ -55,9 +55,9 @@ static void streams_keep_their_gap_beside_a_prompt(void **state)
 static void a_token_beside_streams_has_a_cost_of_its_own(void **state)
 {
     batch_scene s = {.token_ms = 1, .beside_ms = 0.5, .decode_ms = 40};
-    assert_int_equal(batch_shared(&s), 112);
+    assert_int_equal(batch_shared(&s), 80);
     s.beside_ms = 0;
-    assert_int_equal(batch_shared(&s), 48);
+    assert_int_equal(batch_shared(&s), 32);
 }
 
 static void the_owner_has_the_last_word_beside_streams(void **state)
