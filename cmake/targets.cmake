@@ -22,7 +22,7 @@ endfunction()
 # libshoal: what include/shoal.h promises, nothing of the service. The layers' objects are linked into one,
 # in which every symbol but shoal_* is made local: a program that has its own json_parse links.
 set(library_objects)
-foreach(layer base compute text grammar model forest infer)
+foreach(layer base compute text grammar model forest net infer)
     # Nothing in the library reads YAML, and its users need no libyaml.
     list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_${layer}>,EXCLUDE,/yaml\\.c\\.o$>)
 endforeach()

@@ -66,8 +66,8 @@ c_tests() {
 # of speech it sees what worker_test_transcribe does, with more of them.
 beside() { [ "$1" != "$preset" ]; }
 figures='^infer_test_(home_agreement|table)$'
-threaded='^(compute|infer|worker|wire|join|retrieve)_|^command_test_load$|^lab_test_relay$'
-one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|distance|kv|rope|sampling|tagging)'
+threaded='^(compute|net|infer|worker|wire|join|retrieve)_|^command_test_load$|^lab_test_relay$'
+one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
 one_thread+='|join_test_(roster|rundir)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
 tests_of() {
     if ! beside "$1"; then

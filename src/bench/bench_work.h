@@ -13,8 +13,8 @@
 #ifndef BENCH_BENCH_WORK_H
 #define BENCH_BENCH_WORK_H
 
-#include "infer/kv_type.h"
 #include "model/model.h"
+#include "net/kv_type.h"
 
 typedef struct bench_cost {
     double bytes, multiply_adds;

@@ -17,7 +17,7 @@
  *     (attn_scores). Where keys and values are kept as int8, so are a query and the weights of
  *     sixteen positions: dots are int32, and floats are added up once a tile (attn_scores_q8, attn_mix_q8).
  *     It goes chunk by chunk of positions, each with a softmax of its own, and joins these in order
- *     (infer/attend_block.h).
+ *     (net/attend_block.h).
  *   - exp, tanh, gelu, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
  * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a

@@ -77,7 +77,7 @@ typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config
 
 const char *config_regroup_name(config_regroup r); /* "s8_128"; "" for CONFIG_REGROUP_OFF */
 
-/* What keys and values are kept as, in the order of infer/kv_type.h. */
+/* What keys and values are kept as, in the order of net/kv_type.h. */
 #define CONFIG_KV_TYPE_TABLE(X) \
     X(CONFIG_KV_AUTO, "auto")   \
     X(CONFIG_KV_F32, "f32")     \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "infer/api_impl.h"
-#include "infer/tagging.h"
+#include "net/tagging.h"
 
 static void on_encoded(void *user, const enc_result *r)
 {

@@ -20,8 +20,8 @@
 #include "base/err.h"
 #include "compute/compute.h"
 #include "grammar/grammar.h"
-#include "infer/kv_type.h"
 #include "model/model.h"
+#include "net/kv_type.h"
 
 typedef struct engine engine;
 

@@ -6,18 +6,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "infer/adapters.h"
 #include "infer/batch.h"
 #include "infer/draft.h"
 #include "infer/engine.h"
-#include "infer/input.h"
 #include "infer/home.h"
-#include "infer/net.h"
+#include "infer/input.h"
 #include "infer/pace_kept.h"
 #include "infer/queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
 #include "infer/turn.h"
+#include "net/adapters.h"
+#include "net/net.h"
 
 /* Weights may be any bits, but no answer is made of such numbers. */
 #define ENGINE_NOT_FINITE "the model computed a value that is not a finite number; its weights may be damaged"

@@ -20,8 +20,8 @@
 #include <stdatomic.h>
 
 #include "compute/weights.h"
-#include "infer/net.h"
 #include "model/packed_store.h"
+#include "net/net.h"
 
 typedef struct home {
     net *net;

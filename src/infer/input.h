@@ -5,7 +5,7 @@
 #define INFER_INPUT_H
 
 #include "infer/engine.h"
-#include "infer/net.h"
+#include "net/net.h"
 
 typedef struct input {
     net_input in;       /* points behind this struct */

@@ -8,15 +8,15 @@
 
 #include <stdbool.h>
 
+#include "grammar/grammar.h"
 #include "infer/ballot.h"
 #include "infer/draft.h"
 #include "infer/engine.h"
-#include "grammar/grammar.h"
 #include "infer/input.h"
-#include "infer/kv.h"
 #include "infer/queue.h"
 #include "infer/sampler.h"
 #include "infer/stop.h"
+#include "net/kv.h"
 #include "text/thinking.h"
 
 struct lanes;

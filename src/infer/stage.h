@@ -17,7 +17,7 @@
 #ifndef INFER_STAGE_H
 #define INFER_STAGE_H
 
-#include "infer/net.h"
+#include "net/net.h"
 
 typedef struct stage stage;
 

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/sys.h"
 #include "compute/measure.h"
-#include "infer/net.h"
 #include "model/arch.h"
+#include "net/net.h"
 
 #define MIB (1024.0 * 1024.0)
 

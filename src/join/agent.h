@@ -27,7 +27,7 @@
 #define WORKER_SPEC_ADAPTERS 16
 #define WORKER_SPEC_STAGES   (SPLIT_STAGES_MAX - 1)
 
-/* In the order of infer/kv_type.h. */
+/* In the order of net/kv_type.h. */
 typedef enum worker_kv { WORKER_KV_AUTO, WORKER_KV_F32, WORKER_KV_F16, WORKER_KV_Q8_0 } worker_kv;
 
 typedef struct worker_spec {

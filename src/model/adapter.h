@@ -1,7 +1,7 @@
 /* adapter.h: low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685) of a model that is open.
  *
  * An adapter changes matrices W of its base to W + scale * B A without touching them: A [rank][cols] and
- * B [rows][rank] are small, kept as floats beside the base and run beside it (infer/block.h, blk_linear).
+ * B [rows][rank] are small, kept as floats beside the base and run beside it (net/block.h, blk_linear).
  * Files are PEFT folders (adapter_config.json and adapter_model.safetensors) and GGUF files of general.type
  * "adapter". Names are matched through the base's family (arch.h), so that a fused matrix of the folder
  * (phi3's qkv_proj, GPT-2's c_attn) becomes a row of matrices here, and rows of q and k have the order that

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "infer/tagging.h"
+#include "net/tagging.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service_fill.h"
 #include "worker/service_items.h"

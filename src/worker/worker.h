@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "infer/engine.h"
-#include "infer/net.h"
+#include "net/net.h"
 #include "worker/stage_rows.h"
 
 #define WORKER_ADAPTERS_MAX 64

@@ -2,8 +2,8 @@
  * every instruction set; and their life in an engine. */
 #include "helper.h"
 
-#include "infer/net.h"
 #include "model/gguf_writer.h"
+#include "net/net.h"
 #include "peft.h"
 
 #define FAR 1e-5 /* of the row's norm: merging rounds once more */

@@ -3,9 +3,9 @@
 
 #include "helper.h"
 
-#include "infer/attend_block.h"
-#include "infer/kv.h"
-#include "infer/tagging.h"
+#include "net/attend_block.h"
+#include "net/kv.h"
+#include "net/tagging.h"
 
 static void fill(float *x, size_t n, uint64_t seed)
 {

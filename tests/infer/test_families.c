@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "infer/net.h"
+#include "net/net.h"
 
 /* The weights were rounded to bfloat16 before the reference ran in float32. */
 #define FAR 3e-6 /* of the reference row's norm; the most is 1.7e-6, of lfm2-conv */

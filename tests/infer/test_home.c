@@ -2,7 +2,7 @@
 #include "helper.h"
 
 #include "base/file.h"
-#include "infer/tagging.h"
+#include "net/tagging.h"
 
 #define MODELS SHOAL_SOURCE_DIR "/models/"
 

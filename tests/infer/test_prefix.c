@@ -5,7 +5,7 @@
 
 #include <dirent.h>
 
-#include "infer/net.h"
+#include "net/net.h"
 
 enum { N_IDS = 70, PARTS_AT = 43, N_LAST = 6, N_CROWD = 5, N_NEW = 40 };
 
