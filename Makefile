@@ -3,7 +3,8 @@
 #   make          build build/shoal            make check   run the tests
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
-#   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
+#   make bench    measure, write into bench/   make sanitizers   both in one run, what they see twice once
+#   make fuzz     fuzz every parser (SECONDS_EACH=60)
 #   make fail     let every allocation and write fail once (short form in make check)
 #   make neon     the AArch64 kernels under qemu (in make check too)
 #   make install  to PREFIX (/usr/local)       make deb     Debian's packages, in build/deb
@@ -14,7 +15,7 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz fail neon bench install deb deb-check image clean help
+.PHONY: all setup run demo check asan tsan sanitizers fuzz fail neon bench install deb deb-check image clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -42,6 +43,10 @@ asan:
 tsan:
 	@scripts/setup.sh --test
 	@tests/run.sh tsan
+
+sanitizers:
+	@scripts/setup.sh --test
+	@tests/run.sh sanitizers
 
 fuzz:
 	@scripts/setup.sh --test

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Build one preset and run every test in it:
 #
-#   tests/run.sh release|asan|tsan|debug [FILTER]     FILTER: part of a test program's name
+#   tests/run.sh release|asan|tsan|debug|sanitizers [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
 # (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
-# mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does. `release` without
-# a filter also runs the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
-# ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built behind the tests, with what these leave of the
-# cores. On a terminal one line shows where the run is; elsewhere each program is a line, in the order of the list. The
-# last line is "N passed, N failed, N skipped"; before it stand the dozen programs that took the most of the cores, where
+# mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does, one that says
+# "# early: why" is started first. `sanitizers` is asan and tsan in one run without what they see twice: the C tests and
+# seeds under AddressSanitizer, and the C tests of layers that have threads under ThreadSanitizer, whose tree is built
+# behind the tests, with what these leave of the cores. On a terminal one line shows where the run is; elsewhere each
+# program is a line, in the order of the list. The last line is "N passed, N failed, N skipped"; before it stand the dozen programs that took the most of the cores, where
 # more than a dozen ran, and with SHOAL_CHECK_TIMES=1 all that took long and what each kind took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -23,8 +23,8 @@ failures=() skips=()
 builder= ticker=
 slots=() # the shells of the programs that run, by the program's number
 
-presets=("$preset")
-[ "$preset" = release ] && [ -z "$filter" ] && [ "${SHOAL_CHECK_SANITIZERS:-1}" = 1 ] && presets+=(asan tsan)
+presets=("$preset") reduced=false
+[ "$preset" != sanitizers ] || presets=(asan tsan) reduced=true
 
 # The processes given and all that came of them.
 family() {
@@ -60,17 +60,16 @@ c_tests() {
         echo "${layer%%/*}_$(basename "$source" .c)"
     done | sort
 }
-# What a run of `release` leaves to `tests/run.sh asan` and `tests/run.sh tsan`, which run all. Two programs are long
+# What `sanitizers` leaves to `tests/run.sh asan` and `tests/run.sh tsan`, which run all. Two programs are long
 # and only compare figures, those of docs/families.md and of the home models; others take the same paths. Only where
 # there are threads has ThreadSanitizer something to see: not in layers, nor in programs of the others, that have one;
 # of speech it sees what worker_test_transcribe does, with more of them.
-beside() { [ "$1" != "$preset" ]; }
 figures='^infer_test_(home_agreement|table)$'
 threaded='^(compute|net|infer|worker|wire|join|retrieve)_|^command_test_load$|^lab_test_relay$'
 one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
 one_thread+='|join_test_(roster|rundir)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
 tests_of() {
-    if ! beside "$1"; then
+    if ! $reduced; then
         c_tests
     elif [ "$1" = tsan ]; then
         c_tests | grep -E "$threaded" | grep -vE "$one_thread|$figures"
@@ -80,13 +79,12 @@ tests_of() {
 }
 
 # End-to-end scripts that say "# alone: why" (-l), or those that do not (-L).
-scripts() { grep "$1" '^# alone: ' tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
+scripts() { grep "$1" "^# ${2:-alone}: " tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
 
-# The scripts come before the trees that are built meanwhile: they leave most of the cores.
 list_programs() {
     for p in "${presets[@]}"; do
         tests_of "$p" | sed "s/^/$p c /"
-        if ! beside "$p" || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
+        if ! $reduced || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
         [ "$p" != release ] || scripts -L | sed 's/^/release script /'
     done
     [ "$preset" != release ] || scripts -l | sed 's/^/release alone /'
@@ -96,10 +94,10 @@ total=${#programs[@]}
 count() { printf '%s\n' "${programs[@]}" | grep -c "^$1 "; }
 
 announce() {
-    local again=
-    [ ${#presets[@]} -eq 1 ] || again="; the first two again under asan, those with threads under tsan"
-    echo "$preset: $total programs: $(count "$preset c") of C tests, $(count "$preset seeds") of fuzz seeds," \
-        "$(($(count "$preset script") + $(count "$preset alone"))) end-to-end scripts$again"
+    local first=${presets[0]} more
+    more="$(($(count "$first script") + $(count "$first alone"))) end-to-end scripts"
+    ! $reduced || more="all under asan; $(count "tsan c") of the first again under tsan"
+    echo "$preset: $total programs: $(count "$first c") of C tests, $(count "$first seeds") of fuzz seeds, $more"
 }
 
 # ---- where the run is -------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ build() {
     local name=$1 out=$work/build-$1
     scripts/configure.sh "$name" >"$out" 2>&1 || return 1
     local targets=()
-    beside "$name" && [ "$name" = tsan ] && mapfile -t targets < <(tests_of tsan)
+    $reduced && [ "$name" = tsan ] && mapfile -t targets < <(tests_of tsan)
     [ ${#targets[@]} -eq 0 ] || targets=(--target shoal "${targets[@]}") # some tests start workers
     cmake --build "$(dir_of "$name")" -j "$jobs" "${targets[@]}" >>"$out" 2>&1
 }
@@ -175,7 +173,7 @@ build_failed() {
 }
 warnings() { grep -hE 'warning:' "$work/build-$1" | sort -u | head -20; }
 
-# The sanitizers' trees, one after the other, with what the tests leave of the cores.
+# The trees behind the first, one after the other, with what the tests leave of the cores.
 build_behind() {
     renice -n 19 $BASHPID >/dev/null 2>&1
     for p in "${presets[@]:1}"; do
@@ -363,8 +361,8 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp}
 
 announce
-build_shown "$preset" || { build_failed "$preset"; echo "0 passed, 1 failed"; exit 1; }
-warnings "$preset"
+build_shown "${presets[0]}" || { build_failed "${presets[0]}"; echo "0 passed, 1 failed"; exit 1; }
+warnings "${presets[0]}"
 if [ ${#presets[@]} -gt 1 ]; then
     set -m
     build_behind &
@@ -372,9 +370,12 @@ if [ ${#presets[@]} -gt 1 ]; then
     set +m
 fi
 broken=
-for ((i = 0; i < total; i++)); do
+mapfile -t early < <(scripts -l early)
+mapfile -t order < <(printf '%s\n' "${programs[@]}" | awk -v early=" ${early[*]} " '{ n = $2 == "script" && index(early, " " $3 " ") }
+    n { print NR - 1 } !n { rest = rest (NR - 1) "\n" } END { printf "%s", rest }')
+for i in "${order[@]}"; do
     read -r p kind name <<<"${programs[i]}"
-    if [ "$p" != "$preset" ] && [ ! -e "$work/built-$p" ] && [[ $broken != *$p* ]] && ! await_build "$p"; then
+    if [ "$p" != "${presets[0]}" ] && [ ! -e "$work/built-$p" ] && [[ $broken != *$p* ]] && ! await_build "$p"; then
         build_failed "$p"
         broken+=" $p"
     fi

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
 # A few failing allocations and writes of each command, fuzz target and request; `make fail` tries all of them.
+# early: its sweeps take minutes, which should not be the last ones
 cd "$(dirname "$0")/../.."
 exec tests/fail/sweeps.sh short
