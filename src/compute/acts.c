@@ -8,7 +8,7 @@
 #include "compute/wmat.h"
 
 #define LINE_BYTES   64
-#define AHEAD_MOST   6144 /* bytes asked for at once: more stand in each other's way */
+#define AHEAD_MOST   (256 << 10) /* bytes of panels asked for: no more than L2 keeps beside what is at work */
 #define SHARE_TOKENS 16   /* see tile.share */
 
 struct acts {
@@ -142,7 +142,7 @@ static size_t min_size(size_t a, size_t b)
 static ahead look_ahead(const wmat *w, size_t p, size_t n_panels, size_t n_tiles)
 {
     size_t codes = n_panels * w->panel_bytes, scales = n_panels * w->panel_scales * sizeof *w->scales;
-    if (n_panels == 0 || n_tiles < 2 || codes / n_tiles > AHEAD_MOST) return (ahead){0};
+    if (n_panels == 0 || n_tiles < 2 || codes > AHEAD_MOST) return (ahead){0};
     return (ahead){.codes = w->w + p * w->panel_bytes,
                    .scales = w->scales ? (const uint8_t *)(w->scales + p * w->panel_scales) : NULL,
                    .codes_left = codes,
@@ -188,7 +188,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.x_sum = a->x_sum + t * n_blocks;
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
-            if (!j.next) ahead_fetch(&next);
+            if (!j.next) ahead_fetch_at_once(&next);
             k->mul[w->type](&j);
             if (!direct) finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
         }

@@ -12,8 +12,8 @@
 #define ACTS_BLOCK        32  /* activations that share a scale, but for types of our own */
 #define TILE_PANEL_TOKENS 256 /* most panels times tokens of any tile */
 
-/* What the next panels take of memory, and how much of it is asked for in front of each tile: the first
- * tokens meet their weights in the cache then and need not wait for them. */
+/* What the next panels take of memory, and how much of it is asked for with each tile: the first tokens meet
+ * their weights in the cache then and need not wait for them. */
 typedef struct ahead {
     const uint8_t *codes, *scales;
     size_t codes_left, scales_left, codes_step, scales_step; /* bytes */
@@ -31,6 +31,14 @@ static inline void ahead_fetch(ahead *next)
 {
     ahead_fetch_some(&next->codes, &next->codes_left, next->codes_step);
     ahead_fetch_some(&next->scales, &next->scales_left, next->scales_step);
+}
+
+/* In front of a tile; where that is much, the lines stand in each other's way. */
+#define AHEAD_AT_ONCE 6144
+
+static inline void ahead_fetch_at_once(ahead *next)
+{
+    if (next->codes_step <= AHEAD_AT_ONCE) ahead_fetch(next);
 }
 
 /* A tile of the product: n_panels panels times n_tokens tokens. */

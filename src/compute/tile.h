@@ -14,7 +14,7 @@
     {                                                                              \
         mul_job part = *j;                                                         \
         for (;;) {                                                                 \
-            if (part.next) ahead_fetch(part.next);                                 \
+            if (part.next) ahead_fetch_at_once(part.next);                         \
             body_##type(&part, panels, tokens);                                    \
             if (part.n_tokens <= tokens) return;                                   \
             part = mul_job_part(&part, 0, tokens, panels, part.n_tokens - tokens); \

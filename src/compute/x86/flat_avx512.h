@@ -131,7 +131,8 @@ INLINE void flat_run(__m512 *acc, const flat *c, const wfmt *f, size_t r, const 
 }
 
 /* Tokens [first, first + T) of the job times what is unpacked. f: a type with the same runs. */
-INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t first, const size_t P, const size_t T)
+INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t first, ahead *next, const size_t P,
+                      const size_t T)
 {
     const size_t n_runs = ACTS_BLOCK / f->run;
     const int8_t *q = j->q + first * j->cols + c->first_block * ACTS_BLOCK;
@@ -143,6 +144,7 @@ INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t first, co
     for (size_t i = 0; i < P * T; i++)
         acc[i] = c->first_block == 0 ? _mm512_setzero_ps() : _mm512_load_ps(c->acc[first + i / P][i % P]);
     for (size_t r = 0; r < c->n_steps * n_runs; x++) {
+        ahead_fetch(next);
         UNROLL
         for (size_t half = 0; half < n_runs; half++, r++, q += f->run, w += f->run * PANEL_ROWS, of++)
             flat_run(acc, c, f, r, w, q, x, of, j, P, T);
@@ -156,7 +158,7 @@ INLINE void flat_tile(const mul_job *j, flat *c, const wfmt *f, size_t first, co
     for (size_t i = 0; i < P * T; i++) _mm512_store_ps(c->acc[first + i / P][i % P], acc[i]);
 }
 
-typedef void flat_fn(const mul_job *j, flat *c, size_t first);
+typedef void flat_fn(const mul_job *j, flat *c, size_t first, ahead *next);
 typedef void unpack_fn(flat *c, const mul_job *j, size_t block, size_t n);
 
 /* Tiles of so many tokens, of one panel and of two. */
@@ -166,9 +168,10 @@ typedef struct flat_size {
 } flat_size;
 
 #define FLAT_TILE(name, kernel, rows, tokens, panels)                                                 \
-    TARGET static void FN(flat_##kernel##_##rows##x##tokens)(const mul_job *j, flat *c, size_t first) \
+    TARGET static void FN(flat_##kernel##_##rows##x##tokens)(const mul_job *j, flat *c, size_t first, \
+                                                             ahead *next)                             \
     {                                                                                                 \
-        flat_tile(j, c, &wfmt_table[DT_##name], first, panels, tokens);                               \
+        flat_tile(j, c, &wfmt_table[DT_##name], first, next, panels, tokens);                         \
     }
 #define FLAT_TILES(name, kernel)                                   \
     FLAT_TILE(name, kernel, 16, 1, 1)                              \
@@ -196,8 +199,7 @@ static void flat_tokens(const mul_job *j, flat *c, const flat_size *size, ahead 
 {
     for (size_t t = 0, left; (left = j->n_tokens - t) > 0; t += size->tokens) {
         while (size->tokens > left || (size->tokens == FLAT_TOKENS && left == FLAT_TOKENS + 2)) size++;
-        ahead_fetch(next);
-        size->mul[j->n_panels - 1](j, c, t);
+        size->mul[j->n_panels - 1](j, c, t, next);
     }
 }
 
@@ -207,13 +209,14 @@ static bool flat_pays(const wfmt *f, size_t n_tokens)
     return n_tokens >= (f->bits == 8 ? 4 : 6);
 }
 
-/* What lies ahead of a job that passes its tiles so many times: the less in front of each. */
-static ahead flat_ahead(const mul_job *j, size_t n_passes)
+/* What lies ahead of a job, dealt out to the blocks of each tile: a few lines are on their way while a block is
+ * multiplied. All in front of a tile, the core waited until the last of them could be asked for. */
+static ahead flat_ahead(const mul_job *j)
 {
     if (!j->next) return (ahead){0};
     ahead next = *j->next;
-    next.codes_step = next.codes_step / n_passes + 64;
-    next.scales_step = next.scales_step / n_passes + 64;
+    next.codes_step = (next.codes_step / j->n_blocks + 63) & ~(size_t)63;
+    next.scales_step = (next.scales_step / j->n_blocks + 63) & ~(size_t)63;
     return next;
 }
 
@@ -222,7 +225,7 @@ static void by_flat(const mul_job *j, const wfmt *f, unpack_fn *unpack, const fl
     flat c;
     size_t n_blocks = j->cols / f->block, most = FLAT_COLS / f->block;
     size_t n_chunks = (n_blocks + most - 1) / most, even = (n_blocks + n_chunks - 1) / n_chunks;
-    ahead next = flat_ahead(j, n_chunks);
+    ahead next = flat_ahead(j);
     for (size_t block = 0; block < n_blocks; block += even) {
         unpack(&c, j, block, n_blocks - block < even ? n_blocks - block : even);
         flat_tokens(j, &c, sizes, &next);
