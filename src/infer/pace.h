@@ -17,7 +17,8 @@
  *   - The other way is tried when it is paid for: a hundredth of all time may be lost in trials, and as much
  *     as was lost to the second of two steps that took much longer than expected. What was
  *     never tried is thought to differ as it does for the other kinds of step, else to gain from every
- *     member.
+ *     member. What was tried only when it was young is tried once more: a team's first steps may have shared
+ *     one core, until the scheduler moved a member.
  *   - A trial that beats what is preferred is repeated at once, until it is preferred itself or fails: a
  *     neighbour that has left is noticed within a few steps of the first trial.
  *   - A second line of each way says what it takes in calm times: it follows faster steps and hardly slower

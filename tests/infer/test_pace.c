@@ -66,6 +66,20 @@ static void a_large_model_keeps_its_team(void **state)
     assert_true(replies.lost < 0.02 * replies.spent && replies.n_team > 950);
 }
 
+/* 135 M Q4_0, prompts of 8: the scheduler may begin with both members on one core. */
+static void first_steps_on_one_core_are_not_the_last_word(void **state)
+{
+    machine m = {.fixed = {2e6, 2e6}, .token = {78e4, 37e4}};
+    pace p = {.n_members = 2};
+    for (int i = 0; i < 2; i++) {
+        assert_true(pace_choose(&p, PACE_PREFILL, 8));
+        pace_note(&p, PACE_PREFILL, 8, true, 9500000);
+    }
+    assert_false(one_step(&p, &m, PACE_PREFILL, 8));
+    assert_false(pace_prefers_team(&p, PACE_PREFILL, 8));
+    assert_true(until(&p, &m, PACE_PREFILL, 8, true, 100) <= 5);
+}
+
 static void a_tiny_model_goes_alone_at_once(void **state)
 {
     machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 8e3}, .n_cold = 1};
@@ -337,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_model_keeps_its_team),
+        cmocka_unit_test(first_steps_on_one_core_are_not_the_last_word),
         cmocka_unit_test(a_tiny_model_goes_alone_at_once),
         cmocka_unit_test(small_prompts_go_alone_and_long_ones_as_a_team),
         cmocka_unit_test(a_new_size_is_right_the_first_time),
