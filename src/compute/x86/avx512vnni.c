@@ -13,6 +13,8 @@
 #include "compute/x86/q8_avx512.h"
 #include "compute/attn_q8_body.h"
 
+#define CODES_AHEAD 768 /* bytes of a panel: 512 to 1,024 are as good */
+
 #define TILE_MAX 8 /* panels times tokens: eight accumulators hide the latency of fma and vpdpbusd */
 
 /* ---- float weights: one fma a column ---- */
@@ -149,6 +151,18 @@ INLINE void end_run(const mul_job *j, const wfmt *f, __m512 *acc, const __m512i 
     }
 }
 
+/* The codes of a step that comes soon; w: panel 0's codes of this one. A core's own prefetching ends with each
+ * page of 4 KiB, and this many panels are as many pages. */
+INLINE void ask_for_codes(const mul_job *j, const wfmt *f, const uint8_t *w, const size_t P)
+{
+    UNROLL
+    for (size_t p = 0; p < P; p++) {
+        UNROLL
+        for (size_t at = 0; at < panel_step_bytes(f); at += 64)
+            __builtin_prefetch(w + p * j->panel_bytes + CODES_AHEAD + at);
+    }
+}
+
 /* One block of `f`: for super-blocks eight steps of 32 columns, else one. */
 INLINE void add_block(const mul_job *j, const wfmt *f, __m512 *acc, size_t block, const size_t P,
                       const size_t T)
@@ -164,9 +178,11 @@ INLINE void add_block(const mul_job *j, const wfmt *f, __m512 *acc, size_t block
     }
     for (size_t i = 0; i < n_steps; i++) {
         size_t b = block * n_steps + i;
+        const uint8_t *w = j->w + b * panel_step_bytes(f);
+        if (T == 1) ask_for_codes(j, f, w, P);
         UNROLL
         for (size_t half = 0; half < n_runs; half++) {
-            run_dots(j, f, dot, j->w + b * panel_step_bytes(f), b, half, P, T);
+            run_dots(j, f, dot, w, b, half, P, T);
             UNROLL
             for (size_t p = 0; p < P; p++) {
                 const uint8_t *subs = s + p * j->panel_scales * 2;
