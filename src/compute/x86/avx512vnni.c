@@ -13,7 +13,9 @@
 #include "compute/x86/q8_avx512.h"
 #include "compute/attn_q8_body.h"
 
-#define CODES_AHEAD 768 /* bytes of a panel: 512 to 1,024 are as good */
+/* Bytes of a panel that are asked for ahead; 512 to 1,024 are as good. A core's own prefetching ends with each
+ * page of 4 KiB, and a tile's panels are as many pages. */
+#define CODES_AHEAD 768
 
 #define TILE_MAX 8 /* panels times tokens: eight accumulators hide the latency of fma and vpdpbusd */
 
@@ -151,8 +153,7 @@ INLINE void end_run(const mul_job *j, const wfmt *f, __m512 *acc, const __m512i 
     }
 }
 
-/* The codes of a step that comes soon; w: panel 0's codes of this one. A core's own prefetching ends with each
- * page of 4 KiB, and this many panels are as many pages. */
+/* The codes of a step that comes soon; w: panel 0's codes of this one. */
 INLINE void ask_for_codes(const mul_job *j, const wfmt *f, const uint8_t *w, const size_t P)
 {
     UNROLL

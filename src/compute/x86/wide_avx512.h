@@ -92,6 +92,7 @@ INLINE void wide_tile(const mul_job *j, const wfmt *f, const size_t P, const siz
         do {
             UNROLL
             for (size_t p = 0; p < P; p++) {
+                __builtin_prefetch(w + p * j->panel_bytes + CODES_AHEAD);
                 line[p] = _mm512_load_si512(w + p * j->panel_bytes);
                 codes[p] = f->bits == 8 ? line[p] : _mm512_and_si512(line[p], nibble);
             }
