@@ -15,10 +15,11 @@
 #include "base/log.h"
 #include "base/sys.h"
 
-#define MAGIC     "SHOALPC\n"
-#define VERSION   1
-#define SUFFIX    ".pace"
-#define DIGEST_AT (PACE_KEPT_BYTES - 32)
+#define MAGIC        "SHOALPC\n"
+#define VERSION      1
+#define SUFFIX       ".pace"
+#define MODEL_DIGITS 16
+#define DIGEST_AT    (PACE_KEPT_BYTES - 32)
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
 
@@ -133,18 +134,25 @@ void pace_kept_open(pace_kept *k, const packed_store *s, const packed_head *h, i
         LOG(LOG_DEBUG, "pace", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
 }
 
+/* From its beginning; NULL: it cannot be read. */
+static DIR *read_folder(int folder)
+{
+    int fd = dup(folder);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    if (d) rewinddir(d);
+    return d;
+}
+
 /* The oldest of those that are too many; "" when there is room for one more. */
 static void find_oldest(int folder, char ret[NAME_MAX + 1])
 {
     struct stat st;
     struct timespec oldest = {0};
     size_t n = 0;
-    int fd = dup(folder);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *d = read_folder(folder);
     ret[0] = '\0';
-    if (!d && fd >= 0) close(fd);
     if (!d) return;
-    rewinddir(d);
     for (struct dirent *e; (e = readdir(d));) {
         if (!strstr(e->d_name, SUFFIX) || fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         bool older = st.st_mtim.tv_sec < oldest.tv_sec ||
@@ -187,4 +195,16 @@ void pace_kept_close(pace_kept *k, const packed_store *s, const pace *p)
     }
     free(k->path);
     k->path = NULL;
+}
+
+void pace_kept_clear(const packed_store *s, const char *model)
+{
+    int folder = packed_store_folder(s, false, NULL);
+    DIR *d = folder >= 0 ? read_folder(folder) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (!strstr(e->d_name, SUFFIX) || (model && strncmp(e->d_name, model, MODEL_DIGITS) != 0)) continue;
+        unlinkat(folder, e->d_name, 0);
+    }
+    if (d) closedir(d);
+    if (folder >= 0) close(folder);
 }

@@ -41,6 +41,8 @@ typedef struct pace_kept {
  * it would be. */
 void pace_kept_open(pace_kept *k, const packed_store *s, const packed_head *h, isa set, pace *p);
 void pace_kept_close(pace_kept *k, const packed_store *s, const pace *p); /* zeros are fine */
+/* Remove the files of a model, or of all (NULL). model: as a file's name begins with, 16 digits of its digest. */
+void pace_kept_clear(const packed_store *s, const char *model);
 
 /* The bytes alone. SHOAL_EFORMAT: damaged, or of another version. SHOAL_EDIGEST: of another key. */
 void pace_kept_write(uint8_t ret[PACE_KEPT_BYTES], const sha256_digest *key, const pace_known *known);
