@@ -7,6 +7,8 @@
 #define TRIAL_SHARE 0.01     /* of all time may be lost in trials */
 #define TRIAL_FREE  20000000 /* ns: a way that was never tried is, when the known one takes no longer */
 #define TRIAL_APART 8        /* steps between trials, however cheap they are */
+#define TRIAL_STEPS 6        /* of a trial: the first ones find cold caches, and members that sleep; */
+#define TRIAL_COLD  2.0      /* but one that takes so many times as long is the last */
 #define YOUNG       3        /* steps that may have met cold memory */
 #define SURPRISE    1.5      /* times what was expected */
 #define HICCUP_PART 0.02     /* of a surprise that is not the second in a row */
@@ -200,10 +202,11 @@ static void note_trial(pace_ways *w, pace_line *tried, double best_ns, double to
 {
     w->credit_ns = fmin(0, w->credit_ns - (fmin(took, DEBT_MOST * best_ns) - best_ns));
     w->n_steady = 0;
-    w->again = took < best_ns;
-    if (w->again)
+    w->n_trial++;
+    w->again = took < best_ns || (w->n_trial < TRIAL_STEPS && took < TRIAL_COLD * best_ns);
+    if (took < best_ns)
         tried->look_in = 0;
-    else if (tried->look_in > 0 && tried->look_in < LOOK_LAST)
+    else if (!w->again && tried->look_in > 0 && tried->look_in < LOOK_LAST)
         tried->look_in *= 2;
 }
 
@@ -252,6 +255,7 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
         note_trial(w, &w->way[as_team], ns[best], over);
     } else {
         w->again = false;
+        w->n_trial = 0;
         w->n_steady++;
         if (w->way[as_team].n_slow > 0 && is_slow(&w->way[as_team], n, took))
             note_neighbour(p, k, as_team, over - ns[as_team]);
@@ -263,6 +267,7 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
     learn(&w->way[as_team], k, n, took);
     learn_calm(&w->calm[as_team], k, n, took);
     w->again = w->again && pace_prefers_team(p, k, n_tokens) == best;
+    if (!w->again) w->n_trial = 0;
 }
 
 /* ---- from start to start -------------------------------------------------------------------------- */

@@ -80,6 +80,21 @@ static void first_steps_on_one_core_are_not_the_last_word(void **state)
     assert_true(until(&p, &m, PACE_PREFILL, 8, true, 100) <= 5);
 }
 
+/* 24 M on near cores: a team that slept takes longer than one member, and less when it goes on. */
+static void a_team_that_must_get_warm_is_found(void **state)
+{
+    pace p = {.n_members = 2};
+    unsigned warm = 0, n_team = 0;
+    for (int i = 0; i < 400; i++) {
+        bool as_team = pace_choose(&p, PACE_DECODE, 1);
+        warm = as_team ? warm + 1 : 0;
+        double ms = i < 2 ? 1.3 : !as_team ? 0.60 : warm < 3 ? 0.72 : 0.40;
+        pace_note(&p, PACE_DECODE, 1, as_team, (uint64_t)(ms * 1e6));
+        n_team += i >= 100 && as_team;
+    }
+    assert_true(n_team > 290);
+}
+
 static void a_tiny_model_goes_alone_at_once(void **state)
 {
     machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 8e3}, .n_cold = 1};
@@ -352,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_model_keeps_its_team),
         cmocka_unit_test(first_steps_on_one_core_are_not_the_last_word),
+        cmocka_unit_test(a_team_that_must_get_warm_is_found),
         cmocka_unit_test(a_tiny_model_goes_alone_at_once),
         cmocka_unit_test(small_prompts_go_alone_and_long_ones_as_a_team),
         cmocka_unit_test(a_new_size_is_right_the_first_time),
