@@ -19,6 +19,7 @@
 #define VERSION      1
 #define SUFFIX       ".pace"
 #define MODEL_DIGITS 16
+#define KEY_DIGITS   8
 #define DIGEST_AT    (PACE_KEPT_BYTES - 32)
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
@@ -134,6 +135,15 @@ void pace_kept_open(pace_kept *k, const packed_store *s, const packed_head *h, i
         LOG(LOG_DEBUG, "pace", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
 }
 
+/* MODEL-KEY.pace, and nothing else that somebody may have put there. */
+static bool is_name(const char *s)
+{
+    static const char digits[] = "0123456789abcdef";
+    return strspn(s, digits) == MODEL_DIGITS && s[MODEL_DIGITS] == '-' &&
+           strspn(s + MODEL_DIGITS + 1, digits) == KEY_DIGITS &&
+           strcmp(s + MODEL_DIGITS + 1 + KEY_DIGITS, SUFFIX) == 0;
+}
+
 /* From its beginning; NULL: it cannot be read. */
 static DIR *read_folder(int folder)
 {
@@ -154,7 +164,7 @@ static void find_oldest(int folder, char ret[NAME_MAX + 1])
     ret[0] = '\0';
     if (!d) return;
     for (struct dirent *e; (e = readdir(d));) {
-        if (!strstr(e->d_name, SUFFIX) || fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (!is_name(e->d_name) || fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         bool older = st.st_mtim.tv_sec < oldest.tv_sec ||
                      (st.st_mtim.tv_sec == oldest.tv_sec && st.st_mtim.tv_nsec < oldest.tv_nsec);
         if (n++ > 0 && !older) continue;
@@ -202,7 +212,7 @@ void pace_kept_clear(const packed_store *s, const char *model)
     int folder = packed_store_folder(s, false, NULL);
     DIR *d = folder >= 0 ? read_folder(folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (!strstr(e->d_name, SUFFIX) || (model && strncmp(e->d_name, model, MODEL_DIGITS) != 0)) continue;
+        if (!is_name(e->d_name) || (model && strncmp(e->d_name, model, MODEL_DIGITS) != 0)) continue;
         unlinkat(folder, e->d_name, 0);
     }
     if (d) closedir(d);

@@ -138,11 +138,12 @@ done
 "$SHOAL_BIN" models packed --folder "$store" "${digest:0:8}" | grep -q '^1 image,' || fail "eight digits of $digest were not enough"
 [ "$("$SHOAL_BIN" models packed --folder "$work/nowhere" --json | grep -o '"images": \[\]')" ] || fail "a folder that is not there"
 other=$store/0123456789abcdef-01234567.pace # what another model's steps taught, which has no image
-touch "$other" "$store/$digest-01234567.pace"
+touch "$other" "$store/$digest-01234567.pace" "$store/my.pacemaker"
 "$SHOAL_BIN" models packed --folder "$store" --clear "${digest:0:8}" | grep -q '^1 image removed' || fail "--clear says nothing"
 [ -e "$other" ] && [ "$(echo "$store"/*.pace)" = "$other" ] || fail "--clear of one model left $(echo "$store"/*.pace)"
 "$SHOAL_BIN" models packed --folder "$store" --clear | grep -q '^0 images removed' || fail "--clear of nothing says nothing"
 [ ! -e "$other" ] || fail "--clear left $other"
+[ -e "$store/my.pacemaker" ] || fail "--clear took a file that is not ours"
 images 0
 [ "$(ask)" = "$of_folder" ] || fail "another answer after the store was cleared"
 stop_shoal

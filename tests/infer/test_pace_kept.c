@@ -142,18 +142,31 @@ static void a_folder_that_others_write_to_is_not_used(void **state)
     assert_true(recalls(&store, 2));
 }
 
-static void there_are_never_more_than_so_many(void **state)
+static void put_file(const char *name)
 {
     char path[64];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+/* The oldest go, but none that only looks like ours. */
+static void there_are_never_more_than_so_many(void **state)
+{
+    char name[32];
+    put_file("000-old.pace");
     for (int i = 0; i < PACE_KEPT_FILES; i++) {
-        snprintf(path, sizeof path, "%s/%03d-old.pace", dir, i);
-        int fd = open(path, O_WRONLY | O_CREAT, 0600);
-        assert_true(fd >= 0);
-        close(fd);
+        snprintf(name, sizeof name, "%016x-%08x.pace", i, i);
+        put_file(name);
     }
     learn(&store);
-    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES);
+    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES + 1);
     assert_true(recalls(&store, 2));
+    pace_kept_clear(&store, "0000000000000007-00000007.pace");
+    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES);
+    pace_kept_clear(&store, NULL);
+    assert_int_equal(n_kept(NULL, 0), 1);
 }
 
 int main(void)
