@@ -371,8 +371,8 @@ if [ ${#presets[@]} -gt 1 ]; then
 fi
 broken=
 mapfile -t early < <(scripts -l early)
-mapfile -t order < <(printf '%s\n' "${programs[@]}" | awk -v early=" ${early[*]} " '{ n = $2 == "script" && index(early, " " $3 " ") }
-    n { print NR - 1 } !n { rest = rest (NR - 1) "\n" } END { printf "%s", rest }')
+mapfile -t order < <(printf '%s\n' "${programs[@]}" | awk -v early=" ${early[*]} " '$2 == "" { next }
+    $2 == "script" && index(early, " " $3 " ") { print NR - 1; next } { rest = rest (NR - 1) "\n" } END { printf "%s", rest }')
 for i in "${order[@]}"; do
     read -r p kind name <<<"${programs[i]}"
     if [ "$p" != "${presets[0]}" ] && [ ! -e "$work/built-$p" ] && [[ $broken != *$p* ]] && ! await_build "$p"; then

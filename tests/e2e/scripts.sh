@@ -38,6 +38,8 @@ grep -q '^release: 1 programs: 1 of C tests, 0 of fuzz seeds, 0 end-to-end scrip
 grep -q '^ok   cli_test_options: [0-9]* passed$' "$work/said" || fail "no line for the program: $(cat "$work/said")"
 tail -1 "$work/said" | grep -qE '^[0-9]+ passed, 0 failed$' || fail "its last line: $(tail -1 "$work/said")"
 grep -q $'\r' "$work/said" && fail "a pipe gets lines that move"
+"${run[0]}" release no_such_test >"$work/said" 2>&1 && fail "no tests pass"
+tail -1 "$work/said" | grep -qx '0 passed, 0 failed' || fail "where there is no such test: $(tail -3 "$work/said")"
 TEST_TIMEOUT=0.01 "$PWD/tests/run.sh" release compute_test_mul >"$work/said" 2>&1 && fail "a test that is cut off passes"
 grep -q '^FAIL compute_test_mul: [0-9]* of [0-9]* failed (exit [0-9]*)$' "$work/said" && grep -q '^failed: compute_test_mul (rerun: ' "$work/said" ||
     fail "a failure is not shown: $(cat "$work/said")"
