@@ -252,16 +252,17 @@ shown() {
     [ "$p" = "$preset" ] && echo "$name" || echo "$p $name"
 }
 
-# What runs in a slot, with $0 a file name to begin with: a program, then "NUMBER STATUS MS" into the pipe. At its time
-# limit the whole group gets SIGTERM, which this shell outlives to say so.
+# What runs in a slot, with $0 a file name to begin with: a program, then "STATUS MS" into a file, and a ring of the bell.
+# At its time limit the whole group gets SIGTERM, which this shell outlives to say so.
 one='trap "late=124" TERM
     began=${EPOCHREALTIME/[.,]/}
     "$@"
     rc=$?
     times >"$0.times"
-    echo "${0##*/} ${late:-$rc} $(((${EPOCHREALTIME/[.,]/} - began) / 1000))" >"${0%/*}/ended"'
-mkfifo "$work/ended"
-exec {ended}<>"$work/ended"
+    echo "${late:-$rc} $(((${EPOCHREALTIME/[.,]/} - began) / 1000))" >"$0.ended"
+    echo >"${0%/*}/bell"'
+mkfifo "$work/bell"
+exec {bell}<>"$work/bell"
 
 # `timeout` leads the group. A program that is started behind without a group would ignore Ctrl-C for good, and some
 # try what it does to them.
@@ -271,7 +272,7 @@ start() {
     [ "$name" != neon ] || limit=900 # it builds a whole tree, for another processor, which it then emulates
     set -m
     (
-        exec {ended}>&-
+        exec {bell}>&-
         SHOAL_BIN=$PWD/$(dir_of "$p")/shoal
         export SHOAL_BIN
         # shellcheck disable=SC2046 # a command's words
@@ -308,21 +309,24 @@ reap() {
     now "$(where)  $(for i in "${!slots[@]}"; do shown "$i"; done | paste -sd '|' | sed 's/|/, /g')"
     take 1
 }
+# The pipe only wakes: a read that meets its time limit loses what it has read of a line.
 take() { # SECONDS
-    local i rc ms
-    if ! read -r -t "$1" i rc ms <&"$ended"; then
-        for i in "${!slots[@]}"; do # something killed all of it: nobody is left to say so
-            kill -0 "${slots[i]}" 2>/dev/null || echo "$i 137 0" >&"$ended"
-        done
-        return
-    fi
-    [ -n "${slots[i]:-}" ] || return # it had said so after all
-    wait "${slots[i]}" 2>/dev/null
-    unset 'slots[i]'
-    rcs[i]=$rc
-    times_of "$i" "$ms" >>"$work/times" 2>/dev/null
-    n_run=$((n_run + 1))
-    tell_of
+    local i rc ms _
+    read -r -t "$1" _ <&"$bell"
+    for i in "${!slots[@]}"; do
+        rc= ms=0
+        if ! kill -0 "${slots[i]}" 2>/dev/null; then
+            rc=137 # unless it says more: something killed all of it
+        fi
+        [ ! -s "$work/$i.ended" ] || read -r rc ms <"$work/$i.ended"
+        [ -n "$rc" ] || continue
+        wait "${slots[i]}" 2>/dev/null
+        unset 'slots[i]'
+        rcs[i]=$rc
+        times_of "$i" "$ms" >>"$work/times" 2>/dev/null
+        n_run=$((n_run + 1))
+        tell_of
+    done
 }
 tell_of() {
     local p kind name how
