@@ -26,11 +26,13 @@ until_true() {
 }
 # What was said, without when, and how it ended. Each is computed for itself: equal ones in flight would be one.
 stream() {
-    local raw=$work/raw.$BASHPID
-    curl -s -m 60 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":${2:-400},\"temperature\":1,
+    local raw=$work/raw.$BASHPID status
+    curl -s -m 200 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":${2:-400},\"temperature\":1,
         \"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$raw"
+    status=$?
     sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$raw" | tr -d '\n'
     grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$raw"
+    [ $status = 0 ] || echo "curl: exit $status"
 }
 # How many streams have gone on elsewhere, in all or for a cause.
 moves() {
@@ -65,6 +67,7 @@ stop_shoal
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "127.0.0.1:0", name: boss, state: $gw}
 cache: {mb: 0}
+deadline_ms: 200000 # of a slow machine
 models: [{name: chat, max_batch: 2, path: $model, replicas: 2, place: {nodes: [pi, attic, spare]}}]
 YAML
 start_shoal "$work/c.yaml"
