@@ -6,6 +6,7 @@
 #define KEEP      0.9  /* of the weight, at each sample */
 #define HALF_S    10.0 /* and half of it in so many seconds */
 #define ALIKE_VAR 0.01 /* sizes that vary less than this (relative, squared) do not say what a unit costs */
+#define REACH     8    /* a line is believed up to so many times the sizes it was learnt from */
 
 void cost_learn(cost *c, double size, double ms, uint64_t now_ns)
 {
@@ -28,10 +29,17 @@ cost_line cost_line_of(const cost *c)
     double most = c->x > 0 ? c->y / c->x : 0;
     double slope = var > ALIKE_VAR * c->x * c->x ? (c->n * c->xy - c->x * c->y) / var : most;
     slope = slope < 0 ? 0 : slope > most ? most : slope;
-    return (cost_line){.fixed_ms = fmax(0, (c->y - slope * c->x) / c->n), .unit_ms = slope};
+    return (cost_line){.fixed_ms = fmax(0, (c->y - slope * c->x) / c->n),
+                       .unit_ms = slope,
+                       .reach = REACH * sqrt(c->xx / c->n)};
 }
 
 double cost_line_ms(cost_line l, double n, double size)
 {
     return l.fixed_ms * n + l.unit_ms * size;
+}
+
+double cost_line_least_ms(cost_line l, double n, double size)
+{
+    return cost_line_ms(l, n, fmin(size, n * l.reach));
 }

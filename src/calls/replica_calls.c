@@ -194,7 +194,8 @@ static void describe_refusal(replica_calls *b, const call_order *o, int rc, cons
     if (rc == SHOAL_ENOTFOUND)
         snprintf(out, n, "the model '%s' does not exist here", o->model);
     else if (rc == SHOAL_EDEADLINE && d->expected_ms > 0)
-        snprintf(out, n, "the deadline cannot be met: %s would take about %.0f ms", o->model, d->expected_ms);
+        snprintf(out, n, "the deadline cannot be met: %s would take %.0f ms at least", o->model,
+                 d->expected_ms);
     else if (rc == SHOAL_EDEADLINE)
         snprintf(out, n, "the deadline passed before %s could start", o->model);
     else if (d->why == ROUTER_KEPT_HOME)

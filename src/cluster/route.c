@@ -22,6 +22,7 @@ static void add_cost(router_replica *ret, const replica *r, bool generates)
         cost_line line = cost_line_of(&r->load.cost);
         ret->ms_per_call = line.fixed_ms;
         ret->ms_per_token = line.unit_ms;
+        ret->reach = line.reach;
         return;
     }
     ret->ms_per_stream = s && s->decode_stream_ms > 0 ? s->decode_stream_ms : NEW_STREAM_MS;
@@ -29,6 +30,7 @@ static void add_cost(router_replica *ret, const replica *r, bool generates)
     ret->ms_per_step = s->decode_fixed_ms;
     ret->ms_per_call = s->prefill_fixed_ms + s->decode_fixed_ms + s->decode_stream_ms;
     ret->ms_per_token = s->prefill_token_ms;
+    ret->reach = s->prefill_reach;
 }
 
 static bool takes_calls(const registry *g, const replica *r)

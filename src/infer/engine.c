@@ -343,14 +343,16 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
     if (j->deadline_ns == 0) return 0;
     if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
     size_t tokens = queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
-    double need_ms =
-        cost_line_ms(step_cost(&e->stats.prefill), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
+    double fresh = (double)tokens * atomic_load(&e->stats.fresh_share);
+    double n_steps = ceil(fresh / (double)e->max_tokens);
+    double need_ms = cost_line_least_ms(step_cost(&e->stats.prefill), n_steps, fresh);
     double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
     bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
     if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;
-    return err_set(err, SHOAL_EDEADLINE,
-                   "the deadline is %.1f ms away and the %zu tokens ahead of the answer take about %.1f ms",
-                   left_ms, tokens, need_ms);
+    return err_set(
+        err, SHOAL_EDEADLINE,
+        "the deadline is %.1f ms away and the %zu tokens ahead of the answer take %.1f ms at least", left_ms,
+        tokens, need_ms);
 }
 
 /* Places in the running batch that nobody has: whoever is to take one waits for the next step at most, and

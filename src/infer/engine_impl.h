@@ -29,8 +29,8 @@
 #define ENC_BATCH_TOKENS 256
 
 typedef struct learnt_cost {
-    cost cost;                        /* engine thread */
-    _Atomic double fixed_ms, unit_ms; /* its line, for all threads */
+    cost cost;                               /* engine thread */
+    _Atomic double fixed_ms, unit_ms, reach; /* its line, for all threads */
 } learnt_cost;
 
 typedef struct engine_counters {

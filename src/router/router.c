@@ -60,6 +60,18 @@ double router_expected_ms(const router_replica *r, const router_request *req)
     return left + trust(r, req->now_ns) * (r->ms_per_call + r->ms_per_token * req->n_tokens);
 }
 
+/* What it takes even if larger inputs than any that was learnt from cost no more than those. */
+static double least_ms(const router_replica *r, const router_request *req)
+{
+    router_replica known = *r;
+    router_request q = *req;
+    if (r->reach > 0) {
+        known.n_tokens_in_flight = (unsigned)fmin(r->n_tokens_in_flight, r->reach * r->n_in_flight);
+        q.n_tokens = (unsigned)fmin(req->n_tokens, r->reach);
+    }
+    return router_expected_ms(&known, &q);
+}
+
 double router_reply_ms(const router_replica *r, const router_request *req)
 {
     unsigned width = r->n_parallel ? r->n_parallel : 1;
@@ -96,6 +108,7 @@ static bool is_excluded(const router_request *req, const router_replica *r)
 typedef struct candidate {
     size_t place;
     double ms, whole_ms; /* expected: till it answers; till it has answered */
+    double least_ms;     /* till it answers, as far as that is certain */
     bool late, hopeless; /* the deadline is missed by the estimate; and nothing speaks for a try */
     bool busy;
     unsigned n_in_flight;
@@ -132,10 +145,13 @@ static uint64_t name_of(const router_replica *r)
 static void judge_time(candidate *c, const router_replica *r, const router_request *req)
 {
     bool passed = req->deadline_ns && req->now_ns >= req->deadline_ns;
-    c->late = passed || (req->deadline_ns && c->ms > (double)(req->deadline_ns - req->now_ns) / 1e6);
+    double left_ms = passed ? 0 : (double)(req->deadline_ns - req->now_ns) / 1e6;
+    c->late = passed || (req->deadline_ns && c->ms > left_ms);
+    if (!c->late) return;
     bool probe_due = req->now_ns - r->sent_ns >= ROUTER_PROBE_MS * 1000000ull;
     bool may_not_fit = r->n_ctx && req->n_tokens_max > r->n_ctx; /* then the worker's own words are better */
-    c->hopeless = passed || (c->late && r->n_in_flight > 0 && !probe_due && !may_not_fit);
+    bool waits = r->n_in_flight > 0 && !probe_due && !may_not_fit;
+    c->hopeless = passed || (waits && c->least_ms > left_ms);
 }
 
 static candidate candidate_of(const hunt *h, const router_replica *r, size_t place)
@@ -143,6 +159,7 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
     unsigned width = r->n_parallel ? r->n_parallel : 1;
     candidate c = {.place = place,
                    .ms = router_expected_ms(r, h->req) + (h->away ? r->rtt_ms : 0),
+                   .least_ms = least_ms(r, h->req) + (h->away ? r->rtt_ms : 0),
                    .busy = r->n_in_flight >= ROUTER_KEPT_LOAD * width,
                    .n_in_flight = r->n_in_flight,
                    .sent_ns = r->sent_ns,
@@ -320,7 +337,8 @@ static bool is_better_away(const hunt *home, const hunt *away)
 static int refuse(router_decision *d, const hunt *home, const hunt *away, router_why why, int code)
 {
     *d = (router_decision){.why = why, .n_looked = home->n_looked + away->n_looked};
-    if (why == ROUTER_DEADLINE) d->expected_ms = home->n_candidates ? home->best[0].ms : away->best[0].ms;
+    if (why == ROUTER_DEADLINE)
+        d->expected_ms = home->n_candidates ? home->best[0].least_ms : away->best[0].least_ms;
     return code;
 }
 

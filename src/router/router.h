@@ -37,7 +37,8 @@
  * then all are looked at; and for a hash the lives of all are weighed, which looks at none.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
- * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth. And
+ * there, and another one tried within the last ROUTER_PROBE_MS, and then inputs larger than any that it was
+ * learnt from count no more than those. Whoever is let through teaches the truth. And
  * what was learnt of a replica fades while it idles, so that one that was slow once is tried again one day.
  *
  * Replicas at other sites stand last in the view (n_away). Own ones come first; when a request may leave the
@@ -96,6 +97,7 @@ typedef struct router_replica {
     unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
     double ms_per_call;          /* learnt: whatever the size (cost.h); 0: not known */
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
+    double reach;                /* of inputs up to so many tokens; 0: of any */
     double ms_per_step;   /* learnt, of generations: each token of a reply, whoever writes beside it, */
     double ms_per_stream; /* and for each reply that is written at once; both 0: no generation */
     double worked_ms;     /* since it last gave something back or was idle: done of what is in flight */
@@ -191,7 +193,7 @@ typedef struct router_decision {
     size_t n; /* steps; 0: refused */
     router_step steps[ROUTER_STEPS_MAX];
     router_why why;     /* of the first step, or of the refusal */
-    double expected_ms; /* of the first step; for ROUTER_DEADLINE the best there was */
+    double expected_ms; /* of the first step; for ROUTER_DEADLINE the least of the best there was */
     size_t n_looked;    /* what the decision cost */
 } router_decision;
 

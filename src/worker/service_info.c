@@ -150,6 +150,7 @@ static void engine_figures(const worker *w, Shoal__V1__Stats *m)
     m->step_ms = s.step_ms;
     m->prefill_fixed_ms = s.prefill_cost.fixed_ms;
     m->prefill_token_ms = s.prefill_cost.unit_ms;
+    m->prefill_reach = s.prefill_cost.reach;
     m->decode_fixed_ms = s.decode_cost.fixed_ms;
     m->decode_stream_ms = s.decode_cost.unit_ms;
 }

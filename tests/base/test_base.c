@@ -406,6 +406,22 @@ static void cost_tells_fixed_from_per_unit(void **state)
     assert_true(is_near(cost_line_ms(l, 3, 40), 46));
 }
 
+/* One slow call of 3 tokens: what 1,300 take is not known, and may be no more than 24 do. */
+static void cost_reaches_as_far_as_what_was_seen(void **state)
+{
+    cost c = {0};
+    assert_true(cost_line_least_ms(cost_line_of(&c), 1, 100) == 0);
+    cost_learn(&c, 3, 300, 1);
+    cost_line l = cost_line_of(&c);
+    assert_true(is_near(cost_line_ms(l, 1, 1300), 130000));
+    assert_true(is_near(cost_line_least_ms(l, 1, 1300), 2400));
+    assert_true(is_near(cost_line_least_ms(l, 1, 5), 500));
+    assert_true(is_near(cost_line_least_ms(l, 4, 1300), 9600));
+    cost_learn(&c, 1300, 500, 2);
+    assert_true(
+        is_near(cost_line_least_ms(cost_line_of(&c), 1, 1300), cost_line_ms(cost_line_of(&c), 1, 1300)));
+}
+
 static void cost_forgets_by_samples_and_by_time(void **state)
 {
     cost c = {0}, old = {0};
@@ -449,6 +465,7 @@ int main(void)
         cmocka_unit_test(core_count_can_be_forced),
         cmocka_unit_test(log_never_waits_for_a_reader),
         cmocka_unit_test(cost_tells_fixed_from_per_unit),
+        cmocka_unit_test(cost_reaches_as_far_as_what_was_seen),
         cmocka_unit_test(cost_forgets_by_samples_and_by_time),
         cmocka_unit_test(cost_is_never_below_zero),
     };
