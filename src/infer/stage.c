@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "infer/home.h"
+#include "infer/pace.h"
+#include "infer/pace_kept.h"
 #include "infer/turn.h"
 
 #define STEP_TOKENS 256      /* beside the batch; batch.h's BATCH_CHUNK_MAX */
@@ -18,7 +20,9 @@ struct stage {
     const model_config *c;
     const net_ops *ops;
     home home;
-    team *team;
+    team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
+    pace pace;
+    pace_kept pace_kept;
     kv *kv;
     turn turn;
     stage_facts facts;
@@ -66,6 +70,16 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
     return s->items && s->seqs && s->writer ? 0 : err_nomem(err);
 }
 
+static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
+{
+    int rc = team_new(&s->team, n_threads, set, err);
+    if (rc == 0) turn_watch(&s->turn, s->team);
+    if (rc == 0 && n_threads > 1) rc = team_new(&s->solo, 1, set, err);
+    if (rc == 0 && s->solo) turn_watch(&s->turn, s->solo);
+    s->pace.n_members = n_threads;
+    return rc;
+}
+
 static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
 {
     isa set;
@@ -78,13 +92,14 @@ static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
     s->ops = net_ops_for(s->c, err);
     s->turn.arbiter = o->arbiter;
     if ((rc = isa_choose(&set, err)) != 0) return rc;
-    rc = team_new(&s->team, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
+    rc = make_teams(s, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
     if (rc == 0) rc = make_cache(s, m, o, err);
     if (rc) return rc;
-    turn_watch(&s->turn, s->team);
     net_limits limits = {
         .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
-    return home_load(&s->home, s->ops, m, s->team, &limits, err);
+    rc = home_load(&s->home, s->ops, m, s->team, &limits, err);
+    if (rc == 0) pace_kept_open(&s->pace_kept, &s->home.store, &s->home.head, set, &s->pace);
+    return rc;
 }
 
 int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
@@ -105,9 +120,11 @@ int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
 void stage_free(stage *s)
 {
     if (!s) return;
+    pace_kept_close(&s->pace_kept, &s->home.store, &s->pace);
     home_free(&s->home, s->ops);
     kv_free(s->kv);
     team_free(s->team);
+    team_free(s->solo);
     free(s->items);
     free(s->seqs);
     free(s->writer);
@@ -219,6 +236,25 @@ static void copy_pages(stage *s, const stage_step *step)
     }
 }
 
+/* Prompts want the rows of few of their tokens; streams, and guesses, of all. */
+static pace_kind kind_of(const stage_step *step)
+{
+    for (size_t i = 0; i < step->n_items; i++)
+        if (step->items[i].n_out < step->items[i].n) return PACE_PREFILL;
+    return PACE_DECODE;
+}
+
+static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
+{
+    pace_kind k = kind_of(step);
+    s->pace.crowd = turn_crowd(&s->turn);
+    bool as_team = !s->solo || pace_choose(&s->pace, k, n_rows);
+    team *t = as_team ? s->team : s->solo;
+    turn_begin(&s->turn, clock_ns() + SOON_NS, team_size(t));
+    s->ops->walk(s->home.net, t, s->kv, s->items, step->n_items, rows);
+    pace_note(&s->pace, k, n_rows, as_team, turn_end(&s->turn));
+}
+
 int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoal_err *err)
 {
     int rc = check_step(s, step, n_rows, err);
@@ -230,9 +266,7 @@ int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoa
             (kv_seq){.pages = (uint32_t *)it->pages, .n_pages = it->n_pages, .n_tokens = it->position};
         s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
     }
-    turn_begin(&s->turn, clock_ns() + SOON_NS, team_size(s->team));
-    s->ops->walk(s->home.net, s->team, s->kv, s->items, step->n_items, rows);
-    turn_end(&s->turn);
+    walk(s, step, rows, n_rows);
     return 0;
 }
 

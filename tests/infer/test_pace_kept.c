@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "infer/stage.h"
 #include "start.h"
 
 static char dir[] = "/tmp/shoal-pace-XXXXXX";
@@ -110,6 +111,29 @@ static void the_next_process_begins_with_what_this_one_learnt(void **state)
     assert_false(recalls(&(packed_store){0}, 2));
 }
 
+/* So many steps of one token each, in a stage: both ways are tried, whatever they take. */
+static void run_stage(const packed_store *s, float *rows, size_t n_steps)
+{
+    model *m;
+    stage *st;
+    must(model_open(&m, DATA "gguf/llama-gqa.gguf", &(model_options){.store = s}, &err));
+    must(stage_new(&st, m, &(stage_options){.part = {1, 2}, .n_threads = 2, .n_ctx = 64}, &err));
+    stage_step step = {.items = &(stage_item){(uint32_t[]){0}, 1, 0, 1, 1}, .n_items = 1};
+    for (size_t i = 0; i < n_steps; i++) must(stage_run(st, &step, rows, 1, &err));
+    stage_free(st);
+    model_free(m);
+}
+
+static void a_stage_learns_for_the_next_one_too(void **state)
+{
+    float rows[1024] = {1};
+    run_stage(&store, rows, 1);
+    assert_int_equal(n_kept(NULL, 0), 0);
+    run_stage(&store, rows, 64);
+    assert_int_equal(n_kept(NULL, 0), 1);
+    assert_false(recalls(&store, 2)); /* the whole model is something else */
+}
+
 static void programs_that_soon_end_write_nothing(void **state)
 {
     packed_store s = store;
@@ -176,6 +200,7 @@ int main(void)
         cmocka_unit_test(lines_come_back_as_they_were),
         cmocka_unit_test(no_bit_of_it_may_differ),
         cmocka_unit_test_teardown(the_next_process_begins_with_what_this_one_learnt, empty_folder),
+        cmocka_unit_test_teardown(a_stage_learns_for_the_next_one_too, empty_folder),
         cmocka_unit_test_teardown(programs_that_soon_end_write_nothing, empty_folder),
         cmocka_unit_test_teardown(a_damaged_file_is_as_none_and_replaced, empty_folder),
         cmocka_unit_test_teardown(a_folder_that_others_write_to_is_not_used, empty_folder),
