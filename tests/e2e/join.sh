@@ -14,7 +14,7 @@ until_true() {
         "$@" && return 0
         sleep 0.05
     done
-    fail "$what: never came to pass; nodes: $("$SHOAL_BIN" nodes --server "$url" 2>&1); $(tail -3 "$work"/*.agent 2>/dev/null)"
+    fail "$what: never came to pass; nodes: $("$SHOAL_BIN" nodes --server "$url" 2>&1); $(tail -q -n 3 "$work"/*.agent 2>/dev/null)"
 }
 nodes() { "$SHOAL_BIN" nodes --server "$url" --json; }
 is_there() { nodes | grep -q "\"name\":\"$1\""; }

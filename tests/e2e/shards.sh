@@ -20,7 +20,7 @@ until_true() {
         "$@" && return 0
         sleep 0.05
     done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -5 "$work"/*.log)"
+    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -q -n 5 "$work"/*.log)"
 }
 # What was said, without when, and how it ended.
 stream() {
