@@ -253,8 +253,8 @@ shown() {
     [ "$p" = "$preset" ] && echo "$name" || echo "$p $name"
 }
 
-# What runs in a slot, with $0 a file name to begin with: a program, then "STATUS MS" into a file, and a ring of the bell.
-# At its time limit the whole group gets SIGTERM, which this shell outlives to say so.
+# What runs in a slot, with $0 a file name to begin with: a program, then "STATUS MS" into a file, and a ring of the
+# bell. At its time limit the whole group gets SIGTERM, which this shell outlives to say so.
 one='trap "late=124" TERM
     began=${EPOCHREALTIME/[.,]/}
     "$@"
@@ -316,9 +316,7 @@ take() { # SECONDS
     read -r -t "$1" _ <&"$bell"
     for i in "${!slots[@]}"; do
         rc= ms=0
-        if ! kill -0 "${slots[i]}" 2>/dev/null; then
-            rc=137 # unless it says more: something killed all of it
-        fi
+        kill -0 "${slots[i]}" 2>/dev/null || rc=137 # unless it has said more: something killed all of it
         [ ! -s "$work/$i.ended" ] || read -r rc ms <"$work/$i.ended"
         [ -n "$rc" ] || continue
         wait "${slots[i]}" 2>/dev/null

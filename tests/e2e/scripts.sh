@@ -43,6 +43,11 @@ tail -1 "$work/said" | grep -qx '0 passed, 0 failed' || fail "where there is no 
 TEST_TIMEOUT=0.01 "$PWD/tests/run.sh" release compute_test_mul >"$work/said" 2>&1 && fail "a test that is cut off passes"
 grep -q '^FAIL compute_test_mul: [0-9]* of [0-9]* failed (exit [0-9]*)$' "$work/said" && grep -q '^failed: compute_test_mul (rerun: ' "$work/said" ||
     fail "a failure is not shown: $(cat "$work/said")"
+"${run[0]}" release compute_test_mul >"$work/said" 2>&1 & all=$!
+for _ in $(seq 600); do one=$(pgrep -x timeout -P "$all") && break; sleep 0.05; done
+kill -9 -- "-$one" || fail "no test ran: $(cat "$work/said")"
+wait "$all" && fail "a test passes that was killed with all that watched it"
+grep -q '^FAIL compute_test_mul: .* (exit 137)$' "$work/said" || fail "of a killed test it says: $(cat "$work/said")"
 if command -v script >/dev/null; then
     script -qefc "stty cols 80; '${run[0]}' ${run[*]:1}" "$work/said" </dev/null >/dev/null 2>&1 || fail "on a terminal"
     grep -qE $'\r\033\\[K[0-9]+:[0-9]{2}  0/1 programs  cli_test_options' "$work/said" || fail "no live line: $(cat -v "$work/said")"
