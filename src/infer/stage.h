@@ -5,8 +5,8 @@
  * stage is one of these. It knows no sequence, no token and no request: a step names, for each item, the
  * pages of the cache that are its past and the positions to compute, and brings the stream's rows, which
  * become what the stage's layers make of them. So prefixes that are shared, chunks, preemption, beams and
- * replays need nothing here, and a stage that died is replaced by an empty one. How many threads a step gets is
- * learnt here (pace.h), and kept for the next process.
+ * replays need nothing here, and a stage that died is replaced by an empty one. How many threads a step gets
+ * is learnt here (pace.h), and kept for the next process.
  *
  *     stage_new(&s, model, &(stage_options){.part = {8, 16}}, &err);
  *     stage_run(s, &step, rows, n_rows, &err);            rows[n_rows][n_embd], in place

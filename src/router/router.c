@@ -60,7 +60,7 @@ double router_expected_ms(const router_replica *r, const router_request *req)
     return left + trust(r, req->now_ns) * (r->ms_per_call + r->ms_per_token * req->n_tokens);
 }
 
-/* What it takes even if larger inputs than any that was learnt from cost no more than those. */
+/* What it takes even if inputs beyond reach cost no more than those within. */
 static double least_ms(const router_replica *r, const router_request *req)
 {
     router_replica known = *r;

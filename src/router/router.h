@@ -37,9 +37,9 @@
  * then all are looked at; and for a hash the lives of all are weighed, which looks at none.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
- * there, and another one tried within the last ROUTER_PROBE_MS, and then inputs larger than any that it was
- * learnt from count no more than those. Whoever is let through teaches the truth. And
- * what was learnt of a replica fades while it idles, so that one that was slow once is tried again one day.
+ * there, and another one tried within the last ROUTER_PROBE_MS, and then inputs beyond those that it was
+ * learnt from (reach) count no more than those. Whoever is let through teaches the truth. And what was learnt
+ * of a replica fades while it idles, so that one that was slow once is tried again one day.
  *
  * Replicas at other sites stand last in the view (n_away). Own ones come first; when a request may leave the
  * site is the rule `spill`: never, when no replica here can take it, or also when all those here are full and
@@ -97,7 +97,7 @@ typedef struct router_replica {
     unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
     double ms_per_call;          /* learnt: whatever the size (cost.h); 0: not known */
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
-    double reach;                /* of inputs up to so many tokens; 0: of any */
+    double reach;                /* both, of inputs up to so many tokens (cost.h); 0: of any */
     double ms_per_step;   /* learnt, of generations: each token of a reply, whoever writes beside it, */
     double ms_per_stream; /* and for each reply that is written at once; both 0: no generation */
     double worked_ms;     /* since it last gave something back or was idle: done of what is in flight */
