@@ -1,5 +1,5 @@
 /* The engine's behaviour: refusals, cancelling, stopping, full cache, seeds. */
-#include <unistd.h>
+#include <semaphore.h>
 
 #include "helper.h"
 #include "infer/batch.h"
@@ -469,22 +469,36 @@ static void an_idle_engine_refuses_no_deadline_ahead(void **state)
     rig_close(&r);
 }
 
+/* A reply whose engine stands still after the first token until it is let go. */
+typedef struct held_reply {
+    reply *reply;
+    sem_t stands, go;
+} held_reply;
+
+static void hold_first(void *user, const gen_event *ev)
+{
+    held_reply *h = user;
+    on_event(h->reply, ev);
+    if (ev->kind != EVENT_TOKEN || h->reply->n != 1) return;
+    sem_post(&h->stands);
+    sem_wait(&h->go);
+}
+
 /* Learnt from 3 tokens that took 3 s: what 200 take is not known, but they take no less than 24 do. */
 static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
 {
     int32_t ids[200];
     rig r;
     shoal_err why;
-    reply *busy = reply_new(), *large = reply_new(), *late = reply_new();
+    held_reply busy = {.reply = reply_new()};
+    reply *large = reply_new(), *late = reply_new();
+    sem_init(&busy.stands, 0, 0);
+    sem_init(&busy.go, 0, 0);
     for (size_t i = 0; i < 200; i++) ids[i] = prompt[i % N_PROMPT];
     gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 240, .ignore_eos = true};
     rig_open(&r, GQA, (engine_options){.n_threads = 1, .max_batch = 1});
-    must(reply_start(busy, r.e, &q, &err));
-    for (pthread_mutex_lock(&busy->lock); busy->n == 0; pthread_mutex_lock(&busy->lock)) {
-        pthread_mutex_unlock(&busy->lock);
-        usleep(20);
-    }
-    assert_false(busy->done); /* the engine waits with its next token until the lock is free */
+    must(engine_generate(r.e, &q, hold_first, &busy, NULL, &err));
+    sem_wait(&busy.stands);
     learnt_cost *c = &r.e->stats.prefill;
     atomic_store(&c->fixed_ms, 0);
     atomic_store(&c->unit_ms, 1000);
@@ -496,13 +510,15 @@ static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
     assert_int_equal(reply_start(late, r.e, &q, &why), SHOAL_EDEADLINE);
     q.deadline_ns = clock_ns() + 60000000000u;
     must(reply_start(large, r.e, &q, &err));
-    pthread_mutex_unlock(&busy->lock);
-    reply_wait(busy);
+    sem_post(&busy.go);
+    reply_wait(busy.reply);
     reply_wait(large);
     assert_int_equal(large->n, 1);
-    reply_free(busy);
+    reply_free(busy.reply);
     reply_free(large);
     reply_free(late);
+    sem_destroy(&busy.stands);
+    sem_destroy(&busy.go);
     rig_close(&r);
 }
 
