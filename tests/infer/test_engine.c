@@ -231,9 +231,11 @@ static void what_waits_can_be_cancelled(void **state)
     rig_open(&r, GQA, (engine_options){.max_batch = 1});
     gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 200, .ignore_eos = true};
     reply *first = reply_new(), *second = reply_new();
-    must(reply_start(first, r.e, &q, &err));
+    pthread_mutex_lock(&first->lock); /* the engine waits for it at the first token */
+    must(engine_generate(r.e, &q, on_event, first, &first->id, &err));
     must(reply_start(second, r.e, &q, &err));
     engine_cancel(r.e, second->id);
+    pthread_mutex_unlock(&first->lock);
     reply_wait(second);
     assert_int_equal(second->status, SHOAL_ECANCELLED);
     assert_int_equal(second->n, 0);
@@ -272,8 +274,8 @@ static void check_long(const reply *ref, reply *r, const reply *quick)
     assert_true(r->order > quick->order);
 }
 
-/* Short requests that wait behind a long one are served as they are due, not as they came. */
-static void who_is_due_first_is_served_first(void **state)
+/* Returns false when they came so slowly that they were due otherwise. */
+static bool short_ones_are_served_as_due(void)
 {
     enum { BATCH, INTERACTIVE, REALTIME, ALSO_REALTIME, N };
     static const int latency[N] = {[BATCH] = 2, [INTERACTIVE] = 0, [REALTIME] = 1, [ALSO_REALTIME] = 1};
@@ -284,21 +286,31 @@ static void who_is_due_first_is_served_first(void **state)
     pthread_mutex_lock(&busy->lock); /* the engine waits for it at the first token */
     must(engine_generate(r.e, &q, on_event, busy, &busy->id, &err));
     q.max_tokens = 4;
+    uint64_t start = clock_ns();
     for (int i = 0; i < N; i++) {
         quick[i] = reply_new();
         q.latency = latency[i];
         q.group = 50 + (uint64_t)i;
         must(reply_start(quick[i], r.e, &q, &err));
     }
+    bool soon = clock_ms_since(start) < 500; /* their patience differs by more */
     pthread_mutex_unlock(&busy->lock);
     for (int i = 0; i < N; i++) reply_wait(quick[i]);
     assert_true(quick[REALTIME]->order < quick[ALSO_REALTIME]->order);
-    assert_true(quick[ALSO_REALTIME]->order < quick[INTERACTIVE]->order);
-    assert_true(quick[INTERACTIVE]->order < quick[BATCH]->order);
+    if (soon) assert_true(quick[ALSO_REALTIME]->order < quick[INTERACTIVE]->order);
+    if (soon) assert_true(quick[INTERACTIVE]->order < quick[BATCH]->order);
     reply_wait(busy);
     for (int i = 0; i < N; i++) reply_free(quick[i]);
     reply_free(busy);
     rig_close(&r);
+    return soon;
+}
+
+/* Short requests that wait behind a long one are served as they are due, not as they came. */
+static void who_is_due_first_is_served_first(void **state)
+{
+    while (!short_ones_are_served_as_due()) {
+    }
 }
 
 static void one_request_of_many_choices_leaves_room_for_others(void **state)
@@ -350,8 +362,9 @@ static void a_paused_request_leaves_its_place_and_loses_nothing(void **state)
     engine_pause(r.e, slow->id, true);
     must(reply_start(other, r.e, &q, &err));
     reply_wait(other);
-    q.deadline_ns = clock_ns() + 400000000u;
-    must(reply_start(late, r.e, &q, &err));
+    shoal_err passed;
+    do q.deadline_ns = clock_ns() + 400000000u;
+    while (reply_start(late, r.e, &q, &passed) == SHOAL_EDEADLINE);
     engine_pause(r.e, late->id, true);
     reply_wait(late); /* its deadline goes on while it rests */
     engine_pause(r.e, slow->id, false);
@@ -484,8 +497,9 @@ static void hold_first(void *user, const gen_event *ev)
     sem_wait(&h->go);
 }
 
-/* Learnt from 3 tokens that took 3 s: what 200 take is not known, but they take no less than 24 do. */
-static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
+/* Learnt from 24 tokens that took 24 s: what 200 take is not known, but they take no less than 24 do. Returns
+ * false when it asked too late: once a second anybody is tried. */
+static bool refuses_what_is_certain_alone(void)
 {
     int32_t ids[200];
     rig r;
@@ -505,13 +519,16 @@ static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
     atomic_store(&c->reach, 24);
     atomic_store(&r.e->stats.fresh_share, 1);
     q = (gen_request){.ids = ids, .n_ids = 200, .max_tokens = 1, .ignore_eos = true};
-    r.e->accepted_ns = clock_ns(); /* once a second anybody is tried */
-    q.deadline_ns = clock_ns() + 10000000000u;
-    assert_int_equal(reply_start(late, r.e, &q, &why), SHOAL_EDEADLINE);
+    uint64_t start = r.e->accepted_ns = clock_ns();
+    q.deadline_ns = start + 10000000000u;
+    int rc = reply_start(late, r.e, &q, &why);
+    bool soon = clock_ms_since(start) < 500;
+    if (soon) assert_int_equal(rc, SHOAL_EDEADLINE);
     q.deadline_ns = clock_ns() + 60000000000u;
     must(reply_start(large, r.e, &q, &err));
     sem_post(&busy.go);
     reply_wait(busy.reply);
+    if (rc == 0) reply_wait(late);
     reply_wait(large);
     assert_int_equal(large->n, 1);
     reply_free(busy.reply);
@@ -520,6 +537,13 @@ static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
     sem_destroy(&busy.stands);
     sem_destroy(&busy.go);
     rig_close(&r);
+    return soon;
+}
+
+static void a_deadline_is_refused_for_what_is_certain_alone(void **state)
+{
+    while (!refuses_what_is_certain_alone()) {
+    }
 }
 
 static void closing_cancels_everything(void **state)
@@ -528,10 +552,12 @@ static void closing_cancels_everything(void **state)
     reply *all[6];
     rig_open(&r, GQA, (engine_options){.max_batch = 2});
     gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 240, .ignore_eos = true};
-    for (int i = 0; i < 6; i++) {
-        all[i] = reply_new();
-        must(reply_start(all[i], r.e, &q, &err));
-    }
+    for (int i = 0; i < 6; i++) all[i] = reply_new();
+    pthread_mutex_lock(&all[0]->lock); /* the engine waits for it at the first token */
+    must(engine_generate(r.e, &q, on_event, all[0], &all[0]->id, &err));
+    for (int i = 1; i < 6; i++) must(reply_start(all[i], r.e, &q, &err));
+    engine_pause(r.e, all[1]->id, true); /* so that one is there when the engine ends */
+    pthread_mutex_unlock(&all[0]->lock);
     rig_close(&r);
     int n_cancelled = 0;
     for (int i = 0; i < 6; i++) {

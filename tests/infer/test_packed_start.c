@@ -233,7 +233,7 @@ static void stages_have_their_own(void **state)
         stage *s;
         must(model_open(&m, path, &(model_options){.store = &store}, &err));
         must(stage_new(&s, m, &(stage_options){.part = {1, model_get_config(m)->n_layer}}, &err));
-        for (int wait = 0; wait < 500 && n_images() == 0; wait++) usleep(10000);
+        for (int wait = 0; wait < 6000 && n_images() == 0; wait++) usleep(10000);
         stage_free(s);
         model_free(m);
         assert_int_equal(n_images(), 1);

@@ -108,6 +108,7 @@ static void run_streams(engine *e, size_t n_vocab, reply *out[N_STREAMS])
         size_t n = 1 + i * 13;
         int32_t *ids = make_ids(n, n_vocab, i / 3);
         out[i] = reply_new();
+        if (i == 0) pthread_mutex_lock(&out[0]->lock); /* the engine waits for it at the first token */
         gen_request q = {.ids = ids, .n_ids = n, .max_tokens = 10 + i * 5, .ignore_eos = true};
         if (i % 4 == 3) {
             q.n_beams = 3;
@@ -116,9 +117,10 @@ static void run_streams(engine *e, size_t n_vocab, reply *out[N_STREAMS])
             q.sampling = (sampling){.temperature = i % 2 ? 0.9f : 0, .top_p = 0.95f, .seed = i};
             q.logprobs = true;
         }
-        must(reply_start(out[i], e, &q, &err));
+        must(engine_generate(e, &q, on_event, out[i], &out[i]->id, &err));
         free(ids);
     }
+    pthread_mutex_unlock(&out[0]->lock);
     for (size_t i = 0; i < N_STREAMS; i++) reply_wait(out[i]);
 }
 
@@ -186,11 +188,12 @@ static void no_stage_idles(void **state)
         int32_t ids[] = {1, 2, 3};
         stages_open(&x, q8, cuts, n_cuts, (engine_options){0});
         rig_open(&r, q8, (engine_options){.shards = &x.table});
-        for (size_t i = 0; i < N_STREAMS; i++) {
-            out[i] = reply_new();
-            gen_request q = {.ids = ids, .n_ids = 3, .max_tokens = 100, .ignore_eos = true};
-            must(reply_start(out[i], r.e, &q, &err));
-        }
+        gen_request q = {.ids = ids, .n_ids = 3, .max_tokens = 100, .ignore_eos = true};
+        for (size_t i = 0; i < N_STREAMS; i++) out[i] = reply_new();
+        pthread_mutex_lock(&out[0]->lock); /* the engine waits for it at the first token */
+        must(engine_generate(r.e, &q, on_event, out[0], &out[0]->id, &err));
+        for (size_t i = 1; i < N_STREAMS; i++) must(reply_start(out[i], r.e, &q, &err));
+        pthread_mutex_unlock(&out[0]->lock);
         for (size_t i = 0; i < N_STREAMS; i++) {
             reply_wait(out[i]);
             reply_free(out[i]);

@@ -60,29 +60,37 @@ static void last_long(void *arg, team_member *m)
     }
 }
 
+/* Returns false when the other worker had its turn by the end of our lease, since we stood still. */
+static bool lends_the_cores(int n_members)
+{
+    scene s;
+    team *t;
+    shoal_err err;
+    pthread_t other;
+    scene_open(&s);
+    assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
+    turn_watch(&s.turn, t);
+    uint64_t start = turn_begin(&s.turn, UINT64_MAX, n_members);
+    pthread_create(&other, NULL, want_once, &s);
+    team_run(t, last_long, &s);
+    uint64_t all = clock_ns() - s.turn.start_ns;
+    bool lent = s.turn.away_ns > 0;
+    if (clock_ms_since(start) < 200) assert_true(lent);
+    assert_true(turn_end(&s.turn) <= all);
+    pthread_join(other, NULL);
+    arbiter_acquire(s.others, 1, 0); /* given back */
+    arbiter_release(s.others);
+    team_free(t);
+    scene_close(&s);
+    return lent;
+}
+
 static void a_long_step_lends_the_cores(void **state)
 {
     (void)state;
-    for (int n_members = 1; n_members <= 3; n_members++) {
-        scene s;
-        team *t;
-        shoal_err err;
-        pthread_t other;
-        scene_open(&s);
-        assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
-        turn_watch(&s.turn, t);
-        turn_begin(&s.turn, UINT64_MAX, n_members);
-        pthread_create(&other, NULL, want_once, &s);
-        team_run(t, last_long, &s);
-        uint64_t all = clock_ns() - s.turn.start_ns;
-        assert_true(turn_end(&s.turn) <= all);
-        assert_true(s.turn.away_ns > 0); /* else it was the end of our lease */
-        pthread_join(other, NULL);
-        arbiter_acquire(s.others, 1, 0); /* given back */
-        arbiter_release(s.others);
-        team_free(t);
-        scene_close(&s);
-    }
+    for (int n_members = 1; n_members <= 3; n_members++)
+        while (!lends_the_cores(n_members)) {
+        }
 }
 
 static void count(void *arg, team_member *m)
