@@ -123,6 +123,7 @@ static void expect(house *h, const char *head, const char *body, int status, con
 }
 
 #define CHAT        "POST /v1/chat/completions HTTP/1.1"
+#define PATIENT     "\r\nx-shoal-deadline-ms: 600000" /* what waits for a worker ends by itself without it */
 #define BODY(model) "{\"model\":\"" model "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 
 static void gateway_refuses_in_the_openai_form(void **state)
@@ -231,7 +232,8 @@ static void gateway_waits_a_little_for_a_worker_that_starts(void **state)
 {
     house h;
     open_house(&h, &(gateway_config){0});
-    int fd = send_request(&h, CHAT, BODY("slow"));
+    int fd = send_request(&h, CHAT PATIENT, BODY("slow"));
+    while (h.gw->n_admitted == 0) turn(&h);
     for (int i = 0; i < 100; i++) turn(&h);
     assert_int_equal(h.gw->n_admitted, 1); /* held, not refused */
     put(&h, "slow", "slow/0", REPLICA_FAILED, "no such file");
@@ -244,7 +246,7 @@ static void gateway_limits_requests_and_forgets_clients_that_left(void **state)
 {
     house h;
     open_house(&h, &(gateway_config){.max_requests = 1});
-    int fd = send_request(&h, CHAT, BODY("slow"));
+    int fd = send_request(&h, CHAT PATIENT, BODY("slow"));
     while (h.gw->n_admitted == 0) turn(&h);
     expect(&h, CHAT, BODY("slow"), 429, "retry-after: 1\r\n");
     expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
@@ -312,7 +314,7 @@ static void gateway_takes_another_configuration(void **state)
     const char *KEYED =
         "limits: {max_requests: 2}\napi_keys: ['me=sha256:"
         "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08']\n"; /* of "test" */
-    int fd = send_request(&h, CHAT, BODY("slow"));
+    int fd = send_request(&h, CHAT PATIENT, BODY("slow"));
     while (h.gw->n_admitted == 0) turn(&h);
     gateway_config *next = parsed(KEYED);
     assert_int_equal(gateway_reload(h.gw, next, NULL), 0);
@@ -429,12 +431,13 @@ static void gateway_drains_running_requests(void **state)
     house h;
     bool done = false;
     open_house(&h, &(gateway_config){0});
-    int fd = send_request(&h, CHAT "\r\nx-shoal-deadline-ms: 60", BODY("slow"));
+    int fd = send_request(&h, CHAT PATIENT, BODY("slow"));
     while (h.gw->n_admitted == 0) turn(&h);
     gateway_drain(h.gw, note_done, &done);
     turn(&h);
     assert_false(done); /* one is still being answered */
-    assert_int_equal(receive(&h, fd), 504);
+    put(&h, "slow", "slow/0", REPLICA_FAILED, "no such file");
+    assert_int_equal(receive(&h, fd), 503);
     while (!done) turn(&h);
     close_house(&h);
 }
