@@ -6,11 +6,11 @@
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
 # (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
 # mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does, one that says
-# "# early: why" is started first, and may take 15 minutes instead of 5. `sanitizers` is asan and tsan in one run
-# without what they see twice: the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads
-# under ThreadSanitizer, whose tree is built behind the tests, with what these leave of the cores. On a terminal one
-# line shows where the run is; elsewhere each program is a line, in the order of the list. The last line is "N passed,
-# N failed, N skipped"; before it stand the dozen programs that took the most of the cores, where more than a dozen ran,
+# "# early: why" is started first. A program may take 15 minutes. `sanitizers` is asan and tsan in one run without what
+# they see twice: the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
+# ThreadSanitizer, whose tree is built behind the tests, with what these leave of the cores. On a terminal one line
+# shows where the run is; elsewhere each program is a line, in the order of the list. The last line is "N passed, N
+# failed, N skipped"; before it stand the dozen programs that took the most of the cores, where more than a dozen ran,
 # and with SHOAL_CHECK_TIMES=1 all that took long and what each kind took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -268,16 +268,15 @@ exec {bell}<>"$work/bell"
 # `timeout` leads the group. A program that is started behind without a group would ignore Ctrl-C for good, and some
 # try what it does to them.
 start() {
-    local i=$1 p kind name limit=300
+    local i=$1 p kind name
     read -r p kind name <<<"${programs[i]}"
-    [[ " ${early[*]} " != *" $name "* ]] || limit=900
     set -m
     (
         exec {bell}>&-
         SHOAL_BIN=$PWD/$(dir_of "$p")/shoal
         export SHOAL_BIN
         # shellcheck disable=SC2046 # a command's words
-        exec timeout "${TEST_TIMEOUT:-$limit}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
+        exec timeout "${TEST_TIMEOUT:-900}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
     ) </dev/null >"$work/$i.log" 2>&1 &
     slots[i]=$!
     set +m
