@@ -103,7 +103,9 @@ call('/v1/ws', 'a stream goes on over another socket', async () => {
 
 call('/v1/ws', 'what is cancelled stops, and its id is free again', async () => {
   const talk = await Talk.open();
-  talk.say({ id: 'long', path: '/v1/chat/completions', body: chat('go on', { stream: true, max_tokens: 400, ignore_eos: true }) });
+  // Heavy enough to run still when this process, for a while given no core, says so.
+  const heavy = { stream: true, n: 8, max_tokens: 1900, temperature: 1, logprobs: true, top_logprobs: 20, ignore_eos: true };
+  talk.say({ id: 'long', path: '/v1/chat/completions', body: chat('go on', heavy) });
   while (!talk.heard.get('long')?.some((m) => m.data)) await new Promise((wake) => talk.waiting.set('long', wake));
   talk.say({ id: 'long', cancel: true });
   const [after] = await talk.ask('after', '/v1/embeddings', { model: 'home-embed', input: 'a' });
