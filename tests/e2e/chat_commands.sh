@@ -174,19 +174,38 @@ leave
 # ---- Ctrl-C stops the reply of a server and the conversation goes on
 echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
 at_terminal chat --server "$url" home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 --temp 1
-keys 'count\r'
-await '[0-9]+, *[0-9]+'
-keys '\003'
-await 'stopped: [0-9]+ tokens'
-await '^> '
+said='count\r'
+for _ in $(seq 10); do # in the middle, unless the reply was quicker
+    keys "$said"
+    said='/retry\r'
+    await '[0-9]+, *[0-9]+'
+    keys '\003'
+    await '[0-9]+ tokens'
+    await '^> '
+    grep -q 'stopped: [0-9]* tokens' "$screen" && break
+done
+grep -q 'stopped: [0-9]* tokens' "$screen" || fail "Ctrl-C stopped no reply: $(tail -c 400 "$screen" | cat -v)"
 keys "/save $work/stopped.json\r"
 await '2 messages'
 await '^> '
 
 # ---- a server that dies in the middle of a reply is told of, and so is one that is away
-keys 'count again\r'
-await '[0-9]+, *[0-9]+'
-kill -9 "$server"
+chat_m() { curl -s "$url/v1/status" | tr '{' '\n' | grep '"id":"home-chat-m/0"'; }
+pid=$(curl -s "$url/readyz" | tr '{' '\n' | grep '"home-chat-m/0"' | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2)
+for _ in $(seq 10); do # its worker is held, so that the reply is not whole before; unless it was quicker
+    keys 'count again\r'
+    await '[0-9]+, *[0-9]+'
+    kill -STOP "$pid" || fail "no worker of home-chat-m: $(chat_m)"
+    sleep 0.05 # what it had sent is on its way
+    chat_m | grep -q '"calls":0' || break
+    kill -CONT "$pid"
+    await '[0-9]+ tokens'
+    await '^> '
+    keys "/load $work/stopped.json\r"
+    await '2 messages from '
+    await '^> '
+done
+kill -9 "$server" "$pid"
 wait "$server" 2>/dev/null
 await 'shoal chat: '
 await '^> '
