@@ -147,13 +147,19 @@ load 200 ready '{"model":"home-chat-s"}'
 # A client that comes while it drains hears that the model is not there, and nobody's stream is cut.
 long='{"model":"home-chat-s","messages":[{"role":"user","content":"tell me everything"}],"max_tokens":900,"temperature":1,"seed":5,"ignore_eos":true,"stream":true}'
 curl -s "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/alone" || fail "a stream alone"
-for i in $(seq 6); do
-    curl -s -N "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/stream.$i" &
-    pids[i]=$!
-done
 running() { for i in $(seq 6); do [ "$(grep -c '"content":"' "$work/stream.$i")" -gt 1 ] || return 1; done; }
-for _ in $(seq 2000); do running && break; sleep 0.01; done
-[ "$(cat "$work"/stream.* | grep -c DONE)" -eq 6 ] && fail "the streams were over before the unload: nothing is tried here"
+n_whole() { cat "$work"/stream.* | grep -c DONE; }
+for _ in $(seq 10); do # until some of them run still, when all have begun
+    for i in $(seq 6); do
+        : >"$work/stream.$i"
+        curl -s -N "$url/v1/chat/completions" -H 'cache-control: no-store' -H content-type:application/json -d "$long" >"$work/stream.$i" &
+        pids[i]=$!
+    done
+    for _ in $(seq 2000); do running && break; sleep 0.01; done
+    [ "$(n_whole)" -lt 6 ] && break
+    wait "${pids[@]}"
+done
+[ "$(n_whole)" -eq 6 ] && fail "the streams were over before the unload: nothing is tried here"
 unload 200 unloaded '{"model":"home-chat-s"}'
 wait "${pids[@]}"
 text() { sed -n 's/.*"content":"\(.*\)"},"logprobs".*/\1/p' "$1" | tr -d '\n'; }
@@ -183,7 +189,7 @@ printf '  - {name: later, path: %s/home-slots.gguf, replicas: 2}\n' "$models" >"
 cp "$work/shoal.yaml" "$work/before.yaml"
 sed "/  - name: home-embed/r $work/more" "$work/before.yaml" >"$work/shoal.yaml"
 kill -HUP "$server"
-for _ in $(seq 200); do grep -q 'event=reloaded' "$log" && break; sleep 0.02; done
+for _ in $(seq 400); do grep -q 'event=reloaded' "$log" && break; sleep 0.05; done
 load 200 '"id":"later".*"replicas":2' '{"model":"later"}'
 unload 200 unloaded '{"model":"later"}'
 cp "$work/before.yaml" "$work/shoal.yaml"
