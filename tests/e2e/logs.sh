@@ -6,7 +6,7 @@ config=$work/one.yaml
 printf 'models:\n  - name: home-intent\nlog:\n  level: info\n' >"$config"
 start_shoal "$config"
 classify() { curl -s -o /dev/null -H 'cache-control: no-store' "$url/v1/classify" -d '{"model":"'"$1"'","input":"a secret that is typed"}'; }
-logs() { timeout 20 "$SHOAL_BIN" logs --server "$url" "$@"; }
+logs() { timeout 60 "$SHOAL_BIN" logs --server "$url" "$@"; }
 all_json() { python3 -c 'import json, sys; [json.loads(x) for x in sys.stdin]'; }
 
 # ---- in a pipe the server's log is JSON, and what shoal logs prints is the same lines
@@ -49,9 +49,9 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 grep -q '"event":"request"' "$work/followed" || fail "nothing is followed"
-logs -f -n 0 >/dev/null 2>&1 &
+logs -f -n 1 >"$work/other" 2>&1 &
 other=$!
-sleep 0.3
+for _ in $(seq 400); do [ -s "$work/other" ] && break; sleep 0.05; done # it runs, and knows how to leave
 kill -TERM "$(pgrep -P "$other" | head -1)"
 wait "$other" || fail "a follower that is told to leave ends with $?"
 stop_shoal

@@ -12,7 +12,10 @@ grep -q '^home-chat-s/0 .* ready ' <<<"$one" || fail "no replica: $one"
 grep -q $'\x1b' <<<"$one" && fail "codes for a terminal in a pipe"
 top --json --once | grep -q '^{.*"id":"home-intent/0".*"tokens_per_s":.*}$' || fail "no JSON"
 [ "$(top | head -16 | grep -c '^shoal ')" -ge 2 ] || fail "not one block after another in a pipe"
-drawn=$( (sleep 0.7; printf q) | timeout 20 script -qec "'$SHOAL_BIN' top --url '$url' -i 100" /dev/null) || fail "on a terminal: $drawn"
+: >"$work/screen"
+(for _ in $(seq 400); do grep -q home-chat-s/0 "$work/screen" && break; sleep 0.05; done; printf q) |
+    timeout 60 script -qefc "'$SHOAL_BIN' top --url '$url' -i 100" "$work/screen" >/dev/null || fail "on a terminal: $(cat -v "$work/screen")"
+drawn=$(cat "$work/screen")
 [[ $drawn == *$'\x1b[?1049h'*"home-chat-s/0"*$'\x1b[?1049l'* ]] || fail "not drawn, or the screen was not given back: $drawn"
 wait $(jobs -p | grep -v "^$server$")
 stop_shoal

@@ -72,12 +72,13 @@ assert b" 200 " not in got, got                                           # shor
 got = answer(send(len(whole) + 100, whole)); assert b" 408 " in got, got  # it stalls
 for _ in range(20): send(len(whole), part).close()                        # it leaves
 PY
-sleep 0.3
+for _ in $(seq 400); do curl -s "$url/metrics" | grep -qx 'shoal_connections 1' && break; sleep 0.05; done # the asker's
 [ "$(count)" = $((had + 1)) ] || fail "there are $(count) files, wanted $((had + 1))"
 [ -z "$(ls "$work/state" -R | grep upload-)" ] || fail "something is left: $(ls -R "$work/state")"
 curl -s -m 5 "$url/healthz" | grep -q ok || fail "the server is gone"
 open=$(ls "/proc/$server/fd" | wc -l)
 for _ in $(seq 10); do curl -s -m 20 -F file=@"$work/small" "$url/v1/files" >/dev/null; done
+for _ in $(seq 400); do [ "$(ls "/proc/$server/fd" | wc -l)" -le "$open" ] && break; sleep 0.05; done # the last is being closed
 [ "$(ls "/proc/$server/fd" | wc -l)" -le "$open" ] || fail "descriptors stay open"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
