@@ -21,18 +21,20 @@ stage() { echo "  - name: $1"; echo "    stages: [{name: asked, kind: http, host
 manifest: $PWD/models/models.json
 models: [{name: home-intent}]
 hosts:
-  - {name: local, url: "http://localhost:$plain", methods: [GET, POST], timeout_ms: 1500, max_kb: 64,
+  - {name: local, url: "http://localhost:$plain", methods: [GET, POST], timeout_ms: 15000, max_kb: 64,
      headers: [{name: Authorization, file: token}, {name: x-plain, value: "as it is"}]}
   - {name: secure, url: "https://localhost:$tls/", ca: cert.pem}
   - {name: unknown-ca, url: "https://localhost:$tls"}
   - {name: wrong-name, url: "https://127.0.0.1:$tls", ca: cert.pem}
   - {name: down, url: "http://127.0.0.1:1"}
   - {name: nowhere, url: "http://no-such-host.invalid", timeout_ms: 3000}
+  - {name: hurried, url: "http://localhost:$plain", timeout_ms: 1500}
 pipelines:
 YAML
     stage weather local 'path: "/weather?city={input}"'
     stage secure secure 'path: "/weather?city={input}"'
     stage path local 'path: "/{input}"'
+    stage hurried hurried 'path: "/{input}"'
     stage echo local "method: POST, path: /echo, body: '{{\"text\": {input}, \"n\": 3}'"
     for h in unknown-ca wrong-name down nowhere; do stage "$h" "$h" 'path: /weather'; done
     cat <<YAML
@@ -78,8 +80,8 @@ refused path missing "'local' answers 404"
 has '"code":"host_failed"' "$answer"
 refused path away "'local' answers 302, a redirect, and those are not followed"
 grep -q "^$other" "$work/log" && fail "a redirect was followed: $(cat "$work/log")"
-refused path slow "'local' did not answer within 1500 ms"
-refused path drip "'local' did not answer within 1500 ms"
+refused hurried slow "'hurried' did not answer within 1500 ms"
+refused hurried drip "'hurried' did not answer within 1500 ms"
 refused path huge "'local' sent more than 64 KiB, which its max_kb allows"
 refused path says-huge "'local' sent more than 64 KiB, which its max_kb allows"
 refused path heads "'local' "
