@@ -7,7 +7,7 @@ cat >"$work/c.yaml" <<EOF
 api_keys: [sha256:$(sum one), sha256:$(sum two)]
 cache:
   mb: 4
-  semantic: {model: home-embed, of: [home-chat-m, p], min_similarity: 0.6, audit_share: 1, timeout_ms: 1000}
+  semantic: {model: home-embed, of: [home-chat-m, p], min_similarity: 0.6, audit_share: 1, timeout_ms: 10000}
 manifest: $PWD/models/models.json
 models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}, {name: home-chat-m}]
 pipelines:
@@ -65,7 +65,7 @@ want "$(p "kindly turn the lamp off" ',"devices":[{"id":"light.a","name":"A","st
 # What is purged is not found; what went out is made anew and compared.
 curl -s -X DELETE -H 'Authorization: Bearer one' "$url/v1/cache?model=home-chat-m" | grep -q purged || fail "no purge"
 want "$(chat "please turn on the kitchen light")" "miss/none" "after a purge"
-for _ in $(seq 100); do
+for _ in $(seq 400); do
     seen=$(curl -s -H 'Authorization: Bearer one' "$url/v1/cache")
     [[ $seen =~ '"audited":'[1-9] ]] && break
     sleep 0.05
@@ -92,7 +92,7 @@ want "$(chat "tell me about the moon" ',"stop":["y"]')" "miss/none" "after a bur
 
 # Without the embedder nothing is found so, and nothing fails.
 stop_shoal
-sed -i 's/timeout_ms: 1000/timeout_ms: 20/' "$work/c.yaml"
+sed -i 's/timeout_ms: 10000/timeout_ms: 20/' "$work/c.yaml"
 start_shoal "$work/c.yaml"
 worker=$(pgrep -P "$server" -f home-embed | head -1)
 [ -n "$worker" ] || fail "no worker of home-embed"
@@ -103,7 +103,7 @@ kill -CONT "$worker" 2>/dev/null
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 # A cross-encoder in place of the words' verdict: its score decides, but numbers are still numbers.
-sed -i -e "s#audit_share: 1, timeout_ms: 20#timeout_ms: 1000, verify: {model: judge, min: 0.000001}#" \
+sed -i -e "s#audit_share: 1, timeout_ms: 20#timeout_ms: 10000, verify: {model: judge, min: 0.000001}#" \
     -e "s#{name: home-intent},#{name: home-intent}, {name: judge, path: $PWD/tests/data/hf/cross-encoder-rerank},#" "$work/c.yaml"
 start_shoal "$work/c.yaml"
 want "$(chat "turn on the kitchen light")" "miss/none" "with a judge"
