@@ -38,6 +38,17 @@ mute() {
     url=$(head -1 "$work/at")
 }
 settled() { for _ in $(seq 200); do grep -q 'so be it' "$work/at" && return; sleep 0.05; done; fail "the server is not full"; }
+# waits: for a server, so that Ctrl-C is for that: the terminal is not the line's any more, and it sleeps.
+waits() {
+    local pid
+    for _ in $(seq 400); do
+        pid=$(pgrep -f "^$SHOAL_BIN chat --server $url" | head -1)
+        stty -F "$(readlink "/proc/$pid/fd/0")" -a 2>/dev/null | grep -qE '(^| )isig( |$)' &&
+            grep -q '^State:.S' "/proc/$pid/status" && return
+        sleep 0.05
+    done
+    fail "it does not wait for the server: $(tail -c 400 "$screen" | cat -v)"
+}
 
 for kind in once full; do
     mute $kind
@@ -45,13 +56,13 @@ for kind in once full; do
     settled
     keys '/model other\r'
     await '/model other'
-    sleep 0.5
+    waits
     keys '\003'
     await 'shoal chat: stopped while'
     await '^> '
     keys 'hello\r'
     await 'hello'
-    sleep 0.5
+    waits
     keys '\003'
     await 'stopped: 0 tokens'
     await '^> '
@@ -66,8 +77,11 @@ mkfifo "$work/keys2"
 env --default-signal=INT script -qefc "'$SHOAL_BIN' chat --server $url" /dev/null <"$work/keys2" >"$work/shown" 2>&1 &
 typist=$!
 exec 9>"$work/keys2"
-sleep 0.5
-keys '\003'
+for _ in $(seq 40); do # until it has begun, and the key is for it
+    sleep 0.5
+    kill -0 "$typist" 2>/dev/null || break
+    (keys '\003') # alone: there may be nobody any more who reads it
+done
 wait "$typist"
 [ $? -eq 130 ] || fail "it ends with $?: $(cat -v "$work/shown")"
 exec 9>&-
