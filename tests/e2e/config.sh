@@ -174,7 +174,7 @@ pipelines: [{name: p, stages: [{name: a, kind: classify, model: m}]}]" >"$work/c
 start_shoal "$work/c.yaml"
 ln -sf "$models/home-embed.gguf" "$work/m.gguf"
 kill -9 "$(curl -s "$url/readyz" | grep -o '"pid":[0-9]*' | cut -d: -f2)"
-for _ in $(seq 200); do grep -q model_does_not_fit "$log" && break; sleep 0.02; done
+for _ in $(seq 400); do grep -q model_does_not_fit "$log" && break; sleep 0.05; done
 grep -q "model_does_not_fit replica=m/0 reason=\".*c.yaml:2: pipelines\[0\].stages\[0\].model: 'm' is a model to embed" "$log" ||
     fail "a worker of another task came back unnoticed: $(tail -3 "$log")"
 stop_shoal

@@ -35,7 +35,10 @@ for i in $(seq 10); do
     post -H "x-shoal-deadline-ms: $ms" "$url/v1/embeddings" -d "{\"model\":\"home-embed\",\"input\":\"beside $i\"}" >/dev/null
 done
 wait "$beside"
-read -r code _ < <(post -H "x-shoal-deadline-ms: $ms" "$url/v1/embeddings" -d '{"model":"home-embed","input":"after"}')
+for _ in 1 2 3 4 5; do # other work on this machine may cost one its deadline
+    read -r code _ < <(post -H "x-shoal-deadline-ms: $ms" "$url/v1/embeddings" -d '{"model":"home-embed","input":"after"}')
+    [ "$code" = 200 ] && break
+done
 [ "$code" = 200 ] || fail "after the batches: $code $(cat "$work/out")"
 
 # A prompt over the context is the request's fault, whatever the speed: right after the start as later.

@@ -112,7 +112,7 @@ whole Slow-Q8_0.gguf
 
 # A silent server is given up.
 rm "$work/hub/hurry" "$models/Slow-Q8_0.gguf"
-pull 1 'no answer in time' hf:org/slow --stall 1 --tries 1
+pull 1 'no answer in time' hf:org/slow --stall 3 --tries 1
 [ "$(stat -c %s "$models/Slow-Q8_0.gguf.part")" -eq 20000 ] || fail "the part of a silent server is not kept"
 : >"$work/hub/hurry"
 

@@ -10,7 +10,7 @@ start_redis() {
     redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$work" --appendonly yes --appendfsync always \
         --requirepass hunter2 --save '' >"$work/redis.log" 2>&1 &
     redis=$!
-    for _ in $(seq 100); do redis ping 2>/dev/null | grep -q PONG && return; sleep 0.05; done
+    for _ in $(seq 400); do redis ping 2>/dev/null | grep -q PONG && return; sleep 0.05; done
     fail "redis-server does not start: $(tail -3 "$work/redis.log")"
 }
 redis() { redis-cli --no-auth-warning -a hunter2 -p "$redis_port" "$@"; }

@@ -98,7 +98,7 @@ die_after() { # SECONDS FILE RATE
 }
 die_after 0.7 "$work/1.wav" 700k
 grep -q '"text"' "$work/a" || fail "a worker's death under 8 MiB: $(cat "$work/a")"
-die_after 2 "$work/30.wav" 8M
+die_after 3 "$work/30.wav" 8M
 grep -q 'send the request again' "$work/a" || fail "a worker's death over 8 MiB: $(cat "$work/a")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

@@ -25,7 +25,7 @@ for await (const c of shoal.ChatStream({ model: "home-chat-s", messages: [{ role
   if (tokens++ === 2) process.kill(Number(pid), "SIGTERM");
   if (c.usage) assert.equal(c.usage.completion_tokens, 300);
 }
-for (let i = 0; i < 100 && (ended === null || rested === null); i++) await new Promise((done) => setTimeout(done, 20));
+for (let i = 0; i < 1000 && (ended === null || rested === null); i++) await new Promise((done) => setTimeout(done, 20));
 assert.deepEqual(statuses, ["SERVING", "NOT_SERVING"]);
 assert.deepEqual([ended, rested], [grpc.status.UNAVAILABLE, grpc.status.UNAVAILABLE]);
 process.exit(0);
