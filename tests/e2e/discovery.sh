@@ -25,7 +25,7 @@ until_says() {
 }
 
 "$dnsmasq" --version >/dev/null || skip "dnsmasq does not run"
-ns_port=$((10000 + RANDOM % 10000)) tcp_port=$((20000 + RANDOM % 10000)) # below those that the kernel hands out
+ns_port=$(free_port) tcp_port=$(free_port 1)
 "$dnsmasq" --keep-in-foreground --no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 --user= --group= \
     --pid-file= --conf-file=/dev/null --port=$ns_port --local-ttl=1 \
     --srv-host=_far._tcp.test,localhost,$tcp_port &

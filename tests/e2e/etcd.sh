@@ -10,7 +10,7 @@ stop_others() {
     cleanup
 }
 trap stop_others EXIT
-port0=$((10000 + RANDOM % 5000)) peer0=$((15000 + RANDOM % 5000)) # below those that the kernel hands out
+port0=$(free_port 6) peer0=$(free_port 7)
 start_etcd() {
     "$etcd" --name one --data-dir "$work/etcd" --listen-client-urls "http://127.0.0.1:$port0" \
         --advertise-client-urls "http://127.0.0.1:$port0" --listen-peer-urls "http://127.0.0.1:$peer0" \
@@ -24,7 +24,7 @@ manifest: $PWD/models/models.json
 cache: {mb: 0}
 models: [{name: $2}]
 discovery:
-  etcd: {endpoints: ["127.0.0.1:$port0"], prefix: /shoal/v1/test, lease_s: 3}
+  etcd: {endpoints: ["127.0.0.1:$port0"], prefix: /shoal/v1/test, lease_s: 6}
 YAML
 }
 until_true() {
@@ -63,7 +63,7 @@ kill -STOP "$keeper"
 until_true "a says that etcd is away" says '"name":"etcd","synced":true,"trouble":"etcd at 127.0.0.1'
 until_true "the metric says so, too" meters 0
 embeds "$url" || fail "the last view is gone: $(ask "$url" home-embed)"
-sleep 4 # longer than the lease
+sleep 4 # longer than the lease, with what it took to say that etcd is away
 embeds "$url" || fail "the last view is gone after the lease: $(ask "$url" home-embed)"
 kill -CONT "$keeper"
 until_true "a is in touch again" says '"name":"etcd","synced":true,"trouble":""'

@@ -9,7 +9,7 @@ end_all() {
     cleanup
 }
 trap end_all EXIT
-port0=$((10000 + RANDOM % 5000)) peer0=$((15000 + RANDOM % 5000)) # below those that the kernel hands out
+port0=$(free_port 6) peer0=$(free_port 7)
 "$etcd" --name one --data-dir "$work/etcd" --listen-client-urls "http://127.0.0.1:$port0" \
     --advertise-client-urls "http://127.0.0.1:$port0" --listen-peer-urls "http://127.0.0.1:$peer0" \
     --initial-advertise-peer-urls "http://127.0.0.1:$peer0" --initial-cluster "one=http://127.0.0.1:$peer0" \
@@ -26,11 +26,11 @@ until_true() {
     for g in a b; do "$SHOAL_BIN" nodes --server "${urls[$g]}"; curl -s "${urls[$g]}/readyz"; echo; done
     fail "$what: never came to pass: $(grep -h 'component=\(placement\|etcd\)' "$work"/*.log | tail -20)"
 }
-# gateway NAME: start it, for the first time at any port.
+# gateway NAME: start it.
 gateway() {
     local name=$1
     cat >"$work/$name.yaml" <<YAML
-cluster: {listen: "${doors[$name]:-127.0.0.1:0}", name: $name, site: site-$name, state: $work/$name}
+cluster: {listen: "${doors[$name]}", name: $name, site: site-$name, state: $work/$name}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
 models:
@@ -38,20 +38,19 @@ models:
   - {name: parted, path: $PWD/models/home-chat-m.gguf, shards: 2, place: {nodes: [pi, kit]}}
   - {name: home-intent}
 discovery:
-  etcd: {endpoints: ["127.0.0.1:$port0"], lease_s: 3}
+  etcd: {endpoints: ["127.0.0.1:$port0"], lease_s: 6}
 YAML
     "$SHOAL_BIN" serve -c "$work/$name.yaml" --port "${urls[$name]##*:}" >"$work/$name.out" 2>>"$work/$name.log" &
     pids[$name]=$!
     for _ in $(seq 400); do
-        doors[$name]=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$work/$name.log" | tail -1)
-        urls[$name]=http://127.0.0.1:$(sed -n 's/.*component=gateway event=listening.* port=\([0-9]*\).*/\1/p' "$work/$name.log" | tail -1)
-        [ "${doors[$name]}" != 127.0.0.1: ] && curl -s "${urls[$name]}/healthz" | grep -q ok && return
+        curl -s "${urls[$name]}/healthz" | grep -q ok && return
         kill -0 "${pids[$name]}" 2>/dev/null || fail "$name ended: $(tail -3 "$work/$name.log")"
         sleep 0.05
     done
     fail "$name does not listen"
 }
-urls=([a]=http://127.0.0.1:0 [b]=http://127.0.0.1:0)
+urls=([a]=http://127.0.0.1:$(free_port) [b]=http://127.0.0.1:$(free_port 1))
+doors=([a]=127.0.0.1:$(free_port 2) [b]=127.0.0.1:$(free_port 3))
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 --site "site-$2" "${@:3}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!
@@ -149,7 +148,7 @@ for g in a b; do
     chats "${urls[$g]}" || fail "$g does not chat without etcd"
     "$SHOAL_BIN" top --once --url "${urls[$g]}" | grep -q 'etcd is away' || fail "top of $g does not say so"
 done
-sleep 4 # longer than the lease
+sleep 4 # longer than the lease, with what it took to say that etcd is away
 same_workers || fail "a worker was started again while etcd was away"
 kill -CONT "${pids[etcd]}"
 until_true "both show the same when etcd is back" same_rows

@@ -19,7 +19,7 @@ until_true() {
 }
 gateway() { # NAME MODELS
     cat >"$work/$1.yaml" <<YAML
-cluster: {listen: "${doors[$1]:-127.0.0.1:0}", name: $1, state: $work/$1}
+cluster: {listen: "${doors[$1]}", name: $1, state: $work/$1}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
 models: [$2]
@@ -27,15 +27,14 @@ YAML
     "$SHOAL_BIN" serve -c "$work/$1.yaml" --port "${urls[$1]##*:}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!
     for _ in $(seq 400); do
-        doors[$1]=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$work/$1.log" | tail -1)
-        urls[$1]=http://127.0.0.1:$(sed -n 's/.*component=gateway event=listening.* port=\([0-9]*\).*/\1/p' "$work/$1.log" | tail -1)
-        [ "${doors[$1]}" != 127.0.0.1: ] && curl -s "${urls[$1]}/healthz" | grep -q ok && return
+        curl -s "${urls[$1]}/healthz" | grep -q ok && return
         kill -0 "${pids[$1]}" 2>/dev/null || fail "$1 ended: $(tail -3 "$work/$1.log")"
         sleep 0.05
     done
     fail "$1 does not listen"
 }
-urls=([a]=http://127.0.0.1:0 [b]=http://127.0.0.1:0)
+urls=([a]=http://127.0.0.1:$(free_port) [b]=http://127.0.0.1:$(free_port 1))
+doors=([a]=127.0.0.1:$(free_port 2) [b]=127.0.0.1:$(free_port 3))
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!

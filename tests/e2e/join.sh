@@ -21,10 +21,10 @@ is_there() { nodes | grep -q "\"name\":\"$1\""; }
 is_gone() { ! is_there "$1"; }
 says() { grep -q -- "$1" "$2"; }
 
-# gateway [PORT]: serve with a cluster port; $door is its address.
+# gateway PORT: serve with a cluster port; $door is its address.
 gateway() {
     cat >"$work/c.yaml" <<YAML
-cluster: {listen: "127.0.0.1:${1:-0}", name: boss, state: $gw}
+cluster: {listen: "127.0.0.1:$1", name: boss, state: $gw}
 manifest: $PWD/models/models.json
 models: [{name: home-intent}]
 YAML
@@ -58,7 +58,7 @@ YAML
 "$SHOAL_BIN" serve -c "$work/c.yaml" --port 0 >/dev/null 2>"$work/err" && fail "a gateway without a CA has started"
 grep -q 'make one with: shoal ca init' "$work/err" || fail "without a CA: $(cat "$work/err")"
 "$SHOAL_BIN" ca init --state "$gw" --cluster attic >/dev/null || fail "no CA"
-gateway
+gateway "$(free_port)"
 "$SHOAL_BIN" nodes --server "$url" | grep -q '^NAME' || fail "shoal nodes shows no head"
 
 # ---- join, and be seen

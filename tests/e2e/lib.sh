@@ -2,7 +2,8 @@
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
-#   free_port                        prints a port where somebody else's server may listen, and be started again
+#   free_port [N]                    prints a port where somebody else's server may listen, and be started again; N, 1 to
+#                                    7, for another one
 #   npm_clients [SCRIPT...]          npm's clients in $modules, and with them these scripts of tests/node; skips without
 # No pipefail: in `curl ... | grep -q`, grep leaves at its first match and curl may die of it.
 set -u
@@ -34,8 +35,8 @@ start_shoal() {
 
 # Below the ports that the system gives to connections (ip_local_port_range): nobody takes it in between.
 free_port() {
-    local p=$((12000 + $$ * 8 % 20000))
-    while (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; do p=$((p + 1)); done
+    local p=$((12000 + $$ * 8 % 20000 + ${1:-0}))
+    while (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; do p=$((p + 8)); done
     echo "$p"
 }
 

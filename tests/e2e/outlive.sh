@@ -10,7 +10,7 @@ end_all() {
     cleanup
 }
 trap end_all EXIT
-port0=$((10000 + RANDOM % 5000)) peer0=$((15000 + RANDOM % 5000)) # below those that the kernel hands out
+port0=$(free_port 6) peer0=$(free_port 7)
 "$etcd" --name one --data-dir "$work/etcd" --listen-client-urls "http://127.0.0.1:$port0" \
     --advertise-client-urls "http://127.0.0.1:$port0" --listen-peer-urls "http://127.0.0.1:$peer0" \
     --initial-advertise-peer-urls "http://127.0.0.1:$peer0" --initial-cluster "one=http://127.0.0.1:$peer0" \
@@ -26,12 +26,12 @@ until_true() {
     done
     fail "$what: never came to pass: $(tail -n 8 "$work"/{a,b,pi,kit}.log)"
 }
-gateway() { # NAME [MODEL]: for the first time at any port
+gateway() { # NAME [MODEL]
     local name=$1 models="
   - {name: chat, path: $PWD/models/home-chat-s.gguf, replicas: 2, place: {nodes: [pi, kit]}}
   - {name: home-intent, place: {nodes: [pi, kit]}}"
     cat >"$work/$name.yaml" <<YAML
-cluster: {listen: "${doors[$name]:-127.0.0.1:0}", name: $name, state: $work/$name}
+cluster: {listen: "${doors[$name]}", name: $name, state: $work/$name}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
 models: ${2:-$models}
@@ -41,15 +41,14 @@ YAML
     "$SHOAL_BIN" serve -c "$work/$name.yaml" --port "${urls[$name]##*:}" >"$work/$name.out" 2>>"$work/$name.log" &
     pids[$name]=$!
     for _ in $(seq 400); do
-        doors[$name]=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$work/$name.log" | tail -1)
-        urls[$name]=http://127.0.0.1:$(sed -n 's/.*component=gateway event=listening.* port=\([0-9]*\).*/\1/p' "$work/$name.log" | tail -1)
-        [ "${doors[$name]}" != 127.0.0.1: ] && curl -s "${urls[$name]}/healthz" | grep -q ok && return
+        curl -s "${urls[$name]}/healthz" | grep -q ok && return
         kill -0 "${pids[$name]}" 2>/dev/null || fail "$name ended: $(tail -3 "$work/$name.log")"
         sleep 0.05
     done
     fail "$name does not listen"
 }
-urls=([a]=http://127.0.0.1:0 [b]=http://127.0.0.1:0 [c]=http://127.0.0.1:0)
+urls=([a]=http://127.0.0.1:$(free_port) [b]=http://127.0.0.1:$(free_port 1) [c]=http://127.0.0.1:$(free_port 2))
+doors=([a]=127.0.0.1:$(free_port 3) [b]=127.0.0.1:$(free_port 4) [c]=127.0.0.1:$(free_port 5))
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!

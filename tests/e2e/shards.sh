@@ -77,13 +77,13 @@ stop_shoal
 
 # ---- over two machines: the gateway's own has no relay, so it would come first; here it has none
 "$SHOAL_BIN" ca init --state "$gw" >/dev/null
+door=127.0.0.1:$(free_port)
 cat >"$work/c.yaml" <<YAML
-cluster: {listen: "127.0.0.1:0", name: boss, state: $gw}
+cluster: {listen: "$door", name: boss, state: $gw}
 cache: {mb: 0}
 models: [{name: chat, path: $model, shards: 2, place: {nodes: [pi, attic, spare]}}]
 YAML
 start_shoal "$work/c.yaml"
-door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 start_agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
     agents[$1]=$!
@@ -175,7 +175,6 @@ chain() { pgrep -P "${agents[pi]}"; pgrep -P "${agents[attic]}"; }
 before=$(chain)
 kill -9 "$server"
 wait "$server" 2>/dev/null
-sed -i "s|listen: \"127.0.0.1:0\"|listen: \"$door\"|" "$work/c.yaml"
 start_shoal "$work/c.yaml"
 until_true "the chain is back" first_ready
 batch again 200
