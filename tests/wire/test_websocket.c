@@ -14,8 +14,9 @@ typedef struct talk {
 } talk;
 
 static _Atomic unsigned closed_with;
-static atomic_int n_ended;
+static atomic_int n_ended, n_pieces; /* n_pieces: of what clients said, that the server has taken in */
 static uint64_t ping_ms;
+static _Atomic uint64_t test_ms; /* where there are pings, time stands still until the test moves it */
 
 static void tick_closed(uv_handle_t *h)
 {
@@ -27,7 +28,7 @@ static void tick_closed(uv_handle_t *h)
 static void on_tick(uv_timer_t *timer)
 {
     talk *t = timer->data;
-    websocket_tick(t->ws, uv_now(timer->loop));
+    websocket_tick(t->ws, ping_ms ? test_ms : uv_now(timer->loop));
 }
 
 static _Atomic size_t unpacked_max; /* 0: as it is */
@@ -82,6 +83,7 @@ static void on_request(void *user, http_request *r)
         uv_timer_init(&f->loop, &t->tick);
         t->tick.data = t;
         if (unpacked_max) websocket_limit_unpacked(t->ws, unpacked_max);
+        on_tick(&t->tick); /* it has heard of its client at the time of the handshake, no later */
         uv_timer_start(&t->tick, on_tick, 5, 5);
     }
 }
@@ -89,6 +91,7 @@ static void on_request(void *user, http_request *r)
 static void on_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
 {
     websocket_receive(((talk *)http_data(r))->ws, bytes, n);
+    atomic_fetch_add(&n_pieces, 1);
 }
 
 static void on_body_end(void *user, http_request *r, int status, const char *why)
@@ -285,12 +288,13 @@ static void only_a_whole_handshake_is_one(void **state)
     fixture_stop(&f);
 }
 
-/* A client that answers pings stays; one that is silent goes. */
+/* A client that answers pings stays; one that is silent goes. The time moves when the server has the pong. */
 static void the_silent_are_found(void **state)
 {
     fixture f = {.handler = &handler};
     ping_ms = 40;
-    n_ended = 0;
+    test_ms = 1000;
+    n_ended = n_pieces = 0;
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
     buf pong = {0};
@@ -299,12 +303,19 @@ static void the_silent_are_found(void **state)
     free(read_until(fd, "\r\n\r\n"));
     for (int i = 0; i < 4; i++) {
         char ping[2];
+        test_ms += ping_ms;
         assert_int_equal(recv(fd, ping, 2, MSG_WAITALL), 2);
         assert_memory_equal(ping, "\x89\0", 2);
         assert_int_equal(n_ended, 0);
         send_bytes(fd, pong.data, pong.len);
+        assert_true(wait_for(&n_pieces, i + 1));
     }
-    assert_true(wait_for(&n_ended, 1)); /* the fifth is not answered */
+    char ping[2];
+    test_ms += ping_ms;
+    assert_int_equal(recv(fd, ping, 2, MSG_WAITALL), 2);
+    assert_int_equal(n_ended, 0);
+    test_ms += ping_ms; /* the fifth is not answered */
+    assert_true(wait_for(&n_ended, 1));
     assert_int_equal(closed_with, 1006);
     close(fd);
     fixture_stop(&f);
