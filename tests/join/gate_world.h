@@ -47,11 +47,13 @@ static inline void world_closed(void *user)
     *(bool *)user = true;
 }
 
-static inline int world_open(void **state)
+enum { WORLD_SILENCE_MS = 60000 }; /* on a slow machine a thread may stand still for seconds */
+
+static inline int world_open_with(void **state, uint64_t silence_ms)
 {
     shoal_err err;
     char path[128];
-    gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .silence_ms = 1500};
+    gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .silence_ms = silence_ms};
     log_setup(LOG_OFF, false);
     memset(&w, 0, sizeof w);
     if (place_open(state) != 0 || uv_loop_init(&w.loop) != 0) return -1;
@@ -68,6 +70,11 @@ static inline int world_open(void **state)
     }
     snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(w.gate));
     return 0;
+}
+
+static inline int world_open(void **state)
+{
+    return world_open_with(state, WORLD_SILENCE_MS);
 }
 
 static inline int world_close(void **state)

@@ -89,8 +89,8 @@ static void a_second_gateway_stands_on_its_certificate(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    if (gate_open(&second, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err) != 0)
-        fail_msg("%s", err.message);
+    const gate_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    if (gate_open(&second, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(gate_name(second), "second");
     /* It cannot sign: it passes on what asks for that. */
     TURN_UNTIL(entry("second") && entry("second")->facts);
@@ -172,8 +172,8 @@ static void a_second_gateway_hears_of_revocations(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    assert_int_equal(
-        gate_open(&second, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err), 0);
+    const gate_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    assert_int_equal(gate_open(&second, &w.loop, &o, &err), 0);
     TURN_UNTIL(entry("second") && entry("second")->facts);
     assert_int_equal(entry("second")->role, ROLE_GATEWAY);
     memcpy(first, w.address, sizeof first);
@@ -382,6 +382,11 @@ static void who_renews_without_end_is_refused(void **state)
     buf_done(&der);
 }
 
+static int world_open_impatient(void **state)
+{
+    return world_open_with(state, 1500);
+}
+
 static void who_says_nothing_is_lost(void **state)
 {
     char text[TOKEN_TEXT_SIZE];
@@ -478,7 +483,7 @@ static void a_gateway_that_comes_back_finds_its_machines(void **state)
     up_join(&m, "pi");
     gate_close(w.gate, world_closed, &closed);
     TURN_UNTIL(closed && m.n_detached >= 1);
-    gate_options o = {.listen = w.address, .state = w.state};
+    gate_options o = {.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS};
     if (gate_open(&w.gate, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(gate_name(w.gate), "boss"); /* from its certificate */
     TURN_UNTIL(m.n_attached == 2);
@@ -516,7 +521,7 @@ int main(void)
         TEST(half_open_connections_hold_few_places),
         TEST(who_renews_without_end_is_refused),
         TEST(refusals_do_not_flood_the_log),
-        TEST(who_says_nothing_is_lost),
+        cmocka_unit_test_setup_teardown(who_says_nothing_is_lost, world_open_impatient, world_close),
         TEST(guessing_tokens_is_slow),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),
         TEST(a_certificate_is_renewed_without_being_away),

@@ -27,7 +27,7 @@ static int two_open(void **state)
     memcpy(first, w.address, sizeof first);
     world_token(ROLE_GATEWAY, text);
     snprintf(second_state, sizeof second_state, "%s/second", place);
-    const gate_options o = {.listen = "127.0.0.1:0", .state = second_state, .silence_ms = 1500};
+    const gate_options o = {.listen = "127.0.0.1:0", .state = second_state, .silence_ms = WORLD_SILENCE_MS};
     if (world_join("second", text, NULL, &err) != 0 || gate_open(&second, &w.loop, &o, &err) != 0) return -1;
     second_closed = false;
     TURN_UNTIL(at_first("second") && at_first("second")->facts);
@@ -60,7 +60,7 @@ static void first_goes(void)
 static void first_returns(void)
 {
     shoal_err err;
-    const gate_options o = {.listen = first, .state = w.state, .silence_ms = 1500};
+    const gate_options o = {.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS};
     if (gate_open(&w.gate, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
 }
 
