@@ -340,12 +340,19 @@ static void answers_a_half_closed_client_however_late(void **state)
 {
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
-    char *answer = fixture_exchange(&f, "GET /late HTTP/1.1\r\n" HOST "\r\n");
-    assert_status(answer, 102, "the probe");
-    assert_int_equal(count_of(answer, "HTTP/1.1 200 OK\r\n"), 1);
+    int fd = fixture_connect(&f);
+    send_bytes(fd, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    shutdown(fd, SHUT_WR);
+    char *probe = read_until(fd, "\r\n\r\n");
+    assert_status(probe, 102, "the probe");
+    uv_async_send(&f.answer);
+    char *answer = read_all(fd, NULL);
+    assert_int_equal(count_of(probe, "HTTP/1.1 200 OK\r\n") + count_of(answer, "HTTP/1.1 200 OK\r\n"), 1);
     assert_non_null(strstr(answer, "\r\n\r\nslow\n"));
     assert_int_equal(atomic_load(&f.n_gone), 0);
+    free(probe);
     free(answer);
+    close(fd);
     char *old = fixture_exchange(&f, "GET /late HTTP/1.0\r\n\r\n");
     assert_status(old, 200, "no interim responses in 1.0");
     free(old);
@@ -354,10 +361,11 @@ static void answers_a_half_closed_client_however_late(void **state)
 
 static void refuses_slow_clients_with_408(void **state)
 {
-    http_limits l = {.request_timeout_ms = 60, .idle_timeout_ms = 60};
-    fixture f = {0};
-    fixture_start(&f, &l, NULL);
-    int fd = fixture_connect(&f), idle = fixture_connect(&f), body = fixture_connect(&f);
+    http_limits slow_ones = {.request_timeout_ms = 60}, idle_ones = {.idle_timeout_ms = 60};
+    fixture f = {0}, g = {0};
+    fixture_start(&f, &slow_ones, NULL);
+    fixture_start(&g, &idle_ones, NULL); /* where nobody else has to begin in time */
+    int fd = fixture_connect(&f), idle = fixture_connect(&g), body = fixture_connect(&f);
     send_bytes(fd, "GET / HTTP/1.1\r\nHo", 18);
     send_bytes(body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\na", 48);
     char *slow = read_all(fd, NULL), *nothing = read_all(idle, NULL), *slow_body = read_all(body, NULL);
@@ -371,6 +379,7 @@ static void refuses_slow_clients_with_408(void **state)
     close(idle);
     close(body);
     fixture_stop(&f);
+    fixture_stop(&g);
 }
 
 static void turns_away_connections_over_the_limit(void **state)
@@ -379,13 +388,14 @@ static void turns_away_connections_over_the_limit(void **state)
     fixture f = {0};
     fixture_start(&f, &l, NULL);
     int first = fixture_connect(&f);
-    send_bytes(first, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    send_bytes(first, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32);
     assert_true(wait_for(&f.n_requests, 1));
     int second = fixture_connect(&f);
     char *answer = read_all(second, NULL);
     assert_status(answer, 503, "second connection");
     free(answer);
     close(second);
+    uv_async_send(&f.answer);
     answer = read_until(first, "slow\n");
     assert_status(answer, 200, "first connection");
     free(answer);
@@ -441,7 +451,7 @@ static void drain_finishes_what_runs_and_closes_what_idles(void **state)
     int idle = fixture_connect(&f), busy = fixture_connect(&f);
     send_bytes(idle, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
     free(read_until(idle, "hello\n"));
-    send_bytes(busy, "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    send_bytes(busy, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32); /* answered after the drain has begun */
     assert_true(wait_for(&f.n_requests, 2));
     uv_async_send(&f.drain);
     char *rest = read_all(idle, NULL), *answer = read_all(busy, NULL);

@@ -174,14 +174,23 @@ static void who_leaves_is_gone_once(void **state)
     assert_int_equal(f.n_gone, 1);
 }
 
-/* Tunnels do not idle, and are not late. */
+/* Tunnels do not idle, and are not late. Until it is one, a connection may be: then another is tried. */
 static void nothing_is_timed(void **state)
 {
+    enum { TRIES = 20 };
     fixture f = {.handler = &handler};
+    bool welcome = false;
+    int fd = -1;
     fixture_start(&f, &(http_limits){.request_timeout_ms = 40, .idle_timeout_ms = 40}, NULL);
-    int fd = fixture_connect(&f);
-    send_bytes(fd, ASK("/"), sizeof ASK("/") - 1);
-    free(read_until(fd, "welcome;"));
+    for (int i = 0; i < TRIES && !welcome; i++) {
+        if (fd >= 0) close(fd);
+        fd = fixture_connect(&f);
+        send_bytes(fd, ASK("/"), sizeof ASK("/") - 1);
+        char *said = read_until(fd, "welcome;");
+        welcome = strstr(said, "welcome;") != NULL;
+        free(said);
+    }
+    assert_true(welcome);
     usleep(200000);
     send_bytes(fd, "ab", 2);
     char *got = read_until(fd, "abab");

@@ -6,9 +6,10 @@
  *     fixture_stop(&f);
  *
  * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
- * 150 ms), /wait (never answers), /stream (three pieces), /hold (begins an answer and never ends it), /flood
- * (writes for as long as the client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us),
- * anything else: method, path, query and Host, one a line. */
+ * 150 ms), /await (answers at uv_async_send of `answer`, or after a drain), /wait (never answers), /stream
+ * (three pieces), /hold (begins an answer and never ends it), /flood (writes for as long as the client is
+ * there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), anything else: method, path, query
+ * and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -33,9 +34,10 @@
 
 typedef struct fixture {
     uv_loop_t loop;
-    uv_async_t stop, drain;
+    uv_async_t stop, drain, answer;
     pthread_t thread;
     http_server *server;
+    http_request *awaiting;      /* of /await; the loop's */
     const char *address;         /* NULL: 127.0.0.1:0 */
     const http_handler *handler; /* NULL: the one above; its user becomes the fixture */
     int port;
@@ -108,6 +110,8 @@ static inline void fixture_request(void *user, http_request *r)
         start_later(f, r, later_answer, 30, 0);
     } else if (strcmp(path, "/late") == 0) {
         start_later(f, r, later_answer, 150, 0);
+    } else if (strcmp(path, "/await") == 0) {
+        f->awaiting = r;
     } else if (strcmp(path, "/wait") == 0) {
         return; /* on_gone is the only way out */
     } else if (strcmp(path, "/stream") == 0) {
@@ -136,6 +140,7 @@ static inline void fixture_gone(void *user, http_request *r)
     fixture *f = user;
     later *l = http_data(r);
     if (l) l->r = NULL;
+    if (f->awaiting == r) f->awaiting = NULL;
     atomic_fetch_add(&f->n_gone, 1);
 }
 
@@ -157,12 +162,21 @@ static inline void fixture_on_stop(uv_async_t *a)
     http_server_close(f->server, fixture_closed, f);
     uv_close((uv_handle_t *)&f->stop, NULL);
     uv_close((uv_handle_t *)&f->drain, NULL);
+    uv_close((uv_handle_t *)&f->answer, NULL);
+}
+
+static inline void fixture_on_answer(uv_async_t *a)
+{
+    fixture *f = a->data;
+    if (f->awaiting) http_respond(f->awaiting, 200, NULL, 0, "slow\n", 5);
+    f->awaiting = NULL;
 }
 
 static inline void fixture_on_drain(uv_async_t *a)
 {
     fixture *f = a->data;
     http_server_drain(f->server, fixture_drained, f);
+    fixture_on_answer(a);
 }
 
 static inline void *fixture_thread(void *arg)
@@ -191,7 +205,8 @@ static inline void fixture_start(fixture *f, const http_limits *limits, const ht
     f->port = http_server_port(f->server);
     uv_async_init(&f->loop, &f->stop, fixture_on_stop);
     uv_async_init(&f->loop, &f->drain, fixture_on_drain);
-    f->stop.data = f->drain.data = f;
+    uv_async_init(&f->loop, &f->answer, fixture_on_answer);
+    f->stop.data = f->drain.data = f->answer.data = f;
     assert_int_equal(pthread_create(&f->thread, NULL, fixture_thread, f), 0);
 }
 
