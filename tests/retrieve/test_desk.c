@@ -11,7 +11,8 @@ typedef struct bench {
     letters model;
     desk *desk;
     char folder[64];
-    bool over; /* done came */
+    bool over;  /* done came */
+    int n_late; /* calls of on_late */
     int status;
     char text[4000]; /* what it said */
 } bench;
@@ -104,20 +105,29 @@ static void on_late(desk_job *j)
 {
     bench *b = ((make_job *)j)->b;
     b->status += j->rc == SHOAL_ECANCELLED;
+    b->n_late++;
     free(j);
 }
 
+/* Those that it has begun, and those that it has not; where it had done all before it went, again. */
 static void a_desk_that_goes_ends_every_job(void **state)
 {
-    bench b;
-    open_bench(&b);
-    for (int i = 0; i < 40; i++) {
-        make_job *j = calloc(1, sizeof *j);
-        *j = (make_job){.job = {.work = work_make, .done = on_late, .writes = i % 2}, .b = &b, .name = "x"};
-        desk_submit(b.desk, &j->job);
+    enum { N = 40, TRIES = 50 };
+    bool some_waited = false;
+    for (int t = 0; t < TRIES && !some_waited; t++) {
+        bench b;
+        open_bench(&b);
+        for (int i = 0; i < N; i++) {
+            make_job *j = calloc(1, sizeof *j);
+            *j = (make_job){
+                .job = {.work = work_make, .done = on_late, .writes = i % 2}, .b = &b, .name = "x"};
+            desk_submit(b.desk, &j->job);
+        }
+        close_bench(&b);
+        assert_int_equal(b.n_late, N);
+        some_waited = b.status > 0;
     }
-    close_bench(&b);
-    assert_true(b.status > 0 && b.status <= 40);
+    assert_true(some_waited);
 }
 
 /* ---- documents
