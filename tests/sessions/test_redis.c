@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -64,15 +65,24 @@ typedef struct liar {
     atomic_bool ends;
 } liar;
 
-static void talk_to(const liar *l, int fd)
+/* However long it takes the other to say something. */
+static ssize_t listen_to(const liar *l, int fd)
 {
     char in[4096];
-    if (read(fd, in, sizeof in) <= 0) return;
+    ssize_t n;
+    do n = recv(fd, in, sizeof in, 0);
+    while (n < 0 && errno == EAGAIN && !l->ends);
+    return n;
+}
+
+static void talk_to(const liar *l, int fd)
+{
+    if (listen_to(l, fd) <= 0) return;
     for (size_t i = 0; !l->ends && l->says; i = (i + 1) % l->n) {
         usleep(l->pause);
         if (send(fd, l->says + i, l->pause ? 1 : l->n, MSG_NOSIGNAL) < 0 || (!l->pause && i == 0)) break;
     }
-    while (!l->ends && recv(fd, in, sizeof in, 0) > 0) continue;
+    while (!l->ends && listen_to(l, fd) > 0) continue;
 }
 
 static void *lie(void *arg)
