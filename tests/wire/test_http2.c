@@ -250,7 +250,8 @@ static void a_reset_tells_the_handler_once_and_spares_the_rest(void **state)
     seen *slow = request(&c, "GET", "/slow", NULL, NULL, NULL, 0);
     while (flood->body.len < 100000) assert_true(client_turn(&c));
     nghttp2_submit_rst_stream(c.h2, 0, flood->id, NGHTTP2_CANCEL);
-    finish(&c, slow);
+    client_send(&c);
+    finish(&c, slow); /* which may be over already */
     assert_true(wait_for(&f.n_gone, 1));
     seen *hold = request(&c, "GET", "/hold", NULL, NULL, NULL, 0);
     while (hold->body.len < 4) assert_true(client_turn(&c));

@@ -7,9 +7,9 @@
  *
  * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
  * 150 ms), /await (answers at uv_async_send of `answer`, or after a drain), /wait (never answers), /stream
- * (three pieces), /hold (begins an answer and never ends it), /flood (writes for as long as the client is
- * there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), anything else: method, path, query
- * and Host, one a line. */
+ * (three pieces), /hold (begins an answer and never ends it), /flood (half a MiB always waits, as long as the
+ * client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), anything else: method,
+ * path, query and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -63,14 +63,15 @@ static inline void later_answer(uv_timer_t *t)
     uv_close((uv_handle_t *)t, later_freed);
 }
 
+/* It stays below the default max_write_backlog, for a client that is late. */
 static inline void flood(uv_timer_t *t)
 {
     later *l = t->data;
     static const char piece[16384];
-    if (l->r)
-        http_respond_write(l->r, piece, sizeof piece);
-    else
+    if (!l->r)
         uv_close((uv_handle_t *)t, later_freed);
+    else if (http_unsent(l->r) < 512 << 10)
+        http_respond_write(l->r, piece, sizeof piece);
 }
 
 static inline void start_later(fixture *f, http_request *r, uv_timer_cb fn, uint64_t first_ms,
