@@ -393,7 +393,7 @@ static void a_run_comes_back_to_streams_that_break(void **state)
                    .n_clients = 1,
                    .n_requests = 1,
                    .make = make_stream,
-                   .back_ms = 5000};
+                   .back_ms = 60000};
     assert_int_equal(load_run(&p, &r, &err), 0);
     server_stop(&s);
     assert_int_equal(r.n_ok, 1);

@@ -325,7 +325,7 @@ static void agent_replaces_a_stopped_worker(void **state)
     assert_int_equal(r->state, REPLICA_READY);
     uint64_t start = clock_ns();
     while (r->state == REPLICA_READY) uv_run(&b.loop, UV_RUN_ONCE);
-    if (clock_ms_since(start) > 5000) fail_msg("a stopped worker was called slow");
+    if (clock_ms_since(start) > 30000) fail_msg("a stopped worker was called slow");
     while (!is_at(r, old)) uv_run(&b.loop, UV_RUN_ONCE);
     assert_int_equal(classify(&b, r).status, GRPC_OK);
     bench_close(&b);
