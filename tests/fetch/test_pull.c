@@ -181,15 +181,22 @@ static void waits_grow_and_end(void **state)
 
 /* ---- who is asked again -------------------------------------------------------------------------------- */
 
-/* A socket that listens on a port of its own; url: http://127.0.0.1:PORT/. */
-static int listen_somewhere(char url[64])
+/* A socket with a port of its own, on which nobody listens; url: http://127.0.0.1:PORT/. */
+static int bind_somewhere(char url[64])
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 4) == 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
     snprintf(url, 64, "http://127.0.0.1:%d/", ntohs(a.sin_port));
+    return fd;
+}
+
+static int listen_somewhere(char url[64])
+{
+    int fd = bind_somewhere(url);
+    assert_int_equal(listen(fd, 4), 0);
     return fd;
 }
 
@@ -213,7 +220,7 @@ static void where_nobody_listens_there_are_few_tries(void **state)
     shoal_err err;
     pthread_t server;
     int fd = listen_somewhere(url);
-    close(listen_somewhere(closed));
+    int held = bind_somewhere(closed); /* so that nobody else gets its port */
     assert_int_equal(pull_client_new(&c, &(pull_client_options){.tries = 6}, &err), 0);
     assert_int_equal(pull_client_tries(c), 6);
     assert_int_equal(pull_http_get(c, &(pull_request){.url = closed}, &reply, &err), SHOAL_EUNAVAILABLE);
@@ -224,6 +231,7 @@ static void where_nobody_listens_there_are_few_tries(void **state)
     assert_int_equal(reply.status, 204);
     pthread_join(server, NULL);
     close(fd);
+    close(held);
     assert_int_equal(pull_client_tries(c), 6); /* it was there: it may come back */
     assert_int_equal(pull_http_get(c, &(pull_request){.url = url}, &reply, &err), SHOAL_EUNAVAILABLE);
     assert_int_equal(pull_client_tries(c), 6);

@@ -478,13 +478,11 @@ static void a_certificate_is_renewed_without_being_away(void **state)
 static void a_gateway_that_comes_back_finds_its_machines(void **state)
 {
     machine_up m;
-    shoal_err err;
     bool closed = false;
     up_join(&m, "pi");
     gate_close(w.gate, world_closed, &closed);
     TURN_UNTIL(closed && m.n_detached >= 1);
-    gate_options o = {.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS};
-    if (gate_open(&w.gate, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    world_reopen(&(gate_options){.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
     assert_string_equal(gate_name(w.gate), "boss"); /* from its certificate */
     TURN_UNTIL(m.n_attached == 2);
     assert_non_null(entry("pi"));

@@ -59,9 +59,7 @@ static void first_goes(void)
 
 static void first_returns(void)
 {
-    shoal_err err;
-    const gate_options o = {.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS};
-    if (gate_open(&w.gate, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    world_reopen(&(gate_options){.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
 }
 
 static void go_to_second(void)
