@@ -47,13 +47,22 @@ function collect(chunks) {
     return JSON.stringify({choices, usage});
 }
 
-async function ask(body) {
+// Told for each client whose request has begun or gone on.
+const grown = new Set();
+
+async function ask(body, client) {
+    grown.add(client);
     const r = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         headers: {'content-type': 'application/json', 'cache-control': 'no-store'},
         body: JSON.stringify({model, stream: true, stream_options: {include_usage: true}, ...body}),
     });
-    const text = await r.text();
+    const decoder = new TextDecoder();
+    let text = '';
+    for await (const bytes of r.body) {
+        text += decoder.decode(bytes, {stream: true});
+        grown.add(client);
+    }
     if (r.status !== 200) return `HTTP ${r.status}: ${text}`;
     const data = text.split('\n').filter((l) => l.startsWith('data: ')).map((l) => l.slice(6));
     if (data.pop() !== '[DONE]') return `cut: ${text.slice(-300)}`;
@@ -68,17 +77,21 @@ const metric = async (name) => {
     return [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (.*)$`, 'gm'))].reduce((sum, m) => sum + Number(m[1]), 0);
 };
 
-// One at a random moment, and the next when all are back.
+// One at a random moment, and the next when all are back and each request has gone on: one under which workers die again
+// and again before it grows is taken for what kills them.
+const N_CLIENTS = 4;
 let over = false, hits = 0;
 async function disturb() {
     while (!over) {
         await sleep(50 + Math.random() * 700);
+        while (!over && grown.size < N_CLIENTS) await sleep(5);
         const {replicas} = await (await fetch(`${url}/readyz`)).json();
         const mine = replicas.filter((r) => r.model === model);
         if (over || mine.some((r) => r.state !== 'ready')) continue;
         try {
             process.kill(mine[Math.floor(Math.random() * mine.length)].pid, signal);
             hits++;
+            grown.clear();
         } catch {
             // it had died already
         }
@@ -87,7 +100,8 @@ async function disturb() {
 }
 
 const expected = [];
-for (const c of cases) expected.push(await ask(c));
+for (const c of cases) expected.push(await ask(c, 0));
+grown.clear();
 const wrong = expected.filter((e) => !e.startsWith('{'));
 if (wrong.length) {
     console.log(`undisturbed: ${wrong[0]}`);
@@ -98,13 +112,13 @@ const end = Date.now() + Number(seconds) * 1000;
 let n = 0, bad = 0;
 async function client(k) {
     for (let i = k; Date.now() < end; i++) {
-        const got = await ask(cases[i % cases.length]);
+        const got = await ask(cases[i % cases.length], k);
         n++;
         if (got === expected[i % cases.length]) continue;
         if (bad++ === 0) console.log(`case ${i % cases.length}:\n  got      ${got}\n  expected ${expected[i % cases.length]}`);
     }
 }
-await Promise.all([0, 1, 2, 3].map(client));
+await Promise.all([...Array(N_CLIENTS).keys()].map(client));
 over = true;
 await disturbing;
 await sleep(1100); // /metrics is made once a second
