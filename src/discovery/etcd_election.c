@@ -19,7 +19,7 @@ struct etcd_election {
     etcd_election_events ev;
     char *prefix, *name;
     bool campaigns, leads, written; /* written: etcd has said that our key is there */
-    char own[20];                   /* our key behind the prefix: the lease in hexadecimal */
+    char own[20];                   /* our key behind the prefix: the lease in hexadecimal; "": it is gone */
     int64_t term;
     char leader[IDENTITY_NAME_SIZE];
     etcd_call *writing, *deleting;
@@ -115,11 +115,9 @@ const char *etcd_election_leader(const etcd_election *e)
 
 /* ---- our key ------------------------------------------------------------------------------------- */
 
-static void write_key(void *arg);
-
-static void write_later(etcd_election *e)
+static void try_later(etcd_election *e)
 {
-    if (e->campaigns) env_of(e)->timer_start(e->retry, RETRY_MS);
+    env_of(e)->timer_start(e->retry, RETRY_MS);
 }
 
 static void on_written(void *user, const etcd_answer *a)
@@ -131,7 +129,7 @@ static void on_written(void *user, const etcd_answer *a)
         etcd_lease_doubt(e->lease);
     else if (!e->written) {
         if (etcd_client_is_up(e->c)) LOG(LOG_WARN, "etcd", "cannot_campaign", LOG_S("reason", a->message));
-        write_later(e);
+        try_later(e);
     }
 }
 
@@ -153,7 +151,7 @@ static void send_write(etcd_election *e, char *key)
     m.success = success;
     m.n_compare = m.n_success = 1;
     e->writing = etcd_client_call(e->c, ETCD_TXN, &m.base, on_written, e);
-    if (!e->writing) write_later(e);
+    if (!e->writing) try_later(e);
 }
 
 static char *key_of(const etcd_election *e)
@@ -171,16 +169,15 @@ char *etcd_election_fence(etcd_election *e, int64_t *ret_term)
     return key;
 }
 
-static void write_key(void *arg)
+static void write_key(etcd_election *e)
 {
-    etcd_election *e = arg;
     if (!e->campaigns || e->written || e->writing || !etcd_lease_id(e->lease)) return;
     snprintf(e->own, sizeof e->own, "%llx", (unsigned long long)etcd_lease_id(e->lease));
     char *key = key_of(e);
     if (key)
         send_write(e, key);
     else
-        write_later(e);
+        try_later(e);
     free(key);
 }
 
@@ -188,18 +185,38 @@ static void on_deleted(void *user, const etcd_answer *a)
 {
     etcd_election *e = user;
     e->deleting = NULL;
-    if (a->status != GRPC_OK) LOG(LOG_WARN, "etcd", "cannot_resign", LOG_S("reason", a->message));
+    if (e->campaigns) return; /* again: it is written again */
+    if (a->status == GRPC_OK) {
+        e->own[0] = '\0';
+        return;
+    }
+    if (etcd_client_is_up(e->c)) LOG(LOG_WARN, "etcd", "cannot_resign", LOG_S("reason", a->message));
+    try_later(e);
 }
 
+/* Until it is gone: while the lease is kept, nobody else leads. */
 static void delete_key(etcd_election *e)
 {
     Etcdserverpb__DeleteRangeRequest m = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+    if (!*e->own) return;
     char *key = key_of(e);
-    if (!key) return; /* it goes with the lease */
-    m.key = (ProtobufCBinaryData){.data = (uint8_t *)key, .len = strlen(key)};
     etcd_call_cancel(e->deleting);
-    e->deleting = etcd_client_call(e->c, ETCD_DELETE_RANGE, &m.base, on_deleted, e);
+    e->deleting = NULL;
+    if (key) {
+        m.key = (ProtobufCBinaryData){.data = (uint8_t *)key, .len = strlen(key)};
+        e->deleting = etcd_client_call(e->c, ETCD_DELETE_RANGE, &m.base, on_deleted, e);
+    }
+    if (!e->deleting) try_later(e);
     free(key);
+}
+
+static void try_again(void *arg)
+{
+    etcd_election *e = arg;
+    if (e->campaigns)
+        write_key(e);
+    else
+        delete_key(e);
 }
 
 void etcd_election_campaign(etcd_election *e)
@@ -215,8 +232,7 @@ void etcd_election_resign(etcd_election *e)
     etcd_call_cancel(e->writing); /* may have been done: the deletion follows it on the same connection */
     e->writing = NULL;
     env_of(e)->timer_stop(e->retry);
-    if (*e->own && etcd_lease_id(e->lease)) delete_key(e);
-    e->own[0] = '\0';
+    delete_key(e);
     e->written = false;
     depose(e, "it has resigned");
 }
@@ -263,7 +279,7 @@ static void on_drop(void *user, etcd_key *k)
     free(k->data);
     if (*e->own && strcmp(k->name, e->own) == 0) {
         e->written = false;
-        write_later(e);
+        try_later(e);
     }
     decide(e);
 }
@@ -271,11 +287,6 @@ static void on_drop(void *user, etcd_key *k)
 static void on_synced(void *user)
 {
     decide(user);
-}
-
-static void on_up(void *user)
-{
-    write_key(user);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -287,7 +298,7 @@ int etcd_election_open(etcd_election **ret, etcd_client *c, etcd_lease *lease, c
     etcd_election *e = calloc(1, sizeof *e);
     if (!e) return err_nomem(err);
     *e = (etcd_election){.c = c, .lease = lease, .ev = *ev, .prefix = strdup(prefix), .name = strdup(name)};
-    e->retry = env_of(e)->timer_new(env_of(e)->user, on_up, e);
+    e->retry = env_of(e)->timer_new(env_of(e)->user, try_again, e);
     e->hold = env_of(e)->timer_new(env_of(e)->user, hold_over, e);
     const etcd_view_options o = {
         .prefix = prefix, .keys = {.user = e, .put = on_put, .drop = on_drop}, .synced = on_synced};
