@@ -270,7 +270,10 @@ static inline bool wait_turn(house *h, waiting *w, bool in_time)
 /* Until nothing is on the pool, nor about to be. */
 static inline void calm_down(house *h)
 {
-    for (int n = 0; n<20; n = h->loop.active_reqs.count> 0 ? 0 : n + 1) turn(h);
+    for (int n_calm = 0; n_calm < 20;) {
+        turn(h);
+        n_calm = h->loop.active_reqs.count > 0 ? 0 : n_calm + 1;
+    }
 }
 
 static inline void wait_for(house *h, const asked *a)

@@ -149,9 +149,8 @@ static void idle_connections_give_way_to_new_ones(void **state)
     int young = fixture_connect(&f);
     ask_hello(young);
     int silent = fixture_connect(&f);
-    for (int i = 0; i < 2; i++)
-        ask_hello(young); /* a turn of the loop behind it: the server knows of silent */
-    usleep(1100000);      /* NEWCOMER_MS */
+    for (int i = 0; i < 2; i++) ask_hello(young); /* a turn later the server knows of silent */
+    usleep(1100000);                              /* NEWCOMER_MS */
     int a = fixture_connect(&f);
     ask_hello(a);
     assert_true(is_closed(silent));

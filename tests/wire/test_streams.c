@@ -202,8 +202,7 @@ static void deadlines_and_lost_links_end_open_streams(void **state)
     world_start(&w, NULL);
     world_open(&w, &lost, "/s.S/Echo", NULL);
     RUN_UNTIL(&w, w.n_begun == 1);
-    for (uint64_t ms = 20; w.n_begun == 1;
-         ms *= 4) { /* until the server has heard of it before it was over */
+    for (uint64_t ms = 20; w.n_begun == 1; ms *= 4) { /* until the server has heard of one before its end */
         late = (outcome){0};
         world_open(&w, &late, "/s.S/Echo", &(grpc_call_options){.deadline_ns = clock_ns() + ms * 1000000});
         RUN_UNTIL(&w, late.status >= 0);

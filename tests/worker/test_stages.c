@@ -142,8 +142,7 @@ static stage_link_options link_to(const char *const *addresses, size_t n, size_t
                                 .n_embd = N_EMBD,
                                 .wire = wire,
                                 .wait_ms = 10000,
-                                .silent_ms =
-                                    60000}; /* a thread that stands still for two seconds is no loss */
+                                .silent_ms = 60000}; /* a thread that stands still is no loss */
 }
 
 static void streams_through_sockets_are_the_same(void **state)
