@@ -38,17 +38,7 @@ if command -v script >/dev/null; then
     cp "$history" "$work/before"
     echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
     at_terminal chat --here home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1
-    said='secret\r'
-    for _ in $(seq 10); do # in the middle, unless the reply was quicker
-        keys "$said"
-        said='/retry\r'
-        await '[0-9]+, *[0-9]+'
-        keys '\003'
-        await '[0-9]+ tokens'
-        await '^> '
-        grep -q 'stopped: [0-9]* tokens' "$screen" && break
-    done
-    grep -q 'stopped: [0-9]* tokens' "$screen" || fail "Ctrl-C stopped no reply: $(tail -c 400 "$screen" | cat -v)"
+    stop_reply secret
     leave
     cmp -s "$history" "$work/before" || fail "--no-history keeps lines"
     [ "$(wc -l <"$history")" -eq 3 ] || fail "the history has $(wc -l <"$history") lines"

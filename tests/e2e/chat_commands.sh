@@ -174,17 +174,7 @@ leave
 # ---- Ctrl-C stops the reply of a server and the conversation goes on
 echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
 at_terminal chat --server "$url" home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 --temp 1
-said='count\r'
-for _ in $(seq 10); do # in the middle, unless the reply was quicker
-    keys "$said"
-    said='/retry\r'
-    await '[0-9]+, *[0-9]+'
-    keys '\003'
-    await '[0-9]+ tokens'
-    await '^> '
-    grep -q 'stopped: [0-9]* tokens' "$screen" && break
-done
-grep -q 'stopped: [0-9]* tokens' "$screen" || fail "Ctrl-C stopped no reply: $(tail -c 400 "$screen" | cat -v)"
+stop_reply count
 keys "/save $work/stopped.json\r"
 await '2 messages'
 await '^> '

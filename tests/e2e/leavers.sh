@@ -3,7 +3,7 @@
 # nothing of theirs goes on in workers, and whoever stays does not notice.
 source "$(dirname "$0")/lib.sh"
 export SHOAL_STATE=$work/state
-shipped | sed "s/^  mb: 16/  mb: 0/" >"$work/shoal.yaml"
+shipped | sed -e "s/^  mb: 16/  mb: 0/" -e "s/^deadline_ms: .*/deadline_ms: 200000/" >"$work/shoal.yaml"
 cat >"$work/leave.py" <<'END'
 import json, random, socket, struct, sys, threading, time, urllib.parse
 u = urllib.parse.urlparse(sys.argv[1])
@@ -45,7 +45,7 @@ END
 start_shoal "$work/shoal.yaml"
 stay() { # N: answers of a vote, one after the other, while others leave
     for i in $(seq "$1"); do
-        curl -s -m 60 "$url/v1/chat/completions" -d '{"model":"home-vote","temperature":0,"max_tokens":100,"ignore_eos":true,"messages":[{"role":"user","content":"and who stays, '"$i"'?"}]}' |
+        curl -s -m 200 "$url/v1/chat/completions" -d '{"model":"home-vote","temperature":0,"max_tokens":100,"ignore_eos":true,"messages":[{"role":"user","content":"and who stays, '"$i"'?"}]}' |
             python3 -c 'import json,sys; d=json.load(sys.stdin)
 print("(degraded)" if "degraded" in d else json.dumps(d["choices"][0]["message"]["content"]))'
     done

@@ -2,6 +2,7 @@
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
+#   start_stream                     a reply of home-chat-m comes into $work/stream, and is not whole yet; its pid is $stream
 #   free_port [N]                    prints a port where somebody else's server may listen, and be started again; N, 1 to
 #                                    7, for another one
 #   npm_clients [SCRIPT...]          npm's clients in $modules, and with them these scripts of tests/node; skips without
@@ -31,6 +32,19 @@ start_shoal() {
     done
     [ -n "${url:-}" ] || fail "the server was not ready in 20 s"
     port=${url##*:}
+}
+
+start_stream() {
+    for _ in $(seq 10); do # again, where it was quicker
+        : >"$work/stream"
+        curl -sN -m 60 "$url/v1/chat/completions" -H 'cache-control: no-store' -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":5,"ignore_eos":true,"max_tokens":900,"messages":[{"role":"user","content":"tell me everything"}]}' >"$work/stream" &
+        stream=$!
+        for _ in $(seq 2000); do grep -q content "$work/stream" && break; sleep 0.01; done
+        grep -q content "$work/stream" || fail "no stream has begun: $(cat "$work/stream")"
+        grep -q 'data: \[DONE\]' "$work/stream" || return
+        wait "$stream"
+    done
+    fail "each stream was over at once"
 }
 
 # Below the ports that the system gives to connections (ip_local_port_range): nobody takes it in between.

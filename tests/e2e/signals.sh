@@ -7,18 +7,6 @@ real=$SHOAL_BIN
 printf '#!/bin/sh\nexec setsid "%s" "$@"\n' "$real" >"$work/in_own_group" # its pid is its group's number
 chmod +x "$work/in_own_group"
 SHOAL_BIN=$work/in_own_group
-stream() { # a running answer in $work/stream; returns when it has begun, and again where one was quicker
-    for _ in $(seq 10); do
-        : >"$work/stream"
-        curl -sN -m 30 "$url/v1/chat/completions" -H 'cache-control: no-store' -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":5,"ignore_eos":true,"max_tokens":900,"messages":[{"role":"user","content":"tell me everything"}]}' >"$work/stream" &
-        stream=$!
-        for _ in $(seq 2000); do grep -q content "$work/stream" && break; sleep 0.01; done
-        grep -q content "$work/stream" || fail "no stream has begun: $(cat "$work/stream")"
-        grep -q 'data: \[DONE\]' "$work/stream" || return
-        wait "$stream"
-    done
-    fail "each stream was over at once"
-}
 stopped_well() {
     wait "$stream"
     grep -q 'data: \[DONE\]' "$work/stream" || fail "$1 cut the running stream: $(tail -c 300 "$work/stream")"
@@ -39,7 +27,7 @@ tail -1 "$work/second" | grep -q "cannot listen on .*:$port: address already in 
 grep -q worker_started "$work/second" && fail "workers were started for a port that is taken"
 
 # Without a terminal, and with one that is still there, SIGHUP has the file read again; a lost one ends it.
-stream
+start_stream
 kill -HUP "$server"
 for _ in $(seq 400); do grep -q event=reloaded "$log" && break; sleep 0.05; done
 grep -q event=reloaded "$log" || fail "SIGHUP without a terminal did not read the file again"
@@ -73,7 +61,7 @@ if command -v python3 >/dev/null; then
 fi
 
 start_shoal
-stream
+start_stream
 kill -TERM -- "-$server"
 stopped_well "SIGTERM to the group"
 

@@ -27,6 +27,20 @@ await() {
     fail "the screen does not show $1: $(tail -c 400 "$screen" | cat -v)"
 }
 keys() { printf "$1" >&9; }
+# stop_reply TEXT: Ctrl-C in the middle of the reply to TEXT, which lists numbers; asked again where that was quicker
+stop_reply() {
+    local said="$1\r"
+    for _ in $(seq 10); do
+        keys "$said"
+        said='/retry\r'
+        await '[0-9]+, *[0-9]+'
+        keys '\003'
+        await '[0-9]+ tokens'
+        await '^> '
+        grep -q 'stopped: [0-9]* tokens' "$screen" && return
+    done
+    fail "Ctrl-C stopped no reply: $(tail -c 400 "$screen" | cat -v)"
+}
 leave() {
     keys '\004'
     exec 9>&-
