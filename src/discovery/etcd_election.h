@@ -32,8 +32,9 @@ int etcd_election_open(etcd_election **ret, etcd_client *c, etcd_lease *lease, c
 void etcd_election_close(etcd_election *e); /* tells nothing; accepts NULL */
 
 void etcd_election_campaign(etcd_election *e);
-void etcd_election_resign(etcd_election *e); /* `deposed` comes before it returns */
-bool etcd_election_leads(etcd_election *e);  /* now, by the clock */
+/* `deposed` comes before it returns; our key goes as soon as etcd answers. */
+void etcd_election_resign(etcd_election *e);
+bool etcd_election_leads(etcd_election *e); /* now, by the clock */
 /* Our key, for free(), and the term: while etcd has this key with this create revision, we lead. NULL: we do
  * not, or out of memory. */
 char *etcd_election_fence(etcd_election *e, int64_t *ret_term);

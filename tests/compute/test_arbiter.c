@@ -65,8 +65,7 @@ static void play_rounds(bool (*is_right)(stage *s))
         if (right) return;
         if (calm) fail_msg("round %d went wrong although nobody stood still", i + 1);
     }
-    fprintf(stderr, "SKIP rounds of the arbiter: this machine stands still in each of them\n");
-    skip();
+    fail_msg("each of 50 rounds went wrong: this machine stands still all the time, or nobody is woken");
 }
 
 /* The critical section notes when somebody else is in it too. */
