@@ -185,14 +185,15 @@ static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_er
 /* A prompt is a conversation of one request; a raw one, or one to be filled in, is a completion. */
 static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
-    const char *system = NULL, *prompt = "";
+    const char *system = NULL, *prompt = "", *suffix = "";
     bool raw = false;
     int rc = fields_str(asked, "prompt", &prompt, e);
     if (rc == 0) rc = fields_str(asked, "system", &system, e);
+    if (rc == 0) rc = fields_str(asked, "suffix", &suffix, e);
     if (rc == 0) rc = fields_bool(asked, "raw", &raw, e);
     if (rc == 0) rc = refuse_pictures(asked, e);
     if (rc != 0) return rc;
-    if (fields_get(asked, "suffix") && *fields_text(fields_get(asked, "suffix")))
+    if (*suffix)
         return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
     a->loads = !*prompt && !(system && *system);
     if (raw) {

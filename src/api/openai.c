@@ -283,8 +283,9 @@ static int refuse_unserved(gen_spec *s, api_error *e)
     int rc = fields_int(s->root, "best_of", 1, GEN_CHOICES_MAX, &best_of, e);
     if (rc == 0 && best_of != 1 && (size_t)best_of != s->n)
         rc = api_error_bad(e, "best_of", "\"best_of\" is not served: ask for \"n\" choices instead");
-    const json_t *suffix = fields_get(s->root, "suffix");
-    if (rc == 0 && suffix && json_string_length(suffix) != 0)
+    const char *suffix = "";
+    if (rc == 0) rc = fields_str(s->root, "suffix", &suffix, e);
+    if (rc == 0 && *suffix)
         rc = api_error_bad(e, "suffix", "\"suffix\" is not served: these models write on from a prompt");
     return rc;
 }

@@ -348,7 +348,8 @@ static void completions_refuse_bad_prompts(void **state)
 static void completions_refuse_what_they_would_ignore(void **state)
 {
     static const char *const BAD[] = {"{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":3}",
-                                      "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":\"b\"}"};
+                                      "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":\"b\"}",
+                                      "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":1}"};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         gen_spec *s = NULL;
         api_error e = {0};

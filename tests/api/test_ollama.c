@@ -1,0 +1,58 @@
+/* Ollama's requests as ours: fields of the wrong type are refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/ollama.h"
+#include "base/json.h"
+
+static void refused(ollama_kind kind, const char *field, const char *value)
+{
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    char json[256];
+    int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"messages\":[],\"%s\":%s}", field,
+                     value);
+    if (ollama_read(&a, kind, json, (size_t)n, &body, &e) != 400) fail_msg("taken: %s", json);
+    if (strcmp(e.param, field) != 0) fail_msg("%s\nrefused for \"%s\": %s", json, e.param, e.message);
+    assert_null(body);
+}
+
+static void ollama_refuses_what_is_no_text_by_name(void **state)
+{
+    static const char *const FIELDS[] = {"suffix", "system", "prompt"};
+    static const char *const VALUES[] = {"1", "-1.5", "{}", "[]", "true", "\"a\\u0000b\""};
+    for (size_t f = 0; f < sizeof FIELDS / sizeof *FIELDS; f++)
+        for (size_t v = 0; v < sizeof VALUES / sizeof *VALUES; v++)
+            refused(OLLAMA_GENERATE, FIELDS[f], VALUES[v]);
+    refused(OLLAMA_GENERATE, "suffix", "\"b\"");
+}
+
+static void ollama_takes_a_suffix_without_content(void **state)
+{
+    static const char *const VALUES[] = {"null", "\"\""};
+    for (size_t v = 0; v < 2; v++) {
+        ollama_ask a;
+        json_t *body = NULL;
+        api_error e = {0};
+        char json[256];
+        int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":%s}", VALUES[v]);
+        assert_int_equal(ollama_read(&a, OLLAMA_GENERATE, json, (size_t)n, &body, &e), 0);
+        assert_non_null(body);
+        json_decref(body);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ollama_refuses_what_is_no_text_by_name),
+        cmocka_unit_test(ollama_takes_a_suffix_without_content),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
