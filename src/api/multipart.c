@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/loop_work.h"
+
 typedef struct cursor {
     const char *at, *end;
 } cursor;
@@ -325,6 +327,7 @@ int multipart_push(multipart_reader *r, const char *bytes, size_t n, api_error *
 {
     cursor c = {bytes, bytes + n};
     int rc = 0;
+    loop_work_add(n);
     while (rc == 0 && c.at < c.end && r->state != AT_END) {
         switch (r->state) {
         case AT_FRONT:

@@ -8,6 +8,7 @@
 #include "base/json_memory.h"
 #include "base/json_quick.h"
 #include "base/file.h"
+#include "base/loop_work.h"
 #include "base/utf8.h"
 
 /* jansson recurses as deep as its own fixed limit (2048); ours is checked before it runs. */
@@ -35,6 +36,7 @@ static bool depth_ok(const char *s, size_t n)
 
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
+    loop_work_add(len);
     json_t *v = json_quick(text, len);
     if (v) {
         *ret = v;

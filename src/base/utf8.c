@@ -2,6 +2,7 @@
  * locale is asked. */
 #include "base/utf8.h"
 
+#include "base/loop_work.h"
 #include "shoal.h"
 
 size_t utf8_decode(const char *s, size_t n, uint32_t *ret_cp)
@@ -130,6 +131,7 @@ int base64_encode(buf *out, const void *data, size_t n)
     }
     *to = '\0';
     out->len = (size_t)(to - out->data);
+    loop_work_add(n);
     return 0;
 }
 
@@ -145,6 +147,7 @@ int base64_decode(buf *out, const char *s, size_t n)
 {
     size_t start = out->len, pad = n && s[n - 1] == '=' ? 1 + (n > 1 && s[n - 2] == '=') : 0;
     if (n % 4) return SHOAL_EFORMAT;
+    loop_work_add(n);
     if (buf_reserve(out, n / 4 * 3)) return SHOAL_ENOMEM;
     for (size_t i = 0; i < n; i += 4) {
         uint32_t v = 0;

@@ -335,6 +335,8 @@ static void refresh_metrics(gateway *g, uint64_t now)
     metrics_scrape(g->metrics, g->registry);
     metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
     metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
+    metrics_set_work(g->metrics, METRIC_LOOP_WORK, loop_work_get());
+    metrics_set(g->metrics, METRIC_LOOP_WORK_MAX, (double)loop_work_get()->max_bytes, NULL, NULL, NULL);
     metrics_put(&g->metrics_text, g->metrics);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { COUNTER, GAUGE, HISTOGRAM } metric_type;
+typedef enum { COUNTER, GAUGE, HISTOGRAM, BYTES_HISTOGRAM } metric_type;
 
 static const struct family {
     const char *name, *labels, *help;
@@ -21,6 +21,7 @@ static const struct family {
 static const double BOUNDS_S[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                   0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30};
 #define N_BOUNDS (sizeof BOUNDS_S / sizeof *BOUNDS_S)
+_Static_assert(LOOP_WORK_N_BOUNDS <= N_BOUNDS, "a series has room for either");
 
 typedef struct series {
     struct series *next;
@@ -123,6 +124,14 @@ void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0,
     while (i < N_BOUNDS && seconds > BOUNDS_S[i]) i++;
     s->counts[i]++;
     s->value += seconds;
+}
+
+void metrics_set_work(metrics *m, metric_id id, const loop_work *w)
+{
+    series *s = obtain(m, id, NULL, NULL, NULL);
+    if (!s) return;
+    memcpy(s->counts, w->counts, sizeof w->counts);
+    s->value = (double)w->total_bytes;
 }
 
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2)
@@ -235,12 +244,21 @@ static void put_value(buf *out, const struct family *f, const char *suffix, cons
     buf_putc(out, '\n');
 }
 
+static void put_bound(char le[32], const struct family *f, size_t i)
+{
+    if (f->type == HISTOGRAM)
+        snprintf(le, 32, "%g", BOUNDS_S[i]);
+    else
+        snprintf(le, 32, "%llu", (unsigned long long)LOOP_WORK_BOUNDS[i]);
+}
+
 static void put_histogram(buf *out, const struct family *f, const series *s)
 {
+    size_t n_bounds = f->type == HISTOGRAM ? N_BOUNDS : LOOP_WORK_N_BOUNDS;
     uint64_t total = 0;
-    for (size_t i = 0; i <= N_BOUNDS; i++) {
+    for (size_t i = 0; i <= n_bounds; i++) {
         char le[32] = "+Inf";
-        if (i < N_BOUNDS) snprintf(le, sizeof le, "%g", BOUNDS_S[i]);
+        if (i < n_bounds) put_bound(le, f, i);
         total += s->counts[i];
         put_name(out, f, "_bucket", s, le);
         buf_printf(out, "%llu\n", (unsigned long long)total);
@@ -251,12 +269,12 @@ static void put_histogram(buf *out, const struct family *f, const series *s)
 
 void metrics_put(buf *out, const metrics *m)
 {
-    static const char *const TYPES[] = {"counter", "gauge", "histogram"};
+    static const char *const TYPES[] = {"counter", "gauge", "histogram", "histogram"};
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct family *f = &FAMILIES[i];
         buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, TYPES[f->type]);
         for (const series *s = m->first[i]; s; s = s->next) {
-            if (f->type == HISTOGRAM)
+            if (f->type == HISTOGRAM || f->type == BYTES_HISTOGRAM)
                 put_histogram(out, f, s);
             else
                 put_value(out, f, "", s, s->value);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/loop_work.h"
 #include "cluster/registry.h"
 
 #define METRIC_LABELS_MAX 3
@@ -40,6 +41,10 @@
       "What share of their words the two had in common, summed up.")                                        \
     X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
+    X(METRIC_LOOP_WORK, "shoal_loop_turn_work_bytes", BYTES_HISTOGRAM, "",                                  \
+      "Bytes that a turn of the event loop parsed, unpacked or packed, plus 4096 for each message.")        \
+    X(METRIC_LOOP_WORK_MAX, "shoal_loop_turn_work_bytes_max", GAUGE, "",                                    \
+      "The largest such turn since the start.")                                                             \
     X(METRIC_REQUEST_S, "shoal_request_seconds", HISTOGRAM, "endpoint",                                     \
       "From request received to answer done.")                                                              \
     X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage",                                      \
@@ -120,6 +125,8 @@ void metrics_free(metrics *m);
 void metrics_add(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2);
 void metrics_set(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2);
 void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1);
+/* A histogram of bytes as a loop's thread counted it: replaces what was there. */
+void metrics_set_work(metrics *m, metric_id id, const loop_work *w);
 /* The value of a counter or gauge, 0 when that series does not exist. */
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2);
 /* The labels of the i-th series, in the order of their first sight; NULL: there are no more. */

@@ -10,6 +10,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "base/loop_work.h"
+
 enum { PIECE_BYTES = 32 << 10, GZIP_WRAP = 16, WINDOW_LOG_MAX = 23 };
 
 struct coding_reader {
@@ -94,6 +96,7 @@ int coding_reader_add(coding_reader *r, const void *bytes, size_t n, coding_take
         if (got > r->room)
             return err_set(err, SHOAL_ELIMIT, "the body is longer than it may be once it is unpacked");
         r->room -= got;
+        loop_work_add(got);
         if (got > 0 && !take(user, r->out, got)) return 0;
         if (got < PIECE_BYTES && (n == 0 || n == before)) return 0;
     }

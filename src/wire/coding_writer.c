@@ -9,6 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/loop_work.h"
+
 enum { LEVEL = 1, GZIP_WRAP = 16, WINDOW_BITS_MIN = 9, STREAM_WINDOW_BITS = 12, STREAM_MEMORY_LEVEL = 5 };
 enum { STREAM_WINDOW_LOG = 12, STREAM_TABLE_LOG = 12 };
 
@@ -94,6 +96,7 @@ static int zstd_all(ZSTD_CCtx *z, const void *bytes, size_t n, ZSTD_EndDirective
 
 int coding_pack(coding c, const void *bytes, size_t n, buf *out)
 {
+    loop_work_add(n);
     int rc = c == CODING_GZIP ? pack_gzip(bytes, n, out) : pack_zstd(bytes, n, out);
     if (rc != 0) out->failed = true;
     return rc;
@@ -126,6 +129,7 @@ int coding_writer_new(coding_writer **ret, coding c, shoal_err *err)
 
 int coding_writer_add(coding_writer *w, const void *bytes, size_t n, bool last, buf *out)
 {
+    loop_work_add(n);
     int rc = n > UINT32_MAX        ? SHOAL_ENOMEM
              : w->c == CODING_ZSTD ? zstd_all(w->zstd, bytes, n, last ? ZSTD_e_end : ZSTD_e_flush, out)
                                    : deflate_all(&w->z, bytes, n, last ? Z_FINISH : Z_SYNC_FLUSH, out);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/loop_work.h"
 #include "wire/grpc.h"
 #include "wire/grpc_gzip.h"
 
@@ -36,6 +37,7 @@ int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
     size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
     if (n > r->max_message) return SHOAL_ELIMIT;
     if (n > left - GRPC_FRAME_HEAD) return 0;
+    loop_work_add_message(n);
     *ret_msg = p + GRPC_FRAME_HEAD;
     *ret_n = n;
     r->at += GRPC_FRAME_HEAD + n;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/loop_work.h"
 #include "wire/http_internal.h"
 
 enum {
@@ -123,6 +124,7 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
     size_t limit = l->max_header_bytes + 32 * l->max_headers;
     if (!r) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     r->list_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
+    loop_work_add(n_name + n_value + 32);   /* HPACK: one byte may stand for all of it */
     if (r->list_bytes > OVERSIZE_IS_ANSWERED * limit) {
         count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream, looks at its list no further */

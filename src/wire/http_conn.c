@@ -33,6 +33,10 @@ bool conn_has_room(const http_conn *c)
 bool conn_may_go_on(http_conn *c)
 {
     const http_server *s = c->server;
+    if (c->turn != s->n_turns) {
+        c->turn = s->n_turns;
+        c->n_turn = 0;
+    }
     bool may =
         c->n_turn < TURN_REQUESTS && conn_has_room(c) && s->n_held + s->n_doomed <= s->limits.max_unsent;
     if (!may) c->parked = true;

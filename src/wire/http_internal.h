@@ -40,8 +40,10 @@ struct http_server {
     uv_timer_t tick;     /* runs while there are connections */
     uv_timer_t probe;    /* runs while an answer is due to a client whose input has ended */
     uv_prepare_t settle; /* runs while there are dirty ones */
+    uv_check_t turn;     /* ends each turn of the loop: base/loop_work.h, n_turns */
     uv_idle_t again;     /* keeps the loop from sleeping while there still are after settling */
-    int n_handles;       /* listeners and the four above that are not yet closed */
+    int n_handles;       /* listeners and the five above that are not yet closed */
+    uint64_t n_turns;    /* of the loop: from one wait for input to the end of the next */
     http_listener *listeners;
     http_conn *conns, *dirty;
     size_t n_conns, n_refusing;
@@ -99,7 +101,8 @@ struct http_conn {
     http_pace socket_pace, window_pace; /* at which it takes from the socket, and through HTTP/2's windows */
     size_t unsent;                      /* bytes that its client had not taken after the last settling */
     size_t held, doomed;                /* their memory, in the server's n_held or n_doomed */
-    size_t n_turn;                      /* requests given to the handler since the last turn */
+    uint64_t turn;                      /* of the server's n_turns, to which n_turn belongs */
+    size_t n_turn;                      /* requests given to the handler in it */
     bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
     http_request *requests;
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/loop_work.h"
 #include "wire/http_internal.h"
 
 http_request *http_request_new(http_conn *c)
@@ -111,6 +112,7 @@ void http_request_dispatch(http_request *r)
     r->dispatched = true;
     r->conn->has_asked = true;
     r->conn->n_turn++;
+    loop_work_add_message(0);
     h->on_request(h->user, r);
 }
 

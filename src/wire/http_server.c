@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/loop_work.h"
 #include "wire/http_internal.h"
 
 enum { TICK_MIN_MS = 5, TICK_MAX_MS = 500, PROBE_TICK_MS = 25 };
@@ -17,6 +18,7 @@ static void deliver_gone(http_conn *c, bool all)
     for (http_request *r = c->requests, *next; r; r = next) {
         next = r->next;
         if (!r->gone && !all) continue;
+        loop_work_add_message(0);
         if (r->dispatched && !r->ended && h->on_gone) h->on_gone(h->user, r);
         http_request_free(r);
     }
@@ -73,7 +75,6 @@ static void on_settle(uv_prepare_t *p)
     while (c) {
         http_conn *next = c->next_dirty;
         c->is_dirty = false;
-        c->n_turn = 0;
         conn_settle(c);
         c = next;
     }
@@ -82,6 +83,13 @@ static void on_settle(uv_prepare_t *p)
     else
         uv_idle_stop(&s->again);
     check_drained(s);
+}
+
+static void on_turn(uv_check_t *check)
+{
+    http_server *s = check->data;
+    s->n_turns++;
+    loop_work_end_turn();
 }
 
 static void forget_dirty(http_conn *c)
@@ -332,9 +340,12 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);
     uv_idle_init(loop, &s->again);
+    uv_check_init(loop, &s->turn);
+    uv_check_start(&s->turn, on_turn);
+    uv_unref((uv_handle_t *)&s->turn);
     s->settle.prepare_cb = on_settle;
-    s->tick.data = s->probe.data = s->settle.data = s->again.data = s;
-    s->n_handles = 4;
+    s->tick.data = s->probe.data = s->settle.data = s->again.data = s->turn.data = s;
+    s->n_handles = 5;
     *ret = s;
     return 0;
 }
@@ -403,4 +414,5 @@ void http_server_close(http_server *s, void (*closed)(void *user), void *user)
     uv_close((uv_handle_t *)&s->probe, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->settle, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->again, on_server_handle_closed);
+    uv_close((uv_handle_t *)&s->turn, on_server_handle_closed);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/loop_work.h"
 
 enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 16384, KERNEL_BYTES = 128 << 10 };
 
@@ -349,6 +350,7 @@ static void feed_tls(transport *t, const uint8_t *bytes, size_t n)
 void transport_feed(transport *t, const uint8_t *bytes, size_t n)
 {
     if (t->closing || t->eof) return;
+    loop_work_add(n);
     if (n == 0)
         peer_ended(t);
     else if (t->ending)

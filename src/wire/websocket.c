@@ -8,6 +8,7 @@
 #include <string.h>
 #include <wslay/wslay.h>
 
+#include "base/loop_work.h"
 #include "base/utf8.h"
 #include "wire/coding.h"
 #include "wire/websocket_deflate.h"
@@ -152,6 +153,7 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 {
     websocket *ws = user;
     if (ws->closing) return;
+    loop_work_add_message(m->msg_length);
     if (wslay_is_ctrl_frame(m->opcode)) {
         if (m->rsv) websocket_close(ws, WSLAY_CODE_PROTOCOL_ERROR, "a control frame cannot be packed");
     } else if (m->rsv & RSV1) {

@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/loop_work.h"
+
 enum { WINDOW_BITS_MIN = 9, PIECE_BYTES = 16 << 10, TAIL_BYTES = 4 };
 
 /* A packed message ends where these would follow (RFC 7692 7.2.1). */
@@ -126,6 +128,7 @@ static int inflate_all(z_stream *z, size_t *room, buf *out)
         size_t got = sizeof piece - z->avail_out;
         if (got > *room) return SHOAL_ELIMIT;
         *room -= got;
+        loop_work_add(got);
         if (got && buf_append(out, piece, got) != 0) return SHOAL_ENOMEM;
         if (rc == Z_MEM_ERROR) return SHOAL_ENOMEM;
         if (rc == Z_STREAM_END) { /* a block that says it is the last is not (RFC 7692 7.2.3.4) */

@@ -64,6 +64,28 @@ static size_t count(const char *text, const char *what)
 }
 
 /* Machines that come and go for ever leave nothing behind; what is left keeps its series. */
+static void metrics_show_the_work_of_the_loops_turns(void **state)
+{
+    metrics *m = metrics_new();
+    buf out = {0};
+    loop_work_reset();
+    loop_work_add(100);
+    loop_work_end_turn();
+    loop_work_end_turn(); /* of no work: no turn */
+    loop_work_add_message(100000);
+    loop_work_end_turn();
+    assert_int_equal(loop_work_get()->max_bytes, 104096);
+    metrics_set_work(m, METRIC_LOOP_WORK, loop_work_get());
+    metrics_put(&out, m);
+    assert_non_null(strstr(out.data, "shoal_loop_turn_work_bytes_bucket{le=\"16384\"} 1\n"));
+    assert_non_null(strstr(out.data, "shoal_loop_turn_work_bytes_bucket{le=\"65536\"} 1\n"));
+    assert_non_null(strstr(out.data, "shoal_loop_turn_work_bytes_bucket{le=\"262144\"} 2\n"));
+    assert_non_null(strstr(out.data, "shoal_loop_turn_work_bytes_bucket{le=\"+Inf\"} 2\n"));
+    assert_non_null(strstr(out.data, "shoal_loop_turn_work_bytes_sum 104196\n"));
+    buf_done(&out);
+    metrics_free(m);
+}
+
 static void metrics_of_a_replica_go_with_it(void **state)
 {
     sim_world world;
@@ -174,6 +196,7 @@ int main(void)
         cmocka_unit_test(metrics_count_by_labels),
         cmocka_unit_test(metrics_escape_label_values),
         cmocka_unit_test(metrics_histogram_is_cumulative),
+        cmocka_unit_test(metrics_show_the_work_of_the_loops_turns),
         cmocka_unit_test(metrics_of_a_replica_go_with_it),
         cmocka_unit_test(error_body_has_the_openai_form),
         cmocka_unit_test(error_of_a_model_call_has_its_status),

@@ -84,6 +84,22 @@ static void others_are_served_between_the_requests_of_a_pipeline(void **state)
     fixture_stop(&f);
 }
 
+/* One read, and the few requests of it that a turn takes; so it is however the client's bytes arrive. */
+static void no_turn_serves_more_than_a_few_requests_of_a_connection(void **state)
+{
+    enum { N = 3000, TURN_REQUESTS = 16, TURN_BYTES = 65536 + (TURN_REQUESTS + 1) * LOOP_WORK_MESSAGE_BYTES };
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, NULL, NULL);
+    put_pipeline(&b, "/hello", N);
+    char *all = fixture_exchange_n(&f, b.data, b.len);
+    assert_int_equal(count_of(all, "HTTP/1.1 200 OK"), N);
+    assert_in_range(fixture_largest_turn(&f), LOOP_WORK_MESSAGE_BYTES, TURN_BYTES);
+    free(all);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
 static void unsent_bytes_of_all_together_are_bounded(void **state)
 {
     enum { N_CLIENTS = 16, N = 50 };
@@ -199,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_pipeline_that_nobody_reads_is_not_answered_ahead),
         cmocka_unit_test(others_are_served_between_the_requests_of_a_pipeline),
         cmocka_unit_test(pace_asks_for_what_waits_or_a_least_rate),
+        cmocka_unit_test(no_turn_serves_more_than_a_few_requests_of_a_connection),
         cmocka_unit_test(unsent_bytes_of_all_together_are_bounded),
         cmocka_unit_test(idle_connections_give_way_to_new_ones),
         cmocka_unit_test(a_newcomer_has_time_to_speak),

@@ -8,8 +8,8 @@
  * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
  * 150 ms), /await (answers at uv_async_send of `answer`, or after a drain), /wait (never answers), /stream
  * (three pieces), /hold (begins an answer and never ends it), /flood (half a MiB always waits, as long as the
- * client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), anything else: method,
- * path, query and Host, one a line. */
+ * client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), /work (the bytes of work of
+ * the largest turn of the loop since the last /work), anything else: method, path, query and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/loop_work.h"
 #include "wire/http.h"
 
 typedef struct fixture {
@@ -96,6 +97,14 @@ static inline void answer_stream(http_request *r)
     http_respond_end(r, &trailer, 1);
 }
 
+static inline void answer_work(http_request *r)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)loop_work_get()->max_bytes);
+    loop_work_reset();
+    http_respond(r, 200, NULL, 0, text, (size_t)n);
+}
+
 static inline void fixture_request(void *user, http_request *r)
 {
     fixture *f = user;
@@ -125,6 +134,8 @@ static inline void fixture_request(void *user, http_request *r)
         start_later(f, r, flood, 0, 1);
     } else if (strcmp(path, "/big") == 0) {
         http_respond(r, 200, NULL, 0, big, sizeof big);
+    } else if (strcmp(path, "/work") == 0) {
+        answer_work(r);
     } else if (strcmp(path, "/spin") == 0) {
         for (uint64_t end = uv_hrtime() + 200000; uv_hrtime() < end;) continue;
         http_respond(r, 200, NULL, 0, NULL, 0);
@@ -286,6 +297,17 @@ static inline char *fixture_exchange_n(const fixture *f, const char *bytes, size
 static inline char *fixture_exchange(const fixture *f, const char *text)
 {
     return fixture_exchange_n(f, text, strlen(text));
+}
+
+/* Bytes of work (base/loop_work.h) of the server's largest turn since the last call. */
+static inline size_t fixture_largest_turn(const fixture *f)
+{
+    char *answer = fixture_exchange(f, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n");
+    const char *body = strstr(answer, "\r\n\r\n");
+    assert_non_null(body);
+    size_t n = (size_t)strtoull(body, NULL, 10);
+    free(answer);
+    return n;
 }
 
 /* Poll for something that another thread will make true; gives up after ten seconds. */
