@@ -16,4 +16,8 @@ void json_memory_guard(void);
 /* json_loadb. NULL with *ret_nomem: out of memory; *e is then not set. Any thread. */
 json_t *json_memory_load(const char *text, size_t len, size_t flags, json_error_t *e, bool *ret_nomem);
 
+/* Blocks that this thread's parses have looked at to free others: it grows linearly with what is parsed. For
+ * tests. */
+size_t json_memory_steps(void);
+
 #endif
