@@ -226,7 +226,7 @@ static int add_file(adding *a, const char *path, shoal_err *err)
         bad = err_set(&own, SHOAL_EINVALID, "its name is not UTF-8: rename it");
     if (bad == 0) bad = file_read(&text, path, FILE_MAX_BYTES, &own);
     if (bad == 0 && text.len && (memchr(text.data, 0, text.len) || !utf8_valid(text.data, text.len, NULL)))
-        bad = plain_read(&p, PLAIN_TEXT, text.data, text.len, "the document", &own); /* says why */
+        bad = plain_read(&p, PLAIN_TEXT, text.data, text.len, "the document", NULL, &own); /* says why */
     if (bad == SHOAL_ENOMEM) {
         rc = err_nomem(err);
     } else if (bad != 0) {

@@ -127,11 +127,11 @@ static void end_quote(answer_job *j)
 }
 
 /* The passage that a sentence stands on best; its support. */
-static double best_passage(const answer_job *j, const char *s, size_t n, size_t *ret)
+static double best_passage(const cite_words *passages, size_t n_passages, const char *s, size_t n, size_t *ret)
 {
     double best = 0;
-    for (size_t i = 0; i < j->n; i++) {
-        double support = cite_support(s, n, j->v[i].piece.text);
+    for (size_t i = 0; i < n_passages; i++) {
+        double support = cite_support(s, n, &passages[i]);
         if (support <= best) continue;
         best = support;
         *ret = i;
@@ -139,22 +139,34 @@ static double best_passage(const answer_job *j, const char *s, size_t n, size_t 
     return best;
 }
 
-static void end_free(answer_job *j)
+/* Sentences that stand on no passage are left out. */
+static size_t put_supported(const answer_job *j, const cite_words *passages, buf *text, buf *citations)
 {
-    buf text = {0}, citations = {0};
     size_t n_dropped = 0, passage = 0;
     const char *s = j->reply.data ? j->reply.data : "";
     for (size_t at = 0, end_, n = j->reply.len; at < n; at = end_) {
         end_ = cite_sentence_end(s, at, n);
-        double support = best_passage(j, s + at, end_ - at, &passage);
+        double support = best_passage(passages, j->n, s + at, end_ - at, &passage);
         if (support < SUPPORT_LEAST) {
             n_dropped += strspn(s + at, " \n\t\r") < end_ - at;
             continue;
         }
-        buf_append(&text, s + at, end_ - at);
-        if (citations.len) buf_putc(&citations, ',');
-        put_citation(&citations, &j->v[passage], 0, strlen(j->v[passage].piece.text), support);
+        buf_append(text, s + at, end_ - at);
+        if (citations->len) buf_putc(citations, ',');
+        put_citation(citations, &j->v[passage], 0, strlen(j->v[passage].piece.text), support);
     }
+    return n_dropped;
+}
+
+static void end_free(answer_job *j)
+{
+    buf text = {0}, citations = {0};
+    cite_words passages[PASSAGES_MAX] = {0};
+    size_t n = j->n, n_dropped = 0;
+    for (size_t i = 0; i < n && !text.failed; i++)
+        text.failed = cite_words_of(&passages[i], j->v[i].piece.text) != 0;
+    if (!text.failed) n_dropped = put_supported(j, passages, &text, &citations);
+    for (size_t i = 0; i < n; i++) cite_words_done(&passages[i]);
     if (text.failed)
         refuse_nomem(j);
     else if (text.len)

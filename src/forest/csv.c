@@ -22,6 +22,7 @@ struct csv {
     size_t line, row_line;
     buf row, starts; /* size_t offsets into row */
     buf header, names;
+    steps *steps; /* NULL: nobody counts */
 };
 
 /* ---- bytes --------------------------------------------------------------------------------------------- */
@@ -152,6 +153,7 @@ static int take_row(csv *c, shoal_err *err)
         c->row_line = c->line;
         if (peek(c, &rc, err) < 0) return rc;
         while (rc == 0 && more) rc = take_field(c, &more, err);
+        if (rc == 0) rc = steps_add(c->steps, c->row.len, err);
         if (rc != 0) return rc;
         if (c->row.len > 1 || c->starts.len > sizeof(size_t)) return 1; /* else a blank line */
     }
@@ -221,6 +223,11 @@ void csv_close(csv *c)
     buf_done(&c->header);
     buf_done(&c->names);
     free(c);
+}
+
+void csv_count(csv *c, steps *steps)
+{
+    c->steps = steps;
 }
 
 size_t csv_columns(const csv *c)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/steps.h"
 
 enum { CSV_ROW_MAX = 1 << 20, CSV_FIELDS_MAX = 1 << 16 }; /* bytes, columns */
 
@@ -27,6 +28,8 @@ typedef struct csv csv;
 int csv_open(csv **ret, const char *path, shoal_err *err);
 int csv_over(csv **ret, const char *text, size_t n, const char *what, shoal_err *err);
 void csv_close(csv *c); /* NULL is fine */
+/* From here on rows, blank ones too, are counted there: csv_next may fail with SHOAL_ECANCELLED. Borrowed. */
+void csv_count(csv *c, steps *steps);
 
 /* The header's names, borrowed; columns without one are "". The index of a name, -1 when there is none. */
 size_t csv_columns(const csv *c);

@@ -49,8 +49,8 @@ static int cut_pieces(const cutting *c, const char *text, size_t n)
 {
     plain p = {0};
     pieces ps = {0};
-    int rc = plain_read(&p, PLAIN_TEXT, text, n, c->each->of, c->err);
-    if (!rc) rc = pieces_cut(&ps, &p, c->each->most, c->each->overlap, c->err);
+    int rc = plain_read(&p, PLAIN_TEXT, text, n, c->each->of, NULL, c->err);
+    if (!rc) rc = pieces_cut(&ps, &p, c->each->most, c->each->overlap, NULL, c->err);
     for (size_t i = 0; !rc && i < ps.n; i++)
         rc = put_part(c, p.text.data + ps.v[i].start, ps.v[i].end - ps.v[i].start);
     pieces_done(&ps);

@@ -2,10 +2,11 @@
 #include "retrieve/cite.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "retrieve/piece.h"
+#include "shoal.h"
 
 static bool is_space(char c)
 {
@@ -70,21 +71,48 @@ static bool means_something(const char *s, size_t n)
     return n >= 4;
 }
 
-static bool has_word(const char *text, const char *word, size_t len)
+/* FNV-1a of the word in lower case; with 64 bits two words of a passage do not meet. */
+static uint64_t hash_of(const char *word, size_t len)
 {
-    size_t n = strlen(text), l;
-    for (size_t at = 0; next_word(text, n, &at, &l); at += l)
-        if (l == len && strncasecmp(text + at, word, len) == 0) return true;
-    return false;
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)word[i];
+        h = (h ^ (c >= 'A' && c <= 'Z' ? c + 32u : c)) * 1099511628211u;
+    }
+    return h;
 }
 
-double cite_support(const char *s, size_t n, const char *text)
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+int cite_words_of(cite_words *ret, const char *text)
+{
+    size_t n = strlen(text), len;
+    uint64_t *v = malloc((n / 2 + 1) * sizeof *v); /* something stands between two words */
+    if (!v) return SHOAL_ENOMEM;
+    *ret = (cite_words){.v = v};
+    for (size_t at = 0; next_word(text, n, &at, &len); at += len) v[ret->n++] = hash_of(text + at, len);
+    qsort(v, ret->n, sizeof *v, by_value);
+    return 0;
+}
+
+void cite_words_done(cite_words *w)
+{
+    free(w->v);
+    *w = (cite_words){0};
+}
+
+double cite_support(const char *s, size_t n, const cite_words *passage)
 {
     size_t words = 0, there = 0, len;
     for (size_t at = 0; next_word(s, n, &at, &len); at += len) {
         if (!means_something(s + at, len)) continue;
+        uint64_t hash = hash_of(s + at, len);
         words++;
-        there += has_word(text, s + at, len);
+        there += bsearch(&hash, passage->v, passage->n, sizeof hash, by_value) != NULL;
     }
     return words ? (double)there / (double)words : 0;
 }

@@ -6,6 +6,7 @@
 #define RETRIEVE_CITE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { CITE_SENTENCE_MIN = 12, CITE_SENTENCE_MAX = 400 };
 
@@ -19,8 +20,20 @@ typedef struct cite_sentence {
 size_t cite_sentences(const char *const *texts, size_t n, cite_sentence *out, size_t most);
 /* The end of the sentence that begins at s[at]; n at most. */
 size_t cite_sentence_end(const char *s, size_t at, size_t n);
-/* How many of the words of s[0..n) that mean something (four letters or more, or digits) `text` has, too: 0
- * to 1. A sentence without such words stands on nothing. */
-double cite_support(const char *s, size_t n, const char *text);
+
+/* The words of a passage, as sorted hashes: a sentence is held against them without reading the passage for each
+ * of its words again. */
+typedef struct cite_words {
+    uint64_t *v;
+    size_t n;
+} cite_words;
+
+/* SHOAL_ENOMEM. */
+int cite_words_of(cite_words *ret, const char *text);
+void cite_words_done(cite_words *w);
+
+/* How many of the words of s[0..n) that mean something (four letters or more, or digits) the passage has, too:
+ * 0 to 1. A sentence without such words stands on nothing. */
+double cite_support(const char *s, size_t n, const cite_words *passage);
 
 #endif

@@ -193,7 +193,7 @@ static int make_digest(ingest_document *d, shoal_err *err)
 static int cut(ingest_document *d, shoal_err *err)
 {
     pieces_done(&d->cut);
-    int rc = pieces_cut(&d->cut, &d->plain, d->piece_bytes, d->piece_bytes / 5, err);
+    int rc = pieces_cut(&d->cut, &d->plain, d->piece_bytes, d->piece_bytes / 5, NULL, err);
     d->outcome.n_pieces = d->cut.n;
     d->n_asked = d->n_embedded = 0;
     d->too_long = false;
@@ -205,7 +205,7 @@ static int read_text(ingest *in, ingest_document *d, shoal_err *err)
 {
     shoal_err own = {0};
     d->piece_bytes = in->c.piece_bytes;
-    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", &own);
+    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", NULL, &own);
     if (rc == 0) rc = cut(d, &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc != 0) ingest_fail_document(d, own.message);

@@ -8,7 +8,9 @@
 
 #include "base/utf8.h"
 
-enum { HEADINGS = 3, OVERLAP_UNITS = 32 };
+/* SENTENCE_LOOK: bytes behind a piece's end that decide where a sentence ends there: the longest mark has
+ * three, and a blank must follow. */
+enum { HEADINGS = 3, OVERLAP_UNITS = 32, SENTENCE_LOOK = 4 };
 
 typedef struct unit { /* a sentence, or a part of one */
     size_t start, end, line;
@@ -23,6 +25,7 @@ typedef struct cutter {
     size_t n_units;
     piece open;           /* end 0: none */
     size_t counted, line; /* lines up to byte `counted` of the block at hand */
+    steps *steps;
     shoal_err *err;
 } cutter;
 
@@ -35,6 +38,10 @@ void pieces_done(pieces *ps)
 static int put(cutter *c, const piece *one)
 {
     pieces *ps = c->out;
+    int rc = steps_add(c->steps, sizeof *one, c->err);
+    if (rc != 0) return rc;
+    if (ps->n == PIECES_MAX)
+        return err_set(c->err, SHOAL_ELIMIT, "the document makes more than %d pieces: split it", PIECES_MAX);
     if (ps->n == ps->cap) {
         size_t cap = ps->cap ? 2 * ps->cap : 16, bytes;
         piece *more = size_mul(cap, sizeof *more, &bytes) ? NULL : realloc(ps->v, bytes);
@@ -143,6 +150,25 @@ static int take_unit(cutter *c, unit u)
     return rc;
 }
 
+/* The unit at s[at]. Its sentence's end is looked for no further than a piece may reach: to look for it to the
+ * end of the text, for each unit again, is quadratic where no sentence ends. */
+static size_t unit_end(cutter *c, const char *s, size_t at, size_t end, int *ret_rc)
+{
+    size_t most = end - at > c->most + SENTENCE_LOOK ? at + c->most + SENTENCE_LOOK : end;
+    size_t sentence = piece_sentence_end(s, at, most), cut = short_end(s, at, sentence, c->most);
+    *ret_rc = steps_add(c->steps, sentence - at + (sentence - cut), c->err);
+    return cut;
+}
+
+/* Blanks between units: behind them, or a part of them when they are many. */
+static size_t skip_spaces(cutter *c, const char *s, size_t at, size_t end, int *ret_rc)
+{
+    size_t from = at;
+    while (at < end && at - from < STEPS_PER_CHECK && is_space(s[at])) at++;
+    *ret_rc = steps_add(c->steps, at - from, c->err);
+    return at;
+}
+
 static int take_block(cutter *c, const plain_block *b)
 {
     const char *s = c->p->text.data;
@@ -151,12 +177,12 @@ static int take_block(cutter *c, const plain_block *b)
     c->line = b->line;
     for (size_t at = b->start; rc == 0 && at < b->end;) {
         if (is_space(s[at])) {
-            at++;
+            at = skip_spaces(c, s, at, b->end, &rc);
             continue;
         }
-        size_t end = short_end(s, at, piece_sentence_end(s, at, b->end), c->most);
+        size_t end = unit_end(c, s, at, b->end, &rc);
         assert(end > at);
-        rc = take_unit(c, (unit){at, end, c->p->as_it_was ? line_at(c, at) : b->line});
+        if (rc == 0) rc = take_unit(c, (unit){at, end, c->p->as_it_was ? line_at(c, at) : b->line});
         at = end;
     }
     return rc;
@@ -185,16 +211,17 @@ static bool stands_alone(const plain *p, size_t i)
            (p->blocks[i + 1].kind == BLOCK_HEADING && p->blocks[i + 1].level <= p->blocks[i].level);
 }
 
-int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, shoal_err *err)
+int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, steps *steps, shoal_err *err)
 {
     assert(most >= PIECE_BYTES_MIN && most <= PIECE_BYTES_MAX && overlap < most / 2);
     cutter *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (cutter){.out = ret, .p = p, .most = most, .overlap = overlap, .err = err};
+    *c = (cutter){.out = ret, .p = p, .most = most, .overlap = overlap, .steps = steps, .err = err};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < p->n; i++) {
         const plain_block *b = &p->blocks[i];
-        if (b->kind == BLOCK_HEADING) rc = take_heading(c, b);
+        rc = steps_add(steps, 1, err);
+        if (rc == 0 && b->kind == BLOCK_HEADING) rc = take_heading(c, b);
         if (rc == 0 && b->kind == BLOCK_ROW) rc = close_piece(c);
         if (b->kind == BLOCK_ROW) c->n_units = 0;
         if (rc == 0 && (b->kind != BLOCK_HEADING || stands_alone(p, i))) rc = take_block(c, b);

@@ -5,7 +5,7 @@
  * into `overlap`. A piece knows the headings above it: "Boiler > Maintenance".
  *
  *     pieces ps = {0};
- *     if (pieces_cut(&ps, &p, 320, 64, err) == 0) ... ps.v[i].start ...
+ *     if (pieces_cut(&ps, &p, 320, 64, NULL, err) == 0) ... ps.v[i].start ...
  *     pieces_done(&ps);
  *
  * Pure. */
@@ -14,7 +14,7 @@
 
 #include "retrieve/plain.h"
 
-enum { PIECE_BYTES_MIN = 32, PIECE_BYTES_MAX = 16384, PIECE_TITLE_MAX = 96 };
+enum { PIECE_BYTES_MIN = 32, PIECE_BYTES_MAX = 16384, PIECE_TITLE_MAX = 96, PIECES_MAX = 1 << 20 };
 
 typedef struct piece {
     size_t start, end;               /* bytes of the plain text; at most `most` of them */
@@ -28,8 +28,9 @@ typedef struct pieces {
 } pieces;
 
 /* most: PIECE_BYTES_MIN to PIECE_BYTES_MAX; overlap: less than half of it. *ret is zeroed before, and to be
- * done with also after SHOAL_ENOMEM. */
-int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, shoal_err *err);
+ * done with also after a failure: SHOAL_ENOMEM, SHOAL_ECANCELLED, SHOAL_ELIMIT (over PIECES_MAX). The work is linear in the text, whatever it says: no
+ * search for a border goes further than one piece may reach. */
+int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, steps *steps, shoal_err *err);
 void pieces_done(pieces *ps);
 
 /* Where the sentence that begins at s[at] ends: behind its mark, or at a line's end before a list; at most at

@@ -51,6 +51,10 @@ bool plain_type_of(const char *path, plain_type *ret)
 int plain_add(plain *p, const plain_block *b, shoal_err *err)
 {
     if (b->start >= b->end) return 0;
+    if (p->n >= PLAIN_BLOCKS_MAX)
+        return err_set(err, SHOAL_ELIMIT,
+                       "the document has more than %d paragraphs, headings or rows: split it",
+                       PLAIN_BLOCKS_MAX);
     if (p->n == p->cap) {
         size_t cap = p->cap ? 2 * p->cap : 64, bytes;
         plain_block *more = size_mul(cap, sizeof *more, &bytes) ? NULL : realloc(p->blocks, bytes);
@@ -170,12 +174,14 @@ static int take_markdown_line(text_reader *r, const lines *l)
     return close_block(r);
 }
 
-static int read_lines(plain *p, bool markdown, shoal_err *err)
+static int read_lines(plain *p, bool markdown, steps *steps, shoal_err *err)
 {
     text_reader r = {.p = p, .err = err};
     lines l = {.s = p->text.data, .n = p->text.len};
     int rc = 0;
     while (rc == 0 && next_line(&l)) {
+        rc = steps_add(steps, l.at - l.start, err);
+        if (rc != 0) break;
         if (markdown)
             rc = take_markdown_line(&r, &l);
         else
@@ -187,6 +193,13 @@ static int read_lines(plain *p, bool markdown, shoal_err *err)
 /* ---- CSV: a row a block ---------------------------------------------------------------------------------
  */
 
+static void put_name(buf *out, const char *name)
+{
+    size_t n = strnlen(name, PLAIN_CSV_NAME_MAX);
+    buf_append(out, name, n - utf8_incomplete_tail(name, n));
+    buf_puts(out, ": ");
+}
+
 static void put_row(buf *out, const csv *c)
 {
     bool first = true;
@@ -194,52 +207,77 @@ static void put_row(buf *out, const csv *c)
         const char *value = csv_field(c, i);
         if (!*value) continue;
         buf_puts(out, first ? "" : "; ");
-        if (*csv_name(c, i)) buf_printf(out, "%s: ", csv_name(c, i));
+        if (*csv_name(c, i)) put_name(out, csv_name(c, i));
         buf_puts(out, value);
         first = false;
     }
 }
 
-static int read_csv(plain *p, const char *bytes, size_t n, const char *what, shoal_err *err)
+static int add_row(plain *p, const csv *c, size_t n, const char *what, steps *steps, shoal_err *err)
+{
+    plain_block b = {.start = p->text.len, .line = csv_line(c), .kind = BLOCK_ROW};
+    put_row(&p->text, c);
+    b.end = p->text.len;
+    buf_putc(&p->text, '\n');
+    if (p->text.failed) return err_nomem(err);
+    if (b.end / PLAIN_CSV_GROWTH_MAX > n + (1 << 17))
+        return err_set(err, SHOAL_ELIMIT,
+                       "%s: with the names of their columns the rows are more than %d times as long as the "
+                       "file: shorten the names in its header",
+                       what, PLAIN_CSV_GROWTH_MAX);
+    int rc = steps_add(steps, b.end - b.start, err);
+    return rc == 0 ? plain_add(p, &b, err) : rc;
+}
+
+static int read_csv(plain *p, const char *bytes, size_t n, const char *what, steps *steps, shoal_err *err)
 {
     csv *c = NULL;
     int rc = csv_over(&c, bytes, n, what, err), more = 0;
-    while (rc == 0 && (more = csv_next(c, err)) == 1) {
-        plain_block b = {.start = p->text.len, .line = csv_line(c), .kind = BLOCK_ROW};
-        put_row(&p->text, c);
-        b.end = p->text.len;
-        buf_putc(&p->text, '\n');
-        rc = p->text.failed ? err_nomem(err) : plain_add(p, &b, err);
-    }
+    if (rc == 0) csv_count(c, steps);
+    while (rc == 0 && (more = csv_next(c, err)) == 1) rc = add_row(p, c, n, what, steps, err);
     csv_close(c);
     return rc == 0 && more < 0 ? more : rc;
 }
 
 /* ---- */
 
-static int check_text(const char *bytes, size_t n, const char *what, shoal_err *err)
+/* Bytes [at, at + n) of a file. */
+static int check_part(const char *bytes, size_t at, size_t n, const char *what, shoal_err *err)
 {
+    const char *nul = memchr(bytes + at, 0, n);
     size_t bad;
-    if (memchr(bytes, 0, n))
-        return err_set(err, SHOAL_EFORMAT, "%s is no text: byte %zu is NUL", what,
-                       (size_t)((const char *)memchr(bytes, 0, n) - bytes));
-    if (!utf8_valid(bytes, n, &bad))
+    if (nul)
+        return err_set(err, SHOAL_EFORMAT, "%s is no text: byte %zu is NUL", what, (size_t)(nul - bytes));
+    if (!utf8_valid(bytes + at, n, &bad))
         return err_set(err, SHOAL_EFORMAT,
                        "%s is not in UTF-8: byte %zu begins no character; convert it (iconv -t UTF-8)", what,
-                       bad);
+                       at + bad);
     return 0;
 }
 
-int plain_read(plain *ret, plain_type type, const char *bytes, size_t n, const char *what, shoal_err *err)
+static int check_text(const char *bytes, size_t n, const char *what, steps *steps, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0, part; rc == 0 && at < n; at += part) {
+        part = n - at;
+        if (part > STEPS_PER_CHECK) part = STEPS_PER_CHECK - utf8_incomplete_tail(bytes + at, STEPS_PER_CHECK);
+        rc = check_part(bytes, at, part, what, err);
+        if (rc == 0) rc = steps_add(steps, part, err);
+    }
+    return rc;
+}
+
+int plain_read(plain *ret, plain_type type, const char *bytes, size_t n, const char *what, steps *steps,
+               shoal_err *err)
 {
     if (n == 0) return 0;
-    int rc = check_text(bytes, n, what, err);
+    int rc = check_text(bytes, n, what, steps, err);
     if (rc != 0) return rc;
-    if (type == PLAIN_CSV) return read_csv(ret, bytes, n, what, err);
-    if (type == PLAIN_HTML) return plain_read_html(ret, bytes, n, err);
+    if (type == PLAIN_CSV) return read_csv(ret, bytes, n, what, steps, err);
+    if (type == PLAIN_HTML) return plain_read_html(ret, bytes, n, steps, err);
     if (buf_append(&ret->text, bytes, n) != 0) return err_nomem(err);
     if (n >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
         memcpy(ret->text.data, "   ", 3); /* a byte order mark */
     ret->as_it_was = true;
-    return read_lines(ret, type == PLAIN_MARKDOWN, err);
+    return read_lines(ret, type == PLAIN_MARKDOWN, steps, err);
 }

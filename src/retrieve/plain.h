@@ -5,7 +5,7 @@
  * value".
  *
  *     plain p = {0};
- *     if (plain_read(&p, PLAIN_MARKDOWN, bytes, n, "manual.md", err) == 0)
+ *     if (plain_read(&p, PLAIN_MARKDOWN, bytes, n, "manual.md", NULL, err) == 0)
  *         for (size_t i = 0; i < p.n; i++) ... p.text.data + p.blocks[i].start ...
  *     plain_done(&p);
  *
@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/steps.h"
 
 /* X(enum, name in requests) */
 #define PLAIN_TYPE_TABLE(X)       \
@@ -39,6 +40,9 @@ bool plain_type_parse(const char *name, plain_type *ret);
 /* By the ending of a file's name: false when it tells nothing. */
 bool plain_type_of(const char *path, plain_type *ret);
 
+/* Each row of CSV repeats the header's names: only so much of a name, and no more than so many times the file. */
+enum { PLAIN_BLOCKS_MAX = 1 << 21, PLAIN_CSV_NAME_MAX = 96, PLAIN_CSV_GROWTH_MAX = 8 };
+
 typedef enum { BLOCK_PARAGRAPH, BLOCK_HEADING, BLOCK_ROW } block_kind;
 
 typedef struct plain_block {
@@ -56,12 +60,15 @@ typedef struct plain {
 } plain;
 
 /* *ret is zeroed before and the caller's to be done with, also after a failure. `what` names the bytes in
- * errors. SHOAL_EFORMAT: no UTF-8 text, or CSV whose rows do not fit its header. */
-int plain_read(plain *ret, plain_type type, const char *bytes, size_t n, const char *what, shoal_err *err);
+ * errors. steps: NULL, or what counts the work, which is linear in n and ends with SHOAL_ECANCELLED.
+ * SHOAL_EFORMAT: no UTF-8 text, or CSV whose rows do not fit its header; SHOAL_ELIMIT: too many blocks, or CSV
+ * whose rows are mostly the header's names. */
+int plain_read(plain *ret, plain_type type, const char *bytes, size_t n, const char *what, steps *steps,
+               shoal_err *err);
 void plain_done(plain *p);
 
 /* Inside plain*.c: add the block, unless it is empty. */
 int plain_add(plain *p, const plain_block *b, shoal_err *err);
-int plain_read_html(plain *p, const char *bytes, size_t n, shoal_err *err);
+int plain_read_html(plain *p, const char *bytes, size_t n, steps *steps, shoal_err *err);
 
 #endif

@@ -14,6 +14,8 @@ typedef struct reader {
     plain_block open;
     bool began; /* open has words */
     bool space; /* between the last word and the next */
+    steps *steps;
+    size_t counted; /* bytes before it are in `steps` */
     shoal_err *err;
 } reader;
 
@@ -151,6 +153,13 @@ static void step_to(reader *r, size_t to)
     for (; r->at < to; r->at++) r->line += r->s[r->at] == '\n';
 }
 
+/* In a search that may go on to the end of the file: nobody wants its result any more. It ends there, and
+ * count() says so. */
+static bool is_over(const reader *r, size_t at)
+{
+    return at % STEPS_PER_CHECK == 0 && steps_cancelled(r->steps);
+}
+
 /* The end of "<...>" that begins at `at`: behind '>', quotes may hold one. */
 static size_t tag_end(const reader *r, size_t at)
 {
@@ -161,7 +170,7 @@ static size_t tag_end(const reader *r, size_t at)
             if (c == quote) quote = 0;
         } else if ((c == '"' || c == '\'') && r->s[i - 1] == '=') {
             quote = c;
-        } else if (c == '>') {
+        } else if (c == '>' || is_over(r, i)) {
             return i + 1;
         }
     }
@@ -171,7 +180,7 @@ static size_t tag_end(const reader *r, size_t at)
 static size_t comment_end(const reader *r, size_t at)
 {
     for (; at + 3 <= r->n; at++)
-        if (memcmp(r->s + at, "-->", 3) == 0) return at + 3;
+        if (memcmp(r->s + at, "-->", 3) == 0 || is_over(r, at)) return at + 3;
     return r->n;
 }
 
@@ -238,12 +247,20 @@ static int take_angle(reader *r)
     return 0;
 }
 
-int plain_read_html(plain *p, const char *bytes, size_t n, shoal_err *err)
+/* Each byte is looked at once or twice: what a tag, a comment or a hidden element takes is stepped over. */
+static int count(reader *r)
 {
-    reader r = {.p = p, .s = bytes, .n = n, .line = 1, .err = err};
+    size_t n = r->at - r->counted;
+    r->counted = r->at;
+    return steps_add(r->steps, n, r->err);
+}
+
+int plain_read_html(plain *p, const char *bytes, size_t n, steps *steps, shoal_err *err)
+{
+    reader r = {.p = p, .s = bytes, .n = n, .line = 1, .steps = steps, .err = err};
     int rc = 0;
     if (n >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) r.at = 3;
-    while (rc == 0 && r.at < n) {
+    while (rc == 0 && r.at < n && (rc = count(&r)) == 0) {
         unsigned char c = (unsigned char)bytes[r.at];
         if (c <= ' ') {
             r.space = true;

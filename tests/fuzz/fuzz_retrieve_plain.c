@@ -25,7 +25,7 @@ static void cut(const plain *p, size_t most)
 {
     pieces ps = {0};
     shoal_err err;
-    if (holds(pieces_cut(&ps, p, most, most / 5, &err) == 0))
+    if (holds(pieces_cut(&ps, p, most, most / 5, NULL, &err) == 0))
         for (size_t i = 0; i < ps.n; i++) {
             const piece *one = &ps.v[i];
             holds(one->end > one->start && one->end - one->start <= most && one->end <= p->text.len);
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int type = 0; type < PLAIN_N_TYPES; type++) {
         plain p = {0};
         shoal_err err;
-        if (plain_read(&p, (plain_type)type, text, size, "fuzz", &err) == 0) {
+        if (plain_read(&p, (plain_type)type, text, size, "fuzz", NULL, &err) == 0) {
             check_blocks(&p);
             cut(&p, PIECE_BYTES_MIN);
             cut(&p, 400);

@@ -15,8 +15,8 @@ static void cut(pieces *ps, plain *p, plain_type type, const char *bytes, size_t
     shoal_err err = {0};
     *ps = (pieces){0};
     *p = (plain){0};
-    assert_ok(plain_read(p, type, bytes, strlen(bytes), "test", &err));
-    assert_ok(pieces_cut(ps, p, most, overlap, &err));
+    assert_ok(plain_read(p, type, bytes, strlen(bytes), "test", NULL, &err));
+    assert_ok(pieces_cut(ps, p, most, overlap, NULL, &err));
 }
 
 static void assert_piece(const plain *p, const piece *one, const char *title, size_t line, const char *text)
@@ -196,11 +196,13 @@ static void sentences_of_passages_are_quoted_once(void **state)
 
 static void a_sentence_stands_on_its_words(void **state)
 {
-    const char *text = "The pressure must stay between 1 and 2 bar.";
-    assert_float_equal(cite_support("Pressure stays at 2.", 20, text), 2 / 3.0, 1e-6);
-    assert_float_equal(cite_support("The pressure must stay", 22, text), 1, 0);
-    assert_float_equal(cite_support("It is so.", 9, text), 0, 0);
-    assert_float_equal(cite_support("Bananas everywhere", 18, text), 0, 0);
+    cite_words text = {0};
+    assert_int_equal(cite_words_of(&text, "The pressure must stay between 1 and 2 bar."), 0);
+    assert_float_equal(cite_support("Pressure stays at 2.", 20, &text), 2 / 3.0, 1e-6);
+    assert_float_equal(cite_support("The pressure must stay", 22, &text), 1, 0);
+    assert_float_equal(cite_support("It is so.", 9, &text), 0, 0);
+    assert_float_equal(cite_support("Bananas everywhere", 18, &text), 0, 0);
+    cite_words_done(&text);
 }
 
 int main(void)

@@ -9,7 +9,7 @@ static char *blocks_of(plain_type type, const char *bytes)
     plain p = {0};
     buf out = {0};
     shoal_err err = {0};
-    assert_ok(plain_read(&p, type, bytes, strlen(bytes), "test", &err));
+    assert_ok(plain_read(&p, type, bytes, strlen(bytes), "test", NULL, &err));
     for (size_t i = 0; i < p.n; i++) {
         const plain_block *b = &p.blocks[i];
         buf_printf(&out, "%c%u %zu|%.*s\n", "phr"[b->kind], b -> level, b -> line, (int)(b->end - b->start),
@@ -76,11 +76,11 @@ static void what_is_no_text_is_refused(void **state)
 {
     plain p = {0};
     shoal_err err = {0};
-    assert_int_equal(plain_read(&p, PLAIN_TEXT, "a\0b", 3, "x.txt", &err), SHOAL_EFORMAT);
+    assert_int_equal(plain_read(&p, PLAIN_TEXT, "a\0b", 3, "x.txt", NULL, &err), SHOAL_EFORMAT);
     assert_non_null(strstr(err.message, "x.txt is no text: byte 1"));
-    assert_int_equal(plain_read(&p, PLAIN_HTML, "caf\xE9!", 5, "x.html", &err), SHOAL_EFORMAT);
+    assert_int_equal(plain_read(&p, PLAIN_HTML, "caf\xE9!", 5, "x.html", NULL, &err), SHOAL_EFORMAT);
     assert_non_null(strstr(err.message, "UTF-8: byte 3"));
-    assert_int_equal(plain_read(&p, PLAIN_CSV, "a,b\n1\n", 6, "x.csv", &err), SHOAL_EFORMAT);
+    assert_int_equal(plain_read(&p, PLAIN_CSV, "a,b\n1\n", 6, "x.csv", NULL, &err), SHOAL_EFORMAT);
     plain_done(&p);
 }
 

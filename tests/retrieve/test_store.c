@@ -57,8 +57,8 @@ static int put(store *s, const store_collection *c, const char *source, const ch
     plain p = {0};
     pieces ps = {0};
     bool dummy;
-    assert_int_equal(plain_read(&p, PLAIN_TEXT, text, strlen(text), "t", err), 0);
-    assert_int_equal(pieces_cut(&ps, &p, 64, 16, err), 0);
+    assert_int_equal(plain_read(&p, PLAIN_TEXT, text, strlen(text), "t", NULL, err), 0);
+    assert_int_equal(pieces_cut(&ps, &p, 64, 16, NULL, err), 0);
     float *scales = calloc(ps.n + 1, sizeof *scales);
     int8_t *codes = calloc(ps.n + 1, DIMS);
     for (size_t i = 0; i < ps.n; i++) vector_of(direction + (double)i, codes + i * DIMS, &scales[i]);
