@@ -24,6 +24,7 @@ typedef struct job {
     uint8_t type;
     int32_t word;
     size_t at_byte, at_cp; /* a place whose code point is known; spans move it */
+    token_span last;       /* the span before: bytes of an unknown stretch all have one */
 } job;
 
 void encoding_done(encoding *e)
@@ -67,6 +68,7 @@ static int push(job *j, int32_t id, token_span span, bool special)
 /* Spans come nearly in order, so walking from the last place is cheaper than an index. */
 static uint32_t code_point_of(job *j, size_t byte)
 {
+    j->e.n_steps += byte > j->at_byte ? byte - j->at_byte : j->at_byte - byte;
     while (j->at_byte < byte) j->at_cp += ((uint8_t)j->text[j->at_byte++] & 0xC0) != 0x80;
     while (j->at_byte > byte) j->at_cp -= ((uint8_t)j->text[--j->at_byte] & 0xC0) != 0x80;
     return (uint32_t)j->at_cp;
@@ -108,9 +110,12 @@ static int put_range(job *j, int32_t id, const tok_text *t, size_t b, size_t e, 
 {
     text_range r = tok_text_origin(t, b, e);
     if (j->t->trim_offsets) r = trim(j, id, t, b, e, added, r);
+    /* To walk from end to beginning for each byte token of a long stretch would be quadratic. */
     token_span s = {.begin = r.begin, .end = r.end};
+    if (s.begin == j->last.begin && s.end == j->last.end) return push(j, id, j->last, false);
     s.cp_begin = code_point_of(j, r.begin);
     s.cp_end = code_point_of(j, r.end);
+    j->last = s;
     return push(j, id, s, false);
 }
 
@@ -298,6 +303,7 @@ static int put_text(job *j, const char *text, size_t len, uint8_t type)
     j->type = type;
     j->word = 0;
     j->at_byte = j->at_cp = 0;
+    j->last = (token_span){0};
     return split_added(j, &(tok_text){.s = text, .len = len}, &j->t->raw, put_raw);
 }
 

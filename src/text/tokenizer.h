@@ -82,6 +82,7 @@ typedef struct encoding {
     uint8_t *type_ids; /* 0 first text, 1 second (pair) */
     uint8_t *special;  /* 1: added by the template ([CLS], bos) rather than found in the text */
     int32_t *word;     /* index of the pre-token each came from, -1 for special: entities end at words */
+    uint64_t n_steps;  /* bytes walked over to tell spans in code points: linear in the text */
 } encoding;
 void encoding_done(encoding *e);
 
