@@ -17,6 +17,9 @@ typedef struct env_timer env_timer;
 
 typedef struct env {
     uint64_t (*now_ns)(void *user); /* monotonic */
+    /* The same less the time in which this process could not hear anybody: for the silence of peers
+     * (wire/listening.h). */
+    uint64_t (*listening_ns)(void *user);
     /* A timer that stands; NULL: out of memory. */
     env_timer *(*timer_new)(void *user, void (*fn)(void *), void *arg);
     /* Run fn once, ms from now; a running timer begins anew. Cannot fail. What was started from another

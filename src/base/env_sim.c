@@ -20,7 +20,7 @@ struct env_timer {
 
 struct env_sim {
     env env;
-    uint64_t now_ns, seed, n_drawn, n_started;
+    uint64_t now_ns, deaf_ns, seed, n_drawn, n_started;
     env_timer **heap; /* room for all timers there are, so that starting one cannot fail */
     size_t n, cap, n_timers;
 };
@@ -66,6 +66,12 @@ static void dequeue(env_timer *t)
 static uint64_t sim_now_ns(void *user)
 {
     return ((env_sim *)user)->now_ns;
+}
+
+static uint64_t sim_listening_ns(void *user)
+{
+    const env_sim *s = user;
+    return s->now_ns - s->deaf_ns;
 }
 
 static uint64_t sim_random(void *user)
@@ -126,6 +132,7 @@ env_sim *env_sim_new(uint64_t seed)
     s->seed = seed;
     s->now_ns = START_NS;
     s->env = (env){.now_ns = sim_now_ns,
+                   .listening_ns = sim_listening_ns,
                    .timer_new = sim_timer_new,
                    .timer_start = sim_timer_start,
                    .timer_stop = sim_timer_stop,
@@ -153,7 +160,7 @@ bool env_sim_step(env_sim *s)
     if (s->n == 0) return false;
     env_timer *t = s->heap[0];
     dequeue(t);
-    s->now_ns = t->due_ns;
+    if (t->due_ns > s->now_ns) s->now_ns = t->due_ns; /* it is late after a stall */
     t->fn(t->arg); /* may free it */
     return true;
 }
@@ -162,7 +169,13 @@ void env_sim_run(env_sim *s, uint64_t ms)
 {
     uint64_t end_ns = s->now_ns + ms * NS_PER_MS;
     while (s->n > 0 && s->heap[0]->due_ns <= end_ns) env_sim_step(s);
-    s->now_ns = end_ns;
+    if (end_ns > s->now_ns) s->now_ns = end_ns;
+}
+
+void env_sim_stall(env_sim *s, uint64_t ms)
+{
+    s->now_ns += ms * NS_PER_MS;
+    s->deaf_ns += ms * NS_PER_MS;
 }
 
 size_t env_sim_timers(const env_sim *s)

@@ -27,6 +27,9 @@ const env *env_sim_env(const env_sim *s); /* lives as long as s */
 bool env_sim_step(env_sim *s);
 /* Run all that is due within ms, and leave the clock exactly there. */
 void env_sim_run(env_sim *s, uint64_t ms);
+/* The process stands still for ms: no timer runs, and it hears nobody. What became due runs at the next step.
+ */
+void env_sim_stall(env_sim *s, uint64_t ms);
 /* Made and not freed: 0 at the end of a test that forgot nothing. */
 size_t env_sim_timers(const env_sim *s);
 

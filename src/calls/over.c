@@ -36,6 +36,16 @@ double over_ms_since(const over_calls *b, uint64_t ns)
     return (double)(over_now_ns(b) - ns) / 1e6;
 }
 
+uint64_t over_listening_ns(const over_calls *b)
+{
+    return b->env->listening_ns(b->env->user);
+}
+
+double over_listened_ms(const over_calls *b, uint64_t since_ns)
+{
+    return (double)(over_listening_ns(b) - since_ns) / 1e6;
+}
+
 void over_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     calls_look(((over_calls *)base)->inner, o, t, ret);

@@ -42,6 +42,9 @@ void over_free(calls *base);         /* that, and its memory: for those that hol
 void over_cancel_all(queue *q);      /* until it is empty */
 uint64_t over_now_ns(const over_calls *b);
 double over_ms_since(const over_calls *b, uint64_t ns);
+/* The same by the clock for the silence of peers (base/env.h). */
+uint64_t over_listening_ns(const over_calls *b);
+double over_listened_ms(const over_calls *b, uint64_t since_ns);
 void over_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret);
 const Shoal__V1__ModelInfo *over_info(calls *base, const char *model, bool *ret_known);
 /* The outlook as if the order were for `model`; NULL: as it is. */

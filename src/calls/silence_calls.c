@@ -12,7 +12,7 @@
 #define GAP_WEIGHT 0.05 /* of the newest gap */
 #define BUDGET_MAX 10.0
 
-/* What a life of a replica has said lately, to anybody. */
+/* What a life of a replica has said lately, to anybody. Times are by over_listening_ns. */
 typedef struct pulse {
     uint64_t life, spoke_ns;
     double gap_ms;     /* mean of what came between two events of a stream */
@@ -64,10 +64,10 @@ static void note_pulse(silence_call *c)
 {
     uint64_t life = calls_where(c->main->inner).life;
     pulse *p = pulse_of(c->b, life);
-    double gap_ms = over_ms_since(&c->b->base, c->spoke_ns);
+    double gap_ms = over_listened_ms(&c->b->base, c->spoke_ns);
     if (life == 0) return;
     if (c->log.begun) p->gap_ms += GAP_WEIGHT * (gap_ms - p->gap_ms);
-    p->spoke_ns = over_now_ns(&c->b->base);
+    p->spoke_ns = over_listening_ns(&c->b->base);
     p->n_beaten = 0;
 }
 
@@ -108,7 +108,7 @@ static void pause(model_call *call, bool paused)
 {
     silence_call *c = (silence_call *)call;
     c->base.paused = paused;
-    c->spoke_ns = over_now_ns(&c->b->base);
+    c->spoke_ns = over_listening_ns(&c->b->base);
     calls_pause(c->branches[0].inner, paused);
     calls_pause(c->branches[1].inner, paused);
 }
@@ -129,7 +129,7 @@ static void finish(silence_call *c, const call_result *ended)
 
 static void note_moved(silence_call *c)
 {
-    double gap_ms = over_ms_since(&c->b->base, c->spoke_ns);
+    double gap_ms = over_listened_ms(&c->b->base, c->spoke_ns);
     pulse_of(c->b, c->rival_life)->n_beaten++;
     c->moved = true;
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", "silent"),
@@ -155,7 +155,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
         cancel_branch(rival_of(c));
         note_pulse(c);
     }
-    c->spoke_ns = over_now_ns(&c->b->base);
+    c->spoke_ns = over_listening_ns(&c->b->base);
     if (c->moved && !resume_takes(&c->log, c->base.o, m)) return;
     resume_note(&c->log, c->base.o, m);
     if (c->moved) m = resume_mend(&c->log, c->base.o, m, &space);
@@ -207,7 +207,8 @@ static bool may_start(silence_call *c, const call_place *at, const call_outlook 
 {
     silence_calls *b = c->b;
     const pulse *p = pulse_of(b, at->life);
-    if ((p->n_beaten > 0 || at->silent) && over_ms_since(&b->base, p->spoke_ns) >= limit_ms(c)) return true;
+    if ((p->n_beaten > 0 || at->silent) && over_listened_ms(&b->base, p->spoke_ns) >= limit_ms(c))
+        return true;
     if (b->budget < 1 || out->load >= 1) return false;
     b->budget--;
     return true;
@@ -222,7 +223,7 @@ static void start_rival(silence_call *c)
     calls_look(c->b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || !may_start(c, &at, &out)) return;
     LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->base.o->model), LOG_S("replica", at.replica_id),
-        LOG_F("ms", over_ms_since(&c->b->base, c->spoke_ns)), LOG_S("request_id", c->base.o->request_id));
+        LOG_F("ms", over_listened_ms(&c->b->base, c->spoke_ns)), LOG_S("request_id", c->base.o->request_id));
     call_order *o = resume_order(&c->log, c->base.o);
     c->rival_life = at.life;
     if (o) start_branch(c, rival_of(c), o, &t); /* without memory there is no second */
@@ -252,8 +253,8 @@ static bool nobody_is_silent(const silence_call *c)
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
-    if (nobody_is_silent(c)) c->spoke_ns = over_now_ns(&c->b->base);
-    double limit = limit_ms(c), silent = over_ms_since(&c->b->base, c->spoke_ns);
+    if (nobody_is_silent(c)) c->spoke_ns = over_listening_ns(&c->b->base);
+    double limit = limit_ms(c), silent = over_listened_ms(&c->b->base, c->spoke_ns);
     bool due = silent >= limit && !c->base.paused;
     if (due && c->log.done) {
         finish_whole(c);
@@ -277,7 +278,7 @@ static silence_call *call_new(silence_calls *b, call_order *o, const call_terms 
         return NULL;
     }
     over_call_init(&c->base, &b->base.base, o, t, ev);
-    c->spoke_ns = c->base.start_ns;
+    c->spoke_ns = over_listening_ns(&b->base);
     c->branches[0].c = c->branches[1].c = c;
     c->main = &c->branches[0];
     return c;

@@ -21,6 +21,7 @@
 #include "serve/measure_here.h"
 #include "trust/key.h"
 #include "trust/state.h"
+#include "wire/listening.h"
 #include "wire/loop.h"
 
 enum { FDS = 256 };
@@ -212,6 +213,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                         .user = r};
     int rc = loop_open(&r->loop, FDS + 2 * RELAY_CONNECTIONS_MAX, err);
     if (rc != 0) return rc;
+    listening_open(&r->loop);
     rc = start_crew(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
@@ -219,6 +221,8 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
         watch_signals(r);
     else if (r->crew)
         crew_close(r->crew, NULL, NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    listening_close();
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
     return rc;

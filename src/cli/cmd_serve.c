@@ -37,6 +37,7 @@
 #include "serve/serve_stages.h"
 #include "trust/state.h"
 #include "wire/env_uv.h"
+#include "wire/listening.h"
 #include "wire/loop.h"
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
@@ -550,9 +551,12 @@ static int serve(server *s)
     unsigned n_machines = s->config->cluster_listen ? GATE_CONNECTIONS_MAX : 0;
     if (loop_open(&s->loop, OTHER_FDS + n_machines + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
         return cli_fail(&cmd_serve, &err);
+    listening_open(&s->loop);
     watch_signals(s);
     bool failed = start(s, &err) != 0;
     if (failed) begin_stop(s);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    listening_close();
     uv_run(&s->loop, UV_RUN_DEFAULT);
     uv_loop_close(&s->loop);
     if (failed) return cli_fail(&cmd_serve, &err); /* the last line, where it is seen */

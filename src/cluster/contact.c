@@ -40,6 +40,12 @@ static double ms_since(const contact *l, uint64_t start_ns)
     return (double)(registry_now(l->g) - start_ns) / 1e6;
 }
 
+/* How long the poll is unanswered, while we could have heard an answer. */
+static double owed_ms(const contact *l)
+{
+    return (double)(registry_listening_ns(l->g) - l->asked_ns) / 1e6;
+}
+
 /* ---- states ------------------------------------------------------------------------------------ */
 
 static void set_state(contact *l, replica_state s, const char *reason)
@@ -264,6 +270,7 @@ static void poll(contact *l)
 {
     grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
     l->polled_ns = registry_now(l->g);
+    l->asked_ns = registry_listening_ns(l->g);
     l->polling = l->g->how.start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, 0, &ev);
 }
 
@@ -290,14 +297,14 @@ static void look_at_silent(contact *l)
     l->looked_ns = registry_now(l->g);
     if (take_pulse(l) && !pulse_is_alive(&before, &l->pulse))
         give_up(l, "the worker does not answer, and does nothing");
-    else if (ms_since(l, l->polled_ns) >= SILENT_MS)
+    else if (owed_ms(l) >= SILENT_MS)
         give_up(l, "the worker does not answer");
 }
 
 /* It owes an answer. */
 static void look(contact *l)
 {
-    double past = ms_since(l, l->polled_ns);
+    double past = owed_ms(l);
     start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
     if (l->r.silent)
         look_at_silent(l);

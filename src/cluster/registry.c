@@ -23,6 +23,11 @@ uint64_t registry_now(const registry *g)
     return g->e.now_ns(g->e.user);
 }
 
+uint64_t registry_listening_ns(const registry *g)
+{
+    return g->e.listening_ns(g->e.user);
+}
+
 const env *registry_env(const registry *g)
 {
     return &g->e;

@@ -45,6 +45,7 @@ struct contact {
     env_timer *timer;
     uint64_t retry_ms;
     grpc_client_call *describing, *polling;
+    uint64_t asked_ns;             /* when the poll began, by the listening clock (base/env.h) */
     uint64_t polled_ns, looked_ns; /* when the poll began; when its process was last looked at */
     uint64_t stuck_ns;             /* since when it takes no steps; 0: it does */
     pulse pulse;                   /* of its process, then */
@@ -85,6 +86,7 @@ struct registry {
 };
 
 uint64_t registry_now(const registry *g);
+uint64_t registry_listening_ns(const registry *g);
 void registry_tell(registry *g, const registry_event *e);
 /* Put it where calls find it, or where they do not, after its state, silence, site or part has changed. */
 void registry_sort(contact *l);

@@ -18,6 +18,7 @@ struct etcd_lease {
     uint64_t ttl_ns; /* that was given */
     int64_t id;
     uint64_t sent_ns, until_ns; /* sent_ns: of what is not answered yet; 0: all is */
+    uint64_t asked_ns;          /* the same moment by the listening clock (base/env.h) */
     etcd_call *granting, *revoking;
     grpc_client_call *stream;
     env_timer *beat; /* the next keepalive, or grant */
@@ -34,6 +35,11 @@ static const env *env_of(const etcd_lease *l)
 static uint64_t now_ns(const etcd_lease *l)
 {
     return env_of(l)->now_ns(env_of(l)->user);
+}
+
+static uint64_t listening_ns(const etcd_lease *l)
+{
+    return env_of(l)->listening_ns(env_of(l)->user);
 }
 
 int64_t etcd_lease_id(const etcd_lease *l)
@@ -156,17 +162,31 @@ static void stream_ended(void *user, grpc_status status, const char *message)
         beat_in(l, RETRY_MS);
 }
 
+/* Silence counts while we listened; until when the lease holds is told by the true clock alone. */
+static uint64_t may_still_answer_ms(const etcd_lease *l)
+{
+    uint64_t silent_ns = listening_ns(l) - l->asked_ns, most_ns = l->ttl_ns / 3;
+    return silent_ns < most_ns ? (most_ns - silent_ns) / MS_NS + 1 : 0;
+}
+
 static void keep(etcd_lease *l)
 {
     Etcdserverpb__LeaseKeepAliveRequest m = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
     const grpc_client_events ev = {.user = l, .message = on_kept, .end = stream_ended};
+    if (l->sent_ns && may_still_answer_ms(l) > 0) {
+        beat_in(l, may_still_answer_ms(l));
+        return;
+    }
     if (l->sent_ns) { /* a third of its life without an answer */
         etcd_client_doubt(l->c, "it does not answer a keepalive");
         return;
     }
     m.id = l->id;
     if (!l->stream) l->stream = etcd_client_stream(l->c, ETCD_KEEP_ALIVE, &ev);
-    if (l->stream && etcd_stream_send(l->stream, &m.base) == 0) l->sent_ns = now_ns(l);
+    if (l->stream && etcd_stream_send(l->stream, &m.base) == 0) {
+        l->sent_ns = now_ns(l);
+        l->asked_ns = listening_ns(l);
+    }
     beat_in(l, l->sent_ns ? l->ttl_ns / MS_NS / 3 : RETRY_MS);
 }
 

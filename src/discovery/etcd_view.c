@@ -32,7 +32,8 @@ struct etcd_view {
     bool watching;          /* the watch was created */
     bool synced, said_away; /* as was told */
     env_timer *retry, *grace, *look;
-    uint64_t retry_ms, heard_ns, asked_ns;
+    uint64_t retry_ms, asked_ns;
+    uint64_t heard_ns; /* by the listening clock (base/env.h) */
     char why[200];
 };
 
@@ -52,9 +53,9 @@ static const env *env_of(const etcd_view *v)
     return etcd_client_env(v->c);
 }
 
-static uint64_t now_ns(const etcd_view *v)
+static uint64_t listening_ns(const etcd_view *v)
 {
-    return env_of(v)->now_ns(env_of(v)->user);
+    return env_of(v)->listening_ns(env_of(v)->user);
 }
 
 bool etcd_view_is_synced(const etcd_view *v)
@@ -205,7 +206,7 @@ static void on_news(void *user, const uint8_t *msg, size_t n)
     etcd_view *v = user;
     shoal_err err = {0};
     etcd_news news;
-    v->heard_ns = now_ns(v);
+    v->heard_ns = listening_ns(v);
     int rc = etcd_keys_hear_watch(v->keys, msg, n, &news, &err);
     if (rc == SHOAL_ENOMEM)
         forgotten(v, err.message); /* what was missed comes with the listing */
@@ -243,7 +244,7 @@ static void look(void *arg)
     etcd_view *v = arg;
     Etcdserverpb__WatchRequest m = ETCDSERVERPB__WATCH_REQUEST__INIT;
     Etcdserverpb__WatchProgressRequest p = ETCDSERVERPB__WATCH_PROGRESS_REQUEST__INIT;
-    uint64_t silent_ms = (now_ns(v) - v->heard_ns) / 1000000;
+    uint64_t silent_ms = (listening_ns(v) - v->heard_ns) / 1000000;
     if (silent_ms >= v->o.silence_ms) {
         char why[64];
         snprintf(why, sizeof why, "nothing was heard for %u ms", (unsigned)silent_ms);
@@ -273,7 +274,7 @@ static void watch(etcd_view *v)
         try_again(v, "etcd takes no call now");
         return;
     }
-    v->heard_ns = now_ns(v);
+    v->heard_ns = listening_ns(v);
     env_of(v)->timer_start(v->look, v->o.silence_ms / 3);
 }
 

@@ -103,7 +103,7 @@ static void pause(model_call *call, bool paused)
     vote_call *c = (vote_call *)call;
     c->base.paused = paused;
     calls_pause(c->voters[c->leader].inner, paused);
-    if (!paused) c->asked_ns = over_now_ns(c->base.b); /* nobody was silent meanwhile */
+    if (!paused) c->asked_ns = over_listening_ns(c->base.b); /* nobody was silent meanwhile */
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static double limit_ms(const vote_call *c)
 
 static void begin_vote(vote_call *c)
 {
-    c->asked_ns = over_now_ns(c->base.b);
+    c->asked_ns = over_listening_ns(c->base.b);
     for (size_t i = 0; i < c->rule->n_members; i++) c->voters[i].voted = false;
 }
 
@@ -269,7 +269,7 @@ static void expel(vote_call *c, voter *v, const char *why)
 /* Who has had longer than others took: to vote, or to begin at all. NULL: nobody. */
 static voter *find_silent(vote_call *c)
 {
-    double waited_ms = over_ms_since(c->base.b, c->asked_ns);
+    double waited_ms = over_listened_ms(c->base.b, c->asked_ns);
     voter *silent = NULL;
     size_t n_voted = 0;
     for (size_t i = 0; i < c->rule->n_members; i++) {
@@ -381,7 +381,7 @@ static void elect(vote_call *c)
         fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    double took_ms = over_ms_since(c->base.b, c->asked_ns);
+    double took_ms = over_listened_ms(c->base.b, c->asked_ns);
     if (c->position > c->from) c->step_ms += c->step_ms > 0 ? (took_ms - c->step_ms) / 8 : took_ms;
     c->position++;
     begin_vote(c);

@@ -14,6 +14,7 @@
 #include "trust/cert.h"
 #include "trust/key.h"
 #include "wire/grpc.h"
+#include "wire/listening.h"
 
 enum {
     PAUSE_MIN_MS = 250,
@@ -31,7 +32,8 @@ typedef struct attach_link {
     grpc_channel *channel;
     grpc_client_call *call; /* NULL: not open */
     bool welcomed, closing;
-    uint64_t heard_ns, since_ns; /* since: it was welcomed */
+    uint64_t heard_ns; /* by listening_ns() */
+    uint64_t since_ns; /* it was welcomed */
     char address[GATEWAYS_ADDRESS_SIZE];
 } attach_link;
 
@@ -209,7 +211,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         link_lost(l, "the gateway's message cannot be read");
         return;
     }
-    l->heard_ns = clock_ns();
+    l->heard_ns = listening_ns();
     if (m->ping) {
         Shoal__V1__AgentMessage back = SHOAL__V1__AGENT_MESSAGE__INIT;
         back.pong = m->ping;
@@ -266,7 +268,7 @@ static void on_connected(void *user)
     attach_link *l = user;
     const grpc_client_events ev = {.user = l, .message = on_message, .end = on_end};
     const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
-    l->heard_ns = clock_ns();
+    l->heard_ns = listening_ns();
     l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
     if (!l->call || say_hello(l) != 0) link_lost(l, "the gateway takes no call now");
 }
@@ -287,7 +289,7 @@ static int link_open(attach *a, attach_link **ret, const char *address)
                                     .keepalive_timeout_ms = SILENCE_MS};
     if (!l) return SHOAL_ENOMEM;
     l->a = a;
-    l->heard_ns = clock_ns();
+    l->heard_ns = listening_ns();
     snprintf(l->address, sizeof l->address, "%s", address);
     int rc = grpc_channel_open(&l->channel, a->loop, l->address, &o, &ev, &err);
     if (rc != 0) {
@@ -460,7 +462,7 @@ static void on_tick(uv_timer_t *t)
 {
     attach *a = t->data;
     attach_link *l = a->now;
-    if (l && l->call && clock_ns() - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
+    if (l && l->call && listening_ns() - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
         link_lost(l, "nothing was heard of the gateway for too long");
         return;
     }

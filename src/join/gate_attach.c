@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "join/gate_impl.h"
 #include "join/gate_others.h"
+#include "wire/listening.h"
 
 typedef struct session {
     gate *g;
@@ -14,6 +15,7 @@ typedef struct session {
     roster_entry *entry; /* NULL: another connection of the same machine has it */
     char serial[65];
     int64_t until;    /* of its certificate */
+    uint64_t heard_ns; /* its last message, by listening_ns() */
     unsigned n_heard; /* messages since the last look around */
     bool paused;      /* it has said enough until the next */
     uint64_t told;    /* of other gateways, last (gate_others_digest) */
@@ -122,6 +124,7 @@ static void on_begin(void *user, grpc_call *c)
     }
     s->g = g;
     s->call = c;
+    s->heard_ns = listening_ns();
     s->until = peer->not_after_s;
     memcpy(s->serial, peer->serial, sizeof s->serial);
     role_parse(&s->entry->role, peer->unit, strlen(peer->unit));
@@ -231,6 +234,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     unsigned bits = 0;
     shoal_err err;
     if (!s) return;
+    s->heard_ns = listening_ns();
     listen_less(s);
     int rc = roster_hear(s->g->roster, s->entry, msg, n, now, &bits, &pong, &err);
     if (rc != 0) {
@@ -298,7 +302,7 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     m.ping = now_ns;
-    if (now_ns - s->entry->heard_ns > s->g->silence_ns)
+    if (listening_ns() - s->heard_ns > s->g->silence_ns)
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
     else if (now > s->until)
         hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "wire/listening.h"
 
 struct env_timer {
     uv_timer_t uv; /* first */
@@ -14,6 +15,11 @@ struct env_timer {
 static uint64_t real_now_ns(void *user)
 {
     return clock_ns();
+}
+
+static uint64_t real_listening_ns(void *user)
+{
+    return listening_ns();
 }
 
 static uint64_t real_random(void *user)
@@ -63,6 +69,7 @@ static void real_timer_free(env_timer *t)
 env env_uv(uv_loop_t *loop)
 {
     return (env){.now_ns = real_now_ns,
+                 .listening_ns = real_listening_ns,
                  .timer_new = real_timer_new,
                  .timer_start = real_timer_start,
                  .timer_stop = real_timer_stop,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/listening.h"
 
 enum {
     RETRY_MS = 100,
@@ -322,6 +323,9 @@ static void woken(uv_async_t *a)
 static void thread_main(void *arg)
 {
     stage_link *l = arg;
+    listening_open(&l->loop);
+    uv_run(&l->loop, UV_RUN_DEFAULT);
+    listening_close();
     uv_run(&l->loop, UV_RUN_DEFAULT);
     uv_loop_close(&l->loop);
 }

@@ -94,6 +94,26 @@ static void env_sim_lets_a_timer_start_itself_again(void **state)
     env_sim_free(s);
 }
 
+static void env_sim_runs_what_became_due_in_a_stall_behind_it(void **state)
+{
+    env_sim *s = env_sim_new(1);
+    const env *e = env_sim_env(s);
+    mark m = {.e = e};
+    m.t = e->timer_new(e->user, ran, &m);
+    uint64_t start = e->now_ns(e->user), heard = e->listening_ns(e->user);
+    e->timer_start(m.t, 10);
+    env_sim_stall(s, 500);
+    assert_int_equal(m.n_runs, 0);
+    assert_true(env_sim_step(s));
+    assert_int_equal(m.n_runs, 1);
+    assert_int_equal(e->now_ns(e->user) - start, 500 * 1000000);
+    assert_true(e->listening_ns(e->user) == heard);
+    env_sim_run(s, 7);
+    assert_int_equal(e->listening_ns(e->user) - heard, 7 * 1000000);
+    e->timer_free(m.t);
+    env_sim_free(s);
+}
+
 static void env_sim_draws_the_same_for_the_same_seed(void **state)
 {
     env_sim *a = env_sim_new(3), *b = env_sim_new(3), *c = env_sim_new(4);
@@ -116,6 +136,7 @@ int main(void)
         cmocka_unit_test(env_sim_runs_each_timer_at_its_time),
         cmocka_unit_test(env_sim_keeps_the_order_of_equal_times),
         cmocka_unit_test(env_sim_lets_a_timer_start_itself_again),
+        cmocka_unit_test(env_sim_runs_what_became_due_in_a_stall_behind_it),
         cmocka_unit_test(env_sim_draws_the_same_for_the_same_seed),
     };
     return cmocka_run_group_tests_name("env", tests, NULL, NULL);

@@ -147,6 +147,26 @@ static void steady_steps_are_no_silence(void **state)
     bench_close(&b);
 }
 
+/* We stood still, and what the worker said meanwhile waits in our socket. */
+static void our_own_stall_is_no_silence_of_the_worker(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    scripted *c = begin(&b, &h);
+    pass(&b, LIMIT_MS / 2);
+    env_sim_stall(b.s.sim, 20 * LIMIT_MS);
+    pass(&b, LIMIT_MS / 2 - 5);
+    assert_int_equal(b.s.n, 1);
+    pass(&b, 10);
+    assert_int_equal(b.s.n, 2); /* that it says nothing to a listener counts */
+    say(c, 11, "b");
+    say_done(c, 0);
+    script_end(c, CALL_FAULT_NONE);
+    assert_int_equal(b.n_moved, 0);
+    bench_close(&b);
+}
+
 /* What comes slowly, but comes, is expected slowly: even where the worker says that it is fast. */
 static void a_slow_worker_is_learnt(void **state)
 {
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test(where_the_first_said_nothing_the_second_begins),
         cmocka_unit_test(a_whole_answer_ends_without_its_end),
         cmocka_unit_test(steady_steps_are_no_silence),
+        cmocka_unit_test(our_own_stall_is_no_silence_of_the_worker),
         cmocka_unit_test(a_slow_worker_is_learnt),
         cmocka_unit_test(without_measurements_it_waits_longer),
         cmocka_unit_test(a_long_prompt_may_take_its_time),

@@ -277,6 +277,26 @@ static void registry_sends_nothing_to_a_silent_worker(void **state)
     house_close(&h);
 }
 
+static void registry_counts_no_silence_while_it_stood_still(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 1, "sim:a");
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    run(&h, 1000);
+    sim_freeze(&h.world, w, true);
+    run(&h, 250); /* a poll is under way */
+    for (int i = 0; i < 20; i++) {
+        env_sim_stall(h.world.time, 1000);
+        run(&h, 1);
+    }
+    assert_false(r->silent);
+    assert_int_equal(r->state, REPLICA_READY);
+    run(&h, 500);
+    assert_true(r->silent);
+    house_close(&h);
+}
+
 static void registry_gives_up_an_engine_that_takes_no_steps(void **state)
 {
     house h;
@@ -633,6 +653,7 @@ int main(void)
         cmocka_unit_test(registry_counts_the_lives_that_its_source_does_not),
         cmocka_unit_test(registry_makes_another_replica_of_one_that_moved),
         cmocka_unit_test(registry_sends_nothing_to_a_silent_worker),
+        cmocka_unit_test(registry_counts_no_silence_while_it_stood_still),
         cmocka_unit_test(registry_gives_up_an_engine_that_takes_no_steps),
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
