@@ -191,6 +191,7 @@ static void on_outer_open(void *user, const char *alpn)
         return;
     }
     p->outer.open = true;
+    transport_limit_silence(p->outer.io, RELAY_SILENCE_MS);
     transport_pause(p->outer.io, true); /* until the worker is there */
     const char *text = find(p, name, &why);
     if (why) {
@@ -283,7 +284,11 @@ void relay_recheck(relay *r)
 {
     for (pair *p = r->pairs; p; p = p->next) {
         const tls_identity *who = p->outer.io ? transport_peer(p->outer.io) : NULL;
-        if (who && !tls_context_admits(r->o.tls, who, NULL)) cut(p, "the gateway may not come in any more");
+        const char *worker = who ? transport_server_name(p->outer.io) : NULL;
+        if (who && !tls_context_admits(r->o.tls, who, NULL))
+            cut(p, "the gateway may not come in any more");
+        else if (worker && r->o.stays && !r->o.stays(r->o.user, who, worker))
+            cut(p, "another machine has the first stage of that model now");
     }
 }
 

@@ -16,6 +16,7 @@
 #ifndef JOIN_RELAY_H
 #define JOIN_RELAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
@@ -31,6 +32,8 @@ enum {
     RELAY_NODES_MAX = 32,                        /* of those, with another certificate than a gateway's */
     RELAY_STRANGERS_MAX = 64,                    /* of one address, that have not shown a certificate yet */
     RELAY_HANDSHAKE_MS = 10000,                  /* to be through the handshake and at the worker */
+    RELAY_SILENCE_MS =
+        10000, /* for a peer to acknowledge what was sent: one that lost its power never does */
 };
 
 typedef struct relay_options {
@@ -39,13 +42,15 @@ typedef struct relay_options {
     /* The address of the worker that goes by this name ("unix:/path"), NULL: none does, or not for this peer;
      * then *ret_why may say why (a literal). Copied at once. */
     const char *(*find)(void *user, const tls_identity *who, const char *worker, const char **ret_why);
+    /* May a peer that was let in to this worker stay there? Asked by relay_recheck; NULL: yes. */
+    bool (*stays)(void *user, const tls_identity *who, const char *worker);
     void *user;
     size_t share_max; /* connections of one gateway; 0: RELAY_SHARE_MAX */
 } relay_options;
 
 int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *err);
 int relay_port(const relay *r);
-/* Cut those whose peers are not admitted any more. */
+/* Cut those whose peers are not admitted any more, or not to the worker that they are at. */
 void relay_recheck(relay *r);
 size_t relay_count(const relay *r); /* connections that are open, or on the way to it */
 /* Cuts what runs; `closed` (may be NULL) when the memory is gone. r may be NULL: closed is called at once. */

@@ -21,9 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lab/relay.h"
-
-enum { PROCESSES_MAX = 512 };
+enum { PROCESSES_MAX = 512, FLOWS_MAX = 4096, TCP_STATE_LISTENS = 10, RELAY_NET_BITS = 10 << 16 | 77 << 8 };
 
 /* ---- network ------------------------------------------------------------------------------------------- */
 
@@ -241,4 +239,87 @@ void host_signal(const host *n, int signum)
         last = newest;
     }
     free(all);
+}
+
+/* ---- power --------------------------------------------------------------------------------------------- */
+
+void host_power_off(host *n)
+{
+    if (n->tun_fd >= 0) close(n->tun_fd);
+    n->tun_fd = -1;
+    host_signal(n, SIGKILL);
+}
+
+int host_power_on(host *n, shoal_err *err)
+{
+    if (n->net_fd >= 0) close(n->net_fd);
+    n->net_fd = -1;
+    return open_network(n, err);
+}
+
+/* ---- connections --------------------------------------------------------------------------------------- */
+
+typedef struct inodes {
+    unsigned long list[FLOWS_MAX];
+    size_t n;
+} inodes;
+
+static void add_sockets(pid_t pid, inodes *ret)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *fds = opendir(path);
+    for (struct dirent *d; fds && ret->n < FLOWS_MAX && (d = readdir(fds));) {
+        char target[64] = "";
+        if (readlinkat(dirfd(fds), d->d_name, target, sizeof target - 1) > 0 &&
+            sscanf(target, "socket:[%lu]", &ret->list[ret->n]) == 1)
+            ret->n++;
+    }
+    if (fds) closedir(fds);
+}
+
+/* A line of /proc/PID/net/tcp or tcp6, whose IPv4 addresses are the last of four words. */
+static bool read_flow(const char *line, relay_flow *ret, unsigned long *ret_inode)
+{
+    char ends[2][33];
+    unsigned ports[2], state;
+    if (sscanf(line, " %*u: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %*s %*s %*s %*u %*u %lu", ends[0], &ports[0],
+               ends[1], &ports[1], &state, ret_inode) != 6)
+        return false;
+    for (int k = 0; k < 2; k++) {
+        size_t n = strlen(ends[k]);
+        ret->address[k] = ntohl((uint32_t)strtoul(ends[k] + (n > 8 ? n - 8 : 0), NULL, 16));
+        ret->port[k] = (uint16_t)ports[k];
+    }
+    return state != TCP_STATE_LISTENS && ret->address[0] >> 8 == RELAY_NET_BITS &&
+           ret->address[1] >> 8 == RELAY_NET_BITS;
+}
+
+static size_t add_flows(pid_t pid, const char *table, const inodes *of, relay_flow *ret, size_t n, size_t max)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%d/net/%s", (int)pid, table);
+    FILE *f = fopen(path, "re");
+    while (f && n < max && fgets(line, sizeof line, f)) {
+        unsigned long inode = 0;
+        bool ours = false, flows = read_flow(line, &ret[n], &inode);
+        for (size_t i = 0; flows && !ours && i < of->n; i++) ours = of->list[i] == inode;
+        n += ours;
+    }
+    if (f) fclose(f);
+    return n;
+}
+
+size_t host_flows(const host *n, pid_t pid, relay_flow *ret, size_t max)
+{
+    host_process *all = calloc(PROCESSES_MAX, sizeof *all);
+    inodes *sockets = calloc(1, sizeof *sockets);
+    size_t found = all && sockets ? host_processes(n, all, PROCESSES_MAX) : 0, n_flows = 0;
+    for (size_t i = 0; i < found; i++)
+        if (all[i].pid == pid || getsid(all[i].pid) == pid) add_sockets(all[i].pid, sockets);
+    if (found) n_flows = add_flows(pid, "tcp", sockets, ret, 0, max);
+    if (found) n_flows = add_flows(pid, "tcp6", sockets, ret, n_flows, max);
+    free(all);
+    free(sockets);
+    return n_flows;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -38,10 +39,12 @@ struct relay {
     pthread_t thread;
     pthread_mutex_t lock; /* of links and counts: callers of relay_set against the thread */
     int epoll, timer, wake;
-    const int *fds;
+    int *fds; /* [n]; -1: unplugged */
     size_t n;
     uint64_t seed;
     link_state *links; /* [n][n]: from, to */
+    relay_flow *muted;
+    size_t n_muted;
     relay_counts counts;
     uint64_t held[HELD_BUCKETS]; /* powers of sqrt 2 of 0.1 us */
 };
@@ -58,6 +61,40 @@ static size_t receiver(const relay *r, const unsigned char *p, size_t n)
 {
     if (n < 20 || p[0] >> 4 != 4 || p[16] != 10 || p[17] != 77 || p[18] != 0 || p[19] == 0) return r->n;
     return (size_t)(p[19] - 1) < r->n ? (size_t)(p[19] - 1) : r->n;
+}
+
+static uint32_t get32(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The TCP connection of an IPv4 packet; false: it is none, or a fragment without its head. */
+static bool flow_of(const unsigned char *p, size_t n, relay_flow *ret)
+{
+    size_t head = (size_t)(p[0] & 15) * 4;
+    if (n < 20 || head < 20 || n < head + 4 || p[9] != IPPROTO_TCP || (p[6] & 0x1f) || p[7]) return false;
+    *ret = (relay_flow){
+        .address = {get32(p + 12), get32(p + 16)},
+        .port = {(uint16_t)(p[head] << 8 | p[head + 1]), (uint16_t)(p[head + 2] << 8 | p[head + 3])}};
+    return true;
+}
+
+static bool same_flow(const relay_flow *a, const relay_flow *b)
+{
+    for (int k = 0; k < 2; k++)
+        if (a->address[0] == b->address[k] && a->port[0] == b->port[k] && a->address[1] == b->address[!k] &&
+            a->port[1] == b->port[!k])
+            return true;
+    return false;
+}
+
+static bool is_muted(const relay *r, const unsigned char *p, size_t n)
+{
+    relay_flow f;
+    if (r->n_muted == 0 || !flow_of(p, n, &f)) return false;
+    for (size_t i = 0; i < r->n_muted; i++)
+        if (same_flow(&r->muted[i], &f)) return true;
+    return false;
 }
 
 static void deliver(relay *r, size_t to, const unsigned char *data, size_t n)
@@ -103,7 +140,7 @@ static bool forward(relay *r, size_t from, const unsigned char *data, size_t n, 
     link_state *l = link_at(r, from, to);
     uint64_t seed = r->seed ^ rng_mix(from * 256 + to);
     l->n_seen++;
-    if (l->n_cuts) {
+    if (l->n_cuts || r->fds[to] < 0 || is_muted(r, data, n)) {
         r->counts.n_cut++;
     } else if (l->q.loss > 0 && rng_uniform(seed, l->n_seen) < l->q.loss) {
         r->counts.n_lost++;
@@ -130,7 +167,7 @@ static void take(relay *r, size_t from)
 {
     unsigned char data[RELAY_MTU + 64];
     pthread_mutex_lock(&r->lock);
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; r->fds[from] >= 0 && i < BATCH; i++) {
         ssize_t n = read(r->fds[from], data, sizeof data);
         if (n <= 0) break;
         uint64_t now = clock_ns();
@@ -148,7 +185,7 @@ static void flush(relay *r)
         link_state *l = &r->links[i];
         while (l->first && l->first->due_ns <= now) {
             packet *p = l->first;
-            if (l->n_cuts)
+            if (l->n_cuts || r->fds[i % r->n] < 0 || is_muted(r, p->data, p->n_bytes))
                 r->counts.n_cut++;
             else
                 deliver(r, i % r->n, p->data, p->n_bytes);
@@ -191,6 +228,11 @@ static int watch(relay *r, int fd, uint64_t port)
     return epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+static int open_port(relay *r, size_t port)
+{
+    return fcntl(r->fds[port], F_SETFL, O_NONBLOCK) == 0 ? watch(r, r->fds[port], port) : -1;
+}
+
 static int open_events(relay *r, shoal_err *err)
 {
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -198,8 +240,7 @@ static int open_events(relay *r, shoal_err *err)
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool ok = r->epoll >= 0 && r->timer >= 0 && r->wake >= 0 && watch(r, r->wake, r->n) == 0 &&
               watch(r, r->timer, r->n + 1) == 0;
-    for (size_t i = 0; ok && i < r->n; i++)
-        ok = fcntl(r->fds[i], F_SETFL, O_NONBLOCK) == 0 && watch(r, r->fds[i], i) == 0;
+    for (size_t i = 0; ok && i < r->n; i++) ok = open_port(r, i) == 0;
     return ok ? 0 : err_set(err, SHOAL_EIO, "the lab's links: %s", strerror(errno));
 }
 
@@ -215,6 +256,8 @@ static void relay_free(relay *r)
     if (r->wake >= 0) close(r->wake);
     pthread_mutex_destroy(&r->lock);
     free(r->links);
+    free(r->muted);
+    free(r->fds);
     free(r);
 }
 
@@ -222,12 +265,15 @@ int relay_start(relay **ret, const int *fds, size_t n, uint64_t seed, shoal_err 
 {
     relay *r = calloc(1, sizeof *r);
     link_state *links = calloc(n * n, sizeof *links);
-    if (!r || !links) {
+    int *own = malloc((n + 1) * sizeof *own);
+    if (!r || !links || !own) {
+        free(own);
         free(links);
         free(r);
         return err_nomem(err);
     }
-    *r = (relay){.fds = fds, .n = n, .seed = seed, .links = links, .epoll = -1, .timer = -1, .wake = -1};
+    memcpy(own, fds, n * sizeof *own);
+    *r = (relay){.fds = own, .n = n, .seed = seed, .links = links, .epoll = -1, .timer = -1, .wake = -1};
     pthread_mutex_init(&r->lock, NULL);
     int rc = open_events(r, err);
     if (rc == 0 && pthread_create(&r->thread, NULL, relay_main, r) != 0)
@@ -261,6 +307,44 @@ void relay_cut(relay *r, size_t from, size_t to, bool cut)
     pthread_mutex_lock(&r->lock);
     link_at(r, from, to)->n_cuts += cut ? 1 : -1;
     pthread_mutex_unlock(&r->lock);
+}
+
+int relay_plug(relay *r, size_t port, int fd, shoal_err *err)
+{
+    pthread_mutex_lock(&r->lock);
+    int before = r->fds[port], rc = 0;
+    r->fds[port] = fd;
+    if (fd >= 0 && open_port(r, port) != 0) {
+        rc = err_set(err, SHOAL_EIO, "the lab's links: %s", strerror(errno));
+        r->fds[port] = before;
+    } else if (before >= 0) {
+        epoll_ctl(r->epoll, EPOLL_CTL_DEL, before, NULL);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+static void unmute(relay *r, const relay_flow *f)
+{
+    for (size_t i = r->n_muted; i-- > 0;)
+        if (same_flow(&r->muted[i], f)) r->muted[i] = r->muted[--r->n_muted];
+}
+
+int relay_mute(relay *r, const relay_flow *flows, size_t n, bool mute, shoal_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; !mute && i < n; i++) unmute(r, &flows[i]);
+    relay_flow *more = mute && n ? realloc(r->muted, (r->n_muted + n) * sizeof *more) : NULL;
+    if (more) {
+        r->muted = more;
+        memcpy(r->muted + r->n_muted, flows, n * sizeof *flows);
+        r->n_muted += n;
+    } else if (mute && n) {
+        rc = err_nomem(err);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return rc;
 }
 
 /* The upper end of the bucket in which the share q of all held packets is reached. */

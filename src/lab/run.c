@@ -205,18 +205,17 @@ static void measure_links(lab *l)
 
 /* ---- the disturbed run ---- */
 
-static void strike_due(lab *l, size_t *next, uint64_t now)
+static int strike_due(lab *l, size_t *next, uint64_t now, shoal_err *err)
 {
     double at_ms = (double)(now - l->start_ns) / 1e6;
-    for (; *next < l->n_events && l->events[*next].at_s * 1e3 <= at_ms; ++*next) {
+    int rc = 0;
+    for (; rc == 0 && *next < l->n_events && l->events[*next].at_s * 1e3 <= at_ms; ++*next) {
         const lab_event *e = &l->events[*next];
         const lab_strike *k = &l->record.strikes[e->strike];
-        if (e->begins)
-            striker_begin(l->striker, e, at_ms);
-        else
-            striker_end(l->striker, e, at_ms);
+        rc = (e->begins ? striker_begin : striker_end)(l->striker, e, at_ms, err);
         say(l, "%8.2f s  %s%s", at_ms / 1e3, k->what, e->begins ? "" : ": over");
     }
+    return rc;
 }
 
 /* Nodes whose processes run, and those that wait for them. */
@@ -240,8 +239,8 @@ static int disturb(lab *l, shoal_err *err)
         uint64_t now = clock_ns();
         over = interrupted || (double)(now - l->start_ns) / 1e9 >= l->s->seconds;
         if (interrupted) break;
-        strike_due(l, &next, now);
-        rc = crew_tick(l->crew, now, err);
+        rc = strike_due(l, &next, now, err);
+        if (rc == 0) rc = crew_tick(l->crew, now, err);
         note_states(l, (double)(now - l->start_ns) / 1e6);
         show(l, now);
         usleep(TICK_US);

@@ -109,8 +109,8 @@ static int check_target(check *c, size_t i)
         return fault_wrong(c, i, "of", "term is for processes; a node is rebooted, killed or frozen");
     if (linked != (f->n_between > 0))
         return fault_wrong(c, i, "between", "'between' goes with cut and link, which need it");
-    if (f->model && (!f->of || strcmp(f->of, "worker") != 0))
-        return fault_wrong(c, i, "model", "'model' goes with 'of: worker'");
+    if (f->model && (!f->of || (strcmp(f->of, "worker") != 0 && strcmp(f->of, "node") != 0)))
+        return fault_wrong(c, i, "model", "'model' goes with 'of: worker' and 'of: node'");
     if ((f->action == LAB_RUN) != !!f->run || (f->run && !f->node))
         return fault_wrong(c, i, "run", "'run' goes with 'do: run', and both need a 'node'");
     if (f->node && (scenario_node(c->s, f->node) < 0 || strcmp(f->node, LAB_CLIENT) == 0))
@@ -130,6 +130,9 @@ static int check_fault(check *c, size_t i)
                  f->action == LAB_FILL || f->action == LAB_REBOOT;
     if (f->for_s > 0 && !lasts && f->action != LAB_KILL && f->action != LAB_TERM)
         return fault_wrong(c, i, "for_s", "'for_s' means nothing here");
+    if (f->silent && f->action != LAB_KILL && f->action != LAB_FREEZE)
+        return fault_wrong(c, i, "silent",
+                           "'silent' goes with kill and freeze; a reboot and a cut are always silent");
     if (lasts && f->for_s <= 0) return fault_wrong(c, i, "do", "'for_s' is required: how long it lasts");
     if (f->every_s > 0 && c->s->seconds / f->every_s > EVENTS_MAX)
         return fault_wrong(c, i, "every_s", "that is too often");

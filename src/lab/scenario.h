@@ -78,10 +78,11 @@ typedef struct lab_fault {
     lab_action action;
     const char *of;    /* KILL, TERM, FREEZE: a role, "worker" or "node" */
     const char *node;  /* NULL: one that has it, drawn */
-    const char *model; /* of "worker": NULL: any, drawn */
+    const char *model; /* of "worker": NULL: any, drawn; of "node": one that has a worker of it */
     const char **between;
     size_t n_between; /* CUT, LINK */
     bool one_way;
+    bool silent; /* KILL, FREEZE: no packet says that its connections have ended */
     lab_quality q;
     const char *run; /* RUN: expanded */
     double at_s, every_s, until_s, for_s;

@@ -8,18 +8,20 @@
 
 #include "base/clock.h"
 
-enum { TARGETS_MAX = 256 };
+enum { TARGETS_MAX = 256, FLOWS_MAX = 1024 };
 
 typedef struct victim {
     int node;
     pid_t pid; /* 0: the whole node */
     char model[64];
+    relay_flow *muted; /* its connections, while a silent freeze lasts */
+    size_t n_muted;
 } victim;
 
 struct striker {
     const lab_scenario *s;
     crew *crew;
-    const host *nodes;
+    host *nodes;
     relay *links;
     lab_record *record;
     victim *victims; /* [n_strikes] */
@@ -104,6 +106,18 @@ static bool worker_model(const char *line, char *ret, size_t cap)
     return true;
 }
 
+/* MODEL, or MODEL@FIRST for the stage that begins with this layer. */
+static bool is_of_model(const char *line, const char *model, const char *wanted)
+{
+    size_t n = strcspn(wanted, "@"), n_first = strlen(wanted) - n;
+    const char *layers = strstr(line, " --layers ");
+    if (strlen(model) != n || memcmp(model, wanted, n) != 0) return false;
+    if (n_first == 0) return true;
+    if (!layers) return false;
+    layers += strlen(" --layers ");
+    return strncmp(layers, wanted + n + 1, n_first - 1) == 0 && layers[n_first - 1] == ':';
+}
+
 static size_t find_workers(const striker *x, const lab_fault *f, int node, victim *ret, size_t max)
 {
     host_process *all = calloc(TARGETS_MAX, sizeof *all);
@@ -111,7 +125,7 @@ static size_t find_workers(const striker *x, const lab_fault *f, int node, victi
     for (size_t i = 0; i < n && found < max; i++) {
         victim v = {.node = node, .pid = all[i].pid};
         if (!worker_model(all[i].line, v.model, sizeof v.model)) continue;
-        if (!f->model || strcmp(f->model, v.model) == 0) ret[found++] = v;
+        if (!f->model || is_of_model(all[i].line, v.model, f->model)) ret[found++] = v;
     }
     free(all);
     return found;
@@ -120,8 +134,9 @@ static size_t find_workers(const striker *x, const lab_fault *f, int node, victi
 static size_t find_on_node(const striker *x, const lab_fault *f, int node, victim *ret, size_t max)
 {
     if (!f->of || strcmp(f->of, "node") == 0) {
+        bool meant = !f->model || find_workers(x, f, node, ret, 1) > 0;
         *ret = (victim){.node = node};
-        return 1;
+        return meant;
     }
     if (strcmp(f->of, "worker") == 0) return find_workers(x, f, node, ret, max);
     *ret = (victim){.node = node, .pid = crew_pid(x->crew, (size_t)node, f->of)};
@@ -153,7 +168,8 @@ static bool draw_victim(const striker *x, const lab_event *e, victim *ret)
 
 static void describe(const striker *x, const lab_fault *f, const victim *v, lab_strike *s)
 {
-    const char *word = lab_action_words[f->action];
+    char word[32];
+    snprintf(word, sizeof word, "%s%s", f->silent ? "silent " : "", lab_action_words[f->action]);
     if (f->n_between)
         snprintf(s->what, sizeof s->what, "%s %s %s %s", word, f->between[0], f->one_way ? "to" : "and",
                  f->between[1]);
@@ -170,6 +186,42 @@ static void describe(const striker *x, const lab_fault *f, const victim *v, lab_
 
 /* ---- striking ---- */
 
+static int no_power(striker *x, size_t node, shoal_err *err)
+{
+    int rc = relay_plug(x->links, node, -1, err);
+    if (rc != 0) return rc;
+    host_power_off(&x->nodes[node]);
+    crew_off(x->crew, node);
+    return 0;
+}
+
+static int power(striker *x, size_t node, shoal_err *err)
+{
+    int rc = host_power_on(&x->nodes[node], err);
+    return rc == 0 ? relay_plug(x->links, node, x->nodes[node].tun_fd, err) : rc;
+}
+
+/* Nothing of its connections reaches anybody from now on; v remembers them for the end of the fault. */
+static int mute(striker *x, victim *v, shoal_err *err)
+{
+    free(v->muted);
+    v->muted = calloc(FLOWS_MAX, sizeof *v->muted);
+    if (!v->muted) return err_nomem(err);
+    v->n_muted = host_flows(&x->nodes[v->node], v->pid, v->muted, FLOWS_MAX);
+    return relay_mute(x->links, v->muted, v->n_muted, true, err);
+}
+
+static bool is_whole(const lab_fault *f)
+{
+    return f->action == LAB_REBOOT || (f->of && strcmp(f->of, "node") == 0);
+}
+
+/* Does the machine vanish, rather than say goodbye for its processes? */
+static bool loses_power(const lab_fault *f)
+{
+    return f->action == LAB_REBOOT || (f->action == LAB_KILL && f->silent && is_whole(f));
+}
+
 static void signal_victim(striker *x, const victim *v, int signum)
 {
     if (v->pid)
@@ -178,82 +230,96 @@ static void signal_victim(striker *x, const victim *v, int signum)
         host_signal(&x->nodes[v->node], signum);
 }
 
-static void strike_processes(striker *x, const lab_fault *f, const victim *v, double at_ms)
+/* A machine whose kernel hangs, too, answers no packet. */
+static int freeze(striker *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
 {
-    bool whole = f->of && strcmp(f->of, "node") == 0, worker = v->model[0] != '\0';
-    size_t node = (size_t)v->node;
-    if (f->action == LAB_FREEZE) {
-        signal_victim(x, v, SIGSTOP);
-        if (!worker) record_begin(x->record, node, STATE_FROZEN, at_ms);
-        return;
-    }
-    if (f->action == LAB_REBOOT) reach_node(x, node, cut);
-    if (whole || f->action == LAB_REBOOT) {
-        crew_off(x->crew, node);
-        return;
-    }
-    if (!worker && f->for_s > 0) crew_hold(x->crew, node, f->of);
-    kill(v->pid, f->action == LAB_TERM ? SIGTERM : SIGKILL);
+    int rc = f->silent && !is_whole(f) ? mute(x, v, err) : 0;
+    if (rc != 0) return rc;
+    if (f->silent && is_whole(f)) reach_node(x, (size_t)v->node, cut);
+    signal_victim(x, v, SIGSTOP);
+    if (!v->model[0]) record_begin(x->record, (size_t)v->node, STATE_FROZEN, at_ms);
+    return 0;
 }
 
-static bool strike_victim(striker *x, const lab_event *e, lab_strike *s)
+static int strike_processes(striker *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
+{
+    size_t node = (size_t)v->node;
+    if (f->action == LAB_FREEZE) return freeze(x, f, v, at_ms, err);
+    if (loses_power(f)) return no_power(x, node, err);
+    if (is_whole(f)) {
+        crew_off(x->crew, node);
+        return 0;
+    }
+    if (!v->model[0] && f->for_s > 0) crew_hold(x->crew, node, f->of);
+    int rc = f->silent ? mute(x, v, err) : 0;
+    if (rc == 0) kill(v->pid, f->action == LAB_TERM ? SIGTERM : SIGKILL);
+    return rc;
+}
+
+static int strike_victim(striker *x, const lab_event *e, lab_strike *s, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
-    victim v = {0};
-    shoal_err err;
-    bool found = draw_victim(x, e, &v);
-    describe(x, f, found ? &v : NULL, s);
-    if (!found) return false;
-    x->victims[e->strike] = v;
-    s->node = v.node;
-    snprintf(s->model, sizeof s->model, "%s", v.model);
-    if (f->action == LAB_RUN) return crew_run(x->crew, (size_t)v.node, f->run, &err) == 0;
-    if (f->action == LAB_FILL) {
-        host_fill(&x->nodes[v.node]);
-        record_begin(x->record, (size_t)v.node, STATE_FULL, s->at_ms);
-    } else {
-        strike_processes(x, f, &v, s->at_ms);
+    victim *v = &x->victims[e->strike];
+    s->hit = draw_victim(x, e, v);
+    describe(x, f, s->hit ? v : NULL, s);
+    if (!s->hit) return 0;
+    s->node = v->node;
+    snprintf(s->model, sizeof s->model, "%s", v->model);
+    if (f->action == LAB_RUN) {
+        s->hit = crew_run(x->crew, (size_t)v->node, f->run, err) == 0;
+        return 0;
     }
-    return true;
+    if (f->action != LAB_FILL) return strike_processes(x, f, v, s->at_ms, err);
+    host_fill(&x->nodes[v->node]);
+    record_begin(x->record, (size_t)v->node, STATE_FULL, s->at_ms);
+    return 0;
 }
 
-void striker_begin(striker *x, const lab_event *e, double at_ms)
+int striker_begin(striker *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     lab_strike *s = &x->record->strikes[e->strike];
     *s = (lab_strike){.fault = e->fault, .at_ms = at_ms, .end_ms = -1, .node = -1, .gap_ms = -1, .hit = true};
-    if (!f->n_between) {
-        s->hit = strike_victim(x, e, s);
-        return;
-    }
+    if (!f->n_between) return strike_victim(x, e, s, err);
     describe(x, f, NULL, s);
     note_link(x, f, f->action == LAB_CUT ? STATE_CUT_OFF : STATE_SLOW, at_ms, true);
     if (f->action == LAB_CUT)
         each_link(x, f->between, f->one_way, NULL, cut);
     else
         each_link(x, f->between, f->one_way, &f->q, set_quality);
+    return 0;
 }
 
-static void undo(striker *x, const lab_event *e, double at_ms)
+static int thaw(striker *x, const lab_fault *f, const victim *v, double at_ms, shoal_err *err)
+{
+    size_t node = (size_t)v->node;
+    int rc = relay_mute(x->links, v->muted, v->n_muted, false, err);
+    if (f->silent && is_whole(f)) reach_node(x, node, mend);
+    signal_victim(x, v, SIGCONT);
+    record_end(x->record, node, STATE_FROZEN, at_ms);
+    return rc;
+}
+
+static int undo(striker *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     const victim *v = &x->victims[e->strike];
     size_t node = (size_t)v->node;
-    if (f->action == LAB_FREEZE) {
-        signal_victim(x, v, SIGCONT);
-        record_end(x->record, node, STATE_FROZEN, at_ms);
-    } else if (f->action == LAB_FILL) {
+    int rc = 0;
+    if (f->action == LAB_FREEZE) return thaw(x, f, v, at_ms, err);
+    if (f->action == LAB_FILL) {
         host_unfill(&x->nodes[node]);
         record_end(x->record, node, STATE_FULL, at_ms);
-    } else if (f->action == LAB_REBOOT || strcmp(f->of, "node") == 0) {
-        if (f->action == LAB_REBOOT) reach_node(x, node, mend);
+    } else if (is_whole(f)) {
+        if (loses_power(f)) rc = power(x, node, err);
         crew_boot(x->crew, node);
     } else if (!v->model[0]) {
         crew_release(x->crew, node, f->of, clock_ns());
     }
+    return rc;
 }
 
-void striker_end(striker *x, const lab_event *e, double at_ms)
+int striker_end(striker *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     lab_strike *s = &x->record->strikes[e->strike];
@@ -265,12 +331,13 @@ void striker_end(striker *x, const lab_event *e, double at_ms)
         else
             set_links(x);
     } else if (s->hit) {
-        undo(x, e, at_ms);
+        return undo(x, e, at_ms, err);
     }
+    return 0;
 }
 
-int striker_new(striker **ret, const lab_scenario *s, crew *c, const host *nodes, relay *links,
-                lab_record *record, shoal_err *err)
+int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, relay *links, lab_record *record,
+                shoal_err *err)
 {
     striker *x = calloc(1, sizeof *x);
     victim *victims = calloc(record->n_strikes + 1, sizeof *victims);
@@ -288,6 +355,7 @@ int striker_new(striker **ret, const lab_scenario *s, crew *c, const host *nodes
 void striker_free(striker *x)
 {
     if (!x) return;
+    for (size_t i = 0; i < x->record->n_strikes; i++) free(x->victims[i].muted);
     free(x->victims);
     free(x);
 }

@@ -2,8 +2,8 @@
  *
  *     striker *x;
  *     striker_new(&x, scenario, crew, nodes, relay, record, err);
- *     striker_begin(x, &event, at_ms);     // an event of the timetable that begins
- *     striker_end(x, &event, at_ms);       // and the one that ends it
+ *     striker_begin(x, &event, at_ms, err);     // an event of the timetable that begins
+ *     striker_end(x, &event, at_ms, err);       // and the one that ends it
  *
  * A fault that finds nothing to strike (its worker is still being started) is noted as such. Same thread as
  * the crew. */
@@ -18,12 +18,13 @@ typedef struct striker striker;
 
 /* Everything is borrowed. record->strikes[n_strikes] must have room for every strike of the timetable. Sets
  * the links as the scenario says. */
-int striker_new(striker **ret, const lab_scenario *s, crew *c, const host *nodes, relay *links,
-                lab_record *record, shoal_err *err);
+int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, relay *links, lab_record *record,
+                shoal_err *err);
 void striker_free(striker *x); /* NULL is fine */
 
-/* What is said of it is in record->strikes[e->strike].what. */
-void striker_begin(striker *x, const lab_event *e, double at_ms);
-void striker_end(striker *x, const lab_event *e, double at_ms);
+/* An error means that the lab itself is broken: a device or memory is missing. What is said of the fault is
+ * in record->strikes[e->strike].what. */
+int striker_begin(striker *x, const lab_event *e, double at_ms, shoal_err *err);
+int striker_end(striker *x, const lab_event *e, double at_ms, shoal_err *err);
 
 #endif

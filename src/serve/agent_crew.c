@@ -122,6 +122,15 @@ static const char *find(void *user, const tls_identity *who, const char *worker,
     return r ? r->address : NULL;
 }
 
+/* A first stage that another machine has taken over may still be alive, and reach the later stages: these are
+ * free for its successor at once. */
+static bool stays(void *user, const tls_identity *who, const char *worker)
+{
+    size_t n, first, end;
+    if (is_gateway(who) || !stage_name_parse(worker, &n, &first, &end)) return true;
+    return calls_stage(user, who->common_name, worker);
+}
+
 void crew_follow(crew *c, attach *a)
 {
     shoal_err err;
@@ -257,6 +266,7 @@ void crew_assign(crew *c, const Shoal__V1__Assignments *all)
     c->n_assigned = n;
     want(c);
     set_workers(c);
+    relay_recheck(c->relay);
     free_assigned(was, n_was);
 }
 
@@ -473,7 +483,7 @@ static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *
     if (rc == 0) rc = open_store(c, loop, o, err);
     if (rc == 0) rc = open_tls(c, o->dir, err);
     if (rc == 0) rc = registry_new(&c->registry, loop, err);
-    const relay_options r = {.listen = o->listen, .tls = c->tls, .find = find, .user = c};
+    const relay_options r = {.listen = o->listen, .tls = c->tls, .find = find, .stays = stays, .user = c};
     if (rc == 0) rc = relay_open(&c->relay, loop, &r, err);
     if (rc == 0) rc = open_news(c, loop, err);
     if (rc == 0) rc = start_workers(c, loop, o->dir, o->json_log, err);

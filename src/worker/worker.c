@@ -18,7 +18,12 @@
 #include "wire/loop.h"
 #include "worker/service.h"
 
-enum { MAX_FDS = 256 }; /* its model, its listener, and a few connections of gateways */
+enum {
+    MAX_FDS = 256, /* its model, its listener, and a few connections of gateways */
+    STAGE_KEEPALIVE_MS = 1000,
+    STAGE_ANSWER_MS = 2000,
+    GATEWAY_KEEPALIVE_MS = 10000,
+};
 
 static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Describe", service_describe},
@@ -259,6 +264,16 @@ static int start_model(worker *w, const worker_options *o, shoal_err *err)
     return 0;
 }
 
+/* A gateway or a first stage whose machine lost its power closes nothing. The connection of a first stage
+ * keeps the next one out (service_stage.c), so that it is found soon; calls of a gateway cost no more than
+ * their computing, and a gateway that stood still for some seconds should find them again. */
+static void set_keepalive(const worker *w, http_limits *ret)
+{
+    bool strict = w->layers.first > 0;
+    ret->keepalive_ms = strict ? STAGE_KEEPALIVE_MS : GATEWAY_KEEPALIVE_MS;
+    ret->keepalive_timeout_ms = strict ? STAGE_ANSWER_MS : GATEWAY_KEEPALIVE_MS;
+}
+
 static int listen_at(worker *w, const char *address, shoal_err *err)
 {
     if (strncmp(address, "unix:", 5) == 0) {
@@ -267,11 +282,12 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
         unlink(w->socket); /* what a killed predecessor left */
     }
     /* The only peers are gateways of this site: their limits on clients' bodies are the ones that count. */
-    static const http_limits limits = {.max_body_bytes = 160u << 20, /* a sound file */
-                                       .max_streams = 1024,
-                                       .max_resets = SIZE_MAX, /* clients of gateways leave as they like */
-                                       .idle_timeout_ms = UINT32_MAX,
-                                       .max_write_backlog = 64u << 20};
+    http_limits limits = {.max_body_bytes = 160u << 20, /* a sound file */
+                          .max_streams = 1024,
+                          .max_resets = SIZE_MAX, /* clients of gateways leave as they like */
+                          .idle_timeout_ms = UINT32_MAX,
+                          .max_write_backlog = 64u << 20};
+    set_keepalive(w, &limits);
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
     if (rc == 0) rc = grpc_server_add_streams(w->server, &service_transcribe, 1, w, err);
     if (rc == 0) rc = grpc_server_add_streams(w->server, &service_vote, 1, w, err);

@@ -53,14 +53,16 @@ came_back || fail "no killed agent came back"
 lab 2.5 sharded-kill; struck 1; whole sharded-kill
 grep -qh 'event=stages_ready' "$out"/logs/*.agent.log || fail "no model was in stages"
 
-n_scenarios=12
+lab 8 sharded-power; struck 1; whole sharded-power # the fault lasts to the twelfth second
+grep -qh 'stage_left' "$out"/logs/*.agent.log || fail "no stage noticed that its first stage is gone"
+n_scenarios=13
 if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
     lab 4.5 etcd-away; struck 2; whole etcd-away
     for node in north south; do
         grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
     done
     lab 4 two-sites; struck 4; whole two-sites
-    n_scenarios=14
+    n_scenarios=15
 fi
 
 # ---- what is lost is seen: the only gateway dies for good

@@ -136,6 +136,74 @@ static void relay_loses_the_share_it_is_told_by_the_seed(void **state)
     assert_int_equal(got[0], got[1]);
 }
 
+/* A TCP packet's first bytes between two ports. */
+static void put_tcp(net *t, int from, int to, unsigned port, unsigned to_port, uint32_t number)
+{
+    unsigned char p[40] = {0x45, [9] = 6, [12] = 10, [13] = 77, [16] = 10, [17] = 77};
+    p[15] = (unsigned char)(from + 1);
+    p[19] = (unsigned char)(to + 1);
+    memcpy(p + 28, &number, sizeof number);
+    p[20] = (unsigned char)(port >> 8);
+    p[21] = (unsigned char)port;
+    p[22] = (unsigned char)(to_port >> 8);
+    p[23] = (unsigned char)to_port;
+    assert_int_equal(send(t->outer[from], p, sizeof p, 0), sizeof p);
+}
+
+static int64_t get_tcp(net *t, int node)
+{
+    unsigned char p[1500];
+    uint32_t number;
+    struct pollfd f = {.fd = t->outer[node], .events = POLLIN};
+    assert_int_equal(poll(&f, 1, 60000), 1);
+    assert_int_equal(recv(t->outer[node], p, sizeof p, 0), 40);
+    memcpy(&number, p + 28, sizeof number);
+    return number;
+}
+
+/* The connection whose end nobody is told of; others between the same machines go on. */
+static void relay_mutes_connections_in_both_directions(void **state)
+{
+    const relay_flow flow = {.address = {10u << 24 | 77 << 16 | 1, 10u << 24 | 77 << 16 | 2},
+                             .port = {40000, 7081}};
+    shoal_err err;
+    net t;
+    net_open(&t);
+    assert_int_equal(relay_mute(t.r, &flow, 1, true, &err), 0);
+    put_tcp(&t, 0, 1, 40000, 7081, 1);
+    put_tcp(&t, 0, 1, 40001, 7081, 2);
+    assert_int_equal(get_tcp(&t, 1), 2);
+    put_tcp(&t, 1, 0, 7081, 40000, 3);
+    put_tcp(&t, 1, 0, 40000, 7081, 4); /* the same numbers, the other way round: another connection */
+    assert_int_equal(get_tcp(&t, 0), 4);
+    assert_int_equal(relay_read(t.r).n_cut, 2);
+    assert_int_equal(relay_mute(t.r, &flow, 1, false, &err), 0);
+    put_tcp(&t, 0, 1, 40000, 7081, 5);
+    assert_int_equal(get_tcp(&t, 1), 5);
+    net_close(&t);
+}
+
+static void relay_replaces_the_device_of_a_port(void **state)
+{
+    shoal_err err;
+    net t;
+    int pair[2];
+    net_open(&t);
+    assert_int_equal(relay_plug(t.r, 1, -1, &err), 0);
+    assert_int_equal(arrivals(&t, 5), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    assert_int_equal(relay_plug(t.r, 1, pair[0], &err), 0);
+    put(&t, 1, 2, 7, 60); /* from the device that it had */
+    close(t.inner[1]);
+    close(t.outer[1]);
+    t.inner[1] = pair[0];
+    t.outer[1] = pair[1];
+    assert_int_equal(arrivals(&t, 5), 5);
+    put(&t, 1, 2, 8, 60);
+    assert_int_equal(get(&t, 2, 60000), 8);
+    net_close(&t);
+}
+
 static void relay_cuts_one_way_and_counts_cuts(void **state)
 {
     net t;
@@ -172,6 +240,8 @@ int main(void)
         cmocka_unit_test(relay_delays_in_order),
         cmocka_unit_test(relay_lets_no_more_through_than_the_rate),
         cmocka_unit_test(relay_loses_the_share_it_is_told_by_the_seed),
+        cmocka_unit_test(relay_mutes_connections_in_both_directions),
+        cmocka_unit_test(relay_replaces_the_device_of_a_port),
         cmocka_unit_test(relay_cuts_one_way_and_counts_cuts),
         cmocka_unit_test(relay_bounds_what_waits),
     };

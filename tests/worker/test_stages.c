@@ -673,7 +673,10 @@ static void a_second_first_stage_is_refused(void **state)
     while (x.n_replies == 0) uv_run(&x.loop, UV_RUN_ONCE);
     grpc_client_call *d = liar_call(&y);
     liar_send(d, &o, NULL);
-    while (!y.ended) uv_run(&y.loop, UV_RUN_ONCE);
+    for (; !y.ended; usleep(500)) {
+        uv_run(&y.loop, UV_RUN_NOWAIT);
+        uv_run(&x.loop, UV_RUN_NOWAIT); /* it answers pings */
+    }
     assert_int_equal(y.status, GRPC_UNAVAILABLE);
     grpc_client_cancel(c);
     grpc_client_events ev = {.user = &y, .end = liar_end};
@@ -682,6 +685,34 @@ static void a_second_first_stage_is_refused(void **state)
     while (!y.ended) uv_run(&y.loop, UV_RUN_ONCE);
     assert_int_equal(y.status, GRPC_UNIMPLEMENTED);
     assert_non_null(strstr(y.why, "first stage"));
+    liar_close(&x);
+    liar_close(&y);
+    host_close(&a);
+}
+
+/* A first stage whose machine lost its power says nothing and closes nothing: the next one is taken all the
+ * same, though nothing was under way. */
+static void a_first_stage_that_vanishes_keeps_nobody_out(void **state)
+{
+    host a = {0};
+    liar x, y;
+    Shoal__V1__StageOpen o = SHOAL__V1__STAGE_OPEN__INIT;
+    size_t n_refused = 0;
+    o.digest = digest;
+    host_open(&a, "a", (net_layers){1, 3});
+    liar_open(&x, a.address);
+    liar_open(&y, a.address);
+    liar_send(liar_call(&x), &o, NULL);
+    while (x.n_replies == 0) uv_run(&x.loop, UV_RUN_ONCE);
+    do { /* x's loop does not run any more */
+        n_refused += y.ended;
+        if (y.ended) usleep(50000); /* as the link of a first stage rests between two tries */
+        liar_send(liar_call(&y), &o, NULL);
+        for (; !y.ended && y.n_replies == 0; usleep(500)) uv_run(&y.loop, UV_RUN_NOWAIT);
+    } while (y.ended);
+    assert_true(n_refused > 0); /* while nobody knew */
+    while (!x.ended) uv_run(&x.loop, UV_RUN_ONCE);
+    assert_int_equal(x.status, GRPC_UNAVAILABLE);
     liar_close(&x);
     liar_close(&y);
     host_close(&a);
@@ -947,6 +978,7 @@ int main(void)
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
         cmocka_unit_test(steps_that_lie_end_their_stream_and_nothing_else),
         cmocka_unit_test(a_second_first_stage_is_refused),
+        cmocka_unit_test(a_first_stage_that_vanishes_keeps_nobody_out),
         cmocka_unit_test(a_first_stage_serves_as_a_whole_worker_does),
         cmocka_unit_test(a_stage_that_lies_is_found_out),
         cmocka_unit_test(a_stage_whose_numbers_are_not_finite_is_named),
