@@ -11,7 +11,7 @@ int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
 {
     shoal_err err;
     json_t *o = NULL;
-    int rc = json_parse(&o, body, len, "body", &err);
+    int rc = json_parse_request(&o, body, len, "body", &err);
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     if (rc != 0) return api_error_bad(e, NULL, "%s", err.message);
     if (!json_is_object(o)) {

@@ -76,7 +76,7 @@ static int text_value(const reader *r, const proto_field *f, const proto_item *i
 {
     const char *s = it->n ? (const char *)it->bytes : "";
     if (!utf8_valid(s, it->n, NULL)) return err_set(r->err, SHOAL_EINVALID, "%s: is not UTF-8", f->name);
-    if (f->member) return json_parse(ret, s, it->n, f->name, r->err);
+    if (f->member) return json_parse_request(ret, s, it->n, f->name, r->err);
     *ret = json_stringn(s, it->n);
     return *ret ? 0 : err_nomem(r->err);
 }
@@ -159,7 +159,7 @@ static int add_more(reader *r, json_t *into, const proto_item *it)
 {
     json_t *more, *v;
     const char *key;
-    int rc = json_parse(&more, (const char *)it->bytes, it->n, "more_json", r->err);
+    int rc = json_parse_request(&more, (const char *)it->bytes, it->n, "more_json", r->err);
     if (rc != 0) return rc;
     if (!json_is_object(more)) rc = err_set(r->err, SHOAL_EINVALID, "more_json: must be a JSON object");
     json_object_foreach(more, key, v)

@@ -34,6 +34,39 @@ static bool depth_ok(const char *s, size_t n)
     return true;
 }
 
+/* What jansson 2.14 and malloc take on 64 bits: an object has a table of eight buckets, a member an entry
+ * that ends in its key, a text a copy, a list a table of pointers, whose old half is alive while it doubles.
+ */
+enum { OBJECT_BYTES = 256, LIST_BYTES = 128, MEMBER_BYTES = 80, TEXT_BYTES = 48, VALUE_BYTES = 56 };
+
+size_t json_memory_of(const char *text, size_t len)
+{
+    size_t n = len + VALUE_BYTES;
+    bool in_string = false;
+    for (size_t i = 0; i < len; i++) {
+        switch (text[i]) {
+        case '"':
+            in_string = !in_string;
+            n += in_string ? TEXT_BYTES : 0;
+            break;
+        case '\\': i += in_string; break;
+        case '{': n += in_string ? 0 : OBJECT_BYTES; break;
+        case '[': n += in_string ? 0 : LIST_BYTES; break;
+        case ':': n += in_string ? 0 : MEMBER_BYTES; break;
+        case ',': n += in_string ? 0 : VALUE_BYTES; break;
+        }
+    }
+    return n;
+}
+
+int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+{
+    if (json_memory_of(text, len) > JSON_REQUEST_MEMORY(len))
+        return err_set(err, SHOAL_ELIMIT,
+                       "%s: too many small objects and lists for its length; send fewer at a time", what);
+    return json_parse(ret, text, len, what, err);
+}
+
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
     loop_work_add(len);

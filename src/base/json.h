@@ -16,7 +16,15 @@
  * The caller owns *ret (json_decref). Duplicate keys are refused. */
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
-/* The same for a file of at most max_bytes. */
+/* Bytes of memory that the values of this text take, from above: of what was not parsed yet, valid or not. */
+size_t json_memory_of(const char *text, size_t len);
+
+/* The same for what a client sent: text whose values would take more than JSON_REQUEST_MEMORY(len) is
+ * SHOAL_ELIMIT. Numbers and texts stay far below it; "{},{},..." takes eighty times its length. */
+#define JSON_REQUEST_MEMORY(len) (32 * (len) + (4u << 20))
+int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
+
+/* The same as json_parse for a file of at most max_bytes. */
 int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err);
 
 /* Optional fields: absent or null leaves *ret as it was (set the default before); a wrong type or a

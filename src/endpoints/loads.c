@@ -185,7 +185,7 @@ static int read_wish(gateway_request *rq, arena *mem, config_wish *ret, api_erro
     const char *body = request_body(rq, &n);
     json_t *o = NULL;
     shoal_err err;
-    int rc = json_parse(&o, body, n, "the body", &err);
+    int rc = json_parse_request(&o, body, n, "the body", &err);
     if (rc == 0) rc = config_wish_parse(ret, mem, o, &err);
     json_decref(o);
     if (rc == 0) return 0;
@@ -252,7 +252,7 @@ void loads_unload(gateway_request *rq)
     api_error e;
     if (!k) return;
     const char *body = request_body(rq, &n);
-    int rc = json_parse(&o, body, n, "the body", &err);
+    int rc = json_parse_request(&o, body, n, "the body", &err);
     if (rc == 0 && !json_is_object(o)) rc = err_set(&err, SHOAL_EINVALID, "the body must be a JSON object");
     if (rc == 0) rc = read_unload(o, &ask, &err);
     load_job *j = rc == 0 ? job_new(rq, ask.stream) : NULL;

@@ -112,7 +112,7 @@ int ws_ask_parse(ws_ask *ret, const char *bytes, size_t n, api_error *e)
     shoal_err err = {0};
     const json_t *cancel;
     *ret = (ws_ask){.method = "", .path = "", .query = ""};
-    int rc = json_parse(&ret->root, bytes, n, "the message", &err);
+    int rc = json_parse_request(&ret->root, bytes, n, "the message", &err);
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     if (rc != 0) return api_error_bad(e, NULL, "%s", err.message);
     if (!json_is_object(ret->root)) return api_error_bad(e, NULL, "a message is a JSON object");

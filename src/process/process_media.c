@@ -141,7 +141,7 @@ static int text_value(const multipart_part *part, json_t **ret, api_error *e)
     size_t at = 0;
     while (at < part->len && memchr(" \t\r\n", part->data[at], 4)) at++;
     if (structured && at < part->len && (part->data[at] == '[' || part->data[at] == '{')) {
-        int rc = json_parse(ret, part->data, part->len, part->name, &err);
+        int rc = json_parse_request(ret, part->data, part->len, part->name, &err);
         if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
         return rc ? api_error_bad(e, part->name, "%s", err.message) : 0;
     }

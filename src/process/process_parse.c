@@ -287,7 +287,7 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
 {
     shoal_err err;
     json_t *json = NULL;
-    int parsed = json_parse(&json, body, len, "body", &err);
+    int parsed = json_parse_request(&json, body, len, "body", &err);
     if (parsed == SHOAL_ENOMEM) return api_error_nomem(ret_error);
     if (parsed != 0) return api_error_bad(ret_error, NULL, "%s", err.message);
     process_input in = {.memory = arena_new(0)};
