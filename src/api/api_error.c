@@ -93,7 +93,7 @@ int api_error_from_call(api_error *e, const call_result *r)
         const char *code =
             o->code == SHOAL_ELIMIT && is_about_a_form(r->message) ? "schema_too_complex" : o->name;
         api_error_set(e, o->status, o->type, code, param_of(r->message), "%s", r->message);
-        e->retry_after_s = o->retry_after_s;
+        e->retry_after_s = r->lasting ? 0 : o->retry_after_s;
         return e->status;
     }
     return api_error_set(e, 500, "server_error", "internal_error", NULL, "%s", r->message);

@@ -63,11 +63,18 @@ static double ms_since(const replica_calls *b, uint64_t ns)
     return (double)(b->env->now_ns(b->env->user) - ns) / 1e6;
 }
 
+static bool is_lasting(const replica_calls *b, const char *model)
+{
+    const replica_set *set = registry_find(b->g, model);
+    return set && set->n == 0 && set->absent && set->lasting;
+}
+
 static void finish(replica_call *c, int status, call_fault fault, const char *message)
 {
     const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
     call_result r = call_result_of(c->o, status, message);
     r.fault = fault;
+    r.lasting = fault == CALL_FAULT_ABSENT && is_lasting(c->b, c->o->model);
     r.ms = ms_since(c->b, c->start_ns);
     r.life = c->life;
     if (c->r) r.replica_id = c->r->id;

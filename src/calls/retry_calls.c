@@ -89,6 +89,7 @@ static void hold(retry_call *c, const call_result *r)
     c->failed = call_result_of(c->base.o, r->status, c->message);
     c->failed.fault = r->fault;
     c->failed.life = r->life;
+    c->failed.lasting = r->lasting;
     c->waited = true;
     set_held(c, true);
 }

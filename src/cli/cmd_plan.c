@@ -106,18 +106,9 @@ static void planning_done(planning *x)
     config_free(x->config);
 }
 
-static uint64_t bytes_of(const planning *x, const placement_seat *s)
-{
-    const placement_model *m = &x->models[s->model];
-    return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
-}
-
 static uint64_t taken_bytes(const planning *x, size_t at)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < x->p.n_seats; i++)
-        if (x->p.seats[i].node == at) n += bytes_of(x, &x->p.seats[i]);
-    return n;
+    return placement_taken_bytes(&x->p, x->models, at);
 }
 
 _Static_assert((int)CONFIG_WIRE_INT8 == (int)ROWS_INT8 && (int)CONFIG_WIRE_F16 == (int)ROWS_F16,
@@ -149,7 +140,7 @@ static double whole_ms(const planning *x, size_t model, size_t *ret_at)
 
 static placement_no refusal(const planning *x, const placement_gap *g, size_t at)
 {
-    return placement_may(&x->models[g->model], &x->nodes[at], taken_bytes(x, at), false);
+    return placement_refusal(&x->p, x->nodes, x->models, g->model, at);
 }
 
 /* ---- for people ---------------------------------------------------------------------------------- */

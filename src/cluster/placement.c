@@ -1,6 +1,7 @@
 /* placement.c: keep, promote, spread, fill: in passes until nothing changes. */
 #include "cluster/placement_impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -523,6 +524,82 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
     }
     desk_close(&d);
     return rc;
+}
+
+/* ---- what there is no place for ------------------------------------------------------------------- */
+
+enum { NODES_NAMED = 3 }; /* of those that have one reason in common, in a sentence */
+
+uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node)
+{
+    const desk d = {.models = models};
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (p->seats[i].node == node) n += placement_seat_bytes(&d, &p->seats[i]);
+    return n;
+}
+
+placement_no placement_refusal(const placement *p, const node *nodes, const placement_model *models,
+                               size_t model, size_t node)
+{
+    return placement_may(&models[model], &nodes[node], placement_taken_bytes(p, models, node), false);
+}
+
+typedef struct sentence {
+    char *text;
+    size_t size, len;
+    size_t n_parts, n_names; /* n_names: of the part in hand */
+} sentence;
+
+static void add_text(sentence *s, const char *text)
+{
+    int n = snprintf(s->text + s->len, s->size - s->len, "%s", text);
+    if (n > 0) s->len = s->len + (size_t)n < s->size ? s->len + (size_t)n : s->size - 1;
+}
+
+static void add_node(sentence *s, const char *why, const char *name)
+{
+    if (s->n_names == 0) {
+        add_text(s, s->n_parts++ ? "; " : "no machine may have it: ");
+        add_text(s, why);
+    }
+    if (s->n_names <= NODES_NAMED) add_text(s, s->n_names == 0 ? " (" : ", ");
+    if (s->n_names < NODES_NAMED) add_text(s, name);
+    if (s->n_names++ == NODES_NAMED) add_text(s, "and others");
+}
+
+static void end_part(sentence *s)
+{
+    if (s->n_names > 0) add_text(s, ")");
+    s->n_names = 0;
+}
+
+/* Nodes that the model names and that are in no list. */
+static bool add_unattached(sentence *s, const placement_model *m, const node *nodes, size_t n_nodes)
+{
+    const desk d = {.nodes = nodes, .n_nodes = n_nodes};
+    for (size_t i = 0; i < m->n_nodes; i++)
+        if (find_node(&d, m->nodes[i]) == NOWHERE) add_node(s, "it is not attached", m->nodes[i]);
+    bool any = s->n_names > 0;
+    end_part(s);
+    return any;
+}
+
+bool placement_say_missing(const placement *p, const node *nodes, size_t n_nodes,
+                           const placement_model *models, size_t model, char *ret, size_t size)
+{
+    sentence s = {.text = ret, .size = size};
+    bool lasting = true;
+    for (int why = PLACEMENT_YES + 1; why <= PLACEMENT_NO_MEMORY; why++) {
+        for (size_t at = 0; at < n_nodes; at++)
+            if ((int)placement_refusal(p, nodes, models, model, at) == why)
+                add_node(&s, placement_no_text((placement_no)why), nodes[at].name);
+        lasting &= s.n_names == 0 || (why != PLACEMENT_TOO_FAR && why != PLACEMENT_ON_BATTERY);
+        end_part(&s);
+    }
+    if (add_unattached(&s, &models[model], nodes, n_nodes)) lasting = false;
+    if (s.n_parts == 0) add_text(&s, "the machines that are there have no room for all of its layers");
+    return lasting;
 }
 
 void placement_done(placement *p)

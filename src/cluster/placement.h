@@ -161,4 +161,14 @@ placement_no placement_may(const placement_model *m, const node *n, uint64_t tak
 /* What replicas may take of the node's memory. */
 uint64_t placement_budget_bytes(const node *n);
 
+/* What the plan's seats take of a node's memory, and why the node has none, or no further, replica. */
+uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node);
+placement_no placement_refusal(const placement *p, const node *nodes, const placement_model *models,
+                               size_t model, size_t node);
+/* Why the plan has no seat for a model, as a part of a sentence: "no machine may have it: it lacks a label
+ * (attic, nas); it is not attached (pi)". True: that can end only when somebody changes something; false: a
+ * machine may come nearer, leave its battery, or come back. */
+bool placement_say_missing(const placement *p, const node *nodes, size_t n_nodes,
+                           const placement_model *models, size_t model, char *ret, size_t size);
+
 #endif

@@ -264,12 +264,25 @@ void registry_undeclare(registry *g, const char *model)
     set_release(g, s);
 }
 
-void registry_give_up(registry *g, const char *model, const char *why)
+void registry_give_up(registry *g, const char *model, const char *why, bool lasting)
 {
     model_set *s = strmap_get(&g->by_model, model);
     if (!s || s->view.n > 0) return;
     snprintf(s->absent, sizeof s->absent, "%s", why);
     s->view.absent = s->absent;
+    s->view.lasting = lasting;
+}
+
+static void end_absence(model_set *s)
+{
+    s->view.absent = NULL;
+    s->view.lasting = false;
+}
+
+void registry_expect(registry *g, const char *model)
+{
+    model_set *s = strmap_get(&g->by_model, model);
+    if (s) end_absence(s);
 }
 
 size_t registry_count_models(const registry *g)
@@ -295,7 +308,7 @@ int registry_insert(registry *g, contact *l, shoal_err *err)
     l->set = s;
     l->at = s->view.n++;
     s->replicas[l->at] = &l->r;
-    s->view.absent = NULL;
+    end_absence(s);
     return 0;
 }
 
@@ -331,15 +344,50 @@ replica *registry_at(const registry *g, size_t i)
     return &g->contacts[i]->r;
 }
 
+bool registry_is_missing(const replica_set *s)
+{
+    bool guests = s->n > 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const replica *r = s->replicas[i];
+        if (r->state == REPLICA_READY && !r->standby) return false; /* a silent one may be slow alone */
+        guests &= r->guest;
+    }
+    return !guests;
+}
+
+/* The one of a model's replicas whose state says most of why none takes calls. */
+static const replica *telling_replica(const replica_set *s)
+{
+    const replica *found = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (!found || s->replicas[i]->state > found->state) found = s->replicas[i];
+    return found;
+}
+
+void registry_say_missing(const replica_set *s, char *ret, size_t size)
+{
+    const replica *r = telling_replica(s);
+    bool why = r && *r->reason;
+    if (!r)
+        snprintf(ret, size, "%s", s->absent ? s->absent : "no machine has started it yet");
+    else if (r->state == REPLICA_FAILED || r->state == REPLICA_DOWN)
+        snprintf(ret, size, "its worker %s%s%s", r->state == REPLICA_FAILED ? "failed" : "is being restarted",
+                 why ? ": " : "", r->reason);
+    else if (r->state == REPLICA_READY)
+        snprintf(ret, size, "its only worker is a standby");
+    else
+        snprintf(ret, size, "its worker is %s%s%s", replica_state_name(r->state), why ? ": " : "", r->reason);
+}
+
 bool registry_all_ready(const registry *g)
 {
     for (const source *s = g->sources; s; s = s->next)
         if (!s->synced) return false;
+    for (size_t i = 0; i < g->n_models; i++)
+        if (registry_is_missing(&g->models[i]->view)) return false;
     for (size_t i = 0; i < g->n; i++) {
         const replica *r = &g->contacts[i]->r;
-        bool ours = strcmp(r->source, "agent") == 0;
-        if (!r->guest && r->state != REPLICA_READY && (ours || registry_find(g, r->model)->n_ready == 0))
-            return false;
+        if (!r->guest && r->state != REPLICA_READY && strcmp(r->source, "agent") == 0) return false;
     }
     return true;
 }

@@ -49,6 +49,7 @@ typedef struct replica_set {
     replica *const *replicas; /* the first n_ready take calls: READY, not silent, and no standbys */
     size_t n, n_ready;
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
+    bool lasting;       /* with absent: somebody must change something before one can come */
     size_t n_away;      /* of the first n_ready the last so many are at other sites */
 } replica_set;
 
@@ -58,8 +59,10 @@ const replica_set *registry_find(const registry *g, const char *model); /* NULL:
 int registry_declare(registry *g, const char *model, shoal_err *err);
 void registry_undeclare(registry *g, const char *model);
 /* While a declared model has no replica, calls wait for one. From now on they are told `why` instead, a part
- * of a sentence that is copied, until its next replica comes. */
-void registry_give_up(registry *g, const char *model, const char *why);
+ * of a sentence that is copied, until its next replica comes, or is expected again. `lasting`: none can come
+ * unless somebody changes something, so that asking again soon does not help. */
+void registry_give_up(registry *g, const char *model, const char *why, bool lasting);
+void registry_expect(registry *g, const char *model);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
 const char *registry_node_source(const registry *g,
@@ -75,9 +78,14 @@ const replica_set *registry_model_at(const registry *g, size_t i);
 size_t registry_count_sources(const registry *g);
 const source *registry_source_at(const registry *g, size_t i);
 
-/* True when every source has synced, every replica that this machine's agent starts is READY, and so is at
- * least one of every other model (the cluster's /readyz): another machine's death leaves a gateway ready that
- * has somebody else to ask. Guests do not count. */
+/* Has the model no replica that is READY and no standby, and are its replicas, if any, not guests alone
+ * (which requests have loaded)? One that is silent counts: it may be slow for a moment. */
+bool registry_is_missing(const replica_set *s);
+/* Why, as a part of a sentence: "its worker failed: ...", or what registry_give_up was told. */
+void registry_say_missing(const replica_set *s, char *ret, size_t size);
+/* True when every source has synced, every replica that this machine's agent starts is READY, and no model is
+ * missing (the cluster's /readyz): another machine's death leaves a gateway ready that has somebody else to
+ * ask. */
 bool registry_all_ready(const registry *g);
 
 /* ---- listening ----------------------------------------------------------------------------------- */

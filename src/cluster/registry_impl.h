@@ -24,7 +24,7 @@ typedef struct model_set {
     replica **replicas;
     size_t cap;
     unsigned n_declared; /* over 0: it stays without replicas */
-    char absent[200];
+    char absent[400];
 } model_set;
 
 /* A replica and what keeps it in touch with its worker (contact.c). */

@@ -13,6 +13,7 @@
 #include "gateway/admission.h"
 #include "gateway/again.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/readiness.h"
 #include "gateway/routed.h"
 
 typedef struct kserve_job kserve_job;
@@ -262,34 +263,18 @@ void kserve_model(gateway_request *rq)
     }
 }
 
-/* Could it be asked now? */
-static int look(kserve_job *j, bool *ret, api_error *e)
-{
-    gateway_request *rq = j->again.rq;
-    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
-    call_context ctx = request_context(rq, "endpoint");
-    char name[sizeof j->model];
-    call_outlook outlook;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model);
-    call_order *o = call_order_new(CALL_DESCRIBE, name, &req.base, &ctx);
-    if (!o) return api_error_nomem(e);
-    calls_look(rq->calls, o, &(call_terms){0}, &outlook);
-    call_order_unref(o);
-    *ret = outlook.status == 0 && !rq->gateway->draining;
-    return 0;
-}
-
 void kserve_model_ready(gateway_request *rq)
 {
     kserve_job *j = job_new(rq, NULL);
     const Shoal__V1__ModelInfo *info;
     api_error e = {0};
-    bool ready = false;
+    char why[READINESS_WHY_SIZE];
     if (!j) return;
     int rc = read_path(j, &e);
     if (rc == 0) rc = find_model(j, &info, &e);
-    if (rc == 0) rc = look(j, &ready, &e);
     if (rc == 0) {
+        const gateway *g = rq->gateway;
+        bool ready = readiness_of(g, j->model, why) == READINESS_READY && !g->draining;
         tell_ready(again_take(&j->again), j->model, ready);
         again_drop(&j->again);
     } else {
@@ -381,7 +366,7 @@ static int put_index(buf *out, kserve_job *j, const json_t *ours, api_error *e)
         buf_putc(out, ',');
         put_str(out, "version", said(m, "version"));
         buf_printf(out, ",\"state\":\"%s\",", state_of(m));
-        put_str(out, "reason", ready ? "" : said(m, "state"));
+        put_str(out, "reason", ready ? "" : *said(m, "reason") ? said(m, "reason") : said(m, "state"));
         buf_putc(out, '}');
     }
     buf_putc(out, ']');

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/query.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cluster/stage_name.h"
@@ -12,6 +13,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/keeper.h"
+#include "gateway/readiness.h"
 #include "gateway/routed.h"
 
 #define METRICS_KEPT_NS 1000000000u
@@ -145,6 +147,31 @@ static void put_served(buf *out, const gateway_request *rq, const replica *r, bo
     }
 }
 
+/* A model that is configured or was served here, and that no machine has now. */
+static void put_missing(buf *out, const gateway_request *rq, const replica_set *set)
+{
+    char why[READINESS_WHY_SIZE];
+    registry_say_missing(set, why, sizeof why);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, set->model, strlen(set->model));
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"state\":\"missing\"");
+    put_str(out, "reason", why);
+    put_presence(out, rq, set->model);
+    buf_putc(out, '}');
+}
+
+static void put_set(buf *out, const gateway_request *rq, const replica_set *set, bool *first)
+{
+    const replica *r = shown_replica(set);
+    if (stage_name_parse(set->model, NULL, NULL, NULL)) return; /* nobody can ask a stage */
+    if (r) {
+        put_served(out, rq, r, first);
+    } else if (admission_shows(rq, set->model)) {
+        put_comma(out, first);
+        put_missing(out, rq, set);
+    }
+}
+
 void status_put_model(buf *out, const gateway_request *rq, const char *name)
 {
     const replica_set *set = registry_find(rq->registry, name);
@@ -161,11 +188,7 @@ void status_models(gateway_request *rq)
     buf out = {0};
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
     bool first = true;
-    for (size_t i = 0; i < registry_count_models(g); i++) {
-        const replica *r = shown_replica(registry_model_at(g, i));
-        if (!r || stage_name_parse(r->model, NULL, NULL, NULL)) continue; /* nobody can ask a stage */
-        put_served(&out, rq, r, &first);
-    }
+    for (size_t i = 0; i < registry_count_models(g); i++) put_set(&out, rq, registry_model_at(g, i), &first);
     for (size_t i = 0; i < rq->config->n_ensembles; i++) {
         if (!admission_shows(rq, rq->config->ensembles[i].name)) continue;
         put_comma(&out, &first);
@@ -306,7 +329,29 @@ void status_put_sources(buf *out, const registry *g)
     buf_putc(out, ']');
 }
 
-void status_ready(gateway_request *rq)
+/* /readyz?model=NAME */
+static void answer_ready_one(gateway_request *rq, const char *name)
+{
+    char why[READINESS_WHY_SIZE];
+    bool draining = rq->gateway->draining;
+    readiness r = readiness_of(rq->gateway, name, why);
+    if (r == READINESS_UNKNOWN) {
+        api_error e;
+        api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    bool ready = r == READINESS_READY && !draining;
+    buf out = {0};
+    buf_printf(&out, "{\"status\":\"%s\"", draining ? "draining" : ready ? "ready" : "not_ready");
+    put_str(&out, "model", name);
+    put_str(&out, "reason", draining ? "the server is shutting down" : why);
+    buf_putc(&out, '}');
+    request_json(rq, ready ? 200 : 503, &out);
+    buf_done(&out);
+}
+
+static void answer_ready_all(gateway_request *rq)
 {
     registry *g = rq->registry;
     bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
@@ -321,9 +366,23 @@ void status_ready(gateway_request *rq)
     }
     buf_puts(&out, "],");
     status_put_sources(&out, g);
+    readiness_put_missing(&out, rq->gateway);
     buf_putc(&out, '}');
     request_json(rq, ready ? 200 : 503, &out);
     buf_done(&out);
+}
+
+void status_ready(gateway_request *rq)
+{
+    char *name = NULL;
+    api_error e;
+    if (query_value(request_query(rq), "model", &name, &e) != 0)
+        request_error(rq, &e);
+    else if (name)
+        answer_ready_one(rq, name);
+    else
+        answer_ready_all(rq);
+    free(name);
 }
 
 /* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */

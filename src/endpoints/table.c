@@ -249,8 +249,8 @@ static const endpoint ROWS[] = {
      NULL, "application/octet-stream", NULL},
     {"GET", "/healthz", status_health, false, false, "healthz", 0, "server", "Say that the gateway runs",
      NULL, "Health", NULL},
-    {"GET", "/readyz", status_ready, false, false, "readyz", 0, "server", "Say whether every worker is ready",
-     NULL, "Readiness", NULL},
+    {"GET", "/readyz", status_ready, false, false, "readyz", 0, "server", "Say whether all models are ready, or one",
+     "ReadinessQuery", "Readiness", NULL},
     {"GET", "/metrics", status_metrics, true, false, "metrics", ENDPOINT_ADMIN | ENDPOINT_METRICS, "server",
      "Give metrics for Prometheus", NULL, "text/plain", NULL},
 };

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/readiness.h"
 #include "gateway/recent.h"
 
 static void put_str(buf *out, const char *key, const char *v)
@@ -45,6 +46,7 @@ void describe_gateway(buf *out, const gateway *g)
                metrics_sum(m, METRIC_RESUMED));
     buf_printf(out, ",\"requests\":%llu", (unsigned long long)recent_last(g->recent));
     put_away(out, g->registry);
+    readiness_put_missing(out, g);
 }
 
 static void put_stats(buf *out, const Shoal__V1__Stats *s)

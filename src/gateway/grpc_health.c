@@ -1,7 +1,7 @@
 /* grpc_health.c: grpc.health.v1 (proto/grpc/health/v1/health.proto): is a service, or a model, ready?
  *
- * The service "" and those that are spoken here are ready when /readyz says so. Any other name is a model's,
- * which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
+ * The service "" and those that are spoken here are ready when /readyz says so. Any other name is one that
+ * /readyz?model= takes (readiness.h), which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
  * server drains. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/proto_wire.h"
 #include "gateway/door_grpc_impl.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/readiness.h"
 
 enum { NAME_BYTES = 256, WATCHES_MAX = 512 };
 typedef enum { HEALTH_NONE = 0, HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2, HEALTH_UNKNOWN = 3 } health;
@@ -51,9 +52,10 @@ static health look(const door_grpc *d, const char *service)
     const gateway *g = d->gateway;
     if (is_service(d, service))
         return !g->draining && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
-    const replica_set *set = registry_find(g->registry, service);
-    if (!set) return HEALTH_UNKNOWN;
-    return set->n_ready > 0 && !g->draining ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+    char why[READINESS_WHY_SIZE];
+    readiness r = readiness_of(g, service, why);
+    if (r == READINESS_UNKNOWN) return HEALTH_UNKNOWN;
+    return r == READINESS_READY && !g->draining ? HEALTH_SERVING : HEALTH_NOT_SERVING;
 }
 
 /* False: it has been answered. */

@@ -342,6 +342,8 @@ bool place_leads(gate_placer *p, uint64_t now_ns)
     if (p->leads) return true;
     place_deliver(p);
     serve_alone(p, now_ns);
+    const char *leader = b->leader ? b->leader(b->user) : NULL;
+    if (p->synced_ns && leader) place_tell_unplanned(p, leader, now_ns);
     return false;
 }
 

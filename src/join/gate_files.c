@@ -100,9 +100,8 @@ static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s,
     j->of = f;
     j->work.data = j;
     if (s->sha256 && j->freight.n_parts == 1 && !file_is_dir(s->path)) { /* nothing has to be read */
-        shoal_err why;
-        j->known = parcel_read(&j->freight.parts[0].parcel, s->path, s->sha256, &why) == 0;
-        if (!j->known) say_why(j, why.message);
+        j->known = parcel_read(&j->freight.parts[0].parcel, s->path, s->sha256, &j->err) == 0;
+        if (!j->known) say_why(j, j->err.message);
         return 0;
     }
     j->running = uv_queue_work(loop, &j->work, read_parts, have_read) == 0;
@@ -113,6 +112,17 @@ const gate_freight *gate_files_of(const gate_files *f, size_t model)
 {
     const job *j = f->jobs[model];
     return !j->running && j->known ? &j->freight : NULL;
+}
+
+bool gate_files_pending(const gate_files *f, size_t model)
+{
+    return f->jobs[model]->running;
+}
+
+const char *gate_files_why(const gate_files *f, size_t model)
+{
+    const job *j = f->jobs[model];
+    return j->running || j->known ? NULL : *j->err.message ? j->err.message : "it was not read";
 }
 
 static bool find_in(const gate_part *p, const char *digest, char ret[MODEL_SEND_PATH])

@@ -32,6 +32,10 @@ typedef struct gate_freight { /* of one model */
     size_t n_parts;
 } gate_freight;
 
+/* Is it not known yet whether model i travels? */
+bool gate_files_pending(const gate_files *f, size_t model);
+/* Why it does not; NULL: it does, or that is not known yet. */
+const char *gate_files_why(const gate_files *f, size_t model);
 /* models must outlive it; `changed` when another model may travel. */
 int gate_files_open(gate_files **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
                     void (*changed)(void *user), void *user, shoal_err *err);

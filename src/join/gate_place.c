@@ -345,8 +345,10 @@ static void plan(gate_placer *p, uint64_t now_ns)
     if (rc == 0) {
         say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
+        place_note_lost(p, &plan);
         if (take_seats(p, &plan, d.nodes)) place_write(p);
         place_deliver(p);
+        place_tell_missing(p, &plan, d.nodes, d.n_nodes, d.models, now_ns);
     } else {
         LOG(LOG_ERROR, "placement", "no_plan", LOG_S("reason", err.message));
     }
@@ -411,6 +413,7 @@ void gate_place_free(gate_placer *p)
     gate_files_close(p->files);
     free(p->nodes);
     free(p->seats);
+    free(p->missing);
     uv_close((uv_handle_t *)&p->soon, soon_closed);
 }
 

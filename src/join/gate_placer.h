@@ -57,6 +57,7 @@ struct gate_placer {
     bool alone;       /* nobody has planned for this machine: it serves what its configuration lists */
     uint64_t opened_ns, elected_ns, synced_ns; /* synced: all plans of the board are read; 0: not yet */
     uint64_t leads_ns;                         /* when it began to plan, or was opened */
+    struct place_missing *missing; /* [o.n_models], gate_missing.c's; NULL: not needed yet */
 };
 
 /* gate_place.c */
@@ -105,6 +106,14 @@ void place_write(gate_placer *p);
 void place_unwrite(gate_placer *p, place_node *n); /* it is gone */
 /* Each machine that is attached here, and this one, is told its plan. */
 void place_deliver(gate_placer *p);
+
+/* gate_missing.c: the machines that are gone, before seats are taken: the plan's names are those of the seats.
+ * Then the registry is told which models no machine has, and why: of the plan that was just made;
+ * resp. of those that `leader` has made. */
+void place_note_lost(gate_placer *p, const placement *plan);
+void place_tell_missing(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+                        const placement_model *models, uint64_t now_ns);
+void place_tell_unplanned(gate_placer *p, const char *leader, uint64_t now_ns);
 
 /* gate_words.c */
 int place_read_drains(gate_placer *p, shoal_err *err);

@@ -99,7 +99,7 @@ static void tell_away(recall_model *m, registry *g)
     snprintf(why, sizeof why, "%.63s, which served it, has been away for over %d minutes", m->nodes[m->n - 1],
              RECALL_AWAY_MS / 60000);
     LOG(LOG_WARN, "gate", "model_away", LOG_S("model", m->name), LOG_S("node", m->nodes[m->n - 1]));
-    registry_give_up(g, m->name, why);
+    registry_give_up(g, m->name, why, false);
     m->away = true;
 }
 

@@ -89,6 +89,13 @@ json_t *ps_view_models(const json_t *status)
         json_t *m = models ? find(models, text(r, "model")) : NULL;
         if (m) take_replica(m, r);
     }
+    json_array_foreach(json_object_get(status, "missing"), i, r)
+    {
+        json_t *m = models ? find(models, text(r, "model")) : NULL;
+        if (!m) continue;
+        if (!*text(m, "state")) json_object_set_new(m, "state", json_string("missing"));
+        json_object_set_new(m, "reason", json_string(text(r, "reason")));
+    }
     return models;
 }
 
@@ -144,6 +151,10 @@ void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
     {
         from = out->len;
         put_model(out, m, now);
+        tame_line(out, from, width);
+        if (!*text(m, "reason")) continue;
+        from = out->len;
+        buf_printf(out, "  %s", text(m, "reason"));
         tame_line(out, from, width);
     }
 }

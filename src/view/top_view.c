@@ -181,6 +181,24 @@ static void put_replica(view *v, const json_t *r, size_t i)
     end_line(v, from);
 }
 
+static bool has_replica(const view *v, const char *model)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(json_object_get(v->now, "replicas"), i,
+                       r) if (strcmp(text(r, "model"), model) == 0) return true;
+    return false;
+}
+
+/* A model that no machine has. */
+static void put_missing(view *v, const json_t *m)
+{
+    size_t from = v->out->len;
+    if (has_replica(v, text(m, "model")) || !has_room(v)) return;
+    buf_printf(v->out, "%-24s %-12s %-9s  %s", text(m, "model"), "-", "missing", text(m, "reason"));
+    end_line(v, from);
+}
+
 static void put_replicas(view *v)
 {
     size_t from = v->out->len, i;
@@ -190,6 +208,7 @@ static void put_replicas(view *v)
                "TOK/S", "READ/S", "RUN", "QUEUE", "CALLS", "KV", "MEM", "CRASHES");
     end_line(v, from);
     json_array_foreach(json_object_get(v->now, "replicas"), i, r) put_replica(v, r, i);
+    json_array_foreach(json_object_get(v->now, "missing"), i, r) put_missing(v, r);
 }
 
 void top_view_put(buf *out, const json_t *now, const json_t *before, double seconds, size_t width,

@@ -102,7 +102,7 @@ static void calls_of_a_model_that_is_given_up_are_told_so_and_of_none_that_there
     assert_int_equal(replica_calls_new(&c, g, NULL), 0);
     assert_int_equal(retry_calls_new(&c, registry_env(g), c, NULL), 0);
     assert_int_equal(registry_declare(g, "m", NULL), 0);
-    registry_give_up(g, "m", "pi has left");
+    registry_give_up(g, "m", "pi has left", false);
     ending e = ask(&loop, c);
     assert_int_equal(e.status, SHOAL_EUNAVAILABLE);
     assert_string_equal(e.message, "the model m is not served now: pi has left");

@@ -56,6 +56,39 @@ static void placement_prefers_the_fast_then_spreads(void **state)
     placement_done(&p);
 }
 
+static void placement_says_why_a_model_has_no_place(void **state)
+{
+    static const char *labels[] = {"big"}, *names[] = {"pi", "nas"};
+    static node many[6];
+    char text[30][2], why[200];
+    placement_model m = {
+        .name = "chat", .n_replicas = 1, .memory_bytes = GB, .labels = labels, .n_labels = 1};
+    placement p = plan(HOME, 3, &m, 1, NULL, 0);
+    assert_true(placement_say_missing(&p, HOME, 3, &m, 0, why, sizeof why));
+    assert_string_equal(why, "no machine may have it: it lacks a label (attic, nas, shed)");
+    placement_done(&p);
+    m = (placement_model){
+        .name = "chat", .n_replicas = 1, .memory_bytes = 100 * GB, .nodes = names, .n_nodes = 2};
+    p = plan(HOME, 3, &m, 1, NULL, 0);
+    assert_false(placement_say_missing(&p, HOME, 3, &m, 0, why, sizeof why)); /* pi may come */
+    assert_string_equal(why,
+                        "no machine may have it: the model names other nodes (attic, shed); its memory is "
+                        "taken (nas); it is not attached (pi)");
+    char cut[20];
+    placement_say_missing(&p, HOME, 3, &m, 0, cut, sizeof cut);
+    assert_string_equal(cut, "no machine may have");
+    placement_done(&p);
+    for (int i = 0; i < 6; i++) {
+        snprintf(text[i], 2, "%c", 'a' + i);
+        many[i] = (node){.name = text[i], .n_cores = 1, .memory_bytes = GB};
+    }
+    m = (placement_model){.name = "chat", .n_replicas = 1, .memory_bytes = GB};
+    p = plan(many, 6, &m, 1, NULL, 0);
+    assert_true(placement_say_missing(&p, many, 6, &m, 0, why, sizeof why));
+    assert_string_equal(why, "no machine may have it: its memory is taken (a, b, c, and others)");
+    placement_done(&p);
+}
+
 static void placement_keeps_the_models_rules(void **state)
 {
     const char *wants[] = {"quiet"}, *has[] = {"loud", "quiet"}, *names[] = {"shed"};
@@ -417,6 +450,7 @@ int main(void)
         cmocka_unit_test(placement_prefers_the_fast_then_spreads),
         cmocka_unit_test(placement_keeps_the_models_rules),
         cmocka_unit_test(placement_says_what_has_no_place),
+        cmocka_unit_test(placement_says_why_a_model_has_no_place),
         cmocka_unit_test(placement_promotes_the_standby_of_a_node_that_is_gone),
         cmocka_unit_test(placement_moves_what_must_move_and_nothing_else),
         cmocka_unit_test(placement_lets_standbys_give_way_to_a_model_without_any_replica),

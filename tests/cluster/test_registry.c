@@ -379,6 +379,49 @@ static void registry_is_ready_when_all_sources_and_replicas_are(void **state)
     house_close(&h);
 }
 
+static void is_missing_because(const house *h, const char *model, const char *want)
+{
+    char why[300];
+    const replica_set *s = registry_find(h->g, model);
+    assert_true(registry_is_missing(s));
+    registry_say_missing(s, why, sizeof why);
+    assert_string_equal(why, want);
+}
+
+static void registry_says_why_a_model_is_missing(void **state)
+{
+    house h;
+    house_open(&h);
+    source_synced(h.s);
+    assert_true(registry_all_ready(h.g));
+    assert_int_equal(registry_declare(h.g, "m", NULL), 0);
+    assert_false(registry_all_ready(h.g));
+    is_missing_because(&h, "m", "no machine has started it yet");
+    registry_give_up(h.g, "m", "it lacks a label (attic)", true);
+    is_missing_because(&h, "m", "it lacks a label (attic)");
+    assert_true(registry_find(h.g, "m")->lasting);
+    registry_expect(h.g, "m");
+    assert_null(registry_find(h.g, "m")->absent);
+    assert_false(registry_find(h.g, "m")->lasting);
+    registry_give_up(h.g, "m", "again", true);
+    member m = {
+        .id = "m/0", .generation = 1, .model = "m", .state = REPLICA_FAILED, .reason = "wrong digest"};
+    m.address = "sim:a";
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    is_missing_because(&h, "m", "its worker failed: wrong digest");
+    assert_false(registry_find(h.g, "m")->lasting);
+    source_drop(h.s, "m/0", 1);
+    is_missing_because(&h, "m", "no machine has started it yet");
+    m.id = "g/0", m.model = "g", m.guest = true; /* a request has loaded it */
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    assert_false(registry_is_missing(registry_find(h.g, "g")));
+    put(&h, "m/1", 1, "sim:a");
+    run(&h, 100);
+    assert_false(registry_is_missing(registry_find(h.g, "m")));
+    registry_undeclare(h.g, "m");
+    house_close(&h);
+}
+
 static void registry_gives_an_id_to_the_source_of_its_newest_life(void **state)
 {
     house h;
@@ -657,6 +700,7 @@ int main(void)
         cmocka_unit_test(registry_gives_up_an_engine_that_takes_no_steps),
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
+        cmocka_unit_test(registry_says_why_a_model_is_missing),
         cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
         cmocka_unit_test(registry_believes_no_nonsense_of_a_worker),
         cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),

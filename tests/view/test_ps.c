@@ -32,6 +32,20 @@ static const char *lines_of(const char *status, size_t width)
     return text;
 }
 
+static void models_that_no_machine_has_are_listed_with_the_reason(void **state)
+{
+    const char *s =
+        lines_of("{\"replicas\":[{\"model\":\"b\",\"node\":\"attic\",\"state\":\"failed\"}],\"missing\":["
+                 "{\"model\":\"a\",\"reason\":\"it lacks a label\"},"
+                 "{\"model\":\"b\",\"reason\":\"its worker failed\"}]}",
+                 0);
+    assert_string_equal(s, "MODEL            STATE    READY MACHINES      MEMORY BUSY QUEUE  TOK/S  SINCE\n"
+                           "b                failed     0/1 attic           0 MB    0     0      -  -\n"
+                           "  its worker failed\n"
+                           "a                missing    0/0                 0 MB    0     0      -  -\n"
+                           "  it lacks a label\n");
+}
+
 static void replicas_are_summed_up_by_model(void **state)
 {
     const char *s = lines_of(
@@ -96,6 +110,7 @@ static void times_are_told_in_one_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_that_no_machine_has_are_listed_with_the_reason),
         cmocka_unit_test(replicas_are_summed_up_by_model),
         cmocka_unit_test(nothing_and_nonsense_are_a_heading),
         cmocka_unit_test(lines_are_no_wider_than_the_terminal_and_hold_no_controls),
