@@ -83,7 +83,10 @@ desk_answer *collections_answer_new(gateway_request *rq,
 
 static void on_gone(void *work)
 {
-    ((desk_answer *)work)->rq = NULL; /* the thread has it */
+    desk_answer *a = work; /* the thread has it */
+    desk *d = a->rq->gateway->desk;
+    a->rq = NULL;
+    desk_cancel(d, &a->job);
 }
 
 static int work(desk_job *j, const desk_tools *t, shoal_err *err)
@@ -116,9 +119,9 @@ static void done(desk_job *j)
     }
 }
 
-void collections_submit(desk_answer *a, bool writes)
+void collections_submit(desk_answer *a, desk_queue queue)
 {
-    a->job = (desk_job){.work = work, .done = done, .writes = writes};
+    a->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = request_owner(a->rq)};
     request_watch(a->rq, on_gone, a);
     desk_submit(a->rq->gateway->desk, &a->job);
 }
@@ -188,7 +191,7 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 void collections_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, false);
+    if (a) collections_submit(a, DESK_READS);
 }
 
 static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -201,7 +204,7 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 void collections_get(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_get);
-    if (a) collections_submit(a, false);
+    if (a) collections_submit(a, DESK_READS);
 }
 
 static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -281,7 +284,7 @@ void collections_create(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, true);
+        collections_submit(a, DESK_WRITES);
 }
 
 static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -294,7 +297,7 @@ static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 void collections_delete(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_delete);
-    if (a) collections_submit(a, true);
+    if (a) collections_submit(a, DESK_WRITES);
 }
 
 /* ---- documents ------------------------------------------------------------------------------------------
@@ -338,7 +341,7 @@ void collections_documents(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, false);
+        collections_submit(a, DESK_READS);
 }
 
 static int work_document(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -366,7 +369,7 @@ static int work_document_delete(desk_answer *a, const desk_tools *t, shoal_err *
 
 /* /documents/ID */
 static void one_document(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                         bool writes)
+                         desk_queue queue)
 {
     api_error e;
     desk_answer *a = collections_answer_new(rq, fn);
@@ -374,7 +377,7 @@ static void one_document(gateway_request *rq, int (*fn)(desk_answer *, const des
     if (!a) return;
     a->id = id ? collections_id(id, "") : 0;
     if (a->id) {
-        collections_submit(a, writes);
+        collections_submit(a, queue);
         return;
     }
     api_error_set(&e, 404, "invalid_request_error", "not_found", NULL,
@@ -384,12 +387,12 @@ static void one_document(gateway_request *rq, int (*fn)(desk_answer *, const des
 
 void collections_document(gateway_request *rq)
 {
-    one_document(rq, work_document, false);
+    one_document(rq, work_document, DESK_READS);
 }
 
 void collections_document_delete(gateway_request *rq)
 {
-    one_document(rq, work_document_delete, true);
+    one_document(rq, work_document_delete, DESK_WRITES);
 }
 
 void collections_remove(gateway_request *rq)
@@ -405,5 +408,5 @@ void collections_remove(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, true);
+        collections_submit(a, DESK_WRITES);
 }

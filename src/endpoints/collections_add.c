@@ -4,11 +4,13 @@
 
 #include "endpoints/collections.h"
 #include "endpoints/collections_impl.h"
+#include "gateway/auth.h"
 
 enum { NAME_SEGMENT = 2 };
 
 typedef struct add_job {
     gateway_request *rq;
+    auth_use *use; /* of its key, where it is counted; NULL: it has none */
     ingest *in;
     char *collection;
     void (*put)(buf *out, const ingest_result *r, const char *collection);
@@ -17,6 +19,7 @@ typedef struct add_job {
 static void add_free(add_job *j)
 {
     ingest_cancel(j->in);
+    if (j->use) j->use->n_indexing--;
     free(j->collection);
     free(j);
 }
@@ -24,6 +27,18 @@ static void add_free(add_job *j)
 static void on_gone(void *work)
 {
     add_free(work);
+}
+
+/* What was put of it stays. */
+static void on_late(void *work)
+{
+    add_job *j = work;
+    gateway_request *rq = j->rq;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
+                  "the deadline passed while the documents were read; send fewer in a request, or allow more time");
+    add_free(j);
+    request_error(rq, &e);
 }
 
 /* Nothing came in, and there was something: the first reason is everybody's. */
@@ -92,10 +107,30 @@ static void put_outcomes(buf *out, const ingest_result *r, const char *collectio
     buf_putc(out, '}');
 }
 
+/* One key leaves places for others. */
+static int count_in(add_job *j, api_error *e)
+{
+    const gateway_request *rq = j->rq;
+    auth_use *use = rq->key ? rq->key->use : NULL;
+    if (use && use->n_indexing >= rq->config->retrieval_indexing) {
+        api_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", NULL,
+                      "%zu requests of this API key bring documents already, which is the limit "
+                      "(retrieval.max_indexing); try again when one has its answer",
+                      use->n_indexing);
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    if (use) use->n_indexing++;
+    j->use = use;
+    return 0;
+}
+
 static int start(add_job *j, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t n;
+    int rc = count_in(j, e);
+    if (rc != 0) return rc;
     const char *body = request_body(rq, &n);
     call_context ctx = request_context(rq, "documents");
     arena *mem = arena_new(0);
@@ -105,6 +140,7 @@ static int start(add_job *j, api_error *e)
     ingest_ask ask = {.desk = rq->gateway->desk,
                       .calls = rq->calls,
                       .ctx = &ctx,
+                      .owner = request_owner(rq),
                       .collection = j->collection,
                       .body = body,
                       .n_body = n,
@@ -120,12 +156,13 @@ void collections_ingest(gateway_request *rq,
     api_error e;
     add_job *j = calloc(1, sizeof *j);
     if (j) *j = (add_job){.rq = rq, .put = put};
-    if (j && start(j, &e) == 0) {
+    int rc = j ? start(j, &e) : api_error_nomem(&e);
+    if (rc == 0) {
         request_watch(rq, on_gone, j);
+        request_on_deadline(rq, on_late);
         return;
     }
     if (j) add_free(j);
-    api_error_nomem(&e);
     request_error(rq, &e);
 }
 

@@ -30,7 +30,7 @@ const char *collections_segment(const gateway_request *rq, size_t i, arena *mem)
 desk_answer *collections_answer_new(gateway_request *rq,
                                     int (*fn)(desk_answer *, const desk_tools *, shoal_err *));
 void collections_answer_free(desk_answer *a);
-void collections_submit(desk_answer *a, bool writes);
+void collections_submit(desk_answer *a, desk_queue queue);
 /* Answers with the error and frees a. */
 void collections_refuse(desk_answer *a, const api_error *e);
 /* What a failure of the store means to a client. */

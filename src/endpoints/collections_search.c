@@ -81,7 +81,12 @@ static int start(search_job *j, const search_keys *keys, api_error *e)
     const char *body = request_body(rq, &len);
     shoal_err err = {0};
     call_context ctx = request_context(rq, "retrieval");
-    find_ask ask = {.desk = rq->gateway->desk, .calls = rq->calls, .ctx = &ctx, .user = j, .done = on_found};
+    find_ask ask = {.desk = rq->gateway->desk,
+                    .calls = rq->calls,
+                    .ctx = &ctx,
+                    .owner = request_owner(rq),
+                    .user = j,
+                    .done = on_found};
     int rc = fields_parse(&j->root, body, len, e);
     if (rc == 0) rc = read_ask(j, keys, &ask, e);
     if (rc != 0) return rc;

@@ -37,7 +37,7 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 void files_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, false);
+    if (a) collections_submit(a, DESK_READS);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 }
 
 static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                     bool writes)
+                     desk_queue queue)
 {
     api_error e;
     desk_answer *a = collections_answer_new(rq, fn);
@@ -77,7 +77,7 @@ static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_to
     a->id =
         strncmp(a->name, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(a->name, INGEST_FILE) : 0;
     if (a->id) {
-        collections_submit(a, writes);
+        collections_submit(a, queue);
         return;
     }
     api_error_set(&e, 404, "invalid_request_error", "not_found", NULL, "there is no such file");
@@ -86,15 +86,15 @@ static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_to
 
 void files_get(gateway_request *rq)
 {
-    one_file(rq, work_get, false);
+    one_file(rq, work_get, DESK_READS);
 }
 
 void files_content(gateway_request *rq)
 {
-    one_file(rq, work_content, false);
+    one_file(rq, work_content, DESK_READS);
 }
 
 void files_delete(gateway_request *rq)
 {
-    one_file(rq, work_delete, true);
+    one_file(rq, work_delete, DESK_WRITES);
 }

@@ -1,7 +1,7 @@
 /* files_upload.c: POST /v1/files: a file of any allowed size, with little of it in memory.
  *
- * The form is taken apart as it comes. What has come of the file goes, a chunk at a time, to the desk's
- * thread that writes, which puts it into a nameless file beside the store; meanwhile the next chunk is
+ * The form is taken apart as it comes. What has come of the file goes, a chunk at a time, to a thread of the
+ * desk's, which puts it into a nameless file beside the store; meanwhile the next chunk is
  * filled, and when that is full, too, the client waits. Only when the form has ended well does the file go
  * into the store, as one transaction: a client that stalls, lies about the length or leaves has put nothing
  * there. */
@@ -19,6 +19,8 @@ enum { CHUNK_BYTES = 256 << 10, PURPOSE_MAX = 64 };
 typedef struct upload_job {
     desk_job job;        /* first */
     gateway_request *rq; /* NULL: it has its answer, or its client has gone */
+    desk *desk;
+    uint64_t owner; /* desk_job.owner */
     multipart_reader form;
     bool in_file, has_file, in_purpose;
     char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
@@ -41,7 +43,10 @@ static void job_free(upload_job *j)
 static void let_go(upload_job *j)
 {
     j->rq = NULL;
-    if (!j->at_desk) job_free(j);
+    if (j->at_desk)
+        desk_cancel(j->desk, &j->job);
+    else
+        job_free(j);
 }
 
 static void on_gone(void *work)
@@ -94,8 +99,8 @@ static void submit(upload_job *j, int (*work)(desk_job *, const desk_tools *, sh
     j->writing = full;
     buf_clear(&j->chunk);
     j->at_desk = true;
-    j->job = (desk_job){.work = work, .done = done, .writes = true};
-    desk_submit(j->rq->gateway->desk, &j->job);
+    j->job = (desk_job){.work = work, .done = done, .queue = work == work_last ? DESK_WRITES : DESK_SPOOL, .owner = j->owner};
+    desk_submit(j->desk, &j->job);
 }
 
 static void go_on(upload_job *j)
@@ -196,6 +201,8 @@ void files_upload(gateway_request *rq)
         return;
     }
     j->rq = rq;
+    j->desk = rq->gateway->desk;
+    j->owner = request_owner(rq);
     j->spool = -1;
     strcpy(j->purpose, "assistants");
     request_watch(rq, on_gone, j);

@@ -296,6 +296,7 @@ void pipelines_process(gateway_request *rq)
         return;
     }
     j->in.desk = rq->gateway->desk;
+    j->in.owner = request_owner(rq);
     j->in.env = registry_env(rq->registry);
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};

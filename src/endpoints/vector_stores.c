@@ -93,7 +93,7 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 void vector_stores_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, false);
+    if (a) collections_submit(a, DESK_READS);
 }
 
 static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -135,7 +135,7 @@ void vector_stores_create(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, true);
+        collections_submit(a, DESK_WRITES);
 }
 
 static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -148,7 +148,7 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 void vector_stores_get(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_get);
-    if (a) collections_submit(a, false);
+    if (a) collections_submit(a, DESK_READS);
 }
 
 static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -160,7 +160,7 @@ static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 void vector_stores_delete(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_delete);
-    if (a) collections_submit(a, true);
+    if (a) collections_submit(a, DESK_WRITES);
 }
 
 /* ---- files of a vector store ------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ void vector_stores_files(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, false);
+        collections_submit(a, DESK_READS);
 }
 
 static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -250,14 +250,14 @@ static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 }
 
 static void one_entry(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                      bool writes)
+                      desk_queue queue)
 {
     api_error e;
     desk_answer *a = collections_answer_new(rq, fn);
     if (!a) return;
     a->source = collections_segment(rq, FILE_SEGMENT, a->mem);
     if (a->source) {
-        collections_submit(a, writes);
+        collections_submit(a, queue);
         return;
     }
     api_error_nomem(&e);
@@ -266,12 +266,12 @@ static void one_entry(gateway_request *rq, int (*fn)(desk_answer *, const desk_t
 
 void vector_stores_file(gateway_request *rq)
 {
-    one_entry(rq, work_file, false);
+    one_entry(rq, work_file, DESK_READS);
 }
 
 void vector_stores_file_delete(gateway_request *rq)
 {
-    one_entry(rq, work_file_delete, true);
+    one_entry(rq, work_file_delete, DESK_WRITES);
 }
 
 /* The one document that was put. */

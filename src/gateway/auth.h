@@ -28,6 +28,7 @@ typedef struct auth_use { /* what one key has taken, over all configurations tha
     sha256_digest digest;
     bucket requests, tokens;
     size_t n_running;
+    size_t n_indexing; /* its requests that bring documents */
 } auth_use;
 
 typedef struct auth_key {

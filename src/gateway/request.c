@@ -66,6 +66,14 @@ size_t request_unsent(const gateway_request *rq)
     return rq->door->ops->unsent(rq->door);
 }
 
+uint64_t request_owner(const gateway_request *rq)
+{
+    uint64_t id;
+    if (!rq->key) return 0;
+    memcpy(&id, rq->key->place.bytes, sizeof id); /* a digest, salted in this process */
+    return id ? id : 1;
+}
+
 call_context request_context(const gateway_request *rq, const char *why)
 {
     call_context ctx = {.request_id = rq->id,

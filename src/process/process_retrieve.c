@@ -50,6 +50,7 @@ int process_retrieve(stage_run *s, const call_context *ctx)
     find_ask ask = {.desk = s->run->in->desk,
                     .calls = s->run->calls,
                     .ctx = ctx,
+                    .owner = s->run->in->owner,
                     .collection = s->stage->collection,
                     .mode = FIND_HYBRID,
                     .k = s->stage->limit ? s->stage->limit : PASSAGES,

@@ -1,4 +1,4 @@
-/* desk.c: see desk.h. Jobs go to the threads through two queues, and come back through one and a uv_async_t.
+/* desk.c: see desk.h. Jobs go to the threads through a queue each, and come back through one and a uv_async_t.
  */
 #include "retrieve/desk.h"
 
@@ -10,17 +10,44 @@
 #include "retrieve/shelf.h"
 #include "retrieve/store_impl.h"
 
-enum { READERS = 2, HANDS = READERS + 1 };
+enum {
+#define DESK_THREADS(e, n_threads, most_each) +(n_threads)
+    HANDS = 0 DESK_QUEUE_TABLE(DESK_THREADS)
+#undef DESK_THREADS
+};
+
+static const struct {
+    unsigned n_threads, most_each;
+} QUEUES[] = {
+#define DESK_ROW(e, n_threads, most_each) [e] = {n_threads, most_each},
+    DESK_QUEUE_TABLE(DESK_ROW)
+#undef DESK_ROW
+};
+
+typedef struct line { /* jobs in the order in which they came */
+    desk_job *first, **end;
+} line;
+
+typedef struct owner { /* somebody whose jobs a queue has, waiting or running */
+    uint64_t id;
+    uint64_t served; /* when a job of his was begun last; 0: none yet */
+    unsigned n_running, n_waiting;
+    struct owner *next;
+} owner;
 
 typedef struct queue {
-    desk_job *first, **end;
+    line waiting;
+    owner *owners;
+    uint64_t clock; /* jobs begun */
 } queue;
 
-typedef struct hand { /* a thread; the first writes */
+typedef struct hand { /* a thread */
     desk *d;
     pthread_t thread;
-    bool writes, runs;
-    store *store; /* guarded by the desk's lock when it changes: desk_free interrupts it */
+    desk_queue of;
+    bool runs;
+    store *store;  /* guarded by the desk's lock when it changes: desk_free interrupts it */
+    desk_job *job; /* guarded by the desk's lock: what it does */
 } hand;
 
 struct desk {
@@ -28,31 +55,107 @@ struct desk {
     char *path;
     size_t memory_bytes;
     int n_threads;
-    pthread_mutex_t lock; /* guards the queues, stop, and the hands' stores */
+    pthread_mutex_t lock; /* guards the queues, done, stop, and the hands' stores and jobs */
     pthread_cond_t work;
-    queue reads, writes, done;
+    queue queues[DESK_N_QUEUES];
+    line done;
     bool stop;
     pthread_mutex_t shelf_lock; /* guards shelf, until it is there, and the opening of stores */
     shelf *shelf;
     hand hands[HANDS];
-    size_t n_open; /* jobs whose done has not come; the loop's */
+    size_t n_open; /* jobs whose done has not come; the loop's, as are the turns */
+    size_t n_embeds;
+    desk_turn *first_turn;
 };
 
 /* ---- queues ------------------------------------------------------------------------------------------- */
 
-static void put(queue *q, desk_job *j)
+static void put(line *l, desk_job *j)
 {
-    if (!q->first) q->end = &q->first;
+    if (!l->first) l->end = &l->first;
     j->next = NULL;
-    *q->end = j;
-    q->end = &j->next;
+    *l->end = j;
+    l->end = &j->next;
 }
 
-static desk_job *take(queue *q)
+static desk_job *unlink_at(line *l, desk_job **at)
 {
-    desk_job *j = q->first;
-    if (j) q->first = j->next;
+    desk_job *j = *at;
+    *at = j->next;
+    if (!*at) l->end = at;
     return j;
+}
+
+static desk_job *take(line *l)
+{
+    return l->first ? unlink_at(l, &l->first) : NULL;
+}
+
+/* NULL: out of memory. */
+static owner *owner_of(queue *q, uint64_t id, bool make)
+{
+    owner *o = q->owners;
+    while (o && o->id != id) o = o->next;
+    if (o || !make) return o;
+    o = calloc(1, sizeof *o);
+    if (!o) return NULL;
+    *o = (owner){.id = id, .next = q->owners};
+    return q->owners = o;
+}
+
+static void forget_idle_owner(queue *q, const owner *o)
+{
+    owner **at = &q->owners;
+    if (o->n_running + o->n_waiting > 0) return;
+    while (*at != o) at = &(*at)->next;
+    owner *gone = *at;
+    *at = gone->next;
+    free(gone);
+}
+
+static bool wait_in(queue *q, desk_job *j)
+{
+    owner *o = owner_of(q, j->owner, true);
+    if (!o) return false;
+    o->n_waiting++;
+    j->waits = true;
+    put(&q->waiting, j);
+    return true;
+}
+
+static void stop_waiting(queue *q, desk_job **at)
+{
+    desk_job *j = unlink_at(&q->waiting, at);
+    owner *o = owner_of(q, j->owner, false);
+    j->waits = false;
+    o->n_waiting--;
+    forget_idle_owner(q, o);
+}
+
+/* The first job of the owner who was served longest ago and may have one more thread; NULL: there is none. */
+static desk_job *begin_next(queue *q, unsigned most_each)
+{
+    desk_job **best = NULL;
+    owner *whose = NULL;
+    for (desk_job **at = &q->waiting.first; *at; at = &(*at)->next) {
+        owner *o = owner_of(q, (*at)->owner, false);
+        if (o->n_running >= most_each || (whose && o->served >= whose->served)) continue;
+        best = at;
+        whose = o;
+    }
+    if (!best) return NULL;
+    whose->served = ++q->clock;
+    whose->n_running++;
+    desk_job *j = *best;
+    stop_waiting(q, best);
+    return j;
+}
+
+static void end_one(queue *q, const desk_job *j)
+{
+    owner *o = owner_of(q, j->owner, false);
+    o->n_running--;
+    forget_idle_owner(q, o);
 }
 
 /* ---- in a thread ----------------------------------------------------------------------------------------
@@ -93,7 +196,9 @@ static void run_job(hand *h, desk_job *j)
     if (j->rc == 0) j->rc = find_shelf(h->d, &t.shelf, &j->err);
     t.store = h->store;
     if (j->rc == 0) {
+        store_count(h->store, &j->steps);
         j->rc = j->work(j, &t, &j->err);
+        store_count(h->store, NULL);
         store_rollback(h->store); /* whatever a job left open */
     }
 }
@@ -102,16 +207,21 @@ static void *hand_main(void *arg)
 {
     hand *h = arg;
     desk *d = h->d;
-    queue *from = h->writes ? &d->writes : &d->reads;
+    queue *from = &d->queues[h->of];
     pthread_mutex_lock(&d->lock);
-    for (;;) {
-        while (!d->stop && !from->first) pthread_cond_wait(&d->work, &d->lock);
-        if (d->stop) break;
-        desk_job *j = take(from);
+    while (!d->stop) {
+        h->job = begin_next(from, QUEUES[h->of].most_each);
+        if (!h->job) {
+            pthread_cond_wait(&d->work, &d->lock);
+            continue;
+        }
         pthread_mutex_unlock(&d->lock);
-        run_job(h, j);
+        run_job(h, h->job);
         pthread_mutex_lock(&d->lock);
-        put(&d->done, j);
+        end_one(from, h->job);
+        put(&d->done, h->job);
+        h->job = NULL;
+        pthread_cond_broadcast(&d->work); /* its owner may have the thread again */
         uv_async_send(d->ready);
     }
     pthread_mutex_unlock(&d->lock);
@@ -152,24 +262,25 @@ static bool start_hand(hand *h)
 }
 
 /* Somebody does this kind of work. */
-static bool start_hands(desk *d, bool writes)
+static bool start_hands(desk *d, desk_queue of)
 {
     bool any = false;
     for (size_t i = 0; i < HANDS; i++)
-        if (d->hands[i].writes == writes && start_hand(&d->hands[i])) any = true;
+        if (d->hands[i].of == of && start_hand(&d->hands[i])) any = true;
     return any;
 }
 
 void desk_submit(desk *d, desk_job *j)
 {
-    bool started = !d->stop && start_hands(d, j->writes);
+    bool started = !d->stop && start_hands(d, j->queue);
     if (d->n_open++ == 0) uv_ref((uv_handle_t *)d->ready);
+    j->steps = (steps){.cancelled = &j->cancelled};
+    atomic_store(&j->cancelled, false);
     pthread_mutex_lock(&d->lock);
     if (d->stop) {
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the server shuts down");
         put(&d->done, j);
-    } else if (started) {
-        put(j->writes ? &d->writes : &d->reads, j);
+    } else if (started && wait_in(&d->queues[j->queue], j)) {
         pthread_cond_broadcast(&d->work);
     } else {
         j->rc = err_nomem(&j->err);
@@ -177,6 +288,59 @@ void desk_submit(desk *d, desk_job *j)
         uv_async_send(d->ready);
     }
     pthread_mutex_unlock(&d->lock);
+}
+
+void desk_cancel(desk *d, desk_job *j)
+{
+    atomic_store(&j->cancelled, true);
+    pthread_mutex_lock(&d->lock);
+    if (j->waits) {
+        queue *q = &d->queues[j->queue];
+        desk_job **at = &q->waiting.first;
+        while (*at != j) at = &(*at)->next;
+        stop_waiting(q, at);
+        j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the work was cancelled");
+        put(&d->done, j);
+        uv_async_send(d->ready);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- turns of those who embed ---------------------------------------------------------------------------
+ */
+
+bool desk_embed_begin(desk *d, desk_turn *t)
+{
+    if (d->n_embeds < DESK_EMBEDS) {
+        d->n_embeds++;
+        return true;
+    }
+    desk_turn **end = &d->first_turn;
+    if (t->waits) return false;
+    while (*end) end = &(*end)->next;
+    t->waits = true;
+    t->next = NULL;
+    *end = t;
+    return false;
+}
+
+void desk_embed_leave(desk *d, desk_turn *t)
+{
+    desk_turn **at = &d->first_turn;
+    if (!t->waits) return;
+    while (*at != t) at = &(*at)->next;
+    *at = t->next;
+    t->waits = false;
+}
+
+void desk_embed_end(desk *d, size_t n)
+{
+    d->n_embeds -= n;
+    while (d->n_embeds < DESK_EMBEDS && d->first_turn) {
+        desk_turn *t = d->first_turn;
+        desk_embed_leave(d, t);
+        t->fn(t);
+    }
 }
 
 int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes, int n_threads,
@@ -197,7 +361,9 @@ int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes,
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->shelf_lock, NULL);
     pthread_cond_init(&d->work, NULL);
-    for (size_t i = 0; i < HANDS; i++) d->hands[i] = (hand){.d = d, .writes = i == 0};
+    size_t n = 0;
+    for (desk_queue of = 0; of < DESK_N_QUEUES; of++)
+        for (unsigned i = 0; i < QUEUES[of].n_threads; i++) d->hands[n++] = (hand){.d = d, .of = of};
     *ret = d;
     return 0;
 }
@@ -207,8 +373,11 @@ static void stop_hands(desk *d)
     pthread_mutex_lock(&d->lock);
     d->stop = true;
     pthread_cond_broadcast(&d->work);
-    for (size_t i = 0; i < HANDS; i++)
-        if (d->hands[i].store) sqlite3_interrupt(d->hands[i].store->file.db);
+    for (size_t i = 0; i < HANDS; i++) {
+        hand *h = &d->hands[i];
+        if (h->job) atomic_store(&h->job->cancelled, true);
+        if (h->store) sqlite3_interrupt(h->store->file.db);
+    }
     pthread_mutex_unlock(&d->lock);
     for (size_t i = 0; i < HANDS; i++) {
         if (d->hands[i].runs) pthread_join(d->hands[i].thread, NULL);
@@ -218,7 +387,9 @@ static void stop_hands(desk *d)
 
 static void cancel_all(desk *d, queue *q)
 {
-    for (desk_job *j; (j = take(q));) {
+    while (q->waiting.first) {
+        desk_job *j = q->waiting.first;
+        stop_waiting(q, &q->waiting.first);
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the server shuts down");
         finish(d, j);
     }
@@ -233,8 +404,7 @@ void desk_free(desk *d)
 {
     if (!d) return;
     stop_hands(d);
-    cancel_all(d, &d->reads);
-    cancel_all(d, &d->writes);
+    for (desk_queue of = 0; of < DESK_N_QUEUES; of++) cancel_all(d, &d->queues[of]);
     on_ready(d->ready); /* and what these submit once more */
     shelf_free(d->shelf);
     uv_close((uv_handle_t *)d->ready, on_closed);

@@ -9,6 +9,7 @@
 
 struct find {
     desk_job job;
+    uint64_t owner;
     desk *desk;
     calls *calls;
     call_context ctx;
@@ -71,14 +72,17 @@ void find_cancel(find *f)
 {
     if (!f) return;
     f->gone = true;
-    if (!f->working) find_free(f);
+    if (f->working)
+        desk_cancel(f->desk, &f->job);
+    else
+        find_free(f);
 }
 
 static void submit(find *f, int (*work)(desk_job *, const desk_tools *, shoal_err *),
                    void (*done)(desk_job *))
 {
     f->working = true;
-    f->job = (desk_job){.work = work, .done = done};
+    f->job = (desk_job){.work = work, .done = done, .queue = DESK_READS, .owner = f->owner};
     desk_submit(f->desk, &f->job);
 }
 
@@ -276,6 +280,7 @@ int find_start(find **ret, const find_ask *ask, shoal_err *err)
     find *f = calloc(1, sizeof *f);
     if (!f) return err_nomem(err);
     *f = (find){.desk = ask->desk,
+                .owner = ask->owner,
                 .calls = ask->calls,
                 .mode = ask->mode,
                 .k = ask->k,

@@ -1,13 +1,14 @@
 /* ingest.c: the loop's part of an ingestion: pieces to the model in batches, vectors back; see ingest.h. */
 #include "retrieve/ingest.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "retrieve/codes.h"
 #include "retrieve/ingest_impl.h"
 
-enum { BATCH_PIECES = 16, BATCHES_AT_ONCE = 4 };
+enum { BATCH_PIECES = 16 };
 
 static const char *const STATUS_WORDS[] = {
 #define INGEST_WORD(e, word) [e] = word,
@@ -33,6 +34,9 @@ typedef struct ingest_batch { /* one call: neighbouring pieces of one document *
 
 static void ingest_free(ingest *in)
 {
+    desk *d = in->desk;
+    size_t n_places = in->n_running;
+    desk_embed_leave(d, &in->turn);
     for (ingest_batch *b = in->batches, *next; b; b = next) {
         next = b->next;
         calls_cancel(b->call);
@@ -43,6 +47,7 @@ static void ingest_free(ingest *in)
     buf_done(&in->body);
     arena_free(in->mem);
     free(in);
+    desk_embed_end(d, n_places);
 }
 
 static void end(ingest *in, int status, const char *message, const call_result *failed)
@@ -65,14 +70,17 @@ void ingest_cancel(ingest *in)
 {
     if (!in) return;
     in->gone = true;
-    if (!in->working) ingest_free(in); /* else when the thread is done with it */
+    if (in->working)
+        desk_cancel(in->desk, &in->job); /* it is freed when the thread is done with it */
+    else
+        ingest_free(in);
 }
 
 static void submit(ingest *in, int (*work)(desk_job *, const desk_tools *, shoal_err *),
-                   void (*done)(desk_job *), bool writes)
+                   void (*done)(desk_job *), desk_queue queue)
 {
     in->working = true;
-    in->job = (desk_job){.work = work, .done = done, .writes = writes};
+    in->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = in->owner};
     desk_submit(in->desk, &in->job);
 }
 
@@ -105,6 +113,7 @@ static void drop_batch(ingest_batch *b)
     }
     in->n_running--;
     free(b);
+    desk_embed_end(in->desk, 1);
 }
 
 /* Room for the document's vectors, once their length is known. */
@@ -171,6 +180,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
             return;
         }
     }
+    desk_embed_leave(in->desk, &in->turn); /* who gets the place that is free now is called within */
     drop_batch(b);
     go_on(in);
 }
@@ -279,20 +289,26 @@ static void go_on(ingest *in)
 {
     ingest_document *d;
     bool embeds = *in->c.model;
-    while (embeds && in->n_running < BATCHES_AT_ONCE && (d = next_document(in))) {
+    while (embeds && (d = next_document(in)) && desk_embed_begin(in->desk, &in->turn)) {
         if (start_batch(in, d)) continue;
+        desk_embed_end(in->desk, 1);
         end(in, SHOAL_ENOMEM, "out of memory", NULL);
         return;
     }
-    if (in->n_running > 0) return;
+    if (in->n_running > 0 || in->turn.waits) return;
     if (any_too_long(in)) {
         forget_vectors(in);
-        submit(in, ingest_recut, on_recut, false);
+        submit(in, ingest_recut, on_recut, DESK_INDEXING);
     } else if (any_new(in)) {
-        submit(in, ingest_write, on_written, true);
+        submit(in, ingest_write, on_written, DESK_WRITES);
     } else {
         end(in, 0, "", NULL);
     }
+}
+
+static void on_turn(desk_turn *t)
+{
+    go_on((ingest *)(void *)((char *)t - offsetof(ingest, turn)));
 }
 
 static void on_read(desk_job *j)
@@ -305,8 +321,13 @@ ingest *ingest_start(const ingest_ask *ask)
 {
     ingest *in = calloc(1, sizeof *in);
     if (!in) return NULL;
-    *in = (ingest){
-        .desk = ask->desk, .calls = ask->calls, .user = ask->user, .done = ask->done, .mem = arena_new(0)};
+    *in = (ingest){.desk = ask->desk,
+                   .calls = ask->calls,
+                   .owner = ask->owner,
+                   .turn = {.fn = on_turn},
+                   .user = ask->user,
+                   .done = ask->done,
+                   .mem = arena_new(0)};
     const call_context *ctx = ask->ctx;
     bool fine =
         in->mem && buf_append(&in->body, ask->body, ask->n_body) == 0 && buf_reserve(&in->body, 1) == 0;
@@ -323,6 +344,6 @@ ingest *ingest_start(const ingest_ask *ask)
         ingest_free(in);
         return NULL;
     }
-    submit(in, ingest_read, on_read, false);
+    submit(in, ingest_read, on_read, DESK_INDEXING);
     return in;
 }

@@ -32,8 +32,10 @@ typedef enum ingest_status {
 } ingest_status;
 const char *ingest_status_word(ingest_status s);
 
-/* What tells whether a document has changed: of its type, metadata and bytes. SHOAL_ENOMEM. */
-int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65]);
+/* What tells whether a document has changed: of its type, metadata and bytes. steps may be NULL.
+ * SHOAL_ENOMEM, SHOAL_ECANCELLED. */
+int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65],
+                  steps *steps, shoal_err *err);
 
 typedef struct ingest_outcome { /* of one document */
     const char *source;
@@ -59,6 +61,7 @@ typedef struct ingest_ask {
     desk *desk;
     calls *calls;
     const call_context *ctx;
+    uint64_t owner; /* desk_job.owner */
     const char *collection;
     const char *body; /* JSON, copied */
     size_t n_body;
@@ -68,7 +71,8 @@ typedef struct ingest_ask {
 
 /* NULL: out of memory. */
 ingest *ingest_start(const ingest_ask *ask);
-/* No done comes any more. What is being written may still be written. Accepts NULL. */
+/* No done comes any more. What is at work ends soon (desk_cancel): documents that are on disk stay. Accepts
+ * NULL. */
 void ingest_cancel(ingest *in);
 
 #endif

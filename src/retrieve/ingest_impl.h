@@ -42,6 +42,8 @@ struct ingest {
     size_t n_running;
     bool gone; /* cancelled while a job runs */
     bool working;
+    desk_turn turn; /* for a place to embed */
+    uint64_t owner;
     void *user;
     void (*done)(void *user, const ingest_result *r);
 };

@@ -172,42 +172,44 @@ static int parse(ingest *in, store *s, shoal_err *err)
 /* ---- what is new, and its pieces ------------------------------------------------------------------------
  */
 
-int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65])
+int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65],
+                  steps *steps, shoal_err *err)
 {
     sha256 *h = sha256_new();
     sha256_digest digest;
-    if (!h) return SHOAL_ENOMEM;
+    int rc = 0;
+    if (!h) return err_nomem(err);
     sha256_add(h, plain_type_name(type), strlen(plain_type_name(type)) + 1);
     sha256_add(h, metadata, strlen(metadata) + 1);
-    sha256_add(h, text, n);
+    for (size_t at = 0, part; rc == 0 && at < n; at += part) {
+        part = n - at < STEPS_PER_CHECK ? n - at : STEPS_PER_CHECK;
+        sha256_add(h, text + at, part);
+        rc = steps_add(steps, part, err);
+    }
     sha256_end(h, &digest);
     sha256_hex(&digest, ret_hex);
-    return 0;
+    return rc;
 }
 
-static int make_digest(ingest_document *d, shoal_err *err)
-{
-    return ingest_digest(d->type, d->metadata, d->text, d->n_text, d->digest) == 0 ? 0 : err_nomem(err);
-}
-
-static int cut(ingest_document *d, shoal_err *err)
+static int cut(ingest_document *d, steps *steps, shoal_err *err)
 {
     pieces_done(&d->cut);
-    int rc = pieces_cut(&d->cut, &d->plain, d->piece_bytes, d->piece_bytes / 5, NULL, err);
+    int rc = pieces_cut(&d->cut, &d->plain, d->piece_bytes, d->piece_bytes / 5, steps, err);
     d->outcome.n_pieces = d->cut.n;
     d->n_asked = d->n_embedded = 0;
     d->too_long = false;
     return rc;
 }
 
-/* Only a lack of memory is everybody's. */
+/* Only a lack of memory, and the end of all, is everybody's. */
 static int read_text(ingest *in, ingest_document *d, shoal_err *err)
 {
     shoal_err own = {0};
     d->piece_bytes = in->c.piece_bytes;
-    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", NULL, &own);
-    if (rc == 0) rc = cut(d, &own);
+    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", &in->job.steps, &own);
+    if (rc == 0) rc = cut(d, &in->job.steps, &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (rc == SHOAL_ECANCELLED) return err_set(err, rc, "%s", own.message);
     if (rc != 0) ingest_fail_document(d, own.message);
     return 0;
 }
@@ -216,7 +218,8 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
 {
     store_document there;
     arena *mem = arena_new(0);
-    int rc = mem ? make_digest(d, err) : err_nomem(err);
+    int rc = mem ? ingest_digest(d->type, d->metadata, d->text, d->n_text, d->digest, &in->job.steps, err)
+                 : err_nomem(err);
     if (rc == 0) {
         rc = store_document_find(s, in->c.id, d->source, mem, &there, err);
         d->outcome.status = INGEST_ADDED;
@@ -258,7 +261,7 @@ int ingest_recut(desk_job *j, const desk_tools *t, shoal_err *err)
             ingest_fail_document(d, "the model cannot read even the shortest piece of it");
             d->too_long = false;
         } else {
-            rc = cut(d, err);
+            rc = cut(d, &j->steps, err);
         }
     }
     return rc;

@@ -80,6 +80,27 @@ const char *store_text(sqlite3_stmt *st, int column, arena *mem)
 /* ---- life -----------------------------------------------------------------------------------------------
  */
 
+enum { PROGRESS_OPS = 2000, BUSY_STEP_MS = 20 };
+
+/* SQLite asks every so many instructions of a statement; not 0 ends it. */
+static int on_progress(void *user)
+{
+    return steps_cancelled(((store *)user)->steps);
+}
+
+/* Another process writes: wait for it as long as anybody wants the result. */
+static int on_busy(void *user, int n_before)
+{
+    if (on_progress(user) || n_before >= DATABASE_BUSY_MS / BUSY_STEP_MS) return 0;
+    sqlite3_sleep(BUSY_STEP_MS);
+    return 1;
+}
+
+void store_count(store *s, steps *steps)
+{
+    s->steps = steps;
+}
+
 int store_open(store **ret, const char *path, shoal_err *err)
 {
     const database_options o = {
@@ -87,11 +108,14 @@ int store_open(store **ret, const char *path, shoal_err *err)
     store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     int rc = database_open(&s->file, &o, err);
-    if (rc == 0)
-        *ret = s;
-    else
+    if (rc != 0) {
         store_close(s);
-    return rc;
+        return rc;
+    }
+    sqlite3_progress_handler(s->file.db, PROGRESS_OPS, on_progress, s);
+    sqlite3_busy_handler(s->file.db, on_busy, s);
+    *ret = s;
+    return 0;
 }
 
 void store_close(store *s)

@@ -39,6 +39,10 @@ typedef struct store store;
 int store_open(store **ret, const char *path, shoal_err *err);
 void store_close(store *s); /* accepts NULL; what was not committed is undone */
 
+/* From here on, work on the store is counted there: what is put by its bytes. When it is cancelled a statement
+ * that runs, or waits for another process, ends with SHOAL_ECANCELLED. NULL: not any more. Borrowed. */
+void store_count(store *s, steps *steps);
+
 /* write: nobody else writes until the end (SHOAL_EUNAVAILABLE when somebody does for 10 s). */
 int store_begin(store *s, bool write, shoal_err *err);
 int store_commit(store *s, shoal_err *err);

@@ -46,7 +46,8 @@ static int insert_pieces(store *s, int64_t document, const store_content *what, 
         sqlite3_bind_int64(st, 5, (sqlite3_int64)p->line);
         store_bind_text(st, 6, p->title);
         sqlite3_bind_text(st, 7, what->text + p->start, (int)(p->end - p->start), SQLITE_STATIC);
-        rc = store_step(s, st, err);
+        rc = steps_add(s->steps, p->end - p->start, err);
+        if (rc == 0) rc = store_step(s, st, err);
         sqlite3_reset(st);
     }
     sqlite3_finalize(st);

@@ -7,6 +7,7 @@
 
 struct store {
     database file;
+    steps *steps; /* NULL: nobody counts */
 };
 
 /* A statement; *ret is NULL after a failure. sqlite3_finalize it. */

@@ -42,7 +42,7 @@ int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err)
     return 0;
 }
 
-static int copy(sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
+static int copy(const store *s, sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
 {
     char *some = malloc(COPY_BYTES);
     if (!some) return err_nomem(err);
@@ -54,6 +54,8 @@ static int copy(sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
             rc = err_set(err, SHOAL_EIO, "the uploaded file cannot be read again");
         else if (sqlite3_blob_write(to, some, (int)k, (int)at) != SQLITE_OK)
             rc = err_set(err, SHOAL_EIO, "the uploaded file cannot be kept: the store does not take it");
+        else
+            rc = steps_add(s->steps, (size_t)k, err);
         at += k > 0 ? k : 0;
     }
     free(some);
@@ -88,7 +90,7 @@ static int put(store *s, store_file *f, int fd, shoal_err *err)
     if (f->n_bytes == 0) return 0;
     if (sqlite3_blob_open(s->file.db, "main", "files", "content", f->id, 1, &to) != SQLITE_OK)
         rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
-    if (rc == 0) rc = copy(to, fd, f->n_bytes, err);
+    if (rc == 0) rc = copy(s, to, fd, f->n_bytes, err);
     if (sqlite3_blob_close(to) != SQLITE_OK && rc == 0)
         rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
     return rc;

@@ -14,6 +14,7 @@ int database_fail(const database *d, int code, shoal_err *err)
     const char *why = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(code);
     switch (code & 0xFF) {
     case SQLITE_NOMEM: return err_nomem(err);
+    case SQLITE_INTERRUPT: return err_set(err, SHOAL_ECANCELLED, "the work was cancelled");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(err, SHOAL_EUNAVAILABLE, "%s: another process writes to it; try again", d->path);

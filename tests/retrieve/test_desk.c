@@ -69,7 +69,7 @@ static void made(desk_job *j)
 
 static void make_collection(bench *b, const char *name)
 {
-    make_job j = {.job = {.work = work_make, .done = made, .writes = true}, .b = b, .name = name};
+    make_job j = {.job = {.work = work_make, .done = made, .queue = DESK_WRITES}, .b = b, .name = name};
     desk_submit(b->desk, &j.job);
     run_until_over(b);
 }
@@ -120,7 +120,9 @@ static void a_desk_that_goes_ends_every_job(void **state)
         for (int i = 0; i < N; i++) {
             make_job *j = calloc(1, sizeof *j);
             *j = (make_job){
-                .job = {.work = work_make, .done = on_late, .writes = i % 2}, .b = &b, .name = "x"};
+                .job = {.work = work_make, .done = on_late, .queue = i % 2 ? DESK_WRITES : DESK_READS},
+                .b = &b,
+                .name = "x"};
             desk_submit(b.desk, &j->job);
         }
         close_bench(&b);
@@ -128,6 +130,46 @@ static void a_desk_that_goes_ends_every_job(void **state)
         some_waited = b.status > 0;
     }
     assert_true(some_waited);
+}
+
+/* ---- jobs that are held ----------------------------------------------------------------------------------- */
+
+typedef struct held_job { /* runs until it is let go */
+    desk_job job;
+    atomic_int began;
+    atomic_bool let_go;
+    int ended; /* done came */
+} held_job;
+
+static int work_held(desk_job *j, const desk_tools *t, shoal_err *err)
+{
+    held_job *h = (held_job *)j;
+    atomic_fetch_add(&h->began, 1);
+    while (!atomic_load(&h->let_go)) usleep(1000);
+    return 0;
+}
+
+static void held_ended(desk_job *j)
+{
+    ((held_job *)j)->ended++;
+}
+
+static void submit_held(bench *b, held_job *h, desk_queue queue, uint64_t owner)
+{
+    h->job = (desk_job){.work = work_held, .done = held_ended, .queue = queue, .owner = owner};
+    desk_submit(b->desk, &h->job);
+}
+
+static void wait_began(const held_job *h)
+{
+    while (atomic_load(&h->began) == 0) usleep(1000);
+}
+
+static void let_go(bench *b, held_job *h, size_t n)
+{
+    for (size_t i = 0; i < n; i++) atomic_store(&h[i].let_go, true);
+    for (size_t i = 0; i < n; i++)
+        while (!h[i].ended) uv_run(&b->loop, UV_RUN_ONCE);
 }
 
 /* ---- documents
@@ -420,9 +462,171 @@ static void searches_and_writes_go_side_by_side(void **state)
     close_bench(&b);
 }
 
+/* Every thread that indexes is held, and more wait: what others look for is found meanwhile. */
+static void searches_do_not_wait_for_indexing(void **state)
+{
+    enum { N = 8 };
+    bench b;
+    held_job held[N] = {0};
+    open_bench(&b);
+    fill(&b);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &held[i], DESK_INDEXING, i % 4);
+    wait_began(&held[0]);
+    for (int i = 0; i < 5; i++) ask_for(&b, "seas", FIND_HYBRID, NULL, "|sea");
+    make_collection(&b, "two");
+    assert_int_equal(b.status, 0);
+    for (size_t i = 0; i < N; i++) assert_int_equal(held[i].ended, 0);
+    let_go(&b, held, N);
+    close_bench(&b);
+}
+
+/* One key's jobs wait for each other; another key's do not wait for them. */
+static void one_owner_does_not_take_all_threads(void **state)
+{
+    static const struct {
+        desk_queue queue;
+        size_t most_each;
+    } QUEUES[] = {{DESK_INDEXING, 1}, {DESK_READS, 2}};
+    enum { N = 6 };
+    for (size_t q = 0; q < 2; q++) {
+        bench b;
+        held_job mine[N] = {0}, other = {0};
+        open_bench(&b);
+        fill(&b);
+        for (size_t i = 0; i < N; i++) submit_held(&b, &mine[i], QUEUES[q].queue, 1);
+        for (size_t i = 0; i < QUEUES[q].most_each; i++) wait_began(&mine[i]);
+        submit_held(&b, &other, QUEUES[q].queue, 2);
+        wait_began(&other);
+        let_go(&b, &other, 1);
+        size_t n_began = 0;
+        for (size_t i = 0; i < N; i++) n_began += (size_t)atomic_load(&mine[i].began);
+        assert_int_equal(n_began, QUEUES[q].most_each);
+        let_go(&b, mine, N);
+        close_bench(&b);
+    }
+}
+
+/* Of two owners who wait for the one writer, neither is served twice before the other. */
+static void owners_take_turns(void **state)
+{
+    enum { N = 4 };
+    bench b;
+    held_job first = {0}, many[N] = {0}, one = {0};
+    open_bench(&b);
+    fill(&b);
+    submit_held(&b, &first, DESK_WRITES, 1);
+    wait_began(&first);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &many[i], DESK_WRITES, 1);
+    submit_held(&b, &one, DESK_WRITES, 2);
+    let_go(&b, &first, 1);
+    wait_began(&one);
+    for (size_t i = 0; i < N; i++) assert_int_equal(atomic_load(&many[i].began), 0);
+    let_go(&b, &one, 1);
+    let_go(&b, many, N);
+    close_bench(&b);
+}
+
+/* ---- work that nobody wants any more ---------------------------------------------------------------------- */
+
+typedef struct endless_job { /* counts until it is told to stop */
+    desk_job job;
+    atomic_ulong n_steps;
+    bool ended;
+} endless_job;
+
+static int work_endless(desk_job *j, const desk_tools *t, shoal_err *err)
+{
+    endless_job *e = (endless_job *)j;
+    int rc = 0;
+    while ((rc = steps_add(&j->steps, 512, err)) == 0) atomic_store(&e->n_steps, j->steps.n);
+    return rc;
+}
+
+static void endless_ended(desk_job *j)
+{
+    ((endless_job *)j)->ended = true;
+}
+
+static void cancelled_jobs_end_within_a_check(void **state)
+{
+    bench b;
+    endless_job e = {0}, waits = {0};
+    open_bench(&b);
+    fill(&b);
+    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = 1};
+    waits.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = 1};
+    desk_submit(b.desk, &e.job);
+    desk_submit(b.desk, &waits.job);
+    while (atomic_load(&e.n_steps) == 0) usleep(1000);
+    desk_cancel(b.desk, &waits.job);
+    while (!waits.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(waits.job.rc, SHOAL_ECANCELLED);
+    assert_int_equal(waits.job.steps.n, 0); /* it never ran */
+    assert_false(e.ended);
+    desk_cancel(b.desk, &e.job);
+    while (!e.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(e.job.rc, SHOAL_ECANCELLED);
+    close_bench(&b);
+}
+
+/* Several checks were passed; from the one that sees the flag not one step more is counted. */
+static void the_flag_is_seen_at_each_check(void **state)
+{
+    atomic_bool cancelled = false;
+    shoal_err err = {0};
+    steps s = {.cancelled = &cancelled};
+    for (int i = 0; i < 1000; i++) assert_int_equal(steps_add(&s, 1000, &err), 0);
+    uint64_t before = s.n;
+    atomic_store(&cancelled, true);
+    while (steps_add(&s, 1000, &err) == 0) continue;
+    assert_true(s.n - before <= STEPS_PER_CHECK + 1000);
+}
+
+static void a_desk_that_goes_cuts_what_runs(void **state)
+{
+    bench b;
+    endless_job e = {0};
+    open_bench(&b);
+    fill(&b);
+    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING};
+    desk_submit(b.desk, &e.job);
+    while (atomic_load(&e.n_steps) == 0) usleep(1000);
+    close_bench(&b);
+    assert_true(e.ended);
+    assert_int_equal(e.job.rc, SHOAL_ECANCELLED);
+}
+
+/* A client that leaves: of its long document no further batch is embedded, and nothing is put. */
+static void a_client_that_leaves_ends_the_embedding(void **state)
+{
+    bench b;
+    buf body = {0};
+    open_bench(&b);
+    make_collection(&b, "one");
+    buf_puts(&body, "{\"source\":\"long\",\"text\":\"");
+    for (int i = 0; i < 20000; i++) buf_puts(&body, "some words here. ");
+    buf_puts(&body, "\"}");
+    ingest *in = start_ingest(&b, body.data);
+    while (b.model.n_calls < 3) uv_run(&b.loop, UV_RUN_ONCE);
+    ingest_cancel(in);
+    size_t n_calls = b.model.n_calls;
+    ask_for(&b, "words", FIND_WORDS, NULL, "");
+    assert_string_equal(b.text, "");
+    assert_int_equal(b.model.n_calls, n_calls);
+    buf_done(&body);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(searches_do_not_wait_for_indexing),
+        cmocka_unit_test(one_owner_does_not_take_all_threads),
+        cmocka_unit_test(owners_take_turns),
+        cmocka_unit_test(cancelled_jobs_end_within_a_check),
+        cmocka_unit_test(the_flag_is_seen_at_each_check),
+        cmocka_unit_test(a_desk_that_goes_cuts_what_runs),
+        cmocka_unit_test(a_client_that_leaves_ends_the_embedding),
         cmocka_unit_test(a_job_says_how_it_went),
         cmocka_unit_test(a_place_that_is_none_fails_every_job),
         cmocka_unit_test(a_desk_that_goes_ends_every_job),
