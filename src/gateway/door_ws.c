@@ -18,6 +18,9 @@ enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */
     STRANGER_MS = 10000,
     STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
+    CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
+    CANCELS_MS = 10000,
+    UNAUTHORIZED_MAX = 10, /* answers of 401, as over HTTP */
     PING_MS = 30000,
     TICK_MS = 1000
 };
@@ -40,6 +43,9 @@ struct ws_socket {
     size_t n_calls;
     uint64_t begun_ms;
     bool is_known; /* it has shown a key, or needs none */
+    uint64_t calm_since_ms;
+    size_t n_cancels; /* since then */
+    size_t n_unauthorized;
     ws_socket *next, *prev;
 };
 
@@ -109,6 +115,8 @@ static void answer(ws_socket *s, const char *id, int status, const http_header *
     put_headers(&out, headers, n);
     put_body(&out, is_json(headers, n), body, len);
     send_message(s, &out);
+    if (status == 401 && ++s->n_unauthorized == UNAUTHORIZED_MAX)
+        websocket_close(s->ws, CODE_POLICY, "ten requests came without a valid API key");
 }
 
 static void refuse(ws_socket *s, const char *id, const api_error *e)
@@ -316,8 +324,20 @@ static void enter(ws_call *c)
 
 /* ---- messages that come in ----------------------------------------------------------------------- */
 
+static void count_cancel(ws_socket *s)
+{
+    uint64_t now = uv_now(s->gateway->loop);
+    if (now - s->calm_since_ms > CANCELS_MS) {
+        s->calm_since_ms = now;
+        s->n_cancels = 0;
+    }
+    if (++s->n_cancels > CANCELS_MAX)
+        websocket_close(s->ws, CODE_POLICY, "more than 200 requests were cancelled within ten seconds");
+}
+
 static void cancel(ws_socket *s, ws_ask *a)
 {
+    count_cancel(s);
     ws_call *c = find_call(s, a->id);
     if (c) {
         door_leave(&c->door);

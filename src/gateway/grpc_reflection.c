@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/loop_work.h"
 #include "base/proto_wire.h"
 #include "base/utf8.h"
 #include "gateway/door_grpc_impl.h"
@@ -171,6 +172,7 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
     if (out.failed) {
         end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     } else {
+        loop_work_add(out.len);
         grpc_call_send(call, out.data, out.len);
         if (grpc_call_is_broken(call))
             end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");

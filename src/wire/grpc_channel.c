@@ -319,11 +319,19 @@ static grpc_link *link_alloc(grpc_channel *ch)
     return l;
 }
 
+/* Not zeroed as a whole: its pages become resident as far as they are read into. */
+static transport_scratch *new_scratch(void)
+{
+    transport_scratch *s = malloc(sizeof *s);
+    if (s) s->turn = 0;
+    return s;
+}
+
 static int link_new(grpc_channel *ch, shoal_err *err)
 {
     grpc_link *l = link_alloc(ch);
     int rc = l ? 0 : err_nomem(err);
-    if (rc == 0 && !ch->scratch && !(l->own = malloc(sizeof *l->own))) rc = err_nomem(err);
+    if (rc == 0 && !ch->scratch && !(l->own = new_scratch())) rc = err_nomem(err);
     if (rc == 0) rc = connect_transport(l, ch, err);
     if (rc == 0) {
         start_link(l, ch);

@@ -26,6 +26,22 @@ static int unpack(grpc_reader *r, const uint8_t **msg, size_t *n)
     return rc == 0 ? 1 : rc;
 }
 
+static size_t length_of(const uint8_t head[GRPC_FRAME_HEAD])
+{
+    return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+}
+
+/* A frame that will be refused is not waited for. */
+bool grpc_reader_has_next(const grpc_reader *r)
+{
+    const uint8_t *p = (const uint8_t *)r->in.data + r->at;
+    size_t left = r->in.len - r->at;
+    if (left == 0) return false;
+    if (p[0] > 1 || (p[0] == 1 && !r->takes_gzip)) return true;
+    if (left < GRPC_FRAME_HEAD) return false;
+    return length_of(p) > r->max_message || length_of(p) <= left - GRPC_FRAME_HEAD;
+}
+
 int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
 {
     size_t left = r->in.len - r->at;
@@ -34,10 +50,10 @@ int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
     if (p[0] > 1) return SHOAL_EPROTOCOL;
     if (p[0] == 1 && !r->takes_gzip) return SHOAL_EUNSUPPORTED;
     if (left < GRPC_FRAME_HEAD) return 0;
-    size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+    size_t n = length_of(p);
     if (n > r->max_message) return SHOAL_ELIMIT;
     if (n > left - GRPC_FRAME_HEAD) return 0;
-    loop_work_add_message(n);
+    loop_work_add(n);
     *ret_msg = p + GRPC_FRAME_HEAD;
     *ret_n = n;
     r->at += GRPC_FRAME_HEAD + n;

@@ -28,6 +28,7 @@ int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n); /* 0 or SHOAL
  * SHOAL_ELIMIT (longer than max_message, also unpacked), SHOAL_EUNSUPPORTED (compressed, which nobody said),
  * SHOAL_EPROTOCOL (no such flag, or not gzip), SHOAL_ENOMEM. */
 int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n);
+bool grpc_reader_has_next(const grpc_reader *r); /* grpc_reader_next would not return 0 */
 bool grpc_reader_is_empty(const grpc_reader *r); /* no part of a frame is left */
 void grpc_reader_done(grpc_reader *r);
 

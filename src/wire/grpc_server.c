@@ -27,6 +27,7 @@ void grpc_end_request(http_request *r, bool begun, grpc_status status, const cha
         h = plain;
         n_metadata = 0;
     }
+    if (status == GRPC_UNAUTHENTICATED) http_note_unauthorized(r);
     snprintf(code, sizeof code, "%d", (int)status);
     if (message) grpc_message_encode(&text, message);
     size_t n = 0;

@@ -211,7 +211,8 @@ void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t 
     if (!c) return;
     int rc = n ? grpc_reader_feed(&c->in, bytes, n) : 0;
     c->busy = true;
-    while (rc == 0 && !c->over && !c->paused && (rc = grpc_reader_next(&c->in, &msg, &n_msg)) == 1) {
+    while (rc == 0 && !c->over && !c->paused && grpc_reader_has_next(&c->in) && http_take_message(c->r) &&
+           (rc = grpc_reader_next(&c->in, &msg, &n_msg)) == 1) {
         c->stream->message(c->stream_user, c, msg, n_msg);
         rc = 0;
     }

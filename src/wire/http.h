@@ -40,6 +40,7 @@ typedef struct http_limits {
     size_t max_streams;      /* [128] concurrent HTTP/2 streams a connection */
     size_t max_resets; /* [200] HTTP/2 streams that a client gives up in ten seconds (CVE-2023-44487): it is
                           closed */
+    size_t max_unauthorized; /* [10] requests of a connection that are answered with 401: then it is closed */
     size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
@@ -129,6 +130,11 @@ uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);
+/* For a handler that finds messages in a tunnel or in a body in pieces: may it handle one more in this turn of
+ * the loop? Messages count like requests of the connection: a few a turn, and none while its client leaves
+ * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which on_body
+ * comes, perhaps with no bytes. */
+bool http_take_message(http_request *r);
 void http_set_data(http_request *r, void *data);
 void *http_data(const http_request *r);
 
@@ -139,6 +145,8 @@ void *http_data(const http_request *r);
  * nothing. */
 void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
                   size_t len);
+/* An answer that means 401 in another protocol's words (gRPC): it counts against max_unauthorized. */
+void http_note_unauthorized(http_request *r);
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers);
 /* Speak http_protocol: the final answer of a request that came with HTTP_TUNNEL. From here on on_body are the
  * client's bytes, http_respond_write are ours, on_body_end comes when the client sends no more, and
@@ -149,6 +157,9 @@ void http_respond_write(http_request *r, const void *data, size_t len);
 /* Bytes of a streamed answer that wait here for the client to take more. Over HTTP/1.1 those of its
  * connection, which has one answer at a time; what the kernel holds is not counted. */
 size_t http_unsent(const http_request *r);
+/* max_write_backlog. An answer that goes on above it is cut with its connection; a tunnel is not, since its
+ * protocol has a way to say why it ends: who writes to it looks at this before. */
+size_t http_unsent_max(const http_request *r);
 /* Trailers are sent on HTTP/2 and dropped on HTTP/1.1. */
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers);
 

@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop_work.h"
 #include "wire/http_internal.h"
 
-enum { TURN_REQUESTS = 16, MARK_SHARE = 4 };
+/* A turn of the loop gives the handler at most TURN_REQUESTS requests of one connection, and nothing more of any
+ * once it has done TURN_BYTES of work (base/loop_work.h). */
+enum { TURN_REQUESTS = 16, TURN_BYTES = 1 << 20, MARK_SHARE = 4 };
 
 /* ---- the loop's turn ----------------------------------------------------------------------------- */
 
@@ -13,8 +16,9 @@ void conn_mark_dirty(http_conn *c)
     http_server *s = c->server;
     if (c->is_dirty) return;
     c->is_dirty = true;
-    c->next_dirty = s->dirty;
-    s->dirty = c;
+    c->next_dirty = NULL;
+    *s->last_dirty = c;
+    s->last_dirty = &c->next_dirty;
     if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
 }
 
@@ -30,6 +34,11 @@ bool conn_has_room(const http_conn *c)
     return conn_unsent(c) <= c->server->limits.max_write_backlog / MARK_SHARE;
 }
 
+bool conn_turn_is_full(void)
+{
+    return loop_work_get()->turn_bytes > TURN_BYTES;
+}
+
 bool conn_may_go_on(http_conn *c)
 {
     const http_server *s = c->server;
@@ -37,8 +46,8 @@ bool conn_may_go_on(http_conn *c)
         c->turn = s->n_turns;
         c->n_turn = 0;
     }
-    bool may =
-        c->n_turn < TURN_REQUESTS && conn_has_room(c) && s->n_held + s->n_doomed <= s->limits.max_unsent;
+    bool may = c->n_turn < TURN_REQUESTS && !conn_turn_is_full() && conn_has_room(c) &&
+               s->n_held + s->n_doomed <= s->limits.max_unsent;
     if (!may) c->parked = true;
     return may;
 }
@@ -84,6 +93,16 @@ void conn_note_drained(http_request *r)
     if (!r->conn->server->handler.on_drained || !r->begun || r->ended) return;
     r->drained = r->conn->has_due = true;
     conn_mark_dirty(r->conn);
+}
+
+void conn_resume_waiting(http_conn *c)
+{
+    if (!c->has_waiting || !conn_may_go_on(c)) return;
+    c->has_waiting = false;
+    for (http_request *r = c->requests; r; r = r->next) {
+        if (r->waits) http_request_mark_due(r);
+        r->waits = false;
+    }
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

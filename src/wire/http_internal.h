@@ -45,7 +45,8 @@ struct http_server {
     int n_handles;       /* listeners and the five above that are not yet closed */
     uint64_t n_turns;    /* of the loop: from one wait for input to the end of the next */
     http_listener *listeners;
-    http_conn *conns, *dirty;
+    http_conn *conns;
+    http_conn *dirty, **last_dirty; /* in the order in which they are settled; where the next one goes */
     size_t n_conns, n_refusing;
     size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
     size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
@@ -104,6 +105,8 @@ struct http_conn {
     uint64_t turn;                      /* of the server's n_turns, to which n_turn belongs */
     size_t n_turn;                      /* requests given to the handler in it */
     bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
+    bool has_waiting; /* messages of a request of it do: see http_take_message */
+    size_t n_unauthorized; /* requests that were answered with 401 */
     http_request *requests;
 
     http1_state h1;
@@ -141,6 +144,7 @@ struct http_request {
     size_t max_body;
     http_intake intake;
     bool paused, due; /* due: something waits to be delivered from the loop */
+    bool waits;       /* for a later turn: see http_take_message */
     bool drained;     /* on_drained is due */
     bool end_said;    /* on_body_end has been called */
     int body_status;  /* for on_body_end */
@@ -178,6 +182,7 @@ bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for
  * the loop. If not, the connection is parked, and settled again when it may. */
 bool conn_may_go_on(http_conn *c);
 bool conn_has_room(const http_conn *c);
+bool conn_turn_is_full(void); /* the loop has done enough in this turn: what can wait is left for the next */
 size_t conn_unsent(const http_conn *c);
 /* Count what has become of its unsent bytes; when all take more memory than max_unsent, the connection that
  * holds most is closed. */
@@ -186,6 +191,7 @@ void conn_note_unsent(http_conn *c);
 bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
                            uint64_t span_ms);
 void conn_note_drained(http_request *r);    /* what was written to its answer has all left */
+void conn_resume_waiting(http_conn *c);     /* after http_take_message said no: again, if it may */
 const char *http_conn_date(http_server *s); /* for the Date header */
 /* The body of an error the server answers itself. */
 void http_conn_error_body(http_server *s, const http_request *r, int status, const char *why, buf *out,

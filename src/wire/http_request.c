@@ -120,7 +120,7 @@ void http_request_dispatch(http_request *r)
 
 bool http_request_flows(const http_request *r)
 {
-    return r->dispatched && !r->paused && !r->due && !r->ended && !r->gone;
+    return r->dispatched && !r->paused && !r->waits && !r->due && !r->ended && !r->gone;
 }
 
 void http_request_mark_due(http_request *r)
@@ -163,15 +163,29 @@ static void deliver_kept(http_request *r)
 
 void http_request_go_on(http_request *r)
 {
-    const http_handler *h = &r->conn->server->handler;
+    http_conn *c = r->conn;
+    const http_handler *h = &c->server->handler;
     r->due = false;
     if (!http_request_flows(r) || r->end_said) return;
-    if (r->version == 20)
+    if (r->version == 20) {
         deliver_kept(r);
-    else if (r->complete)
-        say_end(r);
-    else
-        h->on_body(h->user, r, NULL, 0);
+        return;
+    }
+    h->on_body(h->user, r, NULL, 0);
+    if (c->requests == r && r->complete && http_request_flows(r)) say_end(r);
+}
+
+bool http_take_message(http_request *r)
+{
+    http_conn *c = r->conn;
+    if (conn_may_go_on(c)) {
+        c->n_turn++;
+        loop_work_add_message(0);
+        return true;
+    }
+    r->waits = c->has_waiting = true;
+    conn_mark_dirty(c);
+    return false;
 }
 
 void http_pause(http_request *r, bool paused)
@@ -337,7 +351,16 @@ void http_respond(http_request *r, int status, const http_header *headers, size_
         transport_close(c->io, "the client reads too slowly");
         return;
     }
+    if (status == 401) http_note_unauthorized(r);
     c->ops->respond(r, status, headers, n_headers, body, len);
+}
+
+void http_note_unauthorized(http_request *r)
+{
+    http_conn *c = r->conn;
+    if (++c->n_unauthorized < c->server->limits.max_unauthorized) return;
+    c->keep_alive = false;
+    c->ops->leave(c);
 }
 
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers)
@@ -364,7 +387,7 @@ void http_respond_write(http_request *r, const void *data, size_t len)
     /* As in http_respond, what others answered in this turn does not count against what comes first. */
     size_t left = r->wrote ? conn_unsent(c) : c->unsent;
     r->wrote = true;
-    if (left > c->server->limits.max_write_backlog) {
+    if (left > c->server->limits.max_write_backlog && r->intake != HTTP_TUNNEL) {
         transport_close(c->io, "the client reads too slowly");
         return;
     }
@@ -375,6 +398,11 @@ size_t http_unsent(const http_request *r)
 {
     if (r->gone || transport_is_closing(r->conn->io)) return 0;
     return r->version == 20 ? r->out.len - r->out_at : transport_backlog(r->conn->io);
+}
+
+size_t http_unsent_max(const http_request *r)
+{
+    return r->conn->server->limits.max_write_backlog;
 }
 
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)

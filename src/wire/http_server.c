@@ -50,10 +50,13 @@ static void conn_settle(http_conn *c)
     if (transport_is_closing(c->io)) return;
     transport_flush(c->io); /* what is sent at once makes room */
     c->parked = false;
+    conn_resume_waiting(c);
+    if (c->has_due) deliver_due(c);
+    if (transport_is_closing(c->io)) return;
     c->ops->settle(c);
     transport_flush(c->io);
     conn_note_unsent(c);
-    if (c->parked && !transport_is_closing(c->io) && conn_has_room(c)) conn_mark_dirty(c);
+    if ((c->parked || c->has_waiting) && !transport_is_closing(c->io) && conn_has_room(c)) conn_mark_dirty(c);
 }
 
 static void check_drained(http_server *s)
@@ -66,18 +69,31 @@ static void check_drained(http_server *s)
 
 static void on_again(uv_idle_t *i) {}
 
+/* Those that were not settled in this turn have the next one before those that were. */
+static void put_in_front(http_server *s, http_conn *rest)
+{
+    http_conn *last = rest;
+    while (last->next_dirty) last = last->next_dirty;
+    last->next_dirty = s->dirty;
+    if (!s->dirty) s->last_dirty = &last->next_dirty;
+    s->dirty = rest;
+    if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
+}
+
 static void on_settle(uv_prepare_t *p)
 {
     http_server *s = p->data;
     http_conn *c = s->dirty;
     s->dirty = NULL;
+    s->last_dirty = &s->dirty;
     uv_prepare_stop(p);
-    while (c) {
+    for (bool is_first = true; c && (is_first || !conn_turn_is_full()); is_first = false) {
         http_conn *next = c->next_dirty;
         c->is_dirty = false;
         conn_settle(c);
         c = next;
     }
+    if (c) put_in_front(s, c);
     if (s->dirty)
         uv_idle_start(&s->again, on_again);
     else
@@ -89,14 +105,17 @@ static void on_turn(uv_check_t *check)
 {
     http_server *s = check->data;
     s->n_turns++;
+    s->scratch.turn = s->n_turns;
     loop_work_end_turn();
 }
 
 static void forget_dirty(http_conn *c)
 {
-    for (http_conn **p = &c->server->dirty; *p; p = &(*p)->next_dirty)
+    http_server *s = c->server;
+    for (http_conn **p = &s->dirty; *p; p = &(*p)->next_dirty)
         if (*p == c) {
             *p = c->next_dirty;
+            if (!c->next_dirty) s->last_dirty = p;
             return;
         }
 }
@@ -318,6 +337,7 @@ void http_limits_fill(http_limits *l)
     if (!l->max_connections) l->max_connections = 1024;
     if (!l->max_streams) l->max_streams = 128;
     if (!l->max_resets) l->max_resets = 200;
+    if (!l->max_unauthorized) l->max_unauthorized = 10;
     if (!l->request_timeout_ms) l->request_timeout_ms = 10000;
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
@@ -344,6 +364,7 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     uv_check_start(&s->turn, on_turn);
     uv_unref((uv_handle_t *)&s->turn);
     s->settle.prepare_cb = on_settle;
+    s->last_dirty = &s->dirty;
     s->tick.data = s->probe.data = s->settle.data = s->again.data = s->turn.data = s;
     s->n_handles = 5;
     *ret = s;

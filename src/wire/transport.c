@@ -48,6 +48,7 @@ struct transport {
     bool dns_pending;
 
     uv_shutdown_t sreq;
+    uint64_t read_turn; /* of the scratch's turns: the last that it read in */
     bool reading, eof, ending, fin_sent, closing;
     const char *why,
         *end_why; /* of the close; and what to say at the end of an orderly one, if not just that */
@@ -364,13 +365,15 @@ void transport_feed(transport *t, const uint8_t *bytes, size_t n)
 static void on_alloc(uv_handle_t *h, size_t hint, uv_buf_t *ret)
 {
     transport *t = h->data;
-    *ret = uv_buf_init((char *)t->scratch->bytes, sizeof t->scratch->bytes);
+    bool has_read = t->scratch->turn && t->read_turn == t->scratch->turn;
+    t->read_turn = t->scratch->turn;
+    *ret = uv_buf_init((char *)t->scratch->bytes, has_read ? 0 : sizeof t->scratch->bytes);
 }
 
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 {
     transport *t = s->data;
-    if (t->closing || n == 0) return;
+    if (t->closing || n == 0 || n == UV_ENOBUFS) return; /* ENOBUFS: it has read in this turn */
     if (n == UV_EOF)
         peer_ended(t);
     else if (n < 0)

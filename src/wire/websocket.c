@@ -18,8 +18,18 @@ enum {
     REASON_MAX = 120,  /* of the 125 that a control frame carries, two are the code's */
     RSV1 = 4,          /* in wslay's words: the message is packed */
     GOODBYE_MS = 5000, /* so long a client may take to answer a closing frame */
+    HEAD_MAX = 14, /* of a frame: two bytes, eight of the length, four of the mask */
+    TRY_AGAIN_LATER = 1013, /* IANA's registry of close codes, beyond RFC 6455 */
     ABNORMAL_CLOSURE = 1006
 };
+
+/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has read,
+ * so it is given one frame at a time. */
+typedef struct frame_place {
+    uint8_t head[HEAD_MAX];
+    size_t n_head;
+    uint64_t left; /* of the payload */
+} frame_place;
 
 struct websocket {
     http_request *r; /* NULL: ended */
@@ -29,6 +39,9 @@ struct websocket {
     wslay_event_context_ptr ctx;
     const uint8_t *in; /* what has come and was not read yet */
     size_t n_in;
+    frame_place at;
+    buf kept;   /* what waits for a later turn */
+    bool waits; /* for it */
     uint64_t now_ms, heard_ms, pinged_ms, closing_ms; /* by websocket_tick's clock; 0: no */
     bool closing, receiving, told;
     int deflate_bits; /* of the window to pack with; 0: permessage-deflate was not asked for */
@@ -103,18 +116,57 @@ static int shake_hands(http_request *r, const char *extensions, shoal_err *err)
 
 /* ---- wslay's side ---------------------------------------------------------------------------- */
 
-static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int flags, void *user)
+/* How long the head of a frame is, as far as its first bytes tell (RFC 6455 5.2). */
+static size_t head_bytes(const frame_place *at)
 {
-    websocket *ws = user;
+    if (at->n_head < 2) return 2;
+    unsigned length = at->head[1] & 127;
+    size_t masked = at->head[1] & 128 ? 4 : 0;
+    return 2 + (length == 127 ? 8 : length == 126 ? 2 : 0) + masked;
+}
+
+static uint64_t payload_bytes(const frame_place *at)
+{
+    unsigned length = at->head[1] & 127;
+    size_t n = length == 127 ? 8 : length == 126 ? 2 : 0;
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++) v = v << 8 | at->head[2 + i];
+    return n ? v : length;
+}
+
+/* The next of the bytes up to the end of a head or of a payload: at most max of them. */
+static size_t take_bytes(websocket *ws, uint8_t *to, size_t max)
+{
+    frame_place *at = &ws->at;
+    uint64_t most = at->left ? at->left : head_bytes(at) - at->n_head;
     size_t n = ws->n_in < max ? ws->n_in : max;
-    if (n == 0) {
-        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
-        return -1;
-    }
+    if (n > most) n = (size_t)most;
     memcpy(to, ws->in, n);
     ws->in += n;
     ws->n_in -= n;
-    return (ssize_t)n;
+    if (at->left) {
+        at->left -= n;
+        return n;
+    }
+    memcpy(at->head + at->n_head, to, n);
+    at->n_head += n;
+    if (at->n_head == head_bytes(at)) {
+        at->left = payload_bytes(at);
+        at->n_head = 0;
+    }
+    return n;
+}
+
+static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int flags, void *user)
+{
+    websocket *ws = user;
+    bool is_new = !ws->at.left && !ws->at.n_head;
+    if (ws->n_in && is_new) ws->waits = !http_take_message(ws->r);
+    if (ws->n_in == 0 || ws->waits) {
+        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    return (ssize_t)take_bytes(ws, to, max);
 }
 
 static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t n, int flags, void *user)
@@ -153,7 +205,7 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 {
     websocket *ws = user;
     if (ws->closing) return;
-    loop_work_add_message(m->msg_length);
+    loop_work_add(m->msg_length);
     if (wslay_is_ctrl_frame(m->opcode)) {
         if (m->rsv) websocket_close(ws, WSLAY_CODE_PROTOCOL_ERROR, "a control frame cannot be packed");
     } else if (m->rsv & RSV1) {
@@ -234,16 +286,48 @@ void websocket_limit_unpacked(websocket *ws, size_t max_bytes)
     ws->max_unpacked = max_bytes;
 }
 
+/* Frame by frame, until one waits for a later turn. */
+static int read_frames(websocket *ws)
+{
+    int rc = 0;
+    ws->waits = false;
+    ws->receiving = true;
+    do {
+        rc = wslay_event_want_read(ws->ctx) ? wslay_event_recv(ws->ctx) : 0;
+    } while (rc == 0 && ws->n_in && !ws->waits && wslay_event_want_read(ws->ctx));
+    ws->receiving = false;
+    return rc;
+}
+
+/* Bytes that came after those that wait are read behind them. */
+static int read_kept(websocket *ws, const uint8_t *bytes, size_t n)
+{
+    if (n && buf_append(&ws->kept, bytes, n) != 0) return WSLAY_ERR_NOMEM;
+    ws->in = (const uint8_t *)ws->kept.data;
+    ws->n_in = ws->kept.len;
+    int rc = read_frames(ws);
+    buf_consume(&ws->kept, ws->waits ? ws->kept.len - ws->n_in : ws->kept.len);
+    if (!ws->waits) buf_done(&ws->kept);
+    return rc;
+}
+
+static int read_new(websocket *ws, const uint8_t *bytes, size_t n)
+{
+    ws->in = bytes;
+    ws->n_in = n;
+    int rc = read_frames(ws);
+    if (rc == 0 && ws->waits && buf_append(&ws->kept, ws->in, ws->n_in) != 0) rc = WSLAY_ERR_NOMEM;
+    return rc;
+}
+
 void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n)
 {
     if (!ws->r) return;
-    ws->in = bytes;
-    ws->n_in = n;
-    ws->heard_ms = ws->now_ms;
-    ws->pinged_ms = 0;
-    ws->receiving = true;
-    int rc = wslay_event_want_read(ws->ctx) ? wslay_event_recv(ws->ctx) : 0;
-    ws->receiving = false;
+    if (n) {
+        ws->heard_ms = ws->now_ms;
+        ws->pinged_ms = 0;
+    }
+    int rc = ws->kept.len ? read_kept(ws, bytes, n) : n ? read_new(ws, bytes, n) : 0;
     ws->n_in = 0;
     if (rc != 0) {
         give_up(ws, rc == WSLAY_ERR_NOMEM ? WSLAY_CODE_INTERNAL_SERVER_ERROR : WSLAY_CODE_PROTOCOL_ERROR);
@@ -279,6 +363,10 @@ void websocket_tick(websocket *ws, uint64_t now_ms)
 void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n)
 {
     if (!ws->r || ws->closing) return;
+    if (http_unsent(ws->r) > http_unsent_max(ws->r)) {
+        websocket_close(ws, TRY_AGAIN_LATER, "too many answers wait to be read");
+        return;
+    }
     struct wslay_event_msg m = {
         .opcode = is_text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, .msg = bytes, .msg_length = n};
     buf packed = {0};
@@ -305,6 +393,7 @@ void websocket_close(websocket *ws, unsigned code, const char *reason)
 {
     if (!ws->r || ws->closing) return;
     size_t n = strlen(reason);
+    flush(ws); /* wslay sends control frames first, and nothing behind a closing one */
     ws->closing = true;
     ws->closing_ms = ws->now_ms;
     (void)wslay_event_queue_close(ws->ctx, (uint16_t)code, (const uint8_t *)reason,
@@ -318,5 +407,6 @@ void websocket_free(websocket *ws)
     ws->told = true;
     end(ws, 0);
     wslay_event_context_free(ws->ctx);
+    buf_done(&ws->kept);
     free(ws);
 }

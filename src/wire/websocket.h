@@ -1,7 +1,8 @@
 /* websocket.h: a WebSocket at the server's end, over a tunnel of HTTP/1.1 or HTTP/2.
  *
  * wslay keeps the protocol (RFC 6455: frames, masks, fragments, UTF-8, pings, the closing handshake); here
- * are the handshake, the bounds, and the way to the tunnel. The owner hands on what its HTTP handler is told
+ * are the handshake, the bounds, and the way to the tunnel. A turn of the loop reads a few frames of a connection
+ * (http_take_message); the rest waits here and, from there on, in the tunnel. The owner hands on what its HTTP handler is told
  * of the request, and gets whole messages, unpacked where the client packs them (websocket_deflate.h). Loop
  * thread.
  *
@@ -42,7 +43,8 @@ void websocket_limit_unpacked(websocket *ws, size_t max_bytes);
 void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n);
 void websocket_shut(websocket *ws);                  /* the client sends no more */
 void websocket_tick(websocket *ws, uint64_t now_ms); /* now and then, for ping_ms */
-/* One message. Nothing after websocket_close, or once it was closed. Text must be UTF-8. */
+/* One message. Nothing after websocket_close, or once it was closed. Text must be UTF-8. When more than
+ * max_write_backlog waits for the client to read, it is closed with 1013 instead. */
 void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n);
 size_t websocket_unsent(const websocket *ws); /* what waits for the client to read */
 /* Say goodbye; `closed` follows when the client has answered, or left. reason: 120 bytes at most are sent. */

@@ -51,6 +51,29 @@ static void a_stream_of_requests_has_one_answer(void **state)
     world_stop(&w);
 }
 
+/* As of pipelined requests: however many have come, the others are served between. */
+static void messages_of_a_connection_come_a_few_a_turn(void **state)
+{
+    enum { N = 2000, A_FEW = 16 };
+    world w;
+    outcome one = {.n_to_send = N, .n_each = 1}, two = {.n_to_send = N, .n_each = 1};
+    size_t before = 0, most = 0;
+    world_start(&w, NULL);
+    world_open(&w, &one, "/s.S/Sum", NULL);
+    world_open(&w, &two, "/s.S/Sum", NULL);
+    outcome_feed(&one);
+    outcome_feed(&two);
+    while (one.status < 0 || two.status < 0) {
+        uv_run(&w.loop, UV_RUN_ONCE);
+        if (w.n_messages - before > most) most = w.n_messages - before;
+        before = w.n_messages;
+    }
+    assert_string_equal(one.messages, "[2000 messages, 2000 bytes]");
+    assert_string_equal(two.messages, "[2000 messages, 2000 bytes]");
+    assert_in_range(most, 1, A_FEW);
+    world_stop(&w);
+}
+
 /* Both ends hold back: neither ever has more than its mark and a message in memory. */
 static void an_echo_of_megabytes_needs_little_memory(void **state)
 {
@@ -472,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_both_ways_while_the_call_is_open),
         cmocka_unit_test(a_stream_of_requests_has_one_answer),
+        cmocka_unit_test(messages_of_a_connection_come_a_few_a_turn),
         cmocka_unit_test(an_echo_of_megabytes_needs_little_memory),
         cmocka_unit_test(a_handler_that_rests_holds_its_client_back),
         cmocka_unit_test(many_resting_handlers_shut_the_connection_and_lose_nothing),

@@ -1,0 +1,145 @@
+/* Clients that send much in little time: no turn of the gateway's loop does more than a few of it, others are
+ * served between, and who overdoes it is told so. */
+#define _GNU_SOURCE
+#include "flood_world.h"
+
+/* Of one connection: a read, and the requests or messages that a turn takes; each message is parsed once. */
+enum {
+    TURN_MESSAGES = 16,
+    READ_BYTES = 65536,
+    CONN_TURN_BYTES = READ_BYTES + TURN_MESSAGES * (3 * LOOP_WORK_MESSAGE_BYTES + 1024)
+};
+
+static void put_start(buf *out, int id)
+{
+    buf text = {0};
+    buf_printf(&text, "{\"id\":\"%d\",\"path\":\"/v1/chat/completions\",\"body\":" WORLD_CHAT "}", id);
+    put_frame(out, 0x81, text.data, text.len);
+    buf_done(&text);
+}
+
+static void put_cancel(buf *out, int id)
+{
+    buf text = {0};
+    buf_printf(&text, "{\"id\":\"%d\",\"cancel\":true}", id);
+    put_frame(out, 0x81, text.data, text.len);
+    buf_done(&text);
+}
+
+static size_t count_answers(const peer *p)
+{
+    return peer_count(p, "\"status\":");
+}
+
+static void a_websocket_that_starts_and_cancels_has_a_few_messages_a_turn(void **state)
+{
+    enum { SOCKETS = 8, PAIRS = 190 };
+    world w;
+    peer p[SOCKETS], other;
+    size_t after = 0;
+    world_open(&w, &(gateway_config){0});
+    for (int s = 0; s < SOCKETS; s++) ws_dial(&w, &p[s], NULL);
+    peer_dial(&w, &other);
+    peer_puts(&other, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    WORLD_UNTIL(&w, peer_has(&other, "{\"status\":\"ok\"}"));
+    for (int s = 0; s < SOCKETS; s++)
+        for (int i = 0; i < PAIRS; i++) {
+            put_start(&p[s].out, i);
+            put_cancel(&p[s].out, i);
+        }
+    for (int s = 0; s < SOCKETS; s++) ws_say(&p[s], "{\"id\":\"last\",\"path\":\"/healthz\"}");
+    for (int s = 0; s < SOCKETS; s++) peer_move(&p[s]);
+    buf_clear(&other.got);
+    loop_work_reset();
+    peer_puts(&other, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    peer_move(&other);
+    WORLD_UNTIL(&w, peer_has(&other, "{\"status\":\"ok\"}"));
+    assert_in_range(w.n_turns, 1, 4); /* not after the thousands of messages before it */
+    for (int s = 0; s < SOCKETS; s++) after += count_answers(&p[s]);
+    assert_int_equal(after, 0);
+    for (int s = 0; s < SOCKETS; s++) WORLD_UNTIL(&w, peer_has(&p[s], "\"id\":\"last\""));
+    assert_in_range(loop_work_get()->max_bytes, LOOP_WORK_MESSAGE_BYTES, SOCKETS * CONN_TURN_BYTES);
+    WORLD_UNTIL(&w, w.gw->n_requests == 0);
+    world_close(&w);
+}
+
+static void a_websocket_that_cancels_too_often_is_told_so(void **state)
+{
+    enum { TOO_MANY = 201 };
+    world w;
+    peer p, slow_down;
+    world_open(&w, &(gateway_config){0});
+    ws_dial(&w, &slow_down, NULL);
+    for (int i = 1; i < TOO_MANY; i++) put_cancel(&slow_down.out, i);
+    ws_say(&slow_down, "{\"id\":\"last\",\"path\":\"/healthz\"}");
+    WORLD_UNTIL(&w, peer_has(&slow_down, "\"id\":\"last\"")); /* 200 are not too many */
+    ws_dial(&w, &p, NULL);
+    for (int i = 0; i < TOO_MANY; i++) put_cancel(&p.out, i);
+    WORLD_UNTIL(&w, ws_was_closed(&p, 1008, "more than 200 requests were cancelled"));
+    world_close(&w);
+}
+
+static void who_shows_no_key_ten_times_is_closed(void **state)
+{
+    world w;
+    keyed k;
+    peer ws, http;
+    world_open(&w, keyed_config(&k, (gateway_config){0}));
+    ws_dial(&w, &ws, NULL);
+    for (int i = 0; i < 30; i++) ws_say(&ws, "{\"id\":\"1\",\"path\":\"/v1/models\"}");
+    WORLD_UNTIL(&w, ws_was_closed(&ws, 1008, "ten requests came without a valid API key"));
+    assert_int_equal(peer_count(&ws, "\"status\":401"), 10);
+    peer_dial(&w, &http);
+    for (int i = 0; i < 30; i++) peer_puts(&http, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    WORLD_UNTIL(&w, http.eof);
+    assert_int_equal(peer_count(&http, "HTTP/1.1 401"), 10);
+    assert_int_equal(peer_count(&http, "Connection: close"), 1);
+    world_close(&w);
+}
+
+/* A client that reads gets all its answers, however many requests it sends at once; one that does not is not
+ * read from any more, and hears why it is closed if there is a way. */
+static void a_websocket_with_ten_thousand_requests_gets_ten_thousand_answers(void **state)
+{
+    enum { N = 10000 };
+    world w;
+    peer p;
+    world_open(&w, &(gateway_config){0});
+    ws_dial(&w, &p, NULL);
+    loop_work_reset();
+    for (int i = 0; i < N; i++) ws_say(&p, "{\"id\":\"a\",\"path\":\"/nothing\"}");
+    WORLD_UNTIL(&w, count_answers(&p) >= N);
+    assert_int_equal(count_answers(&p), N);
+    assert_in_range(loop_work_get()->max_bytes, 1, CONN_TURN_BYTES);
+    world_close(&w);
+}
+
+static void what_a_websocket_sends_waits_while_its_answers_are_not_read(void **state)
+{
+    enum { N = 10000 };
+    world w;
+    peer p;
+    world_open(&w, &(gateway_config){0});
+    ws_dial(&w, &p, NULL);
+    p.rests = true;
+    for (int i = 0; i < N; i++) ws_say(&p, "{\"id\":\"a\",\"path\":\"/docs\"}");
+    for (int i = 0; i < 500; i++) world_turn(&w);
+    assert_true(p.out_at < p.out.len || w.gw->n_requests == 0);
+    p.rests = false;
+    WORLD_UNTIL(&w, count_answers(&p) >= N || p.eof);
+    assert_int_equal(count_answers(&p), N);
+    world_close(&w);
+}
+
+int main(void)
+{
+    log_setup(LOG_OFF, false);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_websocket_that_starts_and_cancels_has_a_few_messages_a_turn),
+        cmocka_unit_test(a_websocket_that_cancels_too_often_is_told_so),
+        cmocka_unit_test(who_shows_no_key_ten_times_is_closed),
+        cmocka_unit_test(a_websocket_with_ten_thousand_requests_gets_ten_thousand_answers),
+        cmocka_unit_test(what_a_websocket_sends_waits_while_its_answers_are_not_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
