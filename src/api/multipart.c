@@ -303,12 +303,29 @@ static int read_line_end(multipart_reader *r, char ch, api_error *e)
     return 0;
 }
 
+static bool is_of_list(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 2 && strcmp(name + n - 2, "[]") == 0;
+}
+
+/* Of a name that is there twice only one part would count, and which one is not said anywhere. */
+static int note_name(multipart_reader *r, const char *name, api_error *e)
+{
+    for (size_t i = 0; i < r->n_parts && !is_of_list(name); i++)
+        if (strcmp(r->names[i], name) == 0)
+            return api_error_bad(e, name, "the form has two parts named \"%s\"", name);
+    memcpy(r->names[r->n_parts++], name, strlen(name) + 1);
+    return 0;
+}
+
 static int begin_part(multipart_reader *r, api_error *e)
 {
     multipart_part p = {0};
-    if (r->n_parts++ == MULTIPART_PARTS_MAX)
+    if (r->n_parts == MULTIPART_PARTS_MAX)
         return api_error_bad(e, NULL, "the form has more than %d parts", MULTIPART_PARTS_MAX);
     int rc = read_head(&p, (cursor){r->head, r->head + r->n_head}, e);
+    if (rc == 0) rc = note_name(r, p.name, e);
     begin_data(r, AT_DATA);
     return rc == 0 ? r->ev.part(r->ev.user, &p, e) : rc;
 }

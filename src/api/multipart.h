@@ -17,8 +17,9 @@
  *     rc = multipart_close(&r, &e);               // was the last boundary there?
  *
  * Strict: lines end in CRLF, every part has one Content-Disposition of form-data with a name, nothing nests,
- * and no transfer encoding is undone. In front of the first boundary and behind the last nothing is read.
- * Pure; what parts point to is the body's. */
+ * no transfer encoding is undone, and a name is there once, unless it ends in "[]", as those of lists do. In
+ * front of the first boundary and behind the last nothing is read. Pure; what parts point to is the body's.
+ */
 #ifndef API_MULTIPART_H
 #define API_MULTIPART_H
 
@@ -30,9 +31,10 @@
 #define MULTIPART_PARTS_MAX    64
 #define MULTIPART_BOUNDARY_MAX 70   /* RFC 2046 */
 #define MULTIPART_HEAD_MAX     4096 /* bytes of a part's headers */
+#define MULTIPART_NAME_MAX     64   /* with its NUL */
 
 typedef struct multipart_part {
-    char name[64], filename[128]; /* filename: cut when longer; "" when there is none */
+    char name[MULTIPART_NAME_MAX], filename[128]; /* filename: cut when longer; "" when there is none */
     bool has_filename;
     const char *data; /* len bytes, not terminated */
     size_t len;
@@ -63,6 +65,7 @@ typedef struct multipart_reader {
     size_t n_matched; /* bytes of the boundary that ended what has come, */
     size_t n_implied; /* the first of which are no data when it is none: they ended the headers */
     size_t n_parts;
+    char names[MULTIPART_PARTS_MAX][MULTIPART_NAME_MAX]; /* of the parts so far */
     char head[MULTIPART_HEAD_MAX + 2]; /* the lines of a part's headers, as far as they have come */
     size_t n_head, line_at;
 } multipart_reader;

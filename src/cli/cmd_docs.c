@@ -235,10 +235,9 @@ static const cli_verb VERBS[] = {
 static int check(const given *g, const cli_args *a, shoal_err *err)
 {
     plain_type t;
-    if (a->n > 0 && !store_name_is_fine(a->v[0]))
-        return err_set(err, SHOAL_EINVALID,
-                       "'%.80s' is no collection: its name has 1 to %d letters, digits, '.', '_' or '-'",
-                       a->v[0], STORE_NAME_MAX);
+    if (a->n > 0 && !name_is_fine(a->v[0], strlen(a->v[0])))
+        return err_set(err, SHOAL_EINVALID, "'%.80s' is no collection: a name has 1 to %d bytes, " NAME_RULE,
+                       a->v[0], NAME_BYTES_MAX);
     if (g->add.type && !plain_type_parse(g->add.type, &t))
         return err_set(err, SHOAL_EINVALID, "--type is text, markdown, html or csv, not '%.40s'",
                        g->add.type);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "base/utf8.h"
 #include "discovery/etcd.h"
 #include "config/config_wish.h"
@@ -96,22 +97,12 @@ static int check_names(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-bool config_is_name(const char *s, size_t n)
-{
-    if (n == 0 || n > 64) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("-_.", s[i]))) return false;
-    return true;
-}
-
 static int check_adapters(const config_model *m, const char *where, shoal_err *err)
 {
     for (size_t i = 0; i < m->n_adapters; i++) {
         const char *name = m->adapters[i].name;
-        if (!config_is_name(name, strlen(name)))
-            return err_set(err, SHOAL_EINVALID,
-                           "%sadapters[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only",
-                           where, i, name);
+        if (!name_is_fine(name, strlen(name)))
+            return err_set(err, SHOAL_EINVALID, "%sadapters[%zu].name: '%s' " NAME_RULE, where, i, name);
         for (size_t k = 0; k < i; k++)
             if (strcmp(m->adapters[k].name, name) == 0)
                 return err_set(err, SHOAL_EINVALID,
@@ -143,9 +134,8 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     const config_model *m = &c->models[i];
     char where[48];
     snprintf(where, sizeof where, "models[%zu].", i);
-    if (!config_is_name(m->name, strlen(m->name)))
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
-                       where, m->name);
+    if (!name_is_fine(m->name, strlen(m->name)))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE, where, m->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->models[k].name, m->name) == 0)
             return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of models[%zu]", where,
@@ -296,9 +286,8 @@ static int check_host(const gateway_config *c, size_t i, shoal_err *err)
     shoal_err why;
     char where[32];
     snprintf(where, sizeof where, "hosts[%zu].", i);
-    if (!config_is_name(h->name, strlen(h->name)))
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
-                       where, h->name);
+    if (!name_is_fine(h->name, strlen(h->name)))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE, where, h->name);
     if (host_find(c->hosts, i, h->name))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' is the name of another host", where, h->name);
     if (host_url_check(h->url, &why)) return err_set(err, SHOAL_EINVALID, "%surl: %s", where, why.message);
@@ -317,9 +306,8 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     config_pipeline *p = &c->pipelines[i];
     char where[48];
     snprintf(where, sizeof where, "pipelines[%zu].", i);
-    if (!config_is_name(p->name, strlen(p->name)))
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
-                       where, p->name);
+    if (!name_is_fine(p->name, strlen(p->name)))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE, where, p->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->pipelines[k].name, p->name) == 0)
             return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of pipelines[%zu]", where,
@@ -332,10 +320,8 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
 
 static int check_discovered(const char *what, size_t i, const char *model, shoal_err *err)
 {
-    if (config_is_name(model, strlen(model))) return 0;
-    return err_set(err, SHOAL_EINVALID,
-                   "discovery.%s[%zu].model: '%s' may hold letters, digits, '-', '_' and '.' only", what, i,
-                   model);
+    if (name_is_fine(model, strlen(model))) return 0;
+    return err_set(err, SHOAL_EINVALID, "discovery.%s[%zu].model: '%s' " NAME_RULE, what, i, model);
 }
 
 /* Plain text on the way to etcd is for those who said so: with a certificate or a password it is a mistake.

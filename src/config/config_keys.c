@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "base/utf8.h"
 #include "config/config_schema.h"
 
@@ -106,7 +107,7 @@ static int take_text(gateway_config *c, size_t i, shoal_err *err)
     const char *equals = strchr(k->sha256, '=');
     size_t n = equals ? (size_t)(equals - k->sha256) : 0;
     char name[CONFIG_NAME_BYTES];
-    if (equals && !config_is_name(k->sha256, n)) return no_digest(i, "", err);
+    if (equals && !name_is_fine(k->sha256, n)) return no_digest(i, "", err);
     memcpy(name, k->sha256, n);
     name[n] = '\0';
     k->name = n ? config_keep(c, name) : "";
@@ -122,10 +123,8 @@ static int check_key(gateway_config *c, size_t i, sha256_digest *ret_digest, sho
     bool text = !k->name;
     int rc = text ? take_text(c, i, err) : 0;
     if (rc) return rc;
-    if (!text && !config_is_name(k->name, strlen(k->name)))
-        return err_set(err, SHOAL_EINVALID,
-                       "api_keys[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only", i,
-                       k->name);
+    if (!text && !name_is_fine(k->name, strlen(k->name)))
+        return err_set(err, SHOAL_EINVALID, "api_keys[%zu].name: '%s' " NAME_RULE, i, k->name);
     if (!config_key_digest(k, ret_digest)) return no_digest(i, text ? "" : ".sha256", err);
     if (k->expires && !config_time_parse(k->expires, &k->expires_s))
         return err_set(

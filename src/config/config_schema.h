@@ -66,8 +66,6 @@ int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, vo
 const char *config_nearest(const char *given, const char *const *words, size_t n_words);
 
 enum { CONFIG_NAME_BYTES = 65 };
-/* The first n bytes of s: 1 to 64 letters, digits, '-', '_' and '.'. */
-bool config_is_name(const char *s, size_t n);
 
 /* Names, references and formats that a row cannot say. The sentence starts with the field's path:
  * "models[1].name: ...". */

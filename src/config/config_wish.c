@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/name.h"
 #include "base/utf8.h"
 #include "config/config_schema.h"
 
@@ -28,8 +29,8 @@ static int check(const config_wish *l, shoal_err *err)
         return err_set(
             err, SHOAL_EINVALID,
             "model: say which model, by \"model\" (a name, or what shoal pull takes) or by \"path\"");
-    if (l->as.name && !config_is_name(l->as.name, strlen(l->as.name)))
-        return err_set(err, SHOAL_EINVALID, "name: may hold letters, digits, '-', '_' and '.' only");
+    if (l->as.name && !name_is_fine(l->as.name, strlen(l->as.name)))
+        return err_set(err, SHOAL_EINVALID, "name: " NAME_RULE);
     if (l->as.sha256 && !hex_decode(l->as.sha256, strlen(l->as.sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "sha256: must be the 64 hex digits of the file's SHA-256");
     return 0;

@@ -7,6 +7,7 @@
 
 #include "api/query.h"
 #include "base/json.h"
+#include "base/name.h"
 #include "base/number.h"
 #include "gateway/choose.h"
 #include "endpoints/collections_impl.h"
@@ -261,10 +262,8 @@ static int read_create(desk_answer *a, const json_t *o, api_error *e)
     if (rc == 0) rc = fields_int(o, "chunk_bytes", PIECE_BYTES_MIN * 2, PIECE_BYTES_MAX, &piece_bytes, e);
     if (rc == 0) rc = collections_take_metadata(a, o, e);
     if (rc != 0) return rc;
-    if (!name || !store_name_is_fine(name))
-        return api_error_bad(e, "name",
-                             "name: must be 1 to %d letters, digits, '.', '_' or '-', without a dot in front",
-                             STORE_NAME_MAX);
+    if (!name || !name_is_fine(name, strlen(name)))
+        return api_error_bad(e, "name", "name: must be there, has 1 to %d bytes, " NAME_RULE, NAME_BYTES_MAX);
     strcpy(a->c.name, name);
     a->c.title = arena_strdup(a->mem, title);
     return a->c.title ? collections_choose(a, model, piece_bytes, e) : api_error_nomem(e);

@@ -245,7 +245,7 @@ static void send_event(rpc_call *c, const event *e)
     if (c->failed) return; /* of a stream that lacks something nothing more is told */
     int rc = json_parse(&data, e->data, e->n_data, "an event", &err);
     if (rc == 0 && !json_is_object(data)) rc = err_set(&err, SHOAL_EFORMAT, "an event is no object");
-    bool is_error = rc == 0 && json_object_get(data, "error");
+    bool is_error = rc == 0 && json_is_object(json_object_get(data, "error")); /* a text is a stage's own */
     if (rc == 0 && !is_error) rc = place_event(c->method->output, e, &data);
     if (rc != 0) {
         fail(c, rc, &err);

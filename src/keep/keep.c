@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/name.h"
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 
@@ -77,7 +78,7 @@ static keeper_ticket *unload_(void *user, const char *model, unsigned how, const
     keep *k = user;
     bool fresh;
     if (!may(k, e)) return NULL;
-    if (!config_is_name(model, strlen(model))) {
+    if (!name_is_fine(model, strlen(model))) {
         api_error_no_model(e, model);
         return NULL;
     }
@@ -141,7 +142,7 @@ static const char *find(void *user, const char *called)
 {
     const keep *k = user;
     const char *name = json_string_value(json_object_get(keep_called(k->stored, called), "name"));
-    return name && config_is_name(name, strlen(name)) ? name : NULL;
+    return name && name_is_fine(name, strlen(name)) ? name : NULL;
 }
 
 static const json_t *stored(void *user)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/name.h"
 
 enum { LIST_MAX_BYTES = 4 << 20, DEPTH_MAX = 3, FILES_MAX = 10000 };
 
@@ -155,15 +156,12 @@ static bool may_be(const keep_places *p, const char *real)
     return false;
 }
 
-static int elsewhere(const keep_places *p, const char *path, shoal_err *err)
+static int elsewhere(const char *path, shoal_err *err)
 {
-    char list[300] = "";
-    for (size_t i = 0, at = 0; i < p->n_folders && at < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", p->folders[i]);
     return err_set(err, SHOAL_EAUTH,
-                   "'%.200s' does not lie in a folder that models may be loaded from; these are %s "
-                   "(library.folders in shoal.yaml adds others)",
-                   path, *list ? list : "none");
+                   "'%.200s' does not lie in a folder that models may be loaded from; library.folders in "
+                   "shoal.yaml adds others",
+                   path);
 }
 
 typedef struct look {
@@ -199,7 +197,7 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
     if (!real && errno == ENOMEM) return err_nomem(err);
     if (!real && depth > 0) return 0; /* a link to nowhere is no part of it */
     bool ours = real && may_be(l->p, real);
-    int rc = ours ? 0 : elsewhere(l->p, path, err);
+    int rc = ours ? 0 : elsewhere(path, err);
     if (rc == 0 && ++l->n > FILES_MAX)
         rc = err_set(err, SHOAL_ELIMIT, "%s: there are more than %d files", path, FILES_MAX);
     if (rc == 0 && stat(real, &st) != 0) rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
@@ -222,7 +220,7 @@ static int name_by(keep_found *f, const char *path, shoal_err *err)
     for (; k < n && k + 1 < sizeof f->name; k++)
         f->name[k] = isalnum((unsigned char)from[k]) || strchr("-_.", from[k]) ? from[k] : '-';
     f->name[k] = '\0';
-    if (config_is_name(f->name, k)) return 0;
+    if (name_is_fine(f->name, k)) return 0;
     return err_set(err, SHOAL_EINVALID, "'%s' says no name; give it one (name)", path);
 }
 
@@ -255,7 +253,7 @@ static int find_absolute(keep_found *f, const keep_places *p, const char *path, 
     char *real = realpath(path, NULL);
     bool there = real != NULL, ours = there ? may_be(p, real) : !climbs(path) && may_be(p, path);
     free(real);
-    if (!ours) return elsewhere(p, path, err);
+    if (!ours) return elsewhere(path, err);
     return there ? take_path(f, p, path, err) : not_there(path, err);
 }
 
@@ -263,7 +261,7 @@ static int find_absolute(keep_found *f, const keep_places *p, const char *path, 
 static int find_path(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
 {
     if (*path == '/') return find_absolute(f, p, path, err);
-    if (climbs(path)) return elsewhere(p, path, err);
+    if (climbs(path)) return elsewhere(path, err);
     for (size_t i = 0; i < p->n_folders; i++) {
         char *at = NULL;
         if (asprintf(&at, "%s/%s", p->folders[i], path) < 0) return err_nomem(err);
@@ -294,7 +292,7 @@ static int take_listed(keep_found *f, const keep_places *p, const json_t *o, sho
     const char *name = json_string_value(json_object_get(o, "name"));
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     char *path = NULL;
-    if (!*f->name && config_is_name(name, strlen(name))) snprintf(f->name, sizeof f->name, "%s", name);
+    if (!*f->name && name_is_fine(name, strlen(name))) snprintf(f->name, sizeof f->name, "%s", name);
     if (!f->sha256 && digest && !(f->sha256 = strdup(digest))) return err_nomem(err);
     if (asprintf(&path, "%s/%s", json_string_value(json_object_get(o, "folder")),
                  json_string_value(json_object_get(o, "file"))) < 0)

@@ -5,19 +5,17 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/name.h"
 
 #define NAME_MAX_BYTES 63
 #define LISTED         10 /* names in an error */
 
-static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
 int adapters_check_name(const char *name, shoal_err *err)
 {
     size_t n = strlen(name);
-    if (n > 0 && n <= NAME_MAX_BYTES && strspn(name, name_chars) == n) return 0;
-    return err_set(err, SHOAL_EINVALID,
-                   "\"%.80s\" cannot name an adapter: 1 to %d letters, digits and . _ - can", name,
-                   NAME_MAX_BYTES);
+    if (n <= NAME_MAX_BYTES && name_is_fine(name, n)) return 0;
+    return err_set(err, SHOAL_EINVALID, "\"%.80s\" cannot name an adapter: it has 1 to %d bytes, " NAME_RULE,
+                   name, NAME_MAX_BYTES);
 }
 
 static adapter_name *find(const adapters *l, const char *name)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/name.h"
 #include "retrieve/store_impl.h"
 
 #define SCHEMA_VERSION 1
@@ -146,13 +147,6 @@ void store_rollback(store *s)
 /* ---- collections ----------------------------------------------------------------------------------------
  */
 
-bool store_name_is_fine(const char *name)
-{
-    static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t n = strlen(name);
-    return n >= 1 && n <= STORE_NAME_MAX && *name != '.' && strspn(name, ALLOWED) == n;
-}
-
 static int create_words(store *s, int64_t id, shoal_err *err)
 {
     char sql[512];
@@ -191,11 +185,8 @@ static int insert_collection(store *s, store_collection *c, shoal_err *err)
 
 int store_create(store *s, store_collection *c, shoal_err *err)
 {
-    if (!store_name_is_fine(c->name))
-        return err_set(
-            err, SHOAL_EINVALID,
-            "a collection's name has 1 to %d letters, digits, '.', '_' or '-', and no dot in front",
-            STORE_NAME_MAX);
+    if (!name_is_fine(c->name, strlen(c->name)))
+        return err_set(err, SHOAL_EINVALID, "a collection's name: '%.64s' " NAME_RULE, c->name);
     bool own = sqlite3_get_autocommit(s->file.db);
     int rc = own ? store_begin(s, true, err) : 0;
     if (rc == 0) rc = insert_collection(s, c, err);

@@ -26,11 +26,12 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/name.h"
 #include "retrieve/filter.h"
 #include "retrieve/fuse.h"
 #include "retrieve/piece.h"
 
-enum { STORE_NAME_MAX = 64, STORE_SOURCE_MAX = 1024, STORE_METADATA_MAX = 16384 };
+enum { STORE_NAME_MAX = NAME_BYTES_MAX, STORE_SOURCE_MAX = 1024, STORE_METADATA_MAX = 16384 };
 
 typedef struct store store;
 
@@ -64,9 +65,6 @@ typedef struct store_collection {
     int64_t revision, n_removed; /* grow with every change, and with every document that goes */
     int64_t n_documents, n_pieces, n_bytes;
 } store_collection;
-
-/* 1 to 64 of letters, digits and ._- that do not begin with a dot. */
-bool store_name_is_fine(const char *name);
 
 /* Makes c; its id is set. SHOAL_EINVALID: the name is taken, or none. */
 int store_create(store *s, store_collection *c, shoal_err *err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "routes/facts.h"
 #include "routes/language.h"
 #include "routes/routes.h"
@@ -20,14 +21,6 @@ typedef struct checking {
 static const char *const ENDPOINT_NAMES[] = {"chat_completions", "completions", "translate", "summarize",
                                              "embeddings",       "classify",    "rerank",    "tag",
                                              "fill_mask",        "process",     NULL};
-
-static bool is_name(const char *s)
-{
-    if (!*s || strlen(s) > 64) return false;
-    for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && !strchr("-_.", *s)) return false;
-    return true;
-}
 
 static bool is_one_of(const char *s, const char *const *list)
 {
@@ -156,9 +149,8 @@ static int check_rule(const checking *c, const config_route *route, size_t i)
     const config_rule *r = &route->rules[i];
     char where[96];
     snprintf(where, sizeof where, "%srules[%zu].", c->where, i);
-    int rc = r->name && !is_name(r->name)
-                 ? err_set(c->err, SHOAL_EINVALID,
-                           "%sname: '%.64s' may hold letters, digits, '-', '_' and '.' only", where, r->name)
+    int rc = r->name && !name_is_fine(r->name, strlen(r->name))
+                 ? err_set(c->err, SHOAL_EINVALID, "%sname: '%.64s' " NAME_RULE, where, r->name)
                  : 0;
     if (!rc) rc = check_words(c, where, "endpoint", r->endpoint, r->n_endpoint, ENDPOINT_NAMES);
     if (!rc) rc = check_words(c, where, "language", r->language, r->n_language, LANGUAGE_CODES);
@@ -177,9 +169,8 @@ static int check_rule(const checking *c, const config_route *route, size_t i)
 static int check_name(const checking *c, size_t i)
 {
     const char *name = c->book->routes[i].name;
-    if (!is_name(name))
-        return err_set(c->err, SHOAL_EINVALID,
-                       "%sname: '%.64s' may hold letters, digits, '-', '_' and '.' only", c->where, name);
+    if (!name_is_fine(name, strlen(name)))
+        return err_set(c->err, SHOAL_EINVALID, "%sname: '%.64s' " NAME_RULE, c->where, name);
     if (c->is_model(c->user, name))
         return err_set(c->err, SHOAL_EINVALID, "%sname: '%s' is already the name of a model", c->where, name);
     for (size_t k = 0; k < i; k++)
@@ -250,9 +241,8 @@ static int check_set(checking *c, size_t i)
 {
     const config_domains *d = &c->book->domains[i];
     snprintf(c->where, sizeof c->where, "domains[%zu].", i);
-    if (!is_name(d->name))
-        return err_set(c->err, SHOAL_EINVALID,
-                       "%sname: '%.64s' may hold letters, digits, '-', '_' and '.' only", c->where, d->name);
+    if (!name_is_fine(d->name, strlen(d->name)))
+        return err_set(c->err, SHOAL_EINVALID, "%sname: '%.64s' " NAME_RULE, c->where, d->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->book->domains[k].name, d->name) == 0)
             return err_set(c->err, SHOAL_EINVALID, "%sname: '%s' is already the name of domains[%zu]",

@@ -163,7 +163,7 @@ static int hear(heard *h, const char *type, const char *query, const char *body,
 static void a_form_in_pieces_is_the_form(void **state)
 {
     static const char body[] = FIELD("model") "m\r\n" FIELD("other") " --B\r\n" FILE_PART FIELD(
-        "language") "en\r\n" FIELD("prompt") "\r\n" FIELD("file") "second\r\n--B--epilogue";
+        "language") "en\r\n" FIELD("prompt") "\r\n--B--epilogue";
     for (size_t step = 1; step < sizeof body; step++) {
         heard h;
         api_error e = {0};
@@ -176,6 +176,22 @@ static void a_form_in_pieces_is_the_form(void **state)
         assert_int_equal(multipart_find(m, "prompt")->len, 0);
         assert_true(h.n == 7 && h.n_begun == 1 && h.fields_at_file == 1);
         assert_memory_equal(h.file, "RI\0\r\nFF", 7);
+        upload_done(&h.u);
+    }
+}
+
+static void a_field_that_is_there_twice_is_refused(void **state)
+{
+    static const char *const BODIES[] = {FIELD("model") "m\r\n" FILE_PART FIELD("file") "second\r\n--B--",
+                                         FIELD("model") "m\r\n" FIELD("model") "n\r\n" FILE_PART "--B--"};
+    for (size_t i = 0; i < 2; i++) {
+        heard h;
+        api_error e = {0};
+        /* FILE_PART holds a NUL */
+        size_t n = i == 0 ? sizeof(FIELD("model") "m\r\n" FILE_PART FIELD("file") "second\r\n--B--") - 1
+                          : sizeof(FIELD("model") "m\r\n" FIELD("model") "n\r\n" FILE_PART "--B--") - 1;
+        assert_int_equal(hear(&h, FORM, "", BODIES[i], n, n, &e), 400);
+        assert_string_equal(e.param, i == 0 ? "file" : "model");
         upload_done(&h.u);
     }
 }
@@ -377,6 +393,7 @@ int main(void)
         cmocka_unit_test(malformed_forms_are_refused),
         cmocka_unit_test(a_cut_form_is_refused),
         cmocka_unit_test(a_form_in_pieces_is_the_form),
+        cmocka_unit_test(a_field_that_is_there_twice_is_refused),
         cmocka_unit_test(data_may_look_like_a_boundary),
         cmocka_unit_test(a_long_field_is_not_kept),
         cmocka_unit_test(a_raw_body_has_its_fields_in_the_query),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "config/config_wish.h"
 #include "memory.h"
 
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena *mem = arena_new(0);
     int rc = mem ? config_wish_parse(&w, mem, o, &err) : SHOAL_ENOMEM;
     if (rc == 0) {
-        if (!w.what == !w.as.path || (w.as.name && !config_is_name(w.as.name, strlen(w.as.name)))) abort();
+        if (!w.what == !w.as.path || (w.as.name && !name_is_fine(w.as.name, strlen(w.as.name)))) abort();
         read_again(&w);
     } else if (rc != SHOAL_ENOMEM && (rc != SHOAL_EINVALID || !*err.message)) {
         abort();
