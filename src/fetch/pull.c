@@ -360,6 +360,16 @@ static int enter(run *r, pull_done *ret, shoal_err *err)
     return ret->model ? 0 : err_nomem(err);
 }
 
+/* That it was pulled, so that it may be removed again as such. */
+static int note_folder(run *r, shoal_err *err)
+{
+    const char *folder = arena_printf(r->mem, "%s/%s", r->o->folder, r->plan.folder);
+    const char **files = arena_alloc(r->mem, r->plan.n * sizeof *files);
+    if (!folder || !files) return err_nomem(err);
+    for (size_t i = 0; i < r->plan.n; i++) files[i] = r->plan.items[i].path;
+    return shelf_note_folder(folder, r->o->ref, files, r->plan.n, err);
+}
+
 /* What a command takes for it. */
 static int name_model(run *r, pull_done *ret, shoal_err *err)
 {
@@ -369,6 +379,10 @@ static int name_model(run *r, pull_done *ret, shoal_err *err)
     if (r->plan.folder && safetensors)
         ret->model = arena_printf(r->mem, "%s/%s", r->o->folder, r->plan.folder);
     if (!ret->model) return err_nomem(err);
+    if (r->plan.folder && !r->o->no_manifest) {
+        int rc = note_folder(r, err);
+        if (rc != 0) return rc;
+    }
     if (r->plan.n != 1 || r->plan.folder || safetensors || r->o->no_manifest) return 0;
     return enter(r, ret, err);
 }

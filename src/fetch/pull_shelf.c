@@ -245,6 +245,15 @@ static int remove_file(const char *folder, const char *file, shoal_err *err)
     return rc;
 }
 
+/* Entries of the models that came with the program, or that people wrote, say no source. */
+static int not_pulled(const char *name, shoal_err *err)
+{
+    return err_set(err, SHOAL_EAUTH,
+                   "'%.100s' was not pulled, so it is not removed: delete its file and its entry in "
+                   "models.json by hand",
+                   name);
+}
+
 static int drop_locked(const char *folder, const char *name, shoal_err *err)
 {
     shelf s = {0};
@@ -252,6 +261,7 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     int rc = open_shelf(&s, folder, err);
     const json_t *o = rc == 0 ? find(&s, "name", name) : NULL;
     if (rc == 0 && !o) rc = err_set(err, SHOAL_ENOTFOUND, "%s has no \"%s\"", s.path, name);
+    if (rc == 0 && !json_is_string(json_object_get(o, "source"))) rc = not_pulled(name, err);
     const char *said = rc == 0 ? json_string_value(json_object_get(o, "file")) : NULL;
     char *file = said ? strdup(said) : NULL;
     while (rc == 0 && json_array_get(s.models, i) != o) i++;
@@ -261,6 +271,96 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     if (rc == 0 && file && !find(&s, "file", file)) rc = remove_file(folder, file, err);
     free(file);
     shelf_done(&s);
+    return rc;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------- */
+
+#define FOLDER_NOTE ".pulled.json"
+
+static int write_note(const char *path, const buf *text, shoal_err *err)
+{
+    file_writer *w = NULL;
+    int rc = file_writer_open(&w, path, err);
+    if (rc == 0) rc = file_writer_write(w, text->data, text->len, err);
+    if (rc == 0) rc = file_writer_commit(w, err);
+    file_writer_close(w);
+    return rc;
+}
+
+int shelf_note_folder(const char *folder, const char *source, const char *const *files, size_t n,
+                      shoal_err *err)
+{
+    buf text = {0}, path = {0};
+    buf_printf(&path, "%s/" FOLDER_NOTE, folder);
+    buf_puts(&text, "{\"source\":");
+    json_put_string(&text, source, strlen(source));
+    buf_puts(&text, ",\"files\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_putc(&text, ',');
+        json_put_string(&text, files[i], strlen(files[i]));
+    }
+    buf_puts(&text, "]}\n");
+    int rc = text.failed || path.failed ? err_nomem(err) : write_note(path.data, &text, err);
+    buf_done(&text);
+    buf_done(&path);
+    return rc;
+}
+
+bool shelf_is_folder(const char *folder)
+{
+    char *path = NULL;
+    bool is = asprintf(&path, "%s/" FOLDER_NOTE, folder) >= 0 && file_exists(path);
+    free(path);
+    return is;
+}
+
+/* A plain path below the folder: the note is a file that anybody may have written. */
+static bool lies_below(const char *file)
+{
+    for (const char *at = file; *at; at += strcspn(at, "/"), at += *at == '/') {
+        size_t n = strcspn(at, "/");
+        if (n == 0 || (n == 1 && *at == '.') || (n == 2 && at[0] == '.' && at[1] == '.')) return false;
+    }
+    return *file && *file != '/';
+}
+
+/* Its folders too, from within, as long as they are empty; and `folder` itself. */
+static int remove_below(const char *folder, const char *file, shoal_err *err)
+{
+    char *path = NULL;
+    size_t n = strlen(folder);
+    if (!lies_below(file))
+        return err_set(err, SHOAL_EFORMAT, "%s/" FOLDER_NOTE " names '%.100s'", folder, file);
+    if (asprintf(&path, "%s/%s", folder, file) < 0) return err_nomem(err);
+    int rc = unlink(path) == 0 || errno == ENOENT
+                 ? 0
+                 : err_set(err, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
+    for (char *slash; rc == 0 && (slash = strrchr(path, '/')) && slash > path + n;) {
+        *slash = '\0';
+        if (rmdir(path) != 0) break;
+    }
+    free(path);
+    return rc;
+}
+
+int shelf_drop_folder(const char *folder, shoal_err *err)
+{
+    char *note = NULL;
+    json_t *root = NULL, *v;
+    size_t i;
+    if (asprintf(&note, "%s/" FOLDER_NOTE, folder) < 0) return err_nomem(err);
+    int rc = json_parse_file(&root, note, SHELF_MAX, err);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = err_set(err, SHOAL_EAUTH, "'%.200s' was not pulled, so it is not removed: delete it by hand",
+                     folder);
+    const json_t *files = json_object_get(root, "files");
+    json_array_foreach(files, i, v) if (rc == 0 && json_is_string(v)) rc =
+        remove_below(folder, json_string_value(v), err);
+    if (rc == 0) rc = remove_below(folder, FOLDER_NOTE, err);
+    if (rc == 0) (void)rmdir(folder); /* what else lies there is its owner's */
+    json_decref(root);
+    free(note);
     return rc;
 }
 

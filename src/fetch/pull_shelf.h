@@ -5,6 +5,8 @@
 #ifndef FETCH_PULL_SHELF_H
 #define FETCH_PULL_SHELF_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -22,8 +24,19 @@ typedef struct shelf_entry {
 int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err);
 
 /* Take the entry of that name out of FOLDER/models.json, and, where no other has its file, remove that file.
- * SHOAL_ENOTFOUND: there is none of that name. The text of the others stays as it is. */
+ * SHOAL_ENOTFOUND: there is none of that name; SHOAL_EAUTH: it was not pulled (it has no "source"), and
+ * nothing has changed. The text of the others stays as it is. */
 int shelf_drop(const char *folder, const char *name, shoal_err *err);
+
+/* Write into FOLDER, which was pulled as a whole, from where it came and which files did:
+ * FOLDER/.pulled.json. */
+int shelf_note_folder(const char *folder, const char *source, const char *const *files, size_t n,
+                      shoal_err *err);
+/* Was FOLDER pulled as a whole? */
+bool shelf_is_folder(const char *folder);
+/* Remove those files, their note, and FOLDER and the folders in it that are empty then. What else lies there
+ * stays. SHOAL_EAUTH: there is no such note. */
+int shelf_drop_folder(const char *folder, shoal_err *err);
 
 /* Let FOLDER/models.json say that FILE, which lies beside it, is to have this digest: "calibrations":
  * {FILE: SHA256}. SHOAL_ENOTFOUND: there is no models.json, and none is made. */

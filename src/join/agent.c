@@ -306,9 +306,20 @@ static int keep_wish(agent *a, const worker_spec *workers, size_t n, shoal_err *
     return 0;
 }
 
+/* Before the first of them starts. */
+static int check_count(const agent *a, const worker_spec *workers, size_t n_specs, shoal_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_specs; i++) n += (size_t)replicas_of(&workers[i]);
+    if (!a->has_arbiter || n <= (size_t)a->arbiter.n_slots) return 0;
+    return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
+                   a->arbiter.n_slots);
+}
+
 int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
 {
-    int rc = keep_wish(a, workers, n, err);
+    int rc = check_count(a, workers, n, err);
+    if (rc == 0) rc = keep_wish(a, workers, n, err);
     if (rc != 0 || a->stopping) return rc;
     rc = settle(a, err);
     start_new(a);
@@ -378,15 +389,6 @@ static void init_timer(agent *a, uv_timer_t *t)
     a->n_open_timers++;
 }
 
-static int check_count(const agent *a, const agent_options *o, shoal_err *err)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < o->n_workers; i++) n += (size_t)replicas_of(&o->workers[i]);
-    if (!a->has_arbiter || n <= (size_t)a->arbiter.n_slots) return 0;
-    return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
-                   a->arbiter.n_slots);
-}
-
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
 {
     agent *a = calloc(1, sizeof *a);
@@ -399,7 +401,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     int rc = source_open(&a->source, g, "agent", err);
     if (rc == 0) rc = configure(a, opts, err);
     if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
-    if (rc == 0) rc = check_count(a, opts, err);
+    if (rc == 0) rc = check_count(a, opts->workers, opts->n_workers, err);
     if (rc == 0) rc = keep_wish(a, opts->workers, opts->n_workers, err);
     if (rc == 0) rc = settle(a, err);
     if (rc != 0) {

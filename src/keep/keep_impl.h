@@ -64,6 +64,7 @@ typedef struct job {
     const char *got; /* of a fetch: the model's path or name */
     keep_fetch *fetch;
     bool stopped;           /* it was told to end */
+    bool is_served;         /* of a removal: a model has this name */
     keeper_ticket *inner;   /* for another job */
     keeper_ticket *tickets; /* for this one */
     keeper_step step;
@@ -108,6 +109,8 @@ void job_fail(job *j, int status, const char *code, const char *fmt, ...)
 void job_fail_as(job *j, const shoal_err *err); /* with the status that suits it */
 /* On a thread of the pool; then `then` on the loop, unless the keeper closes. */
 void job_work(job *j, void (*errand)(job *j), void (*then)(job *j));
+/* Take this machine's folders out of a sentence for clients: names of files are left. */
+void keep_hide_folders(const keep_places *p, char *sentence);
 void job_free(job *j);
 void jobs_soon(keep *k); /* look at all that watch, a turn later */
 void jobs_deliver(keep *k);

@@ -126,6 +126,27 @@ void job_done(job *j, keeper_step step)
     jobs_soon(j->k);
 }
 
+/* "FOLDER/a.gguf" as "a.gguf", and FOLDER alone as "the models' folder". */
+static void hide_folder(const char *folder, char *sentence)
+{
+    static const char ALONE[] = "the models' folder";
+    size_t n = strlen(folder);
+    if (n < 2) return;
+    for (char *at = sentence; (at = strstr(at, folder));) {
+        char *behind = at + n;
+        bool is_part = *behind == '/';
+        size_t put = is_part ? 0 : strlen(ALONE) < n ? strlen(ALONE) : n;
+        memcpy(at, ALONE, put);
+        memmove(at + put, behind + is_part, strlen(behind + is_part) + 1);
+        at += put;
+    }
+}
+
+void keep_hide_folders(const keep_places *p, char *sentence)
+{
+    for (size_t i = 0; i < p->n_folders; i++) hide_folder(p->folders[i], sentence);
+}
+
 void job_fail(job *j, int status, const char *code, const char *fmt, ...)
 {
     char message[sizeof j->error.message];
@@ -134,10 +155,11 @@ void job_fail(job *j, int status, const char *code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    api_error_set(&j->error, status, status >= 500 ? "server_error" : "invalid_request_error", code, NULL,
-                  "%s", message);
     LOG(LOG_WARN, "keep", "failed", LOG_S("model", j->model), LOG_S("asked", j->key),
         LOG_S("reason", message));
+    keep_hide_folders(&j->k->places, message);
+    api_error_set(&j->error, status, status >= 500 ? "server_error" : "invalid_request_error", code, NULL,
+                  "%s", message);
     j->failed = true;
     j->phase = PHASE_OVER;
     jobs_soon(j->k);

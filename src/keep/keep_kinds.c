@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "keep/keep_impl.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 /* How long a worker may take until it is ready: a disk that is shared by many reads that fast at least. One
  * that hangs (in a file system that does not answer, say) would hold its place for ever. */
-enum { LOAD_S = 600, LOAD_MIB_PER_S = 4 };
+enum { LOAD_S = 600, LOAD_MIB_PER_S = 4, REPLICAS_PER_CORE = 4, REPLICAS_LEAST = 8 };
 
 /* ---- loading: the file --------------------------------------------------------------------------------- */
 
@@ -197,6 +198,17 @@ static uint64_t room_taken(const keep *k)
     return sum;
 }
 
+/* Each replica is a process whose steps wait for the same cores. */
+static bool has_cores(job *j, const worker_spec *s, unsigned n)
+{
+    unsigned most = (unsigned)sys_core_count() * REPLICAS_PER_CORE;
+    if (most < REPLICAS_LEAST) most = REPLICAS_LEAST;
+    if (n <= most) return true;
+    job_fail(j, 507, "no_room", "%u replicas of %s are more than the %u that this machine's cores (%d) carry",
+             n, s->model, most, sys_core_count());
+    return false;
+}
+
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const keep *k = j->k;
@@ -204,14 +216,14 @@ static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_ne
     uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;
-    job_fail(
-        j, 507, "no_room",
-        "%s needs about %llu MiB (%u x %llu MiB of file and up to %llu MiB of keys and values), and %s has "
-        "%llu MiB free%s; unload another model, or give it less (kv_mb, replicas)",
-        s->model, (unsigned long long)(need / MIB), n_new, (unsigned long long)(bytes / MIB),
-        (unsigned long long)((kept_need(0, s, 1)) / MIB), room.by,
-        (unsigned long long)(room.free_bytes / MIB),
-        taken ? ", less what models need that are being loaded" : "");
+    job_fail(j, 507, "no_room",
+             "%s needs about %llu MiB (%u x %llu MiB of file and up to %llu MiB beside it, most for keys and "
+             "values), and %s has "
+             "%llu MiB free%s; unload another model, or give it less (kv_mb, replicas)",
+             s->model, (unsigned long long)(need / MIB), n_new, (unsigned long long)(bytes / MIB),
+             (unsigned long long)((kept_need(0, s, 1)) / MIB), room.by,
+             (unsigned long long)(room.free_bytes / MIB),
+             taken ? ", less what models need that are being loaded" : "");
     return false;
 }
 
@@ -238,7 +250,8 @@ static void start_new(job *j, const worker_spec *s)
                  "other machines serve a model '%s' already; give this one another name", s->model);
         return;
     }
-    if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas)) return;
+    if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas) || !has_cores(j, s, (unsigned)s->n_replicas))
+        return;
     kept *m = kept_new(k, s, &j->wish);
     if (!m) {
         job_fail(j, 500, "out_of_memory", "out of memory");
@@ -268,7 +281,7 @@ static void change(job *j, kept *m, const worker_spec *s)
             s->model, m->spec.path);
         return;
     }
-    if (more > 0 && !has_room(j, s, m->bytes, (unsigned)more)) return;
+    if (more > 0 && (!has_room(j, s, m->bytes, (unsigned)more) || !has_cores(j, s, (unsigned)wanted))) return;
     if (j->wish.keep_alive_s != CONFIG_WISH_STAYS) m->stay_s = j->wish.keep_alive_s;
     m->wish.keep |= j->wish.keep;
     if (more != 0) {
@@ -296,9 +309,18 @@ static void bring_back(job *j, kept *m)
         watch(j, KEEPER_STARTING);
 }
 
+static bool is_pipeline(const gateway_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_pipelines; i++)
+        if (strcmp(c->pipelines[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A key whose `models` names one of these would open the model, too. */
 static const char *name_is_taken(const keep *k, const char *name)
 {
     if (route_find(&keep_config(k)->book, name)) return "a route";
+    if (is_pipeline(keep_config(k), name)) return "a pipeline";
     return config_ensemble_find(keep_config(k), name) ? "an ensemble" : NULL;
 }
 

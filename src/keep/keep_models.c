@@ -7,7 +7,7 @@
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 
-enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 4, WRITE_AGAIN_TICKS = 60 };
+enum { KV_DEFAULT_MB = 64, PROCESS_MB = 16, TOLD_TICKS = 4, WRITE_AGAIN_TICKS = 60 };
 
 kept *kept_find(const keep *k, const char *name)
 {
@@ -116,14 +116,14 @@ bool kept_elsewhere(const keep *k, const char *name)
     return set && set->n > 0;
 }
 
-/* Weights are unpacked into memory of the worker's own, of about the file's size; the cache of keys and
- * values is taken page by page, up to its ceiling. A file of holes may say any size: UINT64_MAX is more than
- * there is anywhere. */
+/* A worker without a model takes PROCESS_MB. Weights are unpacked into memory of its own, of about the file's
+ * size; the cache of keys and values is taken page by page, up to its ceiling. A file of holes may say any
+ * size: UINT64_MAX is more than there is anywhere. */
 uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas)
 {
     uint64_t kv = s->kv_bytes ? s->kv_bytes : (uint64_t)KV_DEFAULT_MB << 20;
     uint64_t sum;
-    if (__builtin_add_overflow(file_bytes, kv, &sum)) return UINT64_MAX;
+    if (__builtin_add_overflow(file_bytes, kv + ((uint64_t)PROCESS_MB << 20), &sum)) return UINT64_MAX;
     return __builtin_mul_overflow(sum, (uint64_t)n_replicas, &sum) ? UINT64_MAX : sum;
 }
 

@@ -1,13 +1,8 @@
 /* keep_store.c: fetching and removing, step by step, and the list of what lies there. */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "fetch/pull_shelf.h"
 #include "keep/keep_impl.h"
@@ -84,55 +79,46 @@ void kind_fetch(job *j)
 
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
+/* What stands directly in the store, and nothing that links lead to. */
+static bool is_pulled_folder(const char *store, const char *path)
+{
+    size_t n = strlen(store);
+    return strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/') &&
+           shelf_is_folder(path);
+}
+
+/* A name of models.json, or a folder that was pulled as a whole. Nothing else of this machine is a request's
+ * to remove: the store may be the folder of the models that came with the program. */
+static int not_pulled(job *j)
+{
+    return err_set(
+        &j->err, SHOAL_EAUTH,
+        "'%.100s' was not pulled into the store, so no request removes it: delete its file by hand, "
+        "and its entry in models.json",
+        j->key);
+}
+
 static void find_stored(job *j)
 {
     const config_wish w = {.what = j->key};
+    const char *store = j->k->places.folders[0];
     j->list = keep_list(&j->k->places);
     const json_t *o = j->list ? keep_called(j->list, j->key) : NULL;
     const char *folder = json_string_value(json_object_get(o, "folder"));
+    bool pulled = o && strcmp(folder, store) == 0 && json_is_string(json_object_get(o, "source"));
     j->rc = j->list ? keep_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
     if (j->rc == 0 && j->found.reference)
         j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
-    if (j->rc == 0 && o && strcmp(folder, j->k->places.folders[0]) != 0)
-        j->rc = err_set(&j->err, SHOAL_EAUTH,
-                        "'%.100s' is not in the store, but in %s: it is removed by hand", j->key, folder);
-    if (o) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
-    if (o && !j->got) j->rc = err_nomem(&j->err);
-}
-
-static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
-{
-    return remove(path);
-}
-
-/* Is there a model in it? A folder that merely lies in the store is nobody's to remove. */
-static bool holds_model(const char *path)
-{
-    DIR *d = opendir(path);
-    bool found = false;
-    for (struct dirent *e; d && !found && (e = readdir(d));) {
-        const char *dot = strrchr(e->d_name, '.');
-        found = strcmp(e->d_name, "config.json") == 0 || (dot && strcmp(dot, ".gguf") == 0);
-    }
-    if (d) closedir(d);
-    return found;
-}
-
-/* Of a folder that was fetched: what stands beneath the store, and nothing that links lead to. */
-static int remove_folder(const job *j, shoal_err *err)
-{
-    const char *store = j->k->places.folders[0], *path = j->found.path;
-    size_t n = strlen(store);
-    if (strncmp(path, store, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/') || !holds_model(path))
-        return err_set(err, SHOAL_EAUTH, "'%.200s' was not fetched into the store: it is removed by hand",
-                       path);
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0) return 0;
-    return err_set(err, SHOAL_EIO, "cannot remove %.300s: %s", path, strerror(errno));
+    if (j->rc == SHOAL_ENOTFOUND && j->is_served) j->rc = not_pulled(j);
+    if (j->rc == 0 && !pulled && (o || !is_pulled_folder(store, j->found.path))) j->rc = not_pulled(j);
+    if (pulled) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
+    if (pulled && !j->got) j->rc = err_nomem(&j->err);
 }
 
 static void remove_it(job *j)
 {
-    j->rc = j->got ? shelf_drop(j->k->places.folders[0], j->got, &j->err) : remove_folder(j, &j->err);
+    const char *store = j->k->places.folders[0];
+    j->rc = j->got ? shelf_drop(store, j->got, &j->err) : shelf_drop_folder(j->found.path, &j->err);
     j->list = keep_list(&j->k->places);
 }
 
@@ -229,6 +215,7 @@ static void stored_found(job *j)
 void kind_remove(job *j)
 {
     j->step = KEEPER_REMOVING;
+    j->is_served = kept_find(j->k, j->key) || base_find(j->k, j->key);
     job_work(j, find_stored, stored_found);
 }
 

@@ -209,12 +209,16 @@ want 200 '"deleted":true' DELETE '/v1/models/one?force=true'
 no_model one
 [ ! -e "$store/one.gguf" ] || fail "the file is still there"
 want 404 . DELETE /v1/models/one
-want 403 'not in the store' DELETE /v1/models/home-chat-s
+want 403 'was not pulled into the store' DELETE /v1/models/home-chat-s
 want 403 . DELETE /v1/models/..%2f..%2fetc
 want 404 . DELETE '/v1/models/%00%01'
 [ -e "$models/home-chat-s.gguf" ] || fail "a model of the manifest was removed"
+want 403 'was not pulled' DELETE '/v1/models/intent?force=true'
+[ -e "$store/intent/config.json" ] || fail "a folder that was put there by hand was removed"
+printf '{"source":"hf:a/b","files":["config.json","model.safetensors"]}' >"$store/intent/.pulled.json"
 want 200 '"deleted":true' DELETE /v1/models/intent
-[ ! -e "$store/intent" ] || fail "the folder is still there"
+[ ! -e "$store/intent/config.json" ] || fail "the folder's files are still there"
+[ -e "$store/intent/tokenizer.json" ] || fail "what was not pulled into the folder is gone"
 
 mkdir "$store/photos"
 : >"$store/photos/cat"
@@ -235,11 +239,11 @@ grep -qx 'home-slots: starting' "$work/e" || fail "no progress: $(cat "$work/e")
 grep -q "there is no model 'nope'" "$work/e" || fail "$(cat "$work/e")"
 "$SHOAL_BIN" stop home-slots --server "$url" -q >"$work/o" 2>"$work/e" || fail "shoal stop: $(cat "$work/e")"
 "$SHOAL_BIN" stop home-slots --server "$url" 2>/dev/null && fail "shoal stop twice is fine"
-printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d"}]}' 2 >"$store/models.json"
+printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf:a/two"}]}' 2 >"$store/models.json"
 : >"$store/two.gguf"
 "$SHOAL_BIN" rm two --server "$url" --json | grep -q '"deleted":true' || fail "shoal rm"
 [ ! -e "$store/two.gguf" ] || fail "shoal rm left the file"
-printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d"}]}' 2 >"$store/models.json"
+printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf:a/two"}]}' 2 >"$store/models.json"
 "$SHOAL_BIN" rm two --from "$store" >/dev/null || fail "shoal rm --from"
 "$SHOAL_BIN" rm two --from "$store" 2>/dev/null && fail "shoal rm twice is fine"
 "$SHOAL_BIN" load x --server http://127.0.0.1:1 2>"$work/e"
@@ -302,6 +306,46 @@ key kid POST /api/generate '{"model":"home-chat-s","prompt":"hello","keep_alive"
 key boss GET /v1/models | grep -q home-chat-s || fail "a plain key unloaded it by keep_alive"
 SHOAL_API_KEY=kid "$SHOAL_BIN" stop home-chat-s --server "$url" 2>"$work/e" && fail "shoal stop with a plain key"
 SHOAL_API_KEY=boss "$SHOAL_BIN" stop home-chat-s --server "$url" >/dev/null 2>&1 || fail "shoal stop with an admin's key"
+stop_shoal
+
+# ---- models that came with the program: no request removes them, nor what models.json says of them
+mkdir "$work/installed"
+cp "$models"/{models.json,home-intent.gguf,home-slots.gguf} "$work/installed"
+cp "$models/home-slots.gguf" "$work/installed/by-hand.gguf"
+sums() { (cd "$work/installed" && sha256sum -- *); }
+installed=$(sums)
+printf 'manifest: %s/models.json\nmodels: [{name: home-intent}, {name: other, path: %s/by-hand.gguf}]\n' "$work/installed" "$work/installed" >"$work/installed.yaml"
+start_shoal "$work/installed.yaml"
+for name in home-intent home-slots other by-hand.gguf; do
+    want 403 'was not pulled into the store.*by hand' DELETE "/v1/models/$name?force=true"
+    want 403 'was not pulled into the store.*by hand' DELETE /api/delete "{\"model\":\"$name\"}"
+    want 403 'was not pulled into the store' DELETE /api/delete "{\"name\":\"$name:latest\"}"
+    SHOAL_API_KEY='' "$SHOAL_BIN" rm "$name" --force --server "$url" 2>"$work/e" && fail "shoal rm $name"
+    grep -q 'was not pulled' "$work/e" || fail "shoal rm $name: $(cat "$work/e")"
+done
+"$SHOAL_BIN" rm home-slots --from "$work/installed" 2>"$work/e" && fail "shoal rm --from removes a bundled model"
+grep -q 'was not pulled' "$work/e" || fail "shoal rm --from: $(cat "$work/e")"
+for name in '' . .. models.json ../installed/home-slots.gguf "$work/installed/home-slots.gguf"; do
+    ask DELETE "/v1/models/$(sed 's,/,%2f,g' <<<"$name")?force=true"
+    [ "$code" -ge 400 ] || fail "DELETE '$name' answers $code: $out"
+done
+# inference.RepositoryModelUnloadRequest {model_name: "home-slots"} unloads a model, and that is all that gRPC can.
+printf '\0\0\0\0\014\022\012home-slots' | curl -s -m 60 --http2-prior-knowledge -o /dev/null -D "$work/trailers" -H content-type:application/grpc \
+    -H 'te: trailers' --data-binary @- "$url/inference.GRPCInferenceService/RepositoryModelUnload"
+grep -qi '^grpc-status' "$work/trailers" || fail "no gRPC answer: $(cat "$work/trailers")"
+[ "$(sums)" = "$installed" ] || fail "the installation is another: $(diff <(echo "$installed") <(sums))"
+stop_shoal
+
+# ---- names: one rule for all, and none that stands for something else
+start_shoal "$work/shoal.yaml"
+for name in . .. --help -x .hidden; do load 400 'name: ' "{\"model\":\"home-slots\",\"name\":\"$name\"}"; done
+load 409 "'p' is a pipeline of shoal.yaml" '{"model":"home-slots","name":"p"}'
+# ---- more than the machine carries is said before anything starts
+before=$(workers)
+load 507 'replicas of .* are more than' '{"model":"home-slots","replicas":64}'
+[ "$(workers)" -eq "$before" ] || fail "workers were started"
+load 400 'threads' '{"model":"home-slots","threads":1024}'
+no_model home-slots
 stop_shoal
 
 # ---- beside what a gate has placed

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -417,16 +418,17 @@ static void write_text(const char *path, const char *text)
 static void a_shelf_gives_back_what_it_has(void **state)
 {
     (void)state;
-    static const char whole[] = "{\n \"note\": \"{[\", \"models\": [\n  {\"name\": \"a\", \"file\": "
-                                "\"a.gguf\", \"use\": \"} \\\" ]\"},\n"
-                                "  {\"name\": \"b\", \"file\": \"b.gguf\", \"quality\": {\"value\": 0.50}},\n"
-                                "  {\"name\": \"c\", \"file\": \"a.gguf\"}\n ]\n}\n";
+    static const char whole[] =
+        "{\n \"note\": \"{[\", \"models\": [\n  {\"name\": \"a\", \"source\": \"s\", \"file\": "
+        "\"a.gguf\", \"use\": \"} \\\" ]\"},\n"
+        "  {\"name\": \"b\", \"source\": \"s\", \"file\": \"b.gguf\", \"quality\": {\"value\": 0.50}},\n"
+        "  {\"name\": \"c\", \"source\": \"s\", \"file\": \"a.gguf\"}\n ]\n}\n";
     static const struct {
         const char *name;
         bool left_a, left_b;
         const char *text;
     } cases[] = {
-        {"b", true, false, "\"file\": \"a.gguf\", \"use\": \"} \\\" ]\"},\n  {\"name\": \"c\", \"file\""},
+        {"b", true, false, "\"file\": \"a.gguf\", \"use\": \"} \\\" ]\"},\n  {\"name\": \"c\", \"source\""},
         {"c", true, false, "\" ]\"}\n ]\n}\n"},
         {"a", false, false, "\"models\": [\n ]\n}\n"},
     };
@@ -453,6 +455,64 @@ static void a_shelf_gives_back_what_it_has(void **state)
     rmdir(folder);
 }
 
+/* What the program came with, and what people put there, is not removed. */
+static void a_shelf_keeps_what_was_not_pulled(void **state)
+{
+    static const char whole[] = "{\"models\": [{\"name\": \"a\", \"file\": \"a.gguf\"}, {\"name\": \"b\", "
+                                "\"file\": \"b.gguf\", \"source\": null}]}\n";
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64], a[64];
+    shoal_err err;
+    buf text = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/models.json", folder);
+    snprintf(a, sizeof a, "%s/a.gguf", folder);
+    write_text(path, whole);
+    write_text(a, "a");
+    assert_int_equal(shelf_drop(folder, "a", &err), SHOAL_EAUTH);
+    assert_non_null(strstr(err.message, "was not pulled"));
+    assert_int_equal(shelf_drop(folder, "b", &err), SHOAL_EAUTH);
+    assert_int_equal(file_read(&text, path, 4096, &err), 0);
+    assert_string_equal(text.data, whole);
+    assert_true(file_exists(a));
+    assert_int_equal(shelf_drop_folder(folder, &err), SHOAL_EAUTH);
+    assert_true(file_exists(a));
+    buf_done(&text);
+    unlink(path);
+    unlink(a);
+    rmdir(folder);
+}
+
+/* Files that were pulled go, and nothing else of the folder does; a note that points elsewhere is refused. */
+static void a_folder_gives_back_what_was_pulled(void **state)
+{
+    static const char *const FILES[] = {"config.json", "deep/er/model.safetensors"}, *const OUT[] = {"../a"};
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", in[64], deep[80], deeper[96], file[128], own[80], out[80];
+    shoal_err err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(in, sizeof in, "%s/m", folder);
+    snprintf(deep, sizeof deep, "%s/deep", in);
+    snprintf(deeper, sizeof deeper, "%s/er", deep);
+    snprintf(file, sizeof file, "%s/model.safetensors", deeper);
+    snprintf(own, sizeof own, "%s/notes.txt", in);
+    snprintf(out, sizeof out, "%s/a", folder);
+    assert_int_equal(mkdir(in, 0755) | mkdir(deep, 0755) | mkdir(deeper, 0755), 0);
+    write_text(file, "x");
+    write_text(own, "mine");
+    write_text(out, "a");
+    assert_false(shelf_is_folder(in));
+    assert_int_equal(shelf_note_folder(in, "hf:a/b", OUT, 1, &err), 0);
+    assert_int_equal(shelf_drop_folder(in, &err), SHOAL_EFORMAT);
+    assert_true(file_exists(out));
+    assert_int_equal(shelf_note_folder(in, "hf:a/b", FILES, 2, &err), 0);
+    assert_true(shelf_is_folder(in));
+    assert_int_equal(shelf_drop_folder(in, &err), 0);
+    assert_false(file_exists(file) || file_exists(deep) || shelf_is_folder(in));
+    assert_true(file_exists(own));
+    unlink(own);
+    unlink(out);
+    assert_int_equal(rmdir(in) | rmdir(folder), 0);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -468,6 +528,8 @@ int main(void)
         CASE(manifests_are_read),
         CASE(a_shelf_keeps_what_it_has),
         CASE(a_shelf_gives_back_what_it_has),
+        CASE(a_shelf_keeps_what_was_not_pulled),
+        CASE(a_folder_gives_back_what_was_pulled),
         CASE(a_shelf_pins_what_lies_beside_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "keep_house.h"
 
 #include "base/file.h"
+#include "fetch/pull_shelf.h"
 
 /* ---- where models are ---------------------------------------------------------------------------------- */
 
@@ -381,6 +382,15 @@ static void fetch_that_was_left_at_once_never_begins(void **state)
 
 /* ---- removing ------------------------------------------------------------------------------------------ */
 
+/* As `shoal pull` says it of a folder. */
+static void note_pulled(const house *h, const char *name, const char *file)
+{
+    const char *const files[] = {"config.json", file};
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", h->top, name);
+    assert_int_equal(shelf_note_folder(path, "hf:a/b", files, 2, NULL), 0);
+}
+
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.
  */
 static void folder_of_what_is_served_stays(void **state)
@@ -392,6 +402,8 @@ static void folder_of_what_is_served_stays(void **state)
     write_file(&h, "bundle/config.json");
     write_file(&h, "bundle/x.gguf");
     assert_int_equal(loaded(&h, "bundle/x.gguf", "x", 0).status, 0);
+    assert_int_equal(removed(&h, "bundle", KEEPER_FORCE).status, 403); /* not pulled */
+    note_pulled(&h, "bundle", "x.gguf");
     assert_int_equal(removed(&h, "bundle", 0).status, 409);
     assert_true(is_there(&h, "bundle/x.gguf"));
     assert_int_equal(removed(&h, "bundle", KEEPER_UNLOAD).status, 0);
@@ -405,6 +417,7 @@ static void folder_of_what_is_served_stays(void **state)
     snprintf(adapter, sizeof adapter, "tone=%s/of/tone.gguf", h.top);
     worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1, .adapters = {adapter}};
     assert_int_equal(keep_base(h.k, &base, 1, NULL), 0);
+    note_pulled(&h, "of", "tone.gguf");
     asked a = removed(&h, "of", KEEPER_UNLOAD);
     assert_int_equal(a.status, 409);
     assert_non_null(strstr(a.message, "shoal.yaml names it"));
