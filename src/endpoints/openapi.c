@@ -166,15 +166,22 @@ static void put_media(description *d, const char *type, const char *schema)
         buf_puts(d->out, schema ? "{}" : "{\"schema\":{\"type\":\"string\"}}");
 }
 
+/* Media types beside JSON that a body may have. */
+static void put_raw(description *d, const json_t *schema)
+{
+    const json_t *type;
+    size_t i;
+    json_array_foreach(json_object_get(schema, "x-raw"), i, type) put_media(d, json_string_value(type), NULL);
+}
+
 static void put_request(description *d, const endpoint *at)
 {
-    const json_t *schema = schema_of(d, at->request), *form = json_object_get(schema, "x-form"), *type;
-    size_t i;
+    const json_t *schema = schema_of(d, at->request), *form = json_object_get(schema, "x-form");
     buf_puts(d->out, ",\"requestBody\":{\"required\":true,\"content\":{");
     if (json_object_get(schema, "properties")) put_media(d, "application/json", at->request);
     if (form && schema_of(d, json_string_value(form)))
         put_media(d, "multipart/form-data", json_string_value(form));
-    json_array_foreach(json_object_get(schema, "x-raw"), i, type) put_media(d, json_string_value(type), NULL);
+    put_raw(d, schema);
     buf_puts(d->out, "}}");
 }
 
@@ -205,25 +212,69 @@ static void put_answer(description *d, const endpoint *at)
     buf_puts(d->out, "\"200\":{\"description\":\"The answer\",\"headers\":{\"x-request-id\":{\"$ref\":"
                      "\"#/components/headers/RequestId\"}},\"content\":{");
     if (at->answer) put_media(d, is_type ? at->answer : "application/json", is_type ? NULL : at->answer);
+    if (at->answer && !is_type) put_raw(d, schema_of(d, at->answer));
     if (at->events) put_stream(d, at);
     buf_puts(d->out, "}}");
 }
 
+/* Of the request's fields these name something that may not be there. */
+static bool names_something(description *d, const endpoint *at)
+{
+    static const char *const FIELDS[] = {"model", "name", "pipeline", "file_id", "previous_response_id"};
+    const json_t *schema = at->request ? schema_of(d, at->request) : NULL;
+    const json_t *form = json_object_get(schema, "x-form");
+    const json_t *forms = form ? schema_of(d, json_string_value(form)) : NULL;
+    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
+        if (json_object_get(json_object_get(schema, "properties"), FIELDS[i]) ||
+            json_object_get(json_object_get(forms, "properties"), FIELDS[i]))
+            return true;
+    return strchr(at->path, '*') || at->path[strlen(at->path) - 1] == '/';
+}
+
+/* What only this endpoint answers: "statuses" of components.json. */
+static bool answers_too(description *d, const endpoint *at, int status)
+{
+    size_t i;
+    const json_t *v;
+    json_array_foreach(json_object_get(json_object_get(d->components, "statuses"), at->name), i,
+                       v) if (json_integer_value(v) == status) return true;
+    return false;
+}
+
+/* Those that ask another endpoint in its own form pass on what that one answers. */
+static bool does_work(const endpoint *at)
+{
+    return at->admitted || (is_post(at) && at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE | ENDPOINT_LLAMA));
+}
+
 static void put_responses(description *d, const endpoint *at)
 {
-    bool body = has_body(at), names = strchr(at->path, '*') || at->path[strlen(at->path) - 1] == '/';
+    bool body = has_body(at), names = names_something(d, at), works = does_work(at);
     const struct {
         bool comes;
         int status;
-    } ERRORS[] = {{at->request, 400}, {at->needs_key, 401}, {names, 404},        {body, 413},
-                  {body, 415},        {at->admitted, 429},  {at->admitted, 503}, {at->admitted, 504}};
+    } ERRORS[] = {{at->request || names, 400},
+                  {at->needs_key, 401},
+                  {at->needs_key, 403},
+                  {names, 404},
+                  {false, 409},
+                  {body, 413},
+                  {body, 415},
+                  {false, 422},
+                  {works, 429},
+                  {false, 500},
+                  {false, 501},
+                  {false, 502},
+                  {works, 503},
+                  {works, 504},
+                  {false, 507}};
     const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError"
                        : at->takes & ENDPOINT_LLAMA                    ? "LlamaError"
                                                                        : "Error";
     buf_puts(d->out, ",\"responses\":{");
     put_answer(d, at);
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
-        if (ERRORS[i].comes)
+        if (ERRORS[i].comes || answers_too(d, at, ERRORS[i].status))
             buf_printf(d->out, ",\"%d\":{\"$ref\":\"#/components/responses/%s\"}", ERRORS[i].status, form);
     buf_printf(d->out, ",\"default\":{\"$ref\":\"#/components/responses/%s\"}}", form);
 }
@@ -284,7 +335,7 @@ static void put_components(description *d)
     buf_puts(d->out, "},\"components\":{");
     json_object_foreach((json_t *)d->components, key, v)
     {
-        if (strcmp(key, "tags") == 0) continue;
+        if (strcmp(key, "tags") == 0 || strcmp(key, "statuses") == 0) continue;
         open_item(d->out, '{');
         put_key(d->out, key);
         json_put(d->out, v);

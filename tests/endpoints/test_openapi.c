@@ -184,7 +184,7 @@ static void document_has_no_schema_that_nobody_names(void **state)
     {
         char ref[96];
         snprintf(ref, sizeof ref, "#/components/schemas/%s", name);
-        bool of_row = false;
+        bool of_row = strcmp(name, "WebSocketMessage") == 0; /* of /v1/ws, whose bodies are messages */
         for (size_t i = 0; i < ENDPOINTS.n; i++)
             of_row |= ENDPOINTS.rows[i].request && strcmp(ENDPOINTS.rows[i].request, name) == 0;
         if (!of_row && !is_used(doc, ref)) fail_msg("components.json: nothing uses the schema '%s'", name);
