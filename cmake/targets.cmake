@@ -86,6 +86,7 @@ if(CMOCKA_FOUND)
             target_link_options(${layer}_${name} PRIVATE ${quick_linker})
         endforeach()
     endforeach()
+    target_link_libraries(signal_test_image_work PRIVATE PkgConfig::ZLIB) # it stands between libpng and zlib
 endif()
 
 # tests/fuzz/fuzz_LAYER_NAME.c defines LLVMFuzzerTestOneInput; without libFuzzer, replay.c gives it a

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
-#include "signal/audio.h"
 #include "signal/captions.h"
 #include "speech/listen.h"
 
@@ -100,13 +99,18 @@ static int print_captions(transcript_out *o, const transcription *t, bool transl
     return rc ? err_nomem(err) : 0;
 }
 
-static int read_sound(const char *path, uint32_t rate, float **ret, size_t *ret_n, shoal_err *err)
+/* *file holds what the sound is decoded from. */
+static int open_sound(const char *path, uint32_t rate, buf *file, sound **ret, shoal_err *err)
 {
-    buf file = {0};
     audio_options o = {.rate = rate, .max_bytes = FILE_MAX, .max_seconds = 24 * 3600};
-    int rc = file_read(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
-    if (rc == 0) rc = audio_decode(ret, ret_n, NULL, file.data ? file.data : "", file.len, &o, err);
-    buf_done(&file);
+    sound *s = NULL;
+    int rc = file_read(file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
+    if (rc == 0) rc = sound_open(&s, file->data ? file->data : "", file->len, &o, err);
+    if (rc == 0) rc = sound_measure(s, err);
+    if (rc == 0)
+        *ret = s;
+    else
+        sound_free(s);
     return rc ? err_prefix(err, rc, "%s", path) : 0;
 }
 
@@ -115,15 +119,16 @@ static int hear(const cli_engine *ce, const char *path, const transcription_opti
 {
     hearing h = {0};
     transcription *t = NULL;
-    float *samples = NULL;
-    size_t n = 0;
+    sound *s = NULL;
+    buf file = {0};
     int rc = hearing_init(&h, ce->m, err);
-    if (rc == 0) rc = read_sound(path, h.mel.rate, &samples, &n, err);
-    if (rc == 0) rc = transcription_new(&t, &h, samples, n, to, err);
+    if (rc == 0) rc = open_sound(path, h.mel.rate, &file, &s, err);
+    if (rc == 0) rc = transcription_new(&t, &h, s, to, err);
     if (rc == 0) rc = speech_listen(ce->e, t, on_segment, show_progress, o, err);
     if (o->progress) fputs("\r\033[K", stderr);
     if (rc == 0 && !o->live) rc = print_captions(o, t, to->translate, err);
     transcription_free(t);
+    buf_done(&file);
     hearing_done(&h);
     buf_done(&o->segments);
     buf_done(&o->texts);

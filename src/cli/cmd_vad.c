@@ -6,35 +6,38 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
-#include "signal/audio.h"
 #include "signal/vad.h"
 #include "speech/voice.h"
 
 #define FILE_MAX ((size_t)1 << 30)
 
-static int read_sound(const char *path, float **ret, size_t *ret_n, shoal_err *err)
+/* The samples are decoded as they are looked at; *ret_samples is how many there were. */
+static int hear(const voice *v, const buf *file, float **ret, size_t *ret_n, size_t *ret_samples,
+                shoal_err *err)
 {
-    buf file = {0};
     audio_options o = {.rate = VOICE_RATE, .max_bytes = FILE_MAX, .max_seconds = 24 * 3600};
-    int rc = file_read(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
-    if (rc == 0) rc = audio_decode(ret, ret_n, NULL, file.data ? file.data : "", file.len, &o, err);
-    buf_done(&file);
-    return rc ? err_prefix(err, rc, "%s", path) : 0;
+    sound *s = NULL;
+    int rc = sound_open(&s, file->data ? file->data : "", file->len, &o, err);
+    if (rc == 0) rc = voice_all(v, s, ret, ret_n, err);
+    if (rc == 0) *ret_samples = sound_length(s);
+    sound_free(s);
+    return rc;
 }
 
 static int find(const char *model, const char *path, const vad_options *o, vad_segment **ret, size_t *ret_n,
                 size_t *ret_samples, shoal_err *err)
 {
     voice *v = NULL;
-    float *x = NULL, *p = NULL;
+    buf file = {0};
+    float *p = NULL;
     size_t n = 0;
     int rc = voice_open(&v, model, err);
-    if (rc == 0) rc = read_sound(path, &x, ret_samples, err);
-    if (rc == 0) rc = voice_all(v, x, *ret_samples, &p, &n, err);
+    if (rc == 0) rc = file_read(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
+    if (rc == 0 && (rc = hear(v, &file, &p, &n, ret_samples, err)) != 0) err_prefix(err, rc, "%s", path);
     if (rc == 0 && !(*ret = calloc(n / 2 + 1, sizeof **ret))) rc = err_nomem(err);
     if (rc == 0) rc = vad_segments(p, n, *ret_samples, o, *ret, n / 2 + 1, ret_n, err);
     free(p);
-    free(x);
+    buf_done(&file);
     voice_free(v);
     return rc;
 }

@@ -23,6 +23,7 @@ struct csv {
     buf row, starts; /* size_t offsets into row */
     buf header, names;
     steps *steps; /* NULL: nobody counts */
+    cancel_check cancel;
 };
 
 /* ---- bytes --------------------------------------------------------------------------------------------- */
@@ -247,9 +248,15 @@ long csv_column(const csv *c, const char *name)
     return -1;
 }
 
+void csv_set_cancel(csv *c, const cancel_check *cancel)
+{
+    c->cancel = *cancel;
+}
+
 int csv_next(csv *c, shoal_err *err)
 {
-    int rc = take_row(c, err);
+    int rc = cancel_ask(&c->cancel, err);
+    if (rc == 0) rc = take_row(c, err);
     if (rc != 1) return rc;
     size_t n = c->starts.len / sizeof(size_t);
     if (n != csv_columns(c))

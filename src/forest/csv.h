@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "base/err.h"
+#include "base/cancel.h"
 #include "base/steps.h"
 
 enum { CSV_ROW_MAX = 1 << 20, CSV_FIELDS_MAX = 1 << 16 }; /* bytes, columns */
@@ -35,6 +35,9 @@ void csv_count(csv *c, steps *steps);
 size_t csv_columns(const csv *c);
 const char *csv_name(const csv *c, size_t column);
 long csv_column(const csv *c, const char *name);
+
+/* Who is asked before each row whether to go on. */
+void csv_set_cancel(csv *c, const cancel_check *cancel);
 
 /* Read the next row: 1, 0 at the end, or a negative code. Its fields live until the next call. */
 int csv_next(csv *c, shoal_err *err);

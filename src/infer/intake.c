@@ -299,11 +299,13 @@ static int make_pixels(const intake *in, const image *im, float **ret, shoal_err
     return rc;
 }
 
-int intake_pixels(const intake *in, const void *bytes, size_t n, float **ret, shoal_err *err)
+int intake_pixels(const intake *in, const void *bytes, size_t n, const image_limits *limits, float **ret,
+                  shoal_err *err)
 {
+    static const image_limits ours = {.max_pixels = INTAKE_PIXELS_MAX};
     image im = {0};
     if (in->trees || in->config->image.size == 0) return no_pictures(err);
-    int rc = image_decode(&im, bytes, n, &(image_limits){.max_pixels = INTAKE_PIXELS_MAX}, err);
+    int rc = image_decode(&im, bytes, n, limits ? limits : &ours, err);
     if (rc == 0) rc = make_pixels(in, &im, ret, err);
     image_done(&im);
     return rc;
@@ -313,7 +315,7 @@ int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline
                 shoal_err *err)
 {
     float *px = NULL;
-    int rc = intake_pixels(in, bytes, n, &px, err);
+    int rc = intake_pixels(in, bytes, n, NULL, &px, err);
     if (rc == 0) rc = intake_look_at(in, px, deadline_ns, ret_logits, err);
     free(px);
     return rc;

@@ -61,9 +61,10 @@ int intake_score(const intake *in, csv *c, uint64_t deadline_ns, scorer_row_fn r
  * image_decode says. */
 int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
                 shoal_err *err);
-/* In two steps, for those who bound what decoding needs (up to 12 bytes a pixel): the picture as
- * (*ret)[3][size][size], malloc'd, and the answer. */
-int intake_pixels(const intake *in, const void *bytes, size_t n, float **ret, shoal_err *err);
+/* In two steps, for those who bound what decoding needs (up to 12 bytes a pixel) or may cancel it: the
+ * picture as (*ret)[3][size][size], malloc'd, and the answer. limits NULL: INTAKE_PIXELS_MAX. */
+int intake_pixels(const intake *in, const void *bytes, size_t n, const image_limits *limits, float **ret,
+                  shoal_err *err);
 int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
                    shoal_err *err);
 

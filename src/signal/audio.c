@@ -6,8 +6,7 @@
 #include "base/buf.h"
 #include "signal/audio_internal.h"
 
-#define SNIFF_BYTES 12
-#define CODEC_ROOM  ((size_t)8 << 20)
+#define CODEC_ROOM ((size_t)8 << 20)
 
 typedef enum reader_kind { KIND_UNKNOWN, KIND_WAV, KIND_WHOLE } reader_kind;
 
@@ -54,24 +53,15 @@ static bool is_mpeg_frame(const uint8_t *p)
            (p[2] & 0x0C) != 0x0C;
 }
 
-static int find_kind(audio_reader *r, shoal_err *err)
+int audio_family(const uint8_t *p, const char **ret, bool *ret_wav, shoal_err *err)
 {
-    const uint8_t *p = (const uint8_t *)r->kept.data;
-    if (memcmp(p, "RIFF", 4) == 0 || memcmp(p, "RF64", 4) == 0) {
-        r->kind = KIND_WAV;
-        r->family = "WAV";
-        wav_init(&r->wav);
-        return 0;
-    }
-    r->kind = KIND_WHOLE;
-    if (is_mpeg_frame(p)) {
-        r->family = "MP3";
-        return 0;
-    }
+    *ret_wav = memcmp(p, "RIFF", 4) == 0 || memcmp(p, "RF64", 4) == 0;
+    *ret = *ret_wav ? "WAV" : "MP3";
+    if (*ret_wav || is_mpeg_frame(p)) return 0;
     for (size_t i = 0; i < sizeof MAGICS / sizeof *MAGICS; i++) {
         const magic *m = &MAGICS[i];
         if (memcmp(p + m->at, m->bytes, m->n) != 0) continue;
-        r->family = m->name;
+        *ret = m->name;
         if (m->supported) return 0;
         return err_set(err, SHOAL_EUNSUPPORTED,
                        "sound in %s is not supported: convert it to FLAC, WAV, Ogg or MP3 "
@@ -82,10 +72,24 @@ static int find_kind(audio_reader *r, shoal_err *err)
                    "this is no sound file that is known: WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are");
 }
 
+int audio_too_short(size_t n_bytes, shoal_err *err)
+{
+    return err_set(err, SHOAL_EFORMAT, "the sound file has only %zu bytes", n_bytes);
+}
+
+static int find_kind(audio_reader *r, shoal_err *err)
+{
+    bool is_wav = false;
+    int rc = audio_family((const uint8_t *)r->kept.data, &r->family, &is_wav, err);
+    r->kind = is_wav ? KIND_WAV : KIND_WHOLE;
+    if (is_wav) wav_init(&r->wav);
+    return rc;
+}
+
 /* ---- the reader
  * -------------------------------------------------------------------------------------------- */
 
-static int settle_options(audio_options *o, shoal_err *err)
+int audio_settle_options(audio_options *o, shoal_err *err)
 {
     if (!o->rate) o->rate = 16000;
     if (!(o->max_seconds > 0)) o->max_seconds = 3600;
@@ -100,7 +104,7 @@ static int settle_options(audio_options *o, shoal_err *err)
 int audio_reader_new(audio_reader **ret, const audio_options *options, shoal_err *err)
 {
     audio_options o = options ? *options : (audio_options){0};
-    int rc = settle_options(&o, err);
+    int rc = audio_settle_options(&o, err);
     if (rc != 0) return rc;
     audio_reader *r = calloc(1, sizeof *r);
     if (!r) return err_nomem(err);
@@ -155,7 +159,7 @@ static int push(audio_reader *r, const uint8_t *bytes, size_t n, shoal_err *err)
         if ((rc = keep(r, bytes, n, err)) != 0 || r->kind == KIND_WHOLE) return rc;
     }
     if (r->kind == KIND_WAV) return push_wav(r, bytes, n, err);
-    if ((rc = keep(r, bytes, n, err)) != 0 || r->kept.len < SNIFF_BYTES) return rc;
+    if ((rc = keep(r, bytes, n, err)) != 0 || r->kept.len < AUDIO_SNIFF_BYTES) return rc;
     if ((rc = find_kind(r, err)) != 0 || r->kind == KIND_WHOLE) return rc;
     return push_wav(r, (const uint8_t *)r->kept.data, r->kept.len, err);
 }
@@ -190,18 +194,34 @@ static bool have_codec_room(void)
     return p != NULL;
 }
 
+int codec_open(codec *ret, audio_sink *sink, const char *family, const void *bytes, size_t n, shoal_err *err)
+{
+    buf whole = {.data = (char *)bytes, .len = n};
+    if (!have_codec_room()) return err_nomem(err);
+    if (strcmp(family, "MP3") == 0) return mp3_open(ret, sink, bytes, n, err);
+    if (is_vorbis(&whole)) return vorbis_open(ret, sink, bytes, n, err);
+    return sndfile_open(ret, sink, family, bytes, n, err);
+}
+
+void codec_close(codec *c)
+{
+    if (c->close) c->close(c->state);
+    *c = (codec){0};
+}
+
 static int decode_kept(audio_reader *r, shoal_err *err)
 {
-    if (!have_codec_room()) return err_nomem(err);
-    if (strcmp(r->family, "MP3") == 0) return mp3_decode(&r->sink, r->kept.data, r->kept.len, err);
-    if (is_vorbis(&r->kept)) return vorbis_decode(&r->sink, r->kept.data, r->kept.len, err);
-    return sndfile_decode(&r->sink, r->family, r->kept.data, r->kept.len, err);
+    codec c = {0};
+    int rc = codec_open(&c, &r->sink, r->family, r->kept.data, r->kept.len, err);
+    if (rc == 0)
+        while ((rc = c.more(c.state, &r->sink, err)) > 0) continue;
+    codec_close(&c);
+    return rc;
 }
 
 static int finish(audio_reader *r, shoal_err *err)
 {
-    if (r->kind == KIND_UNKNOWN)
-        return err_set(err, SHOAL_EFORMAT, "the sound file has only %zu bytes", r->kept.len);
+    if (r->kind == KIND_UNKNOWN) return audio_too_short(r->kept.len, err);
     int rc = r->kind == KIND_WAV ? wav_finish(&r->wav, &r->sink, err) : decode_kept(r, err);
     buf_done(&r->kept);
     return rc != 0 ? rc : audio_sink_finish(&r->sink, err);

@@ -16,7 +16,8 @@
  *
  * Hostile files cost at most max_bytes of memory for the file and 8 bytes for each of the max_seconds * rate
  * samples; work is bounded too: at most max_seconds of sound and max_seconds * 384000 samples of all channels
- * together (stereo at 192 kHz). */
+ * together (stereo at 192 kHz). A file whose header already says more is refused before it is decoded. Who
+ * needs no more than a few seconds at a time decodes by sound.h, in constant memory. */
 #ifndef SIGNAL_AUDIO_H
 #define SIGNAL_AUDIO_H
 
@@ -24,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/cancel.h"
 
 #define AUDIO_CHANNELS_MAX 64
 
@@ -36,6 +37,7 @@ typedef struct audio_options {
     uint32_t
         raw_rate; /* the bytes are signed 16-bit little-endian PCM of this rate [find out what they are] */
     uint32_t raw_channels; /* interleaved, with raw_rate [1] */
+    cancel_check cancel;   /* asked between blocks of a few thousand samples [never] */
 } audio_options;
 
 typedef struct audio_info {

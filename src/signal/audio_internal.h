@@ -14,12 +14,15 @@ typedef struct audio_sink {
     audio_info info;
     resampler *resampler; /* once the file's rate is known */
     uint64_t n_frames;    /* heard */
+    bool counts_only;     /* frames are checked and counted; nothing comes out */
     float *out;           /* [cap]; what is ready is at [from, from + n) */
     size_t from, n, cap;
 } audio_sink;
 
 /* The file says what it holds, once; refused when it is out of bounds. */
 int audio_sink_open(audio_sink *s, const char *format, uint32_t rate, uint32_t channels, shoal_err *err);
+/* The file announces so many frames: SHOAL_ELIMIT when they are too many. After open. */
+int audio_sink_announce(const audio_sink *s, uint64_t n_frames, shoal_err *err);
 int audio_sink_frames(audio_sink *s, const float *x, size_t n_frames,
                       shoal_err *err); /* x[n_frames][channels] */
 int audio_sink_finish(audio_sink *s,
@@ -78,11 +81,37 @@ void wav_init_raw(wav_parser *w, uint32_t channels); /* samples from the first b
 int wav_push(wav_parser *w, audio_sink *sink, const uint8_t *bytes, size_t n, shoal_err *err);
 int wav_finish(const wav_parser *w, audio_sink *sink, shoal_err *err);
 
-/* ---- whole files by the codecs' libraries ---------------------------------------------------------------
+/* ---- whole files by the codecs' libraries, block by block ------------------------------------------------
  */
 
-int sndfile_decode(audio_sink *sink, const char *format, const void *bytes, size_t n, shoal_err *err);
-int mp3_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
-int vorbis_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
+/* A file in memory that is being decoded. */
+typedef struct codec {
+    /* Decode some more into the sink: 1 if there may be more, 0 at the end, or an error. One call decodes a
+     * bounded piece, of some thousand samples or some kilobytes of the file. */
+    int (*more)(void *state, audio_sink *sink, shoal_err *err);
+    void (*close)(void *state);
+    void *state;
+} codec;
+
+/* The bytes are borrowed until close. On failure *ret is untouched. */
+int sndfile_open(codec *ret, audio_sink *sink, const char *format, const void *bytes, size_t n,
+                 shoal_err *err);
+int mp3_open(codec *ret, audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
+int vorbis_open(codec *ret, audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
+/* The codec of a file of such a family ("MP3", "Ogg", ...; audio_family's). */
+int codec_open(codec *ret, audio_sink *sink, const char *family, const void *bytes, size_t n, shoal_err *err);
+void codec_close(codec *c); /* a zeroed one is fine */
+
+/* ---- what the bytes are (audio.c)
+ * --------------------------------------------------------------------------
+ */
+
+#define AUDIO_SNIFF_BYTES 12
+
+/* p[AUDIO_SNIFF_BYTES] begins a file of this family; "WAV" with *ret_wav is one that wav_push reads. */
+int audio_family(const uint8_t *p, const char **ret, bool *ret_wav, shoal_err *err);
+int audio_too_short(size_t n_bytes, shoal_err *err); /* SHOAL_EFORMAT */
+/* Defaults for what is zero; SHOAL_EINVALID. */
+int audio_settle_options(audio_options *o, shoal_err *err);
 
 #endif

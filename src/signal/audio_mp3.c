@@ -1,9 +1,10 @@
 /* audio_mp3.c: MPEG audio by libmpg123 itself: through libsndfile it writes its warnings to stderr. */
 #include <mpg123.h>
+#include <stdlib.h>
 
 #include "signal/audio_internal.h"
 
-#define FEED_BYTES    16384
+#define FEED_BYTES    4096 /* of the lowest bit rate (8 kbit/s) four seconds of sound */
 #define BLOCK_SAMPLES 4608 /* two frames of stereo */
 #define ENCODER_DELAY 4608 /* samples by which announced and decoded lengths may differ */
 
@@ -41,28 +42,58 @@ static int decode_piece(mpg123_handle *h, audio_sink *sink, const unsigned char 
     return rc;
 }
 
-static int decode_all(mpg123_handle *h, audio_sink *sink, const unsigned char *bytes, size_t n,
-                      shoal_err *err)
+typedef struct mp3_state {
+    mpg123_handle *h;
+    const unsigned char *bytes;
+    size_t n, at;
+} mp3_state;
+
+static int at_end(mp3_state *s, audio_sink *sink, shoal_err *err)
 {
-    int rc = 0;
-    if (mpg123_param(h, MPG123_ADD_FLAGS, MPG123_QUIET | MPG123_FORCE_FLOAT | MPG123_GAPLESS, 0) !=
-            MPG123_OK ||
-        mpg123_open_feed(h) != MPG123_OK)
-        return damaged(h, err);
-    for (size_t at = 0; rc == 0 && at < n; at += FEED_BYTES)
-        rc = decode_piece(h, sink, bytes + at, n - at < FEED_BYTES ? n - at : FEED_BYTES, err);
-    if (rc == 0 && !sink->resampler) return err_set(err, SHOAL_EFORMAT, "the MP3 file holds no sound");
-    off_t all = rc == 0 ? mpg123_length(h) : 0; /* known when the encoder wrote it in front */
+    if (!sink->resampler) return err_set(err, SHOAL_EFORMAT, "the MP3 file holds no sound");
+    off_t all = mpg123_length(s->h); /* known when the encoder wrote it in front */
     sink->info.cut = all > ENCODER_DELAY && sink->n_frames < (uint64_t)(all - ENCODER_DELAY);
-    return rc;
+    return 0;
 }
 
-int mp3_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err)
+static int more(void *state, audio_sink *sink, shoal_err *err)
+{
+    mp3_state *s = state;
+    if (s->at >= s->n) return at_end(s, sink, err);
+    size_t n = s->n - s->at < FEED_BYTES ? s->n - s->at : FEED_BYTES;
+    int rc = cancel_ask(&sink->o.cancel, err); /* a piece may hold no frame */
+    if (rc == 0) rc = decode_piece(s->h, sink, s->bytes + s->at, n, err);
+    s->at += n;
+    return rc == 0 ? 1 : rc;
+}
+
+static void close_state(void *state)
+{
+    mp3_state *s = state;
+    if (s->h) mpg123_delete(s->h);
+    free(s);
+}
+
+static int open_feed(mp3_state *s, shoal_err *err)
 {
     int why = MPG123_OK;
-    mpg123_handle *h = mpg123_new(NULL, &why);
-    if (!h) return err_nomem(err);
-    int rc = decode_all(h, sink, bytes, n, err);
-    mpg123_delete(h);
+    s->h = mpg123_new(NULL, &why);
+    if (!s->h) return err_nomem(err);
+    long flags = MPG123_QUIET | MPG123_FORCE_FLOAT | MPG123_GAPLESS;
+    if (mpg123_param(s->h, MPG123_ADD_FLAGS, flags, 0) != MPG123_OK || mpg123_open_feed(s->h) != MPG123_OK)
+        return damaged(s->h, err);
+    return 0;
+}
+
+int mp3_open(codec *ret, audio_sink *sink, const void *bytes, size_t n, shoal_err *err)
+{
+    mp3_state *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    *s = (mp3_state){.bytes = bytes, .n = n};
+    int rc = open_feed(s, err);
+    if (rc == 0)
+        *ret = (codec){more, close_state, s};
+    else
+        close_state(s);
     return rc;
 }

@@ -25,7 +25,7 @@ int audio_sink_open(audio_sink *s, const char *format, uint32_t rate, uint32_t c
     return 0;
 }
 
-static int check_length(const audio_sink *s, size_t more, shoal_err *err)
+static int check_length(const audio_sink *s, uint64_t more, shoal_err *err)
 {
     double frames = (double)s->n_frames + (double)more;
     if (frames > s->o.max_seconds * s->info.rate)
@@ -38,6 +38,11 @@ static int check_length(const audio_sink *s, size_t more, shoal_err *err)
                        "send it as mono at 16000",
                        s->info.channels, s->info.rate);
     return 0;
+}
+
+int audio_sink_announce(const audio_sink *s, uint64_t n_frames, shoal_err *err)
+{
+    return n_frames > s->n_frames ? check_length(s, n_frames - s->n_frames, err) : 0;
 }
 
 /* Room for n more samples behind those that are ready. */
@@ -78,13 +83,14 @@ static int mix(const audio_sink *s, const float *x, float *mono, size_t n, shoal
 int audio_sink_frames(audio_sink *s, const float *x, size_t n_frames, shoal_err *err)
 {
     float mono[BLOCK];
-    int rc = check_length(s, n_frames, err);
+    int rc = cancel_ask(&s->o.cancel, err);
+    if (rc == 0) rc = check_length(s, n_frames, err);
     for (size_t at = 0; rc == 0 && at < n_frames; at += BLOCK) {
         size_t n = n_frames - at < BLOCK ? n_frames - at : BLOCK;
         rc = mix(s, x + at * s->info.channels, mono, n, err);
-        if (rc == 0) rc = reserve(s, resampler_room(s->resampler, n), err);
+        if (rc == 0 && !s->counts_only) rc = reserve(s, resampler_room(s->resampler, n), err);
         if (rc != 0) break;
-        s->n += resampler_push(s->resampler, mono, n, s->out + s->from + s->n);
+        if (!s->counts_only) s->n += resampler_push(s->resampler, mono, n, s->out + s->from + s->n);
         s->n_frames += n;
         s->info.seconds = (double)s->n_frames / s->info.rate;
     }

@@ -1,6 +1,7 @@
 /* audio_vorbis.c: Ogg Vorbis by libvorbisfile itself: libsndfile 1.2 leaks memory where the headers are
  * damaged. */
 #define OV_EXCLUDE_STATIC_CALLBACKS
+#include <stdlib.h>
 #include <string.h>
 #include <vorbis/vorbisfile.h>
 
@@ -48,35 +49,65 @@ static int take_block(audio_sink *sink, float **planes, size_t n, shoal_err *err
     return audio_sink_frames(sink, x, n, err);
 }
 
-static int decode_all(OggVorbis_File *f, audio_sink *sink, shoal_err *err)
+typedef struct vorbis_state {
+    OggVorbis_File f;
+    cur in;
+    const uint8_t *bytes;
+    size_t n;
+    bool is_open;
+    int stream;
+} vorbis_state;
+
+static int more(void *state, audio_sink *sink, shoal_err *err)
 {
-    int rc = take_format(f, sink, err), stream = 0, now = 0;
-    while (rc == 0) {
-        float **planes = NULL;
-        long n = ov_read_float(f, &planes, BLOCK_FRAMES, &now);
-        if (n == 0) break;
-        if (n == OV_HOLE) {
-            sink->info.cut = true;
-            continue;
-        }
-        if (n < 0)
-            return err_set(err, SHOAL_EFORMAT, "the Ogg file is damaged at %.3f seconds", sink->info.seconds);
-        if (now != stream) rc = take_format(f, sink, err);
-        stream = now;
-        if (rc == 0) rc = take_block(sink, planes, (size_t)n, err);
+    vorbis_state *s = state;
+    float **planes = NULL;
+    int now = s->stream, rc = cancel_ask(&sink->o.cancel, err);
+    if (rc != 0) return rc;
+    long n = ov_read_float(&s->f, &planes, BLOCK_FRAMES, &now);
+    if (n == 0) {
+        if (!has_end(s->bytes, s->n)) sink->info.cut = true;
+        return 0;
     }
-    return rc;
+    if (n == OV_HOLE) {
+        sink->info.cut = true;
+        return 1;
+    }
+    if (n < 0)
+        return err_set(err, SHOAL_EFORMAT, "the Ogg file is damaged at %.3f seconds", sink->info.seconds);
+    if (now != s->stream) rc = take_format(&s->f, sink, err);
+    s->stream = now;
+    if (rc == 0) rc = take_block(sink, planes, (size_t)n, err);
+    return rc == 0 ? 1 : rc;
 }
 
-int vorbis_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err)
+static void close_state(void *state)
 {
-    OggVorbis_File f;
-    cur c = cur_over(bytes, n);
+    vorbis_state *s = state;
+    if (s->is_open) ov_clear(&s->f);
+    free(s);
+}
+
+static int open_file(vorbis_state *s, audio_sink *sink, shoal_err *err)
+{
     ov_callbacks callbacks = {.read_func = read_memory};
-    if (ov_open_callbacks(&c, &f, NULL, 0, callbacks) != 0)
+    if (ov_open_callbacks(&s->in, &s->f, NULL, 0, callbacks) != 0)
         return err_set(err, SHOAL_EFORMAT, "the Ogg file cannot be opened: its Vorbis headers are damaged");
-    int rc = decode_all(&f, sink, err);
-    if (!has_end(bytes, n)) sink->info.cut = true;
-    ov_clear(&f);
+    s->is_open = true;
+    return take_format(&s->f, sink, err);
+}
+
+int vorbis_open(codec *ret, audio_sink *sink, const void *bytes, size_t n, shoal_err *err)
+{
+    vorbis_state *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    s->in = cur_over(bytes, n);
+    s->bytes = bytes;
+    s->n = n;
+    int rc = open_file(s, sink, err);
+    if (rc == 0)
+        *ret = (codec){more, close_state, s};
+    else
+        close_state(s);
     return rc;
 }

@@ -103,18 +103,36 @@ static int refuse(const uint8_t *p, size_t n, shoal_err *err)
     return err_set(err, SHOAL_EUNSUPPORTED, "this is no image that is known: PNG and JPEG are");
 }
 
+bool image_is_png(const uint8_t *p, size_t n)
+{
+    return n >= 8 && memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+bool image_is_jpeg(const uint8_t *p, size_t n)
+{
+    return n >= 3 && memcmp(p, "\xff\xd8\xff", 3) == 0;
+}
+
+static image_limits settled(const image_limits *limits)
+{
+    image_limits l = limits ? *limits : (image_limits){0};
+    if (l.max_pixels == 0 || l.max_pixels > IMAGE_PIXELS_MAX) l.max_pixels = IMAGE_PIXELS_MAX;
+    if (l.max_work == 0) l.max_work = IMAGE_WORK_MAX;
+    if (l.max_pixels > l.max_work) l.max_pixels = l.max_work;
+    return l;
+}
+
 int image_decode(image *ret, const void *bytes, size_t n, const image_limits *limits, shoal_err *err)
 {
     const uint8_t *p = bytes;
-    size_t max_pixels = limits && limits->max_pixels ? limits->max_pixels : IMAGE_PIXELS_MAX;
-    if (max_pixels > IMAGE_PIXELS_MAX) max_pixels = IMAGE_PIXELS_MAX;
+    image_limits l = settled(limits);
     image im = {0};
     int rc, orientation = 1;
     if (n == 0) return err_set(err, SHOAL_EFORMAT, "the image file is empty");
-    if (n >= 8 && memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0)
-        rc = image_png(&im, &orientation, p, n, max_pixels, err);
-    else if (n >= 3 && memcmp(p, "\xff\xd8\xff", 3) == 0)
-        rc = image_jpeg(&im, &orientation, p, n, max_pixels, err);
+    if (image_is_png(p, n))
+        rc = image_png(&im, &orientation, p, n, &l, err);
+    else if (image_is_jpeg(p, n))
+        rc = image_jpeg(&im, &orientation, p, n, &l, err);
     else
         return refuse(p, n, err);
     if (rc == 0) rc = image_orient(&im, orientation, err);
@@ -124,4 +142,49 @@ int image_decode(image *ret, const void *bytes, size_t n, const image_limits *li
     }
     *ret = im;
     return 0;
+}
+
+/* ---- what it will cost -------------------------------------------------------------------------------- */
+
+#define PROGRESSIVE_SCANS 8 /* of usual files: 10, most of them of one component */
+
+static size_t cost_of(uint32_t width, uint32_t height, size_t scans)
+{
+    return (size_t)width * height * scans;
+}
+
+/* Segments of marker, length u16 and body up to the frame header: SOF0 to SOF15 but DHT, JPG and DAC, whose
+ * body is precision u8, height u16, width u16 (T.81, B.2.2). */
+static size_t jpeg_cost(const uint8_t *bytes, size_t n)
+{
+    cur c = cur_over(bytes, n);
+    cur_take(&c, 2);
+    while (!c.failed) {
+        const uint8_t *m = cur_take(&c, 2);
+        if (!m || m[0] != 0xFF) return 0;
+        uint32_t length = number(&c, 2, true);
+        if (m[1] >= 0xC0 && m[1] <= 0xCF && m[1] != 0xC4 && m[1] != 0xC8 && m[1] != 0xCC) {
+            cur_take(&c, 1);
+            uint32_t height = number(&c, 2, true), width = number(&c, 2, true);
+            return cost_of(width, height, (m[1] & 3) == 2 ? PROGRESSIVE_SCANS : 1);
+        }
+        if (length < 2) return 0;
+        cur_take(&c, length - 2);
+    }
+    return 0;
+}
+
+/* IHDR is the first chunk: length u32, "IHDR", width u32, height u32 (PNG, 11.2.2). */
+static size_t png_cost(const uint8_t *bytes, size_t n)
+{
+    cur c = cur_over(bytes, n);
+    cur_take(&c, 16);
+    uint32_t width = number(&c, 4, true), height = number(&c, 4, true);
+    return c.failed ? 0 : cost_of(width, height, 1);
+}
+
+size_t image_cost(const void *bytes, size_t n)
+{
+    if (image_is_png(bytes, n)) return png_cost(bytes, n);
+    return image_is_jpeg(bytes, n) ? jpeg_cost(bytes, n) : 0;
 }

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/cancel.h"
 
 #define IMAGE_SIDE_MAX   65500 /* as in JPEG */
 #define IMAGE_PIXELS_MAX ((size_t)64 << 20)
@@ -31,15 +31,23 @@ typedef struct image {
 
 void image_done(image *im); /* accepts a zeroed one */
 
+/* Decoding work is pixels times scans: a progressive JPEG goes over all of its pixels again and again (a scan
+ * of some components counts as their share of the samples), another file once. */
+#define IMAGE_WORK_MAX ((size_t)64 << 20)
+
 /* Zero means the default in brackets. Of a pixel the decoders need 3 to 12 bytes of memory, all of it after
  * the limit has been checked against the file's header. */
 typedef struct image_limits {
-    size_t max_pixels; /* [IMAGE_PIXELS_MAX, and at most that] */
+    size_t max_pixels;   /* [IMAGE_PIXELS_MAX, and at most that] */
+    size_t max_work;     /* [IMAGE_WORK_MAX]; no image has more pixels either */
+    cancel_check cancel; /* asked before each row of pixels, and each row of blocks of a scan [never] */
 } image_limits;
 
 /* SHOAL_EUNSUPPORTED for another format, SHOAL_EFORMAT for a damaged or cut file, SHOAL_ELIMIT for too large
- * an image. */
+ * an image. Pixel data behind the last row is not unpacked. */
 int image_decode(image *ret, const void *bytes, size_t n, const image_limits *limits, shoal_err *err);
+/* About how much work that will be, by the header alone; 0: no header that is known. */
+size_t image_cost(const void *bytes, size_t n);
 
 /* X(enum, Pillow's number and the "resample" of preprocessor_config.json, name, support in pixels) */
 #define IMAGE_FILTER_TABLE(X)             \

@@ -21,7 +21,9 @@ typedef struct jpeg_job {
     jmp_buf leave;
     image *out;
     uint8_t *cmyk; /* one row of four inks */
-    size_t max_pixels;
+    const image_limits *limits;
+    double samples_max, samples; /* of all components: what may be decoded of scans, and what was */
+    bool has_scans;              /* all are read: what follows are rows of pixels */
     int rc;
     shoal_err *err;
 } jpeg_job;
@@ -55,12 +57,48 @@ static void on_message(j_common_ptr d, int level)
 
 static void on_output(j_common_ptr d) {}
 
-static void on_progress(j_common_ptr d)
+static void leave(jpeg_job *job, int rc)
 {
-    jpeg_job *job = job_of(d);
-    if (job->d.input_scan_number <= SCANS_MAX) return;
-    job->rc = err_set(job->err, SHOAL_ELIMIT, "the JPEG image has more than %d scans", SCANS_MAX);
+    job->rc = rc;
     longjmp(job->leave, 1);
+}
+
+/* The samples of a row of blocks of the scan that is being read. */
+static double row_samples(const struct jpeg_decompress_struct *d)
+{
+    double n = 0;
+    for (int i = 0; i < d->comps_in_scan; i++) {
+        const jpeg_component_info *c = d->cur_comp_info[i];
+        n += (double)c->width_in_blocks * DCTSIZE2 * (d->comps_in_scan > 1 ? c->v_samp_factor : 1);
+    }
+    return n;
+}
+
+static double all_samples(const struct jpeg_decompress_struct *d)
+{
+    double n = 0;
+    for (int i = 0; i < d->num_components; i++)
+        n += (double)d->comp_info[i].width_in_blocks * d->comp_info[i].height_in_blocks * DCTSIZE2;
+    return n;
+}
+
+/* A file of several scans is read into memory row of blocks by row of blocks, scan by scan, before the first
+ * pixel comes; this is called before each of them. */
+static void on_progress(j_common_ptr common)
+{
+    jpeg_job *job = job_of(common);
+    struct jpeg_decompress_struct *d = &job->d;
+    int rc = cancel_ask(&job->limits->cancel, job->err);
+    if (rc != 0) leave(job, rc);
+    if (job->has_scans) return;
+    job->samples += row_samples(d);
+    if (job->samples <= job->samples_max && d->input_scan_number <= SCANS_MAX) return;
+    leave(job,
+          err_set(job->err, SHOAL_ELIMIT,
+                  "the JPEG image of %u x %u pixels takes more than %zu pixels of work in its %d scans so "
+                  "far: send it smaller, or not progressive",
+                  (unsigned)d->image_width, (unsigned)d->image_height, job->limits->max_work,
+                  d->input_scan_number));
 }
 
 static int orientation_of(const struct jpeg_decompress_struct *d)
@@ -108,8 +146,10 @@ static int run(jpeg_job *job, int *ret_orientation, const uint8_t *bytes, size_t
     jpeg_mem_src(d, bytes, (unsigned long)n);
     jpeg_save_markers(d, JPEG_APP0 + 1, 0xFFFF);
     jpeg_read_header(d, TRUE);
-    job->rc = image_alloc(job->out, d->image_width, d->image_height, job->max_pixels, job->err);
+    job->rc = image_alloc(job->out, d->image_width, d->image_height, job->limits->max_pixels, job->err);
     if (job->rc != 0) return job->rc;
+    double pixels = (double)d->image_width * d->image_height;
+    job->samples_max = all_samples(d) * ((double)job->limits->max_work / pixels);
     bool cmyk = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     if (cmyk) {
@@ -118,12 +158,13 @@ static int run(jpeg_job *job, int *ret_orientation, const uint8_t *bytes, size_t
     }
     *ret_orientation = orientation_of(d);
     jpeg_start_decompress(d);
+    job->has_scans = true;
     read_rows(job);
     jpeg_finish_decompress(d);
     return 0;
 }
 
-int image_jpeg(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, size_t max_pixels,
+int image_jpeg(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, const image_limits *limits,
                shoal_err *err)
 {
     jpeg_job *job = calloc(1, sizeof *job);
@@ -135,7 +176,7 @@ int image_jpeg(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n,
     job->errors.output_message = on_output;
     job->progress.progress_monitor = on_progress;
     job->out = ret;
-    job->max_pixels = max_pixels;
+    job->limits = limits;
     job->err = err;
     int rc = run(job, ret_orientation, bytes, n);
     jpeg_destroy_decompress(&job->d);

@@ -1,11 +1,12 @@
-/* image_png.c: libpng over bytes in memory. It leaves by longjmp: everything that must survive lives in
- * png_job. */
+/* image_png.c: libpng over bytes in memory, by its progressive reader: the other one goes on unpacking behind
+ * the last row, however much there is. It leaves by longjmp: everything
+ * that must survive lives in png_job. */
 #include <png.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cur.h"
 #include "signal/image_internal.h"
 
 #define TEXT_MAX   ((png_alloc_size_t)4 << 20) /* bytes of one chunk that is not pixels, unpacked */
@@ -13,10 +14,10 @@
 #define ALLOC_MAX  ((png_alloc_size_t)8 << 20) /* libpng believes a chunk's length before it has read it */
 
 typedef struct png_job {
-    cur in;
     image *out;
-    png_bytep *rows; /* [height] into out->rgb */
-    size_t max_pixels;
+    const image_limits *limits;
+    bool has_rows, ended; /* the last row came, and the last chunk */
+    int last_pass;
     int orientation;
     int rc; /* what went wrong, when it was not libpng that said so */
     shoal_err *err;
@@ -30,14 +31,6 @@ static void on_error(png_structp png, png_const_charp message)
 }
 
 static void on_warning(png_structp png, png_const_charp message) {}
-
-static void on_read(png_structp png, png_bytep to, png_size_t n)
-{
-    png_job *job = png_get_io_ptr(png);
-    const uint8_t *from = cur_take(&job->in, n);
-    if (!from) png_error(png, "it ends too early");
-    memcpy(to, from, n);
-}
 
 /* Pixels are not allocated here; rows and zlib's window are far smaller than ALLOC_MAX. */
 static png_voidp on_alloc(png_structp png, png_alloc_size_t n)
@@ -56,7 +49,7 @@ static void on_free(png_structp png, png_voidp p)
 
 /* Everything becomes 8-bit RGB: palettes looked up, grey tripled, 16 bits cut to the high 8, alpha dropped.
  */
-static void ask_for_rgb(png_structp png, png_infop info)
+static void ask_for_rgb(png_job *job, png_structp png, png_infop info)
 {
     png_set_palette_to_rgb(png);
     if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) < 8)
@@ -64,19 +57,49 @@ static void ask_for_rgb(png_structp png, png_infop info)
     png_set_strip_16(png);
     png_set_gray_to_rgb(png);
     png_set_strip_alpha(png);
-    png_set_interlace_handling(png);
+    job->last_pass = png_set_interlace_handling(png) - 1;
     png_read_update_info(png, info);
 }
 
-static int make_room(png_job *job, png_structp png, png_infop info)
+static void leave(png_job *job, png_structp png, int rc)
 {
+    job->rc = rc;
+    png_longjmp(png, 1);
+}
+
+/* The chunks before the pixels are there. */
+static void on_info(png_structp png, png_infop info)
+{
+    png_job *job = png_get_progressive_ptr(png);
     uint32_t w = png_get_image_width(png, info), h = png_get_image_height(png, info);
-    int rc = image_alloc(job->out, w, h, job->max_pixels, job->err);
-    if (rc != 0) return rc;
-    job->rows = calloc(h, sizeof *job->rows);
-    if (!job->rows) return err_nomem(job->err);
-    for (uint32_t y = 0; y < h; y++) job->rows[y] = job->out->rgb + (size_t)y * w * 3;
-    return 0;
+    int rc = image_alloc(job->out, w, h, job->limits->max_pixels, job->err);
+    if (rc != 0) leave(job, png, rc);
+    ask_for_rgb(job, png, info);
+    if (png_get_rowbytes(png, info) != (size_t)w * 3) png_error(png, "its pixels are of no known kind");
+}
+
+/* Row y of a pass; `row` is NULL where this pass brings nothing for it. */
+static void on_row(png_structp png, png_bytep row, png_uint_32 y, int pass)
+{
+    png_job *job = png_get_progressive_ptr(png);
+    int rc = cancel_ask(&job->limits->cancel, job->err);
+    if (rc != 0) leave(job, png, rc);
+    png_progressive_combine_row(png, job->out->rgb + (size_t)y * job->out->width * 3, row);
+    job->has_rows |= pass == job->last_pass && y + 1 == job->out->height;
+}
+
+/* The progressive reader of libpng 1.6.39 does not know eXIf. */
+static int on_chunk(png_structp png, png_unknown_chunkp chunk)
+{
+    png_job *job = png_get_user_chunk_ptr(png);
+    if (memcmp(chunk->name, "eXIf", 4) != 0) return 0;
+    job->orientation = image_exif_orientation(chunk->data, chunk->size);
+    return 1;
+}
+
+static void on_end(png_structp png, png_infop info)
+{
+    ((png_job *)png_get_progressive_ptr(png))->ended = true;
 }
 
 /* Metadata may stand behind the pixels too. */
@@ -87,37 +110,31 @@ static void look_for_exif(png_job *job, png_structp png, png_infop info)
     if (png_get_eXIf_1(png, info, &n, &exif) && exif) job->orientation = image_exif_orientation(exif, n);
 }
 
-static int run(png_job *job, png_structp png, png_infop info)
+static int run(png_job *job, png_structp png, png_infop info, const uint8_t *bytes, size_t n)
 {
     if (setjmp(png_jmpbuf(png)))
         return job->rc ? job->rc : err_set(job->err, SHOAL_EFORMAT, "the PNG is damaged");
-    png_set_read_fn(png, job, on_read);
+    png_set_progressive_read_fn(png, job, on_info, on_row, on_end);
+    png_set_read_user_chunk_fn(png, job, on_chunk);
     png_set_user_limits(png, IMAGE_SIDE_MAX, IMAGE_SIDE_MAX);
     png_set_chunk_malloc_max(png, TEXT_MAX);
     png_set_chunk_cache_max(png, CHUNKS_MAX);
-    png_read_info(png, info);
-    job->rc = make_room(job, png, info);
-    if (job->rc != 0) return job->rc;
-    ask_for_rgb(png, info);
-    if (png_get_rowbytes(png, info) != (size_t)job->out->width * 3)
-        png_error(png, "its pixels are of no known kind");
-    png_read_image(png, job->rows);
-    png_read_end(png, info);
+    png_process_data(png, info, (png_bytep)bytes, n);
+    if (!job->ended) png_error(png, "it ends too early");
+    if (!job->has_rows) png_error(png, "rows are missing");
     look_for_exif(job, png, info);
     return job->rc; /* memory was short for a chunk that libpng could do without */
 }
 
-int image_png(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, size_t max_pixels,
+int image_png(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, const image_limits *limits,
               shoal_err *err)
 {
-    png_job job = {
-        .in = cur_over(bytes, n), .out = ret, .max_pixels = max_pixels, .orientation = 1, .err = err};
+    png_job job = {.out = ret, .limits = limits, .orientation = 1, .err = err};
     png_structp png =
         png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_alloc, on_free);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    int rc = info ? run(&job, png, info) : err_nomem(err);
+    int rc = info ? run(&job, png, info, bytes, n) : err_nomem(err);
     png_destroy_read_struct(&png, &info, NULL);
-    free(job.rows);
     *ret_orientation = job.orientation;
     return rc;
 }

@@ -139,6 +139,11 @@ void resampler_free(resampler *r)
     free(r);
 }
 
+uint64_t resampler_length(const resampler *r, uint64_t n)
+{
+    return (n * r->up + r->down - 1) / r->down;
+}
+
 size_t resampler_room(const resampler *r, size_t n)
 {
     if (r->up == r->down) return n;
@@ -207,7 +212,7 @@ size_t resampler_finish(resampler *r, float *out)
 {
     if (r->up == r->down) return 0;
     size_t n_out = 0;
-    uint64_t want = (r->heard * r->up + r->down - 1) / r->down;
+    uint64_t want = resampler_length(r, r->heard);
     while (r->given < want) {
         memset(r->kept + r->n, 0, BLOCK * sizeof *r->kept);
         r->n += BLOCK;

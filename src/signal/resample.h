@@ -32,6 +32,8 @@ typedef struct resampler resampler;
 int resampler_new(resampler **ret, uint32_t from, uint32_t to, shoal_err *err);
 void resampler_free(resampler *r); /* NULL is fine */
 
+/* How many samples n give in all. */
+uint64_t resampler_length(const resampler *r, uint64_t n);
 /* The most samples that a push of n, or a finish when n is 0, may give. */
 size_t resampler_room(const resampler *r, size_t n);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "speech/activity.h"
 #include "speech/rule.h"
 
 /* OpenAI's thresholds: nobody speaks when the model thinks so and is not sure of its words either. */
@@ -12,19 +13,24 @@
 #define LOGPROB_MIN   (-1.0)
 
 enum { TAIL_MS = 100, QUIET_MS = 300, QUIET_STEP_MS = 30 };
+enum {
+    SILENT_LEAD_MS = 1000,
+    LEAD_MS = 300
+}; /* over the former, silence before a word is cut to the latter */
 
 struct transcription {
     const hearing *h;
     transcription_options o;
     const hearing_language *language;
-    float *samples;
-    size_t n;
+    sound *sound;
+    size_t n;        /* samples in all */
     int32_t *prompt; /* [n_prompt], ends with <|startoftranscript|> */
     size_t n_prompt;
     mel *mel;
     float *bands, *frames; /* [n_mels][n_frames] and [n_frames][n_mels] */
     speech_rule rule;
     size_t at, n_window; /* the window: samples */
+    const float *x;      /* [n_window], the sound's */
     buf ids;             /* int32_t: the reply */
     double logprob_sum;  /* of its text, the end included */
     size_t n_logprobs;
@@ -84,20 +90,22 @@ static int make_room(transcription *t, shoal_err *err)
     return mel_new(&t->mel, &t->h->mel, err);
 }
 
-int transcription_new(transcription **ret, const hearing *h, float *samples, size_t n,
-                      const transcription_options *o, shoal_err *err)
+int transcription_new(transcription **ret, const hearing *h, sound *s, const transcription_options *o,
+                      shoal_err *err)
 {
     transcription *t = calloc(1, sizeof *t);
     if (!t) {
-        free(samples);
+        sound_free(s);
         return err_nomem(err);
     }
-    *t = (transcription){.h = h, .o = *o, .samples = samples, .n = n};
+    *t = (transcription){.h = h, .o = *o, .sound = s};
     int rc = check_options(t, err);
+    if (rc == 0) rc = sound_measure(s, err);
+    t->n = sound_length(s);
     if (rc == 0) rc = make_prompt(t, err);
     if (rc == 0) rc = make_room(t, err);
     t->o.language = t->o.prompt = NULL; /* the caller's */
-    bool times = o->times || n > h->n_window;
+    bool times = o->times || t->n > h->n_window;
     speech_rule_init(&t->rule, h, t->language, o->translate, times);
     if (!t->language && h->n_languages == 1) t->language = &h->languages[0];
     if (rc != 0) {
@@ -111,7 +119,7 @@ int transcription_new(transcription **ret, const hearing *h, float *samples, siz
 void transcription_free(transcription *t)
 {
     if (!t) return;
-    free(t->samples);
+    sound_free(t->sound);
     free(t->prompt);
     mel_free(t->mel);
     free(t->bands);
@@ -141,7 +149,7 @@ static size_t quietest(const transcription *t)
     size_t n = t->h->n_window, len = samples_of(t, QUIET_MS), step = samples_of(t, QUIET_STEP_MS), best = n;
     double least = 0;
     for (size_t i = n - n / 3; step > 0 && i + len <= n; i += step) {
-        double e = energy(t->samples + t->at + i, len);
+        double e = energy(t->x + i, len);
         if (best != n && e > least) continue;
         least = e;
         best = i + len / 2;
@@ -149,32 +157,34 @@ static size_t quietest(const transcription *t)
     return best;
 }
 
-static bool is_silent(const float *x, size_t n)
+/* The part of the sound that the next window hears; all that a window holds is in view. */
+static int cut_window(transcription *t, shoal_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (x[i] != 0) return false;
-    return true;
-}
-
-/* The part of the sound that the next window hears. */
-static void cut_window(transcription *t)
-{
-    size_t left = t->n - t->at, most = t->h->n_window;
+    size_t n, left = t->n - t->at, most = t->h->n_window;
+    int rc = sound_view(t->sound, t->at, most, &t->x, &n, err);
+    if (rc != 0) return rc;
     t->n_window = left <= most ? left : t->rule.times ? most : quietest(t);
+    if (t->n_window <= n) return 0;
+    return err_set(err, SHOAL_EINTERNAL, "the sound has %zu samples less than it had", t->n_window - n);
 }
 
-/* Nothing is to be heard in digital silence and in a last bit of sound. */
-static bool has_nothing(const transcription *t)
+/* How far the next window begins behind this one, of which nothing is heard; 0: it is heard. Windows overlap
+ * where none of them says where a word begins. */
+static size_t passed_over(const transcription *t)
 {
-    if (t->at > 0 && t->n - t->at < samples_of(t, TAIL_MS)) return true;
-    return is_silent(t->samples + t->at, t->n_window);
+    size_t before = samples_of(t, LEAD_MS), n = t->n_window;
+    bool last = t->at + n == t->n;
+    if (t->at > 0 && t->n - t->at < samples_of(t, TAIL_MS)) return n;
+    activity a = activity_of(t->x, n, t->h->mel.rate);
+    if (!a.speech) return last || n < 2 * before ? n : n - before;
+    return a.begin > samples_of(t, SILENT_LEAD_MS) ? a.begin - before : 0;
 }
 
 static int hear_window(transcription *t, shoal_err *err)
 {
     const hearing *h = t->h;
     size_t n_mels = h->mel.n_mels;
-    int rc = mel_whisper(t->mel, t->samples + t->at, t->n_window, h->n_window, t->bands, err);
+    int rc = mel_whisper(t->mel, t->x, t->n_window, h->n_window, t->bands, err);
     for (size_t i = 0; rc == 0 && i < h->n_frames; i++)
         for (size_t k = 0; k < n_mels; k++) t->frames[i * n_mels + k] = t->bands[k * h->n_frames + i];
     return rc;
@@ -186,10 +196,10 @@ int transcription_next(transcription *t, shoal_err *err)
     t->logprob_sum = 0;
     t->n_logprobs = 0;
     t->rule.no_speech = 0;
-    for (; t->at < t->n; t->at += t->n_window) {
-        cut_window(t);
-        if (has_nothing(t)) continue;
-        int rc = hear_window(t, err);
+    for (size_t skip = 0; t->at < t->n; t->at += skip) {
+        int rc = cut_window(t, err);
+        if (rc == 0 && (skip = passed_over(t)) > 0) continue;
+        if (rc == 0) rc = hear_window(t, err);
         return rc ? rc : 1;
     }
     return 0;

@@ -3,9 +3,11 @@
  * A model hears some seconds at once. A transcription cuts the sound into such windows, says for each what
  * the engine is to generate, and makes segments of what came. Where a model writes time tokens, the next
  * window begins where its last whole segment ended; else windows are cut in the quietest place near their
- * end.
+ * end. Models make words of silence, noise and tones, so activity.h decides what they hear: windows without
+ * speech are skipped, and a window begins shortly before its first sound. No more than a window of samples is
+ * in memory (sound.h).
  *
- *     transcription_new(&t, &hearing, samples, n, &options, &err);    // samples are t's now
+ *     transcription_new(&t, &hearing, sound, &options, &err);         // the sound is t's now
  *     while ((rc = transcription_next(t, &err)) > 0) {                // makes features: some milliseconds
  *         gen_request r;
  *         enc_request source;
@@ -28,6 +30,7 @@
 #include <stdint.h>
 
 #include "infer/engine.h"
+#include "signal/sound.h"
 #include "speech/hearing.h"
 
 /* Zero means what stands in brackets. */
@@ -57,10 +60,10 @@ typedef void (*heard_fn)(void *user, const heard_segment *s);
 
 typedef struct transcription transcription;
 
-/* samples (malloc'd, mono, at the model's rate) are taken, whatever comes of it; h is borrowed.
- * SHOAL_EINVALID: a language or a task that the model does not know. */
-int transcription_new(transcription **ret, const hearing *h, float *samples, size_t n,
-                      const transcription_options *o, shoal_err *err);
+/* The sound (at the model's rate) is taken, whatever comes of it, and measured if it is not yet; h is
+ * borrowed, and so are a file's bytes. SHOAL_EINVALID: a language or a task that the model does not know. */
+int transcription_new(transcription **ret, const hearing *h, sound *s, const transcription_options *o,
+                      shoal_err *err);
 void transcription_free(transcription *t); /* NULL is fine; not while the engine has its request */
 
 /* 1: the next window is ready; 0: all has been heard; or an error. Costs a window's features. */

@@ -250,22 +250,35 @@ float voice_push(const voice *v, voice_state *s, const float *x)
     return sigmoid(v->k->dot(v->out, shown, VOICE_WIDTH) + v->out_bias[0]);
 }
 
-int voice_all(const voice *v, const float *x, size_t n, float **ret, size_t *ret_n, shoal_err *err)
+/* The sound from `at` on fills x[VOICE_WINDOW], silence behind it; *ret_n samples are its own. */
+static int window_at(sound *s, size_t at, float *x, size_t *ret_n, shoal_err *err)
 {
-    size_t n_windows = n / VOICE_WINDOW + (n % VOICE_WINDOW != 0);
-    float last[VOICE_WINDOW] = {0}, *p = calloc(n_windows + 1, sizeof *p);
-    voice_state s = {0};
-    if (!p) return err_nomem(err);
-    for (size_t i = 0; i < n_windows; i++) {
-        size_t at = i * VOICE_WINDOW;
-        const float *w = x + at;
-        if (n - at < VOICE_WINDOW) {
-            memcpy(last, w, (n - at) * sizeof *w);
-            w = last;
-        }
-        p[i] = voice_push(v, &s, w);
+    const float *from = NULL;
+    int rc = sound_view(s, at, VOICE_WINDOW, &from, ret_n, err);
+    if (rc != 0) return rc;
+    if (*ret_n > 0) memcpy(x, from, *ret_n * sizeof *x);
+    memset(x + *ret_n, 0, (VOICE_WINDOW - *ret_n) * sizeof *x);
+    return 0;
+}
+
+int voice_all(const voice *v, sound *s, float **ret, size_t *ret_n, shoal_err *err)
+{
+    voice_state state = {0};
+    float x[VOICE_WINDOW];
+    size_t n = 0;
+    buf p = {0};
+    int rc = buf_reserve(&p, sizeof(float)) ? err_nomem(err) : 0;
+    for (size_t at = 0; rc == 0; at += VOICE_WINDOW) {
+        rc = window_at(s, at, x, &n, err);
+        if (rc != 0 || n == 0) break;
+        float now = voice_push(v, &state, x);
+        if (buf_append(&p, &now, sizeof now)) rc = err_nomem(err);
     }
-    *ret = p;
-    *ret_n = n_windows;
+    if (rc != 0) {
+        buf_done(&p);
+        return rc;
+    }
+    *ret = (float *)(void *)p.data;
+    *ret_n = p.len / sizeof(float);
     return 0;
 }

@@ -9,7 +9,7 @@
  *     voice_open(&v, "silero_vad_16k.safetensors", &err);
  *     voice_state s = {0};
  *     p = voice_push(v, &s, samples);                        // samples[VOICE_WINDOW], as they arrive
- *     voice_all(v, samples, n, &p, &n_windows, &err);        // or a whole sound
+ *     voice_all(v, sound, &p, &n_windows, &err);             // or a whole sound
  *
  * Products and sums are the numerics contract's: the same bits on every machine. Source: snakers4/silero-vad,
  * version 5, as its weights are named in PyTorch. */
@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "signal/sound.h"
 
 enum { VOICE_RATE = 16000, VOICE_WINDOW = 512, VOICE_CONTEXT = 64, VOICE_WIDTH = 128 };
 
@@ -41,8 +42,8 @@ typedef struct voice_state {
 /* The probability that somebody speaks in x[VOICE_WINDOW]. */
 float voice_push(const voice *v, voice_state *s, const float *x);
 
-/* One probability a window of x[n], silence behind the last; *ret[*ret_n] is the caller's to free(), never
- * NULL. */
-int voice_all(const voice *v, const float *x, size_t n, float **ret, size_t *ret_n, shoal_err *err);
+/* One probability a window of the sound, silence behind the last; *ret[*ret_n] is the caller's to free(),
+ * never NULL. The sound is measured when it is done. Decoder's errors, SHOAL_ENOMEM. */
+int voice_all(const voice *v, sound *s, float **ret, size_t *ret_n, shoal_err *err);
 
 #endif

@@ -92,3 +92,23 @@ int service_check_utf8(const char *s, const char *what, shoal_err *err)
     if (utf8_valid(s, strlen(s), &bad)) return 0;
     return err_set(err, SHOAL_EINVALID, "%s is not UTF-8 at byte %zu", what, bad);
 }
+
+int service_sound_take(worker *w, size_t n_bytes, shoal_err *err)
+{
+    size_t most = w->sound_bytes_max;
+    if (n_bytes > most)
+        return err_set(err, SHOAL_ELIMIT,
+                       "a sound of %zu MB is more than the %zu MB that %s may hold (sound_mb)", n_bytes >> 20,
+                       most >> 20, w->name);
+    if (n_bytes > most - w->sound_bytes)
+        return err_set(err, SHOAL_EFULL,
+                       "%s holds %zu MB of sound already, of %zu (sound_mb); try again in a second", w->name,
+                       w->sound_bytes >> 20, most >> 20);
+    w->sound_bytes += n_bytes;
+    return 0;
+}
+
+void service_sound_give(worker *w, size_t n_bytes)
+{
+    w->sound_bytes -= n_bytes;
+}

@@ -5,7 +5,6 @@
 #define WORKER_SERVICE_H
 
 #include <protobuf-c/protobuf-c.h>
-#include <pthread.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -19,6 +18,7 @@
 #include "wire/grpc.h"
 #include "worker/bridge.h"
 #include "worker/meter.h"
+#include "worker/pool.h"
 #include "worker/stage_link.h"
 #include "worker/worker.h"
 
@@ -47,7 +47,7 @@ struct worker {
     bool draining;
     size_t n_blocking; /* Score, ClassifyImage, Tokenize, Detokenize and Render under way */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
-    pthread_mutex_t decoding;                             /* held by the one that decodes a picture */
+    pool pool;                                            /* of threads, which these share */
     bool closing;                /* the server is closed, and some are still under way */
     buf scratch;                 /* packed messages; valid until the next use */
     struct gen_job *resting;     /* generations whose reader does not keep up (service_generate.c) */
@@ -57,8 +57,9 @@ struct worker {
     uint64_t n_steps_seen;       /* by its last look */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
     size_t n_watchers;
-    hearing *hearing; /* of a model that hears; else NULL */
-    voice *voice;     /* of a voice detector, which has no engine; else NULL */
+    hearing *hearing;                    /* of a model that hears; else NULL */
+    voice *voice;                        /* of a voice detector, which has no engine; else NULL */
+    size_t sound_bytes, sound_bytes_max; /* of sounds under way: files, and windows of samples */
     size_t n_hearing; /* transcriptions and detections that are not freed yet: they hold on to the model */
     void (*heard_all)(worker *w); /* set at the end: runs when the last of them is freed */
     void (*closed)(void *user);
@@ -139,6 +140,10 @@ int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *m
 int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */
 void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
+/* Memory for a sound, counted against the worker's bound: SHOAL_EFULL while others have it, SHOAL_ELIMIT when
+ * it is more than all of it. What was taken is given back by the same number. */
+int service_sound_take(worker *w, size_t n_bytes, shoal_err *err);
+void service_sound_give(worker *w, size_t n_bytes);
 /* The reply of one classification, in `a`; it borrows the logits. NULL: out of memory. */
 Shoal__V1__ClassifyReply *service_classify_reply(const worker *w, arena *a, float *logits);
 /* SHOAL_EINVALID naming `what` unless s is UTF-8. */

@@ -1,22 +1,29 @@
 /* service_detect.c: DetectSpeech: a sound file in, the stretches in which somebody speaks out. The work is
- * the thread pool's; a job whose client left is freed when its thread lets go of it. */
+ * the thread pool's; what does not end within LIGHT_S seconds of sound goes on as a long job. A job whose
+ * client left is freed when its thread, which asks between blocks, lets go of it. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "signal/audio.h"
 #include "signal/vad.h"
 #include "worker/service.h"
 
-enum { MAX_HEARING = 8 };
+enum { MAX_HEARING = 8, LIGHT_S = 15 };
+#define SAMPLES_BYTES ((size_t)2 * LIGHT_S * VOICE_RATE * sizeof(float)) /* that a sound may hold at once */
 
 typedef struct detect_job {
     worker *w;
     grpc_call *call; /* NULL once gone */
     call_trace trace;
     Shoal__V1__DetectSpeechRequest *request;
-    uv_work_t work;
+    uint64_t deadline_ns;
+    atomic_bool gone;
+    pool_job work;
+    bool is_long;
+    sound *sound;
+    size_t n_taken; /* bytes that are counted as this call's */
     int rc;
     shoal_err err;
     float *p;
@@ -34,39 +41,62 @@ static void detect_free(detect_job *j)
 {
     worker *w = j->w;
     shoal__v1__detect_speech_request__free_unpacked(j->request, NULL);
+    sound_free(j->sound);
     free(j->p);
     free(j->segments);
+    service_sound_give(w, j->n_taken);
     free(j);
     if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
 }
 
 /* ---- another thread's part ----------------------------------------------------------------------- */
 
+static int may_go_on(void *user, shoal_err *err)
+{
+    const detect_job *j = user;
+    if (atomic_load(&j->gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
+    if (j->deadline_ns && clock_ns() > j->deadline_ns)
+        return err_set(err, SHOAL_EDEADLINE, "the deadline passed before all of the sound was decoded");
+    return 0;
+}
+
+/* Then the rest is a job for later. */
+static int open_sound(detect_job *j)
+{
+    const ProtobufCBinaryData *audio = &j->request->audio;
+    audio_options o = {.rate = VOICE_RATE, .max_bytes = audio->len, .cancel = {may_go_on, j}};
+    const float *x;
+    size_t n;
+    int rc = sound_open(&j->sound, audio->data, audio->len, &o, &j->err);
+    if (rc == 0) rc = sound_view(j->sound, 0, LIGHT_S * VOICE_RATE, &x, &n, &j->err);
+    j->is_long = rc == 0 && !sound_is_measured(j->sound);
+    return rc;
+}
+
 static int detect(detect_job *j)
 {
     const Shoal__V1__DetectSpeechRequest *r = j->request;
-    float *x = NULL;
     vad_options o = {.threshold = r->threshold,
                      .min_speech_ms = r->min_speech_ms,
                      .min_silence_ms = r->min_silence_ms,
                      .max_speech_ms = r->max_speech_ms,
                      .pad_ms = r->pad_ms};
-    int rc = audio_decode(&x, &j->n_samples, NULL, r->audio.data, r->audio.len,
-                          &(audio_options){.rate = VOICE_RATE, .max_bytes = r->audio.len}, &j->err);
-    if (rc == 0) rc = voice_all(j->w->voice, x, j->n_samples, &j->p, &j->n, &j->err);
-    free(x);
+    int rc = voice_all(j->w->voice, j->sound, &j->p, &j->n, &j->err);
+    j->n_samples = sound_length(j->sound);
     if (rc == 0 && !(j->segments = calloc(j->n / 2 + 1, sizeof *j->segments))) rc = err_nomem(&j->err);
     if (rc == 0)
         rc = vad_segments(j->p, j->n, j->n_samples, &o, j->segments, j->n / 2 + 1, &j->n_segments, &j->err);
     return rc;
 }
 
-static void do_work(uv_work_t *work)
+static void do_work(pool_job *work)
 {
-    detect_job *j = work->data;
+    detect_job *j = (detect_job *)((char *)work - offsetof(detect_job, work));
     uint64_t start = clock_ns();
-    j->rc = detect(j);
-    j->work_ms = clock_ms_since(start);
+    bool begins = !j->sound;
+    j->rc = begins ? open_sound(j) : 0;
+    if (j->rc == 0 && !(begins && j->is_long)) j->rc = detect(j);
+    j->work_ms += clock_ms_since(start);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
@@ -95,10 +125,14 @@ static int send_reply(detect_job *j)
     return rc;
 }
 
-static void work_done(uv_work_t *work, int status)
+static void work_done(pool_job *work, bool ran)
 {
-    detect_job *j = work->data;
-    int rc = j->rc;
+    detect_job *j = (detect_job *)((char *)work - offsetof(detect_job, work));
+    int rc = ran ? j->rc : SHOAL_ECANCELLED;
+    if (j->call && rc == 0 && !j->p) {
+        pool_start(&j->w->pool, work, true, do_work, work_done);
+        return;
+    }
     if (j->call && rc == 0 && send_reply(j) != 0) rc = err_nomem(&j->err);
     if (j->call && rc != 0) service_call_refuse(j->w, j->call, &j->trace, &j->err);
     if (j->call && rc == 0) {
@@ -113,7 +147,10 @@ static void work_done(uv_work_t *work, int status)
 
 static void call_gone(void *user, grpc_call *c)
 {
-    ((detect_job *)user)->call = NULL;
+    detect_job *j = user;
+    j->call = NULL;
+    atomic_store(&j->gone, true);
+    pool_drop(&j->w->pool, &j->work); /* may free it */
 }
 
 void service_detect(void *user, grpc_call *c, const uint8_t *msg, size_t n)
@@ -131,14 +168,24 @@ void service_detect(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (rc == 0 && w->n_hearing >= MAX_HEARING)
         rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
                      w->n_hearing);
-    if (rc == 0 && !(j = calloc(1, sizeof *j))) rc = err_nomem(&err);
+    size_t n_taken = rc == 0 ? r->audio.len + SAMPLES_BYTES : 0;
+    if (rc == 0) rc = service_sound_take(w, n_taken, &err);
+    if (rc == 0 && !(j = calloc(1, sizeof *j))) {
+        service_sound_give(w, n_taken);
+        rc = err_nomem(&err);
+    }
     if (rc != 0) {
         service_call_refuse(w, c, &trace, &err);
         if (m) protobuf_c_message_free_unpacked(m, NULL);
         return;
     }
-    *j = (detect_job){.w = w, .call = c, .trace = trace, .request = r, .work.data = j};
+    *j = (detect_job){.w = w,
+                      .call = c,
+                      .trace = trace,
+                      .request = r,
+                      .deadline_ns = grpc_call_deadline_ns(c),
+                      .n_taken = n_taken};
     w->n_hearing++;
     grpc_call_on_cancel(c, call_gone, j);
-    uv_queue_work(w->loop, &j->work, do_work, work_done);
+    pool_start(&w->pool, &j->work, false, do_work, work_done);
 }

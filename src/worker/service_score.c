@@ -1,8 +1,8 @@
 /* service_score.c: Score and ClassifyImage.
  *
  * Both block (trees compute where they are called, networks wait for their engine) and may take a while over
- * a large file, so each runs on a thread of the loop's pool; the loop thread sends what it has made. A call
- * that has gone is noticed at the next row. */
+ * a large file, so each runs on a thread of the loop's pool, a large one as a long job; the loop thread sends
+ * what it has made. A call that has gone, or is late, is noticed at the next rows. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,8 @@
 #include "worker/service.h"
 
 enum { MAX_BLOCKING = 64, REPLY_MAX_BYTES = 12 << 20 };
+enum { LIGHT_CSV_BYTES = 256 << 10, LIGHT_PIXELS = 2 << 20 }; /* some ten milliseconds each */
+#define PICTURE_WORK_MAX ((size_t)16 << 20)                   /* pixels times scans of a picture */
 
 typedef struct block_call block_call;
 
@@ -22,10 +24,11 @@ typedef struct block_kind {
     model_task task;
     const ProtobufCMessageDescriptor *request;
     int (*run)(block_call *b, shoal_err *err); /* on a thread of the pool: fills b->reply */
+    bool (*is_heavy)(const block_call *b);
 } block_kind;
 
 struct block_call {
-    uv_work_t work;
+    pool_job work; /* first */
     const block_kind *kind;
     worker *w;
     grpc_call *call; /* NULL once answered or gone */
@@ -52,8 +55,9 @@ static void block_free(block_call *b)
 
 /* ---- Score: on a thread of the pool -------------------------------------------------------------------- */
 
-static int may_go_on(const block_call *b, shoal_err *err)
+static int may_go_on(void *user, shoal_err *err)
 {
+    const block_call *b = user;
     if (atomic_load(&b->gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
     if (b->deadline_ns && clock_ns() > b->deadline_ns)
         return err_set(err, SHOAL_EDEADLINE, "the deadline passed after %zu scores", b->n_items);
@@ -125,6 +129,7 @@ static int run_score(block_call *b, shoal_err *err)
     if (!m) return err_nomem(err);
     int rc = check_csv(text, err);
     if (rc == 0) rc = csv_over(&c, text->len ? (const char *)text->data : "", text->len, "the CSV", err);
+    if (rc == 0) csv_set_cancel(c, &(cancel_check){may_go_on, b});
     if (rc == 0) rc = intake_score(&b->w->intake, c, b->deadline_ns, add_row, b, &totals, err);
     csv_close(c);
     /* Whatever is wrong with the text is wrong with the request. */
@@ -144,25 +149,34 @@ static int run_score(block_call *b, shoal_err *err)
 
 /* ---- ClassifyImage: likewise --------------------------------------------------------------------------- */
 
-/* One picture is decoded at a time: a large one takes some hundred megabytes. */
-static int make_pixels(worker *w, const ProtobufCBinaryData *image, float **ret, shoal_err *err)
+static int make_pixels(block_call *b, float **ret, shoal_err *err)
 {
-    pthread_mutex_lock(&w->decoding);
-    int rc = intake_pixels(&w->intake, image->data, image->len, ret, err);
-    pthread_mutex_unlock(&w->decoding);
+    const ProtobufCBinaryData *image = &((Shoal__V1__ImageRequest *)b->request)->image;
+    image_limits limits = {.max_work = PICTURE_WORK_MAX, .cancel = {may_go_on, b}};
+    int rc = intake_pixels(&b->w->intake, image->data, image->len, &limits, ret, err);
     /* A broken picture is the request's, as is one of another kind. */
     if (rc == SHOAL_EFORMAT || rc == SHOAL_EUNSUPPORTED) rc = err->code = SHOAL_EINVALID;
     return rc;
 }
 
+static bool picture_is_heavy(const block_call *b)
+{
+    const ProtobufCBinaryData *image = &((Shoal__V1__ImageRequest *)b->request)->image;
+    return image_cost(image->data, image->len) > LIGHT_PIXELS;
+}
+
+static bool csv_is_heavy(const block_call *b)
+{
+    return ((Shoal__V1__ScoreRequest *)b->request)->csv.len > LIGHT_CSV_BYTES;
+}
+
 static int run_image(block_call *b, shoal_err *err)
 {
     const intake *in = &b->w->intake;
-    const ProtobufCBinaryData *image = &((Shoal__V1__ImageRequest *)b->request)->image;
     float *logits = arena_alloc(b->mem, (in->n_labels + 1) * sizeof *logits);
     if (!logits) return err_nomem(err);
     float *px = NULL;
-    int rc = make_pixels(b->w, image, &px, err);
+    int rc = make_pixels(b, &px, err);
     if (rc == 0) rc = intake_look_at(in, px, b->deadline_ns, logits, err);
     free(px);
     if (rc != 0) return rc;
@@ -174,9 +188,9 @@ static int run_image(block_call *b, shoal_err *err)
     return 0;
 }
 
-static void run(uv_work_t *work)
+static void run(pool_job *work)
 {
-    block_call *b = work->data;
+    block_call *b = (block_call *)work;
     uint64_t start = clock_ns();
     b->queue_ms = clock_ms_since(b->trace.start_ns);
     b->err.code = may_go_on(b, &b->err);
@@ -206,9 +220,9 @@ static void answer(block_call *b)
     grpc_call_end(c, GRPC_OK, NULL);
 }
 
-static void has_run(uv_work_t *work, int status)
+static void has_run(pool_job *work, bool ran)
 {
-    block_call *b = work->data;
+    block_call *b = (block_call *)work;
     worker *w = b->w;
     /* Nobody but a closing engine cancels a live call. */
     if (b->call && b->err.code == SHOAL_ECANCELLED)
@@ -227,6 +241,7 @@ static void call_gone(void *user, grpc_call *c)
     atomic_store(&b->gone, true);
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", b->trace.request_id),
         LOG_S("method", b->trace.method), LOG_S("model", b->w->name));
+    pool_drop(&b->w->pool, &b->work); /* may free it */
 }
 
 static int prepare(block_call *b, const uint8_t *msg, size_t n, shoal_err *err)
@@ -241,8 +256,7 @@ static int prepare(block_call *b, const uint8_t *msg, size_t n, shoal_err *err)
     b->timing = b->mem ? arena_alloc(b->mem, sizeof *b->timing) : NULL;
     if (!b->timing) return err_nomem(err);
     *b->timing = (Shoal__V1__Timing)SHOAL__V1__TIMING__INIT;
-    b->work.data = b;
-    if (uv_queue_work(b->w->loop, &b->work, run, has_run) != 0) return err_nomem(err);
+    pool_start(&b->w->pool, &b->work, b->kind->is_heavy(b), run, has_run);
     return 0;
 }
 
@@ -271,13 +285,14 @@ static void start(worker *w, grpc_call *c, const block_kind *kind, const uint8_t
 
 void service_score(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    static const block_kind KIND = {"Score", TASK_SCORE, &shoal__v1__score_request__descriptor, run_score};
+    static const block_kind KIND = {"Score", TASK_SCORE, &shoal__v1__score_request__descriptor, run_score,
+                                    csv_is_heavy};
     start(user, c, &KIND, msg, n);
 }
 
 void service_classify_image(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const block_kind KIND = {"ClassifyImage", TASK_IMAGE, &shoal__v1__image_request__descriptor,
-                                    run_image};
+                                    run_image, picture_is_heavy};
     start(user, c, &KIND, msg, n);
 }

@@ -8,7 +8,7 @@
 #include "worker/prompt.h"
 #include "worker/service.h"
 
-enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, MAX_TEXTS = 64 };
+enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, MAX_TEXTS = 64, LIGHT_BYTES = 64 << 10 };
 
 static int find_tokenizer(const worker *w, const tokenizer **ret, shoal_err *err)
 {
@@ -30,7 +30,7 @@ typedef struct text_kind {
 } text_kind;
 
 struct text_call {
-    uv_work_t work;
+    pool_job work; /* first */
     const text_kind *kind;
     worker *w;
     grpc_call *call; /* NULL once it has gone */
@@ -56,15 +56,15 @@ static void text_free(text_call *t)
     free(t);
 }
 
-static void run(uv_work_t *work)
+static void run(pool_job *work)
 {
-    text_call *t = work->data;
+    text_call *t = (text_call *)work;
     t->err.code = t->kind->run(t, &t->err);
 }
 
-static void has_run(uv_work_t *work, int status)
+static void has_run(pool_job *work, bool ran)
 {
-    text_call *t = work->data;
+    text_call *t = (text_call *)work;
     worker *w = t->w;
     if (t->call && t->err.code != 0)
         service_call_refuse(w, t->call, &t->trace, &t->err);
@@ -77,7 +77,9 @@ static void has_run(uv_work_t *work, int status)
 
 static void call_gone(void *user, grpc_call *c)
 {
-    ((text_call *)user)->call = NULL;
+    text_call *t = user;
+    t->call = NULL;
+    pool_drop(&t->w->pool, &t->work); /* may free it */
 }
 
 static int prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
@@ -87,9 +89,8 @@ static int prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
     if (rc == 0 && t->w->n_blocking >= MAX_TEXTS)
         rc = err_set(err, SHOAL_EFULL, "%s has %d texts under way: try again later", t->w->name, MAX_TEXTS);
     if (rc == 0) rc = service_call_unpack(t->kind->request, msg, n, &t->request, err);
-    if (rc != 0) return rc;
-    t->work.data = t;
-    return uv_queue_work(t->w->loop, &t->work, run, has_run) == 0 ? 0 : err_nomem(err);
+    if (rc == 0) pool_start(&t->w->pool, &t->work, n > LIGHT_BYTES, run, has_run);
+    return rc;
 }
 
 static void start(worker *w, grpc_call *c, const text_kind *kind, const uint8_t *msg, size_t n)

@@ -1,38 +1,44 @@
 /* service_transcribe.c: Transcribe: a sound file in, in one message or piece by piece, a stream of segments
  * out.
  *
- * Life of a call: collect the file, which is bounded → (thread pool) decode the file, features of the first
- * window → (engine) its reply → segments and progress → (thread pool) features of the next window → ... →
- * Done. The loop thread never computes. A job whose client left is freed when the thread or the engine that
- * has it lets go of it. */
+ * Life of a call: collect the file, which is bounded → (thread pool) decode the first window → (thread pool,
+ * as a long job, unless that was all) decode the rest to count it → features of the first window → (engine)
+ * its reply → segments and progress → (thread pool) the next window → ... → Done. The loop thread never
+ * computes, and no more than a window of samples is in memory; files and windows of all calls are counted
+ * against one bound. A job whose client left is freed when the thread, which asks between blocks, or the
+ * engine lets go of it. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/sampling.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "signal/audio.h"
 #include "speech/transcription.h"
 #include "worker/service.h"
 
 enum { MAX_HEARING = 8, PROMPT_MAX = 8192, SOUND_MAX = 160 << 20 };
+
+typedef enum work_result { ALL_HEARD = 0, WINDOW_READY = 1, IS_LONG = 2 } work_result;
 
 typedef struct hear_job {
     bridge_job job; /* first: the bridge gives it back */
     worker *w;
     grpc_call *call; /* NULL once answered or gone */
     call_trace trace;
-    Shoal__V1__TranscribeRequest
-        *request;    /* the first message, its audio taken out; NULL once that is decoded */
-    buf sound;       /* the file so far */
-    bool collecting; /* until the client has sent all of it */
+    Shoal__V1__TranscribeRequest *request; /* the first message, its audio taken out */
+    buf file;                              /* so far; what the sound is decoded from */
+    bool collecting;                       /* until the client has sent all of it */
+    sound *sound;                          /* until it is the transcription's */
     transcription *t;
+    size_t n_taken; /* bytes that are counted as this call's */
     size_t n_ctx;
     uint64_t deadline_ns;
     uint64_t id; /* the engine's, while it has the job */
-    bool in_engine, nomem;
-    uv_work_t work;
-    int rc; /* of the work: 1 a window is ready, 0 all was heard, or an error */
+    bool in_engine, in_pool, nomem;
+    atomic_bool gone; /* nobody waits for it any more */
+    pool_job work;
+    int rc; /* of the work: a work_result, or an error */
     shoal_err err;
     size_t n_windows, n_generated;
     size_t n_skip; /* segments that the client has */
@@ -57,8 +63,10 @@ static void hear_free(hear_job *j)
 {
     worker *w = j->w;
     transcription_free(j->t);
+    sound_free(j->sound);
     shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
-    buf_done(&j->sound);
+    buf_done(&j->file);
+    service_sound_give(w, j->n_taken);
     free(j);
     if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
 }
@@ -135,14 +143,31 @@ static void send_done(hear_job *j)
 
 /* ---- another thread's part ----------------------------------------------------------------------- */
 
+static int may_go_on(void *user, shoal_err *err)
+{
+    const hear_job *j = user;
+    if (atomic_load(&j->gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
+    if (j->deadline_ns && clock_ns() > j->deadline_ns)
+        return err_set(err, SHOAL_EDEADLINE, "the deadline passed before all of the sound was decoded");
+    return 0;
+}
+
+/* Of a sound that ends within the first window nothing is left to count. */
+static int open_sound(hear_job *j)
+{
+    const hearing *h = j->w->hearing;
+    audio_options o = {.rate = h->mel.rate, .max_bytes = j->file.len, .cancel = {may_go_on, j}};
+    const float *x;
+    size_t n;
+    int rc = sound_open(&j->sound, j->file.data, j->file.len, &o, &j->err);
+    if (rc == 0) rc = sound_view(j->sound, 0, h->n_window + 1, &x, &n, &j->err);
+    return rc == 0 && !sound_is_measured(j->sound) ? IS_LONG : rc;
+}
+
 static int begin(hear_job *j)
 {
     const Shoal__V1__TranscribeRequest *r = j->request;
-    const hearing *h = j->w->hearing;
-    float *samples = NULL;
-    size_t n = 0;
-    int rc = audio_decode(&samples, &n, NULL, (const uint8_t *)j->sound.data, j->sound.len,
-                          &(audio_options){.rate = h->mel.rate, .max_bytes = j->sound.len}, &j->err);
+    int rc = j->sound ? sound_measure(j->sound, &j->err) : open_sound(j);
     if (rc != 0) return rc;
     transcription_options o = {.language = r->language,
                                .translate = r->translate,
@@ -152,25 +177,27 @@ static int begin(hear_job *j)
                                .seed = r->seed,
                                .n_ctx = j->n_ctx,
                                .deadline_ns = j->deadline_ns};
-    return transcription_new(&j->t, h, samples, n, &o, &j->err);
+    sound *s = j->sound;
+    j->sound = NULL;
+    return transcription_new(&j->t, j->w->hearing, s, &o, &j->err);
 }
 
-static void do_work(uv_work_t *work)
+static void do_work(pool_job *work)
 {
-    hear_job *j = work->data;
+    hear_job *j = (hear_job *)((char *)work - offsetof(hear_job, work));
     uint64_t start = clock_ns();
     j->rc = j->t ? 0 : begin(j);
     if (j->rc == 0) j->rc = transcription_next(j->t, &j->err);
     j->work_ms += clock_ms_since(start);
 }
 
-static void work_done(uv_work_t *work, int status);
+static void work_done(pool_job *work, bool ran);
 
 /* The job is nobody's but the thread's until work_done. */
-static void start_work(hear_job *j)
+static void start_work(hear_job *j, bool is_long)
 {
-    j->work.data = j;
-    uv_queue_work(j->w->loop, &j->work, do_work, work_done);
+    j->in_pool = true;
+    pool_start(&j->w->pool, &j->work, is_long, do_work, work_done);
 }
 
 /* ---- the engine's part --------------------------------------------------------------------------- */
@@ -210,7 +237,7 @@ static void on_reply(bridge_job *b)
     if (rc == 0) send_progress(j);
     if (rc == 0 && j->nomem) rc = err_nomem(&err);
     if (rc == 0) {
-        start_work(j);
+        start_work(j, false);
         return;
     }
     fail(j, &err);
@@ -227,16 +254,18 @@ static int submit(hear_job *j)
     return rc;
 }
 
-static void work_done(uv_work_t *work, int status)
+static void work_done(pool_job *work, bool ran)
 {
-    hear_job *j = work->data;
-    int rc = j->rc;
-    shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
-    j->request = NULL;
-    buf_done(&j->sound);
-    if (j->call && rc == 1) rc = submit(j);
+    hear_job *j = (hear_job *)((char *)work - offsetof(hear_job, work));
+    int rc = ran ? j->rc : SHOAL_ECANCELLED;
+    j->in_pool = false;
+    if (j->call && rc == IS_LONG) {
+        start_work(j, true);
+        return;
+    }
+    if (j->call && rc == WINDOW_READY) rc = submit(j);
     if (j->in_engine) return;
-    if (j->call && rc == 0)
+    if (j->call && rc == ALL_HEARD)
         send_done(j);
     else if (j->call)
         fail(j, &j->err);
@@ -251,8 +280,12 @@ static void call_gone(hear_job *j)
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", j->trace.request_id),
         LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
         LOG_F("ms", clock_ms_since(j->trace.start_ns)));
+    atomic_store(&j->gone, true);
     if (j->in_engine) engine_cancel(j->w->engine, j->id);
-    if (j->collecting) hear_free(j); /* nobody else has it yet */
+    if (j->collecting)
+        hear_free(j); /* nobody else has it yet */
+    else if (j->in_pool)
+        pool_drop(&j->w->pool, &j->work); /* may free it */
 }
 
 static int check(const Shoal__V1__TranscribeRequest *r, shoal_err *err)
@@ -275,9 +308,14 @@ static void transcribe_begin(void *user, grpc_call *c)
     if (rc == 0 && w->n_hearing >= MAX_HEARING)
         rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
                      w->n_hearing);
+    size_t window = rc == 0 ? 2 * w->hearing->n_window * sizeof(float) : 0;
+    if (rc == 0) rc = service_sound_take(w, window, &err);
     hear_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
     if (!j) {
-        if (rc == 0) err_nomem(&err);
+        if (rc == 0) {
+            service_sound_give(w, window);
+            err_nomem(&err);
+        }
         service_call_refuse(w, c, &trace, &err);
         return;
     }
@@ -287,6 +325,7 @@ static void transcribe_begin(void *user, grpc_call *c)
                     .trace = trace,
                     .n_ctx = engine_ctx(w->engine),
                     .deadline_ns = grpc_call_deadline_ns(c),
+                    .n_taken = window,
                     .collecting = true};
     w->n_hearing++;
     grpc_call_set_data(c, j);
@@ -319,15 +358,19 @@ static void replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeReques
 /* The first message's audio is taken over, that of the others is put behind it. */
 static int collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
-    if (j->request) {
-        if (r->audio.len > SOUND_MAX - j->sound.len)
-            return err_set(err, SHOAL_ELIMIT, "a sound file has at most %d MiB", SOUND_MAX >> 20);
+    bool first = !j->request;
+    if (r->audio.len > SOUND_MAX - j->file.len)
+        return err_set(err, SHOAL_ELIMIT, "a sound file has at most %d MiB", SOUND_MAX >> 20);
+    int rc = service_sound_take(j->w, r->audio.len, err);
+    if (rc != 0) return rc;
+    j->n_taken += r->audio.len;
+    if (!first) {
         replace(j->request, r);
-        return r->audio.len ? buf_append(&j->sound, r->audio.data, r->audio.len) : 0;
+        return r->audio.len ? buf_append(&j->file, r->audio.data, r->audio.len) : 0;
     }
     j->request = r;
     j->n_skip = r->skip_segments;
-    j->sound = (buf){.data = (char *)r->audio.data, .len = r->audio.len, .cap = r->audio.len};
+    j->file = (buf){.data = (char *)r->audio.data, .len = r->audio.len, .cap = r->audio.len};
     r->audio = (ProtobufCBinaryData){0};
     return 0;
 }
@@ -349,13 +392,13 @@ static void transcribe_ended(void *user, grpc_call *c)
 {
     hear_job *j = grpc_call_data(c);
     shoal_err err;
-    if (j->sound.len == 0) {
+    if (j->file.len == 0) {
         err_set(&err, SHOAL_EINVALID, "audio is missing");
         refuse(j, &err);
         return;
     }
     j->collecting = false;
-    start_work(j);
+    start_work(j, false);
 }
 
 static void transcribe_cancelled(void *user, grpc_call *c)

@@ -55,7 +55,6 @@ static void worker_free(worker *w)
     intake_done(&w->intake);
     model_free(w->model);
     buf_done(&w->scratch);
-    pthread_mutex_destroy(&w->decoding);
     if (w->socket) unlink(w->socket);
     free(w->socket);
     free(w->name);
@@ -313,7 +312,8 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     worker *w = calloc(1, sizeof *w);
     if (!w) return err_nomem(err);
     w->loop = loop;
-    pthread_mutex_init(&w->decoding, NULL);
+    w->pool.loop = loop;
+    w->sound_bytes_max = o->sound_bytes ? o->sound_bytes : WORKER_SOUND_BYTES;
     w->name = strdup(o->name);
     w->layers = o->layers;
     int rc = w->name ? load(w, o, err) : err_nomem(err);

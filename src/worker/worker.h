@@ -15,6 +15,7 @@
 #include "worker/stage_rows.h"
 
 #define WORKER_ADAPTERS_MAX 64
+#define WORKER_SOUND_BYTES  ((size_t)256 << 20)
 
 typedef struct worker_adapter {
     const char *name, *path;
@@ -37,6 +38,7 @@ typedef struct worker_options {
     const char *const *stages;
     size_t n_stages;
     rows_wire wire;     /* how rows travel; of the first stage */
+    size_t sound_bytes; /* of all sounds that it hears at once, files included; 0: WORKER_SOUND_BYTES */
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     int arbiter_fd, arbiter_slot; /* -1: none */
     int parent_pid;               /* exit when this process is gone; 0: never */

@@ -78,6 +78,28 @@ static void csv_reads_what_rfc_4180_says(void **state)
     CSV_SAYS("a,b\n", "");
 }
 
+static int stop_at_third(void *user, shoal_err *err)
+{
+    size_t *n = user;
+    return ++*n == 3 ? err_set(err, SHOAL_ECANCELLED, "enough") : 0;
+}
+
+static void csv_ends_when_nobody_waits_for_its_rows(void **state)
+{
+    static const char text[] = "a,b\n1,2\n3,4\n5,6\n7,8\n";
+    csv *c = NULL;
+    size_t n = 0;
+    shoal_err err = {0};
+    assert_int_equal(csv_over(&c, text, sizeof text - 1, "f.csv", &err), 0);
+    csv_set_cancel(c, &(cancel_check){stop_at_third, &n});
+    assert_int_equal(csv_next(c, &err), 1);
+    assert_int_equal(csv_next(c, &err), 1);
+    assert_string_equal(csv_field(c, 1), "4");
+    assert_int_equal(csv_next(c, &err), SHOAL_ECANCELLED);
+    assert_int_equal(n, 3);
+    csv_close(c);
+}
+
 static void csv_errors_name_line_and_column(void **state)
 {
     (void)state;
@@ -450,6 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_reads_what_rfc_4180_says),
+        cmocka_unit_test(csv_ends_when_nobody_waits_for_its_rows),
         cmocka_unit_test(csv_errors_name_line_and_column),
         cmocka_unit_test(csv_numbers_are_strict),
         cmocka_unit_test(running_windows_equal_plain_ones),

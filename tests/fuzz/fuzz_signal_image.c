@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     image im = {0}, small = {0};
-    image_limits limits = {1 << 18};
+    image_limits limits = {.max_pixels = 1 << 18};
     shoal_err err;
     if (image_decode(&im, data, size, &limits, &err) != 0) return 0;
     static float out[3 * 16 * 16];

@@ -119,7 +119,7 @@ static void check_refused(const void *bytes, size_t n, size_t max_pixels, int co
 {
     image im = {0};
     shoal_err err = {0};
-    image_limits limits = {max_pixels};
+    image_limits limits = {.max_pixels = max_pixels};
     int rc = image_decode(&im, bytes, n, &limits, &err);
     if (rc != code || !strstr(err.message, says))
         fail_msg("%d \"%s\", not %d \"%s\"", rc, err.message, code, says);

@@ -70,6 +70,21 @@ static inline void *fixture_bytes(const fixture *f, const char *name, size_t *re
     return v;
 }
 
+/* x[n], malloc'd, as a sound that has it now. */
+static inline sound *sound_of(float *x, size_t n)
+{
+    sound *s = NULL;
+    must(sound_of_samples(&s, x, n, &err));
+    return s;
+}
+
+static inline sound *copy_of(const float *x, size_t n)
+{
+    float *copy = malloc((n + 1) * sizeof *copy);
+    memcpy(copy, x, n * sizeof *copy);
+    return sound_of(copy, n);
+}
+
 /* 16-bit samples as floats, malloc'd. */
 static inline float *fixture_sound(const fixture *f, const char *name, size_t *ret_n)
 {
@@ -143,7 +158,7 @@ static inline int hear(ears *r, float *samples, size_t n, const transcription_op
     static const transcription_options defaults;
     transcription *t = NULL;
     *ret = (heard){0};
-    int rc = transcription_new(&t, &r->h, samples, n, o ? o : &defaults, why);
+    int rc = transcription_new(&t, &r->h, sound_of(samples, n), o ? o : &defaults, why);
     if (rc == 0) rc = speech_listen(r->e, t, on_segment, on_progress, ret, why);
     if (rc == 0 && transcription_language(t))
         snprintf(ret->language, sizeof ret->language, "%s", transcription_language(t)->code);

@@ -67,7 +67,7 @@ static double farthest_row(ears *r, float *samples, size_t n, const float *ref, 
     enc_request source;
     rows v;
     double far = 0;
-    must(transcription_new(&t, &r->h, samples, n, &(transcription_options){0}, &err));
+    must(transcription_new(&t, &r->h, sound_of(samples, n), &(transcription_options){0}, &err));
     shoal_err err = {0};
     assert_int_equal(transcription_next(t, &err), 1);
     transcription_request(t, &q, &source);
@@ -252,11 +252,12 @@ static void times_cut_windows_into_segments(void **state)
     transcription *t;
     shoal_err err = {0};
     float *x = malloc(N * sizeof *x);
-    for (size_t i = 0; i < N; i++) x[i] = (float)(i % 100) / 200;
+    for (size_t i = 0; i < N; i++) x[i] = (float)(i % 100) / (i / 3200 % 2 ? 200 : 2000); /* no steady tone */
     ears_open(&r, MODEL, (engine_options){0});
     hearing h = r.h;
     h.time_0 = T; /* as if its vocabulary went on */
-    assert_int_equal(transcription_new(&t, &h, x, N, &(transcription_options){.times = true}, &err), 0);
+    assert_int_equal(transcription_new(&t, &h, sound_of(x, N), &(transcription_options){.times = true}, &err),
+                     0);
     take_reply(t, open_end, &got);
     assert_int_equal(got.n_segments, 2);
     assert_string_equal(got.text.data, " lights on lights");
@@ -289,6 +290,86 @@ static void silence_says_nothing(void **state)
     must(hear(&r, calloc(2, sizeof(float)), 1, NULL, &got, &err));
     assert_int_equal(got.n_segments, 0);
     heard_done(&got);
+    ears_close(&r);
+}
+
+/* n samples of noise of so many dB of full scale (root mean square), malloc'd. */
+static float *white_noise(size_t n, double db)
+{
+    float *x = malloc((n + 1) * sizeof *x), peak = (float)(sqrt(3) * pow(10, db / 20));
+    uint32_t seed = 7;
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = peak * ((float)(seed >> 8) / 8388608.0f - 1);
+    }
+    return x;
+}
+
+static float *tone(size_t n, double hz, double peak)
+{
+    float *x = malloc((n + 1) * sizeof *x);
+    for (size_t i = 0; i < n; i++) x[i] = (float)(peak * sin((double)i * hz * 6.283185307 / 16000));
+    return x;
+}
+
+static void says_nothing(ears *r, float *x, size_t n, const char *what)
+{
+    heard got;
+    must(hear(r, x, n, NULL, &got, &err));
+    if (got.n_segments > 0) fail_msg("%s: \"%s\"", what, got.text.data);
+    heard_done(&got);
+}
+
+/* The model makes commands of these; in a home that is a lamp that goes on by itself. */
+static void noise_and_tones_say_nothing(void **state)
+{
+    ears r;
+    ears_open(&r, MODEL, (engine_options){0});
+    for (size_t s = 1; s <= 12; s += 11) {
+        says_nothing(&r, white_noise(s * 16000, -60), s * 16000, "noise of -60 dB");
+        says_nothing(&r, white_noise(s * 16000, -15), s * 16000, "loud noise");
+        says_nothing(&r, white_noise(s * 16000, -85), s * 16000, "a microphone in a quiet room");
+        says_nothing(&r, tone(s * 16000, 440, 0.5), s * 16000, "a tone");
+        says_nothing(&r, tone(s * 16000, 50, 0.02), s * 16000, "hum");
+    }
+    float *beep = calloc(80001, sizeof *beep), *part = tone(32000, 440, 0.5);
+    memcpy(beep + 24000, part, 32000 * sizeof *part);
+    free(part);
+    says_nothing(&r, beep, 80000, "a tone between silences");
+    ears_close(&r);
+}
+
+static float *silence_before(const float *x, size_t n, size_t lead, size_t behind)
+{
+    float *all = calloc(lead + n + behind + 1, sizeof *all);
+    memcpy(all + lead, x, n * sizeof *x);
+    return all;
+}
+
+/* However much silence is in front of it, and wherever windows end. */
+static void words_behind_silence_come_once(void **state)
+{
+    static const unsigned leads_ms[] = {500,   1000,  1500,  2000,  8900,  9000,  9400,  9800,  9900, 9990,
+                                        10000, 10500, 19700, 20000, 28000, 28800, 29500, 29990, 45000};
+    ears r;
+    size_t n;
+    float *words = read_sound(DATA "speech/wav/08-lights-on.wav", &n);
+    ears_open(&r, MODEL, (engine_options){0});
+    for (size_t i = 0; i < sizeof leads_ms / sizeof *leads_ms; i++)
+        for (size_t behind = 0; behind <= 5 * 16000; behind += 5 * 16000) {
+            heard got;
+            size_t lead = (size_t)leads_ms[i] * 16;
+            float *all = silence_before(words, n, lead, behind);
+            must(hear(&r, all, lead + n + behind, NULL, &got, &err));
+            if (strcmp(got.text.data ? got.text.data : "", " lights on") != 0 || got.n_segments != 1)
+                fail_msg("behind %u ms, %zu samples behind it: \"%s\"", leads_ms[i], behind,
+                         got.text.data ? got.text.data : "");
+            if (got.start_ms[0] > leads_ms[i] || got.end_ms[0] < leads_ms[i])
+                fail_msg("behind %u ms it was heard from %lld to %lld ms", leads_ms[i],
+                         (long long)got.start_ms[0], (long long)got.end_ms[0]);
+            heard_done(&got);
+        }
+    free(words);
     ears_close(&r);
 }
 
@@ -433,6 +514,8 @@ int main(void)
         cmocka_unit_test(long_sound_is_cut_where_it_is_quiet),
         cmocka_unit_test(times_cut_windows_into_segments),
         cmocka_unit_test(silence_says_nothing),
+        cmocka_unit_test(noise_and_tones_say_nothing),
+        cmocka_unit_test(words_behind_silence_come_once),
         cmocka_unit_test(what_the_model_does_not_know_is_refused),
         cmocka_unit_test(other_models_do_not_hear),
         cmocka_unit_test(a_prompt_is_not_repeated),

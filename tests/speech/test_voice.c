@@ -111,7 +111,9 @@ static void a_whole_sound_is_its_windows(void **state)
     size_t n;
     make_file(&file, SIZE_MAX, NULL, NULL);
     must(voice_parse(&v, file.data, file.len, "made", &err));
-    must(voice_all(v, x, N, &p, &n, &err));
+    sound *whole = copy_of(x, N);
+    must(voice_all(v, whole, &p, &n, &err));
+    sound_free(whole);
     assert_int_equal(n, 6);
     memset(x + N, 0, (6 * VOICE_WINDOW - N) * sizeof *x); /* silence behind it */
     for (size_t i = 0; i < n; i++) {
@@ -119,7 +121,9 @@ static void a_whole_sound_is_its_windows(void **state)
         assert_memory_equal(&q, &p[i], sizeof q);
     }
     free(p);
-    must(voice_all(v, x, 0, &p, &n, &err));
+    sound *nothing = copy_of(x, 0);
+    must(voice_all(v, nothing, &p, &n, &err));
+    sound_free(nothing);
     assert_int_equal(n, 0);
     free(p);
     voice_free(v);
@@ -169,7 +173,9 @@ static void silero_hears_a_president(void **state)
     vad_segment seg[16];
     float *x = read_sound(SILERO "jfk.wav", &n_samples);
     must(voice_open(&v, SILERO "silero_vad_16k.safetensors", &err));
-    must(voice_all(v, x, n_samples, &p, &n, &err));
+    sound *jfk = sound_of(x, n_samples);
+    must(voice_all(v, jfk, &p, &n, &err));
+    sound_free(jfk);
     assert_int_equal(n, 344);
     for (size_t i = 0; i < n; i++) top = p[i] > top ? p[i] : top;
     for (size_t i = 0; i < 8; i++)
@@ -182,7 +188,6 @@ static void silero_hears_a_president(void **state)
         assert_true(fabs((double)seg[i].end / 16000 - stretches[i][1]) < 1e-3);
     }
     free(p);
-    free(x);
     voice_free(v);
 }
 

@@ -135,8 +135,9 @@ static void a_sound_has_its_probabilities(void **state)
     bench b;
     reply r;
     voice *v;
-    float *x, *p;
-    size_t n_samples, n;
+    sound *x = NULL;
+    float *p;
+    size_t n;
     bench_open(&b);
     Shoal__V1__DetectSpeechRequest q = request(&b);
     q.probabilities = true;
@@ -145,16 +146,16 @@ static void a_sound_has_its_probabilities(void **state)
     assert_int_equal(r.status, GRPC_OK);
     Shoal__V1__DetectSpeechReply *m =
         shoal__v1__detect_speech_reply__unpack(NULL, r.bytes.len, (uint8_t *)r.bytes.data);
-    assert_int_equal(audio_decode(&x, &n_samples, NULL, b.wav.data, b.wav.len, NULL, NULL), 0);
+    assert_int_equal(sound_open(&x, b.wav.data, b.wav.len, NULL, NULL), 0);
     assert_int_equal(voice_parse(&v, b.weights.data, b.weights.len, "made", NULL), 0);
-    assert_int_equal(voice_all(v, x, n_samples, &p, &n, NULL), 0);
+    assert_int_equal(voice_all(v, x, &p, &n, NULL), 0);
     assert_int_equal(m->n_probabilities, n);
     assert_memory_equal(m->probabilities, p, n * sizeof *p);
     assert_int_equal(m->n_segments, 1);
     assert_true(m->segments[0]->start_ms == 0 && m->segments[0]->end_ms <= m->duration_ms);
     shoal__v1__detect_speech_reply__free_unpacked(m, NULL);
     free(p);
-    free(x);
+    sound_free(x);
     voice_free(v);
     buf_done(&r.bytes);
     bench_close(&b);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "../signal/scans.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -428,6 +429,35 @@ static void pictures_are_classified_and_broken_ones_refused(void **state)
     bench_close(&b);
 }
 
+/* Sixty-four scans over four megapixels: said, and not decoded. Pictures of clients that left are not,
+ * either, and one that is asked for meanwhile has its answer. */
+static void what_takes_too_much_work_is_refused(void **state)
+{
+    enum { N = 12 };
+    bench b;
+    reply r[N], small;
+    grpc_client_call *calls[N];
+    file_map map;
+    Shoal__V1__ImageRequest q = SHOAL__V1__IMAGE_REQUEST__INIT;
+    bench_open(&b, VIT);
+    buf many = make_scans(2048, 64), heavy = make_scans(1000, 12);
+    q.image = (ProtobufCBinaryData){.data = (uint8_t *)many.data, .len = many.len};
+    refuses(&b, IMAGE, &q.base, GRPC_OUT_OF_RANGE, "send it smaller, or not progressive");
+    q.image = (ProtobufCBinaryData){.data = (uint8_t *)heavy.data, .len = heavy.len};
+    for (size_t i = 0; i < N; i++) calls[i] = begin(&b, IMAGE, &q.base, &r[i], 0);
+    for (size_t i = 0; i < N; i++) grpc_client_cancel(calls[i]);
+    assert_int_equal(file_map_open(&map, DATA "signal/rgb.png", NULL), 0);
+    q.image = (ProtobufCBinaryData){.data = (uint8_t *)map.data, .len = map.len};
+    begin(&b, IMAGE, &q.base, &small, 0);
+    wait_for(&b, &small);
+    if (small.status != GRPC_OK) fail_msg("%s", small.why);
+    buf_done(&small.message);
+    file_map_close(&map);
+    buf_done(&many);
+    buf_done(&heavy);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +471,7 @@ int main(void)
         cmocka_unit_test(callers_may_leave_and_workers_close_in_the_middle),
         cmocka_unit_test(a_deadline_that_has_passed_is_said),
         cmocka_unit_test(pictures_are_classified_and_broken_ones_refused),
+        cmocka_unit_test(what_takes_too_much_work_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

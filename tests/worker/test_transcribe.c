@@ -39,7 +39,7 @@ static void on_disconnected(void *user, const char *why)
     ((bench *)user)->connected = false;
 }
 
-static void bench_open(bench *b, const char *model)
+static void bench_open_with(bench *b, const char *model, size_t sound_bytes)
 {
     *b = (bench){0};
     log_setup(LOG_OFF, false);
@@ -52,12 +52,18 @@ static void bench_open(bench *b, const char *model)
                         .address = b->address,
                         .arbiter_fd = -1,
                         .arbiter_slot = -1,
+                        .sound_bytes = sound_bytes,
                         .engine = {.n_threads = 2}};
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};
     assert_int_equal(grpc_channel_new(&b->channel, &b->loop, b->address, &ev, &err), 0);
     while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
+static void bench_open(bench *b, const char *model)
+{
+    bench_open_with(b, model, 0);
 }
 
 static void bench_close(bench *b)
@@ -314,6 +320,41 @@ static void more_than_a_few_at_once_are_refused(void **state)
     bench_close(&b);
 }
 
+/* One call holds what there is for two windows of samples; what the next one brings has no room, until the
+ * first is over. One that needs more than there is at all is told so. */
+static void sounds_share_a_bound_of_memory(void **state)
+{
+    enum { WINDOWS = 2 * 160000 * sizeof(float), PIECE = 50000 };
+    bench b;
+    buf file = {0};
+    reply first = {0}, r;
+    uint8_t bytes[PIECE + 64];
+    bench_open_with(&b, MODEL, WINDOWS + 2 * PIECE);
+    Shoal__V1__TranscribeRequest q = request(&file, "08-lights-on.wav"), piece = q;
+    piece.audio.len = 1000;
+    grpc_client_events ev = {.user = &first, .message = on_event, .end = on_end};
+    grpc_client_call *c = grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev);
+    grpc_client_send(c, bytes, shoal__v1__transcribe_request__pack(&piece, bytes));
+    expect(&b, &q, GRPC_RESOURCE_EXHAUSTED, "of sound already");
+    grpc_client_cancel(c);
+    do { /* the worker learns of it by and by */
+        ask(&b, &q, &r);
+        assert_true(r.status == GRPC_OK || r.status == GRPC_RESOURCE_EXHAUSTED);
+        if (r.status == GRPC_OK) assert_string_equal(r.text.data, " lights on");
+        buf_done(&r.text);
+    } while (r.status != GRPC_OK);
+    for (int i = 0; i < 3; i++) { /* and nothing stays counted */
+        ask(&b, &q, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        buf_done(&r.text);
+    }
+    bench_close(&b);
+    bench_open_with(&b, MODEL, WINDOWS / 2);
+    expect(&b, &q, GRPC_OUT_OF_RANGE, "is more than");
+    bench_close(&b);
+    buf_done(&file);
+}
+
 /* Under ThreadSanitizer four of the twelve, of both kinds: a client is heard to the end in two of them. */
 #ifdef __SANITIZE_THREAD__
 #define EVERY_TURN 3
@@ -355,6 +396,7 @@ int main(void)
         cmocka_unit_test(pieces_are_refused_as_soon_as_they_are_wrong),
         cmocka_unit_test(what_cannot_be_heard_is_refused),
         cmocka_unit_test(more_than_a_few_at_once_are_refused),
+        cmocka_unit_test(sounds_share_a_bound_of_memory),
         cmocka_unit_test(clients_and_workers_may_leave_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
