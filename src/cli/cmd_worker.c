@@ -62,7 +62,7 @@ static int run(int argc, char **argv)
     worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info", *regroup = NULL;
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
-              parent = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
+              parent = 0, sound = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
@@ -71,6 +71,7 @@ static int run(int argc, char **argv)
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
         CLI_STRING(0, "kv-type", "TYPE", "keep keys and values as f32, f16 or q8_0", &kept),
+        CLI_INT(0, "sound-bytes", "N", 0, 1LL << 46, "of all sounds that it hears at once (256 MiB)", &sound),
         CLI_INT(0, "max-batch", "N", 0, 4096, "sequences that decode together", &batch),
         CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
@@ -127,6 +128,7 @@ static int run(int argc, char **argv)
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;
     w.arbiter_slot = (int)slot;
     w.parent_pid = (int)parent;
+    w.sound_bytes = (size_t)sound;
     return worker_run(&w);
 }
 

@@ -92,7 +92,8 @@ typedef struct config_model {
     const char *path;   /* NULL: look the name up in the manifest */
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
-    unsigned standby; /* replicas that are loaded, and serve when one is missing */
+    unsigned sound_mb; /* of all sounds that a worker hears at once; 0: default */
+    unsigned standby;  /* replicas that are loaded, and serve when one is missing */
     config_place place;
     placement_shards shards; /* how its layers are dealt out; zeroed: it is whole everywhere */
     config_wire wire;

@@ -293,6 +293,7 @@ static const config_field model_rows[] = {
          "a type with wider groups that its matrices are brought to"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
     WORD("kv_type", config_model, kv_type, kv_types, "what keys and values are kept as"),
+    UINT("sound_mb", config_model, sound_mb, 1, 1u << 20, "memory of all sounds that a worker hears at once"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",
            .pointer = true),

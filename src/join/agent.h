@@ -38,7 +38,8 @@ typedef struct worker_spec {
     int n_standby;      /* of these, the last so many are not asked */
     int n_threads;      /* 0: all cores of the machine */
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
-    const char *adapters[WORKER_SPEC_ADAPTERS];                  /* "NAME=PATH"; NULL behind the last */
+    size_t sound_bytes; /* of all sounds that a worker hears at once; 0: its default */
+    const char *adapters[WORKER_SPEC_ADAPTERS]; /* "NAME=PATH"; NULL behind the last */
     /* Of a model in stages: its layers, and of the first stage the others in order, each the id of a worker
      * of this agent ("home-chat@8:16/0") or "relay:HOST:PORT/NODE/WORKER". end_layer 0: it is whole. */
     size_t first_layer, end_layer;

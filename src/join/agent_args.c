@@ -77,6 +77,7 @@ void args_build(args *x, const child *c)
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
     put_size(x, "--kv-bytes", c->spec.kv_bytes);
     put_kv_type(x, c->spec.kv_type);
+    put_size(x, "--sound-bytes", c->spec.sound_bytes);
     put_size(x, "--max-batch", c->spec.max_batch);
     put_size(x, "--max-queue", c->spec.max_queue);
     put_size(x, "--context", c->spec.n_ctx);

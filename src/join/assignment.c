@@ -111,6 +111,7 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
     assignment a = {.spec = {.n_replicas = (int)(m->replicas + m->standby),
                              .n_threads = (int)m->threads,
                              .kv_bytes = m->kv_bytes,
+                             .sound_bytes = m->sound_bytes,
                              .max_batch = m->max_batch,
                              .max_queue = m->max_queue,
                              .n_ctx = m->context,

@@ -63,6 +63,7 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->file = put_part(o, &t->parts[0]);
     a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
     a->kv_bytes = s->kv_bytes;
+    a->sound_bytes = s->sound_bytes;
     a->max_batch = (uint32_t)s->max_batch;
     a->max_queue = (uint32_t)s->max_queue;
     a->context = (uint32_t)s->n_ctx;

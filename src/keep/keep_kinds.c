@@ -118,6 +118,7 @@ static bool find_in_file(job *j)
     TAKE(max_queue);
     TAKE(prefill_chunk);
     TAKE(kv_mb);
+    TAKE(sound_mb);
     TAKE(kv_type);
     TAKE(regroup);
     TAKE(drafts);
@@ -149,6 +150,7 @@ static worker_spec spec_of(const job *j)
                         .n_replicas = m->replicas ? (int)m->replicas : 1,
                         .n_threads = (int)m->threads,
                         .kv_bytes = (size_t)m->kv_mb << 20,
+                        .sound_bytes = (size_t)m->sound_mb << 20,
                         .max_batch = m->max_batch,
                         .max_queue = m->max_queue,
                         .n_ctx = m->context,

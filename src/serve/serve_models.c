@@ -89,6 +89,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .n_replicas = (int)cm->replicas,
                          .n_threads = (int)cm->threads,
                          .kv_bytes = (size_t)cm->kv_mb << 20,
+                         .sound_bytes = (size_t)cm->sound_mb << 20,
                          .max_batch = cm->max_batch,
                          .max_queue = cm->max_queue,
                          .n_ctx = cm->context,
