@@ -173,16 +173,24 @@ static unsigned nearness(const desk *d, const placement_model *m, size_t at)
 }
 
 typedef struct bid {
-    bool battery;
+    bool failed, battery;
     unsigned near;
     double cost;
     const char *name;
 } bid;
 
+static bool has_failed(const placement_model *m, const node *n)
+{
+    for (size_t i = 0; i < m->n_failed; i++)
+        if (strcmp(m->failed[i], n->name) == 0) return true;
+    return false;
+}
+
 static bid bid_of(const desk *d, const placement_model *m, size_t at)
 {
     const node *n = &d->nodes[at];
-    return (bid){.battery = n->on_battery && m->battery == PLACEMENT_BATTERY_AVOID,
+    return (bid){.failed = has_failed(m, n),
+                 .battery = n->on_battery && m->battery == PLACEMENT_BATTERY_AVOID,
                  .near = nearness(d, m, at),
                  .cost = (d->work[at] + (double)m->memory_bytes) / placement_speed(n),
                  .name = n->name};
@@ -190,6 +198,7 @@ static bid bid_of(const desk *d, const placement_model *m, size_t at)
 
 static bool is_better(const bid *a, const bid *b)
 {
+    if (a->failed != b->failed) return b->failed;
     if (a->battery != b->battery) return b->battery;
     if (a->near != b->near) return a->near < b->near;
     if (a->cost != b->cost) return a->cost < b->cost;
@@ -326,12 +335,15 @@ static void drop_unwanted(desk *d, size_t model)
         placement_leave(d, pick_seat(d, model, false, true), PLACEMENT_UNWANTED);
 }
 
-/* Off a battery that runs low, and off a crowded place to one that is less so even with this one. */
+/* Off a node where its worker cannot start, off a battery that runs low, and off a crowded place to one that
+ * is less so even with this one. */
 static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
 {
     const placement_model *m = &d->models[x->s.model];
     const node *from = &d->nodes[x->s.node];
     bool avoids = m->battery == PLACEMENT_BATTERY_AVOID, to_battery = d->nodes[to].on_battery;
+    if (has_failed(m, &d->nodes[to])) return false;
+    if (has_failed(m, from)) return true;
     if (avoids && placement_runs_low(from)) return !to_battery;
     if ((avoids && to_battery && !from->on_battery) || m->spread == PLACEMENT_ANYHOW) return false;
     unsigned site_here = d->on_site[d->site[x->s.node]], site_there = d->on_site[d->site[to]];
@@ -349,7 +361,8 @@ static void spread(desk *d, size_t model)
         long to = choose(d, model, x, &why);
         if (to == NOWHERE) continue;
         bool standby = x->s.standby, low = placement_runs_low(&d->nodes[x->s.node]);
-        placement_leave(d, &d->seats[i], low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
+        bool failed = has_failed(&d->models[model], &d->nodes[x->s.node]);
+        placement_leave(d, &d->seats[i], failed ? PLACEMENT_FAILED : low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
         sit(d, model, (size_t)to, standby, why);
     }
 }

@@ -2,10 +2,10 @@
  *
  * What is there stays where it may stay: nothing moves for balance, so that a node that comes back, or a
  * cluster that is looked at twice, causes no reshuffle. A replica moves only from a node that is gone,
- * drains, lacks what the model asks for or runs out of battery, and off a node (or site) that it shares while
- * another one that fits has none. Missing replicas come first, the largest models before the small; a standby
- * that is loaded elsewhere takes over at once; standbys are placed last, and give way where a model has no
- * replica at all.
+ * drains, lacks what the model asks for, where its worker cannot start, or runs out of battery, and off a
+ * node (or site) that it shares while another one that fits has none. Missing replicas come first, the
+ * largest models before the small; a standby that is loaded elsewhere takes over at once; standbys are placed
+ * last, and give way where a model has no replica at all.
  *
  * A new replica goes where the least is to be read for each byte a second that the machine reads: to the node
  * with the lowest (weights placed there + its own) / speed. Equal ones are taken in the order of their names.
@@ -50,6 +50,7 @@
     X(PLACEMENT_UNWANTED, "fewer are wanted")                                   \
     X(PLACEMENT_FORBIDDEN, "the node may not have it any more")                 \
     X(PLACEMENT_LOW, "the node's battery runs low")                             \
+    X(PLACEMENT_FAILED, "its worker could not start there")                     \
     X(PLACEMENT_CROWDED, "it shared a place with another replica of the model") \
     X(PLACEMENT_REDEALT, "the model's layers are dealt out anew")               \
     X(PLACEMENT_EVICTED, "a model without any replica needs the memory")
@@ -95,6 +96,8 @@ typedef struct placement_model {
     size_t n_labels;
     const char *const *nodes; /* and is one of these; none: any */
     size_t n_nodes;
+    const char *const *failed; /* its worker could not start there lately: only where nothing else fits */
+    size_t n_failed;
     placement_spread spread;
     placement_battery battery;
     double max_rtt_ms;       /* 0: any */

@@ -348,6 +348,8 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     }
     a->log_level = copy(a->strings, o->log_level, &ok);
     a->log_json = o->log_json;
+    a->refused = o->refused;
+    a->user = o->user;
     a->member = copy(a->strings, o->member, &ok);
     a->packed = copy(a->strings, o->packed, &ok);
     a->packed_mb = o->packed_mb;
@@ -364,7 +366,10 @@ static void on_replica_change(void *user, const registry_event *e)
     const replica *r = e->replica;
     child *c = e->what == REGISTRY_CHANGE ? agent_child(user, r->id) : NULL;
     if (!c) return;
-    if (r->state == REPLICA_READY) c->served = true;
+    if (r->state == REPLICA_READY) {
+        c->served = true;
+        c->refusals = 0;
+    }
     if (!c->life || !r->wedged) return;
     LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
         LOG_S("reason", r->reason));

@@ -3,8 +3,10 @@
  * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
  * share of threads and memory on the command line. A worker that dies is started again at once, then with a
  * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
- * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
- * failed. A start that fails, and an end before the worker was ready, are crashes as well.
+ * it cannot start is shown as failed. It is started again when its file has changed and, where the file is to
+ * blame (exit code 79: wrong digest, malformed, not there; 78, EX_CONFIG: anything else), after 15 s doubling
+ * to 5 minutes: what a folder holds can be put right without a trace in the folder. A start that fails, and
+ * an end before the worker was ready, are crashes as well.
  *
  * A model in stages is several specs of one name, each with its layers. */
 #ifndef JOIN_AGENT_H
@@ -22,6 +24,7 @@
 #include "cluster/split.h"
 
 #define WORKER_EXIT_CONFIG 78
+#define WORKER_EXIT_FILE   79
 #define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
 
 #define WORKER_SPEC_ADAPTERS 16
@@ -77,6 +80,9 @@ typedef struct agent_options {
     size_t packed_mb, packed_min_mb;
     bool packed_check;
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
+    /* A worker of that model could not start because of its file; may be NULL. No agent_ call inside. */
+    void (*refused)(void *user, const char *model);
+    void *user;
 } agent_options;
 
 /* How long to wait with the next start of a worker that lived so long; served: it was ready in that life.

@@ -13,6 +13,11 @@ enum { MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES) };
 
 typedef struct child child;
 
+/* A file, or that there was none, as far as a look without reading tells. */
+struct file_mark {
+    uint64_t size, inode, changed_ns;
+};
+
 /* One life of one worker; freed by the loop once its handle is closed. */
 typedef struct life {
     uv_process_t process; /* first */
@@ -35,6 +40,10 @@ struct child {
     life *life; /* NULL: no process */
     uv_timer_t restart;
     uint64_t backoff_ms, started_ns;
+    bool refused;               /* it has failed, and waits for another file, or until */
+    uint64_t retry_ns;          /* 0: for a file alone */
+    uint64_t refusals;          /* in a row */
+    struct file_mark tried;     /* the file that it failed with */
     bool served; /* ready at some time since then */
 };
 
@@ -49,6 +58,8 @@ struct agent {
     bool has_arbiter, stopping;
     rundir dir;
     char *program, *log_level, *member, *packed;
+    void (*refused)(void *user, const char *model);
+    void *user;
     size_t packed_mb, packed_min_mb;
     bool packed_check;
     bool log_json;

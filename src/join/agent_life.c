@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,9 @@ enum {
     BACKOFF_MAX_MS = 5000,
     BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
     HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
+    LOOK_MS = 1000,          /* so often the file of one that has failed is looked at */
+    RETRY_MIN_MS = 15000,
+    RETRY_MAX_MS = 300000,
 };
 
 int child_tell(child *c, replica_state state, const char *reason, shoal_err *err)
@@ -34,9 +38,48 @@ int child_tell(child *c, replica_state state, const char *reason, shoal_err *err
     return source_put(c->a->source, &m, err);
 }
 
+static struct file_mark mark_of(const char *path)
+{
+    struct stat st;
+    if (!path || stat(path, &st) != 0) return (struct file_mark){0};
+    return (struct file_mark){.size = (uint64_t)st.st_size + 1,
+                              .inode = st.st_ino,
+                              .changed_ns =
+                                  (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec};
+}
+
+static bool same_file(const struct file_mark *a, const struct file_mark *b)
+{
+    return a->size == b->size && a->inode == b->inode && a->changed_ns == b->changed_ns;
+}
+
+/* Of one that has failed: it may start with another file than the one that it failed with. */
+static bool may_start(const child *c)
+{
+    struct file_mark now = mark_of(c->spec.path);
+    return !c->refused || !same_file(&now, &c->tried) || (c->retry_ns && clock_ns() >= c->retry_ns);
+}
+
 static void restart_due(uv_timer_t *t)
 {
-    child_start(t->data);
+    child *c = t->data;
+    if (may_start(c)) {
+        c->process.n_restarts += c->refused;
+        child_start(c);
+    } else {
+        uv_timer_start(t, restart_due, LOOK_MS, 0);
+    }
+}
+
+/* It cannot start: the next start waits for another file, and where this one may be mended, not for ever. */
+static void wait_for_file(child *c, bool mends)
+{
+    uint64_t ms = RETRY_MIN_MS << (c->refusals < 5 ? c->refusals : 5);
+    c->refused = true;
+    c->refusals++;
+    c->retry_ns = mends ? clock_ns() + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * 1000000u : 0;
+    uv_timer_start(&c->restart, restart_due, LOOK_MS, 0);
+    if (mends && c->a->refused) c->a->refused(c->a->user, c->spec.model);
 }
 
 static void life_closed(uv_handle_t *h)
@@ -96,7 +139,7 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     c->process.pid = 0;
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
     unlink(c->socket);
-    bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
+    bool refused = sig == 0 && (code == WORKER_EXIT_CONFIG || code == WORKER_EXIT_FILE);
     /* One that ends before it served has failed, whatever it says: whoever waits for it must hear that. */
     bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
     if (crashed) c->process.n_crashes++;
@@ -113,7 +156,10 @@ static void exited(uv_process_t *p, int64_t code, int sig)
         return;
     }
     child_tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
-    if (refused) return;
+    if (refused) {
+        wait_for_file(c, code == WORKER_EXIT_FILE);
+        return;
+    }
     c->process.n_restarts++;
     restart_later(c);
 }
@@ -171,7 +217,8 @@ void child_start(child *c)
 {
     shoal_err err;
     c->started_ns = clock_ns();
-    c->served = false;
+    c->served = c->refused = false;
+    c->tried = mark_of(c->spec.path);
     c->generation++;
     if (launch(c, &err) != 0) {
         c->process.n_crashes++;

@@ -4,22 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 
 typedef struct job {
     gate_files *of; /* NULL: closed meanwhile */
     uv_work_t work;
-    bool running; /* then all below is another thread's */
+    bool running;          /* then all below is another thread's */
+    bool verifying, right; /* its file is compared with the pinned digest; it was the right one */
     bool known;
     char *model, *pinned;
     gate_freight freight;
+    uint64_t mark; /* of the first part's file, as it was looked at */
     int rc;
     shoal_err err;
 } job;
 
 struct gate_files {
+    uv_loop_t *loop;
     job **jobs;
     size_t n;
     void (*changed)(void *user);
@@ -40,12 +46,23 @@ static void job_free(job *j)
     free(j);
 }
 
+/* Changes with the file's length and time, and when it comes or goes. */
+static uint64_t mark_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return 0;
+    uint64_t ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    return (ns * 31 + (uint64_t)st.st_size) | 1;
+}
+
 static void read_parts(uv_work_t *w)
 {
     job *j = w->data;
     j->rc = 0;
+    j->err = (shoal_err){0};
     for (size_t i = 0; j->rc == 0 && i < j->freight.n_parts; i++) {
         gate_part *p = &j->freight.parts[i];
+        parcel_done(&p->parcel);
         j->rc = parcel_read(&p->parcel, p->path, i == 0 ? j->pinned : NULL, &j->err);
     }
 }
@@ -99,6 +116,7 @@ static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s,
     if (rc != 0) return rc;
     j->of = f;
     j->work.data = j;
+    j->mark = mark_of(s->path);
     if (s->sha256 && j->freight.n_parts == 1 && !file_is_dir(s->path)) { /* nothing has to be read */
         j->known = parcel_read(&j->freight.parts[0].parcel, s->path, s->sha256, &j->err) == 0;
         if (!j->known) say_why(j, j->err.message);
@@ -112,6 +130,51 @@ const gate_freight *gate_files_of(const gate_files *f, size_t model)
 {
     const job *j = f->jobs[model];
     return !j->running && j->known ? &j->freight : NULL;
+}
+
+static void verify(uv_work_t *w)
+{
+    job *j = w->data;
+    sha256_digest d;
+    char hex[65] = "";
+    if (sha256_file(j->freight.parts[0].path, &d, NULL) == 0) sha256_hex(&d, hex);
+    j->right = strcasecmp(hex, j->pinned) == 0;
+}
+
+/* Its length is what it should be, whatever was seen before. */
+static void have_verified(uv_work_t *w, int status)
+{
+    job *j = w->data;
+    gate_part *p = &j->freight.parts[0];
+    uint64_t had = p->parcel.bytes;
+    shoal_err err;
+    j->verifying = false;
+    if (!j->of) {
+        if (!j->running) job_free(j);
+        return;
+    }
+    if (status != 0 || !j->right || parcel_read(&p->parcel, p->path, j->pinned, &err) != 0) return;
+    if (p->parcel.bytes != had) j->of->changed(j->of->user);
+}
+
+/* A file that was not there, or was cut, may be put back. One that is known by its pinned digest is compared
+ * with that before its new length is believed. */
+static void look_again(job *j)
+{
+    uv_work_cb work = j->known ? verify : read_parts;
+    uv_after_work_cb after = j->known ? have_verified : have_read;
+    uint64_t mark = mark_of(j->freight.parts[0].path);
+    if (j->running || j->verifying || mark == j->mark || (j->known && (!j->pinned || j->freight.n_parts > 1)))
+        return;
+    j->mark = mark;
+    LOG(LOG_INFO, "placement", "file_changed", LOG_S("model", j->model));
+    bool begun = uv_queue_work(j->of->loop, &j->work, work, after) == 0;
+    *(j->known ? &j->verifying : &j->running) = begun;
+}
+
+void gate_files_look(gate_files *f)
+{
+    for (size_t i = 0; i < f->n; i++) look_again(f->jobs[i]);
 }
 
 bool gate_files_pending(const gate_files *f, size_t model)
@@ -156,7 +219,7 @@ int gate_files_open(gate_files **ret, uv_loop_t *loop, const gate_model *models,
         free(jobs);
         return err_nomem(err);
     }
-    *f = (gate_files){.jobs = jobs, .n = n_models, .changed = changed, .user = user};
+    *f = (gate_files){.loop = loop, .jobs = jobs, .n = n_models, .changed = changed, .user = user};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n_models; i++) rc = begin(f, loop, i, &models[i].spec, err);
     if (rc == 0)
@@ -169,7 +232,7 @@ int gate_files_open(gate_files **ret, uv_loop_t *loop, const gate_model *models,
 void gate_files_close(gate_files *f)
 {
     for (size_t i = 0; f && i < f->n; i++) {
-        if (f->jobs[i] && f->jobs[i]->running)
+        if (f->jobs[i] && (f->jobs[i]->running || f->jobs[i]->verifying))
             f->jobs[i]->of = NULL;
         else
             job_free(f->jobs[i]);

@@ -1,8 +1,8 @@
 /* gate_files.h: what the models that a gateway places are made of: files, folders and adapters, with their
  * digests.
  *
- * Digests are made on the pool, one thread for each model; until they are known, and for good where they
- * cannot be made (the log says why), the model stays on this machine.
+ * Digests are made on the pool, one thread for each model; until they are known, and while they cannot be
+ * made (the log says why), the model stays on this machine.
  *
  *     gate_files_open(&f, loop, models, n_models, changed, user, &err);
  *     const gate_freight *t = gate_files_of(f, i);            NULL: model i does not travel
@@ -36,6 +36,8 @@ typedef struct gate_freight { /* of one model */
 bool gate_files_pending(const gate_files *f, size_t model);
 /* Why it does not; NULL: it does, or that is not known yet. */
 const char *gate_files_why(const gate_files *f, size_t model);
+/* Has a file that could not be used changed, or a pinned one its length? Then it is looked at again. */
+void gate_files_look(gate_files *f);
 /* models must outlive it; `changed` when another model may travel. */
 int gate_files_open(gate_files **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
                     void (*changed)(void *user), void *user, shoal_err *err);

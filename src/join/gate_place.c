@@ -298,15 +298,18 @@ typedef struct desk { /* what placement_plan looks at */
     placement_now *now;
     size_t n_nodes, n_now, n_gateways;
     const char **gateways; /* they have the same files */
+    const char **failed;   /* of all models, one behind the other */
 } desk;
 
-static bool set_desk(desk *d, const gate_placer *p)
+static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
 {
     d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
     d->models = calloc(p->o.n_models + 1, sizeof *d->models);
     d->now = calloc(p->n_seats + 1, sizeof *d->now);
     d->gateways = calloc(p->n_nodes + 1, sizeof *d->gateways);
-    if (!d->nodes || !d->models || !d->now || !d->gateways) return false;
+    d->failed = calloc(p->n_failures + 1, sizeof *d->failed);
+    if (!d->nodes || !d->models || !d->now || !d->gateways || !d->failed) return false;
+    size_t n_failed = 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
         const place_node *n = &p->nodes[i];
         if (!n->facts || n->removed) continue;
@@ -316,6 +319,9 @@ static bool set_desk(desk *d, const gate_placer *p)
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
         d->models[i].waits = gate_stage_waits(p, i);
+        d->models[i].failed = &d->failed[n_failed];
+        d->models[i].n_failed = place_failed_nodes(p, i, now_ns, &d->failed[n_failed]);
+        n_failed += d->models[i].n_failed;
         if (place_travels(p, i)) continue;
         d->models[i].nodes = d->gateways;
         d->models[i].n_nodes = d->n_gateways;
@@ -339,7 +345,9 @@ static void plan(gate_placer *p, uint64_t now_ns)
     p->planned_ns = now_ns;
     if (!place_leads(p, now_ns)) return;
     place_look_around(p, now_ns);
-    int rc = set_desk(&d, p)
+    place_look_at_failures(p, now_ns);
+    gate_files_look(p->files);
+    int rc = set_desk(&d, p, now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
     if (rc == 0) {
@@ -357,6 +365,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
     free(d.models);
     free(d.now);
     free(d.gateways);
+    free(d.failed);
 }
 
 /* ---- when ---------------------------------------------------------------------------------------- */
@@ -414,6 +423,7 @@ void gate_place_free(gate_placer *p)
     free(p->nodes);
     free(p->seats);
     free(p->missing);
+    free(p->failures);
     uv_close((uv_handle_t *)&p->soon, soon_closed);
 }
 

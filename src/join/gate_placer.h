@@ -57,6 +57,8 @@ struct gate_placer {
     bool alone;       /* nobody has planned for this machine: it serves what its configuration lists */
     uint64_t opened_ns, elected_ns, synced_ns; /* synced: all plans of the board are read; 0: not yet */
     uint64_t leads_ns;                         /* when it began to plan, or was opened */
+    struct place_failure *failures;            /* gate_failed.c's; NULL: none yet */
+    size_t n_failures;
     struct place_missing *missing; /* [o.n_models], gate_missing.c's; NULL: not needed yet */
 };
 
@@ -107,8 +109,14 @@ void place_unwrite(gate_placer *p, place_node *n); /* it is gone */
 /* Each machine that is attached here, and this one, is told its plan. */
 void place_deliver(gate_placer *p);
 
-/* gate_missing.c: the machines that are gone, before seats are taken: the plan's names are those of the seats.
- * Then the registry is told which models no machine has, and why: of the plan that was just made;
+/* gate_failed.c */
+void place_look_at_failures(gate_placer *p, uint64_t now_ns);
+/* The machines that the model is not to be put on unless no other may have it; ret has room for all of
+ * p->n_failures. Borrowed until the next look. */
+size_t place_failed_nodes(const gate_placer *p, size_t model, uint64_t now_ns, const char **ret);
+
+/* gate_missing.c: the machines that are gone, before seats are taken: the plan's names are those of the
+ * seats. Then the registry is told which models no machine has, and why: of the plan that was just made;
  * resp. of those that `leader` has made. */
 void place_note_lost(gate_placer *p, const placement *plan);
 void place_tell_missing(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,

@@ -216,6 +216,48 @@ bool model_shelf_make_room(const model_shelf *s, const model_file *coming)
     }
 }
 
+/* ---- what is damaged ----------------------------------------------------------------------------- */
+
+#define DAMAGED "damaged-"
+
+size_t model_shelf_files(const parcel *p, model_file *ret, size_t max)
+{
+    size_t n = count_of(p);
+    for (size_t i = 0; i < n && i < max; i++) file_of(p, i, &ret[i]);
+    return n < max ? n : max;
+}
+
+/* The oldest of the damaged ones, and how many there are. */
+static size_t find_damaged(const char *folder, char oldest[300])
+{
+    DIR *d = opendir(folder);
+    struct timespec when = {0};
+    size_t n = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        if (strncmp(e->d_name, DAMAGED, sizeof DAMAGED - 1) != 0) continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (n++ > 0 && !earlier(st.st_ctim, when)) continue;
+        snprintf(oldest, 300, "%s", e->d_name);
+        when = st.st_ctim;
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+bool model_shelf_set_aside(const model_shelf *s, const model_file *f)
+{
+    char path[MODEL_PATH_SIZE], aside[MODEL_PATH_SIZE], oldest[300];
+    model_shelf_path(s, f, false, path);
+    snprintf(aside, sizeof aside, "%s/" DAMAGED "%s%s", s->folder, f->digest, f->suffix);
+    if (rename(path, aside) != 0 && unlink(path) != 0 && errno != ENOENT) return false;
+    while (find_damaged(s->folder, oldest) > MODEL_SHELF_DAMAGED) {
+        snprintf(path, sizeof path, "%s/%s", s->folder, oldest);
+        if (unlink(path) != 0) break;
+    }
+    return true;
+}
+
 /* ---- what is held -------------------------------------------------------------------------------- */
 
 static bool is_whole(int folder, const char *name, model_file *ret)

@@ -15,7 +15,7 @@
 
 #include "join/parcel.h"
 
-enum { MODEL_PATH_SIZE = 4096, MODEL_SHELF_MAX = 2048 };
+enum { MODEL_PATH_SIZE = 4096, MODEL_SHELF_MAX = 2048, MODEL_SHELF_DAMAGED = 2 };
 
 typedef struct model_file {
     char digest[65];
@@ -40,9 +40,15 @@ bool model_shelf_wants(const model_shelf *s, const char *digest); /* or a longer
 bool model_shelf_has(const model_shelf *s, const model_file *f, char ret_path[MODEL_PATH_SIZE]);
 /* All of a parcel is here, and this is where. */
 bool model_shelf_find(const model_shelf *s, const parcel *p, char ret_path[MODEL_PATH_SIZE]);
+/* The files of a parcel, into ret[max]; how many there are. */
+size_t model_shelf_files(const parcel *p, model_file *ret, size_t max);
 void model_shelf_path(const model_shelf *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE]);
 /* Files that nobody wants go until so many bytes fit; false: they do not. */
 bool model_shelf_make_room(const model_shelf *s, const model_file *coming);
+/* A file that is not what its name says gets another name, under which nobody asks for it:
+ * "damaged-DIGEST.SUFFIX". Of these the last MODEL_SHELF_DAMAGED stay, for people to look at. False: it could
+ * be neither renamed nor removed. True, too, when it is not there. */
+bool model_shelf_set_aside(const model_shelf *s, const model_file *f);
 /* Look again at what is held. Without memory the list is shorter. */
 void model_shelf_look(model_shelf *s);
 void model_shelf_close(model_shelf *s);

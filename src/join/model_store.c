@@ -51,7 +51,8 @@ struct model_store {
     bool older; /* some were there before, or more than GIVERS_MAX had a part */
     uv_work_t work;
     char found[65];
-    int n_open; /* timers */
+    struct store_check *check; /* runs on the pool; NULL: none */
+    int n_open;                /* timers */
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -379,6 +380,82 @@ static void go_on_now(model_store *s)
     go_on(s);
 }
 
+/* ---- what is damaged ----------------------------------------------------------------------------- */
+
+typedef struct store_check {
+    model_store *s;
+    uv_work_t work;
+    size_t n;
+    struct {
+        model_file file;
+        char path[MODEL_PATH_SIZE];
+        bool damaged;
+    } files[];
+} store_check;
+
+static void compare(uv_work_t *w)
+{
+    store_check *c = w->data;
+    for (size_t i = 0; i < c->n; i++) {
+        sha256_digest d;
+        char hex[65] = "";
+        int rc = sha256_file(c->files[i].path, &d, NULL);
+        if (rc == 0) sha256_hex(&d, hex);
+        c->files[i].damaged = strcmp(hex, c->files[i].file.digest) != 0;
+    }
+}
+
+static void set_aside(model_store *s, const store_check *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) {
+        const model_file *f = &c->files[i].file;
+        if (!c->files[i].damaged) continue;
+        bool gone = model_shelf_set_aside(&s->shelf, f);
+        LOG(LOG_ERROR, "store", "damaged", LOG_S("digest", f->digest), LOG_S("path", c->files[i].path),
+            LOG_S("so", gone ? "it is set aside and fetched again" : "remove it: it cannot be renamed here"));
+        any |= gone;
+    }
+    if (!any) return;
+    model_shelf_look(&s->shelf);
+    s->again_ms = 0;
+    s->o.changed(s->o.user);
+    go_on_now(s);
+}
+
+static void compared(uv_work_t *w, int status)
+{
+    store_check *c = w->data;
+    model_store *s = c->s;
+    s->check = NULL;
+    if (s->closing)
+        release(s);
+    else if (status == 0)
+        set_aside(s, c);
+    free(c);
+}
+
+void model_store_check(model_store *s, const parcel *const *parcels, size_t n)
+{
+    size_t most = 0;
+    model_file files[PARCEL_FILES_MAX];
+    if (s->check || s->closing) return;
+    for (size_t i = 0; i < n; i++) most += parcels[i]->n_files ? parcels[i]->n_files : 1;
+    store_check *c = calloc(1, sizeof *c + most * sizeof c->files[0]);
+    if (!c) return; /* the next refusal asks again */
+    c->s = s;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = model_shelf_files(parcels[i], files, PARCEL_FILES_MAX);
+        for (size_t f = 0; f < k; f++) {
+            c->files[c->n].file = files[f];
+            model_shelf_path(&s->shelf, &files[f], false, c->files[c->n++].path);
+        }
+    }
+    c->work.data = c;
+    s->check = uv_queue_work(s->loop, &c->work, compare, compared) == 0 ? c : NULL;
+    if (!s->check) free(c);
+}
+
 void model_store_want(model_store *s, const parcel *const *parcels, size_t n)
 {
     shoal_err err;
@@ -467,7 +544,7 @@ int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_optio
 
 static void release(model_store *s)
 {
-    if (s->n_open > 0 || s->hashing) return;
+    if (s->n_open > 0 || s->hashing || s->check) return;
     void (*closed)(void *) = s->closed;
     void *user = s->closed_user;
     tls_context_unref(s->tls);

@@ -43,6 +43,9 @@ int model_store_source(model_store *s, const char *address, tls_context *tls, tl
 void model_store_hear(model_store *s, const Shoal__V1__Holders *m);
 /* Copied. Without memory all is as it was. */
 void model_store_want(model_store *s, const parcel *const *parcels, size_t n);
+/* A worker could not read these: their files are compared with their digests, on the pool. What is damaged is
+ * set aside and fetched again; `changed` when something was. While one check runs, another is forgotten. */
+void model_store_check(model_store *s, const parcel *const *parcels, size_t n);
 bool model_store_find(const model_store *s, const parcel *p, char ret_path[MODEL_PATH_SIZE]);
 /* What is here and whole, for others. */
 size_t model_store_count(const model_store *s);

@@ -21,7 +21,7 @@
 #include "serve/serve_models.h"
 #include "trust/identity.h"
 
-enum { ARBITER_SLOTS = 64, GRACE_MS = 5000, NEWS_MS = 20 };
+enum { ARBITER_SLOTS = 64, GRACE_MS = 5000, NEWS_MS = 20, DISTRUSTED_MAX = 16 };
 
 typedef struct crew_assigned { /* a model that the gateway assigned */
     assignment a;
@@ -36,11 +36,14 @@ struct crew {
     crew_assigned *assigned;
     size_t n_assigned;
     model_store *store;
-    manifest *manifest;  /* NULL: none on this machine */
+    manifest *manifest;                  /* NULL: none on this machine */
+    char distrusted[DISTRUSTED_MAX][65]; /* digests whose file of the manifest turned out to be another one */
+    size_t n_distrusted;
     grpc_server *models; /* what others may fetch, on a socket behind the relay */
     model_sends sends;
     char models_address[160];
     uv_timer_t *news; /* a report that is due before its second */
+    uv_timer_t *anew; /* a file that is to be fetched in place of this machine's own */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -161,10 +164,18 @@ static bool is_own(const crew *c, const char *model)
     return false;
 }
 
+static bool is_distrusted(const crew *c, const char *digest)
+{
+    for (size_t i = 0; i < c->n_distrusted; i++)
+        if (strcmp(c->distrusted[i], digest) == 0) return true;
+    return false;
+}
+
 static bool find_model(crew *c, crew_assigned *a)
 {
     const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->a.model) : NULL;
-    bool same = e && e->sha256 && strcmp(e->sha256, a->a.parcel.digest) == 0 && a->a.parcel.n_files == 0;
+    bool same = e && e->sha256 && strcmp(e->sha256, a->a.parcel.digest) == 0 && a->a.parcel.n_files == 0 &&
+                !is_distrusted(c, a->a.parcel.digest);
     a->own_file = same && snprintf(a->path, sizeof a->path, "%s", e->file) < (int)sizeof a->path;
     return a->own_file || model_store_find(c->store, &a->a.parcel, a->path);
 }
@@ -282,6 +293,47 @@ static const crew_assigned *assigned_of(const crew *c, const char *model)
     return NULL;
 }
 
+/* ---- files that workers cannot read --------------------------------------------------------------- */
+
+/* This machine's own file is no more relied upon: the model comes from others, as where there is none. */
+static void distrust(crew *c, const crew_assigned *a)
+{
+    LOG(LOG_ERROR, "crew", "file_refused", LOG_S("model", a->a.model), LOG_S("path", a->path),
+        LOG_S("so", "it is fetched from other machines"));
+    if (c->n_distrusted < DISTRUSTED_MAX) memcpy(c->distrusted[c->n_distrusted++], a->a.parcel.digest, 65);
+}
+
+static void check_files(crew *c, crew_assigned *a)
+{
+    const parcel *list[1 + WORKER_SPEC_ADAPTERS];
+    size_t n = 0;
+    if (!a->own_file) list[n++] = &a->a.parcel;
+    for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].parcel;
+    model_store_check(c->store, list, n);
+}
+
+static void fetch_anew(uv_timer_t *t)
+{
+    crew *c = t->data;
+    want(c);
+    set_workers(c);
+}
+
+/* From the agent, which is not to be asked for anything now. */
+static void refused(void *user, const char *model)
+{
+    crew *c = user;
+    for (size_t i = 0; i < c->n_assigned; i++) {
+        crew_assigned *a = &c->assigned[i];
+        if (strcmp(a->a.model, model) != 0) continue;
+        bool own = a->own_file;
+        if (own) distrust(c, a);
+        check_files(c, a);
+        if (own) uv_timer_start(c->anew, fetch_anew, 0, 0);
+        return;
+    }
+}
+
 /* ---- reports ------------------------------------------------------------------------------------- */
 
 static bool make_room(crew *c, size_t n)
@@ -349,12 +401,19 @@ static void on_change(void *user, const registry_event *e)
     if (!uv_is_active((uv_handle_t *)c->news)) uv_timer_start(c->news, send_news, NEWS_MS, 0);
 }
 
+static uv_timer_t *open_timer(crew *c, uv_loop_t *loop)
+{
+    uv_timer_t *t = calloc(1, sizeof *t);
+    if (!t) return NULL;
+    uv_timer_init(loop, t);
+    t->data = c;
+    return t;
+}
+
 static int open_news(crew *c, uv_loop_t *loop, shoal_err *err)
 {
-    c->news = calloc(1, sizeof *c->news);
-    if (!c->news) return err_nomem(err);
-    uv_timer_init(loop, c->news);
-    c->news->data = c;
+    c->anew = open_timer(c, loop);
+    if (!c->anew || !(c->news = open_timer(c, loop))) return err_nomem(err);
     return registry_listen(c->registry, on_change, c, err);
 }
 
@@ -444,6 +503,8 @@ static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_
                              .log_level = c->config ? c->config->log_level : NULL,
                              .log_json = json_log,
                              .member = dir->path,
+                             .refused = refused,
+                             .user = c,
                              .arbiter = &shared};
     return agent_new(&c->agent, loop, c->registry, &o, err);
 }
@@ -539,6 +600,7 @@ static void models_gone(void *user)
         registry_unlisten(c->registry, on_change, c);
         uv_close((uv_handle_t *)c->news, news_closed);
     }
+    if (c->anew) uv_close((uv_handle_t *)c->anew, news_closed);
     registry_free(c->registry);
     c->registry = NULL;
     model_store_close(c->store, store_gone, c);

@@ -403,13 +403,15 @@ static void tune_memory(void)
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
 }
 
+enum { EXIT_FILE = 79 }; /* join/agent.h: WORKER_EXIT_FILE */
+
 static int exit_code_for(int rc)
 {
     switch (rc) {
     case SHOAL_EFORMAT:
-    case SHOAL_EUNSUPPORTED:
     case SHOAL_ENOTFOUND:
-    case SHOAL_EDIGEST:
+    case SHOAL_EDIGEST: return EXIT_FILE;
+    case SHOAL_EUNSUPPORTED:
     case SHOAL_EINVALID: return EX_CONFIG;
     default: return 1;
     }

@@ -89,6 +89,29 @@ static void placement_says_why_a_model_has_no_place(void **state)
     placement_done(&p);
 }
 
+static void placement_leaves_a_node_where_the_worker_cannot_start(void **state)
+{
+    static const char *failed[] = {"nas"}, *only[] = {"nas"};
+    placement_model m = {
+        .name = "chat", .n_replicas = 1, .memory_bytes = GB, .failed = failed, .n_failed = 1};
+    placement_now now = {.model = "chat", .node = "nas"};
+    placement p = plan(HOME, 3, &m, 1, NULL, 0);
+    expect(&p, 0, 0, PLACEMENT_FASTEST); /* not nas, the fastest */
+    placement_done(&p);
+    p = plan(HOME, 3, &m, 1, &now, 1);
+    assert_int_equal(p.n_seats, 1);
+    expect(&p, 0, 0, PLACEMENT_FASTEST);
+    assert_int_equal(p.n_leavers, 1);
+    assert_int_equal(p.leavers[0].why, PLACEMENT_FAILED);
+    placement_done(&p);
+    m.nodes = only; /* nobody else may have it: it is tried again there */
+    m.n_nodes = 1;
+    p = plan(HOME, 3, &m, 1, &now, 1);
+    expect(&p, 0, 1, PLACEMENT_STAYS);
+    assert_int_equal(p.n_leavers, 0);
+    placement_done(&p);
+}
+
 static void placement_keeps_the_models_rules(void **state)
 {
     const char *wants[] = {"quiet"}, *has[] = {"loud", "quiet"}, *names[] = {"shed"};
@@ -450,6 +473,7 @@ int main(void)
         cmocka_unit_test(placement_prefers_the_fast_then_spreads),
         cmocka_unit_test(placement_keeps_the_models_rules),
         cmocka_unit_test(placement_says_what_has_no_place),
+        cmocka_unit_test(placement_leaves_a_node_where_the_worker_cannot_start),
         cmocka_unit_test(placement_says_why_a_model_has_no_place),
         cmocka_unit_test(placement_promotes_the_standby_of_a_node_that_is_gone),
         cmocka_unit_test(placement_moves_what_must_move_and_nothing_else),

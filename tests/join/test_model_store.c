@@ -468,6 +468,75 @@ static void who_is_somebody_else_is_not_believed(void **state)
     free(data);
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static void damaged_files_get_another_name_and_few_of_them_stay(void **state)
+{
+    char folder[200], path[MODEL_PATH_SIZE], digest[65] = "";
+    model_shelf s;
+    model_file f;
+    size_t n_aside = 0;
+    snprintf(folder, sizeof folder, "%s/shelf", place);
+    assert_int_equal(model_shelf_open(&s, folder, 0, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        memset(digest, 'a' + i, 64);
+        assert_int_equal(model_file_make(&f, "m.gguf", digest, 3, NULL), 0);
+        model_shelf_path(&s, &f, false, path);
+        write_file(path, "bad", 3);
+        model_shelf_look(&s);
+        assert_int_equal(s.n_held, 1);
+        assert_true(model_shelf_set_aside(&s, &f));
+        assert_false(is_file(path));
+        model_shelf_look(&s);
+        assert_int_equal(s.n_held, 0); /* nobody is told that it is here */
+    }
+    for (int i = 0; i < 5; i++) {
+        memset(digest, 'a' + i, 64);
+        snprintf(path, sizeof path, "%s/damaged-%s.gguf", folder, digest);
+        n_aside += is_file(path);
+    }
+    assert_int_equal(n_aside, MODEL_SHELF_DAMAGED);
+    assert_true(is_file(path));                 /* the last one */
+    assert_true(model_shelf_set_aside(&s, &f)); /* it is not there */
+    model_shelf_close(&s);
+}
+
+static void count_change(void *user)
+{
+    ++*(int *)user;
+}
+
+static void files_that_are_not_what_their_names_say_are_found(void **state)
+{
+    char folder[200], path[MODEL_PATH_SIZE];
+    uint8_t *data = make_files();
+    model_store *s;
+    shoal_err err;
+    int n_changed = 0;
+    bool closed = false;
+    snprintf(folder, sizeof folder, "%s/store", place);
+    const model_store_options o = {.folder = folder, .changed = count_change, .user = &n_changed};
+    assert_int_equal(model_store_open(&s, &w.loop, &o, &err), 0);
+    parcel good = parcel_of("m.gguf", digests[0]), other = parcel_of("m.gguf", digests[1]);
+    const parcel *all[] = {&good, &other};
+    snprintf(path, sizeof path, "%s/%s.gguf", folder, digests[0]);
+    write_file(path, data, FILE_BYTES);
+    snprintf(path, sizeof path, "%s/%s.gguf", folder, digests[1]);
+    write_file(path, data, FILE_BYTES); /* as long, and another one */
+    model_store_check(s, all, 2);
+    TURN_UNTIL(n_changed > 0);
+    assert_true(model_store_find(s, &good, path));
+    assert_false(model_store_find(s, &other, path));
+    model_store_check(s, all, 1);
+    model_store_close(s, world_closed, &closed); /* while it runs */
+    TURN_UNTIL(closed);
+    free(data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
 
 int main(void)
@@ -476,6 +545,8 @@ int main(void)
         TEST(a_file_comes_and_a_lie_keeps_no_other_waiting),
         TEST(a_part_is_gone_on_with_and_a_wrong_one_is_not_kept),
         TEST(what_nobody_wants_makes_room),
+        TEST(damaged_files_get_another_name_and_few_of_them_stay),
+        TEST(files_that_are_not_what_their_names_say_are_found),
         cmocka_unit_test(names_from_a_gateway_lead_nowhere_else),
         TEST(a_folder_comes_whole_and_goes_when_it_is_not_wanted),
         TEST(a_node_that_has_it_is_asked_and_the_gateway_is_not),
