@@ -108,14 +108,16 @@ foreach(source ${fuzzers})
 endforeach()
 
 # tests/fail: a library to preload that lets a chosen allocation or write fail, and the program that sweeps over
-# them; and one that lets workers die of certain requests. Built plainly: under a sanitizer the first stands in front
+# them; one that lets workers die of certain requests; and one that holds threads in system calls. Built plainly: under a sanitizer the first stands in front
 # of the sanitizer's own allocator.
 if(NOT SHOAL_SANITIZE)
     add_library(fail_interpose SHARED tests/fail/interpose.c)
     add_library(fail_deadly SHARED tests/fail/deadly.c)
+    add_library(fail_hold SHARED tests/fail/hold.c)
     add_executable(fail_sweep tests/fail/sweep.c)
     target_link_libraries(fail_interpose PRIVATE ${CMAKE_DL_LIBS})
     target_link_libraries(fail_deadly PRIVATE ${CMAKE_DL_LIBS})
-    set_target_properties(fail_interpose fail_deadly fail_sweep PROPERTIES LIBRARY_OUTPUT_DIRECTORY
+    target_link_libraries(fail_hold PRIVATE ${CMAKE_DL_LIBS})
+    set_target_properties(fail_interpose fail_deadly fail_hold fail_sweep PROPERTIES LIBRARY_OUTPUT_DIRECTORY
                           ${PROJECT_BINARY_DIR}/fail RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fail)
 endif()

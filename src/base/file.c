@@ -51,10 +51,38 @@ void file_map_close(file_map *m)
     *m = (file_map){0};
 }
 
+/* What somebody gave to this process already: "/dev/stdin", "/dev/fd/63" of a shell's <(...). */
+static bool is_own_descriptor(const char *path)
+{
+    return strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+int file_check_regular(const char *path, shoal_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
+    if (S_ISREG(st.st_mode)) return 0;
+    return err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
+}
+
+/* To open a named pipe waits until somebody writes to it, and to read it until he does. */
+static int open_to_read(const char *path, shoal_err *err)
+{
+    struct stat st;
+    bool own = is_own_descriptor(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (own ? 0 : O_NONBLOCK));
+    if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
+    if (own || fstat(fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+        return fd;
+    close(fd);
+    return err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
+}
+
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
+    int fd = open_to_read(path, err);
+    if (fd < 0) return fd;
     size_t start = out->len;
     int rc = 0;
     for (;;) {

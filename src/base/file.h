@@ -20,8 +20,12 @@ typedef struct file_map {
 int file_map_open(file_map *ret, const char *path, shoal_err *err);
 void file_map_close(file_map *m); /* accepts a zeroed one */
 
-/* Append the whole file to `out`; SHOAL_ELIMIT when it is longer than max_bytes. */
+/* Append the whole file to `out`; SHOAL_ELIMIT when it is longer than max_bytes. A named pipe or a socket is
+ * SHOAL_EINVALID and not waited for; a descriptor of this process (/dev/stdin, /dev/fd/N) may be one. */
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
+
+/* SHOAL_EINVALID: it is there, and no regular file. */
+int file_check_regular(const char *path, shoal_err *err);
 
 /* Links are followed; false also when it cannot be looked at. */
 bool file_is_dir(const char *path);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/colour.h"
+#include "base/exit_guard.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -24,7 +25,8 @@
 #include "wire/listening.h"
 #include "wire/loop.h"
 
-enum { FDS = 256 };
+/* Once its workers had their time (agent_crew.c), the process ends whatever its threads do. */
+enum { FDS = 256, STOP_MS = 15000, CUT_MS = 1000 };
 
 typedef struct asked {
     const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
@@ -134,8 +136,8 @@ static void on_signal(uv_signal_t *h, int number)
     attach_close(r->attach, NULL, NULL);
     r->attach = NULL;
     r->crew = NULL;
-    uv_close((uv_handle_t *)&r->term, NULL);
-    uv_close((uv_handle_t *)&r->interrupt, NULL);
+    uv_unref((uv_handle_t *)&r->term); /* what follows still hears signals */
+    uv_unref((uv_handle_t *)&r->interrupt);
 }
 
 static void watch_signals(agent_run *r)
@@ -145,6 +147,7 @@ static void watch_signals(agent_run *r)
     r->term.data = r->interrupt.data = r;
     uv_signal_start(&r->term, on_signal, SIGTERM);
     uv_signal_start(&r->interrupt, on_signal, SIGINT);
+    exit_guard_start(&(exit_guard){.component = "agent", .stop_ms = STOP_MS, .cut_ms = CUT_MS});
 }
 
 static void on_report(void *user, Shoal__V1__AgentMessage *m)
@@ -222,6 +225,10 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
     else if (r->crew)
         crew_close(r->crew, NULL, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
+    if (rc == 0) {
+        uv_close((uv_handle_t *)&r->term, NULL);
+        uv_close((uv_handle_t *)&r->interrupt, NULL);
+    }
     listening_close();
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);

@@ -4,7 +4,8 @@
  * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
  * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: the
  * gateway drains, then the workers go, then the loop runs out. A second
- * signal cuts the answers that still run, a third ends everything at once. */
+ * signal cuts the answers that still run, a third ends everything at once. When the drain is over the process
+ * ends whatever its threads do (base/exit_guard.h). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/colour.h"
+#include "base/exit_guard.h"
 #include "base/log.h"
 #include "base/log_ring.h"
 #include "cli/commands.h"
@@ -41,7 +43,7 @@
 #include "wire/loop.h"
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
-enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
+enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
 enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 
 typedef struct server {
@@ -204,6 +206,7 @@ static void stop_workers(server *s)
 {
     if (s->drained) return;
     s->drained = true;
+    exit_guard_stopping(WORKER_GRACE_MS + EXIT_GRACE_MS, s->exit_code);
     uv_close((uv_handle_t *)&s->drain, NULL);
     serve_reload_free(s->reload);
     s->reload = NULL;
@@ -477,6 +480,9 @@ static void watch_signals(server *s)
     struct sigaction old;
     bool ignored = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN; /* nohup */
     if (!ignored) uv_signal_start(&s->hangup, hung_up, SIGHUP);
+    uint64_t teardown_ms = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS;
+    exit_guard_start(&(exit_guard){
+        .component = "serve", .stop_ms = s->config->drain_ms + teardown_ms, .cut_ms = teardown_ms});
     s->had_terminal = has_terminal();
 }
 

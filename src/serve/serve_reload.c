@@ -173,10 +173,14 @@ static void on_read(uv_async_t *a)
 
 void serve_reload_start(serve_reload *r)
 {
-    if (r->reading)
-        r->again = true;
-    else
+    if (!r->reading) {
         begin(r);
+        return;
+    }
+    r->again = true;
+    LOG(LOG_WARN, "serve", "reload_waits", LOG_S("file", r->path),
+        LOG_S("reason", "the file is still being read; it is read again afterwards"),
+        LOG_F("ms", clock_ms_since(r->start_ns)));
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 struct tls_context {
     unsigned n_refs;
     tls_side side;
@@ -40,6 +42,9 @@ static int tls_error(shoal_err *err, const char *what, const char *file)
 static int load_own(SSL_CTX *ctx, const tls_options *o, shoal_err *err)
 {
     if (!o->cert_file) return 0;
+    int rc = file_check_regular(o->cert_file, err); /* OpenSSL would wait for a pipe's writer */
+    if (rc == 0) rc = file_check_regular(o->key_file, err);
+    if (rc != 0) return rc;
     if (o->leaf_alone) SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
     if ((o->leaf_alone ? SSL_CTX_use_certificate_file(ctx, o->cert_file, SSL_FILETYPE_PEM)
                        : SSL_CTX_use_certificate_chain_file(ctx, o->cert_file)) != 1)
@@ -56,6 +61,9 @@ static int load_trust(SSL_CTX *ctx, const tls_options *o, tls_side side, shoal_e
         if (side == TLS_CLIENT && !o->ca_key_sha256) SSL_CTX_set_default_verify_paths(ctx);
         return 0;
     }
+    int rc = file_check_regular(o->ca_file, err);
+    if (rc == 0 && o->crl_file) rc = file_check_regular(o->crl_file, err);
+    if (rc != 0) return rc;
     if (SSL_CTX_load_verify_file(ctx, o->ca_file) != 1) return tls_error(err, "CA", o->ca_file);
     if (!o->crl_file) return 0;
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exit_guard.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "model/regroup.h"
@@ -334,6 +335,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
 
 static const int SIGNALS[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 #define N_SIGNALS (sizeof SIGNALS / sizeof *SIGNALS)
+enum { DRAIN_MAX_MS = 86400000, EXIT_GRACE_MS = 5000 };
 
 typedef struct process {
     uv_loop_t loop;
@@ -353,6 +355,7 @@ static void close_handles(process *p)
 static void drained(void *user)
 {
     process *p = user;
+    exit_guard_stopping(EXIT_GRACE_MS, 0);
     worker_close(p->worker, NULL, NULL);
     close_handles(p);
 }
@@ -362,7 +365,7 @@ static void signalled(uv_signal_t *h, int signum)
     process *p = h->data;
     /* Those reach the whole group: the parent has them too, and decides when we stop. */
     if (p->parent_pid > 0 && signum != SIGUSR1) return;
-    if (p->stopping) _exit(1);
+    if (p->stopping) _exit(128 + signum);
     p->stopping = true;
     worker_drain(p->worker, drained, p);
 }
@@ -380,6 +383,9 @@ static void watch_process(process *p)
         p->signals[i].data = p;
         uv_signal_start(&p->signals[i], signalled, SIGNALS[i]);
     }
+    if (p->parent_pid <= 0) /* else the parent decides, and kills what does not end */
+        exit_guard_start(
+            &(exit_guard){.component = "worker", .stop_ms = DRAIN_MAX_MS, .cut_ms = EXIT_GRACE_MS});
     uv_timer_init(&p->loop, &p->parent_check);
     p->parent_check.data = p;
     if (p->parent_pid > 0) uv_timer_start(&p->parent_check, check_parent, 500, 500);
