@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/csv_write.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "api/fields.h"
 #include "api/multipart.h"
@@ -102,8 +103,9 @@ static int read_said(encode_spec *s, const char *model, const char *top, api_err
     s->root = json_object();
     if (!s->root) return api_error_nomem(e);
     if (model && json_object_set_new(s->root, "model", json_string(model)) != 0) return api_error_nomem(e);
-    if (top && json_object_set_new(s->root, "top_k", json_integer(atoll(top))) != 0)
-        return api_error_nomem(e);
+    int64_t k;
+    if (top && !number_i64(top, &k)) return api_error_bad(e, "top_k", "\"top_k\" must be a whole number");
+    if (top && json_object_set_new(s->root, "top_k", json_integer(k)) != 0) return api_error_nomem(e);
     int rc = fields_str(s->root, "model", &s->model, e);
     return rc || s->kind != ENCODE_IMAGE ? rc : fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
 }

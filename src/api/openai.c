@@ -2,7 +2,6 @@
  * openai.h. Messages, tools and reply formats of chat are openai_chat.c's, the ranges base/sampling.h's. */
 #include "api/openai.h"
 
-#include <errno.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/sampling.h"
 #include "base/sha256.h"
 #include "api/fields.h"
@@ -69,12 +69,9 @@ static int read_bias(gen_spec *s, api_error *e)
     json_t *v;
     json_object_foreach((json_t *)map, key, v)
     {
-        char *end;
-        errno = 0;
-        long id = strtol(key, &end, 10);
+        uint64_t id;
         double bias = json_number_value(v);
-        if (*end || end == key || errno || id < 0 || id > INT32_MAX || !json_is_number(v) ||
-            !(bias >= -100 && bias <= 100))
+        if (!number_u64(key, &id) || id > INT32_MAX || !json_is_number(v) || !(bias >= -100 && bias <= 100))
             return api_error_bad(e, "logit_bias",
                                  "\"logit_bias\" maps token ids to numbers between -100 and 100");
         Shoal__V1__LogitBias *b = &items[s->sampling.n_bias];

@@ -1,20 +1,20 @@
 /* door.c: whom the gateway lets in, by whichever door he comes. */
 #include "gateway/door.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/recent.h"
 
-enum { DRAWN_ID_BYTES = 8 };
+enum { DRAWN_ID_BYTES = 8, DEADLINE_MAX_MS = 86400000 };
 
 static bool id_is_fine(const char *s)
 {
@@ -43,11 +43,10 @@ static void name_request(gateway_request *rq)
 static int read_budget(const gateway_request *rq, const char *header, double *ret, api_error *e)
 {
     const char *s = request_header(rq, header);
-    char *end;
+    double v;
     if (!s) return 0;
-    double v = strtod(s, &end);
-    if (end == s || *end || !isfinite(v) || v <= 0)
-        return api_error_bad(e, header, "%s must be a number over 0", header);
+    if (!number_double(s, &v) || !isfinite(v) || v <= 0)
+        return api_error_bad(e, header, "%s must be a number over 0, such as 0.25", header);
     *ret = v;
     return 0;
 }
@@ -68,16 +67,13 @@ static int set_urgency(gateway_request *rq, api_error *e)
         return 0;
     }
     if (s) {
-        char *end;
-        errno = 0;
-        long long v = strtoll(s, &end, 10);
-        if (end == s || *end || errno || v > 86400000)
+        if (!number_u64(s, &ms) || ms > DEADLINE_MAX_MS)
             return api_error_bad(e, "x-shoal-deadline-ms",
-                                 "x-shoal-deadline-ms must be a number of milliseconds");
-        if (v <= 0)
+                                 "x-shoal-deadline-ms must be whole milliseconds, 0 to %d, in digits alone",
+                                 DEADLINE_MAX_MS);
+        if (ms == 0)
             return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
-                                 "a deadline of %lld ms cannot be met", v);
-        ms = (uint64_t)v;
+                                 "a deadline of 0 ms cannot be met");
     }
     if (ms) rq->deadline_ns = rq->start_ns + ms * 1000000u;
     return 0;

@@ -8,6 +8,7 @@
 
 #include "api/json_proto.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/door_grpc_impl.h"
 #include "gateway/door_http.h"
@@ -88,12 +89,14 @@ static bool is_ours(const char *name)
     return strncmp(name, "grpc-", 5) == 0;
 }
 
-/* The sooner of the two deadlines counts. */
+/* The sooner of the two deadlines counts; one that is no number is refused as over HTTP. */
 static const char *deadline(const rpc_call *c)
 {
     const char *own = grpc_call_metadata(c->call, "x-shoal-deadline-ms");
-    if (!*c->timeout_ms) return own;
-    return own && strtoll(own, NULL, 10) < strtoll(c->timeout_ms, NULL, 10) ? own : c->timeout_ms;
+    uint64_t ms = 0, timeout_ms = 0;
+    if (!own || !*c->timeout_ms) return own ? own : *c->timeout_ms ? c->timeout_ms : NULL;
+    bool fine = number_u64(own, &ms) && number_u64(c->timeout_ms, &timeout_ms);
+    return fine && timeout_ms <= ms ? c->timeout_ms : own;
 }
 
 static const char *header(const door *d, const char *name)

@@ -290,7 +290,10 @@ static int understand_head(http_conn *c, http_request *r, const char *data, size
     int status;
     http1_next_line(data, n, &len, &used);
     if ((status = http1_parse_request_line(data, len, &line, why))) return status;
-    r->method = line.method;
+    r->method = arena_strndup(r->mem, line.method, line.n_method);
+    if (!r->method) r->method = "";
+    *why = "out of memory";
+    if (!*r->method) return 500;
     r->version = line.version;
     r->is_head = strcmp(r->method, "HEAD") == 0;
     if ((status = add_fields(r, data + used, n - used, why)) || (status = check_host(r, why)) ||

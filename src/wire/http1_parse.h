@@ -14,10 +14,11 @@
 bool http1_is_token(const char *s, size_t n);       /* RFC 9110 5.6.2, not empty */
 bool http1_is_field_value(const char *s, size_t n); /* no control characters but tab */
 
-/* Slices of the line; `method` is a constant of ours, e.g. "GET". */
+/* Slices of the line. The method is any token but CONNECT, which would make a proxy of the server: whether a
+ * path has it is for the handler to say (405). */
 typedef struct http1_request_line {
     const char *method, *target;
-    size_t n_target;
+    size_t n_method, n_target;
     int version; /* 10 or 11 */
 } http1_request_line;
 

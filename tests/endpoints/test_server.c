@@ -134,6 +134,9 @@ static void gateway_refuses_in_the_openai_form(void **state)
     expect(&h, "POST /v1/chat/completion HTTP/1.1", "", 404, "did you mean POST /v1/chat/completions?");
     expect(&h, "GET /v1/chat/completions HTTP/1.1", "", 405, "allow: POST\r\n");
     expect(&h, "POST /healthz HTTP/1.1", "", 405, "\"code\":\"method_not_allowed\"");
+    expect(&h, "QUERY /healthz HTTP/1.1", "", 405, "allow: GET, HEAD\r\n");
+    expect(&h, "get /healthz HTTP/1.1", "", 405, "get is not allowed here; use GET, HEAD");
+    expect(&h, "PRI /nothing HTTP/1.1", "", 404, "\"code\":\"not_found\"");
     expect(&h, "HEAD /healthz HTTP/1.1", "", 200, "Content-Length: ");
     expect(&h, CHAT, "{", 400, "\"type\":\"invalid_request_error\"");
     expect(&h, CHAT, BODY("nobody"), 404, "\"code\":\"model_not_found\"");
@@ -223,6 +226,14 @@ static void gateway_keeps_deadlines(void **state)
     house h;
     open_house(&h, &(gateway_config){0});
     expect(&h, CHAT "\r\nx-shoal-deadline-ms: 0", BODY("slow"), 504, "deadline_unmeetable");
+    static const char *const NONE[] = {"-1", "+5", "1.5", "5ms", "0x10", "86400001", "1e3", "007", ""};
+    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+        char head[128];
+        snprintf(head, sizeof head, CHAT "\r\nx-shoal-deadline-ms: %s", NONE[i]);
+        expect(&h, head, BODY("slow"), 400, "\"param\":\"x-shoal-deadline-ms\"");
+    }
+    expect(&h, CHAT "\r\nx-shoal-max-cost: 1e3", BODY("slow"), 400, "\"param\":\"x-shoal-max-cost\"");
+    expect(&h, CHAT "\r\nx-shoal-max-energy-j: +1", BODY("slow"), 400, "\"param\":\"x-shoal-max-energy-j\"");
     expect(&h, CHAT "\r\nx-shoal-deadline-ms: soon", BODY("slow"), 400, "x-shoal-deadline-ms");
     expect(&h, CHAT "\r\nx-shoal-deadline-ms: 30", BODY("slow"), 504, "deadline_exceeded");
     close_house(&h);
