@@ -18,6 +18,7 @@ typedef struct description {
     buf *out;
     const endpoint_table *table;
     const json_t *components;
+    bool keyed;          /* the configuration has keys; without any none is asked for */
     const char *missing; /* a schema that a row names and components.json lacks */
 } description;
 
@@ -299,7 +300,8 @@ static void put_operation(description *d, const endpoint *at)
     buf_puts(d->out, ",\"tags\":[");
     json_put_string(d->out, at->tag, strlen(at->tag));
     buf_putc(d->out, ']');
-    if (at->needs_key) buf_puts(d->out, ",\"security\":[{\"key\":[]}]");
+    if (at->needs_key)
+        buf_puts(d->out, d->keyed ? ",\"security\":[{\"key\":[]}]" : ",\"security\":[{},{\"key\":[]}]");
     put_parameters(d, at);
     if (has_body(at)) put_request(d, at);
     put_responses(d, at);
@@ -345,14 +347,14 @@ static void put_components(description *d)
     buf_putc(d->out, '}');
 }
 
-int openapi_put(buf *out, const endpoint_table *t, const char **ret_missing, shoal_err *err)
+int openapi_put(buf *out, const endpoint_table *t, bool keyed, const char **ret_missing, shoal_err *err)
 {
     const asset *a = asset_find(COMPONENTS);
     json_t *components = NULL;
     int rc = a ? json_parse(&components, (const char *)a->bytes, a->n, COMPONENTS, err)
                : err_set(err, SHOAL_ENOTFOUND, "there is no asset %s", COMPONENTS);
     if (rc != 0) return rc;
-    description d = {.out = out, .table = t, .components = components};
+    description d = {.out = out, .table = t, .components = components, .keyed = keyed};
     buf_puts(out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Shoal\",\"version\":\"" SHOAL_VERSION
                   "\",\"summary\":\"Clusters of small language models\"},\"servers\":[{\"url\":\"/\"}],"
                   "\"paths\":{");
@@ -365,12 +367,15 @@ int openapi_put(buf *out, const endpoint_table *t, const char **ret_missing, sho
 
 /* ---- GET /openapi.json --------------------------------------------------------------------------- */
 
-static int make(gateway *g, shoal_err *err)
+/* Whether keys are asked for may change when the configuration is read again. */
+static int make(gateway *g, bool keyed, shoal_err *err)
 {
     char digest[65];
     sha256_digest d;
-    if (g->openapi.len) return 0;
-    int rc = openapi_put(&g->openapi, g->endpoints, NULL, err);
+    if (g->openapi.len && g->openapi_keyed == keyed) return 0;
+    buf_clear(&g->openapi);
+    g->openapi_keyed = keyed;
+    int rc = openapi_put(&g->openapi, g->endpoints, keyed, NULL, err);
     if (rc != 0) {
         buf_done(&g->openapi);
         return rc;
@@ -387,7 +392,7 @@ void openapi_handle(gateway_request *rq)
     shoal_err err;
     api_error e = {0};
     char weak[48];
-    if (make(g, &err) != 0) {
+    if (make(g, rq->config->n_api_keys > 0, &err) != 0) {
         api_error_set(&e, 500, "server_error", NULL, NULL, "%s", err.message);
         request_error(rq, &e);
         return;

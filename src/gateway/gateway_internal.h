@@ -48,6 +48,7 @@ struct gateway {
     uint64_t metrics_at_ns;
     buf openapi; /* what GET /openapi.json answers, once somebody has asked */
     char openapi_etag[40];
+    bool openapi_keyed;
     size_t n_log_readers; /* who follow the log */
     bool draining;
     uv_timer_t *watch; /* watch.c's; freed by its close */

@@ -141,7 +141,7 @@ static json_t *document(void)
     shoal_err err;
     json_t *doc = NULL;
     const char *missing;
-    if (openapi_put(&out, &ENDPOINTS, &missing, &err) != 0) fail_msg("%s", err.message);
+    if (openapi_put(&out, &ENDPOINTS, true, &missing, &err) != 0) fail_msg("%s", err.message);
     if (missing)
         fail_msg("the table of endpoints names '%s', which assets/docs/components.json lacks", missing);
     if (json_parse(&doc, out.data, out.len, "the document", &err) != 0) fail_msg("%s", err.message);

@@ -80,21 +80,26 @@ const operations = Object.entries(doc.paths).flatMap(([path, methods]) => Object
 /** What must not change the server beside which the sweep runs: its models, and whatever never ends by itself. */
 const KEPT = { model_load: { model: "nothing" }, model_unload: { model: "nothing" }, ollama_delete: { model: "nothing" } };
 const ENDLESS = (op) => op.o.operationId === "events" || op.o.operationId === "ws";
-/** Models that this server has, by the path that asks for them; others come out of the examples. */
-const MODELS = JSON.parse(process.env.SHOAL_FIELDS_MODELS ?? "{}");
+/** llama-server's examples name no model, and several here do what they ask for. */
+const modelOf = (op) => op.o.tags[0] === "llama" && !/embed|rank/.test(op.path) ? { model: "home-chat-s" } : {};
 
 const pathOf = (op, name, value) => op.path.replace(/{(.*?)}/g, (_, n) => n === name ? value : op.path.startsWith("/v2/models") ? "home-intent" : "nothing");
 const bodyOf = (op) => {
   const schema = op.o.requestBody?.content?.["application/json"]?.schema;
-  return schema && { ...sample(schema), ...(MODELS[op.path] && "model" in (resolve(schema).properties ?? {}) && { model: MODELS[op.path] }), ...KEPT[op.o.operationId] };
+  return schema && { ...sample(schema), ...("model" in (resolve(schema).properties ?? {}) && modelOf(op)), ...KEPT[op.o.operationId] };
 };
 const form = (parts) => Buffer.concat([...parts.flatMap(([name, value, file]) => [
   Buffer.from(`--b\r\nContent-Disposition: form-data; name="${name}"${file ? '; filename="f"' : ""}\r\n\r\n`), Buffer.isBuffer(value) ? value : Buffer.from(value), Buffer.from("\r\n")]), Buffer.from("--b--\r\n")]);
 const isFile = (s) => resolve(s).format === "binary" || resolve(s).contentMediaType !== undefined;
 
+/** A file that the operation can read: a tenth of a second of silence, a table. */
+const wav = () => { const b = Buffer.alloc(44 + 3200); b.write("RIFF", 0); b.writeUInt32LE(36 + 3200, 4); b.write("WAVEfmt ", 8); b.writeUInt32LE(16, 16); b.writeUInt16LE(1, 20); b.writeUInt16LE(1, 22); b.writeUInt32LE(16000, 24); b.writeUInt32LE(32000, 28); b.writeUInt16LE(2, 32); b.writeUInt16LE(16, 34); b.write("data", 36); b.writeUInt32LE(3200, 40); return b; };
+const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+const fileFor = (op) => op.o.tags[0] === "audio" ? wav() : op.path.includes("image") ? png : BYTES[6];
+
 function* formCases(op, schema) {
   const properties = Object.entries(resolve(schema).properties ?? {}), type = { "content-type": "multipart/form-data; boundary=b" };
-  const rest = properties.filter(([name, s]) => resolve(schema).required?.includes(name) || isFile(s)).map(([name, s]) => [name, isFile(s) ? BYTES[6] : String(sample(s)), isFile(s)]);
+  const rest = properties.filter(([name, s]) => resolve(schema).required?.includes(name) || isFile(s)).map(([name, s]) => [name, isFile(s) ? fileFor(op) : String(sample(s)), isFile(s)]);
   const others = (name) => rest.filter(([n]) => n !== name);
   for (const [name, s] of properties) {
     for (const value of isFile(s) ? BYTES : [...TEXTS, "\0", "a\0b", Buffer.from([255, 254])])
