@@ -11,7 +11,8 @@
 #include "cluster/route.h"
 
 /* Events of a stream are unpacked into this much memory, used again for each: no malloc per token. */
-#define SCRATCH_BYTES (32 * 1024)
+#define SCRATCH_BYTES    (32 * 1024)
+#define SILENT_MOVES_MAX 2
 
 typedef struct scratch {
     size_t used;
@@ -38,6 +39,7 @@ typedef struct replica_call {
     unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
     replica *r;            /* NULL: it reached none */
     uint64_t life;
+    unsigned n_failed; /* lives that this call, or an earlier try of it, is not to ask */
     grpc_client_call *call;
     feed_reader feed; /* what is still to be sent */
     bool sent_all;
@@ -420,6 +422,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
                         .o = call_order_ref(o),
                         .ev = *ev,
                         .start_ns = b->env->now_ns(b->env->user),
+                        .n_failed = t->n_avoid,
                         .n_tokens = (unsigned)(o->n_msg / 4)};
     queue_init(&c->link);
     queue_put(&b->running, &c->link);
@@ -443,32 +446,78 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base;
 }
 
-/* ---- replicas that drain ------------------------------------------------------------------------- */
+/* ---- leaving a replica --------------------------------------------------------------------------- */
 
-static replica_call *stream_on(replica_calls *b, const replica *r)
+static void leave(replica_call *c, const char *why)
 {
-    for (queue *at = b->running.next; at != &b->running; at = at->next) {
-        replica_call *c = (replica_call *)((char *)at - offsetof(replica_call, link));
-        bool may_move = CALL_TASKS[c->o->task].streams && (!c->o->feed || call_feed_is_kept(c->o->feed));
-        if (c->r == r && c->call && may_move) return c;
-    }
-    return NULL;
+    grpc_client_call *gc = c->call;
+    leave_replica(c);
+    registry_reach(c->b->g)->cancel(gc);
+    fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_LEAVES, why);
 }
 
-/* A replica that drains finishes what it has begun, which may take long: where another one can go on, its
- * streams do so at once. */
+/* An upload that is not kept cannot be sent to another. */
+static bool may_move(const replica_call *c)
+{
+    return !c->o->feed || call_feed_is_kept(c->o->feed);
+}
+
+/* Could another replica take the call now? Any file will do: whoever moves the call sees to that. */
+static bool other_is_there(replica_call *c)
+{
+    call_terms t = {0};
+    router_decision d;
+    replica *r;
+    call_terms_avoid(&t, c->life);
+    return pick(c->b, c->o, &t, &d, &r) == 0;
+}
+
+/* What a replica that drains has begun it finishes, which may take long for streams: where another one can go
+ * on, they do so at once. */
+static bool leaves_draining(replica_call *c)
+{
+    return CALL_TASKS[c->o->task].streams && may_move(c) && other_is_there(c);
+}
+
+/* Its machine may have vanished, or have no time: another replica has an answer sooner. What has been moved
+ * for that reason more than once stays, so that a request that itself makes workers silent does so to few. */
+static bool leaves_silent(replica_call *c)
+{
+    return c->n_failed < SILENT_MOVES_MAX && may_move(c) && other_is_there(c);
+}
+
+/* No source knows it any more. Of one that did not answer, its machine is gone, and so are its calls; of
+ * another one a gateway that lost sight of it may still get its answers. */
+static bool leaves_dropped(replica_call *c)
+{
+    bool is_unary = !CALL_TASKS[c->o->task].streams;
+    return may_move(c) && (c->r->silent || (is_unary && other_is_there(c)));
+}
+
+/* The calls of one replica that the rule is true of, as one list; ends come later, from the loop. */
+static void leave_where(replica_calls *b, const replica *r, bool (*rule)(replica_call *c), const char *why)
+{
+    queue here;
+    queue_init(&here);
+    for (queue *at = b->running.next, *next; at != &b->running; at = next) {
+        replica_call *c = (replica_call *)((char *)at - offsetof(replica_call, link));
+        next = at->next;
+        if (c->r != r || !c->call || !rule(c)) continue;
+        queue_take(&c->link);
+        queue_put(&here, &c->link);
+    }
+    for (replica_call *c; (c = queue_first(&here, replica_call, link));) leave(c, why);
+}
+
 static void on_replica(void *user, const registry_event *e)
 {
     replica_calls *b = user;
-    if (e->what != REGISTRY_CHANGE || e->replica->state != REPLICA_DRAINING) return;
-    const replica_set *set = registry_find(b->g, e->replica->model);
-    if (!set || set->n_ready == 0) return;
-    for (replica_call *c; (c = stream_on(b, e->replica));) {
-        grpc_client_call *gc = c->call;
-        leave_replica(c);
-        registry_reach(b->g)->cancel(gc);
-        fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_LEAVES, "the worker drains");
-    }
+    if (e->what == REGISTRY_SILENT)
+        leave_where(b, e->replica, leaves_silent, "the worker's machine does not answer");
+    else if (e->what == REGISTRY_DROP)
+        leave_where(b, e->replica, leaves_dropped, "the worker's machine is gone");
+    else if (e->what == REGISTRY_CHANGE && e->replica->state == REPLICA_DRAINING)
+        leave_where(b, e->replica, leaves_draining, "the worker drains");
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */

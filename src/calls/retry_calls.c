@@ -20,7 +20,7 @@ typedef struct retry_call {
     over_call base; /* no inner while it is held */
     retry_calls *b;
     uint64_t hold_until_ns;
-    bool held, spoke, waited; /* waited: it was held before */
+    bool held, spoke, waited; /* waited: it was held before, or its replica left it */
     unsigned n_avoid;         /* of the terms as they came */
     call_result failed;       /* how the last try ended, if it is held; only status, fault and life hold */
     char message[512];
@@ -94,7 +94,8 @@ static void hold(retry_call *c, const call_result *r)
     set_held(c, true);
 }
 
-/* All who waited for a replica come to it at once, and its queue may be too short for them. They wait on. */
+/* All who waited for a replica, or lost theirs, come to the next at once, and its queue may be too short for
+ * them. They wait on. */
 static bool waits_on(retry_call *c, const call_result *r)
 {
     if (!c->waited || r->fault != CALL_FAULT_FULL) return false;
@@ -114,6 +115,7 @@ static void on_end(const call_events *ev, const call_result *r)
     retry_call *c = ev->user;
     bool taken = c->spoke || r->fault == CALL_FAULT_NONE || r->fault == CALL_FAULT_LOST;
     c->base.inner = NULL;
+    c->waited |= r->fault == CALL_FAULT_LEAVES;
     if (!taken && r->fault == CALL_FAULT_ABSENT && may_hold(c)) {
         hold(c, r);
         return;

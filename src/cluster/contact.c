@@ -21,6 +21,7 @@ enum {
      */
     MISSED_MS = 300,   /* no answer for so long: no new calls */
     LOOK_MS = 200,     /* after as much again it is ended, unless it can be seen to do something */
+    ABANDON_MS = 1000, /* of a worker elsewhere: its calls move to others that answer */
     SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
     STUCK_MS = 15000,  /* no step while requests run: the engine is */
     AGAIN_MS = 5000,   /* given up, and no agent is there to start it again */
@@ -299,6 +300,8 @@ static void look_at_silent(contact *l)
         give_up(l, "the worker does not answer, and does nothing");
     else if (owed_ms(l) >= SILENT_MS)
         give_up(l, "the worker does not answer");
+    else if (l->r.node && owed_ms(l) >= ABANDON_MS)
+        registry_tell(l->g, &(registry_event){.what = REGISTRY_SILENT, .replica = &l->r});
 }
 
 /* It owes an answer. */

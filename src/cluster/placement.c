@@ -352,19 +352,26 @@ static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
     return d->on_node[x->s.node] > d->on_node[to] + 1;
 }
 
-static void spread(desk *d, size_t model)
+static void spread_those(desk *d, size_t model, bool standby)
 {
     for (size_t i = 0; i < d->n_seats && !d->failed; i++) {
         const seat *x = &d->seats[i];
         placement_why why;
-        if (x->out || x->s.model != model) continue;
+        if (x->out || x->s.model != model || x->s.standby != standby) continue;
         long to = choose(d, model, x, &why);
         if (to == NOWHERE) continue;
-        bool standby = x->s.standby, low = placement_runs_low(&d->nodes[x->s.node]);
+        bool low = placement_runs_low(&d->nodes[x->s.node]);
         bool failed = has_failed(&d->models[model], &d->nodes[x->s.node]);
         placement_leave(d, &d->seats[i], failed ? PLACEMENT_FAILED : low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
         sit(d, model, (size_t)to, standby, why);
     }
+}
+
+/* Of two that share a place, one that nobody asks moves sooner than one that serves. */
+static void spread(desk *d, size_t model)
+{
+    spread_those(d, model, true);
+    spread_those(d, model, false);
 }
 
 static void promote(desk *d, size_t model)

@@ -8,6 +8,14 @@
 
 #define RELAY "relay:"
 
+/* A machine that lost its power closes nothing. Its replicas get no new calls after half a second, and calls
+ * move to others after a second (contact.c); what could go nowhere else ends with the link. */
+enum {
+    FAR_CONNECT_MS = 3000, /* else a machine that returns is found late */
+    FAR_SILENCE_MS = 1000,
+    FAR_ANSWER_MS = 2000,
+};
+
 static bool is_here(const address *a)
 {
     return a->is_unix || strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
@@ -85,8 +93,13 @@ static int open_far(void *user, grpc_channel **ret, const char *where, const grp
     if (!reach_parse(where, at, node, &worker))
         return err_set(err, SHOAL_EINVALID, "\"%s\" is no address of a worker behind a relay", where);
     if (!far->tls) return err_set(err, SHOAL_EUNAVAILABLE, "%s: this gateway has no certificate", where);
-    const grpc_channel_options o = {
-        .tls = far->tls, .server_name = node, .sni = worker, .scratch = &far->scratch};
+    const grpc_channel_options o = {.tls = far->tls,
+                                    .server_name = node,
+                                    .sni = worker,
+                                    .scratch = &far->scratch,
+                                    .connect_timeout_ms = FAR_CONNECT_MS,
+                                    .keepalive_ms = FAR_SILENCE_MS,
+                                    .keepalive_timeout_ms = FAR_ANSWER_MS};
     return grpc_channel_open(ret, far->loop, at, &o, ev, err);
 }
 

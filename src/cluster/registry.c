@@ -226,11 +226,54 @@ static void move_to(contact *l, part to)
     while (part_of(l) > to) move_forward(l);
 }
 
+/* Standbys are asked as soon as one of those that serve does not answer, and until all of them do. */
+static bool lacks_one(const model_set *s)
+{
+    return s->n_answering < s->n_serving || s->n_answering == 0;
+}
+
+static part place_of(const contact *l)
+{
+    bool takes = l->r.state == REPLICA_READY && !l->r.silent && (!l->r.standby || l->r.stands_in);
+    return !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE;
+}
+
+static void count(contact *l, bool serves, bool answers)
+{
+    model_set *s = l->set;
+    s->n_serving += (size_t)serves - (size_t)l->serves;
+    s->n_answering += (size_t)answers - (size_t)l->answers;
+    l->serves = serves;
+    l->answers = answers;
+}
+
+/* A standby that is to begin or to end taking calls; NULL: there is none. */
+static contact *misplaced_standby(const model_set *s)
+{
+    for (size_t i = 0; i < s->view.n; i++)
+        if (s->replicas[i]->standby && s->replicas[i]->stands_in != lacks_one(s))
+            return (contact *)s->replicas[i];
+    return NULL;
+}
+
+static void sort_standbys(model_set *s)
+{
+    if (s->n_serving == s->view.n) return;
+    for (contact *l; (l = misplaced_standby(s));) {
+        l->r.stands_in = !l->r.stands_in;
+        move_to(l, place_of(l));
+    }
+}
+
 void registry_sort(contact *l)
 {
-    if (!l->set) return;
-    bool takes = l->r.state == REPLICA_READY && !l->r.silent && !l->r.standby;
-    move_to(l, !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE);
+    model_set *s = l->set;
+    if (!s) return;
+    bool lacked = lacks_one(s), serves = !l->r.standby;
+    count(l, serves, serves && l->r.state == REPLICA_READY && !l->r.silent);
+    l->r.stands_in = l->r.standby && lacks_one(s);
+    move_to(l, place_of(l));
+    if (lacks_one(s) != lacked) sort_standbys(s);
 }
 
 static void set_remove(contact *l)
@@ -239,7 +282,9 @@ static void set_remove(contact *l)
     move_to(l, REST);
     set_swap(s, l->at, s->view.n - 1);
     s->view.n--;
+    count(l, false, false);
     l->set = NULL;
+    sort_standbys(s);
     set_release(l->g, s);
 }
 

@@ -46,7 +46,8 @@ const reach *registry_reach(const registry *g);
 /* The replicas of one model. Borrowed: true until the next callback. */
 typedef struct replica_set {
     const char *model;
-    replica *const *replicas; /* the first n_ready take calls: READY, not silent, and no standbys */
+    replica *const *replicas; /* the first n_ready take calls: READY, not silent, and no standbys, unless one
+                                 of the others is not among them */
     size_t n, n_ready;
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
     bool lasting;       /* with absent: somebody must change something before one can come */
@@ -90,7 +91,9 @@ bool registry_all_ready(const registry *g);
 
 /* ---- listening ----------------------------------------------------------------------------------- */
 
-typedef enum { REGISTRY_ADD, REGISTRY_CHANGE, REGISTRY_DROP, REGISTRY_NODE } registry_what;
+/* SILENT: a worker on another machine owes an answer for a second or more; told now and then while it does.
+ */
+typedef enum { REGISTRY_ADD, REGISTRY_CHANGE, REGISTRY_DROP, REGISTRY_NODE, REGISTRY_SILENT } registry_what;
 
 typedef struct registry_event {
     registry_what what;

@@ -23,7 +23,8 @@ typedef struct model_set {
     char *name;
     replica **replicas;
     size_t cap;
-    unsigned n_declared; /* over 0: it stays without replicas */
+    size_t n_serving, n_answering; /* replicas that are no standbys, and those of them that take calls */
+    unsigned n_declared;           /* over 0: it stays without replicas */
     char absent[400];
 } model_set;
 
@@ -32,9 +33,10 @@ struct contact {
     replica r; /* first: pointers to it are handed out */
     registry *g;
     source *owner;
-    uint32_t said;  /* by these sources, a bit each */
-    model_set *set; /* NULL: dropped */
-    size_t at;      /* in the set */
+    uint32_t said;        /* by these sources, a bit each */
+    model_set *set;       /* NULL: dropped */
+    size_t at;            /* in the set */
+    bool serves, answers; /* as it is counted in the set */
     node_entry *node;
     unsigned n_refs; /* the index's, and those of calls */
     contact *next_dead;

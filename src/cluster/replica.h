@@ -59,12 +59,13 @@ typedef struct replica {
     process process;
     replica_state state;
     uint64_t state_ns; /* when it came into that state, by the registry's clock */
-    char reason[256]; /* why it is down or failed */
-    bool silent;      /* READY, but it missed its last poll: no new calls for it */
-    bool wedged;      /* DOWN because the process lives and does nothing: the agent ends it */
-    bool standby;     /* it is kept in readiness: no calls for it, whatever its state */
-    bool guest;       /* it comes or goes while others serve (source.h) */
-    bool dropped;     /* no source knows it any more */
+    char reason[256];  /* why it is down or failed */
+    bool silent;       /* READY, but it missed its last poll: no new calls for it */
+    bool wedged;       /* DOWN because the process lives and does nothing: the agent ends it */
+    bool standby;      /* it is kept in readiness: no calls for it, unless */
+    bool stands_in; /* one of the replicas that serve is missing, silent or not ready: it takes calls, too */
+    bool guest;     /* it comes or goes while others serve (source.h) */
+    bool dropped;   /* no source knows it any more */
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */

@@ -35,8 +35,8 @@ static void add_cost(router_replica *ret, const replica *r, bool generates)
 
 static bool takes_calls(const registry *g, const replica *r)
 {
-    return r->state == REPLICA_READY && !r->silent && !r->standby && !r->dropped && r->channel &&
-           registry_reach(g)->is_connected(r->channel);
+    return r->state == REPLICA_READY && !r->silent && (!r->standby || r->stands_in) && !r->dropped &&
+           r->channel && registry_reach(g)->is_connected(r->channel);
 }
 
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)

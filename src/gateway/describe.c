@@ -79,11 +79,12 @@ void describe_replica(buf *out, const replica *r, const char *site)
     put_str(out, "node", r->node ? r->node->name : "");
     put_str(out, "site", r->node ? r->node->site : site);
     put_str(out, "state",
-            r->state != REPLICA_READY ? replica_state_name(r->state)
-            : r->silent               ? "silent"
-            : r->standby              ? "standby"
-                                      : replica_state_name(REPLICA_READY));
+            r->state != REPLICA_READY     ? replica_state_name(r->state)
+            : r->silent                   ? "silent"
+            : r->standby && !r->stands_in ? "standby"
+                                          : replica_state_name(REPLICA_READY));
     put_str(out, "reason", r->reason);
+    if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
     if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(r->state_ns));
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
                r->process.n_restarts, r->process.n_crashes);

@@ -14,11 +14,11 @@ typedef struct session {
     grpc_call *call;
     roster_entry *entry; /* NULL: another connection of the same machine has it */
     char serial[65];
-    int64_t until;    /* of its certificate */
+    int64_t until;     /* of its certificate */
     uint64_t heard_ns; /* its last message, by listening_ns() */
-    unsigned n_heard; /* messages since the last look around */
-    bool paused;      /* it has said enough until the next */
-    uint64_t told;    /* of other gateways, last (gate_others_digest) */
+    unsigned n_heard;  /* messages since the last look around */
+    bool paused;       /* it has said enough until the next */
+    uint64_t told;     /* of other gateways, last (gate_others_digest) */
 } session;
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
@@ -302,9 +302,11 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     m.ping = now_ns;
-    if (listening_ns() - s->heard_ns > s->g->silence_ns)
+    uint64_t silent_ns = listening_ns() - s->heard_ns;
+    if (silent_ns > s->g->silence_ns) {
+        gate_place_lost(s->g, s->entry->name, silent_ns);
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
-    else if (now > s->until)
+    } else if (now > s->until)
         hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");
     else if (is_elsewhere(s))
         hang_up(s, GRPC_ABORTED, "this machine has attached to another gateway");

@@ -65,6 +65,8 @@ const char *gate_attach_from(const roster_entry *e); /* where it came from; "" w
 /* gate_place.c */
 void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
 void gate_place_changed(gate *g);                 /* plan again soon */
+void gate_place_lost(gate *g, const char *node,
+                     uint64_t silent_ns); /* it will be detached: so long it was silent */
 void gate_place_tick(gate *g, uint64_t now_ns);
 void gate_place_free(gate_placer *p); /* accepts NULL */
 /* The path of the file that has this digest, if it may be fetched. */

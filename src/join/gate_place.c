@@ -2,8 +2,8 @@
  *
  * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
  * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
- * is held until there is. A machine that is gone counts as there for GRACE_MS. Of several gateways with a
- * board the one that leads plans (gate_board.c). */
+ * is held until there is. A machine that is gone counts as there until it was not heard for GRACE_MS. Of
+ * several gateways with a board the one that leads plans (gate_board.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,35 @@ bool place_add_seat(gate_placer *p, const place_seat *s)
     return true;
 }
 
-/* By the word of a gateway before this one, or of this one before it was gone. */
+bool place_node_answers(const gate_placer *p, const char *node_name, const char *model)
+{
+    const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
+    for (size_t i = 0; set && i < set->n_ready; i++) {
+        const node *at = set->replicas[i]->node;
+        if (strcmp(at ? at->name : gate_name(p->g), node_name) == 0) return true;
+    }
+    return false;
+}
+
+static bool seat_answers(const gate_placer *p, const place_seat *s)
+{
+    if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
+    return place_node_answers(p, s->node, p->o.models[s->model].spec.model);
+}
+
+/* Do as many replicas of the model answer as are wanted, wherever they are? */
+static bool is_served(const gate_placer *p, size_t model)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < p->n_seats; i++) {
+        const place_seat *s = &p->seats[i];
+        n += s->model == model && !s->standby && !s->held && s->end == 0 && seat_answers(p, s);
+    }
+    return n >= p->o.models[model].want.n_replicas;
+}
+
+/* By the word of a gateway before this one, or of this one before it was gone. What others serve by now they
+ * keep: a machine that comes back moves nothing. */
 bool place_adopt(gate_placer *p, const roster_entry *e)
 {
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
@@ -102,7 +130,7 @@ bool place_adopt(gate_placer *p, const roster_entry *e)
         while (m < p->o.n_models && !gate_stage_reported(p, m, r, &first, &end)) m++;
         if (m == p->o.n_models) m = 0;
         while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
-        if (!r->assigned || m == p->o.n_models) continue;
+        if (!r->assigned || m == p->o.n_models || (end == 0 && is_served(p, m))) continue;
         place_seat s = {.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s.node, e->name, sizeof s.node);
         (void)gate_replicas_address(e, s.at, sizeof s.at); /* "" without one */
@@ -191,22 +219,6 @@ void place_look_around(gate_placer *p, uint64_t now_ns)
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
-
-bool place_node_answers(const gate_placer *p, const char *node_name, const char *model)
-{
-    const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
-    for (size_t i = 0; set && i < set->n_ready; i++) {
-        const node *at = set->replicas[i]->node;
-        if (strcmp(at ? at->name : gate_name(p->g), node_name) == 0) return true;
-    }
-    return false;
-}
-
-static bool seat_answers(const gate_placer *p, const place_seat *s)
-{
-    if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
-    return place_node_answers(p, s->node, p->o.models[s->model].spec.model);
-}
 
 /* Do all of the model's planned seats answer, and is there one? */
 static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n, size_t model)
@@ -383,6 +395,12 @@ void gate_place_changed(gate *g)
     uint64_t past = (clock_ns() - p->planned_ns) / 1000000;
     p->changed = true;
     uv_timer_start(&p->soon, on_soon, past >= PLAN_MS ? 0 : PLAN_MS - past, 0);
+}
+
+void gate_place_lost(gate *g, const char *name, uint64_t silent_ns)
+{
+    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    if (n) n->gone_ns = clock_ns() - silent_ns;
 }
 
 void gate_place_greet(gate *g, const char *name)

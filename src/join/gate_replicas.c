@@ -50,6 +50,7 @@ static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__
                 .address = address,
                 .node = node,
                 .state = state_of(r->state),
+                .standby = r->standby,
                 .reason = r->reason};
     if (state_of(r->state) <= REPLICA_READY && is_spared(g, node, r->model)) {
         m.state = REPLICA_DRAINING;
@@ -72,7 +73,7 @@ static void remember(gate *g, const char *node, const Shoal__V1__ReplicaReport *
 static bool has(const Shoal__V1__Replicas *all, const char *id)
 {
     for (size_t i = 0; all && i < all->n_replicas; i++)
-        if (strcmp(all->replicas[i]->id, id) == 0) return !all->replicas[i]->standby;
+        if (strcmp(all->replicas[i]->id, id) == 0) return true;
     return false;
 }
 
@@ -87,7 +88,7 @@ void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
-        if (!r->standby) put_one(g, e->name, at, r);
+        put_one(g, e->name, at, r);
         if (!r->standby && !stage_name_parse(r->model, NULL, NULL, NULL)) remember(g, e->name, r);
     }
 }

@@ -26,9 +26,9 @@ static json_t *find(json_t *models, const char *name)
     size_t i;
     json_t *m;
     json_array_foreach(models, i, m) if (strcmp(text(m, "model"), name) == 0) return m;
-    m = json_pack("{s:s, s:s, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:n}", "model", name, "state", "",
-                  "replicas", 0, "ready", 0, "machines", "memory_bytes", 0, "running", 0, "waiting", 0,
-                  "tokens_per_s", 0.0, "since");
+    m = json_pack("{s:s, s:s, s:i, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:n}", "model", name, "state", "",
+                  "replicas", 0, "standby", 0, "ready", 0, "machines", "memory_bytes", 0, "running", 0,
+                  "waiting", 0, "tokens_per_s", 0.0, "since");
     return json_array_append_new(models, m) == 0 ? m : NULL;
 }
 
@@ -65,7 +65,7 @@ static void take_replica(json_t *m, const json_t *r)
 {
     const char *state = text(r, "state"), *had = text(m, "state");
     const json_t *since = json_object_get(r, "since"), *first = json_object_get(m, "since");
-    add(m, "replicas", 1);
+    add(m, json_is_true(json_object_get(r, "standby")) ? "standby" : "replicas", 1);
     add(m, "ready", strcmp(state, "ready") == 0);
     add(m, "memory_bytes", number(r, "resident_bytes"));
     add(m, "running", number(r, "running"));
@@ -132,7 +132,9 @@ static void put_model(buf *out, const json_t *m, long long now)
     const json_t *at = json_object_get(m, "since");
     double per_s = number(m, "tokens_per_s");
     put_machines(machines, sizeof machines, m);
-    snprintf(replicas, sizeof replicas, "%.0f/%.0f", number(m, "ready"), number(m, "replicas"));
+    int n = snprintf(replicas, sizeof replicas, "%.0f/%.0f", number(m, "ready"), number(m, "replicas"));
+    if (number(m, "standby") > 0)
+        snprintf(replicas + n, sizeof replicas - (size_t)n, "+%.0f", number(m, "standby"));
     if (json_is_integer(at)) ps_view_ago(since, now - json_integer_value(at));
     if (per_s > 0) snprintf(rate, sizeof rate, "%.0f", per_s);
     buf_printf(out, "%-16s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", text(m, "model"), text(m, "state"),

@@ -117,8 +117,10 @@ static void put_summary(view *v)
     buf_printf(v->out, "shoal %s  %s", text(v->now, "version"), text(v->now, "status"));
     if (*text(v->now, "site")) buf_printf(v->out, "  site %s", text(v->now, "site"));
     if (n_nodes) buf_printf(v->out, "  nodes %zu", n_nodes);
-    buf_printf(v->out, "  replicas %zu/%zu  requests %.0f  tokens/s", count(v, NULL, "ready"),
-               count(v, NULL, NULL), number(v->now, "requests_in_flight"));
+    size_t n_standby = count(v, NULL, "standby");
+    buf_printf(v->out, "  replicas %zu/%zu", count(v, NULL, "ready"), count(v, NULL, NULL) - n_standby);
+    if (n_standby) buf_printf(v->out, " (+%zu standby)", n_standby);
+    buf_printf(v->out, "  requests %.0f  tokens/s", number(v->now, "requests_in_flight"));
     put_rate(v->out, total_rate(v, NULL));
     buf_printf(v->out, "  moves %.0f", number(v->now, "moves"));
     double more = v->before ? number(v->now, "moves") - number(v->before, "moves") : 0;

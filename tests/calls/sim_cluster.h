@@ -43,6 +43,7 @@ enum {
 
 typedef struct sim_size {
     int n_nodes, n_models, n_gateways;
+    bool no_hedge;
     bool sites; /* machines stand at SIM_SITES, each gateway at one of them, and models at all of them */
     int replicas_max; /* of the model that is asked most; 0: by the machines there are */
     const char *form; /* the variable that runs one seed of this size; NULL: SHOAL_SIM_SEED */
@@ -628,6 +629,20 @@ static void sim_fault(sim_cluster *c)
     }
 }
 
+/* The machine loses its power: nothing says so, and it does not come back. */
+static void sim_vanish(sim_node *n)
+{
+    n->cut_in = n->cut_out = true;
+    node_pass_on(n);
+}
+
+/* The gateways have given it up. */
+static void sim_detach(sim_node *n)
+{
+    for (int i = 0; i < n->c->size.n_gateways; i++)
+        source_drop_node(n->c->gateways[i].members, n->facts.name);
+}
+
 /* The link between the first site and all others breaks. */
 static void sim_part(sim_cluster *c, uint64_t ms)
 {
@@ -723,7 +738,7 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
     w->calls = watch_new(w, c);
     assert_int_equal(retry_calls_new(&w->calls, e, w->calls, NULL), 0);
     assert_int_equal(failover_calls_new(&w->calls, e, w->calls, &failover, NULL), 0);
-    assert_int_equal(hedge_calls_new(&w->calls, e, w->calls, &hedge, NULL), 0);
+    if (!c->size.no_hedge) assert_int_equal(hedge_calls_new(&w->calls, e, w->calls, &hedge, NULL), 0);
     assert_int_equal(silence_calls_new(&w->calls, e, w->calls, &silence, NULL), 0);
     for (int i = 0; i < c->size.n_models; i++)
         assert_int_equal(registry_declare(w->g, c->models[i].name, NULL), 0);

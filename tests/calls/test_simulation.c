@@ -246,6 +246,47 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
     assert_true(n_faults > 20 * n);
 }
 
+/* ---- machines that vanish ------------------------------------------------------------------------- */
+
+static size_t count_older(const story *t, uint64_t ns)
+{
+    size_t n = 0;
+    for (const client *me = t->clients; me; me = me->next) n += me->begun_ns <= ns;
+    return n;
+}
+
+/* Machines vanish for good, half a second apart, and are given up later. A call that was under way there is
+ * answered elsewhere long before its machine is given up, unary or not, though no second call is made of
+ * those that are merely slow; and where no replica was left, it waits for one. */
+static void calls_leave_machines_that_vanish(void **state)
+{
+    size_t n_under_way = 0, n_excused = 0;
+    log_setup(getenv("SHOAL_SIM_LOG") ? LOG_DEBUG : LOG_OFF, false);
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        story t = {.n_requests = 1500, .seconds = 10};
+        story_open(&t, seed, &(sim_size){.n_nodes = 9, .n_models = 4, .n_gateways = 1, .no_hedge = true});
+        env_sim_run(t.c.world.time, 3000);
+        for (int i = 0; i < 3; i++) {
+            uint64_t at_ns = sim_now(&t.c);
+            sim_vanish(&t.c.nodes[i]);
+            n_under_way += count_older(&t, at_ns);
+            env_sim_run(t.c.world.time, 2500);
+            for (const client *me = t.clients; me; me = me->next)
+                sim_check(&t.c,
+                          me->begun_ns > at_ns || me->model->n_alive == 0 || me->model->dead_ns >= at_ns,
+                          "a call stays with a machine that vanished");
+        }
+        for (int i = 0; i < 3; i++) sim_detach(&t.c.nodes[i]);
+        env_sim_run(t.c.world.time, 60000);
+        sim_check(&t.c, t.n_open == 0, "a call hangs");
+        n_excused += t.n_excused; /* without a deadline it waits two seconds for a replica */
+        story_close(&t);
+    }
+    print_message("%zu calls were under way, of 150000 asked %zu found no replica alive\n", n_under_way,
+                  n_excused);
+    assert_true(n_under_way > 500 && n_excused < 1500);
+}
+
 /* ---- sites ---------------------------------------------------------------------------------------- */
 
 static size_t count_spilled(const registry *g)
@@ -474,6 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_answer_is_lost_while_a_replica_lives),
+        cmocka_unit_test(calls_leave_machines_that_vanish),
         cmocka_unit_test(a_site_goes_on_alone),
         cmocka_unit_test(nobody_is_run_over_after_a_recovery),
         cmocka_unit_test(work_and_memory_do_not_grow_with_the_cluster),

@@ -84,6 +84,75 @@ static void registry_finds_members_by_id_and_by_model(void **state)
     house_close(&h);
 }
 
+static replica *put_standby(house *h, const char *id, uint64_t generation, const char *address)
+{
+    sim_worker_at(&h->world, address);
+    member m = {.id = id, .generation = generation, .model = "m", .address = address, .standby = true};
+    assert_int_equal(source_put(h->s, &m, NULL), 0);
+    return registry_get(h->g, id);
+}
+
+/* Exactly these take calls; NULL ends them. */
+static void take_calls(house *h, replica *a, replica *b)
+{
+    const replica_set *set = registry_find(h->g, "m");
+    replica *wanted[] = {a, b};
+    size_t n = 0;
+    for (size_t i = 0; i < 2; i++) {
+        bool found = false;
+        n += wanted[i] != NULL;
+        for (size_t k = 0; wanted[i] && k < set->n_ready; k++) found |= set->replicas[k] == wanted[i];
+        if (wanted[i] && !found) fail_msg("%s takes no calls", wanted[i]->id);
+        if (wanted[i]) assert_true(route_look(h->g, wanted[i], h->world.e->now_ns(h->world.e->user)).ready);
+    }
+    assert_int_equal(set->n_ready, n);
+}
+
+/* Nobody has to plan anything first: a standby is asked as soon as one that serves is known to be missing,
+ * and no longer than that. */
+static void registry_asks_standbys_while_one_that_serves_is_missing(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *a = put(&h, "m/0", 1, "sim:a"), *s = put_standby(&h, "m/1", 1, "sim:s");
+    sim_worker *wa = sim_worker_at(&h.world, "sim:a"), *ws = sim_worker_at(&h.world, "sim:s");
+    run(&h, 1000);
+    take_calls(&h, a, NULL);
+    sim_kill(&h.world, wa);
+    run(&h, 5); /* the time that the loss of a connection needs to come here */
+    assert_int_equal(a->state, REPLICA_DOWN);
+    take_calls(&h, s, NULL);
+    wa->runs = true;
+    run(&h, 2000);
+    take_calls(&h, a, NULL);
+    sim_freeze(&h.world, wa, true);
+    run(&h, 700);
+    assert_true(a->silent);
+    take_calls(&h, s, NULL);
+    sim_freeze(&h.world, ws, true); /* both */
+    run(&h, 700);
+    take_calls(&h, NULL, NULL);
+    sim_freeze(&h.world, ws, false);
+    run(&h, 300);
+    take_calls(&h, s, NULL);
+    source_drop(h.s, "m/0", 1); /* its machine is given up */
+    take_calls(&h, s, NULL);
+    sim_freeze(&h.world, wa, false);
+    replica *b = put(&h, "m/2", 1, "sim:b"); /* another one takes its place */
+    take_calls(&h, s, NULL);
+    run(&h, 1000);
+    take_calls(&h, b, NULL);
+    replica *c = put(&h, "m/3", 1, "sim:c"); /* a second one is wanted, and starts */
+    take_calls(&h, b, s);
+    run(&h, 1000);
+    take_calls(&h, b, c);
+    source_drop(h.s, "m/1", 1);
+    source_drop(h.s, "m/2", 1);
+    source_drop(h.s, "m/3", 1);
+    assert_null(registry_find(h.g, "m"));
+    house_close(&h);
+}
+
 /* What would break out of an answer, a line of the log or the router's arithmetic: it is never ready. */
 static void registry_believes_no_nonsense_of_a_worker(void **state)
 {
@@ -688,6 +757,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registry_finds_members_by_id_and_by_model),
+        cmocka_unit_test(registry_asks_standbys_while_one_that_serves_is_missing),
         cmocka_unit_test(registry_keeps_a_declared_model_without_replicas),
         cmocka_unit_test(route_finds_the_adapter_that_a_request_wants),
         cmocka_unit_test(registry_lets_a_dropped_replica_live_until_its_last_call_left),

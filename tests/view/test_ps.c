@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "view/ps_view.h"
@@ -62,6 +63,19 @@ static void replicas_are_summed_up_by_model(void **state)
                            "b                down       0/1 attic           0 MB    0     0      -  -\n");
 }
 
+static void standbys_are_told_apart(void **state)
+{
+    static const char *const kept[] = {"standby", "ready"};
+    for (size_t i = 0; i < 2; i++) {
+        char json[400];
+        snprintf(json, sizeof json,
+                 "{\"replicas\":[{\"model\":\"a\",\"state\":\"%s\"},"
+                 "{\"model\":\"a\",\"state\":\"%s\",\"standby\":true}]}",
+                 i ? "down" : "ready", kept[i]);
+        assert_non_null(strstr(lines_of(json, 0), "a                ready    1/1+1 here"));
+    }
+}
+
 static void nothing_and_nonsense_are_a_heading(void **state)
 {
     static const char *const odd[] = {"{}", "[]", "{\"replicas\":7}", "{\"replicas\":[]}"};
@@ -112,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_that_no_machine_has_are_listed_with_the_reason),
         cmocka_unit_test(replicas_are_summed_up_by_model),
+        cmocka_unit_test(standbys_are_told_apart),
         cmocka_unit_test(nothing_and_nonsense_are_a_heading),
         cmocka_unit_test(lines_are_no_wider_than_the_terminal_and_hold_no_controls),
         cmocka_unit_test(times_are_told_in_one_unit),

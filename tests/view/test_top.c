@@ -50,6 +50,18 @@ static bool has(const char *line, const char *what)
     return at && at < line + strcspn(line, "\n");
 }
 
+static void standbys_are_counted_apart(void **state)
+{
+    json_t *n = json_loads("{\"replicas\":[{\"id\":\"a/0\",\"state\":\"ready\"},"
+                           "{\"id\":\"a/1\",\"state\":\"standby\",\"standby\":true}]}",
+                           0, NULL);
+    buf out = {0};
+    top_view_put(&out, n, NULL, 2, 0, 0);
+    assert_true(has(out.data, "replicas 1/1 (+1 standby)") && has(line_of(out.data, "a/1"), " standby "));
+    json_decref(n);
+    buf_done(&out);
+}
+
 static void rates_are_what_grew(void **state)
 {
     char *s = view(BEFORE, 0, 0);
@@ -110,9 +122,8 @@ static void json_has_rates_or_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_what_grew),
-        cmocka_unit_test(one_look_knows_no_rates),
-        cmocka_unit_test(lines_stay_within_the_window),
+        cmocka_unit_test(rates_are_what_grew),     cmocka_unit_test(standbys_are_counted_apart),
+        cmocka_unit_test(one_look_knows_no_rates), cmocka_unit_test(lines_stay_within_the_window),
         cmocka_unit_test(json_has_rates_or_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
