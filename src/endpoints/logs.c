@@ -13,7 +13,7 @@
 #include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 
-enum { LINES_USUAL = 100, LINES_MAX = 10000, BEAT_MS = 250, QUIET_MS = 15000, FOLLOWERS_MAX = 64 };
+enum { LINES_USUAL = 100, LINES_MAX = 10000, BEAT_MS = 250, QUIET_MS = 15000, FOLLOWERS_MAX = 64, FOLLOWERS_OF_ONE = 32 };
 
 typedef struct wish {
     log_level level;
@@ -217,6 +217,10 @@ void logs_handle(gateway_request *rq)
         status =
             api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
                           "%d clients follow the log, which is the limit; close one of them", FOLLOWERS_MAX);
+    if (status == 0 && w.follow && request_count_like(rq) >= FOLLOWERS_OF_ONE)
+        status = api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
+                               "this client follows the log %d times, which is the limit; close one of them",
+                               FOLLOWERS_OF_ONE);
     if (status != 0)
         request_error(rq, &e);
     else if (w.follow)

@@ -5,6 +5,7 @@
  *
  *     a Host that is no name of ours          (DNS rebinding: the page's own name, turned to our address)
  *     an Origin that is not our own Host      (a page of another site)
+ *     a GET that a page embeds                (Sec-Fetch-Site of another site and no Origin: <img>, <iframe>)
  *     a POST that a page may send unasked     (no JSON content type; curl -d, which sends no Origin, goes on)
  *
  * With keys none of this is asked: a page does not know them. allow_hosts and allow_origins make exceptions;
@@ -21,6 +22,7 @@
 typedef struct browser_facts {
     const char *method, *host, *origin, *fetch_site, *content_type;
     bool takes_forms; /* the endpoint takes files, as multipart/form-data */
+    const char *fetch_dest;
 } browser_facts;
 
 /* 0, or the status and the error: 421, 403, 415. */

@@ -96,6 +96,7 @@ static int check_browser(const gateway_request *rq, api_error *e)
                        .host = request_header(rq, "host"),
                        .origin = request_header(rq, "origin"),
                        .fetch_site = request_header(rq, "sec-fetch-site"),
+                       .fetch_dest = request_header(rq, "sec-fetch-dest"),
                        .content_type = request_header(rq, "content-type"),
                        .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
     return browser_check(rq->config, &f, e);

@@ -55,6 +55,7 @@ struct door {
     const door_ops *ops;
     bool local;                       /* its client is on this machine, and no browser: a Unix socket */
     unsigned ghost;                   /* its kind, of a request without a client (ghost.h); 0: it has one */
+    const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */
     struct gateway_request *rq;       /* from door_enter until the final call */
 };

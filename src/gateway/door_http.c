@@ -16,6 +16,8 @@
 #include "wire/coding.h"
 #include "wire/grpc.h"
 
+enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
+
 enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
 
 typedef struct http_door {
@@ -250,6 +252,7 @@ static void on_request(void *user, http_request *http)
     }
     *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
     d->door.local = http_over_unix(http);
+    d->door.from = http_from(http);
     http_set_data(http, d);
     door_enter(user, &d->door, http_received_ns(http));
 }
@@ -346,6 +349,22 @@ static void on_drained(void *user, http_request *http)
 {
     const http_handler *grpc = grpc_of(user, http);
     if (grpc) grpc->on_drained(grpc->user, http);
+}
+
+static void on_evict(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc)
+        grpc->on_evict(grpc->user, http);
+    else if (is_tunnel(user, http))
+        door_ws_evict(http);
+}
+
+/* Where keys are needed. Without them nobody is known, and nobody is held to that. */
+static bool is_known(void *user, const http_request *http)
+{
+    const gateway *g = user;
+    return auth_count(g->settings->auth) > 0 && admission_knows(g, admission_shown_over_http(http));
 }
 
 static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
@@ -449,6 +468,16 @@ static int unpack(door *door, api_error *e)
     return rc == 0 ? 0 : refuse_body(e, rc, &err);
 }
 
+http_limits door_http_limits(const gateway_config *c)
+{
+    http_limits l = c->limits;
+    http_limits_fill(&l);
+    if (c->n_api_keys == 0) return l;
+    l.unknown_timeout_ms = DOOR_STRANGER_MS;
+    l.max_unknown = l.max_connections / STRANGERS_SHARE;
+    return l;
+}
+
 int door_http_open(gateway *g, shoal_err *err)
 {
     http_handler h = {.user = g,
@@ -459,6 +488,9 @@ int door_http_open(gateway *g, shoal_err *err)
                       .intake = intake,
                       .on_body = on_body,
                       .on_body_end = on_body_end,
+                      .is_known = is_known,
+                      .on_evict = on_evict,
                       .on_drained = on_drained};
-    return http_server_new(&g->server, g->loop, &h, &g->config->limits, err);
+    http_limits l = door_http_limits(g->config);
+    return http_server_new(&g->server, g->loop, &h, &l, err);
 }

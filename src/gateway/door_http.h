@@ -3,6 +3,7 @@
 #define GATEWAY_DOOR_HTTP_H
 
 #include "base/err.h"
+#include "config/config.h"
 #include "gateway/door.h"
 
 struct gateway;
@@ -11,6 +12,9 @@ struct gateway;
 size_t door_http_body_bytes(const struct gateway *g);
 
 /* g->server, which listens nowhere yet. */
+enum { DOOR_STRANGER_MS = 5000 }; /* the time to show a key, where keys are needed */
+/* Those of the configuration, and what strangers may take. */
+http_limits door_http_limits(const gateway_config *c);
 int door_http_open(struct gateway *g, shoal_err *err);
 /* The request that wants to speak another protocol at an endpoint that does: it is the caller's, and the door
  * is gone. NULL: d is none of those. */

@@ -16,7 +16,7 @@
 
 enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */
-    STRANGER_MS = 10000,
+    STRANGER_MS = DOOR_STRANGER_MS,
     STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
@@ -25,7 +25,7 @@ enum {
     TICK_MS = 1000
 };
 
-enum { CODE_GOING_AWAY = 1001, CODE_NOT_TEXT = 1003, CODE_POLICY = 1008 };
+enum { CODE_GOING_AWAY = 1001, CODE_NOT_TEXT = 1003, CODE_POLICY = 1008, CODE_TRY_AGAIN = 1013 };
 
 typedef struct ws_call {
     door door; /* first */
@@ -160,7 +160,7 @@ static void call_free(ws_call *c)
     else
         s->calls = c->next;
     if (c->next) c->next->prev = c->prev;
-    s->n_calls--;
+    if (--s->n_calls == 0) http_set_idle(s->http, true);
     ws_ask_done(&c->ask);
     free(c);
 }
@@ -207,7 +207,7 @@ static const char *header(const door *d, const char *name)
 {
     const ws_call *c = call_of(d);
     bool of_handshake =
-        strcmp(name, "host") == 0 || strcmp(name, "origin") == 0 || strcmp(name, "sec-fetch-site") == 0;
+        strcmp(name, "host") == 0 || strcmp(name, "origin") == 0 || strncmp(name, "sec-fetch-", 10) == 0;
     if (of_handshake) return http_header_get(c->socket->http, name);
     const char *own = ws_ask_header(&c->ask, name);
     if (own) return own;
@@ -305,6 +305,7 @@ static bool knows(const ws_socket *s, const char *shown)
 static void welcome(ws_socket *s)
 {
     s->is_known = true;
+    if (auth_count(s->gateway->settings->auth) > 0) http_set_known(s->http);
     websocket_limit_unpacked(s->ws, door_http_body_bytes(s->gateway));
 }
 
@@ -357,13 +358,14 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
                              CALLS_MAX);
     ws_call *c = calloc(1, sizeof *c);
     if (!c) return api_error_nomem(e);
-    *c = (ws_call){.door = {.ops = &WS_DOOR, .local = http_over_unix(s->http)},
+    *c = (ws_call){.door = {.ops = &WS_DOOR, .local = http_over_unix(s->http), .from = http_from(s->http)},
                    .socket = s,
                    .next = s->calls,
                    .ask = *a};
     if (s->calls) s->calls->prev = c;
     s->calls = c;
     s->n_calls++;
+    http_set_idle(s->http, false);
     if (!s->is_known && knows(s, admission_shown(header_of_call, c))) welcome(s);
     enter(c);
     return 0;
@@ -483,6 +485,7 @@ void door_ws_handle(gateway_request *rq)
     if (s->next) s->next->prev = s;
     g->sockets = s;
     http_set_data(http, s);
+    http_set_idle(http, true);
 }
 
 void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n)
@@ -493,6 +496,12 @@ void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n)
 void door_ws_shut(http_request *http)
 {
     websocket_shut(((ws_socket *)http_data(http))->ws);
+}
+
+void door_ws_evict(http_request *http)
+{
+    websocket_close(((ws_socket *)http_data(http))->ws, CODE_TRY_AGAIN,
+                    "others want this connection's place; connect again");
 }
 
 void door_ws_drain(gateway *g)

@@ -171,7 +171,8 @@ int gateway_reload(gateway *g, gateway_config *next, shoal_err *err)
     g->settings = s;
     g->config = next;
     cache_limit(g->cache, &o);
-    http_server_limit(g->server, &next->limits);
+    http_limits l = door_http_limits(next);
+    http_server_limit(g->server, &l);
     return 0;
 }
 

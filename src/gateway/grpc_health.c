@@ -158,6 +158,7 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
     if (w->next) w->next->prev = w;
     d->watches = w;
     d->n_watches++;
+    grpc_call_set_idle(call, true);
     grpc_call_on_cancel(call, on_cancelled, w);
     grpc_call_on_drained(call, on_drained, w);
     tell(w);

@@ -154,6 +154,7 @@ static void on_begin(void *user, grpc_call *call)
     if (a->next) a->next->prev = a;
     d->askers = a;
     grpc_call_set_data(call, a);
+    grpc_call_set_idle(call, true); /* its answers leave at once */
 }
 
 /* Whoever asks on without reading waits. */

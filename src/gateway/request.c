@@ -448,6 +448,20 @@ void request_stream_begin(gateway_request *rq)
     begin(rq, "text/event-stream; charset=utf-8");
 }
 
+static bool is_of_same_client(const gateway_request *a, const gateway_request *b)
+{
+    if (a->key || b->key) return a->key == b->key;
+    return strcmp(a->door->from ? a->door->from : "", b->door->from ? b->door->from : "") == 0;
+}
+
+size_t request_count_like(const gateway_request *rq)
+{
+    size_t n = 0;
+    for (const gateway_request *other = rq->gateway->requests; other; other = other->next)
+        n += other != rq && other->streaming && other->endpoint == rq->endpoint && is_of_same_client(rq, other);
+    return n;
+}
+
 void request_lines_begin(gateway_request *rq)
 {
     begin(rq, "application/x-ndjson");

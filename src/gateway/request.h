@@ -172,6 +172,9 @@ void request_stream_begin(gateway_request *rq);
 void request_lines_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
 void request_stream_end(gateway_request *rq); /* ends the request */
+/* How many streams of the same endpoint its client has open: of the same key or, without keys, from the same
+ * address. For endpoints with a limited number of places, which one client must not hold alone. */
+size_t request_count_like(const gateway_request *rq);
 /* Does the client leave so much unread that the source should rest? Then fn(work) runs once it has read most
  * of it. NULL: not wanted any more. */
 bool request_stream_is_full(const gateway_request *rq);

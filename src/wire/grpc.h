@@ -125,7 +125,7 @@ void *grpc_call_data(const grpc_call *c);
  * cancel. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
-const char *grpc_call_from(const grpc_call *c);        /* where it came from over TLS, "192.0.2.7"; else "" */
+const char *grpc_call_from(const grpc_call *c);        /* where it came from over TCP, "192.0.2.7"; else "" */
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
 bool grpc_call_over_unix(const grpc_call *c);          /* by a Unix socket */
 const char *grpc_call_path(const grpc_call *c);
@@ -141,6 +141,7 @@ void grpc_call_send(grpc_call *c, const void *msg, size_t n);
 /* A message found no memory: nothing that is sent leaves any more, and the end says RESOURCE_EXHAUSTED. */
 bool grpc_call_is_broken(const grpc_call *c);
 size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
+void grpc_call_set_idle(grpc_call *c, bool idle); /* http_set_idle; it may end with UNAVAILABLE then */
 /* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256
  * KiB). What came meanwhile follows from the loop. Only for streams. */
 void grpc_call_pause(grpc_call *c, bool paused);

@@ -199,6 +199,12 @@ static void on_gone(void *user, http_request *r)
     if (c) grpc_call_lost(c);
 }
 
+static void on_evict(void *user, http_request *r)
+{
+    grpc_call *c = http_data(r);
+    if (c) grpc_call_fail(c, GRPC_UNAVAILABLE, "others want this connection's place; connect again");
+}
+
 grpc_status grpc_status_of_refusal(int http_status)
 {
     bool too_large = http_status == 413 || http_status == 431;
@@ -219,6 +225,7 @@ static bool refuse_calls(http_request *r, int status, const char *why)
 
 static const http_handler HANDLER = {.on_request = on_request,
                                      .on_gone = on_gone,
+                                     .on_evict = on_evict,
                                      .intake = intake,
                                      .on_body = grpc_stream_body,
                                      .on_body_end = grpc_stream_body_end,

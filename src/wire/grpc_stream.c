@@ -245,6 +245,11 @@ void grpc_stream_drained(void *user, http_request *r)
     leave(c);
 }
 
+void grpc_call_set_idle(grpc_call *c, bool idle)
+{
+    http_set_idle(c->r, idle);
+}
+
 void grpc_call_pause(grpc_call *c, bool paused)
 {
     c->paused = paused;

@@ -36,7 +36,8 @@ typedef struct http_limits {
     size_t max_body_bytes;   /* [4 MiB] over it: 413 */
     size_t max_header_bytes; /* [16 KiB] over it: 431 */
     size_t max_headers;      /* [100] */
-    size_t max_connections;  /* [1024] over it an idle one gives way, or 503 */
+    size_t max_connections;  /* [1024] over it another gives way (http_places.c), or 503 */
+    size_t max_unknown;      /* [off] connections that have shown no key (is_known): the same above it */
     size_t max_streams;      /* [128] concurrent HTTP/2 streams a connection */
     size_t max_resets; /* [200] HTTP/2 streams that a client gives up in ten seconds (CVE-2023-44487): it is
                           closed */
@@ -44,6 +45,7 @@ typedef struct http_limits {
     size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
+    uint64_t unknown_timeout_ms;   /* [off] the time for either, of a connection that has shown no key */
     uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
     uint64_t keepalive_ms;         /* [off] HTTP/2: so long nothing has come: a PING */
     uint64_t keepalive_timeout_ms; /* [10 000] and so long nothing more: the connection is lost */
@@ -78,6 +80,12 @@ typedef struct http_handler {
     /* Once, after the last piece. status 0: the body is whole. Else no more of it comes (413: too large; 408:
      * too slow; 400: malformed or cut; 500: no memory), and the answer should say so. */
     void (*on_body_end)(void *user, http_request *r, int status, const char *why);
+    /* Does it show a key, or what else makes its sender known? Asked when its head has come, of connections that
+     * are not known yet. NULL: none is. */
+    bool (*is_known)(void *user, const http_request *r);
+    /* The place of this idle request (http_set_idle) is wanted by others, and its connection ends when this
+     * returns: say why. May be NULL. */
+    void (*on_evict)(void *user, http_request *r);
     /* All that was written to a streamed answer has left, as far as flow control goes. May be NULL. */
     void (*on_drained)(void *user, http_request *r);
 } http_handler;
@@ -119,7 +127,7 @@ const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated copy; "" of one in pieces */
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
-const char *http_from(const http_request *r); /* where a TLS connection came from, "192.0.2.7"; else "" */
+const char *http_from(const http_request *r); /* where a TCP connection came from, "192.0.2.7"; else "" */
 bool http_over_unix(const http_request *r); /* it came by a Unix socket: from this machine, and no browser */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */
 int http_version(const http_request *r);             /* 11, 10 or 20 */
@@ -135,6 +143,9 @@ void http_pause(http_request *r, bool paused);
  * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which on_body
  * comes, perhaps with no bytes. */
 bool http_take_message(http_request *r);
+/* It may stay open for long while nothing is asked, so its connection counts as idle when others want the place. */
+void http_set_idle(http_request *r, bool idle);
+void http_set_known(http_request *r); /* its client has shown a key behind the head */
 void http_set_data(http_request *r, void *data);
 void *http_data(const http_request *r);
 

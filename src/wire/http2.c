@@ -354,7 +354,7 @@ static void http2_settle(http_conn *c)
     pump(c);
     if (transport_is_closing(c->io)) return;
     bool over = !nghttp2_session_want_read(c->h2) && !nghttp2_session_want_write(c->h2);
-    if (over || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
+    if (over || c->evicted || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
 }
 
 static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)

@@ -7,7 +7,8 @@
  *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
  *     http2_answer.c  its answers
  *     http_server.c   connections, limits and time
- *     http_listen.c   listeners, and what they do when the table is full
+ *     http_places.c   who gives way when the table is full
+ *     http_listen.c   listeners
  *
  * The way up is a connection's conn_ops: what its protocol does with bytes, time and answers.
  *
@@ -95,7 +96,10 @@ struct http_conn {
     bool is_dirty, refusing, eof, in_data;
     bool is_unix;                       /* it came by a Unix socket */
     bool is_open;                       /* the TLS handshake is done, or there is none */
-    bool has_asked;                     /* a request of it has reached the handler */
+    bool has_answered;                  /* a request of it was answered */
+    bool is_known;                      /* it has shown a key: http_handler.is_known */
+    bool evicted;                       /* it goes once what it has to say has left */
+    uint64_t opened_ms;
     buf in;                             /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;             /* no request since */
     uint64_t begun_ms;                  /* first byte of the request being received; 0: none */
@@ -159,6 +163,7 @@ struct http_request {
     bool complete;     /* its last byte has arrived: the handler may have it */
     bool begun, ended; /* the answer */
     bool gone;         /* on_gone is due */
+    bool idle;         /* http_set_idle */
     bool is_head;
     bool streaming; /* chunked or close-delimited */
     bool deferred;  /* nghttp2 waits for bytes */
@@ -240,6 +245,12 @@ void http2_accept(http_request *r, const http_header *headers, size_t n);
 /* The answer's head, and what r->out holds. */
 void http2_send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
 void http2_reset(http_conn *c, int32_t id, uint32_t why);
+
+/* http_places.c */
+enum { HTTP_PLACES_REFUSING = 64 }; /* connections that say goodbye at a time; the others are cut */
+/* Is there a place for the newest? Perhaps another connection has made room. */
+bool http_places_have_room(http_server *s, const http_conn *newest);
+void http_places_tick(http_conn *c, uint64_t now_ms); /* closes it when it is unknown for too long */
 
 /* http_listen.c */
 void http_server_stop_listening(http_server *s);

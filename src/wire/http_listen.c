@@ -1,4 +1,4 @@
-/* http_listen.c: listeners, and who gives way when the table is full. */
+/* http_listen.c: listeners. Who gives way when the table is full: http_places.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,10 +10,7 @@
 
 #include "wire/http_internal.h"
 
-enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64 };
-
-/* When the table is full, so long a new connection is left alone that has not asked for anything yet. */
-enum { NEWCOMER_MS = 1000 };
+enum { LISTEN_BACKLOG = 511 };
 
 typedef union any_stream {
     uv_handle_t handle;
@@ -31,44 +28,7 @@ struct http_listener {
     bool open, closed, turning_away, another_waits;
 };
 
-/* ---- a full table ------------------------------------------------------------------------------- */
-
-/* May it be closed in favour of a new one? Not with a request, a part of one, or an answer on its way. One
- * that has never asked for anything may be just about to. */
-static bool may_give_way(const http_conn *c, uint64_t now)
-{
-    if (c->requests || c->begun_ms || c->parked || c->refusing || transport_is_closing(c->io) ||
-        conn_unsent(c))
-        return false;
-    return c->has_asked || now - c->idle_since_ms >= NEWCOMER_MS;
-}
-
-/* Rather one that never asked for anything, then the one that has been idle for longest. NULL: none. */
-static http_conn *least_wanted(const http_server *s, uint64_t now)
-{
-    http_conn *best = NULL;
-    for (http_conn *c = s->conns; c; c = c->next) {
-        if (!may_give_way(c, now)) continue;
-        if (best && best->has_asked != c->has_asked ? best->has_asked
-                                                    : !best || c->idle_since_ms < best->idle_since_ms)
-            best = c;
-    }
-    return best;
-}
-
-/* It does not count any more while it says goodbye. */
-static bool make_room(http_server *s)
-{
-    http_conn *c = least_wanted(s, uv_now(s->loop));
-    if (!c) return false;
-    c->refusing = true;
-    s->n_refusing++;
-    if (s->n_refusing > MAX_REFUSING)
-        transport_close(c->io, "idle, and others want its place");
-    else
-        c->ops->leave(c);
-    return true;
-}
+/* ---- who may come ------------------------------------------------------------------------------ */
 
 /* Has this connection's address more than its share of those that have not said who they are? */
 static bool is_one_too_many(const http_server *s, const http_conn *newest)
@@ -152,11 +112,10 @@ static void on_connection(uv_stream_t *stream, int status)
         transport_close(io, "too many connections of its address have shown no certificate");
         return;
     }
-    size_t serving = s->n_conns - s->n_refusing;
-    if (serving <= s->limits.max_connections || make_room(s)) return;
+    if (http_places_have_room(s, c)) return;
     c->refusing = true;
     s->n_refusing++;
-    if (l->tls || s->n_refusing > MAX_REFUSING) {
+    if (l->tls || s->n_refusing > HTTP_PLACES_REFUSING) {
         transport_close(io, "too many connections");
         return;
     }

@@ -96,6 +96,8 @@ void http_request_limit_body(http_request *r)
 {
     const http_server *s = r->conn->server;
     size_t own = s->handler.body_limit ? s->handler.body_limit(s->handler.user, r) : 0;
+    if (!r->conn->is_known && s->handler.is_known)
+        r->conn->is_known = s->handler.is_known(s->handler.user, r);
     r->max_body = own ? own : s->limits.max_body_bytes;
     r->intake = s->handler.intake ? s->handler.intake(s->handler.user, r) : HTTP_WHOLE;
 }
@@ -110,7 +112,6 @@ void http_request_dispatch(http_request *r)
 {
     const http_handler *h = &r->conn->server->handler;
     r->dispatched = true;
-    r->conn->has_asked = true;
     r->conn->n_turn++;
     loop_work_add_message(0);
     h->on_request(h->user, r);
@@ -264,6 +265,17 @@ uint64_t http_received_ns(const http_request *r)
     return r->received_ns;
 }
 
+void http_set_idle(http_request *r, bool idle)
+{
+    if (r->idle != idle) r->conn->idle_since_ms = uv_now(r->conn->server->loop);
+    r->idle = idle;
+}
+
+void http_set_known(http_request *r)
+{
+    r->conn->is_known = true;
+}
+
 void http_set_data(http_request *r, void *data)
 {
     r->data = data;
@@ -345,6 +357,7 @@ void http_respond(http_request *r, int status, const http_header *headers, size_
     assert(!r->begun && !r->ended);
     http_conn *c = r->conn;
     r->begun = r->ended = true;
+    c->has_answered = true;
     if (r->gone || transport_is_closing(c->io)) return;
     /* Not what this turn answers counts, but what its client had left unread before. */
     if (c->unsent > c->server->limits.max_write_backlog) {
@@ -408,7 +421,7 @@ size_t http_unsent_max(const http_request *r)
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)
 {
     assert(r->begun && !r->ended);
-    r->ended = true;
+    r->ended = r->conn->has_answered = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
     r->conn->ops->end(r, trailers, n_trailers);
 }

@@ -271,7 +271,7 @@ http_conn *http_server_new_conn(http_server *s)
     c->server = s;
     c->ops = &greeting_ops;
     c->is_open = c->keep_alive = true;
-    c->idle_since_ms = c->calm_since_ms = uv_now(s->loop);
+    c->idle_since_ms = c->calm_since_ms = c->opened_ms = uv_now(s->loop);
     return c;
 }
 
@@ -316,6 +316,7 @@ static void tick_conn(http_conn *c, uint64_t now)
         transport_close(c->io, "the client reads too slowly");
     else if (!transport_is_closing(c->io))
         c->ops->tick(c, now);
+    http_places_tick(c, now);
     transport_trim(c->io);
     conn_note_unsent(c);
 }

@@ -442,7 +442,7 @@ int transport_accept(transport **ret, uv_stream_t *listener, tls_context *tls, t
         discard(t);
         return err_nomem(err);
     }
-    if (tls && kind == KIND_TCP) note_from(t);
+    if (kind == KIND_TCP) note_from(t);
     t->reading = true;
     rc = uv_read_start(&t->u.stream, on_alloc, on_read);
     if (rc != 0) {

@@ -57,7 +57,7 @@ int transport_connect(transport **ret, uv_loop_t *loop, const address *to, tls_c
 const tls_identity *transport_peer(const transport *t);
 /* The name that an accepted client asked for (SNI); NULL: none. */
 const char *transport_server_name(const transport *t);
-/* Where an accepted TLS connection over TCP came from, "192.0.2.7"; else "". */
+/* Where an accepted TCP connection came from, "192.0.2.7"; else "". */
 const char *transport_from(const transport *t);
 /* TCP: what was sent must be acknowledged within this, or the connection is lost (TCP_USER_TIMEOUT, Linux).
  */

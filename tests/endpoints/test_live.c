@@ -29,6 +29,7 @@ typedef struct house {
     source *members;
     char reply[1 << 20];
     size_t n_reply;
+    const char *from; /* of the next connection; NULL: the system's choice */
 } house;
 
 static void put(house *h, const char *id, uint64_t life, replica_state state, const char *reason)
@@ -76,6 +77,11 @@ static int ask(house *h, const char *head, const char *body)
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_true(fd >= 0);
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    if (h->from) {
+        inet_pton(AF_INET, h->from, &from.sin_addr);
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    }
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     int n = snprintf(text, sizeof text,
                      "%s\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s", head,
@@ -158,11 +164,18 @@ static void live_lets_a_bounded_number_listen(void **state)
     int fds[LIVE_LISTENERS_MAX];
     house *h = open_house(&(gateway_config){0});
     for (int i = 0; i < LIVE_LISTENERS_MAX; i++) {
+        h->from = i < LIVE_LISTENERS_OF_ONE ? "127.0.0.1" : "127.0.0.2";
         fds[i] = ask(h, "GET /v1/events HTTP/1.1", "");
         hear(h, fds[i], "slow/0");
+        if (i != LIVE_LISTENERS_OF_ONE - 1) continue;
+        receive(h, ask(h, "GET /v1/events HTTP/1.1", ""));
+        assert_non_null(strstr(h->reply, "HTTP/1.1 429"));
+        assert_non_null(strstr(h->reply, "this client listens 32 times"));
     }
+    h->from = "127.0.0.3";
     receive(h, ask(h, "GET /v1/events HTTP/1.1", ""));
     assert_non_null(strstr(h->reply, "HTTP/1.1 429"));
+    assert_non_null(strstr(h->reply, "64 clients listen"));
     for (int i = 0; i < LIVE_LISTENERS_MAX; i++) close(fds[i]);
     close_house(h);
 }

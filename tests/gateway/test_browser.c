@@ -16,53 +16,63 @@ static const struct {
     int status;
 } CASES[] = {
     /* the name we are called by */
-    {{"GET", NULL, NULL, NULL, NULL, false}, 0},
-    {{"GET", "127.0.0.1", NULL, NULL, NULL, false}, 0},
-    {{"GET", "127.0.0.1:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "192.168.1.7:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "[::1]", NULL, NULL, NULL, false}, 0},
-    {{"GET", "[::1]:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "localhost:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "LocalHost", NULL, NULL, NULL, false}, 0},
-    {{"GET", "shoal.localhost:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "house.lan:8080", NULL, NULL, NULL, false}, 0}, /* listen */
-    {{"GET", "shoal", NULL, NULL, NULL, false}, 0},          /* allow_hosts */
-    {{"GET", "Shoal:8080", NULL, NULL, NULL, false}, 0},
-    {{"GET", "", NULL, NULL, NULL, false}, 421},
-    {{"GET", ":8080", NULL, NULL, NULL, false}, 421},
-    {{"GET", "evil.example", NULL, NULL, NULL, false}, 421},
-    {{"GET", "evil.example:8080", NULL, NULL, NULL, false}, 421},
-    {{"GET", "127.0.0.1.evil.example", NULL, NULL, NULL, false}, 421},
-    {{"GET", "127.0.0.1.", NULL, NULL, NULL, false}, 421},
-    {{"GET", "localhost.evil.example", NULL, NULL, NULL, false}, 421},
-    {{"GET", "evillocalhost", NULL, NULL, NULL, false}, 421},
-    {{"GET", ".localhost", NULL, NULL, NULL, false}, 421},
-    {{"GET", "shoal.evil.example", NULL, NULL, NULL, false}, 421},
+    {{"GET", NULL, NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "127.0.0.1", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "127.0.0.1:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "192.168.1.7:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "[::1]", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "[::1]:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "localhost:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "LocalHost", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "shoal.localhost:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "house.lan:8080", NULL, NULL, NULL, false, NULL}, 0}, /* listen */
+    {{"GET", "shoal", NULL, NULL, NULL, false, NULL}, 0},          /* allow_hosts */
+    {{"GET", "Shoal:8080", NULL, NULL, NULL, false, NULL}, 0},
+    {{"GET", "", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", ":8080", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "evil.example", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "evil.example:8080", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "127.0.0.1.evil.example", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "127.0.0.1.", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "localhost.evil.example", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "evillocalhost", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", ".localhost", NULL, NULL, NULL, false, NULL}, 421},
+    {{"GET", "shoal.evil.example", NULL, NULL, NULL, false, NULL}, 421},
     /* the page that asks */
-    {{"GET", "localhost:8080", "http://localhost:8080", "same-origin", NULL, false}, 0},
-    {{"GET", "localhost:8080", "https://app.example", "cross-site", NULL, false}, 0}, /* allow_origins */
-    {{"GET", "localhost:8080", "http://localhost:3000", "same-site", NULL, false}, 403},
-    {{"GET", "localhost:8080", "https://app.example.evil", NULL, NULL, false}, 403},
-    {{"GET", "localhost:8080", "https://evil.example", "cross-site", NULL, false}, 403},
-    {{"GET", "localhost:8080", "null", "cross-site", NULL, false}, 403},
-    {{"GET", "localhost:8080", "", NULL, NULL, false}, 403},
-    {{"GET", NULL, "http://localhost", NULL, NULL, false}, 403},
+    {{"GET", "localhost:8080", "http://localhost:8080", "same-origin", NULL, false, NULL}, 0},
+    {{"GET", "localhost:8080", "https://app.example", "cross-site", NULL, false, NULL}, 0}, /* allow_origins */
+    {{"GET", "localhost:8080", "http://localhost:3000", "same-site", NULL, false, NULL}, 403},
+    {{"GET", "localhost:8080", "https://app.example.evil", NULL, NULL, false, NULL}, 403},
+    {{"GET", "localhost:8080", "https://evil.example", "cross-site", NULL, false, NULL}, 403},
+    {{"GET", "localhost:8080", "null", "cross-site", NULL, false, NULL}, 403},
+    {{"GET", "localhost:8080", "", NULL, NULL, false, NULL}, 403},
+    {{"GET", NULL, "http://localhost", NULL, NULL, false, NULL}, 403},
+    /* what it embeds */
+    {{"GET", "localhost:8080", NULL, "same-origin", NULL, false, "image"}, 0},
+    {{"GET", "localhost:8080", NULL, "none", NULL, false, "document"}, 0},
+    {{"GET", "localhost:8080", NULL, "cross-site", NULL, false, "document"}, 0}, /* a link */
+    {{"GET", "localhost:8080", NULL, "cross-site", NULL, false, "image"}, 403},
+    {{"GET", "localhost:8080", NULL, "cross-site", NULL, false, "iframe"}, 403},
+    {{"GET", "localhost:8080", NULL, "cross-site", NULL, false, "empty"}, 403},
+    {{"GET", "localhost:8080", NULL, "cross-site", NULL, false, NULL}, 403},
+    {{"GET", "localhost:8080", NULL, "same-site", NULL, false, "script"}, 403},
+    {{"HEAD", "localhost:8080", NULL, "cross-site", NULL, false, "empty"}, 403},
     /* what it sends */
-    {{"POST", "localhost", NULL, NULL, NULL, false}, 0},
-    {{"POST", "localhost", NULL, NULL, FORM, false}, 0}, /* curl -d */
-    {{"POST", "localhost", NULL, NULL, JSON, false}, 0},
-    {{"POST", "localhost", "http://localhost", "same-origin", JSON "; charset=utf-8", false}, 0},
-    {{"POST", "localhost", "http://localhost", "same-origin", "application/vnd.api+json", false}, 0},
-    {{"POST", "localhost", "http://localhost", NULL, "Application/JSON", false}, 0},
-    {{"POST", "localhost", "http://localhost", NULL, FORM, false}, 415},
-    {{"POST", "localhost", "http://localhost", NULL, NULL, false}, 415},
-    {{"POST", "localhost", "http://localhost", NULL, "application/jsonp", false}, 415},
-    {{"POST", "localhost", NULL, "cross-site", FORM, false}, 415},
-    {{"POST", "localhost", NULL, NULL, "text/plain", false}, 415},
-    {{"POST", "localhost", NULL, NULL, "text/plain;charset=UTF-8", false}, 415},
-    {{"POST", "localhost", NULL, NULL, "multipart/form-data; boundary=x", false}, 415},
-    {{"POST", "localhost", "https://app.example", "cross-site", JSON, false}, 0},
-    {{"POST", "localhost", "https://app.example", "cross-site", "text/plain", false}, 415},
+    {{"POST", "localhost", NULL, NULL, NULL, false, NULL}, 0},
+    {{"POST", "localhost", NULL, NULL, FORM, false, NULL}, 0}, /* curl -d */
+    {{"POST", "localhost", NULL, NULL, JSON, false, NULL}, 0},
+    {{"POST", "localhost", "http://localhost", "same-origin", JSON "; charset=utf-8", false, NULL}, 0},
+    {{"POST", "localhost", "http://localhost", "same-origin", "application/vnd.api+json", false, NULL}, 0},
+    {{"POST", "localhost", "http://localhost", NULL, "Application/JSON", false, NULL}, 0},
+    {{"POST", "localhost", "http://localhost", NULL, FORM, false, NULL}, 415},
+    {{"POST", "localhost", "http://localhost", NULL, NULL, false, NULL}, 415},
+    {{"POST", "localhost", "http://localhost", NULL, "application/jsonp", false, NULL}, 415},
+    {{"POST", "localhost", NULL, "cross-site", FORM, false, NULL}, 415},
+    {{"POST", "localhost", NULL, NULL, "text/plain", false, NULL}, 415},
+    {{"POST", "localhost", NULL, NULL, "text/plain;charset=UTF-8", false, NULL}, 415},
+    {{"POST", "localhost", NULL, NULL, "multipart/form-data; boundary=x", false, NULL}, 415},
+    {{"POST", "localhost", "https://app.example", "cross-site", JSON, false, NULL}, 0},
+    {{"POST", "localhost", "https://app.example", "cross-site", "text/plain", false, NULL}, 415},
 };
 
 static const char *hosts[] = {"shoal"}, *origins[] = {"https://app.example"};
@@ -90,7 +100,7 @@ static void browser_check_keeps_pages_out(void **state)
 static void browser_check_asks_nothing_where_pages_cannot_come(void **state)
 {
     gateway_config keyed = {.api_keys = keys, .n_api_keys = 1};
-    browser_facts f = {"POST", "evil.example", "https://evil.example", "cross-site", "text/plain", false};
+    browser_facts f = {"POST", "evil.example", "https://evil.example", "cross-site", "text/plain", false, NULL};
     api_error e;
     assert_int_equal(browser_check(&keyed, &f, &e), 0);
     assert_false(browser_origin_is_allowed(&keyed, f.origin));
