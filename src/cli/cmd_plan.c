@@ -20,7 +20,7 @@ typedef struct planning {
     serve_stages stages;
     config_nodes *file;
     node *here;
-    arena *live; /* memory of nodes that a gateway has told of */
+    plan_live live;
     const node *nodes;
     size_t n_nodes;
     placement_model *models;
@@ -29,10 +29,9 @@ typedef struct planning {
 
 static int ask_nodes(planning *x, const char *server, shoal_err *err)
 {
-    node *nodes;
-    x->live = arena_new(0);
-    int rc = x->live ? plan_live_nodes(&nodes, &x->n_nodes, server, x->config, x->live, err) : err_nomem(err);
-    if (rc == 0) x->nodes = nodes;
+    int rc = plan_live_ask(&x->live, server, err);
+    x->nodes = x->live.nodes;
+    x->n_nodes = x->live.n_nodes;
     return rc;
 }
 
@@ -81,7 +80,7 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, cons
     if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
     if (rc == 0) rc = serve_stages_open(&x->stages, x->config, x->specs, err);
     if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, server, err), err);
-    if (rc == 0 && (nodes_path || server)) rc = check_nodes(x, err);
+    if (rc == 0 && nodes_path) rc = check_nodes(x, err);
     if (rc != 0) return rc;
     size_t n = x->config->n_models;
     x->models = calloc(n + 1, sizeof *x->models);
@@ -89,9 +88,12 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, cons
     for (size_t i = 0; i < n; i++) {
         x->models[i] = serve_models_want(x->config, x->specs, i);
         x->models[i].shape = x->stages.shapes[i];
+        plan_live_restrict(&x->live, &x->models[i]);
     }
-    return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, x->file ? x->file->now : NULL,
-                          x->file ? x->file->n_now : 0, err);
+    if (x->file && x->file->n_now == 0) return placement_grow(&x->p, x->nodes, x->n_nodes, x->models, n, err);
+    const placement_now *now = x->file ? x->file->now : x->live.now;
+    return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, now,
+                          x->file ? x->file->n_now : x->live.n_now, err);
 }
 
 static void planning_done(planning *x)
@@ -102,7 +104,7 @@ static void planning_done(planning *x)
     if (x->config) serve_models_free(x->specs, x->config->n_models);
     config_nodes_free(x->file);
     node_free(x->here);
-    arena_free(x->live);
+    plan_live_done(&x->live);
     config_free(x->config);
 }
 
@@ -294,10 +296,10 @@ static int run(int argc, char **argv)
     planning x = {0};
     shoal_err err;
     const cli_option options[] = {
-        CLI_STRING(0, "nodes", "FILE", "nodes and what runs on them now, YAML or JSON; without: this machine",
-                   &nodes_path),
+        CLI_STRING(0, "nodes", "FILE",
+                   "machines, and what runs there now (docs/cluster.md); without: this machine", &nodes_path),
         CLI_STRING('s', "server", "URL",
-                   "plan over this machine and those attached to that gateway, as if nothing ran there yet",
+                   "plan from what runs now on that gateway's machines: what it would do with this file",
                    &server),
         CLI_JSON(&json),
         CLI_END,

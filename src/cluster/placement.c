@@ -546,6 +546,103 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
     return rc;
 }
 
+/* ---- a cluster that grows ------------------------------------------------------------------------ */
+
+/* Gateways first; returns how many there are. */
+static size_t order_nodes(const node *nodes, size_t n_nodes, node *ret)
+{
+    size_t n = 0, n_gateways;
+    for (size_t i = 0; i < n_nodes; i++)
+        if (nodes[i].is_gateway) ret[n++] = nodes[i];
+    n_gateways = n;
+    for (size_t i = 0; i < n_nodes; i++)
+        if (!nodes[i].is_gateway) ret[n++] = nodes[i];
+    return n_gateways;
+}
+
+static placement_now *now_of(const placement *p, const node *nodes, const placement_model *models)
+{
+    placement_now *now = calloc(p->n_seats + 1, sizeof *now);
+    for (size_t i = 0; now && i < p->n_seats; i++)
+        now[i] = (placement_now){.model = models[p->seats[i].model].name,
+                                 .node = nodes[p->seats[i].node].name,
+                                 .standby = p->seats[i].standby,
+                                 .first = p->seats[i].first,
+                                 .end = p->seats[i].end};
+    return now;
+}
+
+/* Seats of ordered[] become seats of nodes[]. */
+static void number_nodes(placement *p, const node *ordered, const node *nodes, size_t n_nodes)
+{
+    const desk d = {.nodes = nodes, .n_nodes = n_nodes};
+    for (size_t i = 0; i < p->n_seats; i++)
+        p->seats[i].node = (size_t)find_node(&d, ordered[p->seats[i].node].name);
+}
+
+/* What stays is told with the reason for which it came. */
+static void keep_reasons(placement *next, const placement *was)
+{
+    for (size_t i = 0; i < next->n_seats; i++) {
+        placement_seat *s = &next->seats[i];
+        for (size_t k = 0; k < was->n_seats && s->why == PLACEMENT_STAYS; k++) {
+            const placement_seat *o = &was->seats[k];
+            bool same = o->model == s->model && o->node == s->node && o->standby == s->standby &&
+                        o->first == s->first && o->end == s->end;
+            if (same) s->why = o->why;
+        }
+    }
+}
+
+/* One step: what is there stays, and the plan of that takes its place. */
+static int grow(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
+                size_t n_models, shoal_err *err)
+{
+    placement next = {0};
+    placement_now *now = now_of(p, nodes, models);
+    int rc =
+        now ? placement_plan(&next, nodes, n_nodes, models, n_models, now, p->n_seats, err) : err_nomem(err);
+    keep_reasons(&next, p);
+    next.n_leavers = 0; /* nothing of it ran */
+    placement_done(p);
+    *p = next;
+    free(now);
+    return rc;
+}
+
+/* What a gateway does at its start: layers are not dealt out before machines had time to come. */
+static int grow_waiting(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
+                        size_t n_models, shoal_err *err)
+{
+    placement_model *waiting = calloc(n_models + 1, sizeof *waiting);
+    if (!waiting) return err_nomem(err);
+    if (n_models) memcpy(waiting, models, n_models * sizeof *waiting);
+    for (size_t i = 0; i < n_models; i++) waiting[i].waits = placement_is_cut(&models[i].shards);
+    int rc = grow(p, nodes, n_nodes, waiting, n_models, err);
+    free(waiting);
+    return rc;
+}
+
+int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
+                   size_t n_models, shoal_err *err)
+{
+    node *ordered = calloc(n_nodes + 1, sizeof *ordered);
+    placement p = {0};
+    int rc = ordered ? 0 : err_nomem(err);
+    size_t n = rc == 0 ? order_nodes(nodes, n_nodes, ordered) : 0;
+    if (n > 0) rc = grow_waiting(&p, ordered, n, models, n_models, err);
+    for (n = n == 0 ? n_nodes : n; rc == 0 && n <= n_nodes; n++)
+        rc = grow(&p, ordered, n, models, n_models, err);
+    if (rc == 0) {
+        number_nodes(&p, ordered, nodes, n_nodes);
+        *ret = p;
+    } else {
+        placement_done(&p);
+    }
+    free(ordered);
+    return rc;
+}
+
 /* ---- what there is no place for ------------------------------------------------------------------- */
 
 enum { NODES_NAMED = 3 }; /* of those that have one reason in common, in a sentence */

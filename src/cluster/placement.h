@@ -149,6 +149,10 @@ enum {
 int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, const placement_now *now, size_t n_now, shoal_err *err);
 void placement_done(placement *p);
+/* The plan of a cluster that was set up node by node: its gateways serve alone, then the others join in the
+ * order of the list, and what is there stays. Without a gateway: all are there at once. As placement_plan. */
+int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
+                   size_t n_models, shoal_err *err);
 
 /* What a token costs that goes through the model's stages, as they are planned; row_bytes: of one row between
  * them. The machine's stages take turns, so slowest_ms is of all that are on one. False: the model has none.

@@ -798,6 +798,7 @@ static const config_field node_rows[] = {
     BOOL("on_battery", node, on_battery, "whether it runs on battery"),
     UINT("battery_percent", node, battery_percent, 0, 100, "what is left in it", .otherwise = 100),
     BOOL("draining", node, draining, "nothing new goes there"),
+    BOOL("gateway", node, is_gateway, "it is the gateway, which is there before the others join"),
     TEXTS("labels", node, labels, n_labels, 0, 64, NAME_MAX_BYTES, "what models may ask for"),
 };
 RECORD(plan_node, node, node_rows);

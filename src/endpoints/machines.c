@@ -113,6 +113,31 @@ void machines_list(gateway_request *rq)
     buf_done(&out);
 }
 
+/* ---- what runs where, and by what that is decided ------------------------------------------------- */
+
+void machines_placement(gateway_request *rq)
+{
+    const gate *x = rq->gateway->gate;
+    buf out = {0};
+    shoal_err err;
+    if (!x) {
+        refuse_alone(rq);
+        return;
+    }
+    int rc = gate_put_placement(x, &out, &err);
+    if (rc == 0) {
+        request_json(rq, 200, &out);
+    } else {
+        api_error e;
+        if (rc == SHOAL_EINVALID)
+            api_error_set(&e, 409, "invalid_request_error", "places_no_models", NULL, "%s", err.message);
+        else
+            api_error_nomem(&e);
+        request_error(rq, &e);
+    }
+    buf_done(&out);
+}
+
 /* ---- a person's word ----------------------------------------------------------------------------- */
 
 static const char *const ORDERS[] = {

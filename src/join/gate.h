@@ -73,6 +73,7 @@ typedef struct gate_place_options {
     size_t n_alone;
     const char *site;                     /* of this machine; NULL: none */
     double bytes_per_s, multiplies_per_s; /* that it has measured; 0: it has not */
+    int (*machine)(node **ret, shoal_err *err); /* this machine's facts; NULL: node_here */
     /* What this machine itself is to serve from now on; the list is borrowed by the call. */
     void (*here)(void *user, const worker_spec *workers, size_t n);
     void *user;
@@ -87,6 +88,9 @@ typedef struct gate_place_options {
  * serves its own models. */
 int gate_place(gate *g, const gate_place_options *o, shoal_err *err);
 bool gate_has_ca(const gate *g);
+/* Append what the last plan was made of and came to, a JSON object (serve/plan_live.h reads it). SHOAL_EINVALID:
+ * another gateway places models. */
+int gate_put_placement(const gate *g, buf *out, shoal_err *err);
 /* Gateways with the same group have the same models; NULL: this one has no board. */
 const char *gate_group(const gate *g);
 /* From the board: a machine's plan, or NULL: it has none; all have been read; another leads, or this one

@@ -74,7 +74,7 @@ static void look_here(gate_placer *p)
     place_node *n = place_find_node(p, gate_name(p->g));
     node *now = NULL;
     if (!n) n = place_add_node(p, gate_name(p->g));
-    if (!n || node_here(&now, NULL) != 0) return;
+    if (!n || (p->o.machine ? p->o.machine : node_here)(&now, NULL) != 0) return;
     n->here = n->attached = true;
     now->site = p->o.site;
     now->bytes_per_s = p->o.bytes_per_s;

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "command/cli_process.h"
-#include "serve/measure_here.h"
-#include "trust/identity.h"
+
+/* ---- values ---------------------------------------------------------------------------------------- */
 
 static const char *text(const json_t *o, const char *key, arena *mem, bool *ok)
 {
@@ -23,91 +23,132 @@ static double number(const json_t *o, const char *key)
     return x > 0 && x < 1e18 ? x : 0;
 }
 
-static bool take_labels(node *n, const json_t *list, arena *mem)
+static bool truth(const json_t *o, const char *key)
 {
-    size_t count = json_array_size(list);
-    const char **labels = arena_alloc(mem, (count + 1) * sizeof *labels);
-    for (size_t i = 0; labels && i < count; i++) {
-        const char *s = json_string_value(json_array_get(list, i));
-        if (s && (labels[n->n_labels++] = arena_strdup(mem, s)) == NULL) return false;
-    }
-    n->labels = labels;
-    return labels != NULL;
+    return json_is_true(json_object_get(o, key));
 }
 
-static bool take_node(node *n, const json_t *o, arena *mem)
+static void *list_of(const json_t *all, const char *key, size_t size, arena *mem, bool *ok)
 {
-    bool ok = true;
-    *n = (node){.name = text(o, "name", mem, &ok),
-                .site = text(o, "site", mem, &ok),
-                .address = text(o, "address", mem, &ok),
+    void *list = arena_alloc(mem, (json_array_size(json_object_get(all, key)) + 1) * size);
+    *ok = *ok && list;
+    return list;
+}
+
+static const char **texts(const json_t *o, const char *key, size_t *ret_n, arena *mem, bool *ok)
+{
+    const json_t *list = json_object_get(o, key);
+    const char **all = list_of(o, key, sizeof *all, mem, ok);
+    *ret_n = 0;
+    for (size_t i = 0; *ok && i < json_array_size(list); i++) {
+        const char *s = json_string_value(json_array_get(list, i));
+        if (s && !(all[(*ret_n)++] = arena_strdup(mem, s))) *ok = false;
+    }
+    return all;
+}
+
+/* ---- what there is ---------------------------------------------------------------------------------- */
+
+static void take_node(plan_live *x, const json_t *o, bool *ok)
+{
+    node *n = &x->nodes[x->n_nodes];
+    *n = (node){.name = text(o, "name", x->mem, ok),
+                .site = text(o, "site", x->mem, ok),
                 .n_cores = (unsigned)number(o, "cores"),
                 .memory_bytes = (uint64_t)number(o, "memory_bytes"),
                 .bytes_per_s = number(o, "bytes_per_s"),
                 .multiplies_per_s = number(o, "multiplies_per_s"),
                 .load_1m = number(o, "load"),
                 .rtt_ms = number(o, "rtt_ms"),
-                .on_battery = json_is_true(json_object_get(o, "on_battery")),
+                .on_battery = truth(o, "on_battery"),
                 .battery_percent = (unsigned)number(o, "battery_percent"),
-                .draining = json_is_true(json_object_get(o, "drains"))};
-    return take_labels(n, json_object_get(o, "labels"), mem) && ok;
+                .draining = truth(o, "drains"),
+                .is_gateway = truth(o, "gateway"),
+                .unreached = truth(o, "gateway")};
+    n->labels = texts(o, "labels", &n->n_labels, x->mem, ok);
+    if (!n->name) return;
+    if (n->is_gateway) x->gateways[x->n_gateways++] = n->name;
+    x->n_nodes++;
 }
 
-/* As the gateway sees it: without a relay, so that nobody reaches its workers. */
-static int take_here(node *n, const gateway_config *c, arena *mem, shoal_err *err)
+static void take_now(plan_live *x, const json_t *o, bool *ok)
 {
-    node *here = NULL;
-    isa chosen;
-    char usual[IDENTITY_NAME_SIZE];
-    int rc = node_here(&here, err);
-    if (rc != 0) return rc;
-    identity_name_from_host(usual, here->name);
-    *n = *here;
-    n->name = arena_strdup(mem, c->cluster_name ? c->cluster_name : usual);
-    n->site = c->cluster_site;
-    n->unreached = true;
-    node_free(here);
-    if (isa_choose(&chosen, NULL) == 0) measure_here(chosen, &n->bytes_per_s, &n->multiplies_per_s);
-    return n->name ? 0 : err_nomem(err);
+    placement_now *n = &x->now[x->n_now];
+    *n = (placement_now){.model = text(o, "model", x->mem, ok),
+                         .node = text(o, "node", x->mem, ok),
+                         .standby = truth(o, "standby"),
+                         .first = (size_t)number(o, "first_layer"),
+                         .end = (size_t)number(o, "end_layer")};
+    x->n_now += n->model && n->node;
 }
 
-static bool serves(const json_t *o)
+static void take_model(plan_live *x, const json_t *o, bool *ok)
 {
-    const char *role = json_string_value(json_object_get(o, "role"));
-    const char *address = json_string_value(json_object_get(o, "address"));
-    return role && strcmp(role, role_name(ROLE_NODE)) == 0 && address && *address;
+    plan_live_model *m = &x->models[x->n_models];
+    *m = (plan_live_model){
+        .name = text(o, "model", x->mem, ok), .travels = truth(o, "travels"), .waits = truth(o, "waits")};
+    m->failed = texts(o, "failed", &m->n_failed, x->mem, ok);
+    x->n_models += m->name != NULL;
 }
 
-static int take_all(node **ret, size_t *ret_n, const json_t *list, const gateway_config *c, arena *mem,
-                    shoal_err *err)
+static int take_all(plan_live *x, const json_t *all, shoal_err *err)
 {
-    node *nodes = arena_alloc(mem, (json_array_size(list) + 1) * sizeof *nodes);
-    size_t n = 0;
-    int rc = nodes ? 0 : err_nomem(err);
-    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-        const json_t *o = json_array_get(list, i);
-        if (!serves(o)) continue;
-        if (!take_node(&nodes[n++], o, mem)) rc = err_nomem(err);
-        if (rc == 0 && !nodes[n - 1].name)
-            rc = err_set(err, SHOAL_EPROTOCOL, "the gateway lists a machine without a name");
-    }
-    if (rc == 0) rc = take_here(&nodes[n++], c, mem, err);
-    *ret = nodes;
-    *ret_n = n;
+    const json_t *nodes = json_object_get(all, "nodes"), *now = json_object_get(all, "now"),
+                 *models = json_object_get(all, "models");
+    bool ok = true;
+    if (!json_is_array(nodes) || !json_is_array(now) || !json_is_array(models))
+        return err_set(err, SHOAL_EPROTOCOL, "the gateway's answer is no list of nodes, seats and models");
+    x->nodes = list_of(all, "nodes", sizeof *x->nodes, x->mem, &ok);
+    x->gateways = list_of(all, "nodes", sizeof *x->gateways, x->mem, &ok);
+    x->now = list_of(all, "now", sizeof *x->now, x->mem, &ok);
+    x->models = list_of(all, "models", sizeof *x->models, x->mem, &ok);
+    for (size_t i = 0; ok && i < json_array_size(nodes); i++) take_node(x, json_array_get(nodes, i), &ok);
+    for (size_t i = 0; ok && i < json_array_size(now); i++) take_now(x, json_array_get(now, i), &ok);
+    for (size_t i = 0; ok && i < json_array_size(models); i++) take_model(x, json_array_get(models, i), &ok);
+    return ok ? 0 : err_nomem(err);
+}
+
+int plan_live_read(plan_live *ret, const char *json, size_t n, shoal_err *err)
+{
+    json_t *all = NULL;
+    plan_live x = {.mem = arena_new(0)};
+    int rc = x.mem ? json_parse(&all, json, n, "the answer", err) : err_nomem(err);
+    if (rc == 0) rc = take_all(&x, all, err);
+    json_decref(all);
+    if (rc == 0)
+        *ret = x;
+    else
+        plan_live_done(&x);
     return rc;
 }
 
-int plan_live_nodes(node **ret, size_t *ret_n, const char *server, const gateway_config *c, arena *mem,
-                    shoal_err *err)
+int plan_live_ask(plan_live *ret, const char *server, shoal_err *err)
 {
     http_where where;
     buf reply = {0};
-    json_t *answer = NULL;
     int rc = cli_process_where(&where, server, err);
-    if (rc == 0) rc = cli_process_get(&where, "/v1/nodes", getenv("SHOAL_API_KEY"), &reply, err);
-    if (rc == 0) rc = json_parse(&answer, reply.data, reply.len, "the answer", err);
-    if (rc == 0) rc = take_all(ret, ret_n, json_object_get(answer, "nodes"), c, mem, err);
-    json_decref(answer);
+    if (rc == 0) rc = cli_process_get(&where, "/v1/placement", getenv("SHOAL_API_KEY"), &reply, err);
+    if (rc == 0) rc = plan_live_read(ret, reply.data ? reply.data : "", reply.len, err);
     buf_done(&reply);
     return rc;
+}
+
+void plan_live_restrict(const plan_live *x, placement_model *m)
+{
+    for (size_t i = 0; i < x->n_models; i++) {
+        const plan_live_model *is = &x->models[i];
+        if (strcmp(is->name, m->name) != 0) continue;
+        m->failed = is->failed;
+        m->n_failed = is->n_failed;
+        m->waits = is->waits;
+        if (is->travels) return;
+        m->nodes = x->gateways;
+        m->n_nodes = x->n_gateways;
+    }
+}
+
+void plan_live_done(plan_live *x)
+{
+    arena_free(x->mem);
+    *x = (plan_live){0};
 }

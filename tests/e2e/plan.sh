@@ -103,4 +103,52 @@ plan 2 "$work/c.yaml" --nodes "$work/nodes.yaml"
 has "c.yaml:3: models[0].place.nodes[0]: there is no node 'b'"
 plan 1 "$work/c.yaml" --nodes "$work/absent.yaml"
 plan 2
+# The gateway is there before the others: it keeps what need not move.
+echo "manifest: $PWD/models/models.json
+models: [{name: home-intent}, {name: home-chat-s, replicas: 2}]" >"$work/grown.yaml"
+cat >"$work/grown.nodes" <<'NODES'
+nodes:
+  - {name: nas, cores: 8, memory_mb: 16384, gb_per_s: 30}
+  - {name: boss, cores: 2, memory_mb: 4096, gb_per_s: 5, gateway: true}
+NODES
+plan 0 "$work/grown.yaml" --nodes "$work/grown.nodes" --json
+has '{"model":"home-intent","node":"boss","standby":false,"why":"no other node may have it"}'
+has '{"model":"home-chat-s","node":"nas","standby":false,"why":'
+
+# What a running gateway would do: what runs stays, what is new is placed, what is not in the file goes.
+agent=
+trap 'end $agent; cleanup' EXIT
+"$SHOAL_BIN" ca init --state "$work/gw" >/dev/null
+door=127.0.0.1:$(free_port)
+cat >"$work/run.yaml" <<YAML
+manifest: $PWD/models/models.json
+cluster: {listen: "$door", name: boss, state: $work/gw}
+models: [{name: home-intent}, {name: home-chat-s, replicas: 2}]
+YAML
+start_shoal "$work/run.yaml"
+"$SHOAL_BIN" agent --state "$work/pi" --no-measure -l 127.0.0.1:0 --join "$door" \
+    --token "$("$SHOAL_BIN" token create --state "$work/gw")" --name pi >"$work/pi.out" 2>"$work/pi.log" &
+agent=$!
+for _ in $(seq 1200); do curl -s "$url/readyz" | grep -q '"id":"pi/home-chat-s/0","model":"home-chat-s","state":"ready"' && break; sleep 0.05; done
+plan 0 "$work/run.yaml" --server "$url"
+[ "$(grep -c 'replica  it is there already' "$work/out")" = 3 ] || fail "the plan is not what runs: $(cat "$work/out")"
+plan 0 "$work/run.yaml" --server "$url" --json
+has '{"model":"home-intent","node":"boss","standby":false,"why":"it is there already"}'
+has '{"model":"home-chat-s","node":"pi","standby":false,"why":"it is there already"}'
+has '"stopping":[],"missing":[]'
+cat >"$work/next.yaml" <<YAML
+manifest: $PWD/models/models.json
+models: [{name: home-intent, replicas: 2}, {name: home-embed, place: {nodes: [attic]}}]
+YAML
+plan 1 "$work/next.yaml" --server "$url"
+has "boss                 replica  it is there already"
+has "pi                   replica  no other replica of the model is as near"
+has "stop home-chat-s on pi: fewer are wanted"
+has "missing 1 replica"
+stop_shoal
+printf 'models: [{name: alone, path: %s}]\n' "$PWD/models/home-intent.gguf" >"$work/single.yaml"
+start_shoal "$work/single.yaml"
+plan 1 "$work/single.yaml" --server "$url"
+has "this gateway has no port for other machines"
+stop_shoal
 echo "$n plans as they should be"
