@@ -136,6 +136,10 @@ static int read_input(kserve_ask *a, const json_t *o, size_t i, tail *rest, api_
     const json_t *params = fields_get(o, "parameters");
     const json_t *binary = fields_get(params, "binary_data_size");
     rc = read_shape(t, fields_get(o, "shape"), e);
+    if (rc == 0 && binary && fields_get(o, "data"))
+        rc = api_error_bad(
+            e, name, "tensor \"%.64s\" has both \"data\" and \"binary_data_size\"; one says its content",
+            name);
     if (rc == 0 && binary) rc = fields_int(params, "binary_data_size", 0, INT64_MAX, &size, e);
     if (rc == 0) rc = binary ? take_binary(t, size, rest, e) : kserve_read_data(t, fields_get(o, "data"), e);
     return rc == 0 ? kserve_check(t, e) : rc;

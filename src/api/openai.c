@@ -388,7 +388,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
 {
     Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
     *sampling = s->sampling;
-    sampling->seed += k;
+    sampling->seed = sampling_seed(s->sampling.seed, (uint32_t)(k / s->n), (uint32_t)(k % s->n));
     if (s->messages_json) r.messages_json = (char *)s->messages_json;
     if (s->tools_json) r.tools_json = (char *)s->tools_json;
     if (s->template_kwargs_json) r.template_kwargs_json = (char *)s->template_kwargs_json;

@@ -9,6 +9,7 @@
 #ifndef BASE_SAMPLING_H
 #define BASE_SAMPLING_H
 
+#include "base/clock.h"
 #include "base/err.h"
 
 #define SAMPLING_TEMPERATURE_MAX 2
@@ -26,5 +27,14 @@
 
 /* 0, or SHOAL_EINVALID with the field's name and range. `field` is one of the table's. */
 int sampling_check(const char *field, double v, shoal_err *err);
+
+/* The seed of one choice of one prompt of a request; the first choice of the first prompt has the request's
+ * own. A sum would make choice k+1 of one seed choice k of the next. Applied to its result it gives the
+ * request's seed back. */
+static inline uint64_t sampling_seed(uint64_t seed, uint32_t prompt, uint32_t choice)
+{
+    uint64_t mask = choice ? rng_mix(choice) : 0;
+    return seed ^ mask ^ (prompt ? rng_mix((uint64_t)prompt << 32) : 0);
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sampling.h"
 #include "ensemble/rerank_run.h"
 
 typedef struct rerank_call {
@@ -157,7 +158,7 @@ static size_t take_choice(Shoal__V1__GenerateRequest *req, size_t *ret_n)
     bool one = n < 2 || n > RERANK_CANDIDATES_MAX || choice >= n;
     *ret_n = one ? 1 : n;
     if (one) choice = 0;
-    if (req->sampling) req->sampling->seed -= choice;
+    if (req->sampling) req->sampling->seed = sampling_seed(req->sampling->seed, 0, (uint32_t)choice);
     req->choice = req->of_choices = 0;
     return choice;
 }

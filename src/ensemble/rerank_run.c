@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sampling.h"
 #include "base/log.h"
 
 #define MARGIN_MS 10 /* before the deadline, for the best so far to get out */
@@ -481,7 +482,7 @@ static bool ask(candidate *k, size_t j)
                         .latency = r->o->latency};
     if (given) sampling = *given;
     sampling.temperature = (float)temperature_of(r, k->m);
-    if (j > 0) sampling.seed = rng_mix(sampling.seed + j);
+    sampling.seed = sampling_seed(sampling.seed, 0, (uint32_t)j);
     take_init(&k->kept, k->m->model);
     r->req->sampling = &sampling;
     call_order *o = call_order_new(CALL_GENERATE, k->m->model, &r->req->base, &ctx);

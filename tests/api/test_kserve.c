@@ -146,6 +146,9 @@ static void kserve_refuses_what_does_not_agree(void **state)
         {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[1],\"parameters\":{\"binary_data_"
          "size\":-4}}]}",
          "binary_data_size"},
+        {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\"],\"parameters\":{"
+         "\"binary_data_size\":0}}]}",
+         "has both"},
         {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[0],\"data\":[]}],\"parameters\":3}",
          "parameters"},
         {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[0],\"data\":[]}],\"outputs\":3}",

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "api/openai.h"
+#include "base/sampling.h"
 #include "base/sha256.h"
 
 #define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
@@ -63,7 +64,7 @@ static void openai_reads_every_sampling_field(void **state)
     Shoal__V1__Sampling p;
     assert_int_equal(openai_spec_choices(s), 3);
     openai_spec_fill(s, 2, &r, &p);
-    assert_int_equal(p.seed, 9); /* choice 2 of seed 7 */
+    assert_true(p.seed == sampling_seed(7, 0, 2)); /* choice 2 of seed 7 */
     assert_int_equal(p.n_bias, 2);
     assert_true(p.top_k == 40 && p.presence_penalty == -1 && p.frequency_penalty == 2);
     assert_int_equal(r.max_tokens, 9);
@@ -158,6 +159,39 @@ static void openai_takes_the_numbers_that_clients_send(void **state)
         if (s->max_tokens != CASES[i].want) fail_msg("%s gave %u", CASES[i].field, s->max_tokens);
         openai_spec_free(s);
     }
+}
+
+static uint64_t seed_of_choice(const gen_spec *s, size_t k)
+{
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    openai_spec_fill(s, k, &r, &p);
+    return p.seed;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seeds that follow each other, two prompts, 32 choices each: no two draw from the same stream. */
+static void openai_choices_of_other_seeds_are_others(void **state)
+{
+    enum { SEEDS = 64, CHOICES = 64 };
+    static uint64_t all[SEEDS * CHOICES];
+    size_t n = 0;
+    for (int seed = 0; seed < SEEDS; seed++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":32,\"seed\":%d}", seed);
+        gen_spec *s = completion(body);
+        assert_int_equal(openai_spec_choices(s), CHOICES);
+        assert_true(seed_of_choice(s, 0) == (uint64_t)seed); /* alone it is as if there were no others */
+        for (size_t k = 0; k < CHOICES; k++) all[n++] = seed_of_choice(s, k);
+        openai_spec_free(s);
+    }
+    qsort(all, n, sizeof *all, by_value);
+    for (size_t i = 1; i < n; i++) assert_true(all[i] != all[i - 1]);
 }
 
 /* llama.cpp's clients send -1 for "any"; a fixed seed would be one answer for ever. */
@@ -430,6 +464,7 @@ int main(void)
         cmocka_unit_test(openai_tool_choice_none_hides_tools),
         cmocka_unit_test(openai_offered_tools_bind_the_reply),
         cmocka_unit_test(openai_takes_the_numbers_that_clients_send),
+        cmocka_unit_test(openai_choices_of_other_seeds_are_others),
         cmocka_unit_test(openai_seed_minus_one_is_drawn),
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
         cmocka_unit_test(openai_hands_variables_to_the_template),

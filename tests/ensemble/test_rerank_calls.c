@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/sampling.h"
 #include "ensemble/rerank_calls.h"
 
 enum { CALLS_MAX = 8 };
@@ -60,7 +61,7 @@ static void ask(bench *b, size_t k, size_t n, float temperature, uint64_t in_ms)
     call_context ctx = {.request_id = "r1",
                         .deadline_ns = in_ms ? b->s.env->now_ns(b->s.env->user) + in_ms * 1000000u : 0};
     s.temperature = temperature;
-    s.seed = 40 + k;
+    s.seed = sampling_seed(40, 0, (uint32_t)k);
     req.sampling = &s;
     req.messages_json = "[{\"role\":\"user\",\"content\":\"which lamp?\"}]";
     req.choice = (uint32_t)k;
