@@ -37,6 +37,7 @@ struct likeness_look {
     sha256_digest shelf;
     near_how how;
     uint64_t start_ns;
+    bool hurried;  /* the deadline of its call was the client's, and shorter than the configuration's */
     int8_t *codes; /* [dims]; NULL: there is no vector */
     float scale;
     size_t dims;
@@ -64,6 +65,14 @@ static const char *language_of(const char *a, const char *b)
     return *code ? code : language_guess(b, strlen(b));
 }
 
+/* Is it the request that cannot be looked up? A text that is too long for the embedder, or a client without
+ * time, says nothing of the model, and others go on asking it. */
+static bool is_its_own(const likeness_look *x, int status)
+{
+    return status == SHOAL_EINVALID || status == SHOAL_EFORMAT || status == SHOAL_ELIMIT ||
+           status == SHOAL_EUNSUPPORTED || (status == SHOAL_EDEADLINE && x->hurried);
+}
+
 /* Its model is missing or late. */
 static void pass_by(likeness_look *x, const char *why)
 {
@@ -83,15 +92,16 @@ static void take(likeness_look *x, const near_found *f)
     cache_value_unref(v);
 }
 
-static uint64_t until(const likeness_look *x)
+static uint64_t until(likeness_look *x)
 {
     const likeness *l = x->g->likeness;
     uint64_t now = clock_ns(), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
     uint64_t half = deadline > now ? (deadline - now) / 2 : 0;
-    return now + (deadline && half < wait ? half : wait);
+    x->hurried = deadline && half < wait;
+    return now + (x->hurried ? half : wait);
 }
 
-static call_context context_of(const likeness_look *x)
+static call_context context_of(likeness_look *x)
 {
     return (call_context){.request_id = x->rq->id,
                           .deadline_ns = until(x),
@@ -104,7 +114,9 @@ static void on_judged(void *user, const call_result *r, const Shoal__V1__Classif
     likeness_look *x = user;
     double least = x->g->likeness->config->verify_min;
     x->call = NULL;
-    if (r->status != 0 || reply->n_results != 1 || reply->results[0]->n_labels == 0)
+    if (is_its_own(x, r->status))
+        tell(x, "absent", "verify", NULL, 0);
+    else if (r->status != 0 || reply->n_results != 1 || reply->results[0]->n_labels == 0)
         pass_by(x, "verify");
     else if ((double)reply->results[0]->labels[0]->score >= (least > 0 ? least : SEMANTIC_SCORE))
         take(x, &x->found[0]);
@@ -171,6 +183,10 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
 {
     likeness_look *x = user;
     x->call = NULL;
+    if (is_its_own(x, r->status)) {
+        tell(x, "absent", "embed", NULL, 0);
+        return;
+    }
     size_t dims = r->status == 0 && reply->n_results == 1 ? reply->results[0]->n_values : 0;
     if (dims == 0 || dims > NEAR_DIMS_MAX) {
         pass_by(x, "embed");

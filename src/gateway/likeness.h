@@ -3,7 +3,7 @@
  * What was asked becomes a vector (an embedding, in one call of a model that is waited for `timeout_ms` at
  * most), the nearest questions of the same shelf are found (cache/near.h), and a verdict on words
  * (cache/near_rule.h) or a cross-encoder has the last word. Nothing of that is ever a reason to fail: a model
- * that is missing or late is passed by, and rested from for a second.
+ * that is missing or late is passed by, and rested from for a second, unless the request itself is why.
  *
  *     look = likeness_start(rq, &ask, done, job);     // NULL: nobody can tell now
  *     done(job, value, 0.97)                          // once, later; value NULL: compute

@@ -55,6 +55,14 @@ want "$(ask /v1/chat/completions "{\"model\":\"home-chat-s\",\"temperature\":0,\
 want "$(key=two chat "$kind")" "miss/none" "another key"
 want "$(chat "$kind")" "near" "its own key"
 
+# A text that the embedder cannot hold, and a client without time, are passed by alone: the next is looked up at once.
+for word in a b c; do
+    want "$(chat "$(for _ in $(seq 140); do printf '%s ' "$word"; done)")" "miss/absent embed" "more tokens than the embedder holds"
+    want "$(chat "$kind")" "near" "behind a text that is too long"
+    chat "turn on the lamp $word" "" -H 'x-shoal-deadline-ms: 1' >/dev/null
+    want "$(chat "$kind")" "near" "behind a client without time"
+done
+
 # Pipelines act: one lamp is not all lamps, devices and their states are the rest.
 p() { ask /v1/process "{\"pipeline\":\"p\",\"input\":\"$1\"${2:-}}"; }
 want "$(p "turn the lamp off")" "miss/none" "a pipeline"
