@@ -10,6 +10,7 @@
 #define BASE_CANCEL_H
 
 #include "base/err.h"
+#include "base/progress.h"
 
 /* Zeroed: never cancelled. */
 typedef struct cancel_check {
@@ -19,6 +20,7 @@ typedef struct cancel_check {
 
 static inline int cancel_ask(const cancel_check *c, shoal_err *err)
 {
+    progress_tick(); /* who asks gets on */
     return c->ask ? c->ask(c->user, err) : 0;
 }
 

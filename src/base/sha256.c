@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 
 /* SHA256_* are deprecated in OpenSSL 3 and yet the right ones here: they neither allocate nor fetch providers
@@ -24,7 +25,11 @@ sha256 *sha256_new(void)
 
 void sha256_add(sha256 *s, const void *data, size_t n)
 {
-    SHA256_Update(&s->ctx, data, n);
+    for (size_t piece; n > 0; data = (const uint8_t *)data + piece, n -= piece) {
+        piece = n < PROGRESS_WORK / 8 ? n : PROGRESS_WORK / 8;
+        SHA256_Update(&s->ctx, data, piece);
+        progress_add(8 * piece); /* where there are no instructions for it */
+    }
 }
 
 void sha256_end(sha256 *s, sha256_digest *ret)

@@ -3,6 +3,7 @@
 #include "base/sys.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -82,6 +83,27 @@ size_t sys_rss_bytes(int pid)
     unsigned long long size, resident;
     if (!read_line(path, line, sizeof line) || sscanf(line, "%llu %llu", &size, &resident) != 2) return 0;
     return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* "12345 678 9": nanoseconds on a core, nanoseconds waiting for one, turns (sched-stats.rst). */
+static uint64_t run_delay_of(const char *tid)
+{
+    char path[300], line[128];
+    unsigned long long ran, waited;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", tid);
+    return read_line(path, line, sizeof line) && sscanf(line, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
+}
+
+uint64_t sys_run_delay_ns(void)
+{
+    uint64_t most = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        uint64_t ns = run_delay_of(e->d_name);
+        if (ns > most) most = ns;
+    }
+    if (d) closedir(d);
+    return most;
 }
 
 void rng_bytes(void *out, unsigned n)

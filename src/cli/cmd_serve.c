@@ -31,6 +31,7 @@
 #include "join/gate.h"
 #include "serve/measure_here.h"
 #include "serve/serve_address.h"
+#include "serve/serve_arbiter.h"
 #include "serve/serve_check.h"
 #include "serve/serve_etcd.h"
 #include "serve/serve_keep.h"
@@ -43,7 +44,7 @@
 #include "wire/loop.h"
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
-enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
+enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
 enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 
 typedef struct server {
@@ -291,16 +292,6 @@ static void hung_up(uv_signal_t *h, int signum)
 
 /* ---- start ------------------------------------------------------------------------------------- */
 
-static void reap(void *user, int slot)
-{
-    arbiter_reap(user, slot);
-}
-
-static int stuck(void *user)
-{
-    return arbiter_stuck(user);
-}
-
 /* Among gateways that know each other the one that leads says who serves what, else the one with the CA. */
 static bool gate_places(const server *s)
 {
@@ -326,8 +317,7 @@ static int start_agent(server *s, shoal_err *err)
     const gateway_config *c = s->config;
     int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
     if (rc != 0) return rc;
-    agent_arbiter shared = {
-        .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
+    agent_arbiter shared = serve_arbiter(s->arbiter, s->arbiter_fd);
     bool places = gate_places(s); /* then the gate says what this machine serves */
     agent_options o = {.workers = s->stages.alone,
                        .n_workers = places ? 0 : s->stages.n_alone,

@@ -17,14 +17,13 @@ enum {
     DESCRIBE_TIMEOUT_MS = 5000,
     POLL_MS =
         200, /* or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most */
-    /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process.
-     */
-    MISSED_MS = 300,   /* no answer for so long: no new calls */
-    LOOK_MS = 200,     /* after as much again it is ended, unless it can be seen to do something */
-    ABANDON_MS = 1000, /* of a worker elsewhere: its calls move to others that answer */
-    SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
-    STUCK_MS = 15000,  /* no step while requests run: the engine is */
-    AGAIN_MS = 5000,   /* given up, and no agent is there to start it again */
+    MISSED_MS = 300,    /* no answer for so long: no new calls, and its agent looks what it does */
+    LOOK_MS = 200,      /* until the next look at one that owes an answer */
+    ABANDON_MS = 1000,  /* of a worker elsewhere: its calls move to others that answer */
+    SILENT_MS = 10000,  /* nobody watches its process, and it never answers */
+    STARVED_MS = 2000,  /* one that waited for cores lately may do so again */
+    STARVED_SHARE = 10, /* that it waited for a core for a tenth of the time or more counts */
+    AGAIN_MS = 5000,    /* given up, and no agent is there to start it again */
     /* What a worker may say of itself. */
     TEXT_MAX = 4096,
     DIGEST_MAX = 64,
@@ -145,7 +144,7 @@ static void describe_ended(void *user, grpc_status status, const char *message)
     if (status == GRPC_OK && l->r.info && l->wanted) {
         l->retry_ms = RETRY_MIN_MS;
         if (l->r.state == REPLICA_DRAINING) return;
-        l->has_read = l->r.wedged = false;
+        l->has_read = false;
         start_timer(l, 0);
         set_state(l, REPLICA_READY, NULL);
         return;
@@ -208,28 +207,24 @@ static void retry_now(contact *l)
 
 /* ---- stats ------------------------------------------------------------------------------------- */
 
-/* A process that lives and does nothing is worse than a dead one: take it out, and have it ended. Where no
- * agent says a process, nobody ends it, and it is asked again. */
+/* Where no agent watches its process nobody ends it, and it is asked again. */
 static void give_up(contact *l, const char *why)
 {
-    l->stuck_ns = 0;
-    l->r.wedged = true;
     if (l->polling) l->g->how.cancel(l->polling);
     l->polling = NULL;
-    if (l->r.process.pid == 0) start_timer(l, AGAIN_MS);
+    start_timer(l, AGAIN_MS);
     set_state(l, REPLICA_DOWN, why);
 }
 
-/* A worker with running requests takes a step every few milliseconds, however busy the machine is. */
-static bool is_stuck(contact *l, const Shoal__V1__Stats *now)
+/* What it says of its own waiting: the only view of a worker on another machine. */
+static void note_starved(contact *l, const Shoal__V1__Stats *now)
 {
     const Shoal__V1__Stats *before = l->r.stats;
-    bool still = before && now->n_running > 0 && now->n_steps == before->n_steps;
-    if (!still)
-        l->stuck_ns = 0;
-    else if (l->stuck_ns == 0)
-        l->stuck_ns = registry_now(l->g);
-    return still && ms_since(l, l->stuck_ns) >= STUCK_MS;
+    uint64_t at = registry_now(l->g), passed_ms = (at - l->heard_ns) / 1000000;
+    bool same_life = before && now->run_delay_ms >= before->run_delay_ms;
+    if (same_life && l->heard_ns && (now->run_delay_ms - before->run_delay_ms) * STARVED_SHARE > passed_ms)
+        l->r.starved_until_ns = at + STARVED_MS * 1000000ull;
+    l->heard_ns = at;
 }
 
 /* An answer can be late for many reasons and early for none: the shortest way counts, and a way that has
@@ -245,12 +240,11 @@ static void polled(void *user, const uint8_t *msg, size_t n)
     contact *l = user;
     Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, n, msg);
     if (!s) return;
-    bool stuck = is_stuck(l, s);
+    note_starved(l, s);
     if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
     l->r.stats = s;
     learn_rtt(l);
     set_silent(l, false);
-    if (stuck) give_up(l, "the engine takes no steps");
 }
 
 /* Until the next poll, counted from the last. */
@@ -275,33 +269,18 @@ static void poll(contact *l)
     l->polling = l->g->how.start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, 0, &ev);
 }
 
-/* Of a process on another machine nothing can be seen. */
-static bool take_pulse(contact *l)
-{
-    return !l->r.node && pulse_take(l->r.process.pid, &l->pulse);
-}
-
 /* No answer can be chance, or one long turn of its loop: it gets no new calls until it answers. */
 static void note_silence(contact *l)
 {
     set_silent(l, true);
-    l->looked_ns = registry_now(l->g);
-    l->pulse = (pulse){0};
-    take_pulse(l);
     LOG(LOG_INFO, "registry", "worker_silent", LOG_S("replica", l->r.id), LOG_I("pid", l->r.process.pid));
 }
 
-/* Still none. Of a worker on another machine only its silence is known. */
-static void look_at_silent(contact *l)
+bool replica_is_at_work(const replica *r)
 {
-    pulse before = l->pulse;
-    l->looked_ns = registry_now(l->g);
-    if (take_pulse(l) && !pulse_is_alive(&before, &l->pulse))
-        give_up(l, "the worker does not answer, and does nothing");
-    else if (owed_ms(l) >= SILENT_MS)
-        give_up(l, "the worker does not answer");
-    else if (l->r.node && owed_ms(l) >= ABANDON_MS)
-        registry_tell(l->g, &(registry_event){.what = REGISTRY_SILENT, .replica = &l->r});
+    const contact *l = (const contact *)r;
+    if (r->process.is_at_work) return r->process.is_at_work(r->process.worker);
+    return registry_now(l->g) < r->starved_until_ns;
 }
 
 /* It owes an answer. */
@@ -309,10 +288,11 @@ static void look(contact *l)
 {
     double past = owed_ms(l);
     start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
-    if (l->r.silent)
-        look_at_silent(l);
-    else if (past >= MISSED_MS)
-        note_silence(l);
+    if (!l->r.silent && past >= MISSED_MS) note_silence(l);
+    if (past >= SILENT_MS && !l->r.process.is_at_work)
+        give_up(l, "the worker does not answer");
+    else if (l->r.node && past >= ABANDON_MS && !replica_is_at_work(&l->r))
+        registry_tell(l->g, &(registry_event){.what = REGISTRY_SILENT, .replica = &l->r});
 }
 
 /* Looking takes two turns: what there is to be read is read in between. An answer that waits for us, because
@@ -385,8 +365,6 @@ static bool is_there(replica_state s)
 /* A process is there that was not, or not so: look for it. */
 static void begin_life(contact *l, const member *m)
 {
-    l->r.wedged = false;
-    l->stuck_ns = 0;
     set_silent(l, false);
     set_state(l, m->state == REPLICA_DRAINING ? REPLICA_DRAINING : REPLICA_STARTING, m->reason);
     if (m->state == REPLICA_DRAINING) return;
@@ -419,7 +397,6 @@ void contact_hear(contact *l, const member *m)
         return;
     }
     l->g->e.timer_stop(l->timer);
-    l->r.wedged = false;
     set_silent(l, false);
     set_state(l, m->state, m->reason);
 }
@@ -429,6 +406,7 @@ void contact_leave(contact *l)
     registry *g = l->g;
     l->wanted = false;
     l->r.dropped = true;
+    l->r.process = (process){0}; /* its agent may free the worker */
     g->e.timer_stop(l->timer);
     if (l->describing) g->how.cancel(l->describing);
     if (l->polling) g->how.cancel(l->polling);

@@ -3,7 +3,6 @@
 #define CLUSTER_REGISTRY_IMPL_H
 
 #include "base/strmap.h"
-#include "cluster/pulse.h"
 #include "cluster/registry.h"
 
 typedef struct contact contact;
@@ -48,9 +47,8 @@ struct contact {
     uint64_t retry_ms;
     grpc_client_call *describing, *polling;
     uint64_t asked_ns;             /* when the poll began, by the listening clock (base/env.h) */
-    uint64_t polled_ns, looked_ns; /* when the poll began; when its process was last looked at */
-    uint64_t stuck_ns;             /* since when it takes no steps; 0: it does */
-    pulse pulse;                   /* of its process, then */
+    uint64_t polled_ns;            /* when the poll began */
+    uint64_t heard_ns;             /* its last answer; 0: none */
 };
 
 struct source {

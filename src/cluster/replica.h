@@ -44,6 +44,10 @@ const char *replica_state_name(replica_state s);
 typedef struct process {
     int pid; /* 0: none, or not said */
     unsigned n_restarts, n_crashes;
+    /* The agent watches it, and ends it when it hangs: does it work now, or would if it got a core
+     * (liveness.h)? NULL: nobody does. */
+    bool (*is_at_work)(void *worker);
+    void *worker;
 } process;
 
 typedef struct replica {
@@ -61,7 +65,6 @@ typedef struct replica {
     uint64_t state_ns; /* when it came into that state, by the registry's clock */
     char reason[256];  /* why it is down or failed */
     bool silent;       /* READY, but it missed its last poll: no new calls for it */
-    bool wedged;       /* DOWN because the process lives and does nothing: the agent ends it */
     bool standby;      /* it is kept in readiness: no calls for it, unless */
     bool stands_in; /* one of the replicas that serve is missing, silent or not ready: it takes calls, too */
     bool guest;     /* it comes or goes while others serve (source.h) */
@@ -69,9 +72,13 @@ typedef struct replica {
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */
+    uint64_t starved_until_ns;  /* its last answers say that it waits for cores; by the registry's clock */
     double rtt_ms;              /* there and back, as the polls of late measured it; 0: not yet */
     load load;                  /* kept by whoever starts calls */
 } replica;
+
+/* Its worker works, or would if its machine gave it a core: that it says nothing is no silence. */
+bool replica_is_at_work(const replica *r);
 
 replica *replica_ref(replica *r); /* returns r */
 void replica_unref(replica *r);   /* accepts NULL; calls nobody back, frees nothing at once */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "compute/formats.h"
 #include "compute/wmat.h"
 
@@ -191,6 +192,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             if (!j.next) ahead_fetch_at_once(&next);
             k->mul[w->type](&j);
             if (!direct) finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
+            progress_add(j.n_panels * PANEL_ROWS * j.n_tokens * j.cols);
         }
     }
 }

@@ -9,6 +9,9 @@
  *
  * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot.
  *
+ * Beside the slots the page holds each worker's progress (base/progress.h), so that the agent sees without
+ * asking which of them get on.
+ *
  * The page is writable by every worker, so the agent trusts nothing in it and waits for nothing in it: the
  * file is sealed (nobody can cut it off under a mapping), reaping is a flag that whoever takes the lock next
  * acts upon, and of the lock the agent only reads who is inside. A worker waits for the lock LOCK_MS at most;
@@ -35,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/progress.h"
 #include "base/sys.h"
 #include "compute/compute.h"
 
@@ -44,8 +48,7 @@
 #define LATELY_NS   300000u /* between two steps of a worker that is busy; less than between two calls */
 #define LEASE_MS    250
 #define LOCK_MS     50          /* a turn inside the lock takes microseconds */
-#define STUCK_LOOKS 5           /* the same turn seen so often: its process is stopped or hostile */
-#define PAGE_MAGIC  0x53484F45u /* another layout gets another number */
+#define PAGE_MAGIC  0x53484F46u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
@@ -66,6 +69,7 @@ typedef struct page {
     int n_cores;             /* does not change */
     pthread_mutex_t lock;    /* guards what in the slots is not atomic */
     place slots[SLOTS];
+    progress_counts progress[SLOTS];
 } page;
 
 struct arbiter {
@@ -73,9 +77,6 @@ struct arbiter {
     int slot;       /* NOBODY for the agent */
     int n_cores;    /* as the page said when we came */
     bool impatient; /* the lock was not to be had lately: do not wait for it */
-    /* The agent's memory of whom it saw inside the lock. */
-    int seen_inside, n_looks;
-    uint32_t seen_turn;
 };
 
 static bool is_granted(place *s)
@@ -225,7 +226,7 @@ static int map_page(arbiter **ret, int fd, int slot, shoal_err *err)
         free(a);
         return err_set(err, SHOAL_EIO, "the arbiter's page cannot be mapped");
     }
-    *a = (arbiter){.page = p, .slot = slot, .seen_inside = NOBODY};
+    *a = (arbiter){.page = p, .slot = slot};
     *ret = a;
     return 0;
 }
@@ -331,6 +332,7 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns, int n_cores)
     unlock(a);
     while (!ours) {
         wait_end how = await_grant(s);
+        progress_tick();
         if (how == GRANTED || !lock(a)) return;
         if (how == LEASE_OVER) enforce_leases(a);
         unlock(a);
@@ -373,18 +375,27 @@ void arbiter_reap(arbiter *a, int slot)
     page *p = a->page;
     int expected = slot;
     atomic_compare_exchange_strong(&p->inside, &expected, NOBODY);
+    progress_clear(&p->progress[slot]);
     atomic_store(&p->slots[slot].dead, 1);
     atomic_store(&p->any_dead, 1);
     for (int s = 0; s < SLOTS; s++) futex_wake(&p->slots[s].word); /* whoever waits does the burial */
 }
 
-int arbiter_stuck(arbiter *a)
+int arbiter_inside(const arbiter *a, uint64_t *ret_turn)
 {
     int inside = atomic_load_explicit(&a->page->inside, memory_order_acquire);
-    uint32_t turn = atomic_load_explicit(&a->page->turn, memory_order_relaxed);
-    bool same = inside != NOBODY && inside == a->seen_inside && turn == a->seen_turn;
-    a->n_looks = same ? a->n_looks + 1 : 0;
-    a->seen_inside = inside;
-    a->seen_turn = turn;
-    return a->n_looks >= STUCK_LOOKS && inside >= 0 && inside < SLOTS ? inside : NOBODY;
+    *ret_turn = atomic_load_explicit(&a->page->turn, memory_order_relaxed);
+    return inside >= 0 && inside < SLOTS ? inside : NOBODY;
+}
+
+bool arbiter_queues(const arbiter *a, int slot)
+{
+    if (slot < 0 || slot >= SLOTS) return false;
+    place *s = &a->page->slots[slot];
+    return atomic_load_explicit(&s->busy_ns, memory_order_relaxed) == RIGHT_NOW && !is_granted(s);
+}
+
+progress_counts *arbiter_progress(const arbiter *a, int slot)
+{
+    return slot >= 0 && slot < SLOTS ? &a->page->progress[slot] : NULL;
 }

@@ -34,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/progress.h"
 
 /* ---- element types ------------------------------------------------------------------------- */
 
@@ -358,8 +359,13 @@ bool arbiter_is_wanted(const arbiter *a);
 int arbiter_crowd(const arbiter *a);
 /* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);
-/* The agent, a few times a second: the slot whose process does not leave the lock, -1 for none. Kill that
- * process: the lock heals when its owner dies. Never blocks. */
-int arbiter_stuck(arbiter *a);
+/* The slot whose process is inside the lock now, -1 for none, and how often the lock was taken. While both
+ * stay and that process does not wait for a core it hangs: kill it, the lock heals when its owner dies. Never
+ * blocks. */
+int arbiter_inside(const arbiter *a, uint64_t *ret_turn);
+/* Does the process in that slot wait for cores? A hint. */
+bool arbiter_queues(const arbiter *a, int slot);
+/* Where the process in that slot counts, in the page; NULL: there is no such slot. */
+progress_counts *arbiter_progress(const arbiter *a, int slot);
 
 #endif

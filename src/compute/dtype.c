@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "compute/bits.h"
+#include "base/progress.h"
 #include "compute/formats.h"
 
 const char *dtype_name(dtype t)
@@ -108,6 +109,7 @@ void dtype_to_f32(dtype t, const void *src, float *dst, size_t n)
             formats_weights(t, &b, dst + i);
         }
     }
+    progress_add(n);
 }
 
 void dtype_from_f32(dtype t, const float *src, void *dst, size_t n)

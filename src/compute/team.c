@@ -20,12 +20,15 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "base/sys.h"
 #include "compute/kernels.h"
 
 #define PATIENCE_MIN 32
+#define YIELDS       1000 /* of the core; on an idle machine they take about half a millisecond */
 
 struct team_member {
     _Alignas(64) team *t;
@@ -112,17 +115,28 @@ static void be_patient(team_member *m, int n_spins)
         m->patience = 2 * m->patience > most ? most : 2 * m->patience;
 }
 
+/* Whom we wait for may have no core for a long time, beside busy programs: we would only use up our own, and
+ * a member that computes nothing and uses a core is taken for one that hangs (base/progress.h). */
+static void wait_longer(int n_yields)
+{
+    const struct timespec nap = {.tv_nsec = n_yields < 2 * YIELDS ? 50000 : 1000000};
+    if (n_yields < YIELDS)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
 /* Spin, then let others have the core, until the condition holds. */
-#define AWAIT(m, condition)          \
-    do {                             \
-        int i_ = 0;                  \
-        for (; !(condition); i_++) { \
-            if (i_ < (m)->patience)  \
-                pause_core();        \
-            else                     \
-                sched_yield();       \
-        }                            \
-        be_patient((m), i_);         \
+#define AWAIT(m, condition)                      \
+    do {                                         \
+        int i_ = 0;                              \
+        for (; !(condition); i_++) {             \
+            if (i_ < (m)->patience)              \
+                pause_core();                    \
+            else                                 \
+                wait_longer(i_ - (m)->patience); \
+        }                                        \
+        be_patient((m), i_);                     \
     } while (0)
 
 void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg)
@@ -137,6 +151,7 @@ void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg)
 void team_barrier(team_member *m)
 {
     team *t = m->t;
+    if (m->index == 0) progress_add(PROGRESS_WORK / 32);
     if (m->index == 0 && t->at_barrier) t->at_barrier(t->at_barrier_user);
     if (t->n == 1) return;
     unsigned round = atomic_load_explicit(&m->arrived, memory_order_relaxed) + 1;

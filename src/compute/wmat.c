@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "compute/panel.h"
 #include "compute/weights.h"
 
@@ -139,11 +140,13 @@ static bool pack_panel(const pack_job *j, size_t p, size_t *part, size_t *first,
 static void pack_panels(pack_job *j, size_t begin, size_t end, uint8_t *room)
 {
     size_t part = 0, first = 0;
-    for (size_t p = begin; p < end; p++)
+    for (size_t p = begin; p < end; p++) {
         if (!pack_panel(j, p, &part, &first, room)) {
             atomic_store(&j->unusable, true);
             return;
         }
+        progress_add(PANEL_ROWS * j->w->cols);
+    }
 }
 
 static void pack_share(void *arg, team_member *m)

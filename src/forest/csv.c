@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "forest/gz.h"
 
 struct csv {
@@ -156,6 +157,7 @@ static int take_row(csv *c, shoal_err *err)
         while (rc == 0 && more) rc = take_field(c, &more, err);
         if (rc == 0) rc = steps_add(c->steps, c->row.len, err);
         if (rc != 0) return rc;
+        progress_add(16 * c->row.len);
         if (c->row.len > 1 || c->starts.len > sizeof(size_t)) return 1; /* else a blank line */
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "forest/forest_build.h"
 #include "forest/gz.h"
 
@@ -225,6 +226,7 @@ void forest_score(const forest *f, const double *rows, size_t n_rows, double *re
             add_linear(f, rows, raw);
         else
             add_trees(f, rows, raw);
+        progress_add(32 * f->info.n_trees + f->info.n_features);
         if (!ret_score) continue;
         double *score = ret_score + r * k;
         forest_link_apply(f->link, f->slope, raw, k, score);

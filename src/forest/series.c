@@ -1,5 +1,6 @@
 /* series.c: running order statistics and windows; see series.h. */
 #include "forest/series.h"
+#include "base/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,6 +146,7 @@ static void take(series *s, const double *row)
         withdraw(&s->base[c], row_at(s, t)[c]);
     for (size_t c = 0; t >= spec->window && c < n; c++) insert(&s->base[c], row_at(s, t - spec->window)[c]);
     memcpy(row_at(s, t), row, n * sizeof *row);
+    progress_add(n * (64 + spec->baseline));
 }
 
 static bool window_due(const series *s)

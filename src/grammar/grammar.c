@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "grammar/grammar_nfa.h"
 #include "grammar/grammar_schema.h"
 #include "grammar/grammar_tools.h"
@@ -316,6 +317,7 @@ static void walk_trie(const grammar *g, uint64_t *bits)
     for (uint32_t i = 0; i < v->n_nodes;) {
         const trie_node *node = &v->nodes[i];
         int from = g->path[node->depth - 1];
+        progress_add(16);
         if (node->plain && nfa_plain_run(g->a, from) >= node->plain) {
             allow_subtree(v, i, bits);
             i = node->skip;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 
 enum { EDGE_RANGE = -1 }; /* else an fsm_when */
@@ -123,6 +124,7 @@ static void maker_done(maker *m)
 bool dfa_spend(uint64_t *left, uint64_t work)
 {
     bool enough = *left > work;
+    progress_add(64 * work);
     *left -= enough ? work : *left;
     return enough;
 }

@@ -1,5 +1,6 @@
 /* grammar_nfa.c: building the automaton and dropping what leads nowhere. */
 #include "grammar/grammar_nfa_impl.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static void add_edge(nfa *a, int from, nfa_edge e)
     }
     e.next = a->nodes[from].edges;
     a->edges[a->n_edges] = e;
+    progress_add(64);
     a->nodes[from].edges = (int)a->n_edges++;
 }
 

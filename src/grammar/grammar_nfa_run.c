@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/progress.h"
 
 #define STEP_UNKNOWN     (-2)
 #define KEPT_THREADS_MAX (4u << 20) /* of all configurations together: 32 MiB */
@@ -222,6 +223,7 @@ static int take_step(nfa *a, int config, uint8_t byte)
                 set_add(a, &n, edge->to, t.stack);
         }
         spend(a, work);
+        progress_add(64 * work);
     }
     return n ? close_set(a, n) : NFA_DEAD;
 }

@@ -1,5 +1,6 @@
 /* flight.c: see flight.h. */
 #include "infer/flight.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,9 @@ int flight_add(flight *f, const enc_request *r, flight_seat **ret, shoal_err *er
 static void wait_for(flight *f, const flight_seat *s)
 {
     pthread_mutex_lock(&f->lock);
+    progress_end(); /* the engine's thread gets on, or not */
     while (!s->done) pthread_cond_wait(&f->changed, &f->lock);
+    progress_begin();
     pthread_mutex_unlock(&f->lock);
 }
 

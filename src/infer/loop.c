@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/progress.h"
 #include "infer/engine_impl.h"
 
 #define REST_LOOK_NS 20000000
@@ -106,8 +107,10 @@ static void sleep_a_while(engine *e)
 /* Wait for work; false when the engine closes. */
 static bool wait_for_work(engine *e)
 {
+    progress_end();
     pthread_mutex_lock(&e->lock);
     while (!e->stopping && !has_work(e, clock_ns())) sleep_a_while(e);
+    progress_begin();
     bool go = !e->stopping;
     pthread_mutex_unlock(&e->lock);
     return go;
@@ -132,7 +135,9 @@ static void end_all(engine *e)
 
 void loop_run(engine *e)
 {
+    progress_begin();
     while (wait_for_work(e)) {
+        progress_tick();
         reap(e);
         if (e->o.shards && !decode_ready(e)) continue;
         if (e->ops->roles & NET_DECODES) decode_elect(e);
@@ -141,4 +146,5 @@ void loop_run(engine *e)
         if (e->n_running > 0) decode_step(e);
     }
     end_all(e);
+    progress_end();
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/progress.h"
 #include "base/sampling.h"
 
 static bool has_penalty(const sampling *s)
@@ -362,6 +363,7 @@ void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, c
 {
     weighed w = {.v = v, .sp = sp, .x = logits, .n = s->n_vocab, .scale = 1};
     float log_sum = read_logits(s, &w, ret);
+    progress_add(16 * s->n_vocab);
     if (s->n_seen || s->s.n_bias > 0 || g) {
         memcpy(sp->work, logits, w.n * sizeof *logits);
         penalise(s, sp->work);

@@ -155,6 +155,7 @@ static int add_child(agent *a, const worker_spec *spec, int replica_number, shoa
     if (!c) return err_nomem(err);
     c->a = a;
     c->slot = free_slot(a);
+    c->process = (process){.is_at_work = child_is_at_work, .worker = c};
     rc = describe_child(c, spec, replica_number, err);
     if (rc != 0) {
         child_free(c);
@@ -360,31 +361,12 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     return rundir_open(&a->dir, o->run_dir, err);
 }
 
-/* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
 static void on_replica_change(void *user, const registry_event *e)
 {
-    const replica *r = e->replica;
-    child *c = e->what == REGISTRY_CHANGE ? agent_child(user, r->id) : NULL;
-    if (!c) return;
-    if (r->state == REPLICA_READY) {
-        c->served = true;
-        c->refusals = 0;
-    }
-    if (!c->life || !r->wedged) return;
-    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
-        LOG_S("reason", r->reason));
-    uv_process_kill(&c->life->process, SIGKILL);
-}
-
-/* A worker that is stopped, or worse, while it decides whose turn it is: the others need that decision. */
-static void watch_arbiter(uv_timer_t *t)
-{
-    agent *a = t->data;
-    child *c = child_of_slot(a, a->arbiter.stuck(a->arbiter.user));
-    if (!c || !c->life) return;
-    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
-        LOG_S("reason", "it does not leave the arbiter's lock"));
-    uv_process_kill(&c->life->process, SIGKILL);
+    child *c = e->what == REGISTRY_CHANGE ? agent_child(user, e->replica->id) : NULL;
+    if (!c || e->replica->state != REPLICA_READY) return;
+    c->served = true;
+    c->refusals = 0;
 }
 
 static void init_timer(agent *a, uv_timer_t *t)
@@ -414,7 +396,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
         return rc;
     }
     source_synced(a->source);
-    if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
+    uv_timer_start(&a->watch, agent_watch, WATCH_MS, WATCH_MS);
     start_new(a);
     *ret = a;
     return 0;

@@ -5,8 +5,8 @@
  * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
  * it cannot start is shown as failed. It is started again when its file has changed and, where the file is to
  * blame (exit code 79: wrong digest, malformed, not there; 78, EX_CONFIG: anything else), after 15 s doubling
- * to 5 minutes: what a folder holds can be put right without a trace in the folder. A start that fails, and
- * an end before the worker was ready, are crashes as well.
+ * to 5 minutes: what a folder holds can be put right without a trace in the folder. One that hangs is killed
+ * (cluster/liveness.h). A start that fails, and an end before the worker was ready, are crashes as well.
  *
  * A model in stages is several specs of one name, each with its layers. */
 #ifndef JOIN_AGENT_H
@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "cluster/registry.h"
 #include "cluster/split.h"
 
@@ -62,7 +63,10 @@ typedef struct agent_arbiter {
     int fd;                             /* inherited by every worker; -1: none */
     int first_slot, n_slots;            /* the slots that workers may use */
     void (*reap)(void *user, int slot); /* the process of that slot died */
-    int (*stuck)(void *user);           /* the slot whose process must be killed for the others, -1: none */
+    progress_counts *(*progress)(void *user, int slot); /* where that process counts */
+    bool (*queues)(void *user, int slot);               /* it waits for cores */
+    int (*inside)(void *user,
+                  uint64_t *ret_n_locks); /* the slot inside the lock, -1: none; how often it was locked */
     void *user;
 } agent_arbiter;
 

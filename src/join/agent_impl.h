@@ -1,11 +1,12 @@
 /* agent_impl.h: the agent's insides, for agent.c (who is wanted, and the whole), agent_args.c (the command
- * line of a worker) and agent_life.c (its starts and its ends). */
+ * line of a worker), agent_life.c (its starts and its ends) and agent_watch.c (does it hang). */
 #ifndef AGENT_IMPL_H
 #define AGENT_IMPL_H
 
 #include <uv.h>
 
 #include "base/arena.h"
+#include "cluster/threads.h"
 #include "join/agent.h"
 #include "join/rundir.h"
 
@@ -24,6 +25,15 @@ typedef struct life {
     child *of;
     int says; /* what the worker wrote to its standard output: why it cannot start */
 } life;
+
+/* What agent_watch.c has seen of that life. */
+typedef struct child_watch {
+    liveness work, loop, lock;
+    bool works, killed;
+    bool has_seen; /* its threads, at the last look */
+    threads seen;
+    uint64_t looked_ns;
+} child_watch;
 
 struct child {
     agent *a;
@@ -45,6 +55,7 @@ struct child {
     uint64_t refusals;          /* in a row */
     struct file_mark tried;     /* the file that it failed with */
     bool served; /* ready at some time since then */
+    child_watch watch;
 };
 
 struct agent {
@@ -86,6 +97,10 @@ int child_tell(child *c, replica_state state, const char *reason, shoal_err *err
 void child_start(child *c);
 /* The one that left is no child any more. */
 void child_gone(child *c);
+
+/* On a timer: look at all workers, and kill those that hang. */
+void agent_watch(uv_timer_t *t);
+bool child_is_at_work(void *worker); /* of a child (replica.h: process) */
 
 child *agent_child(agent *a, const char *id);
 /* Make the children those that are wanted. */

@@ -219,6 +219,7 @@ void child_start(child *c)
     c->started_ns = clock_ns();
     c->served = c->refused = false;
     c->tried = mark_of(c->spec.path);
+    memset(&c->watch, 0, sizeof c->watch);
     c->generation++;
     if (launch(c, &err) != 0) {
         c->process.n_crashes++;

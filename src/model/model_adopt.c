@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "model/model_priv.h"
 #include "model/widen.h"
 
@@ -119,7 +120,7 @@ static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size
         return 0;
     }
     int rc = weights_alloc(a, t->bytes, (void **)&copy);
-    for (size_t r = 0; rc == 0 && r < own; r++)
+    for (size_t r = 0; rc == 0 && r < own; r++, progress_add(n))
         memcpy(copy + r * n, (const uint8_t *)t->data + rule_turn_row(r, before, all, own, head_dim) * n, n);
     if (rc == 0) t->data = copy;
     return rc;
@@ -133,7 +134,7 @@ static int transpose(adopter *a, tensor *t)
         uint8_t *copy;
         int rc = weights_alloc(a, t->bytes, (void **)&copy);
         if (rc != 0) return rc;
-        for (size_t r = 0; r < rows; r++)
+        for (size_t r = 0; r < rows; r++, progress_add(8 * cols))
             for (size_t c = 0; c < cols; c++)
                 memcpy(copy + (r * cols + c) * n, (const uint8_t *)t->data + (c * rows + r) * n, n);
         a->turned_from = t->data;
@@ -208,6 +209,7 @@ static int add_expert(adopter *a, const rule_hit *h, const char *name, const ten
                        name);
     memcpy((uint8_t *)stack->data + h->expert * t->bytes, t->data, t->bytes);
     a->n_parts[stack - a->m->tensors]++;
+    progress_tick();
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "base/cur.h"
 #include "base/file.h"
 #include "base/pages.h"
+#include "base/progress.h"
 
 #define MAGIC       "SHOALPK\n"
 #define VERSION     2
@@ -185,6 +186,16 @@ static int check_head(const packed_head *h, const packed_head *want, const struc
     return 0;
 }
 
+/* Piece by piece, so that a start from a slow disk shows that it gets on. */
+static void populate(uint8_t *base, size_t n)
+{
+    for (size_t at = 0, piece; at < n; at += piece) {
+        piece = n - at < COPY_BYTES ? n - at : COPY_BYTES;
+        if (madvise(base + at, piece, MADV_POPULATE_READ) != 0) return;
+        progress_tick();
+    }
+}
+
 /* The payload on a border of 2 MiB, so that its pages can become huge ones. */
 static int map_payload(packed *m, int fd, const packed_head *h, shoal_err *err)
 {
@@ -197,7 +208,7 @@ static int map_payload(packed *m, int fd, const packed_head *h, shoal_err *err)
         return err_set(err, SHOAL_EIO, "it cannot be mapped: %s", strerror(errno));
     madvise(m->base, m->span, MADV_HUGEPAGE);
     madvise(m->base, h->payload_bytes, MADV_WILLNEED);
-    madvise(m->base, h->payload_bytes, MADV_POPULATE_READ);
+    populate(m->base, h->payload_bytes);
     return 0;
 }
 
@@ -409,8 +420,10 @@ static bool stopped(const atomic_bool *stop)
 /* 2 MiB at a time, so that readers never wait long. */
 static bool collapse(packed *m, size_t whole, const atomic_bool *stop)
 {
-    for (size_t at = 0; at < whole; at += PAGES_HUGE)
+    for (size_t at = 0; at < whole; at += PAGES_HUGE) {
         if (stopped(stop) || madvise(m->base + at, PAGES_HUGE, MADV_COLLAPSE) != 0) return at > 0;
+        progress_tick();
+    }
     return whole > 0;
 }
 
@@ -435,6 +448,7 @@ packed_pages packed_enlarge(packed *m, bool own, const atomic_bool *stop)
     for (size_t n; at < whole && !stopped(stop); at += n) {
         n = whole - at < COPY_BYTES ? whole - at : COPY_BYTES;
         if (!replace(m, at, n)) break;
+        progress_tick();
     }
     return at > 0 ? PACKED_OWN_HUGE : PACKED_SMALL;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "net/attend_block.h"
 
 int attend_load(attend *a, const model *m, const model_config *c, const char *prefix, unsigned flags,
@@ -188,6 +189,12 @@ static void store_all(lane *l, const attend *a, const attend_step *s, rows *qkv)
         store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
 }
 
+/* Of a block and one key head, in multiplications. */
+static size_t work_of(const attend *a, const attend_block *b)
+{
+    return 2 * b->n * (b->last + 1 - b->begin) * KV_PAGE_TOKENS * a->head_dim * a->n_head / a->n_head_kv;
+}
+
 /* Tokens and key heads are dealt out in turn, because later blocks see more keys. Every member stores what it
  * attends to first where items have one token each, so that a decode step needs no barrier in between; else
  * all are stored in front. */
@@ -208,6 +215,7 @@ static void attend_dealt(lane *l, const attend *a, const attend_step *s, rows *q
             if (w++ % n_members != me) continue;
             if (s->all_single) store_token(a, s, l->v, qkv, t, kvh);
             attend_block_whole(a, s, l->v, &b, kvh, qkv, att, space);
+            progress_add(work_of(a, &b));
         }
     }
 }
@@ -247,8 +255,10 @@ static void attend_chunks(lane *l, const attend *a, const attend_step *s, rows *
         size_t n = attend_block_chunks(&b, &first), floats = attend_part_floats(a, &b);
         for (size_t i = 0; i < n_kv * n; i++, part += floats) {
             size_t begin = attend_block_pages(&b, first + i % n, &end), middle = passed + (end - begin) / 2;
-            if (middle * n_members / n_pages == me)
+            if (middle * n_members / n_pages == me) {
                 attend_block_chunk(a, s, l->v, &b, i / n, first + i % n, qkv, part, space);
+                progress_add(work_of(a, &b) / n);
+            }
             passed += end - begin;
         }
     }
@@ -271,6 +281,7 @@ static void attend_apart(lane *l, const attend *a, const attend_step *s, rows *q
     for (size_t t = begin; t < end; t += b.n) {
         b = attend_block_at(a, s, t, end);
         for (size_t kvh = 0; kvh < n_kv; kvh++) attend_block_whole(a, s, l->v, &b, kvh, qkv, att, space);
+        progress_add(n_kv * work_of(a, &b));
     }
 }
 

@@ -1,5 +1,6 @@
 /* attend_all.c: attention over a ragged batch; see attend_all.h. */
 #include "net/attend_all.h"
+#include "base/progress.h"
 
 #include <assert.h>
 #include <string.h>
@@ -224,5 +225,6 @@ void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r
         b = block_at(a, g, g->item[t], t - g->first[g->item[t]]);
         for (b.kvh = 0; b.kvh < a->n_head_kv; b.kvh++, work += b.n)
             if (work >= begin && work < end) attend_block(a, g, r, l->v, qkv, att, &b, space);
+        progress_add(2 * b.n * b.lds * b.group * a->head_dim * a->n_head_kv / (size_t)member_count(l->m));
     }
 }

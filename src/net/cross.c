@@ -1,5 +1,6 @@
 /* cross.c: attention to a source; see cross.h. */
 #include "net/cross.h"
+#include "base/progress.h"
 
 #include <assert.h>
 #include <math.h>
@@ -99,5 +100,6 @@ void blk_cross(lane *l, const cross *x, const cross_step *s, rows *q, rows *att)
         size_t t = w / n_kv, kvh = w % n_kv, at = kvh * group * x->head_dim;
         attend_token(x, s, l->v, &s->items[s->item[t]], rows_at(q, t) + at, rows_at(att, t) + at, kvh,
                      scores);
+        progress_add(2 * group * s->scores_width * x->head_dim);
     }
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "net/block.h"
 #include "net/passes.h"
 
@@ -181,6 +182,7 @@ static void run_series(const step *s, const vec_kernels *v, size_t i, size_t ite
         else
             gru_row(v, x, u, state, n);
         memcpy(r->h + t * n, state, n * sizeof *state);
+        progress_add(gates * n);
     }
     if (carried) memcpy(carried + i * kept, state, kept * sizeof *state);
 }

@@ -18,10 +18,11 @@
 #include "join/relay.h"
 #include "join/roster.h"
 #include "model/model.h"
+#include "serve/serve_arbiter.h"
 #include "serve/serve_models.h"
 #include "trust/identity.h"
 
-enum { ARBITER_SLOTS = 64, GRACE_MS = 5000, NEWS_MS = 20, DISTRUSTED_MAX = 16 };
+enum { GRACE_MS = 5000, NEWS_MS = 20, DISTRUSTED_MAX = 16 };
 
 typedef struct crew_assigned { /* a model that the gateway assigned */
     assignment a;
@@ -460,16 +461,6 @@ static int open_models(crew *c, uv_loop_t *loop, shoal_err *err)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void reap(void *user, int slot)
-{
-    arbiter_reap(user, slot);
-}
-
-static int stuck(void *user)
-{
-    return arbiter_stuck(user);
-}
-
 static int open_tls(crew *c, const folder *dir, shoal_err *err)
 {
     char cert[4096], ca[4096], crl[4096];
@@ -492,8 +483,7 @@ static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_
 {
     int rc = arbiter_create(&c->arbiter, &c->arbiter_fd, err);
     if (rc != 0) return rc;
-    const agent_arbiter shared = {
-        .fd = c->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = c->arbiter};
+    const agent_arbiter shared = serve_arbiter(c->arbiter, c->arbiter_fd);
     char packed[MODEL_PATH_SIZE];
     snprintf(packed, sizeof packed, "%s/packed", dir->path);
     const agent_options o = {.workers = c->specs,

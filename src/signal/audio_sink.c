@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "signal/audio_internal.h"
+#include "base/progress.h"
 
 #define WORK_RATE 384000.0 /* samples of all channels a second of max_seconds */
 #define BLOCK     1024     /* frames */
@@ -92,6 +93,7 @@ int audio_sink_frames(audio_sink *s, const float *x, size_t n_frames, shoal_err 
         if (rc != 0) break;
         if (!s->counts_only) s->n += resampler_push(s->resampler, mono, n, s->out + s->from + s->n);
         s->n_frames += n;
+        progress_add(64 * n); /* and its decoding */
         s->info.seconds = (double)s->n_frames / s->info.rate;
     }
     return rc;

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/cur.h"
+#include "base/progress.h"
 #include "signal/image_internal.h"
 
 void image_done(image *im)
@@ -71,7 +72,7 @@ int image_orient(image *im, int orientation, shoal_err *err)
     image out = {0};
     int rc = image_alloc(&out, w, h, IMAGE_PIXELS_MAX, err);
     if (rc != 0) return rc;
-    for (uint32_t y = 0; y < h; y++)
+    for (uint32_t y = 0; y < h; y++, progress_add(8 * (size_t)w))
         for (uint32_t x = 0; x < w; x++) {
             uint32_t sx = turned ? y : x, sy = turned ? x : y;
             if (flip_x[orientation]) sx = im->width - 1 - sx;

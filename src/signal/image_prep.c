@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/progress.h"
 
 void image_prep_default(image_prep *ret, uint32_t side)
 {
@@ -203,7 +204,7 @@ static void put_planes(const image_prep *p, const image *im, uint32_t width, uin
     for (size_t c = 0; c < 3; c++) {
         float table[256];
         make_table(p, c, table);
-        for (int64_t y = 0; y < height; y++)
+        for (int64_t y = 0; y < height; y++, progress_add(8 * (size_t)width))
             for (int64_t x = 0; x < width; x++) {
                 int64_t sx = x + left, sy = y + top;
                 bool inside = sx >= 0 && sy >= 0 && sx < im->width && sy < im->height;

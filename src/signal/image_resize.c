@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "compute/compute.h"
 #include "signal/image_internal.h"
 
@@ -145,7 +146,7 @@ static int resize_once(image *ret, const image *src, uint32_t width, uint32_t he
         across ? weights_make(&w, src->width, width, f, err) : weights_make(&w, src->height, height, f, err);
     if (rc == 0) rc = image_alloc(&out, width, height, (size_t)-1, err);
     size_t line = (size_t)src->width * 3, step = across ? 3 : line;
-    for (size_t y = 0; rc == 0 && y < height; y++)
+    for (size_t y = 0; rc == 0 && y < height; y++, progress_add(3 * width * w.width))
         for (size_t x = 0; x < width; x++) {
             size_t i = across ? x : y, first = w.spans[i].first;
             const uint8_t *from = src->rgb + (across ? y : first) * line + (across ? first : x) * 3;
@@ -167,6 +168,7 @@ static int resize_nearest(image *ret, const image *src, uint32_t width, uint32_t
     if (rc != 0) return rc;
     double dx = (double)src->width / width, dy = (double)src->height / height, at_y = dy * 0.5;
     for (size_t y = 0; y < height; y++, at_y += dy) {
+        progress_add(8 * (size_t)width);
         size_t sy = at_y < src->height - 1 ? (size_t)at_y : src->height - 1;
         double at_x = dx * 0.5;
         for (size_t x = 0; x < width; x++, at_x += dx) {

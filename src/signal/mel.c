@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/progress.h"
 #include "compute/compute.h"
 #include "signal/fft.h"
 
@@ -192,6 +193,7 @@ static void log_frames(mel *m, const source *s, ptrdiff_t from, size_t n, float 
             filter_logs(m, &m->filters[i], logs);
             for (size_t l = 0; l < lanes; l++) out[(at + l) * frame_step + i * mel_step] = logs[l];
         }
+        progress_add(32 * (size_t)m->o.n_fft * FFT_LANES);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "compute/compute.h"
 
 #define PI          3.14159265358979323846
@@ -178,6 +179,7 @@ static size_t drain(resampler *r, float *out, uint64_t n_max)
     size_t n_out = 0, at = 0, n = 2 * r->half;
     while (at + n <= r->n && n_out < n_max) {
         out[n_out++] = sample_now(r, r->kept + at);
+        progress_add(2 * n);
         r->phase += r->down;
         at += r->phase / r->up;
         r->phase %= r->up;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "text/jinja.h"
 
@@ -298,6 +299,7 @@ static jvalue conditional(jrun *r, const jnode *n)
 static jvalue eval(jrun *r, const jnode *n)
 {
     jvalue v;
+    progress_add(128);
     switch (n->kind) {
     case N_LITERAL: return n->value;
     case N_NAME: return lookup(r, n->name);

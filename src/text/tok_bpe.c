@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "shoal.h"
 #include "text/tok_letter.h"
@@ -196,6 +197,7 @@ static void merge_scanning(const segmenter *s, const char *word, seg_work *w)
                 rank = w->sym[i].rank;
                 best = i;
             }
+        progress_add(w->n_sym);
         if (best == NONE) return;
         join(s, word, w, best);
     }
@@ -241,6 +243,7 @@ static int merge_by_heap(const segmenter *s, const char *word, seg_work *w)
         if (heap_push(w, (int32_t)i)) return SHOAL_ENOMEM;
     while (w->n_heap) {
         uint64_t top = heap_pop(w);
+        progress_add(256);
         int32_t i = (int32_t)(uint32_t)top;
         /* An entry is stale when its symbol is gone or its pair has changed since. */
         if (w->sym[i].id == NONE || w->sym[i].rank != (uint32_t)(top >> 32)) continue;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "text/tok_internal.h"
 
@@ -173,6 +174,7 @@ static int put_word(job *j, const tok_text *t, word_span w)
     for (size_t i = 0; rc == 0 && i < j->seg.n_out; i++) {
         const seg_token *k = &j->seg.out[i];
         rc = put_token(j, k->id, t, w.begin + k->begin, w.begin + k->end);
+        progress_add(64);
     }
     j->word++;
     return rc;
@@ -245,6 +247,7 @@ static const added_token *find_added(const job *j, const added_set *set, const t
 {
     if (set->n == 0) return NULL;
     for (size_t at = from; at < end; at++) {
+        progress_add(8);
         if (!set->starts[(uint8_t)t->s[at]]) continue;
         const added_token *a = added_at(j, set, t, at, end);
         if (!a) continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/progress.h"
 #include "text/tok_letter.h"
 
 bool tok_cp_is_space(uint32_t cp)
@@ -360,6 +361,7 @@ static int form(const norm_step *s, tok_text *t)
     bool ok = true;
     for (size_t at = 0; ok && at < t->len;) {
         uint32_t cp = tok_text_next(t, &at);
+        progress_add(64);
         utf8proc_int32_t parts[32] = {(utf8proc_int32_t)cp};
         utf8proc_ssize_t n = 1;
         int boundary = 0;
@@ -401,6 +403,9 @@ static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *er
 int tok_norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = run_step(&steps[i], t, m, err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = run_step(&steps[i], t, m, err);
+        progress_add(16 * t->len);
+    }
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "text/tok_bpe.h"
 #include "shoal.h"
@@ -66,6 +67,7 @@ int tok_seg_greedy(const segmenter *s, const char *word, size_t len, seg_work *w
         int32_t id = s->unk;
         end = begin + 1;
         size_t node = 0;
+        progress_add(64);
         for (size_t at = begin; at < len && (node = tok_trie_step(&s->trie, node, (uint8_t)word[at]));) {
             at++;
             if (s->trie.id[node] < 0) continue;
@@ -132,7 +134,10 @@ static int put_unknown(const segmenter *s, const char *word, size_t begin, size_
 int tok_seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     if (lattice(w, len)) return SHOAL_ENOMEM;
-    for (size_t at = 0; at < len; at += char_len(word + at, len - at)) reach_all(s, word, at, len, w);
+    for (size_t at = 0; at < len; at += char_len(word + at, len - at)) {
+        reach_all(s, word, at, len, w);
+        progress_add(128);
+    }
     /* Turn the chain of best steps around in place, then read it forwards. */
     size_t next = len;
     for (size_t at = len; at > 0;) {

@@ -1,6 +1,7 @@
 /* tok_pre.c: splitting into words, as the Hugging Face tokenizers library does it; see tok_pre.h. Each step
  * makes a new list of words from the one before. */
 #include "text/tok_pre.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter 
     size_t len = w.end - w.begin, last = 0, from = 0, b, e;
     int rc;
     while ((rc = tok_regex_find(p->re, m, text, len, from, &b, &e, err)) > 0) {
+        progress_add(256);
         if (b < last) b = last; /* a look-behind's \K */
         if (e > b) {
             if (split_part(s, w.begin + last, w.begin + b, false)) return SHOAL_ENOMEM;

@@ -1,5 +1,6 @@
 /* pool.c: see pool.h. */
 #include "worker/pool.h"
+#include "base/progress.h"
 
 static void submit(pool *p, pool_job *j);
 
@@ -16,7 +17,9 @@ static void next_heavy(pool *p)
 static void on_thread(uv_work_t *work)
 {
     pool_job *j = work->data;
+    progress_begin();
     j->run(j);
+    progress_end();
 }
 
 static void on_loop(uv_work_t *work, int status)

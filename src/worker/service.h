@@ -54,7 +54,7 @@ struct worker {
     uv_timer_t *rest_timer;      /* looks after them; freed by its close, as is the next */
     struct gen_job *generations; /* all of them */
     uv_timer_t *pulse_timer;     /* looks after these */
-    uint64_t n_steps_seen;       /* by its last look */
+    uint64_t progress_seen;      /* by its last look */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
     size_t n_watchers;
     hearing *hearing;                    /* of a model that hears; else NULL */

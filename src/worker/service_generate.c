@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/progress.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
 #include "grammar/grammar_schema.h"
@@ -200,10 +201,9 @@ static void send_progress(gen_job *g)
 static void pulse(uv_timer_t *t)
 {
     worker *w = t->data;
-    engine_stats s;
-    engine_get_stats(w->engine, &s);
-    bool goes_on = s.n_steps != w->n_steps_seen;
-    w->n_steps_seen = s.n_steps;
+    uint64_t now = progress_count(); /* a step may last */
+    bool goes_on = now != w->progress_seen;
+    w->progress_seen = now;
     for (gen_job *g = w->generations; g; g = g->next) {
         if (goes_on && !g->told && g->call && grpc_call_unsent(g->call) == 0) {
             g->has_progress = true;

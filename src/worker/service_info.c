@@ -174,6 +174,7 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         m.n_cancelled = w->n_score_cancels;
     }
     m.rss_bytes = sys_rss_bytes(0);
+    m.run_delay_ms = sys_run_delay_ns() / 1000000;
     meter_read(&w->meter, clock_ns());
     m.cpu_s = w->meter.cpu_s;
     m.energy_j = w->meter.joules;

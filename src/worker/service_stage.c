@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/progress.h"
 #include "infer/stage.h"
 #include "shoal/v1/stage.pb-c.h"
 #include "worker/service.h"
@@ -131,10 +132,12 @@ static void thread_main(void *arg)
             continue;
         }
         uv_mutex_unlock(&h->lock);
+        progress_begin();
         if (j->owner)
             compute(h, j);
         else
             stage_reset(h->stage);
+        progress_end();
         uv_mutex_lock(&h->lock);
         push(&h->done, j);
         uv_async_send(&h->async);

@@ -1,6 +1,7 @@
 /* stage_link.c: steps on their way through the stages, as the engine thread sees them; see stage_link.h. */
 #define _GNU_SOURCE
 #include "worker/stage_link_impl.h"
+#include "base/progress.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -94,7 +95,9 @@ static bool link_ready(void *user, unsigned wait_ms)
     pthread_mutex_lock(&l->lock);
     bool lost = l->broken;
     l->broken = false;
+    progress_end(); /* other machines are waited for */
     while (!lost && !l->all_ready && pthread_cond_timedwait(&l->changed, &l->lock, &until) == 0) continue;
+    progress_begin();
     bool there = !lost && l->all_ready && !l->broken;
     note_loss(l, there);
     pthread_mutex_unlock(&l->lock);
@@ -132,7 +135,9 @@ static int link_receive(void *user, float *rows, size_t n_wanted)
     stage_link *l = user;
     trip t = {0};
     pthread_mutex_lock(&l->lock);
+    progress_end();
     while (!l->broken && l->n_trips > 0 && !trip_at(l, 0)->back) pthread_cond_wait(&l->changed, &l->lock);
+    progress_begin();
     bool there = !l->broken && l->n_trips > 0;
     note_loss(l, there);
     if (there) {
@@ -179,9 +184,11 @@ static int wait_for_all(stage_link *l, shoal_err *err)
 {
     struct timespec until = in_ms(l->o.wait_ms ? l->o.wait_ms : WAIT_MS);
     pthread_mutex_lock(&l->lock);
+    progress_end();
     while (!l->all_ready && l->why.code != SHOAL_EINVALID &&
            pthread_cond_timedwait(&l->changed, &l->lock, &until) == 0)
         continue;
+    progress_begin();
     int rc = 0;
     if (!l->all_ready)
         rc = err_set(err, l->why.code ? l->why.code : SHOAL_EUNAVAILABLE, "%s",

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/exit_guard.h"
+#include "base/progress.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "model/regroup.h"
@@ -52,6 +53,7 @@ static void worker_free(worker *w)
     service_generate_close(w);
     service_transcribe_close(w);
     voice_free(w->voice);
+    if (w->arbiter) progress_publish(NULL);
     arbiter_close(w->arbiter);
     intake_done(&w->intake);
     model_free(w->model);
@@ -234,9 +236,8 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     engine_options eo = o->engine;
     w->n_threads = eo.n_threads > 0 ? eo.n_threads : sys_core_count();
     eo.n_threads = w->n_threads;
-    int rc = o->arbiter_fd >= 0 ? arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err) : 0;
     eo.arbiter = w->arbiter;
-    if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
+    int rc = bridge_new(&w->bridge, w->loop, err);
     eo.burst = bridge_burst;
     eo.burst_user = w->bridge;
     if (rc == 0) rc = service_generate_open(w, err);
@@ -307,6 +308,15 @@ static void log_start(const worker *w)
         LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
 }
 
+/* Before it loads anything: from then on the agent sees whether it gets on. */
+static int join_others(worker *w, const worker_options *o, shoal_err *err)
+{
+    if (o->arbiter_fd < 0) return 0;
+    int rc = arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err);
+    if (rc == 0) progress_publish(arbiter_progress(w->arbiter, o->arbiter_slot));
+    return rc;
+}
+
 int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err *err)
 {
     uint64_t start = clock_ns();
@@ -317,9 +327,12 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     w->sound_bytes_max = o->sound_bytes ? o->sound_bytes : WORKER_SOUND_BYTES;
     w->name = strdup(o->name);
     w->layers = o->layers;
-    int rc = w->name ? load(w, o, err) : err_nomem(err);
+    int rc = w->name ? join_others(w, o, err) : err_nomem(err);
+    progress_begin();
+    if (rc == 0) rc = load(w, o, err);
     if (rc == 0) rc = start_model(w, o, err);
     if (rc == 0) rc = listen_at(w, o->address, err);
+    progress_end();
     if (rc != 0) {
         worker_close(w, NULL, NULL);
         return rc;
@@ -342,6 +355,7 @@ typedef struct process {
     worker *worker;
     uv_signal_t signals[N_SIGNALS];
     uv_timer_t parent_check;
+    uv_check_t turn;
     int parent_pid;
     bool stopping;
 } process;
@@ -350,6 +364,7 @@ static void close_handles(process *p)
 {
     for (size_t i = 0; i < N_SIGNALS; i++) uv_close((uv_handle_t *)&p->signals[i], NULL);
     uv_close((uv_handle_t *)&p->parent_check, NULL);
+    uv_close((uv_handle_t *)&p->turn, NULL);
 }
 
 static void drained(void *user)
@@ -376,8 +391,15 @@ static void check_parent(uv_timer_t *t)
     if (getppid() != p->parent_pid) _exit(1);
 }
 
+static void note_turn(uv_check_t *c)
+{
+    progress_tick();
+}
+
 static void watch_process(process *p)
 {
+    uv_check_init(&p->loop, &p->turn);
+    uv_check_start(&p->turn, note_turn);
     for (size_t i = 0; i < N_SIGNALS; i++) {
         uv_signal_init(&p->loop, &p->signals[i]);
         p->signals[i].data = p;
@@ -447,6 +469,7 @@ int worker_run(const worker_options *o)
     } else {
         malloc_trim(0); /* the loader's buffers */
     }
+    progress_run_loop();
     uv_run(&p.loop, UV_RUN_DEFAULT);
     uv_loop_close(&p.loop);
     if (code == 0) LOG(LOG_INFO, "worker", "stopped", LOG_S("model", o->name));

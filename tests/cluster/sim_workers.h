@@ -31,7 +31,7 @@ typedef struct sim_worker {
     uint32_t n_parallel;        /* 0: 4 */
     uint64_t call_ms;
     uint32_t n_running;
-    uint64_t n_steps;
+    uint64_t n_steps, run_delay_ms;
     bool steps; /* n_steps rises with each look at it */
     unsigned n_polls, n_calls;
     sim_channel *channels; /* that are connected */
@@ -123,6 +123,7 @@ static void sim_say_how(sim_call *c)
     w->n_polls++;
     m.n_running = w->n_running;
     m.n_steps = w->n_steps += w->steps;
+    m.run_delay_ms = w->run_delay_ms;
     if (c->ch->w->service) c->ch->w->service->measure(w, &m);
     c->ev.message(c->ev.user, bytes, shoal__v1__stats__pack(&m, bytes));
 }

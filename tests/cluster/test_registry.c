@@ -338,11 +338,9 @@ static void registry_sends_nothing_to_a_silent_worker(void **state)
     sim_freeze(&h.world, w, true);
     run(&h, 11000); /* it does something, as far as can be seen from here, but for too long */
     assert_int_equal(r->state, REPLICA_DOWN);
-    assert_true(r->wedged);
     sim_freeze(&h.world, w, false);
     run(&h, 6000);
     assert_int_equal(r->state, REPLICA_READY);
-    assert_false(r->wedged);
     house_close(&h);
 }
 
@@ -366,21 +364,62 @@ static void registry_counts_no_silence_while_it_stood_still(void **state)
     house_close(&h);
 }
 
-static void registry_gives_up_an_engine_that_takes_no_steps(void **state)
+static bool at_work;
+
+static bool is_at_work(void *worker)
+{
+    return at_work;
+}
+
+static void registry_gives_up_nobody_whom_an_agent_watches(void **state)
+{
+    house h;
+    house_open(&h);
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    member m = {.id = "m/0",
+                .generation = 1,
+                .model = "m",
+                .address = "sim:a",
+                .process = {1, .is_at_work = is_at_work}};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    replica *r = registry_get(h.g, "m/0");
+    run(&h, 1000);
+    sim_freeze(&h.world, w, true);
+    run(&h, 60000);
+    assert_true(r->silent);
+    assert_int_equal(r->state, REPLICA_READY);
+    at_work = true;
+    assert_true(replica_is_at_work(r));
+    at_work = false;
+    assert_false(replica_is_at_work(r));
+    sim_freeze(&h.world, w, false);
+    run(&h, 500);
+    assert_false(r->silent);
+    house_close(&h);
+}
+
+/* Of a worker on another machine: what it says of itself. */
+static void registry_knows_who_waits_for_cores(void **state)
 {
     house h;
     house_open(&h);
     replica *r = put(&h, "m/0", 1, "sim:a");
     sim_worker *w = sim_worker_at(&h.world, "sim:a");
-    w->n_running = 1;
-    run(&h, 20000);
-    assert_int_equal(r->state, REPLICA_READY);
-    w->steps = false;
-    run(&h, 14000);
-    assert_int_equal(r->state, REPLICA_READY);
-    run(&h, 2000);
-    assert_int_equal(r->state, REPLICA_DOWN);
-    assert_string_equal(r->reason, "the engine takes no steps");
+    run(&h, 1000);
+    assert_false(replica_is_at_work(r));
+    for (int i = 0; i < 5; i++) {
+        w->run_delay_ms += 50; /* of 200 */
+        run(&h, 200);
+    }
+    assert_true(replica_is_at_work(r));
+    sim_freeze(&h.world, w, true);
+    run(&h, 1000);
+    assert_true(replica_is_at_work(r));
+    run(&h, 1500); /* but not for ever */
+    assert_false(replica_is_at_work(r));
+    sim_freeze(&h.world, w, false);
+    run(&h, 1000);
+    assert_false(replica_is_at_work(r));
     house_close(&h);
 }
 
@@ -767,7 +806,8 @@ int main(void)
         cmocka_unit_test(registry_makes_another_replica_of_one_that_moved),
         cmocka_unit_test(registry_sends_nothing_to_a_silent_worker),
         cmocka_unit_test(registry_counts_no_silence_while_it_stood_still),
-        cmocka_unit_test(registry_gives_up_an_engine_that_takes_no_steps),
+        cmocka_unit_test(registry_gives_up_nobody_whom_an_agent_watches),
+        cmocka_unit_test(registry_knows_who_waits_for_cores),
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
         cmocka_unit_test(registry_says_why_a_model_is_missing),

@@ -493,12 +493,11 @@ static void take_turns_for_ever(stage *s, int slot)
     }
 }
 
-/* Is the one in `slot` inside the lock, and does it stay there? */
-static bool is_stuck(stage *s, int slot)
+/* Is the one in `slot` inside the lock? It stays there while it is stopped. */
+static bool is_inside(stage *s, int slot)
 {
-    int found = -1;
-    for (int i = 0; i < 10 && found < 0; i++) found = arbiter_stuck(s->agent);
-    return found == slot;
+    uint64_t turn;
+    return arbiter_inside(s->agent, &turn) == slot;
 }
 
 /* Stop the process until it happens to be inside the lock. */
@@ -508,7 +507,7 @@ static bool stop_inside(stage *s, pid_t pid, int slot)
         kill(pid, SIGSTOP);
         int status;
         waitpid(pid, &status, WUNTRACED);
-        if (is_stuck(s, slot)) return true;
+        if (is_inside(s, slot)) return true;
         kill(pid, SIGCONT);
         usleep(50 + (useconds_t)(rng_mix((uint64_t)i) % 200));
     }
@@ -526,10 +525,10 @@ static bool stopped_process_stopped_nobody(stage *s)
         arbiter_release(a);
     }
     arbiter_reap(s->agent, 7); /* the agent does not wait at all */
-    assert_true(is_stuck(s, 1));
+    assert_true(is_inside(s, 1));
     end_child(pid);
     arbiter_reap(s->agent, 1);
-    assert_int_equal(arbiter_stuck(s->agent), -1);
+    assert_false(is_inside(s, 1));
     arbiter_close(a);
     atomic_store(&s->n_done, 0);
     return threads_had_their_turns(s, 3, 1); /* the lock works again */
@@ -540,25 +539,46 @@ static void a_process_stopped_inside_the_lock_stops_nobody(void **state)
     play_rounds(stopped_process_stopped_nobody);
 }
 
-/* Between two looks each has had a turn, however busy the machine: who waits for a core inside the lock is
- * not stuck, and looks like it. */
-static void nobody_is_stuck_in_a_busy_lock(void **state)
+/* Who watches sees the turns go on, whoever is inside at the moment. */
+static void turns_of_the_lock_are_counted(void **state)
 {
     stage *s = new_stage();
-    pid_t pids[2];
-    unsigned seen[3] = {0};
-    for (int i = 0; i < 2; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) take_turns_for_ever(s, i + 1);
+    uint64_t before, turn;
+    arbiter *a = join(s, 1);
+    arbiter_inside(s->agent, &before);
+    for (unsigned i = 1; i <= 10; i++) {
+        arbiter_acquire(a, 1, 0);
+        arbiter_release(a);
+        assert_int_equal(arbiter_inside(s->agent, &turn), -1);
+        assert_int_equal(turn - before, 2 * i);
     }
-    for (int i = 0; i < 40; i++) {
-        for (int slot = 1; slot <= 2; slot++) {
-            while (atomic_load(&s->n_turns[slot]) == seen[slot]) usleep(1000);
-            seen[slot] = atomic_load(&s->n_turns[slot]);
-        }
-        assert_int_equal(arbiter_stuck(s->agent), -1);
-    }
-    for (int i = 0; i < 2; i++) end_child(pids[i]);
+    arbiter_close(a);
+    free_stage(s);
+}
+
+/* A worker counts where the agent reads, and what a dead one left there is gone with it. */
+static void the_page_shows_what_a_worker_has_done(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = join(s, 3);
+    const progress_counts *seen = arbiter_progress(s->agent, 3);
+    assert_null(arbiter_progress(s->agent, 64));
+    assert_null(arbiter_progress(s->agent, -1));
+    progress_publish(arbiter_progress(a, 3));
+    uint64_t before = atomic_load(&seen->work);
+    progress_begin();
+    progress_add(3 * PROGRESS_WORK);
+    progress_add(PROGRESS_WORK - 1);
+    assert_int_equal(atomic_load(&seen->n_working), 1);
+    assert_int_equal(atomic_load(&seen->work) - before, 2); /* one for beginning, one for the work */
+    progress_add(1);
+    assert_int_equal(atomic_load(&seen->work) - before, 3);
+    assert_false(arbiter_queues(s->agent, 3));
+    arbiter_reap(s->agent, 3);
+    assert_int_equal(atomic_load(&seen->n_working), 0);
+    progress_publish(NULL);
+    progress_end();
+    arbiter_close(a);
     free_stage(s);
 }
 
@@ -606,7 +626,8 @@ int main(void)
         cmocka_unit_test(death_at_any_moment_is_survived),
         cmocka_unit_test(the_page_cannot_change_its_size),
         cmocka_unit_test(a_process_stopped_inside_the_lock_stops_nobody),
-        cmocka_unit_test(nobody_is_stuck_in_a_busy_lock),
+        cmocka_unit_test(turns_of_the_lock_are_counted),
+        cmocka_unit_test(the_page_shows_what_a_worker_has_done),
         cmocka_unit_test(wrong_descriptors_and_slots_are_refused),
         cmocka_unit_test(an_uncontended_turn_is_cheap),
     };

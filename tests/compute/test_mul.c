@@ -354,6 +354,29 @@ static void watched_matrices_add_up_their_columns(void **state)
     }
 }
 
+/* Whoever watches from outside sees that a product gets on, however large it is. */
+static void a_large_product_shows_that_it_gets_on(void **state)
+{
+    enum { ROWS = 256, COLS = 1024, TOKENS = 128, N_TICKS = ROWS * COLS * TOKENS / PROGRESS_WORK };
+    float *x = draw_floats(1, (size_t)TOKENS * COLS, 1);
+    void *w = draw_weights(DT_Q8_0, ROWS, COLS, 2);
+    product p = {.t = DT_Q8_0,
+                 .rows = ROWS,
+                 .cols = COLS,
+                 .n_tokens = TOKENS,
+                 .ldx = COLS,
+                 .ldy = ROWS,
+                 .x = x,
+                 .w = w};
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        uint64_t before = progress_count();
+        free(run(&p, ISA_SCALAR, n_threads));
+        assert_in_range(progress_count() - before, N_TICKS - n_threads, 2 * N_TICKS);
+    }
+    free(x);
+    free(w);
+}
+
 static void impossible_matrices_are_refused(void **state)
 {
     wmat *m = NULL;
@@ -381,6 +404,7 @@ int main(void)
         cmocka_unit_test(products_are_close_to_the_real_ones),
         cmocka_unit_test(rows_read_back_as_they_were),
         cmocka_unit_test(watched_matrices_add_up_their_columns),
+        cmocka_unit_test(a_large_product_shows_that_it_gets_on),
         cmocka_unit_test(impossible_matrices_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/file.h"
 #include "join/agent.h"
-#include "cluster/pulse.h"
 #include "cluster/registry.h"
 
 #define MODEL SHOAL_SOURCE_DIR "/tests/data/hf/bert-intent"
@@ -388,27 +387,6 @@ static void agent_waits_longer_only_for_a_worker_that_never_served(void **state)
     assert_int_equal(agent_restart_wait_ms(&never, 60000, true), 0);
 }
 
-static void pulse_tells_what_works_from_what_is_stopped(void **state)
-{
-    pulse a, b;
-    assert_true(pulse_take(getpid(), &a));
-    assert_int_equal(a.state, 'R');
-    assert_true(pulse_is_alive(&a, &a));
-    assert_false(pulse_take(0, &b));
-    pid_t pid = fork();
-    if (pid == 0)
-        for (;;) pause();
-    kill(pid, SIGSTOP);
-    int status;
-    waitpid(pid, &status, WUNTRACED);
-    assert_true(pulse_take(pid, &a) && pulse_take(pid, &b));
-    assert_int_equal(b.state, 'T');
-    assert_false(pulse_is_alive(&a, &b));
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    assert_false(pulse_take(pid, &a));
-}
-
 static void agent_backs_off_from_a_program_that_is_missing(void **state)
 {
     bench b = {0};
@@ -482,7 +460,6 @@ int main(void)
         cmocka_unit_test(agent_leaves_a_slow_worker_alone),
         cmocka_unit_test(agent_does_not_blame_a_worker_for_its_own_delay),
         cmocka_unit_test(agent_waits_longer_only_for_a_worker_that_never_served),
-        cmocka_unit_test(pulse_tells_what_works_from_what_is_stopped),
         cmocka_unit_test(agent_backs_off_from_a_program_that_is_missing),
         cmocka_unit_test(agent_counts_starts_that_come_to_nothing),
         cmocka_unit_test(agent_refuses_more_workers_than_the_arbiter_has_places),
