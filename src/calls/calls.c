@@ -266,6 +266,11 @@ void calls_cancel(model_call *call)
     if (call) call->ops->cancel(call);
 }
 
+bool call_place_works(const call_place *p)
+{
+    return p->is_at_work && p->is_at_work(p->who);
+}
+
 call_place calls_where(const model_call *call)
 {
     return call ? call->ops->where(call) : (call_place){0};

@@ -237,7 +237,12 @@ typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strin
     const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */
     const char *wanted, *why, *trace;                         /* as call_result's */
     bool silent; /* its worker has not answered when it was asked how it is */
+    /* Does it work now, or would it if its machine gave it a core (call_place_works)? NULL: that is not
+     * known. */
+    bool (*is_at_work)(const void *who);
+    const void *who; /* for the moment */
 } call_place;
+bool call_place_works(const call_place *p);
 
 typedef struct calls_ops {
     /* NULL: out of memory, and no callback follows. All other failures come through `end`, later. */

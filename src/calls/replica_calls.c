@@ -122,6 +122,11 @@ static void pause(model_call *call, bool paused)
     if (c->call) registry_reach(c->b->g)->pause(c->call, paused);
 }
 
+static bool is_at_work(const void *who)
+{
+    return replica_is_at_work(who);
+}
+
 static call_place where(const model_call *call)
 {
     const replica_call *c = (const replica_call *)call;
@@ -129,6 +134,8 @@ static call_place where(const model_call *call)
     return (call_place){.life = c->life,
                         .pages = c->r->life == c->life ? c->r->pages : 0,
                         .silent = c->r->silent && c->r->life == c->life,
+                        .is_at_work = c->r->life == c->life ? is_at_work : NULL,
+                        .who = c->r,
                         .replica_id = c->r->id,
                         .digest = c->r->info ? c->r->info->digest : "",
                         .adapter_digest = route_adapter_digest(c->r->info, c->o->adapter),

@@ -42,6 +42,8 @@ struct silence_call {
     env_timer *timer;
     bool moved;
     uint64_t spoke_ns;
+    uint64_t
+        worked_ns; /* its worker was last seen at work, or wanting a core, though the stream says nothing */
     uint64_t rival_life; /* whom the second start is against */
     resume log;
 };
@@ -250,12 +252,30 @@ static bool nobody_is_silent(const silence_call *c)
     return f && !c->log.done && !(call_feed_is_ended(f) && call_feed_is_kept(f));
 }
 
+/* For how long nothing shows that the stream goes on: neither a message, nor its worker at work. */
+static double silent_ms(const silence_call *c)
+{
+    return over_listened_ms(&c->b->base, c->worked_ns > c->spoke_ns ? c->worked_ns : c->spoke_ns);
+}
+
+/* A worker that computes or waits for a core is not silent, and a second start would take cores from it. But
+ * one may have lost this stream alone. */
+static bool works(silence_call *c)
+{
+    call_place at = calls_where(c->main->inner);
+    if (over_listened_ms(&c->b->base, c->spoke_ns) >= SILENCE_WORKING_MS || !call_place_works(&at))
+        return false;
+    c->worked_ns = over_listening_ns(&c->b->base);
+    return true;
+}
+
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
     if (nobody_is_silent(c)) c->spoke_ns = over_listening_ns(&c->b->base);
-    double limit = limit_ms(c), silent = over_listened_ms(&c->b->base, c->spoke_ns);
+    double limit = limit_ms(c), silent = silent_ms(c);
     bool due = silent >= limit && !c->base.paused;
+    if (due && !c->log.done && works(c)) due = false, silent = 0;
     if (due && c->log.done) {
         finish_whole(c);
         return;

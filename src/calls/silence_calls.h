@@ -17,6 +17,10 @@
  * no permission: then it is no slow one, and they would do nothing there. A busy machine's false alarms use
  * up the permissions, and streams must not wait for a dead worker then.
  *
+ * On a busy machine a worker gets no core for many times that long, and so would the second start. Whoever
+ * watches the worker's process tells the two apart (call_place_works): one that works, or would if it got a
+ * core, is not silent.
+ *
  * While the request itself still comes (feed.h) nobody is silent, and where its beginning is not kept nobody
  * could take over.
  *
@@ -30,6 +34,7 @@
 #define SILENCE_MIN_MS     100
 #define SILENCE_UNKNOWN_MS 1000 /* where nothing has been measured */
 #define SILENCE_SHARE      0.05
+#define SILENCE_WORKING_MS 10000 /* of a stream, while its worker works, or waits for a core */
 
 typedef struct silence_options {
     void *user;

@@ -36,6 +36,7 @@ typedef struct scripted { /* one call below; lives until script_done */
     call_events ev;
     uint64_t life;
     bool silent; /* its worker does not answer the registry */
+    bool works;  /* whoever watches its process sees it work, or want a core */
     bool open, paused, cancelled;
 } scripted;
 
@@ -114,12 +115,19 @@ static inline void script_pause(model_call *call, bool paused)
     ((scripted *)call)->paused = paused;
 }
 
+static inline bool script_is_at_work(const void *who)
+{
+    return ((const scripted *)who)->works;
+}
+
 static inline call_place script_where(const model_call *call)
 {
     const scripted *c = (const scripted *)call;
     assert_true(c->open);
     return (call_place){.life = c->life,
                         .silent = c->silent,
+                        .is_at_work = script_is_at_work,
+                        .who = c,
                         .replica_id = "m/0",
                         .digest = "d1",
                         .adapter_digest = *c->order->adapter ? "a1" : ""};

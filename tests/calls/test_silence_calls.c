@@ -147,6 +147,54 @@ static void steady_steps_are_no_silence(void **state)
     bench_close(&b);
 }
 
+/* Its machine gives it no core for a second: nothing comes, and nobody else is asked. */
+static void a_starved_replica_keeps_its_stream(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    scripted *c = begin(&b, &h);
+    c->works = true;
+    pass(&b, 1000);
+    assert_int_equal(b.s.n, 1);
+    c->works = false;
+    say(c, 11, "b");
+    say_done(c, 0);
+    script_end(c, CALL_FAULT_NONE);
+    assert_string_equal(h.text, "ab");
+    assert_int_equal(b.n_moved, 0);
+    bench_close(&b);
+}
+
+static void a_replica_that_is_stopped_while_it_is_starved_loses_its_stream(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    scripted *c = begin(&b, &h);
+    c->works = true;
+    pass(&b, 1000);
+    c->works = false;
+    pass(&b, 2 * LIMIT_MS);
+    assert_int_equal(b.s.n, 2);
+    say(b.s.calls[1], 11, "b");
+    assert_true(c->cancelled);
+    assert_int_equal(b.n_moved, 1);
+    bench_close(&b);
+}
+
+static void a_stream_that_a_working_replica_lost_goes_on_elsewhere(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    scripted *c = begin(&b, &h);
+    c->works = true;
+    pass(&b, SILENCE_WORKING_MS + 2 * LIMIT_MS);
+    assert_int_equal(b.s.n, 2);
+    bench_close(&b);
+}
+
 /* We stood still, and what the worker said meanwhile waits in our socket. */
 static void our_own_stall_is_no_silence_of_the_worker(void **state)
 {
@@ -449,6 +497,9 @@ int main(void)
         cmocka_unit_test(where_the_first_said_nothing_the_second_begins),
         cmocka_unit_test(a_whole_answer_ends_without_its_end),
         cmocka_unit_test(steady_steps_are_no_silence),
+        cmocka_unit_test(a_starved_replica_keeps_its_stream),
+        cmocka_unit_test(a_replica_that_is_stopped_while_it_is_starved_loses_its_stream),
+        cmocka_unit_test(a_stream_that_a_working_replica_lost_goes_on_elsewhere),
         cmocka_unit_test(our_own_stall_is_no_silence_of_the_worker),
         cmocka_unit_test(a_slow_worker_is_learnt),
         cmocka_unit_test(without_measurements_it_waits_longer),
