@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "compute/compute.h"
 #include "model/safetensors.h"
 
@@ -272,6 +273,7 @@ int voice_all(const voice *v, sound *s, float **ret, size_t *ret_n, shoal_err *e
         rc = window_at(s, at, x, &n, err);
         if (rc != 0 || n == 0) break;
         float now = voice_push(v, &state, x);
+        progress_tick();
         if (buf_append(&p, &now, sizeof now)) rc = err_nomem(err);
     }
     if (rc != 0) {

@@ -1,5 +1,6 @@
 /* pool.c: see pool.h. */
 #include "worker/pool.h"
+
 #include "base/progress.h"
 
 static void submit(pool *p, pool_job *j);
