@@ -110,6 +110,7 @@ int api_error_from_status(api_error *e, int status, const char *message)
         {405, "invalid_request_error", "method_not_allowed"},
         {408, "invalid_request_error", "request_timeout"},
         {413, "invalid_request_error", "request_too_large"},
+        {429, "rate_limit_error", "too_many_requests"},
         {431, "invalid_request_error", "headers_too_large"},
         {503, "service_unavailable", "overloaded"},
     };
@@ -119,7 +120,9 @@ int api_error_from_status(api_error *e, int status, const char *message)
         type = ROWS[i].type;
         code = ROWS[i].code;
     }
-    return api_error_set(e, status, type, code, NULL, "%s", message);
+    api_error_set(e, status, type, code, NULL, "%s", message);
+    if (status == 429) e->retry_after_s = 1;
+    return status;
 }
 
 static void put_member(buf *out, const char *key, const char *value)

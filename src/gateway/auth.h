@@ -29,6 +29,8 @@ typedef struct auth_use { /* what one key has taken, over all configurations tha
     bucket requests, tokens;
     size_t n_running;
     size_t n_indexing; /* its requests that bring documents */
+    size_t n_uploads;  /* its bodies that are not whole yet (uploads.h), and */
+    uint64_t n_upload_bytes;
 } auth_use;
 
 typedef struct auth_key {

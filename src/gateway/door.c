@@ -13,6 +13,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/recent.h"
+#include "gateway/uploads.h"
 
 enum { DRAWN_ID_BYTES = 8, DEADLINE_MAX_MS = 86400000 };
 
@@ -191,11 +192,16 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
         request_preflight(rq);
         return;
     }
-    if (rq->endpoint->admitted) {
+    if (rq->endpoint->admitted && d->body_follows) {
+        if (uploads_begin(rq, &e) != 0) {
+            request_error(rq, &e);
+            return;
+        }
+    } else if (rq->endpoint->admitted) {
         rq->n_counted = 1;
         g->n_admitted++;
-        recent_keep_asked(rq);
     }
+    if (rq->endpoint->admitted) recent_keep_asked(rq);
     rq->endpoint->handle(rq);
 }
 

@@ -56,6 +56,7 @@ struct door {
     bool local;                       /* its client is on this machine, and no browser: a Unix socket */
     unsigned ghost;                   /* its kind, of a request without a client (ghost.h); 0: it has one */
     const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
+    bool body_follows;                /* its body is still coming, of an endpoint that takes it in pieces */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */
     struct gateway_request *rq;       /* from door_enter until the final call */
 };

@@ -15,6 +15,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/event.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/uploads.h"
 #include "gateway/grpc_fault.h"
 #include "gateway/grpc_rpc.h"
 #include "wire/grpc_frame.h"
@@ -416,10 +417,13 @@ static void take_piece(rpc_call *c, const uint8_t *bytes, size_t n)
     gateway_request *rq = c->door.rq;
     c->n_pieces += n;
     c->cut = c->n_pieces > c->at->gateway->config->max_audio_bytes;
-    if (c->cut)
-        rq->on_body_end(rq->work, 413, "the sound file is too large");
-    else
+    const char *why = c->cut ? NULL : uploads_add(rq, n);
+    if (c->cut || why) {
+        c->cut = true;
+        rq->on_body_end(rq->work, why ? 429 : 413, why ? why : "the sound file is too large");
+    } else {
         rq->on_body(rq->work, bytes, n);
+    }
 }
 
 static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
@@ -436,6 +440,7 @@ static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size
         return;
     }
     c->entering = true; /* it may be answered by any of these */
+    c->door.body_follows = true;
     if ((c->entered || enter(c, msg, n)) && !c->over && !c->cut && n_piece) take_piece(c, piece, n_piece);
     c->entering = false;
     if (c->over) call_free(c);
@@ -445,7 +450,9 @@ static void stream_ended(void *user, grpc_call *call)
 {
     rpc_call *c = grpc_call_data(call);
     if (c->entered) {
-        if (!c->cut) c->door.rq->on_body_end(c->door.rq->work, 0, NULL);
+        const char *why = NULL;
+        int status = c->cut ? 0 : uploads_whole(c->door.rq, &why);
+        if (!c->cut) c->door.rq->on_body_end(c->door.rq->work, status, why);
         return;
     }
     grpc_call_end(call, GRPC_INVALID_ARGUMENT, "no message came");

@@ -12,6 +12,7 @@
 #include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/uploads.h"
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
 #include "wire/grpc.h"
@@ -253,6 +254,7 @@ static void on_request(void *user, http_request *http)
     *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
     d->door.local = http_over_unix(http);
     d->door.from = http_from(http);
+    d->door.body_follows = intake(user, http) == HTTP_PIECES;
     http_set_data(http, d);
     door_enter(user, &d->door, http_received_ns(http));
 }
@@ -280,7 +282,19 @@ static void say_body_end(http_door *d, int status, const char *why)
 {
     if (d->body_over) return;
     d->body_over = true;
+    if (status == 0) status = uploads_whole(d->door.rq, &why);
     d->door.rq->on_body_end(d->door.rq->work, status, why);
+}
+
+/* The handler may make its final call: then d is gone. */
+static void give_piece(http_door *d, const uint8_t *bytes, size_t n)
+{
+    gateway_request *rq = d->door.rq;
+    const char *why = uploads_add(rq, n);
+    if (why)
+        say_body_end(d, 429, why);
+    else
+        rq->on_body(rq->work, bytes, n);
 }
 
 typedef struct feed {
@@ -291,7 +305,8 @@ typedef struct feed {
 static bool give(void *user, const uint8_t *bytes, size_t n)
 {
     feed *f = user;
-    f->to->door.rq->on_body(f->to->door.rq->work, bytes, n);
+    if (f->to->body_over) return false;
+    give_piece(f->to, bytes, n);
     return !f->over;
 }
 
@@ -323,7 +338,7 @@ static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t
     if (d->reader)
         read_piece(d, bytes, n);
     else
-        d->door.rq->on_body(d->door.rq->work, bytes, n);
+        give_piece(d, bytes, n);
 }
 
 static void on_body_end(void *user, http_request *http, int status, const char *why)

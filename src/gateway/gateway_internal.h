@@ -42,6 +42,8 @@ struct gateway {
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;
     size_t n_requests, n_admitted, n_ghosts;
+    size_t n_uploads; /* uploads.h */
+    uint64_t n_upload_bytes;
     struct shadow *shadows; /* answers that nobody sees (shadow.h) */
     size_t n_shadows;
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */

@@ -17,6 +17,7 @@
 #include "gateway/recent.h"
 #include "gateway/routed.h"
 #include "gateway/spend.h"
+#include "gateway/uploads.h"
 #include "gateway/watch.h"
 
 #define HEADERS_MAX       24
@@ -294,6 +295,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     if (rq->next) rq->next->prev = rq->prev;
     g->n_requests--;
     g->n_admitted -= rq->n_counted;
+    uploads_end(rq);
     routed_free(rq->routed);
     settings_unref(rq->settings);
     free(rq->asked);

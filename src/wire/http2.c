@@ -412,13 +412,22 @@ static bool is_timed(const http_request *r)
     return !r->complete && !r->paused && r->intake != HTTP_OPEN && r->intake != HTTP_TUNNEL;
 }
 
+static bool body_is_too_slow(http_request *r, uint64_t now_ms)
+{
+    if (http_request_flows(r)) return conn_body_is_too_slow(r, UINT64_MAX, now_ms);
+    conn_body_rests(r, now_ms);
+    return false;
+}
+
 static void http2_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
     keep_alive(c, now_ms);
     if (conn_is_idle(c, now_ms)) http2_leave(c);
     for (http_request *r = c->requests; r; r = r->next) {
-        if (is_timed(r) && now_ms - r->begun_ms > limit) late(r);
+        if (r->intake == HTTP_PIECES && r->dispatched ? !r->complete && body_is_too_slow(r, now_ms)
+                                                      : is_timed(r) && now_ms - r->begun_ms > limit)
+            late(r);
         /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
         if (conn_pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
             nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);

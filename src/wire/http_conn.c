@@ -115,6 +115,19 @@ bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint6
     return false;
 }
 
+bool conn_body_is_too_slow(http_request *r, uint64_t left, uint64_t now_ms)
+{
+    const http_limits *l = &r->conn->server->limits;
+    uint64_t least = l->min_body_rate * l->request_timeout_ms / 1000;
+    return conn_pace_is_too_slow(&r->in_pace, left, r->n_received, least ? least : 1, now_ms,
+                                 l->request_timeout_ms);
+}
+
+void conn_body_rests(http_request *r, uint64_t now_ms)
+{
+    r->in_pace = (http_pace){.moved = r->n_received, .since_ms = now_ms};
+}
+
 bool conn_is_late(const http_conn *c, uint64_t now_ms)
 {
     return c->begun_ms && now_ms - c->begun_ms > c->server->limits.request_timeout_ms;

@@ -154,6 +154,7 @@ struct http_request {
     int body_status;  /* for on_body_end */
     const char *body_why;
     uint64_t n_received; /* bytes of the body so far */
+    http_pace in_pace;   /* of a body in pieces */
     int version;
     int32_t stream_id; /* HTTP/2 */
     uint64_t received_ns, begun_ms;
@@ -181,6 +182,10 @@ struct http_request {
 /* http_conn.c */
 void conn_mark_dirty(http_conn *c);
 bool conn_is_late(const http_conn *c, uint64_t now_ms); /* the request being received takes too long */
+/* left bytes of a body in pieces are still to come, and too few came over request_timeout_ms. */
+bool conn_body_is_too_slow(http_request *r, uint64_t left, uint64_t now_ms);
+/* While its handler rests, or nothing of it is due, time does not count. */
+void conn_body_rests(http_request *r, uint64_t now_ms);
 bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for too long */
 /* May one more request of this connection go to the handler? Not while its client leaves more than a small
  * mark of answers unread, and only a few a turn of the loop, so that one client neither takes the memory nor

@@ -1,0 +1,83 @@
+/* uploads.c: see uploads.h. */
+#include "gateway/uploads.h"
+
+#include "gateway/auth.h"
+#include "gateway/gateway_internal.h"
+
+enum { KEY_SHARE = 4 }; /* a key may have one part in so many */
+
+static auth_use *use_of(const gateway_request *rq)
+{
+    return rq->key ? rq->key->use : NULL;
+}
+
+static int refuse(api_error *e, const char *whose, size_t n)
+{
+    api_error_set(e, 429, "rate_limit_error", "too_many_uploads", NULL,
+                  "%zu uploads %s are being received, which is the limit; try again when one has ended", n,
+                  whose);
+    e->retry_after_s = 1;
+    return e->status;
+}
+
+int uploads_begin(gateway_request *rq, api_error *e)
+{
+    gateway *g = rq->gateway;
+    auth_use *use = use_of(rq);
+    size_t most = rq->config->max_uploads, share = most / KEY_SHARE ? most / KEY_SHARE : 1;
+    if (g->n_uploads >= most) return refuse(e, "of all clients", g->n_uploads);
+    if (use && use->n_uploads >= share) return refuse(e, "of this API key", use->n_uploads);
+    g->n_uploads++;
+    if (use) use->n_uploads++;
+    rq->uploading = true;
+    return 0;
+}
+
+/* One that is alone may be as long as its endpoint allows. */
+static bool is_over(uint64_t bytes, uint64_t most, size_t n_uploads)
+{
+    return n_uploads > 1 && bytes > most;
+}
+
+const char *uploads_add(gateway_request *rq, size_t n)
+{
+    gateway *g = rq->gateway;
+    auth_use *use = use_of(rq);
+    if (!rq->uploading) return NULL;
+    rq->n_upload_bytes += n;
+    g->n_upload_bytes += n;
+    if (use) use->n_upload_bytes += n;
+    uint64_t most = rq->config->max_upload_bytes;
+    if (is_over(g->n_upload_bytes, most, g->n_uploads))
+        return "the uploads of all clients take as much room as they may; try again when one has ended";
+    if (use && is_over(use->n_upload_bytes, most / KEY_SHARE, use->n_uploads))
+        return "the uploads of this API key take as much room as they may; try again when one has ended";
+    return NULL;
+}
+
+int uploads_whole(gateway_request *rq, const char **why)
+{
+    gateway *g = rq->gateway;
+    if (!rq->uploading) return 0;
+    uploads_end(rq);
+    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
+        *why = "as many requests are being answered as may be; try again in a second";
+        return 429;
+    }
+    rq->n_counted = 1;
+    g->n_admitted++;
+    return 0;
+}
+
+void uploads_end(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    auth_use *use = use_of(rq);
+    if (!rq->uploading) return;
+    rq->uploading = false;
+    g->n_uploads--;
+    g->n_upload_bytes -= rq->n_upload_bytes;
+    if (!use) return;
+    use->n_uploads--;
+    use->n_upload_bytes -= rq->n_upload_bytes;
+}
