@@ -19,7 +19,7 @@
 #include "fetch/pull_plan.h"
 #include "fetch/pull_shelf.h"
 
-enum { PAGES_MAX = 200 };
+enum { PAGES_MAX = 200, HOSTS_MAX = 64 };
 
 typedef struct run {
     const pull_options *o;
@@ -296,7 +296,8 @@ static int fetch_item(run *r, const pull_item *it, pull_meter *m, pull_file *ret
                      .size = it->size,
                      .sha256 = it->sha256,
                      .sha1 = it->sha1,
-                     .force = r->o->force};
+                     .force = r->o->force,
+                     .is_model = r->ref.kind == PULL_URL};
     pull_result got;
     m->sha256 = it->sha256;
     rc = pull_file_get(r->c, &t, m, &got, err);
@@ -416,10 +417,26 @@ static int pin(run *r, shoal_err *err)
     return 0;
 }
 
+/* "a,b:1" as a list; of at most as many as the configuration may have. */
+static int take_hosts(run *r, pull_client_options *co, shoal_err *err)
+{
+    const char *at = r->o->hosts;
+    const char **hosts = at ? arena_alloc(r->mem, HOSTS_MAX * sizeof *hosts) : NULL;
+    if (!at) return 0;
+    if (!hosts) return err_nomem(err);
+    for (size_t n; *at && co->n_hosts < HOSTS_MAX; at += n + (at[n] == ',')) {
+        n = strcspn(at, ",");
+        if (n && !(hosts[co->n_hosts++] = arena_strndup(r->mem, at, n))) return err_nomem(err);
+    }
+    co->hosts = hosts;
+    return 0;
+}
+
 static int run_all(run *r, pull_done *ret, shoal_err *err)
 {
     int rc = pull_ref_parse(&r->ref, r->mem, r->o->ref, err);
     pull_client_options co = {.stall_s = r->o->stall_s, .tries = r->o->tries, .stop = r->o->stop};
+    if (rc == 0) rc = take_hosts(r, &co, err);
     if (rc == 0) rc = pull_client_new(&r->c, &co, err);
     if (rc == 0 && r->ref.kind != PULL_URL) rc = set_base(r, err);
     if (rc == 0) rc = set_auth(r, err);

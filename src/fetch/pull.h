@@ -26,6 +26,7 @@ typedef struct pull_options {
     const char *sha256;   /* what a single file must be; NULL */
     bool force;           /* replace other files of the same names */
     bool no_manifest;     /* leave models.json alone */
+    const char *hosts;    /* pull_http.h: "HOST,HOST:PORT"; NULL: the host that is asked */
     int stall_s, tries;   /* pull_http.h; 0: as there */
     FILE *to;             /* progress; NULL: none */
     bool events;          /* progress is for a program: lines of JSON (pull_meter.h) */

@@ -19,6 +19,7 @@ typedef struct pull_target {
     uint64_t size;
     const char *sha256, *sha1; /* "" when not known; sha1 is git's of a blob */
     bool force;                /* replace another file of that name */
+    bool is_model; /* it must begin as a model's file does, whatever its name; those of .gguf always must */
 } pull_target;
 
 typedef struct pull_result {
@@ -27,9 +28,13 @@ typedef struct pull_result {
     bool was_here;
 } pull_result;
 
-/* SHOAL_EDIGEST: what came is not it, and was removed; SHOAL_ECANCELLED, SHOAL_EUNAVAILABLE, SHOAL_EIO (a
- * full disk): what came stays for the next run; SHOAL_EINVALID: another file is there; SHOAL_EAUTH,
- * SHOAL_ENOTFOUND. */
+/* Does a file begin so that a model may be in it: GGUF, safetensors, a checkpoint of llama2.c, trees as JSON
+ * or text, gzip of these? Pure. */
+bool pull_begins_as_model(const uint8_t *data, size_t n);
+
+/* SHOAL_EDIGEST: what came is not it, and was removed; SHOAL_EFORMAT: it is no model, and was removed;
+ * SHOAL_ECANCELLED, SHOAL_EUNAVAILABLE, SHOAL_EIO (a full disk): what came stays for the next run;
+ * SHOAL_EINVALID: another file is there; SHOAL_EAUTH, SHOAL_ENOTFOUND. */
 int pull_file_get(pull_client *c, const pull_target *t, pull_meter *m, pull_result *ret, shoal_err *err);
 
 /* Bytes of the file or of its part that are here already. */

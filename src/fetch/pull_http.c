@@ -2,6 +2,7 @@
  */
 #include "fetch/pull_http.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <curl/curl.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     REDIRECTS_MAX = 10,
@@ -25,6 +27,8 @@ struct pull_client {
     bool heard;  /* somebody has answered this client */
     bool nobody; /* the last try found no machine, or nobody who listens there */
     const volatile sig_atomic_t *stop;
+    const char *const *hosts;
+    size_t n_hosts;
 };
 
 /* One response on its way. */
@@ -34,7 +38,8 @@ typedef struct exchange {
     pull_reply *reply;
     bool begun;
     size_t dropped;
-    int rc; /* of a callback */
+    bool far_only, was_near; /* a redirect that may not lead near; it did */
+    int rc;                  /* of a callback */
     shoal_err *err;
 } exchange;
 
@@ -49,6 +54,8 @@ int pull_client_new(pull_client **ret, const pull_client_options *o, shoal_err *
     c->stall_s = o->stall_s > 0 ? o->stall_s : STALL_S;
     c->tries = o->tries > 0 ? o->tries : TRIES;
     c->stop = o->stop;
+    c->hosts = o->hosts;
+    c->n_hosts = o->n_hosts;
     *ret = c;
     return 0;
 }
@@ -145,6 +152,77 @@ void pull_url_put(buf *to, const char *s, bool slashes)
         else
             buf_printf(to, "%%%02X", (unsigned char)*s);
     }
+}
+
+/* ---- near and far ---------------------------------------------------------------------------------------
+ */
+
+/* RFC 6890: what is reached from here alone, and what no server has. */
+static bool is_near_4(uint32_t a)
+{
+    static const struct {
+        uint32_t net;
+        int bits;
+    } NEAR[] = {{0x00000000, 8},  {0x0A000000, 8},  {0x64400000, 10}, {0x7F000000, 8},  {0xA9FE0000, 16},
+                {0xAC100000, 12}, {0xC0000000, 24}, {0xC0A80000, 16}, {0xC6120000, 15}, {0xE0000000, 3}};
+    for (size_t i = 0; i < sizeof NEAR / sizeof *NEAR; i++)
+        if (a >> (32 - NEAR[i].bits) == NEAR[i].net >> (32 - NEAR[i].bits)) return true;
+    return false;
+}
+
+static bool is_near_6(const uint8_t a[16])
+{
+    static const uint8_t MAPPED[12] = {[10] = 0xFF, [11] = 0xFF}, NAT64[12] = {0, 0x64, 0xFF, 0x9B},
+                         NONE[12] = {0};
+    uint32_t v4 = (uint32_t)a[12] << 24 | (uint32_t)a[13] << 16 | (uint32_t)a[14] << 8 | a[15];
+    if (memcmp(a, MAPPED, 12) == 0 || memcmp(a, NAT64, 12) == 0) return is_near_4(v4);
+    if (memcmp(a, NONE, 12) == 0) return true; /* ::, ::1 */
+    return (a[0] & 0xFE) == 0xFC || (a[0] == 0xFE && a[1] >= 0x80) || a[0] == 0xFF;
+}
+
+bool pull_address_is_near(const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET)
+        return is_near_4(ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr));
+    if (a->sa_family == AF_INET6)
+        return is_near_6(((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr);
+    return true;
+}
+
+/* "host" or "host:port", the one that is asked or one of the list. */
+static bool is_named(const pull_client *c, const char *asked, const char *url)
+{
+    char *host = url_part(url, CURLUPART_HOST), *port = url_part(url, CURLUPART_PORT),
+         *first = url_part(asked, CURLUPART_HOST);
+    buf both = {0};
+    buf_printf(&both, "%s:%s", host ? host : "", port ? port : "");
+    bool is = host && first && c->n_hosts == 0 && strcasecmp(host, first) == 0;
+    for (size_t i = 0; i < c->n_hosts && host && !both.failed; i++)
+        is |= strcasecmp(c->hosts[i], host) == 0 || strcasecmp(c->hosts[i], both.data) == 0;
+    buf_done(&both);
+    curl_free(host);
+    curl_free(port);
+    curl_free(first);
+    return is;
+}
+
+/* Through a proxy the name is resolved elsewhere, and the address that is connected to is the proxy's. */
+static bool has_proxy(void)
+{
+    static const char *const NAMES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (getenv(NAMES[i]) && *getenv(NAMES[i])) return true;
+    return false;
+}
+
+static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    exchange *x = user;
+    if (x->far_only && pull_address_is_near(&a->addr)) {
+        x->was_near = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
 /* ---- headers ------------------------------------------------------------------------------------------- */
@@ -274,15 +352,32 @@ static void set_options(exchange *x, const char *url, const struct curl_slist *h
     curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(h, CURLOPT_XFERINFODATA, x);
     curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, x);
+    if (x->far_only)
+        curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L); /* another's connection was looked at for itself */
     if (x->r->from) {
         snprintf(range, 32, "%llu-", (unsigned long long)x->r->from);
         curl_easy_setopt(h, CURLOPT_RANGE, range);
     }
 }
 
+static int refuse_near(const char *asked, const char *url, shoal_err *err)
+{
+    char *host = url_part(url, CURLUPART_HOST);
+    int rc = err_set(
+        err, SHOAL_EAUTH,
+        "%.150s sends the download on to %.100s, an address of this machine or a private network, which no "
+        "one has allowed (library.fetch_from names hosts)",
+        asked, host ? host : "nowhere");
+    curl_free(host);
+    return rc;
+}
+
 static int curl_failed(exchange *x, const char *url, CURLcode code)
 {
     if (x->rc != 0) return x->rc;
+    if (x->was_near) return refuse_near(x->r->url, url, x->err);
     if (pull_client_stopped(x->c)) return err_set(x->err, SHOAL_ECANCELLED, "stopped");
     if (code == CURLE_OUT_OF_MEMORY) return err_nomem(x->err);
     char *host = url_part(url, CURLUPART_HOST);
@@ -303,10 +398,10 @@ static int curl_failed(exchange *x, const char *url, CURLcode code)
 }
 
 /* One exchange, without redirects. */
-static int get_once(pull_client *c, const pull_request *r, const char *url, bool authorized, pull_reply *ret,
-                    shoal_err *err)
+static int get_once(pull_client *c, const pull_request *r, const char *url, bool authorized, bool far_only,
+                    pull_reply *ret, shoal_err *err)
 {
-    exchange x = {.c = c, .r = r, .reply = ret, .err = err};
+    exchange x = {.c = c, .r = r, .reply = ret, .err = err, .far_only = far_only};
     struct curl_slist *headers = NULL;
     char range[32];
     *ret = (pull_reply){0};
@@ -352,7 +447,8 @@ int pull_http_get(pull_client *c, const pull_request *r, pull_reply *ret, shoal_
     const char *now = r->url;
     int rc = pull_url_check(now, err);
     for (int hop = 0; rc == 0; hop++) {
-        rc = get_once(c, r, now, pull_url_same_origin(now, r->url), ret, err);
+        bool first = pull_url_same_origin(now, r->url);
+        rc = get_once(c, r, now, first, !first && !is_named(c, r->url, now) && !has_proxy(), ret, err);
         if (rc != 0 || !is_redirect(ret->status)) break;
         char *next = resolve(now, ret->location);
         if (hop == REDIRECTS_MAX || !next)

@@ -1,15 +1,18 @@
 /* pull_http.h: GET by libcurl under rules of our own.
  *
- * https everywhere; plain http to loopback alone, also where a redirect points. Ten redirects at most, and
- * the authorization goes to the host (and port) that it was meant for, never to another. Bodies are handed on
- * as they come; a body of an error status is dropped. One client belongs to one thread; proxies are libcurl's
- * (the usual environment variables). */
+ * https everywhere; plain http to loopback alone, also where a redirect points. Ten redirects at most; to
+ * this machine, or an address of a private network, only where that host was asked or is allowed by name, so
+ * that no server elsewhere can point a download at what only this machine reaches. The authorization goes to
+ * the host (and port) that it was meant for, never to another. Bodies are handed on as they come; a body of
+ * an error status is dropped. One client belongs to one thread; proxies are libcurl's (the usual environment
+ * variables). */
 #ifndef FETCH_PULL_HTTP_H
 #define FETCH_PULL_HTTP_H
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,8 +20,11 @@
 typedef struct pull_client pull_client;
 
 typedef struct pull_client_options {
-    int stall_s;                       /* give up when nothing came for so long [30] */
-    int tries;                         /* of what another try may mend [6] */
+    int stall_s; /* give up when nothing came for so long [30] */
+    int tries;   /* of what another try may mend [6] */
+    const char *const
+        *hosts; /* HOST or HOST:PORT that redirects may point at though they are near; borrowed */
+    size_t n_hosts;
     const volatile sig_atomic_t *stop; /* non-zero ends every transfer with SHOAL_ECANCELLED; NULL */
 } pull_client_options;
 
@@ -59,6 +65,8 @@ int pull_http_get(pull_client *c, const pull_request *r, pull_reply *ret, shoal_
 int pull_url_check(const char *url, shoal_err *err);
 /* Are scheme, host and port the same? */
 bool pull_url_same_origin(const char *a, const char *b);
+/* Is an address of this machine, its link or a private network, or none that a server has? Pure. */
+bool pull_address_is_near(const struct sockaddr *a);
 /* Does a host name this machine: localhost, 127.x.x.x, ::1, with or without a port? */
 bool pull_host_is_loopback(const char *host);
 

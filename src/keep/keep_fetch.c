@@ -19,8 +19,8 @@ struct keep_fetch {
     uv_timer_t kill; /* it was told to stop, and does not */
     keep_fetch_options o;
     arena *mem; /* of the strings of o, and of the next */
-    const char *model;
-    bool named, left, exited;
+    keep_fetched got;
+    bool left, exited;
     int n_open; /* handles, and what is read of them */
     int code;
     buf line;
@@ -108,8 +108,8 @@ static void finish(keep_fetch *f)
 {
     const char *why = NULL;
     while (f->n_why > 0 && f->why[f->n_why - 1] == ' ') f->why[--f->n_why] = '\0';
-    if (f->code != 0 || !f->model) why = reason(f);
-    if (!f->left) f->o.done(f->o.user, f->model, f->named, why);
+    if (f->code != 0 || !f->got.model) why = reason(f);
+    if (!f->left) f->o.done(f->o.user, &f->got, why);
     f->left = true;
     close_one((uv_handle_t *)&f->kill);
 }
@@ -133,6 +133,15 @@ static void exited(uv_process_t *p, int64_t code, int sig)
 
 /* ---- what it says ---------------------------------------------------------------------------------- */
 
+static bool were_here(const json_t *files)
+{
+    size_t i;
+    const json_t *file;
+    bool all = true;
+    json_array_foreach(files, i, file) all &= json_is_true(json_object_get(file, "was_here"));
+    return all;
+}
+
 static void take_line(keep_fetch *f, const char *line, size_t n)
 {
     json_t *o = NULL;
@@ -140,8 +149,9 @@ static void take_line(keep_fetch *f, const char *line, size_t n)
     const char *file = json_string_value(json_object_get(o, "file"));
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     const char *model = json_string_value(json_object_get(o, "model"));
-    if (model) f->model = arena_strdup(f->mem, model);
-    if (model) f->named = json_is_true(json_object_get(o, "in_manifest"));
+    if (model)
+        f->got = (keep_fetched){arena_strdup(f->mem, model), json_is_true(json_object_get(o, "in_manifest")),
+                                were_here(json_object_get(o, "files"))};
     if (file && !f->left)
         f->o.news(f->o.user, file, digest ? digest : "",
                   (uint64_t)json_integer_value(json_object_get(o, "total")),
@@ -199,15 +209,29 @@ static bool keep_strings(keep_fetch *f, const keep_fetch_options *o)
     return f->o.program && f->o.reference && f->o.folder;
 }
 
+/* "HOST,HOST:PORT": redirects may lead near here to these alone. */
+static char *host_list(keep_fetch *f)
+{
+    buf list = {0};
+    for (size_t i = 0; i < f->o.library->n_hosts; i++)
+        buf_printf(&list, "%s%s", i ? "," : "", f->o.library->hosts[i]);
+    char *text = list.failed ? NULL : arena_strdup(f->mem, list.data ? list.data : "");
+    buf_done(&list);
+    return text;
+}
+
 static int spawn(keep_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err *err)
 {
-    char *args[16], parent[24];
+    char *args[18], parent[24], *hosts = host_list(f);
+    if (!hosts) return err_nomem(err);
     size_t n = 0;
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     const char *const fixed[] = {f->o.program, "pull", "--events", "--to", f->o.folder, "--parent", parent};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) args[n++] = (char *)fixed[i];
     if (endpoint) args[n++] = "--endpoint";
     if (endpoint) args[n++] = (char *)endpoint;
+    args[n++] = "--hosts";
+    args[n++] = hosts;
     args[n++] = "--";
     args[n++] = (char *)f->o.reference;
     args[n] = NULL;

@@ -5,7 +5,7 @@
  * however that ends (--parent).
  *
  *     keep_fetch_start(&f, loop, &o, &err);
- *     ... o.news(user, file, sha256, total, fetched) ... o.done(user, model, NULL) once, then f is gone ...
+ *     ... o.news(user, file, sha256, total, fetched) ... o.done(user, &got, NULL) once, then f is gone ...
  *     keep_fetch_stop(f);                     what came stays as a part, and the next one goes on with it
  *
  * Which hosts may be asked is looked at before anything starts. Loop thread. */
@@ -19,14 +19,20 @@
 
 typedef struct keep_fetch keep_fetch;
 
+typedef struct keep_fetched {
+    const char *model; /* a path, or a name of the folder's models.json */
+    bool named;        /* it is such a name */
+    bool was_here;     /* nothing had to be fetched */
+} keep_fetched;
+
 typedef struct keep_fetch_options {
     const char *program; /* NULL: /proc/self/exe */
     const char *reference, *folder;
     const config_library *library;
     /* sha256: what the file is to be; "": not known, as total 0. */
     void (*news)(void *user, const char *file, const char *sha256, uint64_t total, uint64_t fetched);
-    /* model: a path, or a name of the folder's models.json (`named`); why: a sentence, NULL: it is there. */
-    void (*done)(void *user, const char *model, bool named, const char *why);
+    /* why: a sentence, NULL: it is there. */
+    void (*done)(void *user, const keep_fetched *got, const char *why);
     void *user;
 } keep_fetch_options;
 

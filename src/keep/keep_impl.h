@@ -64,6 +64,7 @@ typedef struct job {
     const char *got; /* of a fetch: the model's path or name */
     keep_fetch *fetch;
     bool stopped;           /* it was told to end */
+    bool brought;           /* its file was not in the store before it was asked for */
     bool is_served;         /* of a removal: a model has this name */
     keeper_ticket *inner;   /* for another job */
     keeper_ticket *tickets; /* for this one */
@@ -106,6 +107,10 @@ void job_tell(job *j, keeper_step step);
 void job_done(job *j, keeper_step step);
 void job_fail(job *j, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+void job_over(job *j); /* who waits is told a turn later */
+/* Of a load whose model is no good: remove what was fetched for it, and then it is over. False: there is
+ * nothing. */
+bool job_drops_brought(job *j);
 void job_fail_as(job *j, const shoal_err *err); /* with the status that suits it */
 /* On a thread of the pool; then `then` on the loop, unless the keeper closes. */
 void job_work(job *j, void (*errand)(job *j), void (*then)(job *j));

@@ -147,6 +147,12 @@ void keep_hide_folders(const keep_places *p, char *sentence)
     for (size_t i = 0; i < p->n_folders; i++) hide_folder(p->folders[i], sentence);
 }
 
+void job_over(job *j)
+{
+    j->phase = PHASE_OVER;
+    jobs_soon(j->k);
+}
+
 void job_fail(job *j, int status, const char *code, const char *fmt, ...)
 {
     char message[sizeof j->error.message];
@@ -161,8 +167,8 @@ void job_fail(job *j, int status, const char *code, const char *fmt, ...)
     api_error_set(&j->error, status, status >= 500 ? "server_error" : "invalid_request_error", code, NULL,
                   "%s", message);
     j->failed = true;
-    j->phase = PHASE_OVER;
-    jobs_soon(j->k);
+    bool is_no_good = code && strcmp(code, "model_not_loadable") == 0;
+    if (!is_no_good || !job_drops_brought(j)) job_over(j);
 }
 
 void job_fail_as(job *j, const shoal_err *err)

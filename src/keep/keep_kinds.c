@@ -46,6 +46,7 @@ static void fetch_over(void *user, const keeper_news *n, const api_error *e)
 {
     job *j = user, *from = j->inner->job;
     const char *got = e ? NULL : arena_strdup(j->mem, from->got);
+    j->brought = !e && from->brought;
     j->inner = NULL;
     *j->file = *j->digest = '\0';
     j->total = j->fetched = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "fetch/pull_shelf.h"
 #include "keep/keep_impl.h"
 
@@ -43,11 +44,12 @@ static void fetch_news(void *user, const char *file, const char *sha256, uint64_
 }
 
 /* Who came while it was being stopped waits for a new one, which goes on with the part. */
-static void fetch_done(void *user, const char *model, bool named, const char *why)
+static void fetch_done(void *user, const keep_fetched *got, const char *why)
 {
     job *j = user;
     j->fetch = NULL;
-    j->got = why ? NULL : arena_strdup(j->mem, model);
+    j->got = why ? NULL : arena_strdup(j->mem, got->model);
+    j->brought = !why && !got->was_here;
     if (why && j->stopped && j->tickets && j->phase != PHASE_OVER)
         kind_fetch(j);
     else if (why)
@@ -217,6 +219,38 @@ void kind_remove(job *j)
     j->step = KEEPER_REMOVING;
     j->is_served = kept_find(j->k, j->key) || base_find(j->k, j->key);
     job_work(j, find_stored, stored_found);
+}
+
+/* ---- what a load has brought, and nobody can use ---------------------------------------------------------
+ */
+
+static void drop_brought(job *j)
+{
+    const char *store = j->k->places.folders[0], *path = j->found.path;
+    shoal_err err;
+    size_t n = strlen(store);
+    bool inside = path && strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
+    if (shelf_drop(store, j->wish.what, &err) != 0 && inside && shelf_drop_folder(path, &err) != 0)
+        unlink(path);
+    j->list = keep_list(&j->k->places);
+}
+
+static void brought_dropped(job *j)
+{
+    LOG(LOG_INFO, "keep", "not_kept", LOG_S("model", j->model), LOG_S("asked", j->key),
+        LOG_S("reason", "it was fetched for a load that failed"));
+    job_take_list(j);
+    job_over(j);
+}
+
+bool job_drops_brought(job *j)
+{
+    bool in_base;
+    if (j->kind != JOB_LOAD || !j->brought || !j->found.path || *server_of(j->k, j->found.path, &in_base))
+        return false;
+    j->brought = false;
+    job_work(j, drop_brought, brought_dropped);
+    return true;
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------- */

@@ -34,6 +34,8 @@ for word in resolving '"status":"fetching".*"completed"' starting '"status":"rea
 done
 load '{"model":"ollama:home:s"}' | grep -q '"state":"ready"' || fail "it is not found again"
 load "{\"model\":\"oci://127.0.0.1:$hubport/library/tiny:1b\"}" | grep -q 'does not load' || fail "a file that is no model"
+grep -q tiny "$store/models.json" && fail "what was fetched for a load that failed is listed: $(cat "$store/models.json")"
+ls "$store"/tiny* >/dev/null 2>&1 && fail "what was fetched for a load that failed is kept: $(ls "$store")"
 load '{"model":"oci://127.0.0.1:1/library/tiny:1b"}' | grep -q 'nothing is fetched from 127.0.0.1:1 ' || fail "another port is another host"
 load '{"model":"ollama:127.0.0.1:1/library/tiny"}' | grep -q 'nothing is fetched' || fail "another registry"
 load '{"model":"ollama:nothing"}' | grep -q '"error"' || fail "what is not there"
@@ -43,6 +45,7 @@ load '{"model":"ollama:a/../b"}' | grep -q '"error"' || fail "a path that climbs
 for i in 1 2 3; do load '{"model":"ollama:tiny"}' >"$work/same.$i" & pids[i]=$!; done
 wait "${pids[@]}"
 grep -q '"error"' "$work/same.1" || fail "random bytes are a model: $(cat "$work/same.1")"
+ls "$store"/tiny* >/dev/null 2>&1 && fail "three loads that failed keep a file: $(ls "$store")"
 pulls() { ps -o args= --ppid "$server" | grep -c 'shoal pull'; }
 curl -s -m 1 "$url/api/pull" -H content-type:application/json -d '{"model":"slow"}' >/dev/null
 for _ in $(seq 400); do [ "$(pulls)" -eq 0 ] && break; sleep 0.05; done

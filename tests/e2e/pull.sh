@@ -149,6 +149,11 @@ pull 0 Gated hf:org/gated --token-file "$work/token"
 HF_TOKEN=hf_secret pull 0 Away hf:org/away
 grep -q '^main .*Bearer hf_secret' "$work/hub/log" || fail "the token was not sent to the hub"
 grep -q '^other .*/away.gguf - -$' "$work/hub/log" || fail "the token went elsewhere: $(cat "$work/hub/log")"
+# ---- a redirect to this machine needs the host's name
+rm "$models/Away-Q8_0.gguf"
+pull 1 'no one has allowed' hf:org/away --force --hosts elsewhere.example
+pull 1 'no one has allowed' hf:org/away --force --hosts "elsewhere.example,127.0.0.1:1"
+pull 0 Away hf:org/away --force --hosts "127.0.0.1:$other"
 pull 1 'token does not open' hf:org/gated --force --token-file <(echo wrong)
 
 # ---- Ollama and OCI
@@ -182,6 +187,10 @@ pull 1 'is not what was promised' "$hub/files/x/other.gguf" --sha256 "$(printf %
 pull 1 'is not encrypted' http://example.com/x.gguf
 pull 2 "does not end in a file" "$hub/files/%2e%2e%2fevil"
 pull 2 "does not end in a file" "$hub/"
+pull 1 'no file of a model \(a web page\?\)' "$hub/files/page"
+absent page
+absent page.part
+pull 0 trees.json "$hub/files/trees.json"
 rm "$models/plain.gguf"
 head -c 1000 /dev/zero >"$models/plain.gguf.part"
 printf '{"url":"%s","etag":"\\"old\\"","sha256":""}' "$hub/files/plain.gguf" >"$models/plain.gguf.part.json"

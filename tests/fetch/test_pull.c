@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "fetch/pull_file.h"
 #include "fetch/pull_http.h"
 #include "fetch/pull_plan.h"
 #include "fetch/pull_shelf.h"
@@ -455,6 +456,79 @@ static void a_shelf_gives_back_what_it_has(void **state)
     rmdir(folder);
 }
 
+static bool is_near(const char *text)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+        return pull_address_is_near((const struct sockaddr *)&v4);
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return pull_address_is_near((const struct sockaddr *)&v6);
+}
+
+static void addresses_of_private_networks_are_near(void **state)
+{
+    static const char *const NEAR[] = {"0.0.0.0",
+                                       "10.1.2.3",
+                                       "100.64.0.1",
+                                       "127.0.0.1",
+                                       "127.255.255.255",
+                                       "169.254.169.254",
+                                       "172.16.0.1",
+                                       "172.31.255.255",
+                                       "192.168.1.1",
+                                       "198.18.0.1",
+                                       "224.0.0.1",
+                                       "255.255.255.255",
+                                       "::",
+                                       "::1",
+                                       "::ffff:127.0.0.1",
+                                       "::ffff:10.0.0.1",
+                                       "64:ff9b::192.168.0.1",
+                                       "fc00::1",
+                                       "fdff::1",
+                                       "fe80::1",
+                                       "ff02::1"};
+    static const char *const FAR[] = {"1.1.1.1",      "9.255.255.255",  "11.0.0.0",        "100.63.0.1",
+                                      "100.128.0.1",  "126.0.0.1",      "128.0.0.1",       "172.15.0.1",
+                                      "172.32.0.1",   "192.167.0.1",    "198.20.0.1",      "223.255.0.1",
+                                      "2606:4700::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"};
+    for (size_t i = 0; i < sizeof NEAR / sizeof *NEAR; i++)
+        if (!is_near(NEAR[i])) fail_msg("%s is far", NEAR[i]);
+    for (size_t i = 0; i < sizeof FAR / sizeof *FAR; i++)
+        if (is_near(FAR[i])) fail_msg("%s is near", FAR[i]);
+}
+
+static void files_of_models_are_known_by_their_beginning(void **state)
+{
+#define BYTES(s)                            \
+    {                                       \
+        (const uint8_t *)(s), sizeof(s) - 1 \
+    }
+    static const struct {
+        const uint8_t *bytes;
+        size_t n;
+    } MODELS[] = {BYTES("GGUF\3\0\0\0"),
+                  BYTES("\x10\2\0\0\0\0\0\0{\"a\":1}"),
+                  BYTES(" \n{\"learner\":"),
+                  BYTES("tree\nversion=v4"),
+                  BYTES("\x1f\x8b\x08\0"),
+                  BYTES("24ka\1\0\0\0"),
+                  BYTES("\x20\1\0\0\0\3\0\0\6\0\0\0\6\0\0\0\6\0\0\0")},
+      OTHERS[] = {BYTES(""),
+                  BYTES("G"),
+                  BYTES("<html>"),
+                  BYTES("log in first, please, and then come back"),
+                  BYTES("\x7f"
+                        "ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\x3e\0\1\0\0\0"),
+                  BYTES("PK\3\4\x14\0\0\0\x08\0")};
+#undef BYTES
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
+        if (!pull_begins_as_model(MODELS[i].bytes, MODELS[i].n)) fail_msg("model %zu", i);
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (pull_begins_as_model(OTHERS[i].bytes, OTHERS[i].n)) fail_msg("other %zu", i);
+}
+
 /* What the program came with, and what people put there, is not removed. */
 static void a_shelf_keeps_what_was_not_pulled(void **state)
 {
@@ -528,6 +602,8 @@ int main(void)
         CASE(manifests_are_read),
         CASE(a_shelf_keeps_what_it_has),
         CASE(a_shelf_gives_back_what_it_has),
+        CASE(addresses_of_private_networks_are_near),
+        CASE(files_of_models_are_known_by_their_beginning),
         CASE(a_shelf_keeps_what_was_not_pulled),
         CASE(a_folder_gives_back_what_was_pulled),
         CASE(a_shelf_pins_what_lies_beside_it),

@@ -194,6 +194,8 @@ const main = http.createServer((req, res) => {
     log(req, 'main');
     if (url.pathname === '/token') return token(req, res, url);
     if (url.pathname.startsWith('/v2/')) return registry(req, res, url);
+    if (url.pathname.startsWith('/files/page')) return res.writeHead(200, { 'content-type': 'text/html' }).end('<html>log in first</html>');
+    if (url.pathname.startsWith('/files/trees')) return send(req, res, Buffer.from('{"not": "trees"}'));
     if (url.pathname.startsWith('/files/')) return send(req, res, gguf(600000, 30), url.pathname.includes('weak') ? { etag: 'W/"x"' } : {});
     return hub(req, res, url);
 });
