@@ -2,10 +2,10 @@
  *
  * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
  * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
- * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: the
- * gateway drains, then the workers go, then the loop runs out. A second
- * signal cuts the answers that still run, a third ends everything at once. When the drain is over the process
- * ends whatever its threads do (base/exit_guard.h). */
+ * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: with
+ * drain_grace_ms the gateway says for so long that it is not ready, and answers; then it drains, then the workers
+ * go, then the loop runs out. A second signal cuts the answers that still run, a third ends everything at once.
+ * When the drain is over the process ends whatever its threads do (base/exit_guard.h). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -73,6 +73,7 @@ typedef struct server {
     serve_reload *reload;
     bool listen_given, had_terminal;
     bool json_log, banner, said_ready, stopping, drained;
+    bool withdrawn; /* it is to stop, and answers new requests for drain_grace_ms more */
     int exit_code, n_signals;
 } server;
 
@@ -259,9 +260,32 @@ static void begin_stop(server *s)
     }
 }
 
+static void grace_over(uv_timer_t *t)
+{
+    server *s = t->data;
+    s->withdrawn = false;
+    begin_stop(s);
+}
+
+/* Whoever sends requests here hears at the next look at /readyz that it is to send no more; until then they are
+ * answered. Only whoever stops services looks there, so that a terminal's signal waits for nobody. */
+static bool withdraw(server *s, int signum)
+{
+    uint64_t grace_ms = s->gateway ? gateway_config_now(s->gateway)->drain_grace_ms : 0;
+    if (signum != SIGTERM || grace_ms == 0 || s->stopping || s->withdrawn) return false;
+    LOG(LOG_INFO, "serve", "withdrawn", LOG_I("ms", grace_ms));
+    s->withdrawn = true;
+    gateway_withdraw(s->gateway);
+    uv_timer_start(&s->drain, grace_over, grace_ms, 0);
+    return true;
+}
+
 static void signalled(uv_signal_t *h, int signum)
 {
     server *s = h->data;
+    if (withdraw(s, signum)) return;
+    if (signum == SIGHUP && s->withdrawn) return;
+    s->withdrawn = false; /* a second one ends the grace */
     if (signum == SIGHUP && s->stopping) return; /* a closed terminal sends it more than once */
     if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
     if (s->n_signals == 2) s->exit_code = 128 + signum;
@@ -284,7 +308,7 @@ static bool has_terminal(void)
 static void hung_up(uv_signal_t *h, int signum)
 {
     server *s = h->data;
-    if (s->reload && !s->stopping && !(s->had_terminal && !has_terminal()))
+    if (s->reload && !s->stopping && !s->withdrawn && !(s->had_terminal && !has_terminal()))
         serve_reload_start(s->reload);
     else
         signalled(h, signum);

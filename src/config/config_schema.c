@@ -772,6 +772,8 @@ static const config_field file_rows[] = {
     WORD("hedge", gateway_config, hedge, hedge_words, "whether short calls that take long are made twice"),
     UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
          .otherwise = 10000),
+    UINT("drain_grace_ms", gateway_config, drain_grace_ms, 0, DAY_MS,
+         "how long after SIGTERM new requests are answered while /readyz is 503"),
     SECTION("discovery", discovery, "workers beyond those that this program starts"),
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
     SECTION("packed", packed_section, "weights as they were packed, for the next start and other replicas"),

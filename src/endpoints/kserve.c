@@ -213,7 +213,7 @@ static void tell_ready(gateway_request *rq, const char *name, bool ready)
 
 void kserve_ready(gateway_request *rq)
 {
-    tell_ready(rq, NULL, registry_all_ready(rq->registry) && !rq->gateway->draining);
+    tell_ready(rq, NULL, registry_all_ready(rq->registry) && !rq->gateway->withdrawn);
 }
 
 /* ---- a model ------------------------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ void kserve_model_ready(gateway_request *rq)
     if (rc == 0) rc = find_model(j, &info, &e);
     if (rc == 0) {
         const gateway *g = rq->gateway;
-        bool ready = readiness_of(g, j->model, why) == READINESS_READY && !g->draining;
+        bool ready = readiness_of(g, j->model, why) == READINESS_READY && !g->withdrawn;
         tell_ready(again_take(&j->again), j->model, ready);
         again_drop(&j->again);
     } else {

@@ -436,13 +436,13 @@ void llama_props(gateway_request *rq)
 void llama_health(gateway_request *rq)
 {
     static const char OK[] = "{\"status\":\"ok\"}";
-    if (registry_all_ready(rq->registry) && !rq->gateway->draining) {
+    if (registry_all_ready(rq->registry) && !rq->gateway->withdrawn) {
         request_json(rq, 200, &(buf){.data = (char *)OK, .len = sizeof OK - 1});
         return;
     }
     api_error e;
     api_error_set(&e, 503, "service_unavailable", "not_ready", NULL,
-                  rq->gateway->draining ? "the server is shutting down" : "Loading model");
+                  rq->gateway->withdrawn ? "the server is shutting down" : "Loading model");
     fail(rq, &e);
 }
 

@@ -333,7 +333,7 @@ void status_put_sources(buf *out, const registry *g)
 static void answer_ready_one(gateway_request *rq, const char *name)
 {
     char why[READINESS_WHY_SIZE];
-    bool draining = rq->gateway->draining;
+    bool draining = rq->gateway->withdrawn;
     readiness r = readiness_of(rq->gateway, name, why);
     if (r == READINESS_UNKNOWN) {
         api_error e;
@@ -354,7 +354,7 @@ static void answer_ready_one(gateway_request *rq, const char *name)
 static void answer_ready_all(gateway_request *rq)
 {
     registry *g = rq->registry;
-    bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
+    bool draining = rq->gateway->withdrawn, ready = registry_all_ready(g) && !draining;
     buf out = {0};
     buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[",
                draining ? "draining"

@@ -36,7 +36,7 @@ void describe_gateway(buf *out, const gateway *g)
     const metrics *m = g->metrics;
     bool ready = registry_all_ready(g->registry);
     buf_printf(out, "{\"status\":\"%s\",\"version\":\"" SHOAL_VERSION "\"",
-               g->draining ? "draining"
+               g->withdrawn ? "draining"
                : ready     ? "ready"
                            : "not_ready");
     buf_printf(out, ",\"requests_in_flight\":%zu,\"connections\":%zu,\"moves\":%.0f", g->n_admitted,

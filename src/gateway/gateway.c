@@ -196,9 +196,16 @@ void gateway_show_keeper(gateway *g, const keeper *k)
     g->keeper = k;
 }
 
+void gateway_withdraw(gateway *g)
+{
+    g->withdrawn = true;
+    LOG(LOG_INFO, "gateway", "withdrawn", LOG_I("requests", g->n_requests));
+    grpc_health_tell(g->grpc);
+}
+
 void gateway_drain(gateway *g, void (*done)(void *user), void *user)
 {
-    g->draining = true;
+    g->draining = g->withdrawn = true;
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
     ghost_cancel_all(g);

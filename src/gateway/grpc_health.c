@@ -51,11 +51,11 @@ static health look(const door_grpc *d, const char *service)
 {
     const gateway *g = d->gateway;
     if (is_service(d, service))
-        return !g->draining && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+        return !g->withdrawn && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
     char why[READINESS_WHY_SIZE];
     readiness r = readiness_of(g, service, why);
     if (r == READINESS_UNKNOWN) return HEALTH_UNKNOWN;
-    return r == READINESS_READY && !g->draining ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+    return r == READINESS_READY && !g->withdrawn ? HEALTH_SERVING : HEALTH_NOT_SERVING;
 }
 
 /* False: it has been answered. */
@@ -164,13 +164,17 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
     tell(w);
 }
 
-static void on_change(void *user, const registry_event *e)
+void grpc_health_tell(door_grpc *d)
 {
-    door_grpc *d = user;
     for (grpc_watch *w = d->watches, *next; w; w = next) {
         next = w->next;
         tell(w);
     }
+}
+
+static void on_change(void *user, const registry_event *e)
+{
+    grpc_health_tell(user);
 }
 
 int grpc_health_open(door_grpc *d, shoal_err *err)
