@@ -1,4 +1,5 @@
-/* shoal node drain|resume|remove NAME: a person's word about a machine of the cluster. */
+/* shoal node drain|resume|remove NAME, shoal node rebalance: a person's word about machines of the cluster.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 static const cli_verb ORDERS[] = {{"drain", "NAME", "let it finish, and take nothing new", 1, 1},
                                   {"resume", "NAME", "let it serve again", 1, 1},
                                   {"remove", "NAME", "put it out of the cluster", 1, 1},
+                                  {"rebalance", "", "move replicas from busy machines to idle ones", 0, 0},
                                   CLI_VERB_END};
 static const char *const SAID[] = {
     "drains: its streams go on elsewhere, and its replicas leave when others have taken over",
@@ -33,6 +35,20 @@ static int say(const char *server, const char *key, size_t order, const char *na
     return rc;
 }
 
+static int rebalance(const char *server, const char *key, bool json, shoal_err *err)
+{
+    http_where where;
+    buf reply = {0};
+    int rc = cli_process_where(&where, server, err);
+    if (rc == 0) rc = cli_process_post(&where, "/v1/placement/rebalance", key, &reply, err);
+    if (rc == 0 && json) cli_printf("%s\n", reply.data);
+    if (rc == 0 && !json)
+        cli_printf("replicas move one by one to idle machines, as long as it gains much; see shoal top and "
+                   "the log\n");
+    buf_done(&reply);
+    return rc;
+}
+
 static int run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
@@ -48,9 +64,10 @@ static int run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_node, options, ORDERS, argc, argv);
     if (rc != CLI_GO) return rc;
-    rc = say(server, key, (size_t)(verb - ORDERS), a.v[0], json, &err);
+    rc = verb->max == 0 ? rebalance(server, key, json, &err)
+                        : say(server, key, (size_t)(verb - ORDERS), a.v[0], json, &err);
     return rc ? cli_fail(&cmd_node, &err) : CLI_OK;
 }
 
-const cli_command cmd_node = {"node", "drain, resume or remove a machine of the cluster",
-                              "drain|resume|remove NAME", run, false};
+const cli_command cmd_node = {"node", "drain, resume or remove a machine of the cluster, or rebalance",
+                              "drain|resume|remove NAME|rebalance", run, false};

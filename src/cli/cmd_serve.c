@@ -267,8 +267,8 @@ static void grace_over(uv_timer_t *t)
     begin_stop(s);
 }
 
-/* Whoever sends requests here hears at the next look at /readyz that it is to send no more; until then they are
- * answered. Only whoever stops services looks there, so that a terminal's signal waits for nobody. */
+/* Whoever sends requests here hears at the next look at /readyz that it is to send no more; until then they
+ * are answered. Only whoever stops services looks there, so that a terminal's signal waits for nobody. */
 static bool withdraw(server *s, int signum)
 {
     uint64_t grace_ms = s->gateway ? gateway_config_now(s->gateway)->drain_grace_ms : 0;
@@ -285,7 +285,7 @@ static void signalled(uv_signal_t *h, int signum)
     server *s = h->data;
     if (withdraw(s, signum)) return;
     if (signum == SIGHUP && s->withdrawn) return;
-    s->withdrawn = false; /* a second one ends the grace */
+    s->withdrawn = false;                        /* a second one ends the grace */
     if (signum == SIGHUP && s->stopping) return; /* a closed terminal sends it more than once */
     if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
     if (s->n_signals == 2) s->exit_code = 128 + signum;
@@ -515,6 +515,48 @@ static int start_gate(server *s, shoal_err *err)
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
+static const config_model *find_model(const gateway_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
+    return NULL;
+}
+
+/* How many replicas of a whole model that was started are wanted now; false: as many as before. */
+static bool scale(gate_model *placed, worker_spec *alone, const config_model *m)
+{
+    int n = m->replicas ? (int)m->replicas : 1;
+    bool same =
+        (alone->n_replicas ? alone->n_replicas : 1) == n && (!placed || placed->want.n_standby == m->standby);
+    alone->n_replicas = n;
+    if (!placed) return !same;
+    placed->want.n_replicas = (unsigned)n;
+    placed->want.n_standby = m->standby;
+    placed->spec.n_replicas = n;
+    return !same;
+}
+
+/* The file was read again. Models come and go by other ways; of those that were started the numbers count. */
+static void take_replicas(void *user, const gateway_config *now)
+{
+    server *s = user;
+    bool changed = false;
+    shoal_err err;
+    for (size_t i = 0; i < s->stages.n_alone; i++) {
+        worker_spec *alone = &s->stages.alone[i];
+        const config_model *m = find_model(now, alone->model);
+        size_t at = 0;
+        while (s->placed && at < s->config->n_models && strcmp(s->config->models[at].name, alone->model) != 0)
+            at++;
+        if (m && alone->end_layer == 0) changed |= scale(s->placed ? &s->placed[at] : NULL, alone, m);
+    }
+    if (!changed) return;
+    if (s->placed)
+        gate_place_again(s->gate);
+    else if (keep_base(s->keep, s->stages.alone, s->stages.n_alone, &err) != 0)
+        LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
+}
+
 static int start_reload(server *s, shoal_err *err)
 {
     const serve_reload_options o = {.loop = &s->loop,
@@ -522,6 +564,8 @@ static int start_reload(server *s, shoal_err *err)
                                     .gateway = s->gateway,
                                     .registry = s->registry,
                                     .started = s->config,
+                                    .taken = take_replicas,
+                                    .user = s,
                                     .json_log = s->json_log,
                                     .listen_given = s->listen_given};
     return serve_reload_new(&s->reload, &o, err);

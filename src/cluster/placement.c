@@ -546,6 +546,91 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
     return rc;
 }
 
+/* ---- relief --------------------------------------------------------------------------------------- */
+
+/* With it, the node that it comes to has at most seven tenths of what the one that it leaves had: so none
+ * comes back. Of three equal replicas on a node one goes to another that has one. */
+enum { WAS_AT_LEAST = 10, IS_AT_MOST = 7 };
+
+typedef struct loads { /* of one node */
+    uint64_t taken;
+    double work;
+    unsigned n_seats;
+} loads;
+
+static void count_loads(const placement *p, const placement_model *models, loads *ret)
+{
+    const desk d = {.models = models};
+    for (size_t i = 0; i < p->n_seats; i++) {
+        const placement_seat *s = &p->seats[i];
+        uint64_t bytes = placement_seat_bytes(&d, s);
+        ret[s->node].taken += bytes;
+        if (s->standby) continue;
+        ret[s->node].work += (double)bytes;
+        ret[s->node].n_seats++;
+    }
+}
+
+/* Would the model's replicas be as far apart there as they are now? */
+static bool stays_apart(const placement *p, const node *nodes, const placement_model *models,
+                        const placement_seat *s, size_t to)
+{
+    placement_spread by = models[s->model].spread;
+    for (size_t i = 0; by != PLACEMENT_ANYHOW && i < p->n_seats; i++) {
+        const placement_seat *o = &p->seats[i];
+        if (o == s || o->model != s->model) continue;
+        if (o->node == to) return false;
+        if (by == PLACEMENT_BY_SITE && same_site(&nodes[o->node], &nodes[to]) &&
+            !same_site(&nodes[s->node], &nodes[to]))
+            return false;
+    }
+    return true;
+}
+
+/* How much less the busier of both has to do; 0: it is not worth it, or may not be. */
+static double gain_of(const placement *p, const node *nodes, const placement_model *models, const loads *l,
+                      const placement_seat *s, size_t to)
+{
+    const placement_model *m = &models[s->model];
+    const node *a = &nodes[s->node], *b = &nodes[to];
+    bool to_battery = m->battery == PLACEMENT_BATTERY_AVOID && b->on_battery && !a->on_battery;
+    if (to == s->node || to_battery || has_failed(m, b) || !stays_apart(p, nodes, models, s, to)) return 0;
+    if (placement_may(m, b, l[to].taken, false) != PLACEMENT_YES) return 0;
+    double bytes = (double)m->memory_bytes, from_s = placement_speed(a), to_s = placement_speed(b);
+    double was = l[s->node].work / from_s, left = was - bytes / from_s, is = (l[to].work + bytes) / to_s;
+    if (WAS_AT_LEAST * is > IS_AT_MOST * was) return 0;
+    return was - (left > is ? left : is);
+}
+
+bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
+                       size_t n_models, bool all)
+{
+    loads *l = calloc(n_nodes + 1, sizeof *l);
+    placement_seat *best = NULL;
+    double best_gain = 0;
+    size_t best_to = 0;
+    if (!l) return false;
+    count_loads(p, models, l);
+    for (size_t i = 0; i < p->n_seats; i++) {
+        placement_seat *s = &p->seats[i];
+        if (s->standby || s->end > 0 || l[s->node].n_seats < 2 || !(all || models[s->model].rebalance))
+            continue;
+        for (size_t to = 0; to < n_nodes; to++) {
+            double gain = gain_of(p, nodes, models, l, s, to);
+            if (gain <= best_gain) continue;
+            best = s;
+            best_to = to;
+            best_gain = gain;
+        }
+    }
+    if (best) {
+        best->node = best_to;
+        best->why = PLACEMENT_RELIEVED;
+    }
+    free(l);
+    return best != NULL;
+}
+
 /* ---- a cluster that grows ------------------------------------------------------------------------ */
 
 /* Gateways first; returns how many there are. */

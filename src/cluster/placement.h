@@ -46,6 +46,7 @@
     X(PLACEMENT_DEALT, "so many layers its speed and memory are worth")         \
     X(PLACEMENT_NAMED, "the model gives it these layers")                       \
     X(PLACEMENT_RELIEVES, "it takes over layers that have lost their node")     \
+    X(PLACEMENT_RELIEVED, "it relieves a busier node")                          \
     X(PLACEMENT_GONE, "the node is gone")                                       \
     X(PLACEMENT_UNWANTED, "fewer are wanted")                                   \
     X(PLACEMENT_FORBIDDEN, "the node may not have it any more")                 \
@@ -101,6 +102,7 @@ typedef struct placement_model {
     placement_spread spread;
     placement_battery battery;
     double max_rtt_ms;       /* 0: any */
+    bool rebalance;          /* its replicas may move to a node that is new */
     placement_shards shards; /* then n_replicas is 1, n_standby 0 and */
     bool waits;              /* what is there stays, and nothing is dealt out yet */
     split_shape shape;
@@ -149,6 +151,12 @@ enum {
 int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, const placement_now *now, size_t n_now, shoal_err *err);
 void placement_done(placement *p);
+/* Move one replica of the plan, its seat's reason PLACEMENT_RELIEVED, from a node with several to one that
+ * then has at most seven tenths of what the other had to read for each byte a second: the move that gains
+ * most. Of all models, or of those that say `rebalance`; standbys and layers stay. False: no move is worth
+ * it. */
+bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
+                       size_t n_models, bool all);
 /* The plan of a cluster that was set up node by node: its gateways serve alone, then the others join in the
  * order of the list, and what is there stays. Without a gateway: all are there at once. As placement_plan. */
 int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,

@@ -44,6 +44,7 @@ typedef struct config_place {
     placement_spread spread;
     placement_battery on_battery;
     unsigned max_rtt_ms; /* 0: any */
+    bool rebalance;      /* a machine that joins takes replicas from busy ones */
 } config_place;
 
 /* How rows travel between the stages of a model (X(enum, name)); as rows_wire (worker/stage_rows.h). */

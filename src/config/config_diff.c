@@ -31,10 +31,10 @@ static bool begins(const char *path, const char *with)
     return strncmp(path, with, n) == 0 && (!path[n] || path[n] == '.' || path[n] == '[');
 }
 
-/* Of a model that both have: what the gateway alone looks at. */
+/* Of a model that both have: what the gateway alone looks at, and how many replicas there are. */
 static bool is_of_gateway(const char *path)
 {
-    static const char *const KEYS[] = {"cost", "energy_j", "fallback"};
+    static const char *const KEYS[] = {"cost", "energy_j", "fallback", "replicas", "standby"};
     const char *key = strstr(path, "].");
     for (size_t i = 0; key && i < sizeof KEYS / sizeof *KEYS; i++)
         if (begins(key + 2, KEYS[i])) return true;

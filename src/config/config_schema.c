@@ -269,6 +269,7 @@ static const config_field place_rows[] = {
     WORD("spread", config_model, place.spread, spreads, "what its replicas do not share"),
     WORD("on_battery", config_model, place.on_battery, batteries, "whether it runs on battery"),
     UINT("max_rtt_ms", config_model, place.max_rtt_ms, 1, 10000, "how far away it may be"),
+    BOOL("rebalance", config_model, place.rebalance, "a machine that joins relieves busy ones of it"),
 };
 RECORD(place, config_model, place_rows);
 

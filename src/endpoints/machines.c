@@ -138,6 +138,22 @@ void machines_placement(gateway_request *rq)
     buf_done(&out);
 }
 
+void machines_rebalance(gateway_request *rq)
+{
+    shoal_err err;
+    if (!rq->gateway->gate) {
+        refuse_alone(rq);
+        return;
+    }
+    if (gate_rebalance(rq->gateway->gate, &err) == 0) {
+        request_json(rq, 200, &(buf){.data = "{\"rebalances\":true}", .len = 19});
+        return;
+    }
+    api_error e;
+    api_error_set(&e, 409, "invalid_request_error", "places_no_models", NULL, "%s", err.message);
+    request_error(rq, &e);
+}
+
 /* ---- a person's word ----------------------------------------------------------------------------- */
 
 static const char *const ORDERS[] = {

@@ -9,6 +9,7 @@
 
 #include "gateway/request.h"
 
+void machines_rebalance(gateway_request *rq);
 void machines_placement(gateway_request *rq);
 void machines_list(gateway_request *rq);
 void machines_order(gateway_request *rq);

@@ -235,6 +235,8 @@ static const endpoint ROWS[] = {
      "Show what became of the last requests", "RequestsQuery", "RequestList", NULL},
     {"GET", "/v1/placement", machines_placement, true, false, "placement", ENDPOINT_ADMIN, "cluster",
      "Say what runs where, and by what that is decided", NULL, "Placement", NULL},
+    {"POST", "/v1/placement/rebalance", machines_rebalance, true, false, "rebalance", ENDPOINT_ADMIN,
+     "cluster", "Move replicas from busy machines to idle ones", NULL, "Rebalance", NULL},
     {"POST", "/v1/nodes/*/drain", machines_order, true, false, "node_drain", ENDPOINT_ADMIN, "cluster",
      "Let a machine finish and take nothing new", NULL, "NodeOrder", NULL},
     {"POST", "/v1/nodes/*/resume", machines_order, true, false, "node_resume", ENDPOINT_ADMIN, "cluster",

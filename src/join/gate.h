@@ -99,6 +99,12 @@ void gate_plan_read(gate *g, const char *node, const uint8_t *plan, size_t n);
 void gate_plans_synced(gate *g);
 void gate_leader_changed(gate *g);
 
+/* Replicas move one by one from busy machines to idle ones, as long as it gains much. SHOAL_EINVALID: another
+ * gateway places models. */
+int gate_rebalance(gate *g, shoal_err *err);
+/* n_replicas and n_standby of the models have changed: the next plan follows. */
+void gate_place_again(gate *g);
+
 /* A person's word about a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
  * others have taken over; RESUME: it may have some again; REMOVE: its certificate is revoked, its replicas
  * are placed elsewhere at once. SHOAL_ENOTFOUND, SHOAL_EINVALID (this gateway places nothing), SHOAL_EFULL:

@@ -62,7 +62,8 @@ void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry
 void gate_attach_expel(roster_entry *e, const char *why);
 const char *gate_attach_from(const roster_entry *e); /* where it came from; "" when it has left */
 
-/* gate_place.c */
+/* gate_place.c, gate_relief.c */
+void gate_place_enrolled(gate *g, const char *node); /* a machine that was never here, or not as itself */
 void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
 void gate_place_changed(gate *g);                 /* plan again soon */
 void gate_place_lost(gate *g, const char *node,

@@ -363,6 +363,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
     if (rc == 0) {
+        place_relieve(p, &plan, d.nodes, d.n_nodes, d.models);
         say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
         place_note_lost(p, &plan);

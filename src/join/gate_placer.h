@@ -9,7 +9,7 @@
 #include "join/gate_impl.h"
 #include "join/gate_orders.h"
 
-enum { PLACE_SEATS_MAX = 4096, PLACE_NODES_MAX = 2 * ROSTER_NODES_MAX };
+enum { PLACE_NEWCOMERS_MAX = 16, PLACE_SEATS_MAX = 4096, PLACE_NODES_MAX = 2 * ROSTER_NODES_MAX };
 
 /* What was said last of or to a machine, packed; NULL: nothing. */
 typedef struct place_told {
@@ -40,6 +40,9 @@ typedef struct place_seat {
     char at[REACH_ADDRESS_SIZE];
 } place_seat;
 
+/* Which replicas may move for balance now: none, those of models that say so, or all. */
+typedef enum place_relief { RELIEF_NONE, RELIEF_MARKED, RELIEF_ALL } place_relief;
+
 struct gate_placer {
     gate *g;
     gate_place_options o;
@@ -52,9 +55,12 @@ struct gate_placer {
     bool changed;
     uint64_t planned_ns;
     size_t n_missing; /* as last said */
-    char group[17];   /* of gateways with the same models; "": this one places alone */
-    bool leads;       /* it plans; else it does what another one has planned */
-    bool alone;       /* nobody has planned for this machine: it serves what its configuration lists */
+    place_relief relief;
+    char newcomers[PLACE_NEWCOMERS_MAX][IDENTITY_NAME_SIZE]; /* that have enrolled, and not attached so far */
+    size_t n_newcomers;
+    char group[17]; /* of gateways with the same models; "": this one places alone */
+    bool leads;     /* it plans; else it does what another one has planned */
+    bool alone;     /* nobody has planned for this machine: it serves what its configuration lists */
     uint64_t opened_ns, elected_ns, synced_ns; /* synced: all plans of the board are read; 0: not yet */
     uint64_t leads_ns;                         /* when it began to plan, or was opened */
     struct place_failure *failures;            /* gate_failed.c's; NULL: none yet */
@@ -108,6 +114,10 @@ void place_write(gate_placer *p);
 void place_unwrite(gate_placer *p, place_node *n); /* it is gone */
 /* Each machine that is attached here, and this one, is told its plan. */
 void place_deliver(gate_placer *p);
+
+/* gate_relief.c: where relief is due, and nothing else moves, one replica of the plan moves. */
+void place_relieve(gate_placer *p, placement *plan, const node *nodes, size_t n_nodes,
+                   const placement_model *models);
 
 /* gate_failed.c */
 void place_look_at_failures(gate_placer *p, uint64_t now_ns);

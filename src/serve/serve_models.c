@@ -171,6 +171,7 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
                              .spread = m->place.spread,
                              .battery = m->place.on_battery,
                              .max_rtt_ms = m->place.max_rtt_ms,
+                             .rebalance = m->place.rebalance,
                              .shards = m->shards};
 }
 

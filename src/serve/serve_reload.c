@@ -105,6 +105,7 @@ static int take(serve_reload *r, shoal_err *err)
     if (rc == 0) rc = gateway_reload(r->o.gateway, r->next, err);
     if (rc == 0) {
         log_setup((log_level)log_level_parse(r->next->log_level), r->o.json_log);
+        if (r->o.taken) r->o.taken(r->o.user, r->next);
         r->next = NULL;
         log_changes(r);
     }

@@ -27,8 +27,12 @@ typedef struct serve_reload_options {
     gateway *gateway;
     const registry *registry;
     const gateway_config *started; /* what the program was started with; must outlive this */
-    bool json_log;                 /* as it began */
-    bool listen_given;             /* the address is the command line's, and not the file's to change */
+    /* Called with the configuration that counts from now on: its numbers of replicas may be others. May be
+     * NULL. */
+    void (*taken)(void *user, const gateway_config *now);
+    void *user;
+    bool json_log;     /* as it began */
+    bool listen_given; /* the address is the command line's, and not the file's to change */
 } serve_reload_options;
 
 int serve_reload_new(serve_reload **ret, const serve_reload_options *o, shoal_err *err);

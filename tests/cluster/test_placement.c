@@ -112,6 +112,78 @@ static void placement_leaves_a_node_where_the_worker_cannot_start(void **state)
     placement_done(&p);
 }
 
+static const placement_seat *relieved(const placement *p)
+{
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (p->seats[i].why == PLACEMENT_RELIEVED) return &p->seats[i];
+    return NULL;
+}
+
+/* All models are on one of two equal nodes; what moves comes to a node that is much less busy. */
+static void placement_relieves_a_busy_node_as_long_as_it_gains_much(void **state)
+{
+    node nodes[] = {{.name = "boss", .n_cores = 4, .memory_bytes = 64 * GB, .bytes_per_s = 1e10},
+                    {.name = "new", .n_cores = 4, .memory_bytes = 64 * GB, .bytes_per_s = 1e10}};
+    placement_model m[4];
+    placement_now now[4];
+    const char *names[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++) {
+        m[i] = (placement_model){.name = names[i], .n_replicas = 1, .memory_bytes = GB * (unsigned)(4 - i)};
+        now[i] = (placement_now){.model = names[i], .node = "boss"};
+    }
+    placement p = plan(nodes, 2, m, 4, now, 4);
+    assert_false(placement_relieve(&p, nodes, 2, m, 4, false)); /* none of them says so */
+    assert_null(relieved(&p));
+    assert_true(placement_relieve(&p, nodes, 2, m, 4, true)); /* 10 of work: 6 and 4 */
+    assert_string_equal(m[relieved(&p)->model].name, "a");
+    assert_int_equal(relieved(&p)->node, 1);
+    now[0].node = "new";
+    placement_done(&p);
+    p = plan(nodes, 2, m, 4, now, 4);
+    assert_false(placement_relieve(&p, nodes, 2, m, 4, true)); /* 5 and 5 would gain too little */
+    placement_done(&p);
+    now[0].node = "boss";
+    m[2].rebalance = true;
+    p = plan(nodes, 2, m, 4, now, 4);
+    assert_true(placement_relieve(&p, nodes, 2, m, 4, false)); /* c alone says so: 8 and 2 */
+    assert_string_equal(m[relieved(&p)->model].name, "c");
+    placement_done(&p);
+    nodes[1].memory_bytes = GB;
+    p = plan(nodes, 2, m, 4, now, 4);
+    assert_false(placement_relieve(&p, nodes, 2, m, 4, true)); /* nothing large has room there */
+    placement_done(&p);
+    nodes[1].memory_bytes = 64 * GB;
+    p = plan(nodes, 2, m, 1, now, 1);
+    assert_false(placement_relieve(&p, nodes, 2, m, 1, true)); /* one replica has its node for itself */
+    placement_done(&p);
+}
+
+static void placement_keeps_replicas_apart_as_it_relieves(void **state)
+{
+    node nodes[] = {
+        {.name = "boss", .site = "a", .n_cores = 4, .memory_bytes = 64 * GB, .bytes_per_s = 1e10},
+        {.name = "has", .site = "b", .n_cores = 4, .memory_bytes = 64 * GB, .bytes_per_s = 1e10},
+        {.name = "near", .site = "b", .n_cores = 4, .memory_bytes = 64 * GB, .bytes_per_s = 4e10}};
+    placement_model m[] = {{.name = "x", .n_replicas = 2, .memory_bytes = GB},
+                           {.name = "y", .n_replicas = 1, .memory_bytes = GB / 8}};
+    placement_now now[] = {
+        {.model = "x", .node = "boss"}, {.model = "x", .node = "has"}, {.model = "y", .node = "boss"}};
+    placement p = plan(nodes, 2, m, 2, now, 3);
+    assert_false(placement_relieve(&p, nodes, 2, m, 2,
+                                   true)); /* x would be twice on one node, and y come to a busier one */
+    placement_done(&p);
+    m[0].spread = PLACEMENT_BY_SITE;
+    p = plan(nodes, 3, m, 2, now, 3);
+    assert_true(placement_relieve(&p, nodes, 3, m, 2, true));
+    assert_string_equal(m[relieved(&p)->model].name, "y"); /* x would be twice at one site */
+    placement_done(&p);
+    m[0].spread = PLACEMENT_BY_NODE;
+    p = plan(nodes, 3, m, 2, now, 3);
+    assert_true(placement_relieve(&p, nodes, 3, m, 2, true));
+    assert_int_equal(relieved(&p)->node, 2);
+    placement_done(&p);
+}
+
 static void placement_keeps_the_models_rules(void **state)
 {
     const char *wants[] = {"quiet"}, *has[] = {"loud", "quiet"}, *names[] = {"shed"};
@@ -474,6 +546,8 @@ int main(void)
         cmocka_unit_test(placement_keeps_the_models_rules),
         cmocka_unit_test(placement_says_what_has_no_place),
         cmocka_unit_test(placement_leaves_a_node_where_the_worker_cannot_start),
+        cmocka_unit_test(placement_relieves_a_busy_node_as_long_as_it_gains_much),
+        cmocka_unit_test(placement_keeps_replicas_apart_as_it_relieves),
         cmocka_unit_test(placement_says_why_a_model_has_no_place),
         cmocka_unit_test(placement_promotes_the_standby_of_a_node_that_is_gone),
         cmocka_unit_test(placement_moves_what_must_move_and_nothing_else),

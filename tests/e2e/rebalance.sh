@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# A machine that joins relieves a busy one of models that say so; one that comes back moves nothing; a person's word
+# moves others. More and fewer replicas after SIGHUP. All the while requests are answered.
+source "$(dirname "$0")/lib.sh"
+declare -A agents=()
+asking=
+end_all() {
+    end $asking "${agents[@]}"
+    cleanup
+}
+trap end_all EXIT
+gw=$work/gw
+until_true() {
+    local what=$1
+    shift
+    for _ in $(seq 1200); do
+        "$@" && return 0
+        sleep 0.05
+    done
+    fail "$what: never came to pass: $(curl -s "$url/v1/placement"); $(grep component=placement "$log" | tail -12)"
+}
+seats() { curl -s "$url/v1/placement" | grep -o '"now":\[[^]]*\]'; }
+# shellcheck disable=SC2329
+on() { seats | grep -o "\"node\":\"$1\"" | wc -l | grep -qx "$2" && curl -s "$url/v1/placement" | grep -q '"leaving":\[\]'; }
+start_agent() {
+    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
+    agents[$1]=$!
+}
+join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
+end_agent() {
+    kill -9 "${agents[$1]}" $(pgrep -P "${agents[$1]}")
+    wait "${agents[$1]}" 2>/dev/null
+    unset "agents[$1]"
+}
+# shellcheck disable=SC2329
+balanced() { [ "$(grep -c 'component=placement event=balanced' "$log")" -ge "$1" ]; }
+
+"$SHOAL_BIN" ca init --state "$gw" >/dev/null
+door=127.0.0.1:$(free_port)
+conf() {
+    cat <<YAML
+manifest: $PWD/models/models.json
+cluster: {listen: "$door", name: boss, state: $gw}
+cache: {mb: 0}
+models:
+  - {name: home-intent, kv_mb: 1000, place: {rebalance: $1}}
+  - {name: home-embed, kv_mb: 1000, place: {rebalance: $1}}
+  - {name: home-chat-s, kv_mb: 1000, place: {rebalance: $1}, replicas: $2}
+  - {name: home-slots, kv_mb: 1000, place: {rebalance: $1}}
+YAML
+}
+conf true 1 >"$work/c.yaml"
+start_shoal "$work/c.yaml"
+until_true "all are on the gateway" on boss 4
+ask_on() {
+    while [ ! -e "$work/enough" ]; do
+        curl -s -m 100 -o "$work/a" -w '%{http_code}' "$url/v1/classify" -d '{"model":"home-intent","input":"hello"}' | grep -qx 200 || cat "$work/a" >>"$work/bad"
+        curl -s -m 100 -o "$work/a" -w '%{http_code}' "$url/v1/embeddings" -d '{"model":"home-embed","input":"hello"}' | grep -qx 200 || cat "$work/a" >>"$work/bad"
+    done
+}
+ask_on &
+asking=$!
+join pi
+until_true "pi has half of them" on pi 2
+until_true "it ends" balanced 1
+grep -c 'event=placed .*node=pi .*why="it relieves a busier node"' "$log" | grep -qx 2 || fail "moves: $(grep component=placement "$log")"
+
+# ---- one that comes back moves nothing
+end_agent pi
+until_true "the gateway has all again" on boss 4
+start_agent pi
+until_true "pi is back" sh -c "curl -s '$url/v1/placement' | grep -q '\"name\":\"pi\"'"
+n=$(grep -c 'component=placement event=placed' "$log")
+"$SHOAL_BIN" node drain nobody --server "$url" 2>/dev/null
+sleep 2 # two plans
+on boss 4 || fail "something moved: $(seats)"
+[ "$(grep -c 'component=placement event=placed' "$log")" = "$n" ] || fail "something moved: $(grep component=placement "$log" | tail -4)"
+
+# ---- a person says so
+"$SHOAL_BIN" node rebalance --server "$url" >"$work/out" || fail "rebalance: $(cat "$work/out")"
+until_true "pi has half of them again" on pi 2
+
+# ---- more and fewer replicas
+conf true 2 >"$work/c.yaml"
+kill -HUP "$server"
+until_true "there is one more" sh -c "curl -s '$url/readyz' | grep -o '\"model\":\"home-chat-s\",\"state\":\"ready\"' | wc -l | grep -qx 2"
+grep -q 'event=changed key="\?models\[home-chat-s\].replicas"\? from=1 to=2' "$log" || fail "it is not said: $(grep component=serve "$log" | tail -3)"
+conf true 1 >"$work/c.yaml"
+kill -HUP "$server"
+until_true "there is one less" sh -c "curl -s '$url/readyz' | grep -o '\"model\":\"home-chat-s\"' | wc -l | grep -qx 1"
+touch "$work/enough"
+wait $asking
+asking=
+[ ! -e "$work/bad" ] || fail "requests failed: $(head -c 600 "$work/bad")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+printf 'models: [{name: alone, path: %s, threads: 1}]\n' "$PWD/models/home-intent.gguf" >"$work/alone.yaml"
+start_shoal "$work/alone.yaml"
+sed -i 's/threads: 1/threads: 1, replicas: 3/' "$work/alone.yaml"
+kill -HUP "$server"
+until_true "three here" sh -c "curl -s '$url/readyz' | grep -o '\"model\":\"alone\",\"state\":\"ready\"' | wc -l | grep -qx 3"
+"$SHOAL_BIN" node rebalance --server "$url" 2>"$work/err" && fail "it rebalances alone"
+grep -q "no port for other machines" "$work/err" || fail "$(cat "$work/err")"
+stop_shoal
+echo "two of four models moved to a machine that joined, and back by a person's word; replicas follow SIGHUP"
