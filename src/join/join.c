@@ -77,8 +77,7 @@ static const char *advice(const char *why)
          "and is no firewall between?"},
         {"does not speak TLS", ": machines join at the port that stands in the gateway's shoal.yaml under "
                                "cluster.listen (7080 as a rule), not where clients ask"},
-        {"not valid before", "; look at the date on both machines"},
-    };
+            };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strstr(why, ROWS[i].why)) return ROWS[i].advice;
     return "";

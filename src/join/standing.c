@@ -63,7 +63,10 @@ static int check_given(const standing *s, const char *name, int64_t now, shoal_e
             "%s/member.pem is a node's certificate; a gateway joins with: shoal token create --role gateway",
             s->dir.path);
     if (now > s->own.until)
-        return err_set(err, SHOAL_EAUTH, "%s/member.pem has expired: join again with a new token",
+        return err_set(err, SHOAL_EAUTH,
+                       "%s/member.pem has expired: set this machine's clock (NTP) if it is wrong, else join "
+                       "again with a new "
+                       "token",
                        s->dir.path);
     if (name && strcmp(name, id->name) != 0)
         return err_set(err, SHOAL_EAUTH, "%s/member.pem is for the name %s, not %s", s->dir.path, id->name,

@@ -101,25 +101,41 @@ static void why_untrusted(char *out, size_t n, const tls_options *o, X509 *cert,
         who, issuer, o->ca_file ? o->ca_file : "this system");
 }
 
-static void why_dates(char *out, size_t n, X509 *cert, const char *who, bool is_over)
+/* Either clock may be the wrong one, so both times are told. */
+static void why_time(char *out, size_t n, const char *what, const ASN1_TIME *limit, bool is_over,
+                     const char *or_else)
 {
-    char date[24];
-    date_of(date, is_over ? X509_get0_notAfter(cert) : X509_get0_notBefore(cert));
-    if (is_over)
-        snprintf(out, n, "the certificate of \"%s\" expired at %s: renew it, or set that machine's clock",
-                 who, date);
-    else
-        snprintf(out, n, "the certificate of \"%s\" is not valid before %s: one of the clocks is wrong", who,
-                 date);
+    char date[24], here[24];
+    time_t now = time(NULL);
+    struct tm t = {0};
+    date_of(date, limit);
+    gmtime_r(&now, &t);
+    strftime(here, sizeof here, "%Y-%m-%d %H:%M UTC", &t);
+    snprintf(out, n, "%s %s %s, and it is %s on this machine: set the clocks (NTP)%s", what,
+             is_over ? "expired at" : "is not valid before", date, here, or_else);
 }
 
-static void why_list(char *out, size_t n, const tls_options *o, int error)
+static void why_dates(char *out, size_t n, X509 *cert, const char *who, bool is_over)
 {
-    const char *what = error == X509_V_ERR_CRL_HAS_EXPIRED ? "has expired: make a new one"
-                       : error == X509_V_ERR_UNABLE_TO_GET_CRL
-                           ? "has no list of that certificate's CA: add it"
-                           : X509_verify_cert_error_string(error);
-    snprintf(out, n, "the revocation list %s %s", o->crl_file ? o->crl_file : "", what);
+    char what[160];
+    snprintf(what, sizeof what, "the certificate of \"%.100s\"", who);
+    why_time(out, n, what, is_over ? X509_get0_notAfter(cert) : X509_get0_notBefore(cert), is_over,
+             is_over ? ", or let it join again" : "");
+}
+
+static void why_list(char *out, size_t n, const tls_options *o, X509_STORE_CTX *store, int error)
+{
+    char what[256];
+    const X509_CRL *crl = X509_STORE_CTX_get0_current_crl(store);
+    bool is_over = error == X509_V_ERR_CRL_HAS_EXPIRED;
+    snprintf(what, sizeof what, "the revocation list %.200s", o->crl_file ? o->crl_file : "");
+    if (crl && (is_over || error == X509_V_ERR_CRL_NOT_YET_VALID))
+        why_time(out, n, what, is_over ? X509_CRL_get0_nextUpdate(crl) : X509_CRL_get0_lastUpdate(crl),
+                 is_over, is_over ? ", or see why no gateway has sent a newer one" : "");
+    else
+        snprintf(out, n, "%s %s", what,
+                 error == X509_V_ERR_UNABLE_TO_GET_CRL ? "has no list of that certificate's CA: add it"
+                                                       : X509_verify_cert_error_string(error));
 }
 
 void tls_why_certificate(char *out, size_t n, const tls_options *o, X509_STORE_CTX *store, const char *wanted)
@@ -151,7 +167,7 @@ void tls_why_certificate(char *out, size_t n, const tls_options *o, X509_STORE_C
     case X509_V_ERR_UNABLE_TO_GET_CRL:
     case X509_V_ERR_CRL_HAS_EXPIRED:
     case X509_V_ERR_CRL_NOT_YET_VALID:
-    case X509_V_ERR_CRL_SIGNATURE_FAILURE: why_list(out, n, o, error); break;
+    case X509_V_ERR_CRL_SIGNATURE_FAILURE: why_list(out, n, o, store, error); break;
     default:
         snprintf(out, n, "the certificate of \"%s\" was refused: %s", who,
                  X509_verify_cert_error_string(error));
@@ -168,11 +184,13 @@ void tls_why_certificate(char *out, size_t n, const tls_options *o, X509_STORE_C
     X(SSL_R_WRONG_VERSION_NUMBER, "it does not speak TLS")                                                   \
     X(SSL_R_HTTP_REQUEST, "it speaks HTTP without TLS")                                                      \
     X(SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the other side wants a certificate: join the cluster first") \
-    X(SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,                                                                 \
-      "the other side says that our certificate has expired: renew it")                                      \
+    X(SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "the other side says that our certificate, or its revocation "  \
+                                             "list, has expired: set the clocks (NTP), else "                \
+                                             "join again")                                                   \
     X(SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "the other side says that our certificate has been revoked")    \
     X(SSL_R_TLSV1_ALERT_UNKNOWN_CA, "the other side does not know the CA of our certificate")                \
-    X(SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the other side refused our certificate")                           \
+    X(SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the other side refused our certificate, or its revocation list: "  \
+                                         "its log says why; are the clocks right?")                          \
     X(SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "the other side refused our certificate")                       \
     X(SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE, "the other side refused the TLS handshake")                       \
     X(SSL_R_TLSV1_ALERT_ACCESS_DENIED, "the other side does not let us in with this certificate")            \

@@ -28,7 +28,7 @@ typedef struct pki_wish {
 } pki_wish;
 
 typedef struct pki {
-    char dir[64], ca[96], other_ca[96], crl[96], stale_crl[96];
+    char dir[64], ca[96], other_ca[96], crl[96], stale_crl[96], early_crl[96];
     pki_pair node, gateway, expired, early, revoked, stranger, two_names, second;
     EVP_PKEY *ca_key, *other_key;
     X509 *ca_cert, *other_cert;
@@ -160,6 +160,8 @@ static inline void pki_make(pki *p)
     snprintf(p->stale_crl, sizeof p->stale_crl, "%s/stale.pem", p->dir);
     pki_revoke(p, p->crl, 6, -3600, 86400);
     pki_revoke(p, p->stale_crl, 6, -7200, -3600);
+    snprintf(p->early_crl, sizeof p->early_crl, "%s/early.pem", p->dir);
+    pki_revoke(p, p->early_crl, 6, 3600, 86400);
 }
 
 static inline void pki_remove(pki *p)

@@ -202,16 +202,41 @@ static tls_context *client(const pki_pair *own)
 static void wrong_clients_stay_out_and_hear_why(void **state)
 {
     refuses(server(), client(NULL), "wants a certificate", "showed no certificate");
-    refuses(server(), client(&p.expired), "our certificate has expired",
+    refuses(server(), client(&p.expired), "has expired: set the clocks (NTP)",
             "the certificate of \"node-old\" expired at ");
-    refuses(server(), client(&p.early), "refused our certificate", "is not valid before ");
+    refuses(server(), client(&p.early), "are the clocks right?", "is not valid before ");
+    refuses(server(), client(&p.early), "refused our certificate", "on this machine: set the clocks (NTP)");
     refuses(server(), client(&p.revoked), "our certificate has been revoked",
             "the certificate of \"node-bad\" has been revoked");
     refuses(server(), client(&p.stranger), "does not know the CA",
             "signed by \"Other CA\", which is not among the CAs of ");
     refuses(server(), client(&p.two_names), "refused", "it has two common names");
-    refuses(context(TLS_SERVER, &p.node, p.ca, p.stale_crl), client(&p.gateway), "",
-            "stale.pem has expired: make a new one");
+}
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+/* A clock that is behind at boot, or ahead, makes the revocation list early or stale: whoever looks at it
+ * says both times, and the other end that clocks may be the reason. */
+static void lists_out_of_their_time_say_that_clocks_may_be_wrong(void **state)
+{
+    static const char *const limits[] = {"stale.pem expired at ", "early.pem is not valid before "};
+    for (int k = 0; k < 4; k++) {
+        const char *list = k % 2 ? p.early_crl : p.stale_crl;
+        bool at_server = k < 2;
+        secure s;
+        secure_start(&s, context(TLS_SERVER, &p.node, p.ca, at_server ? list : NULL),
+                     context(TLS_CLIENT, &p.gateway, p.ca, at_server ? NULL : list));
+        secure_connect(&s);
+        RUN_UNTIL(&s.w, s.n_refused);
+        const char *looks = at_server ? s.refused : s.w.why, *other = at_server ? s.w.why : s.refused;
+        if (!has(looks, limits[k % 2]) || !has(looks, " on this machine: set the clocks (NTP)"))
+            fail_msg("who looks at the list says \"%s\"", looks);
+        if (!has(other, "clocks")) fail_msg("the other end says \"%s\"", other);
+        secure_stop(&s);
+    }
 }
 
 static void wrong_servers_are_left_and_it_is_said_why(void **state)
@@ -222,7 +247,7 @@ static void wrong_servers_are_left_and_it_is_said_why(void **state)
     refuses(context(TLS_SERVER, &p.stranger, p.ca, NULL), tls_context_ref(ours), "signed by \"Other CA\"",
             "does not know the CA");
     refuses(context(TLS_SERVER, &p.expired, p.ca, NULL), tls_context_ref(ours), "\"node-old\" expired at ",
-            "our certificate has expired");
+            "our certificate, or its revocation list, has expired");
     refuses(context(TLS_SERVER, &p.revoked, p.ca, NULL), tls_context_ref(ours),
             "\"node-bad\" has been revoked", "our certificate has been revoked");
     tls_context_unref(ours);
@@ -472,6 +497,7 @@ int main(void)
         cmocka_unit_test(streams_work_over_tls_as_without),
         cmocka_unit_test(a_renewed_certificate_counts_for_new_connections),
         cmocka_unit_test(wrong_clients_stay_out_and_hear_why),
+        cmocka_unit_test(lists_out_of_their_time_say_that_clocks_may_be_wrong),
         cmocka_unit_test(wrong_servers_are_left_and_it_is_said_why),
         cmocka_unit_test(a_rule_of_admission_is_asked_in_the_handshake_and_again),
         cmocka_unit_test(others_do_not_get_past_the_door),
