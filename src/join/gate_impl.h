@@ -45,6 +45,7 @@ struct gate {
 /* gate_join.c: Enrol and Renew. */
 void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_end_crowded(grpc_call *c); /* the caller is told when to come again (join.h) */
 void gate_jobs_forget(gate *g); /* their callers are gone: what runs ends by itself */
 
 /* gate_pass.c: what the gateway with the CA alone can answer: it is asked, and the caller gets its answer. */

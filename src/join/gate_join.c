@@ -189,11 +189,18 @@ static size_t count_jobs(const gate *g)
     return n;
 }
 
+void gate_end_crowded(grpc_call *c)
+{
+    char message[96];
+    snprintf(message, sizeof message, "too many are joining at once; " JOIN_RETRY, 1ull);
+    grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, message);
+}
+
 /* May anything be asked of the CA now? Else the call has been ended. */
 static bool is_possible(gate *g, grpc_call *c)
 {
     if (count_jobs(g) >= JOBS_MAX)
-        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "too many are joining at once; try again in a second");
+        gate_end_crowded(c);
     else
         return true;
     return false;
@@ -218,7 +225,7 @@ static bool is_patient(gate *g, grpc_call *c)
     if (is_gateway(grpc_call_peer(c))) return true;
     uint64_t wait = guard_wait_ms(&g->guard, grpc_call_from(c), clock_ns() / 1000000);
     if (wait == 0) return true;
-    snprintf(message, sizeof message, "too many failed attempts to join; try again in %llu s",
+    snprintf(message, sizeof message, "too many failed attempts to join; " JOIN_RETRY,
              (unsigned long long)(wait + 999) / 1000);
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, message);
     return false;

@@ -60,7 +60,7 @@ void gate_pass_on(gate *g, grpc_call *c, const char *path, const uint8_t *msg, s
     const grpc_client_events ev = {.user = p, .message = on_answer, .end = on_end};
     if (!p || !g->follow) {
         free(p);
-        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "too many are joining at once; try again in a second");
+        gate_end_crowded(c);
         return;
     }
     *p = (passed){.g = g, .call = c};

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "trust/key.h"
 #include "trust/token.h"
 #include "wire/grpc.h"
@@ -77,7 +78,7 @@ static const char *advice(const char *why)
          "and is no firewall between?"},
         {"does not speak TLS", ": machines join at the port that stands in the gateway's shoal.yaml under "
                                "cluster.listen (7080 as a rule), not where clients ask"},
-            };
+    };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strstr(why, ROWS[i].why)) return ROWS[i].advice;
     return "";
@@ -215,14 +216,43 @@ static int join_at(const join_ask *ask, const char *address, const folder *dir, 
     return rc;
 }
 
+uint64_t join_retry_ms(const char *sentence)
+{
+    unsigned long long s = 0;
+    const char *at = strstr(sentence, "try again in ");
+    if (!at || sscanf(at, JOIN_RETRY, &s) != 1) return 0;
+    return s < JOIN_RETRY_MAX_MS / 1000 ? s * 1000 : JOIN_RETRY_MAX_MS;
+}
+
+static int join_any(const join_ask *ask, const gateways *all, const folder *dir, shoal_err *err)
+{
+    int rc = SHOAL_EUNAVAILABLE;
+    for (size_t i = 0; i < all->n && (i == 0 || rc == SHOAL_EUNAVAILABLE); i++)
+        rc = join_at(ask, all->list[i].address, dir, err);
+    return rc;
+}
+
+/* As long as told, and up to as long again, so that all who were told the same do not come back at once. */
+static void wait_as_told(uint64_t ms, const char *why, uint64_t attempt)
+{
+    ms += (uint64_t)(rng_uniform((uint64_t)getpid() ^ clock_ns(), attempt) * (double)ms);
+    LOG(LOG_WARN, "join", "waits", LOG_I("ms", ms), LOG_S("reason", why));
+    const struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&t, NULL); /* a signal that does not end the process ends the wait: no harm */
+}
+
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
 {
     gateways all = {0};
+    shoal_err why = {0};
+    uint64_t ms;
     int rc = look_at_address(ask->address, err);
     if (rc == 0) rc = gateways_give(&all, ask->address, err);
-    for (size_t i = 0; i < all.n && (i == 0 || rc == SHOAL_EUNAVAILABLE); i++)
-        rc = join_at(ask, all.list[i].address, dir, err);
-    return rc;
+    if (rc != 0) return rc;
+    for (uint64_t i = 0; (rc = join_any(ask, &all, dir, &why)) != 0 && (ms = join_retry_ms(why.message)) > 0;
+         i++)
+        wait_as_told(ms, why.message, i);
+    return rc != 0 ? err_set(err, rc, "%s", why.message) : 0;
 }
 
 int join_move(const folder *dir, const char *address, shoal_err *err)

@@ -12,6 +12,7 @@
 #define JOIN_JOIN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "shoal/v1/cluster.pb-c.h"
 #include "join/gateways.h"
@@ -28,7 +29,13 @@ typedef struct join_ask {
 
 enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = GATEWAYS_GIVEN_MAX * (GATEWAYS_ADDRESS_SIZE + 2) };
 
-/* Blocks, on a loop of its own. SHOAL_EAUTH: refused, or it is not the cluster of the token;
+/* How a gateway that cannot let a machine in now ends its sentence; a number of seconds, rounded up. */
+#define JOIN_RETRY "try again in %llu s"
+/* How long to wait by such a sentence; 0: it says nothing of that. At most JOIN_RETRY_MAX_MS. */
+uint64_t join_retry_ms(const char *sentence);
+enum { JOIN_RETRY_MAX_MS = 300000 };
+
+/* Blocks, on a loop of its own; waits and asks again for as long as the gateway tells it to. SHOAL_EAUTH: refused, or it is not the cluster of the token;
  * SHOAL_EUNAVAILABLE: nobody answers there. */
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err);
 /* Is it by this very token that the machine has joined? A command line that is run again need not join again.

@@ -429,6 +429,19 @@ static void guessing_tokens_is_slow(void **state)
     assert_non_null(strstr(h.why, "try again in"));
     hand_close(&h);
     buf_done(&der);
+    world_token(ROLE_NODE, text); /* whose token is right is told the same, waits and comes in */
+    assert_int_equal(world_join("patient", text, NULL, NULL), 0);
+}
+
+static void what_a_gateway_says_of_waiting_is_understood(void **state)
+{
+    assert_int_equal(join_retry_ms("too many are joining at once; try again in 1 s"), 1000);
+    assert_int_equal(join_retry_ms("the gateway says: try again in 14 s; or not"), 14000);
+    assert_int_equal(join_retry_ms("try again in 99999999999999999999999 s"), JOIN_RETRY_MAX_MS);
+    assert_int_equal(join_retry_ms("try again in 301 s"), JOIN_RETRY_MAX_MS);
+    assert_int_equal(join_retry_ms("the token is used up"), 0);
+    assert_int_equal(join_retry_ms("try again in a while"), 0);
+    assert_int_equal(join_retry_ms(""), 0);
 }
 
 /* ---- time ---------------------------------------------------------------------------------------- */
@@ -521,6 +534,7 @@ int main(void)
         TEST(refusals_do_not_flood_the_log),
         cmocka_unit_test_setup_teardown(who_says_nothing_is_lost, world_open_impatient, world_close),
         TEST(guessing_tokens_is_slow),
+        TEST(what_a_gateway_says_of_waiting_is_understood),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),
         TEST(a_certificate_is_renewed_without_being_away),
         TEST(a_gateway_that_comes_back_finds_its_machines),
