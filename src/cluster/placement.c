@@ -346,6 +346,7 @@ static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
     if (has_failed(m, from)) return true;
     if (avoids && placement_runs_low(from)) return !to_battery;
     if ((avoids && to_battery && !from->on_battery) || m->spread == PLACEMENT_ANYHOW) return false;
+    if (m->settling) return false;
     unsigned site_here = d->on_site[d->site[x->s.node]], site_there = d->on_site[d->site[to]];
     bool same_site = d->site[x->s.node] == d->site[to];
     if (m->spread == PLACEMENT_BY_SITE && !same_site) return site_here > site_there + 1;
@@ -387,6 +388,13 @@ static void promote(desk *d, size_t model)
     }
 }
 
+/* Would it share a node that it will not have to share when all nodes are there? */
+static bool waits_for_nodes(const desk *d, size_t model, size_t at)
+{
+    const placement_model *m = &d->models[model];
+    return m->settling && m->spread != PLACEMENT_ANYHOW && d->on_node[at] > 0;
+}
+
 static void fill(desk *d, size_t model, bool standby)
 {
     const placement_model *m = &d->models[model];
@@ -394,7 +402,7 @@ static void fill(desk *d, size_t model, bool standby)
     for (unsigned n = count_seats(d, model, standby); n < wanted && !d->failed; n++) {
         placement_why why;
         long at = choose(d, model, NULL, &why);
-        if (at == NOWHERE) return;
+        if (at == NOWHERE || waits_for_nodes(d, model, (size_t)at)) return;
         sit(d, model, (size_t)at, standby, why);
     }
 }
@@ -513,7 +521,8 @@ static void collect(desk *d, placement *p)
                 const seat *x = &d->seats[i];
                 if (!x->out && x->s.model == model && x->s.standby == standby) p->seats[p->n_seats++] = x->s;
             }
-        if (n[0] < m->n_replicas || n[1] < m->n_standby)
+        bool waits = m->settling && n[0] > 0;
+        if (!waits && (n[0] < m->n_replicas || n[1] < m->n_standby))
             p->gaps[p->n_gaps++] = (placement_gap){
                 .model = model, .n_replicas = m->n_replicas - n[0], .n_standby = m->n_standby - n[1]};
     }

@@ -100,6 +100,8 @@ typedef struct placement_model {
     const char *const *failed; /* its worker could not start there lately: only where nothing else fits */
     size_t n_failed;
     placement_spread spread;
+    bool settling; /* more nodes are coming: nothing shares a node or moves off a shared one for now, beyond
+                      the first replica, which serves at once; what waits for that is no gap */
     placement_battery battery;
     double max_rtt_ms;       /* 0: any */
     bool rebalance;          /* its replicas may move to a node that is new */

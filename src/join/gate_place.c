@@ -145,12 +145,14 @@ static bool counts(const roster_entry *e)
     return e->role == ROLE_NODE && e->facts && e->load && e->replicas && *e->facts->address;
 }
 
-static void look_at_attached(gate_placer *p, const roster_entry *e)
+static void look_at_attached(gate_placer *p, const roster_entry *e, uint64_t now_ns)
 {
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
     place_node *n = place_find_node(p, e->name);
     if (!facts || (n && (n->here || n->removed))) return;
+    bool is_new = !n;
     if (!n) n = place_add_node(p, e->name);
+    if (is_new && n) join_wave_note(&p->wave, now_ns / 1000000);
     if (!n || (p->leads && !n->facts && !place_adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
@@ -201,7 +203,7 @@ void place_look_around(gate_placer *p, uint64_t now_ns)
     for (size_t i = 0; i < p->n_nodes; i++) p->nodes[i].attached = false;
     look_here(p);
     for (size_t i = 0; i < roster_count(p->g->roster); i++)
-        if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i));
+        if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i), now_ns);
     if (p->o.board) look_at_others(p);
     for (size_t i = p->n_nodes; i-- > 0;) {
         place_node *n = &p->nodes[i];
@@ -331,6 +333,7 @@ static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
         d->models[i].waits = gate_stage_waits(p, i);
+        d->models[i].settling = p->settling;
         d->models[i].failed = &d->failed[n_failed];
         d->models[i].n_failed = place_failed_nodes(p, i, now_ns, &d->failed[n_failed]);
         n_failed += d->models[i].n_failed;
@@ -357,6 +360,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
     p->planned_ns = now_ns;
     if (!place_leads(p, now_ns)) return;
     place_look_around(p, now_ns);
+    p->settling = join_wave_is_on(&p->wave, now_ns / 1000000);
     place_look_at_failures(p, now_ns);
     gate_files_look(p->files);
     int rc = set_desk(&d, p, now_ns)

@@ -8,6 +8,7 @@
 #include "join/gate_files.h"
 #include "join/gate_impl.h"
 #include "join/gate_orders.h"
+#include "join/join_wave.h"
 
 enum { PLACE_NEWCOMERS_MAX = 16, PLACE_SEATS_MAX = 4096, PLACE_NODES_MAX = 2 * ROSTER_NODES_MAX };
 
@@ -54,6 +55,8 @@ struct gate_placer {
     uv_timer_t soon;
     bool changed;
     uint64_t planned_ns;
+    join_wave wave; /* of machines that are new here, */
+    bool settling;  /* and whether it was on when this was planned */
     size_t n_missing; /* as last said */
     place_relief relief;
     char newcomers[PLACE_NEWCOMERS_MAX][IDENTITY_NAME_SIZE]; /* that have enrolled, and not attached so far */

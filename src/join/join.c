@@ -15,6 +15,7 @@
 #include "trust/token.h"
 #include "wire/grpc.h"
 
+enum { RESET_WAIT_MS = 1000, RESETS_MAX = 30 };
 enum { ROOM_BYTES = 64 << 10 }; /* for certificate, CA and list, and then some */
 
 typedef struct joining {
@@ -241,6 +242,15 @@ static void wait_as_told(uint64_t ms, const char *why, uint64_t attempt)
     nanosleep(&t, NULL); /* a signal that does not end the process ends the wait: no harm */
 }
 
+/* A gateway resets connections that are too many for it (http_limits.max_strangers), as does one that is
+ * starting again; but so may what is no gateway at all, which is not asked for ever. */
+static uint64_t pause_ms(const char *why, uint64_t attempt)
+{
+    uint64_t told_ms = join_retry_ms(why);
+    if (told_ms > 0 || attempt >= RESETS_MAX) return told_ms;
+    return strstr(why, "reset by the peer") ? RESET_WAIT_MS : 0;
+}
+
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
 {
     gateways all = {0};
@@ -249,7 +259,7 @@ int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
     int rc = look_at_address(ask->address, err);
     if (rc == 0) rc = gateways_give(&all, ask->address, err);
     if (rc != 0) return rc;
-    for (uint64_t i = 0; (rc = join_any(ask, &all, dir, &why)) != 0 && (ms = join_retry_ms(why.message)) > 0;
+    for (uint64_t i = 0; (rc = join_any(ask, &all, dir, &why)) != 0 && (ms = pause_ms(why.message, i)) > 0;
          i++)
         wait_as_told(ms, why.message, i);
     return rc != 0 ? err_set(err, rc, "%s", why.message) : 0;

@@ -56,6 +56,34 @@ static void placement_prefers_the_fast_then_spreads(void **state)
     placement_done(&p);
 }
 
+/* While more nodes come one replica serves, the others wait for nodes of their own, and nothing that shares
+ * one moves; then all of them are placed once. */
+static void placement_waits_with_crowding_while_nodes_come(void **state)
+{
+    placement_model m = {
+        .name = "chat", .n_replicas = 3, .n_standby = 1, .memory_bytes = GB, .settling = true};
+    placement p = plan(HOME, 1, &m, 1, NULL, 0);
+    assert_int_equal(p.n_seats, 1);
+    assert_false(p.seats[0].standby);
+    assert_int_equal(p.n_gaps, 0);
+    placement_done(&p);
+    const placement_now crowded[] = {{.model = "chat", .node = "attic"}, {.model = "chat", .node = "attic"}};
+    p = plan(HOME, 2, &m, 1, crowded, 2);
+    assert_int_equal(p.n_leavers, 0);
+    assert_int_equal(p.n_seats, 3); /* nas has none: that one shares nothing */
+    placement_done(&p);
+    m.settling = false;
+    p = plan(HOME, 3, &m, 1, crowded, 2);
+    assert_int_equal(p.n_leavers, 1);
+    assert_int_equal(p.n_seats, 4);
+    placement_done(&p);
+    m.settling = true;
+    m.n_replicas = 1;
+    p = plan(NULL, 0, &m, 1, NULL, 0);
+    assert_int_equal(p.n_gaps, 1); /* no node at all is one */
+    placement_done(&p);
+}
+
 static void placement_says_why_a_model_has_no_place(void **state)
 {
     static const char *labels[] = {"big"}, *names[] = {"pi", "nas"};
@@ -543,6 +571,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placement_prefers_the_fast_then_spreads),
+        cmocka_unit_test(placement_waits_with_crowding_while_nodes_come),
         cmocka_unit_test(placement_keeps_the_models_rules),
         cmocka_unit_test(placement_says_what_has_no_place),
         cmocka_unit_test(placement_leaves_a_node_where_the_worker_cannot_start),
