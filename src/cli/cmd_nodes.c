@@ -75,6 +75,22 @@ static int print_rows(const json_t *nodes)
     return 0;
 }
 
+/* Two machines with one certificate: one is attached, and the other is refused. */
+static void print_copies(const json_t *nodes)
+{
+    size_t i;
+    const json_t *n;
+    json_array_foreach(nodes, i, n)
+    {
+        if (json_string_length(json_object_get(n, "also_from")) > 0)
+            cli_printf("%s is attached from %s, and a second machine with its certificate, at %s, was "
+                       "refused %.0f s ago: "
+                       "remove the state folder of one of them, and let it join with a token of its own\n",
+                       text_of(n, "name"), text_of(n, "from"), text_of(n, "also_from"),
+                       number_of(n, "also_s"));
+    }
+}
+
 /* A source that hears nothing: what is shown may be old. */
 static void print_troubles(const json_t *sources)
 {
@@ -93,6 +109,7 @@ static int print_nodes(const json_t *answer, shoal_err *err)
     cli_printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES",
                "ISA", "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
     if (print_rows(json_object_get(answer, "nodes")) != 0) return err_nomem(err);
+    print_copies(json_object_get(answer, "nodes"));
     print_troubles(json_object_get(answer, "sources"));
     return 0;
 }

@@ -41,6 +41,7 @@ struct attach {
     uv_loop_t *loop;
     attach_options o;
     gateways known;
+    uint64_t instance;   /* tells this process from another one with the same certificate */
     uint64_t epoch;      /* of the newest link */
     bool may_go_home;    /* the gateway says so */
     uint64_t go_home_ns; /* not before */
@@ -253,6 +254,7 @@ static int say_hello(attach_link *l)
     attach *a = l->a;
     Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
     m.epoch = next_epoch(a);
+    m.instance = a->instance;
     size_t n = shoal__v1__agent_message__get_packed_size(&m);
     uint8_t *bytes = malloc(a->n_hello + n);
     if (!bytes) return SHOAL_ENOMEM;
@@ -551,6 +553,8 @@ int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_er
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->o = *o;
+    rng_bytes(&a->instance, sizeof a->instance);
+    a->instance |= 1;
     int rc = set_up(a, err);
     if (rc != 0) {
         release(a);

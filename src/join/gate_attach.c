@@ -1,4 +1,9 @@
-/* gate_attach.c: sessions of attached machines: one a name, the newest. */
+/* gate_attach.c: sessions of attached machines: one a name, the newest of the same agent.
+ *
+ * Another agent with the certificate of one that is attached is the same machine after a loss of power, or
+ * another machine with a copy of its disk. It waits while the one that is attached is asked for a sign of
+ * life: if there is none within RIVAL_MS it takes over, else it is refused, so that two copies do not push
+ * each other out for ever. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +14,18 @@
 #include "join/gate_others.h"
 #include "wire/listening.h"
 
+enum { RIVAL_MS = 1000, FIRST_MAX = 64 << 10 };
+
 typedef struct session {
     gate *g;
     grpc_call *call;
-    roster_entry *entry; /* NULL: another connection of the same machine has it */
+    roster_entry *entry;           /* NULL: another connection of the same machine has it */
+    struct session *holder;        /* of the name, while this one waits for it */
+    struct session *rival;         /* who waits for this one; NULL: nobody */
+    uint64_t knocked_ns;           /* when a rival has said who it is; by listening_ns(); 0: it has not yet */
+    buf first;                     /* and its message */
+    char name[IDENTITY_NAME_SIZE]; /* while it has no entry */
+    role role;
     char serial[65];
     int64_t until;     /* of its certificate */
     uint64_t heard_ns; /* its last message, by listening_ns() */
@@ -33,17 +46,23 @@ static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
 
+static void let_in(session *s);
+
 static void session_free(session *s)
 {
+    session *rival = s->rival;
     if (s->entry) gate_place_changed(s->g);
     if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
     if (s->entry) roster_leave(s->g->roster, s->entry);
+    if (s->holder) s->holder->rival = NULL;
+    buf_done(&s->first);
     free(s);
+    if (rival) let_in(rival);
 }
 
 static void hang_up(session *s, grpc_status status, const char *why)
 {
-    const char *name = s->entry ? s->entry->name : "";
+    const char *name = s->entry ? s->entry->name : s->name;
     if (gate_may_log(s->g, name))
         LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", name), LOG_S("reason", why));
     grpc_call_end(s->call, status, why);
@@ -74,6 +93,7 @@ static void take_over(session *s)
     s->entry->session = s;
     if (!old) return;
     old->entry = NULL;
+    old->rival = NULL;
     grpc_call_end(old->call, GRPC_ABORTED, "this machine has attached by another connection");
     session_free(old);
 }
@@ -102,12 +122,113 @@ static bool begins_too_often(gate *g, const char *name, grpc_call *c)
     return true;
 }
 
+/* ---- two with one name --------------------------------------------------------------------------- */
+
+static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+
+/* It has the name from now on; what it has said already is heard. */
+static void let_in(session *s)
+{
+    buf first = s->first;
+    shoal_err err;
+    if (s->holder) s->holder->rival = NULL;
+    s->holder = NULL;
+    s->first = (buf){0};
+    int rc = roster_admit(s->g->roster, s->name, clock_ns(), &s->entry, &err);
+    if (rc != 0) {
+        grpc_call_end(s->call, grpc_status_from_err(rc), err.message);
+        session_free(s);
+    } else {
+        s->heard_ns = listening_ns();
+        s->entry->role = s->role;
+        take_over(s);
+        if (first.len) {
+            grpc_call_pause(s->call, false);
+            on_message(s->g, s->call, (const uint8_t *)first.data, first.len); /* may end it */
+        }
+    }
+    buf_done(&first);
+}
+
+static void refuse_rival(session *s)
+{
+    session *rival = s->rival;
+    roster_entry *e = s->entry;
+    char why[320];
+    s->rival = NULL;
+    rival->holder = NULL;
+    e->twice_ns = clock_ns();
+    snprintf(e->from, sizeof e->from, "%s", grpc_call_from(s->call));
+    snprintf(e->twice_from, sizeof e->twice_from, "%s", grpc_call_from(rival->call));
+    snprintf(why, sizeof why,
+             "another machine is attached as %s, from %s: both have the same certificate, as copies of one "
+             "disk do. "
+             "Remove the state folder of one of them, and let it join with a token of its own",
+             e->name, e->from);
+    if (gate_may_log(s->g, e->twice_from))
+        LOG(LOG_WARN, "gate", "identity_twice", LOG_S("node", e->name), LOG_S("attached_from", e->from),
+            LOG_S("refused_from", e->twice_from),
+            LOG_S("hint", "let one of them join with a token of its own"));
+    grpc_call_end(rival->call, GRPC_FAILED_PRECONDITION, why);
+    session_free(rival);
+}
+
+/* Of an agent of before, which says no instance, its address has to tell. */
+static bool is_same_agent(const session *s, const Shoal__V1__AgentMessage *m)
+{
+    const roster_entry *e = s->holder->entry;
+    if (m->instance && e->instance) return m->instance == e->instance;
+    return strcmp(grpc_call_from(s->call), grpc_call_from(s->holder->call)) == 0;
+}
+
+/* A rival says who it is. */
+static void knock(session *s, const uint8_t *msg, size_t n)
+{
+    Shoal__V1__ServerMessage ping = SHOAL__V1__SERVER_MESSAGE__INIT;
+    Shoal__V1__AgentMessage *m = n <= FIRST_MAX ? shoal__v1__agent_message__unpack(NULL, n, msg) : NULL;
+    bool ok = m && m->hello && !s->first.len && buf_append(&s->first, msg, n) == 0,
+         same = ok && is_same_agent(s, m);
+    if (m) shoal__v1__agent_message__free_unpacked(m, NULL);
+    if (!ok) {
+        hang_up(s, GRPC_INVALID_ARGUMENT, "it does not begin with hello");
+        return;
+    }
+    if (same) {
+        let_in(s);
+        return;
+    }
+    s->knocked_ns = listening_ns();
+    grpc_call_pause(s->call, true);
+    ping.ping = clock_ns();
+    send_message(s->holder->call, &ping);
+}
+
+static void wait_behind(session *s, session *holder)
+{
+    if (holder->rival) {
+        hang_up(s, GRPC_RESOURCE_EXHAUSTED, "several machines attach by this name at once");
+        return;
+    }
+    s->holder = holder;
+    holder->rival = s;
+}
+
+/* The one that is attached says nothing: it has lost its power, and this is what came of it. */
+static void look_at_rival(session *s)
+{
+    session *rival = s->rival;
+    if (!rival) return;
+    if (rival->knocked_ns && listening_ns() - rival->knocked_ns >= RIVAL_MS * UINT64_C(1000000))
+        let_in(rival);
+    else if (listening_ns() - rival->heard_ns > s->g->silence_ns)
+        hang_up(rival, GRPC_ABORTED, "it does not say who it is");
+}
+
 static void on_begin(void *user, grpc_call *c)
 {
     gate *g = user;
     const tls_identity *peer = grpc_call_peer(c);
     const char *why = objection(peer);
-    shoal_err err;
     if (why) {
         if (gate_may_log(g, grpc_call_from(c)))
             LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
@@ -116,10 +237,8 @@ static void on_begin(void *user, grpc_call *c)
     }
     if (begins_too_often(g, peer->common_name, c)) return;
     session *s = calloc(1, sizeof *s);
-    int rc = s ? roster_admit(g->roster, peer->common_name, clock_ns(), &s->entry, &err) : err_nomem(&err);
-    if (rc != 0) {
-        grpc_call_end(c, grpc_status_from_err(rc), err.message);
-        free(s);
+    if (!s) {
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
     s->g = g;
@@ -127,9 +246,14 @@ static void on_begin(void *user, grpc_call *c)
     s->heard_ns = listening_ns();
     s->until = peer->not_after_s;
     memcpy(s->serial, peer->serial, sizeof s->serial);
-    role_parse(&s->entry->role, peer->unit, strlen(peer->unit));
+    snprintf(s->name, sizeof s->name, "%s", peer->common_name);
+    role_parse(&s->role, peer->unit, strlen(peer->unit));
     grpc_call_set_data(c, s);
-    take_over(s);
+    roster_entry *e = roster_find(g->roster, s->name);
+    if (e && e->session)
+        wait_behind(s, e->session);
+    else
+        let_in(s);
 }
 
 /* ---- the cluster is told ------------------------------------------------------------------------- */
@@ -234,8 +358,13 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     unsigned bits = 0;
     shoal_err err;
     if (!s) return;
+    if (s->holder) {
+        knock(s, msg, n);
+        return;
+    }
     s->heard_ns = listening_ns();
     listen_less(s);
+    if (s->rival && s->rival->knocked_ns) refuse_rival(s);
     int rc = roster_hear(s->g->roster, s->entry, msg, n, now, &bits, &pong, &err);
     if (rc != 0) {
         hang_up(s, grpc_status_from_err(rc), err.message);
@@ -319,12 +448,20 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
 
 void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now)
 {
+    for (size_t i = roster_count(g->roster); i-- > 0;) look_at_rival(roster_at(g->roster, i)->session);
     for (size_t i = roster_count(g->roster); i-- > 0;) look_at(roster_at(g->roster, i)->session, now_ns, now);
 }
 
 void gate_attach_forget(gate *g)
 {
-    for (size_t i = 0; g->roster && i < roster_count(g->roster); i++) free(roster_at(g->roster, i)->session);
+    for (size_t i = 0; g->roster && i < roster_count(g->roster); i++) {
+        session *s = roster_at(g->roster, i)->session;
+        if (s && s->rival) {
+            buf_done(&s->rival->first);
+            free(s->rival);
+        }
+        free(s);
+    }
 }
 
 void gate_attach_tell_revoked(gate *g)

@@ -180,6 +180,7 @@ static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
     unsigned bits = m->pong ? ROSTER_PONG : 0;
     if (m->hello) {
         e->epoch = m->epoch;
+        e->instance = m->instance;
         if (e->facts) shoal__v1__node_facts__free_unpacked(e->facts, NULL);
         e->facts = m->hello;
         bits |= ROSTER_HELLO;
@@ -287,6 +288,11 @@ void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out)
                seconds(now_ns, e->heard_ns), e->rtt_ms);
     buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
     buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
+    if (e->twice_ns) {
+        put_text(out, "from", e->from);
+        put_text(out, "also_from", e->twice_from);
+        buf_printf(out, ",\"also_s\":%.3f", seconds(now_ns, e->twice_ns));
+    }
     if (e->facts) put_facts(out, e->facts);
     if (e->load) put_load(out, e->load);
     if (e->replicas) put_replicas(out, e->replicas);

@@ -41,10 +41,13 @@ typedef struct roster_entry {
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
     Shoal__V1__Shelf *shelf;             /* NULL: it has said nothing of files */
     uint64_t since_ns, heard_ns;
-    uint64_t epoch; /* of its attachment; 0: it says none */
-    double rtt_ms;  /* 0: not measured yet */
-    bool drains;    /* a person said so (gate.h) */
-    void *session;  /* the caller's */
+    uint64_t epoch;    /* of its attachment; 0: it says none */
+    uint64_t instance; /* of its agent's process; 0: it says none */
+    uint64_t twice_ns; /* when another machine with its certificate was last refused; 0: none was */
+    char twice_from[64], from[64]; /* where that one came from, and where this one is */
+    double rtt_ms;                 /* 0: not measured yet */
+    bool drains;                   /* a person said so (gate.h) */
+    void *session;                 /* the caller's */
 } roster_entry;
 
 /* Bits of what a message brought. */

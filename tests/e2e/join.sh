@@ -128,6 +128,18 @@ agent cellar --join "$door" --token-file "$work/token" --name cellar
 cellar=$agent
 until_true "cellar is back without the file of its token" is_there cellar
 
+# ---- a copy of its disk, on another machine
+cp -r "$work/cellar" "$work/copy"
+agent copy -l 127.0.0.1:0
+copy=$agent
+until_true "a copy is refused and told why" says 'another machine is attached as cellar, from 127.0.0.1' "$work/copy.agent"
+kill -0 "$copy" || fail "the agent of a copy has ended: $(cat "$work/copy.agent")"
+says 'event=identity_twice node=cellar attached_from=127.0.0.1 refused_from=127.0.0.1' "$log" || fail "the gateway says nothing of the copy"
+"$SHOAL_BIN" nodes --server "$url" | grep -q '^cellar is attached from 127.0.0.1, and a second machine with its certificate' ||
+    fail "nodes does not show the copy: $("$SHOAL_BIN" nodes --server "$url")"
+kill "$copy"
+wait "$copy"
+
 # ---- the gateway dies and comes back
 kill -9 "$server"
 wait "$server" 2>/dev/null

@@ -382,6 +382,91 @@ static void who_renews_without_end_is_refused(void **state)
     buf_done(&der);
 }
 
+/* ---- two machines with one identity -------------------------------------------------------------- */
+
+/* The disk of a machine was copied: the one that is attached stays, the other is told why it cannot, and
+ * people can see both addresses. When the first has gone the second comes in. */
+static void a_copy_of_a_machine_that_is_attached_is_refused(void **state)
+{
+    machine_up first, copy = {.dir = FOLDER_NONE};
+    char path[256];
+    buf json = {0};
+    up_join(&first, "twin");
+    snprintf(path, sizeof path, "%s/twin", place);
+    assert_int_equal(folder_open(&copy.dir, path, false, NULL), 0);
+    up_start(&copy);
+    TURN_UNTIL(copy.n_detached == 2); /* it tries again, and is refused again */
+    assert_non_null(strstr(copy.why, "another machine is attached as twin, from 127.0.0.1"));
+    assert_non_null(strstr(copy.why, "join with a token of its own"));
+    assert_int_equal(copy.n_attached, 0);
+    assert_int_equal(first.n_attached, 1);
+    assert_int_equal(first.n_detached, 0);
+    roster_put_entry(entry("twin"), clock_ns(), &json);
+    assert_non_null(strstr(json.data, "\"from\":\"127.0.0.1\",\"also_from\":\"127.0.0.1\",\"also_s\":"));
+    buf_done(&json);
+    up_stop(&first);
+    TURN_UNTIL(copy.n_attached == 1);
+    up_stop(&copy);
+}
+
+/* One that lost its power has said nothing since: what comes back after it is the same machine. */
+static void a_machine_that_comes_back_after_a_loss_of_power_takes_its_name(void **state)
+{
+    char text[TOKEN_TEXT_SIZE], path[256];
+    machine_up back = {.dir = FOLDER_NONE};
+    hand h;
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("lightless", text, NULL, NULL), 0);
+    hand_connect(&h, "lightless");
+    hand_call(&h, "/shoal.v1.Cluster/Attach", "\x0a\0\x38\x07",
+              4); /* hello of instance 7, which never answers */
+    TURN_UNTIL(entry("lightless") && entry("lightless")->facts);
+    snprintf(path, sizeof path, "%s/lightless", place);
+    assert_int_equal(folder_open(&back.dir, path, false, NULL), 0);
+    up_start(&back);
+    TURN_UNTIL(back.n_attached == 1);
+    assert_int_equal(back.n_detached, 0);
+    TURN_UNTIL(h.ended);
+    assert_int_equal(h.status, GRPC_ABORTED);
+    assert_true(entry("lightless")->twice_ns == 0);
+    hand_close(&h);
+    up_stop(&back);
+}
+
+/* A rival leaves, or says nothing, or more than one comes: the one that is attached hears nothing of it. */
+static void rivals_that_leave_or_are_many_disturb_nobody(void **state)
+{
+    machine_up m;
+    hand a, b;
+    up_join(&m, "wanted");
+    hand_connect(&a, "wanted");
+    hand_connect(&b, "wanted");
+    hand_call(&a, "/shoal.v1.Cluster/Attach", "", 0); /* no hello, which is wrong */
+    TURN_UNTIL(a.ended);
+    assert_int_equal(a.status, GRPC_INVALID_ARGUMENT);
+    const grpc_client_events ev = {.user = &a, .end = hand_end};
+    a.ended = false;
+    grpc_client_call *c = grpc_call_open(a.ch, "/shoal.v1.Cluster/Attach", NULL, &ev); /* says nothing yet */
+    grpc_client_call *d;
+    do { /* until the other is known to wait */
+        b.ended = false;
+        d = hand_call(&b, "/shoal.v1.Cluster/Attach", "\x0a\0\x38\x09", 4);
+        TURN_UNTIL(b.ended);
+    } while (b.status != GRPC_RESOURCE_EXHAUSTED);
+    (void)d;
+    grpc_client_cancel(c);
+    hand_close(&a);
+    b.ended = false;
+    uint64_t before = entry("wanted")->heard_ns;
+    TURN_UNTIL(entry("wanted")->heard_ns != before);
+    hand_call(&b, "/shoal.v1.Cluster/Attach", "\x0a\0\x38\x09", 4);
+    TURN_UNTIL(b.ended);
+    assert_int_equal(b.status, GRPC_FAILED_PRECONDITION);
+    hand_close(&b);
+    assert_int_equal(m.n_detached, 0);
+    up_stop(&m);
+}
+
 static int world_open_impatient(void **state)
 {
     return world_open_with(state, 1500);
@@ -533,6 +618,9 @@ int main(void)
         TEST(who_renews_without_end_is_refused),
         TEST(refusals_do_not_flood_the_log),
         cmocka_unit_test_setup_teardown(who_says_nothing_is_lost, world_open_impatient, world_close),
+        TEST(a_copy_of_a_machine_that_is_attached_is_refused),
+        TEST(a_machine_that_comes_back_after_a_loss_of_power_takes_its_name),
+        TEST(rivals_that_leave_or_are_many_disturb_nobody),
         TEST(guessing_tokens_is_slow),
         TEST(what_a_gateway_says_of_waiting_is_understood),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),
