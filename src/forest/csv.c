@@ -255,6 +255,11 @@ void csv_set_cancel(csv *c, const cancel_check *cancel)
     c->cancel = *cancel;
 }
 
+const cancel_check *csv_get_cancel(const csv *c)
+{
+    return &c->cancel;
+}
+
 int csv_next(csv *c, shoal_err *err)
 {
     int rc = cancel_ask(&c->cancel, err);

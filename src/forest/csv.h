@@ -38,6 +38,7 @@ long csv_column(const csv *c, const char *name);
 
 /* Who is asked before each row whether to go on. */
 void csv_set_cancel(csv *c, const cancel_check *cancel);
+const cancel_check *csv_get_cancel(const csv *c);
 
 /* Read the next row: 1, 0 at the end, or a negative code. Its fields live until the next call. */
 int csv_next(csv *c, shoal_err *err);

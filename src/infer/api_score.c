@@ -97,7 +97,7 @@ static int do_look(shoal_model *m, const void *bytes, size_t n, const float *pix
     if (rc != 0) return rc;
     float *logits = calloc(m->in.n_labels + 1, sizeof *logits);
     if (!logits) return err_nomem(err);
-    rc = pixels ? intake_look_at(&m->in, pixels, 0, logits, err)
+    rc = pixels ? intake_look_at(&m->in, pixels, 0, NULL, logits, err)
                 : intake_look(&m->in, bytes, n, 0, logits, err);
     if (rc == 0) rc = api_sort_labels(m, logits, 0, ret, err);
     if (rc != 0) free(logits);

@@ -363,13 +363,32 @@ static size_t free_places(const engine *e)
     return n < e->queue.n ? n : e->queue.n;
 }
 
+/* For the engine thread to end. Under the lock. */
+static void drop(engine *e, job *dead)
+{
+    for (job *next; dead; dead = next) {
+        next = dead->next;
+        dead->next = e->dropped;
+        e->dropped = dead;
+    }
+}
+
+/* Whose deadline has passed waits no more, though the engine thread is in a step and has not seen it. */
+static size_t count_waiting(engine *e, uint64_t now_ns)
+{
+    size_t n = e->queue.n - free_places(e);
+    if (n < e->o.max_queue) return n;
+    drop(e, queue_reap(&e->queue, now_ns));
+    return e->queue.n - free_places(e);
+}
+
 static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
 {
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
     int rc = 0;
     j->due_ns = queue_due_ns(now, j->deadline_ns, j->class);
-    size_t n_waiting = e->queue.n - free_places(e);
+    size_t n_waiting = count_waiting(e, now);
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
     } else if (n_waiting >= e->o.max_queue) {
@@ -468,21 +487,26 @@ int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user
     return rc;
 }
 
-static job *find_job(const engine *e, uint64_t id)
+static job *find_running(const engine *e, uint64_t id)
 {
     for (size_t i = 0; i < e->n_running; i++) {
         if (e->running[i]->job.id == id) return &e->running[i]->job;
     }
-    for (job *j = e->queue.head; j; j = j->next) {
-        if (j->id == id) return j;
-    }
     return NULL;
+}
+
+static job *find_waiting(const engine *e, uint64_t id)
+{
+    job *j = e->queue.head;
+    while (j && j->id != id) j = j->next;
+    return j;
 }
 
 void engine_pause(engine *e, uint64_t id, bool paused)
 {
     pthread_mutex_lock(&e->lock);
-    job *j = find_job(e, id);
+    job *j = find_running(e, id);
+    if (!j) j = find_waiting(e, id);
     if (j) atomic_store(&j->paused, paused);
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
@@ -515,8 +539,12 @@ int engine_ballot(engine *e, uint64_t id, size_t position, const float *mean, si
 void engine_cancel(engine *e, uint64_t id)
 {
     pthread_mutex_lock(&e->lock);
-    job *j = find_job(e, id);
-    if (j) atomic_store(&j->cancelled, true);
+    job *runs = find_running(e, id), *waits = runs ? NULL : find_waiting(e, id);
+    if (runs || waits) atomic_store(&(runs ? runs : waits)->cancelled, true);
+    if (waits) {
+        queue_take(&e->queue, waits);
+        drop(e, waits);
+    }
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
 }

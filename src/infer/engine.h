@@ -218,7 +218,8 @@ int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user
  * wait for that one (any more); SHOAL_EINVALID: another size than the vocabulary's, or no distribution. Any
  * thread. */
 int engine_ballot(engine *e, uint64_t id, size_t position, const float *mean, size_t n);
-/* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
+/* A place in the queue is free at once, one in the batch within a step; EVENT_DONE (SHOAL_ECANCELLED) follows
+ * unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
 
 /* Its reader does not keep up: the generation rests and leaves its place to others, until it goes on with the

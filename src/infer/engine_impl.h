@@ -111,6 +111,7 @@ struct engine {
         lock; /* the queue, the running list, stopping, the grammar vocabulary, adapters; the only lock */
     pthread_cond_t wake;
     job_queue queue;
+    job *dropped; /* taken out of the queue, cancelled or late; the engine thread ends them */
     bool stopping;
     uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
     grammar_vocab *vocab;          /* made for the first constrained request */

@@ -6,13 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-int flight_open(flight *f, engine *e, size_t n_values, shoal_err *err)
+int flight_open(flight *f, engine *e, size_t n_values, const cancel_check *cancel, shoal_err *err)
 {
     *f = (flight){.engine = e, .n_values = n_values};
+    if (cancel) f->cancel = *cancel;
     f->values = calloc(FLIGHT_SEATS * (n_values ? n_values : 1), sizeof *f->values);
     if (!f->values) return err_nomem(err);
+    pthread_condattr_t steady; /* so that timed waits do not follow a clock that somebody sets */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->changed, NULL);
+    pthread_cond_init(&f->changed, &steady);
+    pthread_condattr_destroy(&steady);
     for (size_t i = 0; i < FLIGHT_SEATS; i++)
         f->seats[i] = (flight_seat){.owner = f, .values = f->values + i * n_values};
     return 0;
@@ -67,10 +72,28 @@ static void wait_for(flight *f, const flight_seat *s)
     pthread_mutex_unlock(&f->lock);
 }
 
+/* True: it is done. */
+static bool wait_a_while(flight *f, const flight_seat *s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += FLIGHT_ASK_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&f->lock);
+    for (int rc = 0; !s->done && rc == 0;) rc = pthread_cond_timedwait(&f->changed, &f->lock, &until);
+    bool done = s->done;
+    pthread_mutex_unlock(&f->lock);
+    return done;
+}
+
 int flight_wait(flight *f, flight_seat **ret, shoal_err *err)
 {
     flight_seat *s = &f->seats[f->first];
-    wait_for(f, s);
+    while (!wait_a_while(f, s)) {
+        int rc = cancel_ask(&f->cancel, err);
+        if (rc != 0) return rc;
+    }
     f->first = (f->first + 1) % FLIGHT_SEATS;
     f->n--;
     *ret = s;

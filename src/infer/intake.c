@@ -191,8 +191,8 @@ static int run_windows(run *r, feed *d, shoal_err *err)
     return rc;
 }
 
-static int score_windows(const intake *in, feed *d, uint64_t deadline_ns, scorer_row_fn row, void *user,
-                         intake_totals *totals, shoal_err *err)
+static int score_windows(const intake *in, feed *d, uint64_t deadline_ns, const cancel_check *cancel,
+                         scorer_row_fn row, void *user, intake_totals *totals, shoal_err *err)
 {
     size_t n = in->config->head.n_labels;
     run *r = calloc(1, sizeof *r); /* a flight is too large for a thread's stack */
@@ -201,7 +201,8 @@ static int score_windows(const intake *in, feed *d, uint64_t deadline_ns, scorer
     r->raw = calloc(2 * n + 1, sizeof *r->raw);
     r->probabilities = calloc(n + 1, sizeof *r->probabilities);
     r->score = r->raw ? r->raw + n : NULL;
-    int rc = r->raw && r->probabilities ? flight_open(&r->flight, in->engine, n, err) : err_nomem(err);
+    int rc =
+        r->raw && r->probabilities ? flight_open(&r->flight, in->engine, n, cancel, err) : err_nomem(err);
     if (rc == 0) {
         rc = run_windows(r, d, err);
         flight_close(&r->flight);
@@ -240,7 +241,7 @@ int intake_score(const intake *in, csv *c, uint64_t deadline_ns, scorer_row_fn r
         rc = scorer_feed(in->trees, d, count_row, &trees, err);
         ret_totals->n_items = trees.n;
     } else {
-        rc = score_windows(in, d, deadline_ns, row, user, ret_totals, err);
+        rc = score_windows(in, d, deadline_ns, csv_get_cancel(c), row, user, ret_totals, err);
     }
     ret_totals->n_rows = feed_rows(d);
     ret_totals->n_sensors = feed_sensors(d);
@@ -255,8 +256,8 @@ static int no_pictures(shoal_err *err)
     return err_set(err, SHOAL_EUNSUPPORTED, "the model does not look at pictures");
 }
 
-int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
-                   shoal_err *err)
+int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
+                   float *ret_logits, shoal_err *err)
 {
     if (in->trees || in->config->image.size == 0) return no_pictures(err);
     size_t side = in->config->image.size;
@@ -266,7 +267,7 @@ int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, 
                      .deadline_ns = deadline_ns};
     flight *f = calloc(1, sizeof *f);
     flight_seat *s = NULL;
-    int rc = f ? flight_open(f, in->engine, in->n_labels, err) : err_nomem(err);
+    int rc = f ? flight_open(f, in->engine, in->n_labels, cancel, err) : err_nomem(err);
     if (rc == 0) {
         rc = flight_add(f, &q, NULL, err);
         if (rc == 0) rc = flight_wait(f, &s, err);
@@ -316,7 +317,7 @@ int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline
 {
     float *px = NULL;
     int rc = intake_pixels(in, bytes, n, NULL, &px, err);
-    if (rc == 0) rc = intake_look_at(in, px, deadline_ns, ret_logits, err);
+    if (rc == 0) rc = intake_look_at(in, px, deadline_ns, NULL, ret_logits, err);
     free(px);
     return rc;
 }

@@ -65,7 +65,7 @@ int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline
  * picture as (*ret)[3][size][size], malloc'd, and the answer. limits NULL: INTAKE_PIXELS_MAX. */
 int intake_pixels(const intake *in, const void *bytes, size_t n, const image_limits *limits, float **ret,
                   shoal_err *err);
-int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
-                   shoal_err *err);
+int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
+                   float *ret_logits, shoal_err *err);
 
 #endif

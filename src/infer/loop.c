@@ -58,16 +58,24 @@ static void end_early(engine *e, job *j)
         end_job(e, j, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE, cancelled ? CANCELLED : LATE);
 }
 
-static void reap(engine *e)
+/* A list by `next`. */
+static void end_each(engine *e, job *dead)
 {
-    uint64_t now = clock_ns();
-    pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(&e->queue, now);
-    pthread_mutex_unlock(&e->lock);
     for (job *next; dead; dead = next) {
         next = dead->next;
         end_early(e, dead);
     }
+}
+
+static void reap(engine *e)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&e->lock);
+    job *dead = queue_reap(&e->queue, now), *dropped = e->dropped;
+    e->dropped = NULL;
+    pthread_mutex_unlock(&e->lock);
+    end_each(e, dropped);
+    end_each(e, dead);
     for (size_t i = e->n_running; i-- > 0;) {
         session *s = e->running[i];
         if (s->aloft || !queue_is_dead(&s->job, now)) continue;
@@ -80,6 +88,7 @@ static void reap(engine *e)
  * Under the lock. */
 static bool has_work(const engine *e, uint64_t now_ns)
 {
+    if (e->dropped) return true;
     for (size_t i = 0; i < e->n_running; i++)
         if (!session_awaits(e->running[i]) || e->running[i]->ballot->given) return true;
     for (size_t i = 0; i < e->n_running; i++)
@@ -119,6 +128,7 @@ static bool wait_for_work(engine *e)
 static void end_all(engine *e)
 {
     decode_abandon(e);
+    reap(e);
     while (e->n_running > 0) {
         session *s = e->running[e->n_running - 1];
         loop_take_out(e, s, NULL);

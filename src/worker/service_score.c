@@ -177,7 +177,7 @@ static int run_image(block_call *b, shoal_err *err)
     if (!logits) return err_nomem(err);
     float *px = NULL;
     int rc = make_pixels(b, &px, err);
-    if (rc == 0) rc = intake_look_at(in, px, b->deadline_ns, logits, err);
+    if (rc == 0) rc = intake_look_at(in, px, b->deadline_ns, &(cancel_check){may_go_on, b}, logits, err);
     free(px);
     if (rc != 0) return rc;
     Shoal__V1__ClassifyReply *m = service_classify_reply(b->w, b->mem, logits);

@@ -1,5 +1,6 @@
 /* The engine's behaviour: refusals, cancelling, stopping, full cache, seeds. */
 #include <semaphore.h>
+#include <unistd.h>
 
 #include "helper.h"
 #include "infer/batch.h"
@@ -497,6 +498,51 @@ static void hold_first(void *user, const gen_event *ev)
     sem_wait(&h->go);
 }
 
+/* The engine's thread stands in the first token of a reply; what waits behind it is cancelled, or late. */
+static void what_is_cancelled_leaves_the_queue_at_once(void **state)
+{
+    enum { N = 3 };
+    rig r;
+    engine_stats s;
+    held_reply busy = {.reply = reply_new()};
+    reply *waits[N], *next = reply_new(), *last = reply_new();
+    sem_init(&busy.stands, 0, 0);
+    sem_init(&busy.go, 0, 0);
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 20, .ignore_eos = true}, soon = q;
+    rig_open(&r, GQA, (engine_options){.max_batch = 1, .max_queue = N});
+    must(engine_generate(r.e, &q, hold_first, &busy, NULL, &err));
+    sem_wait(&busy.stands);
+    soon.deadline_ns = clock_ns() + 300000000;
+    for (int i = 0; i < N; i++) {
+        waits[i] = reply_new();
+        must(reply_start(waits[i], r.e, i == 1 ? &soon : &q, &err));
+    }
+    while (clock_ns() < soon.deadline_ns) usleep(1000);
+    engine_cancel(r.e, waits[0]->id);
+    engine_get_stats(r.e, &s);
+    assert_int_equal(s.n_waiting, N - 1);
+    must(reply_start(next, r.e, &q, &err)); /* in the place of what was cancelled, */
+    must(reply_start(last, r.e, &q, &err)); /* and of what is late */
+    engine_cancel(r.e, waits[0]->id);       /* it is in no list any more */
+    sem_post(&busy.go);
+    reply_wait(busy.reply);
+    for (int i = 0; i < N; i++) reply_wait(waits[i]);
+    reply_wait(next);
+    reply_wait(last);
+    assert_int_equal(waits[0]->status, SHOAL_ECANCELLED);
+    assert_int_equal(waits[1]->status, SHOAL_EDEADLINE);
+    assert_int_equal(waits[2]->n, 20);
+    assert_int_equal(next->n, 20);
+    assert_int_equal(last->n, 20);
+    for (int i = 0; i < N; i++) reply_free(waits[i]);
+    reply_free(busy.reply);
+    reply_free(next);
+    reply_free(last);
+    sem_destroy(&busy.stands);
+    sem_destroy(&busy.go);
+    rig_close(&r);
+}
+
 /* Learnt from 24 tokens that took 24 s: what 200 take is not known, but they take no less than 24 do. Returns
  * false when it asked too late: once a second anybody is tried. */
 static bool refuses_what_is_certain_alone(void)
@@ -648,6 +694,7 @@ int main(void)
         cmocka_unit_test(cancelling_frees_the_place_and_disturbs_nobody),
         cmocka_unit_test(cancelling_what_is_gone_does_nothing),
         cmocka_unit_test(what_waits_can_be_cancelled),
+        cmocka_unit_test(what_is_cancelled_leaves_the_queue_at_once),
         cmocka_unit_test(who_is_due_first_is_served_first),
         cmocka_unit_test(one_request_of_many_choices_leaves_room_for_others),
         cmocka_unit_test(long_requests_take_turns_with_short_ones),
