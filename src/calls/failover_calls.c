@@ -11,9 +11,10 @@
 #include "calls/over.h"
 #include "calls/resume.h"
 
-#define REST_MS    20 /* between two tries where all queues are full */
-#define RESTS_MAX  64 /* resting calls that one turn looks at: those behind come next turn */
-#define BROKEN_MAX 2  /* replicas that may answer nonsense to one call */
+#define REST_MS    20    /* between two tries where all queues are full */
+#define RESTS_MAX  64    /* resting calls that one turn looks at: those behind come next turn */
+#define RECENT_MS  10000 /* deaths so close to each other are told to the next worker */
+#define BROKEN_MAX 2     /* replicas that may answer nonsense to one call */
 
 typedef struct failover_calls {
     over_calls base;
@@ -31,6 +32,7 @@ typedef struct failover_call {
     over_call base; /* no inner while it is not running */
     failover_calls *b;
     uint64_t try_ns, lost_ns; /* lost_ns 0: not moving */
+    uint64_t died_ns;         /* the last death */
     const char *cause;
     unsigned n_moves, n_broken; /* the latter since the reply last grew */
     blame_row row;
@@ -229,8 +231,18 @@ static void ask_all(failover_call *c)
     go_on(c);
 }
 
+/* For the worker that goes on: where they die like flies it computes few replies again at a time. */
+static void count_death(failover_call *c)
+{
+    uint64_t now = over_now_ns(&c->b->base);
+    if (now - c->died_ns >= RECENT_MS * 1000000ull) c->log.n_deaths = 0;
+    c->log.n_deaths++;
+    c->died_ns = now;
+}
+
 static verdict judge_death(failover_call *c, const call_result *r)
 {
+    count_death(c);
     blame_note(&c->b->blame, &c->row, r->life, c->try_ns, over_now_ns(&c->b->base));
     if (blame_is_proven(&c->row)) return GIVE_UP;
     return blame_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
@@ -372,6 +384,12 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (try_start(c)) return &c->base.base;
     call_free(c);
     return NULL;
+}
+
+void failover_calls_note_death(calls *failover, uint64_t life)
+{
+    failover_calls *b = (failover_calls *)failover;
+    blame_note_death(&b->blame, life, over_now_ns(&b->base));
 }
 
 static void failover_calls_free(calls *base)

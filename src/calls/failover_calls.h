@@ -7,9 +7,9 @@
  *
  * A request that kills workers must not kill them all. Deaths in a row are counted as long as the reply does
  * not grow between them. After two such requests are tried one at a time, so that a further death has one
- * suspect: whoever else was there is there for the first or second time. When chance is no explanation any
- * more (blame.h; where workers live for long, after BLAME_MIN deaths) it is given up (CALL_FAULT_KILLS), and
- * the same request is refused for FAILOVER_QUARANTINE_MS without being tried.
+ * suspect: whoever else was there is there for the first or second time. When the deaths of other workers do
+ * not explain it any more (blame.h; where workers live for long, after BLAME_MIN deaths) it is given up
+ * (CALL_FAULT_KILLS), and the same request is refused for FAILOVER_QUARANTINE_MS without being tried.
  *
  * Without memory for what must be kept the stream goes on, and cannot move. */
 #ifndef CALLS_FAILOVER_CALLS_H
@@ -31,5 +31,9 @@ typedef struct failover_options { /* zero: the defaults */
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */
 int failover_calls_new(calls **ret, const env *env_, calls *inner, const failover_options *opts,
                        shoal_err *err);
+
+/* A worker died, whether or not it had a call: a request is blamed only for what others' deaths do not
+ * explain. `failover` is what failover_calls_new gave, also where it lies below other decorators. */
+void failover_calls_note_death(calls *failover, uint64_t life);
 
 #endif

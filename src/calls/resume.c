@@ -119,12 +119,24 @@ static call_order *order_generate(const resume *r, call_order *o)
     more.n_resume_ids = r->n_ids;
     more.resume_bytes = o->n_resumed + r->n_bytes;
     more.resume_prob_sum = r->prob_sum;
+    more.resume_deaths = r->n_deaths;
     return call_order_more(o, &more.base, more.resume_bytes);
+}
+
+/* Nothing has come of it, and it is sent as it was but for the count. */
+static call_order *order_anew(const resume *r, call_order *o)
+{
+    Shoal__V1__GenerateRequest more = SHOAL__V1__GENERATE_REQUEST__INIT;
+    if (r->n_deaths == 0 || !generates(o)) return call_order_ref(o);
+    more.resume_deaths = r->n_deaths;
+    call_order *next = call_order_more(o, &more.base, o->n_resumed);
+    if (next) next->resumes = o->resumes;
+    return next;
 }
 
 call_order *resume_order(const resume *r, call_order *o)
 {
-    if (!r->begun) return call_order_ref(o);
+    if (!r->begun) return order_anew(r, o);
     if (generates(o)) return order_generate(r, o);
     Shoal__V1__TranscribeRequest more = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
     more.skip_segments = (uint32_t)o->n_resumed + r->n_segments;

@@ -30,6 +30,7 @@ typedef struct resume {
     uint64_t done_ms;
     /* It cannot go on elsewhere: no memory for the ids, or a worker that does not know of resuming. */
     bool broken;
+    unsigned n_deaths; /* workers that died on it lately; the owner counts */
 } resume;
 
 /* Is this event news? No: the caller has had it from the worker before (the beginning, progress that is made

@@ -52,6 +52,13 @@ static void on_hedged(void *user, const char *model, const char *task, bool won)
     metrics_add(g->metrics, METRIC_HEDGES, 1, task, won ? "won" : "lost", NULL);
 }
 
+static void on_replica(void *user, const registry_event *e)
+{
+    const gateway *g = user;
+    if (e->what == REGISTRY_CHANGE && e->replica->state == REPLICA_DOWN)
+        failover_calls_note_death(g->failover, e->replica->life);
+}
+
 /* The decorators, from the bottom up; above them are those of the settings. */
 static int open_calls(gateway *g, shoal_err *err)
 {
@@ -62,6 +69,8 @@ static int open_calls(gateway *g, shoal_err *err)
     int rc = replica_calls_new(&g->base, g->registry, err);
     if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, err);
     if (rc == 0) rc = failover_calls_new(&g->base, e, g->base, &failover, err);
+    if (rc == 0) g->failover = g->base;
+    if (rc == 0) rc = registry_listen(g->registry, on_replica, g, err);
     if (rc == 0 && g->config->hedge == CONFIG_HEDGE_AUTO)
         rc = hedge_calls_new(&g->base, e, g->base, &hedge, err);
     if (rc == 0) rc = silence_calls_new(&g->base, e, g->base, &silence, err);
@@ -260,6 +269,7 @@ void gateway_free(gateway *g)
     confirm_book_done(&g->confirms);
     clerk_free(g->clerk);
     settings_free_all(g);
+    registry_unlisten(g->registry, on_replica, g);
     calls_free(g->base);
     cache_free(g->cache);
     likeness_free(g->likeness);

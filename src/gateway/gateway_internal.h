@@ -22,6 +22,7 @@ struct gateway {
     const gateway_config *config; /* the settings' */
     const endpoint_table *endpoints;
     calls *base;            /* to the replicas; the rules of the file are above them */
+    calls *failover;        /* the one of its decorators that blames requests; NULL until it is there */
     settings *settings;     /* of new requests */
     settings *all_settings; /* these, and those that requests in flight came with */
     cache *cache;

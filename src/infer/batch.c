@@ -111,3 +111,16 @@ size_t batch_victim(const batch_place *places, size_t n, uint64_t group)
     }
     return victim;
 }
+
+/* ---- replays -------------------------------------------------------------------------------------- */
+
+bool batch_may_replay(const batch_replay *r, size_t n_running, size_t n_replaying)
+{
+    bool storm = r->n_deaths >= BATCH_STORM_DEATHS && r->waited_ms < BATCH_STORM_WAIT_MS;
+    return n_replaying < BATCH_REPLAYS && !(storm && n_running >= BATCH_STORM_RUNNING);
+}
+
+bool batch_replays_before(const batch_replay *a, const batch_replay *b)
+{
+    return a->n_left < b->n_left;
+}

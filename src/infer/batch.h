@@ -77,4 +77,26 @@ size_t batch_places_of(const batch_place *places, size_t n, uint64_t group);
 /* The place to be taken for one of `group`, n for none. */
 size_t batch_victim(const batch_place *places, size_t n, uint64_t group);
 
+/* Replays: requests whose worker died. All that there is of each has to be computed again
+ * before its next token comes; where workers die often, that is most of the work, and all of it is lost with
+ * the next death. So they are computed again one at a time, beside the decode steps of those that are ready;
+ * those nearest their end come first, and find pages of equal prompts in the cache. From the second death in
+ * a short time on only few run at all, for a while: that makes whole replies of what would otherwise be begun
+ * again and again. */
+#define BATCH_REPLAYS       1    /* computed again at a time */
+#define BATCH_STORM_DEATHS  2    /* so many in a short time are no accident: */
+#define BATCH_STORM_RUNNING 2    /* then so many run, */
+#define BATCH_STORM_WAIT_MS 3000 /* until they have waited so long */
+
+typedef struct batch_replay {
+    size_t n_left;     /* tokens that it may still get */
+    unsigned n_deaths; /* workers that died on it lately */
+    double waited_ms;
+} batch_replay;
+
+/* May it get a place now, beside n_running of its kind, of which n_replaying are not ready yet? */
+bool batch_may_replay(const batch_replay *r, size_t n_running, size_t n_replaying);
+/* Does a come before b? Equals stay in their order. */
+bool batch_replays_before(const batch_replay *a, const batch_replay *b);
+
 #endif

@@ -157,6 +157,7 @@ typedef struct gen_request {
     const int32_t *resume_ids;
     size_t n_resume;
     double resume_prob_sum;
+    unsigned n_deaths; /* workers that died on it lately, also before its first token (batch.h, replays) */
 } gen_request;
 
 typedef struct token_logprob {

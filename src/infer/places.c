@@ -68,16 +68,45 @@ static void note_places(engine *e)
     }
 }
 
-/* Who is to have the next place: of the group that has fewest, the first in line. Under the lock. */
+static batch_replay replay_of(const job *j, uint64_t now_ns)
+{
+    return (batch_replay){
+        .n_left = j->n_left, .n_deaths = j->n_deaths, .waited_ms = (double)(now_ns - j->submit_ns) / 1e6};
+}
+
+/* Replies that began elsewhere: how many run, and how many of these have got no token here yet. */
+static void count_replays(const engine *e, size_t *ret_running, size_t *ret_replaying)
+{
+    *ret_running = *ret_replaying = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        const session *s = e->running[i];
+        if (!s->job.replays) continue;
+        ++*ret_running;
+        *ret_replaying += s->first_token_ns == 0;
+    }
+}
+
+static bool replays_before(const job *a, const job *b, uint64_t now_ns)
+{
+    batch_replay x = replay_of(a, now_ns), y = replay_of(b, now_ns);
+    return a->replays && b->replays && batch_replays_before(&x, &y);
+}
+
+/* Who is to have the next place: of the group that has fewest, the first in line, and of replays the one
+ * nearest its end. Under the lock. */
 static session *next_in_line(engine *e)
 {
     job *best = NULL;
-    size_t least = 0;
+    size_t least = 0, n_running, n_replaying;
+    uint64_t now = clock_ns();
     note_places(e);
-    for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
+    count_replays(e, &n_running, &n_replaying);
+    for (job *j = e->queue.head; j; j = j->next) {
+        batch_replay r = replay_of(j, now);
         if (j->kind != JOB_GENERATE || j->over || atomic_load(&j->paused)) continue;
+        if (j->replays && !batch_may_replay(&r, n_running, n_replaying)) continue;
         size_t has = batch_places_of(e->places, e->n_running, j->group);
-        if (best && has >= least) continue;
+        if (best && (has > least || (has == least && !replays_before(j, best, now)))) continue;
         best = j;
         least = has;
     }

@@ -48,6 +48,11 @@ typedef struct job {
     size_t n_tokens;               /* of input */
     atomic_bool cancelled, paused; /* set by any thread */
     bool over;                     /* nothing is left to compute: it ends without a place */
+    /* Of a request whose worker died: its prompt, and what came of its reply, are computed again first
+     * (batch.h) */
+    bool replays;
+    unsigned n_deaths; /* workers that died on it lately */
+    size_t n_left;     /* tokens that it may still get */
 } job;
 
 typedef struct job_queue {

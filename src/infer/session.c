@@ -399,10 +399,14 @@ static int replay(session *s, const gen_request *r, shoal_err *err)
 
 static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err)
 {
+    s->job.n_deaths = r->n_deaths;
+    s->job.replays = r->n_resume > 0 || r->n_deaths > 0;
+    s->job.n_left = s->max_ids - s->n_prompt;
     if (r->n_resume == 0 && r->resume_prob_sum == 0) return 0;
     int rc = check_resumed(s, r, n_ctx, err);
     if (rc != 0) return rc;
     s->resumed = true;
+    s->job.n_left -= r->n_resume;
     if (!s->lanes) return replay(s, r, err);
     s->begun = malloc(r->n_resume * sizeof *s->begun);
     if (!s->begun) return err_nomem(err);

@@ -18,6 +18,8 @@ enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 5000,
     BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
+    USEFUL_MS = 1000,        /* a worker that lived so long did something; a pause costs more than its start: */
+    USEFUL_PART = 16,        /* such a part of its life at most */
     HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
     LOOK_MS = 1000,          /* so often the file of one that has failed is looked at */
     RETRY_MIN_MS = 15000,
@@ -102,6 +104,7 @@ uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool ser
 {
     uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
     if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
+    if (served && lived_ms >= USEFUL_MS && wait > lived_ms / USEFUL_PART) wait = lived_ms / USEFUL_PART;
     *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
     return wait;
 }

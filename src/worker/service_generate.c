@@ -632,6 +632,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .resume_ids = r->resume_ids,
                      .n_resume = r->n_resume_ids,
                      .resume_prob_sum = r->resume_prob_sum,
+                     .n_deaths = r->resume_deaths,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
                      .latency = (int)r->latency,
                      .judge_from = judged_from(r, p),

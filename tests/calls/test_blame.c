@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "calls/blame.h"
 #include "calls/quarantine.h"
@@ -50,6 +52,60 @@ static void so_many_are_enough_anywhere(void **state)
         blame_note(&b, &row, i + 1, 0, 100000 * S + i * S);
     }
     assert_true(blame_is_proven(&row));
+}
+
+/* So many requests that never get on, tried one at a time from the second death on, while something kills
+ * their workers every gap_ms: none of them is given up before it has met BLAME_MAX deaths. */
+static void storm(size_t n_requests, uint64_t gap_ms, size_t n_kills)
+{
+    static blame_row rows[8];
+    blame b = {0};
+    uint64_t now = 1000 * S; /* nobody died before */
+    memset(rows, 0, sizeof rows);
+    for (size_t k = 0; k < n_kills; k++, now += gap_ms * MS)
+        for (size_t i = 0; i < n_requests; i++) {
+            bool there = k < BLAME_ALONE || k % n_requests == i;
+            if (there) blame_note(&b, &rows[i], k + 1, now - gap_ms * MS, now);
+            if (there && rows[i].n < BLAME_MAX && blame_is_proven(&rows[i]))
+                fail_msg("%d requests, %d ms: request %d was blamed at kill %d, its %d-th", (int)n_requests,
+                         (int)gap_ms, (int)i, (int)k, (int)rows[i].n);
+        }
+}
+
+static void who_is_there_by_turns_is_not_blamed(void **state)
+{
+    storm(6, 500, 90);
+    storm(6, 3000, 90);
+    storm(2, 500, 60);
+    storm(3, 100, 90);
+    storm(8, 2000, 100);
+}
+
+/* Beside workers that die every two seconds without it: it is found, but it takes more deaths. */
+static void a_deadly_request_is_found_in_a_bad_hour(void **state)
+{
+    blame b = {0};
+    blame_row row = {0};
+    uint64_t now = 1000 * S, life = 1;
+    unsigned n = 0;
+    for (; !blame_is_proven(&row) && n < BLAME_MAX; n++, now += 300 * MS) {
+        blame_note(&b, &row, life++, now - 50 * MS, now);
+        if (n % 6 == 5) blame_note_death(&b, life++, now + 100 * MS);
+    }
+    assert_true(blame_is_proven(&row));
+    assert_true(n < BLAME_MAX / 2);
+}
+
+static void deaths_that_nobody_was_there_for_count(void **state)
+{
+    blame b = {0};
+    blame_row row = {0};
+    uint64_t now = 1000 * S;
+    for (uint64_t life = 1; life <= 60; life++) blame_note_death(&b, 1000 + life, now - life * S);
+    for (unsigned i = 1; i <= BLAME_MIN + 3; i++, now += S) {
+        blame_note(&b, &row, i, now - 500 * MS, now);
+        assert_false(blame_is_proven(&row));
+    }
 }
 
 static void a_death_counts_once_however_many_were_there(void **state)
@@ -132,6 +188,9 @@ int main(void)
         cmocka_unit_test(a_few_deaths_in_a_quiet_cluster_prove_it),
         cmocka_unit_test(where_workers_die_anyway_they_do_not),
         cmocka_unit_test(so_many_are_enough_anywhere),
+        cmocka_unit_test(who_is_there_by_turns_is_not_blamed),
+        cmocka_unit_test(a_deadly_request_is_found_in_a_bad_hour),
+        cmocka_unit_test(deaths_that_nobody_was_there_for_count),
         cmocka_unit_test(a_death_counts_once_however_many_were_there),
         cmocka_unit_test(the_quarantine_is_bounded_and_ends),
         cmocka_unit_test(the_same_request_is_known_at_another_time),

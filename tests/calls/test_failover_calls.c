@@ -352,6 +352,30 @@ static void who_grows_between_deaths_kills_nobody(void **state)
 }
 
 /* Five calls are on each worker that dies, one of them kills it: it is found out, and the others live. */
+/* Workers that die without a call tell that it is the machine: what else would be given up is not. */
+static void deaths_of_idle_workers_speak_for_a_request(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    for (uint64_t life = 0; life < 60; life++) {
+        failover_calls_note_death(b.c, 5000 + life);
+        env_sim_run(b.s.sim, 200);
+    }
+    script_generate(b.c, &h, 0);
+    say_started(script_last(&b.s));
+    for (uint64_t death = 0; death < BLAME_MIN + 2; death++) {
+        env_sim_run(b.s.sim, 500);
+        script_lives(&b.s, (uint64_t[]){10 + death, 0});
+        script_end(script_last(&b.s), CALL_FAULT_LOST);
+        env_sim_run(b.s.sim, 50);
+    }
+    assert_int_equal(h.n_ends, 0);
+    say(script_last(&b.s), 1, "ok");
+    script_end(script_last(&b.s), CALL_FAULT_NONE);
+    bench_close(&b);
+}
+
 static void suspects_are_tried_one_at_a_time(void **state)
 {
     enum { N = 5, KILLER = 2 };
@@ -591,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_request_that_kills_workers_is_refused),
         cmocka_unit_test(a_refused_call_may_be_cancelled),
         cmocka_unit_test(who_grows_between_deaths_kills_nobody),
+        cmocka_unit_test(deaths_of_idle_workers_speak_for_a_request),
         cmocka_unit_test(suspects_are_tried_one_at_a_time),
         cmocka_unit_test(a_call_may_be_cancelled_at_any_moment),
         cmocka_unit_test(it_may_be_cancelled_from_its_own_event),

@@ -384,6 +384,8 @@ static void agent_waits_longer_only_for_a_worker_that_never_served(void **state)
     assert_int_equal(w, 5000);
     for (int i = 0; i < 20; i++) assert_true(agent_restart_wait_ms(&served, 400, true) <= 500);
     assert_int_equal(agent_restart_wait_ms(&never, 400, true), 500);
+    for (int i = 0; i < 20; i++) assert_true(agent_restart_wait_ms(&served, 1600, true) <= 100);
+    assert_int_equal(agent_restart_wait_ms(&never, 1600, true), 100);
     assert_int_equal(agent_restart_wait_ms(&never, 60000, true), 0);
 }
 
