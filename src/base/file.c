@@ -73,8 +73,7 @@ static int open_to_read(const char *path, shoal_err *err)
     bool own = is_own_descriptor(path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | (own ? 0 : O_NONBLOCK));
     if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
-    if (own || fstat(fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
-        return fd;
+    if (own || fstat(fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) return fd;
     close(fd);
     return err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
 }
@@ -117,6 +116,22 @@ char *file_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
+void file_hide_folder(char *sentence, const char *folder, size_t n)
+{
+    for (char *at = sentence; n > 0 && *at;) {
+        if (strncmp(at, folder, n) == 0 && at[n] == '/')
+            memmove(at, at + n + 1, strlen(at + n + 1) + 1);
+        else
+            at++;
+    }
+}
+
+void file_name_alone(char *sentence, const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash) file_hide_folder(sentence, path, (size_t)(slash - path));
 }
 
 struct file_writer {

@@ -32,6 +32,11 @@ bool file_is_dir(const char *path);
 bool file_exists(const char *path);
 /* The folder that a path is in: "/" of "/x", "." of "x"; malloc'd, NULL: no memory. */
 char *file_folder(const char *path);
+/* Take "FOLDER/" out of a sentence, as often as it is there: clients learn a file's name and not where it
+ * lies. */
+void file_hide_folder(char *sentence, const char *folder, size_t n);
+/* The same for the folder that a path is in. NULL is fine. */
+void file_name_alone(char *sentence, const char *path);
 
 /* Write a file so that a crash or a full disk leaves the old one: bytes go to "PATH.tmp.PID", are
  * fsynced, and take the name only in commit. Close without commit removes the temporary. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "keep/keep_impl.h"
 
@@ -126,19 +127,16 @@ void job_done(job *j, keeper_step step)
     jobs_soon(j->k);
 }
 
-/* "FOLDER/a.gguf" as "a.gguf", and FOLDER alone as "the models' folder". */
+/* FOLDER alone as "the models' folder". */
 static void hide_folder(const char *folder, char *sentence)
 {
     static const char ALONE[] = "the models' folder";
-    size_t n = strlen(folder);
+    size_t n = strlen(folder), put = strlen(ALONE) < n ? strlen(ALONE) : n;
     if (n < 2) return;
-    for (char *at = sentence; (at = strstr(at, folder));) {
-        char *behind = at + n;
-        bool is_part = *behind == '/';
-        size_t put = is_part ? 0 : strlen(ALONE) < n ? strlen(ALONE) : n;
+    file_hide_folder(sentence, folder, n);
+    for (char *at = sentence; (at = strstr(at, folder)); at += put) {
         memcpy(at, ALONE, put);
-        memmove(at + put, behind + is_part, strlen(behind + is_part) + 1);
-        at += put;
+        memmove(at + put, at + n, strlen(at + n) + 1);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "retrieve/shelf.h"
 #include "retrieve/store_impl.h"
 
@@ -201,6 +202,7 @@ static void run_job(hand *h, desk_job *j)
         store_count(h->store, NULL);
         store_rollback(h->store); /* whatever a job left open */
     }
+    if (j->rc != 0) file_name_alone(j->err.message, h->d->path);
 }
 
 static void *hand_main(void *arg)

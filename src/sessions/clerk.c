@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "sessions/seal.h"
@@ -241,6 +242,11 @@ static void *work(void *arg)
     } else {
         for (clerk_job *left = c->batch; left;) run_some(c, &left);
         sweep(c, (int64_t)time(NULL));
+    }
+    for (clerk_job *j = c->batch; j; j = j->next) {
+        if (j->rc == 0) continue;
+        file_name_alone(j->err.message, c->path);
+        file_name_alone(j->err.message, c->key_file);
     }
     uv_async_send(&c->ready);
     return NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/utf8.h"
 
 void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
@@ -43,7 +44,9 @@ void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const sho
     LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id), LOG_S("method", t->method),
         LOG_S("model", w->name), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
         LOG_S("error", shoal_err_name(err->code)), LOG_F("ms", clock_ms_since(t->start_ns)));
-    grpc_call_end(c, grpc_status_from_err(err->code), err->message);
+    shoal_err told = *err;
+    file_name_alone(told.message, w->path);
+    grpc_call_end(c, grpc_status_from_err(told.code), told.message);
 }
 
 static void *noting_malloc(void *failed, size_t n)

@@ -29,6 +29,7 @@ typedef struct stage_host stage_host; /* service_stage.c */
 struct worker {
     uv_loop_t *loop;
     char *name, *socket; /* socket: the path of a Unix address, removed at the end; else NULL */
+    char *path;          /* of the model */
     model *model;        /* NULL of trees, */
     engine *engine;      /* and so is this */
     intake intake;

@@ -61,6 +61,7 @@ static void worker_free(worker *w)
     if (w->socket) unlink(w->socket);
     free(w->socket);
     free(w->name);
+    free(w->path);
     free(w);
 }
 
@@ -326,8 +327,9 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     w->pool.loop = loop;
     w->sound_bytes_max = o->sound_bytes ? o->sound_bytes : WORKER_SOUND_BYTES;
     w->name = strdup(o->name);
+    w->path = strdup(o->path);
     w->layers = o->layers;
-    int rc = w->name ? join_others(w, o, err) : err_nomem(err);
+    int rc = w->name && w->path ? join_others(w, o, err) : err_nomem(err);
     progress_begin();
     if (rc == 0) rc = load(w, o, err);
     if (rc == 0) rc = start_model(w, o, err);

@@ -45,6 +45,25 @@ static void cursor_never_reads_past_the_end(void **state)
     assert_null(cur_take(&c, SIZE_MAX));
 }
 
+static void sentences_lose_the_folders_of_files(void **state)
+{
+    static const struct {
+        const char *path, *sentence, *left;
+    } CASES[] = {{"/a/b/m.gguf", "/a/b/m.gguf: line 1: /a/b/m.gguf", "m.gguf: line 1: m.gguf"},
+                 {"/a/b", "/a/b/c/d.json: no", "b/c/d.json: no"},
+                 {"/a/b/m", "/a/bc/m and /a/b: no", "/a/bc/m and /a/b: no"},
+                 {"m.gguf", "m.gguf: no", "m.gguf: no"},
+                 {"/m.gguf", "/m.gguf: no", "/m.gguf: no"},
+                 {"/a/m", "/a//a/m", "m"},
+                 {NULL, "x", "x"}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char sentence[64];
+        snprintf(sentence, sizeof sentence, "%s", CASES[i].sentence);
+        file_name_alone(sentence, CASES[i].path);
+        if (strcmp(sentence, CASES[i].left) != 0) fail_msg("%zu: %s", i, sentence);
+    }
+}
+
 static void error_is_cut_at_a_character(void **state)
 {
     char text[700];
@@ -448,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cursor_never_reads_past_the_end),
+        cmocka_unit_test(sentences_lose_the_folders_of_files),
         cmocka_unit_test(error_is_cut_at_a_character),
         cmocka_unit_test(edits_are_counted_as_far_as_they_matter),
         cmocka_unit_test(tamed_text_has_no_controls_and_no_broken_characters),

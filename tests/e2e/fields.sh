@@ -6,16 +6,22 @@ source "$(dirname "$0")/lib.sh"
 command -v node >/dev/null || skip "Node.js is not installed"
 export SHOAL_STATE=$work/state
 data=$PWD/tests/data
-mkdir "$work/store"
-shipped | sed -E "s|^models:|models:\n  - {name: translator, path: $data/hf/marian-translate, context: 64}\n  - {name: ranker, path: $data/hf/cross-encoder-rerank}\n  - {name: table, path: $data/forest/reg.json}\n  - {name: look, path: $data/hf/vit-tiny}\n  - {name: hears, path: $data/hf/whisper}|; s|^    kv_mb: .*|    context: 128|; s|^  level: info|  level: error|" >"$work/c.yaml"
+mkdir "$work/store" "$work/refuses"
+# A model whose template refuses conversations of two messages: the sentence names its file, and no folder.
+ln -s "$PWD"/tests/data/hf/llama-gqa/{model.safetensors,tokenizer.json,config.json} "$work/refuses"
+cat >"$work/refuses/chat_template.jinja" <<'J'
+{% if messages|length > 1 %}{{ raise_exception("one message at a time") }}{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}
+J
+shipped | sed -E "s|^models:|models:\n  - {name: refuses, path: $work/refuses}\n  - {name: translator, path: $data/hf/marian-translate, context: 64}\n  - {name: ranker, path: $data/hf/cross-encoder-rerank}\n  - {name: table, path: $data/forest/reg.json}\n  - {name: look, path: $data/hf/vit-tiny}\n  - {name: hears, path: $data/hf/whisper}|; s|^    kv_mb: .*|    context: 128|; s|^  level: info|  level: error|" >"$work/c.yaml"
 cat >>"$work/c.yaml" <<END
 moderation: {model: home-intent, safe: [alarm_set, alarm_query], min_score: 0.4}
 library: {store: $work/store}
 END
 start_shoal "$work/c.yaml"
-for name in nothing; do
-    curl -s "$url/v1/collections" -d "{\"name\":\"$name\"}" >/dev/null
-done
+curl -s "$url/v1/collections" -d '{"name":"nothing"}' >/dev/null
+said=$(curl -s "$url/v1/chat/completions" -d '{"model":"refuses","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}')
+grep -q 'chat_template.jinja.*one message at a time' <<<"$said" || fail "the template does not refuse: $said"
+grep -qF "$work" <<<"$said" && fail "a sentence tells a folder: $said"
 workers() { curl -s "$url/readyz" | grep -o '"id":"[^"]*"[^}]*"pid":[0-9]*' | sed -E 's/"id":"([^"]*)".*"pid":/\1 /' | sort; }
 before=$(workers)
 [ "$(wc -l <<<"$before")" -ge 10 ] || fail "not all workers are there: $before"
