@@ -121,6 +121,15 @@ void exit_guard_start(const exit_guard *g)
     }
 }
 
+void exit_guard_announced(uint64_t stop_ms)
+{
+    if (!guard.runs) return;
+    atomic_fetch_sub(&guard.n_signals, 1);
+    atomic_store(&guard.stop_at_ns, 0);
+    stop_within(stop_ms);
+    sem_post(&guard.changed);
+}
+
 void exit_guard_stopping(uint64_t stop_ms, int code)
 {
     if (!guard.runs) return;

@@ -27,6 +27,8 @@ typedef struct exit_guard {
 /* Once, by the main thread, after the loop's handlers of SIGTERM and SIGINT are there. Without memory for a
  * thread, and on a second call, nothing happens. */
 void exit_guard_start(const exit_guard *g);
+/* The last signal only announced the stop: it does not count, and the process has stop_ms from now on. */
+void exit_guard_announced(uint64_t stop_ms);
 /* The process stops: it has stop_ms from now on, unless it has less already. Also without a signal. code: its
  * exit status when the time is over before a second signal. Any thread. */
 void exit_guard_stopping(uint64_t stop_ms, int code);

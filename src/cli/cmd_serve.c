@@ -45,6 +45,7 @@
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
 enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
+enum { TEARDOWN_MS = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
 enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 
 typedef struct server {
@@ -275,6 +276,7 @@ static bool withdraw(server *s, int signum)
     if (signum != SIGTERM || grace_ms == 0 || s->stopping || s->withdrawn) return false;
     LOG(LOG_INFO, "serve", "withdrawn", LOG_I("ms", grace_ms));
     s->withdrawn = true;
+    exit_guard_announced(grace_ms + gateway_config_now(s->gateway)->drain_ms + TEARDOWN_MS);
     gateway_withdraw(s->gateway);
     uv_timer_start(&s->drain, grace_over, grace_ms, 0);
     return true;
@@ -494,9 +496,8 @@ static void watch_signals(server *s)
     struct sigaction old;
     bool ignored = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN; /* nohup */
     if (!ignored) uv_signal_start(&s->hangup, hung_up, SIGHUP);
-    uint64_t teardown_ms = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS;
     exit_guard_start(&(exit_guard){
-        .component = "serve", .stop_ms = s->config->drain_ms + teardown_ms, .cut_ms = teardown_ms});
+        .component = "serve", .stop_ms = s->config->drain_ms + TEARDOWN_MS, .cut_ms = TEARDOWN_MS});
     s->had_terminal = has_terminal();
 }
 

@@ -106,6 +106,33 @@ static void the_end_of_the_drain_shortens_the_time(void **state)
     expect_status(pid, 7);
 }
 
+/* A first signal that only announces the stop: the one after it is the first that counts. */
+static void an_announcement_does_not_count(void **state)
+{
+    assert_int_equal(pipe(pipe_to_parent), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sigaction sa = {.sa_handler = on_signal};
+        sigaction(SIGTERM, &sa, NULL);
+        exit_guard_start(&(exit_guard){.component = "test", .stop_ms = FOR_EVER_MS, .cut_ms = SOON_MS});
+        on_signal(0);
+        pause();
+        exit_guard_announced(FOR_EVER_MS);
+        on_signal(1);
+        for (;;) pause();
+    }
+    close(pipe_to_parent[1]);
+    expect_heard(0);
+    kill(pid, SIGTERM);
+    expect_heard(SIGTERM);
+    expect_heard(1);
+    kill(pid, SIGTERM);
+    expect_heard(SIGTERM);
+    kill(pid, SIGTERM);
+    expect_heard(SIGTERM);
+    expect_status(pid, 128 + SIGTERM);
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, false);
@@ -114,6 +141,7 @@ int main(void)
         cmocka_unit_test(a_second_signal_cuts),
         cmocka_unit_test(a_third_signal_ends_it_at_once),
         cmocka_unit_test(the_end_of_the_drain_shortens_the_time),
+        cmocka_unit_test(an_announcement_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
