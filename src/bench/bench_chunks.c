@@ -165,7 +165,7 @@ static int fill_store(bench *b, double *ret_s)
     float scales[PIECES];
     int8_t *codes = malloc(PIECES * b->dims);
     uint64_t start = clock_ns();
-    int rc = codes ? store_create(b->s, &b->c, b->err) : err_nomem(b->err);
+    int rc = codes ? store_create(b->s, &b->c, 0, b->err) : err_nomem(b->err);
     for (size_t i = 0; rc == 0 && i < b->n_documents; i++) {
         if (i % BATCH == 0) rc = store_begin(b->s, true, b->err);
         if (rc == 0) rc = put_document(b, i, scales, codes);

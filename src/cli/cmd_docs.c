@@ -58,18 +58,40 @@ static void print_collections(const json_t *answer)
                    *text_of(c, "model") ? text_of(c, "model") : "words alone");
 }
 
-static int list_collections(docs_place *at, bool json, shoal_err *err)
+/* One page; *after names the last collection of it, "" when no page follows. */
+static int list_collection_page(docs_place *at, char after[NAME_BYTES_MAX + 1], json_t *all, shoal_err *err)
 {
+    char path[160];
     buf reply = {0};
     json_t *o = NULL;
-    int rc = docs_place_call(at, "GET", "/v1/collections", NULL, 0, &reply, err);
+    snprintf(path, sizeof path, "/v1/collections%s%s", *after ? "?after=" : "", after);
+    int rc = docs_place_call(at, "GET", path, NULL, 0, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
-    if (rc == 0 && json)
-        cli_printf("%s\n", reply.data);
-    else if (rc == 0)
-        print_collections(o);
+    if (rc == 0 && json_array_extend(all, json_object_get(o, "data")) != 0) rc = err_nomem(err);
+    bool more = rc == 0 && json_is_true(json_object_get(o, "has_more"));
+    snprintf(after, NAME_BYTES_MAX + 1, "%s", more ? text_of(o, "last_id") : "");
     json_decref(o);
     buf_done(&reply);
+    return rc;
+}
+
+static int list_collections(docs_place *at, bool json, shoal_err *err)
+{
+    char after[NAME_BYTES_MAX + 1] = "";
+    json_t *o = json_pack("{s:s, s:[]}", "object", "list", "data"), *all = json_object_get(o, "data");
+    int rc = o ? 0 : err_nomem(err);
+    do
+        if (rc == 0) rc = list_collection_page(at, after, all, err);
+    while (rc == 0 && *after);
+    if (rc == 0 && json) {
+        buf out = {0};
+        json_put(&out, o);
+        cli_printf("%s\n", out.data ? out.data : "");
+        buf_done(&out);
+    } else if (rc == 0) {
+        print_collections(o);
+    }
+    json_decref(o);
     return rc;
 }
 
@@ -286,6 +308,7 @@ static int run(int argc, char **argv)
                 &g.add.chunk_bytes),
         CLI_STRING(0, "type", "TYPE", "add: text, markdown, html or csv [by each file's ending]",
                    &g.add.type),
+        CLI_FLAG(0, "shared", "add: every API key may search a new collection", &g.add.shared),
         CLI_LIST(0, "meta", "KEY=VALUE", "add: metadata of all documents", &g.meta),
         CLI_FLAG('q', "quiet", "add: do not say how far it is", &g.add.quiet),
         CLI_JSON(&g.add.json),

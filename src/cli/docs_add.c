@@ -121,6 +121,7 @@ static int create(adding *a, shoal_err *err)
         json_put_string(&body, a->ask->model, strlen(a->ask->model));
     }
     if (a->ask->chunk_bytes) buf_printf(&body, ",\"chunk_bytes\":%lld", a->ask->chunk_bytes);
+    if (a->ask->shared) buf_puts(&body, ",\"shared\":true");
     buf_putc(&body, '}');
     int rc = body.failed ? err_nomem(err)
                          : docs_place_call(a->at, "POST", "/v1/collections", body.data, body.len, NULL, err);

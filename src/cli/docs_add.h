@@ -11,6 +11,7 @@ typedef struct docs_add_ask {
     const char *collection, *model, *type; /* model and type NULL: as the server and the files' endings say */
     const cli_list *meta;                  /* "KEY=VALUE": metadata of all documents */
     long long chunk_bytes;                 /* 0: as the model wants */
+    bool shared;                           /* a new collection is */
     bool json, quiet;
 } docs_add_ask;
 

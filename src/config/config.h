@@ -195,6 +195,7 @@ typedef struct gateway_config {
     const char *retrieval_path; /* the file of the collections; NULL: collections.db in the state folder */
     uint64_t retrieval_bytes;   /* of vectors in memory */
     uint64_t retrieval_document_bytes; /* of a request that brings documents */
+    unsigned retrieval_collections;    /* of one owner; over it they are refused */
     unsigned retrieval_indexing;       /* requests of one API key that bring documents, at once */
     unsigned retrieval_threads;        /* 0: two, or the machine's one */
     const char *packed_folder;         /* of packed weights; NULL: packed in the state folder */

@@ -214,6 +214,8 @@ static const config_field retrieval_rows[] = {
     UINT("threads", gateway_config, retrieval_threads, 1, 64, "threads of one search"),
     UINT("max_document_mb", gateway_config, retrieval_document_bytes, 1, 950, /* SQLite's row: 1e9 bytes */
          "longest request that brings documents", .unit = MIB, .otherwise = 32),
+    UINT("max_collections", gateway_config, retrieval_collections, 1, 1000000,
+         "collections of one API key, or of all without keys", .otherwise = 1000),
     UINT("max_indexing", gateway_config, retrieval_indexing, 1, 100000,
          "requests of one API key that bring documents, at once", .otherwise = 16),
 };

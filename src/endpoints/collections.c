@@ -24,6 +24,8 @@ void collections_error(api_error *e, int rc, const char *message, const call_res
         api_error_from_call(e, failed);
     else if (rc == SHOAL_ENOTFOUND)
         api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "%s", message);
+    else if (rc == SHOAL_EAUTH && strstr(message, "another API key's"))
+        api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL, "%s", message);
     else if (rc == SHOAL_EDIGEST)
         api_error_set(e, 409, "invalid_request_error", "model_changed", NULL, "%s", message);
     else if (rc == SHOAL_ELIMIT)
@@ -74,6 +76,8 @@ desk_answer *collections_answer_new(gateway_request *rq,
     api_error e;
     desk_answer *a = calloc(1, sizeof *a);
     if (a) *a = (desk_answer){.rq = rq, .fn = fn, .mem = arena_new(0), .limit = LIST_MAX};
+    if (a) request_owner(rq, a->owner);
+    if (a) a->most = (int64_t)rq->config->retrieval_collections;
     if (a && a->mem) a->name = collections_segment(rq, NAME_SEGMENT, a->mem);
     if (a && a->name) return a;
     if (a) collections_answer_free(a);
@@ -122,7 +126,7 @@ static void done(desk_job *j)
 
 void collections_submit(desk_answer *a, desk_queue queue)
 {
-    a->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = request_owner(a->rq)};
+    a->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = a->owner};
     request_watch(a->rq, on_gone, a);
     desk_submit(a->rq->gateway->desk, &a->job);
 }
@@ -146,9 +150,13 @@ void collections_put_collection(buf *out, const store_collection *c)
     collections_put_text(out, "model", c->model);
     buf_printf(out,
                ",\"dimensions\":%u,\"chunk_bytes\":%u,\"documents\":%lld,\"chunks\":%lld,\"bytes\":%lld,"
-               "\"created\":%lld,\"metadata\":%s}",
+               "\"created\":%lld,%s\"metadata\":%s}",
                c->dims, c->piece_bytes, (long long)c->n_documents, (long long)c->n_pieces,
-               (long long)c->n_bytes, (long long)c->created, c->metadata);
+               (long long)c->n_bytes, (long long)c->created,
+               !c->owned    ? ""
+               : c->shared ? "\"shared\":true,"
+                           : "\"shared\":false,",
+               c->metadata);
 }
 
 static void put_document(buf *out, const store_document *d)
@@ -172,27 +180,54 @@ void collections_put_deleted(buf *out, const char *what, const char *key, const 
 /* ---- collections ----------------------------------------------------------------------------------------
  */
 
+typedef struct name_list {
+    buf *out;
+    int64_t n, most;
+    char last[STORE_NAME_MAX + 1];
+} name_list;
+
 static int list_one(void *user, const store_collection *c)
 {
-    buf *out = user;
-    if (out->data[out->len - 1] == '}') buf_putc(out, ',');
-    collections_put_collection(out, c);
-    return out->failed ? SHOAL_ENOMEM : 0;
+    name_list *l = user;
+    if (l->n++ == l->most) return 0; /* one more, to know that there is one */
+    if (l->out->data[l->out->len - 1] == '}') buf_putc(l->out, ',');
+    collections_put_collection(l->out, c);
+    strcpy(l->last, c->name);
+    return l->out->failed ? SHOAL_ENOMEM : 0;
 }
 
 static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
+    name_list l = {.out = &a->body, .most = a->limit};
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
     if (a->body.failed) return err_nomem(err);
-    int rc = store_each(t->store, list_one, &a->body, err);
-    buf_puts(&a->body, "]}");
+    int rc = store_each(t->store, a->source ? a->source : "", (size_t)a->limit + 1, list_one, &l, err);
+    buf_printf(&a->body, "],\"has_more\":%s", l.n > l.most ? "true" : "false");
+    if (*l.last) buf_printf(&a->body, ",\"last_id\":\"%s\"", l.last); /* names need no escapes */
+    buf_putc(&a->body, '}');
     return rc;
+}
+
+void collections_submit_list(desk_answer *a, int64_t limit_default)
+{
+    api_error e;
+    char *after = NULL;
+    const char *query = request_query(a->rq);
+    a->limit = limit_default;
+    int rc = query_number(query, "limit", 1, LIST_MAX, &a->limit, &e);
+    if (rc == 0) rc = query_value(query, "after", &after, &e);
+    if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
+    free(after);
+    if (rc != 0)
+        collections_refuse(a, &e);
+    else
+        collections_submit(a, DESK_READS);
 }
 
 void collections_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, DESK_READS);
+    if (a) collections_submit_list(a, LIST_MAX);
 }
 
 static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -210,7 +245,7 @@ void collections_get(gateway_request *rq)
 
 static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
-    int rc = store_create(t->store, &a->c, err);
+    int rc = store_create(t->store, &a->c, a->most, err);
     if (rc == 0) collections_put_collection(&a->body, &a->c);
     return rc;
 }
@@ -259,6 +294,7 @@ static int read_create(desk_answer *a, const json_t *o, api_error *e)
     int rc = fields_str(o, "name", &name, e);
     if (rc == 0) rc = fields_str(o, "title", &title, e);
     if (rc == 0) rc = fields_str(o, "model", &model, e);
+    if (rc == 0) rc = fields_bool(o, "shared", &a->c.shared, e);
     if (rc == 0) rc = fields_int(o, "chunk_bytes", PIECE_BYTES_MIN * 2, PIECE_BYTES_MAX, &piece_bytes, e);
     if (rc == 0) rc = collections_take_metadata(a, o, e);
     if (rc != 0) return rc;
@@ -356,7 +392,7 @@ static int work_document_delete(desk_answer *a, const desk_tools *t, shoal_err *
 {
     store_document d = {.id = a->id, .source = ""};
     int rc = store_begin(t->store, true, err);
-    if (rc == 0) rc = store_find(t->store, a->name, a->mem, &a->c, err);
+    if (rc == 0) rc = store_find_own(t->store, a->name, a->mem, &a->c, err);
     if (rc == 0 && a->source) rc = store_document_find(t->store, a->c.id, a->source, a->mem, &d, err);
     if (rc == 0) rc = store_document_delete(t->store, &a->c, d.id, err);
     if (rc == 0) rc = store_commit(t->store, err);

@@ -129,6 +129,7 @@ static int start(add_job *j, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t n;
+    char owner[REQUEST_OWNER_SIZE];
     int rc = count_in(j, e);
     if (rc != 0) return rc;
     const char *body = request_body(rq, &n);
@@ -140,7 +141,7 @@ static int start(add_job *j, api_error *e)
     ingest_ask ask = {.desk = rq->gateway->desk,
                       .calls = rq->calls,
                       .ctx = &ctx,
-                      .owner = request_owner(rq),
+                      .owner = request_owner(rq, owner),
                       .collection = j->collection,
                       .body = body,
                       .n_body = n,

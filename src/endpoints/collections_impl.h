@@ -14,8 +14,10 @@ struct desk_answer {     /* dies with the request, or when its thread is done wi
     gateway_request *rq; /* NULL: the client has left */
     arena *mem;          /* of all strings */
     const char *name;    /* the collection's, of the path */
+    char owner[REQUEST_OWNER_SIZE];
     const char *source;  /* or another text of the request */
     int64_t id, after, limit;
+    int64_t most;                                                   /* collections that one owner may have */
     store_collection c;                                             /* to make */
     int (*fn)(desk_answer *a, const desk_tools *t, shoal_err *err); /* in a thread: writes body */
     buf in;                                                         /* bytes that fn reads */
@@ -44,6 +46,9 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 
 /* {KEY: NAME, "object": "WHAT.deleted", "deleted": true} */
 void collections_put_deleted(buf *out, const char *what, const char *key, const char *name);
+
+/* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it. */
+void collections_submit_list(desk_answer *a, int64_t limit_default);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */
 int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);

@@ -78,13 +78,14 @@ static int start(search_job *j, const search_keys *keys, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t len;
+    char owner[REQUEST_OWNER_SIZE];
     const char *body = request_body(rq, &len);
     shoal_err err = {0};
     call_context ctx = request_context(rq, "retrieval");
     find_ask ask = {.desk = rq->gateway->desk,
                     .calls = rq->calls,
                     .ctx = &ctx,
-                    .owner = request_owner(rq),
+                    .owner = request_owner(rq, owner),
                     .user = j,
                     .done = on_found};
     int rc = fields_parse(&j->root, body, len, e);

@@ -5,7 +5,7 @@
 #include "endpoints/collections_impl.h"
 #include "endpoints/vector_stores.h"
 
-enum { ID_SEGMENT = 2 };
+enum { ID_SEGMENT = 2, LIST_DEFAULT = 1000 };
 
 void files_put(buf *out, const store_file *f)
 {
@@ -17,27 +17,49 @@ void files_put(buf *out, const store_file *f)
     buf_puts(out, ",\"status\":\"processed\"}");
 }
 
+typedef struct file_list {
+    buf *out;
+    int64_t n, most, first, last;
+} file_list;
+
 static int list_file(void *user, const store_file *f)
 {
-    buf *out = user;
-    if (out->data[out->len - 1] == '}') buf_putc(out, ',');
-    files_put(out, f);
-    return out->failed ? SHOAL_ENOMEM : 0;
+    file_list *l = user;
+    if (l->n++ == l->most) return 0; /* one more, to know that there is one */
+    if (l->n == 1)
+        l->first = f->id;
+    else
+        buf_putc(l->out, ',');
+    l->last = f->id;
+    files_put(l->out, f);
+    return l->out->failed ? SHOAL_ENOMEM : 0;
+}
+
+static int64_t file_id(const char *text)
+{
+    return strncmp(text, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(text, INGEST_FILE) : 0;
 }
 
 static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
+    file_list l = {.out = &a->body, .most = a->limit};
+    int64_t after = a->source ? file_id(a->source) : 0;
+    if (a->source && !after) return err_set(err, SHOAL_ENOTFOUND, "after: there is no such file");
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
-    if (a->body.failed) return err_nomem(err);
-    int rc = store_files(t->store, list_file, &a->body, err);
-    buf_puts(&a->body, "],\"has_more\":false}");
+    int rc = store_files(t->store, after, (size_t)a->limit + 1, list_file, &l, err);
+    buf_putc(&a->body, ']');
+    if (l.n)
+        buf_printf(&a->body, ",\"first_id\":\"%s%lld\",\"last_id\":\"%s%lld\"", INGEST_FILE, (long long)l.first,
+                   INGEST_FILE, (long long)l.last);
+    buf_printf(&a->body, ",\"has_more\":%s}", l.n > l.most ? "true" : "false");
     return rc;
 }
 
+/* ?after=ID&limit=N; oldest first. */
 void files_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, DESK_READS);
+    if (a) collections_submit_list(a, LIST_DEFAULT);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------
@@ -74,8 +96,7 @@ static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_to
     api_error e;
     desk_answer *a = collections_answer_new(rq, fn);
     if (!a) return;
-    a->id =
-        strncmp(a->name, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(a->name, INGEST_FILE) : 0;
+    a->id = file_id(a->name);
     if (a->id) {
         collections_submit(a, queue);
         return;

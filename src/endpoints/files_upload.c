@@ -20,7 +20,7 @@ typedef struct upload_job {
     desk_job job;        /* first */
     gateway_request *rq; /* NULL: it has its answer, or its client has gone */
     desk *desk;
-    uint64_t owner; /* desk_job.owner */
+    char owner[REQUEST_OWNER_SIZE];
     multipart_reader form;
     bool in_file, has_file, in_purpose;
     char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
@@ -202,7 +202,7 @@ void files_upload(gateway_request *rq)
     }
     j->rq = rq;
     j->desk = rq->gateway->desk;
-    j->owner = request_owner(rq);
+    request_owner(rq, j->owner);
     j->spool = -1;
     strcpy(j->purpose, "assistants");
     request_watch(rq, on_gone, j);

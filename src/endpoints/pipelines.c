@@ -24,6 +24,7 @@ typedef struct process_job { /* one POST /v1/process; dies with the request */
     process_watch watch;
     bool rests; /* the client does not keep up */
     buf out;    /* events of one write; its memory is used again */
+    char owner[REQUEST_OWNER_SIZE];
 } process_job;
 
 static void job_free(void *job)
@@ -296,7 +297,7 @@ void pipelines_process(gateway_request *rq)
         return;
     }
     j->in.desk = rq->gateway->desk;
-    j->in.owner = request_owner(rq);
+    j->in.owner = request_owner(rq, j->owner);
     j->in.env = registry_env(rq->registry);
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};

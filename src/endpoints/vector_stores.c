@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "endpoints/collections_impl.h"
 
-enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, FILES_MAX = 1000 };
+enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, STORES_DEFAULT = 100 };
 
 /* ---- ids -------------------------------------------------------------------------------------------------
  */
@@ -51,7 +51,7 @@ typedef struct id_list {
     buf *out;
     char first[STORE_NAME_MAX + 1], last[STORE_NAME_MAX + 1];
     const char *store_id;
-    size_t n, most; /* most 0: all */
+    size_t n, most;
     bool more;
 } id_list;
 
@@ -76,6 +76,8 @@ static void end_list(const id_list *l)
 static int list_store(void *user, const store_collection *c)
 {
     id_list *l = user;
+    l->more = l->n == l->most; /* one more, to know that there is one */
+    if (l->more) return 0;
     note_id(l, c->name);
     put_store(l->out, c);
     return l->out->failed ? SHOAL_ENOMEM : 0;
@@ -83,22 +85,23 @@ static int list_store(void *user, const store_collection *c)
 
 static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
-    id_list l = {.out = &a->body};
+    id_list l = {.out = &a->body, .most = (size_t)a->limit};
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
-    int rc = store_each(t->store, list_store, &l, err);
+    int rc = store_each(t->store, a->source ? a->source : "", l.most + 1, list_store, &l, err);
     end_list(&l);
     return rc;
 }
 
+/* ?after=ID&limit=N; in the order of their ids. */
 void vector_stores_list(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit(a, DESK_READS);
+    if (a) collections_submit_list(a, STORES_DEFAULT);
 }
 
 static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
-    int rc = store_create(t->store, &a->c, err);
+    int rc = store_create(t->store, &a->c, a->most, err);
     if (rc == 0) put_store(&a->body, &a->c);
     return rc;
 }
@@ -110,6 +113,7 @@ static int read_create(desk_answer *a, const json_t *o, api_error *e)
     uint64_t drawn[2];
     int rc = fields_str(o, "name", &title, e);
     if (rc == 0) rc = fields_str(o, "model", &model, e);
+    if (rc == 0) rc = fields_bool(o, "shared", &a->c.shared, e);
     if (rc == 0 && json_array_size(files) > 0)
         rc = api_error_bad(e, "file_ids", "file_ids: make the vector store first, then add each file to it");
     if (rc == 0) rc = collections_take_metadata(a, o, e);
@@ -216,19 +220,8 @@ static int work_files(desk_answer *a, const desk_tools *t, shoal_err *err)
 /* ?after=ID&limit=N; in the order in which they came. */
 void vector_stores_files(gateway_request *rq)
 {
-    api_error e;
-    char *after = NULL;
     desk_answer *a = collections_answer_new(rq, work_files);
-    if (!a) return;
-    a->limit = FILES_DEFAULT;
-    int rc = query_number(request_query(rq), "limit", 1, FILES_MAX, &a->limit, &e);
-    if (rc == 0) rc = query_value(request_query(rq), "after", &after, &e);
-    if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
-    free(after);
-    if (rc != 0)
-        collections_refuse(a, &e);
-    else
-        collections_submit(a, DESK_READS);
+    if (a) collections_submit_list(a, FILES_DEFAULT);
 }
 
 static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -244,6 +237,7 @@ static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
     store_document d;
     int rc = store_begin(t->store, true, err);
     if (rc == 0) rc = find_entry(a, t->store, &d, err);
+    if (rc == 0) rc = store_find_own(t->store, a->name, a->mem, &a->c, err);
     if (rc == 0) rc = store_document_delete(t->store, &a->c, d.id, err);
     collections_put_deleted(&a->body, "vector_store.file", "id", a->source);
     return rc == 0 ? store_commit(t->store, err) : rc;

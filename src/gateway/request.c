@@ -19,6 +19,7 @@
 #include "gateway/spend.h"
 #include "gateway/uploads.h"
 #include "gateway/watch.h"
+#include "sessions/clerk.h"
 
 #define HEADERS_MAX       24
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
@@ -67,12 +68,15 @@ size_t request_unsent(const gateway_request *rq)
     return rq->door->ops->unsent(rq->door);
 }
 
-uint64_t request_owner(const gateway_request *rq)
+const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE])
 {
-    uint64_t id;
-    if (!rq->key) return 0;
-    memcpy(&id, rq->key->place.bytes, sizeof id); /* a digest, salted in this process */
-    return id ? id : 1;
+    const char *shown = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
+    *out = '\0';
+    if (!shown || !rq->key) return out;
+    talk_id id = clerk_id(shown, "documents", "");
+    _Static_assert(REQUEST_OWNER_SIZE == 2 * sizeof id.bytes + 1, "hex of it");
+    for (size_t i = 0; i < sizeof id.bytes; i++) snprintf(out + 2 * i, 3, "%02x", id.bytes[i]);
+    return out;
 }
 
 call_context request_context(const gateway_request *rq, const char *why)

@@ -128,8 +128,10 @@ const char *request_body(const gateway_request *rq, size_t *ret_len);          /
 void request_pause(gateway_request *rq, bool paused);                          /* of one in pieces */
 size_t request_unsent(const gateway_request *rq); /* bytes of the answer that the client has not taken */
 
-/* A number that stands for its API key in this process; 0: it came with none. */
-uint64_t request_owner(const gateway_request *rq);
+/* Whose documents it may see: the digest of its API key, as conversations have it; "" where no keys are
+ * configured, or it came with none. Returns out. */
+enum { REQUEST_OWNER_SIZE = 65 };
+const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE]);
 /* For model calls made on behalf of rq; strings are borrowed from rq. */
 call_context request_context(const gateway_request *rq, const char *why);
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work);

@@ -47,7 +47,7 @@ typedef struct process_input {
     struct hosts *hosts;   /* that http stages ask (hosts/hosts.h) */
     char *context;         /* free text, "" when none */
     arena *memory;         /* what the request brought */
-    uint64_t owner;        /* of what it looks up there (desk_job.owner) */
+    const char *owner;     /* whose collections it finds beside shared ones; NULL: nobody's */
     struct desk *desk;     /* of the collections (retrieve/desk.h), for pipelines that look into them */
     char *confirm;         /* the token of a question that a guard asked back; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */

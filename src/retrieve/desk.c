@@ -116,7 +116,7 @@ static void forget_idle_owner(queue *q, const owner *o)
 
 static bool wait_in(queue *q, desk_job *j)
 {
-    owner *o = owner_of(q, j->owner, true);
+    owner *o = owner_of(q, j->owner_id, true);
     if (!o) return false;
     o->n_waiting++;
     j->waits = true;
@@ -127,7 +127,7 @@ static bool wait_in(queue *q, desk_job *j)
 static void stop_waiting(queue *q, desk_job **at)
 {
     desk_job *j = unlink_at(&q->waiting, at);
-    owner *o = owner_of(q, j->owner, false);
+    owner *o = owner_of(q, j->owner_id, false);
     j->waits = false;
     o->n_waiting--;
     forget_idle_owner(q, o);
@@ -139,7 +139,7 @@ static desk_job *begin_next(queue *q, unsigned most_each)
     desk_job **best = NULL;
     owner *whose = NULL;
     for (desk_job **at = &q->waiting.first; *at; at = &(*at)->next) {
-        owner *o = owner_of(q, (*at)->owner, false);
+        owner *o = owner_of(q, (*at)->owner_id, false);
         if (o->n_running >= most_each || (whose && o->served >= whose->served)) continue;
         best = at;
         whose = o;
@@ -154,7 +154,7 @@ static desk_job *begin_next(queue *q, unsigned most_each)
 
 static void end_one(queue *q, const desk_job *j)
 {
-    owner *o = owner_of(q, j->owner, false);
+    owner *o = owner_of(q, j->owner_id, false);
     o->n_running--;
     forget_idle_owner(q, o);
 }
@@ -198,8 +198,10 @@ static void run_job(hand *h, desk_job *j)
     t.store = h->store;
     if (j->rc == 0) {
         store_count(h->store, &j->steps);
+        store_act_for(h->store, j->owner ? j->owner : "");
         j->rc = j->work(j, &t, &j->err);
         store_count(h->store, NULL);
+        store_act_for(h->store, "");
         store_rollback(h->store); /* whatever a job left open */
     }
     if (j->rc != 0) file_name_alone(j->err.message, h->d->path);
@@ -272,10 +274,19 @@ static bool start_hands(desk *d, desk_queue of)
     return any;
 }
 
+/* FNV-1a: who shares a number takes turns with another. */
+static uint64_t owner_id(const char *owner)
+{
+    uint64_t h = 14695981039346656037u;
+    for (; owner && *owner; owner++) h = (h ^ (unsigned char)*owner) * 1099511628211u;
+    return h;
+}
+
 void desk_submit(desk *d, desk_job *j)
 {
     bool started = !d->stop && start_hands(d, j->queue);
     if (d->n_open++ == 0) uv_ref((uv_handle_t *)d->ready);
+    j->owner_id = owner_id(j->owner);
     j->steps = (steps){.cancelled = &j->cancelled};
     atomic_store(&j->cancelled, false);
     pthread_mutex_lock(&d->lock);

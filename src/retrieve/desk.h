@@ -52,12 +52,13 @@ struct desk_job {
     int (*work)(desk_job *j, const desk_tools *t, shoal_err *err);
     void (*done)(desk_job *j); /* with rc and err; frees the job, or submits it again */
     desk_queue queue;
-    uint64_t owner; /* whose it is: any number that stands for an API key; 0: nobody's */
+    const char *owner; /* whose it is: the digest of an API key, lives as long as the job; NULL: nobody's */
     int rc;         /* what work returned; or why it did not run */
     shoal_err err;
     steps steps;           /* what work counts; zeroed by desk_submit */
     atomic_bool cancelled; /* by desk_cancel, or when the desk goes: read by `steps` and by the store */
-    bool waits;            /* the desk's, as is what follows: it is in a queue */
+    uint64_t owner_id;     /* the desk's, as is what follows: the owner as a number */
+    bool waits;            /* it is in a queue */
     desk_job *next;
 };
 

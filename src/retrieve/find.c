@@ -9,7 +9,7 @@
 
 struct find {
     desk_job job;
-    uint64_t owner;
+    const char *owner; /* of `mem` */
     desk *desk;
     calls *calls;
     call_context ctx;
@@ -266,12 +266,13 @@ static bool copy(find *f, const find_ask *ask)
     if (!f->mem) return false;
     f->collection = arena_strdup(f->mem, ask->collection);
     f->text = arena_strdup(f->mem, ask->text);
+    f->owner = arena_strdup(f->mem, ask->owner ? ask->owner : "");
     f->rerank = ask->rerank ? arena_strdup(f->mem, ask->rerank) : NULL;
     f->ctx = (call_context){.request_id = arena_strdup(f->mem, ctx->request_id ? ctx->request_id : ""),
                             .traceparent = ctx->traceparent ? arena_strdup(f->mem, ctx->traceparent) : NULL,
                             .deadline_ns = ctx->deadline_ns,
                             .why = "retrieval"};
-    return f->collection && f->text && f->ctx.request_id && (!ask->rerank || f->rerank) &&
+    return f->collection && f->text && f->owner && f->ctx.request_id && (!ask->rerank || f->rerank) &&
            (!ctx->traceparent || f->ctx.traceparent);
 }
 
@@ -280,7 +281,6 @@ int find_start(find **ret, const find_ask *ask, shoal_err *err)
     find *f = calloc(1, sizeof *f);
     if (!f) return err_nomem(err);
     *f = (find){.desk = ask->desk,
-                .owner = ask->owner,
                 .calls = ask->calls,
                 .mode = ask->mode,
                 .k = ask->k,

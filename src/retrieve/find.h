@@ -42,7 +42,7 @@ typedef struct find_ask {
     desk *desk;
     calls *calls;
     const call_context *ctx;
-    uint64_t owner; /* desk_job.owner */
+    const char *owner; /* desk_job.owner; copied */
     const char *collection, *text;
     find_mode mode;
     const json_t *filters; /* NULL: none; looked at before find_start returns */

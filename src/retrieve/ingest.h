@@ -61,7 +61,7 @@ typedef struct ingest_ask {
     desk *desk;
     calls *calls;
     const call_context *ctx;
-    uint64_t owner; /* desk_job.owner */
+    const char *owner; /* desk_job.owner; copied */
     const char *collection;
     const char *body; /* JSON, copied */
     size_t n_body;

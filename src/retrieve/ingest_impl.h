@@ -43,7 +43,7 @@ struct ingest {
     bool gone; /* cancelled while a job runs */
     bool working;
     desk_turn turn; /* for a place to embed */
-    uint64_t owner;
+    const char *owner; /* of `mem` */
     void *user;
     void (*done)(void *user, const ingest_result *r);
 };

@@ -240,7 +240,7 @@ int ingest_read(desk_job *j, const desk_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j; /* its first member */
     int rc = parse(in, t->store, err);
-    if (rc == 0) rc = store_find(t->store, in->collection_name, in->mem, &in->c, err);
+    if (rc == 0) rc = store_find_own(t->store, in->collection_name, in->mem, &in->c, err);
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         rc = look_up(in, &in->v[i], t->store, err);
         if (rc == 0 && ingest_is_new(&in->v[i])) rc = read_text(in, &in->v[i], err);
@@ -298,7 +298,7 @@ int ingest_write(desk_job *j, const desk_tools *t, shoal_err *err)
     ingest *in = (ingest *)j;
     int64_t before = in->c.id;
     int rc = store_begin(t->store, true, err);
-    if (rc == 0) rc = store_find(t->store, in->collection_name, in->mem, &in->c, err);
+    if (rc == 0) rc = store_find_own(t->store, in->collection_name, in->mem, &in->c, err);
     if (rc == 0 && in->c.id != before)
         rc = err_set(err, SHOAL_EUNAVAILABLE,
                      "the collection '%s' was made anew meanwhile; send the documents again",

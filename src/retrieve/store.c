@@ -11,15 +11,18 @@
 #include "base/name.h"
 #include "retrieve/store_impl.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
+
+#define COLLECTION_TABLE                                                                                   \
+    "(id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, shared INTEGER NOT NULL, name TEXT NOT "  \
+    "NULL, title TEXT NOT NULL, metadata TEXT NOT NULL, model TEXT NOT NULL, digest TEXT NOT NULL, dims "  \
+    "INTEGER NOT NULL, piece_bytes INTEGER NOT NULL, created INTEGER NOT NULL, revision INTEGER NOT NULL," \
+    " n_removed INTEGER NOT NULL, n_documents INTEGER NOT NULL, n_pieces INTEGER NOT NULL, n_bytes "       \
+    "INTEGER NOT NULL, UNIQUE(owner, name));"
+#define COLLECTION_INDEX "CREATE UNIQUE INDEX shared_names ON collections(name) WHERE shared = 1;"
 
 static const char SCHEMA[] =
-    "CREATE TABLE collections(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, title TEXT "
-    "NOT NULL,"
-    " metadata TEXT NOT NULL, model TEXT NOT NULL, digest TEXT NOT NULL, dims INTEGER NOT NULL,"
-    " piece_bytes INTEGER NOT NULL, created INTEGER NOT NULL, revision INTEGER NOT NULL, n_removed INTEGER "
-    "NOT NULL,"
-    " n_documents INTEGER NOT NULL, n_pieces INTEGER NOT NULL, n_bytes INTEGER NOT NULL);"
+    "CREATE TABLE collections" COLLECTION_TABLE COLLECTION_INDEX
     "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source TEXT "
     "NOT NULL,"
     " type TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL, n_bytes INTEGER NOT NULL,"
@@ -32,7 +35,17 @@ static const char SCHEMA[] =
     " UNIQUE(document, ordinal));"
     "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
     "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
-    " created INTEGER NOT NULL, content BLOB NOT NULL);";
+    " created INTEGER NOT NULL, content BLOB NOT NULL, owner TEXT NOT NULL DEFAULT '');";
+
+/* Version 1 knew no owners: what it holds is shared. */
+static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
+    "CREATE TABLE collections_2" COLLECTION_TABLE
+    "INSERT INTO collections_2 SELECT id, '', 1, name, title, metadata, model, digest, dims, piece_bytes,"
+    " created, revision, n_removed, n_documents, n_pieces, n_bytes FROM collections;"
+    "DROP TABLE collections;"
+    "ALTER TABLE collections_2 RENAME TO collections;" COLLECTION_INDEX
+    "ALTER TABLE files ADD COLUMN owner TEXT NOT NULL DEFAULT '';",
+};
 
 /* ---- errors and statements ------------------------------------------------------------------------------
  */
@@ -97,6 +110,11 @@ static int on_busy(void *user, int n_before)
     return 1;
 }
 
+void store_act_for(store *s, const char *owner)
+{
+    s->owner = owner;
+}
+
 void store_count(store *s, steps *steps)
 {
     s->steps = steps;
@@ -105,9 +123,10 @@ void store_count(store *s, steps *steps)
 int store_open(store **ret, const char *path, shoal_err *err)
 {
     const database_options o = {
-        .path = path, .schema = SCHEMA, .version = SCHEMA_VERSION, .lost = "add the documents again"};
+        .path = path, .schema = SCHEMA, .version = SCHEMA_VERSION, .upgrades = UPGRADES, .lost = "add the documents again"};
     store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
+    s->owner = "";
     int rc = database_open(&s->file, &o, err);
     if (rc != 0) {
         store_close(s);
@@ -164,8 +183,8 @@ static int insert_collection(store *s, store_collection *c, shoal_err *err)
     int rc = store_prepare(
         s, &st, err,
         "INSERT INTO collections(name, title, metadata, model, digest, dims, piece_bytes, created,"
-        " revision, n_removed, n_documents, n_pieces, n_bytes)"
-        " VALUES(?1, ?2, ?3, ?4, '', 0, ?5, ?6, 1, 0, 0, 0, 0)");
+        " revision, n_removed, n_documents, n_pieces, n_bytes, owner, shared)"
+        " VALUES(?1, ?2, ?3, ?4, '', 0, ?5, ?6, 1, 0, 0, 0, 0, ?7, ?8)");
     if (rc != 0) return rc;
     store_bind_text(st, 1, c->name);
     store_bind_text(st, 2, c->title);
@@ -173,6 +192,8 @@ static int insert_collection(store *s, store_collection *c, shoal_err *err)
     store_bind_text(st, 4, c->model);
     sqlite3_bind_int64(st, 5, c->piece_bytes);
     sqlite3_bind_int64(st, 6, c->created);
+    store_bind_text(st, 7, s->owner);
+    sqlite3_bind_int64(st, 8, c->shared);
     rc = sqlite3_step(st);
     bool taken = rc == SQLITE_CONSTRAINT_UNIQUE;
     rc = rc == SQLITE_DONE ? 0
@@ -183,12 +204,34 @@ static int insert_collection(store *s, store_collection *c, shoal_err *err)
     return rc;
 }
 
-int store_create(store *s, store_collection *c, shoal_err *err)
+static int check_number(store *s, int64_t most, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    if (most == 0) return 0;
+    int rc = store_prepare(s, &st, err, "SELECT count(*) FROM collections WHERE owner = ?1");
+    if (rc != 0) return rc;
+    store_bind_text(st, 1, s->owner);
+    rc = store_step(s, st, err);
+    int64_t n = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
+    sqlite3_finalize(st);
+    if (rc < 0) return rc;
+    return n < most ? 0
+                    : err_set(err, SHOAL_ELIMIT,
+                              "there are %lld collections already, which is the limit for one owner "
+                              "(retrieval.max_collections); delete some",
+                              (long long)n);
+}
+
+int store_create(store *s, store_collection *c, int64_t most, shoal_err *err)
 {
     if (!name_is_fine(c->name, strlen(c->name)))
         return err_set(err, SHOAL_EINVALID, "a collection's name: '%.64s' " NAME_RULE, c->name);
     bool own = sqlite3_get_autocommit(s->file.db);
     int rc = own ? store_begin(s, true, err) : 0;
+    c->own = true;
+    c->owned = *s->owner;
+    c->shared |= !c->owned;
+    if (rc == 0) rc = check_number(s, most, err);
     if (rc == 0) rc = insert_collection(s, c, err);
     if (rc == 0) rc = create_words(s, c->id, err);
     if (rc == 0 && own) return store_commit(s, err);
@@ -199,7 +242,12 @@ int store_create(store *s, store_collection *c, shoal_err *err)
 #define COLLECTION_COLUMNS                                                                               \
     "SELECT id, name, title, metadata, model, digest, dims, piece_bytes, created, revision, n_removed, " \
     "n_documents,"                                                                                       \
-    " n_pieces, n_bytes FROM collections "
+    " n_pieces, n_bytes, owner <> '', owner IN ('', ?2), shared FROM collections "
+
+/* ?2: who asks. His own hides a shared one of the same name. */
+#define VISIBLE                                                        \
+    "(owner = ?2 OR (shared = 1 AND NOT EXISTS (SELECT 1 FROM collections m WHERE m.owner = ?2 AND" \
+    " m.name = collections.name)))"
 
 static int read_collection(sqlite3_stmt *st, arena *mem, store_collection *ret, shoal_err *err)
 {
@@ -215,7 +263,10 @@ static int read_collection(sqlite3_stmt *st, arena *mem, store_collection *ret, 
                               .n_removed = sqlite3_column_int64(st, 10),
                               .n_documents = sqlite3_column_int64(st, 11),
                               .n_pieces = sqlite3_column_int64(st, 12),
-                              .n_bytes = sqlite3_column_int64(st, 13)};
+                              .n_bytes = sqlite3_column_int64(st, 13),
+                              .owned = sqlite3_column_int(st, 14),
+                              .own = sqlite3_column_int(st, 15),
+                              .shared = sqlite3_column_int(st, 16)};
     const char *name = (const char *)sqlite3_column_text(st, 1);
     if (!name || !ret->title || !ret->metadata || !ret->model || !ret->digest) return err_nomem(err);
     snprintf(ret->name, sizeof ret->name, "%s", name);
@@ -225,9 +276,10 @@ static int read_collection(sqlite3_stmt *st, arena *mem, store_collection *ret, 
 int store_find(store *s, const char *name, arena *mem, store_collection *ret, shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, COLLECTION_COLUMNS "WHERE name = ?1");
+    int rc = store_prepare(s, &st, err, COLLECTION_COLUMNS "WHERE name = ?1 AND " VISIBLE);
     if (rc != 0) return rc;
     store_bind_text(st, 1, name);
+    store_bind_text(st, 2, s->owner);
     rc = store_step(s, st, err);
     if (rc == 1)
         rc = read_collection(st, mem, ret, err);
@@ -237,10 +289,26 @@ int store_find(store *s, const char *name, arena *mem, store_collection *ret, sh
     return rc;
 }
 
-int store_each(store *s, int (*fn)(void *user, const store_collection *c), void *user, shoal_err *err)
+int store_find_own(store *s, const char *name, arena *mem, store_collection *ret, shoal_err *err)
+{
+    int rc = store_find(s, name, mem, ret, err);
+    if (rc != 0 || ret->own) return rc;
+    return err_set(err, SHOAL_EAUTH,
+                   "the collection '%s' is another API key's, who shares it: it can be searched, not changed",
+                   ret->name);
+}
+
+int store_each(store *s, const char *after, size_t most, int (*fn)(void *user, const store_collection *c),
+               void *user, shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, COLLECTION_COLUMNS "ORDER BY name"), more = 0;
+    int rc = store_prepare(s, &st, err,
+                           COLLECTION_COLUMNS "WHERE name > ?1 AND " VISIBLE " ORDER BY name LIMIT ?3"),
+        more = 0;
+    if (rc != 0) return rc;
+    store_bind_text(st, 1, after);
+    store_bind_text(st, 2, s->owner);
+    sqlite3_bind_int64(st, 3, (sqlite3_int64)most);
     while (rc == 0 && (more = store_step(s, st, err)) == 1) {
         store_collection c;
         arena *mem = arena_new(0);
@@ -277,7 +345,7 @@ int store_delete(store *s, const char *name, shoal_err *err)
     arena *mem = arena_new(0);
     bool own = sqlite3_get_autocommit(s->file.db);
     int rc = !mem ? err_nomem(err) : own ? store_begin(s, true, err) : 0;
-    if (rc == 0) rc = store_find(s, name, mem, &c, err);
+    if (rc == 0) rc = store_find_own(s, name, mem, &c, err);
     if (rc == 0) rc = delete_all_of(s, c.id, err);
     if (rc == 0 && own)
         rc = store_commit(s, err);

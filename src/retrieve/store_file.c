@@ -1,6 +1,8 @@
 /* store_file.c: files that were uploaded, and wait to become documents; see store.h. */
 #include "retrieve/store_impl.h"
 
+/* ?2: who asks. */
+#define VISIBLE      "owner IN ('', ?2)"
 #define FILE_COLUMNS "SELECT id, name, purpose, created, length(content) FROM files "
 
 static int read_file(sqlite3_stmt *st, arena *mem, store_file *ret, shoal_err *err)
@@ -38,9 +40,10 @@ int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char
                    shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, FILE_COLUMNS "WHERE id = ?1");
+    int rc = store_prepare(s, &st, err, FILE_COLUMNS "WHERE id = ?1 AND " VISIBLE);
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 1, id);
+    store_bind_text(st, 2, s->owner);
     rc = store_step(s, st, err);
     if (rc == 1)
         rc = read_file(st, mem, ret, err);
@@ -50,10 +53,25 @@ int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char
     return rc == 0 && ret_content ? read_content(s, id, mem, ret_content, err) : rc;
 }
 
-int store_files(store *s, int (*fn)(void *user, const store_file *f), void *user, shoal_err *err)
+/* Ids are drawn at random, so files are in the order of their time, and of ids within a second. */
+int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, const store_file *f), void *user,
+                shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, FILE_COLUMNS "ORDER BY id"), more = 0;
+    store_file from = {0};
+    arena *named = arena_new(0);
+    int rc = !named ? err_nomem(err) : after ? store_file_get(s, after, named, &from, NULL, err) : 0, more = 0;
+    int64_t created = from.created;
+    arena_free(named);
+    if (rc == 0)
+        rc = store_prepare(s, &st, err,
+                           FILE_COLUMNS "WHERE (?1 = 0 OR (created, id) > (?3, ?1)) AND " VISIBLE
+                                        " ORDER BY created, id LIMIT ?4");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, after);
+    store_bind_text(st, 2, s->owner);
+    sqlite3_bind_int64(st, 3, created);
+    sqlite3_bind_int64(st, 4, (sqlite3_int64)most);
     while (rc == 0 && (more = store_step(s, st, err)) == 1) {
         store_file f;
         arena *mem = arena_new(0);
@@ -68,9 +86,10 @@ int store_files(store *s, int (*fn)(void *user, const store_file *f), void *user
 int store_file_delete(store *s, int64_t id, shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, "DELETE FROM files WHERE id = ?1 RETURNING id");
+    int rc = store_prepare(s, &st, err, "DELETE FROM files WHERE id = ?1 AND " VISIBLE " RETURNING id");
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 1, id);
+    store_bind_text(st, 2, s->owner);
     rc = store_step(s, st, err);
     if (rc == 1)
         rc = store_finish(s, st, 0, err);

@@ -7,7 +7,8 @@
 
 struct store {
     database file;
-    steps *steps; /* NULL: nobody counts */
+    steps *steps;      /* NULL: nobody counts */
+    const char *owner; /* "": nobody's */
 };
 
 /* A statement; *ret is NULL after a failure. sqlite3_finalize it. */

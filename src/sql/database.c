@@ -99,6 +99,7 @@ static int version_of(const database *d, int *ret, shoal_err *err)
     return mine;
 }
 
+/* In one transaction: a new file gets the schema, an older one the statements that lead to it. */
 static int make_schema(const database *d, const database_options *o, shoal_err *err)
 {
     int version = 0;
@@ -106,8 +107,11 @@ static int make_schema(const database *d, const database_options *o, shoal_err *
     snprintf(mark, sizeof mark, "PRAGMA user_version = %d", o->version);
     int rc = database_begin(d, true, err);
     if (rc == 0) rc = version_of(d, &version, err); /* another process may have been faster */
-    if (rc == 0 && version == 0) rc = database_run(d, o->schema, err);
-    if (rc == 0 && version == 0) rc = database_run(d, mark, err);
+    bool behind = rc == 0 && version < o->version;
+    if (behind && version == 0) rc = database_run(d, o->schema, err);
+    for (int v = version; behind && version > 0 && rc == 0 && v < o->version; v++)
+        rc = database_run(d, o->upgrades[v - 1], err);
+    if (behind && rc == 0) rc = database_run(d, mark, err);
     if (rc == 0) return database_commit(d, err);
     database_rollback(d);
     return rc;
@@ -124,7 +128,7 @@ static int setup(const database *d, const database_options *o, shoal_err *err)
     if (rc == 0) rc = version_of(d, &version, err);
     if (rc == 0 && version > o->version)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s was made by a newer Shoal (form %d)", d->path, version);
-    return rc == 0 && version == 0 ? make_schema(d, o, err) : rc;
+    return rc == 0 && version < o->version ? make_schema(d, o, err) : rc;
 }
 
 int database_open(database *d, const database_options *o, shoal_err *err)

@@ -57,7 +57,7 @@ static int work_make(desk_job *j, const desk_tools *t, shoal_err *err)
 {
     store_collection c = {.title = "", .metadata = "{}", .model = "letters", .piece_bytes = 120};
     strcpy(c.name, ((make_job *)j)->name);
-    return store_create(t->store, &c, err);
+    return store_create(t->store, &c, 0, err);
 }
 
 static void made(desk_job *j)
@@ -134,6 +134,8 @@ static void a_desk_that_goes_ends_every_job(void **state)
 
 /* ---- jobs that are held ----------------------------------------------------------------------------------- */
 
+static const char *const OWNERS[] = {NULL, "1", "2", "3"};
+
 typedef struct held_job { /* runs until it is let go */
     desk_job job;
     atomic_int began;
@@ -154,7 +156,7 @@ static void held_ended(desk_job *j)
     ((held_job *)j)->ended++;
 }
 
-static void submit_held(bench *b, held_job *h, desk_queue queue, uint64_t owner)
+static void submit_held(bench *b, held_job *h, desk_queue queue, const char *owner)
 {
     h->job = (desk_job){.work = work_held, .done = held_ended, .queue = queue, .owner = owner};
     desk_submit(b->desk, &h->job);
@@ -470,7 +472,7 @@ static void searches_do_not_wait_for_indexing(void **state)
     held_job held[N] = {0};
     open_bench(&b);
     fill(&b);
-    for (size_t i = 0; i < N; i++) submit_held(&b, &held[i], DESK_INDEXING, i % 4);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &held[i], DESK_INDEXING, OWNERS[i % 4]);
     wait_began(&held[0]);
     for (int i = 0; i < 5; i++) ask_for(&b, "seas", FIND_HYBRID, NULL, "|sea");
     make_collection(&b, "two");
@@ -493,9 +495,9 @@ static void one_owner_does_not_take_all_threads(void **state)
         held_job mine[N] = {0}, other = {0};
         open_bench(&b);
         fill(&b);
-        for (size_t i = 0; i < N; i++) submit_held(&b, &mine[i], QUEUES[q].queue, 1);
+        for (size_t i = 0; i < N; i++) submit_held(&b, &mine[i], QUEUES[q].queue, OWNERS[1]);
         for (size_t i = 0; i < QUEUES[q].most_each; i++) wait_began(&mine[i]);
-        submit_held(&b, &other, QUEUES[q].queue, 2);
+        submit_held(&b, &other, QUEUES[q].queue, OWNERS[2]);
         wait_began(&other);
         let_go(&b, &other, 1);
         size_t n_began = 0;
@@ -514,10 +516,10 @@ static void owners_take_turns(void **state)
     held_job first = {0}, many[N] = {0}, one = {0};
     open_bench(&b);
     fill(&b);
-    submit_held(&b, &first, DESK_WRITES, 1);
+    submit_held(&b, &first, DESK_WRITES, OWNERS[1]);
     wait_began(&first);
-    for (size_t i = 0; i < N; i++) submit_held(&b, &many[i], DESK_WRITES, 1);
-    submit_held(&b, &one, DESK_WRITES, 2);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &many[i], DESK_WRITES, OWNERS[1]);
+    submit_held(&b, &one, DESK_WRITES, OWNERS[2]);
     let_go(&b, &first, 1);
     wait_began(&one);
     for (size_t i = 0; i < N; i++) assert_int_equal(atomic_load(&many[i].began), 0);
@@ -553,8 +555,8 @@ static void cancelled_jobs_end_within_a_check(void **state)
     endless_job e = {0}, waits = {0};
     open_bench(&b);
     fill(&b);
-    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = 1};
-    waits.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = 1};
+    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = "1"};
+    waits.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = "1"};
     desk_submit(b.desk, &e.job);
     desk_submit(b.desk, &waits.job);
     while (atomic_load(&e.n_steps) == 0) usleep(1000);

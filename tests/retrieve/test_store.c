@@ -31,7 +31,7 @@ static void open_bench(bench *b)
     assert_ok(shelf_new(&b->sh, (size_t)64 << 20, 2, &err));
     b->c = (store_collection){
         .name = "manuals", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
-    assert_ok(store_create(b->s, &b->c, &err));
+    assert_ok(store_create(b->s, &b->c, 0, &err));
 }
 
 static void close_bench(bench *b)
@@ -267,7 +267,7 @@ static void images_keep_up_with_other_writers(void **state)
     assert_ok(store_delete(other, "manuals", &err));
     store_collection again = {
         .name = "manuals", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
-    assert_ok(store_create(other, &again, &err));
+    assert_ok(store_create(other, &again, 0, &err));
     assert_first(&b, "text", 3, NULL, NULL);
     store_close(other);
     close_bench(&b);
@@ -314,7 +314,7 @@ static void images_give_way_and_say_when_there_is_no_room(void **state)
     assert_true(one > 0);
     store_collection second = {
         .name = "second", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
-    assert_ok(store_create(b.s, &second, &err));
+    assert_ok(store_create(b.s, &second, 0, &err));
     assert_ok(put(b.s, &second, "z", "{}", "words", 3, NULL, &err));
     shelf_free(b.sh);
     assert_ok(shelf_new(&b.sh, one + one / 2, 1, &err));
@@ -417,12 +417,12 @@ static void names_and_files_that_are_none_are_refused(void **state)
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         store_collection c = {.title = "", .metadata = "{}", .model = ""};
         strcpy(c.name, BAD[i]);
-        assert_int_equal(store_create(b.s, &c, &err), SHOAL_EINVALID);
+        assert_int_equal(store_create(b.s, &c, 0, &err), SHOAL_EINVALID);
     }
     store_collection twice = {.name = "manuals", .title = "", .metadata = "{}", .model = ""};
-    assert_int_equal(store_create(b.s, &twice, &err), SHOAL_EINVALID);
+    assert_int_equal(store_create(b.s, &twice, 0, &err), SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "already"));
-    assert_ok(store_each(b.s, count_one, &n, &err));
+    assert_ok(store_each(b.s, "", 100, count_one, &n, &err));
     assert_int_equal(n, 1);
     char junk[128];
     snprintf(junk, sizeof junk, "%s/junk.db", b.folder);
@@ -433,6 +433,181 @@ static void names_and_files_that_are_none_are_refused(void **state)
     assert_int_equal(store_open(&s, junk, &err), SHOAL_EFORMAT);
     assert_non_null(strstr(err.message, "junk.db is damaged"));
     assert_int_equal(store_open(&s, "/proc/no/such.db", &err) < 0, 1);
+    close_bench(&b);
+}
+
+/* ---- owners ---------------------------------------------------------------------------------------------- */
+
+static int note_name(void *user, const store_collection *c)
+{
+    strcat(strcat(user, c->name), c->own ? " " : "* ");
+    return 0;
+}
+
+static void assert_list(store *s, const char *owner, const char *after, size_t most, const char *names)
+{
+    shoal_err err = {0};
+    char got[256] = "";
+    store_act_for(s, owner);
+    assert_ok(store_each(s, after, most, note_name, got, &err));
+    assert_string_equal(got, names);
+}
+
+static int make(store *s, const char *owner, const char *name, bool shared, int64_t most, shoal_err *err)
+{
+    store_collection c = {.title = "", .metadata = "{}", .model = "", .piece_bytes = 200, .shared = shared};
+    strcpy(c.name, name);
+    store_act_for(s, owner);
+    return store_create(s, &c, most, err);
+}
+
+static void what_is_an_owners_is_not_there_for_others(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store_collection c;
+    open_bench(&b); /* "manuals" is nobody's */
+    assert_ok(make(b.s, "alice", "diary", false, 0, &err));
+    assert_ok(make(b.s, "alice", "recipes", true, 0, &err));
+    assert_ok(make(b.s, "bob", "diary", false, 0, &err));
+    assert_list(b.s, "alice", "", 10, "diary manuals recipes ");
+    assert_list(b.s, "bob", "", 10, "diary manuals recipes* ");
+    assert_list(b.s, "carol", "", 10, "manuals recipes* ");
+    assert_list(b.s, "", "", 10, "manuals recipes* ");
+    store_act_for(b.s, "carol");
+    assert_int_equal(store_find(b.s, "diary", b.mem, &c, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(store_delete(b.s, "diary", &err), SHOAL_ENOTFOUND);
+    assert_ok(store_find(b.s, "recipes", b.mem, &c, &err));
+    assert_int_equal(store_find_own(b.s, "recipes", b.mem, &c, &err), SHOAL_EAUTH);
+    assert_int_equal(store_delete(b.s, "recipes", &err), SHOAL_EAUTH);
+    assert_int_equal(make(b.s, "carol", "recipes", true, 0, &err), SHOAL_EINVALID); /* shared names are one set */
+    assert_ok(make(b.s, "carol", "recipes", false, 0, &err)); /* her own hides it */
+    assert_list(b.s, "carol", "", 10, "manuals recipes ");
+    store_act_for(b.s, "bob");
+    assert_ok(store_delete(b.s, "diary", &err));
+    assert_list(b.s, "alice", "", 10, "diary manuals recipes ");
+    close_bench(&b);
+}
+
+static void collections_are_counted_and_listed_in_pages(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    open_bench(&b);
+    assert_ok(make(b.s, "alice", "a", false, 3, &err));
+    assert_ok(make(b.s, "alice", "b", false, 3, &err));
+    assert_ok(make(b.s, "alice", "c", true, 3, &err));
+    assert_int_equal(make(b.s, "alice", "d", false, 3, &err), SHOAL_ELIMIT);
+    assert_non_null(strstr(err.message, "max_collections"));
+    assert_ok(make(b.s, "bob", "d", false, 3, &err));
+    assert_list(b.s, "alice", "", 2, "a b ");
+    assert_list(b.s, "alice", "b", 2, "c manuals ");
+    assert_list(b.s, "alice", "manuals", 2, "");
+    close_bench(&b);
+}
+
+static int note_file(void *user, const store_file *f)
+{
+    strcat(strcat(user, f->name), " ");
+    return 0;
+}
+
+static int64_t put_file(store *s, const char *owner, const char *name, int64_t created)
+{
+    shoal_err err = {0};
+    store_file f = {.name = name, .purpose = "p", .created = created};
+    int fd;
+    store_act_for(s, owner);
+    assert_ok(store_spool_open(s, &fd, &err));
+    assert_ok(store_file_put_spool(s, &f, fd, &err));
+    close(fd);
+    return f.id;
+}
+
+static void files_are_their_owners(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store_file f;
+    char got[64] = "";
+    open_bench(&b);
+    int64_t one = put_file(b.s, "alice", "one", 1), two = put_file(b.s, "alice", "two", 2);
+    int64_t his = put_file(b.s, "bob", "his", 1), all = put_file(b.s, "", "all", 3);
+    assert_true(one > 0 && two > 0 && one != two && one > 1 << 20); /* drawn, not counted */
+    store_act_for(b.s, "bob");
+    assert_int_equal(store_file_get(b.s, one, b.mem, &f, NULL, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(store_file_delete(b.s, one, &err), SHOAL_ENOTFOUND);
+    assert_ok(store_files(b.s, 0, 10, note_file, got, &err));
+    assert_string_equal(got, "his all ");
+    assert_int_equal(store_files(b.s, one, 10, note_file, got, &err), SHOAL_ENOTFOUND);
+    store_act_for(b.s, "alice");
+    *got = 0;
+    assert_ok(store_files(b.s, one, 1, note_file, got, &err));
+    assert_string_equal(got, "two ");
+    *got = 0;
+    assert_ok(store_files(b.s, two, 5, note_file, got, &err));
+    assert_string_equal(got, "all ");
+    assert_ok(store_file_get(b.s, all, b.mem, &f, NULL, &err));
+    assert_ok(store_file_delete(b.s, one, &err));
+    assert_int_equal(store_file_get(b.s, his, b.mem, &f, NULL, &err), SHOAL_ENOTFOUND);
+    close_bench(&b);
+}
+
+/* A file of the first version, as it was made: all that it holds is shared, and found as before. */
+static void a_file_of_version_1_is_taken_over(void **state)
+{
+    static const char V1[] =
+        "CREATE TABLE collections(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, title TEXT NOT"
+        " NULL, metadata TEXT NOT NULL, model TEXT NOT NULL, digest TEXT NOT NULL, dims INTEGER NOT NULL,"
+        " piece_bytes INTEGER NOT NULL, created INTEGER NOT NULL, revision INTEGER NOT NULL, n_removed INTEGER NOT"
+        " NULL, n_documents INTEGER NOT NULL, n_pieces INTEGER NOT NULL, n_bytes INTEGER NOT NULL);"
+        "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
+        " created INTEGER NOT NULL, content BLOB NOT NULL);"
+        "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source TEXT NOT"
+        " NULL, type TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL, n_bytes INTEGER NOT NULL,"
+        " n_pieces INTEGER NOT NULL, created INTEGER NOT NULL, file INTEGER NOT NULL, UNIQUE(collection, source));"
+        "CREATE TABLE pieces(id INTEGER PRIMARY KEY, document INTEGER NOT NULL, ordinal INTEGER NOT NULL, start"
+        " INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
+        " UNIQUE(document, ordinal));"
+        "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
+        "INSERT INTO collections VALUES(7, 'old', 'T', '{\"k\":1}', '', '', 0, 200, 5, 3, 0, 1, 1, 9);"
+        "INSERT INTO documents VALUES(4, 7, 'a.txt', 'text', 'd', '{}', 9, 1, 5, 0);"
+        "INSERT INTO pieces VALUES(1, 4, 0, 0, 9, 1, '', 'old words');"
+        "CREATE VIRTUAL TABLE words_7 USING fts5(title, text, content='pieces', content_rowid='id',"
+        " tokenize='unicode61 remove_diacritics 2');"
+        "CREATE VIRTUAL TABLE vocabulary_7 USING fts5vocab('words_7', 'row');"
+        "INSERT INTO words_7(rowid, title, text) SELECT id, title, text FROM pieces;"
+        "INSERT INTO files VALUES(12, 'f', 'p', 5, x'616263');"
+        "PRAGMA user_version = 1;";
+    bench b;
+    shoal_err err = {0};
+    store_collection c;
+    store_document d;
+    store_file f;
+    const char *content;
+    sqlite3 *db;
+    found hit[4];
+    open_bench(&b);
+    store_close(b.s);
+    snprintf(b.path, sizeof b.path, "%s/v1.db", b.folder);
+    assert_int_equal(sqlite3_open(b.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, V1, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    for (int again = 0; again < 2; again++) {
+        b.s = NULL;
+        assert_ok(store_open(&b.s, b.path, &err));
+        store_act_for(b.s, "alice");
+        assert_ok(store_find(b.s, "old", b.mem, &c, &err));
+        assert_true(c.id == 7 && c.shared && c.own && !c.owned && c.n_documents == 1 && c.revision == 3);
+        assert_string_equal(c.metadata, "{\"k\":1}");
+        assert_ok(store_document_find(b.s, 7, "a.txt", b.mem, &d, &err));
+        assert_int_equal(store_words(b.s, &c, "words", NULL, hit, 4, &err), 1);
+        assert_ok(store_file_get(b.s, 12, b.mem, &f, &content, &err));
+        assert_string_equal(content, "abc");
+        if (again == 0) assert_ok(make(b.s, "alice", "new", false, 0, &err));
+        if (again == 0) store_close(b.s);
+    }
+    assert_list(b.s, "bob", "", 10, "old ");
     close_bench(&b);
 }
 
@@ -467,6 +642,10 @@ int main(void)
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(names_and_files_that_are_none_are_refused),
         cmocka_unit_test(a_file_that_no_row_holds_is_refused),
+        cmocka_unit_test(what_is_an_owners_is_not_there_for_others),
+        cmocka_unit_test(collections_are_counted_and_listed_in_pages),
+        cmocka_unit_test(files_are_their_owners),
+        cmocka_unit_test(a_file_of_version_1_is_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
