@@ -7,7 +7,7 @@ export SHOAL_STATE=$work/state
 sum() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 cat >"$work/shoal.yaml" <<END
 retrieval: {max_document_mb: 8}
-limits: {request_timeout_ms: 1500, max_requests: 64, max_uploads: 80, max_upload_mb: 12, max_connections: 600}
+limits: {request_timeout_ms: 4000, max_requests: 64, max_uploads: 80, max_upload_mb: 12, max_connections: 600}
 manifest: $PWD/models/models.json
 models: [{name: home-intent}, {name: home-ears}]
 api_keys: [{name: alice, sha256: $(sum k-alice)}, {name: bob, sha256: $(sum k-bob)}]
@@ -48,7 +48,7 @@ for path in b"/v1/files", b"/v1/audio/transcriptions?model=home-ears":
     for status, e in answers: by.setdefault((status, e["code"], e["type"]), []).append(e)
     assert set(by) <= {(408, "request_timeout", "invalid_request_error"), (429, "too_many_uploads", "rate_limit_error")}, by.keys()
     n = {k[0]: len(v) for k, v in by.items()}
-    assert n.get(408, 0) >= 20 and n.get(429, 0) > 100, n   # a quarter of 80; more where some ended before the last began
+    assert n.get(408, 0) >= 20 and sum(n.values()) == 256, n   # a quarter of 80; more where some ended before the last began
     for s in open_: s.close()
     print(path.decode(), n)
 # one that sends a byte now and then is too slow as well
@@ -59,11 +59,11 @@ while not select.select([s], [], [], 0.1)[0]:
     assert n_sent < 5000, "it may go on for ever"
 assert answer(s)[0] == 408
 # and one that is as long as it may be, sent at its own pace but fast enough, comes in
-body = part + b"a" * 20000 + b"\r\n--x--\r\n"
+body = part + b"a" * 60000 + b"\r\n--x--\r\n"
 s = socket.create_connection((u.hostname, u.port)); s.settimeout(120)
 s.sendall(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer k-bob\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: %d\r\n\r\n" % len(body))
 import time
-for at in range(0, len(body), 500): s.sendall(body[at:at + 500]); time.sleep(0.06)  # 2.4 s and more, over the time-out
+for at in range(0, len(body), 500): s.sendall(body[at:at + 500]); time.sleep(0.05)  # 6 s and more, over the time-out
 got = s.recv(65536); assert b" 200 " in got.split(b"\r\n")[0], got
 # the room of all uploads together: alone each may be long, together they may not
 def long(key):
