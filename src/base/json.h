@@ -24,6 +24,25 @@ size_t json_memory_of(const char *text, size_t len);
 #define JSON_REQUEST_MEMORY(len) (32 * (len) + (4u << 20))
 int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
+/* What json_parse_request made of a text on another thread, e.g. of a pool, while the loop served others. The one
+ * who offers it on a thread has the next json_parse or json_parse_request of exactly this text there take it:
+ *
+ *     json_ahead_run(&a, text, len);       // in the pool
+ *     json_ahead_offer(&a);                // on the loop
+ *     handle(text, len);                   // parses text, which costs nothing now
+ *     json_ahead_offer(NULL);
+ *     json_ahead_done(&a);                 // frees what was not taken */
+typedef struct json_ahead {
+    const char *text; /* borrowed; NULL: nothing was parsed, or it has been taken */
+    size_t len;
+    json_t *value;
+    int rc;
+    shoal_err err; /* of rc, without the name of the source */
+} json_ahead;
+void json_ahead_run(json_ahead *a, const char *text, size_t len);
+void json_ahead_offer(json_ahead *a); /* NULL: no more */
+void json_ahead_done(json_ahead *a);
+
 /* The same as json_parse for a file of at most max_bytes. */
 int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err);
 

@@ -184,7 +184,7 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     api_error e = {0};
     int refused = admit(rq, &e);
     rq->is_stranger = !rq->key && !admission_knows(g, admission_credential(rq));
-    if (refused || (rq->endpoint && d->ops->unpack && d->ops->unpack(d, &e) != 0)) {
+    if (refused) {
         request_error(rq, &e);
         return;
     }
@@ -200,6 +200,17 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     } else if (rq->endpoint->admitted) {
         rq->n_counted = 1;
         g->n_admitted++;
+    }
+    int rc = d->ops->unpack ? d->ops->unpack(d, &e) : 0;
+    if (rc != DOOR_LATER) door_go_on(d, rc ? &e : NULL);
+}
+
+void door_go_on(door *d, const api_error *e)
+{
+    gateway_request *rq = d->rq;
+    if (e) {
+        request_error(rq, e);
+        return;
     }
     if (rq->endpoint->admitted) recent_keep_asked(rq);
     rq->endpoint->handle(rq);

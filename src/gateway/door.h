@@ -28,6 +28,8 @@ struct api_error;
 struct gateway;
 struct gateway_request;
 
+enum { DOOR_LATER = -1 };
+
 typedef struct door door;
 typedef struct door_ops {
     bool takes_lines; /* a stream may also be lines of JSON (request_lines_begin) */
@@ -36,8 +38,8 @@ typedef struct door_ops {
     const char *(*query)(const door *d);
     const char *(*header)(const door *d, const char *lower_name); /* NULL: none */
     const char *(*body)(const door *d, size_t *ret_len);          /* whole; "" where it comes in pieces */
-    /* Once it is let in, and before its body is read: take apart what its client has packed. 0, or an HTTP
-     * status with *e filled. NULL: bodies come plain by this door. */
+    /* Once it is let in, and before its body is read: unpack it, and parse it ahead if it is long. 0; an HTTP status
+     * with *e filled; or DOOR_LATER: door_go_on follows. NULL: bodies come plain by this door. */
     int (*unpack)(door *d, struct api_error *e);
     void (*pause)(door *d, bool paused); /* of a body in pieces */
     /* The final answer, whole. */
@@ -63,6 +65,8 @@ struct door {
 
 /* A request comes in by d, whose last byte came at received_ns. */
 void door_enter(struct gateway *g, door *d, uint64_t received_ns);
+/* Its body is ready, or e says what is wrong with it. d->rq may have been answered when this returns. */
+void door_go_on(door *d, const struct api_error *e);
 /* Its client has left before the answer was complete; d->rq is gone then, and none of d's ops is called. */
 void door_leave(door *d);
 

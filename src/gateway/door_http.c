@@ -12,12 +12,18 @@
 #include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/pool_job.h"
 #include "gateway/uploads.h"
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
 #include "wire/grpc.h"
 
 enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
+
+enum {
+    SLICE_BYTES = 256 << 10, /* of a packed body in pieces, unpacked at a time */
+    AHEAD_BYTES = 64 << 10   /* longer bodies are parsed in the thread pool */
+};
 
 enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
 
@@ -28,17 +34,36 @@ typedef struct http_door {
     coding_writer *writer; /* of a stream that goes out packed */
     bool writer_failed;    /* no memory: nothing more goes out */
     coding_reader *reader; /* of a packed body in pieces */
+    buf packed;            /* of it: what is unpacked in a later turn */
+    bool has_more;         /* that is not empty, or the reader holds more */
+    bool paused;
     bool body_over;        /* its handler has heard of the end */
     bool *was_let_go;      /* told when the final call comes in the middle of a piece */
-    bool unpacked;         /* a whole body that came packed: it is in plain */
+    bool unpacked;         /* a whole body that came packed, or is long: it is in plain */
     buf plain;
+    struct body_job *job; /* which makes that of it */
 } http_door;
+
+/* A whole body on its way through the pool. */
+typedef struct body_job {
+    pool_job job; /* first */
+    http_door *door; /* not once the job was left */
+    coding c;
+    size_t max_bytes; /* of the plain body */
+    bool may_be_json;
+    buf body; /* as it came, then plain */
+    json_ahead json;
+    int rc;
+    shoal_err err;
+} body_job;
 
 static void http_door_free(http_door *d)
 {
     if (d->was_let_go) *d->was_let_go = true;
+    pool_job_leave(d->job ? &d->job->job : NULL);
     coding_writer_free(d->writer);
     coding_reader_free(d->reader);
+    buf_done(&d->packed);
     buf_done(&d->plain);
     free(d);
 }
@@ -95,6 +120,7 @@ static const char *body(const door *d, size_t *ret_len)
 
 static void pause_body(door *d, bool paused)
 {
+    ((http_door *)d)->paused = paused;
     http_pause(http_of(d), paused);
 }
 
@@ -310,16 +336,48 @@ static bool give(void *user, const uint8_t *bytes, size_t n)
     return !f->over;
 }
 
-/* A handler that wants a pause gets what one piece holds all the same: the limit of its body bounds that. */
-static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
+/* A slice of a packed body; false: the handler has made its final call, and d is gone. */
+static bool read_slice(http_door *d, const uint8_t **bytes, size_t *n)
 {
     feed f = {.to = d};
     shoal_err err;
     d->was_let_go = &f.over;
-    int rc = coding_reader_add(d->reader, bytes, n, give, &f, &err);
-    if (f.over) return;
+    int rc = coding_reader_step(d->reader, bytes, n, SLICE_BYTES, give, &f, &err);
+    if (f.over) return false;
     d->was_let_go = NULL;
-    if (rc != 0) say_body_end(d, rc == SHOAL_ELIMIT ? 413 : rc == SHOAL_ENOMEM ? 500 : 400, err.message);
+    d->has_more = rc == 1;
+    if (rc < 0) say_body_end(d, rc == SHOAL_ELIMIT ? 413 : rc == SHOAL_ENOMEM ? 500 : 400, err.message);
+    return rc >= 0;
+}
+
+/* What is left for a later turn, of bytes[n] that may be packed's own. */
+static void keep_packed(http_door *d, const uint8_t *bytes, size_t n)
+{
+    bool is_own = d->packed.len > 0;
+    if (is_own)
+        buf_consume(&d->packed, d->packed.len - n);
+    else if (buf_append(&d->packed, bytes, n) != 0)
+        say_body_end(d, 500, "out of memory");
+}
+
+/* A few bytes may stand for megabytes, so they are unpacked in slices, each of which counts as a message. */
+static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
+{
+    if (d->packed.len) {
+        if (buf_append(&d->packed, bytes, n) != 0) {
+            say_body_end(d, 500, "out of memory");
+            return;
+        }
+        bytes = (const uint8_t *)d->packed.data;
+        n = d->packed.len;
+    }
+    d->has_more |= n > 0;
+    while (d->has_more && !d->paused && !d->body_over && http_take_message(d->http))
+        if (!read_slice(d, &bytes, &n)) return;
+    if (d->has_more && !d->body_over)
+        keep_packed(d, bytes, n);
+    else
+        buf_done(&d->packed);
 }
 
 static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
@@ -334,10 +392,10 @@ static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t
         return;
     }
     http_door *d = http_data(http);
-    if (n == 0 || d->body_over) return;
+    if (d->body_over) return;
     if (d->reader)
         read_piece(d, bytes, n);
-    else
+    else if (n)
         give_piece(d, bytes, n);
 }
 
@@ -441,19 +499,71 @@ static int refuse_body(api_error *e, int rc, const shoal_err *err)
     return api_error_bad(e, NULL, "%s", err->message);
 }
 
-static int unpack_whole(http_door *d, coding c, size_t most, api_error *e)
+static int unpack_job(body_job *j)
 {
     coding_reader *r = NULL;
-    shoal_err err;
-    size_t n;
-    const char *packed = http_body(d->http, &n);
-    int rc = coding_reader_new(&r, c, most, &err);
-    if (rc == 0) rc = coding_reader_add(r, packed, n, keep, &d->plain, &err);
-    if (rc == 0) rc = coding_reader_end(r, &err);
+    buf plain = {0};
+    int rc = coding_reader_new(&r, j->c, j->max_bytes, &j->err);
+    if (rc == 0) rc = coding_reader_add(r, j->body.data, j->body.len, keep, &plain, &j->err);
+    if (rc == 0) rc = coding_reader_end(r, &j->err);
     coding_reader_free(r);
-    if (d->plain.failed) rc = SHOAL_ENOMEM;
-    d->unpacked = rc == 0;
-    return rc == 0 ? 0 : refuse_body(e, rc, &err);
+    if (plain.failed) rc = SHOAL_ENOMEM;
+    buf_done(&j->body);
+    j->body = plain;
+    return rc;
+}
+
+/* Forms and tables are not parsed as JSON, and documents by the threads that read them. */
+static bool is_json_object(const buf *b)
+{
+    size_t i = 0;
+    while (i < b->len && strchr(" \t\r\n", b->data[i])) i++;
+    return i < b->len && b->data[i] == '{';
+}
+
+static void body_run(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    j->rc = j->c ? unpack_job(j) : 0;
+    if (j->rc == 0 && j->may_be_json && is_json_object(&j->body))
+        json_ahead_run(&j->json, j->body.data, j->body.len);
+}
+
+static void body_done(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    http_door *d = j->job.left ? NULL : j->door;
+    if (d) {
+        api_error e = {0};
+        d->job = NULL;
+        d->plain = j->body;
+        d->unpacked = true;
+        j->body = (buf){0};
+        json_ahead_offer(&j->json);
+        door_go_on(&d->door, j->rc == 0 || refuse_body(&e, j->rc, &j->err) == 0 ? NULL : &e);
+        json_ahead_offer(NULL);
+    }
+    json_ahead_done(&j->json);
+    buf_done(&j->body);
+    free(j);
+}
+
+/* Large values take long to parse, and a few packed bytes long to unpack; others are served meanwhile. */
+static int read_ahead(http_door *d, coding c, size_t max_bytes, api_error *e)
+{
+    const gateway_request *rq = d->door.rq;
+    body_job *j = calloc(1, sizeof *j);
+    if (!j) return api_error_nomem(e);
+    *j = (body_job){.door = d, .c = c, .max_bytes = max_bytes};
+    j->may_be_json = !(rq->endpoint->takes & ENDPOINT_DOCUMENTS);
+    http_take_body(d->http, &j->body);
+    if (pool_job_start(&j->job, d->gateway->loop, body_run, body_done) != 0) {
+        buf_done(&j->body);
+        free(j);
+        return api_error_nomem(e);
+    }
+    d->job = j;
+    return DOOR_LATER;
 }
 
 static bool is_empty(const http_door *d)
@@ -463,22 +573,30 @@ static bool is_empty(const http_door *d)
     return n == 0 && intake(d->gateway, d->http) == HTTP_WHOLE;
 }
 
+static bool is_long(const http_door *d)
+{
+    size_t n;
+    http_body(d->http, &n);
+    return n > AHEAD_BYTES;
+}
+
 /* Once the request is let in: strangers do not make us work. */
 static int unpack(door *door, api_error *e)
 {
     http_door *d = (http_door *)door;
     const char *said = header(door, "content-encoding");
+    bool is_whole = intake(d->gateway, d->http) == HTTP_WHOLE;
     shoal_err err;
-    coding c;
-    if (!said || is_empty(d)) return 0;
-    size_t most = body_limit(d->gateway, d->http);
-    if (!most) most = door_http_body_bytes(d->gateway);
-    if (!coding_parse(said, &c))
+    coding c = CODING_NONE;
+    if ((!said && !is_long(d)) || is_empty(d)) return 0;
+    if (said && !coding_parse(said, &c))
         return api_error_set(e, 415, "invalid_request_error", "unsupported_encoding", NULL,
                              "the body's coding '%.40s' is not known here: send it plain, or as gzip or zstd",
                              said);
-    if (c == CODING_NONE) return 0;
-    if (intake(d->gateway, d->http) == HTTP_WHOLE) return unpack_whole(d, c, most, e);
+    if (!c && !(is_whole && is_long(d))) return 0;
+    size_t most = body_limit(d->gateway, d->http);
+    if (!most) most = door_http_body_bytes(d->gateway);
+    if (is_whole) return read_ahead(d, c, most, e);
     int rc = coding_reader_new(&d->reader, c, most, &err);
     return rc == 0 ? 0 : refuse_body(e, rc, &err);
 }

@@ -11,6 +11,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/event.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/pool_job.h"
 #include "gateway/ws_ask.h"
 #include "wire/websocket.h"
 
@@ -21,6 +22,7 @@ enum {
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
     UNAUTHORIZED_MAX = 10, /* answers of 401, as over HTTP */
+    AHEAD_BYTES = 64 << 10, /* longer messages are parsed in the thread pool */
     PING_MS = 30000,
     TICK_MS = 1000
 };
@@ -35,6 +37,17 @@ typedef struct ws_call {
     bool entering, over; /* door_enter has not returned; the final call has come */
 } ws_call;
 
+/* A long message on its way through the pool. The socket reads no further until it is back. */
+typedef struct ws_job {
+    pool_job job;      /* first */
+    ws_socket *socket; /* not once the job was left */
+    buf text;
+    ws_ask ask;
+    json_ahead body; /* of ask */
+    api_error e;
+    int rc;
+} ws_job;
+
 struct ws_socket {
     gateway *gateway;
     http_request *http; /* for the handshake's headers; it lives as long as this */
@@ -46,6 +59,7 @@ struct ws_socket {
     uint64_t calm_since_ms;
     size_t n_cancels; /* since then */
     size_t n_unauthorized;
+    ws_job *job;
     ws_socket *next, *prev;
 };
 
@@ -371,24 +385,73 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
     return 0;
 }
 
+/* rc: of ws_ask_parse, which has filled a or e. */
+static void take_ask(ws_socket *s, ws_ask *a, int rc, api_error *e)
+{
+    if (rc == 0 && a->cancels) {
+        cancel(s, a);
+        return;
+    }
+    if (rc == 0) rc = start(s, a, e);
+    if (rc == 0) return;
+    refuse(s, a->id, e);
+    ws_ask_done(a);
+}
+
+static void job_run(pool_job *job)
+{
+    ws_job *j = (ws_job *)job;
+    j->rc = ws_ask_parse(&j->ask, j->text.data, j->text.len, &j->e);
+    const buf *body = &j->ask.body;
+    if (j->rc == 0 && body->len && *body->data == '{') json_ahead_run(&j->body, body->data, body->len);
+}
+
+static void job_done(pool_job *job)
+{
+    ws_job *j = (ws_job *)job;
+    ws_socket *s = j->job.left ? NULL : j->socket;
+    if (s) {
+        s->job = NULL;
+        json_ahead_offer(&j->body);
+        take_ask(s, &j->ask, j->rc, &j->e);
+        json_ahead_offer(NULL);
+        websocket_pause(s->ws, false);
+    } else {
+        ws_ask_done(&j->ask);
+    }
+    json_ahead_done(&j->body);
+    buf_done(&j->text);
+    free(j);
+}
+
+/* False: there is no memory for it. */
+static bool parse_later(ws_socket *s, const void *bytes, size_t n)
+{
+    ws_job *j = calloc(1, sizeof *j);
+    if (!j) return false;
+    j->socket = s;
+    if (buf_append(&j->text, bytes, n) != 0 || pool_job_start(&j->job, s->gateway->loop, job_run, job_done) != 0) {
+        buf_done(&j->text);
+        free(j);
+        return false;
+    }
+    s->job = j;
+    websocket_pause(s->ws, true);
+    return true;
+}
+
 static void on_message(void *user, bool is_text, const void *bytes, size_t n)
 {
     ws_socket *s = user;
-    ws_ask a;
+    ws_ask a = {0};
     api_error e = {0};
     if (!is_text) {
         websocket_close(s->ws, CODE_NOT_TEXT, "messages are JSON in text frames");
         return;
     }
+    if (n > AHEAD_BYTES && parse_later(s, bytes, n)) return;
     int rc = ws_ask_parse(&a, bytes, n, &e);
-    if (rc == 0 && a.cancels) {
-        cancel(s, &a);
-        return;
-    }
-    if (rc == 0) rc = start(s, &a, &e);
-    if (rc == 0) return;
-    refuse(s, a.id, &e);
-    ws_ask_done(&a);
+    take_ask(s, &a, rc, &e);
 }
 
 /* ---- a WebSocket --------------------------------------------------------------------------------- */
@@ -408,6 +471,7 @@ static void on_closed(void *user, unsigned code)
 {
     ws_socket *s = user;
     gateway *g = s->gateway;
+    pool_job_leave(s->job ? &s->job->job : NULL);
     while (s->calls) {
         door_leave(&s->calls->door);
         call_free(s->calls);

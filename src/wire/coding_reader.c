@@ -17,6 +17,7 @@ enum { PIECE_BYTES = 32 << 10, GZIP_WRAP = 16, WINDOW_LOG_MAX = 23 };
 struct coding_reader {
     coding c;
     size_t room;  /* bytes that may still come out */
+    size_t n_in, n_out;
     bool is_open; /* within a member or frame, or before the first */
     z_stream z;
     ZSTD_DCtx *zstd;
@@ -84,22 +85,41 @@ static int step_zstd(coding_reader *r, const uint8_t **at, size_t *n, size_t *re
     return err_set(err, SHOAL_EFORMAT, "the body is no zstd: %s", ZSTD_getErrorName(rc));
 }
 
+static int count(coding_reader *r, size_t n_in, size_t n_out, shoal_err *err)
+{
+    r->n_in += n_in;
+    r->n_out += n_out;
+    if (n_out > r->room)
+        return err_set(err, SHOAL_ELIMIT, "the body is longer than it may be once it is unpacked");
+    if (r->n_out > CODING_RATIO_FREE && r->n_out / CODING_RATIO_MAX > r->n_in)
+        return err_set(err, SHOAL_ELIMIT, "the body unpacks to more than %zu times its length; send it plain",
+                       CODING_RATIO_MAX);
+    r->room -= n_out;
+    loop_work_add(n_out);
+    return 0;
+}
+
+int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_t most_bytes, coding_take take,
+                       void *user, shoal_err *err)
+{
+    for (size_t n_out = 0; n_out < most_bytes;) {
+        size_t got = 0, before = *n;
+        if (*n == 0 && !r->is_open) return 0;
+        int rc = r->c == CODING_ZSTD ? step_zstd(r, bytes, n, &got, err) : step_gzip(r, bytes, n, &got, err);
+        if (rc == 0) rc = count(r, before - *n, got, err);
+        if (rc != 0) return rc;
+        n_out += got;
+        if (got > 0 && !take(user, r->out, got)) return 0;
+        if (got < PIECE_BYTES && (*n == 0 || *n == before)) return 0;
+    }
+    return 1;
+}
+
 int coding_reader_add(coding_reader *r, const void *bytes, size_t n, coding_take take, void *user,
                       shoal_err *err)
 {
     const uint8_t *at = bytes;
-    for (;;) {
-        size_t got = 0, before = n;
-        if (n == 0 && !r->is_open) return 0;
-        int rc = r->c == CODING_ZSTD ? step_zstd(r, &at, &n, &got, err) : step_gzip(r, &at, &n, &got, err);
-        if (rc != 0) return rc;
-        if (got > r->room)
-            return err_set(err, SHOAL_ELIMIT, "the body is longer than it may be once it is unpacked");
-        r->room -= got;
-        loop_work_add(got);
-        if (got > 0 && !take(user, r->out, got)) return 0;
-        if (got < PIECE_BYTES && (n == 0 || n == before)) return 0;
-    }
+    return coding_reader_step(r, &at, &n, SIZE_MAX, take, user, err);
 }
 
 int coding_reader_end(const coding_reader *r, shoal_err *err)

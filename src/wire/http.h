@@ -127,6 +127,8 @@ const char *http_path(const http_request *r);  /* without the query, not decoded
 const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated copy; "" of one in pieces */
+/* The body of a request that came with HTTP_WHOLE becomes the caller's; http_body is empty from then on. */
+void http_take_body(http_request *r, buf *ret);
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
 const char *http_from(const http_request *r); /* where a TCP connection came from, "192.0.2.7"; else "" */
 bool http_over_unix(const http_request *r); /* it came by a Unix socket: from this machine, and no browser */

@@ -235,6 +235,13 @@ const char *http_body(const http_request *r, size_t *ret_len)
     return whole && r->body.data ? r->body.data : "";
 }
 
+void http_take_body(http_request *r, buf *ret)
+{
+    if (r->version == 20) r->conn->body_bytes -= r->body.len;
+    *ret = r->body;
+    r->body = (buf){0};
+}
+
 const tls_identity *http_peer(const http_request *r)
 {
     return transport_peer(r->conn->io);

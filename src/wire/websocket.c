@@ -42,6 +42,7 @@ struct websocket {
     frame_place at;
     buf kept;   /* what waits for a later turn */
     bool waits; /* for it */
+    bool paused;
     uint64_t now_ms, heard_ms, pinged_ms, closing_ms; /* by websocket_tick's clock; 0: no */
     bool closing, receiving, told;
     int deflate_bits; /* of the window to pack with; 0: permessage-deflate was not asked for */
@@ -161,7 +162,7 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int
 {
     websocket *ws = user;
     bool is_new = !ws->at.left && !ws->at.n_head;
-    if (ws->n_in && is_new) ws->waits = !http_take_message(ws->r);
+    if (ws->n_in && is_new) ws->waits = ws->paused || !http_take_message(ws->r);
     if (ws->n_in == 0 || ws->waits) {
         wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
         return -1;
@@ -335,6 +336,12 @@ void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n)
     }
     flush(ws);
     if (is_over(ws)) end(ws, code_of(ws));
+}
+
+void websocket_pause(websocket *ws, bool paused)
+{
+    ws->paused = paused;
+    if (ws->r) http_pause(ws->r, paused);
 }
 
 void websocket_shut(websocket *ws)

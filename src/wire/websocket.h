@@ -41,6 +41,8 @@ int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l
 /* How long a packed message may get when it is unpacked, from now on; at first max_message_bytes. */
 void websocket_limit_unpacked(websocket *ws, size_t max_bytes);
 void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n);
+/* While paused no message comes, and little is read. What has come meanwhile follows from the loop. */
+void websocket_pause(websocket *ws, bool paused);
 void websocket_shut(websocket *ws);                  /* the client sends no more */
 void websocket_tick(websocket *ws, uint64_t now_ms); /* now and then, for ping_ms */
 /* One message. Nothing after websocket_close, or once it was closed. Text must be UTF-8. When more than

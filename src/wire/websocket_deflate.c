@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/loop_work.h"
+#include "wire/coding.h"
 
 enum { WINDOW_BITS_MIN = 9, PIECE_BYTES = 16 << 10, TAIL_BYTES = 4 };
 
@@ -117,8 +118,9 @@ int websocket_deflate_pack(const void *bytes, size_t n, int window_bits, buf *ou
     return rc;
 }
 
-/* All of z's input; what comes out of it is at most `room` bytes more. */
-static int inflate_all(z_stream *z, size_t *room, buf *out)
+/* All of z's input, of a message of n_packed bytes; what comes out of it is at most `room` bytes more, and no more
+ * than coding.h lets a body become. */
+static int inflate_all(z_stream *z, size_t n_packed, size_t *room, buf *out)
 {
     uint8_t piece[PIECE_BYTES];
     for (;;) {
@@ -127,6 +129,7 @@ static int inflate_all(z_stream *z, size_t *room, buf *out)
         int rc = inflate(z, Z_SYNC_FLUSH);
         size_t got = sizeof piece - z->avail_out;
         if (got > *room) return SHOAL_ELIMIT;
+        if (z->total_out > CODING_RATIO_FREE && z->total_out / CODING_RATIO_MAX > n_packed) return SHOAL_ELIMIT;
         *room -= got;
         loop_work_add(got);
         if (got && buf_append(out, piece, got) != 0) return SHOAL_ENOMEM;
@@ -147,11 +150,11 @@ int websocket_deflate_unpack(const void *bytes, size_t n, size_t max_bytes, buf 
     size_t room = max_bytes;
     if (n > UINT32_MAX) return SHOAL_ELIMIT;
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return SHOAL_ENOMEM;
-    int rc = inflate_all(&z, &room, out);
+    int rc = inflate_all(&z, n, &room, out);
     if (rc == 0) {
         z.next_in = (Bytef *)(uintptr_t)TAIL;
         z.avail_in = sizeof TAIL;
-        rc = inflate_all(&z, &room, out);
+        rc = inflate_all(&z, n, &room, out);
     }
     inflateEnd(&z);
     return rc;

@@ -1,0 +1,27 @@
+/* pool_job.h: work on a client's bytes that the event loop leaves to a thread of libuv's pool.
+ *
+ *     struct mine { pool_job job; ... } *m = ...;          // job first
+ *     pool_job_start(&m->job, loop, run, done);
+ *
+ * run(m) is called on a thread of the pool and touches m alone; done(m) follows on the loop, always, and frees m. Who
+ * has no use for the result any more (the client has left) calls pool_job_leave: `left` is set for done, and a job
+ * that has not begun is not run. Loop thread, but for run. */
+#ifndef GATEWAY_POOL_JOB_H
+#define GATEWAY_POOL_JOB_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+typedef struct pool_job pool_job;
+struct pool_job {
+    uv_work_t req;
+    void (*run)(pool_job *j);
+    void (*done)(pool_job *j);
+    bool left;
+};
+
+/* 0, or SHOAL_ENOMEM: neither run nor done comes. */
+int pool_job_start(pool_job *j, uv_loop_t *loop, void (*run)(pool_job *j), void (*done)(pool_job *j));
+void pool_job_leave(pool_job *j); /* j may be NULL */
+
+#endif
