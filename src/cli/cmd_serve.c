@@ -17,7 +17,9 @@
 
 #include "base/clock.h"
 #include "base/colour.h"
+#include "base/crash.h"
 #include "base/exit_guard.h"
+#include "base/handover.h"
 #include "base/log.h"
 #include "base/log_ring.h"
 #include "cli/commands.h"
@@ -38,6 +40,8 @@
 #include "serve/serve_models.h"
 #include "serve/serve_reload.h"
 #include "serve/serve_stages.h"
+#include "serve/supervised.h"
+#include "serve/supervisor.h"
 #include "trust/state.h"
 #include "wire/env_uv.h"
 #include "wire/listening.h"
@@ -51,6 +55,7 @@ enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 typedef struct server {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
+    supervised *supervised; /* NULL: nobody supervises */
     uv_timer_t drain;
     uint64_t start_ns;
     gateway_config *config;
@@ -161,7 +166,9 @@ static void say_when_ready(server *s)
     make_url(s, url, sizeof url);
     double ms = clock_ms_since(s->start_ns);
     LOG(LOG_INFO, "serve", "ready", LOG_S("url", url), LOG_I("replicas", ready), LOG_I("failed", failed),
-        LOG_F("ms", ms));
+        LOG_F("ms", ms), LOG_I("restarts", handover_restarts()));
+    handover_tell(HANDOVER_READY, 0, 0);
+    if (handover_restarts() > 0) return; /* whoever reads standard output was told when it began */
     if (s->banner) {
         printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready,
                ready == 1 ? "" : "s", url, ms);
@@ -196,6 +203,7 @@ static void etcd_told(void *user)
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
     uv_close((uv_handle_t *)&s->hangup, NULL);
+    supervised_close(s->supervised);
 }
 
 static void workers_gone(void *user)
@@ -316,6 +324,12 @@ static void hung_up(uv_signal_t *h, int signum)
         signalled(h, signum);
 }
 
+static void worker_exited(void *user, int pid, int status)
+{
+    server *s = user;
+    if (s->agent) agent_worker_exited(s->agent, pid, status);
+}
+
 /* ---- start ------------------------------------------------------------------------------------- */
 
 /* Among gateways that know each other the one that leads says who serves what, else the one with the CA. */
@@ -341,12 +355,12 @@ static char *serve_packed(agent_options *o, const gateway_config *c)
 static int start_agent(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
+    agent_arbiter shared;
+    int rc = serve_arbiter_open(&s->arbiter, &s->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
-    agent_arbiter shared = serve_arbiter(s->arbiter, s->arbiter_fd);
-    bool places = gate_places(s); /* then the gate says what this machine serves */
+    bool places = gate_places(s); /* then the gate says what this machine serves; after a crash, the keeper */
     agent_options o = {.workers = s->stages.alone,
-                       .n_workers = places ? 0 : s->stages.n_alone,
+                       .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
                        .member = s->gate ? gate_state(s->gate) : NULL,
                        .log_level = c->log_level,
                        .log_json = s->json_log,
@@ -594,6 +608,7 @@ static int start(server *s, shoal_err *err)
     if (rc == 0) rc = start_placing(s, err);
     if (rc == 0) rc = start_discovery(s, err);
     if (rc == 0) keep_restore(s->keep);
+    if (rc == 0) handover_discard(); /* an address that the configuration names no more, say */
     return rc;
 }
 
@@ -602,8 +617,7 @@ static void server_done(server *s)
     serve_stages_done(&s->stages);
     if (s->config) serve_models_free(s->specs, s->config->n_models);
     free(s->placed);
-    arbiter_close(s->arbiter);
-    if (s->arbiter_fd >= 0) close(s->arbiter_fd);
+    serve_arbiter_close(s->arbiter, s->arbiter_fd);
     config_free(s->config);
     free(s->config_path);
     log_ring_close();
@@ -617,8 +631,12 @@ static int serve(server *s)
     if (loop_open(&s->loop, OTHER_FDS + n_machines + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
         return cli_fail(&cmd_serve, &err);
     listening_open(&s->loop);
+    crash_open("gateway", s->json_log);
     watch_signals(s);
-    bool failed = start(s, &err) != 0;
+    const supervised_events ev = {.exited = worker_exited, .user = s};
+    int level = log_level_parse(s->config->log_level);
+    bool failed =
+        supervised_open(&s->supervised, &s->loop, &ev, s->json_log, level, &err) != 0 || start(s, &err) != 0;
     if (failed) begin_stop(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     listening_close();
@@ -662,7 +680,7 @@ static int run(int argc, char **argv)
 {
     server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
     const char *config = NULL, *listen = NULL, *color = NULL;
-    bool json_log = false, banner = false, check_only = false;
+    bool json_log = false, banner = false, check_only = false, alone = false;
     long long port = -1;
     const cli_option options[] = {
         CLI_STRING('c', "config", "FILE", "configuration (./, /etc/shoal/, then the installed shoal.yaml)",
@@ -674,11 +692,14 @@ static int run(int argc, char **argv)
         CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &json_log),
         CLI_COLOR(&color),
         CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
+        CLI_FLAG(0, "no-supervise", "do not start the gateway again after a crash (for debuggers)", &alone),
         CLI_END,
     };
     cli_args a;
     int rc = cli_parse(&a, &cmd_serve, options, 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
+    rc = alone || check_only ? -1 : supervise(argc, argv, "shoal-gateway");
+    if (rc >= 0) return rc;
     mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
     shoal_err err;
     if (colour_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);

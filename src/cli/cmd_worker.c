@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
@@ -109,6 +110,7 @@ static int run(int argc, char **argv)
         err_set(&err, SHOAL_EINVALID, "\"%s\" is no log level", level);
         return cli_fail(&cmd_worker, &err);
     }
+    crash_open("worker", json_log);
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (regroup && regroup_parse(regroup, &w.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);

@@ -264,19 +264,29 @@ int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err)
     return 0;
 }
 
-int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err)
+int arbiter_open(arbiter **ret, int fd, shoal_err *err)
 {
-    if (slot < 0 || slot >= SLOTS) return err_set(err, SHOAL_EINVALID, "the arbiter has no slot %d", slot);
     struct stat st;
     if (fstat(fd, &st) != 0 || (size_t)st.st_size != sizeof(page))
         return err_set(err, SHOAL_EINVALID, "file descriptor %d is not an arbiter's page", fd);
     arbiter *a;
-    int rc = map_page(&a, fd, slot, err);
+    int rc = map_page(&a, fd, NOBODY, err);
     if (rc != 0) return rc;
     if (a->page->magic != PAGE_MAGIC) {
         arbiter_close(a);
         return err_set(err, SHOAL_EINVALID, "the arbiter's page is of another version");
     }
+    *ret = a;
+    return 0;
+}
+
+int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err)
+{
+    if (slot < 0 || slot >= SLOTS) return err_set(err, SHOAL_EINVALID, "the arbiter has no slot %d", slot);
+    arbiter *a;
+    int rc = arbiter_open(&a, fd, err);
+    if (rc != 0) return rc;
+    a->slot = slot;
     a->n_cores = a->page->n_cores > 0 ? a->page->n_cores : 1;
     int n = atomic_load(&a->page->n_slots);
     while (n <= slot && !atomic_compare_exchange_weak(&a->page->n_slots, &n, slot + 1)) {

@@ -341,10 +341,11 @@ void math_sincos(double x, double *ret_sin, double *ret_cos);
  * holder or waiter, and a holder that is stopped or stuck loses its cores after 250 ms. */
 typedef struct arbiter arbiter;
 
-/* The agent makes it: an anonymous shared file; *ret_fd (the caller's to close) is not close-on-exec,
- * so that workers inherit it. */
 /* The agent's. *ret_fd is close-on-exec and sealed: give it to the workers, who cannot change its size. */
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
+/* The same page in the agent's next life (base/handover.h). fd stays the caller's. SHOAL_EINVALID: it is
+ * none. */
+int arbiter_open(arbiter **ret, int fd, shoal_err *err);
 /* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */
 int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err);
 void arbiter_close(arbiter *a);

@@ -7,6 +7,7 @@
 
 #include "api/query.h"
 #include "base/clock.h"
+#include "base/handover.h"
 #include "base/json.h"
 #include "cluster/stage_name.h"
 #include "gateway/admission.h"
@@ -364,7 +365,7 @@ static void answer_ready_all(gateway_request *rq)
         if (i) buf_putc(&out, ',');
         put_replica(&out, registry_at(g, i));
     }
-    buf_puts(&out, "],");
+    buf_printf(&out, "],\"restarts\":%u,", handover_restarts());
     status_put_sources(&out, g);
     readiness_put_missing(&out, rq->gateway);
     buf_putc(&out, '}');
@@ -393,6 +394,7 @@ static void refresh_metrics(gateway *g, uint64_t now)
     buf_done(&g->metrics_text);
     metrics_scrape(g->metrics, g->registry);
     metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
+    metrics_set(g->metrics, METRIC_GATEWAY_RESTARTS, (double)handover_restarts(), NULL, NULL, NULL);
     metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
     metrics_set_work(g->metrics, METRIC_LOOP_WORK, loop_work_get());
     metrics_set(g->metrics, METRIC_LOOP_WORK_MAX, (double)loop_work_get()->max_bytes, NULL, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/browser.h"
@@ -213,7 +214,9 @@ void door_go_on(door *d, const api_error *e)
         return;
     }
     if (rq->endpoint->admitted) recent_keep_asked(rq);
-    rq->endpoint->handle(rq);
+    crash_enter(rq->endpoint->name, rq->id);
+    rq->endpoint->handle(rq); /* which may end rq */
+    crash_leave();
 }
 
 void door_leave(door *d)

@@ -41,6 +41,8 @@
       "What share of their words the two had in common, summed up.")                                        \
     X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
+    X(METRIC_GATEWAY_RESTARTS, "shoal_gateway_restarts_total", COUNTER, "",                                 \
+      "Starts of the gateway process after a crash.")                                                       \
     X(METRIC_LOOP_WORK, "shoal_loop_turn_work_bytes", BYTES_HISTOGRAM, "",                                  \
       "Bytes that a turn of the event loop parsed, unpacked or packed, plus 4096 for each message.")        \
     X(METRIC_LOOP_WORK_MAX, "shoal_loop_turn_work_bytes_max", GAUGE, "",                                    \

@@ -31,7 +31,11 @@ const char *agent_run_dir(const agent *a)
 static char *own_path(arena *a)
 {
     char path[4096];
+    const char gone[] =
+        " (deleted)"; /* the program was replaced since: its file is still open by this name */
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n > (ssize_t)sizeof gone && memcmp(path + n - (sizeof gone - 1), gone, sizeof gone - 1) == 0)
+        return arena_strdup(a, "/proc/self/exe");
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
@@ -86,7 +90,7 @@ static child *child_of_slot(agent *a, int slot)
 static int free_slot(agent *a)
 {
     int slot = a->arbiter.first_slot;
-    while (child_of_slot(a, slot)) slot++;
+    while (child_of_slot(a, slot) || (slot < WORKER_BOOK_SLOTS && a->unclaimed >> slot & 1)) slot++;
     return slot;
 }
 
@@ -116,16 +120,32 @@ static bool stands_by(const worker_spec *s, int replica_number)
     return replica_number >= replicas_of(s) - s->n_standby;
 }
 
+/* Where the life before had it, and as what. */
+static void take_place(child *c, const char *id)
+{
+    bool lives = false;
+    int slot = adopt_find(c->a, id, &lives);
+    c->generation = epoch();
+    c->slot = slot >= 0 ? slot : free_slot(c->a);
+    if (slot < 0) return;
+    const worker_entry *e = worker_book_at(c->a->book, slot);
+    if (lives) c->generation = e->generation;
+    c->backoff_ms = e->backoff_ms;
+    c->process.n_restarts = (unsigned)e->n_restarts;
+    c->process.n_crashes = (unsigned)e->n_crashes + (!lives && e->pid > 0); /* it died while nobody looked */
+}
+
 static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
 {
     char id[ID_BYTES] = "";
+    bool named = id_of(id, sizeof id, spec, replica_number);
+    take_place(c, id);
     c->strings = arena_new(0);
     if (!c->strings || !worker_spec_copy(c->strings, &c->spec, spec)) return err_nomem(err);
     c->socket = socket_path(c, spec->model);
     c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
-    if (id_of(id, sizeof id, spec, replica_number)) c->id = arena_strdup(c->strings, id);
+    if (named) c->id = arena_strdup(c->strings, id);
     c->member = spec->first_layer ? arena_strndup(c->strings, id, strcspn(id, "/")) : c->spec.model;
-    c->generation = epoch();
     c->standby = stands_by(spec, replica_number);
     if (!c->address || !c->id || !c->member) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
@@ -154,7 +174,6 @@ static int add_child(agent *a, const worker_spec *spec, int replica_number, shoa
     child *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
     c->a = a;
-    c->slot = free_slot(a);
     c->process = (process){.is_at_work = child_is_at_work, .worker = c};
     rc = describe_child(c, spec, replica_number, err);
     if (rc != 0) {
@@ -234,13 +253,14 @@ static void leave_over(uv_timer_t *t)
 {
     child *c = t->data;
     LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
-    if (c->life) uv_process_kill(&c->life->process, SIGKILL);
+    if (c->life) life_kill(c->life, SIGKILL);
 }
 
 /* It finishes what runs, and takes nothing new. One of several stages cannot: the others leave as well, and
  * what runs goes on from the request where the model is next. */
 static void dismiss(child *c)
 {
+    const agent *a = c->a;
     LOG(LOG_INFO, "agent", "worker_dismissed", LOG_S("replica", c->id));
     c->leaving = true;
     uv_timer_stop(&c->restart);
@@ -250,7 +270,8 @@ static void dismiss(child *c)
     }
     uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
     child_tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
-    uv_process_kill(&c->life->process, c->spec.end_layer ? SIGKILL : WORKER_STOP_SIGNAL);
+    if (a->book) worker_book_at(a->book, c->slot)->leaving = 1;
+    life_kill(c->life, c->spec.end_layer ? SIGKILL : WORKER_STOP_SIGNAL);
 }
 
 static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
@@ -334,7 +355,7 @@ void agent_hurry(agent *a, const char *model)
         if (!c->leaving || !c->life || strcmp(c->spec.model, model) != 0) continue;
         LOG(LOG_INFO, "agent", "worker_killed", LOG_S("replica", c->id),
             LOG_S("reason", "it is to go at once"));
-        uv_process_kill(&c->life->process, SIGKILL);
+        life_kill(c->life, SIGKILL);
     }
 }
 
@@ -358,7 +379,8 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->packed_check = o->packed_check;
     a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
-    return rundir_open(&a->dir, o->run_dir, err);
+    int rc = rundir_open(&a->dir, o->run_dir, err);
+    return rc == 0 ? adopt_open(a, err) : rc;
 }
 
 static void on_replica_change(void *user, const registry_event *e)
@@ -367,6 +389,7 @@ static void on_replica_change(void *user, const registry_event *e)
     if (!c || e->replica->state != REPLICA_READY) return;
     c->served = true;
     c->refusals = 0;
+    if (c->life && c->a->book) worker_book_at(c->a->book, c->slot)->served = 1;
 }
 
 static void init_timer(agent *a, uv_timer_t *t)
@@ -384,6 +407,8 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     a->g = g;
     init_timer(a, &a->kill);
     init_timer(a, &a->watch);
+    init_timer(a, &a->unclaimed_over);
+    a->book_fd = -1;
     uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
     int rc = source_open(&a->source, g, "agent", err);
     if (rc == 0) rc = configure(a, opts, err);
@@ -409,7 +434,7 @@ static void kill_all(uv_timer_t *t)
         child *c = a->children[i];
         if (!c->life) continue;
         LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
-        uv_process_kill(&c->life->process, SIGKILL);
+        life_kill(c->life, SIGKILL);
     }
 }
 
@@ -424,13 +449,14 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
     a->done = done;
     a->done_user = user;
     bool any = false;
+    adopt_kill_unclaimed(a);
     for (size_t i = 0; i < a->n; i++) {
         child *c = a->children[i];
         uv_timer_stop(&c->restart);
         if (!c->life) continue;
         any = true;
         child_tell(c, REPLICA_DRAINING, "stopping", NULL);
-        uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
+        life_kill(c->life, WORKER_STOP_SIGNAL);
     }
     if (any)
         uv_timer_start(&a->kill, kill_all, grace_ms, 0);
@@ -467,6 +493,7 @@ void child_gone(child *c)
     while (a->children[i] != c) i++;
     memmove(&a->children[i], &a->children[i + 1], (--a->n - i) * sizeof *a->children);
     source_drop(a->source, c->id, c->generation);
+    if (a->book) worker_book_clear(a->book, c->slot);
     uv_close((uv_handle_t *)&c->restart, restart_timer_closed);
 }
 
@@ -480,6 +507,8 @@ void agent_free(agent *a)
         uv_close((uv_handle_t *)&a->children[i]->restart, restart_timer_closed);
     }
     rundir_close(&a->dir);
+    adopt_close(a);
+    uv_close((uv_handle_t *)&a->unclaimed_over, agent_timer_closed);
     uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
     uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
 }

@@ -8,6 +8,10 @@
  * to 5 minutes: what a folder holds can be put right without a trace in the folder. One that hangs is killed
  * (cluster/liveness.h). A start that fails, and an end before the worker was ready, are crashes as well.
  *
+ * A supervised agent (base/handover.h) starts workers as children of its supervisor, so that they outlive it.
+ * The next agent takes over those that would be started with the same command line, under the same
+ * generation; those that nothing wants within a minute are ended.
+ *
  * A model in stages is several specs of one name, each with its layers. */
 #ifndef JOIN_AGENT_H
 #define JOIN_AGENT_H
@@ -105,6 +109,8 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
 int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
 /* What runs on workers of that model that are not wanted any more is not waited for. */
 void agent_hurry(agent *a, const char *model);
+/* Of a supervised agent (base/handover.h): that child of the supervisor has ended, with this wait status. */
+void agent_worker_exited(agent *a, int pid, int status);
 /* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
 /* After stop, before registry_free: drops its replicas, removes the sockets and the directory it made; run

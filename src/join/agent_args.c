@@ -1,6 +1,8 @@
 /* agent_args.c: the command line of one worker. */
 #include "join/agent_impl.h"
 
+#include "base/handover.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -73,7 +75,7 @@ void args_build(args *x, const child *c)
     put_str(x, "--model", c->spec.path);
     put_str(x, "--sha256", c->spec.sha256);
     put_str(x, "--address", c->address);
-    put_size(x, "--parent", (size_t)getpid());
+    put_size(x, "--parent", (size_t)(a->book ? handover_supervisor() : getpid()));
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
     put_size(x, "--kv-bytes", c->spec.kv_bytes);
     put_kv_type(x, c->spec.kv_type);

@@ -9,6 +9,7 @@
 #include "cluster/threads.h"
 #include "join/agent.h"
 #include "join/rundir.h"
+#include "join/worker_book.h"
 
 enum { MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES) };
 
@@ -19,11 +20,14 @@ struct file_mark {
     uint64_t size, inode, changed_ns;
 };
 
-/* One life of one worker; freed by the loop once its handle is closed. */
+/* One life of one worker; freed by the loop once its handle is closed. Of a supervised agent it is a child of
+ * the supervisor, which tells how it ends (agent_worker_exited), and `process` is not used. */
 typedef struct life {
     uv_process_t process; /* first */
     child *of;
-    int says; /* what the worker wrote to its standard output: why it cannot start */
+    int says; /* what the worker wrote to its standard output: why it cannot start; -1: it was adopted */
+    int pid, pidfd; /* pidfd -1: `process` is used */
+    bool replaced;  /* of an earlier life, with other options: the child starts again when it is gone */
 } life;
 
 /* What agent_watch.c has seen of that life. */
@@ -76,7 +80,10 @@ struct agent {
     bool log_json;
     child **children;
     size_t n, cap;
-    uv_timer_t kill, watch;
+    uv_timer_t kill, watch, unclaimed_over;
+    worker_book *book; /* NULL: not supervised */
+    int book_fd;
+    uint64_t unclaimed;   /* slots with a process of the life before, which no child has taken over */
     size_t n_open_timers; /* memory goes when the last one is closed */
     void (*done)(void *user);
     void *done_user;
@@ -90,6 +97,32 @@ typedef struct args {
 } args;
 
 void args_build(args *x, const child *c);
+/* Of all but the program's path: equal ones are one command line. False: no memory. */
+bool args_digest(const args *x, sha256_digest *ret);
+
+/* ---- agent_spawn.c: processes ---- */
+/* uv_spawn, or, supervised, a child of the supervisor. A libuv error code. */
+int life_spawn(life *l, int says, args *x);
+void life_kill(life *l, int sig);
+/* Closed and freed, at once or by the loop. */
+void life_free(life *l);
+
+/* ---- agent_adopt.c: what the life before left ---- */
+int adopt_open(agent *a, shoal_err *err); /* nothing where nobody supervises */
+void adopt_close(agent *a);
+/* The entry of that id, -1: none. With *ret_lives: its process may be taken over. */
+int adopt_find(agent *a, const char *id, bool *ret_lives);
+/* The process in the child's slot becomes its life: taken over, or ended because it has other options. False:
+ * there is none. */
+bool adopt_take(child *c);
+/* A process is about to be started for it with these arguments. */
+void adopt_note(child *c, const args *x);
+/* What is left in the book of a child without a process: its counts. */
+void adopt_note_end(const child *c);
+void adopt_kill_unclaimed(agent *a);
+
+/* agent_life.c: its process has ended. Takes l. */
+void life_over(life *l, int64_t code, int sig);
 
 /* What the cluster is told of it. */
 int child_tell(child *c, replica_state state, const char *reason, shoal_err *err);

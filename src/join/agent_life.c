@@ -84,11 +84,6 @@ static void wait_for_file(child *c, bool mends)
     if (mends && c->a->refused) c->a->refused(c->a->user, c->spec.model);
 }
 
-static void life_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 void agent_check_all_gone(agent *a)
 {
     if (!a->stopping || !a->done) return;
@@ -119,7 +114,7 @@ static void restart_later(child *c)
 
 static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
 {
-    ssize_t n = read(l->says, out, cap - 1);
+    ssize_t n = l->says >= 0 ? read(l->says, out, cap - 1) : 0;
     if (n > 0) {
         out[n] = '\0';
     } else if (sig) {
@@ -129,19 +124,36 @@ static void describe_exit(const life *l, int64_t code, int sig, char *out, size_
     }
 }
 
-static void exited(uv_process_t *p, int64_t code, int sig)
+/* It was of an earlier life: what it did is no news of this one. */
+static void replaced_over(child *c)
 {
-    life *l = (life *)p;
+    LOG(LOG_INFO, "agent", "worker_replaced", LOG_S("replica", c->id));
+    if (c->leaving) {
+        agent *a = c->a;
+        child_gone(c);
+        agent_settle(a);
+        return;
+    }
+    child_start(c);
+}
+
+void life_over(life *l, int64_t code, int sig)
+{
     child *c = l->of;
     agent *a = c->a;
     char why[256];
     describe_exit(l, code, sig, why, sizeof why);
-    close(l->says);
-    uv_close((uv_handle_t *)p, life_closed);
+    bool replaced = l->replaced && !a->stopping;
+    life_free(l);
     c->life = NULL;
     c->process.pid = 0;
+    adopt_note_end(c);
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
     unlink(c->socket);
+    if (replaced) {
+        replaced_over(c);
+        return;
+    }
     bool refused = sig == 0 && (code == WORKER_EXIT_CONFIG || code == WORKER_EXIT_FILE);
     /* One that ends before it served has failed, whatever it says: whoever waits for it must hear that. */
     bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
@@ -167,24 +179,6 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     restart_later(c);
 }
 
-/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
-static int spawn(child *c, life *l, int says, args *x)
-{
-    agent *a = c->a;
-    uv_stdio_container_t io[4] = {
-        {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = says},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-        {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
-    };
-    uv_process_options_t o = {.exit_cb = exited,
-                              .file = a->program,
-                              .args = x->v,
-                              .stdio_count = a->has_arbiter ? 4 : 3,
-                              .stdio = io};
-    return uv_spawn(a->loop, &l->process, &o);
-}
-
 static int launch(child *c, shoal_err *err)
 {
     args x = {.a = arena_new(0)};
@@ -197,32 +191,31 @@ static int launch(child *c, shoal_err *err)
     }
     args_build(&x, c);
     int rc = x.failed ? UV_ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
-    l->of = c;
-    l->says = ends[0];
+    *l = (life){.of = c, .says = ends[0], .pidfd = -1};
     if (rc == 0) {
-        rc = spawn(c, l, ends[1], &x);
+        adopt_note(c, &x);
+        rc = life_spawn(l, ends[1], &x);
         close(ends[1]);
-        if (rc != 0) {
-            close(ends[0]);
-            uv_close((uv_handle_t *)&l->process, life_closed); /* uv_spawn initialised it */
-        }
+        if (rc != 0) life_free(l);
     } else {
         free(l);
     }
     arena_free(x.a);
     if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
     c->life = l;
-    c->process.pid = uv_process_get_pid(&l->process);
+    c->process.pid = l->pid;
     return 0;
 }
 
 void child_start(child *c)
 {
     shoal_err err;
-    c->started_ns = clock_ns();
-    c->served = c->refused = false;
+    c->refused = false;
     c->tried = mark_of(c->spec.path);
     memset(&c->watch, 0, sizeof c->watch);
+    if (adopt_take(c)) return;
+    c->started_ns = clock_ns();
+    c->served = false;
     c->generation++;
     if (launch(c, &err) != 0) {
         c->process.n_crashes++;

@@ -91,7 +91,7 @@ static bool kill_if_hung(child *c, const liveness *l, const char *what)
     if (l->verdict != LIVENESS_HUNG) return false;
     LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
         LOG_S("what", what), LOG_S("reason", l->why));
-    uv_process_kill(&c->life->process, SIGKILL);
+    life_kill(c->life, SIGKILL);
     c->watch.killed = true;
     return true;
 }

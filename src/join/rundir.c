@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/handover.h"
 #include "base/log.h"
 
 #define PREFIX   "shoal-"
+#define KEPT     "rundir " /* and the path: the name under which the lock is kept */
 #define NAME_LEN (sizeof PREFIX "XXXXXX" - 1)
 
 static const char *base_dir(void)
@@ -119,6 +121,28 @@ static int make_fresh(rundir *d, shoal_err *err)
     return 0;
 }
 
+/* That of an earlier life, still locked: the supervisor holds the lock's descriptor. */
+static bool take_kept(rundir *d)
+{
+    char name[HANDOVER_NAME + 1];
+    int fd = handover_take_prefix(KEPT, name);
+    if (fd < 0) return false;
+    d->lock_fd = fd;
+    d->path = access(name + sizeof KEPT - 1, W_OK) == 0 ? strdup(name + sizeof KEPT - 1) : NULL;
+    d->made = true;
+    if (d->path) return true;
+    handover_forget(fd);
+    close(fd);
+    *d = (rundir){.lock_fd = -1};
+    return false;
+}
+
+static void keep(const rundir *d)
+{
+    char name[HANDOVER_NAME + 1];
+    if (snprintf(name, sizeof name, KEPT "%s", d->path) < (int)sizeof name) handover_keep(name, d->lock_fd);
+}
+
 static int use_given(rundir *d, const char *given, shoal_err *err)
 {
     d->path = strdup(given);
@@ -131,7 +155,9 @@ static int use_given(rundir *d, const char *given, shoal_err *err)
 int rundir_open(rundir *ret, const char *given, shoal_err *err)
 {
     rundir d = {.lock_fd = -1};
-    int rc = given ? use_given(&d, given, err) : make_fresh(&d, err);
+    bool kept = !given && take_kept(&d);
+    int rc = kept ? 0 : given ? use_given(&d, given, err) : make_fresh(&d, err);
+    if (rc == 0 && !given && !kept) keep(&d);
     if (rc == 0)
         *ret = d;
     else
@@ -145,6 +171,7 @@ void rundir_close(rundir *d)
     int dir = d->made ? open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (dir >= 0) empty_out(dir);
     if (d->made) rmdir(d->path);
+    handover_forget(d->lock_fd);
     if (d->lock_fd >= 0) close(d->lock_fd);
     free(d->path);
     *d = (rundir){.lock_fd = -1};

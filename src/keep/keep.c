@@ -193,6 +193,7 @@ static void broken_book(void *user, const char *sentence)
 
 void keep_restore(keep *k)
 {
+    session_restore(k); /* first: a load that the book names as well is the same piece of work */
     if (k->o.book) keep_book_read(k->o.book, restore_one, broken_book, k);
 }
 
@@ -249,6 +250,7 @@ static void keep_free(keep *k)
     while (k->models) kept_drop(k, k->models);
     json_decref(k->stored);
     json_decref(k->absent);
+    session_close(k);
     arena_free(k->base_mem);
     arena_free(k->mem);
     free(k);
@@ -264,6 +266,7 @@ int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err
     keep *k = calloc(1, sizeof *k);
     if (!k) return err_nomem(err);
     k->mem = arena_new(0);
+    session_open(k);
     k->stored = json_array();
     k->absent = json_array();
     bool ok = k->mem && k->stored && k->absent && copy_options(k, o) && find_places(k);

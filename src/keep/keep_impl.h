@@ -1,6 +1,6 @@
 /* keep_impl.h: what the files of the keeper share: keep.c (its life, and the keeper's functions), keep_job.c
  * (work and who waits for it), keep_models.c (what is served), keep_kinds.c (loading and unloading, step by
- * step) and keep_store.c (fetching and removing). */
+ * step), keep_store.c (fetching and removing) and keep_session.c (what a supervised process finds again). */
 #ifndef KEEP_KEEP_IMPL_H
 #define KEEP_KEEP_IMPL_H
 
@@ -66,6 +66,7 @@ typedef struct job {
     bool stopped;           /* it was told to end */
     bool brought;           /* its file was not in the store before it was asked for */
     bool is_served;         /* of a removal: a model has this name */
+    bool runs;              /* of a load: its workers may run already, so there is room for them */
     keeper_ticket *inner;   /* for another job */
     keeper_ticket *tickets; /* for this one */
     keeper_step step;
@@ -84,8 +85,11 @@ struct keep {
     kept *models;
     job *jobs;
     size_t n_jobs;
-    json_t *stored; /* as of the last look */
-    json_t *absent; /* entries of the book that could not be loaded */
+    json_t *stored;       /* as of the last look */
+    json_t *absent;       /* entries of the book that could not be loaded */
+    json_t *session;      /* what the life before had, until it is loaded again; NULL: nothing */
+    unsigned n_restoring; /* loads of it, and one while they are begun */
+    int session_fd;       /* of what this one has; -1: nothing */
     uv_timer_t soon, tick;
     int n_open; /* timers, and jobs on the pool: the memory goes with the last */
     unsigned n_ticks;
@@ -144,6 +148,13 @@ void kept_tick(keep *k);
 void keep_write_book(keep *k);
 void keep_forget_absent(keep *k, const char *name);
 void keep_loaded(keep *k, const job *j); /* its entry of the book is no absent one any more */
+
+/* ---- keep_session.c ---- */
+void session_open(keep *k);
+void session_leave_out(keep *k); /* of a new base what was unloaded before the crash */
+void session_restore(keep *k);
+void session_write(keep *k); /* something was loaded or unloaded */
+void session_close(keep *k);
 
 /* ---- keep_kinds.c ---- */
 void kind_load(job *j);

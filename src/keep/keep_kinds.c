@@ -215,6 +215,7 @@ static bool has_cores(job *j, const worker_spec *s, unsigned n)
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const keep *k = j->k;
+    if (j->runs) return true;
     room room = room_read(k->o.root);
     uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))

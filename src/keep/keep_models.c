@@ -64,6 +64,7 @@ int keep_apply(keep *k, shoal_err *err)
         if (!m->down) list[n++] = m->spec;
     int rc = k->o.set(k->o.user, list, n, err);
     free(list);
+    session_write(k);
     return rc;
 }
 
@@ -81,6 +82,7 @@ int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err)
     k->base_mem = mem;
     k->base = base;
     k->n_base = n;
+    session_leave_out(k);
     return keep_apply(k, err);
 }
 

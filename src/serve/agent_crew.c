@@ -481,9 +481,9 @@ static int open_tls(crew *c, const folder *dir, shoal_err *err)
 
 static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_log, shoal_err *err)
 {
-    int rc = arbiter_create(&c->arbiter, &c->arbiter_fd, err);
+    agent_arbiter shared;
+    int rc = serve_arbiter_open(&c->arbiter, &c->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
-    const agent_arbiter shared = serve_arbiter(c->arbiter, c->arbiter_fd);
     char packed[MODEL_PATH_SIZE];
     snprintf(packed, sizeof packed, "%s/packed", dir->path);
     const agent_options o = {.workers = c->specs,
@@ -564,8 +564,7 @@ static void relay_gone(void *user)
     tls_context_unref(c->tls);
     tls_context_unref(c->as_node);
     if (c->config) serve_models_free(c->specs, c->config->n_models);
-    arbiter_close(c->arbiter);
-    if (c->arbiter_fd >= 0) close(c->arbiter_fd);
+    serve_arbiter_close(c->arbiter, c->arbiter_fd);
     config_free(c->config);
     manifest_free(c->manifest);
     free_assigned(c->assigned, c->n_assigned);

@@ -1,13 +1,13 @@
-/* serve_arbiter.h: the arbiter as an agent sees it. */
-#ifndef SERVE_ARBITER_H
-#define SERVE_ARBITER_H
+/* serve_arbiter.h: the page by which the workers of this machine share its cores; one that outlives a crash
+ * where a supervisor keeps it (base/handover.h). */
+#ifndef SERVE_SERVE_ARBITER_H
+#define SERVE_SERVE_ARBITER_H
 
 #include "compute/compute.h"
 #include "join/agent.h"
 
-enum { SERVE_ARBITER_SLOTS = 64 };
-
-/* Both must outlive the agent. */
-agent_arbiter serve_arbiter(arbiter *a, int fd);
+/* *ret_fd is the caller's to close, after handover_forget. ret_share: what agents are told; borrows both. */
+int serve_arbiter_open(arbiter **ret, int *ret_fd, agent_arbiter *ret_share, shoal_err *err);
+void serve_arbiter_close(arbiter *a, int fd); /* NULL and -1 are fine */
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "wire/http_internal.h"
+#include "wire/kept_listener.h"
 
 enum { LISTEN_BACKLOG = 511 };
 
@@ -167,6 +168,23 @@ static int bind_pipe(http_listener *l, const address *a, shoal_err *err)
     return 0;
 }
 
+/* A socket whose file was removed can be reached by nobody. */
+static bool is_in_place(const address *a)
+{
+    struct stat st;
+    return !a->is_unix || (lstat(a->path, &st) == 0 && S_ISSOCK(st.st_mode));
+}
+
+static bool take_kept(http_listener *l, const address *a, const char *text)
+{
+    int fd = kept_listener_take(text);
+    if (fd < 0) return false;
+    bool ok = is_in_place(a) && (!a->is_unix || (l->path = strdup(a->path))) &&
+              (a->is_unix ? uv_pipe_open(&l->u.pipe, fd) : uv_tcp_open(&l->u.tcp, fd)) == 0;
+    if (!ok) kept_listener_drop(fd);
+    return ok;
+}
+
 static void on_listener_closed(uv_handle_t *h)
 {
     http_listener *l = h->data;
@@ -179,6 +197,7 @@ static void close_listener(http_listener *l)
     if (!l->open) return;
     l->open = false;
     if (l->path) unlink(l->path);
+    kept_listener_forget(&l->u.handle);
     uv_close(&l->u.handle, on_listener_closed);
 }
 
@@ -229,11 +248,13 @@ int http_server_listen(http_server *s, const char *address_text, const http_tls 
     http_listener *l = add_listener(s, a.is_unix);
     if (!l) return err_nomem(err);
     if (tls) rc = take_tls(l, tls, err);
-    if (rc == 0) rc = a.is_unix ? bind_pipe(l, &a, err) : bind_tcp(l, &a, address_text, err);
+    bool kept = rc == 0 && take_kept(l, &a, address_text);
+    if (rc == 0 && !kept) rc = a.is_unix ? bind_pipe(l, &a, err) : bind_tcp(l, &a, address_text, err);
     if (rc == 0) {
         int e = uv_listen(&l->u.stream, LISTEN_BACKLOG, on_connection);
         if (e != 0) rc = err_set(err, SHOAL_EIO, "cannot listen on %s: %s", address_text, uv_strerror(e));
     }
+    if (rc == 0 && !kept) kept_listener_keep(&l->u.handle, address_text);
     if (rc != 0)
         close_listener(l);
     else if (!a.is_unix)
