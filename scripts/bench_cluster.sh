@@ -59,7 +59,7 @@ until_answered() {
     done
 }
 n_ready() { curl -s "$url/readyz" | grep -o '"id":"pi/home-intent/[0-9]*","model":"home-intent","state":"ready"' | wc -l; }
-heap_kb() { awk '/^RssAnon/ { print $2 }' "/proc/$server/status"; }
+heap_kb() { awk '/^RssAnon/ { print $2 }' "/proc/$(pgrep -P "$server" -x shoal-gateway)/status"; }
 
 # joined NAME GATEWAY_MODELS OWN_MODELS [ARGS...]: from the start of `shoal agent --join` to the first answer.
 joined() {

@@ -1,17 +1,16 @@
-/* room.h: how much memory this process may have, by the machine and by its cgroups (base/cgroup.h).
+/* room.h: how much memory programs could still get, by the machine and by its cgroups.
  *
- * For everybody who counts memory: what `shoal nodes` shows, where models are placed, what keys and values
- * may take. `root` is put before the paths, so that a test brings a machine of its own. */
+ * The least of MemAvailable and, from this process's cgroup (version 2) up to the root, memory.max less what
+ * is used and could not be given back (memory.current less inactive_file). `root` is put before the paths, so
+ * that a test brings a machine of its own. */
 #ifndef BASE_ROOM_H
 #define BASE_ROOM_H
 
 #include <stdint.h>
 
 typedef struct room {
-    uint64_t all_bytes; /* MemTotal, or the limit where that is less; UINT64_MAX: nobody says */
-    uint64_t
-        free_bytes; /* that programs could still get: the least of MemAvailable and what the limits leave */
-    const char *by; /* who says what is free: "this machine", "its cgroup" */
+    uint64_t free_bytes; /* UINT64_MAX: nobody says */
+    const char *by;      /* "this machine", "its cgroup" */
 } room;
 
 room room_read(const char *root); /* "" for this machine */

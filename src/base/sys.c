@@ -16,9 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
 #include "base/clock.h"
-#include "base/room.h"
 
 static bool read_line(const char *path, char *line, size_t n)
 {
@@ -30,15 +28,51 @@ static bool read_line(const char *path, char *line, size_t n)
     return ok;
 }
 
+/* The least quota on the way from this process's cgroup up to the root; 0 when there is none. */
+static int cgroup_v2_cores(void)
+{
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f) return 0;
+    char line[PATH_MAX], path[PATH_MAX] = "";
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, "0::", 3) == 0) snprintf(path, sizeof path, "%s", line + 3);
+    fclose(f);
+    path[strcspn(path, "\n")] = '\0';
+    int least = 0;
+    for (;;) {
+        char file[PATH_MAX + 64], text[64];
+        snprintf(file, sizeof file, "/sys/fs/cgroup%s/cpu.max", path);
+        long long quota, period;
+        if (read_line(file, text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2 &&
+            period > 0) {
+            int cores = (int)((quota + period - 1) / period);
+            if (cores > 0 && (least == 0 || cores < least)) least = cores;
+        }
+        char *slash = strrchr(path, '/');
+        if (!slash) return least;
+        *slash = '\0';
+    }
+}
+
+static int cgroup_v1_cores(void)
+{
+    char text[64];
+    if (!read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", text, sizeof text)) return 0;
+    long long quota = atoll(text);
+    if (quota <= 0 || !read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", text, sizeof text)) return 0;
+    long long period = atoll(text);
+    return period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
 int sys_core_count(void)
 {
     const char *forced = getenv("SHOAL_CORES");
     if (forced && atoi(forced) > 0) return atoi(forced);
     cpu_set_t set;
-    cgroup_limits l;
     int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    cgroup_read(&l, "");
-    if (l.n_cores > 0 && l.n_cores < cores) cores = l.n_cores;
+    int quota = cgroup_v2_cores();
+    if (quota == 0) quota = cgroup_v1_cores();
+    if (quota > 0 && quota < cores) cores = quota;
     return cores < 1 ? 1 : cores;
 }
 
@@ -132,6 +166,6 @@ void sys_cpu_name(char *ret, size_t size)
 
 size_t sys_memory_bytes(void)
 {
-    uint64_t bytes = room_read("").all_bytes;
-    return bytes < SIZE_MAX ? (size_t)bytes : 0;
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
 }

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Cores this process may really use: the affinity mask, cut by its cgroups' processor time (rounded up) and
- * sets (base/cgroup.h), at least 1. SHOAL_CORES overrides it. */
+/* Cores this process may really use: the affinity mask, cut by the cgroup v2 or v1 CPU quota
+ * (rounded up), at least 1. SHOAL_CORES overrides it. */
 int sys_core_count(void);
 
 /* Resident bytes of process `pid` (0: this one); 0 when it cannot be read. */
@@ -18,7 +18,7 @@ uint64_t sys_run_delay_ns(void);
 
 /* The processor's name as the system tells it ("AMD EPYC"), its architecture where it tells none. */
 void sys_cpu_name(char *ret, size_t size);
-/* Bytes of memory that this process may have (base/room.h); 0 when that is not known. */
+/* Bytes of memory that the machine has; 0 when that is not known. */
 size_t sys_memory_bytes(void);
 
 #endif

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/room.h"
-
 enum { TEXT_MAX = 4096 };
 
 /* The beginning of a file, NUL-terminated, without its last line end; "" when it cannot be read. */
@@ -24,12 +22,22 @@ static const char *slurp(char text[TEXT_MAX], const char *path)
     return text;
 }
 
+/* "MemTotal:       16318480 kB" */
+static uint64_t meminfo(const char *text, const char *key)
+{
+    unsigned long long kib = 0;
+    const char *at = strstr(text, key);
+    if (!at || sscanf(at + strlen(key), ": %llu kB", &kib) != 1 || kib > UINT64_MAX / 1024) return 0;
+    return kib * 1024;
+}
+
 static void read_memory(machine *m, const char *root)
 {
     char path[512], text[TEXT_MAX];
-    room r = room_read(root);
-    m->memory_bytes = r.all_bytes < UINT64_MAX ? r.all_bytes : 0;
-    m->memory_free_bytes = r.free_bytes < UINT64_MAX ? r.free_bytes : 0;
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    slurp(text, path);
+    m->memory_bytes = meminfo(text, "MemTotal");
+    m->memory_free_bytes = meminfo(text, "MemAvailable");
     snprintf(path, sizeof path, "%s/proc/loadavg", root);
     double load = strtod(slurp(text, path), NULL);
     if (load >= 0 && load < 1e6) m->load_1m = load;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef struct machine {
-    uint64_t memory_bytes, memory_free_bytes; /* as room_read has it (base/room.h) */
+    uint64_t memory_bytes, memory_free_bytes; /* all, and what programs could still get */
     double load_1m;                           /* processes that want to run, a minute's mean */
     double celsius;                           /* of the hottest sensor; 0: there is none */
     bool on_battery;                          /* and nothing charges it */

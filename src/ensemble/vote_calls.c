@@ -266,13 +266,6 @@ static void expel(vote_call *c, voter *v, const char *why)
     go_on_without(c, v, &r);
 }
 
-/* It computes, or would if its machine gave it a core: the vote waits, but not without end. */
-static bool works(const voter *v, double waited_ms)
-{
-    call_place at = calls_where(v->inner);
-    return waited_ms < VOTE_WORKING_MS && call_place_works(&at);
-}
-
 /* Who has had longer than others took: to vote, or to begin at all. NULL: nobody. */
 static voter *find_silent(vote_call *c)
 {
@@ -283,7 +276,7 @@ static voter *find_silent(vote_call *c)
         voter *v = &c->voters[i];
         double most = v->started || limit_ms(c) < VOTE_BEGIN_MS ? limit_ms(c) : VOTE_BEGIN_MS;
         n_voted += v->voted;
-        if (v->inner && !v->voted && waited_ms >= most && !works(v, waited_ms)) silent = v;
+        if (v->inner && !v->voted && waited_ms >= most) silent = v;
     }
     return n_voted > 0 && !c->base.paused ? silent : NULL;
 }

@@ -28,7 +28,6 @@
 
 #define VOTE_MEMBERS_MAX 8
 #define VOTE_SILENCE_MS  250
-#define VOTE_WORKING_MS  5000 /* of one whose worker works, or waits for a core */
 #define VOTE_FIRST_MS    5000 /* the same before the first token: prompts take their time, */
 #define VOTE_BEGIN_MS    1000 /* but who has not even begun has less */
 #define VOTE_WAIT_MS     30000

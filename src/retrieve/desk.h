@@ -62,7 +62,8 @@ struct desk_job {
     desk_job *next;
 };
 
-/* The file is looked at when the first job runs. path is copied; NULL: there is no place for one, which every job hears. */
+/* The file is looked at when the first job runs. path is copied; NULL: there is no place for one, which every
+ * job hears. */
 int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes, int n_threads,
              shoal_err *err);
 void desk_submit(desk *d, desk_job *j);

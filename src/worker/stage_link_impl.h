@@ -15,7 +15,6 @@
 /* A step on its way: `hop` says to which stage it was sent last. */
 typedef struct trip {
     uint64_t number, sent_ns;
-    uint64_t asked_ns; /* when it was sent, by listening_ns() */
     size_t hop, n_rows, n_wanted;
     Shoal__V1__StageStep step; /* without rows; borrows the next three */
     Shoal__V1__StageItem *items, **item_at;

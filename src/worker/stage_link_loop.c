@@ -73,7 +73,6 @@ static int send_trip(stage_link *l, trip *t, uint8_t *rows, size_t n)
     t->step.number = t->number;
     t->step.rows = (ProtobufCBinaryData){.len = n, .data = rows};
     t->sent_ns = clock_ns();
-    t->asked_ns = listening_ns();
     t->under_way = true;
     l->stats.sent_bytes += n;
     return send_message(l, &l->hops[t->hop], &m);
@@ -276,11 +275,11 @@ static uint64_t patience_ns(const stage_link *l)
 /* A stage that is stopped, stuck or behind a dead link says nothing and closes nothing. */
 static void look_for_silence(stage_link *l)
 {
-    uint64_t now = listening_ns();
+    uint64_t now = clock_ns();
     pthread_mutex_lock(&l->lock);
     uint64_t most_ns = patience_ns(l);
     const trip *t = l->n_trips > 0 ? trip_at(l, 0) : NULL;
-    bool silent = t && t->under_way && !t->back && now - t->asked_ns > most_ns;
+    bool silent = t && t->under_way && !t->back && now - t->sent_ns > most_ns;
     size_t h = silent ? t->hop : 0;
     pthread_mutex_unlock(&l->lock);
     if (silent) lose(&l->hops[h], SHOAL_EUNAVAILABLE, "it does not answer");

@@ -68,18 +68,6 @@ static void a_laptop_on_its_battery(void **state)
     assert_true(m.celsius == 63.5);
 }
 
-static void a_container_has_the_memory_of_its_group(void **state)
-{
-    machine m;
-    put("/proc/meminfo", "MemTotal:       16318480 kB\nMemAvailable:    8159240 kB\n");
-    put("/proc/self/cgroup", "0::/\n");
-    put("/sys/fs/cgroup/memory.max", "209715200\n");
-    put("/sys/fs/cgroup/memory.current", "9715200\n");
-    machine_read(&m, root);
-    assert_int_equal(m.memory_bytes, 209715200);
-    assert_int_equal(m.memory_free_bytes, 200000000);
-}
-
 static void a_laptop_on_the_mains(void **state)
 {
     machine m;
@@ -121,7 +109,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_laptop_on_its_battery, open_root, close_root),
-        cmocka_unit_test_setup_teardown(a_container_has_the_memory_of_its_group, open_root, close_root),
         cmocka_unit_test_setup_teardown(a_laptop_on_the_mains, open_root, close_root),
         cmocka_unit_test_setup_teardown(what_is_not_there_or_makes_no_sense_is_zero, open_root, close_root),
         cmocka_unit_test(this_machine_has_memory),

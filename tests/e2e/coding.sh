@@ -68,7 +68,7 @@ sound -H 'content-encoding: gzip' --data-binary @$wav | grep -q 'no gzip' || fai
 gzip -c $wav | head -c 5000 | sound -H 'content-encoding: gzip' --data-binary @- | grep -q 'in the middle' || fail "half a sound passes"
 head -c 300000000 /dev/zero | gzip -1 | sound -H 'content-encoding: gzip' --data-binary @- >"$work/body"
 grep -q 'request_too_large' "$work/body" || fail "a bomb of sound: $(cat "$work/body")"
-peak=$(awk '/VmHWM/ { print $2 }' "/proc/$server/status")
+peak=$(awk '/VmHWM/ { print $2 }' "/proc/$(gateway)/status")
 [ "$peak" -lt 200000 ] || fail "the server took $peak KiB for bombs"
 curl -s -m 5 "$url/healthz" | grep -q ok || fail "the server is gone"
 stop_shoal

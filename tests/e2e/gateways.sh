@@ -62,7 +62,7 @@ chats() {
         \"content\":\"hi\"}]}" | grep -q '"content"'
 }
 # workers WHOM: those of a gateway or an agent, by what they serve and their process.
-workers() { for p in $(pgrep -P "${pids[$1]}"); do echo "$(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | sed -n 's/.*--name \([^ ]*\).*/\1/p') $p"; done; }
+workers() { for p in $(pgrep -P "${pids[$1]}" -f "shoal worker"); do echo "$(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | sed -n 's/.*--name \([^ ]*\).*/\1/p') $p"; done; }
 has_chat() { workers "$1" | grep -q '^chat '; }
 # home-intent may be anywhere, and goes elsewhere when a gateway that has it is gone; the others are the machines' own.
 n_intents() { for who in a b pi kit; do workers $who; done | grep -c '^home-intent'; }

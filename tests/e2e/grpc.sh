@@ -31,7 +31,7 @@ table=$(node tests/node/clients_table.mjs "tests/e2e/$(basename "$0")" "$SHOAL_C
     fail "docs/clients.md is not what the clients saw: SHOAL_WRITE_CLIENTS=1 bash $0"
 }
 unset SHOAL_CALLS
-rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$server" 2>&1) || fail "$rude"
+rude=$(cd "$modules" && node grpc_rude.mjs "$url" "$(gateway)" 2>&1) || fail "$rude"
 said=$(cd "$modules" && node grpc_disturbed.mjs "$url" home-chat-s 5) || fail "$said"
 (cd "$modules" && node grpc_drain.mjs "$url" "$server") || fail "drain"
 wait "$server"

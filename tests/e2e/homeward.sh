@@ -40,7 +40,7 @@ agent() {
     pids[$1]=$!
 }
 token() { "$SHOAL_BIN" token create --state "$work/a" "$@"; }
-worker() { pgrep -P "${pids[pi]}"; }
+worker() { pgrep -P "${pids[pi]}" -f 'shoal worker'; }
 is_at() { sed -n 's/.*component=attach event=attached.* gateway=\([^ ]*\).*/\1/p' "$work/pi.log" | tail -1 | grep -qx "$1"; }
 chats() {
     curl -s -m 20 "$1/v1/chat/completions" -d '{"model":"chat","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}' |

@@ -103,7 +103,7 @@ calm "endless CONTINUATION" "$hello\000\000\017\001\001\000\000\000\001$head_blo
 calm "ping flood" "$hello$(for _ in $(seq 9000); do printf '%s' '\000\000\010\006\000\000\000\000\00012345678'; done)"
 
 # Answers that nobody reads: neither the memory nor the loop is taken by one connection that only asks.
-rss_kb() { grep VmRSS: "/proc/$server/status" | grep -o '[0-9]*'; }
+rss_kb() { grep VmRSS: "/proc/$(gateway)/status" | grep -o '[0-9]*'; }
 before=$(rss_kb)
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 yes $'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r' | head -c 4400000 >&3 2>/dev/null & flood=$!

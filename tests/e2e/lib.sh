@@ -1,6 +1,7 @@
 # lib.sh: start and stop a Shoal for the end-to-end tests. Source it; it is no test itself.
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
+#   gateway                          prints the pid of the gateway, which the process $server supervises
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
 #   start_stream                     a reply of home-chat-m comes into $work/stream, and is not whole yet; its pid is $stream
 #   free_port [N]                    prints a port where somebody else's server may listen, and be started again; N, 1 to
@@ -33,6 +34,8 @@ start_shoal() {
     [ -n "${url:-}" ] || fail "the server was not ready in 20 s"
     port=${url##*:}
 }
+
+gateway() { pgrep -P "$server" -x shoal-gateway; }
 
 start_stream() {
     for _ in $(seq 10); do # again, where it was quicker

@@ -46,14 +46,14 @@ for i in 1 2 3; do load '{"model":"ollama:tiny"}' >"$work/same.$i" & pids[i]=$!;
 wait "${pids[@]}"
 grep -q '"error"' "$work/same.1" || fail "random bytes are a model: $(cat "$work/same.1")"
 ls "$store"/tiny* >/dev/null 2>&1 && fail "three loads that failed keep a file: $(ls "$store")"
-pulls() { ps -o args= --ppid "$server" | grep -c 'shoal pull'; }
+pulls() { ps -o args= --ppid "$(gateway)" | grep -c 'shoal pull'; }
 curl -s -m 1 "$url/api/pull" -H content-type:application/json -d '{"model":"slow"}' >/dev/null
 for _ in $(seq 400); do [ "$(pulls)" -eq 0 ] && break; sleep 0.05; done
 [ "$(pulls)" -eq 0 ] || fail "a download that nobody waits for goes on"
 
 # ---- a server that is killed leaves no download behind, and the next one goes on with the part
 curl -s -m 20 "$url/api/pull" -H content-type:application/json -d '{"model":"slow"}' >/dev/null &
-for _ in $(seq 400); do puller=$(ps -o pid=,args= --ppid "$server" | awk '/shoal pull/ { print $1 }') && [ -n "$puller" ] && break; sleep 0.05; done
+for _ in $(seq 400); do puller=$(ps -o pid=,args= --ppid "$(gateway)" | awk '/shoal pull/ { print $1 }') && [ -n "$puller" ] && break; sleep 0.05; done
 [ -n "${puller:-}" ] || fail "no download has begun"
 kill -KILL "$server"
 wait "$server" 2>/dev/null

@@ -59,7 +59,7 @@ kill_for_good() {
     unset "pids[$1]"
 }
 token() { "$SHOAL_BIN" token create --state "$work/a" "$@"; }
-workers() { for p in $(pgrep -P "${pids[$1]}"); do echo "$(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | sed -n 's/.*--name \([^ ]*\).*/\1/p') $p"; done | sort; }
+workers() { for p in $(pgrep -P "${pids[$1]}" -f "shoal worker"); do echo "$(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | sed -n 's/.*--name \([^ ]*\).*/\1/p') $p"; done | sort; }
 has() { workers "$1" | grep -q "^$2 "; }
 lacks() { ! has "$1" "$2"; }
 attached_to() { sed -n 's/.*component=attach event=\(attached\|detached\).* gateway=\([^ ]*\).*/\1 \2/p' "$work/$1.log" | tail -1 | grep -qx "attached $2"; }

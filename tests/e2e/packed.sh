@@ -28,7 +28,7 @@ images() {
     fail "$(find "$store" -name '*.packed' | wc -l) images instead of $1"
 }
 
-workers() { pgrep -P "$server"; }
+workers() { pgrep -P "$server" -f 'shoal worker'; }
 maps() { grep -c '\.packed' "/proc/$1/maps"; }
 
 # ---- the first start writes, the second maps

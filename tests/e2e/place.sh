@@ -118,7 +118,7 @@ join spare
 until_true "spare is attached" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"name\":\"spare\"'"
 sleep 1
 absent spare/chat/0 || fail "a third replica: $(curl -s "$url/readyz")"
-workers=$(pgrep -P "${agents[attic]}")
+workers=$(pgrep -P "${agents[attic]}" -f 'shoal worker')
 until_true "attic has calls" has_calls attic/chat/0
 # shellcheck disable=SC2086
 kill -9 "${agents[attic]}" $workers

@@ -151,7 +151,7 @@ kill -9 "$thief"
 wait "$thief" 2>/dev/null
 [ ! -e "$work/thief.sock" ] || fail "the stranger serves"
 
-workers=$(pgrep -P "${agents[attic]}")
+workers=$(pgrep -P "${agents[attic]}" -f 'shoal worker')
 # shellcheck disable=SC2086
 kill -9 "${agents[attic]}" $workers
 wait "${agents[attic]}" 2>/dev/null
@@ -171,7 +171,7 @@ asking=
 [ ! -e "$work/bad" ] || fail "a stream differs: $(cat "$work/bad")"
 
 # ---- the gateway goes and comes: it finds the stages as they are
-chain() { pgrep -P "${agents[pi]}"; pgrep -P "${agents[attic]}"; }
+chain() { pgrep -P "${agents[pi]}" -f 'shoal worker'; pgrep -P "${agents[attic]}" -f 'shoal worker'; }
 before=$(chain)
 kill -9 "$server"
 wait "$server" 2>/dev/null

@@ -97,7 +97,7 @@ while [ $((SECONDS - began)) -lt "${SHOAL_STORM_S:-8}" ] || { [ "$(moves)" -eq 0
     sleep "0.$((RANDOM % 8 + 1))"
     node=${nodes[RANDOM % 2]}
     if [ $((RANDOM % 3)) -gt 0 ]; then # a worker, if one runs just now
-        mapfile -t workers < <(pgrep -P "${agents[$node]}")
+        mapfile -t workers < <(pgrep -P "${agents[$node]}" -f 'shoal worker')
         [ ${#workers[@]} -gt 0 ] && kill -9 "${workers[RANDOM % ${#workers[@]}]}" 2>/dev/null && kills=$((kills + 1))
     else
         kill -9 "${agents[$node]}"

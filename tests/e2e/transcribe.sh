@@ -57,7 +57,7 @@ big_wav() { # MEGABYTES FILE: zeros behind a header
     { printf 'RIFF\xff\xff\xff\x7fWAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0data\xff\xff\xff\x7f'
       head -c "$1"000000 /dev/zero; } >"$2"
 }
-memory() { grep "$1" "/proc/$server/status" | tr -dc 0-9; }
+memory() { grep "$1" "/proc/$(gateway)/status" | tr -dc 0-9; }
 worker() { grep -o 'state=ready.* pid=[0-9]*' "$log" | tail -1 | grep -o '[0-9]*$'; }
 cat >"$work/c.yaml" <<EOF
 manifest: $PWD/models/models.json

@@ -11,7 +11,7 @@ models: [{name: home-embed}]
 EOF
 start_shoal "$work/shoal.yaml"
 field() { python3 -c 'import json,sys; d=json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$1" "$2"; }
-rss() { awk '/VmHWM/ { print $2 }' "/proc/$server/status"; }
+rss() { awk '/VmHWM/ { print $2 }' "/proc/$(gateway)/status"; }
 head -c 60000000 /dev/urandom >"$work/big"
 head -c 300000 /dev/urandom >"$work/small"
 : >"$work/empty"
@@ -76,10 +76,10 @@ for _ in $(seq 400); do curl -s "$url/metrics" | grep -qx 'shoal_connections 1' 
 [ "$(count)" = $((had + 1)) ] || fail "there are $(count) files, wanted $((had + 1))"
 [ -z "$(ls "$work/state" -R | grep upload-)" ] || fail "something is left: $(ls -R "$work/state")"
 curl -s -m 5 "$url/healthz" | grep -q ok || fail "the server is gone"
-open=$(ls "/proc/$server/fd" | wc -l)
+open=$(ls "/proc/$(gateway)/fd" | wc -l)
 for _ in $(seq 10); do curl -s -m 20 -F file=@"$work/small" "$url/v1/files" >/dev/null; done
-for _ in $(seq 400); do [ "$(ls "/proc/$server/fd" | wc -l)" -le "$open" ] && break; sleep 0.05; done # the last is being closed
-[ "$(ls "/proc/$server/fd" | wc -l)" -le "$open" ] || fail "descriptors stay open"
+for _ in $(seq 400); do [ "$(ls "/proc/$(gateway)/fd" | wc -l)" -le "$open" ] && break; sleep 0.05; done # the last is being closed
+[ "$(ls "/proc/$(gateway)/fd" | wc -l)" -le "$open" ] || fail "descriptors stay open"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 echo "60 MB took $grown KiB more memory; lies, stalls and leavers leave nothing"

@@ -220,30 +220,6 @@ static void who_is_silent_leaves_the_vote(void **state)
     bench_close(&b);
 }
 
-static void who_waits_for_a_core_stays_in_the_vote(void **state)
-{
-    bench b;
-    heard h = {0};
-    singer a, o;
-    open_two(&b, &h, &a, &o, 0);
-    b.s.calls[1]->works = true;
-    for (uint32_t i = 0; i < 2; i++) {
-        vote(&a, i, 1, 0, 0);
-        vote(&o, i, 1, 0, 0);
-        hears(&a, i, 1, 0, 0);
-    }
-    vote(&a, 2, 0, 1, 0);
-    env_sim_run(b.s.sim, VOTE_WORKING_MS - 2 * VOTE_SILENCE_MS);
-    assert_false(b.s.calls[1]->cancelled);
-    env_sim_run(b.s.sim, 3 * VOTE_SILENCE_MS);
-    assert_true(b.s.calls[1]->cancelled);
-    hears(&a, 2, 0, 1, 0);
-    singer_close(&a);
-    singer_close(&o);
-    calls_cancel(h.call);
-    bench_close(&b);
-}
-
 /* While prompts are read, silence is longer; not of those who have not even begun. */
 static void who_never_begins_is_not_waited_for_long(void **state)
 {
@@ -386,7 +362,6 @@ int main(void)
         cmocka_unit_test(who_dies_leaves_the_vote),
         cmocka_unit_test(behind_a_dead_leader_the_others_go_on),
         cmocka_unit_test(who_is_silent_leaves_the_vote),
-        cmocka_unit_test(who_waits_for_a_core_stays_in_the_vote),
         cmocka_unit_test(who_never_begins_is_not_waited_for_long),
         cmocka_unit_test(a_reader_who_rests_makes_nobody_silent),
         cmocka_unit_test(when_all_are_gone_they_are_waited_for),

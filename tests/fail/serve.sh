@@ -28,7 +28,7 @@ EOF
     chmod +x "$work/shoal"
     rm -f "$control"
     SHOAL_BIN=$work/shoal
-    start_shoal "$2"
+    start_shoal "$2" --no-supervise # the process under test is the one that is started
     SHOAL_BIN=$plain
 }
 
