@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/colour.h"
+#include "base/crash.h"
 #include "base/exit_guard.h"
 #include "base/file.h"
+#include "base/handover.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "cli/commands.h"
@@ -20,6 +22,8 @@
 #include "join/roster.h"
 #include "serve/agent_crew.h"
 #include "serve/measure_here.h"
+#include "serve/supervised.h"
+#include "serve/supervisor.h"
 #include "trust/key.h"
 #include "trust/state.h"
 #include "wire/listening.h"
@@ -32,7 +36,7 @@ typedef struct asked {
     const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
     cli_list labels;
     long long models_gb, mb_per_s;
-    bool no_measure, json_log;
+    bool no_measure, json_log, alone;
     const char *color;
 } asked;
 
@@ -40,7 +44,9 @@ typedef struct agent_run {
     uv_loop_t loop;
     uv_signal_t term, interrupt;
     attach *attach;
-    crew *crew; /* NULL: no workers */
+    crew *crew;             /* NULL: no workers */
+    crew *workers;          /* the same until its workers are gone */
+    supervised *supervised; /* NULL: nobody supervises */
     char address[300];
     char name[IDENTITY_NAME_SIZE];
     bool said;
@@ -105,7 +111,7 @@ static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__Nod
     if (!file && !q->token && !is_member)
         return err_set(err, SHOAL_EINVALID,
                        "--join needs a token: on the gateway's machine run shoal token create");
-    if (is_member && !q->token && (!file || access(file, F_OK) != 0))
+    if (is_member && (handover_restarts() > 0 || (!q->token && (!file || access(file, F_OK) != 0))))
         return join_move(dir, q->join, err); /* the token was used, and somebody has tidied up */
     int rc = q->token ? (buf_puts(&text, q->token) == 0 ? 0 : err_nomem(err)) : 0;
     if (file) rc = file_read(&text, file, 4096, err);
@@ -122,8 +128,22 @@ static void on_attached(void *user, const char *gateway)
     if (r->crew) crew_follow(r->crew, r->attach); /* models come from that one now */
     if (r->said) return;
     r->said = true;
+    if (handover_restarts() > 0) return; /* whoever reads standard output was told when it began */
     cli_printf("attached as %s to %s\n", r->name, gateway);
     fflush(stdout);
+}
+
+static void worker_exited(void *user, int pid, int status)
+{
+    agent_run *r = user;
+    if (r->workers) crew_worker_exited(r->workers, pid, status);
+}
+
+static void workers_gone(void *user)
+{
+    agent_run *r = user;
+    r->workers = NULL;
+    supervised_close(r->supervised);
 }
 
 static void on_signal(uv_signal_t *h, int number)
@@ -132,7 +152,8 @@ static void on_signal(uv_signal_t *h, int number)
     if (!r->attach) return;
     LOG(LOG_INFO, "agent", "stopping", LOG_I("signal", number));
     if (r->crew)
-        crew_close(r->crew, NULL, NULL); /* gateways hear no more of its workers, and they finish what runs */
+        crew_close(r->crew, workers_gone,
+                   r); /* gateways hear no more of its workers, and they finish what runs */
     attach_close(r->attach, NULL, NULL);
     r->attach = NULL;
     r->crew = NULL;
@@ -220,10 +241,16 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
     rc = start_crew(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
-    if (rc == 0)
-        watch_signals(r);
-    else if (r->crew)
-        crew_close(r->crew, NULL, NULL);
+    r->workers = r->crew;
+    if (rc == 0) watch_signals(r);
+    const supervised_events ev = {.exited = worker_exited, .user = r};
+    if (rc == 0) rc = supervised_open(&r->supervised, &r->loop, &ev, q->json_log, LOG_INFO, err);
+    if (rc == 0) {
+        handover_discard();
+        handover_tell(HANDOVER_READY, 0, 0);
+    } else if (r->crew) {
+        crew_close(r->crew, workers_gone, r);
+    }
     uv_run(&r->loop, UV_RUN_DEFAULT);
     if (rc == 0) {
         uv_close((uv_handle_t *)&r->term, NULL);
@@ -294,6 +321,7 @@ static int run(int argc, char **argv)
         CLI_STATE(&q.state),
         CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &q.json_log),
         CLI_COLOR(&q.color),
+        CLI_FLAG(0, "no-supervise", "do not start it again after a crash (for debuggers)", &q.alone),
         CLI_END,
     };
     cli_args a;
@@ -303,9 +331,12 @@ static int run(int argc, char **argv)
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     int rc = cli_parse(&a, &cmd_agent, options, 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
+    rc = q.alone ? -1 : supervise(argc, argv, "shoal-agent");
+    if (rc >= 0) return rc;
     if (colour_choose(q.color, &err) != 0) return cli_fail(&cmd_agent, &err);
     q.json_log = log_wants_json(q.json_log);
     log_setup(LOG_INFO, q.json_log);
+    crash_open("agent", q.json_log);
     rc = check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
     if (rc == 0) rc = open_state(&q, path, &dir, &err);

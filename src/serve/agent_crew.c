@@ -585,6 +585,7 @@ static void models_gone(void *user)
 {
     crew *c = user;
     agent_free(c->agent);
+    c->agent = NULL;
     if (c->news) {
         registry_unlisten(c->registry, on_change, c);
         uv_close((uv_handle_t *)c->news, news_closed);
@@ -602,6 +603,11 @@ static void workers_gone(void *user)
         grpc_server_close(c->models, models_gone, c);
     else
         models_gone(c);
+}
+
+void crew_worker_exited(crew *c, int pid, int status)
+{
+    if (c->agent) agent_worker_exited(c->agent, pid, status);
 }
 
 void crew_close(crew *c, void (*done)(void *user), void *user)

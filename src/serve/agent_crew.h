@@ -39,6 +39,8 @@ void crew_assign(crew *c, const Shoal__V1__Assignments *a);
 void crew_hear(crew *c, const Shoal__V1__Holders *m);
 /* The certificate or the list on disk is new. */
 void crew_reload(crew *c);
+/* Where the agent is supervised: that child of the supervisor has ended. Until `done` of crew_close. */
+void crew_worker_exited(crew *c, int pid, int status);
 /* m->replicas is valid until the next call. */
 void crew_report(crew *c, Shoal__V1__AgentMessage *m);
 void crew_close(crew *c, void (*done)(void *user), void *user);

@@ -176,11 +176,22 @@ static void restart(supervisor *s)
     start_later(s, wait);
 }
 
+typedef char event_name[48];
+
+/* "gateway_crashed", "agent_crashed": of "shoal-gateway" the word behind the dash. */
+static const char *event_of(const supervisor *s, const char *what, event_name out)
+{
+    const char *dash = strchr(s->name, '-');
+    snprintf(out, sizeof(event_name), "%s_%s", dash ? dash + 1 : s->name, what);
+    return out;
+}
+
 static void log_crash(const supervisor *s, int status, uint64_t lived_ms, uint64_t wait_ms)
 {
     int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    LOG(LOG_ERROR, "supervisor", sig ? "gateway_crashed" : "gateway_cannot_restart", LOG_I("pid", s->child),
-        LOG_I("signal", sig), LOG_S("name", sig ? strsignal(sig) : ""),
+    event_name event;
+    LOG(LOG_ERROR, "supervisor", event_of(s, sig ? "crashed" : "cannot_restart", event),
+        LOG_I("pid", s->child), LOG_I("signal", sig), LOG_S("name", sig ? strsignal(sig) : ""),
         LOG_I("code", sig ? 0 : WEXITSTATUS(status)), LOG_I("uptime_ms", lived_ms),
         LOG_I("restart", s->life.n + 1), LOG_I("in_ms", wait_ms),
         LOG_S("workers", "go on, and are taken over"),
@@ -204,7 +215,8 @@ static bool child_ended(supervisor *s, int status, int *ret_code)
         log_crash(s, status, lived_ms, wait);
         start_later(s, wait);
     } else if (WIFSIGNALED(status)) {
-        LOG(LOG_ERROR, "supervisor", "gateway_crashed", LOG_I("pid", s->child),
+        event_name event;
+        LOG(LOG_ERROR, "supervisor", event_of(s, "crashed", event), LOG_I("pid", s->child),
             LOG_I("signal", WTERMSIG(status)), LOG_S("name", strsignal(WTERMSIG(status))),
             LOG_S("restart", "none: it was stopping"));
     }
