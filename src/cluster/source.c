@@ -39,6 +39,8 @@ static source *other_of(const source *s, uint32_t said)
 static void set_owner(contact *l, source *s)
 {
     l->owner = s;
+    l->r.process.is_at_work = NULL; /* the other one's, who may free its worker; the new one says its own */
+    l->r.process.worker = NULL;
     l->r.source = s->name;
     registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
 }

@@ -398,6 +398,32 @@ static void registry_gives_up_nobody_whom_an_agent_watches(void **state)
     house_close(&h);
 }
 
+/* The worker goes with the agent, though somebody else still speaks of the replica. */
+static void registry_asks_no_agent_that_is_gone(void **state)
+{
+    house h;
+    house_open(&h);
+    source *other;
+    assert_int_equal(source_open(&other, h.g, "other", NULL), 0);
+    sim_worker_at(&h.world, "sim:a");
+    member m = {.id = "m/0",
+                .generation = 1,
+                .model = "m",
+                .address = "sim:a",
+                .process = {1, .is_at_work = is_at_work}};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    m.process = (process){0};
+    assert_int_equal(source_put(other, &m, NULL), 0);
+    replica *r = registry_get(h.g, "m/0");
+    at_work = true;
+    assert_true(replica_is_at_work(r));
+    source_drop(h.s, "m/0", 1);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    assert_string_equal(r->source, "other");
+    assert_false(replica_is_at_work(r));
+    house_close(&h);
+}
+
 /* Of a worker on another machine: what it says of itself. */
 static void registry_knows_who_waits_for_cores(void **state)
 {
@@ -807,6 +833,7 @@ int main(void)
         cmocka_unit_test(registry_sends_nothing_to_a_silent_worker),
         cmocka_unit_test(registry_counts_no_silence_while_it_stood_still),
         cmocka_unit_test(registry_gives_up_nobody_whom_an_agent_watches),
+        cmocka_unit_test(registry_asks_no_agent_that_is_gone),
         cmocka_unit_test(registry_knows_who_waits_for_cores),
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
