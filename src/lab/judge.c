@@ -11,6 +11,7 @@
 const char *const judge_left_out[] = {
     "id",
     "created",
+    "created_at",
     "ms",
     "trace[].ms",
     "trace[].at_ms",
@@ -19,6 +20,8 @@ const char *const judge_left_out[] = {
     "trace[].decode_ms",
     "trace[].replica",
     "usage.prompt_tokens_details",
+    "usage.input_tokens_details",
+    "output[].id",
     "usage.completion_tokens_details.accepted_prediction_tokens",
     "usage.completion_tokens_details.rejected_prediction_tokens",
     "choices[].message.tool_calls[].id",
@@ -174,7 +177,7 @@ int judge_canon(buf *ret, const char *body, size_t n, bool stream, char *why, si
         rc = all ? take_stream(all, body, n, why, why_cap) : not_whole(why, why_cap, "out of memory", NULL);
     else if (json_parse(&all, body, n, "answer", &err) != 0)
         rc = not_whole(why, why_cap, err.message, NULL);
-    else if (json_object_get(all, "error"))
+    else if (json_object_get(all, "error") && !json_is_null(json_object_get(all, "error")))
         rc = not_whole(why, why_cap, "error", json_object_get(all, "error"));
     for (const char *const *p = judge_left_out; rc == 0 && *p; p++) leave_out(all, *p);
     char *text = rc == 0 ? json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;

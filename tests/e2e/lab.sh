@@ -68,8 +68,12 @@ if command -v etcd >/dev/null; then # both gateways say that what they go on wit
     for node in north south; do
         grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
     done
+    if command -v redis-server >/dev/null; then
+        lab 19 silent-peers; struck 3; whole silent-peers
+        n_scenarios=$((n_scenarios + 1))
+    fi
     lab 4 two-sites; struck 4; whole two-sites
-    n_scenarios=17
+    n_scenarios=$((n_scenarios + 2))
 fi
 
 # ---- what is lost is seen: the only gateway dies for good
