@@ -22,6 +22,7 @@
 #include "join/roster.h"
 #include "serve/agent_crew.h"
 #include "serve/measure_here.h"
+#include "serve/measure_idle.h"
 #include "serve/supervised.h"
 #include "serve/supervisor.h"
 #include "trust/key.h"
@@ -38,6 +39,8 @@ typedef struct asked {
     long long models_gb, mb_per_s;
     bool no_measure, json_log, alone;
     const char *color;
+    isa chosen;    /* its kernels */
+    bool measured; /* its speeds, at the start */
 } asked;
 
 typedef struct agent_run {
@@ -47,6 +50,7 @@ typedef struct agent_run {
     crew *crew;             /* NULL: no workers */
     crew *workers;          /* the same until its workers are gone */
     supervised *supervised; /* NULL: nobody supervises */
+    measure_idle *measure;  /* NULL: nothing is measured */
     char address[300];
     char name[IDENTITY_NAME_SIZE];
     bool said;
@@ -69,7 +73,8 @@ static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
     f->memory_bytes = m.memory_bytes;
     f->labels = (char **)q->labels.v;
     f->n_labels = q->labels.n;
-    if (!q->no_measure) measure_here(chosen, &f->bytes_per_s, &f->multiplies_per_s);
+    q->chosen = chosen;
+    q->measured = !q->no_measure && measure_here(chosen, &f->bytes_per_s, &f->multiplies_per_s);
     return 0;
 }
 
@@ -171,6 +176,19 @@ static void watch_signals(agent_run *r)
     exit_guard_start(&(exit_guard){.component = "agent", .stop_ms = STOP_MS, .cut_ms = CUT_MS});
 }
 
+static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
+{
+    agent_run *r = user;
+    if (r->attach) attach_speeds(r->attach, bytes_per_s, multiplies_per_s);
+}
+
+static int start_measuring(agent_run *r, const asked *q, shoal_err *err)
+{
+    const measure_idle_options o = {
+        .chosen = q->chosen, .measured = q->measured, .found = on_measured, .user = r};
+    return q->no_measure ? 0 : measure_idle_open(&r->measure, &r->loop, &o, err);
+}
+
 static void on_report(void *user, Shoal__V1__AgentMessage *m)
 {
     agent_run *r = user;
@@ -241,6 +259,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
     rc = start_crew(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
+    if (rc == 0) rc = start_measuring(r, q, err);
     r->workers = r->crew;
     if (rc == 0) watch_signals(r);
     const supervised_events ev = {.exited = worker_exited, .user = r};
@@ -256,6 +275,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
         uv_close((uv_handle_t *)&r->term, NULL);
         uv_close((uv_handle_t *)&r->interrupt, NULL);
     }
+    measure_idle_close(r->measure);
     listening_close();
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);

@@ -80,7 +80,11 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, cons
     if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
     if (rc == 0) rc = serve_stages_open(&x->stages, x->config, x->specs, err);
     if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, server, err), err);
-    if (rc == 0 && nodes_path) rc = check_nodes(x, err);
+    if (rc == 0 && (nodes_path || server)) rc = check_nodes(x, err);
+    if (rc == SHOAL_EINVALID && server && x->nodes) { /* a gateway goes on without it, and so does this */
+        fprintf(stderr, "shoal plan: %s\n", err->message);
+        rc = 0;
+    }
     if (rc != 0) return rc;
     size_t n = x->config->n_models;
     x->models = calloc(n + 1, sizeof *x->models);

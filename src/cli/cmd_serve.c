@@ -3,9 +3,9 @@
  * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
  * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
  * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: with
- * drain_grace_ms the gateway says for so long that it is not ready, and answers; then it drains, then the workers
- * go, then the loop runs out. A second signal cuts the answers that still run, a third ends everything at once.
- * When the drain is over the process ends whatever its threads do (base/exit_guard.h). */
+ * drain_grace_ms the gateway says for so long that it is not ready, and answers; then it drains, then the
+ * workers go, then the loop runs out. A second signal cuts the answers that still run, a third ends
+ * everything at once. When the drain is over the process ends whatever its threads do (base/exit_guard.h). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -32,6 +32,7 @@
 #include "join/agent.h"
 #include "join/gate.h"
 #include "serve/measure_here.h"
+#include "serve/measure_idle.h"
 #include "serve/serve_address.h"
 #include "serve/serve_arbiter.h"
 #include "serve/serve_check.h"
@@ -73,6 +74,7 @@ typedef struct server {
     etcd *etcd;
     gate_board board;                     /* kept in etcd */
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
+    measure_idle *measure;                /* NULL: they are not asked for */
     gateway *gateway;
     gate *gate; /* NULL: no other machine may come */
     char *config_path;
@@ -221,6 +223,8 @@ static void stop_workers(server *s)
     uv_close((uv_handle_t *)&s->drain, NULL);
     serve_reload_free(s->reload);
     s->reload = NULL;
+    measure_idle_close(s->measure);
+    s->measure = NULL;
     gateway_free(s->gateway);
     gate_close(s->gate, NULL, NULL); /* it leaves the registry now, the loop later */
     s->gateway = NULL;
@@ -450,6 +454,22 @@ static int start_keeping(server *s, shoal_err *err)
     return gate_places(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
 }
 
+static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
+{
+    server *s = user;
+    if (s->gate) gate_place_speeds(s->gate, bytes_per_s, multiplies_per_s);
+}
+
+/* What layers are dealt out by: now, and when the machine is at rest. */
+static int start_measuring(server *s, isa chosen, shoal_err *err)
+{
+    const measure_idle_options o = {.chosen = chosen,
+                                    .measured = measure_here(chosen, &s->bytes_per_s, &s->multiplies_per_s),
+                                    .found = on_measured,
+                                    .user = s};
+    return measure_idle_open(&s->measure, &s->loop, &o, err);
+}
+
 static int start_placing(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
@@ -471,11 +491,12 @@ static int start_placing(server *s, shoal_err *err)
                             .user = s,
                             .board = c->etcd.n_endpoints > 0 ? &s->board : NULL};
     isa chosen;
+    int rc = 0;
     if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */
-        measure_here(chosen, &s->bytes_per_s, &s->multiplies_per_s);
+        rc = start_measuring(s, chosen, err);
     o.bytes_per_s = s->bytes_per_s;
     o.multiplies_per_s = s->multiplies_per_s;
-    int rc = gate_place(s->gate, &o, err);
+    if (rc == 0) rc = gate_place(s->gate, &o, err);
     if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
     return rc;
 }

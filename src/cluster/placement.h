@@ -107,6 +107,7 @@ typedef struct placement_model {
     bool rebalance;          /* its replicas may move to a node that is new */
     placement_shards shards; /* then n_replicas is 1, n_standby 0 and */
     bool waits;              /* what is there stays, and nothing is dealt out yet */
+    bool idle;               /* nobody asks it: layers may be dealt out anew where that gains much */
     split_shape shape;
 } placement_model;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -45,6 +46,13 @@ static double time_once(team *t, void (*fn)(void *, team_member *), void *arg)
     uint64_t start = clock_ns();
     team_run(t, fn, arg);
     return (double)(clock_ns() - start) / 1e9;
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Seconds of one repeat: a first round finds out how many repeats fill a round. */
@@ -100,8 +108,11 @@ int measure_mul(measure_result *ret, const measure_spec *s, shoal_err *err)
     int rc = team_new(&t, s->n_threads, s->isa, err);
     if (rc == 0) rc = make_work(&k, s, rows, cols, err);
     if (rc == 0) {
+        uint64_t wall = clock_ns(), cpu = cpu_ns();
         double each = time_team(t, repeat_mul, &k, &k.n_repeats, s->seconds > 0 ? s->seconds : 0.2);
+        double share = (double)(cpu_ns() - cpu) / ((double)(clock_ns() - wall) * team_size(t));
         *ret = (measure_result){.seconds = each,
+                                .share = share,
                                 .gb_per_s = (double)wmat_bytes(k.w) / each / 1e9,
                                 .gmac_per_s = (double)rows * (double)cols * (double)k.n_tokens / each / 1e9};
     }

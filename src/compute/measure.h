@@ -22,6 +22,7 @@ typedef struct measure_result {
     double seconds;    /* of one product, activations' quantisation included */
     double gb_per_s;   /* packed weights over seconds */
     double gmac_per_s; /* rows × cols × tokens over seconds */
+    double share;      /* of the cores that the team wanted, what it got: 1 when nothing else ran there */
 } measure_result;
 
 /* Time one product on a team of its own; errors are team_new's and memory. */

@@ -43,6 +43,7 @@ struct attach {
     gateways known;
     uint64_t instance;   /* tells this process from another one with the same certificate */
     uint64_t epoch;      /* of the newest link */
+    double bytes_per_s, multiplies_per_s; /* as measured since the facts were said; 0: they hold */
     bool may_go_home;    /* the gateway says so */
     uint64_t go_home_ns; /* not before */
     uint8_t *hello;      /* the packed message that begins a link */
@@ -415,6 +416,8 @@ static void report(attach *a)
     load.celsius = now.celsius;
     load.on_battery = now.on_battery;
     load.battery_percent = now.battery_percent;
+    load.bytes_per_s = a->bytes_per_s;
+    load.multiplies_per_s = a->multiplies_per_s;
     m.load = &load;
     if (a->o.report) a->o.report(a->o.user, &m);
     if (grpc_client_unsent(a->now->call) < GRPC_CALM_BYTES) send_message(a->now, &m);
@@ -423,6 +426,12 @@ static void report(attach *a)
 void attach_report(attach *a)
 {
     if (a->now && a->now->call && a->now->welcomed) report(a);
+}
+
+void attach_speeds(attach *a, double bytes_per_s, double multiplies_per_s)
+{
+    a->bytes_per_s = bytes_per_s;
+    a->multiplies_per_s = multiplies_per_s;
 }
 
 tls_context *attach_tls(const attach *a)

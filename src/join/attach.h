@@ -56,6 +56,8 @@ void attach_close(attach *a, void (*closed)(void *user), void *user);
 
 /* Say how it is now, not only at the end of the second. */
 void attach_report(attach *a);
+/* Speeds that were measured since the facts were said; they go with the next report. */
+void attach_speeds(attach *a, double bytes_per_s, double multiplies_per_s);
 /* The TLS with which it reaches gateways; for other channels to them. Borrowed. */
 tls_context *attach_tls(const attach *a);
 /* Of the gateway that it is attached to, or tries to be. Borrowed until the next event. */

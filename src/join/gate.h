@@ -71,8 +71,8 @@ typedef struct gate_place_options {
     size_t n_models;
     const worker_spec *alone; /* what this machine serves where a board has no plan for it; as models */
     size_t n_alone;
-    const char *site;                     /* of this machine; NULL: none */
-    double bytes_per_s, multiplies_per_s; /* that it has measured; 0: it has not */
+    const char *site;                           /* of this machine; NULL: none */
+    double bytes_per_s, multiplies_per_s;       /* that it has measured; 0: it has not */
     int (*machine)(node **ret, shoal_err *err); /* this machine's facts; NULL: node_here */
     /* What this machine itself is to serve from now on; the list is borrowed by the call. */
     void (*here)(void *user, const worker_spec *workers, size_t n);
@@ -88,8 +88,8 @@ typedef struct gate_place_options {
  * serves its own models. */
 int gate_place(gate *g, const gate_place_options *o, shoal_err *err);
 bool gate_has_ca(const gate *g);
-/* Append what the last plan was made of and came to, a JSON object (serve/plan_live.h reads it). SHOAL_EINVALID:
- * another gateway places models. */
+/* Append what the last plan was made of and came to, a JSON object (serve/plan_live.h reads it).
+ * SHOAL_EINVALID: another gateway places models. */
 int gate_put_placement(const gate *g, buf *out, shoal_err *err);
 /* Gateways with the same group have the same models; NULL: this one has no board. */
 const char *gate_group(const gate *g);
@@ -102,6 +102,8 @@ void gate_leader_changed(gate *g);
 /* Replicas move one by one from busy machines to idle ones, as long as it gains much. SHOAL_EINVALID: another
  * gateway places models. */
 int gate_rebalance(gate *g, shoal_err *err);
+/* This machine's speeds, as measured since gate_place. */
+void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s);
 /* n_replicas and n_standby of the models have changed: the next plan follows. */
 void gate_place_again(gate *g);
 

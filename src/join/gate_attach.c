@@ -283,6 +283,8 @@ static void tell_members(const session *s)
         n.celsius = e->load->celsius;
         n.on_battery = e->load->on_battery;
         n.battery_percent = e->load->battery_percent;
+        if (e->load->bytes_per_s > 0) n.bytes_per_s = e->load->bytes_per_s;
+        if (e->load->multiplies_per_s > 0) n.multiplies_per_s = e->load->multiplies_per_s;
     }
     if (source_put_node(s->g->members, &n, &err) != 0)
         LOG(LOG_ERROR, "gate", "node_untold", LOG_S("node", e->name), LOG_S("reason", err.message));

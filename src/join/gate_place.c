@@ -334,6 +334,7 @@ static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
         d->models[i] = p->o.models[i].want;
         d->models[i].waits = gate_stage_waits(p, i);
         d->models[i].settling = p->settling;
+        d->models[i].idle = gate_stage_is_idle(p, i);
         d->models[i].failed = &d->failed[n_failed];
         d->models[i].n_failed = place_failed_nodes(p, i, now_ns, &d->failed[n_failed]);
         n_failed += d->models[i].n_failed;
@@ -363,6 +364,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
     p->settling = join_wave_is_on(&p->wave, now_ns / 1000000);
     place_look_at_failures(p, now_ns);
     gate_files_look(p->files);
+    gate_stage_look(p, now_ns);
     int rc = set_desk(&d, p, now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
@@ -370,6 +372,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
         place_relieve(p, &plan, d.nodes, d.n_nodes, d.models);
         say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
+        gate_stage_dealt(p, &plan, now_ns);
         place_note_lost(p, &plan);
         if (take_seats(p, &plan, d.nodes)) place_write(p);
         place_deliver(p);
@@ -447,6 +450,7 @@ void gate_place_free(gate_placer *p)
     free(p->seats);
     free(p->missing);
     free(p->failures);
+    free(p->calm);
     uv_close((uv_handle_t *)&p->soon, soon_closed);
 }
 

@@ -58,6 +58,7 @@ struct gate_placer {
     join_wave wave; /* of machines that are new here, */
     bool settling;  /* and whether it was on when this was planned */
     size_t n_missing; /* as last said */
+    struct place_calm *calm; /* [o.n_models], gate_stage.c's */
     place_relief relief;
     char newcomers[PLACE_NEWCOMERS_MAX][IDENTITY_NAME_SIZE]; /* that have enrolled, and not attached so far */
     size_t n_newcomers;
@@ -107,6 +108,10 @@ bool gate_stage_reported(const gate_placer *p, size_t model, const Shoal__V1__Re
                          size_t *ret_first, size_t *ret_end);
 /* Machines may still be on their way back: nothing is dealt out yet. */
 bool gate_stage_waits(const gate_placer *p, size_t model);
+/* Nobody has asked it for a while, and its layers were dealt out long ago. As of gate_stage_look. */
+bool gate_stage_is_idle(const gate_placer *p, size_t model);
+void gate_stage_look(gate_placer *p, uint64_t now_ns);
+void gate_stage_dealt(gate_placer *p, const placement *plan, uint64_t now_ns);
 
 /* gate_board.c */
 int place_name_group(gate_placer *p, shoal_err *err);

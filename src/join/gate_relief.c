@@ -59,6 +59,14 @@ int gate_rebalance(gate *g, shoal_err *err)
     return 0;
 }
 
+void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s)
+{
+    if (!g->placer) return;
+    g->placer->o.bytes_per_s = bytes_per_s;
+    g->placer->o.multiplies_per_s = multiplies_per_s;
+    gate_place_changed(g);
+}
+
 void gate_place_again(gate *g)
 {
     gate_place_changed(g);

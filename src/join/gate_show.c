@@ -54,8 +54,9 @@ static void put_model(buf *out, const gate_placer *p, size_t i, const char **fai
     size_t n = place_failed_nodes(p, i, clock_ns(), failed);
     buf_putc(out, '{');
     put_text(out, "model", p->o.models[i].spec.model);
-    buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"failed\":[", truth(place_travels(p, i)),
-               truth(gate_stage_waits(p, i)));
+    buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
+               truth(place_travels(p, i)), truth(gate_stage_waits(p, i)), truth(gate_stage_is_idle(p, i)),
+               truth(p->settling));
     for (size_t k = 0; k < n; k++) {
         if (k) buf_putc(out, ',');
         json_put_string(out, failed[k], strlen(failed[k]));

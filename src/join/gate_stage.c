@@ -245,3 +245,49 @@ bool gate_stage_waits(const gate_placer *p, size_t model)
     return placement_is_cut(&p->o.models[model].want.shards) &&
            clock_ns() - p->leads_ns < RETURN_MS * UINT64_C(1000000);
 }
+
+/* ---- when layers may be dealt out anew --------------------------------------------------------------- */
+
+enum { IDLE_MS = 30000, SETTLED_MS = 600000 };
+
+typedef struct place_calm { /* of one model */
+    uint64_t asked_ns, dealt_ns;
+    bool idle;
+} place_calm;
+
+static bool is_asked(const gate_placer *p, size_t model)
+{
+    const replica_set *set =
+        p->g->registry ? registry_find(p->g->registry, p->o.models[model].spec.model) : NULL;
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        if (r->load.n_in_flight > 0 || (r->stats && r->stats->n_running + r->stats->n_waiting > 0))
+            return true;
+    }
+    return false;
+}
+
+void gate_stage_look(gate_placer *p, uint64_t now_ns)
+{
+    if (!p->calm && !(p->calm = calloc(p->o.n_models + 1, sizeof *p->calm))) return;
+    for (size_t i = 0; i < p->o.n_models; i++) {
+        place_calm *c = &p->calm[i];
+        if (!c->dealt_ns) c->dealt_ns = now_ns; /* before this gateway */
+        if (is_asked(p, i) || !c->asked_ns) c->asked_ns = now_ns;
+        c->idle = placement_is_cut(&p->o.models[i].want.shards) &&
+                  now_ns - c->asked_ns >= IDLE_MS * UINT64_C(1000000) &&
+                  now_ns - c->dealt_ns >= SETTLED_MS * UINT64_C(1000000);
+    }
+}
+
+bool gate_stage_is_idle(const gate_placer *p, size_t model)
+{
+    return p->calm && p->calm[model].idle;
+}
+
+void gate_stage_dealt(gate_placer *p, const placement *plan, uint64_t now_ns)
+{
+    for (size_t i = 0; p->calm && i < plan->n_seats; i++)
+        if (plan->seats[i].why == PLACEMENT_DEALT || plan->seats[i].why == PLACEMENT_RELIEVES)
+            p->calm[plan->seats[i].model] = (place_calm){.dealt_ns = now_ns, .asked_ns = now_ns};
+}

@@ -141,6 +141,7 @@ static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 static int check_load(const Shoal__V1__NodeLoad *l, shoal_err *err)
 {
     bool ok = bytes_are_fine(l->memory_free_bytes) && number_is_fine(l->load_1m) && isfinite(l->celsius) &&
+              number_is_fine(l->bytes_per_s) && number_is_fine(l->multiplies_per_s) &&
               fabs(l->celsius) < 1000 && l->battery_percent <= 100;
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its load makes no sense");
 }
@@ -233,8 +234,11 @@ static void put_text(buf *out, const char *key, const char *value)
     json_put_string(out, value, strlen(value));
 }
 
-static void put_facts(buf *out, const Shoal__V1__NodeFacts *f)
+/* Speeds may have been measured since the facts were said. */
+static void put_facts(buf *out, const Shoal__V1__NodeFacts *f, const Shoal__V1__NodeLoad *l)
 {
+    double bytes_per_s = l && l->bytes_per_s > 0 ? l->bytes_per_s : f->bytes_per_s;
+    double multiplies_per_s = l && l->multiplies_per_s > 0 ? l->multiplies_per_s : f->multiplies_per_s;
     put_text(out, "version", f->version);
     put_text(out, "site", f->site);
     put_text(out, "isa", f->isa);
@@ -242,7 +246,7 @@ static void put_facts(buf *out, const Shoal__V1__NodeFacts *f)
     buf_printf(
         out,
         ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g,\"labels\":[",
-        f->n_cores, (unsigned long long)f->memory_bytes, f->bytes_per_s, f->multiplies_per_s);
+        f->n_cores, (unsigned long long)f->memory_bytes, bytes_per_s, multiplies_per_s);
     for (size_t i = 0; i < f->n_labels; i++) {
         if (i) buf_putc(out, ',');
         json_put_string(out, f->labels[i], strlen(f->labels[i]));
@@ -293,7 +297,7 @@ void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out)
         put_text(out, "also_from", e->twice_from);
         buf_printf(out, ",\"also_s\":%.3f", seconds(now_ns, e->twice_ns));
     }
-    if (e->facts) put_facts(out, e->facts);
+    if (e->facts) put_facts(out, e->facts, e->load);
     if (e->load) put_load(out, e->load);
     if (e->replicas) put_replicas(out, e->replicas);
     buf_putc(out, '}');

@@ -87,6 +87,8 @@ static void take_model(plan_live *x, const json_t *o, bool *ok)
     plan_live_model *m = &x->models[x->n_models];
     *m = (plan_live_model){
         .name = text(o, "model", x->mem, ok), .travels = truth(o, "travels"), .waits = truth(o, "waits")};
+    m->idle = truth(o, "idle");
+    m->settling = truth(o, "settling");
     m->failed = texts(o, "failed", &m->n_failed, x->mem, ok);
     x->n_models += m->name != NULL;
 }
@@ -141,6 +143,8 @@ void plan_live_restrict(const plan_live *x, placement_model *m)
         m->failed = is->failed;
         m->n_failed = is->n_failed;
         m->waits = is->waits;
+        m->idle = is->idle;
+        m->settling = is->settling;
         if (is->travels) return;
         m->nodes = x->gateways;
         m->n_nodes = x->n_gateways;

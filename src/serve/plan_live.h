@@ -14,7 +14,7 @@
 
 typedef struct plan_live_model { /* what the gateway knows of a model beyond its configuration */
     const char *name;
-    bool travels, waits;
+    bool travels, waits, idle, settling;
     const char **failed;
     size_t n_failed;
 } plan_live_model;

@@ -3,8 +3,11 @@
  * source, as those of other gateways are, and its clock is the test's, so that nothing waits. */
 #include "../join/gate_world.h"
 
+#include "base/sys.h"
 #include "cluster/source.h"
+#include "compute/measure.h"
 #include "join/gate_placer.h"
+#include "serve/measure_idle.h"
 #include "serve/plan_live.h"
 
 enum { CLUSTERS = 20, NODES_MAX = 6, MODELS_MAX = 5, SEATS_MAX = 64, SEAT_BYTES = 96 };
@@ -294,6 +297,85 @@ static void plans_of_random_clusters_are_what_their_gateways_do(void **state)
     world_reopen(&o);
 }
 
+/* ---- layers -------------------------------------------------------------------------------------------- */
+
+static size_t layers_on(const char *name)
+{
+    plan_live x = ask();
+    size_t n = 0;
+    for (size_t i = 0; i < x.n_now; i++)
+        if (strcmp(x.now[i].node, name) == 0) n += x.now[i].end - x.now[i].first;
+    plan_live_done(&x);
+    return n;
+}
+
+/* Machines that were measured while they did something else are measured again, and get other speeds. */
+static void layers_are_dealt_out_anew_when_nobody_asks_and_it_gains_much(void **state)
+{
+    static const char *const PLACES[] = {"n0", "n1"};
+    gateway_close();
+    h = (house){.boss_bytes = GB, .n_models = 1, .n_nodes = 2};
+    snprintf(h.path, sizeof h.path, "%s/m.gguf", place);
+    FILE *f = fopen(h.path, "w");
+    assert_non_null(f);
+    fclose(f);
+    memset(h.digest, 'a', 64);
+    h.models[0] = (gate_model){
+        .want = {.name = "big",
+                 .n_replicas = 1,
+                 .memory_bytes = GB,
+                 .nodes = PLACES,
+                 .n_nodes = 2,
+                 .shards.n = 2,
+                 .shape = {.n_layer = 8, .n_embd = 64, .layer_bytes = GB / 16, .layer_multiplies = 1000}},
+        .spec = {.model = "big", .path = h.path, .sha256 = h.digest}};
+    assert_int_equal(registry_new(&h.g, &w.loop, NULL), 0);
+    assert_int_equal(source_open(&h.others, h.g, "etcd", NULL), 0);
+    gateway_open();
+    w.gate->placer->leads_ns = 0;
+    for (size_t i = 0; i < 2; i++) {
+        draw_node(i);
+        h.nodes[i] = (node){.name = h.node_names[i],
+                            .address = "127.0.0.1:9",
+                            .group = gate_group(w.gate),
+                            .n_cores = 4,
+                            .memory_bytes = 8 * GB,
+                            .bytes_per_s = i ? 7e9 : 1e9};
+        come(i);
+    }
+    tick(2);
+    assert_int_equal(layers_on("n0"), 1);
+    h.nodes[0].bytes_per_s = 7e9;
+    come(0);
+    tick(60);
+    assert_int_equal(layers_on("n0"), 1); /* they were dealt out a minute ago */
+    tick(600);
+    assert_int_equal(layers_on("n0"), 4);
+    h.nodes[0].bytes_per_s = 8e9;
+    come(0);
+    tick(1300);
+    assert_int_equal(layers_on("n0"), 4); /* a little faster is no reason */
+    cluster_close();
+    const gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state};
+    world_reopen(&o);
+}
+
+static void a_measurement_counts_when_the_machine_did_nothing_else(void **state)
+{
+    assert_true(measure_is_clean(1));
+    assert_true(measure_is_clean(0.9));
+    assert_false(measure_is_clean(0.5)); /* one of two threads ran at a time */
+    assert_true(measure_idle_may(0.1, 2));
+    assert_false(measure_idle_may(1.9, 2));
+    assert_true(measure_idle_may(1.9, 8));
+    measure_result r;
+    measure_spec starved = {
+        .isa = ISA_SCALAR, .type = DT_Q8_0, .n_threads = 4 * sys_core_count(), .seconds = 0.05};
+    assert_int_equal(measure_mul(&r, &starved, NULL), 0);
+    if (r.share > 0.5) fail_msg("four threads a core got %.3f of four cores", r.share);
+    assert_false(measure_is_clean(r.share));
+}
+
 static void answers_that_are_no_placement_are_refused(void **state)
 {
     static const char *const BAD[] = {"", "[]", "{}", "{\"nodes\":[],\"now\":[]}",
@@ -318,6 +400,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plans_of_random_clusters_are_what_their_gateways_do, world_open,
                                         world_close),
+        cmocka_unit_test_setup_teardown(layers_are_dealt_out_anew_when_nobody_asks_and_it_gains_much,
+                                        world_open, world_close),
+        cmocka_unit_test(a_measurement_counts_when_the_machine_did_nothing_else),
         cmocka_unit_test(answers_that_are_no_placement_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
