@@ -103,7 +103,8 @@ int json_parse_request(json_t **ret, const char *text, size_t len, const char *w
 {
     int rc;
     if (take_ahead(ret, text, len, what, &rc, err)) return rc;
-    if (json_memory_of(text, len) > JSON_REQUEST_MEMORY(len))
+    if (depth_ok(text, len) &&
+        json_memory_of(text, len) > JSON_REQUEST_MEMORY(len)) /* json_parse tells of depth */
         return err_set(err, SHOAL_ELIMIT,
                        "%s: too many small objects and lists for its length; send fewer at a time", what);
     return json_parse(ret, text, len, what, err);

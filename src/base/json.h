@@ -21,11 +21,12 @@ size_t json_memory_of(const char *text, size_t len);
 
 /* The same for what a client sent: text whose values would take more than JSON_REQUEST_MEMORY(len) is
  * SHOAL_ELIMIT. Numbers and texts stay far below it; "{},{},..." takes eighty times its length. */
-#define JSON_REQUEST_MEMORY(len) (32 * (len) + (4u << 20))
+#define JSON_REQUEST_MEMORY(len) (40 * (len) + (4u << 20))
 int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
-/* What json_parse_request made of a text on another thread, e.g. of a pool, while the loop served others. The one
- * who offers it on a thread has the next json_parse or json_parse_request of exactly this text there take it:
+/* What json_parse_request made of a text on another thread, e.g. of a pool, while the loop served others. The
+ * one who offers it on a thread has the next json_parse or json_parse_request of exactly this text there take
+ * it:
  *
  *     json_ahead_run(&a, text, len);       // in the pool
  *     json_ahead_offer(&a);                // on the loop

@@ -113,6 +113,10 @@ static void json_of_many_small_objects_is_refused(void **state)
     assert_non_null(strstr(err.message, "too many small objects"));
     assert_null(v);
     buf_done(&text);
+    char deep[50000];
+    memset(deep, '[', sizeof deep);
+    assert_int_equal(json_parse_request(&v, deep, sizeof deep, "body", &err), SHOAL_ELIMIT);
+    assert_non_null(strstr(err.message, "nested deeper"));
     for (size_t i = 2; i < 4; i++) { /* texts and numbers, as many as a body holds */
         text = text_of(i, 500000);
         assert_int_equal(json_parse_request(&v, text.data, text.len, "body", &err), 0);
