@@ -39,11 +39,17 @@ static int tls_error(shoal_err *err, const char *what, const char *file)
 
 /* ---- one SSL_CTX ----------------------------------------------------------------------------- */
 
+/* OpenSSL would wait for a pipe's writer. */
+static int check_file(const char *path, shoal_err *err)
+{
+    return file_check_regular(path, err) == 0 ? 0 : SHOAL_EINVALID;
+}
+
 static int load_own(SSL_CTX *ctx, const tls_options *o, shoal_err *err)
 {
     if (!o->cert_file) return 0;
-    int rc = file_check_regular(o->cert_file, err); /* OpenSSL would wait for a pipe's writer */
-    if (rc == 0) rc = file_check_regular(o->key_file, err);
+    int rc = check_file(o->cert_file, err);
+    if (rc == 0) rc = check_file(o->key_file, err);
     if (rc != 0) return rc;
     if (o->leaf_alone) SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
     if ((o->leaf_alone ? SSL_CTX_use_certificate_file(ctx, o->cert_file, SSL_FILETYPE_PEM)
@@ -61,8 +67,8 @@ static int load_trust(SSL_CTX *ctx, const tls_options *o, tls_side side, shoal_e
         if (side == TLS_CLIENT && !o->ca_key_sha256) SSL_CTX_set_default_verify_paths(ctx);
         return 0;
     }
-    int rc = file_check_regular(o->ca_file, err);
-    if (rc == 0 && o->crl_file) rc = file_check_regular(o->crl_file, err);
+    int rc = check_file(o->ca_file, err);
+    if (rc == 0 && o->crl_file) rc = check_file(o->crl_file, err);
     if (rc != 0) return rc;
     if (SSL_CTX_load_verify_file(ctx, o->ca_file) != 1) return tls_error(err, "CA", o->ca_file);
     if (!o->crl_file) return 0;

@@ -1,5 +1,5 @@
-/* A full table of connections: whatever those do that cost their clients nothing, a new client is served, and an
- * answer that is being made goes on. */
+/* A full table of connections: whatever those do that cost their clients nothing, a new client is served, and
+ * an answer that is being made goes on. */
 #define _GNU_SOURCE
 #include "flood_world.h"
 
@@ -7,10 +7,12 @@ enum { PLACES = 48 };
 
 /* ---- HTTP/2 by hand ------------------------------------------------------------------------------ */
 
-static void put_h2_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const void *bytes, size_t n)
+static void put_h2_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const void *bytes,
+                         size_t n)
 {
-    uint8_t head[9] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags,
-                       0,                  0,                 0,          (uint8_t)stream};
+    uint8_t head[9] = {
+        (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0,
+        (uint8_t)stream};
     buf_append(out, head, sizeof head);
     buf_append(out, bytes, n);
 }
@@ -113,8 +115,8 @@ static void be_a_watch(world *w, peer *p)
 static void be_a_reflection(world *w, peer *p)
 {
     be_a_preface(w, p);
-    put_h2_head(&p->out, "POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "application/grpc",
-                END_HEADERS);
+    put_h2_head(&p->out, "POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                "application/grpc", END_HEADERS);
 }
 
 static const struct {
@@ -173,7 +175,8 @@ static void fill_the_table(size_t kind, const gateway_config *config, const char
         if (key) buf_printf(&news[i].out, "Authorization: Bearer %s\r\n", key);
         peer_puts(&news[i], "\r\n");
         WORLD_UNTIL(&w, peer_has(&news[i], "\r\n\r\n") || news[i].eof);
-        if (!peer_has(&news[i], "HTTP/1.1 200")) fail_msg("%s: new client %zu is not served", KINDS[kind].name, i);
+        if (!peer_has(&news[i], "HTTP/1.1 200"))
+            fail_msg("%s: new client %zu is not served", KINDS[kind].name, i);
     }
     expect_its_answer(&w, &busy);
     world_close(&w);
@@ -182,14 +185,17 @@ static void fill_the_table(size_t kind, const gateway_config *config, const char
 static void new_clients_are_served_when_the_table_is_full(void **state)
 {
     for (size_t kind = 0; kind < N_KINDS; kind++)
-        fill_the_table(kind, &(gateway_config){.limits.max_connections = PLACES}, NULL);
+        fill_the_table(kind, &(gateway_config){.limits.max_connections = PLACES, .max_uploads = PLACES},
+                       NULL);
 }
 
 static void with_keys_new_clients_are_served_when_the_table_is_full(void **state)
 {
     keyed k;
     for (size_t kind = 0; kind < N_KINDS; kind++)
-        fill_the_table(kind, keyed_config(&k, (gateway_config){.limits.max_connections = PLACES}), "sesame");
+        fill_the_table(
+            kind, keyed_config(&k, (gateway_config){.limits.max_connections = PLACES, .max_uploads = PLACES}),
+            "sesame");
 }
 
 /* Where keys are needed, those who show none have a quarter of the places, and known clients keep theirs. */
@@ -199,10 +205,12 @@ static void strangers_have_a_quarter_of_the_places(void **state)
     keyed k;
     static peer known[PLACES / 2], fill[2 * PLACES];
     size_t n_left = 0;
-    world_open(&w, keyed_config(&k, (gateway_config){.limits.max_connections = PLACES}));
+    world_open(&w,
+               keyed_config(&k, (gateway_config){.limits.max_connections = PLACES, .max_uploads = PLACES}));
     for (size_t i = 0; i < PLACES / 2; i++) {
         peer_dial(&w, &known[i]);
-        peer_puts(&known[i], "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sesame\r\n\r\n");
+        peer_puts(&known[i],
+                  "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sesame\r\n\r\n");
         WORLD_UNTIL(&w, peer_has(&known[i], "HTTP/1.1 200"));
     }
     for (size_t i = 0; i < 2 * PLACES; i++) be_idle(&w, &fill[i]);
@@ -218,7 +226,7 @@ static void who_gives_way_is_told(void **state)
     world w;
     static peer sockets[PLACES + 1];
     peer watch, half;
-    world_open(&w, &(gateway_config){.limits.max_connections = PLACES});
+    world_open(&w, &(gateway_config){.limits.max_connections = PLACES, .max_uploads = PLACES});
     be_a_watch(&w, &watch);
     be_half_a_head(&w, &half);
     for (size_t i = 0; i < PLACES; i++) be_a_websocket(&w, &sockets[i]);
