@@ -109,6 +109,8 @@ RECORD(metrics_section, gateway_config, metrics_rows);
 /* Absent limits stay zero: the server has their defaults. */
 static const config_field limit_rows[] = {
     UINT("max_body_bytes", gateway_config, limits.max_body_bytes, KIB, 1024 * MIB, "longest request body"),
+    UINT("max_bodies_bytes", gateway_config, limits.max_bodies, 64 * KIB, 1024 * 1024 * MIB,
+         "memory of request bodies of all connections"),
     UINT("max_audio_mb", gateway_config, max_audio_bytes, 1, 128, "longest request that brings sound",
          .unit = MIB, .otherwise = 32),
     UINT("max_header_bytes", gateway_config, limits.max_header_bytes, KIB, MIB, "longest header block"),
@@ -123,8 +125,8 @@ static const config_field limit_rows[] = {
          .otherwise = 256),
     UINT("max_uploads", gateway_config, max_uploads, 1, 100000, "files and sounds being received at once",
          .otherwise = 128),
-    UINT("max_upload_mb", gateway_config, max_upload_bytes, 1, 1024 * KIB, "room for what was received of them",
-         .unit = MIB, .otherwise = 1024),
+    UINT("max_upload_mb", gateway_config, max_upload_bytes, 1, 1024 * KIB,
+         "room for what was received of them", .unit = MIB, .otherwise = 1024),
     UINT("min_body_rate", gateway_config, limits.min_body_rate, 1, 1024 * MIB,
          "bytes a second that a client sends of a file or sound at least"),
     UINT("request_timeout_ms", gateway_config, limits.request_timeout_ms, 100, HOUR_MS,

@@ -33,7 +33,8 @@ typedef struct http_header {
 
 /* Zero means the default in brackets. */
 typedef struct http_limits {
-    size_t max_body_bytes;   /* [4 MiB] over it: 413 */
+    size_t max_body_bytes; /* [4 MiB] over it: 413 */
+    size_t max_bodies; /* [256 MiB] memory of whole bodies of all connections: over it 503 to large ones */
     size_t max_header_bytes; /* [16 KiB] over it: 431 */
     size_t max_headers;      /* [100] */
     size_t max_connections;  /* [1024] over it another gives way (http_places.c), or 503 */
@@ -43,8 +44,9 @@ typedef struct http_limits {
                           closed */
     size_t max_unauthorized; /* [10] requests of a connection that are answered with 401: then it is closed */
     size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
-    uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
-    uint64_t min_body_rate; /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408 */
+    uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
+    uint64_t
+        min_body_rate; /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408 */
     uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
     uint64_t unknown_timeout_ms;   /* [off] the time for either, of a connection that has shown no key */
     uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
@@ -81,8 +83,8 @@ typedef struct http_handler {
     /* Once, after the last piece. status 0: the body is whole. Else no more of it comes (413: too large; 408:
      * too slow; 400: malformed or cut; 500: no memory), and the answer should say so. */
     void (*on_body_end)(void *user, http_request *r, int status, const char *why);
-    /* Does it show a key, or what else makes its sender known? Asked when its head has come, of connections that
-     * are not known yet. NULL: none is. */
+    /* Does it show a key, or what else makes its sender known? Asked when its head has come, of connections
+     * that are not known yet. NULL: none is. */
     bool (*is_known)(void *user, const http_request *r);
     /* The place of this idle request (http_set_idle) is wanted by others, and its connection ends when this
      * returns: say why. May be NULL. */
@@ -141,12 +143,13 @@ uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);
-/* For a handler that finds messages in a tunnel or in a body in pieces: may it handle one more in this turn of
- * the loop? Messages count like requests of the connection: a few a turn, and none while its client leaves
- * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which on_body
- * comes, perhaps with no bytes. */
+/* For a handler that finds messages in a tunnel or in a body in pieces: may it handle one more in this turn
+ * of the loop? Messages count like requests of the connection: a few a turn, and none while its client leaves
+ * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which
+ * on_body comes, perhaps with no bytes. */
 bool http_take_message(http_request *r);
-/* It may stay open for long while nothing is asked, so its connection counts as idle when others want the place. */
+/* It may stay open for long while nothing is asked, so its connection counts as idle when others want the
+ * place. */
 void http_set_idle(http_request *r, bool idle);
 void http_set_known(http_request *r); /* its client has shown a key behind the head */
 void http_set_data(http_request *r, void *data);

@@ -445,6 +445,10 @@ static bool read_body(http_conn *c)
         http1_refuse(c, status ? status : 500, status ? why : "out of memory");
         return true;
     }
+    if ((status = http_request_hold(r))) {
+        http1_refuse(c, status, BODIES_ARE_MANY);
+        return true;
+    }
     if (!done) return false;
     c->h1 = H1_BUSY;
     c->begun_ms = 0;

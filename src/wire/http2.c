@@ -232,6 +232,8 @@ static void take_whole(http_conn *c, http_request *r, const uint8_t *data, size_
         refuse(r, 500, "out of memory");
     } else {
         c->body_bytes += n;
+        int status = http_request_hold(r);
+        if (status) refuse(r, status, BODIES_ARE_MANY);
     }
 }
 
@@ -354,7 +356,8 @@ static void http2_settle(http_conn *c)
     pump(c);
     if (transport_is_closing(c->io)) return;
     bool over = !nghttp2_session_want_read(c->h2) && !nghttp2_session_want_write(c->h2);
-    if (over || c->evicted || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
+    if (over || c->evicted || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2)))
+        transport_end(c->io);
 }
 
 static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)

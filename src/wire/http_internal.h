@@ -49,8 +49,9 @@ struct http_server {
     http_conn *conns;
     http_conn *dirty, **last_dirty; /* in the order in which they are settled; where the next one goes */
     size_t n_conns, n_refusing;
-    size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
-    size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
+    size_t n_held;     /* memory of unsent bytes of all connections, as each was last noted */
+    size_t n_doomed;   /* the same of connections that were closed for it and go at the end of this turn */
+    size_t body_bytes; /* of whole bodies that come or are answered, of all connections */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none
      * of that protocol; may be NULL. */
     bool (*refuse)(http_request *r, int status, const char *why);
@@ -94,11 +95,11 @@ struct http_conn {
     const conn_ops *ops;
     tls_context *tls; /* its listener's, or NULL; a reference of its own */
     bool is_dirty, refusing, eof, in_data;
-    bool is_unix;                       /* it came by a Unix socket */
-    bool is_open;                       /* the TLS handshake is done, or there is none */
-    bool has_answered;                  /* a request of it was answered */
-    bool is_known;                      /* it has shown a key: http_handler.is_known */
-    bool evicted;                       /* it goes once what it has to say has left */
+    bool is_unix;      /* it came by a Unix socket */
+    bool is_open;      /* the TLS handshake is done, or there is none */
+    bool has_answered; /* a request of it was answered */
+    bool is_known;     /* it has shown a key: http_handler.is_known */
+    bool evicted;      /* it goes once what it has to say has left */
     uint64_t opened_ms;
     buf in;                             /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;             /* no request since */
@@ -108,8 +109,8 @@ struct http_conn {
     size_t held, doomed;                /* their memory, in the server's n_held or n_doomed */
     uint64_t turn;                      /* of the server's n_turns, to which n_turn belongs */
     size_t n_turn;                      /* requests given to the handler in it */
-    bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
-    bool has_waiting; /* messages of a request of it do: see http_take_message */
+    bool parked;           /* whole requests wait for the next turn, or for room: see conn_may_go_on */
+    bool has_waiting;      /* messages of a request of it do: see http_take_message */
     size_t n_unauthorized; /* requests that were answered with 401 */
     http_request *requests;
 
@@ -135,6 +136,8 @@ struct http_conn {
     bool overdue;  /* it should have been answered: one more look */
 };
 
+#define BODIES_ARE_MANY "large requests take all of the memory for bodies; try again in a second"
+
 struct http_request {
     http_request *prev, *next;
     http_conn *conn;
@@ -146,6 +149,7 @@ struct http_request {
     size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
     buf body;          /* all of it so far; with another intake, the pieces that wait for the handler */
     size_t max_body;
+    size_t held; /* bytes of its whole body among the server's body_bytes, until it is freed */
     http_intake intake;
     bool paused, due; /* due: something waits to be delivered from the loop */
     bool waits;       /* for a later turn: see http_take_message */
@@ -216,6 +220,8 @@ char *http_request_lower(http_request *r, const char *s, size_t n); /* a copy; N
 int http_request_set_target(http_request *r, const char *target, size_t n);
 /* Its head is whole: find out how long its body may be, and how it is wanted. */
 void http_request_limit_body(http_request *r);
+/* Count what its whole body has grown to: 0, or 503 where the bodies of all requests take too much memory. */
+int http_request_hold(http_request *r);
 void request_complete(http_request *r); /* its last byte has come */
 /* Does the handler take its body now? If not, it is kept, and delivered from the loop. */
 bool http_request_flows(const http_request *r);

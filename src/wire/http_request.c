@@ -8,6 +8,8 @@
 #include "base/loop_work.h"
 #include "wire/http_internal.h"
 
+enum { SMALL_BODY = 64 << 10 }; /* always taken: max_connections bounds how many there are */
+
 http_request *http_request_new(http_conn *c)
 {
     http_request *r = malloc(sizeof *r);
@@ -38,6 +40,7 @@ void http_request_free(http_request *r)
     if (r->next) r->next->prev = r->prev;
     if (r->version == 20 && r->intake == HTTP_WHOLE) c->body_bytes -= r->body.len;
     if (r->version == 20 && r->intake != HTTP_WHOLE) c->kept -= r->body.len;
+    c->server->body_bytes -= r->held;
     c->out_bytes -= r->out.len - r->out_at;
     if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
     buf_done(&r->body);
@@ -100,6 +103,14 @@ void http_request_limit_body(http_request *r)
         r->conn->is_known = s->handler.is_known(s->handler.user, r);
     r->max_body = own ? own : s->limits.max_body_bytes;
     r->intake = s->handler.intake ? s->handler.intake(s->handler.user, r) : HTTP_WHOLE;
+}
+
+int http_request_hold(http_request *r)
+{
+    http_server *s = r->conn->server;
+    s->body_bytes += r->body.len - r->held;
+    r->held = r->body.len;
+    return s->body_bytes > s->limits.max_bodies && r->held > SMALL_BODY ? 503 : 0;
 }
 
 void request_complete(http_request *r)

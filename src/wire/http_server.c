@@ -344,6 +344,7 @@ void http_limits_fill(http_limits *l)
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
     if (!l->keepalive_timeout_ms) l->keepalive_timeout_ms = 10000;
+    if (!l->max_bodies) l->max_bodies = 256u << 20;
     if (!l->max_write_backlog) l->max_write_backlog = 1u << 20;
     if (!l->max_unsent) l->max_unsent = 64u << 20;
 }

@@ -100,6 +100,46 @@ static void no_turn_serves_more_than_a_few_requests_of_a_connection(void **state
     fixture_stop(&f);
 }
 
+static void put_post(buf *b, const char *path, int n)
+{
+    buf_printf(b, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", path, n);
+    for (int i = 0; i < n; i++) buf_putc(b, 'a');
+}
+
+static int status_of_post(const fixture *f, const char *path, int n)
+{
+    buf b = {0};
+    put_post(&b, path, n);
+    char *answer = fixture_exchange_n(f, b.data, b.len);
+    int status = 0;
+    sscanf(answer, "HTTP/1.1 %d", &status);
+    free(answer);
+    buf_done(&b);
+    return status;
+}
+
+static void bodies_of_all_together_are_bounded(void **state)
+{
+    enum { LARGE = 100000, SMALL = 1000 };
+    http_limits l = {
+        .max_body_bytes = 200000, .max_bodies = 2 * LARGE + LARGE / 2, .request_timeout_ms = 600000};
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, &l, NULL);
+    put_post(&b, "/wait", LARGE);
+    int held[2] = {fixture_connect(&f), fixture_connect(&f)};
+    for (int i = 0; i < 2; i++) send_bytes(held[i], b.data, b.len);
+    assert_true(wait_for(&f.n_requests, 2));
+    assert_int_equal(status_of_post(&f, "/echo", LARGE), 503);
+    assert_int_equal(status_of_post(&f, "/echo", SMALL), 200);
+    for (int i = 0; i < 2; i++) close(held[i]);
+    int status = 503;
+    while (status == 503) status = status_of_post(&f, "/echo", LARGE); /* when the server has seen them go */
+    assert_int_equal(status, 200);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
 static void unsent_bytes_of_all_together_are_bounded(void **state)
 {
     enum { N_CLIENTS = 16, N = 50 };
@@ -216,6 +256,7 @@ int main(void)
         cmocka_unit_test(others_are_served_between_the_requests_of_a_pipeline),
         cmocka_unit_test(pace_asks_for_what_waits_or_a_least_rate),
         cmocka_unit_test(no_turn_serves_more_than_a_few_requests_of_a_connection),
+        cmocka_unit_test(bodies_of_all_together_are_bounded),
         cmocka_unit_test(unsent_bytes_of_all_together_are_bounded),
         cmocka_unit_test(idle_connections_give_way_to_new_ones),
         cmocka_unit_test(a_newcomer_has_time_to_speak),
