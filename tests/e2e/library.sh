@@ -68,13 +68,13 @@ if [ ! -e /etc/shoal/shoal.yaml ]; then
     before=$(ls -la "$work/prefix/share/shoal/models")
     digest=$(printf 'no model' | sha256sum | cut -d' ' -f1)
     mkdir -p "$work/own/store"
-    printf '{"models":[{"name":"mine","file":"mine.gguf","sha256":"%s"}]}' "$digest" >"$work/own/store/models.json"
+    printf '{"models":[{"name":"mine","file":"mine.gguf","sha256":"%s","source":"https://example.org/mine.gguf"}]}' "$digest" >"$work/own/store/models.json"
     printf 'no model' >"$work/own/store/mine.gguf"
     (cd "$work/elsewhere" && SHOAL_STATE=$work/own exec "$installed" serve --port 0 >"$work/ready" 2>"$log") &
     server=$!
     for _ in $(seq 400); do grep -qs '^ready http' "$work/ready" && break; sleep 0.05; done
     url=$(grep -o 'http://[^ ]*' "$work/ready")
-    curl -s "$url/v1/models/load" -d '{"model":"mine"}' | grep -q "$work/own/store/mine.gguf" || fail "the store of an installed server: $(tail -1 "$log")"
+    curl -s "$url/v1/models/load" -d '{"model":"mine"}' | grep -q 'mine.gguf: not a GGUF file' && grep -q "path=$work/own/store/mine.gguf" "$log" || fail "the store of an installed server: $(tail -1 "$log")"
     curl -s -X DELETE "$url/v1/models/mine" | grep -q '"deleted":true' && [ ! -e "$work/own/store/mine.gguf" ] || fail "it is not its store"
     stop_shoal
     (cd "$work/elsewhere" && SHOAL_STATE=$work/own "$installed" pull https://127.0.0.1:1/x.gguf) >"$work/out2" 2>&1 && fail "nobody answers, and yet"
