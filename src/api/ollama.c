@@ -193,8 +193,7 @@ static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     if (rc == 0) rc = fields_bool(asked, "raw", &raw, e);
     if (rc == 0) rc = refuse_pictures(asked, e);
     if (rc != 0) return rc;
-    if (*suffix)
-        return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
+    if (*suffix) return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
     a->loads = !*prompt && !(system && *system);
     if (raw) {
         a->path = "/v1/completions";

@@ -1,5 +1,6 @@
-/* crash.c: the handler of fatal signals, and the line that it writes. Whatever runs in it is async-signal-safe, but for
- * backtrace() and dladdr(), which are called once at the start so that they need load nothing later. */
+/* crash.c: the handler of fatal signals, and the line that it writes. Whatever runs in it is
+ * async-signal-safe, but for backtrace() and dladdr(), which are called once at the start so that they need
+ * load nothing later. */
 #define _GNU_SOURCE
 #include "base/crash.h"
 
@@ -22,7 +23,11 @@ enum { REPORTS = 0 };
 enum { REPORTS = 1 };
 #endif
 
-enum { LINE_MAX_BYTES = 3500 /* less than PIPE_BUF: whole or not at all */, FRAMES_MAX = 48, STACK_BYTES = 64 << 10 };
+enum {
+    LINE_MAX_BYTES = 3500 /* less than PIPE_BUF: whole or not at all */,
+    FRAMES_MAX = 48,
+    STACK_BYTES = 64 << 10
+};
 
 static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
 
@@ -92,21 +97,28 @@ static void put_int(line *l, const char *key, uint64_t value)
     put_digits(l, value, 10, 1);
 }
 
-/* Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms"): gmtime_r may lock. */
+/* Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms"): gmtime_r
+ * may lock. */
 static void put_time(line *l)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     uint64_t days = (uint64_t)t.tv_sec / 86400 + 719468, s = (uint64_t)t.tv_sec % 86400;
     uint64_t era = days / 146097, doe = days % 146097;
-    uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
+             doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     uint64_t mp = (5 * doy + 2) / 153, month = mp < 10 ? mp + 3 : mp - 9;
     const struct {
         uint64_t value;
         unsigned digits;
         const char *behind;
-    } parts[] = {{yoe + era * 400 + (month <= 2), 4, "-"}, {month, 2, "-"}, {doy - (153 * mp + 2) / 5 + 1, 2, "T"},
-                 {s / 3600, 2, ":"}, {s / 60 % 60, 2, ":"}, {s % 60, 2, "."}, {(uint64_t)t.tv_nsec / 1000000, 3, "Z"}};
+    } parts[] = {{yoe + era * 400 + (month <= 2), 4, "-"},
+                 {month, 2, "-"},
+                 {doy - (153 * mp + 2) / 5 + 1, 2, "T"},
+                 {s / 3600, 2, ":"},
+                 {s / 60 % 60, 2, ":"},
+                 {s % 60, 2, "."},
+                 {(uint64_t)t.tv_nsec / 1000000, 3, "Z"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         put_digits(l, parts[i].value, 10, parts[i].digits);
         put(l, parts[i].behind);
@@ -156,7 +168,8 @@ static void put_request(line *l)
 static void write_report(const line *l)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&p, 1, 0) == 1 && write(STDERR_FILENO, l->text, l->n) < 0) { /* nobody hears it: the signal says it */
+    if (poll(&p, 1, 0) == 1 &&
+        write(STDERR_FILENO, l->text, l->n) < 0) { /* nobody hears it: the signal says it */
     }
 }
 
@@ -197,7 +210,8 @@ void crash_open(const char *component, bool json)
     void *frame[1];
     Dl_info in;
     stack_t stack = {.ss_sp = alternate_stack, .ss_size = sizeof alternate_stack};
-    struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER};
+    struct sigaction a = {.sa_sigaction = on_fault,
+                          .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER};
     if (!REPORTS) return;
     self.component = component;
     self.json = json;

@@ -161,7 +161,7 @@ bool env_sim_step(env_sim *s)
     env_timer *t = s->heap[0];
     dequeue(t);
     if (t->due_ns > s->now_ns) s->now_ns = t->due_ns; /* it is late after a stall */
-    t->fn(t->arg); /* may free it */
+    t->fn(t->arg);                                    /* may free it */
     return true;
 }
 

@@ -211,8 +211,8 @@ static bool is_there(adding *a, const char *path, plain_type type, const buf *te
     char digest[65];
     const known *k = strmap_get(&a->there, path);
     return k &&
-           ingest_digest(type, a->metadata_text.data, text->data ? text->data : "", text->len, digest,
-                         NULL, NULL) == 0 &&
+           ingest_digest(type, a->metadata_text.data, text->data ? text->data : "", text->len, digest, NULL,
+                         NULL) == 0 &&
            strcmp(digest, k->digest) == 0;
 }
 

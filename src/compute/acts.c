@@ -10,7 +10,7 @@
 
 #define LINE_BYTES   64
 #define AHEAD_MOST   (256 << 10) /* bytes of panels asked for: no more than L2 keeps beside what is at work */
-#define SHARE_TOKENS 16   /* see tile.share */
+#define SHARE_TOKENS 16          /* see tile.share */
 
 struct acts {
     size_t row_blocks; /* room of a token */

@@ -42,13 +42,13 @@
 #include "base/sys.h"
 #include "compute/compute.h"
 
-#define SLOTS       64
-#define NOBODY      (-1)
-#define RIGHT_NOW   UINT64_MAX
-#define LATELY_NS   300000u /* between two steps of a worker that is busy; less than between two calls */
-#define LEASE_MS    250
-#define LOCK_MS     50          /* a turn inside the lock takes microseconds */
-#define PAGE_MAGIC  0x53484F46u /* another layout gets another number */
+#define SLOTS      64
+#define NOBODY     (-1)
+#define RIGHT_NOW  UINT64_MAX
+#define LATELY_NS  300000u /* between two steps of a worker that is busy; less than between two calls */
+#define LEASE_MS   250
+#define LOCK_MS    50          /* a turn inside the lock takes microseconds */
+#define PAGE_MAGIC 0x53484F46u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */

@@ -171,8 +171,8 @@ typedef struct gateway_config {
     const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
     size_t n_allow_origins;
     http_limits limits;
-    size_t max_audio_bytes; /* of a request that brings sound; it replaces limits.max_body_bytes */
-    size_t max_requests;    /* in flight over all endpoints; over it 429 */
+    size_t max_audio_bytes;    /* of a request that brings sound; it replaces limits.max_body_bytes */
+    size_t max_requests;       /* in flight over all endpoints; over it 429 */
     size_t max_uploads;        /* bodies in pieces that are not whole yet; over it 429 */
     uint64_t max_upload_bytes; /* of all of them */
     config_cache cache;

@@ -29,7 +29,6 @@ json_t *config_wish_json(const config_wish *l);
 /* A copy whose texts live in mem; false: no memory. */
 bool config_wish_copy(config_wish *ret, arena *mem, const config_wish *l);
 
-
 /* Who of the configuration asks for this model: "the pipeline home", "the route fast"; "": nobody. */
 void config_wish_user(const gateway_config *c, const char *model, char *ret, size_t size);
 

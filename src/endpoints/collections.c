@@ -153,7 +153,7 @@ void collections_put_collection(buf *out, const store_collection *c)
                "\"created\":%lld,%s\"metadata\":%s}",
                c->dims, c->piece_bytes, (long long)c->n_documents, (long long)c->n_pieces,
                (long long)c->n_bytes, (long long)c->created,
-               !c->owned    ? ""
+               !c->owned   ? ""
                : c->shared ? "\"shared\":true,"
                            : "\"shared\":false,",
                c->metadata);

@@ -35,8 +35,9 @@ static void on_late(void *work)
     add_job *j = work;
     gateway_request *rq = j->rq;
     api_error e;
-    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
-                  "the deadline passed while the documents were read; send fewer in a request, or allow more time");
+    api_error_set(
+        &e, 504, "timeout_error", "deadline_exceeded", NULL,
+        "the deadline passed while the documents were read; send fewer in a request, or allow more time");
     add_free(j);
     request_error(rq, &e);
 }

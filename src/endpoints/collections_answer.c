@@ -127,7 +127,8 @@ static void end_quote(answer_job *j)
 }
 
 /* The passage that a sentence stands on best; its support. */
-static double best_passage(const cite_words *passages, size_t n_passages, const char *s, size_t n, size_t *ret)
+static double best_passage(const cite_words *passages, size_t n_passages, const char *s, size_t n,
+                           size_t *ret)
 {
     double best = 0;
     for (size_t i = 0; i < n_passages; i++) {

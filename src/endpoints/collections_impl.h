@@ -15,7 +15,7 @@ struct desk_answer {     /* dies with the request, or when its thread is done wi
     arena *mem;          /* of all strings */
     const char *name;    /* the collection's, of the path */
     char owner[REQUEST_OWNER_SIZE];
-    const char *source;  /* or another text of the request */
+    const char *source; /* or another text of the request */
     int64_t id, after, limit;
     int64_t most;                                                   /* collections that one owner may have */
     store_collection c;                                             /* to make */
@@ -47,7 +47,8 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 /* {KEY: NAME, "object": "WHAT.deleted", "deleted": true} */
 void collections_put_deleted(buf *out, const char *what, const char *key, const char *name);
 
-/* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it. */
+/* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it.
+ */
 void collections_submit_list(desk_answer *a, int64_t limit_default);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */

@@ -49,8 +49,8 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
     int rc = store_files(t->store, after, (size_t)a->limit + 1, list_file, &l, err);
     buf_putc(&a->body, ']');
     if (l.n)
-        buf_printf(&a->body, ",\"first_id\":\"%s%lld\",\"last_id\":\"%s%lld\"", INGEST_FILE, (long long)l.first,
-                   INGEST_FILE, (long long)l.last);
+        buf_printf(&a->body, ",\"first_id\":\"%s%lld\",\"last_id\":\"%s%lld\"", INGEST_FILE,
+                   (long long)l.first, INGEST_FILE, (long long)l.last);
     buf_printf(&a->body, ",\"has_more\":%s}", l.n > l.most ? "true" : "false");
     return rc;
 }

@@ -99,7 +99,8 @@ static void submit(upload_job *j, int (*work)(desk_job *, const desk_tools *, sh
     j->writing = full;
     buf_clear(&j->chunk);
     j->at_desk = true;
-    j->job = (desk_job){.work = work, .done = done, .queue = work == work_last ? DESK_WRITES : DESK_SPOOL, .owner = j->owner};
+    j->job = (desk_job){
+        .work = work, .done = done, .queue = work == work_last ? DESK_WRITES : DESK_SPOOL, .owner = j->owner};
     desk_submit(j->desk, &j->job);
 }
 

@@ -13,7 +13,14 @@
 #include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 
-enum { LINES_USUAL = 100, LINES_MAX = 10000, BEAT_MS = 250, QUIET_MS = 15000, FOLLOWERS_MAX = 64, FOLLOWERS_OF_ONE = 32 };
+enum {
+    LINES_USUAL = 100,
+    LINES_MAX = 10000,
+    BEAT_MS = 250,
+    QUIET_MS = 15000,
+    FOLLOWERS_MAX = 64,
+    FOLLOWERS_OF_ONE = 32
+};
 
 typedef struct wish {
     log_level level;

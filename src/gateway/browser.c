@@ -88,11 +88,13 @@ static bool may_be_a_form(const browser_facts *f)
            type_is(f->content_type, "multipart/");
 }
 
-/* A GET without an Origin is how a page shows a picture or a frame of another site: it cannot read the answer, but
- * it can hold one of a few places with it. A link that its reader follows opens a document of its own. */
+/* A GET without an Origin is how a page shows a picture or a frame of another site: it cannot read the
+ * answer, but it can hold one of a few places with it. A link that its reader follows opens a document of its
+ * own. */
 static bool is_embedded_elsewhere(const browser_facts *f)
 {
-    bool elsewhere = f->fetch_site && strcmp(f->fetch_site, "same-origin") != 0 && strcmp(f->fetch_site, "none") != 0;
+    bool elsewhere =
+        f->fetch_site && strcmp(f->fetch_site, "same-origin") != 0 && strcmp(f->fetch_site, "none") != 0;
     bool is_read = strcmp(f->method, "GET") == 0 || strcmp(f->method, "HEAD") == 0;
     return elsewhere && is_read && !f->origin && !(f->fetch_dest && strcmp(f->fetch_dest, "document") == 0);
 }
@@ -110,9 +112,10 @@ int browser_check(const gateway_config *c, const browser_facts *f, api_error *e)
         return api_error_set(e, 403, "invalid_request_error", "origin_not_allowed", NULL,
                              "pages of '%.100s' may not use this server; add it to allow_origins", f->origin);
     if (is_embedded_elsewhere(f))
-        return api_error_set(e, 403, "invalid_request_error", "origin_not_allowed", NULL,
-                             "pages of other sites may not use this server; add theirs to allow_origins, and have "
-                             "them ask with CORS");
+        return api_error_set(
+            e, 403, "invalid_request_error", "origin_not_allowed", NULL,
+            "pages of other sites may not use this server; add theirs to allow_origins, and have "
+            "them ask with CORS");
     if (may_be_a_form(f))
         return api_error_set(e, 415, "invalid_request_error", "unsupported_media_type", NULL,
                              "the content type must be application/json");

@@ -37,8 +37,8 @@ void describe_gateway(buf *out, const gateway *g)
     bool ready = registry_all_ready(g->registry);
     buf_printf(out, "{\"status\":\"%s\",\"version\":\"" SHOAL_VERSION "\"",
                g->withdrawn ? "draining"
-               : ready     ? "ready"
-                           : "not_ready");
+               : ready      ? "ready"
+                            : "not_ready");
     buf_printf(out, ",\"requests_in_flight\":%zu,\"connections\":%zu,\"moves\":%.0f", g->n_admitted,
                http_server_connections(g->server), metrics_sum(m, METRIC_MOVES));
     put_str(out, "site", registry_site(g->registry));

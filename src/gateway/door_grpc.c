@@ -333,11 +333,12 @@ static rpc_call *call_new(door_grpc *at, grpc_call *call)
     }
     size_t i = 0;
     while (strcmp(GRPC_RPCS[i].path, grpc_call_path(call)) != 0) i++; /* only these come here */
-    *c = (rpc_call){.door = {.ops = &GRPC_DOOR, .local = grpc_call_over_unix(call), .from = grpc_call_from(call)},
-                    .at = at,
-                    .call = call,
-                    .rpc = &GRPC_RPCS[i],
-                    .method = at->described[i]};
+    *c = (rpc_call){
+        .door = {.ops = &GRPC_DOOR, .local = grpc_call_over_unix(call), .from = grpc_call_from(call)},
+        .at = at,
+        .call = call,
+        .rpc = &GRPC_RPCS[i],
+        .method = at->described[i]};
     note_timeout(c, grpc_call_received_ns(call));
     grpc_call_set_data(call, c);
     grpc_call_on_cancel(call, on_cancelled, at);

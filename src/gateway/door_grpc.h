@@ -23,7 +23,7 @@ const http_handler *door_grpc_handler(const door_grpc *d);
 /* How long such a request may be. */
 size_t door_grpc_body_limit(const struct gateway *g, const http_request *http);
 void grpc_health_tell(door_grpc *d); /* watches hear what has changed */
-void door_grpc_drain(door_grpc *d); /* ends what would go on for ever */
+void door_grpc_drain(door_grpc *d);  /* ends what would go on for ever */
 /* Before the registry may go: it is not heard any more. NULL is fine, as below. */
 void door_grpc_deafen(door_grpc *d);
 /* When g->server is closed; closed(user) comes from the loop. */

@@ -37,16 +37,16 @@ typedef struct http_door {
     buf packed;            /* of it: what is unpacked in a later turn */
     bool has_more;         /* that is not empty, or the reader holds more */
     bool paused;
-    bool body_over;        /* its handler has heard of the end */
-    bool *was_let_go;      /* told when the final call comes in the middle of a piece */
-    bool unpacked;         /* a whole body that came packed, or is long: it is in plain */
+    bool body_over;   /* its handler has heard of the end */
+    bool *was_let_go; /* told when the final call comes in the middle of a piece */
+    bool unpacked;    /* a whole body that came packed, or is long: it is in plain */
     buf plain;
     struct body_job *job; /* which makes that of it */
 } http_door;
 
 /* A whole body on its way through the pool. */
 typedef struct body_job {
-    pool_job job; /* first */
+    pool_job job;    /* first */
     http_door *door; /* not once the job was left */
     coding c;
     size_t max_bytes; /* of the plain body */

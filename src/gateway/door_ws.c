@@ -21,7 +21,7 @@ enum {
     STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
-    UNAUTHORIZED_MAX = 10, /* answers of 401, as over HTTP */
+    UNAUTHORIZED_MAX = 10,  /* answers of 401, as over HTTP */
     AHEAD_BYTES = 64 << 10, /* longer messages are parsed in the thread pool */
     PING_MS = 30000,
     TICK_MS = 1000
@@ -430,7 +430,8 @@ static bool parse_later(ws_socket *s, const void *bytes, size_t n)
     ws_job *j = calloc(1, sizeof *j);
     if (!j) return false;
     j->socket = s;
-    if (buf_append(&j->text, bytes, n) != 0 || pool_job_start(&j->job, s->gateway->loop, job_run, job_done) != 0) {
+    if (buf_append(&j->text, bytes, n) != 0 ||
+        pool_job_start(&j->job, s->gateway->loop, job_run, job_done) != 0) {
         buf_done(&j->text);
         free(j);
         return false;

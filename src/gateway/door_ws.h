@@ -31,7 +31,7 @@ struct gateway;
 void door_ws_handle(gateway_request *rq); /* GET /v1/ws */
 /* Of a tunnel whose http_data is not NULL. */
 void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n);
-void door_ws_shut(http_request *http); /* the client sends no more, or is gone */
+void door_ws_shut(http_request *http);  /* the client sends no more, or is gone */
 void door_ws_evict(http_request *http); /* its place is wanted: it is told so */
 
 /* Close each as soon as it has no request. */

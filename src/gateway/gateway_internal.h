@@ -54,7 +54,7 @@ struct gateway {
     bool openapi_keyed;
     size_t n_log_readers; /* who follow the log */
     bool draining;
-    bool withdrawn; /* it is not to be given new work, and answers what comes all the same */
+    bool withdrawn;    /* it is not to be given new work, and answers what comes all the same */
     uv_timer_t *watch; /* watch.c's; freed by its close */
 };
 

@@ -297,9 +297,10 @@ void live_handle(gateway_request *rq)
                       "%d clients listen, which is the limit; close one of them, or ask GET /v1/status",
                       LIVE_LISTENERS_MAX);
     else if (request_count_like(rq) >= LIVE_LISTENERS_OF_ONE)
-        api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
-                      "this client listens %d times, which is the limit; close one of them, or ask GET /v1/status",
-                      LIVE_LISTENERS_OF_ONE);
+        api_error_set(
+            &e, 429, "rate_limit_error", "too_many_requests", NULL,
+            "this client listens %d times, which is the limit; close one of them, or ask GET /v1/status",
+            LIVE_LISTENERS_OF_ONE);
     listener *x = e.status ? NULL : join(l, rq);
     if (!e.status && !x) api_error_nomem(&e);
     if (!x) {

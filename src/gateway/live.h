@@ -15,7 +15,13 @@
 
 #include "gateway/request.h"
 
-enum { LIVE_BEAT_MS = 250, LIVE_MACHINE_MS = 2000, LIVE_QUIET_MS = 10000, LIVE_LISTENERS_MAX = 64, LIVE_LISTENERS_OF_ONE = 32 };
+enum {
+    LIVE_BEAT_MS = 250,
+    LIVE_MACHINE_MS = 2000,
+    LIVE_QUIET_MS = 10000,
+    LIVE_LISTENERS_MAX = 64,
+    LIVE_LISTENERS_OF_ONE = 32
+};
 
 void live_handle(gateway_request *rq);
 

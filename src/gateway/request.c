@@ -464,7 +464,8 @@ size_t request_count_like(const gateway_request *rq)
 {
     size_t n = 0;
     for (const gateway_request *other = rq->gateway->requests; other; other = other->next)
-        n += other != rq && other->streaming && other->endpoint == rq->endpoint && is_of_same_client(rq, other);
+        n += other != rq && other->streaming && other->endpoint == rq->endpoint &&
+             is_of_same_client(rq, other);
     return n;
 }
 

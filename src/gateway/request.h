@@ -101,8 +101,8 @@ typedef struct gateway_request {
     char *asked;            /* the beginning of its body, where the configuration keeps it; owned */
     const char *error_code; /* of a failure inside a stream that had begun */
     bool streaming;
-    size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
-    bool uploading;             /* its body is still coming (uploads.h), and so much of it has come: */
+    size_t n_counted; /* against max_requests: one, and one for each choice after the first */
+    bool uploading;   /* its body is still coming (uploads.h), and so much of it has come: */
     uint64_t n_upload_bytes;
     const char *allow;          /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */

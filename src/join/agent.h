@@ -64,9 +64,9 @@ bool worker_spec_copy(arena *mem, worker_spec *ret, const worker_spec *spec);
 
 /* How workers share the machine's cores; made by whoever may know compute/. */
 typedef struct agent_arbiter {
-    int fd;                             /* inherited by every worker; -1: none */
-    int first_slot, n_slots;            /* the slots that workers may use */
-    void (*reap)(void *user, int slot); /* the process of that slot died */
+    int fd;                                             /* inherited by every worker; -1: none */
+    int first_slot, n_slots;                            /* the slots that workers may use */
+    void (*reap)(void *user, int slot);                 /* the process of that slot died */
     progress_counts *(*progress)(void *user, int slot); /* where that process counts */
     bool (*queues)(void *user, int slot);               /* it waits for cores */
     int (*inside)(void *user,
@@ -104,8 +104,8 @@ typedef struct agent agent;
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
 /* Other workers are wanted from now on. Whoever is wanted as before stays as it is; who is not finishes what
  * runs and goes (after two minutes by SIGKILL); one whose options differ goes first and starts again then.
- * Copied. SHOAL_ENOMEM, or SHOAL_ELIMIT for more than may share one machine: all is as before. SHOAL_ELIMIT beside
- * others that still leave: not all were started. */
+ * Copied. SHOAL_ENOMEM, or SHOAL_ELIMIT for more than may share one machine: all is as before. SHOAL_ELIMIT
+ * beside others that still leave: not all were started. */
 int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
 /* What runs on workers of that model that are not wanted any more is not waited for. */
 void agent_hurry(agent *a, const char *model);

@@ -54,11 +54,11 @@ struct child {
     life *life; /* NULL: no process */
     uv_timer_t restart;
     uint64_t backoff_ms, started_ns;
-    bool refused;               /* it has failed, and waits for another file, or until */
-    uint64_t retry_ns;          /* 0: for a file alone */
-    uint64_t refusals;          /* in a row */
-    struct file_mark tried;     /* the file that it failed with */
-    bool served; /* ready at some time since then */
+    bool refused;           /* it has failed, and waits for another file, or until */
+    uint64_t retry_ns;      /* 0: for a file alone */
+    uint64_t refusals;      /* in a row */
+    struct file_mark tried; /* the file that it failed with */
+    bool served;            /* ready at some time since then */
     child_watch watch;
 };
 

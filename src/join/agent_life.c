@@ -18,10 +18,10 @@ enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 5000,
     BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
-    USEFUL_MS = 1000,        /* a worker that lived so long did something; a pause costs more than its start: */
-    USEFUL_PART = 16,        /* such a part of its life at most */
-    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
-    LOOK_MS = 1000,          /* so often the file of one that has failed is looked at */
+    USEFUL_MS = 1000,   /* a worker that lived so long did something; a pause costs more than its start: */
+    USEFUL_PART = 16,   /* such a part of its life at most */
+    HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
+    LOOK_MS = 1000,     /* so often the file of one that has failed is looked at */
     RETRY_MIN_MS = 15000,
     RETRY_MAX_MS = 300000,
 };

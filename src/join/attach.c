@@ -41,12 +41,12 @@ struct attach {
     uv_loop_t *loop;
     attach_options o;
     gateways known;
-    uint64_t instance;   /* tells this process from another one with the same certificate */
-    uint64_t epoch;      /* of the newest link */
+    uint64_t instance;                    /* tells this process from another one with the same certificate */
+    uint64_t epoch;                       /* of the newest link */
     double bytes_per_s, multiplies_per_s; /* as measured since the facts were said; 0: they hold */
-    bool may_go_home;    /* the gateway says so */
-    uint64_t go_home_ns; /* not before */
-    uint8_t *hello;      /* the packed message that begins a link */
+    bool may_go_home;                     /* the gateway says so */
+    uint64_t go_home_ns;                  /* not before */
+    uint8_t *hello;                       /* the packed message that begins a link */
     size_t n_hello;
     credential own;
     tls_context *tls;

@@ -46,7 +46,7 @@ struct gate {
 void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 void gate_end_crowded(grpc_call *c); /* the caller is told when to come again (join.h) */
-void gate_jobs_forget(gate *g); /* their callers are gone: what runs ends by itself */
+void gate_jobs_forget(gate *g);      /* their callers are gone: what runs ends by itself */
 
 /* gate_pass.c: what the gateway with the CA alone can answer: it is asked, and the caller gets its answer. */
 void gate_pass_on(gate *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n);
@@ -65,8 +65,8 @@ const char *gate_attach_from(const roster_entry *e); /* where it came from; "" w
 
 /* gate_place.c, gate_relief.c */
 void gate_place_enrolled(gate *g, const char *node); /* a machine that was never here, or not as itself */
-void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
-void gate_place_changed(gate *g);                 /* plan again soon */
+void gate_place_greet(gate *g, const char *node);    /* it does not know what it is to serve */
+void gate_place_changed(gate *g);                    /* plan again soon */
 void gate_place_lost(gate *g, const char *node,
                      uint64_t silent_ns); /* it will be detached: so long it was silent */
 void gate_place_tick(gate *g, uint64_t now_ns);

@@ -55,9 +55,9 @@ struct gate_placer {
     uv_timer_t soon;
     bool changed;
     uint64_t planned_ns;
-    join_wave wave; /* of machines that are new here, */
-    bool settling;  /* and whether it was on when this was planned */
-    size_t n_missing; /* as last said */
+    join_wave wave;          /* of machines that are new here, */
+    bool settling;           /* and whether it was on when this was planned */
+    size_t n_missing;        /* as last said */
     struct place_calm *calm; /* [o.n_models], gate_stage.c's */
     place_relief relief;
     char newcomers[PLACE_NEWCOMERS_MAX][IDENTITY_NAME_SIZE]; /* that have enrolled, and not attached so far */

@@ -338,7 +338,8 @@ ingest *ingest_start(const ingest_ask *ask)
                            .traceparent = ctx->traceparent ? arena_strdup(in->mem, ctx->traceparent) : NULL,
                            .deadline_ns = ctx->deadline_ns,
                            .why = "documents"};
-        fine = in->collection_name && in->owner && in->ctx.request_id && (!ctx->traceparent || in->ctx.traceparent);
+        fine = in->collection_name && in->owner && in->ctx.request_id &&
+               (!ctx->traceparent || in->ctx.traceparent);
     }
     if (!fine) {
         ingest_free(in);

@@ -42,7 +42,7 @@ struct ingest {
     size_t n_running;
     bool gone; /* cancelled while a job runs */
     bool working;
-    desk_turn turn; /* for a place to embed */
+    desk_turn turn;    /* for a place to embed */
     const char *owner; /* of `mem` */
     void *user;
     void (*done)(void *user, const ingest_result *r);

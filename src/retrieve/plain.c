@@ -260,7 +260,8 @@ static int check_text(const char *bytes, size_t n, const char *what, steps *step
     int rc = 0;
     for (size_t at = 0, part; rc == 0 && at < n; at += part) {
         part = n - at;
-        if (part > STEPS_PER_CHECK) part = STEPS_PER_CHECK - utf8_incomplete_tail(bytes + at, STEPS_PER_CHECK);
+        if (part > STEPS_PER_CHECK)
+            part = STEPS_PER_CHECK - utf8_incomplete_tail(bytes + at, STEPS_PER_CHECK);
         rc = check_part(bytes, at, part, what, err);
         if (rc == 0) rc = steps_add(steps, part, err);
     }

@@ -122,8 +122,11 @@ void store_count(store *s, steps *steps)
 
 int store_open(store **ret, const char *path, shoal_err *err)
 {
-    const database_options o = {
-        .path = path, .schema = SCHEMA, .version = SCHEMA_VERSION, .upgrades = UPGRADES, .lost = "add the documents again"};
+    const database_options o = {.path = path,
+                                .schema = SCHEMA,
+                                .version = SCHEMA_VERSION,
+                                .upgrades = UPGRADES,
+                                .lost = "add the documents again"};
     store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     s->owner = "";
@@ -245,7 +248,7 @@ int store_create(store *s, store_collection *c, int64_t most, shoal_err *err)
     " n_pieces, n_bytes, owner <> '', owner IN ('', ?2), shared FROM collections "
 
 /* ?2: who asks. His own hides a shared one of the same name. */
-#define VISIBLE                                                        \
+#define VISIBLE                                                                                     \
     "(owner = ?2 OR (shared = 1 AND NOT EXISTS (SELECT 1 FROM collections m WHERE m.owner = ?2 AND" \
     " m.name = collections.name)))"
 

@@ -60,7 +60,10 @@ int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, cons
     sqlite3_stmt *st;
     store_file from = {0};
     arena *named = arena_new(0);
-    int rc = !named ? err_nomem(err) : after ? store_file_get(s, after, named, &from, NULL, err) : 0, more = 0;
+    int rc = !named  ? err_nomem(err)
+             : after ? store_file_get(s, after, named, &from, NULL, err)
+                     : 0,
+        more = 0;
     int64_t created = from.created;
     arena_free(named);
     if (rc == 0)

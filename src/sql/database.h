@@ -27,12 +27,12 @@ typedef struct database {
 } database;
 
 typedef struct database_options {
-    const char *path;    /* its folders are made, for this account alone */
-    const char *schema;  /* statements that make the tables of a new file */
-    int version;         /* of the schema, over 0; a file of a later one is SHOAL_EUNSUPPORTED */
+    const char *path;            /* its folders are made, for this account alone */
+    const char *schema;          /* statements that make the tables of a new file */
+    int version;                 /* of the schema, over 0; a file of a later one is SHOAL_EUNSUPPORTED */
     const char *const *upgrades; /* [version - 1]: statements that make version i + 2 of i + 1; NULL: none */
-    const char *pragmas; /* further ones, at each opening; NULL: none */
-    const char *lost;    /* literal: what to do about a file that is damaged, or comes of moving it away */
+    const char *pragmas;         /* further ones, at each opening; NULL: none */
+    const char *lost; /* literal: what to do about a file that is damaged, or comes of moving it away */
 } database_options;
 
 /* On failure d can be closed, too. Errors name the file and say what to do. */

@@ -16,7 +16,7 @@ enum { PIECE_BYTES = 32 << 10, GZIP_WRAP = 16, WINDOW_LOG_MAX = 23 };
 
 struct coding_reader {
     coding c;
-    size_t room;  /* bytes that may still come out */
+    size_t room; /* bytes that may still come out */
     size_t n_in, n_out;
     bool is_open; /* within a member or frame, or before the first */
     z_stream z;
@@ -99,8 +99,8 @@ static int count(coding_reader *r, size_t n_in, size_t n_out, shoal_err *err)
     return 0;
 }
 
-int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_t most_bytes, coding_take take,
-                       void *user, shoal_err *err)
+int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_t most_bytes,
+                       coding_take take, void *user, shoal_err *err)
 {
     for (size_t n_out = 0; n_out < most_bytes;) {
         size_t got = 0, before = *n;

@@ -140,7 +140,7 @@ void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n);
 void grpc_call_send(grpc_call *c, const void *msg, size_t n);
 /* A message found no memory: nothing that is sent leaves any more, and the end says RESOURCE_EXHAUSTED. */
 bool grpc_call_is_broken(const grpc_call *c);
-size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
+size_t grpc_call_unsent(const grpc_call *c);      /* bytes that flow control has not let through */
 void grpc_call_set_idle(grpc_call *c, bool idle); /* http_set_idle; it may end with UNAVAILABLE then */
 /* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256
  * KiB). What came meanwhile follows from the loop. Only for streams. */

@@ -15,16 +15,16 @@
 
 enum {
     KEY_BYTES = 16,
-    REASON_MAX = 120,  /* of the 125 that a control frame carries, two are the code's */
-    RSV1 = 4,          /* in wslay's words: the message is packed */
-    GOODBYE_MS = 5000, /* so long a client may take to answer a closing frame */
-    HEAD_MAX = 14, /* of a frame: two bytes, eight of the length, four of the mask */
+    REASON_MAX = 120,       /* of the 125 that a control frame carries, two are the code's */
+    RSV1 = 4,               /* in wslay's words: the message is packed */
+    GOODBYE_MS = 5000,      /* so long a client may take to answer a closing frame */
+    HEAD_MAX = 14,          /* of a frame: two bytes, eight of the length, four of the mask */
     TRY_AGAIN_LATER = 1013, /* IANA's registry of close codes, beyond RFC 6455 */
     ABNORMAL_CLOSURE = 1006
 };
 
-/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has read,
- * so it is given one frame at a time. */
+/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has
+ * read, so it is given one frame at a time. */
 typedef struct frame_place {
     uint8_t head[HEAD_MAX];
     size_t n_head;

@@ -16,8 +16,7 @@ static void refused(ollama_kind kind, const char *field, const char *value)
     json_t *body = NULL;
     api_error e = {0};
     char json[256];
-    int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"messages\":[],\"%s\":%s}", field,
-                     value);
+    int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"messages\":[],\"%s\":%s}", field, value);
     if (ollama_read(&a, kind, json, (size_t)n, &body, &e) != 400) fail_msg("taken: %s", json);
     if (strcmp(e.param, field) != 0) fail_msg("%s\nrefused for \"%s\": %s", json, e.param, e.message);
     assert_null(body);

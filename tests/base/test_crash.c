@@ -102,8 +102,10 @@ static bool says(const char *what)
 static void a_fault_is_one_line_and_the_process_dies_of_it(void **state)
 {
     assert_true(died_of(run(null_write, false), SIGSEGV));
-    assert_true(says(" level=error component=gateway event=crash pid=") && says(" signal=11 name=SEGV address=0x10 "));
-    assert_true(says(" backtrace=\"") && says("base_test_crash+0x") && says("Z level=") && says(" uptime_ms="));
+    assert_true(says(" level=error component=gateway event=crash pid=") &&
+                says(" signal=11 name=SEGV address=0x10 "));
+    assert_true(says(" backtrace=\"") && says("base_test_crash+0x") && says("Z level=") &&
+                says(" uptime_ms="));
     assert_null(strstr(text, "request_id"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
@@ -111,9 +113,11 @@ static void a_fault_is_one_line_and_the_process_dies_of_it(void **state)
 static void the_request_under_way_is_named(void **state)
 {
     assert_true(died_of(run(in_a_request, false), SIGABRT));
-    assert_true(says(" endpoint=chat request_id=id__1__2 request=under_way ")); /* nothing can end the value */
+    assert_true(
+        says(" endpoint=chat request_id=id__1__2 request=under_way ")); /* nothing can end the value */
     assert_true(died_of(run(behind_a_request, false), SIGSEGV));
-    assert_true(says(" request_id=abc request=was_the_last ") && says(" address=0x0 ")); /* somebody sent it */
+    assert_true(says(" request_id=abc request=was_the_last ") &&
+                says(" address=0x0 ")); /* somebody sent it */
 }
 
 static void it_is_json_where_the_log_is(void **state)
@@ -126,7 +130,8 @@ static void it_is_json_where_the_log_is(void **state)
     assert_string_equal(json_string_value(json_object_get(j, "endpoint")), "chat");
     assert_true(strlen(json_string_value(json_object_get(j, "backtrace"))) > 0);
     int year = 0, month = 0, day = 0;
-    assert_int_equal(sscanf(json_string_value(json_object_get(j, "time")), "%4d-%2d-%2dT", &year, &month, &day), 3);
+    assert_int_equal(
+        sscanf(json_string_value(json_object_get(j, "time")), "%4d-%2d-%2dT", &year, &month, &day), 3);
     assert_true(year >= 2026 && month >= 1 && month <= 12 && day >= 1 && day <= 31);
     json_decref(j);
 }

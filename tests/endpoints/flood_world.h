@@ -55,8 +55,7 @@ typedef struct world {
 
 static inline void world_put(world *w, const char *id, replica_state state)
 {
-    member m = {
-        .id = id, .generation = 1, .model = "slow", .address = "unix:/nonexistent/w", .state = state};
+    member m = {.id = id, .generation = 1, .model = "slow", .address = "unix:/nonexistent/w", .state = state};
     assert_int_equal(source_put(w->members, &m, NULL), 0);
 }
 
@@ -143,7 +142,7 @@ static inline void world_turn(world *w)
     if (w->n_turns % 64 == 0) usleep(100);
 }
 
-#define WORLD_UNTIL(w, condition)                                   \
+#define WORLD_UNTIL(w, condition) \
     for ((w)->n_turns = 0; !(condition); world_turn(w)) continue
 
 static inline bool peer_has(const peer *p, const char *text)

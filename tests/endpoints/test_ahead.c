@@ -1,5 +1,5 @@
-/* Bodies that take long to unpack or to parse: the thread pool does it, or the loop a slice a turn; others are served
- * meanwhile, and what comes of them is the same. */
+/* Bodies that take long to unpack or to parse: the thread pool does it, or the loop a slice a turn; others
+ * are served meanwhile, and what comes of them is the same. */
 #define _GNU_SOURCE
 #include "flood_world.h"
 
@@ -105,8 +105,9 @@ static void a_server_that_stops_while_bodies_are_parsed_ends(void **state)
  * megabytes. */
 static void put_packed_form(buf *out, coding c, size_t n, unsigned noise)
 {
-    static const char HEAD[] = "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n"
-                               "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n";
+    static const char HEAD[] =
+        "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n"
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n";
     buf form = {0};
     uint32_t v = 1;
     buf_puts(&form, HEAD);
@@ -148,8 +149,8 @@ static void stored_done(stored *s)
 static void post_form(peer *p, const char *path, coding c, const buf *body)
 {
     char headers[160];
-    snprintf(headers, sizeof headers, "Content-Type: multipart/form-data; boundary=x\r\nContent-Encoding: %s\r\n",
-             coding_name(c));
+    snprintf(headers, sizeof headers,
+             "Content-Type: multipart/form-data; boundary=x\r\nContent-Encoding: %s\r\n", coding_name(c));
     post(p, path, headers, body);
 }
 
@@ -214,7 +215,15 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     buf_puts(&text, "{\"id\":\"long\",\"path\":\"/v1/embeddings\",\"body\":{\"input\":\"");
     for (size_t i = 0; i < MUCH; i++) buf_putc(&text, 'x');
     buf_puts(&text, "\"}}");
-    uint8_t head[14] = {0x81, 0x80 | 127, 0, 0, 0, 0, 0, (uint8_t)(text.len >> 16), (uint8_t)(text.len >> 8),
+    uint8_t head[14] = {0x81,
+                        0x80 | 127,
+                        0,
+                        0,
+                        0,
+                        0,
+                        0,
+                        (uint8_t)(text.len >> 16),
+                        (uint8_t)(text.len >> 8),
                         (uint8_t)text.len};
     peer_say(&p, head, sizeof head);
     peer_say(&p, text.data, text.len);

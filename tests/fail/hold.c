@@ -1,10 +1,11 @@
-/* hold.c: a preloaded library that holds a thread in the kernel's place, as a dead disk or a name server does.
+/* hold.c: a preloaded library that holds a thread in the kernel's place, as a dead disk or a name server
+ * does.
  *
  *     HOLD=fdatasync HOLD_WHILE=/path LD_PRELOAD=libfail_hold.so shoal serve ...
  *
  * While the file HOLD_WHILE is there, calls of the functions that HOLD names (fdatasync: of SQLite's commits;
- * getaddrinfo; open: of paths that begin with HOLD_PATH) do not come back. Each that is held says so by a byte in
- * HOLD_WHILE. */
+ * getaddrinfo; open: of paths that begin with HOLD_PATH) do not come back. Each that is held says so by a
+ * byte in HOLD_WHILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -50,8 +51,8 @@ int fsync(int fd)
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
 {
     int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
-        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT,
-                                                                                               "getaddrinfo");
+        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(
+            RTLD_NEXT, "getaddrinfo");
     hold("getaddrinfo");
     return real(node, service, hints, res);
 }

@@ -40,7 +40,8 @@ static const struct {
     {{"GET", "shoal.evil.example", NULL, NULL, NULL, false, NULL}, 421},
     /* the page that asks */
     {{"GET", "localhost:8080", "http://localhost:8080", "same-origin", NULL, false, NULL}, 0},
-    {{"GET", "localhost:8080", "https://app.example", "cross-site", NULL, false, NULL}, 0}, /* allow_origins */
+    {{"GET", "localhost:8080", "https://app.example", "cross-site", NULL, false, NULL},
+     0}, /* allow_origins */
     {{"GET", "localhost:8080", "http://localhost:3000", "same-site", NULL, false, NULL}, 403},
     {{"GET", "localhost:8080", "https://app.example.evil", NULL, NULL, false, NULL}, 403},
     {{"GET", "localhost:8080", "https://evil.example", "cross-site", NULL, false, NULL}, 403},
@@ -100,7 +101,8 @@ static void browser_check_keeps_pages_out(void **state)
 static void browser_check_asks_nothing_where_pages_cannot_come(void **state)
 {
     gateway_config keyed = {.api_keys = keys, .n_api_keys = 1};
-    browser_facts f = {"POST", "evil.example", "https://evil.example", "cross-site", "text/plain", false, NULL};
+    browser_facts f = {"POST", "evil.example", "https://evil.example", "cross-site", "text/plain", false,
+                       NULL};
     api_error e;
     assert_int_equal(browser_check(&keyed, &f, &e), 0);
     assert_false(browser_origin_is_allowed(&keyed, f.origin));

@@ -436,7 +436,8 @@ static void names_and_files_that_are_none_are_refused(void **state)
     close_bench(&b);
 }
 
-/* ---- owners ---------------------------------------------------------------------------------------------- */
+/* ---- owners ----------------------------------------------------------------------------------------------
+ */
 
 static int note_name(void *user, const store_collection *c)
 {
@@ -480,7 +481,8 @@ static void what_is_an_owners_is_not_there_for_others(void **state)
     assert_ok(store_find(b.s, "recipes", b.mem, &c, &err));
     assert_int_equal(store_find_own(b.s, "recipes", b.mem, &c, &err), SHOAL_EAUTH);
     assert_int_equal(store_delete(b.s, "recipes", &err), SHOAL_EAUTH);
-    assert_int_equal(make(b.s, "carol", "recipes", true, 0, &err), SHOAL_EINVALID); /* shared names are one set */
+    assert_int_equal(make(b.s, "carol", "recipes", true, 0, &err),
+                     SHOAL_EINVALID);                         /* shared names are one set */
     assert_ok(make(b.s, "carol", "recipes", false, 0, &err)); /* her own hides it */
     assert_list(b.s, "carol", "", 10, "manuals recipes ");
     store_act_for(b.s, "bob");
@@ -557,17 +559,23 @@ static void files_are_their_owners(void **state)
 static void a_file_of_version_1_is_taken_over(void **state)
 {
     static const char V1[] =
-        "CREATE TABLE collections(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, title TEXT NOT"
+        "CREATE TABLE collections(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, title "
+        "TEXT NOT"
         " NULL, metadata TEXT NOT NULL, model TEXT NOT NULL, digest TEXT NOT NULL, dims INTEGER NOT NULL,"
-        " piece_bytes INTEGER NOT NULL, created INTEGER NOT NULL, revision INTEGER NOT NULL, n_removed INTEGER NOT"
+        " piece_bytes INTEGER NOT NULL, created INTEGER NOT NULL, revision INTEGER NOT NULL, n_removed "
+        "INTEGER NOT"
         " NULL, n_documents INTEGER NOT NULL, n_pieces INTEGER NOT NULL, n_bytes INTEGER NOT NULL);"
         "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
         " created INTEGER NOT NULL, content BLOB NOT NULL);"
-        "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source TEXT NOT"
+        "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source "
+        "TEXT NOT"
         " NULL, type TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL, n_bytes INTEGER NOT NULL,"
-        " n_pieces INTEGER NOT NULL, created INTEGER NOT NULL, file INTEGER NOT NULL, UNIQUE(collection, source));"
-        "CREATE TABLE pieces(id INTEGER PRIMARY KEY, document INTEGER NOT NULL, ordinal INTEGER NOT NULL, start"
-        " INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
+        " n_pieces INTEGER NOT NULL, created INTEGER NOT NULL, file INTEGER NOT NULL, UNIQUE(collection, "
+        "source));"
+        "CREATE TABLE pieces(id INTEGER PRIMARY KEY, document INTEGER NOT NULL, ordinal INTEGER NOT NULL, "
+        "start"
+        " INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT "
+        "NULL,"
         " UNIQUE(document, ordinal));"
         "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
         "INSERT INTO collections VALUES(7, 'old', 'T', '{\"k\":1}', '', '', 0, 200, 5, 3, 0, 1, 1, 9);"

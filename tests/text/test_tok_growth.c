@@ -15,10 +15,22 @@
 #define DATA SHOAL_SOURCE_DIR "/tests/data/tokenizers/"
 
 static const char *const UNITS[] = {
-    "a",       "<",    "\xCC\x81",         "a,b\n",
-    "# a\n",   " ",    "\n",               "a\xD0\xB6\xE6\xBC\xA2\xF0\x9F\x92\xA1",
-    "<p>t</p>", "word ", "\xEE\x80\x80",     ". ",
-    "\xE3\x80\x82", "</s>", "\xF0\x9F\x92\xA1", " \n",
+    "a",
+    "<",
+    "\xCC\x81",
+    "a,b\n",
+    "# a\n",
+    " ",
+    "\n",
+    "a\xD0\xB6\xE6\xBC\xA2\xF0\x9F\x92\xA1",
+    "<p>t</p>",
+    "word ",
+    "\xEE\x80\x80",
+    ". ",
+    "\xE3\x80\x82",
+    "</s>",
+    "\xF0\x9F\x92\xA1",
+    " \n",
 };
 enum { N_UNITS = sizeof UNITS / sizeof *UNITS };
 
@@ -47,8 +59,9 @@ static void check_growth(const tokenizer *t, const char *name)
 
 static void work_is_linear_with_every_tokenizer(void **state)
 {
-    static const char *const NAMES[] = {"bert_cased", "bert_uncased", "gpt2",    "home-chat-s", "home-embed", "llama2",
-                                        "llama3",     "qwen2",        "roberta", "t5",          "xlmr"};
+    static const char *const NAMES[] = {"bert_cased", "bert_uncased", "gpt2",   "home-chat-s",
+                                        "home-embed", "llama2",       "llama3", "qwen2",
+                                        "roberta",    "t5",           "xlmr"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         char path[512];
         tokenizer *t = NULL;
