@@ -26,7 +26,7 @@ PROCESSES = 8
 MEMORY_MB = 64
 TURN_BYTES = 16 << 20  # a bound of the histogram: a read of 64 KiB of each of 128 connections, and 1 MiB that these start
 ASKS = 6  # good requests of each kind beside a case, at least
-TRIES = 3
+TRIES = 10
 ASK_S = 60  # no good request waits longer than this: the limit of a hang, not of a slow machine
 CASE_S = 120  # a case that is not over by then is ended
 
@@ -85,12 +85,14 @@ class Server:
 
     def ask(self, method, path, body=None):
         """(status, text, milliseconds). As any client it asks again, TRIES times in all, where its new connection was closed
-        without an answer: while hundreds are opened at once the oldest without a request give way."""
+        without an answer (while hundreds are opened at once the oldest without a request give way), and when it was told
+        to (429: max_requests are being answered)."""
         began = time.monotonic()
         for _ in range(TRIES):
             status, text, _ = answer = self.ask_once(method, path, body, began)
-            if status or "timed out" in text:
+            if status not in (0, 429) or "timed out" in text:
                 break
+            time.sleep(1 if status else 0)
         return answer
 
     def ask_once(self, method, path, body, began):
