@@ -233,6 +233,7 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     assert_non_null(first);
     assert_true(first < (char *)memmem(p.got.data, p.got.len, "\"id\":\"short\"", 12));
     assert_in_range(loop_work_get()->max_bytes, 1, TURN_BYTES_MAX);
+    peer_close(&w, &p);
     ws_dial(&w, &p, NULL); /* and one that leaves meanwhile */
     peer_say(&p, head, sizeof head);
     peer_say(&p, text.data, text.len);
