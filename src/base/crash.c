@@ -1,6 +1,5 @@
-/* crash.c: the handler of fatal signals, and the line that it writes. Whatever runs in it is
- * async-signal-safe, but for backtrace() and dladdr(), which are called once at the start so that they need
- * load nothing later. */
+/* crash.c: the handler of fatal signals, and the line that it writes. Whatever runs in it is async-signal-safe, but for
+ * backtrace() and dladdr(), which are called once at the start so that they need load nothing later. */
 #define _GNU_SOURCE
 #include "base/crash.h"
 
@@ -97,8 +96,7 @@ static void put_int(line *l, const char *key, uint64_t value)
     put_digits(l, value, 10, 1);
 }
 
-/* Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms"): gmtime_r
- * may lock. */
+/* Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms"): gmtime_r may lock. */
 static void put_time(line *l)
 {
     struct timespec t;

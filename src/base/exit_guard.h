@@ -1,8 +1,7 @@
 /* exit_guard.h: a process that was told to stop ends, whatever its threads do.
  *
- * The loop that drains and tears down may itself wait: for a thread that a dead disk holds, for a name that
- * no server resolves, in a destructor. So a thread of its own counts the time from the first SIGTERM or
- * SIGINT on:
+ * The loop that drains and tears down may itself wait: for a thread that a dead disk holds, for a name that no
+ * server resolves, in a destructor. So a thread of its own counts the time from the first SIGTERM or SIGINT on:
  *
  *     first    the process has `stop_ms`
  *     second   what is left is cut: it has `cut_ms`

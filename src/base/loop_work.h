@@ -1,17 +1,17 @@
 /* loop_work.h: how much work each turn of an event loop does on input from outside.
  *
- * A server stalls when one turn of its loop does too much: no other client is served meanwhile. Time on a
- * shared machine says little about that, so work is counted in bytes: every place that parses, unpacks,
- * decodes or packs bytes adds how many it handled, and every message or request that is started or cancelled
- * adds LOOP_WORK_MESSAGE_BYTES on top.
+ * A server stalls when one turn of its loop does too much: no other client is served meanwhile. Time on a shared
+ * machine says little about that, so work is counted in bytes: every place that parses, unpacks, decodes or
+ * packs bytes adds how many it handled, and every message or request that is started or cancelled adds
+ * LOOP_WORK_MESSAGE_BYTES on top.
  *
  *     loop_work_add(n);              // n bytes were parsed
  *     loop_work_add_message(n);      // a message of n bytes was handled
  *     loop_work_end_turn();          // by the owner of the loop, once a turn (wire/http_server.c)
  *     loop_work_get()->max_bytes;    // the largest turn so far
  *
- * The counters belong to the calling thread. What a thread of a pool does is therefore not counted against
- * the loop that handed it the job. */
+ * The counters belong to the calling thread. What a thread of a pool does is therefore not counted against the
+ * loop that handed it the job. */
 #ifndef BASE_LOOP_WORK_H
 #define BASE_LOOP_WORK_H
 

@@ -1,9 +1,8 @@
-/* steps.h: counted work over bytes that somebody else decides, which ends early when nobody wants it any
- * more.
+/* steps.h: counted work over bytes that somebody else decides, which ends early when nobody wants it any more.
  *
  * A function that walks over a client's bytes adds how many it looked at. Every STEPS_PER_CHECK of them the
- * cancel flag is read, so that a job ends within 64 KiB of work after its client has gone or the server
- * stops. Tests read `n`: how much work a text costs, and how much was done after the flag was set.
+ * cancel flag is read, so that a job ends within 64 KiB of work after its client has gone or the server stops.
+ * Tests read `n`: how much work a text costs, and how much was done after the flag was set.
  *
  *     rc = steps_add(steps, n, err);
  *     if (rc != 0) return rc;          SHOAL_ECANCELLED

@@ -47,8 +47,7 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 /* {KEY: NAME, "object": "WHAT.deleted", "deleted": true} */
 void collections_put_deleted(buf *out, const char *what, const char *key, const char *name);
 
-/* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it.
- */
+/* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it. */
 void collections_submit_list(desk_answer *a, int64_t limit_default);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */

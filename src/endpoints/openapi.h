@@ -16,8 +16,8 @@
 #include "gateway/endpoint.h"
 
 /* Append the document, compact. *ret_missing, which may be NULL: a schema that a row names and that stands
- * nowhere, so that nothing is said in its place; NULL: none. keyed: the configuration has keys, so that
- * operations need one. 0, or SHOAL_ENOMEM. */
+ * nowhere, so that nothing is said in its place; NULL: none. keyed: the configuration has keys, so that operations
+ * need one. 0, or SHOAL_ENOMEM. */
 int openapi_put(buf *out, const endpoint_table *t, bool keyed, const char **ret_missing, shoal_err *err);
 /* Append a row's path with its parameters named: "/v1/files/" "*" "/content" is "/v1/files/{file}/content".
  */

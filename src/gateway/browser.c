@@ -88,9 +88,8 @@ static bool may_be_a_form(const browser_facts *f)
            type_is(f->content_type, "multipart/");
 }
 
-/* A GET without an Origin is how a page shows a picture or a frame of another site: it cannot read the
- * answer, but it can hold one of a few places with it. A link that its reader follows opens a document of its
- * own. */
+/* A GET without an Origin is how a page shows a picture or a frame of another site: it cannot read the answer, but
+ * it can hold one of a few places with it. A link that its reader follows opens a document of its own. */
 static bool is_embedded_elsewhere(const browser_facts *f)
 {
     bool elsewhere =

@@ -38,8 +38,8 @@ typedef struct door_ops {
     const char *(*query)(const door *d);
     const char *(*header)(const door *d, const char *lower_name); /* NULL: none */
     const char *(*body)(const door *d, size_t *ret_len);          /* whole; "" where it comes in pieces */
-    /* Once it is let in, and before its body is read: unpack it, and parse it ahead if it is long. 0; an HTTP
-     * status with *e filled; or DOOR_LATER: door_go_on follows. NULL: bodies come plain by this door. */
+    /* Once it is let in, and before its body is read: unpack it, and parse it ahead if it is long. 0; an HTTP status
+     * with *e filled; or DOOR_LATER: door_go_on follows. NULL: bodies come plain by this door. */
     int (*unpack)(door *d, struct api_error *e);
     void (*pause)(door *d, bool paused); /* of a body in pieces */
     /* The final answer, whole. */

@@ -29,8 +29,8 @@ const gateway_config *gateway_config_now(const gateway *g); /* until the next re
 void gateway_show_gate(gateway *g, gate *at);
 /* Who loads and unloads models (keeper.h); NULL: nobody. As the gate. */
 void gateway_show_keeper(gateway *g, const keeper *k);
-/* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until
- * it drains. */
+/* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until it
+ * drains. */
 void gateway_withdraw(gateway *g);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);

@@ -1,8 +1,8 @@
 /* grpc_health.c: grpc.health.v1 (proto/grpc/health/v1/health.proto): is a service, or a model, ready?
  *
  * The service "" and those that are spoken here are ready when /readyz says so. Any other name is one that
- * /readyz?model= takes (readiness.h), which only those may ask about who may use it. A watch is told when its
- * answer changes, and ends when the server drains. */
+ * /readyz?model= takes (readiness.h), which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
+ * server drains. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

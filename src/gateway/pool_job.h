@@ -3,9 +3,9 @@
  *     struct mine { pool_job job; ... } *m = ...;          // job first
  *     pool_job_start(&m->job, loop, run, done);
  *
- * run(m) is called on a thread of the pool and touches m alone; done(m) follows on the loop, always, and
- * frees m. Who has no use for the result any more (the client has left) calls pool_job_leave: `left` is set
- * for done, and a job that has not begun is not run. Loop thread, but for run. */
+ * run(m) is called on a thread of the pool and touches m alone; done(m) follows on the loop, always, and frees m. Who
+ * has no use for the result any more (the client has left) calls pool_job_leave: `left` is set for done, and a job
+ * that has not begun is not run. Loop thread, but for run. */
 #ifndef GATEWAY_POOL_JOB_H
 #define GATEWAY_POOL_JOB_H
 

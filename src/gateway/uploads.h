@@ -1,8 +1,8 @@
 /* uploads.h: bodies that come in pieces, before they are whole.
  *
  * Such a request counts against limits.max_requests when its body is there, not while it comes: a client that
- * sends slowly, or stops, takes no place from others. Until then it is one of limits.max_uploads, and its
- * bytes, in memory or in a spool file, are of limits.max_upload_mb. One API key may have a quarter of each.
+ * sends slowly, or stops, takes no place from others. Until then it is one of limits.max_uploads, and its bytes,
+ * in memory or in a spool file, are of limits.max_upload_mb. One API key may have a quarter of each.
  *
  *     if (uploads_begin(rq, &e) != 0) request_error(rq, &e);    at its head
  *     why = uploads_add(rq, n);                                  for each piece; NULL: go on

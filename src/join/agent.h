@@ -104,8 +104,8 @@ typedef struct agent agent;
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
 /* Other workers are wanted from now on. Whoever is wanted as before stays as it is; who is not finishes what
  * runs and goes (after two minutes by SIGKILL); one whose options differ goes first and starts again then.
- * Copied. SHOAL_ENOMEM, or SHOAL_ELIMIT for more than may share one machine: all is as before. SHOAL_ELIMIT
- * beside others that still leave: not all were started. */
+ * Copied. SHOAL_ENOMEM, or SHOAL_ELIMIT for more than may share one machine: all is as before. SHOAL_ELIMIT beside
+ * others that still leave: not all were started. */
 int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
 /* What runs on workers of that model that are not wanted any more is not waited for. */
 void agent_hurry(agent *a, const char *model);

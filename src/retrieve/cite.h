@@ -21,8 +21,8 @@ size_t cite_sentences(const char *const *texts, size_t n, cite_sentence *out, si
 /* The end of the sentence that begins at s[at]; n at most. */
 size_t cite_sentence_end(const char *s, size_t at, size_t n);
 
-/* The words of a passage, as sorted hashes: a sentence is held against them without reading the passage for
- * each of its words again. */
+/* The words of a passage, as sorted hashes: a sentence is held against them without reading the passage for each
+ * of its words again. */
 typedef struct cite_words {
     uint64_t *v;
     size_t n;
@@ -32,8 +32,8 @@ typedef struct cite_words {
 int cite_words_of(cite_words *ret, const char *text);
 void cite_words_done(cite_words *w);
 
-/* How many of the words of s[0..n) that mean something (four letters or more, or digits) the passage has,
- * too: 0 to 1. A sentence without such words stands on nothing. */
+/* How many of the words of s[0..n) that mean something (four letters or more, or digits) the passage has, too:
+ * 0 to 1. A sentence without such words stands on nothing. */
 double cite_support(const char *s, size_t n, const cite_words *passage);
 
 #endif

@@ -1,5 +1,4 @@
-/* desk.c: see desk.h. Jobs go to the threads through a queue each, and come back through one and a
- * uv_async_t.
+/* desk.c: see desk.h. Jobs go to the threads through a queue each, and come back through one and a uv_async_t.
  */
 #include "retrieve/desk.h"
 

@@ -150,8 +150,8 @@ static int take_unit(cutter *c, unit u)
     return rc;
 }
 
-/* The unit at s[at]. Its sentence's end is looked for no further than a piece may reach: to look for it to
- * the end of the text, for each unit again, is quadratic where no sentence ends. */
+/* The unit at s[at]. Its sentence's end is looked for no further than a piece may reach: to look for it to the
+ * end of the text, for each unit again, is quadratic where no sentence ends. */
 static size_t unit_end(cutter *c, const char *s, size_t at, size_t end, int *ret_rc)
 {
     size_t most = end - at > c->most + SENTENCE_LOOK ? at + c->most + SENTENCE_LOOK : end;

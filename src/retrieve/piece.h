@@ -28,8 +28,8 @@ typedef struct pieces {
 } pieces;
 
 /* most: PIECE_BYTES_MIN to PIECE_BYTES_MAX; overlap: less than half of it. *ret is zeroed before, and to be
- * done with also after a failure: SHOAL_ENOMEM, SHOAL_ECANCELLED, SHOAL_ELIMIT (over PIECES_MAX). The work is
- * linear in the text, whatever it says: no search for a border goes further than one piece may reach. */
+ * done with also after a failure: SHOAL_ENOMEM, SHOAL_ECANCELLED, SHOAL_ELIMIT (over PIECES_MAX). The work is linear in the text, whatever it says: no
+ * search for a border goes further than one piece may reach. */
 int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, steps *steps, shoal_err *err);
 void pieces_done(pieces *ps);
 

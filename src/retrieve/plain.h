@@ -40,8 +40,7 @@ bool plain_type_parse(const char *name, plain_type *ret);
 /* By the ending of a file's name: false when it tells nothing. */
 bool plain_type_of(const char *path, plain_type *ret);
 
-/* Each row of CSV repeats the header's names: only so much of a name, and no more than so many times the
- * file. */
+/* Each row of CSV repeats the header's names: only so much of a name, and no more than so many times the file. */
 enum { PLAIN_BLOCKS_MAX = 1 << 21, PLAIN_CSV_NAME_MAX = 96, PLAIN_CSV_GROWTH_MAX = 8 };
 
 typedef enum { BLOCK_PARAGRAPH, BLOCK_HEADING, BLOCK_ROW } block_kind;
@@ -62,8 +61,8 @@ typedef struct plain {
 
 /* *ret is zeroed before and the caller's to be done with, also after a failure. `what` names the bytes in
  * errors. steps: NULL, or what counts the work, which is linear in n and ends with SHOAL_ECANCELLED.
- * SHOAL_EFORMAT: no UTF-8 text, or CSV whose rows do not fit its header; SHOAL_ELIMIT: too many blocks, or
- * CSV whose rows are mostly the header's names. */
+ * SHOAL_EFORMAT: no UTF-8 text, or CSV whose rows do not fit its header; SHOAL_ELIMIT: too many blocks, or CSV
+ * whose rows are mostly the header's names. */
 int plain_read(plain *ret, plain_type type, const char *bytes, size_t n, const char *what, steps *steps,
                shoal_err *err);
 void plain_done(plain *p);

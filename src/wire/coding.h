@@ -60,13 +60,12 @@ typedef bool (*coding_take)(void *user, const uint8_t *bytes, size_t n);
 typedef struct coding_reader coding_reader;
 /* max_bytes: how much may come out of it. */
 int coding_reader_new(coding_reader **ret, coding c, size_t max_bytes, shoal_err *err);
-/* 0, SHOAL_EFORMAT, SHOAL_ELIMIT or SHOAL_ENOMEM. Beyond CODING_RATIO_FREE bytes more than CODING_RATIO_MAX
- * times what went in is SHOAL_ELIMIT, too. */
+/* 0, SHOAL_EFORMAT, SHOAL_ELIMIT or SHOAL_ENOMEM. Beyond CODING_RATIO_FREE bytes more than CODING_RATIO_MAX times
+ * what went in is SHOAL_ELIMIT, too. */
 int coding_reader_add(coding_reader *r, const void *bytes, size_t n, coding_take take, void *user,
                       shoal_err *err);
-/* The same in slices, for a loop that serves others between them: until about most_bytes have come out.
- * *bytes and *n are then what was not read yet. 1: there may be more to come, also when *n is 0; call again,
- * perhaps with more. */
+/* The same in slices, for a loop that serves others between them: until about most_bytes have come out. *bytes and
+ * *n are then what was not read yet. 1: there may be more to come, also when *n is 0; call again, perhaps with more. */
 int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_t most_bytes,
                        coding_take take, void *user, shoal_err *err);
 int coding_reader_end(const coding_reader *r, shoal_err *err);

@@ -5,8 +5,8 @@
 #include "base/loop_work.h"
 #include "wire/http_internal.h"
 
-/* A turn of the loop gives the handler at most TURN_REQUESTS requests of one connection, and nothing more of
- * any once it has done TURN_BYTES of work (base/loop_work.h). */
+/* A turn of the loop gives the handler at most TURN_REQUESTS requests of one connection, and nothing more of any
+ * once it has done TURN_BYTES of work (base/loop_work.h). */
 enum { TURN_REQUESTS = 16, TURN_BYTES = 1 << 20, MARK_SHARE = 4 };
 
 /* ---- the loop's turn ----------------------------------------------------------------------------- */

@@ -2,13 +2,13 @@
  *
  * A connection is worth keeping for what it does:
  *
- *     busy  an answer is being made or sent, or a client that has shown a key sends a request: never closed
- * here new   its first request has not come in whole, or a client without a key is sending one idle  between
- * requests; or all that is open on it is idle by itself: a WebSocket without a request, a watch
+ *     busy  an answer is being made or sent, or a client that has shown a key sends a request: never closed here
+ *     new   its first request has not come in whole, or a client without a key is sending one
+ *     idle  between requests; or all that is open on it is idle by itself: a WebSocket without a request, a watch
  *
- * A new connection takes the place of the oldest new one, or of the one that has been idle for longest; where
- * keys are needed, of one that has shown none before all others. A few new ones are left alone for
- * NEWCOMER_MS, since each honest client begins as one. */
+ * A new connection takes the place of the oldest new one, or of the one that has been idle for longest; where keys
+ * are needed, of one that has shown none before all others. A few new ones are left alone for NEWCOMER_MS, since each
+ * honest client begins as one. */
 #include "wire/http_internal.h"
 
 enum { NEWCOMER_MS = 1000, NEWCOMERS_MAX = 16, NEWCOMER_SHARE = 16 };
@@ -35,8 +35,7 @@ static bool has_idle(const http_conn *c)
     return false;
 }
 
-/* Is anything of it answered? *ret_since_ms: when the oldest request began that is still coming in, or as it
- * was. */
+/* Is anything of it answered? *ret_since_ms: when the oldest request began that is still coming in, or as it was. */
 static bool answers(const http_conn *c, uint64_t *ret_since_ms)
 {
     bool any = false;

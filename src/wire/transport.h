@@ -38,8 +38,8 @@ typedef struct transport_events {
 } transport_events;
 
 /* Memory in which every transport of one owner reads; it must outlive them (one thread, one read at a time).
- * An owner that adds 1 to `turn` in each turn of the loop has each of them read once a turn; libuv alone
- * would read up to 32 times from a fast peer before it looks at the next. 0: no such limit. */
+ * An owner that adds 1 to `turn` in each turn of the loop has each of them read once a turn; libuv alone would
+ * read up to 32 times from a fast peer before it looks at the next. 0: no such limit. */
 typedef struct transport_scratch {
     uint64_t turn;
     uint8_t bytes[TRANSPORT_READ_BYTES];

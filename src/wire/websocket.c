@@ -23,8 +23,8 @@ enum {
     ABNORMAL_CLOSURE = 1006
 };
 
-/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has
- * read, so it is given one frame at a time. */
+/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has read,
+ * so it is given one frame at a time. */
 typedef struct frame_place {
     uint8_t head[HEAD_MAX];
     size_t n_head;

@@ -1,10 +1,10 @@
 /* websocket.h: a WebSocket at the server's end, over a tunnel of HTTP/1.1 or HTTP/2.
  *
  * wslay keeps the protocol (RFC 6455: frames, masks, fragments, UTF-8, pings, the closing handshake); here
- * are the handshake, the bounds, and the way to the tunnel. A turn of the loop reads a few frames of a
- * connection (http_take_message); the rest waits here and, from there on, in the tunnel. The owner hands on
- * what its HTTP handler is told of the request, and gets whole messages, unpacked where the client packs them
- * (websocket_deflate.h). Loop thread.
+ * are the handshake, the bounds, and the way to the tunnel. A turn of the loop reads a few frames of a connection
+ * (http_take_message); the rest waits here and, from there on, in the tunnel. The owner hands on what its HTTP handler is told
+ * of the request, and gets whole messages, unpacked where the client packs them (websocket_deflate.h). Loop
+ * thread.
  *
  *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)    // else the client was told what is
  * wrong on_body:      websocket_receive(ws, bytes, n) on_body_end:  websocket_shut(ws) on_gone:

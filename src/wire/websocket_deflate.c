@@ -118,8 +118,8 @@ int websocket_deflate_pack(const void *bytes, size_t n, int window_bits, buf *ou
     return rc;
 }
 
-/* All of z's input, of a message of n_packed bytes; what comes out of it is at most `room` bytes more, and no
- * more than coding.h lets a body become. */
+/* All of z's input, of a message of n_packed bytes; what comes out of it is at most `room` bytes more, and no more
+ * than coding.h lets a body become. */
 static int inflate_all(z_stream *z, size_t n_packed, size_t *room, buf *out)
 {
     uint8_t piece[PIECE_BYTES];

@@ -1,11 +1,10 @@
-/* hold.c: a preloaded library that holds a thread in the kernel's place, as a dead disk or a name server
- * does.
+/* hold.c: a preloaded library that holds a thread in the kernel's place, as a dead disk or a name server does.
  *
  *     HOLD=fdatasync HOLD_WHILE=/path LD_PRELOAD=libfail_hold.so shoal serve ...
  *
  * While the file HOLD_WHILE is there, calls of the functions that HOLD names (fdatasync: of SQLite's commits;
- * getaddrinfo; open: of paths that begin with HOLD_PATH) do not come back. Each that is held says so by a
- * byte in HOLD_WHILE. */
+ * getaddrinfo; open: of paths that begin with HOLD_PATH) do not come back. Each that is held says so by a byte in
+ * HOLD_WHILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

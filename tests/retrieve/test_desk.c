@@ -132,8 +132,7 @@ static void a_desk_that_goes_ends_every_job(void **state)
     assert_true(some_waited);
 }
 
-/* ---- jobs that are held -----------------------------------------------------------------------------------
- */
+/* ---- jobs that are held ----------------------------------------------------------------------------------- */
 
 static const char *const OWNERS[] = {NULL, "1", "2", "3"};
 
@@ -529,8 +528,7 @@ static void owners_take_turns(void **state)
     close_bench(&b);
 }
 
-/* ---- work that nobody wants any more ----------------------------------------------------------------------
- */
+/* ---- work that nobody wants any more ---------------------------------------------------------------------- */
 
 typedef struct endless_job { /* counts until it is told to stop */
     desk_job job;

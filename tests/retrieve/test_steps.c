@@ -1,13 +1,11 @@
-/* How much work a document costs: linear in its length whatever it says, and over soon after nobody wants it.
- */
+/* How much work a document costs: linear in its length whatever it says, and over soon after nobody wants it. */
 #include "check.h"
 
 #include "base/buf.h"
 #include "base/steps.h"
 #include "retrieve/piece.h"
 
-/* ---- texts that have made readers quadratic somewhere -----------------------------------------------------
- */
+/* ---- texts that have made readers quadratic somewhere ----------------------------------------------------- */
 
 typedef void writer(buf *out, size_t i);
 

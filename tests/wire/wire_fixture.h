@@ -9,8 +9,7 @@
  * 150 ms), /await (answers at uv_async_send of `answer`, or after a drain), /wait (never answers), /stream
  * (three pieces), /hold (begins an answer and never ends it), /flood (half a MiB always waits, as long as the
  * client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), /work (the bytes of work of
- * the largest turn of the loop since the last /work), anything else: method, path, query and Host, one a
- * line. */
+ * the largest turn of the loop since the last /work), anything else: method, path, query and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
