@@ -4,7 +4,8 @@
  *
  *     busy  an answer is being made or sent, or a client that has shown a key sends a request: never closed here
  *     new   its first request has not come in whole, or a client without a key is sending one
- *     idle  between requests; or all that is open on it is idle by itself: a WebSocket without a request, a watch
+ *     idle  between requests; or all that is open on it is idle by itself: a WebSocket without a request, a watch; or
+ *           its client has ended its side of an HTTP/1.1 connection, as one does that closes it, and waits for an answer
  *
  * A new connection takes the place of the oldest new one, or of the one that has been idle for longest; where keys
  * are needed, of one that has shown none before all others. A few new ones are left alone for NEWCOMER_MS, since each
@@ -47,9 +48,17 @@ static bool answers(const http_conn *c, uint64_t *ret_since_ms)
     return any;
 }
 
+/* HTTP/1.1: its client sends no more and waits for an answer. It has closed the connection, most likely; one that only
+ * closed its own half is answered unless others need the place. */
+static bool may_have_left(const http_conn *c)
+{
+    return c->eof && !c->h2 && c->requests && !conn_unsent(c);
+}
+
 static place place_of(const http_conn *c)
 {
     uint64_t coming_ms = c->begun_ms;
+    if (may_have_left(c) && !c->refusing && !transport_is_closing(c->io)) return (place){PLACE_IDLE, 0};
     bool busy = c->refusing || transport_is_closing(c->io) || c->parked || c->has_waiting || conn_unsent(c);
     if (busy || answers(c, &coming_ms)) return (place){PLACE_BUSY, 0};
     if (coming_ms && c->is_known) return (place){PLACE_BUSY, 0};
@@ -125,7 +134,7 @@ static void give_up(http_conn *c, int status, const char *why)
     http_server *s = c->server;
     bool is_refusable = c->begun_ms && !c->h2 && (!c->requests || !c->requests->dispatched);
     c->refusing = true;
-    if (++s->n_refusing > HTTP_PLACES_REFUSING || !c->is_open) {
+    if (++s->n_refusing > HTTP_PLACES_REFUSING || !c->is_open || may_have_left(c)) {
         transport_close(c->io, why);
         return;
     }
