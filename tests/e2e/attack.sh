@@ -13,7 +13,8 @@ manifest: $PWD/models/models.json
 models: [{name: home-intent}, {name: home-chat-s}, {name: home-embed}, {name: home-ears}]
 EOF
 start_shoal "$work/c.yaml"
-timeout 800 /usr/bin/env python3 tests/attack/attack.py test "$url" "$work/s.sock" "$(gateway)" "${ATTACK:-}" &>"${ATTACK_LOG:=$work/attack.log}" || {
+: "${ATTACK_LOG:=$work/attack.log}"
+timeout 800 /usr/bin/env python3 tests/attack/attack.py test "$url" "$work/s.sock" "$(gateway)" "${ATTACK:-}" &>"$ATTACK_LOG" || {
     grep -E '^(FAIL|wrong|Traceback| )' "$ATTACK_LOG" | tail -60
     fail "$(tail -1 "$ATTACK_LOG")"
 }

@@ -92,7 +92,7 @@ stop.set()
 for t in threads: t.join()
 print(json.dumps(tally) if not faults else "FAULT " + "; ".join(faults))
 EOF
-workers() { pgrep -P "$server" -f 'shoal worker' | sort -n; }
+workers() { pgrep -P "$server" -f 'shoal worker' | LC_ALL=C sort; }
 classify() { curl -s -m 20 "$@" "$url/v1/classify" -d '{"model":"home-intent","input":"play jazz"}' | grep -q play_music; }
 # until TEXT COMMAND...: waits for what must come
 until_true() {
