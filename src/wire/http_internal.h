@@ -45,6 +45,8 @@ struct http_server {
     uv_idle_t again;     /* keeps the loop from sleeping while there still are after settling */
     int n_handles;       /* listeners and the five above that are not yet closed */
     uint64_t n_turns;    /* of the loop: from one wait for input to the end of the next */
+    uint64_t accept_turn; /* of them, to which n_accepted belongs */
+    size_t n_accepted;    /* connections taken in it */
     http_listener *listeners;
     http_conn *conns;
     http_conn *dirty, **last_dirty; /* in the order in which they are settled; where the next one goes */
@@ -260,6 +262,7 @@ void http2_reset(http_conn *c, int32_t id, uint32_t why);
 /* http_places.c */
 enum { HTTP_PLACES_REFUSING = 64 }; /* connections that say goodbye at a time; the others are cut */
 /* Is there a place for the newest? Perhaps another connection has made room. */
+void http_listen_turn(http_server *s); /* takes the connections that waited for this turn */
 bool http_places_have_room(http_server *s, const http_conn *newest);
 void http_places_tick(http_conn *c, uint64_t now_ms); /* closes it when it is unknown for too long */
 

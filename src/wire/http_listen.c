@@ -11,7 +11,9 @@
 #include "wire/http_internal.h"
 #include "wire/kept_listener.h"
 
-enum { LISTEN_BACKLOG = 511 };
+/* A burst of connections is taken a few a turn of the loop, so that what each has sent is read before the table of
+ * connections looks as if nobody had asked for anything. */
+enum { LISTEN_BACKLOG = 511, TURN_ACCEPTS = 16 };
 
 typedef union any_stream {
     uv_handle_t handle;
@@ -27,6 +29,7 @@ struct http_listener {
     tls_context *tls;
     char *path; /* of a Unix socket, unlinked on close */
     bool open, closed, turning_away, another_waits;
+    bool waits; /* its next connection, for the next turn */
 };
 
 /* ---- who may come ------------------------------------------------------------------------------ */
@@ -85,11 +88,22 @@ static void turn_away(http_listener *l)
     uv_close(&l->away.handle, turned_away);
 }
 
+static bool may_accept(http_server *s)
+{
+    if (s->accept_turn != s->n_turns) s->n_accepted = 0;
+    s->accept_turn = s->n_turns;
+    return s->n_accepted++ < TURN_ACCEPTS;
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     http_listener *l = stream->data;
     http_server *s = l->server;
     if (status != 0) return;
+    if (l->waits || !may_accept(s)) { /* libuv asks no more until this one is taken */
+        l->waits = true;
+        return;
+    }
     http_conn *c = http_server_new_conn(s);
     transport *io;
     transport_events ev;
@@ -122,6 +136,15 @@ static void on_connection(uv_stream_t *stream, int status)
     }
     http1_start(c);
     http1_refuse(c, 503, "too many connections");
+}
+
+void http_listen_turn(http_server *s)
+{
+    for (http_listener *l = s->listeners; l; l = l->next) {
+        if (!l->waits || !l->open) continue;
+        l->waits = false;
+        on_connection(&l->u.stream, 0);
+    }
 }
 
 static int bind_tcp(http_listener *l, const address *a, const char *text, shoal_err *err)

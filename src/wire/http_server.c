@@ -106,6 +106,7 @@ static void on_turn(uv_check_t *check)
     http_server *s = check->data;
     s->n_turns++;
     s->scratch.turn = s->n_turns;
+    http_listen_turn(s);
     loop_work_end_turn();
 }
 

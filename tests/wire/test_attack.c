@@ -100,6 +100,51 @@ static void no_turn_serves_more_than_a_few_requests_of_a_connection(void **state
     fixture_stop(&f);
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+/* /block holds the loop while the test has the gate. */
+static void on_request_or_block(void *user, http_request *r)
+{
+    if (strcmp(http_path(r), "/block") != 0) {
+        fixture_request(user, r);
+        return;
+    }
+    atomic_fetch_add(&((fixture *)user)->n_requests, 1);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    http_respond(r, 200, NULL, 0, "open\n", 5);
+}
+
+/* They had all asked before the server looked at one of them. */
+static void a_burst_of_clients_beyond_the_places_is_served(void **state)
+{
+    enum { N_CLIENTS = 256, PLACES = 40 };
+    static const char ask[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    const http_handler h = {.on_request = on_request_or_block, .on_gone = fixture_gone};
+    http_limits l = {.max_connections = PLACES};
+    fixture f = {.handler = &h};
+    int fd[N_CLIENTS];
+    pthread_mutex_lock(&gate);
+    fixture_start(&f, &l, NULL);
+    int blocking = fixture_connect(&f);
+    send_bytes(blocking, "GET /block HTTP/1.1\r\nHost: x\r\n\r\n", 35);
+    assert_true(wait_for(&f.n_requests, 1));
+    for (int i = 0; i < N_CLIENTS; i++) {
+        fd[i] = fixture_connect(&f);
+        send_bytes(fd[i], ask, sizeof ask - 1);
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        size_t n;
+        char *answer = read_all(fd[i], &n);
+        if (!strstr(answer, "hello\n")) fail_msg("client %d got \"%s\"", i, answer);
+        free(answer);
+        close(fd[i]);
+    }
+    close(blocking);
+    fixture_stop(&f);
+}
+
 static void put_post(buf *b, const char *path, int n)
 {
     buf_printf(b, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", path, n);
@@ -256,6 +301,7 @@ int main(void)
         cmocka_unit_test(others_are_served_between_the_requests_of_a_pipeline),
         cmocka_unit_test(pace_asks_for_what_waits_or_a_least_rate),
         cmocka_unit_test(no_turn_serves_more_than_a_few_requests_of_a_connection),
+        cmocka_unit_test(a_burst_of_clients_beyond_the_places_is_served),
         cmocka_unit_test(bodies_of_all_together_are_bounded),
         cmocka_unit_test(unsent_bytes_of_all_together_are_bounded),
         cmocka_unit_test(idle_connections_give_way_to_new_ones),
