@@ -79,7 +79,7 @@ end() {
 }
 
 cleanup() {
-    [ -n "$server" ] && kill -9 "$server" 2>/dev/null
+    [ -n "$server" ] && { kill -9 "$server"; wait "$server"; } 2>/dev/null # bash says "Killed" of one that is not waited for
     rm -rf "$work"
 }
 trap cleanup EXIT
