@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cluster/stage_name.h"
 #include "gateway/admission.h"
+#include "gateway/describe.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/keeper.h"
@@ -310,8 +311,9 @@ static void put_replica(buf *out, const replica *r)
     buf_puts(out, "{\"id\":");
     json_put_string(out, r->id, strlen(r->id));
     put_str(out, "model", r->model);
-    put_str(out, "state", replica_state_name(r->state));
+    put_str(out, "state", describe_replica_state(r));
     put_str(out, "reason", r->reason);
+    if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
     buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
                r->process.n_crashes);
 }

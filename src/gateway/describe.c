@@ -71,6 +71,13 @@ static int64_t wall_seconds(uint64_t at_ns)
     return (now - ago) / 1000000000;
 }
 
+const char *describe_replica_state(const replica *r)
+{
+    if (r->state == REPLICA_READY && r->silent) return "silent";
+    if (r->state == REPLICA_READY && r->standby && !r->stands_in) return "standby";
+    return replica_state_name(r->state);
+}
+
 void describe_replica(buf *out, const replica *r, const char *site)
 {
     buf_puts(out, "{\"id\":");
@@ -78,11 +85,7 @@ void describe_replica(buf *out, const replica *r, const char *site)
     put_str(out, "model", r->model);
     put_str(out, "node", r->node ? r->node->name : "");
     put_str(out, "site", r->node ? r->node->site : site);
-    put_str(out, "state",
-            r->state != REPLICA_READY     ? replica_state_name(r->state)
-            : r->silent                   ? "silent"
-            : r->standby && !r->stands_in ? "standby"
-                                          : replica_state_name(REPLICA_READY));
+    put_str(out, "state", describe_replica_state(r));
     put_str(out, "reason", r->reason);
     if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
     if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(r->state_ns));
