@@ -2,7 +2,8 @@
  *
  * Nothing moves for balance by itself: only when a machine has joined that was never here, for models that
  * say `place.rebalance`, or by a person's word, for all. Then one replica after the other moves, each when
- * the one before has left the node that it was on, as long as it is worth it (placement_relieve). */
+ * the one before has left the node that it was on, as long as it is worth it (placement_relieve). A model
+ * that is missing for good (no machine has its label, say) does not keep the others from moving. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,12 +28,25 @@ static void look_for_newcomers(gate_placer *p)
     }
 }
 
-/* All is where it should be: nothing comes, goes, drains or is missing. */
+/* Is a replica missing that may come without anybody's help, when a machine returns or has power again? */
+static bool awaits_one(const placement *plan, const node *nodes, size_t n_nodes,
+                       const placement_model *models)
+{
+    char why[300];
+    for (size_t i = 0; i < plan->n_gaps; i++) {
+        const placement_gap *g = &plan->gaps[i];
+        if (g->n_replicas > 0 &&
+            !placement_say_missing(plan, nodes, n_nodes, models, g->model, why, sizeof why))
+            return true;
+    }
+    return false;
+}
+
+/* All is where it should be: nothing comes, goes or drains. */
 static bool is_calm(const gate_placer *p, const placement *plan)
 {
     bool calm = plan->n_leavers == 0;
     for (size_t i = 0; i < plan->n_seats; i++) calm &= plan->seats[i].why == PLACEMENT_STAYS;
-    for (size_t i = 0; i < plan->n_gaps; i++) calm &= plan->gaps[i].n_replicas == 0;
     for (size_t i = 0; i < p->n_seats; i++) calm &= !p->seats[i].held;
     for (size_t i = 0; i < p->n_nodes; i++) calm &= !p->nodes[i].drains && p->nodes[i].attached;
     return calm;
@@ -42,7 +56,7 @@ void place_relieve(gate_placer *p, placement *plan, const node *nodes, size_t n_
                    const placement_model *models)
 {
     look_for_newcomers(p);
-    if (p->relief == RELIEF_NONE || !is_calm(p, plan)) return;
+    if (p->relief == RELIEF_NONE || !is_calm(p, plan) || awaits_one(plan, nodes, n_nodes, models)) return;
     if (placement_relieve(plan, nodes, n_nodes, models, p->o.n_models, p->relief == RELIEF_ALL)) return;
     LOG(LOG_INFO, "placement", "balanced");
     p->relief = RELIEF_NONE;

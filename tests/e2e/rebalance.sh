@@ -47,6 +47,7 @@ models:
   - {name: home-embed, kv_mb: 1000, place: {rebalance: $1}}
   - {name: home-chat-s, kv_mb: 1000, place: {rebalance: $1}, replicas: $2}
   - {name: home-slots, kv_mb: 1000, place: {rebalance: $1}}
+  - {name: home-chat-m, place: {labels: [nowhere]}} # no machine may have it: the others move nevertheless
 YAML
 }
 conf true 1 >"$work/c.yaml"
@@ -88,6 +89,9 @@ grep -q 'event=changed key="\?models\[home-chat-s\].replicas"\? from=1 to=2' "$l
 conf true 1 >"$work/c.yaml"
 kill -HUP "$server"
 until_true "there is one less" sh -c "curl -s '$url/readyz' | grep -o '\"model\":\"home-chat-s\"' | wc -l | grep -qx 1"
+sed -i '/home-embed/s/}$/, standby: 1}/' "$work/c.yaml"
+kill -HUP "$server"
+until_true "there is a standby" sh -c "curl -s '$url/readyz' | grep -q '\"model\":\"home-embed\",\"state\":\"standby\",\"reason\":\"\",\"standby\":true,\"stands_in\":false'"
 touch "$work/enough"
 wait $asking
 asking=
