@@ -1,11 +1,11 @@
 /* crash.h: one line on standard error when this process dies of a fault of its own.
  *
  *     component=gateway event=crash signal=11 name=SEGV address=0x10 thread=4711 uptime_ms=1234 version=0.2.0
- *         endpoint=chat request_id=8f.. request=under_way backtrace="shoal+0x1f2b3 libc.so.6+0x3c050 .."
+ *         endpoint=chat request_id=8f.. request=running backtrace="shoal+0x1f2b3 libc.so.6+0x3c050 .."
  *
- * in the form of the log. Offsets are of the file: `addr2line -f -e FILE OFFSET` names them. The process then dies of
- * the same signal, so that a core is written and whoever waits for it sees what happened. The handler allocates
- * nothing, takes no lock of ours and never waits for a reader.
+ * in the form of the log. Offsets are of the file: `addr2line -f -e FILE OFFSET` names them. The process then
+ * dies of the same signal, so that a core is written and whoever waits for it sees what happened. The handler
+ * allocates nothing, takes no lock of ours and never waits for a reader.
  *
  * Of the process, as the log is; crash_open once, before there are threads. */
 #ifndef BASE_CRASH_H
