@@ -138,8 +138,6 @@ struct http_conn {
     bool overdue;  /* it should have been answered: one more look */
 };
 
-#define BODIES_ARE_MANY "large requests take all of the memory for bodies; try again in a second"
-
 struct http_request {
     http_request *prev, *next;
     http_conn *conn;
@@ -222,8 +220,10 @@ char *http_request_lower(http_request *r, const char *s, size_t n); /* a copy; N
 int http_request_set_target(http_request *r, const char *target, size_t n);
 /* Its head is whole: find out how long its body may be, and how it is wanted. */
 void http_request_limit_body(http_request *r);
-/* Count what its whole body has grown to: 0, or 503 where the bodies of all requests take too much memory. */
+/* Count what its whole body has grown to: 0, 503 where the bodies of all requests take too much memory, or
+ * 413 where it does so alone. */
 int http_request_hold(http_request *r);
+const char *http_request_hold_why(int status); /* for people */
 void request_complete(http_request *r); /* its last byte has come */
 /* Does the handler take its body now? If not, it is kept, and delivered from the loop. */
 bool http_request_flows(const http_request *r);

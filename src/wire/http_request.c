@@ -110,7 +110,15 @@ int http_request_hold(http_request *r)
     http_server *s = r->conn->server;
     s->body_bytes += r->body.len - r->held;
     r->held = r->body.len;
-    return s->body_bytes > s->limits.max_bodies && r->held > SMALL_BODY ? 503 : 0;
+    if (s->body_bytes <= s->limits.max_bodies || r->held <= SMALL_BODY) return 0;
+    return r->held > s->limits.max_bodies ? 413 : 503;
+}
+
+const char *http_request_hold_why(int status)
+{
+    return status == 413 ? "the request body is larger than limits.max_bodies_bytes"
+                         : "large requests take all of the memory for bodies (limits.max_bodies_bytes); try "
+                           "again in a second";
 }
 
 void request_complete(http_request *r)

@@ -167,10 +167,11 @@ static void bodies_of_all_together_are_bounded(void **state)
 {
     enum { LARGE = 100000, SMALL = 1000 };
     http_limits l = {
-        .max_body_bytes = 200000, .max_bodies = 2 * LARGE + LARGE / 2, .request_timeout_ms = 600000};
+        .max_body_bytes = 400000, .max_bodies = 2 * LARGE + LARGE / 2, .request_timeout_ms = 600000};
     fixture f = {0};
     buf b = {0};
     fixture_start(&f, &l, NULL);
+    assert_int_equal(status_of_post(&f, "/echo", 3 * LARGE), 413); /* it would never have room */
     put_post(&b, "/wait", LARGE);
     int held[2] = {fixture_connect(&f), fixture_connect(&f)};
     for (int i = 0; i < 2; i++) send_bytes(held[i], b.data, b.len);
