@@ -100,13 +100,17 @@ int service_sound_take(worker *w, size_t n_bytes, shoal_err *err)
 {
     size_t most = w->sound_bytes_max;
     if (n_bytes > most)
-        return err_set(err, SHOAL_ELIMIT,
-                       "a sound of %zu MB is more than the %zu MB that %s may hold (sound_mb)", n_bytes >> 20,
-                       most >> 20, w->name);
+        return err_set(
+            err, SHOAL_ELIMIT,
+            "the sound needs %.1f MB, more than the %zu MB that %s may use (models[].sound_mb); send a "
+            "shorter one, or raise sound_mb",
+            (double)n_bytes / 1048576, most >> 20, w->name);
     if (n_bytes > most - w->sound_bytes)
-        return err_set(err, SHOAL_EFULL,
-                       "%s holds %zu MB of sound already, of %zu (sound_mb); try again in a second", w->name,
-                       w->sound_bytes >> 20, most >> 20);
+        return err_set(
+            err, SHOAL_EFULL,
+            "%s has %.1f of %zu MB for sounds in use (models[].sound_mb) and needs %.1f more; try again in "
+            "a second, or raise sound_mb",
+            w->name, (double)w->sound_bytes / 1048576, most >> 20, (double)n_bytes / 1048576);
     w->sound_bytes += n_bytes;
     return 0;
 }

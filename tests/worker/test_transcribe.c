@@ -335,7 +335,7 @@ static void sounds_share_a_bound_of_memory(void **state)
     grpc_client_events ev = {.user = &first, .message = on_event, .end = on_end};
     grpc_client_call *c = grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev);
     grpc_client_send(c, bytes, shoal__v1__transcribe_request__pack(&piece, bytes));
-    expect(&b, &q, GRPC_RESOURCE_EXHAUSTED, "of sound already");
+    expect(&b, &q, GRPC_RESOURCE_EXHAUSTED, "MB for sounds in use");
     grpc_client_cancel(c);
     do { /* the worker learns of it by and by */
         ask(&b, &q, &r);
@@ -350,7 +350,7 @@ static void sounds_share_a_bound_of_memory(void **state)
     }
     bench_close(&b);
     bench_open_with(&b, MODEL, WINDOWS / 2);
-    expect(&b, &q, GRPC_OUT_OF_RANGE, "is more than");
+    expect(&b, &q, GRPC_OUT_OF_RANGE, "more than the");
     bench_close(&b);
     buf_done(&file);
 }
