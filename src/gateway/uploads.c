@@ -14,8 +14,8 @@ static auth_use *use_of(const gateway_request *rq)
 static int refuse(api_error *e, const char *whose, size_t n)
 {
     api_error_set(e, 429, "rate_limit_error", "too_many_uploads", NULL,
-                  "%zu uploads %s are being received, which is the limit; try again when one has ended", n,
-                  whose);
+                  "%zu unfinished upload%s %s, which is the limit; try again when one has ended", n,
+                  n == 1 ? "" : "s", whose);
     e->retry_after_s = 1;
     return e->status;
 }
@@ -49,9 +49,13 @@ const char *uploads_add(gateway_request *rq, size_t n)
     if (use) use->n_upload_bytes += n;
     uint64_t most = rq->config->max_upload_bytes;
     if (is_over(g->n_upload_bytes, most, g->n_uploads))
-        return "the uploads of all clients take as much room as they may; try again when one has ended";
+        return "the unfinished uploads of all clients have reached limits.max_upload_mb; try again when one "
+               "has "
+               "ended";
     if (use && is_over(use->n_upload_bytes, most / KEY_SHARE, use->n_uploads))
-        return "the uploads of this API key take as much room as they may; try again when one has ended";
+        return "the unfinished uploads of this API key have reached a quarter of limits.max_upload_mb; try "
+               "again "
+               "when one has ended";
     return NULL;
 }
 
@@ -61,7 +65,7 @@ int uploads_whole(gateway_request *rq, const char **why)
     if (!rq->uploading) return 0;
     uploads_end(rq);
     if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
-        *why = "as many requests are being answered as may be; try again in a second";
+        *why = "limits.max_requests are being answered; try again in a second";
         return 429;
     }
     rq->n_counted = 1;

@@ -75,7 +75,7 @@ try:
     for _ in range(70): c.sendall(b"a" * 100000); a.sendall(b"a")
 except (BrokenPipeError, ConnectionResetError): pass
 status, e = answer(c)
-assert (status, e["code"]) == (429, "too_many_requests") and "room" in e["message"], (status, e)
+assert (status, e["code"]) == (429, "too_many_requests") and "max_upload_mb" in e["message"], (status, e)
 PY
 python3 "$work/uploads.py" "$url" || fail "uploads over HTTP/1.1"
 
