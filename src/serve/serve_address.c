@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <uv.h>
 
 void serve_url(char *out, size_t cap, const char *listen, bool tls, int port)
@@ -19,11 +21,43 @@ void serve_url(char *out, size_t cap, const char *listen, bool tls, int port)
                  any ? "127.0.0.1" : listen, port);
 }
 
+static bool is_in_path(const struct stat *program)
+{
+    char file[4096];
+    struct stat found;
+    const char *dir = getenv("PATH");
+    while (dir && *dir) {
+        int n = (int)strcspn(dir, ":");
+        snprintf(file, sizeof file, "%.*s/shoal", n, dir);
+        if (stat(file, &found) == 0 && found.st_dev == program->st_dev && found.st_ino == program->st_ino)
+            return true;
+        dir += n + (dir[n] == ':');
+    }
+    return false;
+}
+
+/* What to type for this program here: "shoal" where PATH finds it, else its path, from this folder if it is
+ * below it. */
+static void put_program(char *ret, size_t size)
+{
+    char exe[4096], here[4096];
+    struct stat st;
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    snprintf(ret, size, "shoal");
+    if (n <= 0 || stat("/proc/self/exe", &st) != 0 || is_in_path(&st)) return;
+    exe[n] = '\0';
+    size_t n_here = getcwd(here, sizeof here) ? strlen(here) : 0;
+    bool below = n_here > 0 && strncmp(exe, here, n_here) == 0 && exe[n_here] == '/';
+    snprintf(ret, size, "%s", below ? exe + n_here + 1 : exe);
+}
+
 void serve_samples(const char *url)
 {
+    char program[4096];
+    put_program(program, sizeof program);
     if (strncmp(url, "unix:", 5) != 0) printf("\nSee it, and try it, in a browser: %s\n", url);
     printf("\nTry\n"
-           "  shoal process --server %s \"turn on the kitchen light\"\n"
+           "  %s process --server %s \"turn on the kitchen light\"\n"
            "  curl %s/v1/process -H 'content-type: application/json' \\\n"
            "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
            "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
@@ -33,7 +67,7 @@ void serve_samples(const char *url)
            "  curl %s/readyz ; curl %s/metrics\n\n"
            "The bundled models take device commands and sensor alerts; they do not converse.\n"
            "Ctrl-C stops it.\n",
-           url, url, url, url, url, url);
+           program, url, url, url, url, url, url);
 }
 
 /* "host:8080" with another port. */

@@ -15,6 +15,7 @@ void serve_url(char *out, size_t cap, const char *listen, bool tls, int port);
 int serve_override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err);
 /* What to do about the commonest failure, a port that is taken, behind what err says; gives rc back. */
 int serve_advise(shoal_err *err, int rc);
-void serve_samples(const char *url); /* to standard output */
+/* To standard output; commands name this program as it can be called from here. */
+void serve_samples(const char *url);
 
 #endif

@@ -18,7 +18,12 @@ says 1 'no Shoal serves there \(unix:.*/none.sock: .*\): start one with "shoal s
 says 2 'neither http://ADDRESS:PORT nor unix:PATH' hello -s localhost
 
 # ---- TCP
-start_shoal
+PATH=$(dirname "$SHOAL_BIN"):$PATH start_shoal shoal.yaml --banner
+grep -q '^  shoal process --server ' "$work/ready" || fail "with shoal in PATH: $(cat "$work/ready")"
+stop_shoal
+start_shoal shoal.yaml --banner
+command=$(grep ' process --server ' "$work/ready") || fail "no command to try: $(cat "$work/ready")"
+bash -c "$command" >"$work/out" 2>"$work/err" || fail "the banner's command fails: $command: $(cat "$work/err")"
 says 0 '^  Turning off Kitchen Light' "turn off the kitchen light" --server "$url"
 grep -qE 'call +light.turn_off \{"target":"light.kitchen"\}' "$out" || fail "no call: $(cat "$out")"
 grep -qE 'route +intent +home-intent .* ms +always' "$out" || fail "no trace: $(cat "$out")"
