@@ -129,13 +129,34 @@ static int create(adding *a, shoal_err *err)
     return rc;
 }
 
+/* --shared counts for a new collection: whoever gives it for one that is not shared is told so. */
+static int check_shared(adding *a, shoal_err *err)
+{
+    buf reply = {0};
+    char path[128];
+    json_t *o = NULL;
+    snprintf(path, sizeof path, "/v1/collections/%.64s", a->ask->collection);
+    int rc = docs_place_call(a->at, "GET", path, NULL, 0, &reply, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
+    if (rc == 0 && json_is_false(json_object_get(o, "shared")))
+        rc = err_set(
+            err, SHOAL_EINVALID,
+            "%s exists and is not shared, and --shared counts only for a new collection: take another "
+            "name, or remove this one first (shoal docs remove %s)",
+            a->ask->collection, a->ask->collection);
+    json_decref(o);
+    buf_done(&reply);
+    return rc;
+}
+
 static int look(adding *a, shoal_err *err)
 {
     long long after = 0;
     int rc;
     do rc = list_page(a, &after, err);
     while (rc == 0 && after > 0);
-    return rc == SHOAL_ENOTFOUND ? create(a, err) : rc;
+    if (rc == SHOAL_ENOTFOUND) return create(a, err);
+    return rc == 0 && a->ask->shared ? check_shared(a, err) : rc;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ void collections_error(api_error *e, int rc, const char *message, const call_res
         api_error_from_call(e, failed);
     else if (rc == SHOAL_ENOTFOUND)
         api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "%s", message);
-    else if (rc == SHOAL_EAUTH && strstr(message, "another API key's"))
+    else if (rc == SHOAL_EAUTH && strstr(message, "belongs to another API key"))
         api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL, "%s", message);
     else if (rc == SHOAL_EDIGEST)
         api_error_set(e, 409, "invalid_request_error", "model_changed", NULL, "%s", message);

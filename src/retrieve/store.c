@@ -220,8 +220,9 @@ static int check_number(store *s, int64_t most, shoal_err *err)
     if (rc < 0) return rc;
     return n < most ? 0
                     : err_set(err, SHOAL_ELIMIT,
-                              "there are %lld collections already, which is the limit for one owner "
-                              "(retrieval.max_collections); delete some",
+                              "you have %lld collections, which is the limit (retrieval.max_collections); "
+                              "delete some, or "
+                              "raise the limit",
                               (long long)n);
 }
 
@@ -296,9 +297,10 @@ int store_find_own(store *s, const char *name, arena *mem, store_collection *ret
 {
     int rc = store_find(s, name, mem, ret, err);
     if (rc != 0 || ret->own) return rc;
-    return err_set(err, SHOAL_EAUTH,
-                   "the collection '%s' is another API key's, who shares it: it can be searched, not changed",
-                   ret->name);
+    return err_set(
+        err, SHOAL_EAUTH,
+        "the collection '%s' belongs to another API key, which shares it: you may search it, not change it",
+        ret->name);
 }
 
 int store_each(store *s, const char *after, size_t most, int (*fn)(void *user, const store_collection *c),

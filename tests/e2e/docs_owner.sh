@@ -64,6 +64,10 @@ SHOAL_API_KEY=k-bob "$SHOAL_BIN" docs list -s "$url" >"$work/said" || fail "docs
 grep -q '^recipes ' "$work/said" && [ "$(grep -c '^diary ' "$work/said")" = 1 ] || fail "docs list says $(cat "$work/said")"
 SHOAL_API_KEY=k-bob "$SHOAL_BIN" docs search diary pin --mode text -s "$url" | grep -q 4711 && fail "docs search"
 SHOAL_API_KEY=k-bob "$SHOAL_BIN" docs add notes "$work/pin.txt" --model none --shared -q -s "$url" >/dev/null || fail "docs add --shared"
+as k-bob /v1/collections -d '{"name":"drafts","model":"none"}' >/dev/null
+SHOAL_API_KEY=k-bob "$SHOAL_BIN" docs add drafts "$work/pin.txt" --shared -q -s "$url" >/dev/null 2>"$work/said" && fail "drafts is not shared"
+grep -q 'drafts exists and is not shared' "$work/said" || fail "--shared for a collection that is not: $(cat "$work/said")"
+as k-bob /v1/collections/drafts -X DELETE >/dev/null
 as k-alice /v1/collections/notes/search -d '{"query":"pin"}' | grep -q 4712 || fail "what docs add shares"
 
 # ---- pages, and how many
