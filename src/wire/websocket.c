@@ -20,7 +20,9 @@ enum {
     GOODBYE_MS = 5000,      /* so long a client may take to answer a closing frame */
     HEAD_MAX = 14,          /* of a frame: two bytes, eight of the length, four of the mask */
     TRY_AGAIN_LATER = 1013, /* IANA's registry of close codes, beyond RFC 6455 */
-    ABNORMAL_CLOSURE = 1006
+    ABNORMAL_CLOSURE = 1006,
+    FRAGMENTS_MAX = 1024, /* of a message that is short */
+    FRAGMENT_BYTES = 64   /* on average, of one that is long: wslay keeps some 90 bytes for each fragment */
 };
 
 /* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has read,
@@ -28,7 +30,8 @@ enum {
 typedef struct frame_place {
     uint8_t head[HEAD_MAX];
     size_t n_head;
-    uint64_t left; /* of the payload */
+    uint64_t left;      /* of the payload */
+    size_t n_fragments; /* of the message so far */
 } frame_place;
 
 struct websocket {
@@ -135,6 +138,21 @@ static uint64_t payload_bytes(const frame_place *at)
     return n ? v : length;
 }
 
+/* Control frames may stand between those of a message. */
+static void count_fragment(frame_place *at)
+{
+    unsigned opcode = at->head[0] & 15;
+    if (opcode == WSLAY_CONTINUATION_FRAME)
+        at->n_fragments++;
+    else if (!wslay_is_ctrl_frame(opcode))
+        at->n_fragments = 1;
+}
+
+static bool has_too_many_fragments(const websocket *ws)
+{
+    return ws->at.n_fragments > FRAGMENTS_MAX + ws->limits.max_message_bytes / FRAGMENT_BYTES;
+}
+
 /* The next of the bytes up to the end of a head or of a payload: at most max of them. */
 static size_t take_bytes(websocket *ws, uint8_t *to, size_t max)
 {
@@ -154,6 +172,7 @@ static size_t take_bytes(websocket *ws, uint8_t *to, size_t max)
     if (at->n_head == head_bytes(at)) {
         at->left = payload_bytes(at);
         at->n_head = 0;
+        count_fragment(at);
     }
     return n;
 }
@@ -163,7 +182,7 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int
     websocket *ws = user;
     bool is_new = !ws->at.left && !ws->at.n_head;
     if (ws->n_in && is_new) ws->waits = ws->paused || !http_take_message(ws->r);
-    if (ws->n_in == 0 || ws->waits) {
+    if (ws->n_in == 0 || ws->waits || has_too_many_fragments(ws)) {
         wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
         return -1;
     }
@@ -295,7 +314,12 @@ static int read_frames(websocket *ws)
     ws->receiving = true;
     do {
         rc = wslay_event_want_read(ws->ctx) ? wslay_event_recv(ws->ctx) : 0;
-    } while (rc == 0 && ws->n_in && !ws->waits && wslay_event_want_read(ws->ctx));
+    } while (rc == 0 && ws->n_in && !ws->waits && !has_too_many_fragments(ws) &&
+             wslay_event_want_read(ws->ctx));
+    if (has_too_many_fragments(ws) && !ws->closing) {
+        websocket_close(ws, WSLAY_CODE_MESSAGE_TOO_BIG, "the message comes in too many fragments");
+        wslay_event_shutdown_read(ws->ctx);
+    }
     ws->receiving = false;
     return rc;
 }

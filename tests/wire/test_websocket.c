@@ -226,6 +226,37 @@ static void what_is_wrong_is_closed_with_its_code(void **state)
     check("\x82\xff\0\0\0\0\0\2\0\0maskx", 15, "\x88\x02\x03\xf1", 4); /* 1009: 128 KiB */
 }
 
+static void put_fragments(buf *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) put_frame(out, (i == 0 ? 1u : 0u) | (i + 1 == n ? 0x80u : 0u), "a", 1);
+}
+
+/* Each fragment takes memory beside its bytes: at most 1,024 and one for each 64 bytes that a message may have. */
+static void a_message_has_so_many_fragments(void **state)
+{
+    enum { MOST = 1024 + 70000 / 64 };
+    char want[4 + MOST] = {(char)0x81, 126, MOST >> 8, (char)(MOST & 255)};
+    const char many_1009[] = "\x88\x29\x03\xf1"
+                             "the message comes in too many fragments";
+    buf b = {0}, twice = {0};
+    memset(want + 4, 'a', MOST);
+    put_fragments(&b, MOST);
+    check(b.data, b.len, want, sizeof want);
+    put_fragments(&twice, MOST / 2); /* the second message is counted by itself */
+    put_fragments(&twice, MOST + 1);
+    char *both = malloc(MOST / 2 + 4 + sizeof many_1009 - 1);
+    memcpy(both, (char[]){(char)0x81, 126, MOST / 2 >> 8, (char)(MOST / 2 & 255)}, 4);
+    memset(both + 4, 'a', MOST / 2);
+    memcpy(both + 4 + MOST / 2, many_1009, sizeof many_1009 - 1);
+    check(twice.data, twice.len, both, MOST / 2 + 4 + sizeof many_1009 - 1);
+    buf_done(&b);
+    for (size_t i = 0; i < 10000; i++) put_frame(&b, i == 0 ? 1 : 0, "", 0);
+    check(b.data, b.len, many_1009, sizeof many_1009 - 1);
+    free(both);
+    buf_done(&b);
+    buf_done(&twice);
+}
+
 /* What is packed and what it becomes are bounded each by itself. */
 static void how_far_a_message_is_unpacked(void **state)
 {
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test(what_is_said_comes_back),
         cmocka_unit_test(pieces_become_one_message),
         cmocka_unit_test(what_is_wrong_is_closed_with_its_code),
+        cmocka_unit_test(a_message_has_so_many_fragments),
         cmocka_unit_test(how_far_a_message_is_unpacked),
         cmocka_unit_test(long_messages_are_not_packed),
         cmocka_unit_test(only_a_whole_handshake_is_one),
