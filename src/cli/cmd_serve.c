@@ -48,7 +48,6 @@
 #include "wire/listening.h"
 #include "wire/loop.h"
 
-enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
 enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
 enum { TEARDOWN_MS = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
 enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
@@ -649,7 +648,8 @@ static int serve(server *s)
     shoal_err err;
     size_t n = s->config->limits.max_connections;
     unsigned n_machines = s->config->cluster_listen ? GATE_CONNECTIONS_MAX : 0;
-    if (loop_open(&s->loop, OTHER_FDS + n_machines + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
+    n = n == 0 ? 1024 : n < UINT16_MAX ? n : UINT16_MAX;
+    if (loop_open(&s->loop, LOOP_OTHER_FDS + n_machines + (unsigned)n, &err) != 0)
         return cli_fail(&cmd_serve, &err);
     listening_open(&s->loop);
     crash_open("gateway", s->json_log);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "gateway/admission.h"
 #include "gateway/dialect.h"
 #include "gateway/door_grpc.h"
@@ -17,6 +18,7 @@
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
 #include "wire/grpc.h"
+#include "wire/loop.h"
 
 enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
 
@@ -605,10 +607,18 @@ http_limits door_http_limits(const gateway_config *c)
 {
     http_limits l = c->limits;
     http_limits_fill(&l);
+    l.max_connections = loop_connections(l.max_connections);
     if (c->n_api_keys == 0) return l;
     l.unknown_timeout_ms = DOOR_STRANGER_MS;
     l.max_unknown = l.max_connections / STRANGERS_SHARE;
     return l;
+}
+
+static void warn_of_descriptors(size_t wanted, size_t fits)
+{
+    if (wanted <= fits) return;
+    LOG(LOG_WARN, "gateway", "fewer_connections", LOG_I("max_connections", wanted), LOG_I("holds", fits),
+        LOG_S("reason", "the process may not open more files (ulimit -n, LimitNOFILE)"));
 }
 
 int door_http_open(gateway *g, shoal_err *err)
@@ -624,6 +634,8 @@ int door_http_open(gateway *g, shoal_err *err)
                       .is_known = is_known,
                       .on_evict = on_evict,
                       .on_drained = on_drained};
-    http_limits l = door_http_limits(g->config);
+    http_limits l = door_http_limits(g->config), wanted = g->config->limits;
+    http_limits_fill(&wanted);
+    warn_of_descriptors(wanted.max_connections, l.max_connections);
     return http_server_new(&g->server, g->loop, &h, &l, err);
 }

@@ -38,22 +38,23 @@ struct http_server {
     http_handler handler;
     http_limits limits;
     transport_scratch scratch;
-    uv_timer_t tick;     /* runs while there are connections */
-    uv_timer_t probe;    /* runs while an answer is due to a client whose input has ended */
-    uv_prepare_t settle; /* runs while there are dirty ones */
-    uv_check_t turn;     /* ends each turn of the loop: base/loop_work.h, n_turns */
-    uv_idle_t again;     /* keeps the loop from sleeping while there still are after settling */
-    int n_handles;       /* listeners and the five above that are not yet closed */
-    uint64_t n_turns;    /* of the loop: from one wait for input to the end of the next */
+    uv_timer_t tick;      /* runs while there are connections */
+    uv_timer_t probe;     /* runs while an answer is due to a client whose input has ended */
+    uv_prepare_t settle;  /* runs while there are dirty ones */
+    uv_check_t turn;      /* ends each turn of the loop: base/loop_work.h, n_turns */
+    uv_idle_t again;      /* keeps the loop from sleeping while there still are after settling */
+    int n_handles;        /* listeners and the five above that are not yet closed */
+    uint64_t n_turns;     /* of the loop: from one wait for input to the end of the next */
     uint64_t accept_turn; /* of them, to which n_accepted belongs */
     size_t n_accepted;    /* connections taken in it */
     http_listener *listeners;
     http_conn *conns;
     http_conn *dirty, **last_dirty; /* in the order in which they are settled; where the next one goes */
     size_t n_conns, n_refusing;
-    size_t n_held;     /* memory of unsent bytes of all connections, as each was last noted */
-    size_t n_doomed;   /* the same of connections that were closed for it and go at the end of this turn */
-    size_t body_bytes; /* of whole bodies that come or are answered, of all connections */
+    size_t max_refusing; /* connections that say goodbye at a time; the others are cut */
+    size_t n_held;       /* memory of unsent bytes of all connections, as each was last noted */
+    size_t n_doomed;     /* the same of connections that were closed for it and go at the end of this turn */
+    size_t body_bytes;   /* of whole bodies that come or are answered, of all connections */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none
      * of that protocol; may be NULL. */
     bool (*refuse)(http_request *r, int status, const char *why);
@@ -260,7 +261,6 @@ void http2_send_answer(http_request *r, int status, const http_header *headers, 
 void http2_reset(http_conn *c, int32_t id, uint32_t why);
 
 /* http_places.c */
-enum { HTTP_PLACES_REFUSING = 64 }; /* connections that say goodbye at a time; the others are cut */
 /* Is there a place for the newest? Perhaps another connection has made room. */
 void http_listen_turn(http_server *s); /* takes the connections that waited for this turn */
 bool http_places_have_room(http_server *s, const http_conn *newest);

@@ -130,7 +130,7 @@ static void on_connection(uv_stream_t *stream, int status)
     if (http_places_have_room(s, c)) return;
     c->refusing = true;
     s->n_refusing++;
-    if (l->tls || s->n_refusing > HTTP_PLACES_REFUSING) {
+    if (l->tls || s->n_refusing > s->max_refusing) {
         transport_close(io, "too many connections");
         return;
     }

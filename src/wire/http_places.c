@@ -134,7 +134,7 @@ static void give_up(http_conn *c, int status, const char *why)
     http_server *s = c->server;
     bool is_refusable = c->begun_ms && !c->h2 && (!c->requests || !c->requests->dispatched);
     c->refusing = true;
-    if (++s->n_refusing > HTTP_PLACES_REFUSING || !c->is_open || may_have_left(c)) {
+    if (++s->n_refusing > s->max_refusing || !c->is_open || may_have_left(c)) {
         transport_close(c->io, why);
         return;
     }
@@ -164,7 +164,7 @@ bool http_places_have_room(http_server *s, const http_conn *newest)
     size_t most = s->limits.max_unknown;
     places p = look(s, NULL, true);
     if (most && p.n_unknown > most) make_room(s, newest, true);
-    if (p.n_ending > HTTP_PLACES_REFUSING && p.oldest_ending)
+    if (p.n_ending > s->max_refusing && p.oldest_ending)
         transport_close(p.oldest_ending->io, "it was over, and others want its place");
     if (s->n_conns - s->n_refusing - p.n_ending <= s->limits.max_connections) return true;
     return (most && make_room(s, newest, true)) || make_room(s, newest, false);

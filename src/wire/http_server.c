@@ -4,11 +4,16 @@
 
 #include "base/loop_work.h"
 #include "wire/http_internal.h"
+#include "wire/loop.h"
 
 enum { TICK_MIN_MS = 5, TICK_MAX_MS = 500, PROBE_TICK_MS = 25 };
 
 /* A client that reads for longer than write_timeout_ms at less than this is closed. */
 enum { MIN_BYTES_PER_S = 1024 };
+enum {
+    REFUSING_MAX = 64,
+    REFUSING_SHARE = 4
+}; /* connections that say goodbye: a quarter of those that fit */
 
 /* ---- the loop's turn: dirty connections ------------------------------------------------------ */
 
@@ -360,6 +365,7 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     s->handler = *h;
     if (limits) s->limits = *limits;
     http_limits_fill(&s->limits);
+    s->max_refusing = loop_connections(REFUSING_MAX * REFUSING_SHARE) / REFUSING_SHARE;
     uv_timer_init(loop, &s->tick);
     uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);

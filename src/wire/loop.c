@@ -59,3 +59,13 @@ int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err)
     }
     return rc == 0 ? 0 : err_set(err, SHOAL_EIO, "cannot open the event loop: %s", uv_strerror(rc));
 }
+
+size_t loop_connections(size_t n)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return n;
+    rlim_t share = most.rlim_cur / 3,
+           rest = most.rlim_cur > LOOP_OTHER_FDS ? most.rlim_cur - LOOP_OTHER_FDS : 0;
+    rlim_t room = rest > share ? rest : share > 1 ? share : 1;
+    return room < n ? (size_t)room : n;
+}

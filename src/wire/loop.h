@@ -14,4 +14,10 @@
  * nothing is to be closed. Where libuv would abort, the process says "out of memory" and exits with 1. */
 int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err);
 
+/* How many of n connections of clients the process may hold open, so that workers can be started, files
+ * opened and another connection accepted when all of them are there: what ulimit -n leaves beside
+ * LOOP_OTHER_FDS, and at least a third of it. */
+enum { LOOP_OTHER_FDS = 512 }; /* workers, listeners, files, connections that are being closed */
+size_t loop_connections(size_t n);
+
 #endif

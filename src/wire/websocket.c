@@ -25,8 +25,8 @@ enum {
     FRAGMENT_BYTES = 64   /* on average, of one that is long: wslay keeps some 90 bytes for each fragment */
 };
 
-/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has read,
- * so it is given one frame at a time. */
+/* Where the bytes handed to wslay stand in their frame. wslay reads ahead and works through all that it has
+ * read, so it is given one frame at a time. */
 typedef struct frame_place {
     uint8_t head[HEAD_MAX];
     size_t n_head;

@@ -231,7 +231,8 @@ static void put_fragments(buf *out, size_t n)
     for (size_t i = 0; i < n; i++) put_frame(out, (i == 0 ? 1u : 0u) | (i + 1 == n ? 0x80u : 0u), "a", 1);
 }
 
-/* Each fragment takes memory beside its bytes: at most 1,024 and one for each 64 bytes that a message may have. */
+/* Each fragment takes memory beside its bytes: at most 1,024 and one for each 64 bytes that a message may
+ * have. */
 static void a_message_has_so_many_fragments(void **state)
 {
     enum { MOST = 1024 + 70000 / 64 };
