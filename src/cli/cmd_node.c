@@ -43,8 +43,9 @@ static int rebalance(const char *server, const char *key, bool json, shoal_err *
     if (rc == 0) rc = cli_process_post(&where, "/v1/placement/rebalance", key, &reply, err);
     if (rc == 0 && json) cli_printf("%s\n", reply.data);
     if (rc == 0 && !json)
-        cli_printf("replicas move one by one to idle machines, as long as it gains much; see shoal top and "
-                   "the log\n");
+        cli_printf(
+            "replicas move one by one from busy machines to idle ones; event=balanced in the gateway's log "
+            "says that it is done\n");
     buf_done(&reply);
     return rc;
 }

@@ -708,8 +708,7 @@ static int run(int argc, char **argv)
                    &config),
         CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
-        CLI_FLAG(0, "check", "look the configuration and its files over and exit: 0 right, 1 wrong",
-                 &check_only),
+        CLI_FLAG(0, "check", "check the configuration and its files, and exit: 0 valid, 1 not", &check_only),
         CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &json_log),
         CLI_COLOR(&color),
         CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
@@ -740,5 +739,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker a model replica", "",
-                               run, false};
+const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker per model replica",
+                               "", run, false};

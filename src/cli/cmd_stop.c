@@ -1,4 +1,4 @@
-/* shoal stop: a running server is to serve a model no more. */
+/* shoal stop: unload a model from a running server. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,4 +41,4 @@ static int run(int argc, char **argv)
     return rc ? cli_fail(&cmd_stop, &err) : cli_flush(CLI_OK);
 }
 
-const cli_command cmd_stop = {"stop", "let a running server serve a model no more", "MODEL", run, false};
+const cli_command cmd_stop = {"stop", "unload a model from a running server", "MODEL", run, false};

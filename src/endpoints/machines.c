@@ -15,8 +15,10 @@
 static void refuse_alone(gateway_request *rq)
 {
     api_error e;
-    api_error_set(&e, 404, "invalid_request_error", "no_cluster", NULL,
-                  "this gateway has no port for other machines; give it one with cluster: in shoal.yaml");
+    api_error_set(
+        &e, 404, "invalid_request_error", "no_cluster", NULL,
+        "this gateway has no port for other machines; add cluster: {listen: \":7080\"} to its shoal.yaml "
+        "and restart it");
     request_error(rq, &e);
 }
 
