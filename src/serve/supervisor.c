@@ -194,7 +194,7 @@ static void log_crash(const supervisor *s, int status, uint64_t lived_ms, uint64
         LOG_I("pid", s->child), LOG_I("signal", sig), LOG_S("name", sig ? strsignal(sig) : ""),
         LOG_I("code", sig ? 0 : WEXITSTATUS(status)), LOG_I("uptime_ms", lived_ms),
         LOG_I("restart", s->life.n + 1), LOG_I("in_ms", wait_ms),
-        LOG_S("workers", "keep running; the next gateway takes them over"),
+        LOG_S("workers", "keep running; the next process takes them over"),
         LOG_S("what_to_do",
               sig ? "report the event=crash line above, if there is one; SIGKILL usually means that "
                     "memory ran out (see dmesg)"
