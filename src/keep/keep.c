@@ -303,7 +303,7 @@ void keep_drain(keep *k)
     k->draining = true;
     for (job *j = k->jobs; j; j = j->next) {
         if (j->fetch) keep_fetch_stop(j->fetch);
-        if (j->kind == JOB_WRITE || j->phase == PHASE_WORKING) continue;
+        if (j->kind == JOB_WRITE || j->phase == PHASE_WORKING || j->phase == PHASE_WRITING) continue;
         job_fail(j, 503, "draining", "the server is shutting down");
     }
     jobs_soon(k);

@@ -32,6 +32,7 @@ typedef enum job_phase {
     PHASE_IDLE,     /* waits for another job (`inner`), or for a process */
     PHASE_WORKING,  /* on the pool */
     PHASE_WATCHING, /* the registry tells when it is over */
+    PHASE_WRITING,  /* it is over when the book of loads says so, too */
     PHASE_OVER
 } job_phase;
 
@@ -55,6 +56,7 @@ typedef struct job {
     unsigned how;     /* KEEPER_... */
     keep_found found;
     uint64_t since_ns; /* it watches */
+    uint64_t book_at;  /* the writing of the book that has its change; 0: it has none */
     json_t *list;      /* as it was found */
     buf text;          /* to be written */
     int rc;            /* of the work */
@@ -93,6 +95,8 @@ struct keep {
     uv_timer_t soon, tick;
     int n_open; /* timers, and jobs on the pool: the memory goes with the last */
     unsigned n_ticks;
+    uint64_t book_wanted, book_started, book_written; /* writings of the book: the last that is asked for,
+                                                       * that was begun, that has succeeded */
     bool draining, closing, unwritten, writing;
 };
 
@@ -146,8 +150,10 @@ uint64_t kept_left_ms(const keep *k, const kept *m);
 uint64_t keep_now_ns(const keep *k);
 void kept_tick(keep *k);
 void keep_write_book(keep *k);
+/* job_done, once what it has changed in the book is on the disk; it fails where that cannot be written. */
+void job_done_in_book(job *j, keeper_step step);
 void keep_forget_absent(keep *k, const char *name);
-void keep_loaded(keep *k, const job *j); /* its entry of the book is no absent one any more */
+void keep_loaded(keep *k, job *j); /* its entry of the book is no absent one any more */
 
 /* ---- keep_session.c ---- */
 void session_open(keep *k);

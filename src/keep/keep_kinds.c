@@ -405,7 +405,7 @@ static void look_at_load(job *j)
         if (m) m->n_before = 0;
         if (m) kept_touch(k, m);
         keep_loaded(k, j);
-        job_done(j, KEEPER_READY);
+        job_done_in_book(j, KEEPER_READY);
     } else if (keep_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
         give_up(j, m);
     }
@@ -435,7 +435,10 @@ static void take_down(job *j)
     keep_forget_absent(k, j->model);
     fail_loads(k, j->model, 409, "unloaded", "it was unloaded while it was loaded");
     if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_unload", LOG_S("reason", err.message));
-    if (was_kept) keep_write_book(k);
+    if (was_kept) {
+        keep_write_book(k);
+        j->book_at = k->book_wanted;
+    }
     if (j->how & KEEPER_AT_ONCE) k->o.hurry(k->o.user, j->model);
     watch(j, KEEPER_DRAINING);
 }
@@ -478,7 +481,7 @@ static void look_at_unload(job *j)
 {
     kept_state s = kept_look(j->k, j->model);
     const kept *m = kept_find(j->k, j->model);
-    if ((m && !m->down) || s.n == 0) job_done(j, KEEPER_UNLOADED); /* or it is loaded again */
+    if ((m && !m->down) || s.n == 0) job_done_in_book(j, KEEPER_UNLOADED); /* or it is loaded again */
 }
 
 void kinds_look(job *j)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
@@ -213,17 +214,21 @@ void keep_forget_absent(keep *k, const char *name)
         if (is_named(json_array_get(k->absent, i), name)) json_array_remove(k->absent, i);
 }
 
-void keep_loaded(keep *k, const job *j)
+void keep_loaded(keep *k, job *j)
 {
+    bool was_in_book = false;
     const kept *m = kept_find(k, j->model);
     for (size_t i = json_array_size(k->absent); i-- > 0;) {
         char *key = keep_wish_key(json_array_get(k->absent, i));
-        if (key && strcmp(key, j->key) == 0) json_array_remove(k->absent, i);
+        bool same = key && strcmp(key, j->key) == 0;
+        if (same) json_array_remove(k->absent, i);
+        was_in_book |= same;
         free(key);
     }
     if (!m || !m->wish.keep) return;
     keep_forget_absent(k, j->model); /* it stands in the book itself */
     keep_write_book(k);
+    if (!was_in_book) j->book_at = k->book_wanted;
 }
 
 /* The name is written down, so that a file of another name loads under it again. */
@@ -241,6 +246,40 @@ static void write_text(job *j)
 
 static void write_now(keep *k);
 
+static void fail_in_book(job *j, const char *why)
+{
+    char sentence[sizeof j->err.message];
+    snprintf(sentence, sizeof sentence, "%s", why);
+    file_name_alone(sentence, j->k->o.book);
+    job_fail(j, 500, "not_kept",
+             j->kind == JOB_LOAD ? "'%s' is loaded, but not yet kept for the next start: %s"
+                                 : "'%s' is unloaded, but the next start may load it again: %s",
+             j->model, sentence);
+}
+
+/* Those whose change is in what was written, or could not be. why: NULL: it is written. */
+static void answer_writers(keep *k, const char *why)
+{
+    for (job *j = k->jobs; j; j = j->next) {
+        if (j->phase != PHASE_WRITING || j->book_at > k->book_started) continue;
+        if (why)
+            fail_in_book(j, why);
+        else
+            job_done(j, j->step);
+    }
+}
+
+void job_done_in_book(job *j, keeper_step step)
+{
+    if (j->book_at <= j->k->book_written) {
+        job_done(j, step);
+        return;
+    }
+    j->step = step;
+    j->phase = PHASE_WRITING;
+    if (!j->k->writing) write_now(j->k); /* the last writing has failed */
+}
+
 static void written(job *j)
 {
     keep *k = j->k;
@@ -248,6 +287,8 @@ static void written(job *j)
     k->writing = false;
     if (j->rc != 0) LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", j->err.message));
     if (j->rc != 0) k->unwritten = true;
+    if (j->rc == 0) k->book_written = k->book_started;
+    answer_writers(k, j->rc == 0 ? NULL : j->err.message);
     job_done(j, KEEPER_READY);
     if (again) write_now(k);
 }
@@ -262,9 +303,11 @@ static void write_now(keep *k)
     job *j = list && ok ? job_get(k, JOB_WRITE, "", &fresh, &e) : NULL;
     if (j) keep_book_put(&j->text, list);
     json_decref(list);
+    k->book_started = k->book_wanted;
     if (!j || j->text.failed) {
         LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", "out of memory"));
         if (j) job_done(j, KEEPER_READY);
+        answer_writers(k, "out of memory");
         return;
     }
     k->unwritten = false;
@@ -276,5 +319,6 @@ void keep_write_book(keep *k)
 {
     if (!k->o.book) return;
     k->unwritten = true;
+    k->book_wanted++;
     if (!k->writing) write_now(k);
 }

@@ -314,6 +314,36 @@ static void book_is_whole_at_the_end(void **state)
     house_close(&h);
 }
 
+/* Who asks that a model be kept hears when it is, or why it is not; no folder of this machine is told. */
+static void kept_is_said_when_it_is_written(void **state)
+{
+    uv_work_t naps[8];
+    house h;
+    house_open(&h);
+    for (size_t i = 0; i < sizeof naps / sizeof *naps; i++) uv_queue_work(&h.loop, &naps[i], nap, napped);
+    assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
+    assert_int_equal(n_in_book(&h, "a.gguf"), 1);
+    assert_int_equal(unloaded(&h, "a", 0).status, 0);
+    assert_int_equal(n_in_book(&h, "a.gguf"), 0);
+    assert_int_equal(unlink(h.book), 0);
+    assert_int_equal(mkdir(h.book, 0700), 0); /* nothing can be written there */
+    asked a = loaded_to_stay(&h, "a.gguf", "a");
+    assert_int_equal(a.status, 500);
+    assert_non_null(strstr(a.message, "'a' is loaded, but not yet kept"));
+    assert_null(strstr(a.message, h.top));
+    assert_int_equal(n_replicas(&h, "a"), 1);
+    assert_int_equal(loaded(&h, "b.gguf", "b", 0).status, 0); /* nobody asked for more */
+    assert_int_equal(rmdir(h.book), 0);
+    assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
+    assert_int_equal(n_in_book(&h, "a.gguf"), 1);
+    assert_int_equal(unlink(h.book), 0);
+    assert_int_equal(mkdir(h.book, 0700), 0);
+    assert_non_null(strstr(unloaded(&h, "a", 0).message, "'a' is unloaded, but the next start"));
+    assert_int_equal(n_replicas(&h, "a"), 0);
+    assert_int_equal(rmdir(h.book), 0);
+    house_close(&h);
+}
+
 /* ---- fetching ------------------------------------------------------------------------------------------ */
 
 /* Its first run goes on until it is stopped, and says so in the file "first". */
@@ -441,6 +471,7 @@ int main(void)
         cmocka_unit_test(book_does_not_grow),
         cmocka_unit_test(book_is_written_beside_many_loads),
         cmocka_unit_test(book_is_whole_at_the_end),
+        cmocka_unit_test(kept_is_said_when_it_is_written),
         cmocka_unit_test(fetch_begins_again_for_who_comes_late),
         cmocka_unit_test(fetch_that_was_left_at_once_never_begins),
         cmocka_unit_test(folder_of_what_is_served_stays),
