@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/browser.h"
+#include "gateway/capacity.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/recent.h"
@@ -138,13 +139,7 @@ static int admit(gateway_request *rq, api_error *e)
         e->retry_after_s = 1;
         return e->status;
     }
-    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
-        api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
-                      "%zu requests are being answered, which is the limit; try again in a second",
-                      g->n_admitted);
-        e->retry_after_s = 1;
-        return e->status;
-    }
+    if (capacity_check(rq, 1, e) != 0) return e->status;
     return set_wish(rq, e) == 0 ? admission_begin(rq, e) : e->status;
 }
 
@@ -199,8 +194,7 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
             return;
         }
     } else if (rq->endpoint->admitted) {
-        rq->n_counted = 1;
-        g->n_admitted++;
+        capacity_take(rq, 1);
     }
     int rc = d->ops->unpack ? d->ops->unpack(d, &e) : 0;
     if (rc != DOOR_LATER) door_go_on(d, rc ? &e : NULL);

@@ -57,6 +57,7 @@ struct door {
     const door_ops *ops;
     bool local;                       /* its client is on this machine, and no browser: a Unix socket */
     unsigned ghost;                   /* its kind, of a request without a client (ghost.h); 0: it has one */
+    const void *connection;           /* only to be compared (capacity.h); NULL: none */
     const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
     bool body_follows;                /* its body is still coming, of an endpoint that takes it in pieces */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */

@@ -334,7 +334,10 @@ static rpc_call *call_new(door_grpc *at, grpc_call *call)
     size_t i = 0;
     while (strcmp(GRPC_RPCS[i].path, grpc_call_path(call)) != 0) i++; /* only these come here */
     *c = (rpc_call){
-        .door = {.ops = &GRPC_DOOR, .local = grpc_call_over_unix(call), .from = grpc_call_from(call)},
+        .door = {.ops = &GRPC_DOOR,
+                 .local = grpc_call_over_unix(call),
+                 .connection = grpc_call_connection(call),
+                 .from = grpc_call_from(call)},
         .at = at,
         .call = call,
         .rpc = &GRPC_RPCS[i],
@@ -451,9 +454,10 @@ static void stream_ended(void *user, grpc_call *call)
 {
     rpc_call *c = grpc_call_data(call);
     if (c->entered) {
-        const char *why = NULL;
-        int status = c->cut ? 0 : uploads_whole(c->door.rq, &why);
-        if (!c->cut) c->door.rq->on_body_end(c->door.rq->work, status, why);
+        api_error e = {0};
+        if (c->cut) return;
+        int status = uploads_whole(c->door.rq, &e);
+        c->door.rq->on_body_end(c->door.rq->work, status, status ? e.message : NULL);
         return;
     }
     grpc_call_end(call, GRPC_INVALID_ARGUMENT, "no message came");

@@ -281,6 +281,7 @@ static void on_request(void *user, http_request *http)
     }
     *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
     d->door.local = http_over_unix(http);
+    d->door.connection = http_connection(http);
     d->door.from = http_from(http);
     d->door.body_follows = intake(user, http) == HTTP_PIECES;
     http_set_data(http, d);
@@ -310,7 +311,8 @@ static void say_body_end(http_door *d, int status, const char *why)
 {
     if (d->body_over) return;
     d->body_over = true;
-    if (status == 0) status = uploads_whole(d->door.rq, &why);
+    api_error e = {0};
+    if (status == 0 && (status = uploads_whole(d->door.rq, &e))) why = e.message;
     d->door.rq->on_body_end(d->door.rq->work, status, why);
 }
 

@@ -372,7 +372,10 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
                              CALLS_MAX);
     ws_call *c = calloc(1, sizeof *c);
     if (!c) return api_error_nomem(e);
-    *c = (ws_call){.door = {.ops = &WS_DOOR, .local = http_over_unix(s->http), .from = http_from(s->http)},
+    *c = (ws_call){.door = {.ops = &WS_DOOR,
+                            .local = http_over_unix(s->http),
+                            .connection = http_connection(s->http),
+                            .from = http_from(s->http)},
                    .socket = s,
                    .next = s->calls,
                    .ask = *a};

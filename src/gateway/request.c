@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "gateway/admission.h"
+#include "gateway/capacity.h"
 #include "gateway/dialect.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -122,19 +123,13 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
 
 int request_count_choices(gateway_request *rq, size_t n, api_error *e)
 {
-    gateway *g = rq->gateway;
     size_t more = n > rq->n_counted ? n - rq->n_counted : 0;
-    if (g->config->max_requests && g->n_admitted + more > g->config->max_requests) {
-        api_error_set(
-            e, 429, "rate_limit_error", "too_many_requests", "n",
-            "%zu answers are being made, and n = %zu would be over the limit of %llu; try again in a "
-            "second, or ask for fewer",
-            g->n_admitted - rq->n_counted, n, (unsigned long long)g->config->max_requests);
-        e->retry_after_s = 1;
+    if (more == 0) return 0;
+    if (capacity_check(rq, more, e) != 0) {
+        buf_copy_str(e->param, sizeof e->param, "n");
         return e->status;
     }
-    g->n_admitted += more;
-    rq->n_counted += more;
+    capacity_take(rq, more);
     return 0;
 }
 

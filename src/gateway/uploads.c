@@ -2,9 +2,10 @@
 #include "gateway/uploads.h"
 
 #include "gateway/auth.h"
+#include "gateway/capacity.h"
 #include "gateway/gateway_internal.h"
 
-enum { KEY_SHARE = 4 }; /* a key may have one part in so many */
+enum { KEY_SHARE = 4 }; /* a key, or a connection without one, may have one part in so many */
 
 static auth_use *use_of(const gateway_request *rq)
 {
@@ -20,13 +21,23 @@ static int refuse(api_error *e, const char *whose, size_t n)
     return e->status;
 }
 
+/* HTTP/2 has many at a time on one. */
+static size_t count_of_connection(const gateway_request *rq)
+{
+    size_t n = 0;
+    for (const gateway_request *other = rq->gateway->requests; other; other = other->next)
+        n += other->uploading && capacity_client(other) == capacity_client(rq);
+    return n;
+}
+
 int uploads_begin(gateway_request *rq, api_error *e)
 {
     gateway *g = rq->gateway;
     auth_use *use = use_of(rq);
     size_t most = rq->config->max_uploads, share = most / KEY_SHARE ? most / KEY_SHARE : 1;
     if (g->n_uploads >= most) return refuse(e, "of all clients", g->n_uploads);
-    if (use && use->n_uploads >= share) return refuse(e, "of this API key", use->n_uploads);
+    size_t own = use ? use->n_uploads : count_of_connection(rq);
+    if (own >= share) return refuse(e, use ? "of this API key" : "of this connection", own);
     g->n_uploads++;
     if (use) use->n_uploads++;
     rq->uploading = true;
@@ -59,17 +70,12 @@ const char *uploads_add(gateway_request *rq, size_t n)
     return NULL;
 }
 
-int uploads_whole(gateway_request *rq, const char **why)
+int uploads_whole(gateway_request *rq, api_error *e)
 {
-    gateway *g = rq->gateway;
     if (!rq->uploading) return 0;
     uploads_end(rq);
-    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
-        *why = "limits.max_requests are being answered; try again in a second";
-        return 429;
-    }
-    rq->n_counted = 1;
-    g->n_admitted++;
+    if (capacity_check(rq, 1, e) != 0) return e->status;
+    capacity_take(rq, 1);
     return 0;
 }
 

@@ -125,6 +125,7 @@ void *grpc_call_data(const grpc_call *c);
  * cancel. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
+const void *grpc_call_connection(const grpc_call *c);  /* http_connection */
 const char *grpc_call_from(const grpc_call *c);        /* where it came from over TCP, "192.0.2.7"; else "" */
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
 bool grpc_call_over_unix(const grpc_call *c);          /* by a Unix socket */

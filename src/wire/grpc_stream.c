@@ -61,6 +61,11 @@ uint64_t grpc_call_deadline_ns(const grpc_call *c)
     return c->deadline_ns;
 }
 
+const void *grpc_call_connection(const grpc_call *c)
+{
+    return http_connection(c->r);
+}
+
 const char *grpc_call_from(const grpc_call *c)
 {
     return http_from(c->r);

@@ -132,6 +132,7 @@ const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated
 /* The body of a request that came with HTTP_WHOLE becomes the caller's; http_body is empty from then on. */
 void http_take_body(http_request *r, buf *ret);
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
+const void *http_connection(const http_request *r); /* its connection, only to be compared */
 const char *http_from(const http_request *r); /* where a TCP connection came from, "192.0.2.7"; else "" */
 bool http_over_unix(const http_request *r); /* it came by a Unix socket: from this machine, and no browser */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */

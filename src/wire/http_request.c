@@ -266,6 +266,11 @@ const tls_identity *http_peer(const http_request *r)
     return transport_peer(r->conn->io);
 }
 
+const void *http_connection(const http_request *r)
+{
+    return r->conn;
+}
+
 const char *http_from(const http_request *r)
 {
     return transport_from(r->conn->io);

@@ -131,6 +131,172 @@ static void what_a_websocket_sends_waits_while_its_answers_are_not_read(void **s
     world_close(&w);
 }
 
+/* ---- the share of one connection ------------------------------------------------------------------ */
+
+enum { H2_DATA = 0, H2_HEADERS = 1, H2_SETTINGS = 4, H2_END_STREAM = 1, H2_END_HEADERS = 4, H2_HEAD = 9 };
+
+static void h2_put_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const buf *payload)
+{
+    size_t n = payload->len;
+    const uint8_t head[H2_HEAD] = {(uint8_t)(n >> 16),      (uint8_t)(n >> 8),      (uint8_t)n,
+                                   (uint8_t)type,           (uint8_t)flags,         (uint8_t)(stream >> 24),
+                                   (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+    buf_append(out, head, sizeof head);
+    if (n) buf_append(out, payload->data, n);
+}
+
+/* A literal without indexing or Huffman coding (RFC 7541 6.2.2). */
+static void h2_put_header(buf *out, const char *name, const char *value)
+{
+    const char *const texts[] = {name, value};
+    buf_putc(out, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(strlen(texts[i]) < 127);
+        buf_putc(out, (char)strlen(texts[i]));
+        buf_puts(out, texts[i]);
+    }
+}
+
+static void h2_put_request(buf *out, unsigned stream, const char *path, const char *type, const void *body,
+                           size_t n)
+{
+    buf head = {0}, data = {0};
+    h2_put_header(&head, ":method", "POST");
+    h2_put_header(&head, ":scheme", "http");
+    h2_put_header(&head, ":path", path);
+    h2_put_header(&head, ":authority", "localhost");
+    h2_put_header(&head, "content-type", type);
+    h2_put_header(&head, "te", "trailers");
+    buf_append(&data, body, n);
+    h2_put_frame(out, H2_HEADERS, H2_END_HEADERS, stream, &head);
+    h2_put_frame(out, H2_DATA, H2_END_STREAM, stream, &data);
+    buf_done(&head);
+    buf_done(&data);
+}
+
+static void h2_dial(world *w, peer *p)
+{
+    const buf none = {0};
+    peer_dial(w, p);
+    peer_puts(p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    h2_put_frame(&p->out, H2_SETTINGS, 0, 0, &none);
+}
+
+/* How many answers have begun: a HEADERS frame each, of those here that are refused. */
+static size_t h2_answers(const peer *p)
+{
+    size_t n = 0;
+    for (size_t at = 0; at + H2_HEAD <= p->got.len;) {
+        const uint8_t *f = (const uint8_t *)p->got.data + at;
+        n += f[3] == H2_HEADERS;
+        at += H2_HEAD + ((size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2]);
+    }
+    return n;
+}
+
+typedef struct way {
+    void (*dial)(world *w, peer *p);
+    void (*ask)(peer *p, int id);
+    size_t (*answers)(const peer *p);
+} way;
+
+static void dial_ws(world *w, peer *p)
+{
+    ws_dial(w, p, NULL);
+}
+
+static void ask_ws(peer *p, int id)
+{
+    put_start(&p->out, id);
+}
+
+static void ask_h2(peer *p, int id)
+{
+    h2_put_request(&p->out, 2 * (unsigned)id + 1, "/v1/chat/completions", "application/json", WORLD_CHAT,
+                   strlen(WORLD_CHAT));
+}
+
+static void ask_grpc(peer *p, int id)
+{
+    static const char message[] = "\0\0\0\0\12\12\4slow\22\2hi"; /* model: "slow", input: "hi" */
+    h2_put_request(&p->out, 2 * (unsigned)id + 1, "/shoal.v1.Shoal/Embed", "application/grpc", message,
+                   sizeof message - 1);
+}
+
+static const way WAYS[] = {
+    {dial_ws, ask_ws, count_answers}, {h2_dial, ask_h2, h2_answers}, {h2_dial, ask_grpc, h2_answers}};
+
+enum { MOST = 64, RESERVED_FROM = MOST - MOST / 4, SHARE = MOST / 16 };
+
+/* MOST requests on a connection of its own, of which so many are taken. */
+static void ask_all(world *w, const way *by, peer *p, size_t n_taken)
+{
+    size_t before = w->gw->n_admitted;
+    by->dial(w, p);
+    for (int i = 0; i < MOST; i++) by->ask(p, i);
+    WORLD_UNTIL(w, by->answers(p) + (w->gw->n_admitted - before) == MOST);
+    assert_int_equal(w->gw->n_admitted - before, n_taken);
+}
+
+static void one_connection_leaves_a_quarter_of_the_places_to_others(void **state)
+{
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        world w;
+        peer p[3], other;
+        world_open(&w, &(gateway_config){.max_requests = MOST});
+        ask_all(&w, &WAYS[i], &p[0], RESERVED_FROM);
+        ask_all(&w, &WAYS[i], &p[1], SHARE);
+        ask_all(&w, &WAYS[i], &p[2], SHARE);
+        peer_dial(&w, &other);
+        peer_puts(
+            &other,
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+        buf_printf(&other.out, "Content-Length: %zu\r\n\r\n%s", strlen(WORLD_CHAT), WORLD_CHAT);
+        WORLD_UNTIL(&w, w.gw->n_admitted == RESERVED_FROM + 2 * SHARE + 1);
+        for (int k = 0; k < 3; k++) peer_close(&w, &p[k]);
+        WORLD_UNTIL(&w, w.gw->n_admitted == 1);
+        ask_all(&w, &WAYS[i], &p[0], RESERVED_FROM - 1); /* the places of those that have left */
+        world_close(&w);
+    }
+}
+
+static size_t count_all(const peer *p, size_t n)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < n; i++) sum += count_answers(&p[i]);
+    return sum;
+}
+
+/* Of several keys each is a client, however many connections it uses. */
+static void one_key_leaves_a_quarter_of_the_places_to_others(void **state)
+{
+    enum { SOCKETS = 8 };
+    keyed k;
+    world w;
+    peer p[SOCKETS], other;
+    const gateway_config *c = keyed_config(&k, (gateway_config){.max_requests = MOST});
+    config_key keys[2] = {k.key, k.key};
+    char entry[80] = "sha256:";
+    sha256_digest d;
+    sha256_of("second", 6, &d);
+    sha256_hex(&d, entry + 7);
+    keys[1].sha256 = entry;
+    k.config.api_keys = keys;
+    k.config.n_api_keys = 2;
+    world_open(&w, c);
+    for (int s = 0; s < SOCKETS; s++) {
+        ws_dial(&w, &p[s], "sesame");
+        for (int i = 0; i < MOST / SOCKETS; i++) put_start(&p[s].out, i);
+    }
+    ws_dial(&w, &other, "second");
+    WORLD_UNTIL(&w, w.gw->n_admitted + count_all(p, SOCKETS) == MOST);
+    assert_int_equal(w.gw->n_admitted, RESERVED_FROM);
+    for (int i = 0; i < MOST; i++) put_start(&other.out, i);
+    WORLD_UNTIL(&w, count_answers(&other) == MOST - SHARE);
+    assert_int_equal(w.gw->n_admitted, RESERVED_FROM + SHARE);
+    world_close(&w);
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, false);
@@ -140,6 +306,8 @@ int main(void)
         cmocka_unit_test(who_shows_no_key_ten_times_is_closed),
         cmocka_unit_test(a_websocket_with_ten_thousand_requests_gets_ten_thousand_answers),
         cmocka_unit_test(what_a_websocket_sends_waits_while_its_answers_are_not_read),
+        cmocka_unit_test(one_connection_leaves_a_quarter_of_the_places_to_others),
+        cmocka_unit_test(one_key_leaves_a_quarter_of_the_places_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
