@@ -85,14 +85,12 @@ class Server:
 
     def ask(self, method, path, body=None):
         """(status, text, milliseconds). As any client it asks again, TRIES times in all, where its new connection was closed
-        without an answer (while hundreds are opened at once the oldest without a request give way), and when it was told
-        to (429: max_requests are being answered)."""
+        without an answer (while hundreds are opened at once the oldest without a request give way)."""
         began = time.monotonic()
         for _ in range(TRIES):
             status, text, _ = answer = self.ask_once(method, path, body, began)
-            if status not in (0, 429) or "timed out" in text:
+            if status != 0 or "timed out" in text:
                 break
-            time.sleep(1 if status else 0)
         return answer
 
     def ask_once(self, method, path, body, began):
