@@ -158,12 +158,20 @@ static inline size_t peer_count(const peer *p, const char *text)
     return n;
 }
 
+/* A frame's head, with a mask of zeros, which changes nothing. */
+static inline void put_frame_head(buf *out, unsigned first, size_t n)
+{
+    int n_length = n < 126 ? 0 : n < 65536 ? 2 : 8;
+    const unsigned codes[] = {(unsigned)n, [2] = 126, [8] = 127};
+    buf_putc(out, (char)first);
+    buf_putc(out, (char)(0x80 | codes[n_length]));
+    while (n_length-- > 0) buf_putc(out, (char)(n >> 8 * n_length));
+    buf_append(out, "\0\0\0\0", 4);
+}
+
 static inline void put_frame(buf *out, unsigned first, const char *text, size_t n)
 {
-    uint8_t head[4] = {(uint8_t)first, (uint8_t)(0x80 | (n < 126 ? n : 126)), (uint8_t)(n >> 8), (uint8_t)n};
-    assert_true(n < 65536);
-    buf_append(out, head, n < 126 ? 2 : 4);
-    buf_append(out, "\0\0\0\0", 4); /* a mask of zeros changes nothing */
+    put_frame_head(out, first, n);
     buf_append(out, text, n);
 }
 
@@ -189,6 +197,80 @@ static inline bool ws_was_closed(const peer *p, unsigned code, const char *reaso
     char frame[64];
     int n = snprintf(frame, sizeof frame, "%c%c%s", (int)(code >> 8), (int)(code & 255), reason);
     return p->got.len && memmem(p->got.data, p->got.len, frame, (size_t)n);
+}
+
+/* ---- HTTP/2, frame by frame --------------------------------------------------------------------------- */
+
+enum {
+    H2_DATA = 0,
+    H2_HEADERS = 1,
+    H2_SETTINGS = 4,
+    H2_END_STREAM = 1,
+    H2_ACK = 1,
+    H2_END_HEADERS = 4,
+    H2_HEAD = 9
+};
+
+static inline void h2_put_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const void *bytes,
+                                size_t n)
+{
+    const uint8_t head[H2_HEAD] = {(uint8_t)(n >> 16),      (uint8_t)(n >> 8),      (uint8_t)n,
+                                   (uint8_t)type,           (uint8_t)flags,         (uint8_t)(stream >> 24),
+                                   (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+    buf_append(out, head, sizeof head);
+    buf_append(out, bytes, n);
+}
+
+/* A literal without indexing or Huffman coding (RFC 7541 6.2.2). */
+static inline void h2_put_header(buf *out, const char *name, const char *value)
+{
+    const char *const texts[] = {name, value};
+    buf_putc(out, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(strlen(texts[i]) < 127);
+        buf_putc(out, (char)strlen(texts[i]));
+        buf_puts(out, texts[i]);
+    }
+}
+
+static inline void h2_put_head(buf *out, unsigned flags, unsigned stream, const char *method,
+                               const char *path, const char *type)
+{
+    buf head = {0};
+    h2_put_header(&head, ":method", method);
+    h2_put_header(&head, ":scheme", "http");
+    h2_put_header(&head, ":path", path);
+    h2_put_header(&head, ":authority", "localhost");
+    h2_put_header(&head, "te", "trailers");
+    if (type) h2_put_header(&head, "content-type", type);
+    h2_put_frame(out, H2_HEADERS, flags, stream, head.data, head.len);
+    buf_done(&head);
+}
+
+static inline void h2_post(peer *p, unsigned stream, const char *path, const char *type, const void *body,
+                           size_t n)
+{
+    h2_put_head(&p->out, H2_END_HEADERS, stream, "POST", path, type);
+    h2_put_frame(&p->out, H2_DATA, H2_END_STREAM, stream, body, n);
+}
+
+static inline void h2_dial(world *w, peer *p)
+{
+    peer_dial(w, p);
+    peer_puts(p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    h2_put_frame(&p->out, H2_SETTINGS, 0, 0, NULL, 0);
+}
+
+/* How many answers have begun: a HEADERS frame each, of those here that are refused. */
+static inline size_t h2_answers(const peer *p)
+{
+    size_t n = 0;
+    for (size_t at = 0; at + H2_HEAD <= p->got.len;) {
+        const uint8_t *f = (const uint8_t *)p->got.data + at;
+        n += f[3] == H2_HEADERS;
+        at += H2_HEAD + ((size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2]);
+    }
+    return n;
 }
 
 #define WORLD_CHAT "{\"model\":\"slow\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"

@@ -62,25 +62,31 @@ static void what_is_wrong_with_a_long_body_is_said_as_of_a_short_one(void **stat
     world_close(&w);
 }
 
+/* n clients whose long bodies are in the pool, some of them at least. */
+static void post_long_bodies(world *w, peer *p, int n)
+{
+    buf body = {0};
+    put_texts(&body, MUCH, "\"}]}");
+    for (int i = 0; i < n; i++) {
+        peer_dial(w, &p[i]);
+        post(&p[i], "/v1/chat/completions", "", &body);
+    }
+    WORLD_UNTIL(w, w->gw->n_admitted > 0);
+    buf_done(&body);
+}
+
 static void clients_may_leave_while_their_bodies_are_parsed(void **state)
 {
     enum { N = 24 };
     world w;
     static peer p[N];
-    buf body = {0};
     world_open(&w, &(gateway_config){0});
-    put_texts(&body, MUCH, "\"}]}");
-    for (int i = 0; i < N; i++) {
-        peer_dial(&w, &p[i]);
-        post(&p[i], "/v1/chat/completions", "", &body);
-    }
-    WORLD_UNTIL(&w, w.gw->n_admitted > 0);
+    post_long_bodies(&w, p, N);
     for (int i = 0; i < N; i++) {
         setsockopt(p[i].fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
         peer_close(&w, &p[i]);
     }
     WORLD_UNTIL(&w, w.gw->n_requests == 0 && http_server_connections(w.gw->server) == 0);
-    buf_done(&body);
     world_close(&w);
 }
 
@@ -89,15 +95,8 @@ static void a_server_that_stops_while_bodies_are_parsed_ends(void **state)
     enum { N = 8 };
     world w;
     static peer p[N];
-    buf body = {0};
     world_open(&w, &(gateway_config){0});
-    put_texts(&body, MUCH, "\"}]}");
-    for (int i = 0; i < N; i++) {
-        peer_dial(&w, &p[i]);
-        post(&p[i], "/v1/chat/completions", "", &body);
-    }
-    WORLD_UNTIL(&w, w.gw->n_admitted > 0);
-    buf_done(&body);
+    post_long_bodies(&w, p, N);
     world_close(&w); /* the loop ends, with nothing left in it */
 }
 
@@ -215,18 +214,7 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     buf_puts(&text, "{\"id\":\"long\",\"path\":\"/v1/embeddings\",\"body\":{\"input\":\"");
     for (size_t i = 0; i < MUCH; i++) buf_putc(&text, 'x');
     buf_puts(&text, "\"}}");
-    uint8_t head[14] = {0x81,
-                        0x80 | 127,
-                        0,
-                        0,
-                        0,
-                        0,
-                        0,
-                        (uint8_t)(text.len >> 16),
-                        (uint8_t)(text.len >> 8),
-                        (uint8_t)text.len};
-    peer_say(&p, head, sizeof head);
-    peer_say(&p, text.data, text.len);
+    put_frame(&p.out, 0x81, text.data, text.len);
     ws_say(&p, "{\"id\":\"short\",\"path\":\"/healthz\"}");
     WORLD_UNTIL(&w, peer_has(&p, "\"id\":\"short\""));
     const char *first = memmem(p.got.data, p.got.len, "\"id\":\"long\"", 11);
@@ -235,8 +223,7 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     assert_in_range(loop_work_get()->max_bytes, 1, TURN_BYTES_MAX);
     peer_close(&w, &p);
     ws_dial(&w, &p, NULL); /* and one that leaves meanwhile */
-    peer_say(&p, head, sizeof head);
-    peer_say(&p, text.data, text.len);
+    put_frame(&p.out, 0x81, text.data, text.len);
     send_all(&p);
     for (int i = 0; i < 40; i++) world_turn(&w);
     peer_close(&w, &p);

@@ -133,67 +133,6 @@ static void what_a_websocket_sends_waits_while_its_answers_are_not_read(void **s
 
 /* ---- the share of one connection ------------------------------------------------------------------ */
 
-enum { H2_DATA = 0, H2_HEADERS = 1, H2_SETTINGS = 4, H2_END_STREAM = 1, H2_END_HEADERS = 4, H2_HEAD = 9 };
-
-static void h2_put_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const buf *payload)
-{
-    size_t n = payload->len;
-    const uint8_t head[H2_HEAD] = {(uint8_t)(n >> 16),      (uint8_t)(n >> 8),      (uint8_t)n,
-                                   (uint8_t)type,           (uint8_t)flags,         (uint8_t)(stream >> 24),
-                                   (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
-    buf_append(out, head, sizeof head);
-    if (n) buf_append(out, payload->data, n);
-}
-
-/* A literal without indexing or Huffman coding (RFC 7541 6.2.2). */
-static void h2_put_header(buf *out, const char *name, const char *value)
-{
-    const char *const texts[] = {name, value};
-    buf_putc(out, 0);
-    for (int i = 0; i < 2; i++) {
-        assert_true(strlen(texts[i]) < 127);
-        buf_putc(out, (char)strlen(texts[i]));
-        buf_puts(out, texts[i]);
-    }
-}
-
-static void h2_put_request(buf *out, unsigned stream, const char *path, const char *type, const void *body,
-                           size_t n)
-{
-    buf head = {0}, data = {0};
-    h2_put_header(&head, ":method", "POST");
-    h2_put_header(&head, ":scheme", "http");
-    h2_put_header(&head, ":path", path);
-    h2_put_header(&head, ":authority", "localhost");
-    h2_put_header(&head, "content-type", type);
-    h2_put_header(&head, "te", "trailers");
-    buf_append(&data, body, n);
-    h2_put_frame(out, H2_HEADERS, H2_END_HEADERS, stream, &head);
-    h2_put_frame(out, H2_DATA, H2_END_STREAM, stream, &data);
-    buf_done(&head);
-    buf_done(&data);
-}
-
-static void h2_dial(world *w, peer *p)
-{
-    const buf none = {0};
-    peer_dial(w, p);
-    peer_puts(p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    h2_put_frame(&p->out, H2_SETTINGS, 0, 0, &none);
-}
-
-/* How many answers have begun: a HEADERS frame each, of those here that are refused. */
-static size_t h2_answers(const peer *p)
-{
-    size_t n = 0;
-    for (size_t at = 0; at + H2_HEAD <= p->got.len;) {
-        const uint8_t *f = (const uint8_t *)p->got.data + at;
-        n += f[3] == H2_HEADERS;
-        at += H2_HEAD + ((size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2]);
-    }
-    return n;
-}
-
 typedef struct way {
     void (*dial)(world *w, peer *p);
     void (*ask)(peer *p, int id);
@@ -212,15 +151,15 @@ static void ask_ws(peer *p, int id)
 
 static void ask_h2(peer *p, int id)
 {
-    h2_put_request(&p->out, 2 * (unsigned)id + 1, "/v1/chat/completions", "application/json", WORLD_CHAT,
-                   strlen(WORLD_CHAT));
+    h2_post(p, 2 * (unsigned)id + 1, "/v1/chat/completions", "application/json", WORLD_CHAT,
+            strlen(WORLD_CHAT));
 }
 
 static void ask_grpc(peer *p, int id)
 {
     static const char message[] = "\0\0\0\0\12\12\4slow\22\2hi"; /* model: "slow", input: "hi" */
-    h2_put_request(&p->out, 2 * (unsigned)id + 1, "/shoal.v1.Shoal/Embed", "application/grpc", message,
-                   sizeof message - 1);
+    h2_post(p, 2 * (unsigned)id + 1, "/shoal.v1.Shoal/Embed", "application/grpc", message,
+            sizeof message - 1);
 }
 
 static const way WAYS[] = {

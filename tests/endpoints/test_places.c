@@ -5,49 +5,6 @@
 
 enum { PLACES = 48 };
 
-/* ---- HTTP/2 by hand ------------------------------------------------------------------------------ */
-
-static void put_h2_frame(buf *out, unsigned type, unsigned flags, unsigned stream, const void *bytes,
-                         size_t n)
-{
-    uint8_t head[9] = {
-        (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0,
-        (uint8_t)stream};
-    buf_append(out, head, sizeof head);
-    buf_append(out, bytes, n);
-}
-
-/* A literal field that enters no table (RFC 7541 6.2.2). */
-static void put_field(buf *out, const char *name, const char *value)
-{
-    assert_true(strlen(name) < 127 && strlen(value) < 127);
-    buf_putc(out, 0);
-    buf_putc(out, (char)strlen(name));
-    buf_puts(out, name);
-    buf_putc(out, (char)strlen(value));
-    buf_puts(out, value);
-}
-
-enum { H2_DATA = 0, H2_HEADERS = 1, H2_SETTINGS = 4, END_STREAM = 1, END_HEADERS = 4 };
-
-static void put_h2_begin(buf *out)
-{
-    buf_puts(out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    put_h2_frame(out, H2_SETTINGS, 0, 0, NULL, 0);
-}
-
-static void put_h2_head(buf *out, const char *method, const char *path, const char *type, unsigned flags)
-{
-    buf head = {0};
-    put_field(&head, ":method", method);
-    put_field(&head, ":scheme", "http");
-    put_field(&head, ":path", path);
-    put_field(&head, ":authority", "localhost");
-    if (type) put_field(&head, "content-type", type);
-    put_h2_frame(out, H2_HEADERS, flags, 1, head.data, head.len);
-    buf_done(&head);
-}
-
 /* ---- what the places are filled with ---------------------------------------------------------------- */
 
 static void be_silent(world *w, peer *p)
@@ -94,29 +51,27 @@ static void be_a_websocket(world *w, peer *p)
 
 static void be_a_preface(world *w, peer *p)
 {
-    peer_dial(w, p);
-    put_h2_begin(&p->out);
+    h2_dial(w, p);
 }
 
 static void be_half_a_header_block(world *w, peer *p)
 {
     be_a_preface(w, p);
-    put_h2_head(&p->out, "GET", "/healthz", NULL, END_STREAM);
+    h2_put_head(&p->out, H2_END_STREAM, 1, "GET", "/healthz", NULL);
 }
 
 static void be_a_watch(world *w, peer *p)
 {
     be_a_preface(w, p);
-    put_h2_head(&p->out, "POST", "/grpc.health.v1.Health/Watch", "application/grpc", END_HEADERS);
-    put_h2_frame(&p->out, H2_DATA, END_STREAM, 1, "\0\0\0\0\0", 5);
+    h2_post(p, 1, "/grpc.health.v1.Health/Watch", "application/grpc", "\0\0\0\0\0", 5);
     WORLD_UNTIL(w, peer_has(p, "application/grpc") || p->got.len > 100 || p->eof);
 }
 
 static void be_a_reflection(world *w, peer *p)
 {
     be_a_preface(w, p);
-    put_h2_head(&p->out, "POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-                "application/grpc", END_HEADERS);
+    h2_put_head(&p->out, H2_END_HEADERS, 1, "POST",
+                "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "application/grpc");
 }
 
 static const struct {
