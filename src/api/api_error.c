@@ -121,7 +121,7 @@ int api_error_from_status(api_error *e, int status, const char *message)
         code = ROWS[i].code;
     }
     api_error_set(e, status, type, code, NULL, "%s", message);
-    if (status == 429) e->retry_after_s = 1;
+    if (status == 429 || status == 503) e->retry_after_s = 1;
     return status;
 }
 

@@ -43,6 +43,7 @@ typedef struct http_door {
     bool *was_let_go; /* told when the final call comes in the middle of a piece */
     bool unpacked;    /* a whole body that came packed, or is long: it is in plain */
     buf plain;
+    size_t held;          /* of plain, where it was unpacked: http_hold */
     struct body_job *job; /* which makes that of it */
 } http_door;
 
@@ -533,18 +534,27 @@ static void body_run(pool_job *job)
         json_ahead_run(&j->json, j->body.data, j->body.len);
 }
 
+/* What the pool has made of a body. 0, or an HTTP status with *e filled. */
+static int check_job(http_door *d, const body_job *j, api_error *e)
+{
+    if (j->rc != 0) return refuse_body(e, j->rc, &j->err);
+    int status = j->c ? http_hold(d->http, &d->held, j->body.len) : 0;
+    return status ? api_error_from_status(e, status, http_hold_why(status)) : 0;
+}
+
 static void body_done(pool_job *job)
 {
     body_job *j = (body_job *)job;
     http_door *d = j->job.left ? NULL : j->door;
     if (d) {
         api_error e = {0};
+        int rc = check_job(d, j, &e);
         d->job = NULL;
         d->plain = j->body;
         d->unpacked = true;
         j->body = (buf){0};
         json_ahead_offer(&j->json);
-        door_go_on(&d->door, j->rc == 0 || refuse_body(&e, j->rc, &j->err) == 0 ? NULL : &e);
+        door_go_on(&d->door, rc == 0 ? NULL : &e);
         json_ahead_offer(NULL);
     }
     json_ahead_done(&j->json);

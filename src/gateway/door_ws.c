@@ -34,6 +34,7 @@ typedef struct ws_call {
     struct ws_socket *socket;
     struct ws_call *next, *prev;
     ws_ask ask;
+    size_t held;         /* of its body: http_hold */
     bool entering, over; /* door_enter has not returned; the final call has come */
 } ws_call;
 
@@ -42,6 +43,7 @@ typedef struct ws_job {
     pool_job job;      /* first */
     ws_socket *socket; /* not once the job was left */
     buf text;
+    size_t held; /* of it: http_hold */
     ws_ask ask;
     json_ahead body; /* of ask */
     api_error e;
@@ -175,6 +177,7 @@ static void call_free(ws_call *c)
         s->calls = c->next;
     if (c->next) c->next->prev = c->prev;
     if (--s->n_calls == 0) http_set_idle(s->http, true);
+    http_hold(s->http, &c->held, 0);
     ws_ask_done(&c->ask);
     free(c);
 }
@@ -370,15 +373,21 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
         return api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
                              "%d requests of this WebSocket are being answered, which is the limit",
                              CALLS_MAX);
-    ws_call *c = calloc(1, sizeof *c);
-    if (!c) return api_error_nomem(e);
+    size_t held = 0;
+    int status = http_hold(s->http, &held, a->body.len);
+    ws_call *c = status == 0 ? calloc(1, sizeof *c) : NULL;
+    if (!c) {
+        http_hold(s->http, &held, 0);
+        return status ? api_error_from_status(e, status, http_hold_why(status)) : api_error_nomem(e);
+    }
     *c = (ws_call){.door = {.ops = &WS_DOOR,
                             .local = http_over_unix(s->http),
                             .connection = http_connection(s->http),
                             .from = http_from(s->http)},
                    .socket = s,
                    .next = s->calls,
-                   .ask = *a};
+                   .ask = *a,
+                   .held = held};
     if (s->calls) s->calls->prev = c;
     s->calls = c;
     s->n_calls++;
@@ -415,6 +424,8 @@ static void job_done(pool_job *job)
     ws_socket *s = j->job.left ? NULL : j->socket;
     if (s) {
         s->job = NULL;
+        buf_done(&j->text); /* its body is a copy */
+        http_hold(s->http, &j->held, 0);
         json_ahead_offer(&j->body);
         take_ask(s, &j->ask, j->rc, &j->e);
         json_ahead_offer(NULL);
@@ -440,6 +451,7 @@ static bool parse_later(ws_socket *s, const void *bytes, size_t n)
         return false;
     }
     s->job = j;
+    http_hold(s->http, &j->held, n); /* it was not too much in assembly */
     websocket_pause(s->ws, true);
     return true;
 }

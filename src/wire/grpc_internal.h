@@ -52,6 +52,7 @@ struct grpc_call {
     const grpc_stream_method *stream; /* NULL: its request was one message */
     void *stream_user, *data;
     grpc_reader in;
+    size_t held; /* of its bytes: http_hold */
     void (*on_cancel)(void *user, grpc_call *c);
     void *cancel_user;
     void (*on_drained)(void *user, grpc_call *c);

@@ -208,7 +208,8 @@ static void on_evict(void *user, http_request *r)
 grpc_status grpc_status_of_refusal(int http_status)
 {
     bool too_large = http_status == 413 || http_status == 431;
-    return too_large ? GRPC_RESOURCE_EXHAUSTED : http_status == 408 ? GRPC_UNAVAILABLE : GRPC_INTERNAL;
+    bool may_work_later = http_status == 408 || http_status == 503;
+    return too_large ? GRPC_RESOURCE_EXHAUSTED : may_work_later ? GRPC_UNAVAILABLE : GRPC_INTERNAL;
 }
 
 /* A request that is too large or too slow for HTTP never becomes a call, but its sender reads grpc-status. */

@@ -221,7 +221,12 @@ void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t 
         c->stream->message(c->stream_user, c, msg, n_msg);
         rc = 0;
     }
-    if (leave(c) && rc < 0) reader_failed(c, rc);
+    if (!leave(c)) return;
+    int status = http_hold(r, &c->held, c->in.in.len - c->in.at);
+    if (rc < 0)
+        reader_failed(c, rc);
+    else if (status != 0)
+        grpc_call_fail(c, grpc_status_of_refusal(status), http_hold_why(status));
 }
 
 void grpc_stream_body_end(void *user, http_request *r, int status, const char *why)

@@ -132,7 +132,7 @@ const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated
 /* The body of a request that came with HTTP_WHOLE becomes the caller's; http_body is empty from then on. */
 void http_take_body(http_request *r, buf *ret);
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
-const void *http_connection(const http_request *r); /* its connection, only to be compared */
+const void *http_connection(const http_request *r);   /* its connection, only to be compared */
 const char *http_from(const http_request *r); /* where a TCP connection came from, "192.0.2.7"; else "" */
 bool http_over_unix(const http_request *r); /* it came by a Unix socket: from this machine, and no browser */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */
@@ -149,6 +149,12 @@ void http_pause(http_request *r, bool paused);
  * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which
  * on_body comes, perhaps with no bytes. */
 bool http_take_message(http_request *r);
+/* Memory that one owner keeps of r beyond its body: a message in assembly, or a message or body that was unpacked
+ * or parsed. It counts like whole bodies against max_bodies. *held is the owner's, 0 at first, and becomes n. What
+ * is left is taken off when r is gone. 0; or 503 where all of them take too much, or 413 where n alone does: the
+ * owner should keep no more then; n counts all the same. */
+int http_hold(http_request *r, size_t *held, size_t n);
+const char *http_hold_why(int status); /* for people */
 /* It may stay open for long while nothing is asked, so its connection counts as idle when others want the
  * place. */
 void http_set_idle(http_request *r, bool idle);

@@ -446,7 +446,7 @@ static bool read_body(http_conn *c)
         return true;
     }
     if ((status = http_request_hold(r))) {
-        http1_refuse(c, status, http_request_hold_why(status));
+        http1_refuse(c, status, http_hold_why(status));
         return true;
     }
     if (!done) return false;

@@ -233,7 +233,7 @@ static void take_whole(http_conn *c, http_request *r, const uint8_t *data, size_
     } else {
         c->body_bytes += n;
         int status = http_request_hold(r);
-        if (status) refuse(r, status, http_request_hold_why(status));
+        if (status) refuse(r, status, http_hold_why(status));
     }
 }
 

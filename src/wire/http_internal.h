@@ -54,7 +54,7 @@ struct http_server {
     size_t max_refusing; /* connections that say goodbye at a time; the others are cut */
     size_t n_held;       /* memory of unsent bytes of all connections, as each was last noted */
     size_t n_doomed;     /* the same of connections that were closed for it and go at the end of this turn */
-    size_t body_bytes;   /* of whole bodies that come or are answered, of all connections */
+    size_t body_bytes;   /* of whole bodies that come or are answered, of all connections: http_hold */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none
      * of that protocol; may be NULL. */
     bool (*refuse)(http_request *r, int status, const char *why);
@@ -150,7 +150,8 @@ struct http_request {
     size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
     buf body;          /* all of it so far; with another intake, the pieces that wait for the handler */
     size_t max_body;
-    size_t held; /* bytes of its whole body among the server's body_bytes, until it is freed */
+    size_t held_body; /* of its whole body, for http_hold */
+    size_t held;      /* bytes among the server's body_bytes, by all owners: http_hold */
     http_intake intake;
     bool paused, due; /* due: something waits to be delivered from the loop */
     bool waits;       /* for a later turn: see http_take_message */
@@ -224,7 +225,6 @@ void http_request_limit_body(http_request *r);
 /* Count what its whole body has grown to: 0, 503 where the bodies of all requests take too much memory, or
  * 413 where it does so alone. */
 int http_request_hold(http_request *r);
-const char *http_request_hold_why(int status); /* for people */
 void request_complete(http_request *r); /* its last byte has come */
 /* Does the handler take its body now? If not, it is kept, and delivered from the loop. */
 bool http_request_flows(const http_request *r);

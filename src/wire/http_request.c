@@ -105,20 +105,26 @@ void http_request_limit_body(http_request *r)
     r->intake = s->handler.intake ? s->handler.intake(s->handler.user, r) : HTTP_WHOLE;
 }
 
-int http_request_hold(http_request *r)
+int http_hold(http_request *r, size_t *held, size_t n)
 {
     http_server *s = r->conn->server;
-    s->body_bytes += r->body.len - r->held;
-    r->held = r->body.len;
+    s->body_bytes += n - *held;
+    r->held += n - *held;
+    *held = n;
     if (s->body_bytes <= s->limits.max_bodies || r->held <= SMALL_BODY) return 0;
-    return r->held > s->limits.max_bodies ? 413 : 503;
+    return n > s->limits.max_bodies ? 413 : 503;
 }
 
-const char *http_request_hold_why(int status)
+const char *http_hold_why(int status)
 {
     return status == 413 ? "the request body is larger than limits.max_bodies_bytes"
                          : "large requests take all of the memory for bodies (limits.max_bodies_bytes); try "
                            "again in a second";
+}
+
+int http_request_hold(http_request *r)
+{
+    return http_hold(r, &r->held_body, r->body.len);
 }
 
 void request_complete(http_request *r)

@@ -43,8 +43,9 @@ struct websocket {
     const uint8_t *in; /* what has come and was not read yet */
     size_t n_in;
     frame_place at;
-    buf kept;   /* what waits for a later turn */
-    bool waits; /* for it */
+    size_t n_message, held; /* bytes of the message that is in assembly; the same for http_hold */
+    buf kept;               /* what waits for a later turn */
+    bool waits;             /* for it */
     bool paused;
     uint64_t now_ms, heard_ms, pinged_ms, closing_ms; /* by websocket_tick's clock; 0: no */
     bool closing, receiving, told;
@@ -177,6 +178,19 @@ static size_t take_bytes(websocket *ws, uint8_t *to, size_t max)
     return n;
 }
 
+/* False: it is closed, since no more can be kept. */
+static bool count_payload(websocket *ws, size_t n)
+{
+    uint8_t opcode = ws->at.head[0] & 15;
+    if (wslay_is_ctrl_frame(opcode)) return true;
+    ws->n_message += n;
+    int status = http_hold(ws->r, &ws->held, ws->n_message);
+    if (status == 0) return true;
+    websocket_close(ws, status == 413 ? WSLAY_CODE_MESSAGE_TOO_BIG : TRY_AGAIN_LATER, http_hold_why(status));
+    wslay_event_shutdown_read(ws->ctx);
+    return false;
+}
+
 static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int flags, void *user)
 {
     websocket *ws = user;
@@ -186,7 +200,13 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int
         wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
         return -1;
     }
-    return (ssize_t)take_bytes(ws, to, max);
+    bool is_payload = ws->at.left > 0;
+    size_t n = take_bytes(ws, to, max);
+    if (is_payload && !count_payload(ws, n)) {
+        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    return (ssize_t)n;
 }
 
 static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t n, int flags, void *user)
@@ -224,6 +244,10 @@ static void unpack(websocket *ws, const struct wslay_event_on_msg_recv_arg *m)
 static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m, void *user)
 {
     websocket *ws = user;
+    if (!wslay_is_ctrl_frame(m->opcode)) {
+        ws->n_message = 0;
+        http_hold(ws->r, &ws->held, 0);
+    }
     if (ws->closing) return;
     loop_work_add(m->msg_length);
     if (wslay_is_ctrl_frame(m->opcode)) {
