@@ -55,6 +55,7 @@ static void session_free(session *s)
     if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
     if (s->entry) roster_leave(s->g->roster, s->entry);
     if (s->holder) s->holder->rival = NULL;
+    if (rival) rival->holder = NULL;
     buf_done(&s->first);
     free(s);
     if (rival) let_in(rival);
@@ -246,7 +247,7 @@ static void on_begin(void *user, grpc_call *c)
     s->heard_ns = listening_ns();
     s->until = peer->not_after_s;
     memcpy(s->serial, peer->serial, sizeof s->serial);
-    snprintf(s->name, sizeof s->name, "%s", peer->common_name);
+    snprintf(s->name, sizeof s->name, "%.*s", (int)sizeof s->name - 1, peer->common_name);
     role_parse(&s->role, peer->unit, strlen(peer->unit));
     grpc_call_set_data(c, s);
     roster_entry *e = roster_find(g->roster, s->name);

@@ -467,6 +467,29 @@ static void rivals_that_leave_or_are_many_disturb_nobody(void **state)
     up_stop(&m);
 }
 
+/* The one that is attached leaves while a rival waits for it, which has not said yet who it is. */
+static void a_rival_gets_the_name_when_the_one_that_is_attached_leaves(void **state)
+{
+    static const char path[] = "/shoal.v1.Cluster/Attach";
+    machine_up m;
+    hand a, third = {.ended = false};
+    up_join(&m, "left");
+    hand_connect(&a, "left");
+    grpc_client_call *rival =
+        grpc_call_open(a.ch, path, NULL, &(grpc_client_events){.user = &a, .end = hand_end});
+    grpc_call_open(a.ch, path, NULL, &(grpc_client_events){.user = &third, .end = hand_end});
+    TURN_UNTIL(third.ended); /* of one connection: the rival was heard before */
+    assert_non_null(strstr(third.why, "several machines attach by this name at once"));
+    const void *holder = entry("left")->session;
+    up_stop(&m);
+    TURN_UNTIL(entry("left") && entry("left")->session != holder);
+    assert_int_equal(grpc_client_send(rival, "\x0a\0\x38\x08", 4), 0);
+    TURN_UNTIL(entry("left")->facts);
+    assert_int_equal(entry("left")->instance, 8);
+    assert_false(a.ended);
+    hand_close(&a);
+}
+
 static int world_open_impatient(void **state)
 {
     return world_open_with(state, 1500);
@@ -621,6 +644,7 @@ int main(void)
         TEST(a_copy_of_a_machine_that_is_attached_is_refused),
         TEST(a_machine_that_comes_back_after_a_loss_of_power_takes_its_name),
         TEST(rivals_that_leave_or_are_many_disturb_nobody),
+        TEST(a_rival_gets_the_name_when_the_one_that_is_attached_leaves),
         TEST(guessing_tokens_is_slow),
         TEST(what_a_gateway_says_of_waiting_is_understood),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),
