@@ -3,6 +3,7 @@
 #include "join/agent_impl.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static uint64_t epoch(void)
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
-static child *child_of_slot(agent *a, int slot)
+child *agent_child_at(const agent *a, int slot)
 {
     for (size_t i = 0; i < a->n; i++)
         if (a->children[i]->slot == slot) return a->children[i];
@@ -90,7 +91,7 @@ static child *child_of_slot(agent *a, int slot)
 static int free_slot(agent *a)
 {
     int slot = a->arbiter.first_slot;
-    while (child_of_slot(a, slot) || (slot < WORKER_BOOK_SLOTS && a->unclaimed >> slot & 1)) slot++;
+    while (agent_child_at(a, slot) || adopt_is_unclaimed(a, slot)) slot++;
     return slot;
 }
 
@@ -135,11 +136,24 @@ static void take_place(child *c, const char *id)
     c->process.n_crashes = (unsigned)e->n_crashes + (!lives && e->pid > 0); /* it died while nobody looked */
 }
 
+/* Leftover workers have slots too, until they are taken over or have ended. */
+static int check_slot(const child *c, shoal_err *err)
+{
+    const agent *a = c->a;
+    int n_slots = a->has_arbiter ? a->arbiter.first_slot + a->arbiter.n_slots : INT_MAX;
+    if (a->book && n_slots > WORKER_BOOK_SLOTS) n_slots = WORKER_BOOK_SLOTS;
+    if (c->slot < n_slots) return 0;
+    return err_set(err, SHOAL_ELIMIT, "%d workers, leftover ones among them, share this machine already",
+                   n_slots);
+}
+
 static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
 {
     char id[ID_BYTES] = "";
     bool named = id_of(id, sizeof id, spec, replica_number);
     take_place(c, id);
+    int rc = check_slot(c, err);
+    if (rc != 0) return rc;
     c->strings = arena_new(0);
     if (!c->strings || !worker_spec_copy(c->strings, &c->spec, spec)) return err_nomem(err);
     c->socket = socket_path(c, spec->model);

@@ -83,17 +83,23 @@ int adopt_open(agent *a, shoal_err *err)
 void adopt_close(agent *a)
 {
     if (!a->book) return;
+    adopt_kill_unclaimed(a); /* without the list nobody would */
     handover_forget(a->book_fd);
     close(a->book_fd);
     worker_book_free(a->book);
     a->book = NULL;
 }
 
+bool adopt_is_unclaimed(const agent *a, int slot)
+{
+    return slot < WORKER_BOOK_SLOTS && (a->unclaimed & bit(slot)) != 0;
+}
+
 void adopt_kill_unclaimed(agent *a)
 {
     for (int slot = 0; a->book && slot < WORKER_BOOK_SLOTS; slot++) {
         worker_entry *e = worker_book_at(a->book, slot);
-        if (!(a->unclaimed & bit(slot)) || !lives(e)) continue;
+        if (!adopt_is_unclaimed(a, slot) || e->leaving || !lives(e)) continue;
         LOG(LOG_INFO, "agent", "worker_killed", LOG_S("replica", e->id), LOG_I("pid", e->pid),
             LOG_S("reason", "nothing wants it after the restart"));
         e->leaving = 1;
@@ -103,21 +109,14 @@ void adopt_kill_unclaimed(agent *a)
 
 /* ---- children ----------------------------------------------------------------------------------------- */
 
-static bool is_taken(const agent *a, int slot)
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (a->children[i]->slot == slot) return true;
-    return false;
-}
-
 int adopt_find(agent *a, const char *id, bool *ret_lives)
 {
     *ret_lives = false;
     for (int slot = 0; a->book && slot < WORKER_BOOK_SLOTS; slot++) {
         const worker_entry *e = worker_book_at(a->book, slot);
-        if (e->used != 1 || e->id[WORKER_BOOK_ID - 1] || strcmp(e->id, id) != 0 || is_taken(a, slot))
+        if (e->used != 1 || e->id[WORKER_BOOK_ID - 1] || strcmp(e->id, id) != 0 || agent_child_at(a, slot))
             continue;
-        *ret_lives = (a->unclaimed & bit(slot)) != 0;
+        *ret_lives = adopt_is_unclaimed(a, slot);
         return slot;
     }
     return -1;
@@ -147,7 +146,7 @@ bool adopt_take(child *c)
 {
     agent *a = c->a;
     sha256_digest now;
-    if (!a->book || !(a->unclaimed & bit(c->slot))) return false;
+    if (!adopt_is_unclaimed(a, c->slot)) return false;
     const worker_entry *e = worker_book_at(a->book, c->slot);
     life *l = life_of(c, e);
     if (!l) return false;
@@ -184,7 +183,7 @@ void adopt_note(child *c, const args *x)
                       .backoff_ms = c->backoff_ms,
                       .n_restarts = c->process.n_restarts,
                       .n_crashes = c->process.n_crashes};
-    if (!c->a->book || c->slot >= WORKER_BOOK_SLOTS) return;
+    if (!c->a->book) return;
     args_digest(x, &e.args); /* without memory it stays zero, like no other, and the worker is started anew */
     strncpy(e.id, c->id, sizeof e.id - 1);
     worker_book_write(c->a->book, c->slot, &e);
@@ -202,6 +201,7 @@ static void unclaimed_ended(agent *a, int slot)
     a->unclaimed &= ~bit(slot);
     worker_book_clear(a->book, slot);
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, slot);
+    if (!a->stopping) agent_settle(a); /* a worker may have found no free slot */
 }
 
 void agent_worker_exited(agent *a, int pid, int status)
@@ -213,6 +213,9 @@ void agent_worker_exited(agent *a, int pid, int status)
         life_over(l, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
         return;
     }
-    for (int slot = 0; a->book && slot < WORKER_BOOK_SLOTS; slot++)
-        if (a->unclaimed & bit(slot) && worker_book_at(a->book, slot)->pid == pid) unclaimed_ended(a, slot);
+    for (int slot = 0; slot < WORKER_BOOK_SLOTS; slot++)
+        if (adopt_is_unclaimed(a, slot) && worker_book_at(a->book, slot)->pid == pid) {
+            unclaimed_ended(a, slot);
+            return;
+        }
 }

@@ -119,6 +119,8 @@ bool adopt_take(child *c);
 void adopt_note(child *c, const args *x);
 /* What is left in the book of a child without a process: its counts. */
 void adopt_note_end(const child *c);
+/* A process of the life before is in that slot, and no child has taken it over. */
+bool adopt_is_unclaimed(const agent *a, int slot);
 void adopt_kill_unclaimed(agent *a);
 
 /* agent_life.c: its process has ended. Takes l. */
@@ -136,6 +138,7 @@ void agent_watch(uv_timer_t *t);
 bool child_is_at_work(void *worker); /* of a child (replica.h: process) */
 
 child *agent_child(agent *a, const char *id);
+child *agent_child_at(const agent *a, int slot);
 /* Make the children those that are wanted. */
 void agent_settle(agent *a);
 /* Tell who waits for the end when no process is left. */

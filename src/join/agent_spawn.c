@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/handover.h"
+
 static void exited(uv_process_t *p, int64_t code, int sig)
 {
     life_over((life *)p, code, sig);
@@ -95,12 +97,19 @@ int life_spawn(life *l, int says, args *x)
 
 /* ---- any ---------------------------------------------------------------------------------------------- */
 
+static bool signal_by_pidfd(const life *l, int sig)
+{
+    return l->pidfd >= 0 && (syscall(SYS_pidfd_send_signal, l->pidfd, sig, NULL, 0) == 0 || errno == ESRCH);
+}
+
+/* A process that has ended is waited for by the supervisor, whose message may still be on its way: its pid
+ * may be another process's by now, so a kernel or a filter of system calls without pidfds costs a look. */
 void life_kill(life *l, int sig)
 {
     if (!l->of->a->book)
         uv_process_kill(&l->process, sig);
-    else if (l->pidfd < 0 || syscall(SYS_pidfd_send_signal, l->pidfd, sig, NULL, 0) != 0)
-        kill(l->pid, sig); /* a filter of system calls that is older than pidfds */
+    else if (!signal_by_pidfd(l, sig) && worker_is_child(l->pid, handover_supervisor()))
+        kill(l->pid, sig);
 }
 
 static void life_closed(uv_handle_t *h)
