@@ -151,19 +151,23 @@ static void workers_gone(void *user)
     supervised_close(r->supervised);
 }
 
+/* Gateways hear no more of its workers, and they finish what runs. What follows still hears signals. */
+static void leave(agent_run *r)
+{
+    if (r->crew) crew_close(r->crew, workers_gone, r);
+    if (r->attach) attach_close(r->attach, NULL, NULL);
+    r->attach = NULL;
+    r->crew = NULL;
+    uv_unref((uv_handle_t *)&r->term);
+    uv_unref((uv_handle_t *)&r->interrupt);
+}
+
 static void on_signal(uv_signal_t *h, int number)
 {
     agent_run *r = h->data;
     if (!r->attach) return;
     LOG(LOG_INFO, "agent", "stopping", LOG_I("signal", number));
-    if (r->crew)
-        crew_close(r->crew, workers_gone,
-                   r); /* gateways hear no more of its workers, and they finish what runs */
-    attach_close(r->attach, NULL, NULL);
-    r->attach = NULL;
-    r->crew = NULL;
-    uv_unref((uv_handle_t *)&r->term); /* what follows still hears signals */
-    uv_unref((uv_handle_t *)&r->interrupt);
+    leave(r);
 }
 
 static void watch_signals(agent_run *r)
@@ -256,25 +260,23 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
     int rc = loop_open(&r->loop, FDS + 2 * RELAY_CONNECTIONS_MAX, err);
     if (rc != 0) return rc;
     listening_open(&r->loop);
+    watch_signals(r);
     rc = start_crew(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
     if (rc == 0) rc = start_measuring(r, q, err);
     r->workers = r->crew;
-    if (rc == 0) watch_signals(r);
     const supervised_events ev = {.exited = worker_exited, .user = r};
     if (rc == 0) rc = supervised_open(&r->supervised, &r->loop, &ev, q->json_log, LOG_INFO, err);
     if (rc == 0) {
         handover_discard();
         handover_tell(HANDOVER_READY, 0, 0);
-    } else if (r->crew) {
-        crew_close(r->crew, workers_gone, r);
+    } else {
+        leave(r);
     }
     uv_run(&r->loop, UV_RUN_DEFAULT);
-    if (rc == 0) {
-        uv_close((uv_handle_t *)&r->term, NULL);
-        uv_close((uv_handle_t *)&r->interrupt, NULL);
-    }
+    uv_close((uv_handle_t *)&r->term, NULL);
+    uv_close((uv_handle_t *)&r->interrupt, NULL);
     measure_idle_close(r->measure);
     listening_close();
     uv_run(&r->loop, UV_RUN_DEFAULT);
