@@ -63,15 +63,6 @@ int flight_add(flight *f, const enc_request *r, flight_seat **ret, shoal_err *er
     return 0;
 }
 
-static void wait_for(flight *f, const flight_seat *s)
-{
-    pthread_mutex_lock(&f->lock);
-    progress_end(); /* the engine's thread gets on, or not */
-    while (!s->done) pthread_cond_wait(&f->changed, &f->lock);
-    progress_begin();
-    pthread_mutex_unlock(&f->lock);
-}
-
 /* True: it is done. */
 static bool wait_a_while(flight *f, const flight_seat *s)
 {
@@ -81,7 +72,9 @@ static bool wait_a_while(flight *f, const flight_seat *s)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&f->lock);
+    progress_end(); /* the engine's thread gets on, or not */
     for (int rc = 0; !s->done && rc == 0;) rc = pthread_cond_timedwait(&f->changed, &f->lock, &until);
+    progress_begin();
     bool done = s->done;
     pthread_mutex_unlock(&f->lock);
     return done;
@@ -103,7 +96,8 @@ int flight_wait(flight *f, flight_seat **ret, shoal_err *err)
 void flight_close(flight *f)
 {
     for (size_t i = 0; i < f->n; i++) engine_cancel(f->engine, f->seats[(f->first + i) % FLIGHT_SEATS].id);
-    for (size_t i = 0; i < f->n; i++) wait_for(f, &f->seats[(f->first + i) % FLIGHT_SEATS]);
+    for (size_t i = 0; i < f->n; i++)
+        while (!wait_a_while(f, &f->seats[(f->first + i) % FLIGHT_SEATS])) continue;
     for (size_t i = 0; i < FLIGHT_SEATS; i++) buf_done(&f->seats[i].tag);
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->changed);
