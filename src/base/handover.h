@@ -3,11 +3,11 @@
  * The supervisor (serve/supervisor.h) keeps file descriptors by name: listening sockets, shared memory,
  * locks. They outlive a crash, so the next process has the same port, the same backlog and the same workers.
  *
- *     handover_open(err);                           first of all; nothing else happens where nobody
- * supervises int fd = handover_take("book");               kept by an earlier life; -1: make it, then
+ *     handover_open();                       // first of all; false: there is no supervisor
+ *     int fd = handover_take("book");        // kept by an earlier life; -1: make it, then
  *     handover_keep("book", fd);
- *     handover_forget(fd); close(fd);               not wanted any more
- *     handover_discard();                           started: what was not taken by now is closed
+ *     handover_forget(fd); close(fd);        // not wanted any more
+ *     handover_discard();                    // started: what was not taken by now is closed
  *
  * Both ends exchange messages of one fixed size over a SOCK_SEQPACKET pair; descriptors travel with them.
  * Without a supervisor every call does nothing, and handover_take finds nothing.
@@ -24,8 +24,8 @@
 
 #define HANDOVER_ENV "SHOAL_SUPERVISOR" /* the number of the process's end of the pair */
 
-#define HANDOVER_SIGNAL \
-    SIGRTMIN /* carries another signal's number from the supervisor; queued, never merged */
+/* Carries another signal's number from the supervisor; queued, never merged. */
+#define HANDOVER_SIGNAL SIGRTMIN
 
 enum { HANDOVER_NAME = 236, HANDOVER_MAX = 96 /* descriptors */ };
 
@@ -35,8 +35,8 @@ typedef enum handover_what {
     HANDOVER_EXITED,    /* to it: a = pid, b = wait status of another child of the supervisor */
     HANDOVER_KEEP,      /* to the supervisor: id, name and a descriptor */
     HANDOVER_FORGET,    /* to it: id */
-    HANDOVER_LOG,       /* to it: a = log lines are JSON, b = their level */
-    HANDOVER_READY,     /* to it: the process serves */
+    HANDOVER_LOG,       /* to the supervisor: a = log lines are JSON, b = their level */
+    HANDOVER_READY,     /* to the supervisor: the process serves */
 } handover_what;
 
 typedef struct handover_msg {

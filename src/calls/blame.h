@@ -5,8 +5,9 @@
  * request is there each time.
  *
  *     rate   = of the deaths at which this request was absent, the higher of two: those of the last minute
- *              per minute, and those since the row began per time that it was absent since (BLAME_ABSENT_MS
- * at least). The second one knows a machine that began to kill workers just now, because it is out of memory.
+ *              per minute, and those since the row began per time that it was absent since (at least
+ *              BLAME_ABSENT_MS). The second one knows a machine that began to kill workers just now, because
+ *              it is out of memory.
  *     chance = the product over the row's deaths of rate * time that the request was there, each at most 1
  *
  * All of it is computed anew at each death, with the rate as it is known by then: the first deaths of a bad

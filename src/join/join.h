@@ -35,8 +35,8 @@ enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = GATEWAYS_GIVEN_MAX * (GATEWAY
 uint64_t join_retry_ms(const char *sentence);
 enum { JOIN_RETRY_MAX_MS = 300000 };
 
-/* Blocks, on a loop of its own; waits and asks again for as long as the gateway tells it to. SHOAL_EAUTH: refused, or it is not the cluster of the token;
- * SHOAL_EUNAVAILABLE: nobody answers there. */
+/* Blocks, on a loop of its own; waits and asks again for as long as the gateway tells it to. SHOAL_EAUTH:
+ * refused, or it is not the cluster of the token; SHOAL_EUNAVAILABLE: nobody answers there. */
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err);
 /* Is it by this very token that the machine has joined? A command line that is run again need not join again.
  */

@@ -4,8 +4,9 @@
  *     host n;
  *     if (host_open(&n, "/tmp/shoal-lab-42", "gw", 0, 16, err)) return err->code;   // 10.77.0.1
  *     pid_t pid = host_spawn(&n, argv, env, log_fd, log_fd, err);
- *     host_signal(&n, SIGKILL);                        // its processes die; its kernel ends their
- * connections host_power_off(&n); ... host_power_on(&n, err);  // nobody hears of the end of its connections
+ *     host_signal(&n, SIGKILL);    // its processes die, and its kernel ends their connections
+ *     host_power_off(&n);          // no peer hears of the end of a connection
+ *     host_power_on(&n, err);
  *     host_close(&n);
  *
  * Nothing of it has a name in the kernel: namespace, interface and processes end with the lab, however that

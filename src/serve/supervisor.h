@@ -1,8 +1,8 @@
 /* supervisor.h: the process around `shoal serve` that starts it again after a crash.
  *
  *     shoal serve ── supervisor: holds descriptors, forwards signals, waits
- *                      ├─ gateway and agent: the same program and arguments, started again when a signal
- * killed it └─ workers: started by the agent as children of the supervisor, so they outlive it
+ *                      ├─ gateway and agent: the same program and arguments, started again after a crash
+ *                      └─ workers: started by the agent as children of the supervisor, so they outlive it
  *
  * It has one thread, no event loop and no parser; all it reads is messages of one fixed size from its own
  * child (base/handover.h). The child is executed anew, not forked from a warm image, so that each life has

@@ -46,10 +46,10 @@ typedef struct worker_options {
 
 /* Runs until SIGTERM or SIGINT, or under a parent until its SIGUSR1: what is sent to the whole group, by a
  * terminal or by systemd, is the parent's to act upon. Then it drains (refuses new calls with UNAVAILABLE,
- * finishes running ones) and returns the
- * process's exit code: 0, 1 for a failure that may pass, WORKER_EXIT_FILE's value 79 for one that another
- * file would mend (wrong digest, malformed or missing model), WORKER_EXIT_CONFIG's 78 for one that lasts. Errors are logged, and the sentence of one that
- * prevented the start is written to standard output, where the agent reads it. */
+ * finishes running ones) and returns the process's exit code: 0; 1 for a failure that may pass;
+ * WORKER_EXIT_FILE's value 79 for one that another file would mend (wrong digest, malformed or missing model);
+ * WORKER_EXIT_CONFIG's 78 for one that lasts. Errors are logged, and the sentence of one that prevented the
+ * start is written to standard output, where the agent reads it. */
 int worker_run(const worker_options *o);
 
 typedef struct worker worker;
