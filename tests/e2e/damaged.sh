@@ -1,24 +1,9 @@
 #!/usr/bin/env bash
 # Model files that are damaged, cut or removed on a machine are set aside, fetched again and served; those of the
 # gateway's own folder are served again when they are put back, and another machine serves the model meanwhile.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-end_all() {
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 1200); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(grep -hE 'component=(store|agent|placement|crew)' "$work"/*.log | tail -n 12)"
-}
+clues() { echo "$(curl -s "$url/readyz"); $(grep -hE 'component=(store|agent|placement|crew)' "$work"/*.log | tail -n 12)"; }
 state() { curl -s "$url/readyz" | grep -o "\"id\":\"$1\"[^}]*"; }
 # shellcheck disable=SC2329
 ready() { state "$1" | grep -q '"state":"ready"'; }
@@ -45,8 +30,7 @@ start_shoal "$work/alone.yaml"
 curl -s "$url/v1/completions" -d '{"model":"chat","prompt":"hello there","max_tokens":16,"temperature":0}' | grep -o '"text":"[^"]*"' >"$work/want"
 stop_shoal
 
-"$SHOAL_BIN" ca init --state "$gw" >/dev/null
-door=127.0.0.1:$(free_port)
+make_ca
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "$door", name: boss, state: $gw}
 cache: {mb: 0}
@@ -56,9 +40,7 @@ models:
   - {name: intent, path: $work/m/home-intent.gguf, sha256: $(sha256sum models/home-intent.gguf | cut -d' ' -f1), place: {nodes: [boss]}}
 YAML
 start_shoal "$work/c.yaml"
-"$SHOAL_BIN" agent --state "$work/pi" --no-measure -l 127.0.0.1:0 --join "$door" \
-    --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi >"$work/pi.out" 2>"$work/pi.log" &
-agents[pi]=$!
+join pi
 until_true "pi serves" ready pi/chat/0
 until_true "it answers" answers chat
 stored=$work/pi/models/$sum.gguf
@@ -76,11 +58,9 @@ n=$(grep -c 'component=store event=damaged' "$work/pi.log")
 [ "$(find "$work/pi/models" -name 'damaged-*' | wc -l)" -le 2 ] || fail "set aside: $(ls "$work/pi/models")"
 
 # ---- changed while the machine was off
-kill -9 "${agents[pi]}" "$(worker pi)"
-wait "${agents[pi]}" 2>/dev/null
+end_agent pi
 flip "$stored"
-"$SHOAL_BIN" agent --state "$work/pi" --no-measure -l 127.0.0.1:0 >"$work/pi.out" 2>>"$work/pi.log" &
-agents[pi]=$!
+start_agent pi
 until_true "pi serves after its restart" ready pi/chat/0
 until_true "it answers after its restart" answers chat
 

@@ -2,24 +2,8 @@
 # Models that no machine may have: /readyz names them with the placement's reason, requests for them fail at once in
 # every dialect instead of waiting for their deadline, and lists show them. With a label that no machine has, with too
 # little memory, and with the only machine of a model lost, whose return mends it.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-end_all() {
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 600); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -q -n 5 "$work"/*.log)"
-}
 ready() { curl -s -o "$work/ready.json" -w '%{http_code}' "$url/readyz${1:+?model=$1}"; }
 # want STATUS TEXT [MODEL]
 want() {
@@ -31,14 +15,8 @@ want() {
 is() { [ "$(ready "$2")" = "$1" ] && grep -qF "$3" "$work/ready.json"; }
 # post PATH BODY: the answer with its head, never after the deadline (30 s)
 post() { curl -s -i -m 25 "$url$1" -d "$2" || fail "$1 does not answer before its deadline"; }
-# shellcheck disable=SC2329
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
 
-"$SHOAL_BIN" ca init --state "$gw" >/dev/null
-door=127.0.0.1:$(free_port)
+make_ca
 cat >"$work/c.yaml" <<YAML
 manifest: $PWD/models/models.json
 cluster: {listen: "$door", name: boss, state: $gw}

@@ -2,28 +2,10 @@
 # Two machines join without any model: the gateway places its model there, the file travels, they answer. One dies,
 # one drains, one comes back, while streams run: every stream has the bytes of an undisturbed one, and some of them have
 # moved. A third machine fetches the file from one that has it.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-asking=()
-end_all() {
-    end "${asking[@]}"
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 
 workers_of() { pgrep -P "${agents[$1]}" -f 'shoal worker'; }
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 600); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -q -n 5 "$work"/*.log)"
-}
 # What was said, without when, and how it ended. Each is computed for itself: equal ones in flight would be one.
 stream() {
     local raw=$work/raw.$BASHPID status
@@ -48,11 +30,6 @@ nodes() { "$SHOAL_BIN" nodes --server "$url" --json; }
 ready() { curl -s "$url/readyz" | grep -q "\"id\":\"$1\",\"model\":\"chat\",\"state\":\"ready\""; }
 # shellcheck disable=SC2329
 absent() { ! curl -s "$url/readyz" | grep -q "\"id\":\"$1\""; }
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
 prompts=("turn on the kitchen light" "is the front door locked?" "make it warmer in the bedroom" "good night")
 
 model=$PWD/models/home-chat-m.gguf
@@ -63,8 +40,7 @@ stream "tell me about lights" 1500 >"$work/want.long"
 [ "$(wc -c <"$work/want.0")" -gt 400 ] || fail "alone: $(cat "$work/want.0")"
 stop_shoal
 
-"$SHOAL_BIN" ca init --state "$gw" >/dev/null
-door=127.0.0.1:$(free_port)
+make_ca
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "$door", name: boss, state: $gw}
 cache: {mb: 0}

@@ -1,42 +1,15 @@
 #!/usr/bin/env bash
 # A machine that joins relieves a busy one of models that say so; one that comes back moves nothing; a person's word
 # moves others. More and fewer replicas after SIGHUP. All the while requests are answered.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-asking=
-end_all() {
-    end $asking "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 1200); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/v1/placement"); $(grep component=placement "$log" | tail -12)"
-}
+source "$(dirname "$0")/machines.bash"
+clues() { echo "$(curl -s "$url/v1/placement"); $(grep component=placement "$log" | tail -12)"; }
 seats() { curl -s "$url/v1/placement" | grep -o '"now":\[[^]]*\]'; }
 # shellcheck disable=SC2329
 on() { seats | grep -o "\"node\":\"$1\"" | wc -l | grep -qx "$2" && curl -s "$url/v1/placement" | grep -q '"leaving":\[\]'; }
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
-end_agent() {
-    kill -9 "${agents[$1]}" $(pgrep -P "${agents[$1]}")
-    wait "${agents[$1]}" 2>/dev/null
-    unset "agents[$1]"
-}
 # shellcheck disable=SC2329
 balanced() { [ "$(grep -c 'component=placement event=balanced' "$log")" -ge "$1" ]; }
 
-"$SHOAL_BIN" ca init --state "$gw" >/dev/null
-door=127.0.0.1:$(free_port)
+make_ca
 conf() {
     cat <<YAML
 manifest: $PWD/models/models.json
@@ -60,7 +33,7 @@ ask_on() {
     done
 }
 ask_on &
-asking=$!
+asking=($!)
 join pi
 until_true "pi has half of them" on pi 2
 until_true "it ends" balanced 1
@@ -93,8 +66,8 @@ sed -i '/home-embed/s/}$/, standby: 1}/' "$work/c.yaml"
 kill -HUP "$server"
 until_true "there is a standby" sh -c "curl -s '$url/readyz' | grep -q '\"model\":\"home-embed\",\"state\":\"standby\",\"reason\":\"\",\"standby\":true,\"stands_in\":false'"
 touch "$work/enough"
-wait $asking
-asking=
+wait "${asking[@]}"
+asking=()
 [ ! -e "$work/bad" ] || fail "requests failed: $(head -c 600 "$work/bad")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"

@@ -1,27 +1,9 @@
 #!/usr/bin/env bash
 # One model over several workers and machines: the bytes of the whole one, over batches, deaths of stages, drains and
 # machines that come and go; and what cannot be cut says so.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-asking=
-end_all() {
-    [ -n "$asking" ] && kill "$asking" 2>/dev/null
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 model=$PWD/models/home-chat-m.gguf
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 600); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -q -n 5 "$work"/*.log)"
-}
 # What was said, without when, and how it ended.
 stream() {
     curl -s -m 60 "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":$2,\"temperature\":1,
@@ -76,19 +58,13 @@ stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 
 # ---- over two machines: the gateway's own has no relay, so it would come first; here it has none
-"$SHOAL_BIN" ca init --state "$gw" >/dev/null
-door=127.0.0.1:$(free_port)
+make_ca
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "$door", name: boss, state: $gw}
 cache: {mb: 0}
 models: [{name: chat, path: $model, shards: 2, place: {nodes: [pi, attic, spare]}}]
 YAML
 start_shoal "$work/c.yaml"
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
 first_ready() { curl -s "$url/readyz" | grep -q '"id":"[a-z]*/chat@0:[0-9]*/0","model":"chat","state":"ready"'; }
 on() { curl -s "$url/readyz" | grep -q "\"id\":\"$1/chat@[0-9:]*/0\""; }
 join pi
@@ -124,7 +100,7 @@ ask_on() {
 }
 asked_more() { [ "$(cat "$work/asked" 2>/dev/null || echo 0)" -gt "$1" ]; }
 ask_on &
-asking=$!
+asking=($!)
 until_true "streams run" asked_more 8
 for node in pi attic; do
     pkill -9 -P "${agents[$node]}" || fail "$node has no worker"
@@ -164,8 +140,8 @@ until_true "spare is empty" sh -c "! curl -s '$url/readyz' | grep -q '\"id\":\"s
 now=$(cat "$work/asked")
 until_true "streams end after the drain" asked_more $((now + 8))
 touch "$work/enough"
-wait "$asking"
-asking=
+wait "${asking[@]}"
+asking=()
 [ ! -e "$work/bad" ] || fail "a stream differs: $(cat "$work/bad")"
 
 # ---- the gateway goes and comes: it finds the stages as they are

@@ -1,28 +1,11 @@
 #!/usr/bin/env bash
 # Two machines under load while kill -9 meets their workers and their agents at random: every answer has the bytes of an
 # undisturbed run, and none is lost. SHOAL_STORM_SEED and SHOAL_STORM_S (8 s) may be given; a failure prints the former.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-asking=()
-end_all() {
-    end "${asking[@]}"
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 seed=${SHOAL_STORM_SEED:-$((RANDOM + 1))}
 RANDOM=$seed
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 1200); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass (SHOAL_STORM_SEED=$seed): $(curl -s "$url/readyz"); $(tail -n 5 "$work"/*.log)"
-}
+clues() { echo "SHOAL_STORM_SEED=$seed: $(curl -s "$url/readyz"); $(tail -n 5 "$work"/*.log)"; }
 # What was said, without when, and how it ended.
 stream() {
     local raw=$work/raw.$BASHPID
@@ -37,11 +20,6 @@ unary() {
 }
 # shellcheck disable=SC2329
 ready() { curl -s "$url/readyz" | grep -q "\"id\":\"$1\",\"model\":\"[a-z]*\",\"state\":\"ready\""; }
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
 prompts=("turn on the kitchen light" "is the front door locked?" "make it warmer in the bedroom" "good night")
 tokens=(600 1500 1200 1000)
 

@@ -1,25 +1,9 @@
 #!/usr/bin/env bash
 # Models that are folders, and adapters, travel to machines that have nothing: the answers are those of this machine
 # alone. A third machine fetches from the second; one whose copy is another file is found out, and is not believed.
-source "$(dirname "$0")/lib.sh"
-declare -A agents=()
-end_all() {
-    end "${agents[@]}"
-    cleanup
-}
-trap end_all EXIT
-gw=$work/gw
+source "$(dirname "$0")/machines.bash"
 data=$PWD/tests/data
 
-until_true() {
-    local what=$1
-    shift
-    for _ in $(seq 600); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -n 5 "$work"/*.log)"
-}
 text() { grep -o '"text":"\([^"\\]\|\\.\)*"\|"error".*'; }
 ask() {
     curl -s -m 30 "$url/v1/completions" -d "{\"model\":\"$1\",\"prompt\":\"hello there\",\"max_tokens\":16,\"temperature\":0}" | text
@@ -29,16 +13,6 @@ vector() { curl -s -m 30 "$url/v1/embeddings" -d '{"model":"embed","input":"hell
 ready() { curl -s "$url/readyz" | grep -q "\"id\":\"$1\",\"model\":\"[a-z]*\",\"state\":\"ready\""; }
 # shellcheck disable=SC2329
 attached() { "$SHOAL_BIN" nodes --server "$url" --json | grep -q "\"name\":\"$1\"[^}]*\"files\":[1-9]"; }
-start_agent() {
-    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
-    agents[$1]=$!
-}
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
-end_agent() {
-    kill -9 "${agents[$1]}" $(pgrep -P "${agents[$1]}")
-    wait "${agents[$1]}" 2>/dev/null
-    unset "agents[$1]"
-}
 models() {
     cat <<YAML
 models:
