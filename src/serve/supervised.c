@@ -5,9 +5,13 @@
 #include <stdlib.h>
 
 #include "base/handover.h"
+#include "serve/turn_watch.h"
 
 struct supervised {
-    uv_poll_t poll; /* first */
+    uv_poll_t poll;
+    uv_check_t turn;
+    progress_counts *turns; /* NULL: they are not counted */
+    int n_handles;
     supervised_events ev;
     bool closing;
 };
@@ -48,7 +52,7 @@ static void filter_signals(void)
 
 static void on_message(uv_poll_t *p, int status, int events)
 {
-    supervised *s = (supervised *)p;
+    supervised *s = p->data;
     handover_msg m;
     while (!s->closing && handover_receive(&m)) {
         if (m.what == HANDOVER_EXITED) s->ev.exited(s->ev.user, m.a, m.b);
@@ -67,7 +71,10 @@ int supervised_open(supervised **ret, uv_loop_t *loop, const supervised_events *
         free(s);
         return err_set(err, SHOAL_EIO, "the supervisor cannot be heard: %s", uv_strerror(rc));
     }
+    s->poll.data = s->turn.data = s;
     uv_poll_start(&s->poll, UV_READABLE, on_message);
+    s->turns = turn_watch_count(loop, &s->turn);
+    s->n_handles = s->turns ? 2 : 1;
     filter_signals();
     handover_tell(HANDOVER_LOG, json_log, level);
     *ret = s;
@@ -76,7 +83,8 @@ int supervised_open(supervised **ret, uv_loop_t *loop, const supervised_events *
 
 static void closed(uv_handle_t *h)
 {
-    free(h);
+    supervised *s = h->data;
+    if (--s->n_handles == 0) free(s);
 }
 
 void supervised_close(supervised *s)
@@ -84,4 +92,7 @@ void supervised_close(supervised *s)
     if (!s || s->closing) return;
     s->closing = true;
     uv_close((uv_handle_t *)&s->poll, closed);
+    if (!s->turns) return;
+    atomic_store(&s->turns->loops, 0); /* what follows may take as long as it likes */
+    uv_close((uv_handle_t *)&s->turn, closed);
 }

@@ -18,8 +18,9 @@ typedef struct supervised_events {
 
 typedef struct supervised supervised;
 
-/* *ret stays NULL where nobody supervises. After the process's own handlers of signals are there. The
- * supervisor's log lines look as this process's from now on. */
+/* *ret stays NULL where nobody supervises. After the process's own handlers of signals are there, and before
+ * threads that count (base/progress.h). The supervisor's log lines look as this process's from now on, and it
+ * watches whether the loop turns (turn_watch.h). */
 int supervised_open(supervised **ret, uv_loop_t *loop, const supervised_events *ev, bool json_log, int level,
                     shoal_err *err);
 /* Run the loop once more; NULL is fine. */

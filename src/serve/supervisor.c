@@ -18,13 +18,15 @@
 #include "base/clock.h"
 #include "base/handover.h"
 #include "base/log.h"
+#include "serve/turn_watch.h"
 
 enum {
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 10000,
     BACKOFF_SERVED_MS = 1000, /* it starts well, so its clients are served in between */
     HEALTHY_MS = 60000,
-    SIGNALS_MAX = 3, /* the third ends everything at once, whatever the child does */
+    ABORT_LOOKS = 10, /* after so many more its crash report is not waited for */
+    SIGNALS_MAX = 3,  /* the third ends everything at once, whatever the child does */
 };
 
 typedef struct held {
@@ -42,6 +44,9 @@ typedef struct supervisor {
     bool hears;  /* its handlers of signals are there */
     supervisor_life life;
     uint64_t started_ns, start_at_ns, backoff_ms;
+    turn_watch *turns; /* NULL: nobody watches them */
+    uint64_t look_at_ns;
+    int n_aborted; /* looks since it was aborted, that one included; 0: it was not */
     int n_signals;
     held held[HANDOVER_MAX];
     size_t n_held;
@@ -146,6 +151,7 @@ static int start_child(supervisor *s)
     int ends[2];
     pid_t self = getpid();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    if (s->turns) turn_watch_begin(s->turns);
     pid_t pid = send_held(s, ends[0]) == 0 ? fork() : -1;
     if (pid == 0) become_child(s, ends[1], self);
     int saved = errno;
@@ -156,6 +162,7 @@ static int start_child(supervisor *s)
     s->sock = ends[0];
     s->child = pid;
     s->life.ready = s->hears = false;
+    s->n_aborted = 0;
     s->started_ns = clock_ns();
     s->start_at_ns = 0;
     return 0;
@@ -222,6 +229,49 @@ static bool child_ended(supervisor *s, int status, int *ret_code)
     }
     s->child = 0;
     return !again;
+}
+
+/* ---- a child that hangs ------------------------------------------------------------------------------- */
+
+/* The page is kept like what the child keeps, under the first id: the child's ids follow the highest there
+ * is. */
+static void watch_turns(supervisor *s)
+{
+    const handover_msg m = {.id = 1, .name = HANDOVER_TURNS};
+    shoal_err err;
+    int fd;
+    if (turn_watch_new(&s->turns, TURN_CPU_MS, &fd, &err) == 0)
+        hold(s, &m, fd);
+    else
+        LOG(LOG_WARN, "supervisor", "not_watched", LOG_S("reason", err.message));
+}
+
+/* While it starts and while it stops a turn may be long; a stop has a guard of its own (base/exit_guard.h).
+ */
+static bool is_watched(const supervisor *s)
+{
+    return s->turns && s->child && s->life.ready && !s->life.stopping;
+}
+
+static void abort_child(supervisor *s)
+{
+    event_name event;
+    if (++s->n_aborted == 1) {
+        LOG(LOG_ERROR, "supervisor", event_of(s, "hangs", event), LOG_I("pid", s->child),
+            LOG_I("cpu_ms", TURN_CPU_MS), LOG_S("reason", "one turn of its event loop does not end"),
+            LOG_S("what_to_do", "report the event=crash line below: it says where"));
+        kill(s->child, SIGABRT);
+    } else if (s->n_aborted > ABORT_LOOKS) {
+        kill(s->child, SIGKILL);
+    }
+}
+
+static void look_at_turns(supervisor *s)
+{
+    uint64_t now = clock_ns();
+    if (!is_watched(s) || now < s->look_at_ns) return;
+    s->look_at_ns = now + TURN_LOOK_MS * UINT64_C(1000000);
+    if (s->n_aborted > 0 || turn_watch_hangs(s->turns, s->child)) abort_child(s);
 }
 
 /* ---- signals ------------------------------------------------------------------------------------------ */
@@ -291,7 +341,7 @@ static int open_signals(supervisor *s)
 
 static int wait_ms(const supervisor *s)
 {
-    if (!s->start_at_ns) return -1;
+    if (!s->start_at_ns) return is_watched(s) ? TURN_LOOK_MS : -1;
     uint64_t now = clock_ns();
     return s->start_at_ns <= now ? 0 : (int)((s->start_at_ns - now) / 1000000 + 1);
 }
@@ -306,6 +356,7 @@ static int run(supervisor *s)
         if (p[1].revents & POLLHUP && !(p[1].revents & POLLIN) && s->sock >= 0)
             s->sock = (close(s->sock), -1); /* its end comes with SIGCHLD */
         if (s->start_at_ns && wait_ms(s) == 0) restart(s);
+        look_at_turns(s);
     }
 }
 
@@ -332,7 +383,10 @@ int supervise(int argc, char **argv, const char *name)
     s->argv = child_argv(argc, argv, name);
     int rc = s->argv ? open_signals(s) : -1;
     if (rc == 0) prctl(PR_SET_CHILD_SUBREAPER, 1); /* what its children start is waited for here, too */
-    if (rc == 0) rc = start_child(s);
+    if (rc == 0) {
+        watch_turns(s);
+        rc = start_child(s);
+    }
     if (rc != 0) {
         LOG(LOG_WARN, "supervisor", "not_supervised", LOG_S("reason", strerror(errno)));
         if (s->signals >= 0) sigprocmask(SIG_SETMASK, &s->before, NULL), close(s->signals);
@@ -340,6 +394,7 @@ int supervise(int argc, char **argv, const char *name)
         prctl(PR_SET_NAME, "shoal-supervise");
         rc = run(s);
     }
+    turn_watch_free(s->turns);
     free((void *)s->argv);
     free(s);
     return rc;

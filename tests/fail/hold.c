@@ -3,8 +3,8 @@
  *     HOLD=fdatasync HOLD_WHILE=/path LD_PRELOAD=libfail_hold.so shoal serve ...
  *
  * While the file HOLD_WHILE is there, calls of the functions that HOLD names (fdatasync: of SQLite's commits;
- * getaddrinfo; open: of paths that begin with HOLD_PATH) do not come back. Each that is held says so by a byte in
- * HOLD_WHILE. */
+ * getaddrinfo; open: of paths that begin with HOLD_PATH; accept4) do not come back. Each that is held says so by a byte
+ * in HOLD_WHILE, and waits, or with HOLD_SPINS computes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static int has(const char *name)
@@ -29,7 +30,7 @@ static void hold(const char *name)
             said = write(fd, "x", 1) == 1;
             close(fd);
         }
-        usleep(20000);
+        if (!getenv("HOLD_SPINS")) usleep(20000);
     }
 }
 
@@ -54,6 +55,14 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
             RTLD_NEXT, "getaddrinfo");
     hold("getaddrinfo");
     return real(node, service, hints, res);
+}
+
+int accept4(int fd, struct sockaddr *address, socklen_t *n, int flags)
+{
+    int (*real)(int, struct sockaddr *, socklen_t *, int) =
+        (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
+    hold("accept4");
+    return real(fd, address, n, flags);
 }
 
 /* Of the files that HOLD_PATH names: what a dead network file system does. */
