@@ -521,16 +521,15 @@ static void http1_leave(http_conn *c)
 
 static void http1_tick(http_conn *c, uint64_t now_ms)
 {
-    static const char late[] = "the request takes too long to arrive";
     if (c->h1 == H1_BODY && current(c)->dispatched) {
         http_request *r = current(c);
         c->begun_ms = now_ms;
         if (rests(c))
             conn_body_rests(r, now_ms);
         else if (conn_body_is_too_slow(r, c->chunked ? UINT64_MAX : c->body_left, now_ms))
-            end_pieces(c, r, 408, late);
+            end_pieces(c, r, 408, BODY_IS_SLOW);
     } else if (conn_is_late(c, now_ms))
-        http1_refuse(c, 408, late);
+        http1_refuse(c, 408, REQUEST_IS_LATE);
     else if (conn_is_idle(c, now_ms))
         transport_end(c->io);
 }

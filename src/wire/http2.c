@@ -386,11 +386,10 @@ static void http2_leave(http_conn *c)
 
 static void late(http_request *r)
 {
-    static const char why[] = "the request takes too long to arrive";
     if (r->dispatched && r->intake != HTTP_WHOLE)
-        http_request_end_body(r, 408, why);
+        http_request_end_body(r, 408, BODY_IS_SLOW);
     else if (!r->begun)
-        refuse(r, 408, why);
+        refuse(r, 408, REQUEST_IS_LATE);
 }
 
 /* As grpc_channel.c's on_pulse has it: a PING into the silence, and one more look when no answer is there. */

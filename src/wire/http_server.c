@@ -191,7 +191,7 @@ static void greeting_tick(http_conn *c, uint64_t now)
         transport_close(c->io, "the TLS handshake takes too long");
     } else if (conn_is_late(c, now)) {
         http1_start(c);
-        http1_refuse(c, 408, "the request takes too long to arrive");
+        http1_refuse(c, 408, REQUEST_IS_LATE);
     } else if (conn_is_idle(c, now)) {
         transport_end(c->io);
     }

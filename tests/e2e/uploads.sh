@@ -57,7 +57,8 @@ n_sent = 0
 while not select.select([s], [], [], 0.1)[0]:
     s.send(b"a"); n_sent += 1
     assert n_sent < 5000, "it may go on for ever"
-assert answer(s)[0] == 408
+status, e = answer(s)
+assert status == 408 and "min_body_rate" in e["message"], (status, e)
 # and one that is as long as it may be, sent at its own pace but fast enough, comes in
 body = part + b"a" * 60000 + b"\r\n--x--\r\n"
 s = socket.create_connection((u.hostname, u.port)); s.settimeout(120)
