@@ -158,7 +158,7 @@ static void put_request(line *l)
     if (!*self.endpoint) return;
     put_text(l, "endpoint", self.endpoint);
     put_text(l, "request_id", self.request_id);
-    put_text(l, "request", self.under_way ? "running" : "finished");
+    put_text(l, "request", self.under_way ? "in_handler" : "latest");
 }
 
 /* ---- the handler -------------------------------------------------------------------------------------- */
