@@ -228,7 +228,8 @@ int http_request_hold(http_request *r);
 
 /* Of 408: a whole request, and a body in pieces. */
 #define REQUEST_IS_LATE "the request did not arrive within limits.request_timeout_ms"
-#define BODY_IS_SLOW    "the body arrives more slowly than limits.min_body_rate: send it faster, or raise the limit"
+#define BODY_IS_SLOW \
+    "the body arrives more slowly than limits.min_body_rate: send it faster, or raise the limit"
 
 void request_complete(http_request *r); /* its last byte has come */
 /* Does the handler take its body now? If not, it is kept, and delivered from the loop. */
