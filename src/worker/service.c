@@ -96,6 +96,13 @@ int service_check_utf8(const char *s, const char *what, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s is not UTF-8 at byte %zu", what, bad);
 }
 
+int service_may_go_on(const atomic_bool *gone, uint64_t deadline_ns, const char *when, shoal_err *err)
+{
+    if (atomic_load(gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
+    if (deadline_ns == 0 || clock_ns() <= deadline_ns) return 0;
+    return err_set(err, SHOAL_EDEADLINE, "the deadline passed %s", when);
+}
+
 int service_sound_take(worker *w, size_t n_bytes, shoal_err *err)
 {
     size_t most = w->sound_bytes_max;

@@ -5,6 +5,7 @@
 #define WORKER_SERVICE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -141,6 +142,9 @@ int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *m
 int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */
 void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
+/* Is a call's work on another thread still of use? SHOAL_ECANCELLED once *gone is set, SHOAL_EDEADLINE once the
+ * deadline (0: none) has passed, `when`: "before all of the sound was decoded". Any thread. */
+int service_may_go_on(const atomic_bool *gone, uint64_t deadline_ns, const char *when, shoal_err *err);
 /* Memory for a sound, counted against the worker's bound: SHOAL_EFULL while others have it, SHOAL_ELIMIT when
  * it is more than all of it. What was taken is given back by the same number. */
 int service_sound_take(worker *w, size_t n_bytes, shoal_err *err);

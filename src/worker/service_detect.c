@@ -54,10 +54,7 @@ static void detect_free(detect_job *j)
 static int may_go_on(void *user, shoal_err *err)
 {
     const detect_job *j = user;
-    if (atomic_load(&j->gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
-    if (j->deadline_ns && clock_ns() > j->deadline_ns)
-        return err_set(err, SHOAL_EDEADLINE, "the deadline passed before all of the sound was decoded");
-    return 0;
+    return service_may_go_on(&j->gone, j->deadline_ns, "before all of the sound was decoded", err);
 }
 
 /* Then the rest is a job for later. */

@@ -58,10 +58,9 @@ static void block_free(block_call *b)
 static int may_go_on(void *user, shoal_err *err)
 {
     const block_call *b = user;
-    if (atomic_load(&b->gone)) return err_set(err, SHOAL_ECANCELLED, "the caller has gone");
-    if (b->deadline_ns && clock_ns() > b->deadline_ns)
-        return err_set(err, SHOAL_EDEADLINE, "the deadline passed after %zu scores", b->n_items);
-    return 0;
+    char when[48];
+    snprintf(when, sizeof when, "after %zu scores", b->n_items);
+    return service_may_go_on(&b->gone, b->deadline_ns, when, err);
 }
 
 static int grow_rows(block_call *b, shoal_err *err)
