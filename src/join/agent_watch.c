@@ -11,9 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum {
-    ASKED_NS = 20000000, /* looks of an agent that is asked are that far apart */
-};
+enum { ASKED_NS = 20000000 }; /* looks of an agent that is asked are that far apart */
 
 /* Without a counter any use of the processor may be work. */
 #define LIMITS_UNCOUNTED \
@@ -23,9 +21,8 @@ enum {
 typedef struct view { /* of a worker, now */
     uint64_t now_ns;
     uint64_t work, loop, turn; /* counters; turn: of the arbiter's lock */
-    bool works, owes,
-        inside;          /* what is expected to get on: threads that compute, the loop, who has the lock */
-    bool loops, counted; /* it has started; there are counters */
+    bool works, owes, inside;  /* what is to get on: threads that compute, the loop, who has the lock */
+    bool loops, counted;       /* it has started; there are counters */
     bool queued;
 } view;
 

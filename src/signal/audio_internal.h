@@ -29,8 +29,7 @@ int audio_sink_finish(audio_sink *s,
                       shoal_err *err); /* `out` is there from then on, however little it holds */
 void audio_sink_done(audio_sink *s);
 
-/* ---- samples as files spell them, little-endian (audio_pcm.c)
- * ----------------------------------------------- */
+/* ---- samples as files spell them, little-endian (audio_pcm.c) -------------------------------------------- */
 
 /* X(enum, bytes a sample) */
 #define PCM_TABLE(X) \
@@ -51,8 +50,7 @@ typedef enum pcm_kind {
 size_t pcm_bytes(pcm_kind k);
 void pcm_to_float(pcm_kind k, const uint8_t *bytes, float *out, size_t n); /* n samples */
 
-/* ---- WAV as it arrives (audio_wav.c)
- * ------------------------------------------------------------------------ */
+/* ---- WAV as it arrives (audio_wav.c) --------------------------------------------------------------------- */
 
 typedef enum wav_state {
     WAV_RIFF,
@@ -102,9 +100,7 @@ int vorbis_open(codec *ret, audio_sink *sink, const void *bytes, size_t n, shoal
 int codec_open(codec *ret, audio_sink *sink, const char *family, const void *bytes, size_t n, shoal_err *err);
 void codec_close(codec *c); /* a zeroed one is fine */
 
-/* ---- what the bytes are (audio.c)
- * --------------------------------------------------------------------------
- */
+/* ---- what the bytes are (audio.c) ------------------------------------------------------------------------ */
 
 #define AUDIO_SNIFF_BYTES 12
 

@@ -1,6 +1,5 @@
 /* image_png.c: libpng over bytes in memory, by its progressive reader: the other one goes on unpacking behind
- * the last row, however much there is. It leaves by longjmp: everything
- * that must survive lives in png_job. */
+ * the last row, however much there is. It leaves by longjmp: everything that must survive lives in png_job. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdbool.h>

@@ -13,10 +13,8 @@
 #define LOGPROB_MIN   (-1.0)
 
 enum { TAIL_MS = 100, QUIET_MS = 300, QUIET_STEP_MS = 30 };
-enum {
-    SILENT_LEAD_MS = 1000,
-    LEAD_MS = 300
-}; /* over the former, silence before a word is cut to the latter */
+/* Over the former, silence before a word is cut to the latter. */
+enum { SILENT_LEAD_MS = 1000, LEAD_MS = 300 };
 
 struct transcription {
     const hearing *h;
