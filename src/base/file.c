@@ -21,26 +21,36 @@ static int errno_code(int e)
                                        : SHOAL_EIO;
 }
 
-int file_map_open(file_map *ret, const char *path, shoal_err *err)
+int file_open_regular(int *ret_fd, size_t *ret_bytes, const char *path, shoal_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that nobody writes is not waited for */
     if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
     struct stat st;
     int rc = 0;
-    if (fstat(fd, &st) != 0) {
+    if (fstat(fd, &st) != 0)
         rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
+    else if (!S_ISREG(st.st_mode))
         rc = err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
-    } else if (st.st_size == 0) {
-        *ret = (file_map){0};
-    } else {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
-            rc = err_set(err, errno_code(errno), "%s: cannot map %lld bytes: %s", path, (long long)st.st_size,
-                         strerror(errno));
-        else
-            *ret = (file_map){.data = p, .len = (size_t)st.st_size};
+    if (rc != 0) {
+        close(fd);
+        return rc;
     }
+    *ret_fd = fd;
+    *ret_bytes = (size_t)st.st_size;
+    return 0;
+}
+
+int file_map_open(file_map *ret, const char *path, shoal_err *err)
+{
+    int fd;
+    size_t n;
+    int rc = file_open_regular(&fd, &n, path, err);
+    if (rc != 0) return rc;
+    void *p = n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (p == MAP_FAILED)
+        rc = err_set(err, errno_code(errno), "%s: cannot map %zu bytes: %s", path, n, strerror(errno));
+    else
+        *ret = (file_map){.data = p, .len = n};
     close(fd);
     return rc;
 }

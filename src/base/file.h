@@ -9,6 +9,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Read-only; *ret_fd is the caller's to close. SHOAL_EINVALID: a folder, a pipe, a device. */
+int file_open_regular(int *ret_fd, size_t *ret_bytes, const char *path, shoal_err *err);
+
 /* A whole file, read-only, by mmap. An empty file maps to data == NULL, len == 0. */
 typedef struct file_map {
     const uint8_t *data;

@@ -2,9 +2,12 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/sha256.h"
 
+#include <errno.h>
 #include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -15,6 +18,8 @@
 struct sha256 {
     SHA256_CTX ctx;
 };
+
+enum { READ_BYTES = 64 << 10 };
 
 sha256 *sha256_new(void)
 {
@@ -46,14 +51,32 @@ void sha256_of(const void *data, size_t n, sha256_digest *ret)
     SHA256_Final(ret->bytes, &s.ctx);
 }
 
+/* Read, not mapped: a process that reads a mapping behind the new end of a file that somebody cuts off dies.
+ */
 int sha256_file(const char *path, sha256_digest *ret, shoal_err *err)
 {
-    file_map m;
-    int rc = file_map_open(&m, path, err);
+    sha256 s;
+    uint8_t piece[READ_BYTES];
+    int fd;
+    size_t bytes;
+    ssize_t n;
+    int rc = file_open_regular(&fd, &bytes, path, err);
     if (rc != 0) return rc;
-    sha256_of(m.data ? (const void *)m.data : "", m.len, ret);
-    file_map_close(&m);
-    return 0;
+    SHA256_Init(&s.ctx);
+    while ((n = read(fd, piece, sizeof piece)) > 0) sha256_add(&s, piece, (size_t)n);
+    if (n < 0) rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+    close(fd);
+    SHA256_Final(ret->bytes, &s.ctx);
+    return rc;
+}
+
+bool sha256_file_is(const char *path, const char *hex)
+{
+    sha256_digest d;
+    char found[65];
+    if (sha256_file(path, &d, NULL) != 0) return false;
+    sha256_hex(&d, found);
+    return strcasecmp(found, hex) == 0;
 }
 
 void sha256_hex(const sha256_digest *d, char ret_hex[65])

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -135,10 +134,7 @@ const gate_freight *gate_files_of(const gate_files *f, size_t model)
 static void verify(uv_work_t *w)
 {
     job *j = w->data;
-    sha256_digest d;
-    char hex[65] = "";
-    if (sha256_file(j->freight.parts[0].path, &d, NULL) == 0) sha256_hex(&d, hex);
-    j->right = strcasecmp(hex, j->pinned) == 0;
+    j->right = sha256_file_is(j->freight.parts[0].path, j->pinned);
 }
 
 /* Its length is what it should be, whatever was seen before. */
@@ -150,7 +146,7 @@ static void have_verified(uv_work_t *w, int status)
     shoal_err err;
     j->verifying = false;
     if (!j->of) {
-        if (!j->running) job_free(j);
+        job_free(j);
         return;
     }
     if (status != 0 || !j->right || parcel_read(&p->parcel, p->path, j->pinned, &err) != 0) return;

@@ -396,13 +396,8 @@ typedef struct store_check {
 static void compare(uv_work_t *w)
 {
     store_check *c = w->data;
-    for (size_t i = 0; i < c->n; i++) {
-        sha256_digest d;
-        char hex[65] = "";
-        int rc = sha256_file(c->files[i].path, &d, NULL);
-        if (rc == 0) sha256_hex(&d, hex);
-        c->files[i].damaged = strcmp(hex, c->files[i].file.digest) != 0;
-    }
+    for (size_t i = 0; i < c->n; i++)
+        c->files[i].damaged = !sha256_file_is(c->files[i].path, c->files[i].file.digest);
 }
 
 static void set_aside(model_store *s, const store_check *c)

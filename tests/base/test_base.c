@@ -1,6 +1,9 @@
 /* base: cursors, buffers, UTF-8, JSON, files, draws. */
 #define _GNU_SOURCE
 #include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -320,6 +324,48 @@ static void draws_depend_on_seed_and_position_alone(void **state)
     assert_true(rng_uniform(1, 5) != rng_uniform(2, 5));
 }
 
+typedef struct cutter {
+    int fd;
+    atomic_bool ends;
+} cutter;
+
+static void *cut_and_grow(void *arg)
+{
+    cutter *c = arg;
+    for (bool cut = true; !atomic_load(&c->ends); cut = !cut) {
+        if (ftruncate(c->fd, cut ? 0 : 4 << 20) != 0) return arg;
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return NULL;
+}
+
+/* Somebody copies another model over the file while its digest is made. */
+static void sha256_of_a_file_that_is_cut_off_meanwhile_ends(void **state)
+{
+    char path[] = "/tmp/shoal-sha256-XXXXXX", hex[65];
+    sha256_digest d;
+    pthread_t t;
+    void *failed;
+    cutter c = {.fd = mkstemp(path)};
+    assert_true(c.fd >= 0);
+    assert_int_equal(pthread_create(&t, NULL, cut_and_grow, &c), 0);
+    for (int i = 0; i < 200; i++) assert_int_equal(sha256_file(path, &d, NULL), 0);
+    atomic_store(&c.ends, true);
+    pthread_join(t, &failed);
+    assert_null(failed);
+    assert_int_equal(ftruncate(c.fd, 0), 0);
+    assert_int_equal(write(c.fd, "abc", 3), 3);
+    close(c.fd);
+    assert_int_equal(sha256_file(path, &d, NULL), 0);
+    sha256_hex(&d, hex);
+    assert_true(sha256_file_is(path, hex));
+    assert_true(sha256_file_is(path, "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD"));
+    hex[0]++;
+    assert_false(sha256_file_is(path, hex));
+    unlink(path);
+    assert_false(sha256_file_is(path, hex));
+}
+
 static void sha256_matches_fips_180(void **state)
 {
     sha256_digest d;
@@ -481,6 +527,7 @@ int main(void)
         cmocka_unit_test(drawn_names_are_all_different_in_children_too),
         cmocka_unit_test(draws_depend_on_seed_and_position_alone),
         cmocka_unit_test(sha256_matches_fips_180),
+        cmocka_unit_test(sha256_of_a_file_that_is_cut_off_meanwhile_ends),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
         cmocka_unit_test(log_never_waits_for_a_reader),
