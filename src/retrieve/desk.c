@@ -287,7 +287,7 @@ void desk_submit(desk *d, desk_job *j)
     bool started = !d->stop && start_hands(d, j->queue);
     if (d->n_open++ == 0) uv_ref((uv_handle_t *)d->ready);
     j->owner_id = owner_id(j->owner);
-    j->steps = (steps){.cancelled = &j->cancelled};
+    j->steps = (steps){.cancel = cancel_by_flag(&j->cancelled)};
     atomic_store(&j->cancelled, false);
     pthread_mutex_lock(&d->lock);
     if (d->stop) {

@@ -576,7 +576,7 @@ static void the_flag_is_seen_at_each_check(void **state)
 {
     atomic_bool cancelled = false;
     shoal_err err = {0};
-    steps s = {.cancelled = &cancelled};
+    steps s = {.cancel = cancel_by_flag(&cancelled)};
     for (int i = 0; i < 1000; i++) assert_int_equal(steps_add(&s, 1000, &err), 0);
     uint64_t before = s.n;
     atomic_store(&cancelled, true);

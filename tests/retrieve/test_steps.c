@@ -185,7 +185,7 @@ static void cancelled_work_ends_within_a_check(void **state)
         atomic_bool cancelled = true;
         shoal_err err = {0};
         buf text = {0};
-        steps s = {.next = STEPS_PER_CHECK, .cancelled = &cancelled};
+        steps s = {.next = STEPS_PER_CHECK, .cancel = cancel_by_flag(&cancelled)};
         make_text(&text, kind, 20 * STEPS_PER_CHECK);
         assert_int_equal(read_and_cut(kind, &text, &s, &err), SHOAL_ECANCELLED);
         if (s.n > 2 * STEPS_PER_CHECK)
@@ -203,7 +203,7 @@ static void cancelled_cutting_ends_within_a_check(void **state)
         buf text = {0};
         plain p = {0};
         pieces ps = {0};
-        steps s = {.next = STEPS_PER_CHECK, .cancelled = &cancelled};
+        steps s = {.next = STEPS_PER_CHECK, .cancel = cancel_by_flag(&cancelled)};
         make_text(&text, kind, 20 * STEPS_PER_CHECK);
         assert_ok(plain_read(&p, KINDS[kind].type, text.data, text.len, "test", NULL, &err));
         int rc = pieces_cut(&ps, &p, 320, 64, &s, &err);
