@@ -33,6 +33,7 @@ int json_parse_request(json_t **ret, const char *text, size_t len, const char *w
  *     handle(text, len);                   // parses text, which costs nothing now
  *     json_ahead_offer(NULL);
  *     json_ahead_done(&a);                 // frees what was not taken */
+enum { JSON_AHEAD_BYTES = 64 << 10 }; /* a longer text is worth another thread */
 typedef struct json_ahead {
     const char *text; /* borrowed; NULL: nothing was parsed, or it has been taken */
     size_t len;

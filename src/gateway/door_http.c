@@ -23,8 +23,7 @@
 enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
 
 enum {
-    SLICE_BYTES = 256 << 10, /* of a packed body in pieces, unpacked at a time */
-    AHEAD_BYTES = 64 << 10   /* longer bodies are parsed in the thread pool */
+    SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
 };
 
 enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
@@ -341,7 +340,7 @@ static bool give(void *user, const uint8_t *bytes, size_t n)
     return !f->over;
 }
 
-/* A slice of a packed body; false: the handler has made its final call, and d is gone. */
+/* A slice of a packed body. False: no more of it is wanted, and d may be gone. */
 static bool read_slice(http_door *d, const uint8_t **bytes, size_t *n)
 {
     feed f = {.to = d};
@@ -522,7 +521,7 @@ static int unpack_job(body_job *j)
 static bool is_json_object(const buf *b)
 {
     size_t i = 0;
-    while (i < b->len && strchr(" \t\r\n", b->data[i])) i++;
+    while (i < b->len && b->data[i] && strchr(" \t\r\n", b->data[i])) i++;
     return i < b->len && b->data[i] == '{';
 }
 
@@ -591,7 +590,7 @@ static bool is_long(const http_door *d)
 {
     size_t n;
     http_body(d->http, &n);
-    return n > AHEAD_BYTES;
+    return n > JSON_AHEAD_BYTES;
 }
 
 /* Once the request is let in: strangers do not make us work. */

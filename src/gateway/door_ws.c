@@ -21,8 +21,7 @@ enum {
     STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
-    UNAUTHORIZED_MAX = 10,  /* answers of 401, as over HTTP */
-    AHEAD_BYTES = 64 << 10, /* longer messages are parsed in the thread pool */
+    UNAUTHORIZED_MAX = 10, /* answers of 401, as over HTTP */
     PING_MS = 30000,
     TICK_MS = 1000
 };
@@ -465,7 +464,7 @@ static void on_message(void *user, bool is_text, const void *bytes, size_t n)
         websocket_close(s->ws, CODE_NOT_TEXT, "messages are JSON in text frames");
         return;
     }
-    if (n > AHEAD_BYTES && parse_later(s, bytes, n)) return;
+    if (n > JSON_AHEAD_BYTES && parse_later(s, bytes, n)) return;
     int rc = ws_ask_parse(&a, bytes, n, &e);
     take_ask(s, &a, rc, &e);
 }
