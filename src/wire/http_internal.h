@@ -268,12 +268,12 @@ void http2_reset(http_conn *c, int32_t id, uint32_t why);
 
 /* http_places.c */
 /* Is there a place for the newest? Perhaps another connection has made room. */
-void http_listen_turn(http_server *s); /* takes the connections that waited for this turn */
 bool http_places_have_room(http_server *s, const http_conn *newest);
 void http_places_tick(http_conn *c, uint64_t now_ms); /* closes it when it is unknown for too long */
 
 /* http_listen.c */
 void http_server_stop_listening(http_server *s);
+void http_listen_turn(http_server *s); /* takes the connections that waited for this turn */
 
 /* http_server.c */
 void http_server_gone(http_server *s); /* the last of it has gone, perhaps: then free it, and say so */
