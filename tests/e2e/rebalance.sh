@@ -45,14 +45,12 @@ until_true "the gateway has all again" on boss 4
 start_agent pi
 until_true "pi is back" sh -c "curl -s '$url/v1/placement' | grep -q '\"name\":\"pi\"'"
 n=$(grep -c 'component=placement event=placed' "$log")
-"$SHOAL_BIN" node drain nobody --server "$url" 2>/dev/null
-sleep 2 # two plans
 on boss 4 || fail "something moved: $(seats)"
-[ "$(grep -c 'component=placement event=placed' "$log")" = "$n" ] || fail "something moved: $(grep component=placement "$log" | tail -4)"
 
 # ---- a person says so
 "$SHOAL_BIN" node rebalance --server "$url" >"$work/out" || fail "rebalance: $(cat "$work/out")"
 until_true "pi has half of them again" on pi 2
+grep 'component=placement event=placed' "$log" | tail -n "+$((n + 1))" | grep -v 'why="it relieves a busier node"' && fail "something moved before"
 
 # ---- more and fewer replicas
 conf true 2 >"$work/c.yaml"
