@@ -527,7 +527,11 @@ static int start_timer(gateway *g)
 
 static ws_socket *socket_new(gateway *g, http_request *http)
 {
-    websocket_limits l = {.max_message_bytes = door_http_body_bytes(g), .ping_ms = PING_MS};
+    http_limits h = door_http_limits(g->config);
+    websocket_limits l = {.max_message_bytes = door_http_body_bytes(g),
+                          .message_ms = h.request_timeout_ms,
+                          .min_rate = h.min_body_rate,
+                          .ping_ms = PING_MS};
     ws_socket *s = calloc(1, sizeof *s);
     websocket_events ev = {.user = s, .message = on_message, .closed = on_closed};
     if (!s || start_timer(g) != 0) {

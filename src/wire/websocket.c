@@ -44,6 +44,8 @@ struct websocket {
     size_t n_in;
     frame_place at;
     size_t n_message, held; /* bytes of the message that is in assembly; the same for http_hold */
+    size_t message_moved;   /* n_message at message_ms */
+    uint64_t message_ms;    /* when its rate was last looked at, by websocket_tick's clock; 0: not yet */
     buf kept;               /* what waits for a later turn */
     bool waits;             /* for it */
     bool paused;
@@ -246,6 +248,7 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
     websocket *ws = user;
     if (!wslay_is_ctrl_frame(m->opcode)) {
         ws->n_message = 0;
+        ws->message_ms = 0;
         http_hold(ws->r, &ws->held, 0);
     }
     if (ws->closing) return;
@@ -397,10 +400,31 @@ void websocket_shut(websocket *ws)
     end(ws, ABNORMAL_CLOSURE);
 }
 
+/* As for a body: each message_ms brings what min_rate asks for, or the end. While a message is not read, its
+ * client cannot send. */
+static bool is_too_slow(websocket *ws)
+{
+    const websocket_limits *l = &ws->limits;
+    bool is_coming = ws->n_message || ws->at.n_head || ws->at.left;
+    uint64_t ms = ws->now_ms - ws->message_ms, least = l->min_rate * l->message_ms / 1000;
+    bool rests = !is_coming || ws->paused || ws->waits || !ws->message_ms;
+    if (!rests && ms <= l->message_ms) return false;
+    bool slow = !rests && l->message_ms && ws->n_message - ws->message_moved < (least ? least : 1);
+    ws->message_ms = is_coming ? ws->now_ms : 0;
+    ws->message_moved = ws->n_message;
+    return slow;
+}
+
 void websocket_tick(websocket *ws, uint64_t now_ms)
 {
     ws->now_ms = now_ms;
     if (!ws->r) return;
+    if (!ws->closing && is_too_slow(ws)) {
+        websocket_close(ws, WSLAY_CODE_POLICY_VIOLATION, "the message comes too slowly");
+        wslay_event_shutdown_read(ws->ctx);
+        if (is_over(ws)) end(ws, code_of(ws));
+        return;
+    }
     if (!ws->heard_ms) ws->heard_ms = now_ms;
     if (ws->closing && !ws->closing_ms) ws->closing_ms = now_ms;
     uint64_t ping_ms = ws->limits.ping_ms;

@@ -1,14 +1,16 @@
 /* websocket.h: a WebSocket at the server's end, over a tunnel of HTTP/1.1 or HTTP/2.
  *
  * wslay keeps the protocol (RFC 6455: frames, masks, fragments, UTF-8, pings, the closing handshake); here
- * are the handshake, the bounds, and the way to the tunnel. A turn of the loop reads a few frames of a connection
- * (http_take_message); the rest waits here and, from there on, in the tunnel. The owner hands on what its HTTP handler is told
- * of the request, and gets whole messages, unpacked where the client packs them (websocket_deflate.h). Loop
- * thread.
+ * are the handshake, the bounds, and the way to the tunnel. A turn of the loop reads a few frames of a
+ * connection (http_take_message); the rest waits here and, from there on, in the tunnel. The owner hands on
+ * what its HTTP handler is told of the request, and gets whole messages, unpacked where the client packs them
+ * (websocket_deflate.h). Loop thread.
  *
- *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)    // else the client was told what is
- * wrong on_body:      websocket_receive(ws, bytes, n) on_body_end:  websocket_shut(ws) on_gone:
- * websocket_free(ws) message:      websocket_send(ws, true, text, n)
+ *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)   // else the client was told what is wrong
+ *     on_body:      websocket_receive(ws, bytes, n)
+ *     on_body_end:  websocket_shut(ws)
+ *     on_gone:      websocket_free(ws)
+ *     message:      websocket_send(ws, true, text, n)
  *
  * `closed` is the last time that the request may be read. Free the websocket in it or later, but in no other
  * callback. */
@@ -21,7 +23,9 @@ typedef struct websocket websocket;
 
 typedef struct websocket_limits {
     size_t max_message_bytes; /* over it: closed with 1009 */
-    uint64_t ping_ms; /* so long nothing has come: a ping; and so long again: it is closed. 0: never */
+    uint64_t message_ms;      /* each so long brings min_rate of a message, or its end; 0: for ever */
+    uint64_t min_rate;        /* bytes a second */
+    uint64_t ping_ms;         /* so long nothing has come: a ping; and so long again: it is closed. 0: never */
 } websocket_limits;
 
 typedef struct websocket_events {

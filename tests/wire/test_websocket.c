@@ -15,7 +15,8 @@ typedef struct talk {
 
 static _Atomic unsigned closed_with;
 static atomic_int n_ended, n_pieces; /* n_pieces: of what clients said, that the server has taken in */
-static uint64_t ping_ms;
+static atomic_int n_ticks;           /* of all sockets */
+static uint64_t ping_ms, message_ms;
 static _Atomic uint64_t test_ms; /* where there are pings, time stands still until the test moves it */
 
 static void tick_closed(uv_handle_t *h)
@@ -28,7 +29,8 @@ static void tick_closed(uv_handle_t *h)
 static void on_tick(uv_timer_t *timer)
 {
     talk *t = timer->data;
-    websocket_tick(t->ws, ping_ms ? test_ms : uv_now(timer->loop));
+    websocket_tick(t->ws, ping_ms || message_ms ? test_ms : uv_now(timer->loop));
+    atomic_fetch_add(&n_ticks, 1);
 }
 
 static _Atomic size_t unpacked_max; /* 0: as it is */
@@ -71,7 +73,8 @@ static void on_request(void *user, http_request *r)
     t->f = f;
     t->r = r;
     http_set_data(r, t);
-    websocket_limits l = {.max_message_bytes = message_max, .ping_ms = ping_ms};
+    websocket_limits l = {
+        .max_message_bytes = message_max, .message_ms = message_ms, .min_rate = 10, .ping_ms = ping_ms};
     websocket_events ev = {.user = t, .message = on_message, .closed = on_closed};
     shoal_err err;
     if (!websocket_is_asked(r)) {
@@ -355,6 +358,78 @@ static void the_silent_are_found(void **state)
     ping_ms = 0;
 }
 
+#define PONG "\x8a\x01?"
+
+static void want_bytes(int fd, const char *want, size_t n)
+{
+    char got[128];
+    ssize_t got_n = recv(fd, got, n, MSG_WAITALL);
+    assert_int_equal(got_n, n);
+    assert_memory_equal(got, want, n);
+}
+
+static int connect_and_ask(fixture *f)
+{
+    int fd = fixture_connect(f);
+    send_bytes(fd, ASK, sizeof ASK - 1);
+    free(read_until(fd, "\r\n\r\n"));
+    return fd;
+}
+
+/* Each of the three sockets has its own. */
+static void tick_all(void)
+{
+    int at = n_ticks;
+    assert_true(wait_for(&n_ticks, at + 12));
+}
+
+/* 10 bytes a second. */
+static void slow_messages_are_ended(void **state)
+{
+    static const char slow[] = "\x88\x1e\x03\xf0"
+                               "the message comes too slowly";
+    fixture f = {.handler = &handler};
+    buf first = {0}, more = {0}, ping = {0};
+    put_frame(&first, 0x01, "a", 1);
+    put_frame(&more, 0x00, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 29);
+    put_frame(&ping, 0x89, "?", 1);
+    message_ms = 1000;
+    test_ms = 1000;
+    n_ended = 0;
+    fixture_start(&f, NULL, NULL);
+    int fast = connect_and_ask(&f), lazy = connect_and_ask(&f), none = connect_and_ask(&f);
+    send_bytes(fast, first.data, first.len);
+    send_bytes(fast, ping.data, ping.len);
+    want_bytes(fast, PONG, 3);
+    send_bytes(lazy, first.data, first.len);
+    send_bytes(lazy, ping.data, ping.len);
+    want_bytes(lazy, PONG, 3);
+    tick_all();
+    send_bytes(fast, more.data, more.len);
+    send_bytes(fast, ping.data, ping.len);
+    want_bytes(fast, PONG, 3);
+    test_ms += 1001;
+    want_bytes(lazy, slow, sizeof slow - 1);
+    tick_all();
+    assert_int_equal(n_ended, 1);
+    test_ms += 900;
+    tick_all();
+    assert_int_equal(n_ended, 1);
+    test_ms += 200;
+    want_bytes(fast, slow, sizeof slow - 1);
+    test_ms += 100000;
+    tick_all();
+    assert_int_equal(n_ended, 2); /* who says nothing is not slow */
+    close(fast);
+    close(lazy);
+    close(none);
+    fixture_stop(&f);
+    message_ms = 0;
+    buf_done(&first);
+    buf_done(&more);
+    buf_done(&ping);
+}
+
 static void who_goes_without_a_word_is_said_to_be_gone(void **state)
 {
     n_ended = 0;
@@ -380,6 +455,7 @@ int main(void)
         cmocka_unit_test(long_messages_are_not_packed),
         cmocka_unit_test(only_a_whole_handshake_is_one),
         cmocka_unit_test(the_silent_are_found),
+        cmocka_unit_test(slow_messages_are_ended),
         cmocka_unit_test(who_goes_without_a_word_is_said_to_be_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
