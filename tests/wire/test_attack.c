@@ -36,7 +36,7 @@ static void a_pipeline_that_nobody_reads_is_not_answered_ahead(void **state)
 
 static void ask_hello(int fd)
 {
-    send_bytes(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     char *answer = read_until(fd, "hello\n");
     assert_non_null(strstr(answer, "200 OK"));
     free(answer);
@@ -69,7 +69,7 @@ static void others_are_served_between_the_requests_of_a_pipeline(void **state)
     put_pipeline(&b, "/spin", N - 1);
     send_bytes(busy, b.data, b.len);
     assert_true(wait_for(&n_held, 1));
-    send_bytes(other, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(other, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     all_is_sent = true;
     char *answer = read_until(other, "hello\n");
     assert_in_range(n_before_hello, 2, 1 + A_FEW_TURNS); /* the other's first is one of them */
@@ -127,7 +127,7 @@ static void a_burst_of_clients_beyond_the_places_is_served(void **state)
     pthread_mutex_lock(&gate);
     fixture_start(&f, &l, NULL);
     int blocking = fixture_connect(&f);
-    send_bytes(blocking, "GET /block HTTP/1.1\r\nHost: x\r\n\r\n", 35);
+    send_text(blocking, "GET /block HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_true(wait_for(&f.n_requests, 1));
     for (int i = 0; i < N_CLIENTS; i++) {
         fd[i] = fixture_connect(&f);
@@ -244,7 +244,7 @@ static void idle_connections_give_way_to_new_ones(void **state)
     fixture f = {0};
     fixture_start(&f, &l, NULL);
     int busy = fixture_connect(&f), old = fixture_connect(&f);
-    send_bytes(busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    send_text(busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
     free(read_until(busy, "held"));
     ask_hello(old);
     usleep(20000);

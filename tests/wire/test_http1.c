@@ -226,15 +226,15 @@ static void keeps_alive_as_the_version_says(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    send_bytes(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     char *one = read_until(fd, "hello\n");
     assert_null(strstr(one, "Connection: close"));
-    send_bytes(fd, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 51);
+    send_text(fd, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     char *two = read_all(fd, NULL);
     assert_non_null(strstr(two, "Connection: close"));
     close(fd);
     fd = fixture_connect(&f);
-    send_bytes(fd, "GET /stream HTTP/1.0\r\n\r\n", 24);
+    send_text(fd, "GET /stream HTTP/1.0\r\n\r\n");
     char *old = read_all(fd, NULL); /* delimited by the close */
     assert_null(strstr(old, "Transfer-Encoding"));
     assert_non_null(strstr(old, "\r\n\r\none two three"));
@@ -287,7 +287,7 @@ static void says_continue_before_a_body(void **state)
     send_bytes(fd, head, sizeof head - 1);
     char *go = read_until(fd, "100 Continue\r\n\r\n");
     assert_status(go, 100, "expect");
-    send_bytes(fd, "abc", 3);
+    send_text(fd, "abc");
     char *answer = read_until(fd, "abc");
     assert_status(answer, 200, "expect");
     close(fd);
@@ -327,7 +327,7 @@ static void notices_a_client_that_closes_while_it_waits(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    send_bytes(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    send_text(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_true(wait_for(&f.n_requests, 1));
     close(fd);
     assert_true(wait_for(&f.n_gone, 1));
@@ -340,7 +340,7 @@ static void answers_a_half_closed_client_however_late(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    send_bytes(fd, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(fd, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n");
     shutdown(fd, SHUT_WR);
     char *probe = read_until(fd, "\r\n\r\n");
     assert_status(probe, 102, "the probe");
@@ -365,8 +365,8 @@ static void refuses_slow_clients_with_408(void **state)
     fixture_start(&f, &slow_ones, NULL);
     fixture_start(&g, &idle_ones, NULL); /* where nobody else has to begin in time */
     int fd = fixture_connect(&f), idle = fixture_connect(&g), body = fixture_connect(&f);
-    send_bytes(fd, "GET / HTTP/1.1\r\nHo", 18);
-    send_bytes(body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\na", 48);
+    send_text(fd, "GET / HTTP/1.1\r\nHo");
+    send_text(body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\na");
     char *slow = read_all(fd, NULL), *nothing = read_all(idle, NULL), *slow_body = read_all(body, NULL);
     assert_status(slow, 408, "slow head");
     assert_status(slow_body, 408, "slow body");
@@ -387,7 +387,7 @@ static void turns_away_connections_over_the_limit(void **state)
     fixture f = {0};
     fixture_start(&f, &l, NULL);
     int first = fixture_connect(&f);
-    send_bytes(first, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(first, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_true(wait_for(&f.n_requests, 1));
     int second = fixture_connect(&f);
     char *answer = read_all(second, NULL);
@@ -407,7 +407,7 @@ static void tells_the_handler_once_when_the_client_leaves(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    send_bytes(fd, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(fd, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");
     free(read_until(fd, "200 OK"));
     close(fd);
     assert_true(wait_for(&f.n_gone, 1));
@@ -424,7 +424,7 @@ static void drops_a_client_that_reads_too_slowly(void **state)
         fixture f = {0};
         fixture_start(&f, limits[i], NULL);
         int fd = fixture_connect(&f);
-        send_bytes(fd, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+        send_text(fd, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");
         assert_true(wait_for(&f.n_gone, 1));
         close(fd);
         fixture_stop(&f);
@@ -436,7 +436,7 @@ static void closing_the_server_ends_open_requests(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
-    send_bytes(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    send_text(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
     free(read_until(fd, "held"));
     fixture_stop(&f);
     assert_int_equal(atomic_load(&f.n_gone), 1);
@@ -448,9 +448,9 @@ static void drain_finishes_what_runs_and_closes_what_idles(void **state)
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int idle = fixture_connect(&f), busy = fixture_connect(&f);
-    send_bytes(idle, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    send_text(idle, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     free(read_until(idle, "hello\n"));
-    send_bytes(busy, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n", 32); /* answered after the drain has begun */
+    send_text(busy, "GET /await HTTP/1.1\r\nHost: x\r\n\r\n"); /* answered after the drain has begun */
     assert_true(wait_for(&f.n_requests, 2));
     uv_async_send(&f.drain);
     char *rest = read_all(idle, NULL), *answer = read_all(busy, NULL);
@@ -471,7 +471,7 @@ static void big_answers_arrive_whole(void **state)
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f);
     size_t n;
-    send_bytes(fd, "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 49);
+    send_text(fd, "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     char *answer = read_all(fd, &n);
     assert_true(n > 200000);
     assert_non_null(strstr(answer, "Content-Length: 200000\r\n"));

@@ -192,7 +192,7 @@ static void nothing_is_timed(void **state)
     }
     assert_true(welcome);
     usleep(200000);
-    send_bytes(fd, "ab", 2);
+    send_text(fd, "ab");
     char *got = read_until(fd, "abab");
     assert_non_null(strstr(got, "abab"));
     free(got);

@@ -259,6 +259,11 @@ static inline void send_bytes(int fd, const char *bytes, size_t n)
     }
 }
 
+static inline void send_text(int fd, const char *text)
+{
+    send_bytes(fd, text, strlen(text));
+}
+
 /* All until the server closes, NUL-terminated; free() it. */
 static inline char *read_all(int fd, size_t *ret_n)
 {
