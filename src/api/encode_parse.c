@@ -8,13 +8,14 @@
 #include "base/sha256.h"
 #include "api/encode_bytes.h"
 #include "api/fields.h"
+#include "base/json.h"
 #include "cache/cache_key.h"
 
 void encode_spec_done(encode_spec *s)
 {
     free(s->inputs);
     free(s->input_list);
-    json_decref(s->root);
+    json_drop(s->root);
     buf_done(&s->bytes);
     *s = (encode_spec){0};
 }

@@ -15,7 +15,7 @@ int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     if (rc != 0) return api_error_bad(e, NULL, "%s", err.message);
     if (!json_is_object(o)) {
-        json_decref(o);
+        json_drop(o);
         return api_error_bad(e, NULL, "body: must be a JSON object");
     }
     *ret = o;

@@ -188,7 +188,7 @@ int kserve_ask_read(kserve_ask *ret, const char *body, size_t n, size_t n_json, 
 void kserve_ask_done(kserve_ask *a)
 {
     kserve_done(&a->in);
-    json_decref(a->root);
+    json_drop(a->root);
     *a = (kserve_ask){0};
 }
 

@@ -381,7 +381,7 @@ int llama_read(llama_ask *ret, bool infills, const char *bytes, size_t n, api_er
 
 void llama_ask_done(llama_ask *a)
 {
-    json_decref(a->root);
+    json_drop(a->root);
     json_decref(a->body);
     json_decref(a->asked);
     json_decref(a->prompts);

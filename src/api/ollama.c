@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/fields.h"
+#include "base/json.h"
 
 #define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
 
@@ -327,7 +328,7 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
     if (rc == 0 && (kind == OLLAMA_CHAT || kind == OLLAMA_GENERATE))
         rc = read_generation(ret, body, asked, e);
     if (rc == 0 && (kind == OLLAMA_EMBED || kind == OLLAMA_EMBEDDINGS)) rc = read_texts(ret, body, asked, e);
-    json_decref(asked);
+    json_drop(asked);
     if (rc == 0 && kind < OLLAMA_SHOW)
         *ret_body = body;
     else

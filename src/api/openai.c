@@ -22,9 +22,9 @@
 void openai_spec_free(gen_spec *s)
 {
     if (!s) return;
-    json_decref(s->root);
-    json_decref(s->messages);
-    json_decref(s->tools);
+    json_drop(s->root);
+    json_drop(s->messages);
+    json_drop(s->tools);
     arena_free(s->mem); /* s lives in it */
 }
 

@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "api/fields.h"
+#include "base/json.h"
 
 #define ITEMS_MAX 1024
 
 void response_spec_free(response_spec *s)
 {
     if (!s) return;
-    json_decref(s->root);
+    json_drop(s->root);
     json_decref(s->chat);
     json_decref(s->added);
     free(s);

@@ -24,6 +24,13 @@ size_t json_memory_of(const char *text, size_t len);
 #define JSON_REQUEST_MEMORY(len) (40 * (len) + (4u << 20))
 int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
+/* Frees what a client's text became, as json_decref does. Of a value with many parts that takes long (50 ms for 4 MiB
+ * of "[],"): a thread that may not wait so long, such as an event loop, names a function that has it freed elsewhere.
+ * v may be NULL. */
+void json_drop(json_t *v);
+/* Of the calling thread; fn owns v then. NULL: no more. */
+void json_set_drop_large(void (*fn)(void *user, json_t *v), void *user);
+
 /* What json_parse_request made of a text on another thread, e.g. of a pool, while the loop served others. The
  * one who offers it on a thread has the next json_parse or json_parse_request of exactly this text there take
  * it:

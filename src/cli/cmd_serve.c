@@ -20,6 +20,7 @@
 #include "base/crash.h"
 #include "base/exit_guard.h"
 #include "base/handover.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/log_ring.h"
 #include "cli/commands.h"
@@ -29,6 +30,7 @@
 #include "config/config_fit.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
+#include "gateway/pool_job.h"
 #include "join/agent.h"
 #include "join/gate.h"
 #include "serve/measure_here.h"
@@ -659,7 +661,9 @@ static int serve(server *s)
     bool failed =
         supervised_open(&s->supervised, &s->loop, &ev, s->json_log, level, &err) != 0 || start(s, &err) != 0;
     if (failed) begin_stop(s);
+    json_set_drop_large(pool_job_drop_json, &s->loop);
     uv_run(&s->loop, UV_RUN_DEFAULT);
+    json_set_drop_large(NULL, NULL);
     listening_close();
     uv_run(&s->loop, UV_RUN_DEFAULT);
     uv_loop_close(&s->loop);

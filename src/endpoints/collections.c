@@ -315,7 +315,7 @@ void collections_create(gateway_request *rq)
     if (!a) return;
     int rc = fields_parse(&o, body, len, &e);
     if (rc == 0) rc = read_create(a, o, &e);
-    json_decref(o);
+    json_drop(o);
     if (rc != 0)
         collections_refuse(a, &e);
     else

@@ -12,7 +12,7 @@ enum { NAME_SEGMENT = 2 };
 void collections_search_free(search_job *j)
 {
     find_cancel(j->find);
-    json_decref(j->root);
+    json_drop(j->root);
     free(j->collection);
     free(j);
 }

@@ -390,7 +390,7 @@ void kserve_index(gateway_request *rq)
     if (!j) return;
     int rc = read_object(rq, &asked, &e);
     if (rc == 0) rc = fields_bool(asked, "ready", &j->only_ready, &e);
-    json_decref(asked);
+    json_drop(asked);
     if (rc == 0)
         again_ask(&j->again, "GET", "/v1/models");
     else
@@ -410,7 +410,7 @@ static void order(gateway_request *rq, const char *path)
     if (!j) return;
     int rc = read_path(j, &e);
     if (rc == 0) rc = read_object(rq, &asked, &e); /* its parameters are Triton's own */
-    json_decref(asked);
+    json_drop(asked);
     if (rc != 0) {
         fail(j, &e);
         return;

@@ -82,7 +82,7 @@ typedef struct about_job {
 static void job_free(about_job *j)
 {
     calls_cancel(j->call);
-    json_decref(j->root);
+    json_drop(j->root);
     openai_spec_free(j->spec);
     free(j->ids);
     free(j);
@@ -511,7 +511,7 @@ static int read_vectors(gateway_request *rq, buf *ret, api_error *e)
         if (!ours || json_put(ret, ours) != 0) rc = api_error_nomem(e);
         json_decref(ours);
     }
-    json_decref(root);
+    json_drop(root);
     return rc;
 }
 

@@ -187,7 +187,7 @@ static int read_wish(gateway_request *rq, arena *mem, config_wish *ret, api_erro
     shoal_err err;
     int rc = json_parse_request(&o, body, n, "the body", &err);
     if (rc == 0) rc = config_wish_parse(ret, mem, o, &err);
-    json_decref(o);
+    json_drop(o);
     if (rc == 0) return 0;
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     char field[sizeof e->param];
@@ -268,7 +268,7 @@ void loads_unload(gateway_request *rq)
             api_error_bad(&e, NULL, "%s", err.message);
         request_error(rq, &e);
     }
-    json_decref(o);
+    json_drop(o);
 }
 
 void loads_delete(gateway_request *rq)

@@ -28,7 +28,7 @@ typedef struct explain_job {
 static void job_free(void *work)
 {
     explain_job *j = work;
-    json_decref(j->root);
+    json_drop(j->root);
     free(j);
 }
 

@@ -100,7 +100,7 @@ static void chat(gateway_request *rq, json_t *root, const char *name)
     api_error e;
     kept *k = calloc(1, sizeof *k);
     if (!k) {
-        json_decref(root);
+        json_drop(root);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
@@ -139,12 +139,12 @@ void sessions_chat(gateway_request *rq)
         return;
     }
     if (find_name(rq, root, &name, &e) != 0) {
-        json_decref(root);
+        json_drop(root);
         request_error(rq, &e);
     } else if (name && json_is_array(fields_get(root, "messages"))) {
         chat(rq, root, name);
     } else {
-        json_decref(root);
+        json_drop(root);
         generate_chat(rq);
     }
 }

@@ -135,7 +135,7 @@ void vector_stores_create(gateway_request *rq)
     if (!a) return;
     int rc = len ? fields_parse(&o, body, len, &e) : 0; /* all of it may be left out */
     if (rc == 0) rc = read_create(a, o, &e);
-    json_decref(o);
+    json_drop(o);
     if (rc != 0)
         collections_refuse(a, &e);
     else

@@ -2,6 +2,7 @@
 #include "gateway/pool_job.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "shoal.h"
 
@@ -30,4 +31,28 @@ void pool_job_leave(pool_job *j)
     if (!j) return;
     j->left = true;
     uv_cancel((uv_req_t *)&j->req); /* fails for one that runs: its done comes when it is over */
+}
+
+typedef struct drop {
+    pool_job job; /* first */
+    json_t *v;
+} drop;
+
+static void drop_run(pool_job *j)
+{
+    json_decref(((drop *)j)->v);
+}
+
+static void drop_done(pool_job *j)
+{
+    free(j);
+}
+
+void pool_job_drop_json(void *loop, json_t *v)
+{
+    drop *d = calloc(1, sizeof *d);
+    if (d) d->v = v;
+    if (d && pool_job_start(&d->job, loop, drop_run, drop_done) == 0) return;
+    free(d);
+    json_decref(v);
 }

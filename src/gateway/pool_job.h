@@ -9,6 +9,7 @@
 #ifndef GATEWAY_POOL_JOB_H
 #define GATEWAY_POOL_JOB_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -23,5 +24,8 @@ struct pool_job {
 /* 0, or SHOAL_ENOMEM: neither run nor done comes. */
 int pool_job_start(pool_job *j, uv_loop_t *loop, void (*run)(pool_job *j), void (*done)(pool_job *j));
 void pool_job_leave(pool_job *j); /* j may be NULL */
+
+/* Frees v in the pool; at once if there is no memory for a job. For json_set_drop_large, with a uv_loop_t. */
+void pool_job_drop_json(void *loop, json_t *v);
 
 #endif

@@ -74,6 +74,7 @@ static int take_body(ws_ask *a, api_error *e)
     const json_t *body = json_object_get(a->root, "body"), *coded = json_object_get(a->root, "body_base64");
     if (body && coded) return api_error_bad(e, "body", "body and body_base64 do not go together");
     if (body && json_put(&a->body, body) != 0) return api_error_nomem(e);
+    json_object_del(a->root, "body"); /* here, in the pool, if it is large */
     if (!coded) return 0;
     int rc = json_is_string(coded)
                  ? base64_decode(&a->body, json_string_value(coded), json_string_length(coded))
@@ -127,7 +128,7 @@ int ws_ask_parse(ws_ask *ret, const char *bytes, size_t n, api_error *e)
 
 void ws_ask_done(ws_ask *a)
 {
-    json_decref(a->root);
+    json_drop(a->root);
     free(a->target);
     buf_done(&a->body);
     *a = (ws_ask){0};

@@ -201,7 +201,7 @@ int process_parse_form(process_input *ret, const gateway_config *config, const c
     if (!status) status = read_files(m, &in, ret_error);
     if (!status) status = process_check_media(&in, ret_error);
     free(m);
-    json_decref(fields);
+    json_drop(fields);
     if (status)
         process_input_done(&in);
     else

@@ -293,7 +293,7 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
     process_input in = {.memory = arena_new(0)};
     int status = in.memory ? process_read_fields(json, config, &in, ret_error) : api_error_nomem(ret_error);
     if (!status) status = process_check_media(&in, ret_error);
-    json_decref(json);
+    json_drop(json);
     if (status)
         process_input_done(&in);
     else

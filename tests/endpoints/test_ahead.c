@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "flood_world.h"
 
+#include "gateway/pool_job.h"
 #include "wire/coding.h"
 
 enum { MUCH = 900 << 10, TURN_BYTES_MAX = 2 << 20 };
@@ -98,6 +99,50 @@ static void a_server_that_stops_while_bodies_are_parsed_ends(void **state)
     world_open(&w, &(gateway_config){0});
     post_long_bodies(&w, p, N);
     world_close(&w); /* the loop ends, with nothing left in it */
+}
+
+static int n_dropped;
+
+static void drop_and_count(void *loop, json_t *v)
+{
+    n_dropped++;
+    pool_job_drop_json(loop, v);
+}
+
+static void post_parts(world *w, const char *path, size_t n_parts)
+{
+    peer p;
+    buf body = {0};
+    buf_puts(&body, "{\"model\":\"slow\",\"input\":[[]");
+    for (size_t i = 1; i < n_parts; i++) buf_puts(&body, ",[]");
+    buf_puts(&body, "]}");
+    peer_dial(w, &p);
+    post(&p, path, "", &body);
+    WORLD_UNTIL(w, peer_has(&p, "HTTP/1.1 "));
+    peer_close(w, &p);
+    buf_done(&body);
+}
+
+/* 4 MiB of "[]," take the loop 50 ms to free. */
+static void values_with_many_parts_are_freed_in_the_pool(void **state)
+{
+    static const char *const paths[] = {
+        "/v1/chat/completions", "/v1/completions",  "/v1/responses",   "/v1/embeddings",
+        "/v1/classify",         "/v1/rerank",       "/v1/process",   "/api/chat",    "/api/generate",
+        "/api/embed",           "/api/show",        "/completion",   "/tokenize",    "/v1/collections",
+        "/v1/vector_stores",    "/v1/models/load"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        world w;
+        world_open(&w, &(gateway_config){0});
+        json_set_drop_large(drop_and_count, &w.loop);
+        n_dropped = 0;
+        post_parts(&w, paths[i], 20);
+        if (n_dropped != 0) fail_msg("%s: %d small values", paths[i], n_dropped);
+        post_parts(&w, paths[i], 30000);
+        if (n_dropped == 0) fail_msg("%s: the loop has freed it", paths[i]);
+        json_set_drop_large(NULL, NULL);
+        world_close(&w);
+    }
 }
 
 /* A form with a file of zeros in which every noise-th byte is another; 0: none, so that a kilobyte stands for
@@ -239,6 +284,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_with_a_long_body_is_said_as_of_a_short_one),
         cmocka_unit_test(clients_may_leave_while_their_bodies_are_parsed),
         cmocka_unit_test(a_server_that_stops_while_bodies_are_parsed_ends),
+        cmocka_unit_test(values_with_many_parts_are_freed_in_the_pool),
         cmocka_unit_test(a_body_that_grows_more_than_a_hundredfold_is_refused),
         cmocka_unit_test(a_packed_upload_is_unpacked_a_slice_a_turn),
         cmocka_unit_test(a_websockets_messages_keep_their_order_around_a_long_one),
