@@ -15,6 +15,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/event.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/pool_job.h"
 #include "gateway/uploads.h"
 #include "gateway/grpc_fault.h"
 #include "gateway/grpc_rpc.h"
@@ -37,7 +38,24 @@ typedef struct rpc_call {
     bool cut;                     /* no more of them are taken */
     grpc_fault fault;             /* that its stream ended with */
     bool failed;
+    struct ask_job *job; /* its long message is in the pool, which makes `ask` of it */
 } rpc_call;
+
+/* A long message on its way through the thread pool: unpacked, turned into JSON, and that parsed. */
+typedef struct ask_job {
+    pool_job job; /* first */
+    door_grpc *at;
+    rpc_call *call; /* not once the job was left */
+    const grpc_rpc *rpc;
+    const proto_message *input;
+    grpc_reader body;
+    const char *wrong; /* with the body's frame; NULL: nothing */
+    int wrong_status;
+    grpc_ask ask;
+    json_ahead json; /* of ask */
+    api_error e;
+    int rc; /* of grpc_rpc_ask */
+} ask_job;
 
 static rpc_call *call_of(const door *d)
 {
@@ -46,6 +64,7 @@ static rpc_call *call_of(const door *d)
 
 static void call_free(rpc_call *c)
 {
+    pool_job_leave(c->job ? &c->job->job : NULL);
     grpc_ask_done(&c->ask);
     grpc_fault_done(&c->fault);
     free(c);
@@ -333,15 +352,14 @@ static rpc_call *call_new(door_grpc *at, grpc_call *call)
     }
     size_t i = 0;
     while (strcmp(GRPC_RPCS[i].path, grpc_call_path(call)) != 0) i++; /* only these come here */
-    *c = (rpc_call){
-        .door = {.ops = &GRPC_DOOR,
-                 .local = grpc_call_over_unix(call),
-                 .connection = grpc_call_connection(call),
-                 .from = grpc_call_from(call)},
-        .at = at,
-        .call = call,
-        .rpc = &GRPC_RPCS[i],
-        .method = at->described[i]};
+    *c = (rpc_call){.door = {.ops = &GRPC_DOOR,
+                             .local = grpc_call_over_unix(call),
+                             .connection = grpc_call_connection(call),
+                             .from = grpc_call_from(call)},
+                    .at = at,
+                    .call = call,
+                    .rpc = &GRPC_RPCS[i],
+                    .method = at->described[i]};
     note_timeout(c, grpc_call_received_ns(call));
     grpc_call_set_data(call, c);
     grpc_call_on_cancel(call, on_cancelled, at);
@@ -382,15 +400,15 @@ static int ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
                                                  : grpc_rpc_ask_nothing(&c->ask, c->rpc, e);
 }
 
-/* False: it has been answered, and may be gone. */
-static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
+static void refuse_call(rpc_call *c, const api_error *e)
 {
-    api_error e = {0};
-    if (ask(c, msg, n, &e) != 0) {
-        refuse(c->call, &e);
-        call_over(c);
-        return false;
-    }
+    refuse(c->call, e);
+    call_over(c);
+}
+
+/* c->ask is ready. False: it has been answered, and may be gone. */
+static bool enter_asked(rpc_call *c)
+{
     bool nested = c->entering;
     c->entered = c->entering = true;
     door_enter(c->at->gateway, &c->door, grpc_call_received_ns(c->call));
@@ -400,10 +418,123 @@ static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
     return !over;
 }
 
+static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
+{
+    api_error e = {0};
+    if (ask(c, msg, n, &e) == 0) return enter_asked(c);
+    refuse_call(c, &e);
+    return false;
+}
+
 static void on_call(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     rpc_call *c = call_new(user, call);
     if (c) enter(c, msg, n);
+}
+
+/* ---- long messages: the thread pool -------------------------------------------------------------- */
+
+static void job_run(pool_job *job)
+{
+    ask_job *j = (ask_job *)job;
+    const uint8_t *msg;
+    size_t n;
+    if (!grpc_reader_only(&j->body, &msg, &n, &j->wrong_status, &j->wrong)) return;
+    j->rc = grpc_rpc_ask(&j->ask, j->rpc, j->input, msg, n, &j->e);
+    grpc_reader_done(&j->body);
+    const buf *body = &j->ask.body;
+    if (j->rc == 0 && body->len && *body->data == '{') json_ahead_run(&j->json, body->data, body->len);
+}
+
+/* The body that the message became is counted, and c->ask refers to it. 0, or an HTTP status with *e filled.
+ */
+static int take_asked(rpc_call *c, ask_job *j, api_error *e)
+{
+    bool is_own_form = j->ask.type == j->ask.form;
+    c->ask = j->ask;
+    if (is_own_form) c->ask.type = c->ask.form;
+    j->ask = (grpc_ask){0};
+    if (j->rc != 0) {
+        *e = j->e;
+        return j->rc;
+    }
+    int status = grpc_call_hold(c->call, c->ask.body.len);
+    return status ? api_error_from_status(e, status, http_hold_why(status)) : 0;
+}
+
+static void enter_later(rpc_call *c, ask_job *j)
+{
+    api_error e = {0};
+    c->job = NULL;
+    if (j->wrong) {
+        grpc_call_end(c->call, (grpc_status)j->wrong_status, j->wrong);
+        call_over(c);
+    } else if (take_asked(c, j, &e) != 0) {
+        refuse_call(c, &e);
+    } else {
+        json_ahead_offer(&j->json);
+        enter_asked(c);
+        json_ahead_offer(NULL);
+    }
+}
+
+static void end_if_closed(door_grpc *d);
+
+static void job_free(ask_job *j)
+{
+    json_ahead_done(&j->json);
+    grpc_ask_done(&j->ask);
+    grpc_reader_done(&j->body);
+    free(j);
+}
+
+static void job_done(pool_job *job)
+{
+    ask_job *j = (ask_job *)job;
+    door_grpc *d = j->at;
+    if (!j->job.left) enter_later(j->call, j);
+    job_free(j);
+    d->n_jobs--;
+    end_if_closed(d);
+}
+
+/* As many as may be answered at once may wait for it. */
+static int check_jobs(const door_grpc *d, api_error *e)
+{
+    size_t most = d->gateway->config->max_requests;
+    if (!most || d->n_jobs + d->gateway->n_admitted < most) return 0;
+    e->retry_after_s = 1;
+    return api_error_set(
+        e, 429, "rate_limit_error", "too_many_requests", NULL,
+        "limits.max_requests (%zu) requests are being read or answered; try again in a second", most);
+}
+
+static int ask_later(rpc_call *c, grpc_reader *body, api_error *e)
+{
+    int rc = check_jobs(c->at, e);
+    ask_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        grpc_reader_done(body);
+        return rc ? rc : api_error_nomem(e);
+    }
+    *j = (ask_job){.at = c->at, .call = c, .rpc = c->rpc, .input = c->method->input, .body = *body};
+    if (pool_job_start(&j->job, c->at->gateway->loop, job_run, job_done) != 0) {
+        job_free(j);
+        return api_error_nomem(e);
+    }
+    c->at->n_jobs++;
+    c->job = j;
+    return 0;
+}
+
+static void on_long(void *user, grpc_call *call, grpc_reader *body)
+{
+    api_error e = {0};
+    rpc_call *c = call_new(user, call);
+    if (!c)
+        grpc_reader_done(body);
+    else if (ask_later(c, body, &e) != 0)
+        refuse_call(c, &e);
 }
 
 /* ---- a call whose request is a stream: the pieces of a file --------------------------------------- */
@@ -513,6 +644,7 @@ static int open_server(door_grpc *d, shoal_err *err)
     if (rc == 0)
         rc = grpc_server_new_within(&d->server, g->loop, g->server, d->methods, list_methods(d), d, longest,
                                     err);
+    if (rc == 0) grpc_server_on_long(d->server, on_long);
     if (rc == 0) rc = add_streams(d, err);
     if (rc == 0) rc = grpc_health_open(d, err);
     if (rc == 0) d->handler = grpc_server_handler(d->server);
@@ -559,9 +691,8 @@ void door_grpc_deafen(door_grpc *d)
     if (d) grpc_health_deafen(d);
 }
 
-static void on_closed(void *user)
+static void door_free(door_grpc *d)
 {
-    door_grpc *d = user;
     void (*closed)(void *) = d->closed;
     void *closed_user = d->closed_user;
     proto_schema_free(d->schema);
@@ -569,6 +700,18 @@ static void on_closed(void *user)
     free(d->described);
     free(d);
     if (closed) closed(closed_user);
+}
+
+static void end_if_closed(door_grpc *d)
+{
+    if (d->server_closed && d->n_jobs == 0) door_free(d);
+}
+
+static void on_closed(void *user)
+{
+    door_grpc *d = user;
+    d->server_closed = true;
+    end_if_closed(d);
 }
 
 void door_grpc_close(door_grpc *d, void (*closed)(void *user), void *user)

@@ -21,6 +21,8 @@ struct door_grpc {
     size_t n_watches;
     grpc_asker *askers; /* grpc_reflection.c's */
     bool hears;         /* the registry */
+    size_t n_jobs;      /* long messages in the thread pool, which read the schema */
+    bool server_closed; /* and the rest waits for these */
     void (*closed)(void *user);
     void *closed_user;
 };

@@ -66,6 +66,7 @@ int grpc_status_to_err(int status);               /* and back */
 
 typedef struct grpc_server grpc_server;
 typedef struct grpc_call grpc_call;
+struct grpc_reader; /* grpc_frame.h */
 
 typedef struct grpc_method {
     const char *path; /* "/shoal.v1.Worker/Generate" */
@@ -99,6 +100,11 @@ typedef size_t (*grpc_longest)(void *user, const http_request *r);
 int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http, const grpc_method *methods,
                            size_t n_methods, void *user, grpc_longest longest, shoal_err *err);
 bool grpc_wants(const http_request *r);
+/* fn is called instead of on_call for bodies of more than GRPC_LONG_BYTES, and packed ones of more than
+ * GRPC_LONG_PACKED_BYTES, where grpc_longest allows such a message: the body is neither unpacked nor checked yet, so that
+ * another thread can do both (grpc_reader_only). *body is moved to fn's owner, who frees it (grpc_reader_done). */
+enum { GRPC_LONG_BYTES = 64 << 10, GRPC_LONG_PACKED_BYTES = 1 << 10 /* of gzip: 1 MiB at most */ };
+void grpc_server_on_long(grpc_server *s, void (*fn)(void *user, grpc_call *c, struct grpc_reader *body));
 http_handler grpc_server_handler(grpc_server *s);
 /* More methods, of streams, with a user of their own; before listening. They must outlive the server. */
 int grpc_server_add_streams(grpc_server *s, const grpc_stream_method *methods, size_t n_methods, void *user,
@@ -141,6 +147,8 @@ void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n);
 void grpc_call_send(grpc_call *c, const void *msg, size_t n);
 /* A message found no memory: nothing that is sent leaves any more, and the end says RESOURCE_EXHAUSTED. */
 bool grpc_call_is_broken(const grpc_call *c);
+/* http_hold of n bytes that a handler keeps of a call of one request beyond its body; the same results. */
+int grpc_call_hold(grpc_call *c, size_t n);
 size_t grpc_call_unsent(const grpc_call *c);      /* bytes that flow control has not let through */
 void grpc_call_set_idle(grpc_call *c, bool idle); /* http_set_idle; it may end with UNAVAILABLE then */
 /* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256

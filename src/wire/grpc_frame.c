@@ -60,6 +60,32 @@ int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
     return p[0] ? unpack(r, ret_msg, ret_n) : 1;
 }
 
+static const struct {
+    int rc;
+    grpc_status status;
+    const char *why;
+} WRONG_BODIES[] = {
+    {1, GRPC_UNIMPLEMENTED, "one request message is expected, not a stream"},
+    {SHOAL_EUNSUPPORTED, GRPC_INTERNAL, GRPC_NO_ENCODING},
+    {SHOAL_ENOMEM, GRPC_RESOURCE_EXHAUSTED, "out of memory"},
+    {SHOAL_ELIMIT, GRPC_RESOURCE_EXHAUSTED, "the message is too large"},
+};
+
+bool grpc_reader_only(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n, int *ret_status,
+                      const char **ret_why)
+{
+    int rc = grpc_reader_next(r, ret_msg, ret_n);
+    if (rc == 1 && grpc_reader_is_empty(r)) return true;
+    *ret_status = GRPC_INTERNAL;
+    *ret_why = "the message frame is malformed or cut short";
+    for (size_t i = 0; i < sizeof WRONG_BODIES / sizeof *WRONG_BODIES; i++)
+        if (WRONG_BODIES[i].rc == rc) {
+            *ret_status = (int)WRONG_BODIES[i].status;
+            *ret_why = WRONG_BODIES[i].why;
+        }
+    return false;
+}
+
 bool grpc_reader_is_empty(const grpc_reader *r)
 {
     return r->at == r->in.len;

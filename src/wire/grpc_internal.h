@@ -32,6 +32,7 @@ struct grpc_server {
     const grpc_method *methods;
     size_t n_methods, max_message;
     grpc_longest longest; /* NULL: max_message of every request */
+    void (*on_long)(void *user, grpc_call *c, grpc_reader *body); /* NULL: on_call gets them */
     grpc_streams *streams;
     void *user;
     uv_timer_t due; /* for the first of the calls that have a deadline, by which they are ordered */
@@ -58,8 +59,6 @@ struct grpc_call {
     void (*on_drained)(void *user, grpc_call *c);
     void *drained_user;
 };
-
-#define GRPC_NO_ENCODING "a message is compressed, but grpc-encoding does not say how"
 
 /* grpc_server.c */
 grpc_status grpc_status_of_refusal(int http_status);

@@ -112,21 +112,12 @@ size_t grpc_server_longest(const grpc_server *s, const http_request *r)
 /* The body is exactly one frame: its message, or a refusal. What is unpacked stays in the reader's plain. */
 static bool take_message(http_request *r, grpc_reader *reader, const uint8_t **ret_msg, size_t *ret_n)
 {
-    size_t n;
-    const char *body = http_body(r, &n);
-    reader->in = (buf){.data = (char *)body, .len = n, .cap = n};
-    int rc = grpc_reader_next(reader, ret_msg, ret_n);
-    if (rc == 1 && grpc_reader_is_empty(reader)) return true;
-    if (rc == SHOAL_EUNSUPPORTED)
-        end_request(r, false, GRPC_INTERNAL, GRPC_NO_ENCODING);
-    else if (rc == SHOAL_ENOMEM)
-        end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-    else if (rc == SHOAL_ELIMIT)
-        end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
-    else if (rc == 1)
-        end_request(r, false, GRPC_UNIMPLEMENTED, "one request message is expected, not a stream");
-    else
-        end_request(r, false, GRPC_INTERNAL, "the message frame is malformed or cut short");
+    int status;
+    const char *why;
+    const char *body = http_body(r, &reader->in.len);
+    reader->in.data = (char *)body;
+    if (grpc_reader_only(reader, ret_msg, ret_n, &status, &why)) return true;
+    end_request(r, false, (grpc_status)status, why);
     return false;
 }
 
@@ -162,12 +153,43 @@ static grpc_call *new_call(grpc_server *s, http_request *r)
     return c;
 }
 
+/* Unpacking it, or what its handler makes of it, would hold the loop. */
+static bool is_long(const grpc_server *s, const http_request *r, size_t max_message)
+{
+    size_t n;
+    bool packed = *http_body(r, &n) == 1;
+    return s->on_long && max_message > GRPC_LONG_BYTES &&
+           n > (packed ? GRPC_LONG_PACKED_BYTES : GRPC_LONG_BYTES);
+}
+
+static void begin_long(grpc_server *s, http_request *r, grpc_reader *reader)
+{
+    grpc_call *c = new_call(s, r);
+    if (!c) return;
+    http_take_body(r, &reader->in);
+    s->on_long(s->user, c, reader);
+}
+
+static void begin_whole(grpc_server *s, http_request *r, const grpc_method *m)
+{
+    const uint8_t *msg = (const uint8_t *)"";
+    size_t n = 0;
+    grpc_reader reader = {.max_message = grpc_server_longest(s, r), .takes_gzip = is_gzipped(r)};
+    bool is_wanted = reader.max_message > 0;
+    if (is_long(s, r, reader.max_message)) {
+        begin_long(s, r, &reader);
+        return;
+    }
+    grpc_call *c = is_wanted && !take_message(r, &reader, &msg, &n) ? NULL : new_call(s, r);
+    if (c) m->on_call(s->user, c, msg, n);
+    buf_done(&reader.plain);
+}
+
 static void on_request(void *user, http_request *r)
 {
     grpc_server *s = user;
-    const uint8_t *msg = (const uint8_t *)"";
+    grpc_call *c;
     void *stream_user;
-    size_t n = 0;
     if (!is_grpc(r)) return;
     const grpc_method *m = find_method(s, http_path(r));
     const grpc_stream_method *stream = m ? NULL : find_stream(s, http_path(r), &stream_user);
@@ -176,12 +198,10 @@ static void on_request(void *user, http_request *r)
         return;
     }
     if (!check_encoding(r)) return;
-    grpc_reader reader = {.max_message = m ? grpc_server_longest(s, r) : 0, .takes_gzip = is_gzipped(r)};
-    bool is_wanted = reader.max_message > 0;
-    grpc_call *c = is_wanted && !take_message(r, &reader, &msg, &n) ? NULL : new_call(s, r);
-    if (c && m) m->on_call(s->user, c, msg, n);
-    if (c && stream) grpc_stream_begin(c, stream, stream_user);
-    buf_done(&reader.plain);
+    if (m)
+        begin_whole(s, r, m);
+    else if ((c = new_call(s, r)))
+        grpc_stream_begin(c, stream, stream_user);
 }
 
 /* Strangers may not rest for hours. */
@@ -249,6 +269,11 @@ int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http
     grpc_deadline_open(s, loop);
     *ret = s;
     return 0;
+}
+
+void grpc_server_on_long(grpc_server *s, void (*fn)(void *user, grpc_call *c, grpc_reader *body))
+{
+    s->on_long = fn;
 }
 
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,

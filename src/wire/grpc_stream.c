@@ -96,6 +96,11 @@ uint64_t grpc_call_received_ns(const grpc_call *c)
     return http_received_ns(c->r);
 }
 
+int grpc_call_hold(grpc_call *c, size_t n)
+{
+    return http_hold(c->r, &c->held, n);
+}
+
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
 {
     return http_header_get(c->r, lower_name);

@@ -3,8 +3,12 @@
 #define _GNU_SOURCE
 #include "flood_world.h"
 
+#include <nghttp2/nghttp2.h>
+
+#include "base/proto_wire.h"
 #include "gateway/pool_job.h"
 #include "wire/coding.h"
+#include "wire/grpc_frame.h"
 
 enum { MUCH = 900 << 10, TURN_BYTES_MAX = 2 << 20 };
 
@@ -276,6 +280,195 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     world_close(&w);
 }
 
+/* ---- gRPC ------------------------------------------------------------------------------------------------ */
+
+static uint32_t u32_at(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Bytes of DATA that the server allows on this stream, or (0) on the connection. */
+static size_t window_of(const peer *p, unsigned stream)
+{
+    enum { SETTINGS_FIRST_WINDOW = 4, WINDOW_UPDATE = 8 };
+    size_t window = 65535;
+    for (size_t at = 0; at + H2_HEAD <= p->got.len;) {
+        const uint8_t *f = (const uint8_t *)p->got.data + at, *bytes = f + H2_HEAD;
+        size_t n = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
+        if (at + H2_HEAD + n > p->got.len) break;
+        if (f[3] == WINDOW_UPDATE && u32_at(f + 5) == stream) window += u32_at(bytes);
+        for (size_t i = 0; f[3] == H2_SETTINGS && stream && i + 6 <= n; i += 6)
+            if (bytes[i + 1] == SETTINGS_FIRST_WINDOW) window += u32_at(bytes + i + 2) - 65535;
+        at += H2_HEAD + n;
+    }
+    return window;
+}
+
+static void put_fields(buf *out, nghttp2_hd_inflater *hd, const uint8_t *block, size_t n)
+{
+    for (int flags = 0; n > 0 && !(flags & NGHTTP2_HD_INFLATE_FINAL);) {
+        nghttp2_nv nv;
+        ssize_t used = nghttp2_hd_inflate_hd2(hd, &nv, &flags, block, n, 1);
+        assert_true(used >= 0);
+        block += used;
+        n -= (size_t)used;
+        if (flags & NGHTTP2_HD_INFLATE_EMIT)
+            buf_printf(out, "%.*s: %.*s\n", (int)nv.namelen, nv.name, (int)nv.valuelen, nv.value);
+    }
+    nghttp2_hd_inflate_end_headers(hd);
+}
+
+/* Do the heads and trailers that came have this line, or a part of one? */
+static bool h2_has(const peer *p, const char *text)
+{
+    nghttp2_hd_inflater *hd;
+    buf fields = {0};
+    assert_int_equal(nghttp2_hd_inflate_new(&hd), 0);
+    for (size_t at = 0; at + H2_HEAD <= p->got.len;) {
+        const uint8_t *f = (const uint8_t *)p->got.data + at;
+        size_t n = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
+        if (at + H2_HEAD + n > p->got.len) break;
+        if (f[3] == H2_HEADERS) put_fields(&fields, hd, f + H2_HEAD, n);
+        at += H2_HEAD + n;
+    }
+    bool has = fields.len && memmem(fields.data, fields.len, text, strlen(text));
+    nghttp2_hd_inflate_del(hd);
+    buf_done(&fields);
+    return has;
+}
+
+/* Stream 1 of a new connection: one message, as it is or packed. It returns when all has been sent. */
+static void grpc_post_frame(world *w, peer *p, const char *path, coding c, const buf *message)
+{
+    enum { FRAME = 16384 };
+    buf body = {0}, head = {0};
+    uint8_t first[GRPC_FRAME_HEAD];
+    grpc_frame_head(first, message->len, c != CODING_NONE);
+    buf_append(&body, first, sizeof first);
+    buf_append(&body, message->data, message->len);
+    h2_put_header(&head, ":method", "POST");
+    h2_put_header(&head, ":scheme", "http");
+    h2_put_header(&head, ":path", path);
+    h2_put_header(&head, ":authority", "localhost");
+    h2_put_header(&head, "content-type", "application/grpc");
+    if (c) h2_put_header(&head, "grpc-encoding", coding_name(c));
+    loop_work_reset(); /* the test itself packs on this thread */
+    h2_dial(w, p);
+    h2_put_frame(&p->out, H2_HEADERS, H2_END_HEADERS, 1, head.data, head.len);
+    WORLD_UNTIL(w, p->got.len > 0);
+    for (size_t at = 0; at < body.len; at += FRAME) {
+        size_t n = body.len - at < FRAME ? body.len - at : FRAME;
+        WORLD_UNTIL(w, p->eof || (window_of(p, 0) >= at + n && window_of(p, 1) >= at + n));
+        h2_put_frame(&p->out, H2_DATA, at + n == body.len ? H2_END_STREAM : 0, 1, body.data + at, n);
+    }
+    WORLD_UNTIL(w, p->eof || p->out_at == p->out.len);
+    buf_done(&head);
+    buf_done(&body);
+}
+
+static void grpc_post(world *w, peer *p, const char *path, coding c, const buf *message)
+{
+    buf packed = {0};
+    if (c) assert_int_equal(coding_pack(c, message->data, message->len, &packed), 0);
+    grpc_post_frame(w, p, path, c, c ? &packed : message);
+    buf_done(&packed);
+}
+
+static void put_texts_proto(buf *out, size_t n)
+{
+    buf_puts(out, "\x0a\x04slow");
+    while (out->len < n) proto_put_bytes(out, 2, "abcdefghijklmnopqrstuvwxyz", 26);
+}
+
+static void put_json_proto(buf *out, size_t n)
+{
+    buf more = {0};
+    buf_puts(&more, "{\"x\":[0");
+    while (more.len < n) buf_puts(&more, ",\"abcdefghijklmnopqrstuvwxyz\"");
+    buf_puts(&more, "]}");
+    put_texts_proto(out, 100);
+    proto_put_bytes(out, 100, more.data, more.len);
+    buf_done(&more);
+}
+
+static void long_grpc_messages_are_read_beside_the_loop(void **state)
+{
+    static const struct {
+        void (*put)(buf *out, size_t n);
+        coding c;
+    } FORMS[] = {{put_texts_proto, CODING_NONE}, {put_texts_proto, CODING_GZIP}, {put_json_proto, CODING_NONE}};
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        world w;
+        peer p, other;
+        buf message = {0};
+        world_open(&w, &(gateway_config){.limits.max_body_bytes = 8u << 20});
+        world_put(&w, "slow/0", REPLICA_FAILED);
+        FORMS[i].put(&message, 4 * MUCH);
+        grpc_post(&w, &p, "/shoal.v1.Shoal/Embed", FORMS[i].c, &message);
+        peer_dial(&w, &other);
+        peer_puts(&other, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        WORLD_UNTIL(&w, peer_has(&other, "{\"status\":\"ok\"}"));
+        WORLD_UNTIL(&w, h2_has(&p, "grpc-message: "));
+        assert_in_range(loop_work_get()->max_bytes, 1, MUCH);
+        buf_done(&message);
+        world_close(&w);
+    }
+}
+
+static void a_long_grpc_message_is_refused_as_a_short_one(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        world w;
+        peer p;
+        buf message = {0};
+        world_open(&w, &(gateway_config){0});
+        put_texts_proto(&message, i ? MUCH : 100);
+        proto_put_bytes(&message, 1, "\xff", 1);
+        grpc_post(&w, &p, "/shoal.v1.Shoal/Embed", CODING_NONE, &message);
+        WORLD_UNTIL(&w, h2_has(&p, "grpc-message: model: is not UTF-8"));
+        buf_done(&message);
+        world_close(&w);
+    }
+}
+
+/* 5 KiB that become 5 MiB, where 4 are allowed; and bytes that are no gzip. */
+static void a_packed_grpc_message_is_refused_in_the_pool(void **state)
+{
+    static const char *const WHY[] = {"the message is too large", "malformed or cut short"};
+    for (int i = 0; i < 2; i++) {
+        world w;
+        peer p;
+        buf message = {0}, packed = {0};
+        world_open(&w, &(gateway_config){0});
+        while (message.len < 5u << 20) buf_append(&message, (char[4096]){0}, 4096);
+        assert_int_equal(coding_pack(CODING_GZIP, message.data, message.len, &packed), 0);
+        if (i) memset(packed.data, 'x', packed.len);
+        grpc_post_frame(&w, &p, "/shoal.v1.Shoal/Embed", CODING_GZIP, &packed);
+        WORLD_UNTIL(&w, h2_has(&p, WHY[i]));
+        assert_in_range(loop_work_get()->max_bytes, 1, MUCH);
+        buf_done(&packed);
+        buf_done(&message);
+        world_close(&w);
+    }
+}
+
+static void grpc_clients_and_the_server_may_go_while_messages_are_read(void **state)
+{
+    enum { N = 12 };
+    for (int first = 0; first < 2; first++) {
+        world w;
+        static peer p[N];
+        buf message = {0};
+        world_open(&w, &(gateway_config){0});
+        put_texts_proto(&message, MUCH);
+        for (int i = 0; i < N; i++) grpc_post(&w, &p[i], "/shoal.v1.Shoal/Embed", CODING_NONE, &message);
+        for (int i = 0; i < N && !first; i++) peer_close(&w, &p[i]);
+        if (!first) WORLD_UNTIL(&w, w.gw->n_requests == 0 && http_server_connections(w.gw->server) == 0);
+        buf_done(&message);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, false);
@@ -287,6 +480,10 @@ int main(void)
         cmocka_unit_test(values_with_many_parts_are_freed_in_the_pool),
         cmocka_unit_test(a_body_that_grows_more_than_a_hundredfold_is_refused),
         cmocka_unit_test(a_packed_upload_is_unpacked_a_slice_a_turn),
+        cmocka_unit_test(long_grpc_messages_are_read_beside_the_loop),
+        cmocka_unit_test(a_long_grpc_message_is_refused_as_a_short_one),
+        cmocka_unit_test(a_packed_grpc_message_is_refused_in_the_pool),
+        cmocka_unit_test(grpc_clients_and_the_server_may_go_while_messages_are_read),
         cmocka_unit_test(a_websockets_messages_keep_their_order_around_a_long_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
