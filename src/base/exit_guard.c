@@ -1,4 +1,5 @@
 /* exit_guard.c: see exit_guard.h. The handler only counts and posts a semaphore, which a thread waits for. */
+#define _GNU_SOURCE
 #include "base/exit_guard.h"
 
 #include <errno.h>
@@ -70,11 +71,11 @@ static bool wait_change(uint64_t stop_at_ns)
     struct timespec until;
     if (stop_at_ns == 0) return sem_wait(&guard.changed) == 0 || errno == EINTR;
     if (now >= stop_at_ns) return false;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until); /* clock_ns's: the time of day may be set meanwhile */
     uint64_t ns = (uint64_t)until.tv_nsec + (stop_at_ns - now);
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
-    return sem_timedwait(&guard.changed, &until) == 0 || clock_ns() < stop_at_ns;
+    return sem_clockwait(&guard.changed, CLOCK_MONOTONIC, &until) == 0 || clock_ns() < stop_at_ns;
 }
 
 static void *guard_main(void *arg)

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,9 +17,18 @@
 #include "base/exit_guard.h"
 #include "base/log.h"
 
-enum { FOR_EVER_MS = 3600000, SOON_MS = 20 };
+enum { FOR_EVER_MS = 3600000, SOON_MS = 20, PATIENCE_S = 120 };
 
 static int pipe_to_parent[2];
+
+static int set_back_s; /* so far the system's time of day is behind the one that this process read */
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, ret);
+    if (clock == CLOCK_REALTIME) ret->tv_sec += set_back_s;
+    return rc;
+}
 
 /* Stands for the loop's: it says which signal came. */
 static void on_signal(int signum)
@@ -133,6 +144,20 @@ static void an_announcement_does_not_count(void **state)
     expect_status(pid, 128 + SIGTERM);
 }
 
+/* While the guard waits, the time of day is set back by an hour: it does not wait an hour longer. */
+static void a_clock_that_is_set_back_delays_nothing(void **state)
+{
+    set_back_s = 3600;
+    pid_t pid = start(SOON_MS, FOR_EVER_MS, 0, 0);
+    set_back_s = 0;
+    alarm(PATIENCE_S);
+    expect_heard(0);
+    kill(pid, SIGTERM);
+    expect_heard(SIGTERM);
+    expect_status(pid, 0);
+    alarm(0);
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, false);
@@ -142,6 +167,7 @@ int main(void)
         cmocka_unit_test(a_third_signal_ends_it_at_once),
         cmocka_unit_test(the_end_of_the_drain_shortens_the_time),
         cmocka_unit_test(an_announcement_does_not_count),
+        cmocka_unit_test(a_clock_that_is_set_back_delays_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
