@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/crash.h"
 #include "base/log.h"
@@ -99,6 +100,7 @@ static int run(int argc, char **argv)
         CLI_END,
     };
     cli_args a;
+    prctl(PR_SET_NAME, "shoal-worker"); /* it was executed as /proc/self/exe */
     int rc = cli_parse(&a, &cmd_worker, options, 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err;

@@ -27,16 +27,20 @@ const char *agent_run_dir(const agent *a)
     return a->dir.path;
 }
 
+/* This very program, whatever has become of its file: an upgrade replaces or removes it while we serve, and
+ * the new program's workers may speak otherwise than this one expects. */
+#define SELF_EXE "/proc/self/exe"
+
 /* ---- the agent --------------------------------------------------------------------------------- */
 
+/* Where this program was started from: what ps shows of a worker. */
 static char *own_path(arena *a)
 {
     char path[4096];
-    const char gone[] =
-        " (deleted)"; /* the program was replaced since: its file is still open by this name */
+    const char gone[] = " (deleted)"; /* the kernel adds it once the file was replaced or removed */
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n > (ssize_t)sizeof gone && memcmp(path + n - (sizeof gone - 1), gone, sizeof gone - 1) == 0)
-        return arena_strdup(a, "/proc/self/exe");
+        n -= (ssize_t)sizeof gone - 1;
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
@@ -391,8 +395,9 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->packed_mb = o->packed_mb;
     a->packed_min_mb = o->packed_min_mb;
     a->packed_check = o->packed_check;
-    a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
-    if (!ok || !a->program) return err_nomem(err);
+    a->program = copy(a->strings, o->program ? o->program : SELF_EXE, &ok);
+    a->shown = o->program ? a->program : own_path(a->strings);
+    if (!ok || !a->shown) return err_nomem(err);
     int rc = rundir_open(&a->dir, o->run_dir, err);
     return rc == 0 ? adopt_open(a, err) : rc;
 }

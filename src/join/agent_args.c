@@ -69,7 +69,7 @@ static void put_kv_type(args *x, worker_kv t)
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
-    put(x, a->program);
+    put(x, a->shown);
     put(x, "worker");
     put_str(x, "--name", c->spec.model);
     put_str(x, "--model", c->spec.path);

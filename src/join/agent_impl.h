@@ -72,7 +72,8 @@ struct agent {
     agent_arbiter arbiter;
     bool has_arbiter, stopping;
     rundir dir;
-    char *program, *log_level, *member, *packed;
+    char *program, *shown; /* what is executed, and what its argv[0] says */
+    char *log_level, *member, *packed;
     void (*refused)(void *user, const char *model);
     void *user;
     size_t packed_mb, packed_min_mb;

@@ -201,7 +201,7 @@ static int launch(child *c, shoal_err *err)
         free(l);
     }
     arena_free(x.a);
-    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->shown, uv_strerror(rc));
     c->life = l;
     c->process.pid = l->pid;
     return 0;

@@ -198,12 +198,8 @@ static void came(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 
 static bool keep_strings(keep_fetch *f, const keep_fetch_options *o)
 {
-    char path[4096];
-    ssize_t n = o->program ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
     f->o = *o;
-    f->o.program = o->program ? arena_strdup(f->mem, o->program)
-                   : n > 0    ? arena_strndup(f->mem, path, (size_t)n)
-                              : NULL;
+    f->o.program = arena_strdup(f->mem, o->program ? o->program : "/proc/self/exe"); /* also once replaced */
     f->o.reference = arena_strdup(f->mem, o->reference);
     f->o.folder = arena_strdup(f->mem, o->folder);
     return f->o.program && f->o.reference && f->o.folder;
@@ -226,7 +222,7 @@ static int spawn(keep_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err
     if (!hosts) return err_nomem(err);
     size_t n = 0;
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *const fixed[] = {f->o.program, "pull", "--events", "--to", f->o.folder, "--parent", parent};
+    const char *const fixed[] = {"shoal", "pull", "--events", "--to", f->o.folder, "--parent", parent};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) args[n++] = (char *)fixed[i];
     if (endpoint) args[n++] = "--endpoint";
     if (endpoint) args[n++] = (char *)endpoint;
