@@ -122,6 +122,11 @@ void exit_guard_start(const exit_guard *g)
     }
 }
 
+int exit_guard_signals(void)
+{
+    return atomic_load(&guard.n_signals);
+}
+
 void exit_guard_announced(uint64_t stop_ms)
 {
     if (!guard.runs) return;

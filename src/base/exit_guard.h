@@ -1,7 +1,8 @@
 /* exit_guard.h: a process that was told to stop ends, whatever its threads do.
  *
- * The loop that drains and tears down may itself wait: for a thread that a dead disk holds, for a name that no
- * server resolves, in a destructor. So a thread of its own counts the time from the first SIGTERM or SIGINT on:
+ * The loop that drains and tears down may itself wait: for a thread that a dead disk holds, for a name that
+ * no server resolves, in a destructor. So a thread of its own counts the time from the first SIGTERM or
+ * SIGINT on:
  *
  *     first    the process has `stop_ms`
  *     second   what is left is cut: it has `cut_ms`
@@ -27,6 +28,8 @@ typedef struct exit_guard {
 /* Once, by the main thread, after the loop's handlers of SIGTERM and SIGINT are there. Without memory for a
  * thread, and on a second call, nothing happens. */
 void exit_guard_start(const exit_guard *g);
+/* Signals that it has heard so far. */
+int exit_guard_signals(void);
 /* The last signal only announced the stop: it does not count, and the process has stop_ms from now on. */
 void exit_guard_announced(uint64_t stop_ms);
 /* The process stops: it has stop_ms from now on, unless it has less already. Also without a signal. code: its

@@ -26,6 +26,9 @@
 
 /* Carries another signal's number from the supervisor; queued, never merged. */
 #define HANDOVER_SIGNAL SIGRTMIN
+/* In its value: the signal was sent as it is before the process heard forwarded ones, and may have been lost.
+ */
+#define HANDOVER_AGAIN 0x100
 
 enum { HANDOVER_NAME = 236, HANDOVER_MAX = 96 /* descriptors */ };
 

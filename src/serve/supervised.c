@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/exit_guard.h"
 #include "base/handover.h"
 #include "serve/turn_watch.h"
 
@@ -21,13 +22,17 @@ struct supervised {
 static const int SIGNALS[] = {SIGTERM, SIGINT, SIGHUP};
 enum { N_SIGNALS = sizeof SIGNALS / sizeof *SIGNALS };
 
-static struct sigaction own[N_SIGNALS]; /* a handler has no argument */
+/* A handler has no argument. */
+static struct sigaction own[N_SIGNALS];
+static int n_before; /* signals that came before they were filtered, and were taken */
 
 static void on_forwarded(int signum, siginfo_t *si, void *context)
 {
     if (si->si_code != SI_QUEUE || si->si_pid != handover_supervisor()) return;
+    int sig = si->si_value.sival_int;
+    if (sig & HANDOVER_AGAIN && n_before > 0) return;
     for (int i = 0; i < N_SIGNALS; i++)
-        if (SIGNALS[i] == si->si_value.sival_int && own[i].sa_handler) own[i].sa_handler(SIGNALS[i]);
+        if (SIGNALS[i] == (sig & ~HANDOVER_AGAIN) && own[i].sa_handler) own[i].sa_handler(SIGNALS[i]);
 }
 
 static void on_direct(int signum) {}
@@ -45,6 +50,7 @@ static void filter_signals(void)
         own[i] = old;
         sigaction(SIGNALS[i], &direct, NULL);
     }
+    n_before = exit_guard_signals();
     sigaction(HANDOVER_SIGNAL, &forwarded, NULL);
 }
 

@@ -42,6 +42,7 @@ typedef struct supervisor {
     int signals, sock;
     pid_t child; /* 0: none now */
     bool hears;  /* its handlers of signals are there */
+    int unheard; /* the last signal that it got before: it may be lost. 0: none */
     supervisor_life life;
     uint64_t started_ns, start_at_ns, backoff_ms;
     turn_watch *turns; /* NULL: nobody watches them */
@@ -96,6 +97,20 @@ static void let_go(supervisor *s, uint32_t id)
     }
 }
 
+static void forward(const supervisor *s, int value)
+{
+    sigqueue(s->child, HANDOVER_SIGNAL, (union sigval){.sival_int = value});
+}
+
+/* From now on the child ignores all but what is forwarded. It may have ignored the signal already, when it
+ * came too late for the usual end, or where whoever started the server has it ignored. */
+static void child_hears(supervisor *s)
+{
+    s->hears = true;
+    if (s->unheard && s->child) forward(s, s->unheard | HANDOVER_AGAIN);
+    s->unheard = 0;
+}
+
 static void hear(supervisor *s)
 {
     handover_msg m;
@@ -108,7 +123,7 @@ static void hear(supervisor *s)
         if (fd >= 0) close(fd);
         if (m.what == HANDOVER_FORGET) let_go(s, m.id);
         if (m.what == HANDOVER_LOG) log_setup((log_level)m.b, m.a != 0);
-        if (m.what == HANDOVER_LOG) s->hears = true;
+        if (m.what == HANDOVER_LOG) child_hears(s);
         if (m.what == HANDOVER_READY) s->life.ready = true;
     }
 }
@@ -162,6 +177,7 @@ static int start_child(supervisor *s)
     s->sock = ends[0];
     s->child = pid;
     s->life.ready = s->hears = false;
+    s->unheard = 0;
     s->n_aborted = 0;
     s->started_ns = clock_ns();
     s->start_at_ns = 0;
@@ -290,12 +306,14 @@ static bool reap(supervisor *s, int *ret_code)
 }
 
 /* A child that does not listen to it yet has the usual end. */
-static void pass_on(const supervisor *s, int sig)
+static void pass_on(supervisor *s, int sig)
 {
-    if (s->hears)
-        sigqueue(s->child, HANDOVER_SIGNAL, (union sigval){.sival_int = sig});
-    else
+    if (s->hears) {
+        forward(s, sig);
+    } else {
+        s->unheard = sig;
         kill(s->child, sig);
+    }
 }
 
 /* SIGHUP asks for the configuration to be read again; a child that is just being started reads it anyway. */

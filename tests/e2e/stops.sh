@@ -141,4 +141,23 @@ kill "$worker"
 wait "$worker"
 stopped=$?
 [ "$stopped" = 0 ] || fail "the worker: exit status $stopped: $(tail -2 "$work/worker.log")"
+
+# ---- told to stop before it listens to signals, where whoever started it has them ignored (as `&` in a script does)
+for signal in INT TERM; do
+    printf '#!/bin/sh\ntrap "" %s\nHOLD=open HOLD_WHILE=%s HOLD_PATH=%s LD_PRELOAD=%s exec "%s" "$@"\n' \
+        "$signal" "$while_file" "$work/shoal.yaml" "$hold" "$real" >"$work/held_shoal"
+    : >"$while_file"
+    "$work/held_shoal" serve -c "$work/shoal.yaml" --port 0 >"$work/ready" 2>"$log" &
+    server=$!
+    wait_held "open, before SIG$signal"
+    kill "-$signal" "$server"
+    for _ in $(seq 2000); do # until the supervisor has taken it
+        grep -q '^ShdPnd:.*[1-9a-f]' "/proc/$server/status" || break
+        sleep 0.02
+    done
+    rm "$while_file"
+    for _ in $(seq 3000); do kill -0 "$server" 2>/dev/null || break; sleep 0.02; done
+    kill -0 "$server" 2>/dev/null && fail "SIG$signal during the start is lost: $(tail -n 2 "$log")"
+    ends 0 no "SIG$signal during the start"
+done
 echo "held in a commit, in a look-up, in a read: the process ends; a pipe is refused"
