@@ -194,7 +194,9 @@ static void broken_book(void *user, const char *sentence)
 void keep_restore(keep *k)
 {
     session_restore(k); /* first: a load that the book names as well is the same piece of work */
-    if (k->o.book) keep_book_read(k->o.book, restore_one, broken_book, k);
+    if (!k->o.book) return;
+    json_decref(k->book);
+    k->book = keep_book_read(k->o.book, restore_one, broken_book, k);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -250,6 +252,7 @@ static void keep_free(keep *k)
     while (k->models) kept_drop(k, k->models);
     json_decref(k->stored);
     json_decref(k->absent);
+    json_decref(k->book);
     session_close(k);
     arena_free(k->base_mem);
     arena_free(k->mem);

@@ -1,18 +1,42 @@
 /* keep_book.c: see keep_book.h. */
+#define _GNU_SOURCE
 #include "keep/keep_book.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 
-enum { BOOK_MAX_BYTES = 1 << 20 };
+enum { BOOK_MAX_BYTES = 1 << 20, LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
 
-static void read_entry(const char *path, size_t i, const json_t *o,
-                       void (*take)(void *user, const config_wish *w),
-                       void (*why)(void *user, const char *sentence), void *user)
+/* ---- reading ----------------------------------------------------------------------------------------- */
+
+/* *ret stays NULL where there is no file. */
+static int read_file(json_t **ret, const char *path, shoal_err *err)
+{
+    int rc = json_parse_file(ret, path, BOOK_MAX_BYTES, err);
+    if (rc == SHOAL_ENOTFOUND) return 0;
+    if (rc == 0 && !json_is_array(json_object_get(*ret, "models")))
+        rc = err_set(err, SHOAL_EFORMAT, "%s: \"models\" is no list", path);
+    return rc;
+}
+
+typedef struct reader {
+    const char *path;
+    void (*take)(void *user, const config_wish *w);
+    void (*why)(void *user, const char *sentence);
+    void *user;
+} reader;
+
+static bool read_entry(const reader *r, size_t i, const json_t *o)
 {
     arena *mem = arena_new(0);
     config_wish w;
@@ -20,37 +44,33 @@ static void read_entry(const char *path, size_t i, const json_t *o,
     char sentence[sizeof err.message + 128];
     int rc = mem ? config_wish_parse(&w, mem, o, &err) : err_nomem(&err);
     if (rc == 0) {
-        take(user, &w);
+        r->take(r->user, &w);
     } else {
-        snprintf(sentence, sizeof sentence, "%s: models[%zu].%s", path, i, err.message);
-        why(user, sentence);
+        snprintf(sentence, sizeof sentence, "%s: models[%zu].%s", r->path, i, err.message);
+        r->why(r->user, sentence);
     }
     arena_free(mem);
+    return rc == 0;
 }
 
-void keep_book_read(const char *path, void (*take)(void *user, const config_wish *w),
-                    void (*why)(void *user, const char *sentence), void *user)
+json_t *keep_book_read(const char *path, void (*take)(void *user, const config_wish *w),
+                       void (*why)(void *user, const char *sentence), void *user)
 {
-    json_t *root = NULL;
+    const reader r = {.path = path, .take = take, .why = why, .user = user};
+    json_t *root = NULL, *taken = json_array(), *o;
     shoal_err err;
     size_t i;
-    const json_t *o;
-    int rc = json_parse_file(&root, path, BOOK_MAX_BYTES, &err);
-    if (rc == SHOAL_ENOTFOUND) return;
-    if (rc == 0 && !json_is_array(json_object_get(root, "models")))
-        rc = err_set(&err, SHOAL_EFORMAT, "%s: \"models\" is no list", path);
+    int rc = read_file(&root, path, &err);
     if (rc != 0) why(user, err.message);
     json_array_foreach(rc == 0 ? json_object_get(root, "models") : NULL, i, o)
-        read_entry(path, i, o, take, why, user);
+    {
+        if (read_entry(&r, i, o)) json_array_append(taken, o);
+    }
     json_decref(root);
+    return taken;
 }
 
-void keep_book_put(buf *out, const json_t *wishes)
-{
-    buf_puts(out, "{\"models\": ");
-    if (json_put(out, wishes) != 0) out->failed = true;
-    buf_puts(out, "}\n");
-}
+/* ---- writing ----------------------------------------------------------------------------------------- */
 
 /* The folder of a new machine is not there yet. */
 static void make_folder(const char *path)
@@ -64,13 +84,111 @@ static void make_folder(const char *path)
     }
 }
 
-int keep_book_write(const char *path, const buf *text, shoal_err *err)
+/* The folder, locked: one server at a time reads, changes and writes the file in it. */
+static int lock_folder(int *ret_fd, const char *path, shoal_err *err)
+{
+    char *folder = file_folder(path);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
+    if (!folder)
+        rc = err_nomem(err);
+    else if (fd < 0)
+        rc = err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    for (int i = 0; rc == 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (i == LOCK_TRIES)
+            rc = err_set(err, SHOAL_EIO, "%s: another process has held its lock for %d s; is one stopped?",
+                         folder, LOCK_TRIES * LOCK_PAUSE_MS / 1000);
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000L}, NULL);
+    }
+    free(folder);
+    if (rc != 0 && fd >= 0) close(fd);
+    *ret_fd = rc == 0 ? fd : -1;
+    return rc;
+}
+
+/* What cannot be understood may still be mended by a person. */
+static int set_aside(const char *path, const shoal_err *why, shoal_err *err)
+{
+    char *aside = NULL;
+    if (asprintf(&aside, "%s.broken", path) < 0) return err_nomem(err);
+    int rc = rename(path, aside) == 0 ? 0 : err_set(err, SHOAL_EIO, "%s: %s", aside, strerror(errno));
+    if (rc == 0)
+        LOG(LOG_WARN, "keep", "set_aside", LOG_S("file", aside), LOG_S("reason", why->message),
+            LOG_S("what_to_do",
+                  "load what is missing again, or stop the server, mend the file and rename it"));
+    free(aside);
+    return rc;
+}
+
+static bool has_equal(const json_t *list, const json_t *o)
+{
+    size_t i;
+    const json_t *other;
+    json_array_foreach(list, i, other) if (json_equal(other, o)) return true;
+    return false;
+}
+
+static bool has_name(const json_t *list, const json_t *o)
+{
+    const char *name = json_string_value(json_object_get(o, "name"));
+    size_t i;
+    const json_t *other;
+    json_array_foreach(list, i, other)
+    {
+        const char *its = json_string_value(json_object_get(other, "name"));
+        if (name && its && strcmp(its, name) == 0) return true;
+    }
+    return false;
+}
+
+/* Ours, and what the file has of others: entries that we neither wrote nor read. */
+static json_t *join_lists(const json_t *ours, const json_t *before, const json_t *in_file)
+{
+    json_t *all = json_array(), *o;
+    size_t i;
+    bool ok = all && json_array_extend(all, (json_t *)ours) == 0;
+    json_array_foreach(in_file, i, o)
+    {
+        if (!has_equal(before, o) && !has_equal(ours, o) && !has_name(ours, o))
+            ok = ok && json_array_append(all, o) == 0;
+    }
+    if (ok) return all;
+    json_decref(all);
+    return NULL;
+}
+
+static int write_list(const char *path, const json_t *list, shoal_err *err)
 {
     file_writer *w = NULL;
-    make_folder(path);
-    int rc = file_writer_open(&w, path, err);
-    if (rc == 0) rc = file_writer_write(w, text->data, text->len, err);
+    buf text = {0};
+    buf_puts(&text, "{\"models\": ");
+    bool ok = json_put(&text, list) == 0;
+    buf_puts(&text, "}\n");
+    int rc = ok && !text.failed ? file_writer_open(&w, path, err) : err_nomem(err);
+    if (rc == 0) rc = file_writer_write(w, text.data, text.len, err);
     if (rc == 0) rc = file_writer_commit(w, err);
     file_writer_close(w);
+    buf_done(&text);
+    return rc;
+}
+
+int keep_book_write(const char *path, const json_t *ours, const json_t *before, shoal_err *err)
+{
+    json_t *root = NULL, *all = NULL;
+    shoal_err why;
+    int folder;
+    make_folder(path);
+    int rc = lock_folder(&folder, path, err);
+    if (rc != 0) return rc;
+    rc = read_file(&root, path, &why);
+    if (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT)
+        rc = set_aside(path, &why, err);
+    else if (rc != 0)
+        *err = why; /* it may be whole: it is not written over */
+    if (rc == 0 && !(all = join_lists(ours, before, json_object_get(root, "models")))) rc = err_nomem(err);
+    if (rc == 0) rc = write_list(path, all, err);
+    if (rc == 0) fsync(folder); /* else a power failure may bring the old file back */
+    json_decref(all);
+    json_decref(root);
+    close(folder);
     return rc;
 }

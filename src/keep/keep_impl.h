@@ -57,8 +57,8 @@ typedef struct job {
     keep_found found;
     uint64_t since_ns; /* it watches */
     uint64_t book_at;  /* the writing of the book that has its change; 0: it has none */
-    json_t *list;      /* as it was found */
-    buf text;          /* to be written */
+    json_t *list;      /* as it was found, or is to be written */
+    json_t *before;    /* what was written before that */
     int rc;            /* of the work */
     shoal_err err;
     char file[256], digest[65]; /* of what is fetched */
@@ -89,6 +89,7 @@ struct keep {
     size_t n_jobs;
     json_t *stored;       /* as of the last look */
     json_t *absent;       /* entries of the book that could not be loaded */
+    json_t *book;         /* entries that were read from the book, or written to it last */
     json_t *session;      /* what the life before had, until it is loaded again; NULL: nothing */
     unsigned n_restoring; /* loads of it, and one while they are begun */
     int session_fd;       /* of what this one has; -1: nothing */

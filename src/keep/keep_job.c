@@ -112,7 +112,7 @@ void job_free(job *j)
     if (j->fetch) keep_fetch_leave(j->fetch);
     keep_found_done(&j->found);
     json_decref(j->list);
-    buf_done(&j->text);
+    json_decref(j->before);
     arena_free(j->mem);
     free(j);
 }

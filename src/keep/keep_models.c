@@ -241,7 +241,7 @@ static bool put_wish(json_t *list, const kept *m)
 
 static void write_text(job *j)
 {
-    j->rc = keep_book_write(j->k->o.book, &j->text, &j->err);
+    j->rc = keep_book_write(j->k->o.book, j->list, j->before, &j->err);
 }
 
 static void write_now(keep *k);
@@ -288,6 +288,7 @@ static void written(job *j)
     if (j->rc != 0) LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", j->err.message));
     if (j->rc != 0) k->unwritten = true;
     if (j->rc == 0) k->book_written = k->book_started;
+    if (j->rc == 0) json_decref(k->book), k->book = json_incref(j->list);
     answer_writers(k, j->rc == 0 ? NULL : j->err.message);
     job_done(j, KEEPER_READY);
     if (again) write_now(k);
@@ -301,15 +302,17 @@ static void write_now(keep *k)
     for (const kept *m = k->models; list && m; m = m->next)
         if (!m->down && m->wish.keep && !m->loading) ok &= put_wish(list, m);
     job *j = list && ok ? job_get(k, JOB_WRITE, "", &fresh, &e) : NULL;
-    if (j) keep_book_put(&j->text, list);
-    json_decref(list);
+    json_t *before = j ? json_deep_copy(k->book) : NULL; /* the pool's own: counts of users are not atomic */
     k->book_started = k->book_wanted;
-    if (!j || j->text.failed) {
+    if (!j || (k->book && !before)) {
         LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", "out of memory"));
+        json_decref(list);
         if (j) job_done(j, KEEPER_READY);
         answer_writers(k, "out of memory");
         return;
     }
+    j->list = list;
+    j->before = before;
     k->unwritten = false;
     k->writing = true;
     job_work(j, write_text, written);

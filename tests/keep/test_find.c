@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "keep/keep_book.h"
 #include "keep/keep_find.h"
 #include "base/room.h"
@@ -198,12 +200,12 @@ static void book_tells_what_it_cannot_read(void **state)
     heard none = {0};
     place_open(&x);
     snprintf(path, sizeof path, "%s/loaded.json", x.top);
-    keep_book_read(path, take, why, &none);
+    json_decref(keep_book_read(path, take, why, &none));
     assert_int_equal(none.n_taken + none.n_why, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h = {0};
         put(x.top, "loaded.json", cases[i].text);
-        keep_book_read(path, take, why, &h);
+        json_decref(keep_book_read(path, take, why, &h));
         if (h.n_taken != cases[i].n_taken || h.n_why != cases[i].n_why)
             fail_msg("%s: %u taken, %u sentences", cases[i].text, h.n_taken, h.n_why);
     }
@@ -214,19 +216,117 @@ static void book_written_is_read_again(void **state)
 {
     place x;
     char path[160];
-    buf text = {0};
     heard h = {0};
     shoal_err err;
     json_t *list = json_pack("[{s:s,s:b}]", "model", "hf:a/b", "keep", 1);
     place_open(&x);
     snprintf(path, sizeof path, "%s/new/folder/loaded.json", x.top);
-    keep_book_put(&text, list);
-    assert_int_equal(keep_book_write(path, &text, &err), 0);
-    keep_book_read(path, take, why, &h);
+    assert_int_equal(keep_book_write(path, list, NULL, &err), 0);
+    json_decref(keep_book_read(path, take, why, &h));
     assert_int_equal(h.n_taken, 1);
     assert_string_equal(h.last, "hf:a/b");
     json_decref(list);
+    place_close(&x);
+}
+
+static void nothing_taken(void *user, const config_wish *w) {}
+
+static json_t *entries(const char *path)
+{
+    heard h = {0};
+    return keep_book_read(path, nothing_taken, why, &h);
+}
+
+static json_t *entry(const char *name)
+{
+    return json_pack("{s:s,s:s,s:b}", "model", "m", "name", name, "keep", 1);
+}
+
+/* Writes the entry of this name beside those that the server has in the file, or removes it. */
+static void server_changes(const char *path, json_t **book, const char *name, bool keeps)
+{
+    shoal_err err;
+    json_t *next = json_array(), *own = entry(name), *o;
+    size_t i;
+    json_array_foreach(*book, i, o) if (!json_equal(o, own)) json_array_append(next, o);
+    if (keeps) json_array_append(next, own);
+    assert_int_equal(keep_book_write(path, next, *book, &err), 0);
+    json_decref(own);
+    json_decref(*book);
+    *book = next;
+}
+
+static void expect_names(const char *path, const char *wanted)
+{
+    char names[64] = "";
+    json_t *all = entries(path), *o;
+    size_t i;
+    json_array_foreach(all, i, o) strcat(names, json_string_value(json_object_get(o, "name")));
+    assert_string_equal(names, wanted);
+    json_decref(all);
+}
+
+static void servers_that_share_a_book_lose_nothing(void **state)
+{
+    place x;
+    char path[160];
+    place_open(&x);
+    snprintf(path, sizeof path, "%s/loaded.json", x.top);
+    json_t *one = entries(path), *two = entries(path);
+    server_changes(path, &one, "a", true);
+    server_changes(path, &two, "b", true);
+    server_changes(path, &one, "c", true);
+    expect_names(path, "acb");
+    server_changes(path, &one, "a", false);
+    expect_names(path, "cb");
+    server_changes(path, &two, "c", true); /* by the name of another's: it is one */
+    expect_names(path, "bc");
+    server_changes(path, &two, "b", false);
+    expect_names(path, "c");
+    json_decref(one);
+    json_decref(two);
+    place_close(&x);
+}
+
+/* What a newer version wrote, or a person: a change of other entries does not drop it. */
+static void entries_that_nobody_understands_stay(void **state)
+{
+    place x;
+    char path[160];
+    place_open(&x);
+    snprintf(path, sizeof path, "%s/loaded.json", x.top);
+    put(x.top, "loaded.json", "{\"models\": [{\"model\": \"a\", \"newer\": 1}, {\"model\": \"b\"}]}");
+    json_t *one = entries(path);
+    assert_int_equal(json_array_size(one), 1);
+    server_changes(path, &one, "c", true);
+    json_t *root = NULL;
+    shoal_err err;
+    assert_int_equal(json_parse_file(&root, path, 4096, &err), 0);
+    assert_int_equal(json_array_size(json_object_get(root, "models")), 3);
+    json_decref(root);
+    json_decref(one);
+    place_close(&x);
+}
+
+static void broken_book_is_set_aside(void **state)
+{
+    static const char BROKEN[] = "{\"models\": [{\"model\": \"a\", \"na";
+    place x;
+    char path[160], aside[200];
+    buf text = {0};
+    shoal_err err;
+    place_open(&x);
+    snprintf(path, sizeof path, "%s/loaded.json", x.top);
+    snprintf(aside, sizeof aside, "%s.broken", path);
+    put(x.top, "loaded.json", BROKEN);
+    json_t *one = entries(path);
+    server_changes(path, &one, "c", true);
+    expect_names(path, "c");
+    assert_int_equal(file_read(&text, aside, 4096, &err), 0);
+    assert_int_equal(text.len, sizeof BROKEN - 1);
+    assert_memory_equal(text.data, BROKEN, text.len);
     buf_done(&text);
+    json_decref(one);
     place_close(&x);
 }
 
@@ -257,12 +357,16 @@ static void room_is_the_least_of_machine_and_groups(void **state)
 
 int main(void)
 {
+    log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lead_to_files),
         cmocka_unit_test(nothing_that_lies_elsewhere_is_found),
         cmocka_unit_test(folder_counts_with_all_its_files),
         cmocka_unit_test(book_tells_what_it_cannot_read),
         cmocka_unit_test(book_written_is_read_again),
+        cmocka_unit_test(servers_that_share_a_book_lose_nothing),
+        cmocka_unit_test(entries_that_nobody_understands_stay),
+        cmocka_unit_test(broken_book_is_set_aside),
         cmocka_unit_test(room_is_the_least_of_machine_and_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
