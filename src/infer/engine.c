@@ -424,6 +424,14 @@ static int need_vocab(engine *e, const grammar_vocab **ret, shoal_err *err)
     return rc;
 }
 
+int engine_grammar(engine *e, const grammar_spec *form, grammar **ret, shoal_err *err)
+{
+    const grammar_vocab *vocab = NULL;
+    int rc = session_check_tokenizer(e->m, err);
+    if (rc == 0) rc = need_vocab(e, &vocab, err);
+    return rc == 0 ? grammar_new(ret, vocab, form, err) : rc;
+}
+
 /* A search must fit when it is alone: then the oldest can always go on. */
 static int check_beams(const engine *e, const gen_request *r, shoal_err *err)
 {

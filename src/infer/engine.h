@@ -125,6 +125,7 @@ typedef struct gen_request {
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
+    grammar **grammar;        /* of form, where engine_grammar has made it: taken, *grammar is NULL then; else NULL */
     gen_rule rule;            /* mask NULL: none */
     uint64_t deadline_ns;     /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     int latency;              /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
@@ -208,6 +209,10 @@ typedef struct gen_event {
 } gen_event;
 
 typedef void (*gen_event_fn)(void *user, const gen_event *ev);
+
+/* The grammar of a form, which may take long: a thread that may wait makes it before the request is submitted
+ * (gen_request.grammar). Any thread. SHOAL_EUNSUPPORTED without a tokenizer, or the errors of grammar_new. */
+int engine_grammar(engine *e, const grammar_spec *form, grammar **ret, shoal_err *err);
 
 /* *ret_id names the request for engine_cancel. Refused at once: bad ids, too long for the context
  * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that has passed, or that

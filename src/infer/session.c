@@ -46,19 +46,32 @@ static int salt_of(const session *s, uint64_t *ret)
     return 0;
 }
 
+int session_check_tokenizer(const model *m, shoal_err *err)
+{
+    if (model_tokenizer(m)) return 0;
+    return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and a form of reply need a tokenizer: %s",
+                   model_tokenizer_error(m));
+}
+
+static int make_grammar(session *s, const gen_request *r, const grammar_vocab *vocab, shoal_err *err)
+{
+    if (!r->grammar || !*r->grammar) return grammar_new(&s->grammar, vocab, r->form, err);
+    s->grammar = *r->grammar;
+    *r->grammar = NULL;
+    return 0;
+}
+
 static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
                 shoal_err *err)
 {
     const tokenizer *t = model_tokenizer(m);
-    if (!t && (r->n_stop > 0 || r->form)) {
-        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and a form of reply need a tokenizer: %s",
-                       model_tokenizer_error(m));
-    }
-    int rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
+    int rc = r->n_stop > 0 || r->form ? session_check_tokenizer(m, err) : 0;
+    if (rc) return rc;
+    rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
     if (rc == 0) rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
-    if (rc == 0 && r->form) rc = grammar_new(&s->grammar, vocab, r->form, err);
+    if (rc == 0 && r->form) rc = make_grammar(s, r, vocab, err);
     if (rc) return rc;
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);

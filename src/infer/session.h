@@ -77,6 +77,8 @@ typedef struct session {
     finish_reason finish; /* FINISH_NONE while it runs */
 } session;
 
+/* 0, or SHOAL_EUNSUPPORTED: stop strings and forms of reply need one. */
+int session_check_tokenizer(const model *m, shoal_err *err);
 /* r is checked and copied; source and adapter are taken, whatever comes of it (NULL: none). n_ctx bounds
  * prompt plus reply. vocab is for constrained requests. */
 int session_new(session **ret, const model *m, const gen_request *r, input *source, adapter *adapter,

@@ -13,7 +13,7 @@
 
 enum {
     MAX_CHOICES = 1024,
-    /* Each keyword that is left out is one more compilation, on the loop's thread: from the fourth on it goes
+    /* Each keyword that is left out is one more compilation: from the fourth on it goes
      * everywhere, and what took all of a compilation's work counts for more. Then all of the schema goes. */
     RELAX_MAX = 12,
     RELAX_ONE_BY_ONE = 3,

@@ -6,7 +6,7 @@
  *     prompt_done(&p);
  *
  * A template may read the clock, so the same messages can give another prompt a minute later: a reply that
- * another worker began goes on with that worker's prompt_ids instead. Loop thread. */
+ * another worker began goes on with that worker's prompt_ids instead. Any thread. */
 #ifndef WORKER_PROMPT_H
 #define WORKER_PROMPT_H
 

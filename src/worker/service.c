@@ -39,6 +39,19 @@ int service_call_admit(const worker *w, model_task task, shoal_err *err)
                    task_name(task));
 }
 
+int service_check_blocking(const worker *w, shoal_err *err)
+{
+    if (w->n_blocking < SERVICE_BLOCKING_MAX) return 0;
+    return err_set(err, SHOAL_EFULL, "%s has %d calls under way: try again later", w->name,
+                   SERVICE_BLOCKING_MAX);
+}
+
+void service_blocking_ended(worker *w)
+{
+    w->n_blocking--;
+    if (w->closing && w->n_blocking == 0) service_score_ended(w);
+}
+
 void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
 {
     LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id), LOG_S("method", t->method),

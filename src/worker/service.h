@@ -47,7 +47,7 @@ struct worker {
     double load_ms;
     meter meter;
     bool draining;
-    size_t n_blocking; /* Score, ClassifyImage, Tokenize, Detokenize and Render under way */
+    size_t n_blocking; /* calls on threads of the pool, or waiting for one */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
     pool pool;                                            /* of threads, which these share */
     bool closing;                /* the server is closed, and some are still under way */
@@ -112,6 +112,13 @@ void service_score_ended(worker *w);
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 
+/* A message of more bytes is not unpacked, tokenised or compiled on the loop, which would stall every other stream. */
+enum { SERVICE_LONG_BYTES = 64 << 10, SERVICE_BLOCKING_MAX = 256 };
+/* 0, or SHOAL_EFULL: SERVICE_BLOCKING_MAX calls are on threads of the pool or wait for one (n_blocking). */
+int service_check_blocking(const worker *w, shoal_err *err);
+/* One of n_blocking has ended; w may be gone when this returns. */
+void service_blocking_ended(worker *w);
+
 /* Names a call in the log, and when it began. */
 typedef struct call_trace {
     char request_id[128];
@@ -119,10 +126,11 @@ typedef struct call_trace {
     uint64_t start_ns;
 } call_trace;
 
-/* What Vote has in common with Generate: a reply begun for a request that is unpacked already, its tokens
- * chosen from ballots when it votes; the call's data is not touched. *ret lives until the call has ended. */
-int service_generate_start(worker *w, grpc_call *c, const call_trace *trace,
-                           const struct Shoal__V1__GenerateRequest *r, struct gen_job **ret, shoal_err *err);
+/* What Vote has in common with Generate: a reply is begun for a request, its tokens chosen from ballots when it votes.
+ * begun (may be NULL) follows when it has begun, before this returns or, where that takes long, from the loop; the call may
+ * be refused instead. g lives until the call has ended, and hears of its cancel. An error: the caller refuses the call. */
+int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, bool votes, const uint8_t *msg, size_t n,
+                           void (*begun)(grpc_call *c, struct gen_job *g), shoal_err *err);
 uint64_t service_generate_id(const struct gen_job *g); /* the engine's */
 void service_generate_gone(struct gen_job *g);         /* the client has left */
 

@@ -268,12 +268,11 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
     return 0;
 }
 
-static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
+static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
 {
-    int rc = service_call_admit(e->call.w, e->task, err);
-    if (rc != 0) return rc;
+    encode_call *e = (encode_call *)c;
     ProtobufCMessage *m;
-    rc = service_call_unpack(&shoal__v1__fill_mask_request__descriptor, msg, n, &m, err);
+    int rc = service_call_unpack(&shoal__v1__fill_mask_request__descriptor, msg, n, &m, err);
     if (rc != 0) return rc;
     e->request = (Shoal__V1__FillMaskRequest *)m;
     size_t n_inputs = e->request->n_inputs;
@@ -295,10 +294,9 @@ static void start(worker *w, grpc_call *c, model_task task, const char *method, 
                                   .free = encode_free};
     encode_call *e = (encode_call *)items_begin(&OPS, sizeof *e, w, c, method);
     if (!e) return;
-    shoal_err err;
     e->task = task;
     e->call.together = task == TASK_FILL_MASK ? MAX_FILLING : MAX_RUNNING;
-    items_run(&e->call, prepare(e, msg, n, &err), &err);
+    items_run(&e->call, task, prepare, msg, n);
 }
 
 /* The other requests have the fields of FillMaskRequest but one, so all are read as that. */

@@ -1,4 +1,4 @@
-/* service_fill.c: gaps of a text and the words for them; see service_fill.h. Loop thread. */
+/* service_fill.c: gaps of a text and the words for them; see service_fill.h. */
 #include "worker/service_fill.h"
 
 #include <stdlib.h>

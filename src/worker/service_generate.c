@@ -590,9 +590,61 @@ static bool must_call(const Shoal__V1__GenerateRequest *r)
             r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED);
 }
 
-static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
-                  shoal_err *err)
+/* A request on its way to the engine: everything of it that may take long is made first (get_ready), on a
+ * thread of the pool where that pays, and the rest on the loop (begin). */
+typedef struct gen_start {
+    pool_job work; /* first */
+    worker *w;
+    grpc_call *call; /* NULL once it has gone */
+    call_trace trace;
+    buf message; /* of a request that is still to be unpacked */
+    Shoal__V1__GenerateRequest *unpacked;
+    const Shoal__V1__GenerateRequest *r;
+    prompt prompt;
+    sampling sampling;
+    logit_bias *bias;
+    form form;
+    grammar *grammar; /* of form */
+    bool votes;
+    void (*begun)(grpc_call *c, gen_job *g);
+    int rc;
+    shoal_err err;
+} gen_start;
+
+static void start_done(gen_start *st)
 {
+    grammar_free(st->grammar);
+    form_done(&st->form);
+    free(st->bias);
+    prompt_done(&st->prompt);
+    if (st->unpacked) shoal__v1__generate_request__free_unpacked(st->unpacked, NULL);
+    buf_done(&st->message);
+}
+
+static int make_form(gen_start *st, shoal_err *err)
+{
+    const prompt *p = &st->prompt;
+    int rc = form_init(&st->form, st->w->model, st->r, err);
+    form_add_model(&st->form, p->calls, p->thinking, p->in_thought);
+    if (rc != 0 || !st->form.spec) return rc;
+    do rc = engine_grammar(st->w->engine, st->form.spec, &st->grammar, err);
+    while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&st->form, err));
+    return rc;
+}
+
+/* Any thread: st is all that it changes. */
+static int get_ready(gen_start *st, shoal_err *err)
+{
+    int rc = check_request(st->r, err);
+    if (rc == 0) rc = convert_sampling(st->w, st->r->sampling, &st->sampling, &st->bias, err);
+    if (rc == 0) rc = prompt_make(&st->prompt, st->w, st->r, err);
+    return rc == 0 ? make_form(st, err) : rc;
+}
+
+static int submit(gen_job *g, gen_start *st, shoal_err *err)
+{
+    const Shoal__V1__GenerateRequest *r = st->r;
+    const prompt *p = &st->prompt;
     const char *stop[MAX_STOPS + 1];
     size_t n_stop = 0;
     while (n_stop < r->n_stop && !must_call(r)) { /* a call's own words end nothing */
@@ -604,10 +656,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     const char *marker = *p->calls->open ? p->calls->open : p->calls->also;
     if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE && marker)
         stop[n_stop++] = marker;
-    form form;
-    int rc = form_init(&form, g->w->model, r, err);
     enc_request source = {.ids = p->enc.ids, .type_ids = p->enc.type_ids, .n_ids = p->enc.n};
-    form_add_model(&form, p->calls, p->thinking, p->in_thought);
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
                      .source = p->has_source ? &source : NULL,
@@ -615,13 +664,14 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .length_penalty = r->length_penalty,
                      .early_stopping = r->early_stopping,
                      .max_tokens = r->max_tokens,
-                     .sampling = *s,
+                     .sampling = st->sampling,
                      .stop = stop,
                      .n_stop = n_stop,
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
-                     .form = form.spec,
+                     .form = st->form.spec,
+                     .grammar = &st->grammar,
                      .thinking = p->thinking,
                      .in_thought = p->in_thought,
                      .adapter = *r->adapter ? r->adapter : NULL,
@@ -639,44 +689,119 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .only_judges = r->only_prompt,
                      .group = service_call_group(&g->trace)};
     show_markers(&q, r, p);
-    if (rc == 0) {
-        do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
-        while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&form, err));
-    }
-    if (form.tools) { /* as they are held now */
+    if (st->form.tools) { /* as they are held now */
         json_decref(g->offered);
-        g->offered = json_incref(form.tools);
+        g->offered = json_incref(st->form.tools);
     }
-    form_done(&form);
+    return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+}
+
+static int begin(gen_start *st, gen_job **ret, shoal_err *err)
+{
+    worker *w = st->w;
+    gen_job *g = NULL;
+    int rc = new_job(&g, w, st->call, st->r, &st->prompt, err);
+    if (rc != 0) return rc;
+    g->trace = st->trace;
+    rc = submit(g, st, err);
+    if (rc != 0) {
+        gen_free(g);
+        return rc;
+    }
+    *ret = g;
+    if (!uv_is_active((uv_handle_t *)w->pulse_timer))
+        uv_timer_start(w->pulse_timer, pulse, PULSE_MS, PULSE_MS);
+    send_started(g, st->r, &st->prompt);
+    return 0;
+}
+
+/* ---- requests that take long to get ready: the thread pool ----------------------------------------- */
+
+static int unpack(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
+{
+    ProtobufCMessage *m;
+    int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, err);
+    st->r = st->unpacked = (Shoal__V1__GenerateRequest *)m;
+    if (rc == 0 && st->votes && !st->r->vote)
+        rc = err_set(err, SHOAL_EINVALID, "the first message of Vote has no vote");
+    if (rc == 0 && !st->votes && st->r->vote)
+        rc = err_set(err, SHOAL_EINVALID, "a reply that is voted on is asked of Vote");
     return rc;
 }
 
-int service_generate_start(worker *w, grpc_call *c, const call_trace *trace,
-                           const Shoal__V1__GenerateRequest *r, gen_job **ret, shoal_err *err)
+static int begin_and_tell(gen_start *st, shoal_err *err)
 {
-    prompt p = {0};
-    sampling s = {0};
-    logit_bias *bias = NULL;
-    gen_job *g = NULL;
+    gen_job *g;
+    int rc = begin(st, &g, err);
+    if (rc == 0 && g->call) { /* else it has ended for want of memory */
+        grpc_call_on_cancel(g->call, call_gone, g);
+        if (st->begun) st->begun(g->call, g);
+    }
+    return rc;
+}
+
+static void start_run(pool_job *work)
+{
+    gen_start *st = (gen_start *)work;
+    if (!st->unpacked) st->rc = unpack(st, (const uint8_t *)st->message.data, st->message.len, &st->err);
+    if (st->rc == 0) st->rc = get_ready(st, &st->err);
+}
+
+static void start_ran(pool_job *work, bool ran)
+{
+    gen_start *st = (gen_start *)work;
+    worker *w = st->w;
+    int rc = st->call && st->rc == 0 ? begin_and_tell(st, &st->err) : st->rc;
+    if (st->call && rc != 0) service_call_refuse(w, st->call, &st->trace, &st->err);
+    start_done(st);
+    free(st);
+    service_blocking_ended(w);
+}
+
+static void start_gone(void *user, grpc_call *c)
+{
+    gen_start *st = user;
+    st->call = NULL;
+    pool_drop(&st->w->pool, &st->work); /* may free it */
+}
+
+/* *st is moved where it returns 0. */
+static int start_later(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
+{
+    worker *w = st->w;
+    int rc = service_check_blocking(w, err);
+    if (rc == 0 && !st->unpacked && buf_append(&st->message, msg, n) != 0) rc = err_nomem(err);
+    gen_start *own = rc == 0 ? malloc(sizeof *own) : NULL;
+    if (!own) return rc ? rc : err_nomem(err);
+    *own = *st;
+    w->n_blocking++;
+    grpc_call_on_cancel(own->call, start_gone, own);
+    pool_start(&w->pool, &own->work, n > SERVICE_LONG_BYTES, start_run, start_ran);
+    return 0;
+}
+
+/* A short request with a schema, a pattern or tools can take as long as a long one. */
+static bool takes_long(const Shoal__V1__GenerateRequest *r)
+{
+    return r->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE;
+}
+
+int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, bool votes, const uint8_t *msg,
+                           size_t n, void (*begun)(grpc_call *c, gen_job *g), shoal_err *err)
+{
+    gen_start st = {.w = w, .call = c, .trace = *trace, .votes = votes, .begun = begun};
     model_task own = w->task;
+    bool is_long = n > SERVICE_LONG_BYTES;
     int rc = service_call_admit(w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
-    if (rc == 0) rc = check_request(r, err);
-    if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
-    if (rc == 0) rc = prompt_make(&p, w, r, err);
-    if (rc == 0) rc = new_job(&g, w, c, r, &p, err);
-    if (rc == 0) {
-        g->trace = *trace;
-        rc = submit(g, r, &p, &s, err);
-        if (rc != 0) gen_free(g);
+    if (rc == 0 && !is_long) rc = unpack(&st, msg, n, err);
+    if (rc == 0 && (is_long || takes_long(st.r))) {
+        rc = start_later(&st, msg, n, err);
+        if (rc == 0) return 0;
+    } else if (rc == 0) {
+        rc = get_ready(&st, err);
+        if (rc == 0) rc = begin_and_tell(&st, err);
     }
-    if (rc == 0) {
-        *ret = g;
-        if (!uv_is_active((uv_handle_t *)w->pulse_timer))
-            uv_timer_start(w->pulse_timer, pulse, PULSE_MS, PULSE_MS);
-        send_started(g, r, &p);
-    }
-    free(bias);
-    prompt_done(&p);
+    start_done(&st);
     return rc;
 }
 
@@ -684,17 +809,8 @@ void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     call_trace trace;
-    service_call_begin(w, c, "Generate", &trace);
-    ProtobufCMessage *m;
     shoal_err err;
-    gen_job *g;
-    int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
-    if (rc == 0 && ((Shoal__V1__GenerateRequest *)m)->vote)
-        rc = err_set(&err, SHOAL_EINVALID, "a reply that is voted on is asked of Vote");
-    if (rc == 0) rc = service_generate_start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &g, &err);
-    if (rc == 0)
-        grpc_call_on_cancel(c, call_gone, g);
-    else
+    service_call_begin(w, c, "Generate", &trace);
+    if (service_generate_start(w, c, &trace, false, msg, n, NULL, &err) != 0)
         service_call_refuse(w, c, &trace, &err);
-    protobuf_c_message_free_unpacked(m, NULL);
 }

@@ -1,6 +1,7 @@
 /* service_items.c: the items of one call on their way through the engine. */
 #include "worker/service_items.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@ call_item *items_at(const items_call *c, size_t i)
 static void call_free(items_call *c)
 {
     c->ops->free(c);
+    buf_done(&c->message);
     free(c->items);
     free(c);
 }
@@ -127,7 +129,7 @@ int items_make(items_call *c, size_t n, shoal_err *err)
     return 0;
 }
 
-void items_run(items_call *c, int rc, const shoal_err *err)
+static void run(items_call *c, int rc, const shoal_err *err)
 {
     if (rc != 0) {
         service_call_refuse(c->w, c->call, &c->trace, err);
@@ -137,4 +139,60 @@ void items_run(items_call *c, int rc, const shoal_err *err)
     grpc_call_on_cancel(c->call, call_gone, c);
     submit_more(c);
     if (c->n_running == 0) call_free(c);
+}
+
+/* ---- long messages --------------------------------------------------------------------------------- */
+
+static items_call *call_of(pool_job *work)
+{
+    return (items_call *)((char *)work - offsetof(items_call, work));
+}
+
+static void prepare_run(pool_job *work)
+{
+    items_call *c = call_of(work);
+    c->rc = c->prepare(c, (const uint8_t *)c->message.data, c->message.len, &c->err);
+}
+
+static void prepare_done(pool_job *work, bool ran)
+{
+    items_call *c = call_of(work);
+    worker *w = c->w;
+    if (c->call)
+        run(c, c->rc, &c->err);
+    else
+        call_free(c);
+    service_blocking_ended(w);
+}
+
+static void unprepared_gone(void *user, grpc_call *call)
+{
+    items_call *c = user;
+    c->call = NULL;
+    pool_drop(&c->w->pool, &c->work); /* may free it */
+}
+
+static int prepare_later(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
+{
+    int rc = service_check_blocking(c->w, err);
+    if (rc == 0 && buf_append(&c->message, msg, n) != 0) rc = err_nomem(err);
+    if (rc != 0) return rc;
+    c->w->n_blocking++;
+    grpc_call_on_cancel(c->call, unprepared_gone, c);
+    pool_start(&c->w->pool, &c->work, true, prepare_run, prepare_done);
+    return 0;
+}
+
+void items_run(items_call *c, model_task task, items_prepare_fn prepare, const uint8_t *msg, size_t n)
+{
+    shoal_err err;
+    c->prepare = prepare;
+    int rc = service_call_admit(c->w, task, &err);
+    if (rc == 0 && n > SERVICE_LONG_BYTES) {
+        rc = prepare_later(c, msg, n, &err);
+        if (rc == 0) return;
+    } else if (rc == 0) {
+        rc = prepare(c, msg, n, &err);
+    }
+    run(c, rc, &err);
 }

@@ -9,7 +9,7 @@
  *     typedef struct my_item { call_item item; ... } my_item;
  *     typedef struct my_call { items_call call; ... } my_call;
  *     my_call *e = (my_call *)items_begin(&OPS, sizeof *e, w, c, "Classify");
- *     if (e) items_run(&e->call, prepare(e, msg, n, &err), &err);
+ *     if (e) items_run(&e->call, task, prepare, msg, n);
  *
  * Loop thread. */
 #ifndef WORKER_SERVICE_ITEMS_H
@@ -18,6 +18,9 @@
 #include "worker/service.h"
 
 typedef struct items_call items_call;
+
+/* Unpacks the message and makes all items of the call, which it alone changes. Any thread. */
+typedef int (*items_prepare_fn)(items_call *c, const uint8_t *msg, size_t n, shoal_err *err);
 
 typedef struct call_item {
     bridge_job job; /* first: the bridge gives it back */
@@ -47,6 +50,12 @@ struct items_call {
     uint64_t deadline_ns;
     double queue_ms, compute_ms; /* the longest wait, and the work of all */
     size_t n_tokens;
+    /* while a long message is prepared on a thread of the pool */
+    pool_job work;
+    items_prepare_fn prepare;
+    buf message;
+    int rc;
+    shoal_err err;
 };
 
 /* A cleared call of `size` bytes, which begins with an items_call; NULL: the call was ended for want of
@@ -55,7 +64,8 @@ items_call *items_begin(const items_ops *ops, size_t size, worker *w, grpc_call 
 /* Room for n items, each with its job ready for the bridge; SHOAL_ENOMEM. */
 int items_make(items_call *c, size_t n, shoal_err *err);
 call_item *items_at(const items_call *c, size_t i);
-/* Start it, or refuse it when `rc` is not 0; either way it is on its own from here. */
-void items_run(items_call *c, int rc, const shoal_err *err);
+/* Prepare it and start it, or refuse it; in any case it is on its own from here. A message of more than SERVICE_LONG_BYTES
+ * is copied and prepared on a thread of the pool. */
+void items_run(items_call *c, model_task task, items_prepare_fn prepare, const uint8_t *msg, size_t n);
 
 #endif

@@ -149,12 +149,11 @@ static int prepare_item(weigh_call *e, size_t i, shoal_err *err)
     return rc != 0 && e->call.n > 1 ? err_prefix(err, rc, "reply %zu", i) : rc;
 }
 
-static int prepare(weigh_call *e, const uint8_t *msg, size_t n, shoal_err *err)
+static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
 {
+    weigh_call *e = (weigh_call *)c;
     ProtobufCMessage *m;
-    model_task own = e->call.w->task;
-    int rc = service_call_admit(e->call.w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
-    if (rc == 0) rc = service_call_unpack(&shoal__v1__likelihood_request__descriptor, msg, n, &m, err);
+    int rc = service_call_unpack(&shoal__v1__likelihood_request__descriptor, msg, n, &m, err);
     if (rc != 0) return rc;
     e->request = (Shoal__V1__LikelihoodRequest *)m;
     size_t n_replies = e->request->n_replies;
@@ -179,7 +178,7 @@ void service_likelihood(void *user, grpc_call *c, const uint8_t *msg, size_t n)
                                   .free = weigh_free};
     weigh_call *e = (weigh_call *)items_begin(&OPS, sizeof *e, user, c, "Likelihood");
     if (!e) return;
-    shoal_err err;
+    model_task own = e->call.w->task;
     e->call.together = MAX_RUNNING;
-    items_run(&e->call, prepare(e, msg, n, &err), &err);
+    items_run(&e->call, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, prepare, msg, n);
 }

@@ -228,8 +228,7 @@ static void has_run(pool_job *work, bool ran)
         err_set(&b->err, SHOAL_EUNAVAILABLE, "the worker is shutting down");
     if (b->call) answer(b);
     block_free(b);
-    w->n_blocking--;
-    if (w->closing && w->n_blocking == 0) service_score_ended(w);
+    service_blocking_ended(w);
 }
 
 static void call_gone(void *user, grpc_call *c)

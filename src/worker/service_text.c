@@ -8,7 +8,7 @@
 #include "worker/prompt.h"
 #include "worker/service.h"
 
-enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, MAX_TEXTS = 64, LIGHT_BYTES = 64 << 10 };
+enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, LIGHT_BYTES = 64 << 10 };
 
 static int find_tokenizer(const worker *w, const tokenizer **ret, shoal_err *err)
 {
@@ -71,8 +71,7 @@ static void has_run(pool_job *work, bool ran)
     else if (t->call)
         service_call_reply(w, t->call, t->reply);
     text_free(t);
-    w->n_blocking--;
-    if (w->closing && w->n_blocking == 0) service_score_ended(w);
+    service_blocking_ended(w);
 }
 
 static void call_gone(void *user, grpc_call *c)
@@ -86,8 +85,7 @@ static int prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
 {
     int rc = find_tokenizer(t->w, &t->tok, err);
     if (rc == 0 && t->w->draining) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", t->w->name);
-    if (rc == 0 && t->w->n_blocking >= MAX_TEXTS)
-        rc = err_set(err, SHOAL_EFULL, "%s has %d texts under way: try again later", t->w->name, MAX_TEXTS);
+    if (rc == 0) rc = service_check_blocking(t->w, err);
     if (rc == 0) rc = service_call_unpack(t->kind->request, msg, n, &t->request, err);
     if (rc == 0) pool_start(&t->w->pool, &t->work, n > LIGHT_BYTES, run, has_run);
     return rc;

@@ -11,14 +11,18 @@ static void vote_begin(void *user, grpc_call *c)
     grpc_call_set_data(c, NULL); /* the generation, once it has begun */
 }
 
-static int begin(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r,
+/* Ballots that have come meanwhile follow. */
+static void begun(grpc_call *c, struct gen_job *g)
+{
+    grpc_call_set_data(c, g);
+    grpc_call_pause(c, false);
+}
+
+static int begin(worker *w, grpc_call *c, const call_trace *trace, const uint8_t *msg, size_t n,
                  shoal_err *err)
 {
-    struct gen_job *g;
-    if (!r->vote) return err_set(err, SHOAL_EINVALID, "the first message of Vote has no vote");
-    int rc = service_generate_start(w, c, trace, r, &g, err);
-    if (rc == 0) grpc_call_set_data(c, g);
-    return rc;
+    grpc_call_pause(c, true);
+    return service_generate_start(w, c, trace, true, msg, n, begun, err);
 }
 
 /* A mean that comes too late, when the reply has ended here, is none of ours. */
@@ -38,18 +42,23 @@ static int take_mean(worker *w, const struct gen_job *g, const Shoal__V1__Ballot
     return 0;
 }
 
+static int take_message(worker *w, const struct gen_job *g, const uint8_t *msg, size_t n, shoal_err *err)
+{
+    ProtobufCMessage *m;
+    int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, err);
+    if (rc == 0) rc = take_mean(w, g, ((const Shoal__V1__GenerateRequest *)m)->ballot, err);
+    if (m) protobuf_c_message_free_unpacked(m, NULL);
+    return rc;
+}
+
 static void vote_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     struct gen_job *g = grpc_call_data(c);
-    ProtobufCMessage *m = NULL;
     call_trace trace = {.method = "Vote"};
     shoal_err err;
     if (!g) service_call_begin(w, c, "Vote", &trace);
-    int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
-    const Shoal__V1__GenerateRequest *r = (const Shoal__V1__GenerateRequest *)m;
-    if (rc == 0) rc = g ? take_mean(w, g, r->ballot, &err) : begin(w, c, &trace, r, &err);
-    if (m) protobuf_c_message_free_unpacked(m, NULL);
+    int rc = g ? take_message(w, g, msg, n, &err) : begin(w, c, &trace, msg, n, &err);
     if (rc == 0) return;
     if (g) service_generate_gone(g);
     service_call_refuse(w, c, &trace, &err);
@@ -66,13 +75,5 @@ static void vote_ended(void *user, grpc_call *c)
     service_call_refuse(user, c, &trace, &err);
 }
 
-static void vote_cancelled(void *user, grpc_call *c)
-{
-    if (grpc_call_data(c)) service_generate_gone(grpc_call_data(c));
-}
-
-const grpc_stream_method service_vote = {.path = "/shoal.v1.Worker/Vote",
-                                         .begin = vote_begin,
-                                         .message = vote_message,
-                                         .ended = vote_ended,
-                                         .cancelled = vote_cancelled};
+const grpc_stream_method service_vote = {
+    .path = "/shoal.v1.Worker/Vote", .begin = vote_begin, .message = vote_message, .ended = vote_ended};

@@ -186,7 +186,7 @@ static inline grpc_client_call *begin(bench *b, const char *path, const Protobuf
                                       uint64_t deadline_ns)
 {
     size_t n = m ? protobuf_c_message_get_packed_size(m) : 0;
-    uint8_t *bytes = malloc(n + 1);
+    uint8_t *bytes = calloc(1, n + 1);
     if (m) protobuf_c_message_pack(m, bytes);
     bool stream = strstr(path, "Generate") != NULL;
     grpc_client_events ev = {.user = r, .message = stream ? on_event : on_message, .end = on_end};
