@@ -45,7 +45,7 @@ static int issue(standing *s, const char *name, int64_t now, shoal_err *err)
 /* Is the certificate that is there still the one to show? */
 static bool is_good(const standing *s, const char *name, int64_t now)
 {
-    if (!s->own.cert || now >= credential_renew_at(&s->own) || s->own.id.role != ROLE_GATEWAY) return false;
+    if (!s->own.cert || credential_is_due(&s->own, now) || s->own.id.role != ROLE_GATEWAY) return false;
     if (strcmp(s->own.id.name, name) != 0) return false;
     char serial[CERT_SERIAL_SIZE];
     cert_serial(s->own.cert, serial);

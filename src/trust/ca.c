@@ -92,10 +92,11 @@ static bool crl_is_current(const ca *c, const ledger *l, int64_t now)
 {
     buf pem = {0};
     X509_CRL *crl = NULL;
-    time_t half = (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S / 2);
+    time_t at = (time_t)now, half = (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S / 2);
     bool ok = folder_read(&c->dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 &&
               cert_crl_from_pem(&crl, pem.data, pem.len, "crl.pem", NULL) == 0 &&
               cert_crl_number(crl) == l->crl_number && X509_CRL_verify(crl, c->key) == 1 &&
+              X509_cmp_time(X509_CRL_get0_lastUpdate(crl), &at) < 0 && /* not of a clock that was ahead */
               X509_cmp_time(X509_CRL_get0_nextUpdate(crl), &half) > 0;
     X509_CRL_free(crl);
     buf_done(&pem);
@@ -327,12 +328,15 @@ int ca_token_revoke(ca *c, const char *id, int64_t now, shoal_err *err)
 
 /* ---- certificates ------------------------------------------------------------------------------ */
 
-static int record(ledger *l, const X509 *cert, const identity *id, const sha256_digest *key, shoal_err *err)
+/* With the time when it was signed. */
+static int record(ledger *l, const X509 *cert, const identity *id, const sha256_digest *key, int64_t now,
+                  shoal_err *err)
 {
     ledger_cert r = {.role = id->role, .key = *key};
     strcpy(r.name, id->name);
     cert_serial(cert, r.serial);
     int rc = cert_times(cert, &r.from, &r.until, err);
+    r.from = now;
     return rc != 0 ? rc : ledger_add_cert(l, &r, err);
 }
 
@@ -340,8 +344,8 @@ static int record(ledger *l, const X509 *cert, const identity *id, const sha256_
 static int sign(const ca *c, ledger *l, const identity *id, EVP_PKEY *key, const sha256_digest *key_hash,
                 int64_t now, X509 **ret, shoal_err *err)
 {
-    int rc = cert_make(ret, signer(c), id, key, now - CERT_SKEW_S, now + CERT_DAYS * CERT_DAY_S, err);
-    if (rc == 0) rc = record(l, *ret, id, key_hash, err);
+    int rc = cert_make(ret, signer(c), id, key, cert_begin(c->cert, now), now + CERT_DAYS * CERT_DAY_S, err);
+    if (rc == 0) rc = record(l, *ret, id, key_hash, now, err);
     return rc;
 }
 
@@ -425,12 +429,13 @@ int ca_enrol(ca *c, const char *text, const uint8_t *der, size_t n, int64_t now,
     return rc;
 }
 
-/* A member that renews without end would fill the ledger, and nobody could join any more. */
-static size_t certs_since(const ledger *l, const char *name, int64_t then)
+/* A member that renews without end would fill the ledger, and nobody could join any more. What was signed
+ * while the clock was ahead is not of this day. */
+static size_t certs_between(const ledger *l, const char *name, int64_t then, int64_t now)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->n_certs; i++)
-        n += l->certs[i].from > then && strcmp(l->certs[i].name, name) == 0;
+        n += l->certs[i].from > then && l->certs[i].from <= now && strcmp(l->certs[i].name, name) == 0;
     return n;
 }
 
@@ -452,7 +457,7 @@ static int check_renewal(const ledger *l, const char *serial, const request *r, 
                        r->name);
     if (same_key && (strcmp(same_key->name, had->name) != 0 || same_key->role != had->role))
         return err_set(err, SHOAL_EAUTH, "the request's key is that of %s", same_key->name);
-    if (certs_since(l, had->name, now - CERT_DAY_S) >= CA_RENEWALS_A_DAY)
+    if (certs_between(l, had->name, now - CERT_DAY_S, now) >= CA_RENEWALS_A_DAY)
         return err_set(err, SHOAL_ELIMIT, "%s has had %d certificates within a day; try again tomorrow",
                        had->name, CA_RENEWALS_A_DAY);
     ret_id->role = had->role;

@@ -134,10 +134,23 @@ static bool put_crl_number(X509_CRL *crl, uint64_t number)
     return ok;
 }
 
-static bool put_crl_times(X509_CRL *crl, int64_t now)
+static bool read_time(const ASN1_TIME *t, int64_t *ret)
 {
-    ASN1_TIME *from =
-        ASN1_TIME_set(NULL, (time_t)(now - CERT_SKEW_S)); /* a clock that is behind believes it, too */
+    struct tm tm;
+    if (!t || ASN1_TIME_to_tm(t, &tm) != 1) return false;
+    *ret = (int64_t)timegm(&tm);
+    return true;
+}
+
+int64_t cert_begin(const X509 *ca, int64_t now)
+{
+    int64_t from = 0, soon = now - CERT_SKEW_S;
+    return read_time(X509_get0_notBefore(ca), &from) && from < soon ? from : soon;
+}
+
+static bool put_crl_times(X509_CRL *crl, const X509 *ca, int64_t now)
+{
+    ASN1_TIME *from = ASN1_TIME_set(NULL, (time_t)cert_begin(ca, now));
     ASN1_TIME *next = ASN1_TIME_set(NULL, (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S));
     bool ok = from && next && X509_CRL_set1_lastUpdate(crl, from) && X509_CRL_set1_nextUpdate(crl, next);
     ASN1_TIME_free(from);
@@ -150,8 +163,8 @@ int cert_make_crl(X509_CRL **ret, cert_signer ca, const cert_revoked *revoked, s
 {
     X509_CRL *crl = X509_CRL_new();
     bool ok = crl && X509_CRL_set_version(crl, X509_CRL_VERSION_2) &&
-              X509_CRL_set_issuer_name(crl, X509_get_subject_name(ca.cert)) && put_crl_times(crl, now) &&
-              put_crl_number(crl, number);
+              X509_CRL_set_issuer_name(crl, X509_get_subject_name(ca.cert)) &&
+              put_crl_times(crl, ca.cert, now) && put_crl_number(crl, number);
     for (size_t i = 0; ok && i < n; i++) ok = put_revoked(crl, &revoked[i]);
     ok = ok && X509_CRL_sort(crl) && X509_CRL_sign(crl, ca.key, digest_for(ca.key)) > 0;
     if (ok) {
@@ -213,14 +226,6 @@ void cert_serial(const X509 *cert, char ret[CERT_SERIAL_SIZE])
     if (n > SERIAL_BYTES || ASN1_STRING_type(serial) != V_ASN1_INTEGER) return;
     memcpy(bytes + SERIAL_BYTES - n, ASN1_STRING_get0_data(serial), (size_t)n);
     hex_put(ret, bytes, sizeof bytes);
-}
-
-static bool read_time(const ASN1_TIME *t, int64_t *ret)
-{
-    struct tm tm;
-    if (!t || ASN1_TIME_to_tm(t, &tm) != 1) return false;
-    *ret = (int64_t)timegm(&tm);
-    return true;
 }
 
 int cert_times(const X509 *cert, int64_t *ret_from, int64_t *ret_until, shoal_err *err)

@@ -18,7 +18,7 @@
 
 enum {
     CERT_SERIAL_SIZE = 33,
-    CERT_SKEW_S = 300,   /* so much earlier than now a certificate begins */
+    CERT_SKEW_S = 300,   /* so much earlier than now the CA's certificate begins */
     CERT_DAYS = 30,      /* a member's */
     CERT_CA_DAYS = 3653, /* ten years */
     CERT_CRL_DAYS = 30,  /* when the next list of revoked certificates is due at the latest */
@@ -34,6 +34,9 @@ typedef struct cert_signer { /* borrowed */
 /* The CA's own certificate, signed by its key; the common name is the cluster's. X509_free. */
 int cert_make_ca(X509 **ret, EVP_PKEY *key, const char *cluster, int64_t now, shoal_err *err);
 
+/* When what the CA signs now begins to be valid: with the CA itself. Its begin protects nobody, and what was
+ * signed while this clock was ahead would be refused until that time has come. */
+int64_t cert_begin(const X509 *ca, int64_t now);
 /* A member's, valid in [from, until], with a serial of its own. */
 int cert_make(X509 **ret, cert_signer ca, const identity *id, EVP_PKEY *key, int64_t from, int64_t until,
               shoal_err *err);

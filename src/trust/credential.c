@@ -101,7 +101,13 @@ int credential_revocations(credential *m, const folder *f, const void *crl_pem, 
 
 int64_t credential_renew_at(const credential *m)
 {
-    return m->from + (m->until - m->from) / 3 * 2;
+    int64_t life = m->until - m->from, most = CERT_DAYS * CERT_DAY_S; /* it may begin with the CA */
+    return m->until - (life < most ? life : most) / 3;
+}
+
+bool credential_is_due(const credential *m, int64_t now)
+{
+    return now >= credential_renew_at(m) || now < m->from;
 }
 
 void credential_done(credential *m)

@@ -480,6 +480,7 @@ static void who_renews_without_end_has_to_wait(void **state)
     assert_true(says(&err, "pi has had 24 certificates within a day"));
     assert_int_equal(renew(c, other, "other", NOW + 100, NULL, &err), 0);
     assert_int_equal(renew(c, node, "pi", NOW + DAY + 100, NULL, &err), 0);
+    assert_int_equal(renew(c, node, "pi", NOW - DAY, NULL, &err), 0); /* the clock was ahead */
     X509_free(node);
     X509_free(other);
     ca_close(c);
@@ -520,6 +521,43 @@ static void the_machine_of_the_ca_is_no_node_and_gateway_in_one(void **state)
     ca_close(c);
 }
 
+/* A clock that was ahead and is right again: what was signed meanwhile is believed, not only from that time
+ * on. */
+static void a_clock_that_was_ahead_locks_nobody_out(void **state)
+{
+    enum { AHEAD_DAYS = 40 };
+    ca *c = new_ca();
+    int64_t ahead = NOW + AHEAD_DAYS * DAY, from, until;
+    time_t now = (time_t)NOW + 1;
+    buf pem = {0};
+    X509_CRL *crl = NULL;
+    X509 *cert = join(c, "kitchen-pi", ROLE_NODE, ahead);
+    assert_int_equal(cert_times(cert, &from, &until, NULL), 0);
+    assert_int_equal(from, NOW - CERT_SKEW_S);
+    assert_int_equal(until, ahead + 30 * DAY);
+    assert_int_equal(ca_put_crl(c, ahead, &pem, NULL), 0);
+    assert_int_equal(cert_crl_from_pem(&crl, pem.data, pem.len, "crl.pem", NULL), 0);
+    assert_true(X509_cmp_time(X509_CRL_get0_lastUpdate(crl), &now) < 0);
+    now = (time_t)ahead;
+    assert_true(X509_cmp_time(X509_CRL_get0_nextUpdate(crl), &now) > 0);
+    X509_CRL_free(crl);
+    X509_free(cert);
+    buf_done(&pem);
+    ca_close(c);
+}
+
+/* The same of a clock that is behind: it was right when the CA was made. */
+static void a_clock_that_was_behind_signs_what_is_valid(void **state)
+{
+    ca *c = new_ca();
+    int64_t from, until;
+    X509 *cert = join(c, "kitchen-pi", ROLE_NODE, NOW - DAY);
+    assert_int_equal(cert_times(cert, &from, &until, NULL), 0);
+    assert_int_equal(from, NOW - DAY - CERT_SKEW_S);
+    X509_free(cert);
+    ca_close(c);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
@@ -548,6 +586,8 @@ int main(void)
         TEST(a_caught_request_renews_nothing),
         TEST(who_renews_without_end_has_to_wait),
         TEST(revoking_says_whom_it_found),
+        TEST(a_clock_that_was_ahead_locks_nobody_out),
+        TEST(a_clock_that_was_behind_signs_what_is_valid),
         TEST(the_machine_of_the_ca_is_no_node_and_gateway_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
