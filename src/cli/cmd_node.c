@@ -44,8 +44,8 @@ static int rebalance(const char *server, const char *key, bool json, shoal_err *
     if (rc == 0 && json) cli_printf("%s\n", reply.data);
     if (rc == 0 && !json)
         cli_printf(
-            "replicas move one by one from busy machines to idle ones; event=balanced in the gateway's log "
-            "says that it is done\n");
+            "replicas move one by one from busy machines to idle ones; in the gateway's log event=balanced "
+            "says that it is done, and event=rebalance_waits what must end before\n");
     buf_done(&reply);
     return rc;
 }

@@ -60,6 +60,7 @@ struct gate_placer {
     size_t n_missing;        /* as last said */
     struct place_calm *calm; /* [o.n_models], gate_stage.c's */
     place_relief relief;
+    const char *relief_waits; /* for what, as last said (a literal); NULL: it does not wait */
     char newcomers[PLACE_NEWCOMERS_MAX][IDENTITY_NAME_SIZE]; /* that have enrolled, and not attached so far */
     size_t n_newcomers;
     char group[17]; /* of gateways with the same models; "": this one places alone */

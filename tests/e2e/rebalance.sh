@@ -52,6 +52,18 @@ on boss 4 || fail "something moved: $(seats)"
 until_true "pi has half of them again" on pi 2
 grep 'component=placement event=placed' "$log" | tail -n "+$((n + 1))" | grep -v 'why="it relieves a busier node"' && fail "something moved before"
 
+# ---- a drained machine without replicas keeps nobody waiting: by a person's word, and when another one joins
+n=$(grep -c 'component=placement event=balanced' "$log")
+"$SHOAL_BIN" node drain pi --server "$url" >"$work/out" || fail "drain: $(cat "$work/out")"
+"$SHOAL_BIN" node rebalance --server "$url" >"$work/out" || fail "rebalance: $(cat "$work/out")"
+until_true "the gateway has all while pi drains" on boss 4
+until_true "the word of a person ends beside a drained machine" balanced $((n + 1))
+grep -q 'event=rebalance_waits until="replicas come or go"' "$log" || fail "it is not said that it waits"
+join nas
+until_true "another machine relieves the gateway, beside a drained one" on nas 2
+until_true "that ends, too" balanced $((n + 2))
+"$SHOAL_BIN" node resume pi --server "$url" >"$work/out" || fail "resume: $(cat "$work/out")"
+
 # ---- more and fewer replicas
 conf true 2 >"$work/c.yaml"
 kill -HUP "$server"
@@ -67,6 +79,16 @@ touch "$work/enough"
 wait "${asking[@]}"
 asking=()
 [ ! -e "$work/bad" ] || fail "requests failed: $(head -c 600 "$work/bad")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+
+# ---- a model whose only machine is away: a person's word does not wait for that
+conf false 1 >"$work/c.yaml"
+echo "  - {name: away, path: $PWD/models/home-slots.gguf, place: {nodes: [absent]}}" >>"$work/c.yaml"
+start_shoal "$work/c.yaml"
+until_true "the machines are back" sh -c "curl -s '$url/v1/placement' | grep -q '\"name\":\"pi\".*\"name\":\"nas\"\|\"name\":\"nas\".*\"name\":\"pi\"'"
+"$SHOAL_BIN" node rebalance --server "$url" >"$work/out" || fail "rebalance: $(cat "$work/out")"
+until_true "the word of a person ends beside a missing model" balanced 1
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 printf 'models: [{name: alone, path: %s, threads: 1}]\n' "$PWD/models/home-intent.gguf" >"$work/alone.yaml"
