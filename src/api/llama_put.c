@@ -6,6 +6,7 @@
 #include "api/fields.h"
 #include "api/llama.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 static void put_str(buf *out, const char *key, const char *s, size_t n)
@@ -297,7 +298,9 @@ void llama_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_
 
 static void put_piece(buf *out, int32_t id, const ProtobufCBinaryData *piece)
 {
-    buf_printf(out, "{\"id\":%d,\"piece\":", (int)id);
+    buf_puts(out, "{\"id\":");
+    number_put_i64(out, id);
+    buf_puts(out, ",\"piece\":");
     if (utf8_valid((const char *)piece->data, piece->len, NULL))
         json_put_string(out, (const char *)piece->data, piece->len);
     else
@@ -313,7 +316,7 @@ void llama_put_tokens(buf *out, const Shoal__V1__TokenizeReply *r)
         if (r->n_pieces == r->n_ids)
             put_piece(out, r->ids[i], &r->pieces[i]);
         else
-            buf_printf(out, "%d", (int)r->ids[i]);
+            number_put_i64(out, r->ids[i]);
     }
     buf_puts(out, "]}");
 }

@@ -65,22 +65,29 @@ static int join_parts(buf *out, const gen_spec *s, const json_t *parts, const ch
 }
 
 /* A string, parts joined to one, or "" for an assistant that only called tools. New reference. */
-static int content_of(json_t **ret, const gen_spec *s, const json_t *m, bool may_be_empty, const char *param,
-                      api_error *e)
+/* The parts' text as one string. */
+static int joined_text(json_t **ret, const gen_spec *s, const json_t *parts, const char *param, api_error *e)
 {
-    const json_t *c = fields_get(m, "content");
     buf text = {0};
-    int rc = 0;
-    if (json_is_string(c))
-        buf_append(&text, json_string_value(c), json_string_length(c));
-    else if (json_is_array(c))
-        rc = join_parts(&text, s, c, param, e);
-    else if (c || !may_be_empty)
-        rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
+    int rc = join_parts(&text, s, parts, param, e);
     if (rc == 0 && (text.failed || !(*ret = json_stringn(text.data ? text.data : "", text.len))))
         rc = api_error_nomem(e);
     buf_done(&text);
     return rc;
+}
+
+static int content_of(json_t **ret, const gen_spec *s, const json_t *m, bool may_be_empty, const char *param,
+                      api_error *e)
+{
+    json_t *c = (json_t *)fields_get(m, "content");
+    if (json_is_string(c)) {
+        *ret = json_incref(c);
+        return 0;
+    }
+    if (json_is_array(c)) return joined_text(ret, s, c, param, e);
+    if (c || !may_be_empty)
+        return api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
+    return (*ret = json_string("")) ? 0 : api_error_nomem(e);
 }
 
 /* Clients send arguments as JSON text; templates (the Hugging Face convention) want the value. */
