@@ -128,24 +128,33 @@ static bool may_name_one(const gateway_request *rq, const char *body, size_t len
            memmem(body, len, "\\u", 2);
 }
 
+/* Takes root, which body was parsed into and is not parsed into again. */
+static void chat_alone(gateway_request *rq, const char *body, size_t len, json_t *root)
+{
+    json_ahead parsed = {.text = body, .len = len, .value = root};
+    json_ahead_offer(&parsed);
+    generate_chat(rq);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
+}
+
 void sessions_chat(gateway_request *rq)
 {
     size_t len;
     const char *body = request_body(rq, &len), *name;
     json_t *root = NULL;
     api_error e;
-    if (!may_name_one(rq, body, len) || fields_parse(&root, body, len, &e) != 0) {
-        generate_chat(rq); /* which says what is wrong with it */
-        return;
-    }
-    if (find_name(rq, root, &name, &e) != 0) {
+    if (!may_name_one(rq, body, len)) {
+        generate_chat(rq);
+    } else if (fields_parse(&root, body, len, &e) != 0) {
+        request_error(rq, &e);
+    } else if (find_name(rq, root, &name, &e) != 0) {
         json_drop(root);
         request_error(rq, &e);
     } else if (name && json_is_array(fields_get(root, "messages"))) {
         chat(rq, root, name);
     } else {
-        json_drop(root);
-        generate_chat(rq);
+        chat_alone(rq, body, len, root);
     }
 }
 

@@ -50,6 +50,28 @@ static void a_long_body_is_parsed_beside_the_loop(void **state)
     world_close(&w);
 }
 
+/* Where a name of a session could be in it. */
+static void a_long_body_is_parsed_once(void **state)
+{
+    static const char *const MORE[] = {"}],\"user\":\"\\u00e9\"}", "}],\"session\":\"\"}",
+                                       "}],\"session\":7}"};
+    for (size_t i = 0; i < sizeof MORE / sizeof *MORE; i++) {
+        world w;
+        peer p;
+        buf body = {0};
+        world_open(&w, &(gateway_config){.limits.max_body_bytes = 8u << 20});
+        world_put(&w, "slow/0", REPLICA_FAILED);
+        put_texts(&body, 4 * MUCH, "\"");
+        buf_puts(&body, MORE[i]);
+        peer_dial(&w, &p);
+        post(&p, "/v1/chat/completions", "", &body);
+        WORLD_UNTIL(&w, peer_has(&p, "HTTP/1.1 "));
+        assert_in_range(loop_work_get()->max_bytes, 1, TURN_BYTES_MAX);
+        buf_done(&body);
+        world_close(&w);
+    }
+}
+
 static void what_is_wrong_with_a_long_body_is_said_as_of_a_short_one(void **state)
 {
     world w;
@@ -130,11 +152,22 @@ static void post_parts(world *w, const char *path, size_t n_parts)
 /* 4 MiB of "[]," take the loop 50 ms to free. */
 static void values_with_many_parts_are_freed_in_the_pool(void **state)
 {
-    static const char *const paths[] = {
-        "/v1/chat/completions", "/v1/completions",  "/v1/responses",   "/v1/embeddings",
-        "/v1/classify",         "/v1/rerank",       "/v1/process",   "/api/chat",    "/api/generate",
-        "/api/embed",           "/api/show",        "/completion",   "/tokenize",    "/v1/collections",
-        "/v1/vector_stores",    "/v1/models/load"};
+    static const char *const paths[] = {"/v1/chat/completions",
+                                        "/v1/completions",
+                                        "/v1/responses",
+                                        "/v1/embeddings",
+                                        "/v1/classify",
+                                        "/v1/rerank",
+                                        "/v1/process",
+                                        "/api/chat",
+                                        "/api/generate",
+                                        "/api/embed",
+                                        "/api/show",
+                                        "/completion",
+                                        "/tokenize",
+                                        "/v1/collections",
+                                        "/v1/vector_stores",
+                                        "/v1/models/load"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         world w;
         world_open(&w, &(gateway_config){0});
@@ -280,7 +313,8 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     world_close(&w);
 }
 
-/* ---- gRPC ------------------------------------------------------------------------------------------------ */
+/* ---- gRPC ------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t u32_at(const uint8_t *p)
 {
@@ -396,7 +430,8 @@ static void long_grpc_messages_are_read_beside_the_loop(void **state)
     static const struct {
         void (*put)(buf *out, size_t n);
         coding c;
-    } FORMS[] = {{put_texts_proto, CODING_NONE}, {put_texts_proto, CODING_GZIP}, {put_json_proto, CODING_NONE}};
+    } FORMS[] = {
+        {put_texts_proto, CODING_NONE}, {put_texts_proto, CODING_GZIP}, {put_json_proto, CODING_NONE}};
     for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
         world w;
         peer p, other;
@@ -474,6 +509,7 @@ int main(void)
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_body_is_parsed_beside_the_loop),
+        cmocka_unit_test(a_long_body_is_parsed_once),
         cmocka_unit_test(what_is_wrong_with_a_long_body_is_said_as_of_a_short_one),
         cmocka_unit_test(clients_may_leave_while_their_bodies_are_parsed),
         cmocka_unit_test(a_server_that_stops_while_bodies_are_parsed_ends),
