@@ -75,8 +75,19 @@ static int read_keys(clerk *c, shoal_err *err)
     return 0;
 }
 
+/* A person moves a damaged file away, or a backup takes its place: the one that is there now counts. */
+static void close_moved_store(clerk *c)
+{
+    if (!c->store || !c->store->ops->has_moved || !c->store->ops->has_moved(c->store)) return;
+    LOG(LOG_WARN, "sessions", "file_has_moved", LOG_S("file", c->path),
+        LOG_S("so", "it is opened again, or made anew"));
+    c->store->ops->close(c->store);
+    c->store = NULL;
+}
+
 static int open_store(clerk *c, shoal_err *err)
 {
+    close_moved_store(c);
     int rc = read_keys(c, err);
     if (rc != 0 || c->store) return rc;
     rc = c->redis ? talk_redis_open(&c->store, c->redis, err) : talk_sqlite_open(&c->store, c->path, err);

@@ -362,7 +362,8 @@ static void redis_close(talk_store *t)
 }
 
 static const talk_ops OPS = {redis_begin, redis_commit,  redis_rollback, redis_append, redis_load,
-                             redis_touch, redis_rewrite, redis_drop,     redis_sweep,  redis_close};
+                             redis_touch, redis_rewrite, redis_drop,     redis_sweep,  redis_close,
+                             NULL};
 
 int talk_redis_open(talk_store **ret, const char *url, shoal_err *err)
 {

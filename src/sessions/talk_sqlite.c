@@ -231,8 +231,14 @@ static void sqlite_close(talk_store *t)
     free(s);
 }
 
-static const talk_ops OPS = {sqlite_begin, sqlite_commit,  sqlite_rollback, sqlite_append, sqlite_load,
-                             sqlite_touch, sqlite_rewrite, sqlite_drop,     sqlite_sweep,  sqlite_close};
+static bool sqlite_has_moved(talk_store *t)
+{
+    return database_has_moved(&((sqlite_store *)t)->file);
+}
+
+static const talk_ops OPS = {sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_append,
+                             sqlite_load,  sqlite_touch,  sqlite_rewrite,  sqlite_drop,
+                             sqlite_sweep, sqlite_close,  sqlite_has_moved};
 
 int talk_sqlite_open(talk_store **ret, const char *path, shoal_err *err)
 {

@@ -58,6 +58,7 @@ typedef struct talk_ops {
     int (*drop)(talk_store *s, const talk_id *id, bool *ret_found, shoal_err *err);
     int (*sweep)(talk_store *s, int64_t now, const talk_bounds *b, int64_t *ret_n, shoal_err *err);
     void (*close)(talk_store *s);
+    bool (*has_moved)(talk_store *s); /* its file is not there any more; NULL: it has none */
 } talk_ops;
 
 struct talk_store {

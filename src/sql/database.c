@@ -38,8 +38,20 @@ int database_run(const database *d, const char *sql, shoal_err *err)
     return rc == SQLITE_OK ? 0 : database_fail(d, rc, err);
 }
 
+bool database_has_moved(const database *d)
+{
+    int moved = 0;
+    return sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
+}
+
+/* What was written into a file without a name would be confirmed, and lost. */
 int database_begin(const database *d, bool write, shoal_err *err)
 {
+    if (write && database_has_moved(d))
+        return err_set(err, SHOAL_EIO,
+                       "%s was moved or removed while it was open: put it back, or restart the server, which "
+                       "opens the file that is there",
+                       d->path);
     return database_run(d, write ? "BEGIN IMMEDIATE" : "BEGIN", err);
 }
 

@@ -43,7 +43,10 @@ void database_close(database *d); /* accepts a zeroed one; statements must be fi
 int database_fail(const database *d, int code, shoal_err *err);
 /* Statements without values, one after the other. */
 int database_run(const database *d, const char *sql, shoal_err *err);
+/* To write into a file that has moved is SHOAL_EIO. */
 int database_begin(const database *d, bool write, shoal_err *err);
+/* Somebody has moved, removed or replaced the file since it was opened. */
+bool database_has_moved(const database *d);
 int database_commit(const database *d, shoal_err *err); /* on failure it is rolled back */
 void database_rollback(const database *d);              /* also when there is nothing to undo */
 

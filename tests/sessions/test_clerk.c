@@ -113,6 +113,27 @@ static void turns_come_back_in_order_and_from_the_file(void **state)
     finish(&b);
 }
 
+/* What is confirmed after the file was removed, or moved away by a person, is in the file that is there then.
+ */
+static void a_file_that_is_gone_is_made_anew(void **state)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    bench b;
+    char path[160];
+    start(&b, &WIDE);
+    assert_int_equal(append_rc(&b, "kitchen", "one"), 0);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(path, sizeof path, "%s%s", b.path, ends[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(append_rc(&b, "kitchen", "two"), 0);
+    assert_string_equal(load(&b, "kitchen"), "two|");
+    stop(&b);
+    open_bench(&b, &WIDE);
+    assert_string_equal(load(&b, "kitchen"), "two|");
+    finish(&b);
+}
+
 static void owners_and_kinds_do_not_meet(void **state)
 {
     (void)state;
@@ -376,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_it_loses_nothing_acknowledged),
                                        cmocka_unit_test(turns_come_back_in_order_and_from_the_file),
                                        cmocka_unit_test(owners_and_kinds_do_not_meet),
+                                       cmocka_unit_test(a_file_that_is_gone_is_made_anew),
                                        cmocka_unit_test(the_oldest_turns_go_over_the_bounds),
                                        cmocka_unit_test(over_all_bounds_the_longest_unused_goes),
                                        cmocka_unit_test(what_is_over_its_time_is_gone),

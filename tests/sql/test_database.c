@@ -107,6 +107,24 @@ static void what_is_damaged_says_what_to_do(void **state)
     database_close(&d);
 }
 
+static void nothing_is_written_into_a_file_that_is_gone(void **state)
+{
+    bench *b = *state;
+    database d;
+    char aside[80];
+    snprintf(aside, sizeof aside, "%s.aside", b->path);
+    assert_int_equal(open_as(b, &d, 1), 0);
+    assert_false(database_has_moved(&d));
+    assert_int_equal(rename(b->path, aside), 0);
+    assert_true(database_has_moved(&d));
+    assert_int_equal(database_begin(&d, true, &b->err), SHOAL_EIO);
+    assert_non_null(strstr(b->err.message, "x.db was moved or removed while it was open"));
+    assert_int_equal(rename(aside, b->path), 0);
+    assert_int_equal(database_begin(&d, true, &b->err), 0);
+    assert_int_equal(database_commit(&d, &b->err), 0);
+    database_close(&d);
+}
+
 static void another_writer_is_named(void **state)
 {
     bench *b = *state;
@@ -145,6 +163,7 @@ int main(void)
         TEST(it_is_made_for_this_account_alone_and_kept),
         TEST(a_newer_one_is_refused),
         TEST(what_is_damaged_says_what_to_do),
+        TEST(nothing_is_written_into_a_file_that_is_gone),
         TEST(another_writer_is_named),
         TEST(a_folder_in_the_way_is_named),
     };
