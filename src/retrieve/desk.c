@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "retrieve/shelf.h"
 #include "retrieve/store_impl.h"
 
@@ -51,6 +53,11 @@ typedef struct hand { /* a thread */
     desk_job *job; /* guarded by the desk's lock: what it does */
 } hand;
 
+typedef struct old_shelf {
+    shelf *shelf;
+    struct old_shelf *next;
+} old_shelf;
+
 struct desk {
     uv_async_t *ready; /* outlives the desk until it is closed */
     char *path;
@@ -63,6 +70,9 @@ struct desk {
     bool stop;
     pthread_mutex_t shelf_lock; /* guards shelf, until it is there, and the opening of stores */
     shelf *shelf;
+    dev_t shelf_dev; /* the file whose vectors it has */
+    ino_t shelf_ino;
+    old_shelf *old; /* of files that were moved or removed: somebody may still search there */
     hand hands[HANDS];
     size_t n_open; /* jobs whose done has not come; the loop's, as are the turns */
     size_t n_embeds;
@@ -162,19 +172,57 @@ static void end_one(queue *q, const desk_job *j)
 /* ---- in a thread ----------------------------------------------------------------------------------------
  */
 
+static int put_shelf_away(desk *d, shoal_err *err)
+{
+    old_shelf *o = calloc(1, sizeof *o);
+    if (!o) return err_nomem(err);
+    *o = (old_shelf){.shelf = d->shelf, .next = d->old};
+    d->old = o;
+    d->shelf = NULL;
+    return 0;
+}
+
+/* Of the file that is there now: another one numbers its collections anew. */
 static int find_shelf(desk *d, shelf **ret, shoal_err *err)
 {
+    struct stat is = {0};
     int rc = 0;
     pthread_mutex_lock(&d->shelf_lock);
-    if (!d->shelf) rc = shelf_new(&d->shelf, d->memory_bytes, d->n_threads, err);
+    bool known = stat(d->path, &is) == 0;
+    if (d->shelf && known && (is.st_ino != d->shelf_ino || is.st_dev != d->shelf_dev))
+        rc = put_shelf_away(d, err);
+    if (rc == 0 && !d->shelf) {
+        rc = shelf_new(&d->shelf, d->memory_bytes, d->n_threads, err);
+        d->shelf_dev = is.st_dev;
+        d->shelf_ino = is.st_ino;
+    }
     *ret = d->shelf;
     pthread_mutex_unlock(&d->shelf_lock);
     return rc;
 }
 
+static void set_store(hand *h, store *s)
+{
+    pthread_mutex_lock(&h->d->lock);
+    h->store = s;
+    pthread_mutex_unlock(&h->d->lock);
+}
+
+/* A person moves a damaged file away, or a backup takes its place: the one that is there now counts. */
+static void close_moved_store(hand *h)
+{
+    store *s = h->store;
+    if (!s || !store_has_moved(s)) return;
+    LOG(LOG_WARN, "retrieve", "file_has_moved", LOG_S("file", h->d->path),
+        LOG_S("so", "it is opened again, or made anew"));
+    set_store(h, NULL);
+    store_close(s);
+}
+
 static int open_store(hand *h, shoal_err *err)
 {
     store *s = NULL;
+    close_moved_store(h);
     if (h->store) return 0;
     if (!h->d->path)
         return err_set(err, SHOAL_EUNAVAILABLE,
@@ -183,9 +231,7 @@ static int open_store(hand *h, shoal_err *err)
     int rc = store_open(&s, h->d->path, err);
     pthread_mutex_unlock(&h->d->shelf_lock);
     if (!s) return rc;
-    pthread_mutex_lock(&h->d->lock);
-    h->store = s;
-    pthread_mutex_unlock(&h->d->lock);
+    set_store(h, s);
     return 0;
 }
 
@@ -420,6 +466,11 @@ void desk_free(desk *d)
     for (desk_queue of = 0; of < DESK_N_QUEUES; of++) cancel_all(d, &d->queues[of]);
     on_ready(d->ready); /* and what these submit once more */
     shelf_free(d->shelf);
+    for (old_shelf *o = d->old, *next; o; o = next) {
+        next = o->next;
+        shelf_free(o->shelf);
+        free(o);
+    }
     uv_close((uv_handle_t *)d->ready, on_closed);
     pthread_mutex_destroy(&d->lock);
     pthread_mutex_destroy(&d->shelf_lock);

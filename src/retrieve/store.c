@@ -141,6 +141,11 @@ int store_open(store **ret, const char *path, shoal_err *err)
     return 0;
 }
 
+bool store_has_moved(const store *s)
+{
+    return database_has_moved(&s->file);
+}
+
 void store_close(store *s)
 {
     if (!s) return;

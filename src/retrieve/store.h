@@ -38,6 +38,8 @@ typedef struct store store;
 /* Makes the file and its folder when they are not there. SHOAL_EIO, SHOAL_EAUTH: the sentence names it;
  * SHOAL_EFORMAT: it is damaged, or none of ours; SHOAL_EUNSUPPORTED: a newer Shoal made it. */
 int store_open(store **ret, const char *path, shoal_err *err);
+/* Somebody has moved, removed or replaced the file since it was opened. */
+bool store_has_moved(const store *s);
 void store_close(store *s); /* accepts NULL; what was not committed is undone */
 
 /* For whom it works from now on: the digest of an API key, "" for nobody's. What is made is the owner's. An owner

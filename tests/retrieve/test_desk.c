@@ -346,6 +346,34 @@ static void fill(bench *b)
         0, "added");
 }
 
+/* What is confirmed after the file was removed, or moved away by a person, is in the file that is there then,
+ * and no vectors of the old one are found. */
+static void a_file_that_is_gone_is_made_anew(void **state)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    bench b;
+    char path[160];
+    shoal_err err = {0};
+    open_bench(&b);
+    fill(&b);
+    ask_for(&b, "zz", FIND_MEANING, NULL, "|zoo");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(path, sizeof path, "%s/c.db%s", b.folder, ends[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    for (int i = 0; i < 8; i++) /* whichever thread is asked */
+        ask_for(&b, "zz", FIND_MEANING, NULL, "there is no collection 'one'");
+    make_collection(&b, "one");
+    assert_int_equal(b.status, 0);
+    add(&b, "{\"documents\":[{\"source\":\"new\",\"text\":\"zzz puzzles\"}]}", 0, "added");
+    for (int i = 0; i < 8; i++) ask_for(&b, "zz", FIND_MEANING, NULL, "|new");
+    desk_free(b.desk);
+    snprintf(path, sizeof path, "%s/c.db", b.folder);
+    assert_ok(desk_new(&b.desk, &b.loop, path, (size_t)16 << 20, 2, &err));
+    ask_for(&b, "zz", FIND_MEANING, NULL, "|new");
+    close_bench(&b);
+}
+
 static void questions_find_by_letters_words_and_both(void **state)
 {
     bench b;
@@ -629,6 +657,7 @@ int main(void)
         cmocka_unit_test(the_flag_is_seen_at_each_check),
         cmocka_unit_test(a_desk_that_goes_cuts_what_runs),
         cmocka_unit_test(a_client_that_leaves_ends_the_embedding),
+        cmocka_unit_test(a_file_that_is_gone_is_made_anew),
         cmocka_unit_test(a_job_says_how_it_went),
         cmocka_unit_test(a_place_that_is_none_fails_every_job),
         cmocka_unit_test(a_desk_that_goes_ends_every_job),
