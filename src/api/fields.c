@@ -39,6 +39,15 @@ int fields_int(const json_t *o, const char *key, int64_t min, int64_t max, int64
     return json_get_int(o, key, min, max, ret, &err) == 0 ? 0 : refuse(e, key, &err);
 }
 
+/* An integer of 64 bits without a sign has become a real number in json.h; half of it has room. */
+int fields_seed(const json_t *o, int64_t *ret, api_error *e)
+{
+    double seed = json_real_value(json_object_get(o, "seed"));
+    if (!(seed >= 0x1p63 && seed <= 0x1p64)) return fields_int(o, "seed", INT64_MIN, INT64_MAX, ret, e);
+    *ret = seed < 0x1p64 ? (int64_t)(seed / 2) : INT64_MAX;
+    return 0;
+}
+
 int fields_num(const json_t *o, const char *key, double min, double max, float *ret, api_error *e)
 {
     shoal_err err;

@@ -14,6 +14,8 @@
 int fields_parse(json_t **ret, const char *body, size_t len, api_error *e);
 int fields_str(const json_t *o, const char *key, const char **ret, api_error *e);
 int fields_int(const json_t *o, const char *key, int64_t min, int64_t max, int64_t *ret, api_error *e);
+/* "seed": any integer from -2^63 to 2^64, as clients draw them. */
+int fields_seed(const json_t *o, int64_t *ret, api_error *e);
 int fields_num(const json_t *o, const char *key, double min, double max, float *ret, api_error *e);
 int fields_bool(const json_t *o, const char *key, bool *ret, api_error *e);
 /* NULL when absent or null. */

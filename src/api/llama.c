@@ -87,7 +87,7 @@ static int put_top_k(llama_ask *a, api_error *e)
 
 static int put_seed(llama_ask *a, api_error *e)
 {
-    int rc = fields_int(a->root, "seed", INT64_MIN, INT64_MAX, &a->form.seed, e);
+    int rc = fields_seed(a->root, &a->form.seed, e);
     bool any = a->form.seed < 0 || a->form.seed == UINT32_MAX; /* as it says "any" */
     return rc == 0 && put(a->body, "seed", json_integer(any ? -1 : a->form.seed)) != 0 ? api_error_nomem(e)
                                                                                        : rc;

@@ -104,7 +104,7 @@ static int read_stop(gen_spec *s, api_error *e)
 static int read_seed(gen_spec *s, api_error *e)
 {
     int64_t seed = 0;
-    int rc = fields_int(s->root, "seed", INT64_MIN, INT64_MAX, &seed, e);
+    int rc = fields_seed(s->root, &seed, e);
     s->has_seed =
         fields_get(s->root, "seed") != NULL && seed != -1; /* -1: any, as llama.cpp's clients say it */
     s->sampling.seed = (uint64_t)seed;

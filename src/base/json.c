@@ -2,7 +2,9 @@
  * recurses, sees it. To the getters null is the same as absent. */
 #include "base/json.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_memory.h"
@@ -11,6 +13,8 @@
 #include "base/loop_work.h"
 #include "base/number.h"
 #include "base/utf8.h"
+
+enum { MAX_INTEGER_CHARS = 20 }; /* -9223372036854775808 */
 
 /* jansson recurses as deep as its own fixed limit (2048); ours is checked before it runs. */
 static bool depth_ok(const char *s, size_t n)
@@ -147,6 +151,65 @@ int json_parse_request(json_t **ret, const char *text, size_t len, const char *w
     return json_parse(ret, text, len, what, err);
 }
 
+static bool is_integer_too_big(const char *s, size_t n)
+{
+    char text[MAX_INTEGER_CHARS + 1];
+    size_t minus = *s == '-';
+    for (size_t i = minus; i < n; i++)
+        if (s[i] < '0' || s[i] > '9') return false;
+    if (n > MAX_INTEGER_CHARS) return true;
+    memcpy(text, s, n);
+    text[n] = '\0';
+    errno = 0;
+    (void)strtoll(text, NULL, 10);
+    return errno == ERANGE;
+}
+
+static const char *skip_string(const char *s, const char *end)
+{
+    for (s++; s < end && *s != '"'; s++) s += *s == '\\';
+    return s < end ? s + 1 : end;
+}
+
+static size_t count_number_chars(const char *s, const char *end)
+{
+    size_t n = 0;
+    while (s + n < end && s[n] && strchr("+-.0123456789Ee", s[n])) n++;
+    return n;
+}
+
+/* The text with ".0" behind each integer that fits no int64_t: jansson refuses those. JSON has integers of any size
+ * (RFC 8259, section 6), and transformers writes 1e30 with all its digits where a tokenizer has no limit. False: there
+ * is no such integer. */
+static bool widen(buf *out, const char *text, size_t len)
+{
+    const char *end = text + len, *copied = text;
+    for (const char *s = text; s < end;) {
+        size_t n = count_number_chars(s, end);
+        if (n && is_integer_too_big(s, n)) {
+            buf_append(out, copied, (size_t)(s + n - copied));
+            buf_puts(out, ".0");
+            copied = s + n;
+        }
+        s = *s == '"' ? skip_string(s, end) : s + (n ? n : 1);
+    }
+    buf_append(out, copied, (size_t)(end - copied));
+    return out->len > len;
+}
+
+static json_t *load(const char *text, size_t len, json_error_t *e, bool *ret_nomem)
+{
+    size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    buf wide = {0};
+    json_t *v = json_memory_load(text, len, flags, e, ret_nomem);
+    if (!v && !*ret_nomem && json_error_code(e) == json_error_numeric_overflow && widen(&wide, text, len) &&
+        !wide.failed)
+        v = json_memory_load(wide.data, wide.len, flags, e, ret_nomem);
+    *ret_nomem |= !v && (wide.failed || json_error_code(e) == json_error_out_of_memory);
+    buf_done(&wide);
+    return v;
+}
+
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
     int rc;
@@ -159,11 +222,12 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
     }
     if (!depth_ok(text, len))
         return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
+    if (len && memchr(text, '\0', len))
+        return err_set(err, SHOAL_EFORMAT, "%s: not JSON: it contains a NUL byte", what);
     json_error_t e;
     bool nomem;
-    v = json_memory_load(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e,
-                         &nomem);
-    if (nomem || (!v && json_error_code(&e) == json_error_out_of_memory)) return err_nomem(err);
+    v = load(text ? text : "", len, &e, &nomem);
+    if (nomem) return err_nomem(err);
     if (!v)
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,
                        e.text);

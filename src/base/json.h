@@ -13,7 +13,7 @@
 #define JSON_DEPTH_MAX 64
 
 /* Parse exactly one JSON value of at most JSON_DEPTH_MAX levels; `what` names the source in errors.
- * The caller owns *ret (json_decref). Duplicate keys are refused. */
+ * The caller owns *ret (json_decref). Duplicate keys are refused. An integer that fits no int64_t is a real number. */
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
 /* Bytes of memory that the values of this text take, from above: of what was not parsed yet, valid or not. */

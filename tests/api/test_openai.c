@@ -194,6 +194,24 @@ static void openai_choices_of_other_seeds_are_others(void **state)
     for (size_t i = 1; i < n; i++) assert_true(all[i] != all[i - 1]);
 }
 
+static void openai_seeds_have_64_bits(void **state)
+{
+    static const char *const seeds[] = {"-9223372036854775808", "9223372036854775807", "9223372036854775808",
+                                        "18446744073709551615"};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"model\":\"m\",\"prompt\":\"a\",\"seed\":%s}", seeds[i]);
+        gen_spec *s = completion(body), *again = completion(body);
+        assert_true(s->has_seed && seed_of_choice(s, 0) == seed_of_choice(again, 0));
+        openai_spec_free(s);
+        openai_spec_free(again);
+    }
+    gen_spec *s;
+    api_error e = {0};
+    static const char body[] = "{\"model\":\"m\",\"prompt\":\"a\",\"seed\":18446744073709551617e3}";
+    assert_int_equal(openai_spec_parse_completion(&s, body, sizeof body - 1, &e), 400);
+}
+
 /* llama.cpp's clients send -1 for "any"; a fixed seed would be one answer for ever. */
 static void openai_seed_minus_one_is_drawn(void **state)
 {
@@ -465,6 +483,7 @@ int main(void)
         cmocka_unit_test(openai_offered_tools_bind_the_reply),
         cmocka_unit_test(openai_takes_the_numbers_that_clients_send),
         cmocka_unit_test(openai_choices_of_other_seeds_are_others),
+        cmocka_unit_test(openai_seeds_have_64_bits),
         cmocka_unit_test(openai_seed_minus_one_is_drawn),
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
         cmocka_unit_test(openai_hands_variables_to_the_template),
