@@ -172,21 +172,37 @@ static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_
     replaced(out, tmp->data, tmp->len, d->delimiter, d->delimiter_len, " ", 1);
 }
 
+/* Marks of the tokens that no step changes, [voc.n]; the caller frees them. NULL: out of memory. */
+static bool *mark_as_is(const tokenizer *t)
+{
+    bool *marks = calloc(t->voc.n + 1, sizeof *marks);
+    for (size_t i = 0; marks && t->dec.added_as_is && i < t->n_added; i++) marks[t->added[i].id] = true;
+    return marks;
+}
+
 int tok_build_bytes(tokenizer *t, shoal_err *err)
 {
     buf tmp = {0};
+    bool *as_is = mark_as_is(t);
     t->bytes = calloc(t->voc.n + 1, sizeof *t->bytes);
-    if (!t->bytes || buf_reserve(&t->bytes_pool, 1)) return err_nomem(err);
+    if (!as_is || !t->bytes || buf_reserve(&t->bytes_pool, 1)) {
+        free(as_is);
+        return err_nomem(err);
+    }
     for (size_t id = 0; id < t->voc.n; id++) {
         size_t n, start = t->bytes_pool.len;
         const char *s = tok_vocab_text(&t->voc, (int32_t)id, &n);
-        if (s) put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n, false);
+        if (s && as_is[id])
+            buf_append(&t->bytes_pool, s, n);
+        else if (s)
+            put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n, false);
         if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
         if (t->bytes_pool.failed) break;
         t->bytes[id] = (vocab_piece){(uint32_t)start, (uint32_t)(t->bytes_pool.len - start)};
     }
     bool failed = t->bytes_pool.failed || tmp.failed;
     buf_done(&tmp);
+    free(as_is);
     return failed ? err_nomem(err) : 0;
 }
 

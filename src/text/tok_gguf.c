@@ -139,6 +139,7 @@ static int load_gpt2(tokenizer *t, const tokenizer_gguf *m, const char *what, sh
     t->seg.byte_level = !raw;
     t->seg.ignore_merges = p->flags & PRE_IGNORE_MERGES;
     t->dec.kind = DEC_BYTES;
+    t->dec.added_as_is = !raw; /* DeepSeek's "\u00fc" is that letter, not the byte FC */
     if (!raw) tok_add_dec(t, DSTEP_BYTE_LEVEL);
     int rc = raw ? set_raw(t, err) : 0;
     if (rc == 0) rc = load_merges(t, m, what, err);

@@ -66,6 +66,7 @@ typedef struct decoder {
     dec_kind kind;
     bool cleanup; /* DEC_WORDPIECE, DEC_CTC: "do n't ." -> "don't." */
     bool fused;   /* steps that follow are of the whole text */
+    bool added_as_is; /* added tokens are their texts: no step changes them */
     dec_step steps[DEC_MAX_STEPS];
     size_t n_steps;
     size_t strip_first; /* so many strip_char at the start of the whole text go */

@@ -101,6 +101,46 @@ static void sentencepiece_in_gguf_is_sentencepiece(void **state)
     json_decref(all);
 }
 
+/* DeepSeek's vocabularies spell some letters as tokens of their own, which look like letters of bytes. */
+static void tokens_of_users_are_texts_in_byte_level_vocabularies(void **state)
+{
+    static const char *const added[] = {"\u00fc", "\u00f8x", "<|\u00fc|>"};
+    arrays a = {0};
+    char letters[256][5];
+    for (size_t i = 0; i < 256; i++) {
+        a.lens[i] = utf8_encode(tok_byte_letter((uint8_t)i), letters[i]);
+        a.tokens[i] = letters[i];
+        a.types[i] = 1;
+    }
+    size_t n = 256;
+    for (; n < 259; n++) {
+        a.tokens[n] = added[n - 256];
+        a.lens[n] = strlen(added[n - 256]);
+        a.types[n] = n < 258 ? 4 : 3;
+    }
+    tokenizer_gguf m = meta(&a, "gpt2", n);
+    tokenizer *t = NULL;
+    shoal_err err = {0};
+    encoding e = {0};
+    buf out = {0};
+    if (tokenizer_from_gguf(&t, &m, "test", &err)) fail_msg("%s", err.message);
+    static const char text[] = "\u00fcber \u00f8x \u00f6";
+    assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, NULL, 0, TOK_PARSE_SPECIAL, 0, &e, &err), 0);
+    assert_int_equal(e.ids[0], 256);
+    assert_int_equal(tokenizer_decode(t, e.ids, e.n, false, &out), 0);
+    assert_string_equal(out.data, text);
+    for (size_t id = 256; id < n; id++) {
+        size_t len;
+        bool special;
+        const char *s = tokenizer_bytes(t, (int32_t)id, &len, &special);
+        assert_int_equal(len, a.lens[id]);
+        assert_memory_equal(s, a.tokens[id], len);
+    }
+    buf_done(&out);
+    encoding_done(&e);
+    tokenizer_free(t);
+}
+
 static void rwkv_takes_the_longest_of_bytes(void **state)
 {
     static const char *const tokens[] = {"<s>", "a", "ab", "\\n", "\\xe6", "\\x97\\xa5", "\\\\", "abcd", " "};
@@ -323,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sentencepiece_in_gguf_is_sentencepiece),
+        cmocka_unit_test(tokens_of_users_are_texts_in_byte_level_vocabularies),
         cmocka_unit_test(rwkv_takes_the_longest_of_bytes),
         cmocka_unit_test(every_name_of_a_pre_tokenizer_loads),
         cmocka_unit_test(names_split_as_their_models_do),
