@@ -469,7 +469,7 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 /* ---- formats ---------------------------------------------------------------------------------- */
 
 /* RFC 3339 (dates in a proleptic Gregorian calendar, no leap seconds), RFC 5321 without quoted parts,
- * RFC 4122, RFC 2673, RFC 4291 without embedded IPv4, RFC 3986 with an authority. */
+ * RFC 4122, RFC 2673, RFC 4291 without embedded IPv4, RFC 3986 without IPvFuture and with a host or a path. */
 #define YEAR_DAY                                                                                 \
     "(?:(?:\\d\\d[2468][048]|\\d\\d[13579][26]|\\d\\d0[48]|[02468][048]00|[13579][26]00)-02-29|" \
     "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|" \
@@ -477,9 +477,15 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 #define DAY_TIME "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
 #define LABEL    "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 #define HEX4     "[0-9A-Fa-f]{1,4}"
-#define PERIOD   "T(?:\\d{1,9}H(?:\\d{1,9}M)?(?:\\d{1,9}S)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)"
+#define PERIOD   "T(?:\\d{1,9}H(?:\\d{1,9}M(?:\\d{1,9}S)?)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)"
 #define BYTE     "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define PATH     "[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}"
+#define IPV6                                                                                   \
+    "(?:(?:" HEX4 ":){7}" HEX4 "|(?:" HEX4 ":){1,7}:|(?:" HEX4 ":){1,6}:" HEX4 "|(?:" HEX4       \
+    ":){1,5}(?::" HEX4 "){2}|(?:" HEX4 ":){1,4}(?::" HEX4 "){3}|(?:" HEX4 ":){1,3}(?::" HEX4     \
+    "){4}|(?:" HEX4 ":){1,2}(?::" HEX4 "){5}|" HEX4 ":(?::" HEX4 "){6}|:(?:(?::" HEX4 "){1,7}|:))"
+#define URI_OF(more) "(?:[A-Za-z0-9._~!$&'()*+,;=" more "-]|%[0-9A-Fa-f]{2})"
+#define AUTHORITY    "(?:" URI_OF(":") "*@)?(?:\\[" IPV6 "\\]|" URI_OF("") "+)(?::\\d{0,5})?"
+#define PATH         "(?:/" URI_OF(":@/") "*)"
 
 const char *pattern_of_format(const char *format)
 {
@@ -496,12 +502,9 @@ const char *pattern_of_format(const char *format)
         {"hostname", "^" LABEL "(?:\\." LABEL ")*$"},
         {"uuid", "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"},
         {"ipv4", "^(?:" BYTE "\\.){3}" BYTE "$"},
-        {"ipv6",
-         "^(?:(?:" HEX4 ":){7}" HEX4 "|(?:" HEX4 ":){1,7}:|(?:" HEX4 ":){1,6}:" HEX4 "|(?:" HEX4
-         ":){1,5}(?::" HEX4 "){2}|(?:" HEX4 ":){1,4}(?::" HEX4 "){3}|(?:" HEX4 ":){1,3}(?::" HEX4
-         "){4}|(?:" HEX4 ":){1,2}(?::" HEX4 "){5}|" HEX4 ":(?::" HEX4 "){6}|:(?:(?::" HEX4 "){1,7}|:))$"},
-        {"uri", "^[A-Za-z][A-Za-z0-9+.-]*://(?:" LABEL "\\.)*[A-Za-z](?:[A-Za-z0-9]{0,30})(?::\\d{1,4})?"
-                "(?:/(?:" PATH ")*)?(?:\\?(?:" PATH "|\\?)*)?(?:#(?:" PATH "|\\?)*)?$"},
+        {"ipv6", "^" IPV6 "$"},
+        {"uri", "^[A-Za-z][A-Za-z0-9+.-]*:(?://(?:" AUTHORITY PATH "?|" PATH ")|/?" URI_OF(":@") URI_OF(
+                    ":@/") "*)(?:\\?" URI_OF(":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].format, format) == 0) return table[i].pattern;
