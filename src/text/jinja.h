@@ -45,6 +45,7 @@ typedef enum {
     N_OR,
     N_NOT,
     N_COND,
+    N_SPREAD, /* f(*list): an argument for each item of a */
     N_CAPTURE, /* what its statements print */
     /* statements */
     N_TEXT,
@@ -176,7 +177,7 @@ void jinja_print(jrun *r, jtext *out, jvalue v); /* str(v) */
 typedef struct jjson {
     int indent;       /* < 0: one line */
     jvalue item, key; /* separators; not strings: ", " (without the blank at line ends) and ": " */
-    bool ascii;
+    bool ascii, sort_keys;
 } jjson;
 void jinja_print_json(jrun *r, jtext *out, jvalue v, const jjson *how, int level);
 jvalue jinja_text(jrun *r, jvalue v);  /* str(v) as a value */

@@ -4,8 +4,7 @@
 
 #include "text/jinja_parse.h"
 
-static jnode *unary(parser *p);
-static jnode *postfix(parser *p);
+static jnode *postfix(parser *p, jnode *n);
 
 jnode *jp_with(parser *p, jnode_kind kind, const char *name, jnode *a, jnode *b)
 {
@@ -29,7 +28,8 @@ jnode *jp_arguments(parser *p)
     jnode *first = NULL, **tail = &first;
     while (p->rc == 0 && !jp_is_op(p, ")")) {
         const char *keyword = NULL;
-        if (p->tok == T_NAME) { /* name=value? */
+        jnode_kind kind = jp_accept(p, "*") ? N_SPREAD : N_COND;
+        if (p->tok == T_NAME && kind == N_COND) { /* name=value? */
             parser back = *p;
             const char *name = p->text;
             jp_next(p);
@@ -40,7 +40,7 @@ jnode *jp_arguments(parser *p)
         }
         jnode *a = jp_expression(p);
         if (!a) return first;
-        jnode *wrap = jp_with(p, N_COND, "", a, NULL);
+        jnode *wrap = jp_with(p, kind, "", a, NULL);
         if (!wrap) return first;
         wrap->keyword = keyword;
         *tail = wrap;
@@ -183,14 +183,14 @@ static jnode *test(parser *p, jnode *of)
     if (jp_accept(p, "(")) {
         t->items = jp_arguments(p);
     } else if (test_argument(p)) {
-        t->items = jp_with(p, N_COND, "", postfix(p), NULL);
+        t->items = jp_with(p, N_COND, "", postfix(p, primary(p)), NULL);
     }
     return inverted ? jp_with(p, N_NOT, "not", t, NULL) : t;
 }
 
-static jnode *postfix(parser *p)
+/* Behind n: attributes, subscripts, calls. */
+static jnode *postfix(parser *p, jnode *n)
 {
-    jnode *n = primary(p);
     while (p->rc == 0 && n) {
         if (jp_accept(p, ".")) {
             if (p->tok == T_INT) {
@@ -245,14 +245,8 @@ static jnode *filters(parser *p, jnode *n)
     return n;
 }
 
-static jnode *power(parser *p)
-{
-    jnode *n = filters(p, postfix(p));
-    if (jp_accept(p, "**")) n = jp_with(p, N_BINARY, "**", n, unary(p));
-    return n;
-}
-
-static jnode *unary(parser *p)
+/* A sign binds before filters, as in Jinja: -1 | abs is 1. */
+static jnode *unary(parser *p, bool with_filters)
 {
     if (p->rc || ++p->depth > JINJA_MAX_DEPTH) {
         jp_fail(p, "nested too deep");
@@ -260,12 +254,21 @@ static jnode *unary(parser *p)
     }
     jnode *n;
     if (jp_accept(p, "-"))
-        n = jp_with(p, N_UNARY, "-", unary(p), NULL);
+        n = jp_with(p, N_UNARY, "-", unary(p, false), NULL);
     else if (jp_accept(p, "+"))
-        n = unary(p);
+        n = unary(p, false);
     else
-        n = power(p);
+        n = primary(p);
+    n = postfix(p, n);
+    if (with_filters) n = filters(p, n);
     p->depth--;
+    return n;
+}
+
+static jnode *power(parser *p)
+{
+    jnode *n = unary(p, true);
+    while (p->rc == 0 && jp_accept(p, "**")) n = jp_with(p, N_BINARY, "**", n, unary(p, true));
     return n;
 }
 
@@ -273,7 +276,7 @@ static jnode *unary(parser *p)
 static jnode *binary(parser *p, int level)
 {
     static const char *const ops[3][5] = {{"~", NULL}, {"+", "-", NULL}, {"*", "//", "/", "%", NULL}};
-    if (level == 3) return unary(p);
+    if (level == 3) return power(p);
     jnode *n = binary(p, level + 1);
     for (bool more = true; p->rc == 0 && more;) {
         more = false;

@@ -154,9 +154,8 @@ static jvalue f_tojson(jrun *r, jvalue v, const jargs *a)
 {
     jvalue indent = jinja_arg_named(a, "indent", 0), by = jinja_arg_named(a, "separators", 99);
     jjson how = {.indent = indent.kind == V_INT && indent.i >= 0 && indent.i <= 16 ? (int)indent.i : -1,
-                 .ascii = jinja_truth(jinja_arg_named(a, "ensure_ascii", 99))};
-    if (jinja_truth(jinja_arg_named(a, "sort_keys", 99)))
-        return jinja_fail(r, SHOAL_EUNSUPPORTED, "tojson's sort_keys is not supported");
+                 .ascii = jinja_truth(jinja_arg_named(a, "ensure_ascii", 99)),
+                 .sort_keys = jinja_truth(jinja_arg_named(a, "sort_keys", 99))};
     if (by.kind == V_LIST && by.list->n == 2) {
         how.item = by.list->at[0];
         how.key = by.list->at[1];

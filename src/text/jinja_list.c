@@ -162,9 +162,15 @@ static jvalue f_sum(jrun *r, jvalue v, const jargs *a)
     return ints ? jinja_int(whole) : jinja_float(all);
 }
 
+/* These filters give nothing for whatever is false, so for none, too. */
+static jvalue items_of_truth(jrun *r, jvalue v)
+{
+    return jinja_truth(v) ? jinja_items(r, v) : jinja_list(r);
+}
+
 static jvalue f_map(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, v), attr = jinja_arg_named(a, "attribute", 99), out = jinja_list(r);
+    jvalue items = items_of_truth(r, v), attr = jinja_arg_named(a, "attribute", 99), out = jinja_list(r);
     jvalue def = jinja_arg_named(a, "default", 99), name = jinja_arg(a, 0);
     jargs rest = {.n = a->n ? a->n - 1 : 0};
     for (size_t i = 0; i < rest.n; i++) {
@@ -191,7 +197,7 @@ static jvalue f_map(jrun *r, jvalue v, const jargs *a)
  * the next the test, the rest are the test's. */
 static jvalue choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
 {
-    jvalue items = jinja_items(r, v), out = jinja_list(r), name = jinja_arg(a, attr);
+    jvalue items = items_of_truth(r, v), out = jinja_list(r), name = jinja_arg(a, attr);
     size_t skip = (size_t)attr + 1;
     jargs rest = {.n = a->n > skip ? a->n - skip : 0};
     for (size_t i = 0; i < rest.n; i++) rest.at[i] = a->at[i + skip];

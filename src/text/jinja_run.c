@@ -178,16 +178,27 @@ static jvalue compare(jrun *r, const jnode *n)
     return jinja_bool(op[0] == '<' ? c < 0 || (or_equal && c == 0) : c > 0 || (or_equal && c == 0));
 }
 
+static void add_arg(jrun *r, jargs *args, const char *keyword, jvalue v)
+{
+    if (args->n == sizeof args->at / sizeof *args->at) {
+        jinja_fail(r, SHOAL_ELIMIT, "more than 12 arguments");
+        return;
+    }
+    args->keyword[args->n] = keyword;
+    args->at[args->n++] = v;
+}
+
 static bool eval_args(jrun *r, const jnode *items, jargs *args)
 {
     args->n = 0;
     for (const jnode *a = items; a && r->rc == 0; a = a->next) {
-        if (args->n == 12) {
-            jinja_fail(r, SHOAL_ELIMIT, "more than 12 arguments");
-            break;
+        jvalue v = jinja_eval(r, a->kind == N_SPREAD ? a->a : a);
+        if (a->kind != N_SPREAD) {
+            add_arg(r, args, a->keyword, v);
+            continue;
         }
-        args->keyword[args->n] = a->keyword;
-        args->at[args->n++] = jinja_eval(r, a);
+        v = jinja_items(r, v);
+        for (size_t i = 0; r->rc == 0 && i < v.list->n; i++) add_arg(r, args, NULL, v.list->at[i]);
     }
     return r->rc == 0;
 }

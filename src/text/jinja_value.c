@@ -229,6 +229,7 @@ int jinja_order(jrun *r, jvalue a, jvalue b)
         int c = n ? memcmp(a.s, b.s, n) : 0;
         return c ? c : (a.n > b.n) - (a.n < b.n);
     }
+    if (a.kind == V_NONE && b.kind == V_NONE) return 0;
     jinja_fail(r, SHOAL_EINVALID, "%s and %s have no order", jinja_kind_name(a), jinja_kind_name(b));
     return 0;
 }
@@ -377,9 +378,23 @@ static void separator(jtext *out, jvalue by, const char *when_absent)
         jinja_text_puts(out, when_absent);
 }
 
+/* The same dict with its keys in order. */
+static jvalue sort_keys(jrun *r, jvalue v)
+{
+    const jargs exact = {.n = 1, .at = {jinja_bool(true)}, .keyword = {"case_sensitive"}};
+    jvalue pairs = jinja_filter(r, "dictsort", v, &exact), out = jinja_dict(r, V_DICT);
+    for (size_t i = 0; r->rc == 0 && i < pairs.list->n; i++) {
+        const jlist *pair = pairs.list->at[i].list;
+        jinja_put(r, out.dict, pair->at[0], pair->at[1]);
+    }
+    return out;
+}
+
 static void print_json_items(jrun *r, jtext *out, jvalue v, const jjson *how, int level)
 {
     bool dict = v.kind != V_LIST;
+    if (v.kind == V_DICT && how->sort_keys) v = sort_keys(r, v);
+    if (r->rc) return;
     size_t n = dict ? v.dict->n : v.list->n;
     jinja_text_puts(out, dict ? "{" : "[");
     for (size_t i = 0; r->rc == 0 && i < n; i++) {

@@ -119,7 +119,9 @@ static void tojson_writes_as_asked(void **state)
     prints("'é😀' | tojson(ensure_ascii=true)", "\"\\u00e9\\ud83d\\ude00\"");
     prints("{'a': {'b': [1]}} | tojson(indent=4)",
            "{\n    \"a\": {\n        \"b\": [\n            1\n        ]\n    }\n}");
-    prints("1 | tojson(sort_keys=true)", "ERROR: t: line 1: tojson's sort_keys is not supported");
+    prints("{'b': {'d': 1, 'c': 2}, 'B': [{'z': 0, 'a': none}], 'a': 3} | tojson(sort_keys=true)",
+           "{\"B\": [{\"a\": null, \"z\": 0}], \"a\": 3, \"b\": {\"c\": 2, \"d\": 1}}");
+    prints("{'b': 1, 'a': 2} | tojson(sort_keys=false)", "{\"b\": 1, \"a\": 2}");
 }
 
 static void tests_tell_kinds_and_places(void **state)
@@ -165,6 +167,43 @@ static void templates_stand_alone(void **state)
     expect("{% block a %}{% endblock %}", "ERROR: t: line 1: statement \"block\" is not supported");
 }
 
+static void a_sign_binds_before_filters_and_powers(void **state)
+{
+    prints("-1 | abs", "1");
+    prints("- 2 ** 2", "4");
+    prints("2 ** 3 ** 2", "64");
+    prints("-{'a': 3}.a", "-3");
+    prints("- -1", "1");
+    prints("+2 | string", "2");
+    prints("3 - -1 | abs", "2");
+}
+
+static void items_of_items_are_reached_by_numbers(void **state)
+{
+    expect("{% set m = [[1, [2, 3]], 4] %}{{ m.0.1.1 }}{{ m.1 }}{{ m.0.0 + 0.5 }}", "341.5");
+}
+
+static void filters_of_lists_give_nothing_for_none(void **state)
+{
+    prints("none | selectattr('a') | list", "[]");
+    prints("none | rejectattr('a', 'equalto', 1) | list", "[]");
+    prints("none | select | list", "[]");
+    prints("0 | reject | list", "[]");
+    prints("none | map(attribute='a') | list", "[]");
+    prints("none | unique | list", "ERROR: t: line 1: none cannot be iterated over");
+    prints("[none, none] | sort", "[None, None]");
+}
+
+static void lists_are_spread_over_arguments(void **state)
+{
+    expect("{% macro m(a, b, c=0) %}{{ a }}-{{ b }}-{{ c }}{% endmacro %}"
+           "{{ m(*[1, 2]) }} {{ m(1, *[2], c=3) }} {{ m(*'xy') }} {{ 'a{}b{}'.format(*[1, 2]) }}",
+           "1-2-0 1-2-3 x-y-0 a1b2");
+    prints("range(*[1, 3]) | list", "[1, 2]");
+    prints("range(*[1,2,3,4,5,6,7,8,9,10,11,12,13])", "ERROR: t: line 1: more than 12 arguments");
+    prints("range(*1)", "ERROR: t: line 1: an integer cannot be iterated over");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +215,10 @@ int main(void)
         cmocka_unit_test(tests_tell_kinds_and_places),
         cmocka_unit_test(strings_have_pythons_methods),
         cmocka_unit_test(templates_stand_alone),
+        cmocka_unit_test(a_sign_binds_before_filters_and_powers),
+        cmocka_unit_test(items_of_items_are_reached_by_numbers),
+        cmocka_unit_test(filters_of_lists_give_nothing_for_none),
+        cmocka_unit_test(lists_are_spread_over_arguments),
     };
     return cmocka_run_group_tests_name("jinja", tests, NULL, NULL);
 }
