@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-#define INTEGER_DIGITS 15 /* below 2^53: the usual "safe integer" bounds always hold */
+#define INTEGER_DIGITS 18 /* microseconds since 1970 have 16 */
 
 static int lit(json_rules *c, int from, const char *s)
 {

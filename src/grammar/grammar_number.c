@@ -204,12 +204,13 @@ static void of_length(magnitudes *m, int from, int n)
     read_digits(m, s, start, n > 1 ? 1 : 0);
 }
 
-static int write_magnitudes(magnitudes *m, int from, shoal_err *err)
+/* Of first to int_max digits before the point. */
+static int write_magnitudes(magnitudes *m, int from, int first, shoal_err *err)
 {
     size_t n = (size_t)(m->int_max + m->frac_max + 2) * 9 * (size_t)m->modulus;
     m->ids = calloc(n, sizeof *m->ids);
     if (!m->ids) return err_nomem(err);
-    for (int length = 1; length <= m->int_max; length++) of_length(m, from, length);
+    for (int length = first; length <= m->int_max; length++) of_length(m, from, length);
     free(m->ids);
     return 0;
 }
@@ -219,22 +220,30 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-/* How many digits: 15 in all, before the point as many as a bound asks for (nine when only one does). */
-static void choose_digits(magnitudes *m, const number_bounds *b)
+/* The most digits before the point: what the bounds ask for, or all that there are. Remainders make many states. */
+static int choose_length(const number_bounds *b)
 {
     int need = larger(b->has_min ? whole_length(&b->min) : 1, b->has_max ? whole_length(&b->max) : 1);
-    bool closed = b->has_min && b->has_max;
-    if (b->integer) {
-        m->int_max = closed ? need : larger(b->multiple > 100 ? 9 : NUMBER_DIGITS, need);
-        m->frac_max = 0;
-    } else {
-        m->int_max = closed ? need : need < 9 ? 9 : need + 1;
-        if (m->int_max > NUMBER_DIGITS) m->int_max = larger(NUMBER_DIGITS, need);
-        m->frac_max = m->int_max < NUMBER_DIGITS ? NUMBER_DIGITS - m->int_max : 0;
-        if (b->multiple && m->frac_max > b->multiple_frac) m->frac_max = b->multiple_frac;
-    }
+    int most = b->multiple > 100 ? 9 : b->integer ? DECIMAL_INT_MAX : NUMBER_DIGITS;
+    return b->has_min && b->has_max ? need : larger(most, need);
+}
+
+/* The more digits stand before the point, the fewer may stand behind it. */
+static int write_lengths(magnitudes *m, const number_bounds *b, int from, shoal_err *err)
+{
+    static const int ends[] = {9, 12, 14, DECIMAL_INT_MAX};
+    int last = 0, rc = 0, most = choose_length(b);
     m->modulus = b->multiple ? b->multiple : 1;
     m->frac_of_modulus = b->multiple ? b->multiple_frac : 0;
+    for (size_t i = 0; rc == 0 && last < most; i++) {
+        int first = last + 1;
+        last = b->integer || ends[i] > most ? most : ends[i];
+        m->int_max = last;
+        m->frac_max = b->integer || last >= NUMBER_DIGITS ? 0 : NUMBER_DIGITS - last;
+        if (b->multiple && m->frac_max > b->multiple_frac) m->frac_max = b->multiple_frac;
+        rc = write_magnitudes(m, from, first, err);
+    }
+    return rc;
 }
 
 /* The numbers without a sign, resp. what follows the sign of those below zero. */
@@ -242,7 +251,6 @@ static int write_side(fsm *f, const number_bounds *b, bool below_zero, int from,
 {
     static const decimal zero;
     magnitudes m = {.f = f};
-    choose_digits(&m, b);
     if (below_zero) {
         if (b->has_min && !b->min.negative) return 0;
         bool bounded = b->has_max && b->max.negative;
@@ -257,7 +265,7 @@ static int write_side(fsm *f, const number_bounds *b, bool below_zero, int from,
         m.hi = b->has_max ? &b->max : NULL;
         m.below_hi = b->below_max;
     }
-    return write_magnitudes(&m, from, err);
+    return write_lengths(&m, b, from, err);
 }
 
 int number_compile(dfa **ret, const number_bounds *b, uint64_t *work, shoal_err *err)

@@ -1,7 +1,7 @@
 /* grammar_number.h: numbers between bounds -> the set of their decimal texts.
  *
- * Texts have no exponent and at most 15 digits (18 where a bound of an integer has that many), so that
- * comparing digits is comparing doubles: decimals of up to 15 digits survive a trip through one. */
+ * Texts have no exponent. Integers have up to 18 digits; others have 15 in all where any stand behind the point, so
+ * that comparing digits is comparing doubles: decimals of up to 15 digits survive a trip through one. */
 #ifndef GRAMMAR_NUMBER_H
 #define GRAMMAR_NUMBER_H
 

@@ -368,12 +368,48 @@ static void one_bound_is_enough(void **state)
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         if (dfa_matches(d, out[i], strlen(out[i]))) fail_msg("%s", out[i]);
     dfa_free(d);
+    static const char *const numbers[] = {"1764345600123456", "999999999999999999"};
+    b = bounds(true, NULL, NULL, false, false);
+    b.multiple = 2;
+    b.multiple_frac = 0;
+    d = compile_bounds(&b);
+    assert_true(dfa_matches(d, numbers[0], strlen(numbers[0])));
+    assert_false(dfa_matches(d, numbers[1], strlen(numbers[1])));
+    dfa_free(d);
     b = bounds(true, "123456789012345678", NULL, false, false);
     d = compile_bounds(&b);
     assert_true(dfa_matches(d, "123456789012345678", 18));
     assert_true(dfa_matches(d, "999999999999999999", 18));
     assert_false(dfa_matches(d, "123456789012345677", 18));
     dfa_free(d);
+}
+
+static void expect_texts(const number_bounds *b, const char *const *in, const char *const *out)
+{
+    dfa *d = compile_bounds(b);
+    for (; *in; in++)
+        if (!dfa_matches(d, *in, strlen(*in))) fail_msg("%s cannot be written", *in);
+    for (; *out; out++)
+        if (dfa_matches(d, *out, strlen(*out))) fail_msg("%s can be written", *out);
+    dfa_free(d);
+}
+
+static void large_bounds_leave_room_for_fractions(void **state)
+{
+    number_bounds b = bounds(false, NULL, "9007199254740991", false, false);
+    expect_texts(&b,
+                 (const char *const[]){"2.5", "123456789.123456", "123456789012.125", "1764345600123.4",
+                                       "9007199254740991", "-0.000001", NULL},
+                 (const char *const[]){"9007199254740992", "1234567890123.12345", "9007199254740990.5", NULL});
+    b = bounds(false, "0", "99999999999999.98", false, false);
+    b.multiple = 1;
+    b.multiple_frac = 2;
+    expect_texts(&b, (const char *const[]){"19.99", "0.1", "99999999999999.9", "123456789012.34", NULL},
+                 (const char *const[]){"0.001", "99999999999999.99", NULL});
+    b = bounds(false, NULL, NULL, false, false);
+    b.multiple = 1;
+    expect_texts(&b, (const char *const[]){"1764345600", "-1764345600123", NULL},
+                 (const char *const[]){"0.5", NULL});
 }
 
 static void too_much_is_refused(void **state)
@@ -463,6 +499,7 @@ int main(void)
         cmocka_unit_test(multiples_leave_no_remainder),
         cmocka_unit_test(decimals_are_within_their_bounds),
         cmocka_unit_test(one_bound_is_enough),
+        cmocka_unit_test(large_bounds_leave_room_for_fractions),
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(copies_of_nothing_are_counted),
         cmocka_unit_test(the_last_state_is_the_end_of_none),
