@@ -131,6 +131,13 @@ int nfa_call(nfa *a, int from, int rule_start)
     return to;
 }
 
+int nfa_call_shared(nfa *a, int from, int rule_start)
+{
+    for (int e = a->failed ? -1 : a->nodes[from].edges; e >= 0; e = a->edges[e].next)
+        if (a->edges[e].kind == EDGE_CALL && a->edges[e].rule == rule_start) return a->edges[e].to;
+    return nfa_call(a, from, rule_start);
+}
+
 void nfa_return(nfa *a, int state)
 {
     if (state < 0)

@@ -38,6 +38,8 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n);
 /* A call of the rule that begins at rule_start; comes back to the new state. A rule ends in a state
  * given to nfa_return. */
 int nfa_call(nfa *a, int from, int rule_start);
+/* Where the same call from there ends already, as nfa_literal shares what begins alike. */
+int nfa_call_shared(nfa *a, int from, int rule_start);
 void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
 /* In a state marked so, more can be read and a text is better ended: nfa_reads does not count it. */

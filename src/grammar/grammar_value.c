@@ -21,26 +21,80 @@ void value_put(buf *out, const json_t *v)
     buf_puts(out, text);
 }
 
-void value_literal(value *v, const char *text, size_t n)
+static int root_of_literals(value *v)
 {
     nfa *a = v->c->a;
     if (v->literals == NFA_DEAD) {
         v->literals = nfa_state(a);
         nfa_epsilon(a, v->from, v->literals);
     }
-    nfa_epsilon(a, nfa_literal(a, v->literals, text, n), v->end);
+    return v->literals;
+}
+
+void value_literal(value *v, const char *text, size_t n)
+{
+    nfa *a = v->c->a;
+    nfa_epsilon(a, nfa_literal(a, root_of_literals(v), text, n), v->end);
+}
+
+static int write_text(compiler *c, int from, buf *text)
+{
+    if (text->failed && c->x.rc == 0) c->x.rc = err_nomem(c->x.err);
+    if (c->x.rc == 0) from = nfa_literal(c->a, from, text->data, text->len);
+    buf_done(text);
+    return from;
+}
+
+static int write_one(compiler *c, int from, const json_t *one);
+
+static int write_members(compiler *c, int from, const json_t *object)
+{
+    const char *key;
+    json_t *member;
+    int begin = from;
+    json_object_foreach((json_t *)object, key, member)
+    {
+        buf text = {0};
+        if (from != begin) from = nfa_literal(c->a, from, ",", 1);
+        from = nfa_call_shared(c->a, from, c->json.space);
+        json_put_string(&text, key, strlen(key));
+        buf_putc(&text, ':');
+        from = nfa_call_shared(c->a, write_text(c, from, &text), c->json.gap);
+        from = write_one(c, from, member);
+    }
+    return from;
+}
+
+static int write_items(compiler *c, int from, const json_t *array)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(array, i, item)
+    {
+        if (i > 0) from = nfa_literal(c->a, from, ",", 1);
+        from = write_one(c, nfa_call_shared(c->a, from, c->json.space), item);
+    }
+    return from;
+}
+
+/* With the white space that other values have; returns where it ends. */
+static int write_one(compiler *c, int from, const json_t *one)
+{
+    bool is_object = json_object_size(one) > 0;
+    if (!is_object && json_array_size(one) == 0) {
+        buf text = {0};
+        value_put(&text, one);
+        return write_text(c, from, &text);
+    }
+    from = nfa_literal(c->a, from, is_object ? "{" : "[", 1);
+    from = is_object ? write_members(c, from, one) : write_items(c, from, one);
+    return nfa_literal(c->a, nfa_call_shared(c->a, from, c->json.line), is_object ? "}" : "]", 1);
 }
 
 void value_one(value *v, const parts *p, const json_t *one, const json_t *list)
 {
-    buf text = {0};
     if (!facts_all_admit(&v->c->x, p, one, list)) return;
-    value_put(&text, one);
-    if (!text.failed)
-        value_literal(v, text.data, text.len);
-    else if (v->c->x.rc == 0)
-        v->c->x.rc = err_nomem(v->c->x.err);
-    buf_done(&text);
+    nfa_epsilon(v->c->a, write_one(v->c, root_of_literals(v), one), v->end);
 }
 
 /* ---- numbers and strings ---------------------------------------------------------------------- */
