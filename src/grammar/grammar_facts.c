@@ -51,6 +51,7 @@ static unsigned types_implied(const json_t *schema)
     } keys[] = {{"properties", TYPE_OBJECT},
                 {"required", TYPE_OBJECT},
                 {"additionalProperties", TYPE_OBJECT},
+                {"patternProperties", TYPE_OBJECT},
                 {"minProperties", TYPE_OBJECT},
                 {"maxProperties", TYPE_OBJECT},
                 {"propertyNames", TYPE_OBJECT},
@@ -198,7 +199,7 @@ bool facts_numbers(schema_ctx *c, const parts *p, bool integer, number_bounds *r
 /* ---- strings ---------------------------------------------------------------------------------- */
 
 typedef struct pattern_memo {
-    const json_t *pattern;
+    const char *pattern; /* in the schema */
     dfa *texts;
     struct pattern_memo *next;
 } pattern_memo;
@@ -209,13 +210,12 @@ void facts_done(schema_ctx *c)
     c->patterns = NULL;
 }
 
-/* What an expression of `schema` (its key "pattern" or "format") matches; NULL with c->rc set. Kept. */
+/* What an expression of `schema`, under its key, matches; NULL with c->rc set. Kept by the place of its text. */
 static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *key, const char *text,
                               size_t n)
 {
-    const json_t *v = json_object_get(schema, key);
     for (pattern_memo *m = c->patterns; m; m = m->next)
-        if (m->pattern == v) return m->texts;
+        if (m->pattern == text) return m->texts;
     shoal_err err = {0};
     pattern_memo *m = arena_alloc(c->memory, sizeof *m);
     if (!m && !c->rc) c->rc = err_nomem(c->err);
@@ -225,7 +225,7 @@ static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *k
         schema_fail(c, rc, schema, key, "\"%s\" %s", key, err.message);
         return NULL;
     }
-    m->pattern = v;
+    m->pattern = text;
     m->next = c->patterns;
     c->patterns = m;
     return m->texts;
@@ -341,20 +341,48 @@ bool facts_admit_name(schema_ctx *c, const json_t *schema, const char *name)
     return ok;
 }
 
+const dfa *facts_name_pattern(schema_ctx *c, const json_t *schema, const char *pattern)
+{
+    return pattern_dfa(c, schema, "patternProperties", pattern, strlen(pattern));
+}
+
+static bool add_schema(schema_ctx *c, parts *to, const json_t *schema)
+{
+    return !schema || (!schema_admits_nothing(schema) && parts_add(c, to, schema) == 0);
+}
+
+bool facts_property_of(schema_ctx *c, const json_t *schema, const char *name, parts *ret, bool *ret_declared)
+{
+    const json_t *own = json_object_get(json_object_get(schema, "properties"), name);
+    bool declared = own != NULL;
+    const char *pattern;
+    json_t *one;
+    if (!facts_admit_name(c, schema, name) || !add_schema(c, ret, own)) return false;
+    json_object_foreach(json_object_get(schema, "patternProperties"), pattern, one)
+    {
+        const dfa *names = facts_name_pattern(c, schema, pattern);
+        if (!names || !dfa_matches(names, name, strlen(name))) continue;
+        declared = true;
+        if (!add_schema(c, ret, one)) return false;
+    }
+    *ret_declared |= declared;
+    return declared || add_schema(c, ret, json_object_get(schema, "additionalProperties"));
+}
+
 bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret, bool *ret_declared)
 {
     *ret = (parts){0};
     *ret_declared = false;
-    for (size_t i = 0; i < p->n; i++) {
-        const json_t *own = json_object_get(json_object_get(p->of[i], "properties"), name);
-        const json_t *rest = json_object_get(p->of[i], "additionalProperties");
-        *ret_declared |= own != NULL;
-        if (!facts_admit_name(c, p->of[i], name)) return false;
-        if (!own) own = rest;
-        if (!own) continue;
-        if (schema_admits_nothing(own) || parts_add(c, ret, own)) return false;
-    }
+    for (size_t i = 0; i < p->n; i++)
+        if (!facts_property_of(c, p->of[i], name, ret, ret_declared)) return false;
     return c->rc == 0;
+}
+
+bool facts_has_name_patterns(const parts *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (json_object_size(json_object_get(p->of[i], "patternProperties")) > 0) return true;
+    return false;
 }
 
 const json_t *facts_prefix_items(const json_t *schema)
@@ -401,7 +429,7 @@ bool facts_asks_for_more(const parts *p)
         asks |= rest != NULL;
         names |= json_object_get(p->of[i], "properties") != NULL;
     }
-    return asks || !names;
+    return asks || !(names || facts_has_name_patterns(p));
 }
 
 /* ---- telling alternatives apart --------------------------------------------------------------- */

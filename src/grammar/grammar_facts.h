@@ -47,16 +47,21 @@ typedef struct string_facts {
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret);
 
 /* What must hold for the property `name`, resp. item i. False: it must not be there. *ret_declared: some part
- * has it in "properties" resp. "prefixItems". */
+ * has it in "properties" or "patternProperties", resp. "prefixItems". */
 bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret, bool *ret_declared);
+/* The same of one part: adds to *ret and may set *ret_declared. */
+bool facts_property_of(schema_ctx *c, const json_t *schema, const char *name, parts *ret, bool *ret_declared);
+/* The names that a key of "patternProperties" matches; NULL with c->rc set. Kept until facts_done. */
+const dfa *facts_name_pattern(schema_ctx *c, const json_t *schema, const char *pattern);
+bool facts_has_name_patterns(const parts *p);
 bool facts_item(schema_ctx *c, const parts *p, size_t i, parts *ret, bool *ret_declared);
 /* How many items have a schema of their own in some part. */
 size_t facts_n_prefix(const parts *p);
 /* "items" behind them, which in old drafts is "additionalItems". */
 const json_t *facts_rest_of_items(const json_t *schema);
 const json_t *facts_prefix_items(const json_t *schema);
-/* Properties that no part names are written: none forbids them, and "additionalProperties" asks for them or
- * there are no "properties" at all. */
+/* Properties that no part names, or has a pattern for, are written: none forbids them, and "additionalProperties" asks
+ * for them or there are neither "properties" nor patterns. */
 bool facts_asks_for_more(const parts *p);
 bool facts_is_required(const parts *p, const char *name);
 

@@ -127,9 +127,11 @@ static bool object_admitted(judge j, const json_t *s, const json_t *v)
     }
     json_object_foreach((json_t *)v, name, one)
     {
-        const json_t *own = json_object_get(json_object_get(s, "properties"), name);
-        if (!own) own = json_object_get(s, "additionalProperties");
-        if ((own && !admits(j, own, one)) || !facts_admit_name(j.c, s, name)) return false;
+        parts all = {0};
+        bool declared = false;
+        if (!facts_property_of(j.c, s, name, &all, &declared)) return false;
+        for (size_t k = 0; k < all.n; k++)
+            if (!admits(j, all.of[k], one)) return false;
     }
     return true;
 }

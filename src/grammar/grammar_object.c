@@ -5,7 +5,8 @@
 
 #include "base/utf8.h"
 
-#define COUNTED_MAX 64 /* "minProperties", "maxProperties" */
+#define COUNTED_MAX  64 /* "minProperties", "maxProperties" */
+#define PATTERNS_MAX 8  /* of names: they may overlap in twice as many ways with each */
 
 /* An object as it is written: properties in the order of the schema, then others when it asks for them.
  * ready[k]: the next name may come (behind a comma, unless nothing was written yet); after[k]: behind a
@@ -216,17 +217,6 @@ static dfa *other_names(object *o)
     return out;
 }
 
-/* A name that is not in the schema: the schemas of "additionalProperties" hold for its value. */
-static int rule_of_others(object *o)
-{
-    parts child = {0};
-    for (size_t i = 0; i < o->p->n; i++) {
-        const json_t *rest = json_object_get(o->p->of[i], "additionalProperties");
-        if (rest) parts_add(&o->c->x, &child, rest);
-    }
-    return schema_rule(o->c, &child);
-}
-
 static size_t n_required(const object *o)
 {
     const char *name;
@@ -239,19 +229,14 @@ static size_t n_required(const object *o)
     return n;
 }
 
-static void write_others(object *o)
+/* name ":" value for each of these names. */
+static void write_names(object *o, const dfa *names, int rule)
 {
     compiler *c = o->c;
     nfa *a = c->a;
-    if (o->least > 1 && (size_t)o->least > n_required(o) + 1)
-        schema_fail(
-            &c->x, SHOAL_EUNSUPPORTED, o->p->of[0], "minProperties",
-            "\"minProperties\" is not enforced where properties may have any name: they might repeat");
-    dfa *names = other_names(o);
-    int rule = rule_of_others(o);
     int begin[COUNTED_MAX + 1];
     for (int k = 0; k <= o->cap; k++) begin[k] = NFA_DEAD;
-    for (int k = 0; k <= o->cap && names && c->x.rc == 0; k++) {
+    for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
         int to = count_on(o, k);
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
@@ -261,6 +246,94 @@ static void write_others(object *o)
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
     }
+}
+
+/* The patterns of names of all parts. */
+typedef struct others {
+    object *o;
+    struct {
+        size_t part;
+        const json_t *schema; /* of the values */
+        const dfa *names;
+    } at[PATTERNS_MAX];
+    size_t n;
+} others;
+
+static bool collect_patterns(others *all)
+{
+    schema_ctx *x = &all->o->c->x;
+    const parts *p = all->o->p;
+    const char *pattern;
+    json_t *one;
+    for (size_t i = 0; i < p->n && x->rc == 0; i++) {
+        const json_t *patterns = json_object_get(p->of[i], "patternProperties");
+        if (patterns && !json_is_object(patterns))
+            schema_fail(x, SHOAL_EINVALID, p->of[i], "patternProperties", "\"patternProperties\" must be an object");
+        json_object_foreach((json_t *)patterns, pattern, one)
+        {
+            if (all->n == PATTERNS_MAX)
+                schema_fail(x, SHOAL_ELIMIT, p->of[i], "patternProperties", "more than %d patterns of names",
+                            PATTERNS_MAX);
+            const dfa *names = x->rc ? NULL : facts_name_pattern(x, p->of[i], pattern);
+            if (!names) return false;
+            all->at[all->n].part = i;
+            all->at[all->n].schema = one;
+            all->at[all->n++].names = names;
+        }
+    }
+    return x->rc == 0;
+}
+
+/* What holds for the values of names that these patterns match, and no others. False: there are no such properties. */
+static bool values_of(const others *all, unsigned matched, parts *ret)
+{
+    schema_ctx *x = &all->o->c->x;
+    const parts *p = all->o->p;
+    if (!matched && !facts_asks_for_more(p)) return false;
+    for (size_t i = 0; i < p->n; i++) {
+        bool has_own = false;
+        for (size_t k = 0; k < all->n; k++) {
+            if (all->at[k].part != i || !(matched >> k & 1)) continue;
+            has_own = true;
+            if (schema_admits_nothing(all->at[k].schema) || parts_add(x, ret, all->at[k].schema)) return false;
+        }
+        const json_t *rest = has_own ? NULL : json_object_get(p->of[i], "additionalProperties");
+        if (rest && (schema_admits_nothing(rest) || parts_add(x, ret, rest))) return false;
+    }
+    return x->rc == 0;
+}
+
+/* Names that match the same patterns are a class; patterns 0..k of `matched` are decided. */
+static void write_classes(const others *all, const dfa *names, size_t k, unsigned matched)
+{
+    compiler *c = all->o->c;
+    parts child = {0};
+    if (c->x.rc || names->n == 0) return;
+    if (k == all->n) {
+        if (values_of(all, matched, &child)) write_names(all->o, names, schema_rule(c, &child));
+        return;
+    }
+    for (unsigned is_match = 0; is_match <= 1 && c->x.rc == 0; is_match++) {
+        dfa *some = NULL;
+        shoal_err err = {0};
+        int rc = dfa_combine(&some, names, all->at[k].names, is_match ? DFA_AND : DFA_MINUS, &c->x.work, &err);
+        if (rc)
+            schema_fail(&c->x, rc, all->o->p->of[all->at[k].part], "patternProperties", "the names: %s", err.message);
+        else
+            write_classes(all, some, k + 1, matched | is_match << k);
+        dfa_free(some);
+    }
+}
+
+static void write_others(object *o)
+{
+    if (o->least > 1 && (size_t)o->least > n_required(o) + 1)
+        schema_fail(
+            &o->c->x, SHOAL_EUNSUPPORTED, o->p->of[0], "minProperties",
+            "\"minProperties\" is not enforced where properties may have any name: they might repeat");
+    others all = {.o = o};
+    dfa *names = collect_patterns(&all) ? other_names(o) : NULL;
+    if (names) write_classes(&all, names, 0, 0);
     dfa_free(names);
 }
 
@@ -270,7 +343,8 @@ static bool count_properties(object *o)
     o->least = facts_count(x, o->p, "minProperties", 0);
     o->most = facts_count(x, o->p, "maxProperties", -1);
     int64_t cap = o->most >= 0 ? o->most : o->least;
-    if (cap > COUNTED_MAX && o->most >= 0 && o->least <= COUNTED_MAX && !facts_asks_for_more(o->p)) {
+    bool is_closed = !facts_asks_for_more(o->p) && !facts_has_name_patterns(o->p);
+    if (cap > COUNTED_MAX && o->most >= 0 && o->least <= COUNTED_MAX && is_closed) {
         size_t n = 0; /* a maximum that the named properties cannot reach says nothing */
         for (size_t i = 0; i < o->p->n; i++)
             n += json_object_size(json_object_get(o->p->of[i], "properties"));
@@ -294,7 +368,7 @@ static void write_members(value *v, object *o)
     next_row(o, o->ready, o->after);
     nfa_call_to(a, nfa_range(a, v->from, '{', '{'), c->json.space, o->ready[0]);
     write_properties(o);
-    if (facts_asks_for_more(o->p) && c->x.rc == 0) write_others(o);
+    if ((facts_asks_for_more(o->p) || facts_has_name_patterns(o->p)) && c->x.rc == 0) write_others(o);
     int end = nfa_state(a);
     for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
         if (k >= o->least) nfa_epsilon(a, k == 0 ? o->ready[0] : o->after[k], end);
@@ -318,7 +392,7 @@ void object_write(value *v, const parts *p)
 
 bool object_is_any(const parts *p)
 {
-    static const char *const keys[] = {"properties",    "required",      "additionalProperties",
-                                       "minProperties", "maxProperties", "propertyNames"};
+    static const char *const keys[] = {"properties",    "required",      "additionalProperties", "minProperties",
+                                       "maxProperties", "propertyNames", "patternProperties"};
     return parts_lack(p, keys, sizeof keys / sizeof *keys);
 }

@@ -138,7 +138,7 @@ bool schema_admits_nothing(const json_t *schema)
 static bool is_harmless(const char *key, const json_t *v)
 {
     bool empty = json_is_object(v) && json_object_size(v) == 0;
-    if (strcmp(key, "patternProperties") == 0 || strncmp(key, "depend", 6) == 0) return empty;
+    if (strncmp(key, "depend", 6) == 0) return empty;
     if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
     if (strcmp(key, "not") == 0) return empty || json_is_true(v);
     if (strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0) return true; /* of "contains" */
@@ -152,7 +152,6 @@ static void check_keywords(schema_ctx *c, const json_t *schema)
         "if",
         "then",
         "else",
-        "patternProperties",
         "contains",
         "minContains",
         "maxContains",
