@@ -518,7 +518,8 @@ static int ask_later(rpc_call *c, grpc_reader *body, api_error *e)
         return rc ? rc : api_error_nomem(e);
     }
     *j = (ask_job){.at = c->at, .call = c, .rpc = c->rpc, .input = c->method->input, .body = *body};
-    if (pool_job_start(&j->job, c->at->gateway->loop, job_run, job_done) != 0) {
+    bool is_large = j->body.in.len > POOL_TURN_BYTES;
+    if (pool_job_start(&j->job, c->at->gateway->loop, is_large, job_run, job_done) != 0) {
         job_free(j);
         return api_error_nomem(e);
     }

@@ -52,7 +52,7 @@ typedef struct body_job {
     http_door *door; /* not once the job was left */
     coding c;
     size_t max_bytes; /* of the plain body */
-    bool may_be_json;
+    bool may_be_json, parses_next;
     buf body; /* as it came, then plain */
     json_ahead json;
     int rc;
@@ -525,12 +525,19 @@ static bool is_json_object(const buf *b)
     return i < b->len && b->data[i] == '{';
 }
 
-static void body_run(pool_job *job)
+static void parse_run(pool_job *job)
 {
     body_job *j = (body_job *)job;
-    j->rc = j->c ? unpack_job(j) : 0;
-    if (j->rc == 0 && j->may_be_json && is_json_object(&j->body))
-        json_ahead_run(&j->json, j->body.data, j->body.len);
+    if (j->may_be_json && is_json_object(&j->body)) json_ahead_run(&j->json, j->body.data, j->body.len);
+}
+
+/* What becomes large is parsed by a job of its own, in its turn. */
+static void unpack_run(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    j->rc = unpack_job(j);
+    j->parses_next = j->rc == 0 && j->body.len > POOL_TURN_BYTES;
+    if (j->rc == 0 && !j->parses_next) parse_run(job);
 }
 
 /* What the pool has made of a body. 0, or an HTTP status with *e filled. */
@@ -545,6 +552,9 @@ static void body_done(pool_job *job)
 {
     body_job *j = (body_job *)job;
     http_door *d = j->job.left ? NULL : j->door;
+    bool parses_next = d && j->parses_next;
+    j->parses_next = false;
+    if (parses_next && pool_job_start(&j->job, d->gateway->loop, true, parse_run, body_done) == 0) return;
     if (d) {
         api_error e = {0};
         int rc = check_job(d, j, &e);
@@ -570,7 +580,8 @@ static int read_ahead(http_door *d, coding c, size_t max_bytes, api_error *e)
     *j = (body_job){.door = d, .c = c, .max_bytes = max_bytes};
     j->may_be_json = !(rq->endpoint->takes & ENDPOINT_DOCUMENTS);
     http_take_body(d->http, &j->body);
-    if (pool_job_start(&j->job, d->gateway->loop, body_run, body_done) != 0) {
+    bool is_large = !c && j->body.len > POOL_TURN_BYTES;
+    if (pool_job_start(&j->job, d->gateway->loop, is_large, c ? unpack_run : parse_run, body_done) != 0) {
         buf_done(&j->body);
         free(j);
         return api_error_nomem(e);

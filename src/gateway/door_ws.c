@@ -444,7 +444,7 @@ static bool parse_later(ws_socket *s, const void *bytes, size_t n)
     if (!j) return false;
     j->socket = s;
     if (buf_append(&j->text, bytes, n) != 0 ||
-        pool_job_start(&j->job, s->gateway->loop, job_run, job_done) != 0) {
+        pool_job_start(&j->job, s->gateway->loop, n > POOL_TURN_BYTES, job_run, job_done) != 0) {
         buf_done(&j->text);
         free(j);
         return false;
