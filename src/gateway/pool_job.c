@@ -79,7 +79,8 @@ static void begin_next(uv_loop_t *loop)
     }
 }
 
-int pool_job_start(pool_job *j, uv_loop_t *loop, bool in_turn, void (*run)(pool_job *j), void (*done)(pool_job *j))
+int pool_job_start(pool_job *j, uv_loop_t *loop, bool in_turn, void (*run)(pool_job *j),
+                   void (*done)(pool_job *j))
 {
     j->run = run;
     j->done = done;
@@ -100,7 +101,8 @@ void pool_job_leave(pool_job *j)
 {
     if (!j) return;
     j->left = true;
-    uv_cancel((uv_req_t *)&j->req); /* fails for one that runs: its done comes when it is over; or has not begun */
+    uv_cancel(
+        (uv_req_t *)&j->req); /* fails for one that runs: its done comes when it is over; or has not begun */
 }
 
 static void drop_run(pool_job *j) {}

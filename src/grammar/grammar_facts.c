@@ -82,9 +82,9 @@ unsigned facts_types(schema_ctx *c, const parts *p, bool implied)
     for (size_t i = 0; i < p->n; i++) {
         types &= facts_types_of(c, p->of[i]);
         hints |= types_implied(p->of[i]);
-        said |= json_object_get(p->of[i], "type") != NULL;
+        said |= json_object_get(p->of[i], "type") && !json_object_get(p->of[i], SCHEMA_MADE);
     }
-    return implied && !said && hints ? hints : types;
+    return implied && !said && hints ? hints & types : types;
 }
 
 bool facts_values(schema_ctx *c, const parts *p, const json_t **ret_enum, const json_t **ret_const)
@@ -208,6 +208,7 @@ void facts_done(schema_ctx *c)
 {
     for (pattern_memo *m = c->patterns; m; m = m->next) dfa_free(m->texts);
     c->patterns = NULL;
+    schema_conditions_done(c);
 }
 
 /* What an expression of `schema`, under its key, matches; NULL with c->rc set. Kept by the place of its text. */

@@ -42,6 +42,34 @@ static size_t n_that_admit(judge j, const json_t *list, const json_t *value)
     return n;
 }
 
+static bool dependencies_admit(judge j, const json_t *s, const json_t *value)
+{
+    static const char *const KEYS[] = {"dependencies", "dependentRequired", "dependentSchemas"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const char *name;
+        json_t *on, *other;
+        size_t k;
+        json_object_foreach(json_object_get(s, KEYS[i]), name, on)
+        {
+            if (!json_object_get(value, name)) continue;
+            if (!json_is_array(on) && !admits(j, on, value)) return false;
+            json_array_foreach(on, k, other)
+            {
+                if (!json_object_get(value, json_string_value(other))) return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool conditions_admit(judge j, const json_t *s, const json_t *value)
+{
+    const json_t *not = json_object_get(s, "not"), *when = json_object_get(s, "if");
+    if (not &&admits(j, not, value)) return false;
+    const json_t *then = when ? json_object_get(s, admits(j, when, value) ? "then" : "else") : NULL;
+    return (!then || admits(j, then, value)) && dependencies_admit(j, s, value);
+}
+
 static bool combine_admits(judge j, const json_t *s, const json_t *value)
 {
     const json_t *all = json_object_get(s, "allOf"), *any = json_object_get(s, "anyOf"),
@@ -51,7 +79,8 @@ static bool combine_admits(judge j, const json_t *s, const json_t *value)
         if (!to || !admits(j, to, value)) return false;
     }
     return (!all || n_that_admit(j, all, value) == json_array_size(all)) &&
-           (!any || n_that_admit(j, any, value) > 0) && (!one || n_that_admit(j, one, value) == 1);
+           (!any || n_that_admit(j, any, value) > 0) && (!one || n_that_admit(j, one, value) == 1) &&
+           conditions_admit(j, s, value);
 }
 
 static bool same_value(const json_t *a, const json_t *b)
@@ -98,11 +127,26 @@ static bool number_admitted(judge j, const json_t *s, const json_t *v)
     return facts_numbers(j.c, &p, false, &b, &any) && (any || number_is_within(&b, v));
 }
 
+static bool contains_admits(judge j, const json_t *s, const json_t *v)
+{
+    const json_t *wanted = json_object_get(s, "contains"), *one;
+    int64_t least = facts_count_of(j.c, s, "minContains", 1),
+            most = facts_count_of(j.c, s, "maxContains", INT64_MAX), n = 0;
+    size_t i;
+    if (!wanted) return true;
+    json_array_foreach(v, i, one)
+    {
+        n += admits(j, wanted, one);
+    }
+    return n >= least && n <= most;
+}
+
 static bool array_admitted(judge j, const json_t *s, const json_t *v)
 {
     size_t i, k;
     const json_t *one;
     if (!is_between(j.c, s, "minItems", "maxItems", json_array_size(v))) return false;
+    if (!contains_admits(j, s, v)) return false;
     bool unique = json_is_true(json_object_get(s, "uniqueItems"));
     json_array_foreach(v, i, one)
     {

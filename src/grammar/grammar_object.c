@@ -268,7 +268,8 @@ static bool collect_patterns(others *all)
     for (size_t i = 0; i < p->n && x->rc == 0; i++) {
         const json_t *patterns = json_object_get(p->of[i], "patternProperties");
         if (patterns && !json_is_object(patterns))
-            schema_fail(x, SHOAL_EINVALID, p->of[i], "patternProperties", "\"patternProperties\" must be an object");
+            schema_fail(x, SHOAL_EINVALID, p->of[i], "patternProperties",
+                        "\"patternProperties\" must be an object");
         json_object_foreach((json_t *)patterns, pattern, one)
         {
             if (all->n == PATTERNS_MAX)
@@ -295,7 +296,8 @@ static bool values_of(const others *all, unsigned matched, parts *ret)
         for (size_t k = 0; k < all->n; k++) {
             if (all->at[k].part != i || !(matched >> k & 1)) continue;
             has_own = true;
-            if (schema_admits_nothing(all->at[k].schema) || parts_add(x, ret, all->at[k].schema)) return false;
+            if (schema_admits_nothing(all->at[k].schema) || parts_add(x, ret, all->at[k].schema))
+                return false;
         }
         const json_t *rest = has_own ? NULL : json_object_get(p->of[i], "additionalProperties");
         if (rest && (schema_admits_nothing(rest) || parts_add(x, ret, rest))) return false;
@@ -316,9 +318,11 @@ static void write_classes(const others *all, const dfa *names, size_t k, unsigne
     for (unsigned is_match = 0; is_match <= 1 && c->x.rc == 0; is_match++) {
         dfa *some = NULL;
         shoal_err err = {0};
-        int rc = dfa_combine(&some, names, all->at[k].names, is_match ? DFA_AND : DFA_MINUS, &c->x.work, &err);
+        int rc =
+            dfa_combine(&some, names, all->at[k].names, is_match ? DFA_AND : DFA_MINUS, &c->x.work, &err);
         if (rc)
-            schema_fail(&c->x, rc, all->o->p->of[all->at[k].part], "patternProperties", "the names: %s", err.message);
+            schema_fail(&c->x, rc, all->o->p->of[all->at[k].part], "patternProperties", "the names: %s",
+                        err.message);
         else
             write_classes(all, some, k + 1, matched | is_match << k);
         dfa_free(some);
@@ -392,7 +396,8 @@ void object_write(value *v, const parts *p)
 
 bool object_is_any(const parts *p)
 {
-    static const char *const keys[] = {"properties",    "required",      "additionalProperties", "minProperties",
-                                       "maxProperties", "propertyNames", "patternProperties"};
+    static const char *const keys[] = {"properties",       "required",      "additionalProperties",
+                                       "minProperties",    "maxProperties", "propertyNames",
+                                       "patternProperties"};
     return parts_lack(p, keys, sizeof keys / sizeof *keys);
 }

@@ -138,26 +138,16 @@ bool schema_admits_nothing(const json_t *schema)
 static bool is_harmless(const char *key, const json_t *v)
 {
     bool empty = json_is_object(v) && json_object_size(v) == 0;
-    if (strncmp(key, "depend", 6) == 0) return empty;
     if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
-    if (strcmp(key, "not") == 0) return empty || json_is_true(v);
-    if (strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0) return true; /* of "contains" */
-    return strcmp(key, "then") == 0 || strcmp(key, "else") == 0;                         /* of "if" */
+    return strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0; /* of "contains" */
 }
 
 static void check_keywords(schema_ctx *c, const json_t *schema)
 {
     static const char *const refused[] = {
-        "not",
-        "if",
-        "then",
-        "else",
         "contains",
         "minContains",
         "maxContains",
-        "dependencies",
-        "dependentRequired",
-        "dependentSchemas",
         "$dynamicRef",
         "$recursiveRef",
         "unevaluatedItems",
@@ -265,6 +255,8 @@ static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *w
     gather_all(c, d, schema, here);
     gather_choice(c, d, schema, here, "anyOf");
     gather_choice(c, d, schema, here, "oneOf");
+    const json_t *conditions = schema_conditions(c, schema);
+    if (conditions) gather(c, d, conditions, here);
 }
 
 static void choose(cases *k, const draft *d, size_t at)

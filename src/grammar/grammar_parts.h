@@ -6,7 +6,8 @@
  *
  *     {"type": "object", "required": ["a"], "anyOf": [A, {"$ref": B}]}  ->  {this, A} and {this, second, B}
  *
- * Everything is borrowed from the schema, which must stay. */
+ * "not", "if" and "dependent..." become choices first (grammar_not.c). Everything is borrowed from the schema, which
+ * must stay, or made for it and freed by facts_done. */
 #ifndef GRAMMAR_PARTS_H
 #define GRAMMAR_PARTS_H
 
@@ -25,6 +26,9 @@ typedef struct schema_ctx {
     uint64_t work; /* left for everything that may grow faster than the schema */
     arena *memory;
     struct pattern_memo *patterns; /* of grammar_facts.c, facts_done frees them */
+    struct made_schema *made;      /* of grammar_not.c, likewise */
+    const json_t *negated;         /* whose "not" or "if" is being turned around, for messages */
+    const char *negated_key;
 } schema_ctx;
 
 /* SHOAL_E... with the JSON pointer of `at`, an object within the root, and `key` of it (NULL: itself). */
@@ -59,6 +63,12 @@ typedef struct parts_case {
  * enforced. Returns c->rc. */
 typedef void (*parts_fn)(void *user, const parts_case *one);
 int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user);
+/* A schema that grammar_not.c made has this member. */
+#define SCHEMA_MADE "\x01made"
+/* What the schema's "not", "if" and "dependent..." ask for, as a schema without them; NULL: it has none, or c->rc is
+ * set. */
+const json_t *schema_conditions(schema_ctx *c, const json_t *schema);
+void schema_conditions_done(schema_ctx *c);
 /* What a "$ref" leads to; NULL with c->rc set when it leads nowhere. */
 const json_t *schema_resolve(schema_ctx *c, const json_t *schema);
 /* No part has any of these keys. */

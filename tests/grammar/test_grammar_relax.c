@@ -27,11 +27,11 @@ static void relax_leaves_what_can_be_enforced(void **state)
         {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
          "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"},
         {"{\"properties\":{\"a~/"
-         "b\":{\"type\":\"string\",\"not\":{\"const\":\"x\"},\"pattern\":\"\\\\p{L}\"}}}",
+         "b\":{\"type\":\"string\",\"not\":{\"uniqueItems\":true},\"pattern\":\"\\\\p{L}\"}}}",
          "{\"properties\":{\"a~/b\":{\"type\":\"string\"}}}"},
         {"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}",
          "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}"},
-        {"{\"anyOf\":[{\"type\":\"object\",\"if\":true,\"patternProperties\":{\"(?<=x)\":true}},{\"type\":"
+        {"{\"anyOf\":[{\"type\":\"object\",\"contains\":true,\"patternProperties\":{\"(?<=x)\":true}},{\"type\":"
          "\"null\"}]}",
          "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"},
         {"{\"type\":\"object\",\"patternProperties\":{\"(?<=x)\":true},\"additionalProperties\":false}",
