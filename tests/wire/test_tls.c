@@ -253,12 +253,43 @@ static void curl_gets_answers(void **state)
     fixture_stop(&secret);
 }
 
+static void update_keys(SSL *ssl, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1 || SSL_do_handshake(ssl) != 1) return;
+    }
+}
+
+/* A few new keys are fine. */
+static void a_client_that_only_updates_its_keys_is_closed(void **state)
+{
+    static const char request[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    fixture f = {0};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    fixture_start(&f, NULL, &tls);
+    for (int many = 0; many < 2; many++) {
+        char chunk[4096];
+        SSL *ssl = tls_connect(&f, ctx, "http/1.1");
+        assert_int_equal(SSL_connect(ssl), 1);
+        update_keys(ssl, many ? 3000 : 20);
+        SSL_write(ssl, request, sizeof request - 1);
+        int n = SSL_read(ssl, chunk, sizeof chunk);
+        assert_int_equal(n > 0, !many);
+        if (!many) assert_memory_equal(chunk, "HTTP/1.1 200 ", 13);
+        tls_close(ssl);
+    }
+    SSL_CTX_free(ctx);
+    fixture_stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_over_tls_and_says_goodbye),
         cmocka_unit_test(agrees_on_the_protocol_and_refuses_others),
         cmocka_unit_test(holds_to_what_was_agreed),
+        cmocka_unit_test(a_client_that_only_updates_its_keys_is_closed),
         cmocka_unit_test(offers_aead_suites_alone),
         cmocka_unit_test(a_silent_handshake_is_cut),
         cmocka_unit_test(says_what_is_wrong_with_a_certificate),
