@@ -398,7 +398,7 @@ static void renew_when_due(attach *a)
 {
     shoal_err err;
     int64_t now = wall(a);
-    if (a->renewal || a->next || !credential_is_due(&a->own, now) || now < a->renew_after) return;
+    if (a->renewal || a->next || now < credential_renew_at(&a->own) || now < a->renew_after) return;
     a->renew_after = now + RENEW_AGAIN_S;
     if (start_renewal(a, &err) != 0) LOG(LOG_ERROR, "attach", "renewal_failed", LOG_S("reason", err.message));
 }

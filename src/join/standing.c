@@ -42,10 +42,19 @@ static int issue(standing *s, const char *name, int64_t now, shoal_err *err)
     return rc;
 }
 
+/* One that was signed while this clock was ahead. Where the clock is behind the CA itself, a new one would be
+ * no better. */
+static bool begins_too_late(const standing *s, int64_t now)
+{
+    int64_t from, until;
+    return now < s->own.from && s->ca && cert_times(ca_cert(s->ca), &from, &until, NULL) == 0 && from <= now;
+}
+
 /* Is the certificate that is there still the one to show? */
 static bool is_good(const standing *s, const char *name, int64_t now)
 {
-    if (!s->own.cert || credential_is_due(&s->own, now) || s->own.id.role != ROLE_GATEWAY) return false;
+    if (!s->own.cert || now >= credential_renew_at(&s->own) || s->own.id.role != ROLE_GATEWAY) return false;
+    if (begins_too_late(s, now)) return false;
     if (strcmp(s->own.id.name, name) != 0) return false;
     char serial[CERT_SERIAL_SIZE];
     cert_serial(s->own.cert, serial);

@@ -92,7 +92,11 @@ static bool crl_is_current(const ca *c, const ledger *l, int64_t now)
 {
     buf pem = {0};
     X509_CRL *crl = NULL;
-    time_t at = (time_t)now, half = (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S / 2);
+    int64_t from = now, until;
+    cert_times(c->cert, &from, &until, NULL);
+    time_t at =
+        (time_t)(from > now ? from : now); /* a clock that is behind the CA makes none that is better */
+    time_t half = (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S / 2);
     bool ok = folder_read(&c->dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 &&
               cert_crl_from_pem(&crl, pem.data, pem.len, "crl.pem", NULL) == 0 &&
               cert_crl_number(crl) == l->crl_number && X509_CRL_verify(crl, c->key) == 1 &&

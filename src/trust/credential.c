@@ -105,11 +105,6 @@ int64_t credential_renew_at(const credential *m)
     return m->until - (life < most ? life : most) / 3;
 }
 
-bool credential_is_due(const credential *m, int64_t now)
-{
-    return now >= credential_renew_at(m) || now < m->from;
-}
-
 void credential_done(credential *m)
 {
     EVP_PKEY_free(m->key);

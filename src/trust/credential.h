@@ -6,7 +6,7 @@
  *
  *     folder_open(&f, "/var/lib/shoal", true, err);
  *     credential_load(&m, &f, err);                     SHOAL_ENOTFOUND: it has not joined
- *     if (credential_is_due(&m, now)) ...               two thirds of the certificate's life are over
+ *     if (now >= credential_renew_at(&m)) ...           two thirds of the certificate's life are over
  *     trust_check(m.trust, peer, &want, now, &id, err);  */
 #ifndef TRUST_CREDENTIAL_H
 #define TRUST_CREDENTIAL_H
@@ -36,8 +36,6 @@ int credential_save(const credential *m, const folder *f, shoal_err *err);
 /* Check the list of revoked certificates, keep it in m, and on disk if it is new. */
 int credential_revocations(credential *m, const folder *f, const void *crl_pem, size_t n, shoal_err *err);
 int64_t credential_renew_at(const credential *m);
-/* Is it to be renewed, or not valid yet, as one of a CA whose clock was ahead? */
-bool credential_is_due(const credential *m, int64_t now);
 void credential_done(credential *m); /* a zeroed one is fine */
 
 #endif

@@ -148,7 +148,12 @@ static trust_verdict say_time(const X509 *peer, bool too_early, int64_t now, sho
     int64_t from = 0, until = 0;
     cert_times(peer, &from, &until, NULL);
     const char *name = shown_name(peer, &id);
-    if (too_early)
+    if (too_early && from <= now)
+        err_set(err, SHOAL_EAUTH,
+                "the CA of the certificate of %s is not valid yet: the clock here or at the CA is wrong; set "
+                "both by NTP",
+                name);
+    else if (too_early)
         err_set(
             err, SHOAL_EAUTH,
             "the certificate of %s begins in %lld s: the clock here or at the CA is wrong; set both by NTP",
