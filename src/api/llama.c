@@ -412,11 +412,16 @@ int llama_spec(gen_spec **ret, llama_ask *a, const char *model, api_error *e)
 {
     buf text = {0};
     gen_spec *s = NULL;
+    json_ahead parsed = {0};
     int rc = !a->failed && json_object_set(a->body, "prompt", a->prompts) == 0 &&
                      put(a->body, "model", json_string(model)) == 0 && json_put(&text, a->body) == 0
                  ? 0
                  : api_error_nomem(e);
+    if (rc == 0) json_ahead_from(&parsed, &text, a->body);
+    json_ahead_offer(&parsed);
     if (rc == 0) rc = openai_spec_parse_completion(&s, text.data, text.len, e);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
     buf_done(&text);
     if (rc == 0) rc = complete(s, a, e);
     if (rc == 0)

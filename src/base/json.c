@@ -110,6 +110,14 @@ void json_ahead_run(json_ahead *a, const char *text, size_t len)
     a->rc = json_parse_request(&a->value, text, len, "", &a->err);
 }
 
+void json_ahead_from(json_ahead *a, const buf *text, const json_t *v)
+{
+    *a = (json_ahead){0};
+    if (text->failed || text->len <= JSON_AHEAD_BYTES || !(a->value = json_copy((json_t *)v))) return;
+    a->text = text->data;
+    a->len = text->len;
+}
+
 void json_ahead_offer(json_ahead *a)
 {
     offered = a;
@@ -178,9 +186,9 @@ static size_t count_number_chars(const char *s, const char *end)
     return n;
 }
 
-/* The text with ".0" behind each integer that fits no int64_t: jansson refuses those. JSON has integers of any size
- * (RFC 8259, section 6), and transformers writes 1e30 with all its digits where a tokenizer has no limit. False: there
- * is no such integer. */
+/* The text with ".0" behind each integer that fits no int64_t: jansson refuses those. JSON has integers of
+ * any size (RFC 8259, section 6), and transformers writes 1e30 with all its digits where a tokenizer has no
+ * limit. False: there is no such integer. */
 static bool widen(buf *out, const char *text, size_t len)
 {
     const char *end = text + len, *copied = text;

@@ -49,6 +49,9 @@ typedef struct json_ahead {
     shoal_err err; /* of rc, without the name of the source */
 } json_ahead;
 void json_ahead_run(json_ahead *a, const char *text, size_t len);
+/* The same for a text that was just written from v, such as a request in another dialect: parsing it would only make v
+ * again. Of a long text; the value that is offered is a copy of v that shares its parts, which must not be changed. */
+void json_ahead_from(json_ahead *a, const buf *text, const json_t *v);
 void json_ahead_offer(json_ahead *a); /* NULL: no more */
 void json_ahead_done(json_ahead *a);
 

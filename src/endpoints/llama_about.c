@@ -278,12 +278,17 @@ static void on_rendered(void *user, const call_result *r, const Shoal__V1__Rende
 static int read_messages(about_job *j, api_error *e)
 {
     buf text = {0};
+    json_ahead parsed = {0};
     int rc = read_body(j, e);
     if (rc == 0) rc = choose(j, e);
     if (rc == 0 &&
         (json_object_set_new(j->root, "model", json_string(j->model)) != 0 || json_put(&text, j->root) != 0))
         rc = api_error_nomem(e);
+    if (rc == 0) json_ahead_from(&parsed, &text, j->root);
+    json_ahead_offer(&parsed);
     if (rc == 0) rc = openai_spec_parse_chat(&j->spec, text.data, text.len, e);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
     buf_done(&text);
     return rc;
 }

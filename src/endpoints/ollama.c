@@ -214,7 +214,12 @@ static void ask_ours(ollama_job *j)
     }
     request_note_model(j->again.rq, model_of(j), "", "");
     snprintf(shown, sizeof shown, "/v1/models/%s", model_of(j));
-    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path);
+    json_ahead parsed = {0};
+    if (!shows) json_ahead_from(&parsed, &j->again.body, j->ours);
+    json_ahead_offer(&parsed);
+    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path); /* j may be gone then */
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
 }
 
 static void on_loaded(void *user, const keeper_news *n, const api_error *e)

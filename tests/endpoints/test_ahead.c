@@ -50,6 +50,37 @@ static void a_long_body_is_parsed_beside_the_loop(void **state)
     world_close(&w);
 }
 
+/* Requests of other dialects are written anew, and what was written is not parsed. */
+static void long_bodies_of_other_dialects_are_parsed_once(void **state)
+{
+    static const struct {
+        const char *path, *begin, *end;
+    } FORMS[] = {
+        {"/api/chat", "{\"model\":\"slow\",\"messages\":[{\"role\":\"user\",\"content\":\"", "\"}]}"},
+        {"/api/generate", "{\"model\":\"slow\",\"prompt\":\"", "\"}"},
+        {"/api/embed", "{\"model\":\"slow\",\"input\":\"", "\"}"},
+        {"/completion", "{\"model\":\"slow\",\"prompt\":\"", "\"}"},
+        {"/apply-template", "{\"model\":\"slow\",\"messages\":[{\"role\":\"user\",\"content\":\"", "\"}]}"},
+    };
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        world w;
+        peer p;
+        buf body = {0};
+        world_open(&w, &(gateway_config){.limits.max_body_bytes = 8u << 20});
+        world_put(&w, "slow/0", REPLICA_FAILED);
+        buf_puts(&body, FORMS[i].begin);
+        while (body.len < 4 * MUCH) buf_puts(&body, "abcdefgh ");
+        buf_puts(&body, FORMS[i].end);
+        peer_dial(&w, &p);
+        post(&p, FORMS[i].path, "", &body);
+        WORLD_UNTIL(&w, peer_has(&p, "HTTP/1.1 "));
+        if (!peer_has(&p, "HTTP/1.1 503")) fail_msg("%s: %.*s", FORMS[i].path, (int)p.got.len, p.got.data);
+        if (loop_work_get()->max_bytes > TURN_BYTES_MAX) fail_msg("%s: it was parsed again", FORMS[i].path);
+        buf_done(&body);
+        world_close(&w);
+    }
+}
+
 /* Where a name of a session could be in it. */
 static void a_long_body_is_parsed_once(void **state)
 {
@@ -510,6 +541,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_body_is_parsed_beside_the_loop),
         cmocka_unit_test(a_long_body_is_parsed_once),
+        cmocka_unit_test(long_bodies_of_other_dialects_are_parsed_once),
         cmocka_unit_test(what_is_wrong_with_a_long_body_is_said_as_of_a_short_one),
         cmocka_unit_test(clients_may_leave_while_their_bodies_are_parsed),
         cmocka_unit_test(a_server_that_stops_while_bodies_are_parsed_ends),
