@@ -6,7 +6,7 @@
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
 # (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
 # mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does, one that says
-# "# early: why" is started first. A program may take 15 minutes. `sanitizers` is asan and tsan in one run without what
+# "# early: why" is started first. A program may take 30 minutes. `sanitizers` is asan and tsan in one run without what
 # they see twice: the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
 # ThreadSanitizer, whose tree is built behind the tests, with what these leave of the cores. On a terminal one line
 # shows where the run is; elsewhere each program is a line, in the order of the list. The last line is "N passed, N
@@ -276,7 +276,7 @@ start() {
         SHOAL_BIN=$PWD/$(dir_of "$p")/shoal
         export SHOAL_BIN
         # shellcheck disable=SC2046 # a command's words
-        exec timeout "${TEST_TIMEOUT:-900}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
+        exec timeout "${TEST_TIMEOUT:-1800}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
     ) </dev/null >"$work/$i.log" 2>&1 &
     slots[i]=$!
     set +m

@@ -68,7 +68,7 @@ static int run(int argc, char **argv)
         CLI_INT(0, "replicas", "N", 1, 64, "worker processes [1]", &s.replicas),
         CLI_INT('t', "threads", "N", 1, 1024, "threads of each [all cores]", &s.threads),
         CLI_INT(0, "context", "N", 16, 1 << 20, "longest prompt and reply, in tokens", &s.context),
-        CLI_INT(0, "kv-mb", "N", 1, 1 << 20, "ceiling of the cache of keys and values [64]", &s.kv_mb),
+        CLI_INT(0, "kv-mb", "N", 1, 1 << 20, "ceiling of the cache of keys and values [room for 8,192 tokens]", &s.kv_mb),
         CLI_STRING(0, "kv-type", "TYPE", "keep them as f32, f16 or q8_0 [what its weights ask for]",
                    &s.kv_type),
         CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",

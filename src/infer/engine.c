@@ -29,7 +29,6 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.n_threads > 64) e->o.n_threads = 64;
     if (e->o.max_batch == 0) e->o.max_batch = 32;
     if (e->o.max_queue == 0) e->o.max_queue = 256;
-    if (e->o.kv_bytes == 0) e->o.kv_bytes = (size_t)64 << 20;
     e->max_tokens = e->o.max_batch + BATCH_CHUNK_MAX;
     e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
     if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
@@ -88,13 +87,28 @@ static void note_copy(void *user, uint32_t from, uint32_t to)
     e->copies[e->n_copies++] = (stage_copy){.from = from, .to = to};
 }
 
+/* What was asked for is given, or refused: no request should learn that it was not. */
+static int check_ctx(const engine *e, shoal_err *err)
+{
+    size_t wanted = e->o.n_ctx, capacity = kv_capacity_tokens(e->kv);
+    if (wanted <= capacity || capacity >= e->n_ctx || e->o.shards) return 0;
+    size_t mib = (size_t)((double)e->kv->page_bytes * (double)wanted / KV_PAGE_TOKENS / (1 << 20)) + 1;
+    return err_set(err, SHOAL_ELIMIT,
+                   "a context of %zu tokens takes %zu MiB of keys and values, and %s allows %zu tokens: %s", wanted, mib,
+                   e->o.kv_bytes ? "kv_mb" : "half of the free memory", capacity,
+                   e->o.kv_bytes ? "give it more, or a smaller context" : "give a smaller context, or say kv_mb");
+}
+
 static int make_cache(engine *e, shoal_err *err)
 {
     size_t bytes = e->o.kv_bytes;
     kv_shape shape = e->o.shards ? e->ops->kv_part(e->m, e->o.shards->part) : e->ops->kv(e->m);
     int rc = kv_shape_keep_as(&shape, e->o.kv_type, err);
+    size_t tokens = e->o.n_ctx || e->n_ctx < KV_DEFAULT_CTX ? e->n_ctx : KV_DEFAULT_CTX;
+    if (rc == 0 && bytes == 0) rc = kv_default_bytes(&shape, tokens, &bytes, err);
     if (rc == 0 && e->o.shards) rc = meet_shards(e, &shape, &bytes, err);
     if (rc == 0) rc = kv_new(&e->kv, &shape, bytes, err);
+    if (rc == 0) rc = check_ctx(e, err);
     if (rc || !e->o.shards) return rc;
     e->kv->copied = note_copy;
     e->kv->copied_user = e;
@@ -215,6 +229,9 @@ static int start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
+    if (e->o.n_ctx > e->c->n_ctx)
+        return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu", e->c->n_ctx,
+                       e->o.n_ctx);
     int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);

@@ -29,8 +29,9 @@ typedef struct engine_options {
     int n_threads;        /* 0: sys_core_count() */
     size_t max_batch;     /* sequences decoding together; 0: 32 */
     size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;         /* 0: the model's, of decoders that embed 8192 at most */
-    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
+    size_t n_ctx;         /* 0: the model's, as far as kv_bytes has room; of decoders that embed 8192 at most. Else
+                           SHOAL_ELIMIT where it has not */
+    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: kv_default_bytes */
     kv_type kv_type;      /* what keys and values are kept as */
     size_t prefill_chunk; /* most tokens of prefill beside decode steps; 0: batch.h's rule */
     /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the

@@ -64,14 +64,13 @@ static dtype commonest(const inspect_report *r)
 
 static void find_memory(inspect_report *r, const model *m, const net_ops *ops)
 {
-    size_t kv = (size_t)64 << 20;
+    size_t kv = 0;
     if (ops && (ops->roles & NET_DECODES)) {
         kv_shape s = ops->kv(m);
-        size_t all;
+        size_t all, n_ctx = model_get_config(m)->n_ctx;
         r->kv_token_bytes = 2 * s.n_layer * s.n_head_kv * s.head_dim * (s.type == DT_F16 ? 2 : 4);
-        if (!size_mul(r->kv_token_bytes, model_get_config(m)->n_ctx, &all) && all < kv) kv = all;
-    } else {
-        kv = 0;
+        if (kv_default_bytes(&s, n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX, &kv, NULL) != 0) kv = 0;
+        if (!size_mul(r->kv_token_bytes, n_ctx, &all) && all < kv) kv = all;
     }
     r->memory_bytes = r->file_bytes + kv;
 }

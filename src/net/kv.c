@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/pages.h"
+#include "base/room.h"
 
 #define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
@@ -79,6 +80,17 @@ static int map_memory(kv *c, shoal_err *err)
     /* The first requests find their pages cleared. A sixteenth: a ceiling is no promise to use it. */
     pages_populate(c->memory, c->memory_bytes / 16 < POPULATE_MAX ? c->memory_bytes / 16 : POPULATE_MAX);
     return 0;
+}
+
+int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_err *err)
+{
+    size_t page = 0, bytes;
+    int rc = kv_page_bytes(shape, &page, err);
+    uint64_t half = room_read("").free_bytes / 2;
+    if (rc || size_mul(page, (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS, &bytes)) bytes = 0;
+    if (bytes > half) bytes = (size_t)half;
+    *ret = bytes > KV_DEFAULT_BYTES ? bytes : KV_DEFAULT_BYTES;
+    return rc;
 }
 
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)

@@ -81,6 +81,11 @@ typedef struct kv_seq {
 
 /* Bytes of a page; SHOAL_EINVALID for a shape that is absurd. */
 int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err);
+/* A ceiling for those who name none: room for one sequence of n_tokens (KV_DEFAULT_CTX where nobody asks for more), but
+ * at most half of what this machine has left, and no less than KV_DEFAULT_BYTES. Pages are taken from the system as
+ * sequences need them. SHOAL_EINVALID as above. */
+enum { KV_DEFAULT_BYTES = 64 << 20, KV_DEFAULT_CTX = 8192 };
+int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_err *err);
 /* As many pages as fit in max_bytes; SHOAL_ELIMIT when not even one does. */
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err);
 void kv_free(kv *c);

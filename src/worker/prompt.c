@@ -141,6 +141,16 @@ static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     return 0;
 }
 
+static int refuse_length(const worker *w, size_t n, shoal_err *err)
+{
+    size_t ctx = engine_ctx(w->engine), most = model_get_config(w->model)->n_ctx;
+    char more[120] = "";
+    if (ctx < most)
+        snprintf(more, sizeof more, "; its settings context and kv_mb decide, and the model was made for %zu", most);
+    return err_set(err, SHOAL_ELIMIT, "the prompt has %zu tokens and the context of %s holds %zu, reply included%s", n,
+                   w->name, ctx, more);
+}
+
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     ret->calls = toolcall_find("hermes"); /* unless the template says otherwise */
@@ -157,9 +167,7 @@ int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, sho
         rc = tokenize_prompt(w, r, ret, err);
     }
     if (rc == 0 && ret->n >= engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT,
-                     "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,
-                     w->name, engine_ctx(w->engine));
+        rc = refuse_length(w, ret->n, err);
     return rc;
 }
 

@@ -693,9 +693,37 @@ static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
     encoding_done(&bracket);
 }
 
+/* A context is as long as was asked for, or the engine says why not. */
+static void a_context_is_given_or_refused(void **state)
+{
+    static const struct {
+        size_t n_ctx, kv_bytes, want; /* want 0: refused */
+        const char *why;
+    } cases[] = {{0, 0, 256, ""},
+                 {100, 0, 100, ""},
+                 {256, 0, 256, ""},
+                 {257, 0, 0, "the model was made for 256 tokens, so its context cannot be 257"},
+                 {0, 60000, 64, ""},
+                 {64, 60000, 64, ""},
+                 {200, 60000, 0, "a context of 200 tokens takes 1 MiB of keys and values, and kv_mb allows 64 tokens"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        engine_options o = {.n_threads = 1, .n_ctx = cases[i].n_ctx, .kv_bytes = cases[i].kv_bytes};
+        shoal_err err = {0};
+        model *m = NULL;
+        engine *e = NULL;
+        int rc = model_open(&m, GQA, NULL, &err);
+        if (rc == 0) rc = engine_new(&e, m, &o, &err);
+        if (cases[i].want ? rc != 0 || engine_ctx(e) != cases[i].want : rc == 0 || !strstr(err.message, cases[i].why))
+            fail_msg("context %zu, cache %zu: %zu, %s", cases[i].n_ctx, cases[i].kv_bytes, e ? engine_ctx(e) : 0, err.message);
+        engine_free(e);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_context_is_given_or_refused),
         cmocka_unit_test(bad_requests_are_refused_with_their_cause),
         cmocka_unit_test(a_decoder_does_not_encode),
         cmocka_unit_test(a_reply_ends_at_max_tokens_with_its_timings),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/room.h"
 #include "net/kv.h"
 
 static const kv_shape shape = {.n_layer = 2, .n_head_kv = 2, .head_dim = 8};
@@ -366,10 +367,29 @@ static void random_use_keeps_the_books(void **state)
     kv_free(c);
 }
 
+/* A page of this shape has 2 MiB. */
+static void the_default_ceiling_holds_one_long_sequence(void **state)
+{
+    static const kv_shape large = {.n_layer = 32, .n_head_kv = 16, .head_dim = 32, .type = DT_F32};
+    enum { CTX_16K = 16384, CTX_4K = 4096 };
+    size_t page, bytes, half = (size_t)(room_read("").free_bytes / 2);
+    assert_int_equal(kv_page_bytes(&large, &page, NULL), 0);
+    assert_int_equal(page, 2 << 20);
+    assert_int_equal(kv_default_bytes(&large, CTX_4K, &bytes, NULL), 0);
+    assert_int_equal(bytes, half / 2 > 256 * page ? 256 * page : bytes);
+    assert_int_equal(kv_default_bytes(&large, CTX_16K, &bytes, NULL), 0);
+    assert_true(bytes >= KV_DEFAULT_BYTES && bytes <= CTX_16K / KV_PAGE_TOKENS * page);
+    assert_int_equal(kv_default_bytes(&shape, CTX_4K, &bytes, NULL), 0);
+    assert_int_equal(bytes, KV_DEFAULT_BYTES);
+    assert_int_equal(kv_default_bytes(&large, 40, &bytes, NULL), 0);
+    assert_int_equal(bytes, KV_DEFAULT_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ceiling_is_hard),
+        cmocka_unit_test(the_default_ceiling_holds_one_long_sequence),
         cmocka_unit_test(sequences_of_different_sources_share_nothing),
         cmocka_unit_test(a_fork_shares_full_pages_and_copies_the_open_one),
         cmocka_unit_test(an_equal_prefix_is_adopted_and_the_last_token_is_not),

@@ -70,18 +70,21 @@ const pydantic = {
   literals: object({ a: { enum: ["x", "y", 1, null], title: "A" }, b: { const: 3, title: "B" } }),
 };
 
-// What no grammar here holds; with "strict": false it is checked when it is written.
 const string = { type: "string", maxLength: 6 };
-export const unheld = {
-  set: object({ a: { type: "array", items: string, uniqueItems: true, maxItems: 4 } }),
+const conditions = {
   not: object({ a: { ...string, not: { const: "no" } } }),
   if: object({ kind: { enum: ["a", "b"] }, n: { type: "integer", minimum: 0, maximum: 9 } }, { if: { properties: { kind: { const: "a" } } }, then: { properties: { n: { minimum: 5 } } }, else: { properties: { n: { maximum: 4 } } } }),
   pattern_properties: { type: "object", patternProperties: { "^x": { type: "integer", minimum: 0, maximum: 9 } }, additionalProperties: false, maxProperties: 3 },
   dependent: object({ a: string }, { dependentRequired: { b: ["a"] } }),
+};
+
+// What no grammar here holds; with "strict": false it is checked when it is written.
+export const unheld = {
+  set: object({ a: { type: "array", items: string, uniqueItems: true, maxItems: 4 } }),
   contains: object({ a: { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, contains: { const: 7 }, maxItems: 4 } }),
   letters: object({ a: { ...string, pattern: "^\\p{L}+$" } }),
 };
 
 const of = (from, schemas) => Object.entries(schemas).map(([name, schema]) => ({ name: `${from} ${name}`, schema }));
 const convert = (schemas, to) => Object.fromEntries(Object.entries(schemas).map(([name, s]) => [name, to(s)]));
-export const shapes = [...of("zod 4", convert(zod4, (s) => z.toJSONSchema(s))), ...of("zod 3", convert(zod3, (s) => zodToJsonSchema(s, { $refStrategy: "root" }))), ...of("pydantic", pydantic)];
+export const shapes = [...of("zod 4", convert(zod4, (s) => z.toJSONSchema(s))), ...of("zod 3", convert(zod3, (s) => zodToJsonSchema(s, { $refStrategy: "root" }))), ...of("pydantic", pydantic), ...of("conditions", conditions)];

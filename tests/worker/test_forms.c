@@ -173,7 +173,7 @@ static void a_tool_with_an_odd_schema_is_callable_when_it_says_so(void **state)
     for (int strict = 0; strict < 3; strict++) {
         snprintf(tools, sizeof tools,
                  "[{\"type\":\"function\",\"function\":{\"name\":\"odd\",%s\"parameters\":{\"type\":"
-                 "\"object\",\"not\":{\"required\":[\"x\"]}}}}]",
+                 "\"object\",\"not\":{\"multipleOf\":2}}}}]",
                  STRICT[strict]);
         Shoal__V1__GenerateRequest q = chat_request(KITCHEN, tools);
         q.max_tokens = 64;
