@@ -19,6 +19,7 @@ enum { DEPTH_MAX = 32, NUMBERS_MAX = 16 };
 
 struct made_schema {
     const json_t *from;
+    bool negates;
     json_t *to;
     struct made_schema *next;
 };
@@ -353,6 +354,12 @@ static bool not_bound(schema_ctx *c, const char *key, const json_t *v, json_t *a
     return true;
 }
 
+/* Beside a branch of a "oneOf": of the other one's values fewer are kept out than could be, which is no harm. */
+static bool may_be_left_out(const schema_ctx *c, const char *key)
+{
+    return strcmp(c->negated_key, "oneOf") == 0 && strcmp(key, "additionalProperties") == 0;
+}
+
 /* Keywords whose negation is not said here, unless they say nothing. */
 static bool is_unknown(const char *key, const json_t *v)
 {
@@ -396,7 +403,7 @@ static bool negate_keyword(schema_ctx *c, const json_t *schema, const char *key,
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].key, key) == 0) return table[i].fn(c, v, any, depth);
     if (not_bound(c, key, v, any, &is_known)) return is_known;
-    if (strcmp(key, "$ref") != 0) return !is_unknown(key, v);
+    if (strcmp(key, "$ref") != 0) return may_be_left_out(c, key) || !is_unknown(key, v);
     const json_t *to = schema_resolve(c, schema);
     return to && not_reference(c, to, any, depth);
 }
@@ -504,7 +511,7 @@ const json_t *schema_conditions(schema_ctx *c, const json_t *schema)
 {
     if (!has_conditions(schema)) return NULL;
     for (const struct made_schema *m = c->made; m; m = m->next)
-        if (m->from == schema) return m->to;
+        if (m->from == schema && !m->negates) return m->to;
     struct made_schema *m = arena_alloc(c->memory, sizeof *m);
     json_t *all = json_array();
     if (!m || !all) fail(c);
@@ -520,6 +527,28 @@ const json_t *schema_conditions(schema_ctx *c, const json_t *schema)
     if (!some) json_decref(all);
     if (!to) return NULL;
     *m = (struct made_schema){.from = schema, .to = to, .next = c->made};
+    c->made = m;
+    return to;
+}
+
+const json_t *schema_negation(schema_ctx *c, const json_t *schema)
+{
+    for (const struct made_schema *m = c->made; m; m = m->next)
+        if (m->from == schema && m->negates) return m->to;
+    shoal_err why = {0}, *told = c->err;
+    struct made_schema *m = arena_alloc(c->memory, sizeof *m);
+    if (!m) fail(c);
+    if (c->rc) return NULL;
+    c->err = &why;
+    c->negated = schema;
+    c->negated_key = "oneOf";
+    json_t *to = negate(c, schema, 0);
+    c->err = told;
+    if (c->rc == SHOAL_EUNSUPPORTED) c->rc = 0;
+    if (c->rc && told) *told = why;
+    if (c->rc) json_decref(to);
+    if (c->rc) return NULL;
+    *m = (struct made_schema){.from = schema, .negates = true, .to = to, .next = c->made};
     c->made = m;
     return to;
 }

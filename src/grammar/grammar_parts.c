@@ -195,6 +195,7 @@ typedef struct cases {
     schema_ctx *c;
     parts_fn fn;
     void *user;
+    parts_apart_fn are_apart;
     size_t n_cases, n_tries;
 } cases;
 
@@ -259,6 +260,25 @@ static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *w
     if (conditions) gather(c, d, conditions, here);
 }
 
+/* "oneOf" has branch i taken: what might satisfy another must not. Where that cannot be said, the case tells. */
+static void exclude_others(cases *k, draft *d, const json_t *list, size_t i, const chain *way)
+{
+    schema_ctx *c = k->c;
+    bool is_open = false;
+    for (size_t other = 0; other < json_array_size(list) && c->rc == 0 && !d->never; other++) {
+        const json_t *schema = json_array_get(list, other);
+        if (other == i || k->are_apart(c, &d->one.parts, schema)) continue;
+        const json_t *negation = schema_negation(c, schema);
+        if (negation)
+            gather(c, d, negation, way);
+        else
+            is_open = true;
+    }
+    if (!is_open || d->one.n_only == CHOICES_MAX) return;
+    d->one.only[d->one.n_only].list = list;
+    d->one.only[d->one.n_only++].index = i;
+}
+
 static void choose(cases *k, const draft *d, size_t at)
 {
     schema_ctx *c = k->c;
@@ -279,18 +299,20 @@ static void choose(cases *k, const draft *d, size_t at)
         }
         if (!schema_works(c, 200)) return;
         draft next = *d;
-        if (d->open[at].only && next.one.n_only < CHOICES_MAX) {
-            next.one.only[next.one.n_only].list = list;
-            next.one.only[next.one.n_only++].index = i;
-        }
         gather(c, &next, json_array_get(list, i), d->open[at].way);
+        if (d->open[at].only && k->are_apart) exclude_others(k, &next, list, i, d->open[at].way);
         choose(k, &next, at + 1);
     }
 }
 
 int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user)
 {
-    cases k = {.c = c, .fn = fn, .user = user};
+    return parts_exact_cases(c, raw, NULL, fn, user);
+}
+
+int parts_exact_cases(schema_ctx *c, const parts *raw, parts_apart_fn are_apart, parts_fn fn, void *user)
+{
+    cases k = {.c = c, .fn = fn, .user = user, .are_apart = are_apart};
     draft d = {0};
     for (size_t i = 0; i < raw->n && c->rc == 0; i++) gather(c, &d, raw->of[i], NULL);
     choose(&k, &d, 0);

@@ -63,11 +63,17 @@ typedef struct parts_case {
  * enforced. Returns c->rc. */
 typedef void (*parts_fn)(void *user, const parts_case *one);
 int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user);
+/* The same, but that a branch of a "oneOf" comes with the negations of those that it might not be apart from; `only`
+ * has the "oneOf"s of which some branch has no negation. */
+typedef bool (*parts_apart_fn)(schema_ctx *c, const parts *mine, const json_t *schema);
+int parts_exact_cases(schema_ctx *c, const parts *raw, parts_apart_fn are_apart, parts_fn fn, void *user);
 /* A schema that grammar_not.c made has this member. */
 #define SCHEMA_MADE "\x01made"
 /* What the schema's "not", "if" and "dependent..." ask for, as a schema without them; NULL: it has none, or c->rc is
  * set. */
 const json_t *schema_conditions(schema_ctx *c, const json_t *schema);
+/* A schema of what does not satisfy this one. NULL: that cannot be said, or c->rc is set. */
+const json_t *schema_negation(schema_ctx *c, const json_t *schema);
 void schema_conditions_done(schema_ctx *c);
 /* What a "$ref" leads to; NULL with c->rc set when it leads nowhere. */
 const json_t *schema_resolve(schema_ctx *c, const json_t *schema);

@@ -144,7 +144,7 @@ static void write_case(void *user, const parts_case *one)
 static void write_rule(compiler *c, const rule *r)
 {
     value v = {.c = c, .from = r->start, .end = nfa_state(c->a), .literals = NFA_DEAD};
-    parts_cases(&c->x, &r->raw, write_case, &v);
+    parts_exact_cases(&c->x, &r->raw, facts_are_apart, write_case, &v);
     value_lengths(&v);
     buf_done(&v.lengths);
     nfa_return(c->a, v.end);

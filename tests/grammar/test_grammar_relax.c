@@ -29,8 +29,8 @@ static void relax_leaves_what_can_be_enforced(void **state)
         {"{\"properties\":{\"a~/"
          "b\":{\"type\":\"string\",\"not\":{\"uniqueItems\":true},\"pattern\":\"\\\\p{L}\"}}}",
          "{\"properties\":{\"a~/b\":{\"type\":\"string\"}}}"},
-        {"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}",
-         "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},{\"type\":\"integer\",\"minimum\":2}]}"},
+        {"{\"items\":{\"type\":\"null\"},\"oneOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}]}",
+         "{\"items\":{\"type\":\"null\"},\"anyOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}]}"},
         {"{\"anyOf\":[{\"type\":\"object\",\"contains\":true,\"patternProperties\":{\"(?<=x)\":true}},{\"type\":"
          "\"null\"}]}",
          "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"},
