@@ -64,7 +64,6 @@ static int join_parts(buf *out, const gen_spec *s, const json_t *parts, const ch
     return 0;
 }
 
-/* A string, parts joined to one, or "" for an assistant that only called tools. New reference. */
 /* The parts' text as one string. */
 static int joined_text(json_t **ret, const gen_spec *s, const json_t *parts, const char *param, api_error *e)
 {
@@ -76,6 +75,7 @@ static int joined_text(json_t **ret, const gen_spec *s, const json_t *parts, con
     return rc;
 }
 
+/* A string, parts joined to one, or "" for an assistant that only called tools. New reference. */
 static int content_of(json_t **ret, const gen_spec *s, const json_t *m, bool may_be_empty, const char *param,
                       api_error *e)
 {
