@@ -229,7 +229,7 @@ static int start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
-    if (e->o.n_ctx > e->c->n_ctx)
+    if ((e->ops->roles & NET_DECODES) && e->o.n_ctx > e->c->n_ctx)
         return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu", e->c->n_ctx,
                        e->o.n_ctx);
     int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
