@@ -135,6 +135,11 @@ static inline void heard_done(heard *h)
     buf_done(&h->ids);
 }
 
+static inline const char *text_of(const heard *h)
+{
+    return h->text.data ? h->text.data : "";
+}
+
 static inline void on_segment(void *user, const heard_segment *s)
 {
     heard *h = user;

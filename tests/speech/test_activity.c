@@ -25,7 +25,7 @@ static double loudness(const float *x, size_t n)
 static void speech_passes(void **state)
 {
     glob_t all;
-    assert_int_equal(glob(DATA "speech/wav/*.wav", 0, NULL, &all), 0);
+    assert_int_equal(glob(DATA "speech/wav/[01]*.wav", 0, NULL, &all), 0);
     assert_true(all.gl_pathc > 3);
     for (size_t i = 0; i < all.gl_pathc; i++) {
         size_t n;

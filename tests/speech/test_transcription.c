@@ -153,8 +153,9 @@ static void sound_gives_the_reference_ids(void **state)
         snprintf(wav, sizeof wav, "wav.%zu", i);
         float *samples = fixture_sound(&x, wav, &n);
         must(hear(&r, samples, n, NULL, &got, &err));
-        assert_int_equal(got.n_segments, 1);
-        assert_string_equal(got.text.data, json_string_value(json_object_get(c, "text")));
+        const char *text = json_string_value(json_object_get(c, "text"));
+        assert_int_equal(got.n_segments, *text ? 1 : 0); /* of noise there is none */
+        assert_string_equal(text_of(&got), text);
         assert_int_equal(got.ids.len / sizeof(int32_t) + 1, json_array_size(ids)); /* the end is no text */
         json_array_foreach(ids, k, id) if (k + 1 < json_array_size(ids))
             assert_int_equal(((int32_t *)(void *)got.ids.data)[k], json_integer_value(id));
@@ -162,7 +163,7 @@ static void sound_gives_the_reference_ids(void **state)
         assert_string_equal(got.language, "en");
         heard_done(&got);
     }
-    assert_int_equal(i, 6);
+    assert_int_equal(i, 7);
     ears_close(&r);
     fixture_close(&x);
 }
@@ -183,10 +184,11 @@ static void files_give_their_transcripts(void **state)
         snprintf(path, sizeof path, DATA "speech/%s", json_string_value(json_object_get(c, "file")));
         float *samples = read_sound(path, &n);
         must(hear(&r, samples, n, &(transcription_options){.language = "English"}, &got, &err));
-        assert_string_equal(got.text.data + 1, json_string_value(json_object_get(c, "heard")));
+        const char *text = text_of(&got);
+        assert_string_equal(text + (*text == ' '), json_string_value(json_object_get(c, "heard")));
         heard_done(&got);
     }
-    assert_int_equal(i, 12);
+    assert_int_equal(i, 22);
     json_decref(list);
     ears_close(&r);
 }
