@@ -172,9 +172,9 @@ void grammar_vocab_free(grammar_vocab *v)
 
 /* A document, and perhaps a line end: models are taught that one follows, and some have it in one token with
  * the last bracket. */
-static int compile_document(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+static int compile_document(nfa *a, const char *schema, bool open, int *ret_start, shoal_err *err)
 {
-    int rule, rc = schema_compile(a, schema, &rule, err);
+    int rule, rc = schema_compile(a, schema, open ? SCHEMA_OPEN : 0, &rule, err);
     if (rc) return rc;
     int start = nfa_state(a), end = nfa_call(a, start, rule);
     nfa_return(a, end);
@@ -187,10 +187,10 @@ static int compile_document(nfa *a, const char *schema, int *ret_start, shoal_er
 static int compile_reply(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
 {
     switch (spec->kind) {
-    case GRAMMAR_JSON_OBJECT: return compile_document(a, NULL, ret_start, err);
+    case GRAMMAR_JSON_OBJECT: return compile_document(a, NULL, false, ret_start, err);
     case GRAMMAR_JSON_SCHEMA:
         if (!spec->schema) return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
-        return compile_document(a, spec->schema, ret_start, err);
+        return compile_document(a, spec->schema, spec->open, ret_start, err);
     case GRAMMAR_TOOLS: return tools_compile(a, spec, ret_start, err);
     case GRAMMAR_CHOICES: return choices_compile(a, spec, ret_start, err);
     }

@@ -36,6 +36,7 @@ typedef struct grammar_spec {
         GRAMMAR_CHOICES,     /* exactly one of the texts `choices` */
     } kind;
     const char *schema; /* JSON text; what of JSON Schema is enforced is listed in docs/http.md */
+    bool open;          /* properties that it does not name may be written, too */
     /* Calls in the model's own syntax (NULL: hermes), one after the other when `parallel`:
      *     <tool_call>\n{"name": "one of the offered", "arguments": {its "parameters"}}\n</tool_call>
      * The markers may be control tokens or plain text. tools_json is OpenAI's "tools" array; a function

@@ -83,7 +83,7 @@ static int text_rule(args *x)
 static int json_rule(args *x, const json_t *schema, int *ret)
 {
     *ret = NFA_DEAD;
-    return schema ? schema_compile_json(x->a, schema, x->what, SCHEMA_ANY, ret, x->err) : err_nomem(x->err);
+    return schema ? schema_compile_json(x->a, schema, x->what, 0, ret, x->err) : err_nomem(x->err);
 }
 
 static void key_byte(args *x, int from, int to)

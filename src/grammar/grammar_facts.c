@@ -421,7 +421,7 @@ size_t facts_n_prefix(const parts *p)
     return n;
 }
 
-bool facts_asks_for_more(const parts *p)
+bool facts_asks_for_more(const parts *p, bool open)
 {
     bool asks = false, names = false;
     for (size_t i = 0; i < p->n; i++) {
@@ -430,7 +430,7 @@ bool facts_asks_for_more(const parts *p)
         asks |= rest != NULL;
         names |= json_object_get(p->of[i], "properties") != NULL;
     }
-    return asks || !(names || facts_has_name_patterns(p));
+    return asks || open || !(names || facts_has_name_patterns(p));
 }
 
 /* ---- telling alternatives apart --------------------------------------------------------------- */
@@ -531,7 +531,7 @@ static bool objects_apart(schema_ctx *c, const parts *mine, const parts *other, 
     size_t k;
     parts child;
     bool declared;
-    for (size_t i = 0; i < other->n && !facts_asks_for_more(mine); i++) {
+    for (size_t i = 0; i < other->n && !facts_asks_for_more(mine, c->open); i++) {
         json_array_foreach(json_object_get(other->of[i], "required"), k, one)
         {
             const char *name = json_string_value(one);

@@ -61,8 +61,8 @@ size_t facts_n_prefix(const parts *p);
 const json_t *facts_rest_of_items(const json_t *schema);
 const json_t *facts_prefix_items(const json_t *schema);
 /* Properties that no part names, or has a pattern for, are written: none forbids them, and "additionalProperties" asks
- * for them or there are neither "properties" nor patterns. */
-bool facts_asks_for_more(const parts *p);
+ * for them, or there are neither "properties" nor patterns, or the schema is `open`. */
+bool facts_asks_for_more(const parts *p, bool open);
 bool facts_is_required(const parts *p, const char *name);
 
 /* grammar_judge.c. Does the value satisfy the schema, as JSON Schema has it? ("format" is not looked at.) */

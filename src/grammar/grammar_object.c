@@ -1,4 +1,5 @@
-/* grammar_object.c: objects as states: properties in the order of the schema, then other names. */
+/* grammar_object.c: objects as states: properties in the order of the schema, then other names (in an open schema
+ * between them, too). */
 #include "grammar/grammar_write.h"
 
 #include <string.h>
@@ -8,13 +9,14 @@
 #define COUNTED_MAX  64 /* "minProperties", "maxProperties" */
 #define PATTERNS_MAX 8  /* of names: they may overlap in twice as many ways with each */
 
-/* An object as it is written: properties in the order of the schema, then others when it asks for them.
+/* An object as it is written: properties in the order of the schema, and others when it asks for them.
  * ready[k]: the next name may come (behind a comma, unless nothing was written yet); after[k]: behind a
  * value. k counts what was written and stays at `cap`, the last number that matters. */
 typedef struct object {
     compiler *c;
     const parts *p;
-    json_t *names;    /* of properties that were dealt with, in order */
+    json_t *names;    /* of its properties, in order */
+    int other;        /* the rule of a member with another name, NFA_DEAD: there is none */
     json_t *required; /* names, as an object: there may be thousands */
     int64_t least, most;
     int cap;
@@ -71,8 +73,7 @@ static void write_property(object *o, const char *name)
     nfa *a = c->a;
     parts child;
     bool declared, required = json_object_get(o->required, name) != NULL;
-    if (json_object_get(o->names, name) || c->x.rc) return;
-    if (json_object_set_new(o->names, name, json_true()) != 0) o->c->x.rc = err_nomem(o->c->x.err);
+    if (c->x.rc) return;
     bool may = facts_property(&c->x, o->p, name, &child, &declared);
     if (!may && !required) return;
     int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
@@ -107,23 +108,46 @@ static void collect_required(object *o)
     }
 }
 
-static void write_properties(object *o)
+/* The keys of `in` that are not there yet. */
+static void collect_names(object *o, const json_t *in)
 {
     const char *name;
     json_t *sub;
+    json_object_foreach((json_t *)in, name, sub)
+    {
+        if (!json_object_get(o->names, name) && json_object_set_new(o->names, name, json_true()) != 0)
+            o->c->x.rc = err_nomem(o->c->x.err);
+    }
+}
+
+static void collect_properties(object *o)
+{
     for (size_t i = 0; i < o->p->n; i++) {
         const json_t *s = o->p->of[i], *properties = json_object_get(s, "properties");
         if (properties && !json_is_object(properties))
             schema_fail(&o->c->x, SHOAL_EINVALID, s, "properties", "\"properties\" must be an object");
-        json_object_foreach((json_t *)properties, name, sub)
-        {
-            write_property(o, name);
-        }
+        collect_names(o, properties);
     }
-    json_object_foreach(o->required, name, sub) /* those that stand nowhere else */
+    collect_names(o, o->required);
+}
+
+/* In front of the next property of this row. */
+static void write_other(object *o)
+{
+    for (int k = 0; k <= o->cap && o->other != NFA_DEAD; k++)
+        if (may_write(o, k)) nfa_call_to(o->c->a, o->ready[k], o->other, o->after[count_on(o, k)]);
+}
+
+static void write_properties(object *o)
+{
+    const char *name;
+    json_t *sub;
+    json_object_foreach(o->names, name, sub)
     {
+        if (o->c->x.open) write_other(o);
         write_property(o, name);
     }
+    write_other(o);
 }
 
 /* The texts of one case of "propertyNames". */
@@ -176,7 +200,7 @@ static void take_names(void *user, const parts_case *one)
     }
 }
 
-/* What all "propertyNames" allow, less the names that were dealt with; NULL with c->x.rc set on failure. */
+/* What all "propertyNames" allow, less the names of its properties; NULL with c->x.rc set on failure. */
 static dfa *other_names(object *o)
 {
     compiler *c = o->c;
@@ -230,22 +254,15 @@ static size_t n_required(const object *o)
 }
 
 /* name ":" value for each of these names. */
-static void write_names(object *o, const dfa *names, int rule)
+static void add_others(object *o, const dfa *names, int rule)
 {
     compiler *c = o->c;
     nfa *a = c->a;
-    int begin[COUNTED_MAX + 1];
-    for (int k = 0; k <= o->cap; k++) begin[k] = NFA_DEAD;
-    for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
-        int to = count_on(o, k);
-        if (!may_write(o, k)) continue;
-        if (begin[to] == NFA_DEAD) {
-            begin[to] = nfa_state(a);
-            int at = json_literal(&c->json, json_texts(&c->json, begin[to], names), ":");
-            nfa_call_to(a, nfa_call(a, at, c->json.gap), rule, o->after[to]);
-        }
-        nfa_epsilon(a, o->ready[k], begin[to]);
-    }
+    int begin = nfa_state(a);
+    if (o->other == NFA_DEAD) o->other = nfa_state(a);
+    nfa_epsilon(a, o->other, begin);
+    int at = json_literal(&c->json, json_texts(&c->json, begin, names), ":");
+    nfa_return(a, nfa_call(a, nfa_call(a, at, c->json.gap), rule));
 }
 
 /* The patterns of names of all parts. */
@@ -290,7 +307,7 @@ static bool values_of(const others *all, unsigned matched, parts *ret)
 {
     schema_ctx *x = &all->o->c->x;
     const parts *p = all->o->p;
-    if (!matched && !facts_asks_for_more(p)) return false;
+    if (!matched && !facts_asks_for_more(p, x->open)) return false;
     for (size_t i = 0; i < p->n; i++) {
         bool has_own = false;
         for (size_t k = 0; k < all->n; k++) {
@@ -306,13 +323,13 @@ static bool values_of(const others *all, unsigned matched, parts *ret)
 }
 
 /* Names that match the same patterns are a class; patterns 0..k of `matched` are decided. */
-static void write_classes(const others *all, const dfa *names, size_t k, unsigned matched)
+static void add_classes(const others *all, const dfa *names, size_t k, unsigned matched)
 {
     compiler *c = all->o->c;
     parts child = {0};
     if (c->x.rc || names->n == 0) return;
     if (k == all->n) {
-        if (values_of(all, matched, &child)) write_names(all->o, names, schema_rule(c, &child));
+        if (values_of(all, matched, &child)) add_others(all->o, names, schema_rule(c, &child));
         return;
     }
     for (unsigned is_match = 0; is_match <= 1 && c->x.rc == 0; is_match++) {
@@ -324,20 +341,24 @@ static void write_classes(const others *all, const dfa *names, size_t k, unsigne
             schema_fail(&c->x, rc, all->o->p->of[all->at[k].part], "patternProperties", "the names: %s",
                         err.message);
         else
-            write_classes(all, some, k + 1, matched | is_match << k);
+            add_classes(all, some, k + 1, matched | is_match << k);
         dfa_free(some);
     }
 }
 
-static void write_others(object *o)
+/* Members of which no part says the name, where the schema asks for them: o->other. */
+static void find_others(object *o)
 {
-    if (o->least > 1 && (size_t)o->least > n_required(o) + 1)
+    bool may_repeat = o->least > 1 && (size_t)o->least > n_required(o) + 1;
+    bool is_asked = facts_asks_for_more(o->p, false) || facts_has_name_patterns(o->p);
+    if (!is_asked && (may_repeat || !facts_asks_for_more(o->p, o->c->x.open))) return;
+    if (may_repeat)
         schema_fail(
             &o->c->x, SHOAL_EUNSUPPORTED, o->p->of[0], "minProperties",
             "\"minProperties\" is not enforced where properties may have any name: they might repeat");
     others all = {.o = o};
     dfa *names = collect_patterns(&all) ? other_names(o) : NULL;
-    if (names) write_classes(&all, names, 0, 0);
+    if (names) add_classes(&all, names, 0, 0);
     dfa_free(names);
 }
 
@@ -347,7 +368,7 @@ static bool count_properties(object *o)
     o->least = facts_count(x, o->p, "minProperties", 0);
     o->most = facts_count(x, o->p, "maxProperties", -1);
     int64_t cap = o->most >= 0 ? o->most : o->least;
-    bool is_closed = !facts_asks_for_more(o->p) && !facts_has_name_patterns(o->p);
+    bool is_closed = !facts_asks_for_more(o->p, x->open) && !facts_has_name_patterns(o->p);
     if (cap > COUNTED_MAX && o->most >= 0 && o->least <= COUNTED_MAX && is_closed) {
         size_t n = 0; /* a maximum that the named properties cannot reach says nothing */
         for (size_t i = 0; i < o->p->n; i++)
@@ -371,8 +392,9 @@ static void write_members(value *v, object *o)
     collect_required(o);
     next_row(o, o->ready, o->after);
     nfa_call_to(a, nfa_range(a, v->from, '{', '{'), c->json.space, o->ready[0]);
+    collect_properties(o);
+    find_others(o);
     write_properties(o);
-    if ((facts_asks_for_more(o->p) || facts_has_name_patterns(o->p)) && c->x.rc == 0) write_others(o);
     int end = nfa_state(a);
     for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
         if (k >= o->least) nfa_epsilon(a, k == 0 ? o->ready[0] : o->after[k], end);
@@ -382,7 +404,7 @@ static void write_members(value *v, object *o)
 
 void object_write(value *v, const parts *p)
 {
-    object o = {.c = v->c, .p = p};
+    object o = {.c = v->c, .p = p, .other = NFA_DEAD};
     if (!count_properties(&o)) return;
     o.names = json_object();
     o.required = json_object();

@@ -23,6 +23,7 @@ typedef struct schema_ctx {
     const char *what; /* begins every message */
     shoal_err *err;
     int rc;
+    bool open;     /* SCHEMA_OPEN of grammar_schema.h */
     uint64_t work; /* left for everything that may grow faster than the schema */
     arena *memory;
     struct pattern_memo *patterns; /* of grammar_facts.c, facts_done frees them */

@@ -1,6 +1,6 @@
 /* grammar_relax.h: what is left of a schema when one keyword that cannot be enforced goes.
  *
- *     do rc = schema_compile_json(a, schema, what, SCHEMA_ANY, &start, err);
+ *     do rc = schema_compile_json(a, schema, what, 0, &start, err);
  *     while (rc == SHOAL_EUNSUPPORTED && schema_relax(schema, err, false));
  *
  * What remains admits all that the schema admits, and more: whoever relaxes looks at the reply himself. */

@@ -152,11 +152,11 @@ static void write_rule(compiler *c, const rule *r)
 
 /* ---- the whole -------------------------------------------------------------------------------- */
 
-static int compile(compiler *c, schema_kind kind, int *ret_start, shoal_err *err)
+static int compile(compiler *c, bool is_object, int *ret_start, shoal_err *err)
 {
-    json_t *objects = kind == SCHEMA_OBJECT ? json_pack("{s:s}", "type", "object") : NULL;
+    json_t *objects = is_object ? json_pack("{s:s}", "type", "object") : NULL;
     parts all = {0};
-    if (kind == SCHEMA_OBJECT && !objects) c->x.rc = err_nomem(err);
+    if (is_object && !objects) c->x.rc = err_nomem(err);
     if (!json_is_object(c->x.root) && !json_is_true(c->x.root))
         schema_fail(&c->x, SHOAL_EINVALID, NULL, NULL, "a schema must be an object or true");
     if (objects) parts_add(&c->x, &all, objects);
@@ -171,10 +171,15 @@ static int compile(compiler *c, schema_kind kind, int *ret_start, shoal_err *err
     return c->x.rc;
 }
 
-int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kind kind, int *ret_start,
+static int compile_once(nfa *a, const json_t *root, const char *what, unsigned flags, int *ret_start,
                         shoal_err *err)
 {
-    compiler c = {.a = a, .x = {.root = root, .what = what, .err = err, .work = COMPILE_WORK}};
+    compiler c = {.a = a,
+                  .x = {.root = root,
+                        .what = what,
+                        .err = err,
+                        .work = COMPILE_WORK,
+                        .open = flags & SCHEMA_OPEN}};
     int rc = 0;
     json_rules_init(&c.json, a);
     c.x.memory = arena_new(0);
@@ -183,13 +188,21 @@ int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kin
     else if (!root && !nfa_failed(a))
         *ret_start = c.json.object;
     else
-        rc = compile(&c, kind, ret_start, err);
+        rc = compile(&c, flags & SCHEMA_OBJECT, ret_start, err);
     facts_done(&c.x);
     arena_free(c.x.memory);
     json_rules_done(&c.json);
     free(c.rules);
     free(c.index);
     return rc;
+}
+
+int schema_compile_json(nfa *a, const json_t *root, const char *what, unsigned flags, int *ret_start,
+                        shoal_err *err)
+{
+    int rc = compile_once(a, root, what, flags, ret_start, err);
+    if (!(flags & SCHEMA_OPEN) || (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ELIMIT)) return rc;
+    return compile_once(a, root, what, flags & ~SCHEMA_OPEN, ret_start, err);
 }
 
 bool schema_admits(const json_t *schema, const json_t *value)
@@ -209,11 +222,11 @@ int schema_parse(json_t **ret, const char *text, const char *what, shoal_err *er
     return SHOAL_EINVALID;
 }
 
-int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+int schema_compile(nfa *a, const char *schema, unsigned flags, int *ret_start, shoal_err *err)
 {
     json_t *root = NULL;
     int rc = schema ? schema_parse(&root, schema, "json_schema", err) : 0;
-    if (rc == 0) rc = schema_compile_json(a, root, "json_schema", SCHEMA_ANY, ret_start, err);
+    if (rc == 0) rc = schema_compile_json(a, root, "json_schema", flags, ret_start, err);
     json_decref(root);
     return rc;
 }

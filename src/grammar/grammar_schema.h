@@ -9,11 +9,15 @@
 /* Add the automaton of `schema` (JSON text; NULL: any JSON object) to `a`; *ret_start is its first
  * state. What it supports is listed in docs/http.md. SHOAL_EINVALID for a malformed schema,
  * SHOAL_EUNSUPPORTED with the JSON pointer for a keyword that would have to be enforced. */
-int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err);
+int schema_compile(nfa *a, const char *schema, unsigned flags, int *ret_start, shoal_err *err);
+enum {
+    SCHEMA_OBJECT = 1, /* only its objects count */
+    SCHEMA_OPEN = 2,   /* properties that it does not name are written, too, unless it forbids them; where it can
+                          only be enforced without them (branches of a "oneOf" that differ in names), they are not */
+};
 
-/* The same for a parsed one, whose name in errors is `what`. SCHEMA_OBJECT: only its objects count. */
-typedef enum { SCHEMA_ANY, SCHEMA_OBJECT } schema_kind;
-int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kind kind, int *ret_start,
+/* The same for a parsed one, whose name in errors is `what`. */
+int schema_compile_json(nfa *a, const json_t *root, const char *what, unsigned flags, int *ret_start,
                         shoal_err *err);
 /* Does the value satisfy the schema, all of whose keywords the above takes? ("format" is not looked at.)
  * False also when that takes too much work or memory. */

@@ -44,8 +44,9 @@ static int one_tool(nfa *a, const toolcall_syntax *syntax, const json_t *tool, s
         parameters = NULL;
     if (syntax->form == CALL_PYTHON || syntax->form == CALL_BRACES)
         return args_compile(a, syntax, parameters, what, at, end, err);
+    bool open = json_is_false(json_object_get(json_object_get(tool, "function"), "strict"));
     int rule = NFA_DEAD;
-    int rc = schema_compile_json(a, parameters, what, SCHEMA_OBJECT, &rule, err);
+    int rc = schema_compile_json(a, parameters, what, SCHEMA_OBJECT | (open ? SCHEMA_OPEN : 0), &rule, err);
     if (rc) return rc;
     if (syntax->form == CALL_JSON) {
         at = literal(a, literal(a, literal(a, at, "\", \""), syntax->arguments), "\": ");

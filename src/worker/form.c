@@ -105,7 +105,7 @@ int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, sh
     ret->spec = &ret->own;
     ret->own = (grammar_spec){.kind = GRAMMAR_JSON_OBJECT, .schema = r->schema};
     if (r->constraint == CONSTRAINT(JSON_SCHEMA)) ret->own.kind = GRAMMAR_JSON_SCHEMA;
-    ret->may_relax = r->relaxed;
+    ret->own.open = ret->may_relax = r->relaxed;
     if (r->constraint == CONSTRAINT(CHOICES))
         ret->own = (grammar_spec){
             .kind = GRAMMAR_CHOICES, .choices = (const char *const *)r->choices, .n_choices = r->n_choices};

@@ -73,7 +73,7 @@ static int compile(nfa *a, const char *text, uint8_t how, int *start, shoal_err 
                          .parallel = how & 4,
                          .syntax = &all[(how >> 3) % n]};
     if (text && text[0] == '[') return tools_compile(a, &spec, start, err);
-    return schema_compile(a, text, start, err);
+    return schema_compile(a, text, 0, start, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -19,12 +19,12 @@
 
 /* 1: a whole document, 0: the start of one, -1: not allowed, -2: the schema is refused, or for an empty text
  * admits nothing */
-static int verdict(const char *schema, const char *text)
+static int verdict_with(unsigned flags, const char *schema, const char *text)
 {
     nfa *a = nfa_new();
     int start, result = -2;
     shoal_err err = {0};
-    if (schema_compile(a, schema, &start, &err) == 0 && nfa_seal(a)) {
+    if (schema_compile(a, schema, flags, &start, &err) == 0 && nfa_seal(a)) {
         int config = nfa_begin(a, start);
         if (config == NFA_DEAD && !*text) config = -2;
         for (const char *p = text; *p && config >= 0; p++) config = nfa_step(a, config, (uint8_t)*p);
@@ -32,6 +32,51 @@ static int verdict(const char *schema, const char *text)
     }
     nfa_free(a);
     return result;
+}
+
+static int verdict(const char *schema, const char *text)
+{
+    return verdict_with(0, schema, text);
+}
+
+/* What a closed schema takes, and what an open one does. */
+static void open_schemas_take_other_properties(void **state)
+{
+    static const char AB[] = "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"object\",\"properties\":"
+                             "{\"c\":{\"type\":\"null\"}}}},\"required\":[\"a\"]}",
+                      CLOSED[] = "{\"properties\":{\"a\":{}},\"additionalProperties\":false}",
+                      EITHER[] = "{\"oneOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},"
+                                 "{\"properties\":{\"b\":{\"multipleOf\":0.5}},\"required\":[\"b\"]}]}",
+                      COUNTED[] = "{\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"minProperties\":2}",
+                      AT_MOST[] = "{\"properties\":{\"a\":{}},\"maxProperties\":2}";
+    static const struct {
+        const char *schema, *text;
+        int closed, open;
+    } cases[] = {
+        {AB, "{\"a\":1}", 1, 1},
+        {AB, "{\"a\":1,\"x\":[2]}", -1, 1},
+        {AB, "{\"x\":2,\"a\":1}", -1, 1},
+        {AB, "{\"x\":2,\"a\":1,\"y\":{},\"b\":{\"d\":1},\"z\":{}}", -1, 1},
+        {AB, "{\"x\":2}", -1, -1},
+        {AB, "{\"a\":\"1\"", -1, -1},
+        {AB, "{\"x\":2,\"a\":true", -1, -1},
+        {AB, "{\"a\":1,\"b\":{\"c\":2", -1, -1},
+        {CLOSED, "{\"x\"", -1, -1},
+        {EITHER, "{\"a\":1}", 1, 1},
+        {EITHER, "{\"a\":1,\"b\"", -1, -1}, /* both branches would hold */
+        {COUNTED, "{\"a\":1,\"c\":1}", 1, 1},
+        {COUNTED, "{\"a\":1}", -1, -1},
+        {COUNTED, "{\"x\":1", -1, -1}, /* it might come twice, which counts once */
+        {AT_MOST, "{\"a\":1,\"x\":1}", -1, 1},
+        {AT_MOST, "{\"x\":1,\"y\":1}", -1, 1},
+        {AT_MOST, "{\"x\":1,\"a\":1,\"y\"", -1, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned open = 0; open < 2; open++) {
+            int want = open ? cases[i].open : cases[i].closed;
+            int got = verdict_with(open ? SCHEMA_OPEN : 0, cases[i].schema, cases[i].text);
+            if (got != want) fail_msg("%s %s (open %u): %d", cases[i].schema, cases[i].text, open, got);
+        }
 }
 
 static void any_object_is_json(void **state)
@@ -290,7 +335,7 @@ static void strings_that_differ_in_length_cost_no_more_than_one(void **state)
     nfa *a = nfa_new();
     shoal_err err = {0};
     int start;
-    assert_int_equal(schema_compile(a, schema.data, &start, &err), 0);
+    assert_int_equal(schema_compile(a, schema.data, 0, &start, &err), 0);
     assert_true(nfa_seal(a));
     int config = nfa_begin(a, start);
     const uint64_t most =
@@ -353,7 +398,7 @@ static void unsupported_keywords_are_named(void **state)
         nfa *a = nfa_new();
         shoal_err err = {0};
         int start;
-        int rc = schema_compile(a, cases[i].schema, &start, &err);
+        int rc = schema_compile(a, cases[i].schema, 0, &start, &err);
         if (rc != cases[i].rc) fail_msg("%s: %d %s", cases[i].schema, rc, err.message);
         if (!strstr(err.message, cases[i].pointer)) fail_msg("%s: %s", cases[i].schema, err.message);
         nfa_free(a);
@@ -631,7 +676,7 @@ static void masks_are_what_the_bytes_say(void **state)
         nfa *a = nfa_new();
         shoal_err err = {0};
         int start, at;
-        assert_int_equal(schema_compile(a, schemas[k], &start, &err), 0);
+        assert_int_equal(schema_compile(a, schemas[k], 0, &start, &err), 0);
         assert_true(nfa_seal(a));
         at = nfa_begin(a, start);
         for (const char *text = "\"the"; *text; text++) {
@@ -711,6 +756,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_object_is_json),
+        cmocka_unit_test(open_schemas_take_other_properties),
         cmocka_unit_test(schema_is_enforced),
         cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),

@@ -16,7 +16,7 @@ static int compile(const json_t *schema, shoal_err *err)
     int start;
     nfa *a = nfa_new();
     assert_non_null(a);
-    int rc = schema_compile_json(a, schema, "json_schema", SCHEMA_ANY, &start, err);
+    int rc = schema_compile_json(a, schema, "json_schema", 0, &start, err);
     nfa_free(a);
     return rc;
 }

@@ -78,21 +78,22 @@ static void judge(const char *name, const json_t *schema, const buf *document)
     json_decref(value);
 }
 
-static nfa *compile(const char *name, const json_t *schema, int *ret_start)
+static nfa *compile(const char *name, const json_t *schema, unsigned flags, int *ret_start)
 {
     nfa *a = nfa_new();
     shoal_err err = {0};
-    if (schema_compile_json(a, schema, "schema", SCHEMA_ANY, ret_start, &err))
+    if (schema_compile_json(a, schema, "schema", flags, ret_start, &err))
         fail_msg("%s: %s", name, err.message);
     assert_true(nfa_seal(a));
     if (nfa_begin(a, *ret_start) == NFA_DEAD) fail_msg("%s: nothing satisfies it", name);
     return a;
 }
 
-static size_t walk_schema(const char *name, const json_t *schema, uint64_t seed, json_t *documents)
+static size_t walk_schema(const char *name, const json_t *schema, unsigned flags, uint64_t seed,
+                          json_t *documents)
 {
     int start;
-    nfa *a = compile(name, schema, &start);
+    nfa *a = compile(name, schema, flags, &start);
     buf document = {0};
     size_t n_ended = 0;
     for (uint64_t i = 0; i < WALKS && nfa_stopped(a) == NFA_FINE; i++) {
@@ -117,7 +118,8 @@ static void whatever_a_walk_ends_with_satisfies_its_schema(void **state)
     {
         const char *name = json_string_value(json_object_get(one, "name"));
         json_t *documents = json_array();
-        size_t n = walk_schema(name, json_object_get(one, "schema"), i, documents);
+        size_t n = walk_schema(name, json_object_get(one, "schema"), 0, i, documents) +
+                   walk_schema(name, json_object_get(one, "schema"), SCHEMA_OPEN, i + 1000, documents);
         if (n == 0) fail_msg("%s: no walk came to an end", name);
         n_ended += n;
         json_array_append_new(out, json_pack("{s:s,s:O,s:o}", "name", name, "schema",
