@@ -1,5 +1,5 @@
 /* grammar.c: the vocabulary as a tree, and masks: which tokens lead on from where the automaton is. */
-#include "grammar/grammar.h"
+#include "grammar/grammar_impl.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/progress.h"
-#include "grammar/grammar_nfa.h"
 #include "grammar/grammar_schema.h"
 #include "grammar/grammar_tools.h"
 
@@ -18,44 +17,6 @@
 #define TOKEN_WORK 200000u
 #define EOS_MAX    16
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
-
-/* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
- * walk is one pass over an array and a dead prefix is one jump. */
-typedef struct trie_node {
-    uint8_t byte;
-    uint16_t depth;       /* 1 for first bytes */
-    uint32_t skip;        /* the first node behind the subtree */
-    uint32_t first_token; /* index into `tokens` of those that end here, then of those in the subtree */
-    uint32_t n_tokens;
-    uint16_t plain; /* the longest way down, this byte included, when all bytes on it are plain; else 0 */
-} trie_node;
-
-struct grammar_vocab {
-    const tokenizer *t;
-    size_t n_vocab, n_nodes;
-    trie_node *nodes;
-    int32_t *tokens; /* ids sorted by their bytes */
-    size_t n_tokens, max_depth;
-    int32_t *specials; /* control tokens, some of which a form may hold */
-    size_t n_specials;
-};
-
-typedef struct marker {
-    int32_t id;
-    uint8_t mark;
-} marker;
-
-struct grammar {
-    const grammar_vocab *v;
-    nfa *a;
-    int config;
-    marker markers[8]; /* control tokens of this form */
-    size_t n_markers;
-    int *path; /* configurations along the walk, [max_depth + 1] */
-    size_t n_masks;
-    uint64_t purse; /* work that is left */
-    shoal_err err;  /* sticky */
-};
 
 typedef struct sort_item {
     const uint8_t *s;
@@ -269,6 +230,7 @@ int grammar_new(grammar **ret, const grammar_vocab *v, const grammar_spec *spec,
     if (!g) return err_nomem(err);
     g->v = v;
     g->purse = REPLY_WORK;
+    g->n_left = SIZE_MAX;
     g->a = nfa_new();
     g->path = calloc(v->max_depth + 1, sizeof *g->path);
     int rc = g->a && g->path ? prepare(g, spec, err) : err_nomem(err);
@@ -295,7 +257,7 @@ static void allow(uint64_t *bits, int32_t id)
     bits[id / 64] |= (uint64_t)1 << (id % 64);
 }
 
-static int walk(const grammar *g, int config, const uint8_t *s, size_t n)
+int grammar_walk(const grammar *g, int config, const uint8_t *s, size_t n)
 {
     for (size_t i = 0; i < n && config != NFA_DEAD; i++) config = nfa_step(g->a, config, s[i]);
     return config;
@@ -428,6 +390,7 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     for (size_t i = 0; i < n_eos; i++)
         ends[i] = may_end && (size_t)eos_ids[i] < n_vocab ? logits[eos_ids[i]] : -INFINITY;
     apply(bits, g->v->n_vocab, logits, n_vocab);
+    grammar_keep_budget(g, bits, logits, n_vocab);
     for (size_t i = 0; i < n_eos; i++)
         if ((size_t)eos_ids[i] < n_vocab) logits[eos_ids[i]] = ends[i];
     return true;
@@ -447,9 +410,10 @@ bool grammar_accept(grammar *g, int32_t id)
     const char *s = tokenizer_bytes(g->v->t, id, &len, &special);
     if (!s || len == 0 || g->err.code) return false;
     if (special && !may_mark(g, id)) return false;
-    int config = walk(g, g->config, (const uint8_t *)s, len);
+    int config = grammar_walk(g, g->config, (const uint8_t *)s, len);
     if (config == NFA_DEAD) return false;
     g->config = config;
+    if (g->n_left != SIZE_MAX && g->n_left > 0) g->n_left--;
     return true;
 }
 

@@ -76,6 +76,9 @@ bool grammar_accept(grammar *g, int32_t id);
 /* The same for a token of a reply that began elsewhere, before which no mask was made here. Its work is
  * bounded as a mask's is: false with grammar_error when it is too much. */
 bool grammar_replay(grammar *g, int32_t id);
+/* The reply may have this many tokens more: near their end, strings and lists that could go on are brought to one, so
+ * that the reply is whole (grammar_budget.c). Tokens that are accepted or replayed count. */
+void grammar_limit(grammar *g, size_t n_tokens);
 bool grammar_complete(const grammar *g);          /* the reply is whole: it may end here */
 bool grammar_ended(grammar *g);                   /* and nothing but a line end can follow */
 const shoal_err *grammar_error(const grammar *g); /* NULL while all is well */

@@ -162,14 +162,16 @@ size_t nfa_n_states(const nfa *a)
 /* ---- sealing ---------------------------------------------------------------------------------- */
 
 /* What sealing needs of each state: who waits for it. An edge waits for its target and, when it is a call,
- * for the rule as well; lists are threaded through two arrays over the edges. */
+ * for the rule as well; lists are threaded through two arrays over the edges. States are found in the order of
+ * their distance (Knuth, "A generalization of Dijkstra's algorithm", 1977), in a list for each distance. */
 typedef struct sealing {
     bool *alive;              /* [n_nodes]: the end of its rule can be reached from here */
     int *from;                /* [n_edges] */
     int *by_to, *by_rule;     /* [n_nodes], the first edge that waits for the state, -1 */
     int *next_to, *next_rule; /* [n_edges] */
-    int *queue;
-    size_t n_queue;
+    int *at;                  /* [NFA_FAR + 1], the first entry of this distance, -1 */
+    int *entry, *next_entry;  /* [n_nodes + n_edges]: a state, and the next of the same distance */
+    size_t n_entries;
 } sealing;
 
 static void sealing_done(sealing *s)
@@ -180,7 +182,9 @@ static void sealing_done(sealing *s)
     free(s->by_rule);
     free(s->next_to);
     free(s->next_rule);
-    free(s->queue);
+    free(s->at);
+    free(s->entry);
+    free(s->next_entry);
 }
 
 static int *ints(size_t n)
@@ -198,8 +202,11 @@ static bool sealing_init(const nfa *a, sealing *s)
                    .by_rule = ints(a->n_nodes),
                    .next_to = ints(a->n_edges),
                    .next_rule = ints(a->n_edges),
-                   .queue = ints(a->n_nodes)};
-    if (!s->alive || !s->from || !s->by_to || !s->by_rule || !s->next_to || !s->next_rule || !s->queue)
+                   .at = ints(NFA_FAR + 1),
+                   .entry = ints(a->n_nodes + a->n_edges),
+                   .next_entry = ints(a->n_nodes + a->n_edges)};
+    if (!s->alive || !s->from || !s->by_to || !s->by_rule || !s->next_to || !s->next_rule || !s->at ||
+        !s->entry || !s->next_entry)
         return false;
     for (size_t i = 0; i < a->n_nodes; i++) {
         for (int e = a->nodes[i].edges; e >= 0; e = a->edges[e].next) {
@@ -214,11 +221,12 @@ static bool sealing_init(const nfa *a, sealing *s)
     return true;
 }
 
-static void revive(sealing *s, int state)
+static void reach(sealing *s, int state, unsigned distance)
 {
     if (s->alive[state]) return;
-    s->alive[state] = true;
-    s->queue[s->n_queue++] = state;
+    s->entry[s->n_entries] = state;
+    s->next_entry[s->n_entries] = s->at[distance];
+    s->at[distance] = (int)s->n_entries++;
 }
 
 static bool leads_on(const nfa *a, const sealing *s, int e)
@@ -226,16 +234,36 @@ static bool leads_on(const nfa *a, const sealing *s, int e)
     return s->alive[a->edges[e].to] && (a->edges[e].kind != EDGE_CALL || s->alive[a->edges[e].rule]);
 }
 
-static void find_alive(const nfa *a, sealing *s)
+/* Bytes to the end of its rule along this edge. */
+static unsigned distance_along(const nfa *a, const nfa_edge *e)
+{
+    unsigned n = a->nodes[e->to].distance + (e->kind == EDGE_RANGE);
+    if (e->kind == EDGE_CALL) n += a->nodes[e->rule].distance;
+    return n < NFA_FAR ? n : NFA_FAR;
+}
+
+/* The state's distance is known now: so are those of edges that wait for nothing else. */
+static void settle(nfa *a, sealing *s, int state, unsigned distance)
+{
+    s->alive[state] = true;
+    a->nodes[state].distance = (uint16_t)distance;
+    for (int e = s->by_to[state]; e >= 0; e = s->next_to[e])
+        if (leads_on(a, s, e)) reach(s, s->from[e], distance_along(a, &a->edges[e]));
+    for (int e = s->by_rule[state]; e >= 0; e = s->next_rule[e])
+        if (leads_on(a, s, e) && a->edges[e].to != state)
+            reach(s, s->from[e], distance_along(a, &a->edges[e]));
+}
+
+static void find_alive(nfa *a, sealing *s)
 {
     for (size_t i = 0; i < a->n_nodes; i++)
-        if (a->nodes[i].returns) revive(s, (int)i);
-    for (size_t i = 0; i < s->n_queue; i++) {
-        int state = s->queue[i];
-        for (int e = s->by_to[state]; e >= 0; e = s->next_to[e])
-            if (leads_on(a, s, e)) revive(s, s->from[e]);
-        for (int e = s->by_rule[state]; e >= 0; e = s->next_rule[e])
-            if (leads_on(a, s, e)) revive(s, s->from[e]);
+        if (a->nodes[i].returns) reach(s, (int)i, 0);
+    for (unsigned distance = 0; distance <= NFA_FAR; distance++) {
+        while (s->at[distance] >= 0) {
+            int entry = s->at[distance];
+            s->at[distance] = s->next_entry[entry];
+            if (!s->alive[s->entry[entry]]) settle(a, s, s->entry[entry], distance);
+        }
     }
 }
 
@@ -245,10 +273,14 @@ static void keep_alive_edges(nfa *a, const sealing *s)
         nfa_node *node = &a->nodes[i];
         int *link = &node->edges;
         for (int e = node->edges; e >= 0; e = a->edges[e].next) {
+            const nfa_edge *edge = &a->edges[e];
             if (!leads_on(a, s, e)) continue;
             *link = e;
             link = &a->edges[e].next;
-            node->reads |= a->edges[e].kind == EDGE_RANGE;
+            node->reads |= edge->kind == EDGE_RANGE;
+            if (edge->kind != EDGE_RANGE || edge->lo != ',' || edge->hi != ',') continue;
+            unsigned to = a->nodes[edge->to].distance;
+            if (to > node->distance + a->comma_cost) a->comma_cost = to - node->distance;
         }
         *link = -1;
         node->ends = node->returns && node->edges < 0;

@@ -64,6 +64,13 @@ int nfa_step(nfa *a, int config, uint8_t byte);
 bool nfa_accepts(const nfa *a, int config); /* the bytes so far are a whole document */
 bool nfa_reads(const nfa *a, int config);   /* more bytes can follow */
 uint8_t nfa_marks(const nfa *a, int config);
+/* Bytes of the shortest text that makes a whole document of this; NFA_FAR: that many or more. */
+#define NFA_FAR 4095
+unsigned nfa_distance(const nfa *a, int config);
+/* The first byte of such a text; -1 when it is too far. */
+int nfa_byte_to_end(const nfa *a, int config);
+/* How many bytes farther from the end a comma can lead: the shortest item or property behind it. */
+unsigned nfa_comma_cost(const nfa *a);
 nfa_trouble nfa_cut(const nfa *a, int config); /* NFA_DEEP or NFA_WIDE: something was left out */
 
 /* Let nfa_step do this much work from now on. */

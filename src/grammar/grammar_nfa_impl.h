@@ -23,10 +23,12 @@ typedef struct nfa_node {
     bool returns;
     bool reads; /* has an edge that reads a byte */
     bool ends;  /* returns and does nothing else: calls that come back here need no stack */
+    uint16_t distance; /* bytes to the end of its rule, NFA_FAR at most */
 } nfa_node;
 
 typedef struct nfa_stack { /* stack 0 is the empty one */
     int state, parent, depth;
+    unsigned distance; /* to the end of the document, from where the call comes back to */
 } nfa_stack;
 
 typedef struct nfa_thread {
@@ -38,6 +40,7 @@ typedef struct nfa_config {
     bool accepts, reads;
     uint8_t marks;
     uint8_t cut;    /* an nfa_trouble */
+    unsigned distance;
     int8_t run;     /* nfa_plain_run; -1: not known yet */
     int32_t *steps; /* [256], made at the first step */
     uint64_t
@@ -49,6 +52,7 @@ struct nfa {
     bool failed, lacks_memory;
     nfa_node *nodes;
     size_t n_nodes, cap_nodes;
+    unsigned comma_cost;
     nfa_edge *edges;
     size_t n_edges, cap_edges;
     nfa_stack *stacks;

@@ -64,7 +64,10 @@ static int stack_push(nfa *a, int state, int parent)
     }
     if (!grow(&a->stacks, &a->cap_stacks, a->n_stacks, sizeof *a->stacks)) return stop(a, NFA_NOMEM);
     a->stacks[a->n_stacks] =
-        (nfa_stack){.state = state, .parent = parent, .depth = a->stacks[parent].depth + 1};
+        (nfa_stack){.state = state,
+                    .parent = parent,
+                    .depth = a->stacks[parent].depth + 1,
+                    .distance = a->stacks[parent].distance + a->nodes[state].distance};
     a->stack_index[at] = (int)a->n_stacks;
     return (int)a->n_stacks++;
 }
@@ -93,12 +96,20 @@ static void set_bit(uint64_t *bits, unsigned i)
     if (i < 256) bits[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
+static unsigned thread_distance(const nfa *a, int state, int stack)
+{
+    return a->nodes[state].distance + a->stacks[stack].distance;
+}
+
 /* What follows from the threads of a new configuration. */
 static void describe(const nfa *a, nfa_config *c)
 {
     set_bit(c->starts, 0);
+    c->distance = NFA_FAR;
     for (size_t i = 0; i < c->n; i++) {
         const nfa_node *node = &a->nodes[a->set[i].state];
+        unsigned distance = thread_distance(a, a->set[i].state, a->set[i].stack);
+        if (distance < c->distance) c->distance = distance;
         c->accepts |= node->returns && a->set[i].stack == 0;
         c->reads |= node->reads && !(node->marks & NFA_IDLE);
         c->marks |= node->marks;
@@ -301,6 +312,31 @@ bool nfa_reads(const nfa *a, int config)
 uint8_t nfa_marks(const nfa *a, int config)
 {
     return config >= 0 ? a->configs[config].marks : 0;
+}
+
+unsigned nfa_distance(const nfa *a, int config)
+{
+    return config >= 0 ? a->configs[config].distance : NFA_FAR;
+}
+
+int nfa_byte_to_end(const nfa *a, int config)
+{
+    unsigned distance = nfa_distance(a, config);
+    if (distance == NFA_FAR) return -1;
+    for (size_t i = 0; i < a->configs[config].n; i++) {
+        nfa_thread t = a->threads[a->configs[config].first + i];
+        for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next) {
+            const nfa_edge *edge = &a->edges[e];
+            if (edge->kind == EDGE_RANGE && thread_distance(a, edge->to, t.stack) + 1 == distance)
+                return edge->lo;
+        }
+    }
+    return -1;
+}
+
+unsigned nfa_comma_cost(const nfa *a)
+{
+    return a->comma_cost;
 }
 
 nfa_trouble nfa_cut(const nfa *a, int config)

@@ -23,10 +23,10 @@ static int compare_pointers(const void *x, const void *y)
     return *a < *b ? -1 : *a > *b;
 }
 
-static uint64_t hash_parts(const parts *p)
+static uint64_t hash_key(const json_t *const *key, size_t n)
 {
-    uint64_t h = p->n;
-    for (size_t i = 0; i < p->n; i++) h = rng_mix(h ^ (uint64_t)(uintptr_t)p->of[i]);
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) h = rng_mix(h ^ (uint64_t)(uintptr_t)key[i]);
     return h;
 }
 
@@ -43,7 +43,7 @@ static bool index_rules(compiler *c)
     }
     memset(index, 0xFF, cap * sizeof *index);
     for (size_t i = 0; i < c->n_rules; i++) {
-        size_t at = hash_parts(&c->rules[i]->raw) & (cap - 1);
+        size_t at = hash_key(c->rules[i]->key, c->rules[i]->raw.n) & (cap - 1);
         while (index[at] >= 0) at = (at + 1) & (cap - 1);
         index[at] = (int)i;
     }
@@ -60,19 +60,21 @@ int schema_rule(compiler *c, const parts *p)
     qsort(sorted.of, sorted.n, sizeof *sorted.of, compare_pointers);
     if (!schema_works(&c->x, 20)) return NFA_DEAD;
     if (!index_rules(c)) return c->x.rc = err_nomem(c->x.err), NFA_DEAD;
-    size_t at = hash_parts(&sorted) & (c->index_cap - 1);
+    size_t at = hash_key(sorted.of, sorted.n) & (c->index_cap - 1);
     for (; c->index[at] >= 0; at = (at + 1) & (c->index_cap - 1)) {
         const rule *r = c->rules[c->index[at]];
-        if (r->raw.n == sorted.n && memcmp(r->raw.of, sorted.of, sorted.n * sizeof *sorted.of) == 0)
+        if (r->raw.n == sorted.n && memcmp(r->key, sorted.of, sorted.n * sizeof *sorted.of) == 0)
             return r->start;
     }
     rule *r = c->n_rules < RULES_MAX ? arena_alloc(c->x.memory, sizeof *r) : NULL;
-    if (!r && c->n_rules < RULES_MAX) return c->x.rc = err_nomem(c->x.err), NFA_DEAD;
-    if (!r) {
+    const json_t **key = r ? arena_alloc(c->x.memory, sorted.n * sizeof *key) : NULL;
+    if (!key && c->n_rules < RULES_MAX) return c->x.rc = err_nomem(c->x.err), NFA_DEAD;
+    if (!key) {
         schema_fail(&c->x, SHOAL_ELIMIT, p->of[0], NULL, "the schema is too large");
         return NFA_DEAD;
     }
-    *r = (rule){.raw = sorted, .start = nfa_state(c->a)};
+    memcpy(key, sorted.of, sorted.n * sizeof *key);
+    *r = (rule){.raw = *p, .key = key, .start = nfa_state(c->a)};
     c->rules[c->n_rules] = r;
     c->index[at] = (int)c->n_rules++;
     return r->start;

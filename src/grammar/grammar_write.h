@@ -17,7 +17,8 @@
 #include "grammar/grammar_json.h"
 
 typedef struct rule {
-    parts raw;
+    parts raw;          /* in the order of the schema, which is that of its properties */
+    const json_t **key; /* the same, sorted */
     int start;
 } rule;
 

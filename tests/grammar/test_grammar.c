@@ -79,6 +79,32 @@ static void open_schemas_take_other_properties(void **state)
         }
 }
 
+/* What the order of properties is must not depend on where the schema lies in memory: a reply may go on on another
+ * machine. */
+static void order_is_that_of_the_schema(void **state)
+{
+    for (int swapped = 0; swapped < 2; swapped++) {
+        json_t *of[2] = {json_pack("{s:{s:{}}, s:[s]}", "properties", "a", "required", "a"),
+                         json_pack("{s:{s:{}}, s:[s]}", "properties", "b", "required", "b")};
+        json_t *first = of[swapped], *second = of[!swapped];
+        json_t *schema =
+            json_pack("{s:[{s:{s:o}}, {s:{s:o}}]}", "allOf", "properties", "x", first, "properties", "x", second);
+        nfa *a = nfa_new();
+        shoal_err err = {0};
+        int start;
+        assert_int_equal(schema_compile_json(a, schema, "x", 0, &start, &err), 0);
+        assert_true(nfa_seal(a));
+        for (int b_first = 0; b_first < 2; b_first++) {
+            const char *text = b_first ? "{\"x\":{\"b\":1,\"a\":2}}" : "{\"x\":{\"a\":1,\"b\":2}}";
+            int config = nfa_begin(a, start);
+            for (const char *p = text; *p; p++) config = nfa_step(a, config, (uint8_t)*p);
+            assert_int_equal(nfa_accepts(a, config), b_first == swapped);
+        }
+        nfa_free(a);
+        json_decref(schema);
+    }
+}
+
 static void any_object_is_json(void **state)
 {
     static const struct {
@@ -757,6 +783,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_object_is_json),
         cmocka_unit_test(open_schemas_take_other_properties),
+        cmocka_unit_test(order_is_that_of_the_schema),
         cmocka_unit_test(schema_is_enforced),
         cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),
