@@ -673,10 +673,9 @@ static void json_constrained_replies_parse(void **state)
 }
 
 /* The bias makes the model open brackets for ever, which the schema allows: an error, not a "stop". */
-static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
+/* A reply of opening brackets, as far as the schema lets it. */
+static reply *open_brackets(const char *schema)
 {
-    const char *schema = "{\"$defs\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"}}},"
-                         "\"$ref\":\"#/$defs/a\"}";
     grammar_spec form = {.kind = GRAMMAR_JSON_SCHEMA, .schema = schema};
     const tokenizer *t = model_tokenizer(the_rig.m);
     encoding bracket = {0};
@@ -685,12 +684,39 @@ static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
     gen_request q = {
         .ids = prompt, .n_ids = N_PROMPT, .form = &form, .sampling = {.bias = &bias, .n_bias = 1}};
     reply *r = generate(the_rig.e, &q);
+    encoding_done(&bracket);
+    return r;
+}
+
+/* Behind its last bracket comes a text that the context has no room for, so that nothing is closed before. */
+static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
+{
+    char schema[4096];
+    snprintf(schema, sizeof schema,
+             "{\"$defs\":{\"a\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},"
+             "{\"const\":\"%03000d\"}]}}},\"$ref\":\"#/$defs/a\"}",
+             0);
+    reply *r = open_brackets(schema);
     assert_int_equal(r->status, SHOAL_ELIMIT);
     assert_int_equal(r->finish, FINISH_ERROR);
     assert_true(r->n > 60);
     for (size_t i = 0; i < r->text_len; i++) assert_int_equal(r->text[i], '[');
     reply_free(r);
-    encoding_done(&bracket);
+}
+
+static void lists_are_closed_before_the_context_ends(void **state)
+{
+    reply *r = open_brackets("{\"$defs\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"}}},"
+                             "\"$ref\":\"#/$defs/a\"}");
+    size_t open = 0, n = 0;
+    assert_int_equal(r->finish, FINISH_STOP);
+    for (const char *p = r->text; *p; p++) {
+        n += *p == '[';
+        open += (*p == '[') - (size_t)(*p == ']');
+    }
+    assert_true(n > 60);
+    assert_int_equal(open, 0);
+    reply_free(r);
 }
 
 /* A context is as long as was asked for, or the engine says why not. */
@@ -751,6 +777,7 @@ int main(void)
         cmocka_unit_test(a_request_over_the_cache_is_refused_with_numbers),
         cmocka_unit_test(json_constrained_replies_parse),
         cmocka_unit_test(a_reply_that_nests_too_deeply_ends_with_an_error),
+        cmocka_unit_test(lists_are_closed_before_the_context_ends),
     };
     return cmocka_run_group_tests_name("infer_engine", tests, open_rig, close_rig);
 }
