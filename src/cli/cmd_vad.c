@@ -64,7 +64,7 @@ static int run(int argc, char **argv)
     double threshold = 0, silence = 0, speech = 0;
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('m', "model", "PATH", "Silero's weights for 16 kHz, a safetensors file [$SHOAL_VAD]",
+        CLI_STRING('m', "model", "PATH", "Silero's silero_vad_16k_op15.onnx or .safetensors [$SHOAL_VAD]",
                    &model),
         CLI_NUM(0, "threshold", "P", "speech begins at this probability [0.5]", &threshold),
         CLI_NUM(0, "min-silence", "MS", "it takes so much silence to end a stretch [100]", &silence),
@@ -82,7 +82,7 @@ static int run(int argc, char **argv)
     if (!model || !*model)
         rc = err_set(
             &err, SHOAL_EINVALID,
-            "no voice detector is given: --model silero_vad_16k.safetensors (or $SHOAL_VAD) names one");
+            "no voice detector is given: --model silero_vad_16k_op15.onnx (or $SHOAL_VAD) names one");
     else
         rc = find(model, a.v[0], &o, &s, &n, &n_samples, &err);
     rc = rc ? cli_fail(&cmd_vad, &err) : print(s, n, n_samples, json);

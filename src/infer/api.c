@@ -166,7 +166,7 @@ static shoal_model_info describe_network(const shoal_model *m)
     return (shoal_model_info){
         .name = model_name(m->m),
         .architecture = arch_name(c->arch),
-        .quantisation = model_quantisation(m->m),
+        .quantisation = model_file_type(m->m),
         .version = model_version(m->m),
         .task = task_name(c->task),
         .isa = isa_name(m->kernels),

@@ -2,6 +2,7 @@
 #include "inspect/inspect.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -10,7 +11,8 @@
 #include "model/arch.h"
 #include "net/net.h"
 
-#define MIB (1024.0 * 1024.0)
+#define MIB        (1024.0 * 1024.0)
+#define BUSY_SHARE 0.5 /* of the cores, from which on other programs slow the measurement down */
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -91,6 +93,7 @@ static int find_speed(inspect_report *r, const model *m, shoal_err *err)
                          .n_tokens = 1,
                          .seconds = 0.2};
     measure_result one, many;
+    if (getloadavg(&r->load, 1) != 1) r->load = -1; /* before the kernels add their own */
     int rc = isa_choose(&spec.isa, err);
     if (rc == 0) rc = measure_mul(&one, &spec, err);
     spec.n_tokens = 128;
@@ -101,6 +104,12 @@ static int find_speed(inspect_report *r, const model *m, shoal_err *err)
     return 0;
 }
 
+/* speech/voice.h computes it; it has no layers, vocabulary or context to describe. */
+static bool detects_speech(const model *m)
+{
+    return model_get_config(m)->task == TASK_VAD;
+}
+
 int inspect_model(inspect_report *ret, const model *m, bool measure, shoal_err *err)
 {
     shoal_err why = {0};
@@ -108,7 +117,7 @@ int inspect_model(inspect_report *ret, const model *m, bool measure, shoal_err *
     const net_ops *ops = net_ops_for(model_get_config(m), &why);
     count(ret, m);
     find_memory(ret, m, ops);
-    if (!ops) snprintf(ret->unsupported, sizeof ret->unsupported, "%s", why.message);
+    if (!ops && !detects_speech(m)) snprintf(ret->unsupported, sizeof ret->unsupported, "%s", why.message);
     return measure && ops ? find_speed(ret, m, err) : 0;
 }
 
@@ -152,7 +161,8 @@ static void put_shape(buf *out, const model_config *c)
     if (c->attn.window) buf_printf(out, ", local attention over %zu", c->attn.window);
     if (c->source.n_ctx) buf_printf(out, "; source %zu", c->source.n_ctx);
     put_field(out, "vocabulary");
-    buf_printf(out, "%zu%s", c->n_vocab, c->tied ? ", shared with the output" : "");
+    bool writes = c->task == TASK_GENERATE || c->task == TASK_SEQ2SEQ || c->task == TASK_TRANSCRIBE;
+    buf_printf(out, "%zu%s", c->n_vocab, c->tied && writes ? ", shared with the output" : "");
 }
 
 static void put_labels(buf *out, const model_config *c)
@@ -164,9 +174,11 @@ static void put_labels(buf *out, const model_config *c)
     if (c->head.n_labels > 8) buf_puts(out, " ...");
 }
 
-static void put_types(buf *out, const inspect_report *r)
+static void put_types(buf *out, const inspect_report *r, const model *m)
 {
     put_field(out, "types");
+    if (strcmp(model_file_type(m), dtype_name(commonest(r))) != 0)
+        buf_printf(out, "%s: ", model_file_type(m));
     const char *comma = "";
     for (int t = 0; t < DT_COUNT; t++) {
         if (r->n_of[t] == 0) continue;
@@ -207,13 +219,19 @@ static void put_verdict(buf *out, const inspect_report *r, const model *m)
         buf_printf(out, "about %.0f tokens/s read", r->prefill_per_s);
         if (decodes) buf_printf(out, ", %.0f written by one stream", r->decode_per_s);
         buf_puts(out, " (kernels alone; attention and long contexts cost more)");
+        if (r->load > BUSY_SHARE * sys_core_count())
+            buf_printf(
+                out, "; other programs were running (load %.1f on %d cores): measure again when they are not",
+                r->load, (int)sys_core_count());
     }
     if (model_notice(m)) {
         put_field(out, "notice");
         buf_puts(out, model_notice(m));
     }
     put_field(out, "verdict");
-    buf_puts(out, *r->unsupported ? r->unsupported : "it runs here");
+    buf_puts(out, *r->unsupported     ? r->unsupported
+                  : detects_speech(m) ? "it runs here: shoal vad, POST /v1/vad, vad stages of pipelines"
+                                      : "it runs here");
 }
 
 void inspect_put(buf *out, const inspect_report *r, const model *m, const char *path)
@@ -224,13 +242,21 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     buf_printf(out, "%s, for \"%s\"", arch_name(c->arch), task_name(c->task));
     put_field(out, "parameters");
     put_count(out, r->n_weights);
-    buf_printf(out, " in %zu tensors, ", r->n_tensors);
-    put_count(out, r->used_weights);
-    buf_puts(out, " used for a token");
-    put_types(out, r);
-    put_shape(out, c);
+    buf_printf(out, " in %zu tensors", r->n_tensors);
+    if (!detects_speech(m)) {
+        buf_puts(out, ", ");
+        put_count(out, r->used_weights);
+        buf_puts(out, " used for a token");
+    }
+    put_types(out, r, m);
+    if (detects_speech(m)) {
+        put_field(out, "input");
+        buf_puts(out, "sound at 16 kHz, in windows of 512 samples (32 ms)");
+    } else {
+        put_shape(out, c);
+    }
     put_labels(out, c);
-    if (c->series.n_input == 0 && c->image.size == 0) put_text_side(out, m);
+    if (c->series.n_input == 0 && c->image.size == 0 && !detects_speech(m)) put_text_side(out, m);
     if (*r->digest) {
         put_field(out, "digest");
         buf_puts(out, r->digest);
@@ -280,6 +306,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_size(out, "encoder_layers", c->source.n_layer);
     json_size(out, "labels", c->head.n_labels);
     if (*r->digest) json_text(out, "digest", r->digest);
+    json_text(out, "file_type", model_file_type(m));
     buf_puts(out, ",\"types\":{");
     for (int t = 0; t < DT_COUNT; t++) {
         if (r->n_of[t] == 0) continue;
@@ -293,8 +320,8 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_size(out, "memory_bytes", r->memory_bytes);
     json_size(out, "kv_token_bytes", r->kv_token_bytes);
     if (r->decode_per_s > 0)
-        buf_printf(out, ",\"decode_tokens_per_s\":%.1f,\"prefill_tokens_per_s\":%.1f", r->decode_per_s,
-                   r->prefill_per_s);
+        buf_printf(out, ",\"decode_tokens_per_s\":%.1f,\"prefill_tokens_per_s\":%.1f,\"load\":%.1f",
+                   r->decode_per_s, r->prefill_per_s, r->load);
     json_text(out, "notice", model_notice(m));
     json_text(out, "unsupported", *r->unsupported ? r->unsupported : NULL);
     buf_putc(out, '}');

@@ -21,6 +21,7 @@ typedef struct inspect_report {
     char unsupported[512]; /* why it cannot run; "" when it can */
     /* Measured on this machine, all cores, for the commonest type; 0: not asked for, or it cannot run. */
     double decode_per_s, prefill_per_s; /* tokens */
+    double load;                        /* processes that ran or waited then, a minute's mean; -1: unknown */
 } inspect_report;
 
 /* measure: run kernels for about half a second. m keeps its weights. */

@@ -371,6 +371,11 @@ const char *model_name(const model *m)
     return m->name;
 }
 
+const char *model_file_type(const model *m)
+{
+    return m->file_type && !m->regroup ? m->file_type : m->quantisation;
+}
+
 const char *model_quantisation(const model *m)
 {
     return m->quantisation;

@@ -38,8 +38,8 @@ typedef struct model_options {
         *store; /* of packed weights; NULL: none. The model's digest, too, is looked up there. */
 } model_options;
 
-/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may
- * be NULL. Every tensor the architecture needs is present and has the right shape when this returns 0. A
+/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .onnx or .safetensors.
+ * Options may be NULL. Every tensor the architecture needs is present and has the right shape when this returns 0. A
  * tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL and
  * model_tokenizer_error says why. */
 int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err);
@@ -69,6 +69,8 @@ const char *model_notice(const model *m);
  */
 bool model_quotes_results(const model *m);
 const char *model_name(const model *m);         /* general.name or the folder's name */
+/* What the file calls its quantisation, a mixture of types by its own name: "Q4_K_M"; elsewhere as below. */
+const char *model_file_type(const model *m);
 const char *model_quantisation(const model *m); /* "Q8_0", "F16", the commonest type of matrices as they run */
 const char *model_version(const model *m);      /* general.version, or "" */
 /* SHA-256 of the file, or for folders of config.json and the weight files in order; computed once. */

@@ -227,6 +227,37 @@ static int read_names(model *m, gguf *g, shoal_err *err)
     return m->name && m->version ? 0 : err_nomem(err);
 }
 
+/* general.file_type by llama.cpp's numbering (enum llama_ftype in llama.h), and the type that such a file
+ * has. */
+static const struct {
+    int number;
+    const char *name;
+    dtype type;
+} mixtures[] = {
+    {2, "Q4_0", DT_Q4_0},    {3, "Q4_1", DT_Q4_1},    {7, "Q8_0", DT_Q8_0},    {8, "Q5_0", DT_Q5_0},
+    {9, "Q5_1", DT_Q5_1},    {10, "Q2_K", DT_Q2_K},   {11, "Q3_K_S", DT_Q3_K}, {12, "Q3_K_M", DT_Q3_K},
+    {13, "Q3_K_L", DT_Q3_K}, {14, "Q4_K_S", DT_Q4_K}, {15, "Q4_K_M", DT_Q4_K}, {16, "Q5_K_S", DT_Q5_K},
+    {17, "Q5_K_M", DT_Q5_K}, {18, "Q6_K", DT_Q6_K},
+};
+
+static bool has_matrix_of(const model *m, dtype type)
+{
+    for (size_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].type == type && m->tensors[i].dims[1] > 1) return true;
+    return false;
+}
+
+/* Users know a file by this name; the commonest type by bytes may be that of its embedding. */
+static void read_file_type(model *m, const gguf *g)
+{
+    int64_t number = -1;
+    if (gguf_get_int(g, "general.file_type", 0, 1024, &number, NULL) != 0)
+        return; /* it only names the file */
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
+        if (mixtures[i].number == number && has_matrix_of(m, mixtures[i].type))
+            m->file_type = mixtures[i].name;
+}
+
 static int read_window(model *m, gguf *g, shoal_err *err)
 {
     if (m->config.arch != &arch_llama) return 0;
@@ -247,6 +278,7 @@ int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = read_names(m, m->file, err);
     if (rc == 0) rc = read_window(m, m->file, err);
     if (rc == 0) rc = adopt_tensors(m, m->file, err);
+    if (rc == 0) read_file_type(m, m->file);
     if (rc == 0) rc = load_text_side(m, m->file, opts->no_tokenizer, err);
     if (rc == 0) rc = load_input_side(m, m->file, err);
     return rc;

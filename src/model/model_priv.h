@@ -12,6 +12,7 @@ struct model {
     arena *mem;     /* strings, tensors, labels */
     arena *weights; /* of tensors that are stored otherwise than they are used; NULL: none */
     const char *path, *name, *version, *quantisation;
+    const char *file_type; /* general.file_type's name where it is believable; NULL: none */
     bool is_folder;
     model_config config;
     size_t n_tensors;

@@ -44,7 +44,7 @@ void safetensors_list_done(st_list *l)
     *l = (st_list){0};
 }
 
-static int list_push(st_list *l, const st_tensor *t, shoal_err *err)
+int safetensors_list_push(st_list *l, const st_tensor *t, shoal_err *err)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 64;
@@ -172,7 +172,7 @@ static int parse_header(st_file *f, st_list *out, const json_t *header, shoal_er
         if (strcmp(name, "__metadata__") == 0) continue;
         st_tensor t;
         int rc = parse_tensor(f, name, o, &t, err);
-        if (rc == 0) rc = list_push(out, &t, err);
+        if (rc == 0) rc = safetensors_list_push(out, &t, err);
         if (rc != 0) return rc;
     }
     return check_coverage(f, err);

@@ -24,6 +24,8 @@ typedef struct st_list {
     size_t n, cap;
 } st_list;
 void safetensors_list_done(st_list *l);
+/* Append a copy of *t. SHOAL_ENOMEM. */
+int safetensors_list_push(st_list *l, const st_tensor *t, shoal_err *err);
 
 /* Append the tensors of one file. Data pointers go into `data`, which must outlive the list. Integer
  * tensors and such, which checkpoints carry beside the weights, are listed with type DT_COUNT; a

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "compute/compute.h"
-#include "model/safetensors.h"
+#include "model/voice_weights.h"
 
 enum {
     TAPS = 3,
@@ -62,8 +62,9 @@ static float *take(loader *l, const char *name, size_t a, size_t b, size_t c)
     for (size_t i = 0; t && i < t->n_dims; i++) got *= t->dims[i];
     if (!t || t->dims[0] != c || got != n || (t->n_dims > 1 && t->dims[t->n_dims - 1] != a)) {
         err_set(l->err, SHOAL_EUNSUPPORTED,
-                "%s: no voice detector that is known: %s is %s; Silero's for 16 kHz is", l->what, name,
-                t ? "of another shape" : "missing");
+                "%s: not a supported voice detector: %s %s; Silero's silero_vad_16k_op15.onnx and "
+                "silero_vad_16k.safetensors are",
+                l->what, name, t ? "has another shape" : "is missing");
         return NULL;
     }
     if (t->type != DT_F32 && t->type != DT_F16 && t->type != DT_BF16) {
@@ -144,7 +145,7 @@ int voice_parse(voice **ret, const void *data, size_t n, const char *what, shoal
     loader l = {.v = v, .list = &list, .what = what, .err = err};
     int rc = isa_choose(&kernels, err);
     v->k = vec_kernels_for(kernels);
-    if (rc == 0) rc = safetensors_parse(&list, v->mem, data, n, what, err);
+    if (rc == 0) rc = voice_weights_parse(&list, v->mem, data, n, what, err);
     if (rc == 0 && !load_all(&l)) rc = err->code;
     safetensors_list_done(&list);
     if (rc == 0)

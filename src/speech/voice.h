@@ -6,7 +6,7 @@
  * these.
  *
  *     voice *v;
- *     voice_open(&v, "silero_vad_16k.safetensors", &err);
+ *     voice_open(&v, "silero_vad_16k_op15.onnx", &err);  
  *     voice_state s = {0};
  *     p = voice_push(v, &s, samples);                        // samples[VOICE_WINDOW], as they arrive
  *     voice_all(v, sound, &p, &n_windows, &err);             // or a whole sound
@@ -26,7 +26,7 @@ enum { VOICE_RATE = 16000, VOICE_WINDOW = 512, VOICE_CONTEXT = 64, VOICE_WIDTH =
 /* Weights: immutable, any thread. */
 typedef struct voice voice;
 
-/* A safetensors file, or a folder with model.safetensors. SHOAL_EUNSUPPORTED when its tensors are those of
+/* silero_vad_16k_op15.onnx, a safetensors file, or a folder with model.safetensors. SHOAL_EUNSUPPORTED when its tensors are those of
  * another network. */
 int voice_open(voice **ret, const char *path, shoal_err *err);
 /* The same from the bytes of a file, which are not needed afterwards. */

@@ -168,7 +168,7 @@ static int load_network(worker *w, const worker_options *o, sha256_digest *ret_d
     if (rc != 0) return rc;
     w->task = model_get_config(w->model)->task;
     w->version = model_version(w->model);
-    w->quantisation = model_quantisation(w->model);
+    w->quantisation = model_file_type(w->model);
     const tokenizer *t = model_tokenizer(w->model);
     if (t && (rc = digest_vocabulary(t, w->vocabulary, err)) != 0) return rc;
     if (model_notice(w->model))

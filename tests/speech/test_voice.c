@@ -161,6 +161,37 @@ static void other_files_are_refused(void **state)
     assert_int_equal(voice_open(&v, DATA "hf/whisper", &err), SHOAL_EUNSUPPORTED);
 }
 
+static void onnx_holds_the_same_weights(void **state)
+{
+    enum { N = 4 };
+    buf file = {0}, graph = {0};
+    float *x = make_sound(N * VOICE_WINDOW);
+    voice *a, *b, *none = NULL;
+    voice_state s = {0}, t = {0};
+    shoal_err why;
+    make_file(&file, SIZE_MAX, NULL, NULL);
+    make_onnx(&graph, SIZE_MAX);
+    must(voice_parse(&a, file.data, file.len, "made", &err));
+    must(voice_parse(&b, graph.data, graph.len, "made", &err));
+    for (size_t i = 0; i < N; i++) {
+        float p = voice_push(a, &s, x + i * VOICE_WINDOW), q = voice_push(b, &t, x + i * VOICE_WINDOW);
+        assert_memory_equal(&p, &q, sizeof p);
+    }
+    assert_int_equal(voice_parse(&none, graph.data, graph.len - 1, "made", &why), SHOAL_EFORMAT);
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        graph.len = 0;
+        make_onnx(&graph, i);
+        assert_int_equal(voice_parse(&none, graph.data, graph.len, "made", &why), SHOAL_EUNSUPPORTED);
+        assert_non_null(strstr(why.message, TENSORS[i].name));
+        assert_non_null(strstr(why.message, "silero_vad_16k_op15.onnx"));
+    }
+    voice_free(a);
+    voice_free(b);
+    free(x);
+    buf_done(&file);
+    buf_done(&graph);
+}
+
 static void silero_hears_a_president(void **state)
 {
     static const float first[] = {0.018007f, 0.065776f, 0.238974f, 0.069827f,
@@ -197,6 +228,7 @@ int main(void)
         cmocka_unit_test(random_weights_follow_the_formulas),
         cmocka_unit_test(a_whole_sound_is_its_windows),
         cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(onnx_holds_the_same_weights),
         cmocka_unit_test(silero_hears_a_president),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* voice_file.h: a voice detector of random weights, as a safetensors file. Include once a test file. */
+/* voice_file.h: a voice detector of random weights, as a safetensors file or as ONNX. Include once a test
+ * file. */
 #ifndef TESTS_SPEECH_VOICE_FILE_H
 #define TESTS_SPEECH_VOICE_FILE_H
 
@@ -6,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/proto_wire.h"
 
 enum { N_TENSORS = 15 };
 static const struct {
@@ -61,6 +63,53 @@ static inline void make_file(buf *out, size_t skip, const char *shape, float *w[
     buf_join(out, &data);
     buf_done(&head);
     buf_done(&data);
+}
+
+static const char *const ONNX_NAMES[N_TENSORS] = {
+    "model.stft.forward_basis_buffer",
+    "model.encoder.0.reparam_conv.weight",
+    "model.encoder.0.reparam_conv.bias",
+    "model.encoder.1.reparam_conv.weight",
+    "model.encoder.1.reparam_conv.bias",
+    "model.encoder.2.reparam_conv.weight",
+    "model.encoder.2.reparam_conv.bias",
+    "model.encoder.3.reparam_conv.weight",
+    "model.encoder.3.reparam_conv.bias",
+    "model.decoder.rnn.weight_ih",
+    "model.decoder.rnn.weight_hh",
+    "model.decoder.rnn.bias_ih",
+    "model.decoder.rnn.bias_hh",
+    "model.decoder.decoder.2.weight",
+    "model.decoder.decoder.2.bias",
+};
+
+/* TensorProto: dims 1, data_type 2 (1 is float), name 8, raw_data 9. */
+static inline void put_onnx_tensor(buf *graph, size_t i)
+{
+    buf t = {0}, raw = {0};
+    for (const char *d = TENSORS[i].shape; d; d = strchr(d, ',') ? strchr(d, ',') + 1 : NULL)
+        proto_put_number(&t, 1, strtoull(d, NULL, 10));
+    proto_put_number(&t, 2, 1);
+    proto_put_text(&t, 8, ONNX_NAMES[i]);
+    for (size_t k = 0; k < TENSORS[i].n; k++) {
+        float x = number(1000000 * i + k);
+        buf_append(&raw, &x, sizeof x);
+    }
+    proto_put_bytes(&t, 9, raw.data, raw.len);
+    proto_put_bytes(graph, 5, t.data, t.len);
+    buf_done(&raw);
+    buf_done(&t);
+}
+
+/* The weights of make_file(out, skip, NULL, NULL). */
+static inline void make_onnx(buf *out, size_t skip)
+{
+    buf graph = {0};
+    for (size_t i = 0; i < N_TENSORS; i++)
+        if (i != skip) put_onnx_tensor(&graph, i);
+    proto_put_number(out, 1, 8);
+    proto_put_bytes(out, 7, graph.data, graph.len);
+    buf_done(&graph);
 }
 
 #endif
