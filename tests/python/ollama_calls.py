@@ -1,0 +1,120 @@
+"""The package ollama, unmodified."""
+
+import asyncio
+import json
+
+import ollama
+from calls import URL, client, equal, rejects
+from ollama import AsyncClient, Client, Options
+from pydantic import BaseModel
+
+call = client("ollama")
+api = Client(host=URL)
+HOME = {"role": "system", "content": "You are Shoal, a helper that runs this home. Devices:\nlight.kitchen 'Kitchen Light' = on"}
+HELLO = [{"role": "user", "content": "hello"}]
+COLD = {"temperature": 0, "num_predict": 24, "seed": 1}
+CHAT = "home-chat-s"
+
+
+class Light(BaseModel):
+    on: bool
+    dim: int
+
+
+@call("chat", "whole and streamed; NAME:latest")
+def _():
+    whole = api.chat(CHAT + ":latest", messages=HELLO, options=Options(**COLD), keep_alive="5m")
+    equal((whole.message.role, whole.done, whole.done_reason), ("assistant", True, "stop"))
+    assert whole.message.content and whole.eval_count > 0 and whole.prompt_eval_count > 0 and whole.total_duration > 0
+    parts = list(api.chat(CHAT, messages=HELLO, options=COLD, stream=True))
+    equal("".join(p.message.content for p in parts), whole.message.content)
+    equal([p.done for p in parts], [False] * (len(parts) - 1) + [True])
+
+
+@call("generate", "whole, streamed, raw, with a system message, and an empty prompt")
+def _():
+    whole = api.generate(CHAT, "hello", options=COLD)
+    equal(whole.response, api.chat(CHAT, messages=HELLO, options=COLD).message.content)
+    equal("".join(p.response for p in api.generate(CHAT, "hello", options=COLD, stream=True)), whole.response)
+    assert api.generate(CHAT, "The kitchen", raw=True, options=COLD).response
+    assert api.generate(CHAT, "hello", system="Be brief.", options=COLD).prompt_eval_count > whole.prompt_eval_count
+    equal(api.generate(CHAT).done_reason, "load")
+
+
+@call("chat, generate", "format: a JSON schema of pydantic, and json")
+def _():
+    for model in (CHAT, "plain"):
+        options = {**COLD, "temperature": 1, "num_predict": 100}
+        Light.model_validate_json(api.chat(model, messages=HELLO, format=Light.model_json_schema(), options=options).message.content)
+        Light.model_validate_json(api.generate(model, "hello", format=Light.model_json_schema(), options=options).response)
+    json.loads(api.generate("home-chat-m", "hello", format="json", options=COLD).response)
+
+
+def turn_off(target: str) -> str:
+    """Turn a light off.
+
+    Args:
+      target: the light
+    """
+    return "off"
+
+
+@call("chat", "tools made of Python functions are called, and their results go back")
+def _():
+    messages = [HOME, {"role": "user", "content": "turn off the kitchen light"}]
+    light = {"type": "function", "function": {"name": "light.turn_off", "description": "turns a light off", "parameters": {
+        "type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}}}
+    first = api.chat(CHAT, messages=messages, tools=[light, turn_off], options={"temperature": 0})
+    equal([(c.function.name, c.function.arguments) for c in first.message.tool_calls], [("light.turn_off", {"target": "light.kitchen"})])
+    streamed = [c for p in api.chat(CHAT, messages=messages, tools=[light], options={"temperature": 0}, stream=True) for c in p.message.tool_calls or []]
+    equal([c.function for c in streamed], [c.function for c in first.message.tool_calls])
+    then = api.chat(CHAT, messages=[*messages, first.message, {"role": "tool", "tool_name": "light.turn_off", "content": '{"ok": true}'}], options={"temperature": 0})
+    assert then.message.content
+
+
+@call("embed, embeddings", "a text, texts, fewer dimensions, the older call")
+def _():
+    one = api.embed("home-embed", "turn on the light")
+    two = api.embed("home-embed", ["turn on the light", "lock the door"])
+    equal(list(two.embeddings[0]), list(one.embeddings[0]))
+    equal(len(two.embeddings), 2)
+    equal(len(api.embed("home-embed", "a light", dimensions=32).embeddings[0]), 32)
+    assert max(abs(a - b) for a, b in zip(api.embeddings("home-embed", "turn on the light").embedding, one.embeddings[0])) < 1e-5
+
+
+@call("list, show, ps", "what is there")
+def _():
+    names = [m.model for m in api.list().models]
+    assert any(n.startswith(CHAT) for n in names), names
+    shown = api.show(CHAT)
+    assert "completion" in shown.capabilities and shown.modelinfo and shown.details.family
+    assert "embedding" in api.show("home-embed").capabilities
+    assert any(m.model.startswith(CHAT) for m in api.ps().models)
+
+
+@call("chat, generate, show, embed", "what is wrong is ResponseError with Ollama's status")
+def _():
+    for wrong in (lambda: api.chat("nope", messages=HELLO), lambda: api.generate("nope", "a"), lambda: api.show("nope"), lambda: api.embed("nope", "a")):
+        with rejects(ollama.ResponseError, "nope") as e:
+            wrong()
+        equal(e.error.status_code, 404)
+    with rejects(ollama.ResponseError, "middle") as e:
+        api.generate(CHAT, "a", suffix="b")
+    equal(e.error.status_code, 400)
+
+
+@call("create, copy, push", "models of Ollama's own making", differs="models are files that shoal.yaml names: 404")
+def _():
+    for wrong in (lambda: api.copy(CHAT, "mine"), lambda: api.push(CHAT), lambda: api.create("mine", from_=CHAT)):
+        with rejects(ollama.ResponseError) as e:
+            wrong()
+        equal(e.error.status_code, 404)
+
+
+@call("AsyncClient", "16 at once, and a stream")
+async def _():
+    many = AsyncClient(host=URL)
+    want = api.chat(CHAT, messages=HELLO, options=COLD).message.content
+    got = await asyncio.gather(*(many.chat(CHAT, messages=HELLO, options=COLD) for _ in range(16)))
+    equal({r.message.content for r in got}, {want})
+    equal("".join([p.message.content async for p in await many.chat(CHAT, messages=HELLO, options=COLD, stream=True)]), want)

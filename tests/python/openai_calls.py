@@ -1,0 +1,474 @@
+"""OpenAI's own package, unmodified; run with a version of each of its generations (1, 2 and 3)."""
+
+import asyncio
+import base64
+import json
+import math
+import struct
+from typing import Literal, Optional
+
+import httpx
+import openai
+from calls import URL, V1, client, equal, rejects
+from openai import AsyncOpenAI, OpenAI
+from pydantic import BaseModel
+
+call = client("openai")
+generation = int(openai.__version__.split(".")[0])
+api = OpenAI(base_url=V1, api_key="none", max_retries=0)
+parse = (api.chat if generation > 1 else api.beta.chat).completions.parse
+stream_of = (api.chat if generation > 1 else api.beta.chat).completions.stream
+stores = api.vector_stores if generation > 1 else api.beta.vector_stores
+HOME = "You are Shoal, a helper that runs this home. Devices:\nlight.kitchen 'Kitchen Light' = on"
+OFF = [{"role": "system", "content": HOME}, {"role": "user", "content": "turn off the kitchen light"}]
+ON = [{"role": "system", "content": HOME}, {"role": "user", "content": "turn on the kitchen light"}]
+HELLO = [{"role": "user", "content": "hello"}]
+WAV = "tests/data/speech/wav/08-lights-on.wav"
+
+
+def tool(function, **properties):
+    parameters = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"type": "function", "function": {"name": function, "description": function, "parameters": parameters}}
+
+
+TOOLS = [tool("HassTurnOn", name={"type": "string", "maxLength": 30}), tool("HassTurnOff", name={"type": "string", "maxLength": 30})]
+
+
+def ask(messages=OFF, model="home-chat-s", temperature=0, max_tokens=96, **more):
+    return api.chat.completions.create(model=model, messages=messages, temperature=temperature, max_tokens=max_tokens, **more)
+
+
+# ---- models ------------------------------------------------------------------------------------------------
+
+
+@call("models.list, retrieve", "the models are listed, and an unknown one is NotFoundError")
+def _():
+    names = [m.id for m in api.models.list()]
+    for name in ("home-intent", "home-slots", "home-embed", "home-chat-s", "home-chat-m", "home-ears"):
+        assert name in names, name
+    one = api.models.retrieve("home-chat-s")
+    equal((one.id, one.object), ("home-chat-s", "model"))
+    with rejects(openai.NotFoundError) as e:
+        api.models.retrieve("nope")
+    equal((e.error.status_code, e.error.code, e.error.type), (404, "model_not_found", "invalid_request_error"))
+
+
+# ---- chat --------------------------------------------------------------------------------------------------
+
+
+@call("chat.completions.create", "a reply, its end and its usage")
+def _():
+    r = ask(HELLO)
+    equal((r.object, r.model, r.choices[0].message.role, r.choices[0].finish_reason), ("chat.completion", "home-chat-s", "assistant", "stop"))
+    assert r.choices[0].message.content and r.choices[0].message.tool_calls is None
+    equal(r.usage.total_tokens, r.usage.prompt_tokens + r.usage.completion_tokens)
+    equal(ask(HELLO).choices[0].message.content, r.choices[0].message.content)
+
+
+@call("chat.completions.create", "a stream gives what the whole gives, with usage at its end")
+def _():
+    for messages in (HELLO, OFF):
+        whole = ask(messages)
+        text, calls, finish, usage = "", {}, None, None
+        for c in ask(messages, stream=True, stream_options={"include_usage": True}):
+            equal(c.object, "chat.completion.chunk")
+            usage = c.usage or usage
+            for choice in c.choices:
+                text += choice.delta.content or ""
+                finish = choice.finish_reason or finish
+                for t in choice.delta.tool_calls or []:
+                    known = calls.setdefault(t.index, ["", ""])
+                    known[0] += t.function.name or ""
+                    known[1] += t.function.arguments or ""
+        m = whole.choices[0].message
+        equal((text, finish), (m.content or "", whole.choices[0].finish_reason))
+        equal(list(calls.values()), [[t.function.name, t.function.arguments] for t in m.tool_calls or []])
+        equal((usage.prompt_tokens, usage.completion_tokens), (whole.usage.prompt_tokens, whole.usage.completion_tokens))
+
+
+@call("chat.completions.stream", "the client's accumulator comes to what the whole answer is")
+def _():
+    more = dict(model="home-chat-s", messages=OFF, temperature=0, max_tokens=96)
+    with stream_of(**more) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_completion()
+    want = ask()
+    equal(final.choices[0].message.tool_calls[0].function.name, want.choices[0].message.tool_calls[0].function.name)
+    equal(final.choices[0].finish_reason, "tool_calls")
+    assert "chunk" in kinds
+
+
+@call("chat.completions.create", "tool_choice auto, none, required and a name, streamed too")
+def _():
+    for model in ("home-chat-s", "plain"):
+        for seed in range(3):
+            more = dict(messages=ON, model=model, tools=TOOLS, temperature=1.2 if seed else 0, seed=seed, max_tokens=128)
+            for choice in ask(**more).choices[0].message.tool_calls or []:
+                assert choice.function.name in ("HassTurnOn", "HassTurnOff")
+            equal(ask(**more, tool_choice="none").choices[0].message.tool_calls, None)
+            for wanted in ("required", {"type": "function", "function": {"name": "HassTurnOff"}}):
+                got = ask(**more, tool_choice=wanted).choices[0]
+                equal(got.finish_reason, "tool_calls")
+                one = got.message.tool_calls[0]
+                assert one.id and one.type == "function" and got.message.content is None
+                assert one.function.name == "HassTurnOff" or wanted == "required", one.function.name
+                equal(list(json.loads(one.function.arguments)), ["name"])
+                arguments = ""
+                for c in ask(**more, tool_choice=wanted, stream=True):
+                    for t in c.choices[0].delta.tool_calls or []:
+                        arguments += t.function.arguments or ""
+                    assert not c.choices[0].delta.content
+                equal(arguments, one.function.arguments)
+
+
+@call("chat.completions.create", "parallel_tool_calls false calls once")
+def _():
+    r = ask(ON, tools=TOOLS, tool_choice="required", parallel_tool_calls=False)
+    equal(len(r.choices[0].message.tool_calls), 1)
+
+
+@call("chat.completions.create", "a call is sent back as it came, with its result")
+def _():
+    first = ask()
+    message = first.choices[0].message
+    result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": '{"ok": true, "state": "off"}'}
+    r = ask([*OFF, message, result])
+    equal(r.choices[0].finish_reason, "stop")
+    assert r.choices[0].message.content
+
+
+class Light(BaseModel):
+    on: bool
+    room: Literal["kitchen", "attic"]
+    dim: Optional[int]
+
+
+@call("chat.completions.parse", "a pydantic model: Literal and Optional")
+def _():
+    for model in ("home-chat-s", "plain"):
+        r = parse(model=model, messages=HELLO, response_format=Light, temperature=1, seed=7, max_tokens=100)
+        assert isinstance(r.choices[0].message.parsed, Light)
+
+
+@call("chat.completions.parse", "pydantic_function_tool: the arguments are the model's object")
+def _():
+    r = parse(model="plain", messages=HELLO, tools=[openai.pydantic_function_tool(Light)], tool_choice="required", temperature=1, seed=3, max_tokens=100)
+    assert isinstance(r.choices[0].message.tool_calls[0].function.parsed_arguments, Light)
+
+
+@call("chat.completions.parse", "a reply that is cut is LengthFinishReasonError")
+def _():
+    with rejects(openai.LengthFinishReasonError):
+        parse(model="plain", messages=HELLO, response_format=Light, max_tokens=3)
+
+
+@call("chat.completions.create", "json_object gives JSON")
+def _():
+    r = ask(HELLO, model="home-chat-m", response_format={"type": "json_object"}).choices[0]
+    equal(r.finish_reason, "stop")
+    assert isinstance(json.loads(r.message.content), dict), r.message.content
+
+
+@call("chat.completions.create", "logprobs and 20 top_logprobs, of the token that ends the turn as well")
+def _():
+    r = ask(HELLO, logprobs=True, top_logprobs=20)
+    tokens = r.choices[0].logprobs.content
+    equal("".join(t.token for t in tokens), r.choices[0].message.content + "<|im_end|>")
+    equal(len(tokens), r.usage.completion_tokens)
+    for t in tokens:
+        equal(len(t.top_logprobs), 20)
+        assert t.logprob <= 0 and t.logprob == t.top_logprobs[0].logprob
+
+
+@call("chat.completions.create", "n, seed, stop, penalties, logit_bias, and fields that change nothing here")
+def _():
+    hot = dict(messages=HELLO, model="plain", temperature=1.3, max_tokens=12, seed=11)
+    two = ask(**hot, n=2).choices
+    equal([c.index for c in two], [0, 1])
+    assert two[0].message.content != two[1].message.content
+    equal(two[0].message.content, ask(**hot).choices[0].message.content)
+    cut = ask(HELLO).choices[0].message.content
+    for stop in (cut[2:4], [cut[2:4], "never this"]):
+        equal(ask(HELLO, stop=stop).choices[0].message.content, cut[: cut.index(cut[2:4])])
+    ask(HELLO, presence_penalty=0.5, frequency_penalty=-0.5, logit_bias={"5": -100}, user="someone", extra_body={
+        "store": False, "metadata": {"a": "b"}, "service_tier": "auto", "verbosity": "low", "prediction": {"type": "content", "content": "hi"}})
+    r = ask(HELLO, max_tokens=openai.NOT_GIVEN, extra_body={"max_completion_tokens": 2})
+    equal((r.choices[0].finish_reason, r.usage.completion_tokens), ("length", 2))
+
+
+@call("chat.completions.create", "developer messages, parts of text, and names")
+def _():
+    parts = [{"role": "system", "content": [{"type": "text", "text": HOME}]}, {"role": "user", "name": "ann", "content": [{"type": "text", "text": "turn off the "}, {"type": "text", "text": "kitchen light"}]}]
+    want = ask().choices[0].message.tool_calls[0].function
+    equal(ask(parts).choices[0].message.tool_calls[0].function, want)
+    parts[0] = {"role": "developer", "content": HOME}
+    equal(ask(parts).choices[0].message.tool_calls[0].function, want)
+
+
+@call("chat.completions.create", "what is wrong is BadRequestError and names the field")
+def _():
+    picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]
+    with rejects(openai.BadRequestError) as e:
+        ask(picture)
+    equal(e.error.status_code, 400)
+    with rejects(openai.BadRequestError, "temperature"):
+        ask(HELLO, temperature=3)
+    with rejects(openai.BadRequestError, "messages"):
+        ask([])
+    with rejects(openai.BadRequestError, "home-embed"):
+        ask(HELLO, model="home-embed")
+    with rejects(openai.NotFoundError) as e:
+        ask(HELLO, model="nope")
+    equal(e.error.code, "model_not_found")
+
+
+# ---- completions, embeddings, moderations --------------------------------------------------------------------
+
+
+@call("completions.create", "a text, texts, token ids, echo, logprobs, a stream")
+def _():
+    more = dict(model="home-chat-s", temperature=0, max_tokens=8)
+    one = api.completions.create(prompt="The kitchen", **more)
+    two = api.completions.create(prompt=["The kitchen", "The hall"], **more)
+    equal([c.index for c in two.choices], [0, 1])
+    equal(two.choices[0].text, one.choices[0].text)
+    equal("".join(c.choices[0].text for c in api.completions.create(prompt="The kitchen", stream=True, **more)), one.choices[0].text)
+    echo = api.completions.create(model="home-chat-s", prompt="The kitchen", temperature=0, max_tokens=0, echo=True, logprobs=5)
+    p = echo.choices[0].logprobs
+    equal((echo.choices[0].text, "".join(p.tokens), p.token_logprobs[0]), ("The kitchen", "The kitchen", None))
+    assert all(x <= 0 for x in p.token_logprobs[1:])
+    ids = api.completions.create(prompt=[5, 6, 7], **more)
+    lists = api.completions.create(prompt=[[5, 6, 7], [8]], **more)
+    equal(lists.choices[0].text, ids.choices[0].text)
+    equal(ids.usage.prompt_tokens, 3)
+    with rejects(openai.BadRequestError, "suffix"):
+        api.completions.create(prompt="a", suffix="b", **more)
+
+
+@call("embeddings.create", "the default (base64), floats, a list, fewer dimensions")
+def _():
+    text = "turn on the light"
+    default = api.embeddings.create(model="home-embed", input=text).data[0].embedding
+    floats = api.embeddings.create(model="home-embed", input=[text, "lock the door"], encoding_format="float")
+    assert max(abs(a - b) for a, b in zip(default, floats.data[0].embedding)) < 1e-6
+    equal([d.index for d in floats.data], [0, 1])
+    assert abs(math.sqrt(sum(x * x for x in default)) - 1) < 1e-4
+    packed = api.embeddings.create(model="home-embed", input=text, encoding_format="base64").data[0].embedding
+    if isinstance(packed, str):
+        packed = struct.unpack(f"<{len(default)}f", base64.b64decode(packed))
+    assert max(abs(a - b) for a, b in zip(default, packed)) < 1e-6
+    equal(len(api.embeddings.create(model="home-embed", input=text, dimensions=32).data[0].embedding), 32)
+
+
+@call("moderations.create", "a text, texts, and a model's name of OpenAI's")
+def _():
+    r = api.moderations.create(input="turn on the light")
+    assert r.results[0].flagged in (True, False)
+    r = api.moderations.create(input=["set an alarm for six", "play jazz"], model="omni-moderation-latest")
+    equal(len(r.results), 2)
+
+
+# ---- audio -------------------------------------------------------------------------------------------------
+
+
+@call("audio.transcriptions.create", "json, text, srt, vtt and verbose_json")
+def _():
+    def hear(**more):
+        with open(WAV, "rb") as f:
+            return api.audio.transcriptions.create(model="home-ears", file=f, **more)
+
+    text = hear().text
+    assert "light" in text.lower(), text
+    equal(str(hear(response_format="text")).strip(), text.strip())
+    assert "-->" in hear(response_format="srt") and hear(response_format="vtt").startswith("WEBVTT")
+    verbose = hear(response_format="verbose_json", timestamp_granularities=["segment"])
+    equal("".join((s["text"] if isinstance(s, dict) else s.text) for s in verbose.segments).strip(), text.strip())
+    assert float(verbose.duration) > 0
+    with rejects(openai.BadRequestError, "word"):
+        hear(response_format="verbose_json", timestamp_granularities=["word"])
+    if generation > 1:
+        with open(WAV, "rb") as f:
+            events = list(api.audio.transcriptions.create(model="home-ears", file=f, stream=True))
+        equal(events[-1].type, "transcript.text.done")
+        equal(events[-1].text.strip(), text.strip())
+        equal("".join(e.delta for e in events[:-1]).strip(), text.strip())
+
+
+@call("images.generate, audio.speech.create", "pictures and speech", differs="no model here draws or speaks: NotFoundError")
+def _():
+    with rejects(openai.NotFoundError):
+        api.images.generate(model="home-chat-s", prompt="a cat")
+    with rejects(openai.NotFoundError):
+        api.audio.speech.create(model="home-chat-s", input="hi", voice="alloy")
+
+
+# ---- files and vector stores -------------------------------------------------------------------------------
+
+
+@call("files.create, retrieve, content, list, delete", "a file is uploaded, read, listed by pages and deleted")
+def _():
+    made = [api.files.create(file=(f"note-{i}.txt", b"note %d" % i), purpose="assistants") for i in range(3)]
+    equal((made[1].filename, made[1].bytes, made[1].purpose), ("note-1.txt", 6, "assistants"))
+    equal(api.files.retrieve(made[1].id).id, made[1].id)
+    equal(api.files.content(made[1].id).read(), b"note 1")
+    listed = [f.id for f in api.files.list(**({"limit": 1} if generation > 1 else {}))]
+    equal(sorted(set(listed)), sorted(listed))
+    assert all(f.id in listed for f in made)
+    for f in made:
+        equal(api.files.delete(f.id).deleted, True)
+    with rejects(openai.NotFoundError):
+        api.files.retrieve(made[0].id)
+
+
+@call("vector_stores.*", "a file is put in, found, and leaves again; stores and files are listed by pages")
+def _():
+    store = stores.create(name="House", metadata={"floor": "1"})
+    equal((store.object, store.name, store.status, store.metadata), ("vector_store", "House", "completed", {"floor": "1"}))
+    manual = b"# Boiler\n## Radiators\nBleed the radiators every autumn.\n## Pressure\nKeep it between one and two bar.\n"
+    put = stores.files.upload_and_poll(vector_store_id=store.id, file=("boiler.md", manual))
+    equal((put.status, put.vector_store_id), ("completed", store.id))
+    file = api.files.create(file=("key.txt", b"The spare key hangs behind the meter."), purpose="assistants")
+    stores.files.create_and_poll(vector_store_id=store.id, file_id=file.id)
+    equal(stores.retrieve(store.id).file_counts.completed, 2)
+    equal(sorted(f.id for f in stores.files.list(store.id, limit=1)), sorted([put.id, file.id]))
+    if generation > 1:
+        found = stores.search(store.id, query="when are radiators bled?", max_num_results=2)
+        equal(found.data[0].filename, "boiler.md")
+        assert "Bleed the radiators" in found.data[0].content[0].text
+    equal(stores.files.delete(file.id, vector_store_id=store.id).deleted, True)
+    equal([f.id for f in stores.files.list(store.id)], [put.id])
+    equal(stores.delete(store.id).deleted, True)
+    with rejects(openai.NotFoundError):
+        stores.retrieve(store.id)
+    for id in (put.id, file.id):
+        api.files.delete(id)
+
+
+# ---- the client itself -------------------------------------------------------------------------------------
+
+
+@call("with_raw_response, with_streaming_response", "headers and bodies as they came")
+def _():
+    raw = api.chat.completions.with_raw_response.create(model="home-chat-s", messages=HELLO, temperature=0, max_tokens=8)
+    equal(raw.http_response.status_code, 200)
+    assert raw.headers["x-request-id"]
+    if generation > 1:
+        equal(raw.parse()._request_id, raw.headers["x-request-id"])
+    assert raw.parse().choices[0].message.content
+    with api.chat.completions.with_streaming_response.create(model="home-chat-s", messages=HELLO, temperature=0, max_tokens=8) as r:
+        equal(json.loads(b"".join(r.iter_bytes()))["object"], "chat.completion")
+
+
+@call("AsyncOpenAI", "50 streams at once are each what one alone is")
+async def _():
+    want = ask(HELLO, max_tokens=24).choices[0].message.content
+    async with AsyncOpenAI(base_url=V1, api_key="none", max_retries=0) as many:
+
+        async def one():
+            text = ""
+            async for c in await many.chat.completions.create(model="home-chat-s", messages=HELLO, temperature=0, max_tokens=24, stream=True):
+                text += c.choices[0].delta.content or "" if c.choices else ""
+            return text
+
+        equal(set(await asyncio.gather(*(one() for _ in range(50)))), {want})
+
+
+@call("AsyncOpenAI, APITimeoutError", "a call that is cancelled and one that runs out of time end their requests")
+async def _():
+    long = dict(model="plain", messages=HELLO, max_tokens=1500, temperature=1, extra_body={"ignore_eos": True}, extra_headers={"cache-control": "no-store"})
+    async with AsyncOpenAI(base_url=V1, api_key="none", max_retries=0) as many, httpx.AsyncClient() as http:
+        try:
+            await many.with_options(timeout=0.05).chat.completions.create(**long)
+            raise AssertionError("1,500 tokens took less than 50 ms")
+        except openai.APITimeoutError:
+            pass
+        stream = await many.chat.completions.create(**long, stream=True)
+        task = asyncio.ensure_future(many.chat.completions.create(**long))
+        async for _ in stream:
+            break
+        task.cancel()
+        await stream.close()
+        for _ in range(600):  # a server under load may take a while to see it
+            if (await http.get(URL + "/v1/status")).json()["requests_in_flight"] <= 1:
+                return
+            await asyncio.sleep(0.05)
+    raise AssertionError("the requests go on")
+
+
+@call("max_retries", "a 503 is asked again, as often as the client is told, and what is final is not")
+def _():
+    asked = []
+
+    class Counts(httpx.HTTPTransport):
+        def handle_request(self, request):
+            asked.append(request.url.path)
+            if len(asked) <= 2 and request.url.path.endswith("/chat/completions"):
+                return httpx.Response(503, headers={"retry-after-ms": "1"}, json={"error": {"message": "busy", "type": "server_error"}})
+            return super().handle_request(request)
+
+    again = OpenAI(base_url=V1, api_key="none", max_retries=2, http_client=httpx.Client(transport=Counts()))
+    assert again.chat.completions.create(model="home-chat-s", messages=HELLO, temperature=0, max_tokens=8).choices
+    equal(len(asked), 3)
+    asked[:] = [0, 0, 0]
+    with rejects(openai.BadRequestError):
+        again.chat.completions.create(model="home-chat-s", messages=HELLO, temperature=9)
+    equal(len(asked), 4)
+
+
+@call("base_url", "the address without /v1 is as good, for chat")
+def _():
+    r = OpenAI(base_url=URL, api_key="none").chat.completions.create(model="home-chat-s", messages=HELLO, temperature=0, max_tokens=8)
+    assert r.choices[0].message.content
+
+
+# ---- responses ---------------------------------------------------------------------------------------------
+
+if generation > 1:
+
+    @call("responses.create, retrieve, delete", "a response goes on with another, is read and deleted")
+    def _():
+        first = api.responses.create(model="home-chat-s", instructions=HOME, input="turn off the kitchen light", temperature=0, max_output_tokens=96)
+        equal((first.object, first.status, first.output[-1].type, first.output[-1].name), ("response", "completed", "function_call", "light.turn_off"))
+        output = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": '{"ok": true}'}
+        second = api.responses.create(model="home-chat-s", previous_response_id=first.id, input=[output], temperature=0, max_output_tokens=96)
+        assert second.output_text
+        equal(second.previous_response_id, first.id)
+        equal(api.responses.retrieve(second.id).output_text, second.output_text)
+        api.responses.delete(second.id)
+        with rejects(openai.NotFoundError):
+            api.responses.retrieve(second.id)
+
+    @call("responses.create, stream", "the events come to the whole response")
+    def _():
+        more = dict(model="home-chat-s", input="hello", temperature=0, max_output_tokens=48)
+        whole = api.responses.create(**more)
+        text, last = "", None
+        for event in api.responses.create(**more, stream=True):
+            text += event.delta if event.type == "response.output_text.delta" else ""
+            last = event
+        equal((last.type, text), ("response.completed", whole.output_text))
+        with api.responses.stream(**more) as stream:
+            for _ in stream:
+                pass
+            equal(stream.get_final_response().output_text, whole.output_text)
+
+    @call("responses.create", "a function is called by name, and its arguments follow the schema")
+    def _():
+        flat = [{"type": "function", "strict": True, **t["function"]} for t in TOOLS]
+        for choice in ("required", {"type": "function", "name": "HassTurnOff"}):
+            r = api.responses.create(model="plain", input="hello", tools=flat, tool_choice=choice, temperature=1, max_output_tokens=128)
+            got = [o for o in r.output if o.type == "function_call"][0]
+            assert got.name == "HassTurnOff" or choice == "required"
+            equal(list(json.loads(got.arguments)), ["name"])
+
+    @call("responses.parse", "a pydantic model")
+    def _():
+        r = api.responses.parse(model="plain", input="hello", text_format=Light, temperature=1, max_output_tokens=100)
+        assert isinstance(r.output_parsed, Light)
+
+    @call("responses.create", "hosted tools and background are refused by name")
+    def _():
+        with rejects(openai.BadRequestError, "tools[0].type"):
+            api.responses.create(model="home-chat-s", input="hello", tools=[{"type": "web_search"}])
+        with rejects(openai.BadRequestError, "background"):
+            api.responses.create(model="home-chat-s", input="hello", background=True)
