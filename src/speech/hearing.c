@@ -126,15 +126,25 @@ static int read_languages(hearing *h, const json_t *config, shoal_err *err)
     json_t *map = json_object_get(config, "lang_to_id");
     h->languages = calloc(HEARING_LANGUAGES_MAX, sizeof *h->languages);
     if (!h->languages) return err_nomem(err);
-    if (!h->multilingual) return 0;
+    if (!h->multilingual) {
+        add_language(h, "en", -1);
+        return 0;
+    }
     return json_is_object(map) ? read_map(h, map, err) : find_languages(h, err);
+}
+
+/* "en-US" and "pt_BR" are "en" and "pt". */
+static bool is_code(const char *name, const char *code)
+{
+    size_t n = strlen(code);
+    return strncasecmp(name, code, n) == 0 && (name[n] == '\0' || name[n] == '-' || name[n] == '_');
 }
 
 const hearing_language *hearing_find_language(const hearing *h, const char *name)
 {
     for (size_t i = 0; i < h->n_languages; i++) {
         const hearing_language *l = &h->languages[i];
-        if (strcasecmp(l->code, name) == 0 || (*l->name && strcasecmp(l->name, name) == 0)) return l;
+        if (is_code(name, l->code) || (*l->name && strcasecmp(l->name, name) == 0)) return l;
     }
     return NULL;
 }

@@ -20,7 +20,7 @@
 #define HEARING_LANGUAGES_MAX 128
 
 typedef struct hearing_language {
-    int32_t id;
+    int32_t id;       /* -1: it has no token */
     char code[8];     /* "en" */
     const char *name; /* "english"; static */
 } hearing_language;
@@ -32,7 +32,7 @@ typedef struct hearing {
     size_t n_frames;               /* and its frames of features */
     size_t tick;                   /* samples between two time tokens */
     size_t n_vocab, n_ctx;         /* of the decoder */
-    bool multilingual;             /* else neither language nor task is named in front of a reply */
+    bool multilingual;             /* else neither language nor task is named in front of a reply; English */
     int32_t sot, eot;              /* what a reply begins with and ends with */
     int32_t transcribe, translate; /* -1, as the next four: the model has none */
     int32_t no_timestamps, no_speech, previous;
@@ -53,7 +53,8 @@ int hearing_read(hearing *h, const char *generation_json, const char *preprocess
                  size_t n_frames, shoal_err *err);
 void hearing_done(hearing *h);
 
-/* By code or by English name, in any case; NULL: the model does not know it. */
+/* By code, with or without a region ("en-US"), or by English name, in any case; NULL: the model does not know
+ * it. */
 const hearing_language *hearing_find_language(const hearing *h, const char *name);
 const hearing_language *hearing_language_of(const hearing *h, int32_t id);
 

@@ -11,6 +11,7 @@ void speech_rule_init(speech_rule *r, const hearing *h, const hearing_language *
     *r = (speech_rule){.h = h, .times = times && h->time_0 >= 0};
     int32_t task = translate ? h->translate : h->transcribe;
     if (!language && h->n_languages == 1) language = &h->languages[0];
+    if (!h->multilingual) language = NULL; /* it has no token */
     r->finds_language = !language && h->n_languages > 1;
     if (language || r->finds_language) r->lead[r->n_lead++] = language ? language->id : -1;
     if (task >= 0) r->lead[r->n_lead++] = task;
@@ -70,7 +71,7 @@ static float probability(const float *logits, size_t n_vocab, int32_t id)
 static void forbid_controls(const hearing *h, bool times, float *logits, size_t n_vocab)
 {
     for (size_t i = 0; i < h->n_never; i++) logits[h->never[i]] = GEN_NEVER;
-    for (size_t i = 0; i < h->n_languages; i++) logits[h->languages[i].id] = GEN_NEVER;
+    for (size_t i = 0; i < h->n_languages; i++) forbid_id(logits, h->languages[i].id);
     if (h->sot != h->eot) forbid_id(logits, h->sot);
     forbid_id(logits, h->transcribe);
     forbid_id(logits, h->translate);
@@ -118,8 +119,7 @@ void speech_rule_mask(void *user, const int32_t *ids, size_t n, float *logits, s
 {
     speech_rule *r = user;
     const hearing *h = r->h;
-    if (n == 0 && h->no_speech >= 0 && r->n_lead > 0)
-        r->no_speech = probability(logits, n_vocab, h->no_speech);
+    if (n == 0 && h->no_speech >= 0) r->no_speech = probability(logits, n_vocab, h->no_speech);
     if (n < r->n_lead) {
         if (n == 0 && r->finds_language)
             only_languages(h, logits, n_vocab);

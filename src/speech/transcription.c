@@ -3,36 +3,56 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
-#include "speech/activity.h"
+#include "base/clock.h"
+#include "speech/phrases.h"
 #include "speech/rule.h"
+#include "speech/trimmed.h"
 
-/* OpenAI's thresholds: nobody speaks when the model thinks so and is not sure of its words either. */
-#define NO_SPEECH_MIN 0.6
-#define LOGPROB_MIN   (-1.0)
+/* The thresholds of the reference. Nobody speaks when the model thinks so and is not sure of its words
+ * either; a text that compresses well repeats itself. */
+#define NO_SPEECH_MIN   0.6
+#define LOGPROB_MIN     (-1.0)
+#define COMPRESSION_MAX 2.4
 
-enum { TAIL_MS = 100, QUIET_MS = 300, QUIET_STEP_MS = 30 };
-/* Over the former, silence before a word is cut to the latter. */
-enum { SILENT_LEAD_MS = 1000, LEAD_MS = 300 };
+enum { TAIL_MS = 100, QUIET_MS = 300, QUIET_STEP_MS = 30, OVERLAP_MS = 1500 };
+/* 0, 0.2 ... 1.0, as long as a reply looks wrong. */
+enum { N_ATTEMPTS = 6, ATTEMPT_STEP = 2 };
+#define QUIET_SHARE 0.003 /* of the window's mean energy (25 dB below it): no word lies in such a moment */
+
+/* A reply, and how it looks. */
+typedef struct reply {
+    buf ids;            /* int32_t, language and task in front */
+    double logprob_sum; /* of its text, the end included */
+    size_t n_logprobs;
+    double average, compression;
+    float temperature, no_speech;
+} reply;
 
 struct transcription {
     const hearing *h;
     transcription_options o;
     const hearing_language *language;
     sound *sound;
+    trimmed *trimmed;
     size_t n;        /* samples in all */
     int32_t *prompt; /* [n_prompt], ends with <|startoftranscript|> */
     size_t n_prompt;
     mel *mel;
     float *bands, *frames; /* [n_mels][n_frames] and [n_frames][n_mels] */
     speech_rule rule;
-    size_t at, n_window; /* the window: samples */
-    const float *x;      /* [n_window], the sound's */
-    buf ids;             /* int32_t: the reply */
-    double logprob_sum;  /* of its text, the end included */
-    size_t n_logprobs;
-    buf text;
+    size_t at, n_window; /* the window, in the trimmed sound */
+    size_t next;         /* where the one behind it begins, unless time tokens say */
+    size_t n_repeated;   /* of its samples, those that the one before it heard, too */
+    const float *x;      /* [n_window], the trimmed sound's */
+    size_t n_windows;
+    size_t attempt; /* at this window's reply, from 0 */
+    bool again;     /* the window is to be heard at another temperature */
+    reply now, best;
+    buf text, heard; /* of a segment; of the window before */
+    bool owes_blank; /* the last segment ended with one */
 };
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -63,19 +83,26 @@ static int make_prompt(transcription *t, shoal_err *err)
     return rc;
 }
 
+static int refuse_language(const hearing *h, const char *name, shoal_err *err)
+{
+    buf known = {0};
+    for (size_t i = 0; i < h->n_languages; i++)
+        buf_printf(&known, "%s%s", i ? ", " : "; it knows ", h->languages[i].code);
+    int rc = err_set(err, SHOAL_EINVALID, "%s does not know the language \"%.40s\"%s", model_name(h->model),
+                     name, known.data && !known.failed ? known.data : "");
+    buf_done(&known);
+    return rc;
+}
+
 static int check_options(transcription *t, shoal_err *err)
 {
     const hearing *h = t->h;
     const char *name = t->o.language;
     if (t->o.translate && h->translate < 0)
         return err_set(err, SHOAL_EINVALID, "%s does not translate", model_name(h->model));
-    if (!name || !*name) return 0;
+    if (!name || !*name || strcasecmp(name, "auto") == 0) return 0;
     t->language = hearing_find_language(h, name);
-    if (!t->language)
-        return err_set(err, SHOAL_EINVALID, "%s does not know the language \"%.40s\"%s%s",
-                       model_name(h->model), name, h->n_languages == 1 ? "; it knows " : "",
-                       h->n_languages == 1 ? h->languages[0].code : "");
-    return 0;
+    return t->language ? 0 : refuse_language(h, name, err);
 }
 
 static int make_room(transcription *t, shoal_err *err)
@@ -100,6 +127,7 @@ int transcription_new(transcription **ret, const hearing *h, sound *s, const tra
     int rc = check_options(t, err);
     if (rc == 0) rc = sound_measure(s, err);
     t->n = sound_length(s);
+    if (rc == 0) rc = trimmed_new(&t->trimmed, s, h->mel.rate, !o->no_vad, err);
     if (rc == 0) rc = make_prompt(t, err);
     if (rc == 0) rc = make_room(t, err);
     t->o.language = t->o.prompt = NULL; /* the caller's */
@@ -117,13 +145,16 @@ int transcription_new(transcription **ret, const hearing *h, sound *s, const tra
 void transcription_free(transcription *t)
 {
     if (!t) return;
+    trimmed_free(t->trimmed);
     sound_free(t->sound);
     free(t->prompt);
     mel_free(t->mel);
     free(t->bands);
     free(t->frames);
-    buf_done(&t->ids);
+    buf_done(&t->now.ids);
+    buf_done(&t->best.ids);
     buf_done(&t->text);
+    buf_done(&t->heard);
     free(t);
 }
 
@@ -141,8 +172,9 @@ static double energy(const float *x, size_t n)
     return sum;
 }
 
-/* The middle of the quietest moment in the last third of a window; the latest among equals. */
-static size_t quietest(const transcription *t)
+/* The middle of the quietest moment in the last third of a window, the latest among equals; *ret_quiet: so
+ * quiet that no word is cut there. */
+static size_t quietest(const transcription *t, bool *ret_quiet)
 {
     size_t n = t->h->n_window, len = samples_of(t, QUIET_MS), step = samples_of(t, QUIET_STEP_MS), best = n;
     double least = 0;
@@ -152,30 +184,40 @@ static size_t quietest(const transcription *t)
         least = e;
         best = i + len / 2;
     }
+    *ret_quiet = best != n && least / (double)len <= QUIET_SHARE * energy(t->x, n) / (double)n;
     return best;
 }
 
-/* The part of the sound that the next window hears; all that a window holds is in view. */
-static int cut_window(transcription *t, shoal_err *err)
+/* A model with time tokens says itself where its words end, so one of them may hear many pieces of speech at
+ * once and, where there is more, as many whole ones as fill half of a window. Another one hears a piece at a
+ * time, and a long one with some of it twice where no pause can be cut. */
+static void cut(transcription *t, size_t n)
 {
-    size_t n, left = t->n - t->at, most = t->h->n_window;
-    int rc = sound_view(t->sound, t->at, most, &t->x, &n, err);
-    if (rc != 0) return rc;
-    t->n_window = left <= most ? left : t->rule.times ? most : quietest(t);
-    if (t->n_window <= n) return 0;
-    return err_set(err, SHOAL_EINTERNAL, "the sound has %zu samples less than it had", t->n_window - n);
+    size_t most = t->h->n_window, seam = 0;
+    bool times = t->rule.times, quiet = true;
+    t->n_window = n < most ? n : most;
+    if (times && n > most) {
+        for (size_t k = t->at + most / 2; (k = trimmed_seam(t->trimmed, k, t->at + most)) > 0;) seam = k;
+    } else if (t->h->time_0 < 0) {
+        seam = trimmed_seam(t->trimmed, t->at, t->at + t->n_window);
+    }
+    if (seam > 0)
+        t->n_window = seam - t->at;
+    else if (n > most && !times)
+        t->n_window = quietest(t, &quiet);
+    t->next = t->at + t->n_window;
+    if (!quiet && t->n_window > 2 * samples_of(t, OVERLAP_MS)) t->next -= samples_of(t, OVERLAP_MS);
 }
 
-/* How far the next window begins behind this one, of which nothing is heard; 0: it is heard. Windows overlap
- * where none of them says where a word begins. */
-static size_t passed_over(const transcription *t)
+/* The next window; n_window 0: nobody says anything any more. */
+static int cut_window(transcription *t, shoal_err *err)
 {
-    size_t before = samples_of(t, LEAD_MS), n = t->n_window;
-    bool last = t->at + n == t->n;
-    if (t->at > 0 && t->n - t->at < samples_of(t, TAIL_MS)) return n;
-    activity a = activity_of(t->x, n, t->h->mel.rate);
-    if (!a.speech) return last || n < 2 * before ? n : n - before;
-    return a.begin > samples_of(t, SILENT_LEAD_MS) ? a.begin - before : 0;
+    size_t n, least = samples_of(t, TAIL_MS);
+    int rc = trimmed_view(t->trimmed, t->at, t->h->n_window + 1, &t->x, &n, err);
+    if (rc != 0) return rc;
+    t->n_window = 0;
+    if (n > (t->at > 0 ? least : 0)) cut(t, n);
+    return 0;
 }
 
 static int hear_window(transcription *t, shoal_err *err)
@@ -188,19 +230,41 @@ static int hear_window(transcription *t, shoal_err *err)
     return rc;
 }
 
+static void clear(reply *r)
+{
+    buf ids = r->ids;
+    buf_clear(&ids);
+    *r = (reply){.ids = ids};
+}
+
 int transcription_next(transcription *t, shoal_err *err)
 {
-    buf_clear(&t->ids);
-    t->logprob_sum = 0;
-    t->n_logprobs = 0;
+    clear(&t->now);
     t->rule.no_speech = 0;
-    for (size_t skip = 0; t->at < t->n; t->at += skip) {
-        int rc = cut_window(t, err);
-        if (rc == 0 && (skip = passed_over(t)) > 0) continue;
-        if (rc == 0) rc = hear_window(t, err);
-        return rc ? rc : 1;
+    if (t->again) {
+        t->again = false;
+        return 1;
     }
-    return 0;
+    t->attempt = 0;
+    int rc = cut_window(t, err);
+    if (rc == 0 && t->n_window == 0) {
+        t->at = SIZE_MAX;
+        return 0;
+    }
+    if (rc == 0) rc = hear_window(t, err);
+    t->n_windows++;
+    return rc ? rc : 1;
+}
+
+static float temperature_of(const transcription *t)
+{
+    return t->attempt ? (float)(t->attempt * ATTEMPT_STEP) / 10 : t->o.temperature;
+}
+
+/* Another one for each window and attempt, and the same for the same sound. */
+static uint64_t seed_of(const transcription *t)
+{
+    return t->attempt ? t->o.seed ^ rng_mix((uint64_t)t->at * N_ATTEMPTS + t->attempt) : t->o.seed;
 }
 
 void transcription_request(transcription *t, gen_request *ret, enc_request *ret_source)
@@ -210,7 +274,7 @@ void transcription_request(transcription *t, gen_request *ret, enc_request *ret_
     *ret = (gen_request){.ids = t->prompt,
                          .n_ids = t->n_prompt,
                          .source = ret_source,
-                         .sampling = {.temperature = t->o.temperature, .seed = t->o.seed},
+                         .sampling = {.temperature = temperature_of(t), .seed = seed_of(t)},
                          .logprobs = true,
                          .rule = {speech_rule_mask, &t->rule},
                          .deadline_ns = t->o.deadline_ns};
@@ -218,11 +282,12 @@ void transcription_request(transcription *t, gen_request *ret, enc_request *ret_
 
 int transcription_add(transcription *t, int32_t id, float logprob)
 {
-    if (t->ids.len / sizeof id >= t->rule.n_lead) {
-        t->logprob_sum += (double)logprob;
-        t->n_logprobs++;
+    reply *r = &t->now;
+    if (r->ids.len / sizeof id >= t->rule.n_lead) {
+        r->logprob_sum += (double)logprob;
+        r->n_logprobs++;
     }
-    return buf_append(&t->ids, &id, sizeof id);
+    return buf_append(&r->ids, &id, sizeof id);
 }
 
 /* ---- segments ------------------------------------------------------------------------------------ */
@@ -251,25 +316,53 @@ static size_t sample_of(const transcription *t, int32_t id)
     return at < t->n_window ? at : t->n_window;
 }
 
+/* The text of ids, time tokens left out, behind what is in *ret. */
+static int decode(const transcription *t, const int32_t *ids, size_t n, buf *ret)
+{
+    for (size_t i = 0; i < n;) { /* runs of text between times */
+        size_t end = i;
+        while (end < n && !is_time(t, ids[end])) end++;
+        if (end > i && tokenizer_decode(model_tokenizer(t->h->model), ids + i, end - i, false, ret))
+            return SHOAL_ENOMEM;
+        i = end + 1;
+    }
+    return ret->failed ? SHOAL_ENOMEM : 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* A text's blanks at its end go in front of the next one, if that has none. */
+static int move_blanks(transcription *t)
+{
+    buf *b = &t->text;
+    if (t->owes_blank && b->len > 0 && !is_blank(*b->data)) {
+        if (buf_putc(b, ' ')) return SHOAL_ENOMEM;
+        memmove(b->data + 1, b->data, b->len - 1);
+        *b->data = ' ';
+    }
+    size_t n = b->len;
+    while (n > 0 && is_blank(b->data[n - 1])) n--;
+    if (n > 0) t->owes_blank = n < b->len;
+    b->len = n;
+    return 0;
+}
+
 /* Words between two samples of the window. */
 static int give(taker *k, const int32_t *ids, size_t n, size_t from, size_t to)
 {
     transcription *t = k->t;
     heard_segment s = k->s;
     buf_clear(&t->text);
-    for (size_t i = 0; i < n;) { /* runs of text between times */
-        size_t end = i;
-        while (end < n && !is_time(t, ids[end])) end++;
-        if (end > i && tokenizer_decode(model_tokenizer(t->h->model), ids + i, end - i, false, &t->text))
-            return SHOAL_ENOMEM;
-        i = end + 1;
-    }
-    if (t->text.failed) return SHOAL_ENOMEM;
+    if (decode(t, ids, n, &t->text) != 0 || move_blanks(t) != 0) return SHOAL_ENOMEM;
     if (t->text.len == 0) return 0;
-    s.start_ms = ms_of(t, t->at + from);
-    s.end_ms = ms_of(t, t->at + to);
+    if (buf_putc(&t->text, '\0')) return SHOAL_ENOMEM;
+    s.start_ms = ms_of(t, trimmed_origin(t->trimmed, t->at + from));
+    s.end_ms = ms_of(t, trimmed_origin_of_end(t->trimmed, t->at + to));
     s.text = t->text.data;
-    s.len = t->text.len;
+    s.len = t->text.len - 1;
     s.ids = ids;
     s.n_ids = n;
     if (k->fn) k->fn(k->user, &s);
@@ -302,6 +395,43 @@ static int give_timed(taker *k, const int32_t *ids, size_t n, size_t *ret)
     return rc;
 }
 
+/* The ids behind those whose text is the first n bytes. */
+static int skip_text(transcription *t, const int32_t *ids, size_t n_ids, size_t n, size_t *ret)
+{
+    *ret = 0;
+    for (size_t i = 1; i <= n_ids; i++) {
+        buf_clear(&t->text);
+        if (decode(t, ids, i, &t->text) != 0) return SHOAL_ENOMEM;
+        if (t->text.len > n) break;
+        *ret = i;
+    }
+    return 0;
+}
+
+/* All of the window, as the model does not say when it heard what. Of a window that begins within the one
+ * before, the words that came are left out; when these cannot be told, it is heard again from that one's end
+ * on. *ret is where the next one begins. */
+static int give_whole(taker *k, const int32_t *ids, size_t n, size_t *ret)
+{
+    transcription *t = k->t;
+    size_t skip = 0;
+    buf_clear(&t->text);
+    int rc = decode(t, ids, n, &t->text);
+    size_t same = rc == 0 && t->n_repeated > 0
+                      ? phrases_repeated(t->heard.data, t->heard.len, t->text.data, t->text.len)
+                      : 0;
+    buf_clear(&t->heard);
+    if (rc == 0 && t->n_repeated > 0 && t->text.len > 0 && same == 0) {
+        *ret = t->n_repeated;
+        return 0;
+    }
+    if (rc == 0) rc = buf_append(&t->heard, t->text.data, t->text.len);
+    if (rc == 0 && same > 0) rc = skip_text(t, ids, n, same, &skip);
+    return rc ? rc : give(k, ids + skip, n - skip, t->n_repeated, t->n_window);
+}
+
+/* ---- replies ------------------------------------------------------------------------------------- */
+
 static void note_language(transcription *t, const int32_t *ids, size_t n)
 {
     if (t->language || !t->rule.finds_language || n == 0) return;
@@ -311,26 +441,99 @@ static void note_language(transcription *t, const int32_t *ids, size_t n)
     t->rule.lead[0] = t->language->id;
 }
 
+static const int32_t *ids_of(const reply *r, size_t *ret_n)
+{
+    *ret_n = r->ids.len / sizeof(int32_t);
+    return (const int32_t *)(const void *)r->ids.data;
+}
+
+/* What is left without the language and the task in front and the end behind. */
+static const int32_t *text_ids(const transcription *t, const reply *r, size_t *ret_n)
+{
+    size_t n, lead = t->rule.n_lead;
+    const int32_t *ids = ids_of(r, &n);
+    if (n > 0 && ids[n - 1] == t->h->eot) n--;
+    *ret_n = n > lead ? n - lead : 0;
+    return n > lead ? ids + lead : NULL;
+}
+
+static int judge(transcription *t)
+{
+    reply *r = &t->now;
+    size_t n;
+    const int32_t *ids = text_ids(t, r, &n);
+    r->average = r->n_logprobs ? r->logprob_sum / (double)r->n_logprobs : 0;
+    r->no_speech = t->rule.no_speech;
+    r->temperature = temperature_of(t);
+    buf_clear(&t->text);
+    if (decode(t, ids, n, &t->text) != 0) return SHOAL_ENOMEM;
+    r->compression = t->text.len ? phrases_compression(t->text.data, t->text.len) : 0;
+    return 0;
+}
+
+static bool says_nothing(const reply *r)
+{
+    return (double)r->no_speech > NO_SPEECH_MIN && r->average < LOGPROB_MIN;
+}
+
+static bool looks_wrong(const reply *r)
+{
+    return !says_nothing(r) && (r->compression > COMPRESSION_MAX || r->average < LOGPROB_MIN);
+}
+
+/* A reply that does not repeat itself before one that does, then the likelier one. */
+static bool is_better(const reply *a, const reply *b)
+{
+    bool a_loops = a->compression > COMPRESSION_MAX, b_loops = b->compression > COMPRESSION_MAX;
+    return a_loops != b_loops ? b_loops : a->average > b->average;
+}
+
+static void keep_best(transcription *t)
+{
+    if (t->attempt > 0 && looks_wrong(&t->now) && !is_better(&t->now, &t->best)) return;
+    reply worse = t->best;
+    t->best = t->now;
+    t->now = worse;
+}
+
+static int give_reply(transcription *t, taker *k, size_t *ret)
+{
+    reply *r = &t->best;
+    size_t n;
+    int32_t *ids = (int32_t *)(uintptr_t)text_ids(t, r, &n);
+    if (says_nothing(r) || n == 0) {
+        buf_clear(&t->heard);
+        return 0;
+    }
+    if (r->compression > COMPRESSION_MAX) n = phrases_drop_loops(ids, n, t->h->time_0);
+    return t->rule.times ? give_timed(k, ids, n, ret) : give_whole(k, ids, n, ret);
+}
+
 int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err)
 {
-    const int32_t *ids = (const int32_t *)(const void *)t->ids.data;
-    size_t n = t->ids.len / sizeof *ids, step = t->n_window, lead = t->rule.n_lead;
-    int rc = 0;
+    size_t n, step = t->next - t->at;
+    const int32_t *ids = ids_of(&t->now, &n);
     note_language(t, ids, n);
-    if (n > 0 && ids[n - 1] == t->h->eot) n--;
-    double average = t->n_logprobs ? t->logprob_sum / (double)t->n_logprobs : 0;
-    bool nobody = (double)t->rule.no_speech > NO_SPEECH_MIN && average < LOGPROB_MIN;
+    if (judge(t) != 0) return err_nomem(err);
+    bool wrong = looks_wrong(&t->now);
+    keep_best(t);
+    if (wrong && !(t->o.temperature > 0) && t->attempt + 1 < N_ATTEMPTS) {
+        t->attempt++;
+        t->again = true;
+        return 0;
+    }
     taker k = {.t = t,
                .fn = fn,
                .user = user,
-               .s = {.window_ms = ms_of(t, t->at),
-                     .avg_logprob = average,
-                     .no_speech_prob = (double)t->rule.no_speech}};
-    if (!nobody && n > lead) {
-        rc = t->rule.times ? give_timed(&k, ids + lead, n - lead, &step)
-                           : give(&k, ids + lead, n - lead, 0, t->n_window);
-    }
+               .s = {.window_ms = ms_of(t, trimmed_origin(t->trimmed, t->at)),
+                     .avg_logprob = t->best.average,
+                     .compression_ratio = t->best.compression,
+                     .temperature = (double)t->best.temperature,
+                     .no_speech_prob = (double)t->best.no_speech}};
+    int rc = give_reply(t, &k, &step);
+    size_t end = t->at + t->n_window;
     t->at += step;
+    t->n_repeated = t->heard.len > 0 && end > t->at ? end - t->at : 0;
     return rc ? err_nomem(err) : 0;
 }
 
@@ -348,5 +551,17 @@ int64_t transcription_duration_ms(const transcription *t)
 
 int64_t transcription_done_ms(const transcription *t)
 {
-    return ms_of(t, t->at < t->n ? t->at : t->n);
+    size_t passed = t->at == SIZE_MAX ? t->n : trimmed_passed(t->trimmed, t->at);
+    return ms_of(t, passed < t->n ? passed : t->n);
+}
+
+size_t transcription_windows(const transcription *t)
+{
+    return t->n_windows;
+}
+
+size_t transcription_bytes(const hearing *h)
+{
+    /* The trimmed window in a buffer that doubles, and what is not decided about. */
+    return (2 * h->n_window + 10 * (size_t)h->mel.rate) * sizeof(float);
 }

@@ -1,11 +1,11 @@
 /* transcription.h: sound into text, window by window, by whoever runs the engine.
  *
- * A model hears some seconds at once. A transcription cuts the sound into such windows, says for each what
- * the engine is to generate, and makes segments of what came. Where a model writes time tokens, the next
- * window begins where its last whole segment ended; else windows are cut in the quietest place near their
- * end. Models make words of silence, noise and tones, so activity.h decides what they hear: windows without
- * speech are skipped, and a window begins shortly before its first sound. No more than a window of samples is
- * in memory (sound.h).
+ * A model hears some seconds at once. A transcription leaves out what is no speech (trimmed.h), cuts the rest
+ * into windows, says for each what the engine is to generate, and makes segments of what came, with the times
+ * of the original. Where a model writes time tokens, the next window begins where its last whole segment
+ * ended; else each piece of speech is a window, and one that is too long is cut in a pause or, where there is
+ * none, into windows that overlap, of which the second leaves out the words that it repeats. No more than a
+ * window and some seconds of samples are in memory (sound.h).
  *
  *     transcription_new(&t, &hearing, sound, &options, &err);         // the sound is t's now
  *     while ((rc = transcription_next(t, &err)) > 0) {                // makes features: some milliseconds
@@ -16,12 +16,18 @@
  *         transcription_take(t, on_segment, user, &err);              // after EVENT_DONE
  *     }
  *
+ * A reply is checked: with <|nospeech|> over 0.6 and a mean log-probability below -1 nothing was said. One
+ * that compresses more than 2.4 times, or is below -1, is generated again at temperature 0.2, 0.4 ... 1.0
+ * (the same window comes from transcription_next again), unless the caller gave a temperature; of those that
+ * all look wrong the likeliest is taken, and of phrases that it repeats three copies are left. Draws depend
+ * on the seed, the place and the attempt alone.
+ *
  * Time tokens come in pairs and never go back, a text begins and ends with one, and some tokens are never
  * said: that is a gen_rule of its own, a function of the reply alone. The language is the likeliest one
  * behind
  * <|startoftranscript|> unless it is given. One thread at a time; the rule may be asked from another one.
- * Source: Radford et al. 2022; openai/whisper transcribe.py, decoding.py (without fallbacks to higher
- * temperatures and without the text of earlier windows as a prompt). */
+ * Source: Radford et al. 2022; openai/whisper transcribe.py, decoding.py (without the text of earlier windows
+ * as a prompt). */
 #ifndef SPEECH_TRANSCRIPTION_H
 #define SPEECH_TRANSCRIPTION_H
 
@@ -39,7 +45,8 @@ typedef struct transcription_options {
     bool translate;       /* into English */
     bool times;           /* segments by the model's time tokens, where it has them; long sound always */
     const char *prompt;   /* words and spellings that the sound may hold [none] */
-    float temperature;    /* [0: greedy] */
+    float temperature;    /* [0: greedy, and higher where a reply looks wrong] */
+    bool no_vad;          /* the model hears everything, noise and silence, too [speech alone] */
     uint64_t seed;
     size_t n_ctx;         /* the engine's context [the model's] */
     uint64_t deadline_ns; /* [none] */
@@ -52,8 +59,11 @@ typedef struct heard_segment {
     size_t len;
     const int32_t *ids; /* time tokens included */
     size_t n_ids;
-    double avg_logprob; /* of its window's tokens, the end included */
-    double no_speech_prob;
+    /* Of its window: */
+    double avg_logprob;       /* of the tokens, the end included */
+    double compression_ratio; /* of the text, by zlib */
+    double temperature;       /* that the reply was drawn at */
+    double no_speech_prob;    /* 0 also where the model has no such token */
 } heard_segment;
 
 typedef void (*heard_fn)(void *user, const heard_segment *s);
@@ -72,12 +82,15 @@ int transcription_next(transcription *t, shoal_err *err);
 void transcription_request(transcription *t, gen_request *ret, enc_request *ret_source);
 /* A token of the reply. */
 int transcription_add(transcription *t, int32_t id, float logprob); /* 0 or SHOAL_ENOMEM */
-/* The window's reply is whole: its segments, in order. fn may be NULL. */
+/* The window's reply is whole: its segments, in order, unless it is to be generated again. fn may be NULL. */
 int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err);
 
 /* Set once the first window was taken, if it was not given; NULL: not known (a model without languages). */
 const hearing_language *transcription_language(const transcription *t);
 int64_t transcription_duration_ms(const transcription *t);
 int64_t transcription_done_ms(const transcription *t); /* heard so far */
+size_t transcription_windows(const transcription *t);  /* that a model heard, each counted once */
+/* Bytes of samples that one transcription has in memory at most, beside the file. */
+size_t transcription_bytes(const hearing *h);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct hear_job {
     pool_job work;
     int rc; /* of the work: a work_result, or an error */
     shoal_err err;
-    size_t n_windows, n_generated;
+    size_t n_generated;
     size_t n_skip; /* segments that the client has */
     double work_ms, queue_ms, encode_ms, decode_ms;
 } hear_job;
@@ -124,7 +124,7 @@ static void send_done(hear_job *j)
     if (l) m.language = (char *)l->code;
     if (l) m.language_name = (char *)l->name;
     m.duration_ms = (uint64_t)transcription_duration_ms(j->t);
-    m.n_windows = (uint32_t)j->n_windows;
+    m.n_windows = (uint32_t)transcription_windows(j->t);
     m.n_generated = (uint32_t)j->n_generated;
     m.queue_ms = j->queue_ms;
     m.decode_audio_ms = j->work_ms;
@@ -134,7 +134,7 @@ static void send_done(hear_job *j)
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
         LOG_S("method", "Transcribe"), LOG_S("model", j->w->name), LOG_S("version", j->w->version),
         LOG_S("quantisation", j->w->quantisation), LOG_I("sound_ms", m.duration_ms),
-        LOG_I("windows", j->n_windows), LOG_I("tokens", j->n_generated), LOG_F("queue_ms", j->queue_ms),
+        LOG_I("windows", m.n_windows), LOG_I("tokens", j->n_generated), LOG_F("queue_ms", j->queue_ms),
         LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms), LOG_F("decode_ms", j->decode_ms),
         LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     service_call_reply(j->w, j->call, &ev.base);
@@ -208,7 +208,6 @@ static void on_token(bridge_job *b, const gen_event *ev)
 static void note_timings(hear_job *j)
 {
     const gen_timings *t = &j->job.timings;
-    j->n_windows++;
     j->n_generated += t->n_generated;
     j->queue_ms += t->queue_ms;
     j->encode_ms += t->prefill_ms;
@@ -305,7 +304,7 @@ static void transcribe_begin(void *user, grpc_call *c)
     if (rc == 0 && w->n_hearing >= MAX_HEARING)
         rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
                      w->n_hearing);
-    size_t window = rc == 0 ? 2 * w->hearing->n_window * sizeof(float) : 0;
+    size_t window = rc == 0 ? transcription_bytes(w->hearing) : 0;
     if (rc == 0) rc = service_sound_take(w, window, &err);
     hear_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
     if (!j) {

@@ -125,7 +125,7 @@ typedef struct heard {
     buf text, ids;
     size_t n_segments, n_progress;
     int64_t start_ms[64], end_ms[64];
-    double avg_logprob;
+    double avg_logprob, compression_ratio, temperature, no_speech_prob;
     char language[16];
 } heard;
 
@@ -147,6 +147,9 @@ static inline void on_segment(void *user, const heard_segment *s)
     h->start_ms[h->n_segments] = s->start_ms;
     h->end_ms[h->n_segments++] = s->end_ms;
     h->avg_logprob = s->avg_logprob;
+    h->compression_ratio = s->compression_ratio;
+    h->temperature = s->temperature;
+    h->no_speech_prob = s->no_speech_prob;
     buf_append(&h->text, s->text, s->len);
     buf_append(&h->ids, s->ids, s->n_ids * sizeof *s->ids);
 }

@@ -67,7 +67,7 @@ static double farthest_row(ears *r, float *samples, size_t n, const float *ref, 
     enc_request source;
     rows v;
     double far = 0;
-    must(transcription_new(&t, &r->h, sound_of(samples, n), &(transcription_options){0}, &err));
+    must(transcription_new(&t, &r->h, sound_of(samples, n), &(transcription_options){.no_vad = true}, &err));
     shoal_err err = {0};
     assert_int_equal(transcription_next(t, &err), 1);
     transcription_request(t, &q, &source);
@@ -258,8 +258,8 @@ static void times_cut_windows_into_segments(void **state)
     ears_open(&r, MODEL, (engine_options){0});
     hearing h = r.h;
     h.time_0 = T; /* as if its vocabulary went on */
-    assert_int_equal(transcription_new(&t, &h, sound_of(x, N), &(transcription_options){.times = true}, &err),
-                     0);
+    transcription_options o = {.times = true, .no_vad = true};
+    assert_int_equal(transcription_new(&t, &h, sound_of(x, N), &o, &err), 0);
     take_reply(t, open_end, &got);
     assert_int_equal(got.n_segments, 2);
     assert_string_equal(got.text.data, " lights on lights");
@@ -278,6 +278,107 @@ static void times_cut_windows_into_segments(void **state)
     heard_done(&got);
     ears_close(&r);
 }
+
+/* ---- replies that look wrong --------------------------------------------------------------------- */
+
+static transcription *of_silence(const hearing *h, float temperature)
+{
+    transcription *t;
+    transcription_options o = {.no_vad = true, .temperature = temperature, .seed = 5};
+    must(transcription_new(&t, h, sound_of(calloc(16000, sizeof(float)), 16000), &o, &err));
+    return t;
+}
+
+/* A reply of n ids of one likelihood; the sampling that it was asked for. */
+static sampling reply_with(transcription *t, const int32_t *ids, size_t n, float logprob, heard *got)
+{
+    gen_request r;
+    enc_request source;
+    shoal_err why = {0};
+    assert_int_equal(transcription_next(t, &why), 1);
+    transcription_request(t, &r, &source);
+    assert_int_equal(transcription_add(t, 1531, -9) + transcription_add(t, 1535, -9), 0);
+    assert_int_equal(transcription_add(t, 1529, -9), 0);
+    for (size_t i = 0; i < n; i++) assert_int_equal(transcription_add(t, ids[i], logprob), 0);
+    assert_int_equal(transcription_add(t, 1527, logprob), 0);
+    must(transcription_take(t, on_segment, got, &err));
+    return r.sampling;
+}
+
+/* At 0, 0.2 ... 1.0, with another seed each time and the same ones at the next run; then the likeliest. */
+static void unlikely_replies_are_drawn_again(void **state)
+{
+    static const int32_t first[] = {430}, other[] = {295};
+    uint64_t seeds[6];
+    ears r;
+    ears_open(&r, MODEL, (engine_options){0});
+    for (int run = 0; run < 2; run++) {
+        heard got = {0};
+        transcription *t = of_silence(&r.h, 0);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(got.n_segments, 0);
+            sampling s = reply_with(t, i == 3 ? other : first, 1, i == 3 ? -1.5f : -2 - (float)i, &got);
+            assert_true(fabsf(s.temperature - (float)i / 5) < 1e-6f);
+            if (run == 0) seeds[i] = s.seed;
+            assert_int_equal(s.seed, seeds[i]);
+            assert_true(i == 0 || seeds[i] != seeds[i - 1]);
+        }
+        shoal_err why;
+        assert_int_equal(transcription_next(t, &why), 0);
+        assert_string_equal(text_of(&got), " on");
+        assert_true(fabs(got.temperature - 0.6) < 1e-6 && got.avg_logprob == -1.5);
+        assert_int_equal(transcription_windows(t), 1);
+        transcription_free(t);
+        heard_done(&got);
+    }
+    ears_close(&r);
+}
+
+static void a_likely_reply_ends_the_draws(void **state)
+{
+    static const int32_t ids[] = {430, 295};
+    ears r;
+    heard got = {0};
+    ears_open(&r, MODEL, (engine_options){0});
+    transcription *t = of_silence(&r.h, 0);
+    reply_with(t, ids, 2, -2, &got);
+    reply_with(t, ids, 2, -0.25f, &got);
+    assert_int_equal(got.n_segments, 1);
+    assert_true(got.avg_logprob == -0.25 && fabs(got.temperature - 0.2) < 1e-6);
+    transcription_free(t);
+    heard_done(&got);
+    got = (heard){0};
+    t = of_silence(&r.h, 0.5f); /* the caller's choice stands */
+    assert_true(reply_with(t, ids, 2, -2, &got).temperature == 0.5f);
+    assert_int_equal(got.n_segments, 1);
+    transcription_free(t);
+    heard_done(&got);
+    ears_close(&r);
+}
+
+/* Six loops: of the last one three copies are left. Five, and one that is none: that one. */
+static void replies_that_repeat_themselves_are_drawn_again(void **state)
+{
+    int32_t loop[48];
+    static const int32_t words[] = {430, 295};
+    ears r;
+    for (size_t i = 0; i < 48; i++) loop[i] = words[i % 2];
+    ears_open(&r, MODEL, (engine_options){0});
+    for (int good = 6; good >= 2; good -= 4) {
+        heard got = {0};
+        transcription *t = of_silence(&r.h, 0);
+        for (int i = 0; i < 6; i++)
+            reply_with(t, i == good ? words : loop, i == good ? 2 : 48, i == good ? -1.25f : -0.5f, &got);
+        assert_int_equal(got.n_segments, 1);
+        assert_string_equal(text_of(&got), good == 2 ? " lights on" : " lights on lights on lights on");
+        assert_true(good == 2 ? got.compression_ratio < 1.5 : got.compression_ratio > 2.4);
+        transcription_free(t);
+        heard_done(&got);
+    }
+    ears_close(&r);
+}
+
+/* ---- silence and noise --------------------------------------------------------------------------- */
 
 static void silence_says_nothing(void **state)
 {
@@ -393,6 +494,52 @@ static void what_the_model_does_not_know_is_refused(void **state)
     ears_close(&r);
 }
 
+/* "auto" and regions are what clients send. */
+static void languages_are_known_by_many_names(void **state)
+{
+    static const char *const known[] = {"en", "EN", "English", "en-US", "en_GB", "auto", "AUTO", ""};
+    static const char *const unknown[] = {"xx", "engl", "e", "de", "enx"};
+    ears r;
+    heard got;
+    shoal_err why;
+    ears_open(&r, MODEL, (engine_options){0});
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        transcription_options o = {.language = known[i]};
+        must(hear(&r, calloc(1, 4), 0, &o, &got, &err));
+        assert_string_equal(got.language, "en");
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        transcription_options o = {.language = unknown[i]};
+        assert_int_equal(hear(&r, calloc(1, 4), 0, &o, &got, &why), SHOAL_EINVALID);
+        assert_non_null(strstr(why.message, "it knows en"));
+    }
+    ears_close(&r);
+}
+
+/* A model of one language has no token for it, and says its name all the same. */
+static void a_model_without_languages_is_english(void **state)
+{
+    hearing h = {.n_vocab = 100, .sot = 10, .eot = 9};
+    speech_rule r;
+    float logits[100] = {0};
+    must(hearing_read(&h, "{\"is_multilingual\": false, \"no_timestamps_token_id\": 20}", NULL, 80, 3000,
+                      &err));
+    assert_int_equal(h.n_languages, 1);
+    assert_string_equal(h.languages[0].name, "english");
+    assert_ptr_equal(hearing_find_language(&h, "en"), &h.languages[0]);
+    h.no_speech = 15;
+    logits[15] = 9;
+    speech_rule_init(&r, &h, NULL, false, true);
+    assert_int_equal(r.n_lead, 0);
+    assert_false(r.finds_language);
+    speech_rule_mask(&r, NULL, 0, logits, 100);
+    assert_true(r.no_speech > 0.9f); /* the text's first row is the one that tells */
+    assert_true(logits[15] == GEN_NEVER);
+    speech_rule_init(&r, &h, &h.languages[0], false, false);
+    assert_int_equal(r.n_lead, 1);
+    hearing_done(&h);
+}
+
 static void other_models_do_not_hear(void **state)
 {
     model *m;
@@ -441,6 +588,7 @@ enum {
 static hearing_language both[] = {{EN, "en", "english"}, {DE, "de", "german"}};
 static int32_t never[] = {3}, never_first[] = {4};
 static const hearing made = {.n_vocab = N_VOCAB,
+                             .multilingual = true,
                              .sot = SOT,
                              .eot = EOT,
                              .transcribe = TRANSCRIBE,
@@ -515,10 +663,15 @@ int main(void)
         cmocka_unit_test(files_give_their_transcripts),
         cmocka_unit_test(long_sound_is_cut_where_it_is_quiet),
         cmocka_unit_test(times_cut_windows_into_segments),
+        cmocka_unit_test(unlikely_replies_are_drawn_again),
+        cmocka_unit_test(a_likely_reply_ends_the_draws),
+        cmocka_unit_test(replies_that_repeat_themselves_are_drawn_again),
         cmocka_unit_test(silence_says_nothing),
         cmocka_unit_test(noise_and_tones_say_nothing),
         cmocka_unit_test(words_behind_silence_come_once),
         cmocka_unit_test(what_the_model_does_not_know_is_refused),
+        cmocka_unit_test(languages_are_known_by_many_names),
+        cmocka_unit_test(a_model_without_languages_is_english),
         cmocka_unit_test(other_models_do_not_hear),
         cmocka_unit_test(a_prompt_is_not_repeated),
         cmocka_unit_test(a_reply_begins_with_its_language_and_task),

@@ -320,11 +320,11 @@ static void more_than_a_few_at_once_are_refused(void **state)
     bench_close(&b);
 }
 
-/* One call holds what there is for two windows of samples; what the next one brings has no room, until the
- * first is over. One that needs more than there is at all is told so. */
+/* One call holds what there is for a window of samples, and those not decided about; what the next one brings
+ * has no room, until the first is over. One that needs more than there is at all is told so. */
 static void sounds_share_a_bound_of_memory(void **state)
 {
-    enum { WINDOWS = 2 * 160000 * sizeof(float), PIECE = 50000 };
+    enum { WINDOWS = (2 * 8 + 10) * 16000 * sizeof(float), PIECE = 50000 };
     bench b;
     buf file = {0};
     reply first = {0}, r;
