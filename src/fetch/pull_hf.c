@@ -248,6 +248,20 @@ static const char *main_weights(const pull_list *l, size_t *ret_n)
     return best;
 }
 
+static bool has_file(const pull_list *l, const char *path)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->items[i].path, path) == 0) return true;
+    return false;
+}
+
+/* CTranslate2's folder, as faster-whisper has it: what it is is said by the model's loader. NULL: none. */
+static const char *ct2_weights(const pull_list *l)
+{
+    bool words = has_file(l, "vocabulary.json") || has_file(l, "vocabulary.txt");
+    return words && has_file(l, "model.bin") ? "model.bin" : NULL;
+}
+
 static int no_weights(const pull_list *l, const pull_ref *ref, size_t n, shoal_err *err)
 {
     bool bin = false;
@@ -274,6 +288,7 @@ static int choose_model(pull_plan *p, const pull_list *l, const pull_ref *ref, s
     const pull_item *sets[256];
     size_t n_weights, n_gguf = gguf_sets(l, NULL, sets, 256);
     const char *weights = main_weights(l, &n_weights);
+    if (!weights && n_gguf == 0) weights = ct2_weights(l);
     if (!weights && n_gguf > 1) return too_many(l, sets, n_gguf < 256 ? n_gguf : 256, ref, err);
     if (!weights && n_gguf == 0) return no_weights(l, ref, n_weights, err);
     if (!weights) {

@@ -7,6 +7,7 @@
 #include "model/hf_config.h"
 #include "model/model_adopt.h"
 #include "model/model_build.h"
+#include "model/model_ct2.h"
 #include "model/model_priv.h"
 #include "model/model_unknown.h"
 #include "model/safetensors.h"
@@ -211,8 +212,30 @@ static int load_input_side(model *m, shoal_err *err)
     return rc;
 }
 
+/* CTranslate2's folder has no such configuration; what stands for it is made from its weights. */
+static int load_ct2(model *m, const model_options *opts, shoal_err *err)
+{
+    ct2_configs made = {0};
+    st_list list = {0};
+    char *generation = NULL;
+    int rc = model_ct2_read(m, &made, &list, err);
+    hf_files files = {.config = made.config, .generation = made.generation};
+    if (rc == 0) rc = hf_config_read(&m->config, &files, m->mem, m->path, err);
+    if (rc == 0) rc = model_adopt(m, NAME_HF, list.items, list.n, err);
+    if (rc == 0 && !(generation = json_dumps(made.generation, JSON_COMPACT))) rc = err_nomem(err);
+    if (rc == 0) rc = model_build_input(m, &m->generation_json, generation, strlen(generation), m->path, err);
+    if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
+    if (rc == 0) rc = load_input_text(m, "preprocessor_config.json", &m->preprocessor_json, err);
+    free(generation);
+    json_decref(made.config);
+    json_decref(made.generation);
+    safetensors_list_done(&list);
+    return rc;
+}
+
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
+    if (model_ct2_is(m->path)) return load_ct2(m, opts, err);
     const char *unknown = NULL;
     int rc = read_configs(m, &unknown, err);
     if (unknown) return refuse(m, unknown, err);

@@ -47,6 +47,7 @@ part_cli() {
     one "logits positions" -- "$shoal" logits $data/hf/gpt2 --ids 1,2 --json
     one "classify relative" -- "$shoal" classify $data/hf/deberta-v3-nli "$text" --json
     one transcribe -- "$shoal" transcribe models/home-ears.gguf $data/speech/wav/08-lights-on.wav --format verbose_json
+    one "inspect ctranslate2" -- "$shoal" models inspect $data/ct2/int8_float16 --quick --json
     one "embed windows" -- "$shoal" embed $data/hf/modernbert-embed "$text" --json
     one "score trees" -- "$shoal" score $data/sensors/trees $data/sensors/short.csv --json
     one "score lstm" -- "$shoal" score $data/sensors/lstm $data/sensors/short.csv

@@ -292,6 +292,9 @@ static void files_of_a_model_are_chosen(void **state)
     chooses("sub/x.gguf", "hf:o/n:sub/x.gguf", "-: x.gguf");
     chooses("sub/models.json", "hf:o/n:sub/models.json", "is no name for a file here");
     chooses("model.bin", "hf:o/n", "PyTorch files alone");
+    chooses("README.md config.json model.bin tokenizer.json vocabulary.txt", "hf:o/n",
+            "n: config.json model.bin tokenizer.json");
+    chooses("config.json model.bin", "hf:o/n", "PyTorch files alone");
     chooses("", "hf:o/n", "neither safetensors nor GGUF");
 }
 
