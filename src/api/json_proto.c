@@ -333,6 +333,35 @@ static int put_one(buf *out, const proto_field *f, const json_t *v, shoal_err *e
     return rc;
 }
 
+/* Is the field a map<string, ...>? Its messages have two fields then, key and value. */
+static bool is_map(const proto_field *f)
+{
+    const proto_message *m = f->repeated && f->type == PROTO_MESSAGE ? f->message : NULL;
+    size_t n = m ? strlen(m->name) : 0;
+    if (!m || m->n != 2 || n < 5 || strcmp(m->name + n - 5, "Entry") != 0) return false;
+    const proto_field *key = proto_field_named(m, "key");
+    return key && key->type == PROTO_STRING && proto_field_named(m, "value");
+}
+
+/* An object whose members are the map's entries. */
+static int put_map(buf *out, const proto_field *f, const json_t *o, shoal_err *err)
+{
+    const proto_field *value = proto_field_named(f->message, "value");
+    const char *key;
+    json_t *v;
+    int rc = 0;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        buf entry = {0};
+        if (rc != 0) break;
+        if (!fits_one(value, v)) return err_set(err, SHOAL_EINVALID, "%s: does not fit into %s", key, f->name);
+        proto_put_bytes(&entry, proto_field_named(f->message, "key")->number, key, strlen(key));
+        rc = put_one(&entry, value, v, err);
+        put_buf(out, f->number, &entry);
+    }
+    return rc;
+}
+
 static int put_list(buf *out, const proto_field *f, const json_t *list, shoal_err *err)
 {
     int rc = 0;
@@ -408,6 +437,7 @@ static int write_member(buf *out, buf *more, const proto_message *m, const char 
 {
     const proto_field *f = proto_field_named(m, key), *text = field_of_json(m, key);
     buf b = {0};
+    if (f && json_is_object(v) && is_map(f)) return put_map(out, f, v, err);
     if (f && !f->member && fits(f, v))
         return f->repeated ? put_list(out, f, v, err) : put_one(out, f, v, err);
     if (text) {

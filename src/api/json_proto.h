@@ -7,6 +7,7 @@
  * of JSON: names stay as they are written, 64-bit numbers are numbers, and fields that end in _json hold the
  * text of the member without that ending, of any form. "more_json" holds an object of all members that have
  * no field: it may add to a request what the schema does not know, and nothing of an answer is lost in it.
+ * A map is read as a list of {"key", "value"}, and written from one or from an object.
  *
  * Bounds: JSON_DEPTH_MAX levels, JSON_PROTO_VALUES_MAX values of one message. Pure. */
 #ifndef API_JSON_PROTO_H

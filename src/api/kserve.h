@@ -99,6 +99,8 @@ typedef struct kserve_ask {
     const json_t *params;  /* NULL: none */
     const json_t *outputs; /* that are asked for; NULL: all */
     bool binary;           /* outputs are told in binary unless they say otherwise */
+    bool no_binary;        /* the answer has no binary part, whatever the request says */
+    const char *reply_params; /* JSON of the answer's "parameters"; NULL: none. Static */
     kserve_tensors in;
 } kserve_ask;
 
@@ -132,6 +134,13 @@ bool kserve_face_of(const Shoal__V1__ModelInfo *info, kserve_face *ret);
 /* Our request: *ret_path is static, the body is appended. params may be NULL. 0 or the status of *e. */
 int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *model,
                     const Shoal__V1__ModelInfo *info, const char **ret_path, buf *ret_body, api_error *e);
+/* Do models of its task stream text? */
+bool kserve_streams(const Shoal__V1__ModelInfo *info);
+/* Of a request that may be answered piece by piece: is it to be? The input "stream", a BOOL, may say no. 0 or the
+ * status of *e. */
+int kserve_wants_stream(const kserve_tensors *in, const Shoal__V1__ModelInfo *info, bool *ret, api_error *e);
+/* A chunk of a streamed completion as tensors; *ret_last: it has the reason of the end. The codes are those below. */
+int kserve_take_chunk(kserve_tensors *out, const json_t *chunk, bool *ret_last);
 /* Our answer as tensors. 0, SHOAL_EPROTOCOL (it is no answer to that) or SHOAL_ENOMEM. */
 int kserve_take_ours(kserve_tensors *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info,
                      const json_t *ours);

@@ -159,6 +159,25 @@ static int read_inputs(kserve_ask *a, tail *rest, api_error *e)
     return rc;
 }
 
+/* Each output once, and none as Triton's classification extension, which is not offered. */
+static int check_outputs(const json_t *outputs, api_error *e)
+{
+    for (size_t i = 0; i < json_array_size(outputs); i++) {
+        const json_t *o = json_array_get(outputs, i);
+        const char *name = fields_text(fields_get(o, "name"));
+        if (fields_get(fields_get(o, "parameters"), "classification"))
+            return api_error_bad(e, "outputs",
+                                 "\"classification\" is not offered; outputs \"label\" and "
+                                 "\"scores\" say what it does");
+        for (size_t k = 0; name && k < i; k++) {
+            const char *other = fields_text(fields_get(json_array_get(outputs, k), "name"));
+            if (other && strcmp(name, other) == 0)
+                return api_error_bad(e, "outputs", "output \"%.64s\" is asked for twice", name);
+        }
+    }
+    return 0;
+}
+
 /* The objects that a request may have. */
 static int read_params(kserve_ask *a, api_error *e)
 {
@@ -170,6 +189,7 @@ static int read_params(kserve_ask *a, api_error *e)
         return api_error_bad(e, "parameters", "\"parameters\" must be an object");
     if (a->outputs && (!json_is_array(a->outputs) || json_array_size(a->outputs) > KSERVE_SLOTS_MAX))
         return api_error_bad(e, "outputs", "\"outputs\" must be an array of at most %d", KSERVE_SLOTS_MAX);
+    if ((rc = check_outputs(a->outputs, e)) != 0) return rc;
     return fields_bool(a->params, "binary_data_output", &a->binary, e);
 }
 
@@ -262,7 +282,7 @@ static int put_asked(buf *out, buf *tail, const kserve_ask *a, const kserve_tens
     if (!found)
         return api_error_bad(e, "outputs", "there is no output \"%.64s\": the model's metadata lists them",
                              name ? name : "");
-    put_output(out, tail, found, binary);
+    put_output(out, tail, found, binary && !a->no_binary);
     return 0;
 }
 
@@ -285,9 +305,11 @@ int kserve_put_answer(buf *out, buf *tail, const kserve_ask *a, const kserve_ten
         if (a->outputs)
             rc = put_asked(out, tail, a, t, json_array_get(a->outputs, i), e);
         else
-            put_output(out, tail, &t->items[i], a->binary);
+            put_output(out, tail, &t->items[i], a->binary && !a->no_binary);
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
+    if (a->reply_params) buf_printf(out, ",\"parameters\":%s", a->reply_params);
+    buf_putc(out, '}');
     if (rc == 0 && (out->failed || tail->failed)) rc = api_error_nomem(e);
     return rc;
 }

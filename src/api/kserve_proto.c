@@ -218,6 +218,97 @@ static int take_outputs(json_t *answer, json_t *raw, const char *tail, size_t n)
     return n == 0 ? 0 : SHOAL_EPROTOCOL;
 }
 
+/* Each output's "data" as the bytes of raw_output_contents. */
+static int make_raw(json_t *answer, json_t *raw)
+{
+    json_t *o;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "outputs"), i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "datatype"));
+        kserve_tensor t = {.name = "output"};
+        api_error e = {0};
+        if (!name || !kserve_type_of(name, &t.type)) return SHOAL_EPROTOCOL;
+        int rc = kserve_read_data(&t, json_object_get(o, "data"), &e) == 0 ? 0 : SHOAL_EPROTOCOL;
+        if (t.raw.failed) rc = SHOAL_ENOMEM;
+        if (rc == 0 &&
+            json_array_append_new(raw, text_of_bytes(t.raw.data ? t.raw.data : "", t.raw.len)) != 0)
+            rc = SHOAL_ENOMEM;
+        buf_done(&t.raw);
+        if (rc != 0) return rc;
+        json_object_del(o, "data");
+    }
+    return 0;
+}
+
+int kserve_proto_event(json_t *answer)
+{
+    json_t *raw = json_array();
+    int rc = !raw ? SHOAL_ENOMEM : make_raw(answer, raw);
+    if (rc == 0 && json_array_size(raw) && json_object_set(answer, "raw_output_contents", raw) != 0)
+        rc = SHOAL_ENOMEM;
+    json_decref(raw);
+    return rc == 0 ? kserve_proto_params(answer) : rc;
+}
+
+/* A value as the choice of an InferParameter. NULL: no memory. */
+static json_t *choice_of(json_t *v)
+{
+    const char *kind = json_is_boolean(v)   ? "bool_param"
+                       : json_is_integer(v) ? "int64_param"
+                       : json_is_real(v)    ? "double_param"
+                                            : "string_param";
+    return json_pack("{s:O}", kind, v);
+}
+
+int kserve_proto_params(json_t *answer)
+{
+    json_t *params = json_object_get(answer, "parameters"), *v, *typed = json_object();
+    const char *key;
+    int rc = typed ? 0 : SHOAL_ENOMEM;
+    json_object_foreach(params, key, v)
+    {
+        if (rc == 0 && json_object_set_new(typed, key, choice_of(v)) != 0) rc = SHOAL_ENOMEM;
+    }
+    if (rc == 0 && params && json_object_set(answer, "parameters", typed) != 0) rc = SHOAL_ENOMEM;
+    json_decref(typed);
+    return rc;
+}
+
+/* DataType of open_inference.proto, in its order; ours are named without the prefix, and BYTES is STRING. */
+static const char *const DATA_TYPES[] = {"INVALID", "BOOL", "UINT8", "UINT16", "UINT32",
+                                         "UINT64",  "INT8", "INT16", "INT32",  "INT64",
+                                         "FP16",    "FP32", "FP64",  "STRING", "BF16"};
+static const char *const GROUP_KINDS[] = {"KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"};
+
+static int set_number(json_t *o, const char *key, size_t skip, const char *const *names, size_t n)
+{
+    const char *name = json_string_value(json_object_get(o, key));
+    for (size_t i = 0; name && i < n; i++)
+        if (strcmp(name + skip, names[i]) == 0)
+            return json_object_set_new(o, key, json_integer((json_int_t)i)) == 0 ? 0 : SHOAL_ENOMEM;
+    return 0;
+}
+
+int kserve_proto_config(json_t *config)
+{
+    static const char *const sides[] = {"input", "output"};
+    json_t *o;
+    size_t i;
+    int rc = 0;
+    for (size_t k = 0; k < 2; k++) json_array_foreach(json_object_get(config, sides[k]), i, o)
+        {
+            if (rc == 0)
+                rc = set_number(o, "data_type", strlen("TYPE_"), DATA_TYPES,
+                                sizeof DATA_TYPES / sizeof *DATA_TYPES);
+        }
+    json_array_foreach(json_object_get(config, "instance_group"), i, o)
+    {
+        if (rc == 0) rc = set_number(o, "kind", 0, GROUP_KINDS, sizeof GROUP_KINDS / sizeof *GROUP_KINDS);
+    }
+    return rc;
+}
+
 int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json)
 {
     json_t *answer = NULL, *raw = json_array();
@@ -227,6 +318,7 @@ int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json)
     if (rc == 0 && json_array_size(raw) && json_object_set(answer, "raw_output_contents", raw) != 0)
         rc = SHOAL_ENOMEM;
     json_decref(raw);
+    if (rc == 0) rc = kserve_proto_params(answer);
     if (rc == 0)
         *ret = answer;
     else

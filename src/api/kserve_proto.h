@@ -19,5 +19,11 @@
 int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e);
 /* A ModelInferResponse: the caller's. 0, SHOAL_EPROTOCOL (it is no answer) or SHOAL_ENOMEM. */
 int kserve_proto_answer(json_t **ret, const char *body, size_t n, size_t n_json);
+/* An event of a streamed answer, whose tensors have "data", becomes a ModelInferResponse in place. The same codes. */
+int kserve_proto_event(json_t *answer);
+/* Its "parameters", an object, become InferParameters: {"a": true} is {"a": {"bool_param": true}}. 0 or SHOAL_ENOMEM. */
+int kserve_proto_params(json_t *answer);
+/* A ModelConfig as /v2/models/NAME/config has it: names of enums become their numbers. 0 or SHOAL_ENOMEM. */
+int kserve_proto_config(json_t *config);
 
 #endif

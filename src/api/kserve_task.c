@@ -37,11 +37,24 @@ static const char *said(const json_t *o, const char *key)
 
 /* ---- what goes in -------------------------------------------------------------------------------- */
 
+/* Says which input is missing, and which ones the request has instead. */
+static int refuse_missing(const kserve_tensors *in, const char *name, api_error *e)
+{
+    buf sent = {0};
+    for (size_t i = 0; i < in->n && i < 4; i++)
+        buf_printf(&sent, "%s\"%.48s\"", i ? ", " : "", in->items[i].name);
+    api_error_bad(e, name,
+                  "input \"%s\" is missing; the request has %s%s; the model's metadata lists its inputs",
+                  name, sent.data ? sent.data : "none", in->n > 4 ? ", ..." : "");
+    buf_done(&sent);
+    return e->status;
+}
+
 static int find_input(const kserve_tensors *in, const char *name, kserve_type type, const kserve_tensor **ret,
                       api_error *e)
 {
     const kserve_tensor *t = kserve_find(in, name);
-    if (!t) return api_error_bad(e, name, "there is no input \"%s\": the model's metadata lists them", name);
+    if (!t) return refuse_missing(in, name, e);
     if (t->type != type)
         return api_error_bad(e, name, "input \"%s\" is %s, must be %s", name, kserve_type_name(t->type),
                              kserve_type_name(type));
@@ -480,14 +493,167 @@ bool kserve_face_of(const Shoal__V1__ModelInfo *info, kserve_face *ret)
     return true;
 }
 
-static void put_params(buf *out, const task_row *row, const json_t *params)
+/* ---- parameters ---------------------------------------------------------------------------------- */
+
+/* Inputs that generating models of Triton take beside the text. "stream" is read where the answer is made;
+ * our answers never begin with the prompt, so "exclude_input_in_output" may only be true. */
+static const char *const EXTRAS[] = {"stream", "exclude_input_in_output", "sampling_parameters"};
+
+static bool is_generating(const task_row *row)
 {
-    for (size_t i = 0; row->params[i]; i++) {
-        const json_t *v = fields_get(params, row->params[i]);
-        if (!v) continue;
-        buf_printf(out, ",\"%s\":", row->params[i]);
-        json_put(out, v);
+    return row->put == put_prompts;
+}
+
+/* NULL: the task has no parameter of that name. */
+static const char *param_of(const task_row *row, const char *name)
+{
+    for (size_t i = 0; row->params[i]; i++)
+        if (strcmp(row->params[i], name) == 0) return row->params[i];
+    return NULL;
+}
+
+static bool is_extra(const task_row *row, const char *name)
+{
+    for (size_t i = 0; is_generating(row) && i < sizeof EXTRAS / sizeof *EXTRAS; i++)
+        if (strcmp(EXTRAS[i], name) == 0) return true;
+    return false;
+}
+
+static bool is_input(const task_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->face.n_in; i++)
+        if (strcmp(row->face.in[i].name, name) == 0) return true;
+    return row->put == put_rows; /* columns have the model's names */
+}
+
+/* Every tensor is an input or a parameter of the task. */
+static int check_names(const task_row *row, const kserve_tensors *in, api_error *e)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        const char *name = in->items[i].name;
+        if (!is_input(row, name) && !is_extra(row, name) && !param_of(row, name))
+            return api_error_bad(e, "inputs", "the model has no input \"%.64s\": its metadata lists them",
+                                 name);
     }
+    return 0;
+}
+
+/* A parameter that came as a tensor of one element, as Triton's generating models take them. */
+static int put_scalar(buf *out, const kserve_tensor *t, api_error *e)
+{
+    size_t at = 0;
+    if (t->n != 1)
+        return api_error_bad(e, t->name, "input \"%.64s\" has %zu elements, must be one", t->name, t->n);
+    if (t->type == KSERVE_BYTES) return put_one(out, t, false, e);
+    double v = kserve_next_number(t, &at);
+    if (!isfinite(v)) return api_error_bad(e, t->name, "input \"%.64s\" must be a finite number", t->name);
+    if (t->type == KSERVE_BOOL)
+        buf_puts(out, v != 0 ? "true" : "false");
+    else if (t->type == KSERVE_FP32)
+        buf_printf(out, "%.9g", v);
+    else
+        buf_printf(out, "%.17g", v);
+    return 0;
+}
+
+/* vLLM's sampling_parameters are the text of a JSON object, whose values may be texts, too: {"temperature":
+ * "0.1"}. */
+static int read_sampling(const kserve_tensors *in, const task_row *row, json_t **ret, api_error *e)
+{
+    const kserve_tensor *t = is_generating(row) ? kserve_find(in, "sampling_parameters") : NULL;
+    size_t at = 0, n;
+    const char *key;
+    json_t *v;
+    if (!t) return 0;
+    if (t->type != KSERVE_BYTES || t->n != 1)
+        return api_error_bad(e, t->name,
+                             "input \"sampling_parameters\" must be one BYTES element, a JSON object");
+    const char *text = kserve_next_text(t, &at, &n);
+    int rc = fields_parse(ret, text, n, e);
+    json_object_foreach(*ret, key, v)
+    {
+        if (rc == 0 && !param_of(row, key))
+            rc = api_error_bad(e, t->name, "sampling_parameters: \"%.64s\" is not offered here", key);
+    }
+    return rc;
+}
+
+static void put_sampled(buf *out, const char *name, const json_t *v)
+{
+    const char *s = strcmp(name, "stop") == 0 ? NULL : fields_text(v);
+    json_t *number = NULL;
+    if (s && json_parse(&number, s, strlen(s), name, NULL) == 0)
+        json_put(out, number);
+    else
+        json_put(out, v);
+    json_decref(number);
+}
+
+static int put_params(buf *out, const task_row *row, const json_t *params, const kserve_tensors *in,
+                      api_error *e)
+{
+    json_t *sampling = NULL;
+    int rc = read_sampling(in, row, &sampling, e);
+    for (size_t i = 0; rc == 0 && row->params[i]; i++) {
+        const char *name = row->params[i];
+        const json_t *v = fields_get(params, name), *sampled = fields_get(sampling, name);
+        const kserve_tensor *t = row->put == put_rows ? NULL : kserve_find(in, name);
+        if ((v != NULL) + (sampled != NULL) + (t != NULL) > 1)
+            rc = api_error_bad(e, name, "\"%s\" is given more than once", name);
+        if (rc != 0 || (!v && !sampled && !t)) continue;
+        buf_printf(out, ",\"%s\":", name);
+        if (t)
+            rc = put_scalar(out, t, e);
+        else if (v)
+            json_put(out, v);
+        else
+            put_sampled(out, name, sampled);
+    }
+    json_decref(sampling);
+    return rc;
+}
+
+/* A BOOL of one element; *ret stays as it is without one. */
+static int read_truth(const kserve_tensors *in, const char *name, bool *ret, api_error *e)
+{
+    const kserve_tensor *t = kserve_find(in, name);
+    size_t at = 0;
+    if (!t) return 0;
+    if (t->type != KSERVE_BOOL || t->n != 1)
+        return api_error_bad(e, t->name, "input \"%s\" must be one BOOL element", name);
+    *ret = kserve_next_number(t, &at) != 0;
+    return 0;
+}
+
+bool kserve_streams(const Shoal__V1__ModelInfo *info)
+{
+    const task_row *row = row_of(info);
+    return row && is_generating(row);
+}
+
+int kserve_wants_stream(const kserve_tensors *in, const Shoal__V1__ModelInfo *info, bool *ret, api_error *e)
+{
+    const task_row *row = row_of(info);
+    *ret = row && is_generating(row);
+    if (!*ret) return 0;
+    int rc = read_truth(in, "stream", ret, e);
+    const kserve_tensor *t = kserve_find(in, "text_input");
+    if (rc == 0 && *ret && t && t->n > 1)
+        rc = api_error_bad(e, t->name, "a stream answers one text, and \"text_input\" has %zu", t->n);
+    return rc;
+}
+
+static int check_extras(const task_row *row, const kserve_tensors *in, api_error *e)
+{
+    bool stream = false, excludes = true;
+    if (!is_generating(row)) return 0;
+    int rc = read_truth(in, "stream", &stream, e);
+    if (rc == 0) rc = read_truth(in, "exclude_input_in_output", &excludes, e);
+    if (rc == 0 && !excludes)
+        rc = api_error_bad(e, "exclude_input_in_output",
+                           "replies do not repeat the input here: leave "
+                           "\"exclude_input_in_output\" out, or send true");
+    return rc;
 }
 
 int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *model,
@@ -500,10 +666,26 @@ int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *
     *ret_path = row->path;
     buf_puts(ret_body, "{\"model\":");
     json_put_string(ret_body, model, strlen(model));
-    put_params(ret_body, row, params);
-    int rc = row->put(ret_body, in, info, e);
+    int rc = put_params(ret_body, row, params, in, e);
+    if (rc == 0) rc = row->put(ret_body, in, info, e);
+    if (rc == 0) rc = check_names(row, in, e);
+    if (rc == 0) rc = check_extras(row, in, e);
     buf_putc(ret_body, '}');
     return rc == 0 && ret_body->failed ? api_error_nomem(e) : rc;
+}
+
+int kserve_take_chunk(kserve_tensors *out, const json_t *chunk, bool *ret_last)
+{
+    const json_t *choice = json_array_get(json_object_get(chunk, "choices"), 0);
+    const json_t *text = json_object_get(choice, "text");
+    const char *reason = said(choice, "finish_reason");
+    kserve_tensor *t = add_output(out, "text_output", KSERVE_BYTES, 1, 0);
+    if (!t) return SHOAL_ENOMEM;
+    kserve_add_text(t, json_is_string(text) ? json_string_value(text) : "", json_string_length(text));
+    if (!(t = add_output(out, "finish_reason", KSERVE_BYTES, 1, 0))) return SHOAL_ENOMEM;
+    kserve_add_text(t, reason, strlen(reason));
+    *ret_last = *reason;
+    return close_outputs(out);
 }
 
 int kserve_take_ours(kserve_tensors *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info,

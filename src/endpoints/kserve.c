@@ -26,7 +26,9 @@ struct kserve_job {
     kserve_form form;
     char model[128], version[64]; /* that the path names; version "": none */
     kserve_ask ask;
-    bool only_ready; /* of the index */
+    bool only_ready;  /* of the index */
+    bool ends_empty;  /* a stream's last answer has no outputs (triton_enable_empty_final_response) */
+    char broken[512]; /* why a stream ends early; "": it does not */
     buf out, tail;
     char n_json[24]; /* of an answer with a tail */
 };
@@ -82,14 +84,103 @@ static void on_reply(again *a, const again_reply *r)
         again_bad_answer(a, rc);
 }
 
-static void on_end(again *a)
+/* ---- an answer in pieces ------------------------------------------------------------------------- */
+
+static void on_begin(again *a)
 {
-    again_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
+    request_stream_begin(a->rq);
 }
 
-static void on_event(again *a, const event *e) {}
+static void break_stream(kserve_job *j, const char *why)
+{
+    if (!*j->broken) buf_copy_str(j->broken, sizeof j->broken, why);
+}
 
-static const again_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
+static void put_event(kserve_job *j, const kserve_tensors *t, bool last)
+{
+    api_error e = {0};
+    buf none = {0};
+    j->ask.reply_params = last ? "{\"triton_final_response\":true}" : "{\"triton_final_response\":false}";
+    buf_puts(&j->out, "data: ");
+    if (kserve_put_answer(&j->out, &none, &j->ask, t, j->model, j->version, &e) != 0)
+        break_stream(j, e.message);
+    buf_puts(&j->out, "\n\n");
+    buf_done(&none);
+}
+
+/* Of what breaks a stream nothing but the error is told. */
+static void send_events(kserve_job *j)
+{
+    if (j->out.failed) break_stream(j, "out of memory");
+    if (!*j->broken) request_stream_write(j->again.rq, &j->out);
+    buf_clear(&j->out);
+}
+
+static void take_chunk(kserve_job *j, const json_t *chunk)
+{
+    kserve_tensors t = {0};
+    bool last = false;
+    if (json_array_size(json_object_get(chunk, "choices")) == 0) return;
+    int rc = kserve_take_chunk(&t, chunk, &last);
+    if (rc == 0) put_event(j, &t, last && !j->ends_empty);
+    if (rc != 0) break_stream(j, rc == SHOAL_ENOMEM ? "out of memory" : "a chunk was not understood");
+    kserve_done(&t);
+}
+
+static void on_event(again *a, const event *e)
+{
+    kserve_job *j = (kserve_job *)a;
+    json_t *chunk = NULL;
+    int rc = json_parse(&chunk, e->data, e->n_data, "a chunk", NULL);
+    if (rc != 0)
+        break_stream(j, rc == SHOAL_ENOMEM ? "out of memory" : "a chunk was not understood");
+    else if (json_object_get(chunk, "error"))
+        break_stream(j, again_message(chunk));
+    else
+        take_chunk(j, chunk);
+    json_decref(chunk);
+}
+
+static void on_flush(again *a)
+{
+    send_events((kserve_job *)a);
+}
+
+/* The final answer without outputs, for clients that ask for it. */
+static void put_empty(kserve_job *j)
+{
+    const kserve_tensors none = {0};
+    const json_t *outputs = j->ask.outputs;
+    j->ask.outputs = NULL;
+    put_event(j, &none, true);
+    j->ask.outputs = outputs;
+}
+
+static void put_broken(kserve_job *j)
+{
+    buf_puts(&j->out, "data: {\"error\":");
+    json_put_string(&j->out, j->broken, strlen(j->broken));
+    buf_puts(&j->out, "}\n\n");
+    request_stream_write(j->again.rq, &j->out);
+}
+
+static void on_end(again *a)
+{
+    kserve_job *j = (kserve_job *)a;
+    if (!*j->broken && j->ends_empty) put_empty(j);
+    send_events(j);
+    if (*j->broken) put_broken(j);
+    gateway_request *rq = again_take(a);
+    if (*j->broken) rq->error_code = "stream_failed";
+    request_stream_end(rq);
+}
+
+static const again_ops OPS = {.reply = on_reply,
+                              .begin = on_begin,
+                              .event = on_event,
+                              .flush = on_flush,
+                              .end = on_end,
+                              .free = job_free};
 
 static kserve_job *job_new(gateway_request *rq, kserve_form form)
 {
@@ -127,11 +218,17 @@ static int read_segment(const char *s, char *ret, size_t size, api_error *e)
 /* Of ".../models/NAME" or ".../models/NAME/versions/VERSION/...". */
 static int read_path(kserve_job *j, api_error *e)
 {
-    const char *name = strstr(request_path(j->again.rq), "/models/") + strlen("/models/");
+    return kserve_read_name(j->again.rq, j->model, sizeof j->model, j->version, sizeof j->version, e);
+}
+
+int kserve_read_name(const gateway_request *rq, char *ret_model, size_t model_size, char *ret_version,
+                     size_t version_size, api_error *e)
+{
+    const char *name = strstr(request_path(rq), "/models/") + strlen("/models/");
     const char *version = strstr(name, "/versions/");
-    int rc = read_segment(name, j->model, sizeof j->model, e);
-    if (rc == 0 && version)
-        rc = read_segment(version + strlen("/versions/"), j->version, sizeof j->version, e);
+    int rc = read_segment(name, ret_model, model_size, e);
+    *ret_version = '\0';
+    if (rc == 0 && version) rc = read_segment(version + strlen("/versions/"), ret_version, version_size, e);
     return rc;
 }
 
@@ -146,21 +243,27 @@ static const Shoal__V1__ModelInfo *info_of(const gateway_request *rq, const char
     return info;
 }
 
-/* What is there by that name; *ret NULL: as info_of. */
-static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
+int kserve_find_model(const gateway_request *rq, const char *model, const char *version,
+                      const Shoal__V1__ModelInfo **ret, api_error *e)
 {
-    char name[sizeof j->model];
+    char name[128];
     bool known;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model); /* without its adapter */
-    const Shoal__V1__ModelInfo *info = info_of(j->again.rq, name, &known);
-    if (admission_may_use(j->again.rq, j->model, e) != 0) return e->status;
-    if (!known) return api_error_no_model(e, j->model);
-    if (*j->version && info && strcmp(j->version, info->version) != 0)
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(model, ":"), model); /* without its adapter */
+    const Shoal__V1__ModelInfo *info = info_of(rq, name, &known);
+    if (admission_may_use(rq, model, e) != 0) return e->status;
+    if (!known) return api_error_no_model(e, model);
+    if (*version && info && strcmp(version, info->version) != 0)
         return api_error_set(e, 404, "invalid_request_error", "model_not_found", "version",
-                             "the model %.64s has no version %.64s: it is %.64s", name, j->version,
+                             "the model %.64s has no version %.64s: it is %.64s", name, version,
                              info->version);
     *ret = info;
     return 0;
+}
+
+/* What is there by that name; *ret NULL: as info_of. */
+static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
+{
+    return kserve_find_model(j->again.rq, j->model, j->version, ret, e);
 }
 
 /* Routes have no replicas of their own, so nothing is known of them. */
@@ -190,7 +293,8 @@ void kserve_server(gateway_request *rq)
 {
     reply_text(rq, 200,
                "{\"name\":\"shoal\",\"version\":\"" SHOAL_VERSION
-               "\",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}");
+               "\",\"extensions\":[\"binary_tensor_data\",\"model_repository\",\"model_configuration\","
+               "\"statistics\",\"trace\",\"logging\"]}");
 }
 
 void kserve_live(gateway_request *rq)
@@ -309,6 +413,28 @@ static int put_inferred(buf *out, kserve_job *j, const json_t *ours, api_error *
     return rc;
 }
 
+/* Of Accept: a client that takes events gets text as it is written. */
+static bool takes_events(const gateway_request *rq)
+{
+    const char *s = request_header(rq, "accept");
+    return s && strstr(s, "text/event-stream");
+}
+
+/* Text that is written piece by piece is told so: our body is asked to stream, and answers are JSON alone. */
+static int ask_stream(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error *e)
+{
+    bool stream = false;
+    int rc = kserve_wants_stream(&j->ask.in, info, &stream, e);
+    if (rc == 0) rc = fields_bool(j->ask.params, "triton_enable_empty_final_response", &j->ends_empty, e);
+    if (rc != 0 || !stream) return rc;
+    buf *body = &j->again.body;
+    body->len--; /* the closing brace */
+    buf_puts(body, ",\"stream\":true}");
+    j->ask.no_binary = true;
+    if (!*j->version && info) buf_copy_str(j->version, sizeof j->version, info->version);
+    return body->failed ? api_error_nomem(e) : 0;
+}
+
 void kserve_infer(gateway_request *rq)
 {
     kserve_job *j = job_new(rq, put_inferred);
@@ -324,6 +450,7 @@ void kserve_infer(gateway_request *rq)
     if (rc == 0) rc = read_length(rq, n, &n_json, &e);
     if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
     if (rc == 0) rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->model, info, &path, &j->again.body, &e);
+    if (rc == 0 && takes_events(rq)) rc = ask_stream(j, info, &e);
     if (rc != 0) {
         fail(j, &e);
         return;

@@ -17,4 +17,12 @@ void kserve_index(gateway_request *rq);
 void kserve_load(gateway_request *rq); /* and the next: as POST /v1/models/load and unload have it */
 void kserve_unload(gateway_request *rq);
 
+/* Of ".../models/NAME" or ".../models/NAME/versions/VERSION/..."; version "": none. 0 or the status of *e. */
+int kserve_read_name(const gateway_request *rq, char *ret_model, size_t model_size, char *ret_version,
+                     size_t version_size, api_error *e);
+/* What is served by that name and may be used by rq's key. *ret NULL: a route or ensemble, or not up yet. 0 or the
+ * status of *e. */
+int kserve_find_model(const gateway_request *rq, const char *model, const char *version,
+                      const Shoal__V1__ModelInfo **ret, api_error *e);
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/door_grpc_impl.h"
+#include "gateway/door_grpc_infer.h"
 #include "gateway/door_http.h"
 #include "gateway/endpoint.h"
 #include "gateway/event.h"
@@ -613,7 +614,7 @@ static size_t list_methods(door_grpc *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_GRPC_RPCS; i++)
-        if (!(GRPC_RPCS[i].how & RPC_PIECES)) d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
+        if (!(GRPC_RPCS[i].how & (RPC_PIECES | RPC_MANY))) d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
     for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++) d->methods[n++] = GRPC_HEALTH_METHODS[i];
     return n;
 }
@@ -629,6 +630,7 @@ static int add_streams(door_grpc *d, shoal_err *err)
                                              .ended = stream_ended,
                                              .cancelled = on_cancelled};
     int rc = grpc_server_add_streams(d->server, &d->pieces, 1, d, err);
+    if (rc == 0) rc = grpc_server_add_streams(d->server, &DOOR_GRPC_INFER_STREAM, 1, d, err);
     return rc == 0 ? grpc_server_add_streams(d->server, GRPC_REFLECTION_STREAMS, N_GRPC_REFLECTION_STREAMS, d,
                                              err)
                    : rc;

@@ -44,6 +44,19 @@ const grpc_rpc GRPC_RPCS[] = {
     {INFERENCE("ModelMetadata"), "GET", "/v2/models/{name}[/versions/{version}]", 0},
     {INFERENCE("ModelInfer"), "POST", "/v2/models/{model_name}[/versions/{model_version}]/infer",
      RPC_TENSORS},
+    {INFERENCE("ModelStreamInfer"), "POST", "/v2/models/{model_name}[/versions/{model_version}]/infer",
+     RPC_TENSORS | RPC_MANY},
+    {INFERENCE("ModelConfig"), "GET", "/v2/models/{name}[/versions/{version}]/config", RPC_CONFIG},
+    {INFERENCE("ModelStatistics"), "GET", "/v2/models[/{name}][/versions/{version}]/stats", 0},
+    {INFERENCE("TraceSetting"), "POST", "/v2[/models/{model_name}]/trace/setting", RPC_SETTINGS},
+    {INFERENCE("LogSettings"), "POST", "/v2/logging", RPC_SETTINGS},
+    {INFERENCE("SystemSharedMemoryStatus"), "GET", "/v2/systemsharedmemory[/region/{name}]/status", 0},
+    {INFERENCE("SystemSharedMemoryRegister"), "POST", "/v2/systemsharedmemory/region/{name}/register", 0},
+    {INFERENCE("SystemSharedMemoryUnregister"), "POST", "/v2/systemsharedmemory[/region/{name}]/unregister",
+     0},
+    {INFERENCE("CudaSharedMemoryStatus"), "GET", "/v2/cudasharedmemory[/region/{name}]/status", 0},
+    {INFERENCE("CudaSharedMemoryRegister"), "POST", "/v2/cudasharedmemory/region/{name}/register", 0},
+    {INFERENCE("CudaSharedMemoryUnregister"), "POST", "/v2/cudasharedmemory[/region/{name}]/unregister", 0},
     {INFERENCE("RepositoryIndex"), "POST", "/v2/repository/index", 0},
     {INFERENCE("RepositoryModelLoad"), "POST", "/v2/repository/models/{model_name}/load", RPC_LOADS},
     {INFERENCE("RepositoryModelUnload"), "POST", "/v2/repository/models/{model_name}/unload", RPC_UNLOADS},
@@ -219,6 +232,25 @@ static int read(json_t **ret, const grpc_rpc *rpc, const proto_message *m, const
     return rc == 0 ? 0 : read_error(e, rc, &err);
 }
 
+/* A map of settings comes as a list of keys and values; as an object it asks for none, or for changes. False:
+ * out of memory. */
+static bool take_settings(json_t *o)
+{
+    json_t *list = json_incref(json_object_get(o, "settings")), *entry;
+    size_t i;
+    bool ok = true;
+    json_object_clear(o);
+    json_array_foreach(list, i, entry)
+    {
+        const char *key = json_string_value(json_object_get(entry, "key"));
+        const json_t *value = json_object_get(entry, "value");
+        if (key && json_object_size(value) && ok)
+            ok = json_object_set_new(o, key, json_deep_copy(value)) == 0;
+    }
+    json_decref(list);
+    return ok;
+}
+
 /* KServe's client says the model where Triton's says the repository. False: out of memory. */
 static bool name_model(json_t *o)
 {
@@ -234,6 +266,7 @@ static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t 
     if (rpc->how & RPC_PIECES && json_is_true(json_object_get(o, "translate"))) target = TRANSLATIONS;
     int rc = put_path(&a->path, target, o, e);
     if (rc != 0) return rc;
+    if (rpc->how & RPC_SETTINGS && !take_settings(o)) return api_error_nomem(e);
     if (rpc->how & RPC_PIECES) json_object_del(o, "translate");
     if (rpc->how & RPC_STREAMS && json_object_set_new(o, "stream", json_true()) != 0)
         return api_error_nomem(e);
@@ -317,11 +350,65 @@ static int read_answer(json_t **ret, const grpc_rpc *rpc, const proto_message *m
     return rc;
 }
 
+/* Settings as the message has them: {"a": ["x"]} is {"a": {"value": ["x"]}}, true {"bool_param": true}. NULL:
+ * no memory. */
+static json_t *as_settings(const json_t *v)
+{
+    json_t *typed = json_object(), *member;
+    const char *key;
+    json_object_foreach((json_t *)v, key, member)
+    {
+        json_t *value = json_is_array(member)     ? json_pack("{s:O}", "value", member)
+                        : json_is_boolean(member) ? json_pack("{s:O}", "bool_param", member)
+                        : json_is_integer(member) ? json_pack("{s:O}", "uint32_param", member)
+                                                  : json_pack("{s:O}", "string_param", member);
+        if (json_object_set_new(typed, key, value) == 0) continue;
+        json_decref(typed);
+        return NULL;
+    }
+    return json_pack("{s:o}", "settings", typed);
+}
+
+/* Trace settings are lists of texts, each of which. */
+static json_t *as_texts(const json_t *v)
+{
+    json_t *lists = json_object(), *member;
+    const char *key;
+    json_object_foreach((json_t *)v, key, member)
+    {
+        json_t *list = json_is_array(member) ? json_incref(member) : json_pack("[O]", member);
+        if (json_object_set_new(lists, key, list) == 0) continue;
+        json_decref(lists);
+        return NULL;
+    }
+    return lists;
+}
+
+/* The answer in the form of its message, by what the call is; *v is replaced. 0 or SHOAL_ENOMEM. */
+static int shape(json_t **v, const grpc_rpc *rpc)
+{
+    json_t *made = NULL;
+    if (rpc->how & RPC_CONFIG) {
+        if (kserve_proto_config(*v) != 0) return SHOAL_ENOMEM;
+        made = json_pack("{s:O}", "config", *v);
+    } else if (rpc->how & RPC_SETTINGS) {
+        json_t *lists = strstr(rpc->path, "Trace") ? as_texts(*v) : json_incref(*v);
+        made = lists ? as_settings(lists) : NULL;
+        json_decref(lists);
+    } else {
+        return 0;
+    }
+    json_decref(*v);
+    *v = made;
+    return made ? 0 : SHOAL_ENOMEM;
+}
+
 int grpc_rpc_answer(buf *out, const grpc_rpc *rpc, const proto_message *m, const grpc_answer *a,
                     shoal_err *err)
 {
     json_t *v = NULL;
     int rc = read_answer(&v, rpc, m, a, err);
+    if (rc == 0) rc = shape(&v, rpc);
     if (rc == 0) rc = json_proto_write(out, m, v, err);
     json_decref(v);
     return rc;

@@ -140,6 +140,14 @@ double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l
     return s ? s->value : 0;
 }
 
+uint64_t metrics_seen(const metrics *m, metric_id id, const char *l0, const char *l1)
+{
+    const series *s = find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, NULL});
+    uint64_t n = 0;
+    for (size_t i = 0; s && i <= N_BOUNDS; i++) n += s->counts[i];
+    return n;
+}
+
 const char *const *metrics_labels(const metrics *m, metric_id id, size_t i)
 {
     const series *s = m->first[id];

@@ -51,6 +51,8 @@
       "From request received to answer done.")                                                              \
     X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage",                                      \
       "Time of a model call by stage: queue, prefill, decode, first_token, total.")                         \
+    X(METRIC_LAST_CALL, "shoal_model_last_call_timestamp_seconds", GAUGE, "model",                          \
+      "When the last model call ended, in seconds since 1970.")                                             \
     X(METRIC_MOVES, "shoal_moves_total", COUNTER, "cause",                                                  \
       "Model calls that went on elsewhere: lost, leaves, broken, silent.")                                  \
     X(METRIC_MOVE_S, "shoal_move_gap_seconds", HISTOGRAM, "cause",                                          \
@@ -131,6 +133,8 @@ void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0,
 void metrics_set_work(metrics *m, metric_id id, const loop_work *w);
 /* The value of a counter or gauge, 0 when that series does not exist. */
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2);
+/* How many values a histogram's series has seen, 0 when it does not exist; metrics_get says their sum. */
+uint64_t metrics_seen(const metrics *m, metric_id id, const char *l0, const char *l1);
 /* The labels of the i-th series, in the order of their first sight; NULL: there are no more. */
 const char *const *metrics_labels(const metrics *m, metric_id id, size_t i);
 /* Of all series of a counter. */

@@ -154,6 +154,8 @@ void request_note_time(gateway_request *rq, request_time t, double ms)
 {
     request_facts *f = &rq->facts;
     metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
+    if (t == REQUEST_TOTAL)
+        metrics_set(rq->metrics, METRIC_LAST_CALL, (double)time(NULL), rq->model, NULL, NULL);
     if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;
     f->known |= 1u << t;
 }
@@ -428,7 +430,7 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
     if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
-        header_add(&h, "accept-encoding", "gzip, zstd");
+        header_add(&h, "accept-encoding", "gzip, deflate, zstd");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
     reply(rq, e->status, &h, body.failed ? no_memory : body.data, body.failed ? strlen(no_memory) : body.len);
     buf_done(&body);

@@ -10,7 +10,12 @@
 
 const char *coding_name(coding c)
 {
-    return c == CODING_GZIP ? "gzip" : c == CODING_ZSTD ? "zstd" : "identity";
+    switch (c) {
+    case CODING_GZIP: return "gzip";
+    case CODING_ZSTD: return "zstd";
+    case CODING_DEFLATE: return "deflate";
+    default: return "identity";
+    }
 }
 
 bool coding_parse(const char *s, coding *ret)
@@ -19,6 +24,7 @@ bool coding_parse(const char *s, coding *ret)
     if (!s || !*s || strcasecmp(s, "identity") == 0) return true;
     if (strcasecmp(s, "gzip") == 0 || strcasecmp(s, "x-gzip") == 0) *ret = CODING_GZIP;
     if (strcasecmp(s, "zstd") == 0) *ret = CODING_ZSTD;
+    if (strcasecmp(s, "deflate") == 0) *ret = CODING_DEFLATE;
     return *ret != CODING_NONE;
 }
 

@@ -21,10 +21,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-typedef enum coding { CODING_NONE = 0, CODING_GZIP = 1, CODING_ZSTD = 2 } coding; /* bits of a set */
+/* Bits of a set. Bodies may come in deflate (RFC 1950, as RFC 9110 has it); no answer is coded so. */
+typedef enum coding { CODING_NONE = 0, CODING_GZIP = 1, CODING_ZSTD = 2, CODING_DEFLATE = 4 } coding;
 #define CODING_ALL (CODING_GZIP | CODING_ZSTD)
 
-/* "gzip", "zstd"; "identity" for none. */
+/* "gzip", "zstd", "deflate"; "identity" for none. */
 const char *coding_name(coding c);
 /* The value of Content-Encoding; none for NULL, "" and "identity". False: it is another, or several. */
 bool coding_parse(const char *content_encoding, coding *ret);

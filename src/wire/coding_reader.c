@@ -36,7 +36,7 @@ int coding_reader_new(coding_reader **ret, coding c, size_t max_bytes, shoal_err
         r->zstd = ZSTD_createDCtx();
         fine = r->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(r->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX));
     } else {
-        fine = inflateInit2(&r->z, MAX_WBITS + GZIP_WRAP) == Z_OK;
+        fine = inflateInit2(&r->z, c == CODING_DEFLATE ? MAX_WBITS : MAX_WBITS + GZIP_WRAP) == Z_OK;
     }
     r->c = fine ? c : CODING_NONE;
     if (fine) {
@@ -67,7 +67,8 @@ static int step_gzip(coding_reader *r, const uint8_t **at, size_t *n, size_t *re
     if (rc == Z_STREAM_END) r->is_open = false;
     if (rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR) return 0;
     if (rc == Z_MEM_ERROR) return err_nomem(err);
-    return err_set(err, SHOAL_EFORMAT, "the body is no gzip: %s", z->msg ? z->msg : "it is damaged");
+    return err_set(err, SHOAL_EFORMAT, "the body is no %s: %s", coding_name(r->c),
+                   z->msg ? z->msg : "it is damaged");
 }
 
 static int step_zstd(coding_reader *r, const uint8_t **at, size_t *n, size_t *ret_n, shoal_err *err)
@@ -132,7 +133,7 @@ int coding_reader_end(const coding_reader *r, shoal_err *err)
 void coding_reader_free(coding_reader *r)
 {
     if (!r) return;
-    if (r->c == CODING_GZIP) inflateEnd(&r->z);
+    if (r->c == CODING_GZIP || r->c == CODING_DEFLATE) inflateEnd(&r->z);
     ZSTD_freeDCtx(r->zstd);
     free(r);
 }

@@ -153,6 +153,12 @@ static void kserve_refuses_what_does_not_agree(void **state)
          "parameters"},
         {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[0],\"data\":[]}],\"outputs\":3}",
          "outputs"},
+        {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[0],\"data\":[]}],"
+         "\"outputs\":[{\"name\":\"x\"},{\"name\":\"y\"},{\"name\":\"x\"}]}",
+         "\"x\" is asked for twice"},
+        {"{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[0],\"data\":[]}],"
+         "\"outputs\":[{\"name\":\"x\",\"parameters\":{\"classification\":2}}]}",
+         "classification"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         kserve_ask a;
@@ -205,6 +211,17 @@ static void kserve_asks_the_endpoint_of_the_task(void **state)
                  "}],\"parameters\":{\"max_tokens\":3,\"model\":\"x\"}}",
                  NULL, "/v1/completions",
                  "{\"model\":\"m\",\"max_tokens\":3,\"prompt\":[\"hello\",\"good night\"]}");
+    expect_asked(
+        "{\"inputs\":[{\"name\":\"text_input\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\"]},"
+        "{\"name\":\"max_tokens\",\"datatype\":\"INT32\",\"shape\":[1,1],\"data\":[7]},"
+        "{\"name\":\"temperature\",\"datatype\":\"FP32\",\"shape\":[1],\"data\":[0.5]},"
+        "{\"name\":\"stop\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"x\"]},"
+        "{\"name\":\"exclude_input_in_output\",\"datatype\":\"BOOL\",\"shape\":[1],\"data\":[true]},"
+        "{\"name\":\"sampling_parameters\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"{\\\"top_k\\\":"
+        "\\\"5\\\"}\"]}]}",
+        NULL, "/v1/completions",
+        "{\"model\":\"m\",\"max_tokens\":7,\"temperature\":0.5,\"top_k\":5,\"stop\":\"x\",\"prompt\":[\"a\"]"
+        "}");
     m = model_of("classify");
     expect_asked("{\"inputs\":[{\"name\":\"text\"," TEXTS "}]}", &m, "/v1/classify",
                  "{\"model\":\"m\",\"input\":[\"hello\",\"good night\"]}");
@@ -251,12 +268,37 @@ static void kserve_names_the_input_that_is_wrong(void **state)
 {
     Shoal__V1__ModelInfo m = model_of("embed"), score = model_of("score"), vad = model_of("vad");
     char *columns[] = {"t", "p"};
-    expect_refused("{\"inputs\":[{\"name\":\"x\"," TEXTS "}]}", &m, "no input \"text\"");
+    expect_refused("{\"inputs\":[{\"name\":\"x\"," TEXTS "}]}", &m,
+                   "input \"text\" is missing; the request has \"x\"");
     expect_refused("{\"inputs\":[{\"name\":\"text\",\"datatype\":\"FP32\",\"shape\":[1],\"data\":[1]}]}", &m,
                    "must be BYTES");
     expect_refused("{\"inputs\":[{\"name\":\"text\",\"datatype\":\"BYTES\",\"shape\":[0,7],\"data\":[]}]}",
                    &m, "is empty");
     expect_refused("{\"inputs\":[{\"name\":\"text\"," TEXTS "}]}", &vad, "\"vad\"");
+    expect_refused("{\"inputs\":[{\"name\":\"text\"," TEXTS "},{\"name\":\"txt\"," TEXTS "}]}", &m,
+                   "no input \"txt\"");
+    expect_refused("{\"inputs\":[{\"name\":\"text\"," TEXTS "},{\"name\":\"stream\"," TEXTS "}]}", &m,
+                   "no input \"stream\"");
+#define PROMPT "{\"inputs\":[{\"name\":\"text_input\"," TEXTS "},"
+    expect_refused(PROMPT "{\"name\":\"top_k\",\"datatype\":\"INT32\",\"shape\":[2],\"data\":[1,2]}]}", NULL,
+                   "must be one");
+    expect_refused(PROMPT "{\"name\":\"top_k\",\"datatype\":\"INT32\",\"shape\":[1],\"data\":[1]}],"
+                          "\"parameters\":{\"top_k\":3}}",
+                   NULL, "more than once");
+    expect_refused(
+        PROMPT
+        "{\"name\":\"exclude_input_in_output\",\"datatype\":\"BOOL\",\"shape\":[1],\"data\":[false]}]}",
+        NULL, "do not repeat the input");
+    expect_refused(PROMPT "{\"name\":\"stream\",\"datatype\":\"INT32\",\"shape\":[1],\"data\":[1]}]}", NULL,
+                   "BOOL");
+    expect_refused(
+        PROMPT
+        "{\"name\":\"sampling_parameters\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"{\\\"best_of\\\":"
+        "2}\"]}]}",
+        NULL, "best_of");
+    expect_refused(
+        PROMPT "{\"name\":\"sampling_parameters\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"[\"]}]}",
+        NULL, "");
     expect_refused("{\"inputs\":[{\"name\":\"features\",\"datatype\":\"FP32\",\"shape\":[1],\"data\":[1]}]}",
                    &score, "does not name its columns");
     score.columns = columns;

@@ -43,7 +43,7 @@ const texts = (name, ...data) => ({ name, datatype: "BYTES", shape: [data.length
 const floats = (list) => list.map(Math.fround);
 
 test("the server and its models", async () => {
-  assert.deepEqual((await get("/v2"))[1].extensions, ["binary_tensor_data", "model_repository"]);
+  assert.deepEqual((await get("/v2"))[1].extensions, ["binary_tensor_data", "model_repository", "model_configuration", "statistics", "trace", "logging"]);
   assert.deepEqual(await get("/v2/health/live"), [200, { live: true }]);
   assert.deepEqual(await get("/v2/health/ready"), [200, { ready: true }]);
   assert.deepEqual(await get("/v2/models/home-embed/ready"), [200, { name: "home-embed", ready: true }]);
@@ -142,7 +142,7 @@ test("what is wrong is said in the protocol's form", async () => {
   const text = (o) => ({ inputs: [{ name: "text", datatype: "BYTES", shape: [1], data: ["a"], ...o }] });
   const BAD = [
     ["nobody", text(), 404, /nobody/],
-    ["home-embed", text({ name: "x" }), 400, /no input "text"/],
+    ["home-embed", text({ name: "x" }), 400, /input "text" is missing; the request has "x"/],
     ["home-embed", text({ datatype: "FP32", data: [1] }), 400, /must be BYTES/],
     ["home-embed", text({ shape: [2] }), 400, /its shape says 2/],
     ["home-embed", text({ shape: [-1] }), 400, /dimension/],

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "wire/coding.h"
@@ -104,6 +105,33 @@ static void coding_gives_back_what_it_was_given(void **state)
                 buf_done(&packed);
                 buf_done(&out);
             }
+}
+
+/* As RFC 9110 has it: in the format of zlib, and with its check. */
+static void coding_reads_deflate(void **state)
+{
+    static char text[70000];
+    static Bytef packed[80000];
+    uLongf n_packed = sizeof packed;
+    fill(text, sizeof text);
+    assert_int_equal(compress(packed, &n_packed, (const Bytef *)text, sizeof text), Z_OK);
+    for (size_t piece = 1; piece <= n_packed; piece = piece * 7 + 3) {
+        buf in = {.data = (char *)packed, .len = n_packed}, out = {0};
+        assert_int_equal(unpack(CODING_DEFLATE, &in, piece, sizeof text, &out), 0);
+        assert_int_equal(out.len, sizeof text);
+        assert_memory_equal(out.data, text, out.len);
+        buf_done(&out);
+        in.len--;
+        assert_int_equal(unpack(CODING_DEFLATE, &in, piece, sizeof text, &out), SHOAL_EFORMAT);
+        buf_done(&out);
+        in.len++;
+        assert_int_equal(unpack(CODING_DEFLATE, &in, piece, sizeof text - 1, &out), SHOAL_ELIMIT);
+        buf_done(&out);
+    }
+    packed[n_packed - 1] ^= 1;
+    buf in = {.data = (char *)packed, .len = n_packed}, out = {0};
+    assert_int_equal(unpack(CODING_DEFLATE, &in, n_packed, sizeof text, &out), SHOAL_EFORMAT);
+    buf_done(&out);
 }
 
 /* No event waits for the next: after each, all so far can be read. */
@@ -230,7 +258,9 @@ static void coding_of_a_body_is_one_that_is_known(void **state)
     assert_true(coding_parse("zstd", &c) && c == CODING_ZSTD);
     assert_false(coding_parse("br", &c));
     assert_false(coding_parse("gzip, gzip", &c));
-    assert_false(coding_parse("deflate", &c));
+    assert_true(coding_parse("Deflate", &c));
+    assert_int_equal(c, CODING_DEFLATE);
+    assert_false(coding_parse("br", &c));
 }
 
 static void what_is_worth_packing(void **state)
@@ -257,6 +287,7 @@ int main(void)
         cmocka_unit_test(coding_of_a_stream_is_asked_for),
         cmocka_unit_test(coding_of_a_body_is_one_that_is_known),
         cmocka_unit_test(coding_gives_back_what_it_was_given),
+        cmocka_unit_test(coding_reads_deflate),
         cmocka_unit_test(coding_of_a_stream_can_be_read_to_each_event),
         cmocka_unit_test(coding_that_grows_too_far_is_cut_off),
         cmocka_unit_test(coding_that_is_damaged_is_refused),
