@@ -144,7 +144,7 @@ static int reply_here(chat_voice *v, const chat_talk *t, const chat_settings *s,
     h->calls = show->raw ? NULL : toolcall_new(&sink, toolcall_find(form), NULL);
     if (!h->calls && !show->raw) return err_nomem(err);
     rc = shoal_chat(h->m, messages, t->n, &go, on_piece, h, &g, err);
-    if (h->calls && h->calls_fail == 0) h->calls_fail = toolcall_end(h->calls);
+    if (h->calls && h->calls_fail == 0) h->calls_fail = toolcall_end(h->calls, false);
     toolcall_free(h->calls);
     if (h->calls_fail != 0) {
         rc = err_nomem(err);

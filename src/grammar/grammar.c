@@ -161,23 +161,19 @@ static int compile_reply(nfa *a, const grammar_spec *spec, int *ret_start, shoal
 static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
 {
     int start = NFA_DEAD, rc = compile_reply(a, spec, &start, err);
-    if (rc == 0) *ret_start = thought_compile(a, spec, start);
+    if (rc == 0) *ret_start = spec->kind == GRAMMAR_TOOLS ? start : thought_compile(a, spec, start);
     return rc;
 }
 
 /* The model's control tokens that are markers of this form. */
 static void find_markers(grammar *g, const grammar_spec *spec)
 {
-    for (uint8_t mark = 1; mark < NFA_IDLE; mark = (uint8_t)(mark << 1)) {
-        const char *text = tools_marker(spec, mark);
-        for (size_t i = 0; text && *text && i < g->v->n_specials; i++) {
-            size_t len = 0;
-            bool special = false;
-            const char *s = tokenizer_bytes(g->v->t, g->v->specials[i], &len, &special);
-            if (len != strlen(text) || memcmp(s, text, len) != 0) continue;
-            if (g->n_markers == sizeof g->markers / sizeof *g->markers) return;
-            g->markers[g->n_markers++] = (marker){g->v->specials[i], mark};
-        }
+    for (size_t i = 0; i < g->v->n_specials && g->n_markers < MARKERS_MAX; i++) {
+        size_t len = 0;
+        bool special = false;
+        const char *s = tokenizer_bytes(g->v->t, g->v->specials[i], &len, &special);
+        uint8_t marks = s && len > 0 ? tools_marks(spec, s, len) : 0;
+        if (marks) g->markers[g->n_markers++] = (marker){g->v->specials[i], marks};
     }
 }
 
@@ -263,6 +259,16 @@ int grammar_walk(const grammar *g, int config, const uint8_t *s, size_t n)
     return config;
 }
 
+/* A marker that is a piece of a longer one fits where that goes on with it. */
+static bool marker_fits(const grammar *g, const marker *m)
+{
+    size_t len = 0;
+    bool special = false;
+    if (!(nfa_marks(g->a, g->config) & m->marks)) return false;
+    const char *s = tokenizer_bytes(g->v->t, m->id, &len, &special);
+    return grammar_walk(g, g->config, (const uint8_t *)s, len) != NFA_DEAD;
+}
+
 static void allow_subtree(const grammar_vocab *v, uint32_t i, uint64_t *bits)
 {
     uint32_t end = v->nodes[i].skip;
@@ -310,7 +316,7 @@ static const uint64_t *allowed_tokens(grammar *g)
     if (!bits) return NULL;
     walk_trie(g, bits);
     for (size_t i = 0; i < g->n_markers; i++)
-        if (nfa_marks(g->a, g->config) & g->markers[i].mark) allow(bits, g->markers[i].id);
+        if (marker_fits(g, &g->markers[i])) allow(bits, g->markers[i].id);
     *nfa_slot(g->a, g->config) = bits; /* stepping may have moved the configurations */
     g->n_masks++;
     return bits;
@@ -399,7 +405,7 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
 static bool may_mark(const grammar *g, int32_t id)
 {
     for (size_t i = 0; i < g->n_markers; i++)
-        if (g->markers[i].id == id && nfa_marks(g->a, g->config) & g->markers[i].mark) return true;
+        if (g->markers[i].id == id && nfa_marks(g->a, g->config) & g->markers[i].marks) return true;
     return false;
 }
 

@@ -27,16 +27,18 @@ struct grammar_vocab {
     size_t n_specials;
 };
 
+enum { MARKERS_MAX = 32 };
+
 typedef struct marker {
     int32_t id;
-    uint8_t mark;
+    uint8_t marks; /* MARK_ bits of the states that it may follow */
 } marker;
 
 struct grammar {
     const grammar_vocab *v;
     nfa *a;
     int config;
-    marker markers[8]; /* control tokens of this form */
+    marker markers[MARKERS_MAX]; /* control tokens of this form */
     size_t n_markers;
     int *path; /* configurations along the walk, [max_depth + 1] */
     size_t n_masks;

@@ -7,13 +7,14 @@
 #include "grammar/grammar_args.h"
 #include "grammar/grammar_nfa.h"
 
-/* Add the automaton of spec's tools, resp. choices; *ret_start is its first state. What may begin with a
- * control token is marked (nfa_mark). Errors as at grammar_new. */
+/* Add the automaton of spec's tools, with the thought that may come first, resp. of its choices; *ret_start
+ * is its first state. What may begin with a control token is marked (nfa_mark). Errors as at grammar_new. */
 int tools_compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err);
-/* A thought before the reply that begins at `start`: its first state, where either may begin. */
+/* A thought before a reply without tools that begins at `start`: its first state, where either may begin. */
 int thought_compile(nfa *a, const grammar_spec *spec, int start);
-/* The text of the control token for one MARK_ bit; NULL: none here. */
-const char *tools_marker(const grammar_spec *spec, uint8_t mark);
+/* Where the control token with the text s[0..n) may come, in states with one of these MARK_ bits; 0: nowhere.
+ */
+uint8_t tools_marks(const grammar_spec *spec, const char *s, size_t n);
 int choices_compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err);
 
 #endif

@@ -109,15 +109,9 @@ static void follow(shoal_model *m, api_waiter *w, uint64_t id, follower *f)
 /* What a chat adds to a request: how its model writes calls and thoughts. */
 static void add_forms(gen_request *r, const chat_template *t, bool in_thought)
 {
-    const toolcall_syntax *calls = chat_template_calls(t, NULL);
-    const char *const markers[] = {calls->open, calls->close, calls->also, calls->middle};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) r->shown[n++] = markers[i];
+    r->calls = chat_template_calls(t, NULL);
     r->thinking = chat_template_thinking(t);
     r->in_thought = in_thought;
-    if (!r->thinking) return;
-    r->shown[n++] = r->thinking->open;
-    r->shown[n++] = r->thinking->close;
 }
 
 /* prompt is the source when the model reads one; the reply then begins with the model's own token. */

@@ -137,9 +137,10 @@ typedef struct gen_request {
     bool early_stopping;  /* of beams: as soon as n_beams replies have ended */
     const thinking_form *thinking; /* a thought comes apart from the text (NULL: the model does not think) */
     bool in_thought;               /* the prompt ends within one */
-    /* Control tokens whose text is shown although they are no text: markers of calls and thoughts. NULL or
-     * "" among them are skipped; the strings live on as long as the program. */
-    const char *shown[8];
+    /* How calls of tools are written (NULL: none are looked for). Control tokens that are markers of this, or of
+     * thoughts, are shown although they are no text. */
+    const toolcall_syntax *calls;
+    bool may_call; /* tools are on offer: a call may end the thought that it begins in */
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
     bool progress;       /* EVENT_PROGRESS is wanted */
     bool keeps_pages;    /* a conversation that may go on: its pages are kept before others' (kv.h) */

@@ -68,7 +68,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     int rc = r->n_stop > 0 || r->form ? session_check_tokenizer(m, err) : 0;
     if (rc) return rc;
     rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
-    if (rc == 0) rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought);
+    if (rc == 0) rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought,
+                                    r->calls && r->may_call ? r->calls->ends : NULL);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
     if (rc == 0 && r->form) rc = make_grammar(s, r, vocab, err);
@@ -144,7 +145,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.class = queue_class_of(r->latency);
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
-    memcpy(s->shown, r->shown, sizeof s->shown);
+    s->calls = r->calls;
     s->progress = r->progress;
     s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
@@ -217,11 +218,9 @@ static const char *marker_text(const session *s, int32_t id, size_t *ret_len)
 {
     bool special = false;
     const char *text = tokenizer_bytes(s->detok.t, id, ret_len, &special);
-    for (size_t i = 0; text && special && i < sizeof s->shown / sizeof *s->shown; i++) {
-        const char *shown = s->shown[i];
-        if (shown && *shown && strlen(shown) == *ret_len && memcmp(shown, text, *ret_len) == 0) return text;
-    }
-    return NULL;
+    if (!text || !special) return NULL;
+    if (s->calls && toolcall_shows(s->calls, text, *ret_len)) return text;
+    return thinking_shows(s->thinking.form, text, *ret_len) ? text : NULL;
 }
 
 static void detokenize(session *s, int32_t id)
@@ -363,7 +362,7 @@ static bool grow_quietly(session *s, int32_t id)
 static bool lacks_memory(const session *s)
 {
     return s->resumed_text.failed || s->resumed_thought.failed || s->stop.held.failed ||
-           s->thinking.held.failed || s->text.failed;
+           thinking_failed(&s->thinking) || s->text.failed;
 }
 
 static int check_resumed(const session *s, const gen_request *r, size_t n_ctx, shoal_err *err)

@@ -32,8 +32,8 @@ typedef struct session {
     sampler sampler;
     stop_matcher stop;
     thinking thinking;
-    size_t n_thought;     /* tokens before the answer */
-    const char *shown[8]; /* as in gen_request */
+    size_t n_thought;             /* tokens before the answer */
+    const toolcall_syntax *calls; /* as in gen_request */
     detok detok;
     buf text; /* the newest token's */
     grammar *grammar;

@@ -17,7 +17,9 @@ struct chat_template {
     bool reads_xml_tools,
         reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
     const toolcall_syntax *calls;
+    calls_source calls_source;
     const thinking_form *thinking;
+    bool shows_thinking;
 };
 
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
@@ -45,10 +47,13 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
     t->reads_xml_tools = strstr(t->source, "xml_tools") != NULL;
     t->reads_python_tools = strstr(t->source, "python_tools") != NULL;
     t->thinking = thinking_find(t->source);
-    if (chat_calls_find(t, &t->calls) != 0) {
+    t->shows_thinking = t->thinking != NULL;
+    if (chat_calls_find(t, &t->calls, &t->calls_source) != 0) {
         chat_template_free(t);
         return err_nomem(err);
     }
+    if (!t->thinking && t->calls->thinking && t->calls_source == CALLS_OF_TEMPLATE)
+        t->thinking = thinking_named(t->calls->thinking);
     *ret = t;
     return 0;
 }
@@ -76,9 +81,28 @@ const toolcall_syntax *chat_template_calls(const chat_template *t, const json_t 
     return python ? toolcall_find("smollm3-python") : t->calls;
 }
 
+calls_source chat_template_calls_source(const chat_template *t)
+{
+    return t->calls_source;
+}
+
+const char *chat_template_calls_label(const chat_template *t, const json_t *kwargs)
+{
+    switch (t->calls_source) {
+    case CALLS_ADDED: return "hermes (added)";
+    case CALLS_UNKNOWN: return "unknown";
+    default: return chat_template_calls(t, kwargs)->name;
+    }
+}
+
 const thinking_form *chat_template_thinking(const chat_template *t)
 {
     return t->thinking;
+}
+
+bool chat_template_shows_thinking(const chat_template *t)
+{
+    return t->shows_thinking;
 }
 
 bool chat_template_reads_clock(const chat_template *t)

@@ -30,7 +30,17 @@ bool chat_template_reads_clock(const chat_template *t);
 /* How its models write calls of tools (never NULL), for a request with these kwargs (may be NULL), and how
  * they mark what they think (NULL: they do not). Both are seen from the template. */
 const toolcall_syntax *chat_template_calls(const chat_template *t, const json_t *kwargs);
+typedef enum {
+    CALLS_OF_TEMPLATE, /* the template shows the syntax */
+    CALLS_ADDED,       /* the template has no tools: the system message teaches Hermes' syntax */
+    CALLS_UNKNOWN,     /* the template has tools, in a syntax that is in no row of the table: Hermes' is tried */
+} calls_source;
+calls_source chat_template_calls_source(const chat_template *t);
+/* For people and for the header of replies: "qwen3-coder", "hermes (added)" or "unknown". */
+const char *chat_template_calls_label(const chat_template *t, const json_t *kwargs);
 const thinking_form *chat_template_thinking(const chat_template *t);
+/* Does the template itself show thoughts? Else its models may think all the same, and nothing asks them to. */
+bool chat_template_shows_thinking(const chat_template *t);
 
 /* What a prompt is rendered from; borrowed. */
 typedef struct chat_input {

@@ -2,13 +2,15 @@
  *
  * Names of models lie, and templates are edited. So a conversation with a call is rendered, and the syntax is
  * recognised in what came out (toolcall_recognise). Templates differ in what they take: some want arguments
- * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides; templates
- * that do not read `tools` are told of Hermes' syntax by chat_prompt.c. */
+ * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides. Where that does
+ * not either, the syntax is unknown, and that is told (chat_template_calls_source). Templates that do not read
+ * `tools` are told of Hermes' syntax by chat_prompt.c. */
 #include <string.h>
 
 #include "text/chat_impl.h"
 
-#define CALLED "shoal_probe"
+#define CALLED   "shoal_probe"
+#define ANSWERED "shoal_answer"
 
 /* An id of nine letters and digits is what Mistral's templates want. */
 static json_t *probe(bool text_arguments, bool result)
@@ -36,17 +38,40 @@ static json_t *offered(void)
                      "properties", "key", "type", "string", "description", "A key.", "required", "key");
 }
 
-static int look(const chat_template *t, bool text_arguments, bool result, const toolcall_syntax **ret)
+static int render_probe(const chat_template *t, json_t *messages, buf *out)
 {
     shoal_err err;
-    buf out = {0};
-    chat_input in = {.messages = probe(text_arguments, result), .tools = offered()};
+    chat_input in = {.messages = messages, .tools = offered()};
     int rc = in.messages && in.tools ? 0 : SHOAL_ENOMEM;
-    if (rc == 0) rc = chat_template_render(t, &in, false, "", "", &out, NULL, &err);
-    if (rc == 0 && out.len > 0) *ret = toolcall_recognise(out.data, out.len, CALLED);
-    buf_done(&out);
-    json_decref((json_t *)in.messages);
+    if (rc == 0) rc = chat_template_render(t, &in, false, "", "", out, NULL, &err);
+    buf_putc(out, '\0');
+    json_decref(messages);
     json_decref((json_t *)in.tools);
+    return out->failed ? SHOAL_ENOMEM : rc;
+}
+
+/* Where an answer stands behind the same question, if what is before it is what `called` begins with; else 0. */
+static int find_answer(const chat_template *t, const buf *called, size_t *ret)
+{
+    buf out = {0};
+    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "Go.", "role", "assistant", "content",
+                          ANSWERED);
+    int rc = render_probe(t, m, &out);
+    const char *at = rc == 0 ? strstr(out.data, ANSWERED) : NULL;
+    size_t n = at ? (size_t)(at - out.data) : 0;
+    *ret = n > 0 && n < called->len && memcmp(out.data, called->data, n) == 0 ? n : 0;
+    buf_done(&out);
+    return rc;
+}
+
+static int look(const chat_template *t, bool text_arguments, bool result, const toolcall_syntax **ret)
+{
+    buf out = {0};
+    size_t answer = 0;
+    int rc = render_probe(t, probe(text_arguments, result), &out);
+    if (rc == 0 && find_answer(t, &out, &answer) == SHOAL_ENOMEM) rc = SHOAL_ENOMEM;
+    if (rc == 0) *ret = toolcall_recognise(out.data, out.len - 1, CALLED, answer);
+    buf_done(&out);
     return rc;
 }
 
@@ -56,16 +81,17 @@ static const toolcall_syntax *by_sign(const char *source)
     const toolcall_syntax *all = toolcall_syntaxes(&n);
     for (size_t i = 0; i < n; i++)
         if (strstr(source, all[i].sign)) return &all[i];
-    return all;
+    return NULL;
 }
 
-int chat_calls_find(const chat_template *t, const toolcall_syntax **ret)
+int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_source *ret_source)
 {
     const toolcall_syntax *found = NULL;
-    for (int i = 0; i < 4 && !found && chat_template_reads_tools(t); i++)
+    bool reads = chat_template_reads_tools(t);
+    for (int i = 0; i < 4 && !found && reads; i++)
         if (look(t, i & 1, !(i & 2), &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
-    *ret = found                          ? found
-           : chat_template_reads_tools(t) ? by_sign(chat_template_source(t))
-                                          : toolcall_find("hermes");
+    if (!found && reads) found = by_sign(chat_template_source(t));
+    *ret_source = found ? CALLS_OF_TEMPLATE : reads ? CALLS_UNKNOWN : CALLS_ADDED;
+    *ret = found ? found : toolcall_find("hermes");
     return 0;
 }

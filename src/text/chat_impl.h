@@ -5,6 +5,6 @@
 #include "text/chat.h"
 
 /* *ret is the syntax of calls that t's models were shown. 0 or SHOAL_ENOMEM. */
-int chat_calls_find(const chat_template *t, const toolcall_syntax **ret);
+int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_source *ret_source);
 
 #endif

@@ -15,12 +15,11 @@
 
 enum { MAX_DEPTH = 64 };
 
-static const char ESCAPE[] = "<escape>";
-
 typedef struct reader {
     const char *s;
     size_t n, at;
     toolcall_form form;
+    const char *quote; /* of CALL_BRACES */
     int depth;
     buf *out;
 } reader;
@@ -130,10 +129,10 @@ static bool quoted(reader *r)
 /* <escape>text<escape> */
 static bool escaped(reader *r)
 {
-    size_t mark = strlen(ESCAPE), from = r->at + mark;
-    if (r->n - r->at < mark || memcmp(r->s + r->at, ESCAPE, mark) != 0) return false;
+    size_t mark = strlen(r->quote), from = r->at + mark;
+    if (r->n - r->at < mark || memcmp(r->s + r->at, r->quote, mark) != 0) return false;
     for (size_t at = from; r->n - at >= mark; at++) {
-        if (memcmp(r->s + at, ESCAPE, mark) != 0) continue;
+        if (memcmp(r->s + at, r->quote, mark) != 0) continue;
         json_put_string(r->out, r->s + from, at - from);
         r->at = at + mark;
         return true;
@@ -200,7 +199,7 @@ static bool key(reader *r)
     char c = peek(r);
     const char *s;
     if (c == '"' || c == '\'') return quoted(r);
-    if (c == '<') return escaped(r);
+    if (c == '<' && r->quote) return escaped(r);
     size_t n = word(r, &s);
     if (n > 0) json_put_string(r->out, s, n);
     return n > 0;
@@ -245,11 +244,22 @@ static bool value(reader *r)
     return ok;
 }
 
-bool toolcall_arguments(buf *out, toolcall_form form, const char *s, size_t n)
+static reader reader_of(const toolcall_syntax *syntax, const char *s, size_t n, buf *out)
 {
-    reader r = {.s = s, .n = n, .form = form, .out = out};
+    bool braces = syntax->form == CALL_BRACES;
+    return (reader){.s = s, .n = n, .form = syntax->form, .quote = braces ? syntax->quote : NULL, .out = out};
+}
+
+static bool read_pairs(reader *r)
+{
+    return pairs(r, r->form == CALL_PYTHON ? '=' : ':', '\0') && !r->out->failed;
+}
+
+bool toolcall_arguments(buf *out, const toolcall_syntax *syntax, const char *s, size_t n)
+{
+    reader r = reader_of(syntax, s, n, out);
     size_t from = out->len;
-    bool ok = pairs(&r, form == CALL_PYTHON ? '=' : ':', '\0') && !out->failed;
+    bool ok = read_pairs(&r);
     /* Repeated keys, numbers beyond a double and U+0000 in a key are JSON that clients' parsers refuse. */
     if (ok) {
         json_t *v = NULL;
@@ -258,6 +268,24 @@ bool toolcall_arguments(buf *out, toolcall_form form, const char *s, size_t n)
         ok = rc == 0;
         json_decref(v);
     }
+    if (!ok) out->len = from;
+    return ok;
+}
+
+void toolcall_arguments_part(buf *out, const toolcall_syntax *syntax, const char *s, size_t n)
+{
+    reader r = reader_of(syntax, s, n, out);
+    size_t from = out->len;
+    bool whole = read_pairs(&r);
+    if (whole && out->len > from) out->len--;  /* the bracket that has not come */
+    if (!whole && r.at < r.n) out->len = from; /* not cut but broken */
+}
+
+bool toolcall_literal(buf *out, const char *s, size_t n)
+{
+    reader r = {.s = s, .n = n, .form = CALL_PYTHON, .out = out};
+    size_t from = out->len;
+    bool ok = value(&r) && peek(&r) == '\0' && r.at == r.n && !out->failed;
     if (!ok) out->len = from;
     return ok;
 }

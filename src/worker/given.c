@@ -1,76 +1,23 @@
 /* given.c: replies as a model writes them; see given.h. */
 #include "worker/given.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/json.h"
 #include "base/utf8.h"
-
-typedef struct writing {
-    buf *text, *marks;
-} writing;
-
-/* What was appended last came from the request, or from the syntax. */
-static void mark(const writing *w, bool brought)
-{
-    while (!w->marks->failed && w->marks->len < w->text->len) buf_putc(w->marks, (char)brought);
-}
-
-static void put(const writing *w, const char *s)
-{
-    buf_puts(w->text, s);
-    mark(w, false);
-}
-
-static void put_given(const writing *w, const char *s)
-{
-    buf_puts(w->text, s);
-    mark(w, true);
-}
-
-static void put_call(const writing *w, const toolcall_syntax *syntax, const Shoal__V1__ToolCallDelta *c)
-{
-    if (syntax->form == CALL_ARGS) {
-        put_given(w, c->name);
-        put(w, syntax->middle);
-        put_given(w, c->arguments);
-        return;
-    }
-    put(w, "{\"name\": ");
-    json_put_string(w->text, c->name, strlen(c->name));
-    mark(w, true);
-    put(w, ", \"");
-    put(w, syntax->arguments ? syntax->arguments : "arguments");
-    put(w, "\": ");
-    put_given(w, c->arguments);
-    put(w, "}");
-}
-
-static void put_open(const writing *w, const toolcall_syntax *syntax)
-{
-    put(w, syntax->open);
-    put(w, syntax->head);
-}
-
-static void put_close(const writing *w, const toolcall_syntax *syntax)
-{
-    put(w, syntax->tail);
-    put(w, syntax->close);
-}
+#include "text/toolcall_write.h"
 
 void given_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks)
 {
-    writing w = {text, marks};
-    put_given(&w, r->text);
-    if (r->n_calls > 0 && text->len > 0 && !syntax->list) put(&w, syntax->between);
-    if (r->n_calls > 0 && syntax->list) put_open(&w, syntax);
-    for (size_t i = 0; i < r->n_calls; i++) {
-        if (i > 0) put(&w, syntax->between);
-        if (!syntax->list) put_open(&w, syntax);
-        put_call(&w, syntax, r->calls[i]);
-        if (!syntax->list) put_close(&w, syntax);
-    }
-    if (r->n_calls > 0 && syntax->list) put_close(&w, syntax);
+    toolcall_call *calls = calloc(r->n_calls + 1, sizeof *calls);
+    buf_puts(text, r->text);
+    while (!marks->failed && marks->len < text->len) buf_putc(marks, 1);
+    for (size_t i = 0; calls && i < r->n_calls; i++)
+        calls[i] = (toolcall_call){r->calls[i]->name, r->calls[i]->arguments};
+    if (calls)
+        toolcall_write(text, marks, syntax, calls, r->n_calls);
+    else
+        text->failed = true;
+    free(calls);
 }
 
 static int check_utf8(const buf *text, shoal_err *err)

@@ -11,8 +11,7 @@
 #include "text/tokenizer.h"
 #include "text/toolcall.h"
 
-/* Appends to the text, and for each byte to marks whether the request brought it. Calls of forms that are no
- * JSON are written as JSON all the same, between the markers of the syntax. */
+/* Appends to the text, and for each byte to marks whether the request brought it. */
 void given_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks);
 /* SHOAL_EINVALID: no UTF-8; SHOAL_ELIMIT: more than max_tokens. */
 int given_encode(const tokenizer *t, const toolcall_syntax *syntax, const Shoal__V1__Reply *r,

@@ -25,6 +25,7 @@ static int no_template(const worker *w, shoal_err *err)
 static void use_template(const chat_template *t, const json_t *kwargs, prompt *ret)
 {
     ret->thinking = chat_template_thinking(t);
+    ret->shows_thinking = chat_template_shows_thinking(t);
     ret->calls = chat_template_calls(t, kwargs);
 }
 

@@ -24,6 +24,7 @@ typedef struct prompt {
     /* of the model's template, when that wrote it */
     const toolcall_syntax *calls;  /* how the reply calls tools */
     const thinking_form *thinking; /* NULL: it does not think */
+    bool shows_thinking;           /* a form of reply may begin with a thought */
     bool in_thought;
 } prompt;
 

@@ -341,7 +341,7 @@ static void log_done(const gen_job *g, const char *finish)
 static void send_done(gen_job *g)
 {
     bool cut = g->tools && toolcall_is_open(g->tools);
-    if (g->tools && toolcall_end(g->tools)) g->delta.text.failed = true;
+    if (g->tools && toolcall_end(g->tools, g->job.finish == FINISH_LENGTH)) g->delta.text.failed = true;
     if (delta_skips(&g->delta))
         refuse_begun(g);
     else
@@ -561,17 +561,8 @@ static void show_markers(gen_request *q, const Shoal__V1__GenerateRequest *r, co
 {
     bool calls = *r->messages_json || r->parse_tool_calls ||
                  r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    size_t n = 0;
-    if (calls) {
-        q->shown[n++] = p->calls->open;
-        q->shown[n++] = p->calls->close;
-        q->shown[n++] = p->calls->also;
-        q->shown[n++] = p->calls->middle;
-    }
-    if (p->thinking) {
-        q->shown[n++] = p->thinking->open;
-        q->shown[n++] = p->thinking->close;
-    }
+    if (calls) q->calls = p->calls;
+    q->may_call = calls && *r->tools_json && r->tool_choice != SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
 }
 
 /* Whoever gets the prompt back with log-probabilities gets those of its tokens, too; in a reply that goes on
@@ -625,7 +616,7 @@ static int make_form(gen_start *st, shoal_err *err)
 {
     const prompt *p = &st->prompt;
     int rc = form_init(&st->form, st->w->model, st->r, err);
-    form_add_model(&st->form, p->calls, p->thinking, p->in_thought);
+    form_add_model(&st->form, p->calls, p->shows_thinking ? p->thinking : NULL, p->in_thought);
     if (rc != 0 || !st->form.spec) return rc;
     do rc = engine_grammar(st->w->engine, st->form.spec, &st->grammar, err);
     while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&st->form, err));
@@ -653,7 +644,7 @@ static int submit(gen_job *g, gen_start *st, shoal_err *err)
     }
     g->n_stops = n_stop;
     /* A model that starts a call although it may not has said what it had to say. */
-    const char *marker = *p->calls->open ? p->calls->open : p->calls->also;
+    const char *marker = toolcall_marker(p->calls);
     if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE && marker)
         stop[n_stop++] = marker;
     enc_request source = {.ids = p->enc.ids, .type_ids = p->enc.type_ids, .n_ids = p->enc.n};

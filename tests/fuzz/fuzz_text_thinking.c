@@ -1,6 +1,5 @@
 /* A thought and an answer are the same however the stream is cut, and nothing is lost but markers and white
- * space. The first byte is the piece size, the second says the form and whether the prompt opened the
- * thought. */
+ * space. The first byte is the piece size, the second says how (run). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +20,19 @@ static void keep(parts *all, const thinking_parts *p)
     buf_append(&all->answer, p->answer, p->n_answer);
 }
 
+/* The second byte: the form (of those in the table, or none), whether the prompt opened the thought (128),
+ * and whether calls may end it (64). */
 static parts run(uint8_t how, const char *s, size_t n, size_t piece)
 {
-    static const char *const forms[] = {"<think>", "[THINK]", "Here is my response:", "none"};
+    static const char *const ends[] = {"<tool_call>", NULL};
     parts all = {0};
     thinking t;
     thinking_parts p;
-    all.cut = !holds(thinking_init(&t, thinking_find(forms[how % 4]), how & 4) == 0);
+    size_t n_forms, which;
+    const thinking_form *forms = thinking_forms(&n_forms);
+    which = (how & 63) % (n_forms + 1);
+    all.cut = !holds(
+        thinking_init(&t, which < n_forms ? &forms[which] : NULL, how & 128, how & 64 ? ends : NULL) == 0);
     for (size_t at = 0; at < n && !all.cut; at += piece) {
         thinking_push(&t, s + at, n - at < piece ? n - at : piece, &p);
         keep(&all, &p);
@@ -35,7 +40,7 @@ static parts run(uint8_t how, const char *s, size_t n, size_t piece)
     if (!all.cut) {
         thinking_end(&t, NULL, 0, &p);
         keep(&all, &p);
-        all.cut = t.held.failed || all.thought.failed || all.answer.failed;
+        all.cut = thinking_failed(&t) || all.thought.failed || all.answer.failed;
     }
     if (!all.cut && !t.any && all.thought.len > 0) abort();
     thinking_done(&t);

@@ -29,7 +29,7 @@ static int verdict(const grammar_spec *spec, const char *text, shoal_err *err)
     int start = NFA_DEAD, result = -2;
     int rc = spec->kind == GRAMMAR_TOOLS ? tools_compile(a, spec, &start, err)
                                          : choices_compile(a, spec, &start, err);
-    if (rc == 0) start = thought_compile(a, spec, start);
+    if (rc == 0 && spec->kind != GRAMMAR_TOOLS) start = thought_compile(a, spec, start);
     if (rc == 0 && nfa_seal(a)) {
         int config = nfa_begin(a, start);
         for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
@@ -65,7 +65,7 @@ static void reads(const char *syntax, const char *text, const char *calls)
     assert_int_equal(json_parse(&tools, TOOLS, strlen(TOOLS), "tools", NULL), 0);
     toolcall_parser *p = toolcall_new(&sink, toolcall_find(syntax), tools);
     assert_int_equal(toolcall_push(p, text, strlen(text)), 0);
-    assert_int_equal(toolcall_end(p), 0);
+    assert_int_equal(toolcall_end(p, false), 0);
     buf_putc(&h.calls, '\0');
     if (h.n_text > 0 || strcmp(h.calls.data, calls) != 0)
         fail_msg("%s: %s was read as %s", syntax, text, h.calls.data);
@@ -107,6 +107,149 @@ static void forced_calls_are_in_the_models_syntax(void **state)
          "<end_function_call><start_function_call>call:any{x:[1,{y:<escape>z<escape>}]}<end_function_call>",
          "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a\\\"}\"}any{\"x\": [1, {\"y\": \"z\"}]}",
          "<start_function_call>call:set{level:3,room:<escape>cellar"},
+        {"qwen3-coder",
+         "<tool_call>\n<function=set>\n<parameter=level>\n3\n</parameter>\n<parameter=room>\nhall\n</"
+         "parameter>\n<parameter=note>\na <b> & "
+         "\"c\"\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=any>\n</function>\n</"
+         "tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<tool_call>\n<function=set>\n<parameter=level>\n30\n</parameter>\n"},
+        {"seed",
+         "<seed:tool_call>\n<function=set>\n<parameter=level>3</parameter>\n<parameter=room>hall</"
+         "parameter>\n<parameter=note>a <b> & "
+         "\"c\"</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=any>\n</"
+         "function>\n</seed:tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<seed:tool_call>\n<function=set>\n<parameter=level>30</parameter>\n"},
+        {"deepseek-v3.2",
+         "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"set\">\n<｜DSML｜parameter name=\"level\" "
+         "string=\"false\">3</｜DSML｜parameter>\n<｜DSML｜parameter name=\"room\" "
+         "string=\"true\">hall</｜DSML｜parameter>\n<｜DSML｜parameter name=\"note\" string=\"true\">a <b> & "
+         "\"c\"</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke "
+         "name=\"any\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"set\">\n<｜DSML｜parameter name=\"level\" "
+         "string=\"false\">30</｜DSML｜parameter>\n"},
+        {"deepseek-v4",
+         "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"set\">\n<｜DSML｜parameter name=\"level\" "
+         "string=\"false\">3</｜DSML｜parameter>\n<｜DSML｜parameter name=\"room\" "
+         "string=\"true\">hall</｜DSML｜parameter>\n<｜DSML｜parameter name=\"note\" string=\"true\">a <b> & "
+         "\"c\"</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke "
+         "name=\"any\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"set\">\n<｜DSML｜parameter name=\"level\" "
+         "string=\"false\">30</｜DSML｜parameter>\n"},
+        {"minimax-m2",
+         "<minimax:tool_call>\n<invoke name=\"set\">\n<parameter name=\"level\">3</parameter>\n<parameter "
+         "name=\"room\">hall</parameter>\n<parameter name=\"note\">a <b> & "
+         "\"c\"</parameter>\n</invoke>\n<invoke name=\"any\">\n</invoke>\n</minimax:tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<minimax:tool_call>\n<invoke name=\"set\">\n<parameter name=\"level\">30</parameter>\n"},
+        {"minimax-m3",
+         "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke "
+         "name=\"set\">]<]minimax[>[<level>3]<]minimax[>[</level>]<]minimax[>[<room>hall]<]minimax[>[</"
+         "room>]<]minimax[>[<note>a <b> & "
+         "\"c\"]<]minimax[>[</note>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke "
+         "name=\"any\">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke "
+         "name=\"set\">]<]minimax[>[<level>30]<]minimax[>[</level>"},
+        {"muse",
+         "<atem:function_calls>\n<atem:invoke name=\"set\">\n<atem:parameter "
+         "name=\"level\">3</atem:parameter>\n<atem:parameter "
+         "name=\"room\">hall</atem:parameter>\n<atem:parameter name=\"note\">a <b> & "
+         "\"c\"</atem:parameter>\n</atem:invoke>\n<atem:invoke "
+         "name=\"any\">\n</atem:invoke>\n</atem:function_calls>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<atem:function_calls>\n<atem:invoke name=\"set\">\n<atem:parameter "
+         "name=\"level\">30</atem:parameter>\n"},
+        {"kimi-k3",
+         "<|open|>tools<|sep|><|open|>call tool=\"set\" index=\"0\"<|sep|><|open|>argument key=\"level\" "
+         "type=\"number\"<|sep|>3<|close|>argument<|sep|><|open|>argument key=\"room\" "
+         "type=\"string\"<|sep|>hall<|close|>argument<|sep|><|open|>argument key=\"note\" "
+         "type=\"string\"<|sep|>a <b> & \"c\"<|close|>argument<|sep|><|close|>call<|sep|><|open|>call "
+         "tool=\"any\" index=\"1\"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<|open|>tools<|sep|><|open|>call tool=\"set\" index=\"0\"<|sep|><|open|>argument key=\"level\" "
+         "type=\"number\"<|sep|>30<|close|>argument<|sep|>"},
+        {"minicpm",
+         "<function name=\"set\"><param name=\"level\">3</param><param name=\"room\">hall</param><param "
+         "name=\"note\">a <b> & \"c\"</param></function>\n<function name=\"any\"></function>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<function name=\"set\"><param name=\"level\">30</param>"},
+        {"glm-4.7",
+         "<tool_call>set<arg_key>level</arg_key><arg_value>3</arg_value><arg_key>room</"
+         "arg_key><arg_value>hall</arg_value><arg_key>note</arg_key><arg_value>a <b> & "
+         "\"c\"</arg_value></tool_call><tool_call>any</tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<tool_call>set<arg_key>level</arg_key><arg_value>30</arg_value>"},
+        {"glm-4",
+         "<tool_call>set\n\n<arg_key>level</arg_key>\n<arg_value>3</arg_value>\n<arg_key>room</"
+         "arg_key>\n<arg_value>hall</arg_value>\n<arg_key>note</arg_key>\n<arg_value>a <b> & "
+         "\"c\"</arg_value>\n</tool_call>\n<tool_call>any\n\n</tool_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a <b> & \\\"c\\\"\"}any{}",
+         "<tool_call>set\n\n<arg_key>level</arg_key>\n<arg_value>30</arg_value>\n"},
+        {"deepseek-v3.1",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>set<｜tool▁sep｜>{\"level\":3}<｜tool▁call▁end｜><"
+         "｜tool▁call▁begin｜>any<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+         "set{\"level\":3}any{}",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>set<｜tool▁sep｜>{\"level\":30"},
+        {"deepseek-r1",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>set\n```json\n{\"level\":3}\n```<"
+         "｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>any\n```json\n{}\n```<"
+         "｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+         "set{\"level\":3}any{}",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>set\n```json\n{\"level\":30"},
+        {"kimi-k2",
+         "<|tool_calls_section_begin|><|tool_call_begin|>functions.set:0<|tool_call_argument_begin|>{"
+         "\"level\":3}<|tool_call_end|><|tool_call_begin|>functions.any:1<|tool_call_argument_begin|>{}<|"
+         "tool_call_end|><|tool_calls_section_end|>",
+         "set{\"level\":3}any{}",
+         "<|tool_calls_section_begin|><|tool_call_begin|>functions.set:0<|tool_call_argument_begin|>{"
+         "\"level\":30"},
+        {"gpt-oss", "<|channel|>commentary to=functions.set <|constrain|>json<|message|>{\"level\":3}",
+         "set{\"level\":3}",
+         "<|channel|>commentary to=functions.set <|constrain|>json<|message|>{\"level\":30"},
+        {"functionary-3.2", "set\n{\"level\":3}>>>any\n{}", "set{\"level\":3}any{}", "set\n{\"level\":30"},
+        {"functionary-3.1", "<function=set>{\"level\":3}</function><function=any>{}</function>",
+         "set{\"level\":3}any{}", "<function=set>{\"level\":30"},
+        {"gemma-4",
+         "<|tool_call>call:set{level:3,room:<|\"|>hall<|\"|>}<tool_call|><|tool_call>call:any{}<tool_call|>",
+         "set{\"level\": 3, \"room\": \"hall\"}any{}", "<|tool_call>call:set{level:30"},
+        {"cohere",
+         "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"set\", \"parameters\": "
+         "{\"level\":3}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"any\", \"parameters\": "
+         "{}}\n]<|END_ACTION|>",
+         "set{\"level\":3}any{}", "<|START_ACTION|>[\n    {\"level\""},
+        {"command-r",
+         "Action:\n```json\n[\n    {\"tool_name\": \"set\", \"parameters\": {\"level\":3}},\n    "
+         "{\"tool_name\": \"any\", \"parameters\": {}}\n]\n```",
+         "set{\"level\":3}any{}", "Action:\n```json\n[\n    {\"level\""},
+        {"nemotron-v2",
+         "<TOOLCALL>[{\"name\": \"set\", \"arguments\": {\"level\":3}}, {\"name\": \"any\", \"arguments\": "
+         "{}}]</TOOLCALL>",
+         "set{\"level\":3}any{}", "<TOOLCALL>[{\"level\""},
+        {"apriel",
+         "<tool_calls>[{\"name\": \"set\", \"arguments\": {\"level\":3}}, {\"name\": \"any\", \"arguments\": "
+         "{}}]</tool_calls>",
+         "set{\"level\":3}any{}", "<tool_calls>[{\"level\""},
+        {"minimax-m1",
+         "<tool_calls>\n{\"name\": \"set\", \"arguments\": {\"level\":3}}\n{\"name\": \"any\", "
+         "\"arguments\": {}}\n</tool_calls>",
+         "set{\"level\":3}any{}", "<tool_calls>\n{\"level\""},
+        {"gigachat-3",
+         "<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"set\", \"arguments\": {\"level\":3}}",
+         "set{\"level\":3}", "<|message_sep|>\n\nfunction call<|role_sep|>\n{\"level\""},
+        {"gigachat-3.1", "<|function_call|>{\"name\": \"set\", \"arguments\": {\"level\":3}}",
+         "set{\"level\":3}", "<|function_call|>{\"level\""},
+        {"firefunction",
+         "functools[{\"name\": \"set\", \"arguments\": {\"level\":3}}, {\"name\": \"any\", \"arguments\": "
+         "{}}]",
+         "set{\"level\":3}any{}", "functools[{\"level\""},
+        {"apertus", "<|tools_prefix|>[{\"set\": {\"level\":3}}, {\"any\": {}}]<|tools_suffix|>",
+         "set{\"level\":3}any{}", "<|tools_prefix|>[{\"level\""},
+        {"lfm2.5", "<|tool_call_start|>[set(level=3), any()]<|tool_call_end|>", "set{\"level\": 3}any{}",
+         "<|tool_call_start|>[set(level=30"},
     };
     size_t n;
     toolcall_syntaxes(&n);
@@ -324,12 +467,22 @@ static uint64_t draw(uint64_t *seed, uint64_t n)
 /* Of pieces, of which every third is one of the syntax's own. */
 static void draw_text(const toolcall_syntax *s, uint64_t *seed, buf *out)
 {
-    const char *own[] = {s->open, s->close, s->also ? s->also : "",
-                         s->head, s->tail,  s->middle ? s->middle : ""};
+    const char *own[] = {s->open,
+                         s->close,
+                         s->also[0] ? s->also[0] : "",
+                         s->head,
+                         s->tail,
+                         s->middle  ? s->middle
+                         : s->quote ? s->quote
+                                    : "",
+                         s->call ? s->call : "",
+                         s->end ? s->end : "",
+                         s->tags.key ? s->tags.key : "",
+                         s->tags.value_end ? s->tags.value_end : ""};
     buf_clear(out);
     buf_puts(out, "");
     for (uint64_t left = 1 + draw(seed, 10); left > 0; left--)
-        buf_puts(out, draw(seed, 3) ? PIECES[draw(seed, N_PIECES)] : own[draw(seed, 6)]);
+        buf_puts(out, draw(seed, 3) ? PIECES[draw(seed, N_PIECES)] : own[draw(seed, 10)]);
 }
 
 static void judge_syntax(const toolcall_syntax *syntax, const json_t *tools)
@@ -355,7 +508,7 @@ static void judge_syntax(const toolcall_syntax *syntax, const json_t *tools)
         toolcall_parser *p = toolcall_new(&sink, syntax, tools);
         for (size_t at = 0; at < text.len; at += 5)
             assert_int_equal(toolcall_push(p, text.data + at, text.len - at < 5 ? text.len - at : 5), 0);
-        assert_int_equal(toolcall_end(p), 0);
+        assert_int_equal(toolcall_end(p, false), 0);
         toolcall_free(p);
     }
     print_message("%s: %zu replies, %zu calls, %zu refused\n", syntax->name, n_replies, j.n_calls,

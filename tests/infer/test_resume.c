@@ -453,8 +453,7 @@ static void the_home_model_goes_on(void **state)
     const tokenizer *t = model_tokenizer(p.first.m);
     must(tokenizer_encode(t, PROMPT, strlen(PROMPT), NULL, 0, TOK_PARSE_SPECIAL, 0, &enc, &err));
     gen_request q = {.ids = enc.ids, .n_ids = enc.n, .max_tokens = MAX_TOKENS, .logprobs = true, .n_top = 2};
-    q.shown[0] = "<tool_call>";
-    q.shown[1] = "</tool_call>";
+    q.calls = toolcall_find("hermes");
     run *r = check_cuts(&p, &q);
     assert_int_equal(r->finish, FINISH_STOP);
     run_free(r);

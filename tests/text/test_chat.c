@@ -288,7 +288,7 @@ static void split_gives(const char *s, size_t a, size_t b, const char *text, con
     assert_int_equal(toolcall_push(p, s, a), 0);
     assert_int_equal(toolcall_push(p, s + a, b - a), 0);
     assert_int_equal(toolcall_push(p, s + b, n - b), 0);
-    assert_int_equal(toolcall_end(p), 0);
+    assert_int_equal(toolcall_end(p, false), 0);
     buf_putc(&r.text, '\0');
     buf_putc(&r.calls, '\0');
     if (strcmp(r.text.data, text) || strcmp(r.calls.data, calls))

@@ -142,7 +142,7 @@ static json_t *calls_in(const toolcall_syntax *syntax, const json_t *tools, cons
     toolcall_parser *p = toolcall_new(&sink, syntax, tools);
     buf_putc(&out, '[');
     assert_int_equal(toolcall_push(p, text, strlen(text)), 0);
-    assert_int_equal(toolcall_end(p), 0);
+    assert_int_equal(toolcall_end(p, false), 0);
     buf_putc(&out, ']');
     if (json_parse(&v, out.data, out.len, "calls", &err))
         fail_msg("%s: %.*s", err.message, (int)out.len, out.data);

@@ -321,7 +321,8 @@ static void forced_calls_come_in_every_syntax(void **state)
         "c.function.name }}()]<|tool_call_end|>{% endfor %}{% endfor %}x",
         "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ "
         "c.function.name }}[ARGS]{}{% endfor %}{% endfor %}x",
-        "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}{\"name\": \"{{ "
+        "{% if tools %}{% endif %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] "
+        "%}{\"name\": \"{{ "
         "c.function.name }}\", \"parameters\": {}}{% endfor %}{% endfor %}x",
         "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] "
         "%}<start_function_call>call:"

@@ -535,7 +535,8 @@ static void calls_of_every_syntax_go_on(void **state)
     static const char *const templates[] = {
         CALLS_BEGIN "<|tool_call_start|>[{{ c.function.name }}()]<|tool_call_end|>" CALLS_END,
         CALLS_BEGIN "[TOOL_CALLS]{{ c.function.name }}[ARGS]{}" CALLS_END,
-        CALLS_BEGIN "{\"name\": \"{{ c.function.name }}\", \"parameters\": {}}" CALLS_END,
+        "{% if tools %}{% endif %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{\"name\": \"{{ c.function.name }}\", \"parameters\": {}}" CALLS_END,
         CALLS_BEGIN "<start_function_call>call:{{ c.function.name }}{}<end_function_call>" CALLS_END,
     };
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {

@@ -1,0 +1,136 @@
+/* toolcall_value.c: an argument that stands between tags as text -> JSON, of the type that its schema wants.
+ *
+ *     <parameter=level>5</parameter>      5 where "level" is an integer, "5" where it is a string
+ *
+ * The models' own parsers do the same: what may be no text is read as JSON (or as a Python literal, which
+ * some models write), and what then is of no allowed type stays a text. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "text/toolcall.h"
+
+enum {
+    IS_STRING = 1,
+    IS_INTEGER = 2,
+    IS_NUMBER = 4,
+    IS_BOOLEAN = 8,
+    IS_NULL = 16,
+    IS_OBJECT = 32,
+    IS_ARRAY = 64,
+    IS_ANY = 127,
+    MAX_REFS = 16
+};
+
+static unsigned type_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned types;
+    } names[] = {{"string", IS_STRING},   {"integer", IS_INTEGER}, {"number", IS_NUMBER | IS_INTEGER},
+                 {"boolean", IS_BOOLEAN}, {"null", IS_NULL},       {"object", IS_OBJECT},
+                 {"array", IS_ARRAY}};
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].name, name) == 0) return names[i].types;
+    return 0;
+}
+
+static unsigned type_of(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_STRING: return IS_STRING;
+    case JSON_INTEGER: return IS_INTEGER;
+    case JSON_REAL: return IS_NUMBER;
+    case JSON_TRUE:
+    case JSON_FALSE: return IS_BOOLEAN;
+    case JSON_NULL: return IS_NULL;
+    case JSON_OBJECT: return IS_OBJECT;
+    default: return IS_ARRAY;
+    }
+}
+
+/* "#/a/b" of root. */
+static const json_t *refers_to(const json_t *root, const char *ref)
+{
+    char name[128];
+    if (!ref || *ref != '#') return NULL;
+    for (ref++; root && *ref == '/';) {
+        size_t n = strcspn(++ref, "/");
+        if (n >= sizeof name) return NULL;
+        memcpy(name, ref, n);
+        name[n] = '\0';
+        root = json_object_get(root, name);
+        ref += n;
+    }
+    return root;
+}
+
+static unsigned types_of(const json_t *schema, const json_t *root, int depth);
+
+static unsigned types_of_all(const json_t *list, const json_t *root, int depth)
+{
+    unsigned types = 0;
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v) types |= types_of(v, root, depth);
+    return types;
+}
+
+static unsigned types_of_values(const json_t *list)
+{
+    unsigned types = 0;
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v) types |= type_of(v);
+    return types;
+}
+
+/* The types that a value may have, as far as that is said plainly; IS_ANY where nothing is. */
+static unsigned types_of(const json_t *schema, const json_t *root, int depth)
+{
+    static const char *const ONE_OF[] = {"anyOf", "oneOf", "allOf"};
+    const json_t *type = json_object_get(schema, "type"), *one = json_object_get(schema, "const");
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    unsigned types = 0;
+    size_t i;
+    json_t *v;
+    if (depth > MAX_REFS || !json_is_object(schema)) return IS_ANY;
+    if (json_is_string(type)) types = type_named(json_string_value(type));
+    json_array_foreach(type, i, v) types |= type_named(json_string_value(v));
+    if (!types) types = types_of_values(json_object_get(schema, "enum"));
+    if (!types && one) types = type_of(one);
+    if (!types && ref) types = types_of(refers_to(root, ref), root, depth + 1);
+    for (size_t k = 0; !types && k < 3; k++)
+        types = types_of_all(json_object_get(schema, ONE_OF[k]), root, depth + 1);
+    return types ? types : IS_ANY;
+}
+
+/* The value as JSON, if it is any of `types`. */
+static bool put_typed(buf *out, unsigned types, const char *s, size_t n)
+{
+    json_t *v = NULL;
+    size_t from = out->len;
+    bool ok = toolcall_literal(out, s, n);
+    if (!ok) return false;
+    int rc = json_parse(&v, out->data + from, out->len - from, "value", NULL);
+    out->failed |= rc == SHOAL_ENOMEM;
+    ok = rc == 0 && (type_of(v) & types);
+    json_decref(v);
+    if (!ok) out->len = from;
+    return ok;
+}
+
+void toolcall_value(buf *out, const json_t *parameters, const char *key, int is_text, const char *s, size_t n)
+{
+    const json_t *schema = json_object_get(json_object_get(parameters, "properties"), key);
+    unsigned types = is_text == 1 ? IS_STRING : types_of(schema, parameters, 0);
+    size_t skip = 0, len = n;
+    if (is_text == 0) types = types == IS_STRING ? IS_ANY : types & ~(unsigned)IS_STRING;
+    while (skip < len && isspace((unsigned char)s[skip])) skip++;
+    while (len > skip && isspace((unsigned char)s[len - 1])) len--;
+    unsigned typed = types == IS_ANY ? IS_ANY : types & ~(unsigned)IS_STRING;
+    if (typed && len > skip && put_typed(out, typed, s + skip, len - skip)) return;
+    /* A number where an integer is wanted is still nearer than a text. */
+    if (!(types & IS_STRING) && len > skip && put_typed(out, IS_ANY, s + skip, len - skip)) return;
+    json_put_string(out, s, n);
+}
