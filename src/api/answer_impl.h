@@ -4,6 +4,8 @@
 
 #include "api/answer.h"
 
+/* Tokens of the prompt that were computed, and whose KV pages the next request with the same prefix finds. */
+uint64_t answer_cache_writes(const gen_answer *a);
 /* ,"schema":{...} where the choice was judged. */
 void answer_put_verdict(buf *out, const gen_choice *c);
 /* parts hold n_logprobs tokens; NULL: none. */

@@ -73,13 +73,19 @@ static void put_details(buf *out, const gen_answer *a)
     buf_putc(out, '}');
 }
 
+uint64_t answer_cache_writes(const gen_answer *a)
+{
+    return a->n_cached < a->n_prompt ? a->n_prompt - a->n_cached : 0;
+}
+
 static void put_usage(buf *out, const gen_answer *a)
 {
     buf_printf(out,
                "\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"total_tokens\":%llu,"
-               "\"prompt_tokens_details\":{\"cached_tokens\":%llu}",
+               "\"prompt_tokens_details\":{\"cached_tokens\":%llu,\"cache_write_tokens\":%llu}",
                (unsigned long long)a->n_prompt, (unsigned long long)a->n_generated,
-               (unsigned long long)(a->n_prompt + a->n_generated), (unsigned long long)a->n_cached);
+               (unsigned long long)(a->n_prompt + a->n_generated), (unsigned long long)a->n_cached,
+               (unsigned long long)answer_cache_writes(a));
     if (a->n_reasoning + a->n_drafted > 0) put_details(out, a);
     buf_putc(out, '}');
 }

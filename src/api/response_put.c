@@ -130,12 +130,13 @@ static void put_said(buf *out, const json_t *root, const char *key, const char *
 
 static void put_usage(buf *out, const gen_answer *a)
 {
-    buf_printf(
-        out,
-        ",\"usage\":{\"input_tokens\":%llu,\"input_tokens_details\":{\"cached_tokens\":%llu},"
-        "\"output_tokens\":%llu,\"output_tokens_details\":{\"reasoning_tokens\":%llu},\"total_tokens\":%llu}",
-        (unsigned long long)a->n_prompt, (unsigned long long)a->n_cached, (unsigned long long)a->n_generated,
-        (unsigned long long)a->n_reasoning, (unsigned long long)(a->n_prompt + a->n_generated));
+    buf_printf(out,
+               ",\"usage\":{\"input_tokens\":%llu,\"input_tokens_details\":{\"cached_tokens\":%llu,"
+               "\"cache_write_tokens\":%llu},\"output_tokens\":%llu,\"output_tokens_details\":{\"reasoning_"
+               "tokens\":%llu},\"total_tokens\":%llu}",
+               (unsigned long long)a->n_prompt, (unsigned long long)a->n_cached,
+               (unsigned long long)answer_cache_writes(a), (unsigned long long)a->n_generated,
+               (unsigned long long)a->n_reasoning, (unsigned long long)(a->n_prompt + a->n_generated));
 }
 
 /* a NULL: it is in progress. */

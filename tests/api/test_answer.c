@@ -97,7 +97,7 @@ static void answer_whole_has_openais_fields(void **state)
         "\"Hello "
         "\\\"you\\\"\\n\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"stop\"}],\"usage\":{"
         "\"prompt_tokens\":10,\"completion_tokens\":3,\"total_tokens\":13,\"prompt_tokens_details\":{"
-        "\"cached_tokens\":4}}}");
+        "\"cached_tokens\":4,\"cache_write_tokens\":6}}}");
     close_all(&f);
 }
 
@@ -121,7 +121,7 @@ static void answer_stream_is_role_deltas_finish_usage_done(void **state)
         "{\"index\":0,\"delta\":{\"content\":\"b\"}" TAIL("null") HEAD
         "{\"index\":0,\"delta\":{}" TAIL("\"length\"") HEAD
         "],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"total_tokens\":13,"
-        "\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
+        "\"prompt_tokens_details\":{\"cached_tokens\":4,\"cache_write_tokens\":6}}}\n\n"
         "data: [DONE]\n\n");
     close_all(&f);
 }

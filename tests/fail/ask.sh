@@ -113,4 +113,4 @@ if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi
-printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/,"completion_tokens_details":\{[^}]*\}//g; s/"(id|document)":[0-9]+/"\1":0/g'
+printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|ms|[a-z_]*_ms|cached_tokens|cache_write_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/,"completion_tokens_details":\{[^}]*\}//g; s/"(id|document)":[0-9]+/"\1":0/g'
