@@ -40,19 +40,66 @@ static size_t common_prefix(const sort_item *a, const sort_item *b)
     return i;
 }
 
-/* Children stand behind their parent: from the last node to the first, each tells its own way down. */
-static void find_plain(grammar_vocab *v)
+/* Bytes that may follow within a character of UTF-8 (RFC 3629, section 4). */
+typedef struct utf8_rest {
+    uint8_t n, lo, hi; /* of the next one, when n > 0 */
+} utf8_rest;
+
+/* Behind `byte`; false: it cannot stand there, in a text of a JSON string. */
+static bool text_byte(utf8_rest *at, uint8_t byte)
 {
-    for (size_t i = v->n_nodes; i-- > 0;) {
-        trie_node *node = &v->nodes[i];
-        size_t longest = 0;
-        bool plain = nfa_is_plain(node->byte);
-        for (uint32_t child = (uint32_t)i + 1; child < node->skip && plain; child = v->nodes[child].skip) {
-            plain = v->nodes[child].plain > 0;
-            if (v->nodes[child].plain > longest) longest = v->nodes[child].plain;
-        }
-        node->plain = plain && longest < NFA_RUN_MAX ? (uint16_t)(longest + 1) : 0;
+    if (at->n > 0) {
+        bool fits = byte >= at->lo && byte <= at->hi;
+        *at = (utf8_rest){(uint8_t)(at->n - 1), 0x80, 0xBF};
+        return fits;
     }
+    if (byte < 0x80) return nfa_run_has(NFA_TEXT, byte);
+    if (byte < 0xC2 || byte > 0xF4) return false;
+    *at = (utf8_rest){byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3,
+                      byte == 0xE0   ? 0xA0
+                      : byte == 0xF0 ? 0x90
+                                     : 0x80,
+                      byte == 0xED   ? 0x9F
+                      : byte == 0xF4 ? 0x8F
+                                     : 0xBF};
+    return true;
+}
+
+/* run[NFA_TEXT] is first set for nodes within a character, too. */
+static void run_of_children(grammar_vocab *v, size_t i, nfa_run_kind kind)
+{
+    trie_node *node = &v->nodes[i];
+    size_t longest = 0;
+    for (uint32_t child = (uint32_t)i + 1; child < node->skip; child = v->nodes[child].skip) {
+        if (v->nodes[child].run[kind] == 0) node->run[kind] = 0;
+        if (v->nodes[child].run[kind] > longest) longest = v->nodes[child].run[kind];
+    }
+    if (node->run[kind] > 0) node->run[kind] = longest < NFA_RUN_MAX ? (uint8_t)(longest + 1) : 0;
+}
+
+/* From the first node to the last, each is told where in a character it stands; children stand behind their
+ * parent, so from the last to the first each tells its own way down. */
+static bool find_runs(grammar_vocab *v)
+{
+    utf8_rest *rest = calloc(v->max_depth + 1, sizeof *rest);
+    bool *whole = calloc(v->n_nodes + 1, sizeof *whole); /* it begins a character */
+    bool ok = rest && whole;
+    for (size_t i = 0; i < v->n_nodes && ok; i++) {
+        trie_node *node = &v->nodes[i];
+        rest[node->depth] = rest[node->depth - 1];
+        whole[i] = rest[node->depth].n == 0;
+        node->run[NFA_WORD] = nfa_run_has(NFA_WORD, node->byte);
+        node->run[NFA_PLAIN] = nfa_run_has(NFA_PLAIN, node->byte);
+        node->run[NFA_TEXT] = text_byte(&rest[node->depth], node->byte);
+    }
+    for (size_t i = v->n_nodes; i-- > 0 && ok;) {
+        for (nfa_run_kind kind = 0; kind < NFA_RUN_KINDS; kind++) run_of_children(v, i, kind);
+    }
+    for (size_t i = 0; i < v->n_nodes && ok; i++)
+        if (!whole[i]) v->nodes[i].run[NFA_TEXT] = 0;
+    free(rest);
+    free(whole);
+    return ok;
 }
 
 /* Nodes of sorted items; open[d] is the node at depth d on the current path. */
@@ -87,8 +134,7 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
     }
     for (; depth > 0; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
     free(open);
-    find_plain(v);
-    return 0;
+    return find_runs(v) ? 0 : err_nomem(err);
 }
 
 int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
@@ -276,8 +322,14 @@ static void allow_subtree(const grammar_vocab *v, uint32_t i, uint64_t *bits)
     for (size_t k = v->nodes[i].first_token; k < last; k++) allow(bits, v->tokens[k]);
 }
 
-/* Subtrees of plain characters need no walk where a string has room for their longest token, which spares
- * most of the vocabulary within strings. */
+/* Subtrees of characters that a string has room for need no walk, which spares most of the vocabulary there. */
+static bool has_room(nfa *a, int config, const trie_node *node)
+{
+    for (nfa_run_kind kind = 0; kind < NFA_RUN_KINDS; kind++)
+        if (node->run[kind] && nfa_run(a, config, kind) >= node->run[kind]) return true;
+    return false;
+}
+
 static void walk_trie(const grammar *g, uint64_t *bits)
 {
     const grammar_vocab *v = g->v;
@@ -286,7 +338,7 @@ static void walk_trie(const grammar *g, uint64_t *bits)
         const trie_node *node = &v->nodes[i];
         int from = g->path[node->depth - 1];
         progress_add(16);
-        if (node->plain && nfa_plain_run(g->a, from) >= node->plain) {
+        if (has_room(g->a, from, node)) {
             allow_subtree(v, i, bits);
             i = node->skip;
             continue;
@@ -307,6 +359,8 @@ static void walk_trie(const grammar *g, uint64_t *bits)
 static const uint64_t *allowed_tokens(grammar *g)
 {
     if (*nfa_slot(g->a, g->config)) return *nfa_slot(g->a, g->config);
+    int twin = nfa_twin(g->a, g->config, (int)g->v->max_depth);
+    if (*nfa_slot(g->a, twin)) return *nfa_slot(g->a, twin);
     if (nfa_is_full(g->a) || g->n_masks >= MASKS_KEPT) {
         g->config = nfa_forget(g->a, g->config);
         g->n_masks = 0;

@@ -136,7 +136,7 @@ static bool may_close(const budget *b)
 {
     nfa *a = b->g->a;
     int config = b->g->config;
-    return nfa_plain_run(a, config) >= NFA_RUN_MAX || nfa_step(a, config, ']') != NFA_DEAD ||
+    return nfa_run(a, config, NFA_PLAIN) >= NFA_RUN_MAX || nfa_step(a, config, ']') != NFA_DEAD ||
            nfa_step(a, config, '}') != NFA_DEAD;
 }
 

@@ -14,7 +14,8 @@ typedef struct trie_node {
     uint32_t skip;        /* the first node behind the subtree */
     uint32_t first_token; /* index into `tokens` of those that end here, then of those in the subtree */
     uint32_t n_tokens;
-    uint16_t plain; /* the longest way down, this byte included, when all bytes on it are plain; else 0 */
+    /* The longest way down, this byte included, when only characters of the kind are on it; else 0. */
+    uint8_t run[NFA_RUN_KINDS];
 } trie_node;
 
 struct grammar_vocab {

@@ -19,6 +19,7 @@ nfa *nfa_new(void)
     }
     a->stacks[0] = (nfa_stack){.state = NFA_DEAD, .parent = -1};
     a->n_stacks = 1;
+    for (size_t i = 0; i < NFA_TWINS; i++) a->twins[i] = NFA_DEAD;
     a->work_left = UINT64_MAX;
     return a;
 }
@@ -58,7 +59,7 @@ int nfa_state(nfa *a)
         a->failed = true;
         return NFA_DEAD;
     }
-    a->nodes[a->n_nodes] = (nfa_node){.edges = -1};
+    a->nodes[a->n_nodes] = (nfa_node){.edges = -1, .first = -1};
     return (int)a->n_nodes++;
 }
 
@@ -152,6 +153,13 @@ void nfa_mark(nfa *a, int state, uint8_t marks)
         a->failed = true;
     else if (!a->failed)
         a->nodes[state].marks |= marks;
+}
+
+void nfa_chain(nfa *a, int state, int first, int room)
+{
+    if (a->failed || state < 0 || first < 0) return;
+    a->nodes[state].first = first;
+    a->nodes[state].room = room < UINT16_MAX ? (uint16_t)room : UINT16_MAX;
 }
 
 size_t nfa_n_states(const nfa *a)

@@ -46,6 +46,9 @@ void nfa_return(nfa *a, int state);
 #define NFA_IDLE 0x80
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);
+/* The next `room` states behind this one are its like: each has the same edges, to the next one in the place of its
+ * next. `first` stands for all of them. */
+void nfa_chain(nfa *a, int state, int first, int room);
 bool nfa_failed(const nfa *a);
 bool nfa_lacks_memory(const nfa *a); /* why it failed, or why a step was dead */
 size_t nfa_n_states(const nfa *a);
@@ -78,11 +81,20 @@ void nfa_allow(nfa *a, uint64_t work);
 uint64_t nfa_left(const nfa *a);
 nfa_trouble nfa_stopped(const nfa *a); /* NFA_WORK or NFA_NOMEM: steps are dead since (sticky) */
 
-/* How many plain characters (nfa_is_plain) can be read from here whichever they are, at most NFA_RUN_MAX. */
+/* How many characters of a kind can be read from here whichever they are, at most NFA_RUN_MAX. */
 #define NFA_RUN_MAX 64
-int nfa_plain_run(nfa *a, int config);
-/* ASCII that stands for itself in a JSON string. */
-bool nfa_is_plain(uint8_t byte);
+typedef enum {
+    NFA_WORD,  /* letters and digits of ASCII */
+    NFA_PLAIN, /* ASCII that stands for itself in a JSON string */
+    NFA_TEXT,  /* these, and those of several bytes in UTF-8 */
+    NFA_RUN_KINDS
+} nfa_run_kind;
+int nfa_run(nfa *a, int config, nfa_run_kind kind);
+/* Of one byte: NFA_TEXT is NFA_PLAIN here. */
+bool nfa_run_has(nfa_run_kind kind, uint8_t byte);
+
+/* A configuration from which the same texts of up to n bytes lead on: one that was given back before, else itself. */
+int nfa_twin(nfa *a, int config, int n);
 
 /* A slot of the caller's per configuration, NULL at first; freed with free() by nfa_free. */
 void **nfa_slot(nfa *a, int config);

@@ -9,6 +9,7 @@
 
 enum { EDGE_RANGE, EDGE_EPSILON, EDGE_CALL };
 #define SET_INDEX (4 * NFA_THREADS_MAX)
+#define NFA_TWINS 64
 
 typedef struct nfa_edge {
     uint8_t kind, lo, hi;
@@ -24,6 +25,8 @@ typedef struct nfa_node {
     bool reads; /* has an edge that reads a byte */
     bool ends;  /* returns and does nothing else: calls that come back here need no stack */
     uint16_t distance; /* bytes to the end of its rule, NFA_FAR at most */
+    uint16_t room;     /* nfa_chain, at most UINT16_MAX */
+    int first;         /* likewise; -1: it is in no chain */
 } nfa_node;
 
 typedef struct nfa_stack { /* stack 0 is the empty one */
@@ -41,7 +44,7 @@ typedef struct nfa_config {
     uint8_t marks;
     uint8_t cut;    /* an nfa_trouble */
     unsigned distance;
-    int8_t run;     /* nfa_plain_run; -1: not known yet */
+    int8_t run[NFA_RUN_KINDS]; /* nfa_run; -1: not known yet */
     int32_t *steps; /* [256], made at the first step */
     uint64_t
         starts[4]; /* bytes at which the threads' ranges begin or have ended: between two, steps are alike */
@@ -68,6 +71,7 @@ struct nfa {
     nfa_thread *set; /* scratch: the closure being built, [NFA_THREADS_MAX] */
     int *set_index;  /* [SET_INDEX], open addressing over set; valid where set_stamp is the current one */
     uint32_t *set_stamp, stamp;
+    int twins[NFA_TWINS]; /* configurations that nfa_twin gave back, -1: none */
     uint64_t work_left;
     uint8_t cut; /* of the set being built */
     uint8_t stopped;

@@ -136,7 +136,7 @@ static int config_of_set(nfa *a, size_t n)
     }
     if (a->n_configs >= NFA_CONFIGS_MAX || a->n_threads + n > KEPT_THREADS_MAX) return stop(a, NFA_WORK);
     if (!grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs)) return stop(a, NFA_NOMEM);
-    nfa_config c = {.first = a->n_threads, .n = n, .cut = a->cut, .run = -1};
+    nfa_config c = {.first = a->n_threads, .n = n, .cut = a->cut, .run = {-1, -1, -1}};
     for (size_t i = 0; i < n; i++) {
         if (!grow(&a->threads, &a->cap_threads, a->n_threads, sizeof *a->threads)) return stop(a, NFA_NOMEM);
         a->threads[a->n_threads++] = a->set[i];
@@ -269,34 +269,121 @@ int nfa_step(nfa *a, int config, uint8_t byte)
     return to;
 }
 
-bool nfa_is_plain(uint8_t byte)
+bool nfa_run_has(nfa_run_kind kind, uint8_t byte)
 {
+    uint8_t letter = byte | 0x20;
+    if (kind == NFA_WORD) return (byte >= '0' && byte <= '9') || (letter >= 'a' && letter <= 'z');
     return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
 }
 
-/* Where every plain character leads; NFA_DEAD when not all lead to the same. */
-static int plain_step(nfa *a, int config)
+/* Where every character of one byte leads; NFA_DEAD when not all lead to the same. */
+static int narrow_step(nfa *a, int config, nfa_run_kind kind)
 {
-    int to = nfa_step(a, config, ' ');
-    for (int b = 0x21; b < 0x7F && to != NFA_DEAD; b++)
-        if (nfa_is_plain((uint8_t)b) && nfa_step(a, config, (uint8_t)b) != to) to = NFA_DEAD;
+    int to = nfa_step(a, config, 'a');
+    for (int b = 0x20; b < 0x7F && to != NFA_DEAD; b++)
+        if (nfa_run_has(kind, (uint8_t)b) && nfa_step(a, config, (uint8_t)b) != to) to = NFA_DEAD;
     return to;
 }
 
-int nfa_plain_run(nfa *a, int config)
+/* Where all of these bytes lead; NFA_DEAD when not all lead to the same. */
+static int range_step(nfa *a, int config, unsigned lo, unsigned hi)
+{
+    int to = nfa_step(a, config, (uint8_t)lo);
+    for (unsigned b = lo + 1; b <= hi && to != NFA_DEAD; b++)
+        if (nfa_step(a, config, (uint8_t)b) != to) to = NFA_DEAD;
+    return to;
+}
+
+/* Where every character of several bytes leads (RFC 3629, section 4). */
+static int wide_step(nfa *a, int config)
+{
+    static const uint8_t FIRST[][4] = {{0xC2, 0xDF, 0x80, 0xBF}, {0xE0, 0xE0, 0xA0, 0xBF}, {0xE1, 0xEC, 0x80, 0xBF},
+                                       {0xED, 0xED, 0x80, 0x9F}, {0xEE, 0xEF, 0x80, 0xBF}, {0xF0, 0xF0, 0x90, 0xBF},
+                                       {0xF1, 0xF3, 0x80, 0xBF}, {0xF4, 0xF4, 0x80, 0x8F}};
+    int all = NFA_DEAD;
+    for (size_t i = 0; i < sizeof FIRST / sizeof *FIRST; i++) {
+        int to = range_step(a, range_step(a, config, FIRST[i][0], FIRST[i][1]), FIRST[i][2], FIRST[i][3]);
+        for (unsigned byte = 0xE0; byte <= FIRST[i][0]; byte += 0x10) to = range_step(a, to, 0x80, 0xBF);
+        if (to == NFA_DEAD || (i > 0 && to != all)) return NFA_DEAD;
+        all = to;
+    }
+    return all;
+}
+
+static int run_step(nfa *a, int config, nfa_run_kind kind)
+{
+    int to = narrow_step(a, config, kind);
+    return kind != NFA_TEXT || to == NFA_DEAD || wide_step(a, config) == to ? to : NFA_DEAD;
+}
+
+int nfa_run(nfa *a, int config, nfa_run_kind kind)
 {
     int path[NFA_RUN_MAX], n = 0, at = config;
-    while (n < NFA_RUN_MAX && at >= 0 && a->configs[at].run < 0) {
-        int next = plain_step(a, at);
-        if (next == at) a->configs[at].run = NFA_RUN_MAX;
+    while (n < NFA_RUN_MAX && at >= 0 && a->configs[at].run[kind] < 0) {
+        int next = run_step(a, at, kind);
+        if (next == at) a->configs[at].run[kind] = NFA_RUN_MAX;
         path[n++] = at;
         at = next;
     }
-    if (at >= 0 && a->configs[at].run < 0) return a->configs[config].run = NFA_RUN_MAX;
-    for (int run = at < 0 ? 0 : a->configs[at].run + 1; n-- > 0; run++)
-        if (a->configs[path[n]].run < 0)
-            a->configs[path[n]].run = (int8_t)(run < NFA_RUN_MAX ? run : NFA_RUN_MAX);
-    return a->configs[config].run;
+    if (at >= 0 && a->configs[at].run[kind] < 0) return a->configs[config].run[kind] = NFA_RUN_MAX;
+    for (int run = at < 0 ? 0 : a->configs[at].run[kind] + 1; n-- > 0; run++)
+        if (a->configs[path[n]].run[kind] < 0)
+            a->configs[path[n]].run[kind] = (int8_t)(run < NFA_RUN_MAX ? run : NFA_RUN_MAX);
+    return a->configs[config].run[kind];
+}
+
+/* ---- configurations that differ only in how far along a chain they are ----------------------- */
+
+/* What stands for a state from which n more bytes can be read; NFA_DEAD when nothing else does. */
+static int like_of(const nfa *a, int state, int n)
+{
+    const nfa_node *node = &a->nodes[state];
+    return node->first >= 0 && node->room >= n ? node->first : NFA_DEAD;
+}
+
+/* Both are the same, or alike; *ret_differ is set where they are not the same. */
+static bool same_state(const nfa *a, int x, int y, int n, bool *ret_differ)
+{
+    if (x == y) return true;
+    *ret_differ = true;
+    return like_of(a, x, n) != NFA_DEAD && like_of(a, x, n) == like_of(a, y, n);
+}
+
+static bool same_thread(const nfa *a, nfa_thread x, nfa_thread y, int n, bool *ret_differ)
+{
+    if (!same_state(a, x.state, y.state, n, ret_differ)) return false;
+    if (x.stack == y.stack) return true;
+    const nfa_stack *s = &a->stacks[x.stack], *t = &a->stacks[y.stack];
+    return s->parent == t->parent && s->state >= 0 && t->state >= 0 &&
+           same_state(a, s->state, t->state, n, ret_differ);
+}
+
+/* Threads are sorted by their states, and a chain's states were made one after the other. */
+static bool are_twins(const nfa *a, const nfa_config *x, const nfa_config *y, int n)
+{
+    bool differ = false;
+    if (x->n != y->n || x->cut || y->cut || x->marks != y->marks || x->accepts != y->accepts) return false;
+    for (size_t i = 0; i < x->n; i++)
+        if (!same_thread(a, a->threads[x->first + i], a->threads[y->first + i], n, &differ)) return false;
+    return true;
+}
+
+int nfa_twin(nfa *a, int config, int n)
+{
+    const nfa_config *c = &a->configs[config];
+    uint64_t h = c->n;
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) {
+        nfa_thread t = a->threads[c->first + i];
+        int top = a->stacks[t.stack].state, like = like_of(a, t.state, n);
+        int like_top = top >= 0 ? like_of(a, top, n) : NFA_DEAD;
+        any |= like != NFA_DEAD || like_top != NFA_DEAD;
+        h = rng_mix(h ^ hash_pair(like != NFA_DEAD ? like : t.state, like_top != NFA_DEAD ? like_top : top));
+    }
+    if (!any) return config;
+    int *twin = &a->twins[h % NFA_TWINS];
+    if (*twin >= 0 && are_twins(a, c, &a->configs[*twin], n)) return *twin;
+    return *twin = config;
 }
 
 bool nfa_accepts(const nfa *a, int config)
@@ -373,6 +460,7 @@ void nfa_free_configs(nfa *a)
         free(a->configs[i].slot);
     }
     a->n_configs = a->n_threads = 0;
+    for (size_t i = 0; i < NFA_TWINS; i++) a->twins[i] = NFA_DEAD;
 }
 
 bool nfa_is_full(const nfa *a)

@@ -150,6 +150,14 @@ static int *length_changes(const string_facts *all, size_t n, int64_t *ret_last)
     return changes;
 }
 
+/* The first length behind k at which a string may end, if it may not at k, or the other way round. */
+static int64_t next_change(const int *changes, int64_t k, int open, int64_t last)
+{
+    bool may_end = open > 0;
+    while (k < last && (open > 0) == may_end) open += changes[++k];
+    return k;
+}
+
 void value_lengths(value *v)
 {
     nfa *a = v->c->a;
@@ -167,9 +175,14 @@ void value_lengths(value *v)
         nfa_call_to(a, v->from, json->string, v->end);
     } else {
         int at = nfa_range(a, v->from, '"', '"'), close = nfa_state(a);
-        for (int64_t k = 0;; open += changes[++k]) {
+        for (int64_t k = 0, until = 0, first = at;; open += changes[++k]) {
             if (open > 0) nfa_epsilon(a, at, close);
             if (k == last) break;
+            if (k >= until) {
+                until = next_change(changes, k, open, last);
+                first = at;
+            }
+            nfa_chain(a, at, (int)first, (int)(until - k - 1));
             at = nfa_call(a, at, json->string_char);
         }
         if (open > 0) nfa_call_to(a, at, json->string_char, at);

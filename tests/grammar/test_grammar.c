@@ -689,13 +689,20 @@ static void nesting_too_deeply_is_an_error(void **state)
     rig_close(&r);
 }
 
-/* What the mask says of a token is what its bytes say, one after the other: strings have a short cut. */
+/* What the mask says of a token is what its bytes say, one after the other: strings have short cuts, by the kinds of
+ * characters that they have room for and for places of long ones that are alike. */
 static void masks_are_what_the_bytes_say(void **state)
 {
     static const char *const schemas[] = {
         "{\"type\":\"string\",\"maxLength\":4}",
         "{\"type\":\"string\",\"pattern\":\"^[a-m ]*$\",\"maxLength\":5}", "{\"type\":\"string\"}",
-        "{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"^.{2}$\"},{\"enum\":[\"theme\",\"there\"]}]}"};
+        "{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"^.{2}$\"},{\"enum\":[\"theme\",\"there\"]}]}",
+        "{\"type\":\"string\",\"minLength\":6,\"maxLength\":300}",
+        "{\"type\":\"string\",\"minLength\":40,\"maxLength\":70}",
+        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":200},{\"type\":\"string\",\"minLength\":8,\"maxLength\":90}]}",
+        "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z \\u00e9\\u4e16]*$\"}",
+        "{\"type\":\"string\",\"pattern\":\"^[^\\u4e17]*$\"}",
+        "{\"type\":\"string\",\"pattern\":\"^\\\\w+( .*)?$\"}"};
     rig r;
     for (size_t k = 0; k < sizeof schemas / sizeof *schemas; k++) {
         rig_open(&r, &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA, .schema = schemas[k]}, false);
@@ -705,7 +712,7 @@ static void masks_are_what_the_bytes_say(void **state)
         assert_int_equal(schema_compile(a, schemas[k], 0, &start, &err), 0);
         assert_true(nfa_seal(a));
         at = nfa_begin(a, start);
-        for (const char *text = "\"the"; *text; text++) {
+        for (const char *text = "\"the \xC3\xA9 caf\xE4\xB8\x96 is on 1 and on and on and on and on"; *text; text++) {
             memset(r.logits, 0, r.n_vocab * sizeof *r.logits);
             assert_true(grammar_mask(r.g, r.logits, r.n_vocab, &r.eos, 1));
             for (size_t id = 1; id < r.n_vocab; id++) {
