@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
@@ -19,6 +20,9 @@ const char *const TRANSCRIBE_FIELDS[] = {"model",
                                          "stream",
                                          "timestamp_granularities[]",
                                          "timestamp_granularities",
+                                         "vad",
+                                         "vad_filter",
+                                         "chunking_strategy",
                                          NULL};
 
 void transcribe_spec_done(transcribe_spec *s)
@@ -95,6 +99,54 @@ static int check_granularities(const multipart *m, api_error *e)
     return 0;
 }
 
+static void say_vad(transcribe_spec *s, bool on)
+{
+    s->request.vad = on ? SHOAL__V1__VOICE_ACTIVITY__VAD_ON : SHOAL__V1__VOICE_ACTIVITY__VAD_OFF;
+}
+
+/* "auto", or {"type": "server_vad"}; the detector has none of OpenAI's settings. */
+static int check_chunking(const char *v, api_error *e)
+{
+    shoal_err err;
+    json_t *o = NULL;
+    if (strcmp(v, "auto") == 0) return 0;
+    int rc = json_parse(&o, v, strlen(v), "chunking_strategy", &err);
+    const char *type = rc == 0 ? json_string_value(json_object_get(o, "type")) : NULL;
+    bool known = type && strcmp(type, "server_vad") == 0, bare = json_object_size(o) == 1;
+    json_decref(o);
+    if (!known)
+        return api_error_bad(e, "chunking_strategy",
+                             "\"chunking_strategy\" must be \"auto\" or {\"type\": \"server_vad\"}");
+    if (!bare)
+        return api_error_bad(
+            e, "chunking_strategy",
+            "\"chunking_strategy\" takes no threshold, padding or length here: leave them out");
+    return 0;
+}
+
+/* "vad" is this server's name for it, "vad_filter" faster-whisper's, "chunking_strategy" OpenAI's. */
+static int read_vad(transcribe_spec *s, const multipart *m, api_error *e)
+{
+    const char *own = NULL, *filter = NULL, *chunking = NULL;
+    bool on = true, filters = true;
+    int rc = read_text(s, m, "vad", &own, e);
+    if (rc == 0) rc = read_text(s, m, "vad_filter", &filter, e);
+    if (rc == 0) rc = read_text(s, m, "chunking_strategy", &chunking, e);
+    if (rc == 0 && own && (strcasecmp(own, "on") == 0 || strcasecmp(own, "off") == 0))
+        on = strcasecmp(own, "on") == 0;
+    else if (rc == 0)
+        rc = read_flag(s, m, "vad", &on, e);
+    if (rc == 0) rc = read_flag(s, m, "vad_filter", &filters, e);
+    if (rc == 0 && chunking) rc = check_chunking(chunking, e);
+    if (rc != 0) return rc;
+    bool off = (own && !on) || (filter && !filters);
+    if (off && ((own && on) || (filter && filters) || chunking))
+        return api_error_bad(e, own ? "vad" : "vad_filter",
+                             "\"vad\", \"vad_filter\" and \"chunking_strategy\" contradict each other");
+    if (own || filter || chunking) say_vad(s, !off);
+    return 0;
+}
+
 static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *language = "", *prompt = "";
@@ -104,6 +156,7 @@ static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
     if (rc == 0) rc = read_temperature(s, m, e);
     if (rc == 0) rc = read_format(s, m, e);
     if (rc == 0) rc = check_granularities(m, e);
+    if (rc == 0) rc = read_vad(s, m, e);
     s->request.language = (char *)language;
     s->request.prompt = (char *)prompt;
     return rc;
@@ -132,6 +185,7 @@ bool transcribe_spec_key(const transcribe_spec *s, const char *digest, const sha
     cache_key_bytes(k, "audio", audio->bytes, sizeof audio->bytes);
     cache_key_str(k, "language", r->language);
     cache_key_str(k, "prompt", r->prompt);
+    cache_key_int(k, "vad", (int64_t)r->vad);
     cache_key_int(k, "format", s->format);
     cache_key_int(k, "stream", s->stream);
     return cache_key_end(k, ret);

@@ -20,6 +20,7 @@ typedef struct transcript_out {
     bool live; /* plain text goes out at once */
     bool times;
     bool progress; /* on the terminal */
+    size_t n_heard;
     buf segments, texts, ids;
 } transcript_out;
 
@@ -57,6 +58,7 @@ static void print_line(const transcript_out *o, const heard_segment *s)
 static void on_segment(void *user, const heard_segment *s)
 {
     transcript_out *o = user;
+    o->n_heard++;
     if (o->live) {
         print_line(o, s);
         return;
@@ -66,7 +68,9 @@ static void on_segment(void *user, const heard_segment *s)
                  .seek = s->window_ms / 10,
                  .len = s->len,
                  .n_ids = s->n_ids,
+                 .temperature = s->temperature,
                  .avg_logprob = s->avg_logprob,
+                 .compression_ratio = s->compression_ratio,
                  .no_speech_prob = s->no_speech_prob};
     buf_append(&o->segments, &c, sizeof c);
     buf_append(&o->texts, s->text, s->len);
@@ -126,6 +130,9 @@ static int hear(const cli_engine *ce, const char *path, const transcription_opti
     if (rc == 0) rc = transcription_new(&t, &h, s, to, err);
     if (rc == 0) rc = speech_listen(ce->e, t, on_segment, show_progress, o, err);
     if (o->progress) fputs("\r\033[K", stderr);
+    if (rc == 0 && o->n_heard == 0)
+        fprintf(stderr, "%s: no speech was found%s\n", path,
+                to->no_vad ? "" : "; --no-vad lets the model hear everything");
     if (rc == 0 && !o->live) rc = print_captions(o, t, to->translate, err);
     transcription_free(t);
     buf_done(&file);
@@ -140,7 +147,7 @@ static int run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *format = NULL, *language = NULL, *prompt = NULL;
-    bool translate = false, times = false, json = false;
+    bool translate = false, times = false, json = false, no_vad = false;
     const cli_option options[] = {
         CLI_STRING('f', "format", "F", "text, json, srt, vtt or verbose_json [text, as it is heard]",
                    &format),
@@ -148,6 +155,7 @@ static int run(int argc, char **argv)
         CLI_FLAG(0, "translate", "into English", &translate),
         CLI_FLAG(0, "timestamps", "begin and end of each line, in seconds", &times),
         CLI_STRING('p', "prompt", "TEXT", "words and spellings that the sound may hold", &prompt),
+        CLI_FLAG(0, "no-vad", "let the model hear silence, noise and music, too", &no_vad),
         CLI_MODEL_OPTIONS(&mo),
         CLI_FLAG(0, "json", "the same as --format verbose_json", &json),
         CLI_END,
@@ -164,7 +172,8 @@ static int run(int argc, char **argv)
         rc = err_set(&err, SHOAL_EINVALID, "--format wants text, json, srt, vtt or verbose_json, not \"%s\"",
                      format);
     if (rc == 0) rc = cli_engine_open(&ce, a.v[0], &mo, true, &err);
-    transcription_options to = {.language = language, .translate = translate, .prompt = prompt};
+    transcription_options to = {
+        .language = language, .translate = translate, .prompt = prompt, .no_vad = no_vad};
     to.times = times || (format && o.format != CAPTIONS_JSON && o.format != CAPTIONS_TEXT);
     if (rc == 0) to.n_ctx = engine_ctx(ce.e);
     if (rc == 0) rc = hear(&ce, a.v[1], &to, &o, &err);

@@ -78,6 +78,7 @@ static int run(int argc, char **argv)
         CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
+        CLI_FLAG(0, "no-vad", "transcribe sounds whole, silence and noise, too", &w.no_vad),
         CLI_FLAG(0, "no-drafts", "guess no tokens ahead", &no_drafts),
         CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
                    &regroup),

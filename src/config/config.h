@@ -60,6 +60,12 @@ typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
 #define CONFIG_DRAFTS_TABLE(X)    \
     X(CONFIG_DRAFTS_AUTO, "auto") \
     X(CONFIG_DRAFTS_OFF, "off")
+#define CONFIG_VAD_TABLE(X) \
+    X(CONFIG_VAD_ON, "on")  \
+    X(CONFIG_VAD_OFF, "off")
+#define CONFIG_VAD_ENUM(e, n) e,
+typedef enum config_vad { CONFIG_VAD_TABLE(CONFIG_VAD_ENUM) } config_vad;
+#undef CONFIG_VAD_ENUM
 #define CONFIG_DRAFTS_ENUM(e, n) e,
 typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_drafts;
 #undef CONFIG_DRAFTS_ENUM
@@ -93,6 +99,7 @@ typedef struct config_model {
     const char *path;   /* NULL: look the name up in the manifest */
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
+    config_vad vad;    /* of a transcribing model */
     unsigned sound_mb; /* of all sounds that a worker hears at once; 0: default */
     unsigned standby;  /* replicas that are loaded, and serve when one is missing */
     config_place place;

@@ -280,6 +280,7 @@ RECORD(place, config_model, place_rows);
 #define WORD_NAME(e, name) name,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
 static const char *const kv_types[] = {CONFIG_KV_TYPE_TABLE(WORD_NAME) NULL};
+static const char *const vad_ways[] = {CONFIG_VAD_TABLE(WORD_NAME) NULL};
 static const char *const draft_ways[] = {CONFIG_DRAFTS_TABLE(WORD_NAME) NULL};
 static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
@@ -305,6 +306,7 @@ static const config_field model_rows[] = {
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
     WORD("kv_type", config_model, kv_type, kv_types, "what keys and values are kept as"),
     UINT("sound_mb", config_model, sound_mb, 1, 1u << 20, "memory of all sounds that a worker hears at once"),
+    WORD("vad", config_model, vad, vad_ways, "whether a transcription leaves out what is no speech"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",
            .pointer = true),

@@ -188,8 +188,9 @@ static int add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s,
                  .seek = (int64_t)s->window_ms / 10,
                  .len = strlen(s->text),
                  .n_ids = s->n_ids,
-                 .temperature = (double)j->spec.request.temperature,
+                 .temperature = s->temperature,
                  .avg_logprob = s->avg_logprob,
+                 .compression_ratio = s->compression_ratio,
                  .no_speech_prob = s->no_speech_prob};
     buf_append(&j->segments, &c, sizeof c);
     buf_append(&j->texts, s->text, c.len);

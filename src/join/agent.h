@@ -53,6 +53,7 @@ typedef struct worker_spec {
     size_t first_layer, end_layer;
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
+    bool no_vad;                            /* sounds are transcribed whole, not only where somebody speaks */
     bool no_drafts;                         /* no tokens are guessed */
     char regroup[16];                       /* the type that its matrices are brought to; "": their own */
     worker_kv kv_type;                      /* what keys and values are kept as */

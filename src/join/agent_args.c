@@ -85,6 +85,7 @@ void args_build(args *x, const child *c)
     put_size(x, "--context", c->spec.n_ctx);
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
     if (c->spec.no_drafts) put(x, "--no-drafts");
+    if (c->spec.no_vad) put(x, "--no-vad");
     if (*c->spec.regroup) put_str(x, "--regroup", c->spec.regroup);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);

@@ -117,6 +117,7 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
                              .n_ctx = m->context,
                              .prefill_chunk = m->prefill_chunk,
                              .no_drafts = m->no_drafts,
+                             .no_vad = m->no_vad,
                              .kv_type = (worker_kv)m->kv_type}};
     int rc = check(m, err);
     if (rc == 0) rc = check_stages(m, err);

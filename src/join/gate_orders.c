@@ -69,6 +69,7 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->context = (uint32_t)s->n_ctx;
     a->prefill_chunk = (uint32_t)s->prefill_chunk;
     a->no_drafts = s->no_drafts;
+    a->no_vad = s->no_vad;
     a->regroup = arena_strdup(o->memory, s->regroup); /* it lies in the spec, which may be gone before this */
     a->kv_type = (Shoal__V1__KvType)s->kv_type;
     return a->file && a->regroup && put_adapters(o, a, t);

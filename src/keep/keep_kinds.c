@@ -122,6 +122,7 @@ static bool find_in_file(job *j)
     TAKE(sound_mb);
     TAKE(kv_type);
     TAKE(regroup);
+    TAKE(vad);
     TAKE(drafts);
     if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
     struct stat st;
@@ -158,6 +159,7 @@ static worker_spec spec_of(const job *j)
                         .prefill_chunk = m->prefill_chunk,
                         .kv_type = (worker_kv)m->kv_type,
                         .no_drafts = m->drafts == CONFIG_DRAFTS_OFF,
+                        .no_vad = m->vad == CONFIG_VAD_OFF,
                         .guest = true};
     snprintf(spec.regroup, sizeof spec.regroup, "%s", config_regroup_name(m->regroup));
     return spec;

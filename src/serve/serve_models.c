@@ -95,6 +95,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .n_ctx = cm->context,
                          .prefill_chunk = cm->prefill_chunk,
                          .no_drafts = cm->drafts == CONFIG_DRAFTS_OFF,
+                         .no_vad = cm->vad == CONFIG_VAD_OFF,
                          .kv_type = (worker_kv)cm->kv_type,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
     snprintf(ret->regroup, sizeof ret->regroup, "%s", config_regroup_name(cm->regroup));

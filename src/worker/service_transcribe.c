@@ -101,6 +101,8 @@ static void send_segment(void *user, const heard_segment *s)
     m.ids = (int32_t *)s->ids;
     m.n_ids = s->n_ids;
     m.avg_logprob = s->avg_logprob;
+    m.compression_ratio = s->compression_ratio;
+    m.temperature = s->temperature;
     m.no_speech_prob = s->no_speech_prob;
     ev.segment = &m;
     send_event(j, &ev);
@@ -166,10 +168,12 @@ static int begin(hear_job *j)
     const Shoal__V1__TranscribeRequest *r = j->request;
     int rc = j->sound ? sound_measure(j->sound, &j->err) : open_sound(j);
     if (rc != 0) return rc;
+    bool no_vad = r->vad ? r->vad == SHOAL__V1__VOICE_ACTIVITY__VAD_OFF : j->w->no_vad;
     transcription_options o = {.language = r->language,
                                .translate = r->translate,
                                .times = r->times,
                                .prompt = r->prompt,
+                               .no_vad = no_vad,
                                .temperature = r->temperature,
                                .seed = r->seed,
                                .n_ctx = j->n_ctx,
@@ -288,6 +292,8 @@ static int check(const Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
     int rc = service_check_utf8(r->language, "language", err);
     if (rc == 0) rc = service_check_utf8(r->prompt, "prompt", err);
+    if (rc == 0 && (unsigned)r->vad > SHOAL__V1__VOICE_ACTIVITY__VAD_OFF)
+        rc = err_set(err, SHOAL_EINVALID, "vad is 0, 1 or 2, not %d", (int)r->vad);
     if (rc == 0) rc = sampling_check("temperature", (double)r->temperature, err);
     if (rc == 0 && strlen(r->prompt) > PROMPT_MAX)
         rc = err_set(err, SHOAL_EINVALID, "a prompt of %zu bytes: at most %d", strlen(r->prompt), PROMPT_MAX);
@@ -347,6 +353,7 @@ static void replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeReques
     if (*later->prompt) swap(&r->prompt, &later->prompt);
     if (later->temperature != 0) r->temperature = later->temperature;
     if (later->seed) r->seed = later->seed;
+    if (later->vad) r->vad = later->vad;
     r->translate |= later->translate;
     r->times |= later->times;
 }

@@ -325,6 +325,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     if (!w) return err_nomem(err);
     w->loop = loop;
     w->pool.loop = loop;
+    w->no_vad = o->no_vad;
     w->sound_bytes_max = o->sound_bytes ? o->sound_bytes : WORKER_SOUND_BYTES;
     w->name = strdup(o->name);
     w->path = strdup(o->path);

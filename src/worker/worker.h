@@ -38,6 +38,7 @@ typedef struct worker_options {
     const char *const *stages;
     size_t n_stages;
     rows_wire wire;     /* how rows travel; of the first stage */
+    bool no_vad;        /* of transcriptions that do not say: all of a sound is heard */
     size_t sound_bytes; /* of all sounds that it hears at once, files included; 0: WORKER_SOUND_BYTES */
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     int arbiter_fd, arbiter_slot; /* -1: none */

@@ -143,6 +143,7 @@ static const bad_case bad_cases[] = {
     {"models:\n  - name: a\n    wire: f16\n", "models[0].wire: is of a model whose layers", 3},
     {"models:\n  - name: a\n    shards: 2\n    wire: f8\n", "models[0].wire: 'f8' is none of", 4},
     {"models:\n  - name: a\n    kv_type: q4_0\n", "models[0].kv_type: 'q4_0' is none of", 3},
+    {"models:\n  - name: a\n    vad: maybe\n", "models[0].vad: 'maybe' is none of", 3},
     {"models:\n  - name: a\n    drafts: home-chat-s\n", "models[0].drafts: 'home-chat-s' is none of", 3},
     {"models:\n  - name: a\n    replicas: 2\n    shards: 2\n", "has one replica and no standby", 4},
     {"models:\n  - name: a\n    shards: auto\n    adapters: [{name: x, path: y}]\n",

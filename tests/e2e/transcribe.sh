@@ -11,6 +11,10 @@ grep -q 'README.md: this is no sound file' "$work/e" || fail "$(cat "$work/e")"
 build/shoal transcribe home-ears -l klingon $wav/08-lights-on.wav >/dev/null 2>&1
 [ $? = 2 ] || fail "an unknown language is wrong usage"
 
+heard=$(build/shoal transcribe home-ears $wav/22-music.wav 2>"$work/e") && [ -z "$heard" ] || fail "music: $heard"
+grep -q '22-music.wav: no speech was found; --no-vad' "$work/e" || fail "nothing is said of nothing: $(cat "$work/e")"
+build/shoal transcribe home-ears --no-vad $wav/20-faint-hiss.wav 2>&1 | grep -q 'no speech was found$' || fail "--no-vad"
+
 silero=../shared/borrowed/silero-vad
 if [ -f $silero/jfk.wav ]; then
     [ "$(build/shoal vad -m $silero/silero_vad_16k.safetensors $silero/jfk.wav | head -1)" = "0.290 2.302" ] || fail "shoal vad"
@@ -31,6 +35,17 @@ for i in miss hit; do
     [ "$(ask -F file=@$wav/08-lights-on.wav)" = '{"text":"lights on"}' ] || fail "the $i"
     tr -d '\r' <"$work/h" | grep -qi "^x-shoal-cache: $i" || fail "no $i: $(cat "$work/h")"
 done
+for f in 20-faint-hiss 21-fan 22-music 23-claps; do
+    [ "$(ask -F file=@$wav/$f.wav)" = '{"text":""}' ] || fail "$f: $(ask -F file=@$wav/$f.wav)"
+    ask -F file=@$wav/$f.wav -F response_format=verbose_json | grep -q '"language":"english".*"text":"","segments":\[\]' || fail "$f"
+    ask -F file=@$wav/$f.wav -F stream=true | grep -q '"transcript.text.done","text":""' || fail "a stream of $f"
+done
+ask -F file=@$wav/20-faint-hiss.wav -F vad=false -D "$work/h" >/dev/null
+grep -qi '^x-shoal-cache: miss' "$work/h" || fail "with and without a detector is one answer"
+ask -F file=@$wav/08-lights-on.wav -F vad=maybe | grep -q '"param":"vad"' || fail "an unknown vad"
+ask -F file=@$wav/08-lights-on.wav -F response_format=verbose_json >"$work/verbose"
+grep -Eq '"temperature":0,"avg_logprob":-0\.[0-9]+,"compression_ratio":0\.[0-9]+,"no_speech_prob":[0-9.e-]*[1-9]' "$work/verbose" ||
+    fail "the figures of a segment: $(cat "$work/verbose")"
 [ "$(ask -F file=@$wav/08-lights-on.wav -F temperature=0.2 -F response_format=text | wc -l)" = 1 ] || fail "drawn"
 grep -qi '^x-shoal-cache' "$work/h" && fail "a draw was kept"
 ask -F file=@$wav/08-lights-on.wav -F model=home-intent | grep -q wrong_task || fail "another model"

@@ -295,6 +295,37 @@ static void fields_are_read(void **state)
     transcribe_spec_done(&s);
 }
 
+/* By three names, and each of the three answers has its own place in the cache. */
+static void speech_may_be_looked_for_or_not(void **state)
+{
+    static const struct {
+        const char *fields;
+        Shoal__V1__VoiceActivity vad;
+    } CASES[] = {
+        {"", SHOAL__V1__VOICE_ACTIVITY__VAD_DEFAULT},
+        {FIELD("vad") "false\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_OFF},
+        {FIELD("vad") "off\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_OFF},
+        {FIELD("vad") "true\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+        {FIELD("vad") "on\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+        {FIELD("vad_filter") "false\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_OFF},
+        {FIELD("vad_filter") "True\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+        {FIELD("chunking_strategy") "auto\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+        {FIELD("chunking_strategy") "{\"type\": \"server_vad\"}\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+        {FIELD("vad") "1\r\n" FIELD("chunking_strategy") "auto\r\n", SHOAL__V1__VOICE_ACTIVITY__VAD_ON},
+    };
+    sha256_digest keys[3], audio = {{1}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        transcribe_spec s;
+        api_error e = {0};
+        if (spec(&s, CASES[i].fields, &e) != 0) fail_msg("%s: %s", CASES[i].fields, e.message);
+        assert_int_equal(s.request.vad, CASES[i].vad);
+        assert_true(transcribe_spec_key(&s, "d", &audio, &keys[s.request.vad]));
+        transcribe_spec_done(&s);
+    }
+    assert_memory_not_equal(&keys[0], &keys[1], sizeof *keys);
+    assert_memory_not_equal(&keys[1], &keys[2], sizeof *keys);
+}
+
 static void wrong_fields_are_named(void **state)
 {
     static const struct {
@@ -308,6 +339,15 @@ static void wrong_fields_are_named(void **state)
         {FIELD("stream") "true\r\n" FIELD("response_format") "srt\r\n", "stream"},
         {FIELD("timestamp_granularities[]") "word\r\n", "timestamp_granularities"},
         {FIELD("language") "\xff\r\n", "language"},
+        {FIELD("vad") "maybe\r\n", "vad"},
+        {FIELD("vad_filter") "2\r\n", "vad_filter"},
+        {FIELD("vad") "true\r\n" FIELD("vad_filter") "false\r\n", "vad"},
+        {FIELD("vad") "false\r\n" FIELD("chunking_strategy") "auto\r\n", "vad"},
+        {FIELD("vad_filter") "false\r\n" FIELD("chunking_strategy") "auto\r\n", "vad_filter"},
+        {FIELD("chunking_strategy") "none\r\n", "chunking_strategy"},
+        {FIELD("chunking_strategy") "{\"type\":\"semantic_vad\"}\r\n", "chunking_strategy"},
+        {FIELD("chunking_strategy") "[\"server_vad\"]\r\n", "chunking_strategy"},
+        {FIELD("chunking_strategy") "{\"type\":\"server_vad\",\"threshold\":0.7}\r\n", "chunking_strategy"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         transcribe_spec s;
@@ -398,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_long_field_is_not_kept),
         cmocka_unit_test(a_raw_body_has_its_fields_in_the_query),
         cmocka_unit_test(fields_are_read),
+        cmocka_unit_test(speech_may_be_looked_for_or_not),
         cmocka_unit_test(wrong_fields_are_named),
         cmocka_unit_test(a_sound_is_asked_for_speech),
         cmocka_unit_test(forms_come_from_programs_and_own_pages),

@@ -178,6 +178,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
                            .end_layer = 3,
                            .wire = "f16",
                            .kv_type = WORKER_KV_Q8_0,
+                           .no_vad = true,
                            .stages = {"m@3:5/0", "relay:10.0.0.2:7081/pi/m@5:8/0"}};
     const char *const first_nodes[2] = {"attic", NULL};
     worker_spec later = {.model = "m", .first_layer = 3, .end_layer = 5};
@@ -193,6 +194,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
     assert_true(a.spec.first_layer == 0 && a.spec.end_layer == 3);
     assert_string_equal(a.spec.wire, "f16");
     assert_int_equal(a.spec.kv_type, WORKER_KV_Q8_0);
+    assert_true(a.spec.no_vad);
     assert_string_equal(a.spec.stages[1], s.stages[1]);
     assert_null(a.spec.stages[2]);
     assignment_done(&a);

@@ -39,7 +39,7 @@ static void on_disconnected(void *user, const char *why)
     ((bench *)user)->connected = false;
 }
 
-static void bench_open_with(bench *b, const char *model, size_t sound_bytes)
+static void bench_open_as(bench *b, const char *model, size_t sound_bytes, bool no_vad)
 {
     *b = (bench){0};
     log_setup(LOG_OFF, false);
@@ -53,6 +53,7 @@ static void bench_open_with(bench *b, const char *model, size_t sound_bytes)
                         .arbiter_fd = -1,
                         .arbiter_slot = -1,
                         .sound_bytes = sound_bytes,
+                        .no_vad = no_vad,
                         .engine = {.n_threads = 2}};
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
@@ -61,9 +62,14 @@ static void bench_open_with(bench *b, const char *model, size_t sound_bytes)
     while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
 }
 
+static void bench_open_with(bench *b, const char *model, size_t sound_bytes)
+{
+    bench_open_as(b, model, sound_bytes, false);
+}
+
 static void bench_open(bench *b, const char *model)
 {
-    bench_open_with(b, model, 0);
+    bench_open_as(b, model, 0, false);
 }
 
 static void bench_close(bench *b)
@@ -320,6 +326,34 @@ static void more_than_a_few_at_once_are_refused(void **state)
     bench_close(&b);
 }
 
+/* As the request says, and else as the worker was told: silence is no window for the model, or one. */
+static void silence_is_heard_where_it_is_asked_for(void **state)
+{
+    static const Shoal__V1__VoiceActivity says[] = {SHOAL__V1__VOICE_ACTIVITY__VAD_DEFAULT,
+                                                    SHOAL__V1__VOICE_ACTIVITY__VAD_ON,
+                                                    SHOAL__V1__VOICE_ACTIVITY__VAD_OFF};
+    for (int no_vad = 0; no_vad < 2; no_vad++) {
+        bench b;
+        buf file = {0};
+        bench_open_as(&b, MODEL, 0, no_vad);
+        Shoal__V1__TranscribeRequest q = request(&file, "08-lights-on.wav");
+        memset(file.data + 44, 0, file.len - 44);
+        for (int i = 0; i < 3; i++) {
+            reply r;
+            q.vad = says[i];
+            ask(&b, &q, &r);
+            assert_int_equal(r.status, GRPC_OK);
+            assert_int_equal(r.n_windows, i == 0 ? no_vad : i - 1);
+            assert_int_equal(r.text.len, 0);
+            buf_done(&r.text);
+        }
+        q.vad = 3;
+        expect(&b, &q, GRPC_INVALID_ARGUMENT, "vad is 0, 1 or 2");
+        bench_close(&b);
+        buf_done(&file);
+    }
+}
+
 /* One call holds what there is for a window of samples, and those not decided about; what the next one brings
  * has no room, until the first is over. One that needs more than there is at all is told so. */
 static void sounds_share_a_bound_of_memory(void **state)
@@ -396,6 +430,7 @@ int main(void)
         cmocka_unit_test(pieces_are_refused_as_soon_as_they_are_wrong),
         cmocka_unit_test(what_cannot_be_heard_is_refused),
         cmocka_unit_test(more_than_a_few_at_once_are_refused),
+        cmocka_unit_test(silence_is_heard_where_it_is_asked_for),
         cmocka_unit_test(sounds_share_a_bound_of_memory),
         cmocka_unit_test(clients_and_workers_may_leave_at_any_time),
     };
