@@ -137,6 +137,18 @@ static int read_inputs(encode_spec *s, api_error *e)
     return rc == 0 ? read_pair(s, e) : rc;
 }
 
+/* vLLM's truncate_prompt_tokens (-1: what the model takes) and the boolean of other servers. */
+static int read_truncate(encode_spec *s, api_error *e)
+{
+    bool cut = false;
+    int64_t n = 0;
+    int rc = fields_bool(s->root, "truncate", &cut, e);
+    if (rc == 0) rc = fields_int(s->root, "truncate_prompt_tokens", -1, INT32_MAX, &n, e);
+    if (rc != 0) return rc;
+    s->truncate_tokens = n > 0 ? (uint32_t)n : n < 0 || cut ? UINT32_MAX : 0;
+    return 0;
+}
+
 static int read_options(encode_spec *s, api_error *e)
 {
     const char *format = NULL;
@@ -152,6 +164,7 @@ static int read_options(encode_spec *s, api_error *e)
     if (rc != 0 || s->kind != ENCODE_EMBED) return rc;
     if (!s->model) return api_error_bad(e, "model", "\"model\" must name a model");
     rc = fields_str(s->root, "encoding_format", &format, e);
+    if (rc == 0) rc = read_truncate(s, e);
     if (rc == 0) rc = fields_int(s->root, "dimensions", 1, 1000000, &s->dimensions, e);
     if (rc != 0 || !format || strcmp(format, "float") == 0) return rc;
     s->base64 = strcmp(format, "base64") == 0;
@@ -196,6 +209,7 @@ bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapt
     }
     cache_key_int(k, "base64", s->base64);
     cache_key_int(k, "dimensions", s->dimensions);
+    cache_key_int(k, "truncate", s->truncate_tokens);
     cache_key_int(k, "top_k", s->top_k);
     cache_key_int(k, "documents", s->documents);
     for (size_t i = 0; i < s->n_safe; i++) cache_key_str(k, "safe", s->safe[i]);

@@ -183,6 +183,7 @@ static void start_call(void *job)
     embed.n_inputs = classify.n_inputs = tag.n_inputs = fill.n_inputs = s->n_inputs;
     embed.inputs = classify.inputs = tag.inputs = fill.inputs = s->input_list;
     fill.top_k = (uint32_t)s->top_k;
+    embed.truncate_tokens = s->truncate_tokens;
     embed.adapter = classify.adapter = tag.adapter = fill.adapter = rq->adapter;
     switch (s->kind) {
     case ENCODE_EMBED: j->call = calls_embed(c, rq->model, &embed, &ctx, on_embedded, j); break;

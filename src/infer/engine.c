@@ -30,7 +30,8 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.max_batch == 0) e->o.max_batch = 32;
     if (e->o.max_queue == 0) e->o.max_queue = 256;
     e->max_tokens = e->o.max_batch + BATCH_CHUNK_MAX;
-    e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
+    size_t own = e->c->n_text ? e->c->n_text : e->c->n_ctx;
+    e->n_ctx = e->o.n_ctx ? (e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx) : own;
     if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
 }
 

@@ -158,6 +158,7 @@ static void put_shape(buf *out, const model_config *c)
                    c->source.n_head, c->source.n_ff);
     put_field(out, "context");
     buf_printf(out, "%zu", c->n_ctx);
+    if (c->n_text) buf_printf(out, ", texts to %zu", c->n_text);
     if (c->attn.window) buf_printf(out, ", local attention over %zu", c->attn.window);
     if (c->source.n_ctx) buf_printf(out, "; source %zu", c->source.n_ctx);
     put_field(out, "vocabulary");
@@ -301,6 +302,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_size(out, "feed_forward", c->ffn.n_ff);
     json_size(out, "experts", c->ffn.n_expert);
     json_size(out, "context", c->n_ctx);
+    json_size(out, "max_seq_length", c->n_text ? c->n_text : c->n_ctx);
     json_size(out, "window", c->attn.window);
     json_size(out, "vocabulary", c->n_vocab);
     json_size(out, "encoder_layers", c->source.n_layer);

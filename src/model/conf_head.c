@@ -249,11 +249,24 @@ static int read_st_modules(conf *s, model_config *c)
     return 0;
 }
 
+/* null and 0 set no limit. */
+static int read_st_bert(conf *s, model_config *c)
+{
+    const json_t *o = s->files->st_bert, *n = json_object_get(o, "max_seq_length");
+    int64_t length = 0;
+    if (!json_is_object(o) || json_is_null(n)) return 0;
+    int rc = json_get_int(o, "max_seq_length", 0, INT32_MAX, &length, s->err);
+    if (rc != 0) return err_prefix(s->err, rc, "sentence_bert_config.json");
+    c->n_text = (size_t)length < c->n_ctx ? (size_t)length : 0;
+    return 0;
+}
+
 /* Mean and normalised unless the folder says otherwise. */
 static int read_json_pooling(conf *s, model_config *c)
 {
     int rc = read_st_pooling(s, c);
     if (rc == 0) rc = read_st_modules(s, c);
+    if (rc == 0) rc = read_st_bert(s, c);
     const json_t *p = s->files->pooling, *first = json_object_get(p, "0");
     if (rc != 0 || !json_is_object(p)) return rc;
     const char *mode = NULL;
@@ -270,6 +283,8 @@ static int read_gguf_pooling(conf *s, model_config *c)
     int64_t type = 1;
     int rc = conf_str(s, "shoal.pooling", NULL, &mode);
     if (rc == 0) rc = conf_bool(s, "shoal.normalize", NULL, &c->head.normalize);
+    if (rc == 0) rc = conf_size(s, "shoal.max_seq_length", NULL, 0, INT32_MAX, &c->n_text);
+    if (c->n_text >= c->n_ctx) c->n_text = 0;
     if (rc == 0 && !mode) rc = conf_int(s, "pooling_type", NULL, 0, UINT32_MAX, &type);
     if (rc != 0) return rc;
     if (mode) return parse_pooling(s, c, mode);
@@ -314,6 +329,7 @@ void conf_head_write(gguf_out *o, const model_config *c)
     if (c->task == TASK_EMBED) {
         gguf_out_str(o, "shoal.pooling", pool_names[c->head.pool]);
         gguf_out_bool(o, "shoal.normalize", c->head.normalize);
+        if (c->n_text) gguf_out_u32(o, "shoal.max_seq_length", (uint32_t)c->n_text);
     }
     if (!has_labels(c->task)) return;
     gguf_out_strings(o, conf_key(c->arch, "classifier.output_labels", key), c->head.labels, NULL,

@@ -19,6 +19,7 @@ typedef struct hf_files {
     const json_t *pooling;    /* pooling.json {"0": {"type": "pooling", "mode": "mean"}, "normalize": true} */
     const json_t *st_pooling; /* sentence-transformers 1_Pooling/config.json */
     const json_t *st_modules; /* sentence-transformers modules.json: says whether it normalises */
+    const json_t *st_bert;    /* its sentence_bert_config.json: max_seq_length */
 } hf_files;
 
 /* *ret is filled and checked (arch_check_config). `what` names config.json in errors. An unknown

@@ -30,19 +30,21 @@ static int read_optional(const model *m, const char *file, json_t **ret, shoal_e
 /* *ret_unknown: the family when nobody has described it. */
 static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
 {
-    json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL;
+    json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL, *st_bert = NULL;
     char *path = join(m, "config.json");
     int rc = path ? json_parse_file(&config, path, CONFIG_MAX, err) : err_nomem(err);
     if (rc == 0) rc = read_optional(m, "generation_config.json", &generation, err);
     if (rc == 0) rc = read_optional(m, "pooling.json", &pool, err);
     if (rc == 0) rc = read_optional(m, "1_Pooling/config.json", &st_pooling, err);
     if (rc == 0) rc = read_optional(m, "modules.json", &st_modules, err);
+    if (rc == 0) rc = read_optional(m, "sentence_bert_config.json", &st_bert, err);
     if (rc == 0) {
         hf_files files = {.config = config,
                           .generation = generation,
                           .pooling = pool,
                           .st_pooling = st_pooling,
-                          .st_modules = st_modules};
+                          .st_modules = st_modules,
+                          .st_bert = st_bert};
         rc = hf_config_read(&m->config, &files, m->mem, path, err);
         const char *type = json_string_value(json_object_get(config, "model_type"));
         if (rc == SHOAL_EUNSUPPORTED && type && !arch_by_hf(type)) *ret_unknown = arena_strdup(m->mem, type);
@@ -52,6 +54,7 @@ static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
     json_decref(pool);
     json_decref(st_pooling);
     json_decref(st_modules);
+    json_decref(st_bert);
     return rc;
 }
 

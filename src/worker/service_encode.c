@@ -238,6 +238,12 @@ static void took(items_call *c, call_item *item)
 
 /* ---- the start --------------------------------------------------------------------------------- */
 
+static size_t truncated_length(const encode_call *e)
+{
+    size_t limit = engine_ctx(e->call.w->engine);
+    return e->request->truncate_tokens < limit ? e->request->truncate_tokens : limit;
+}
+
 static int tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
 {
     worker *w = e->call.w;
@@ -250,8 +256,12 @@ static int tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput 
     if (rc == 0)
         rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
                               TOK_ADD_SPECIAL, 0, &it->enc, err);
+    if (rc == 0 && e->task == TASK_EMBED && e->request->truncate_tokens > 0)
+        (void)encoding_truncate(t, &it->enc, truncated_length(e));
     return rc;
 }
+
+static const char CUT[] = ": split the text, or ask for \"truncate\": true, which embeds its beginning";
 
 static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in, shoal_err *err)
 {
@@ -260,8 +270,8 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
     int rc = tokenize(e, it, in, err);
     size_t n = e->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
     if (rc == 0 && n > engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens", n,
-                     w->name, engine_ctx(w->engine));
+        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens%s", n,
+                     w->name, engine_ctx(w->engine), e->task == TASK_EMBED ? CUT : "");
     if (rc == 0 && n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->call.n > 1 ? err_prefix(err, rc, "input %zu", i) : rc;
     e->call.n_tokens += n;

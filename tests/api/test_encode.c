@@ -24,7 +24,7 @@ static void encode_reads_one_and_many(void **state)
 {
     encode_spec s = read_ok(
         ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
-    assert_true(s.n_inputs == 1 && s.base64 && s.dimensions == 8);
+    assert_true(s.n_inputs == 1 && s.base64 && s.dimensions == 8 && s.truncate_tokens == 0);
     encode_spec_done(&s);
     s = read_ok(ENCODE_TAG, "{\"text\":[\"a\",\"b\"]}");
     assert_true(s.n_inputs == 2 && !s.model);
@@ -53,6 +53,9 @@ static void encode_names_the_field_it_refuses(void **state)
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\\u0000\"}", "input"},
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"hex\"}", "encoding_format"},
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"dimensions\":0}", "dimensions"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate\":1}", "truncate"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate_prompt_tokens\":-2}",
+         "truncate_prompt_tokens"},
         {ENCODE_CLASSIFY, "{\"input\":\"a\",\"top_k\":0}", "top_k"},
         {ENCODE_CLASSIFY, "{\"input\":\"a\",\"pair\":3}", "pair"},
         {ENCODE_CLASSIFY, "{\"input\":[{\"text\":\"a\",\"pair\":3}]}", "pair"},
