@@ -432,8 +432,8 @@ static int tagged_json(args *x, const json_t *schema, const json_t *root, int at
 
 static bool is_annotation_only(const json_t *schema)
 {
-    static const char *const PLAIN[] = {"type",     "description", "title", "default",
-                                        "examples", "nullable",    NULL};
+    static const char *const PLAIN[] = {"type",     "description", "title",      "default", "examples",
+                                        "nullable", "$comment",    "deprecated", NULL};
     return json_is_object(schema) && only_has(schema, PLAIN);
 }
 
@@ -468,6 +468,27 @@ static bool takes_any_text(const json_t *schema)
     return text;
 }
 
+/* A text with conditions. */
+static int tagged_facts(args *x, const json_t *schema, int at, const char *end, int *ret)
+{
+    const toolcall_tags *t = &x->syntax->tags;
+    int to = NFA_DEAD;
+    at = written(x->a, written(x->a, written(x->a, at, t->text_mark), t->value), t->wrap);
+    int rc = schema_compile_text(x->a, schema, x->what, end, at, &to, x->err);
+    if (rc == 0) *ret = written(x->a, written(x->a, to, t->wrap), end);
+    return rc;
+}
+
+static bool is_plain_text(const json_t *schema)
+{
+    static const char *const FACTS[] = {
+        "type",     "description", "title",           "default",          "examples",
+        "nullable", "format",      "pattern",         "minLength",        "maxLength",
+        "$comment", "deprecated",  "contentEncoding", "contentMediaType", NULL};
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    return type && strcmp(type, "string") == 0 && only_has(schema, FACTS);
+}
+
 /* May it be a text at all, as far as can be seen? */
 static bool may_be_text(const json_t *schema)
 {
@@ -476,7 +497,7 @@ static bool may_be_text(const json_t *schema)
     if (type) return is_text_type(type);
     const json_t *values = json_object_get(schema, "enum");
     json_array_foreach(values, i, v) if (json_is_string(v)) return true;
-    return !values && !json_is_boolean(schema);
+    return !values && !json_is_false(schema);
 }
 
 static int tagged_value(args *x, const char *name, const json_t *schema, const json_t *root, int at, int *ret)
@@ -489,6 +510,7 @@ static int tagged_value(args *x, const char *name, const json_t *schema, const j
         return refuse(x, name, "its name is too long for this model's syntax of calls");
     if (!may_be_text(schema)) return tagged_json(x, schema, root, at, end, ret);
     if (values && only_has(schema, ENUM)) return tagged_enum(x, name, values, at, end, ret);
+    if (!takes_any_text(schema) && is_plain_text(schema)) return tagged_facts(x, schema, at, end, ret);
     if (!takes_any_text(schema) && json_object_size(schema) > 0 && !json_is_true(schema) &&
         !(is_annotation_only(schema) && !json_object_get(schema, "type")))
         return refuse(x, name, "its conditions cannot be held in this model's syntax of calls");

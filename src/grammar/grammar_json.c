@@ -359,3 +359,39 @@ int json_texts(json_rules *c, int from, const dfa *texts)
     int at = emit(c, lit(c, from, "\""), texts, true);
     return lit(c, at, "\"");
 }
+
+/* All characters beyond ASCII. */
+static int wide_rule(nfa *a)
+{
+    int rule = nfa_state(a), end = nfa_state(a);
+    raw_characters(a, rule, 0x80, CODE_MAX, end);
+    nfa_return(a, end);
+    return rule;
+}
+
+static void raw_edge(nfa *a, int from, uint32_t lo, uint32_t hi, int to, int wide)
+{
+    if (lo == 0) lo = 1;
+    if (lo <= 0x7F && lo <= hi) nfa_range_to(a, from, (uint8_t)lo, hi < 0x7F ? (uint8_t)hi : 0x7F, to);
+    if (lo < 0x80) lo = 0x80;
+    if (lo == 0x80 && hi == CODE_MAX)
+        nfa_call_to(a, from, wide, to);
+    else if (lo <= hi)
+        raw_characters(a, from, lo, hi, to);
+}
+
+int json_raw_texts(nfa *a, int from, const dfa *d)
+{
+    int wide = wide_rule(a), end = nfa_state(a);
+    int *states = malloc(((size_t)d->n + 1) * sizeof *states);
+    if (!states) return NFA_DEAD;
+    for (int i = 0; i < d->n; i++) states[i] = nfa_state(a);
+    if (d->n > 0) nfa_epsilon(a, from, states[0]);
+    for (int i = 0; i < d->n && !nfa_failed(a); i++) {
+        if (d->accepts[i]) nfa_epsilon(a, states[i], end);
+        for (int e = d->first[i]; e < d->first[i + 1]; e++)
+            raw_edge(a, states[i], d->edges[e].lo, d->edges[e].hi, states[d->edges[e].to], wide);
+    }
+    free(states);
+    return end;
+}

@@ -27,5 +27,7 @@ void json_close(json_rules *r, int from, char bracket, int to);
 int json_literal(json_rules *r, int from, const char *s);
 int json_texts(json_rules *r, int from, const dfa *texts);   /* a string of them, quotes included */
 int json_numbers(json_rules *r, int from, const dfa *texts); /* bare */
+/* Texts as they are, without quotes or escapes, less those with U+0000; no rules of JSON are needed. */
+int json_raw_texts(nfa *a, int from, const dfa *texts);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "grammar/grammar_write.h"
 
 #define COMPILE_WORK (12u << 20) /* about a tenth of a second */
@@ -176,12 +177,9 @@ static int compile(compiler *c, bool is_object, int *ret_start, shoal_err *err)
 static int compile_once(nfa *a, const json_t *root, const char *what, unsigned flags, int *ret_start,
                         shoal_err *err)
 {
-    compiler c = {.a = a,
-                  .x = {.root = root,
-                        .what = what,
-                        .err = err,
-                        .work = COMPILE_WORK,
-                        .open = flags & SCHEMA_OPEN}};
+    compiler c = {
+        .a = a,
+        .x = {.root = root, .what = what, .err = err, .work = COMPILE_WORK, .open = flags & SCHEMA_OPEN}};
     int rc = 0;
     json_rules_init(&c.json, a);
     c.x.memory = arena_new(0);
@@ -205,6 +203,59 @@ int schema_compile_json(nfa *a, const json_t *root, const char *what, unsigned f
     int rc = compile_once(a, root, what, flags, ret_start, err);
     if (!(flags & SCHEMA_OPEN) || (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ELIMIT)) return rc;
     return compile_once(a, root, what, flags & ~SCHEMA_OPEN, ret_start, err);
+}
+
+/* The texts that contain this one (ASCII or not, UTF-8). */
+static int texts_with(dfa **ret, const char *text, uint64_t *work, shoal_err *err)
+{
+    fsm *f = fsm_new();
+    if (!f) return err_nomem(err);
+    int at = 0;
+    size_t n = strlen(text);
+    fsm_range(f, 0, 0, CODE_MAX, 0);
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        size_t len = utf8_decode(text + i, n - i, &cp);
+        int next = fsm_state(f);
+        fsm_range(f, at, cp, cp, next);
+        at = next;
+        i += len ? len : 1;
+    }
+    fsm_range(f, at, 0, CODE_MAX, at);
+    fsm_accept(f, at);
+    int rc = fsm_determine(ret, f, work, err);
+    fsm_free(f);
+    return rc;
+}
+
+/* *texts less those with `without`. */
+static int leave_out(dfa **texts, const char *without, uint64_t *work, shoal_err *err)
+{
+    dfa *with = NULL, *rest = NULL;
+    int rc = texts_with(&with, without, work, err);
+    if (rc == 0) rc = dfa_combine(&rest, *texts, with, DFA_MINUS, work, err);
+    dfa_free(with);
+    if (rc != 0) return rc;
+    dfa_free(*texts);
+    *texts = rest;
+    return 0;
+}
+
+int schema_compile_text(nfa *a, const json_t *schema, const char *what, const char *without, int from,
+                        int *ret_end, shoal_err *err)
+{
+    schema_ctx x = {.root = schema, .what = what, .err = err, .work = COMPILE_WORK, .memory = arena_new(0)};
+    parts p = {0};
+    string_facts f = {0};
+    int rc = x.memory ? parts_add(&x, &p, schema) : err_nomem(err);
+    if (rc == 0) rc = facts_strings(&x, &p, &f);
+    if (rc == 0 && !f.texts) rc = dfa_length(&f.texts, f.least, f.most, &x.work, err);
+    if (rc == 0) rc = leave_out(&f.texts, without, &x.work, err);
+    if (rc == 0) *ret_end = json_raw_texts(a, from, f.texts);
+    dfa_free(f.texts);
+    facts_done(&x);
+    arena_free(x.memory);
+    return rc;
 }
 
 bool schema_admits(const json_t *schema, const json_t *value)

@@ -318,6 +318,77 @@ static void what_cannot_be_held_is_refused(void **state)
     assert_non_null(strstr(err.message, "two words"));
 }
 
+/* Texts between tags are held to their conditions without the quotes of JSON, and what may be of several
+ * types is any text. */
+static void texts_between_tags_are_held_to_their_schema(void **state)
+{
+    static const char OPEN[] = "<tool_call>\n<function=f>\n<parameter=v>\n",
+                      CLOSE[] = "\n</parameter>\n</function>\n</tool_call>";
+    static const struct {
+        const char *schema, *good, *bad;
+    } cases[] = {
+        {"{\"type\":\"string\",\"pattern\":\"^[a-z]+$\"}", "abc", "a1"},
+        {"{\"type\":\"string\",\"format\":\"date\"}", "2026-11-28", "28.11.2026"},
+        {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", "\xc3\xa4<b", "<"},
+        {"{\"type\":\"string\",\"maxLength\":40}", "<b>\"x\"</b>", "</parameter> and on"},
+        {"{\"type\":\"string\",\"enum\":[\"on\",\"off\"]}", "off", "of"},
+        {"{\"type\":\"string\"}", "a\nb\n", NULL},
+        {"{\"type\":[\"string\",\"null\"]}", "null", NULL},
+        {"{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"default\":null}", "well", NULL},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", "[1, 2]", "[1, x"},
+        {"{\"type\":\"boolean\"}", "true", "yes"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}",
+         "{\"a\": \"</parameter>\"}", "{}"},
+        {"true", "anything", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char tools[1024], text[1024];
+        shoal_err err = {0};
+        snprintf(tools, sizeof tools,
+                 "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+                 "\"properties\":{\"v\":%s},\"required\":[\"v\"]}}}]",
+                 cases[i].schema);
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = tools,
+                             .mode = TOOLS_REQUIRED,
+                             .syntax = toolcall_find("qwen3-coder")};
+        snprintf(text, sizeof text, "%s%s%s", OPEN, cases[i].good, CLOSE);
+        int got = verdict(&spec, text, &err);
+        if (got != 1) fail_msg("%s: %s: %d %s", cases[i].schema, text, got, err.message);
+        if (!cases[i].bad) continue;
+        snprintf(text, sizeof text, "%s%s%s", OPEN, cases[i].bad, CLOSE);
+        if (verdict(&spec, text, &err) != -1) fail_msg("%s: %s", cases[i].schema, text);
+    }
+}
+
+/* A call may begin within the thought that the prompt opened, and is held to the tools there, too. */
+static void a_call_may_end_a_thought(void **state)
+{
+    shoal_err err = {0};
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                         .tools_json = TOOLS,
+                         .mode = TOOLS_AUTO,
+                         .thinking = thinking_named("think"),
+                         .in_thought = true,
+                         .syntax = toolcall_find("qwen3-coder")};
+    assert_int_equal(verdict(&spec, "Hm. <tool_call> it is", &err), 0);
+    assert_int_equal(verdict(&spec, "Hm. </think> Yes.", &err), 1);
+    assert_int_equal(
+        verdict(&spec,
+                "Hm.\n<tool_call>\n<function=set>\n<parameter=level>\n3\n</parameter>\n</function>\n"
+                "</tool_call>",
+                &err),
+        1);
+    assert_int_equal(verdict(&spec, "Hm.\n<tool_call>\n<function=sit>", &err), -1);
+    spec.syntax = toolcall_find("kimi-k2");
+    assert_int_equal(
+        verdict(&spec, "Hm<|tool_call_begin|>functions.any:12<|tool_call_argument_begin|>{}", &err), 0);
+    assert_int_equal(verdict(&spec, "Hm<|tool_calls_section_begin|><|tool_call_begin|>functions.no", &err),
+                     -1);
+    spec.syntax = toolcall_find("hermes"); /* there a call within a thought is none */
+    assert_int_equal(verdict(&spec, "Hm.\n<tool_call>\n{\"name\": \"no", &err), 0);
+}
+
 static void references_reach_the_definitions(void **state)
 {
     grammar_spec spec = {.kind = GRAMMAR_TOOLS,
@@ -537,6 +608,8 @@ int main(void)
         cmocka_unit_test(forced_calls_are_in_the_models_syntax),
         cmocka_unit_test(what_begins_like_a_json_call_has_to_be_one),
         cmocka_unit_test(what_cannot_be_held_is_refused),
+        cmocka_unit_test(texts_between_tags_are_held_to_their_schema),
+        cmocka_unit_test(a_call_may_end_a_thought),
         cmocka_unit_test(references_reach_the_definitions),
         cmocka_unit_test(a_thought_may_come_before_a_form),
         cmocka_unit_test(no_reply_calls_what_is_not_offered),
