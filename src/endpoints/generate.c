@@ -234,11 +234,22 @@ static bool catch_up(gen_job *j, gen_branch *br)
     return false;
 }
 
+/* A worker's text in a header: printable, or not at all. */
+static void note_tool_syntax(gateway_request *rq, const char *label)
+{
+    size_t n = strlen(label);
+    if (n == 0 || n >= sizeof rq->tool_syntax) return;
+    for (size_t i = 0; i < n; i++)
+        if (label[i] < ' ' || label[i] > '~') return;
+    memcpy(rq->tool_syntax, label, n + 1);
+}
+
 static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
 {
     api_error e;
     if (br->k % j->spec->n == 0) j->shared.rq->n_prompt_tokens += s->n_prompt; /* so far: it may be cut */
     answer_start(&j->answer, j->spec, br->k, s->n_prompt);
+    note_tool_syntax(j->shared.rq, s->tool_syntax);
     if (!j->spec->stream) return true;
     if (stream_started(&j->stream, br->k, s->max_tokens, &e) != 0) {
         shared_fail(&j->shared, &e);

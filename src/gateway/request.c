@@ -201,6 +201,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     }
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
+    if (*rq->tool_syntax) header_add(h, "x-shoal-tool-syntax", rq->tool_syntax);
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
     admission_put_rates(&h->rates, rq);
     for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
@@ -210,7 +211,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
                "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
-               "x-shoal-ensemble, "
+               "x-shoal-ensemble, x-shoal-tool-syntax, "
                "x-shoal-route, retry-after, " ADMISSION_NAMES);
 }
 

@@ -495,21 +495,29 @@ static bool may_be_text(const json_t *schema)
     const json_t *type = json_object_get(schema, "type"), *v;
     size_t i;
     if (type) return is_text_type(type);
-    const json_t *values = json_object_get(schema, "enum");
+    const json_t *values = json_object_get(schema, "enum"), *one = json_object_get(schema, "const");
     json_array_foreach(values, i, v) if (json_is_string(v)) return true;
+    if (one) return json_is_string(one);
     return !values && !json_is_false(schema);
 }
 
 static int tagged_value(args *x, const char *name, const json_t *schema, const json_t *root, int at, int *ret)
 {
-    static const char *const ENUM[] = {"type", "description", "title", "default", "examples", "enum", NULL};
+    static const char *const ENUM[] = {"type",     "description", "title", "default",
+                                       "examples", "enum",        "const", NULL};
     char end[MARKER_MAX + NAME_MAX_BYTES];
-    const json_t *values = json_object_get(schema, "enum");
+    const json_t *values = json_object_get(schema, "enum"), *one = json_object_get(schema, "const");
     end_of_value(x, name, end, sizeof end);
     if (strlen(end) > MARKER_MAX)
         return refuse(x, name, "its name is too long for this model's syntax of calls");
     if (!may_be_text(schema)) return tagged_json(x, schema, root, at, end, ret);
     if (values && only_has(schema, ENUM)) return tagged_enum(x, name, values, at, end, ret);
+    if (one && only_has(schema, ENUM)) {
+        json_t *list = json_pack("[O]", one);
+        int rc = list ? tagged_enum(x, name, list, at, end, ret) : err_nomem(x->err);
+        json_decref(list);
+        return rc;
+    }
     if (!takes_any_text(schema) && is_plain_text(schema)) return tagged_facts(x, schema, at, end, ret);
     if (!takes_any_text(schema) && json_object_size(schema) > 0 && !json_is_true(schema) &&
         !(is_annotation_only(schema) && !json_object_get(schema, "type")))

@@ -146,6 +146,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
     s->calls = r->calls;
+    s->may_call = r->may_call;
     s->progress = r->progress;
     s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
@@ -448,13 +449,14 @@ int session_take_all(session *s, const int32_t *ids, size_t n, float logprob, ui
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-/* What is still held back: an open character, and text that might have become a stop string. */
+/* What is still held back: an open character, and text that might have become a stop string. A character that the
+ * limit cut may be a marker's, of which nothing is to be seen. */
 static void last_text(session *s, gen_event *ev)
 {
     thinking_parts p;
     if (s->stop.matched || !s->detok.t) return;
     buf_clear(&s->text);
-    detok_end(&s->detok, &s->text);
+    if (!s->may_call || s->finish != FINISH_LENGTH) detok_end(&s->detok, &s->text);
     thinking_end(&s->thinking, s->text.data, s->text.len, &p);
     ev->thought = p.thought;
     ev->thought_len = p.n_thought;

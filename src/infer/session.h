@@ -34,6 +34,7 @@ typedef struct session {
     thinking thinking;
     size_t n_thought;             /* tokens before the answer */
     const toolcall_syntax *calls; /* as in gen_request */
+    bool may_call;                /* likewise */
     detok detok;
     buf text; /* the newest token's */
     grammar *grammar;

@@ -204,7 +204,10 @@ static void put_text_side(buf *out, const model *m)
         return;
     }
     buf_printf(out, "yes%s", chat_template_reads_tools(chat) ? ", takes tools" : "");
-    buf_printf(out, ", calls in the form \"%s\"", chat_template_calls(chat, NULL)->name);
+    if (chat_template_calls_source(chat) == CALLS_UNKNOWN)
+        buf_puts(out, ", whose syntax of calls is unknown (Hermes' is tried)");
+    else
+        buf_printf(out, ", tool calls as %s", chat_template_calls_label(chat, NULL));
     if (chat_template_thinking(chat)) buf_puts(out, ", thinks");
 }
 
@@ -318,7 +321,11 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     buf_putc(out, '}');
     json_text(out, "tokenizer_error", model_tokenizer(m) ? NULL : model_tokenizer_error(m));
     json_size(out, "tokens", model_tokenizer(m) ? tokenizer_vocab_size(model_tokenizer(m)) : 0);
-    buf_printf(out, ",\"chat_template\":%s", model_chat_template(m) ? "true" : "false");
+    const chat_template *chat = model_chat_template(m);
+    buf_printf(out, ",\"chat_template\":%s", chat ? "true" : "false");
+    json_text(out, "tool_syntax", chat ? chat_template_calls_label(chat, NULL) : NULL);
+    json_text(out, "thinking",
+              chat && chat_template_thinking(chat) ? chat_template_thinking(chat)->name : NULL);
     json_size(out, "memory_bytes", r->memory_bytes);
     json_size(out, "kv_token_bytes", r->kv_token_bytes);
     if (r->decode_per_s > 0)

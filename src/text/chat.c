@@ -18,6 +18,7 @@ struct chat_template {
         reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
     const toolcall_syntax *calls;
     calls_source calls_source;
+    id_form ids;
     const thinking_form *thinking;
     bool shows_thinking;
 };
@@ -52,6 +53,7 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
         chat_template_free(t);
         return err_nomem(err);
     }
+    t->ids = chat_ids_form(t->source, t->calls);
     if (!t->thinking && t->calls->thinking && t->calls_source == CALLS_OF_TEMPLATE)
         t->thinking = thinking_named(t->calls->thinking);
     *ret = t;
@@ -202,6 +204,7 @@ static void set_globals(jrun *r, const chat_template *t, const chat_input *in, b
 {
     jvalue messages = messages_of(r, in->messages, !t->reads_parts);
     if (t->reads_thinking) name_thoughts(r, messages);
+    chat_ids_map(r, messages, t->ids);
     set(r, "messages", messages);
     set_tools(r, t, in);
     set(r, "documents", (jvalue){.kind = V_NONE});

@@ -27,6 +27,7 @@ static void use_template(const chat_template *t, const json_t *kwargs, prompt *r
     ret->thinking = chat_template_thinking(t);
     ret->shows_thinking = chat_template_shows_thinking(t);
     ret->calls = chat_template_calls(t, kwargs);
+    ret->calls_label = chat_template_calls_label(t, kwargs);
 }
 
 static int parse_kwargs(json_t **ret, const char *text, shoal_err *err)

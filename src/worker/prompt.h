@@ -23,6 +23,7 @@ typedef struct prompt {
     bool has_source;
     /* of the model's template, when that wrote it */
     const toolcall_syntax *calls;  /* how the reply calls tools */
+    const char *calls_label;       /* the same for people (chat_template_calls_label); NULL: no template */
     const thinking_form *thinking; /* NULL: it does not think */
     bool shows_thinking;           /* a form of reply may begin with a thought */
     bool in_thought;

@@ -536,6 +536,7 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     s.n_prompt_ids = rendered ? p->n : 0;
     s.prompt_ids = (int32_t *)p->ids;
     s.in_thought = rendered && p->in_thought;
+    if (*r->tools_json && p->calls_label) s.tool_syntax = (char *)p->calls_label;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
     if (service_call_send(g->w, g->call, &ev.base) != 0) {

@@ -23,7 +23,7 @@ static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
     m->has_chat_template = t != NULL;
     if (!t) return;
     m->reasons = chat_template_thinking(t) != NULL;
-    m->tool_syntax = (char *)chat_template_calls(t, NULL)->name;
+    m->tool_syntax = (char *)chat_template_calls_label(t, NULL);
     m->template_reads_clock = chat_template_reads_clock(t);
 }
 

@@ -157,6 +157,22 @@ static int digest_vocabulary(const tokenizer *t, char ret_hex[65], shoal_err *er
     return 0;
 }
 
+/* A syntax that is guessed is better known before calls are missed. */
+static void tell_tool_syntax(const worker *w)
+{
+    const chat_template *t = model_chat_template(w->model);
+    if (!t) return;
+    if (chat_template_calls_source(t) == CALLS_UNKNOWN)
+        LOG(LOG_WARN, "worker", "tool_syntax_unknown", LOG_S("model", w->name),
+            LOG_S(
+                "notice",
+                "the chat template has tools, but writes calls in no syntax that is known: calls are read as "
+                "<tool_call>{\"name\": ..., \"arguments\": ...}</tool_call>, others stay text"));
+    else
+        LOG(LOG_INFO, "worker", "tool_syntax", LOG_S("model", w->name),
+            LOG_S("syntax", chat_template_calls_label(t, NULL)));
+}
+
 static int load_network(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
     model_options mo = {.expect_sha256 = o->sha256,
@@ -174,6 +190,7 @@ static int load_network(worker *w, const worker_options *o, sha256_digest *ret_d
     if (model_notice(w->model))
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name),
             LOG_S("notice", model_notice(w->model)));
+    tell_tool_syntax(w);
     return 0;
 }
 

@@ -18,7 +18,7 @@ while read -r name sign; do
     for f in config.json model.safetensors tokenizer.json; do
         ln -s "$PWD/tests/data/hf/llama-gqa/$f" "$work/$name/$f"
     done
-    printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}{{ tools | length if tools }}{%% if false %%}%s{%% endif %%}' \
+    printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}{{ tools | length if tools }}{# %s #}' \
         "$sign" >"$work/$name/chat_template.jinja"
     echo "  - {name: $name, path: $work/$name}" >>"$work/c.yaml"
     models=$models,$name
@@ -35,6 +35,33 @@ lfm2 <|tool_list_start|>
 gemma tool_code
 smollm3 <code>
 gemma-f <start_function_call>
+gemma-4 <|tool_call>
+seed <seed:tool_call>
+qwen3-coder <parameter=example_parameter_1>
+deepseek-v3.2 DSML｜function_calls
+deepseek-v4 DSML｜
+minimax-m2 <minimax:tool_call>
+minimax-m3 ]<]minimax[>[
+muse <atem:function_calls>
+kimi-k3 <|open|>tools
+minicpm <function name=
+glm-4.7 </arg_key><arg_value>
+glm-4 <arg_key>
+deepseek-v3.1 <｜tool▁call▁begin｜>tool_call_name
+deepseek-r1 <｜tool▁calls▁begin｜>
+kimi-k2 <|tool_calls_section_begin|>
+gpt-oss <|channel|>commentary
+functionary-3.2 >>>
+functionary-3.1 <function=example_function_name>{
+cohere <|START_ACTION|>
+nemotron-v2 <TOOLCALL>
+apriel <tool_calls>[
+minimax-m1 <tool_calls>
+gigachat-3 function call<|role_sep|>
+gigachat-3.1 <|function_call|>
+firefunction functools[
+apertus <|tools_prefix|>
+lfm2.5 List of tools: [
 END
 start_shoal "$work/c.yaml"
 export SHOAL_URL=$url

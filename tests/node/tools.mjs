@@ -59,7 +59,7 @@ function object(depth) {
   const required = Object.keys(properties).filter(() => draw(2));
   return { type: "object", properties, required, additionalProperties: false };
 }
-// Syntaxes that write no JSON hold plain properties; texts of function-gemma are held by enum alone.
+// Gemma's syntaxes with braces hold plain properties, and texts by enum alone.
 const flat = () => {
   const properties = {};
   for (let i = draw(4); i >= 0; i--)
@@ -68,11 +68,19 @@ const flat = () => {
       { type: "boolean" }, { type: "number", minimum: -1, maximum: 1 }]);
   return { type: "object", properties, required: Object.keys(properties).filter(() => draw(2)), additionalProperties: false };
 };
+// Between tags a value of several types is a text, or one of the others: it is held to its types alone.
+const tagged = /^(seed|qwen3-coder|deepseek-v3.2|deepseek-v4|minimax-m2|minimax-m3|muse|kimi-k3|minicpm|glm)/;
+const unmixed = (o) => {
+  for (const [key, s] of Object.entries(o.properties)) if (s.anyOf) o.properties[key] = s.anyOf[draw(2)];
+  return o;
+};
+const parameters = (model) =>
+  /gemma-[f4]/.test(model) ? flat() : tagged.test(model) ? unmixed(object(2)) : object(2);
 function tools(model) {
   const list = [...new Set(Array.from({ length: 1 + draw(4) }, () => pick(names)))];
   return list.map((name) => {
     const f = { name, description: pick(words), strict: true };
-    if (draw(12)) f.parameters = /gemma-f/.test(model) ? flat() : object(2);
+    if (draw(12)) f.parameters = parameters(model);
     return { type: "function", function: f };
   });
 }

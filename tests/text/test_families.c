@@ -212,6 +212,130 @@ static void thoughts_reach_templates_by_their_own_name(void **state)
     json_decref(c);
 }
 
+static const char *rendered(const char *source, const char *conversation, buf *out)
+{
+    shoal_err err = {0};
+    chat_template *t = NULL;
+    json_t *c = NULL;
+    buf_clear(out);
+    if (chat_template_compile(&t, source, strlen(source), "t", &err)) fail_msg("%s", err.message);
+    assert_int_equal(json_parse(&c, conversation, strlen(conversation), "conversation", &err), 0);
+    if (render(t, c, out, &err)) fail_msg("%s", err.message);
+    chat_template_free(t);
+    json_decref(c);
+    return out->data;
+}
+
+/* A client sends back the ids that it was given, or none: the template sees those that it takes, the same for
+ * a call and its result. */
+static void ids_of_calls_take_the_templates_form(void **state)
+{
+    static const char MISTRAL[] =
+        "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if not c.id is defined or c.id|length != "
+        "9 %}"
+        "{{ raise_exception('ids') }}{% endif %}[TOOL_CALLS]{{ c.function.name }}[ARGS]{} {{ c.id }};{% "
+        "endfor %}"
+        "{% if m.role == 'tool' %}{{ m.tool_call_id }};{% endif %}{% endfor %}{{ tools | length if tools }}";
+    static const char KIMI[] =
+        "{% for m in messages %}{% for c in m.tool_calls or [] "
+        "%}<|tool_calls_section_begin|><|tool_call_begin|>"
+        "{{ c.id }}<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>{% endfor %}"
+        "{% if m.role == 'tool' %}{{ m.tool_call_id }};{% endif %}{% endfor %}{{ tools | length if tools }}";
+    static const char WITH_IDS[] = "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
+                                   "{\"id\":\"call_a\",\"function\":{\"name\":\"f\",\"arguments\":{}}},"
+                                   "{\"id\":\"call_b\",\"function\":{\"name\":\"g\",\"arguments\":{}}}]},"
+                                   "{\"role\":\"tool\",\"tool_call_id\":\"call_b\",\"content\":\"B\"},"
+                                   "{\"role\":\"tool\",\"tool_call_id\":\"call_a\",\"content\":\"A\"}]}";
+    static const char WITHOUT[] = "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
+                                  "{\"function\":{\"name\":\"f\",\"arguments\":{}}}]},"
+                                  "{\"role\":\"tool\",\"tool_name\":\"f\",\"content\":\"A\"}]}";
+    static const char NINE[] = "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
+                               "{\"id\":\"abcDEF123\",\"function\":{\"name\":\"f\",\"arguments\":{}}}]},"
+                               "{\"role\":\"tool\",\"tool_call_id\":\"abcDEF123\",\"content\":\"A\"}]}";
+    buf out = {0};
+    char a[16], b[16], c[16], d[16];
+    assert_int_equal(sscanf(rendered(MISTRAL, WITH_IDS, &out),
+                            "[TOOL_CALLS]f[ARGS]{} %9[^;];[TOOL_CALLS]g[ARGS]{} %9[^;];%9[^;];%9[^;];", a, b,
+                            c, d),
+                     4);
+    assert_string_equal(b, c);
+    assert_string_equal(a, d);
+    assert_string_not_equal(a, b);
+    assert_int_equal(strlen(a), 9);
+    assert_int_equal(sscanf(rendered(MISTRAL, WITHOUT, &out), "[TOOL_CALLS]f[ARGS]{} %9[^;];%9[^;];", a, b),
+                     2);
+    assert_string_equal(a, b);
+    assert_string_equal(rendered(MISTRAL, NINE, &out), "[TOOL_CALLS]f[ARGS]{} abcDEF123;abcDEF123;");
+    assert_non_null(strstr(rendered(KIMI, WITH_IDS, &out), "<|tool_call_begin|>functions.g:1<|"));
+    assert_non_null(strstr(out.data, "functions.g:1;functions.f:0;"));
+    buf_done(&out);
+}
+
+/* Templates of our own, as short as a family's: what is seen from them, and what the reader makes of a call
+ * that they write. */
+static void the_syntax_is_seen_from_a_call(void **state)
+{
+    static const struct {
+        const char *call, *syntax;
+    } rows[] = {
+        {"<tool_call>\n<function={{ n }}>\n<parameter=key>\nvalue\n</parameter>\n</function>\n</tool_call>",
+         "qwen3-coder"},
+        {"<seed:tool_call>\n<function={{ n "
+         "}}>\n<parameter=key>value</parameter>\n</function>\n</seed:tool_call>",
+         "seed"},
+        {"<tool_call>{{ n }}\n<arg_key>key</arg_key>\n<arg_value>value</arg_value>\n</tool_call>", "glm-4"},
+        {"<tool_call>{{ n }}<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>", "glm-4.7"},
+        {"<minimax:tool_call>\n<invoke name=\"{{ n }}\">\n<parameter "
+         "name=\"key\">value</parameter>\n</invoke>\n"
+         "</minimax:tool_call>",
+         "minimax-m2"},
+        {"<|tool_calls_section_begin|><|tool_call_begin|>functions.{{ n }}:0<|tool_call_argument_begin|>{}"
+         "<|tool_call_end|><|tool_calls_section_end|>",
+         "kimi-k2"},
+        {"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ n "
+         "}}<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+         "deepseek-v3.1"},
+        {"<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"{{ n }}\", \"parameters\": "
+         "{}}]<|END_ACTION|>",
+         "cohere"},
+        {"<|tools_prefix|>[{\"{{ n }}\": {}}]<|tools_suffix|>", "apertus"},
+        {"<TOOLCALL>[{\"name\": \"{{ n }}\", \"arguments\": {}}]</TOOLCALL>", "nemotron-v2"},
+        {"<tool_calls>[{\"name\": \"{{ n }}\", \"arguments\": {}}]</tool_calls>", "apriel"},
+        {"<tool_calls>\n{\"name\": \"{{ n }}\", \"arguments\": {}}\n</tool_calls>", "minimax-m1"},
+        {"<function={{ n }}>{}</function>", "functionary-3.1"},
+        {"<|tool_call>call:{{ n }}{key:<|\"|>value<|\"|>}<tool_call|>", "gemma-4"},
+        {"{\"name\": \"{{ n }}\", \"parameters\": {}}", "llama-json"},
+        {"<|mystery|>{\"name\": \"{{ n }}\", \"parameters\": {}}<|/mystery|>", "unknown"},
+        {"", "unknown"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        buf source = {0};
+        shoal_err err = {0};
+        chat_template *t = NULL;
+        buf_printf(&source,
+                   "{{ tools | length if tools }}{%% for m in messages %%}|{{ m.content }}{%% for c in "
+                   "m.tool_calls or [] "
+                   "%%}{%% set n = c.function.name %%}%s{%% endfor %%}{%% endfor %%}",
+                   rows[i].call);
+        if (chat_template_compile(&t, source.data, source.len, "t", &err)) fail_msg("%s", err.message);
+        const char *got = chat_template_calls_label(t, NULL);
+        if (strcmp(got, rows[i].syntax) != 0) fail_msg("%s: %s, not %s", rows[i].call, got, rows[i].syntax);
+        chat_template_free(t);
+        buf_done(&source);
+    }
+}
+
+static void a_template_without_tools_is_taught(void **state)
+{
+    static const char SOURCE[] = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    shoal_err err = {0};
+    chat_template *t = NULL;
+    assert_int_equal(chat_template_compile(&t, SOURCE, sizeof SOURCE - 1, "t", &err), 0);
+    assert_int_equal(chat_template_calls_source(t), CALLS_ADDED);
+    assert_string_equal(chat_template_calls_label(t, NULL), "hermes (added)");
+    chat_template_free(t);
+}
+
 static void variables_cannot_hide_the_request(void **state)
 {
     json_t *family = json_pack("{s:s}", "template", "qwen3");
@@ -237,6 +361,9 @@ int main(void)
         cmocka_unit_test(python_tools_change_the_syntax),
         cmocka_unit_test(thoughts_reach_templates_by_their_own_name),
         cmocka_unit_test(variables_cannot_hide_the_request),
+        cmocka_unit_test(ids_of_calls_take_the_templates_form),
+        cmocka_unit_test(the_syntax_is_seen_from_a_call),
+        cmocka_unit_test(a_template_without_tools_is_taught),
     };
     return cmocka_run_group_tests_name("families", tests, NULL, NULL);
 }
