@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/fields.h"
+#include "base/buf.h"
 #include "base/json.h"
 
 #define ITEMS_MAX 1024
@@ -42,31 +43,43 @@ static int put(json_t *o, const char *key, json_t *v, api_error *e)
 
 /* ---- input --------------------------------------------------------------------------------------- */
 
-/* A part of text under chat's name for it; what is no text is left for chat to refuse. New reference. */
-static json_t *part_of(json_t *part)
+/* Appends a part of text under chat's name for it. `field`: "content" or "output" of item i. */
+static int add_part(json_t *to, const json_t *part, const char *field, size_t i, size_t k, api_error *e)
 {
     const char *type = fields_text(json_object_get(part, "type"));
-    if (!type || (strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0))
-        return json_incref(part);
-    json_t *out = copy_object(part);
-    if (out && json_object_set_new(out, "type", json_string("text")) == 0) return out;
-    json_decref(out);
-    return NULL;
+    bool refusal = type && strcmp(type, "refusal") == 0;
+    if (!type)
+        return api_error_bad(e, "input", "input[%zu].%s[%zu]: must be an object with a \"type\"", i, field,
+                             k);
+    if (!refusal && strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0 &&
+        strcmp(type, "text") != 0)
+        return api_error_bad(
+            e, "input",
+            "input[%zu].%s[%zu]: models here read text alone, and this part is of type \"%.40s\": "
+            "send parts of type \"input_text\"",
+            i, field, k, type);
+    json_t *text = json_object_get(part, refusal ? "refusal" : "text");
+    if (!json_is_string(text))
+        return api_error_bad(e, "input", "input[%zu].%s[%zu]: \"%s\" must be a string", i, field, k,
+                             refusal ? "refusal" : "text");
+    json_t *out = json_pack("{s:s, s:O}", "type", "text", "text", text);
+    return json_array_append_new(to, out) == 0 ? 0 : api_error_nomem(e);
 }
 
-/* New reference; NULL: no memory. */
-static json_t *content_of(json_t *content)
+/* Appends m with `content`, a text or an array of parts, which is `field` of item i. Takes m. */
+static int add_with_content(json_t *to, json_t *m, json_t *content, const char *field, size_t i, api_error *e)
 {
-    if (!json_is_array(content)) return json_incref(content);
-    json_t *parts = json_array(), *p;
-    size_t i;
-    json_array_foreach(content, i, p)
+    json_t *parts = json_is_array(content) ? json_array() : json_incref(content), *part;
+    size_t k;
+    int rc = json_object_set_new(m, "content", parts) == 0 ? 0 : api_error_nomem(e);
+    json_array_foreach(content, k, part)
     {
-        if (parts && json_array_append_new(parts, part_of(p)) == 0) continue;
-        json_decref(parts);
-        return NULL;
+        if (rc != 0) break;
+        rc = add_part(parts, part, field, i, k, e);
     }
-    return parts;
+    if (rc == 0) return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    json_decref(m);
+    return rc;
 }
 
 static int add_message(json_t *to, const json_t *item, size_t i, api_error *e)
@@ -77,9 +90,8 @@ static int add_message(json_t *to, const json_t *item, size_t i, api_error *e)
         return api_error_bad(e, "input", "input[%zu].role: must be user, assistant, system or developer", i);
     if (!json_is_string(json_object_get(item, "content")) && !json_is_array(json_object_get(item, "content")))
         return api_error_bad(e, "input", "input[%zu].content: must be text or an array of parts", i);
-    json_t *m =
-        json_pack("{s:s, s:o}", "role", role, "content", content_of(json_object_get(item, "content")));
-    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    return add_with_content(to, json_pack("{s:s}", "role", role), json_object_get(item, "content"), "content",
+                            i, e);
 }
 
 /* Calls that follow each other are one message of the assistant, as chat has them. */
@@ -104,9 +116,8 @@ static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
     json_t *output = json_object_get(item, "output");
     if (!id || (!json_is_string(output) && !json_is_array(output)))
         return api_error_bad(e, "input", "input[%zu]: a function_call_output needs call_id and output", i);
-    json_t *m =
-        json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id", id, "content", content_of(output));
-    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    return add_with_content(to, json_pack("{s:s, s:s}", "role", "tool", "tool_call_id", id), output, "output",
+                            i, e);
 }
 
 static int add_item(json_t *to, const json_t *item, size_t i, api_error *e)
@@ -337,4 +348,42 @@ int response_spec_parse(response_spec **ret, const char *body, size_t len, api_e
     else
         response_spec_free(s);
     return rc;
+}
+
+/* ---- errors -------------------------------------------------------------------------------------- */
+
+/* Writes text[cap] anew, with `to` for each `from`; what does not fit is cut. */
+static void replace(char *text, size_t cap, const char *from, const char *to)
+{
+    buf out = {0};
+    const char *at = text;
+    for (const char *hit; (hit = strstr(at, from)) != NULL; at = hit + strlen(from)) {
+        buf_append(&out, at, (size_t)(hit - at));
+        buf_puts(&out, to);
+    }
+    buf_puts(&out, at);
+    if (!out.failed) snprintf(text, cap, "%s", out.data);
+    buf_done(&out);
+}
+
+void response_put_error(buf *out, const api_error *e)
+{
+    static const struct {
+        const char *param, *chat, *ours;
+    } ROWS[] = {
+        {"response_format", "response_format.json_schema", "text.format"},
+        {"response_format", "response_format", "text.format"},
+        {"reasoning_effort", "reasoning_effort", "reasoning.effort"},
+        {"max_completion_tokens", "max_completion_tokens", "max_output_tokens"},
+        {"tools", ".function.", "."},
+        {"tools", "/function/", "/"},
+        {"tool_choice", "\"function\":{\"name\"}", "\"name\""},
+    };
+    api_error named = *e;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        if (strncmp(e->param, ROWS[i].param, strlen(ROWS[i].param)) != 0) continue;
+        replace(named.message, sizeof named.message, ROWS[i].chat, ROWS[i].ours);
+        replace(named.param, sizeof named.param, ROWS[i].chat, ROWS[i].ours);
+    }
+    api_error_put(out, &named);
 }

@@ -42,6 +42,10 @@ bool response_spec_reference(const response_spec *s, char ret[RESPONSE_ID_BYTES]
 int response_spec_resolve(response_spec *s, const char *name, const json_t *response, api_error *e);
 int response_spec_read_input(response_spec *s, api_error *e);
 
+/* api_error_put, with the names that the Responses API has for the fields of chat: a response_format of chat is
+ * a text.format there. Only errors about such fields change. */
+void response_put_error(buf *out, const api_error *e);
+
 /* How an answer_form answers in this form (answer_form.response): the writers of answer.h turn here. */
 typedef struct response_form {
     const response_spec *spec; /* borrowed */

@@ -117,7 +117,7 @@ static const endpoint ROWS[] = {
      "Delete an uploaded file", NULL, "Deleted", NULL},
     {"POST", "/v1/route", routed_explain, true, true, "route", 0, "routing",
      "Say what a route comes to, and why", "RouteRequest", "RouteExplained", NULL},
-    {"POST", "/v1/responses", sessions_respond, true, true, "responses", 0, "chat",
+    {"POST", "/v1/responses", sessions_respond, true, true, "responses", ENDPOINT_RESPONSES, "chat",
      "Make a response, kept and gone on with", "ResponseRequest", "ModelResponse", "ResponseEvent"},
     {"GET", "/v1/responses/*", sessions_response, true, false, "response", 0, "chat", "Show a kept response",
      NULL, "ModelResponse", NULL},

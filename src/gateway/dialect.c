@@ -5,8 +5,12 @@
 
 #include "api/llama.h"
 #include "api/ollama.h"
+#include "api/responses.h"
 
-enum { SENTENCES = ENDPOINT_OLLAMA | ENDPOINT_KSERVE, OTHERS = SENTENCES | ENDPOINT_LLAMA };
+enum {
+    SENTENCES = ENDPOINT_OLLAMA | ENDPOINT_KSERVE,
+    OTHERS = SENTENCES | ENDPOINT_LLAMA | ENDPOINT_RESPONSES
+};
 
 /* "/api" of "/api/chat". */
 static size_t n_first(const char *path)
@@ -32,6 +36,8 @@ void dialect_put_error(buf *out, unsigned dialect, const api_error *e)
         ollama_put_error(out, e->message);
     else if (dialect & ENDPOINT_LLAMA)
         llama_put_error(out, e);
+    else if (dialect & ENDPOINT_RESPONSES)
+        response_put_error(out, e);
     else
         api_error_put(out, e);
 }

@@ -149,6 +149,14 @@ static void put_real(buf *out, const char *key, double v)
     buf_printf(out, ",\"%s\":%.9g", key, v - v == 0 ? v : 0.0);
 }
 
+/* Of models that are billed by their input's duration, as the reference has it. */
+static void put_usage(buf *out, const transcript *t)
+{
+    buf_puts(out, ",\"usage\":{\"type\":\"duration\"");
+    put_seconds(out, "seconds", t->duration_ms);
+    buf_putc(out, '}');
+}
+
 static void put_segment(buf *out, const caption *c, size_t id)
 {
     buf_printf(out, "%s{\"id\":%zu,\"seek\":%" PRId64, id ? "," : "", id, c->seek);
@@ -178,7 +186,9 @@ static void put_verbose(buf *out, const transcript *t, const char *text, size_t 
     json_put_string(out, text, n);
     buf_puts(out, ",\"segments\":[");
     for (size_t i = 0; i < t->n_segments; i++) put_segment(out, &t->segments[i], i);
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
+    put_usage(out, t);
+    buf_putc(out, '}');
 }
 
 int captions_write(buf *out, captions_format f, const transcript *t)
@@ -191,6 +201,7 @@ int captions_write(buf *out, captions_format f, const transcript *t)
     case CAPTIONS_JSON:
         buf_puts(out, "{\"text\":");
         json_put_string(out, text, n);
+        put_usage(out, t);
         buf_putc(out, '}');
         break;
     case CAPTIONS_SRT: put_cues(out, t, false); break;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/responses.h"
@@ -86,11 +87,79 @@ static void responses_say_which_item_is_not_there(void **state)
     }
 }
 
+static void refused(const char *input, const char *message)
+{
+    char body[256];
+    response_spec *s = NULL;
+    api_error e = {0};
+    snprintf(body, sizeof body, "{\"model\":\"m\",\"input\":[{\"role\":\"user\",\"content\":\"a\"},%s]}",
+             input);
+    assert_int_equal(response_spec_parse(&s, body, strlen(body), &e), 400);
+    assert_string_equal(e.param, "input");
+    assert_string_equal(e.message, message);
+}
+
+static void responses_name_the_part_that_is_wrong(void **state)
+{
+#define USER "{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+    refused(
+        USER "{\"type\":\"input_image\",\"image_url\":\"x\"}]}",
+        "input[1].content[1]: models here read text alone, and this part is of type \"input_image\": send "
+        "parts of type \"input_text\"");
+    refused(USER "{\"type\":\"input_text\"}]}", "input[1].content[1]: \"text\" must be a string");
+    refused(USER "3]}", "input[1].content[1]: must be an object with a \"type\"");
+    refused("{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":[{\"type\":\"input_file\"}]}",
+            "input[1].output[0]: models here read text alone, and this part is of type \"input_file\": send "
+            "parts of type \"input_text\"");
+    response_spec *s =
+        read_ok("{\"model\":\"m\",\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"refusal\","
+                "\"refusal\":\"no\"},{\"type\":\"output_text\",\"text\":\"a\",\"annotations\":[]}]}]}");
+    assert_added(s, "[{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"no\"},"
+                    "{\"type\":\"text\",\"text\":\"a\"}]}]");
+    response_spec_free(s);
+}
+
+static void responses_name_their_own_fields_in_errors(void **state)
+{
+    static const char *const CASES[][4] = {
+        {"response_format", "response_format.json_schema.schema must be a JSON schema object", "text.format",
+         "text.format.schema must be a JSON schema object"},
+        {"response_format", "response_format.type must be text", "text.format",
+         "text.format.type must be text"},
+        {"reasoning_effort", "\\\"reasoning_effort\\\" must be low", "reasoning.effort",
+         "\\\"reasoning.effort\\\" must be low"},
+        {"max_completion_tokens", "\\\"max_completion_tokens\\\" is 0", "max_output_tokens",
+         "\\\"max_output_tokens\\\" is 0"},
+        {"tools", "tools[0].function.name must be", "tools", "tools[0].name must be"},
+        {"tools", "tools/0/function/parameters: at", "tools", "tools/0/parameters: at"},
+        {"temperature", "reasoning_effort.function.name", "temperature", "reasoning_effort.function.name"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        api_error e;
+        char message[128], wanted[256];
+        buf out = {0};
+        size_t n = 0;
+        for (const char *at = CASES[i][1]; *at; at++)
+            if (*at != '\\') message[n++] = *at;
+        message[n] = '\0';
+        api_error_bad(&e, CASES[i][0], "%s", message);
+        response_put_error(&out, &e);
+        snprintf(wanted, sizeof wanted,
+                 "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\",\"param\":\"%s\","
+                 "\"code\":null}}",
+                 CASES[i][3], CASES[i][2]);
+        assert_string_equal(out.data, wanted);
+        buf_done(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(responses_put_the_items_of_others_where_they_are_named),
         cmocka_unit_test(responses_say_which_item_is_not_there),
+        cmocka_unit_test(responses_name_the_part_that_is_wrong),
+        cmocka_unit_test(responses_name_their_own_fields_in_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

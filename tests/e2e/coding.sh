@@ -63,7 +63,7 @@ grep -q 'gzip or zstd' "$work/body" || fail "br: $(cat "$work/body")"
 # ---- sound, as it comes
 sound() { curl -s -m 20 -H 'content-type: audio/wav' "$url/v1/audio/transcriptions" "$@"; }
 wav=tests/data/speech/wav/08-lights-on.wav
-[ "$(gzip -c $wav | sound -H 'content-encoding: gzip' --data-binary @-)" = '{"text":"lights on"}' ] || fail "packed sound"
+[[ $(gzip -c $wav | sound -H 'content-encoding: gzip' --data-binary @-) = '{"text":"lights on",'* ]] || fail "packed sound"
 sound -H 'content-encoding: gzip' --data-binary @$wav | grep -q 'no gzip' || fail "sound that is no gzip passes"
 gzip -c $wav | head -c 5000 | sound -H 'content-encoding: gzip' --data-binary @- | grep -q 'in the middle' || fail "half a sound passes"
 head -c 300000000 /dev/zero | gzip -1 | sound -H 'content-encoding: gzip' --data-binary @- >"$work/body"

@@ -96,5 +96,5 @@ call("responses.create", "log-probabilities where \"include\" or top_logprobs as
   const final = await client.responses.stream(ask).finalResponse();
   assert.deepEqual(final.output.find((i) => i.type === "message").content[0].logprobs, part.logprobs);
   assert.deepEqual((await client.responses.create({ ...ask, top_logprobs: undefined, include: [] })).output.find((i) => i.type === "message").content[0].logprobs, []);
-  await assert.rejects(client.responses.create({ ...ask, reasoning: { effort: "hard" } }), (e) => e.status === 400 && e.param === "reasoning_effort");
+  await assert.rejects(client.responses.create({ ...ask, reasoning: { effort: "hard" } }), (e) => e.status === 400 && e.param === "reasoning.effort");
 });

@@ -280,7 +280,11 @@ def _():
         with open(WAV, "rb") as f:
             return (loose if more.get("response_format") in ("text", "srt", "vtt") else api).audio.transcriptions.create(model="home-ears", file=f, **more)
 
-    text = hear().text
+    heard = hear()
+    text = heard.text
+    if generation > 1:
+        equal(heard.usage.type, "duration")
+        assert heard.usage.seconds > 0.5
     assert "light" in text.lower(), text
     equal(str(hear(response_format="text")).strip(), text.strip())
     assert "-->" in hear(response_format="srt") and hear(response_format="vtt").startswith("WEBVTT")

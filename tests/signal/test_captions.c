@@ -19,7 +19,8 @@ static const caption TWO[] = {
 static void every_format_is_written(void **state)
 {
     transcript t = {.language = "english", .duration_ms = 8470, .segments = TWO, .n_segments = 2};
-    check(CAPTIONS_JSON, &t, "{\"text\":\"Turn on the \\\"light\\\".\"}");
+    check(CAPTIONS_JSON, &t,
+          "{\"text\":\"Turn on the \\\"light\\\".\",\"usage\":{\"type\":\"duration\",\"seconds\":8.470}}");
     check(CAPTIONS_TEXT, &t, "Turn on the \"light\".\n");
     check(CAPTIONS_SRT, &t,
           "1\n00:00:00,000 --> 00:00:01,200\nTurn on\n\n"
@@ -34,19 +35,21 @@ static void every_format_is_written(void **state)
           "\"temperature\":0,\"avg_logprob\":-0.25,\"compression_ratio\":0,\"no_speech_prob\":0},"
           "{\"id\":1,\"seek\":300,\"start\":3599.999,\"end\":36000.007,\"text\":\" the "
           "\\\"light\\\".\\n\",\"tokens\":[],"
-          "\"temperature\":0,\"avg_logprob\":0,\"compression_ratio\":0,\"no_speech_prob\":0}]}");
+          "\"temperature\":0,\"avg_logprob\":0,\"compression_ratio\":0,\"no_speech_prob\":0}],\"usage\":{"
+          "\"type\":\"duration\",\"seconds\":8.470}}");
 }
 
 static void nothing_said_is_a_valid_answer(void **state)
 {
     static const caption blank = {.end_ms = 10, TEXT(" \n")};
     transcript t = {.translated = true, .segments = &blank, .n_segments = 1}, none = {0};
-    check(CAPTIONS_JSON, &none, "{\"text\":\"\"}");
+    check(CAPTIONS_JSON, &none, "{\"text\":\"\",\"usage\":{\"type\":\"duration\",\"seconds\":0.000}}");
     check(CAPTIONS_TEXT, &t, "\n");
     check(CAPTIONS_VTT, &none, "WEBVTT\n\n");
     check(CAPTIONS_VTT, &t, "WEBVTT\n\n");
     check(CAPTIONS_VERBOSE_JSON, &none,
-          "{\"task\":\"transcribe\",\"language\":null,\"duration\":0.000,\"text\":\"\",\"segments\":[]}");
+          "{\"task\":\"transcribe\",\"language\":null,\"duration\":0.000,\"text\":\"\",\"segments\":[],"
+          "\"usage\":{\"type\":\"duration\",\"seconds\":0.000}}");
     buf b = {0};
     assert_int_equal(captions_write(&b, CAPTIONS_SRT, &t), 0);
     assert_int_equal(b.len, 0);
@@ -57,7 +60,8 @@ static void a_text_of_its_own_goes_first(void **state)
 {
     transcript t = {.text = "  whole\ntext ", .text_len = 13, .segments = TWO, .n_segments = 2};
     check(CAPTIONS_TEXT, &t, "whole\ntext\n");
-    check(CAPTIONS_JSON, &t, "{\"text\":\"whole\\ntext\"}");
+    check(CAPTIONS_JSON, &t,
+          "{\"text\":\"whole\\ntext\",\"usage\":{\"type\":\"duration\",\"seconds\":0.000}}");
 }
 
 static void no_text_forges_a_cue(void **state)
