@@ -79,10 +79,11 @@ static int put_format(json_t *body, const json_t *asked, api_error *e)
 }
 
 /* true, false, or how hard. */
-static int put_think(json_t *body, const json_t *asked, api_error *e)
+static int put_think(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
     const json_t *think = fields_get(asked, "think");
     if (!think) return 0;
+    a->thinks = !json_is_false(think);
     int rc = json_is_boolean(think)
                  ? put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think))
                  : put(body, "reasoning_effort", json_incref((json_t *)think));
@@ -209,6 +210,37 @@ static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     return rc == 0 ? 0 : api_error_nomem(e);
 }
 
+/* A chat takes both as they are; a completion takes one number. */
+static int put_logprobs(const ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    bool wanted = false;
+    int64_t n_top = 0;
+    int rc = fields_bool(asked, "logprobs", &wanted, e);
+    if (rc == 0) rc = fields_int(asked, "top_logprobs", 0, 20, &n_top, e);
+    if (rc == 0 && n_top > 0 && !wanted)
+        rc = api_error_bad(e, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
+    if (rc != 0 || !wanted) return rc;
+    bool is_chat = strcmp(a->path, "/v1/chat/completions") == 0;
+    rc = put(body, "logprobs", is_chat ? json_true() : json_integer(n_top));
+    if (rc == 0 && is_chat && n_top > 0) rc = put(body, "top_logprobs", json_integer(n_top));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* What would change the answer and is not offered. */
+static int refuse_others(const json_t *asked, api_error *e)
+{
+    const char *template = fields_text(fields_get(asked, "template"));
+    const json_t *context = fields_get(asked, "context");
+    if (fields_get(asked, "template") && !(template && !*template))
+        return api_error_bad(e, "template",
+                             "\"template\" is not offered: a model's own chat template is used; with "
+                             "\"raw\": true the prompt is taken as it is");
+    if (context && !(json_is_array(context) && json_array_size(context) == 0))
+        return api_error_bad(e, "context",
+                             "\"context\" is not offered: send the conversation's messages to /api/chat");
+    return 0;
+}
+
 /* ---- whole requests ------------------------------------------------------------------------------ */
 
 static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
@@ -218,9 +250,11 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
     int rc = fields_bool(asked, "stream", &a->stream, e);
     if (rc == 0)
         rc = a->kind == OLLAMA_CHAT ? put_messages(a, body, asked, e) : put_prompt(a, body, asked, e);
+    if (rc == 0) rc = refuse_others(asked, e);
+    if (rc == 0) rc = put_logprobs(a, body, asked, e);
     if (rc == 0) rc = put_options(body, asked, e);
     if (rc == 0) rc = put_format(body, asked, e);
-    if (rc == 0) rc = put_think(body, asked, e);
+    if (rc == 0) rc = put_think(a, body, asked, e);
     if (rc != 0) return rc;
     if (copy(body, "tools", asked, "tools") || put(body, "stream", json_true()) ||
         put(body, "stream_options", json_pack("{s:b}", "include_usage", 1)))

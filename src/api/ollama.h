@@ -40,6 +40,7 @@ typedef struct ollama_ask {
     char model[128];  /* without ":latest" */
     const char *path; /* whom to ask */
     bool stream;
+    bool thinks;          /* it asks the model to think */
     bool loads;           /* it has nothing to say: the model is to be there, and that is all */
     int64_t keep_alive_s; /* how long it is to stay from now on; 0: it is to go */
 } ollama_ask;
@@ -58,6 +59,7 @@ typedef struct ollama_run {
         buf name, arguments;
     } calls[OLLAMA_CALLS_MAX];
     size_t n_calls;
+    buf logprobs; /* of the tokens since the last line, separated by commas */
     char finish[16];
     uint64_t n_prompt, n_reply;
 } ollama_run;

@@ -57,6 +57,52 @@ static void take_usage(ollama_run *run, const json_t *usage)
     run->n_reply = (uint64_t)json_integer_value(json_object_get(usage, "completion_tokens"));
 }
 
+static void put_token(buf *to, const json_t *token, const json_t *logprob)
+{
+    const char *s = json_string_value(token);
+    buf_puts(to, to->len && to->data[to->len - 1] != '[' ? ",{\"token\":" : "{\"token\":");
+    json_put_string(to, s ? s : "", json_string_length(token));
+    buf_puts(to, ",\"logprob\":");
+    json_put_digits(to, logprob ? logprob : json_null(), 9);
+}
+
+/* Of a completion: {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{TEXT: logprob}]}. */
+static void take_completion_logprobs(buf *to, const json_t *l)
+{
+    const json_t *tokens = json_object_get(l, "tokens");
+    json_t *v, *one;
+    const char *text;
+    size_t i;
+    json_array_foreach(tokens, i, v)
+    {
+        put_token(to, v, json_array_get(json_object_get(l, "token_logprobs"), i));
+        json_t *top = json_array_get(json_object_get(l, "top_logprobs"), i);
+        if (json_object_size(top) > 0) buf_puts(to, ",\"top_logprobs\":[");
+        json_object_foreach(top, text, one)
+        {
+            json_t *key = json_string(text);
+            to->failed |= !key;
+            put_token(to, key, one);
+            buf_putc(to, '}');
+            json_decref(key);
+        }
+        buf_puts(to, json_object_size(top) > 0 ? "]}" : "}");
+    }
+}
+
+/* Of a chat its tokens are told as they are: {"token", "logprob", "bytes", "top_logprobs"}. */
+static void take_logprobs(buf *to, const json_t *l)
+{
+    json_t *v;
+    size_t i;
+    json_array_foreach(json_object_get(l, "content"), i, v)
+    {
+        if (to->len) buf_putc(to, ',');
+        json_put_digits(to, v, 9);
+    }
+    take_completion_logprobs(to, l);
+}
+
 int ollama_take(ollama_run *run, const json_t *chunk)
 {
     const json_t *choice = json_array_get(json_object_get(chunk, "choices"), 0);
@@ -66,15 +112,17 @@ int ollama_take(ollama_run *run, const json_t *chunk)
     take_usage(run, json_object_get(chunk, "usage"));
     take_text(&run->text, json_object_get(delta ? delta : choice, delta ? "content" : "text"));
     take_text(&run->thinking, json_object_get(delta, "reasoning_content"));
+    take_logprobs(&run->logprobs, json_object_get(choice, "logprobs"));
     int rc = take_calls(run, json_object_get(delta, "tool_calls"));
     if (finish) snprintf(run->finish, sizeof run->finish, "%s", finish);
-    return rc ? rc : run->text.failed || run->thinking.failed ? SHOAL_ENOMEM : 0;
+    return rc ? rc : run->text.failed || run->thinking.failed || run->logprobs.failed ? SHOAL_ENOMEM : 0;
 }
 
 void ollama_run_done(ollama_run *run)
 {
     buf_done(&run->text);
     buf_done(&run->thinking);
+    buf_done(&run->logprobs);
     for (size_t i = 0; i < run->n_calls; i++) {
         buf_done(&run->calls[i].name);
         buf_done(&run->calls[i].arguments);
@@ -137,8 +185,10 @@ static void put_said(buf *out, const ollama_ask *a, ollama_run *run, bool last)
         if (last && run->n_calls) put_calls(out, run);
         buf_putc(out, '}');
     }
+    if (run->logprobs.len) buf_printf(out, ",\"logprobs\":[%s]", run->logprobs.data);
     buf_clear(&run->text);
     buf_clear(&run->thinking);
+    buf_clear(&run->logprobs);
 }
 
 void ollama_put_line(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
@@ -159,11 +209,10 @@ void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollam
     buf_printf(out,
                ",\"done\":true,\"done_reason\":\"%s\",\"total_duration\":%llu,\"load_duration\":0,"
                "\"prompt_eval_count\":%llu,\"prompt_eval_duration\":%llu,\"eval_count\":%llu,\"eval_"
-               "duration\":%llu%s}\n",
+               "duration\":%llu}\n",
                strcmp(run->finish, "length") == 0 ? "length" : "stop", (unsigned long long)t->total_ns,
                (unsigned long long)run->n_prompt, (unsigned long long)t->prompt_ns,
-               (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns,
-               a->kind == OLLAMA_GENERATE ? ",\"context\":[]" : "");
+               (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns);
     keep_whole(out, before);
 }
 
@@ -238,6 +287,20 @@ static const char *said(const json_t *o, const char *key)
     return s ? s : "";
 }
 
+/* "134.52M", as Ollama writes it; "" where it is not known. */
+static void put_parameter_size(buf *out, const json_t *m)
+{
+    double n = (double)json_integer_value(json_object_get(m, "parameters"));
+    if (n >= 1e9)
+        buf_printf(out, ",\"parameter_size\":\"%.1fB\"", n / 1e9);
+    else if (n >= 1e6)
+        buf_printf(out, ",\"parameter_size\":\"%.2fM\"", n / 1e6);
+    else if (n >= 1e3)
+        buf_printf(out, ",\"parameter_size\":\"%.2fK\"", n / 1e3);
+    else
+        put_str(out, "parameter_size", "");
+}
+
 static void put_details(buf *out, const json_t *m)
 {
     const char *family = said(m, "architecture");
@@ -245,7 +308,8 @@ static void put_details(buf *out, const json_t *m)
     put_str(out, "family", family);
     buf_puts(out, ",\"families\":[");
     json_put_string(out, family, strlen(family));
-    buf_puts(out, "],\"parameter_size\":\"\"");
+    buf_putc(out, ']');
+    put_parameter_size(out, m);
     put_str(out, "quantization_level", said(m, "quantisation"));
     buf_putc(out, '}');
 }
@@ -269,9 +333,12 @@ static void put_listed(buf *out, const json_t *m, bool running, const ollama_tim
     buf_puts(out, "{\"name\":");
     json_put_string(out, id, strlen(id));
     put_str(out, "model", id);
-    put_time(out, running ? "expires_at" : "modified_at", running ? expiry(m, t) : 0);
+    put_time(out, running ? "expires_at" : "modified_at",
+             running ? expiry(m, t) : number(m, "created") * 1000000);
     if (running)
-        buf_printf(out, ",\"size\":%lld,\"size_vram\":0", number(m, "memory_bytes"));
+        buf_printf(out, ",\"size\":%lld,\"size_vram\":0,\"context_length\":%lld",
+                   number(m, json_object_get(m, "memory_bytes") ? "memory_bytes" : "file_bytes"),
+                   number(m, "context_length"));
     else
         buf_printf(out, ",\"size\":%lld",
                    number(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
@@ -298,7 +365,8 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
-        if (running && strcmp(said(m, "state"), "ready") != 0) continue;
+        if (running && number(m, "ready") == 0)
+            continue; /* routes, ensembles and adapters have no replicas */
         if (!first) buf_putc(out, ',');
         first = false;
         put_listed(out, m, running, t);
@@ -329,9 +397,11 @@ int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
     if (!*said(ours, "id")) return SHOAL_EPROTOCOL;
     buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"\",\"template\":\"\",\"license\":\"\"");
     put_details(out, ours);
-    put_time(out, "modified_at", 0);
+    put_time(out, "modified_at", number(ours, "created") * 1000000);
     buf_puts(out, ",\"model_info\":{\"general.architecture\":");
     json_put_string(out, family, strlen(family));
+    if (number(ours, "parameters"))
+        buf_printf(out, ",\"general.parameter_count\":%lld", number(ours, "parameters"));
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
         const json_t *v = json_object_get(ours, NUMBERS[i]);
         if (json_is_integer(v) && *family)

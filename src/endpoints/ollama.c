@@ -200,14 +200,28 @@ static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const o
 
 /* ---- the model is there -------------------------------------------------------------------------- */
 
+/* Of models whose replies never think first; of routes and ensembles nothing is known. */
+static int check_thinks(const ollama_job *j, api_error *e)
+{
+    char base[96];
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(model_of(j), ":"), model_of(j));
+    const Shoal__V1__ModelInfo *info = j->ask.thinks ? calls_info(j->again.rq->calls, base, NULL) : NULL;
+    if (!info || info->reasons) return 0;
+    return api_error_bad(e, "think", "\"%.96s\" does not support thinking", j->ask.model);
+}
+
 static void ask_ours(ollama_job *j)
 {
+    api_error e;
+    if (check_thinks(j, &e) != 0) {
+        fail(j, &e);
+        return;
+    }
     bool shows = j->ask.kind == OLLAMA_SHOW || j->ask.loads;
     char shown[sizeof j->ask.model + 16];
     if (*j->served && j->ours && json_object_set_new(j->ours, "model", json_string(j->served)) != 0)
         json_decref(j->ours), j->ours = NULL;
     if (!shows && (!j->ours || json_put(&j->again.body, j->ours) != 0)) {
-        api_error e;
         api_error_nomem(&e);
         fail(j, &e);
         return;

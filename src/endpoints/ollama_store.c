@@ -125,15 +125,17 @@ void ollama_pull(gateway_request *rq)
     store_job *j = job_new(rq, OLLAMA_PULL);
     keeper_watch w = {.news = on_news, .done = on_fetched, .user = j};
     char reference[sizeof j->ask.model + 16];
-    api_error e;
+    api_error e = {0};
+    bool served;
     if (!j) return;
     const keeper *k = j->keeper;
-    if (ollama_reference(j->ask.model, reference, sizeof reference))
+    calls_info(rq->calls, j->ask.model, &served);
+    if (!served && ollama_reference(j->ask.model, reference, sizeof reference))
         j->ticket = k->fetch(k->user, reference, &w, &e);
-    else
+    else if (!served)
         api_error_bad(&e, "model", "the model's name is too long");
     /* What lies there already needs nobody's leave. */
-    bool here = !j->ticket && e.status == 403 && k->find(k->user, j->ask.model);
+    bool here = served || (!j->ticket && e.status == 403 && k->find(k->user, j->ask.model));
     if (j->ask.stream && (j->ticket || here)) request_lines_begin(rq);
     if (j->ticket || here) say_status(j, "pulling manifest");
     if (here)

@@ -58,9 +58,15 @@ static bool is_browser(const gateway_request *rq)
     return accept && strstr(accept, "text/html");
 }
 
+/* Other programs than browsers ask here whether a server of Ollama runs. */
 void pages_root(gateway_request *rq)
 {
-    pages_serve(rq, is_browser(rq) ? "page/index.html" : "");
+    static const char RUNS[] = "Ollama is running";
+    static const http_header VARY[] = {{"vary", "accept"}};
+    if (is_browser(rq))
+        pages_serve(rq, "page/index.html");
+    else
+        request_reply(rq, 200, "text/plain; charset=utf-8", VARY, 1, RUNS, sizeof RUNS - 1);
 }
 
 void pages_asset(gateway_request *rq)

@@ -27,7 +27,8 @@ static void put_str(buf *out, const char *key, const char *v)
 }
 
 /* How many there are of it, what they take, and how long it stays. */
-static void put_presence(buf *out, const gateway_request *rq, const char *name)
+static void put_presence(buf *out, const gateway_request *rq, const char *name,
+                         const Shoal__V1__ModelInfo *info)
 {
     const replica_set *set = registry_find(rq->registry, name);
     const keeper *k = rq->gateway->keeper;
@@ -40,9 +41,11 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name)
     }
     buf_printf(out, ",\"replicas\":%zu,\"ready\":%zu", set ? set->n : 0, set ? set->n_ready : 0);
     if (rss) buf_printf(out, ",\"memory_bytes\":%llu", (unsigned long long)rss);
-    if (!k || !k->about(k->user, name, &f)) return;
+    bool known = k && k->about(k->user, name, &f);
+    uint64_t bytes = info && info->file_bytes ? info->file_bytes : f.bytes;
+    if (bytes) buf_printf(out, ",\"file_bytes\":%llu", (unsigned long long)bytes);
+    if (!known) return;
     put_str(out, "loaded_by", f.configured ? "configuration" : "request");
-    if (f.bytes) buf_printf(out, ",\"file_bytes\":%llu", (unsigned long long)f.bytes);
     if (f.kept) buf_puts(out, ",\"keep\":true");
     if (f.goes) buf_printf(out, ",\"unloads_in_ms\":%llu", (unsigned long long)f.left_ms);
 }
@@ -62,10 +65,11 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
 {
     buf_puts(out, "{\"id\":");
     json_put_string(out, name, strlen(name));
-    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    buf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"shoal\"",
+               info ? (long long)info->file_time_s : 0);
     put_str(out, "state", state_name(rq, name, state));
     if (state == REPLICA_FAILED || state == REPLICA_DOWN) put_str(out, "reason", reason);
-    put_presence(out, rq, name);
+    put_presence(out, rq, name, info);
     if (info) {
         put_str(out, "task", info->task);
         put_str(out, "architecture", info->architecture);
@@ -73,6 +77,8 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         put_str(out, "quantisation", info->quantisation);
         put_str(out, "digest", info->digest);
         put_str(out, "isa", info->isa);
+        if (info->n_parameters)
+            buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);
         buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
                    info->n_ctx, info->n_embd, info->n_vocab);
         for (size_t i = 0; i < info->n_labels; i++) {
@@ -158,7 +164,7 @@ static void put_missing(buf *out, const gateway_request *rq, const replica_set *
     json_put_string(out, set->model, strlen(set->model));
     buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"state\":\"missing\"");
     put_str(out, "reason", why);
-    put_presence(out, rq, set->model);
+    put_presence(out, rq, set->model, NULL);
     buf_putc(out, '}');
 }
 

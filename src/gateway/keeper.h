@@ -87,7 +87,7 @@ typedef struct keeper {
     /* The name in the store of what a client calls so ("llama3.2:1b"); NULL: nothing there is called so.
      * Borrowed until the next turn of the loop, as the next. */
     const char *(*find)(void *user, const char *called);
-    const json_t *(*stored)(void *user); /* [{"name", "file", "bytes", "sha256", "source"}] */
+    const json_t *(*stored)(void *user); /* [{"name", "file", "bytes", "sha256", "source", "created"}] */
 } keeper;
 
 #endif

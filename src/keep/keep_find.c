@@ -26,6 +26,17 @@ void keep_found_done(keep_found *f)
 
 /* ---- the lists ------------------------------------------------------------------------------------- */
 
+/* "created": when its file was written. False: out of memory. */
+static bool set_created(json_t *o, const char *folder, const char *file)
+{
+    struct stat st;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", folder, file) < 0) return false;
+    bool found = stat(path, &st) == 0;
+    free(path);
+    return !found || json_object_set_new(o, "created", json_integer((json_int_t)st.st_mtime)) == 0;
+}
+
 static bool list_file(json_t *to, const char *path, const char *folder)
 {
     struct stat st;
@@ -43,6 +54,7 @@ static bool list_file(json_t *to, const char *path, const char *folder)
         json_t *copy = name && file && !strchr(file, '/') ? json_deep_copy(o) : NULL;
         if (!copy) continue;
         ok &= json_object_set_new(copy, "folder", json_string(folder)) == 0;
+        ok &= set_created(copy, folder, file);
         ok &= json_array_append_new(to, copy) == 0;
     }
     json_decref(root);

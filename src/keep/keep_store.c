@@ -100,6 +100,16 @@ static int not_pulled(job *j)
         j->key);
 }
 
+/* It is served from a path that the configuration, or a request, names. */
+static int not_stored(job *j)
+{
+    return err_set(&j->err, SHOAL_EAUTH,
+                   "'%.100s' was not pulled into the store, but is served from another file, so no request "
+                   "removes it: take it "
+                   "out of the configuration, or unload it, and delete its file by hand",
+                   j->key);
+}
+
 static void find_stored(job *j)
 {
     const config_wish w = {.what = j->key};
@@ -111,7 +121,7 @@ static void find_stored(job *j)
     j->rc = j->list ? keep_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
     if (j->rc == 0 && j->found.reference)
         j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
-    if (j->rc == SHOAL_ENOTFOUND && j->is_served) j->rc = not_pulled(j);
+    if (j->rc == SHOAL_ENOTFOUND && j->is_served) j->rc = not_stored(j);
     if (j->rc == 0 && !pulled && (o || !is_pulled_folder(store, j->found.path))) j->rc = not_pulled(j);
     if (pulled) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
     if (pulled && !j->got) j->rc = err_nomem(&j->err);

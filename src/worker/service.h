@@ -17,6 +17,7 @@
 #include "speech/voice.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
+#include "worker/model_facts.h"
 #include "worker/bridge.h"
 #include "worker/meter.h"
 #include "worker/pool.h"
@@ -42,6 +43,7 @@ struct worker {
     bridge *bridge;
     grpc_server *server;
     const char *version, *quantisation; /* the model's */
+    model_facts facts;
     char digest[65], vocabulary[65];    /* the latter of the tokens alone; "" without */
     int n_threads;
     double load_ms;

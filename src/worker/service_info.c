@@ -115,6 +115,9 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.pid = (uint32_t)getpid();
     m.load_ms = w->load_ms;
     m.n_parallel = 1;
+    m.n_parameters = w->facts.n_parameters;
+    m.file_bytes = w->facts.file_bytes;
+    m.file_time_s = w->facts.file_time_s;
     if (w->model)
         describe_network(w, &m);
     else

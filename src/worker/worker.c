@@ -199,6 +199,7 @@ static int load(worker *w, const worker_options *o, shoal_err *err)
     sha256_digest digest;
     int rc = (scorer_holds(o->path) ? load_trees : load_network)(w, o, &digest, err);
     if (rc != 0) return rc;
+    w->facts = model_facts_of(w->model, o->path);
     sha256_hex(&digest, w->digest);
     if (w->model && (rc = regroup_identity(w->model, &digest, err)) != 0) return rc;
     /* A folder is not one file that model_open could compare. */

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import httpx
 import ollama
 from calls import URL, client, equal, rejects
 from ollama import AsyncClient, Client, Options
@@ -80,6 +81,51 @@ def _():
     equal(len(two.embeddings), 2)
     equal(len(api.embed("home-embed", "a light", dimensions=32).embeddings[0]), 32)
     assert max(abs(a - b) for a, b in zip(api.embeddings("home-embed", "turn on the light").embedding, one.embeddings[0])) < 1e-5
+
+
+@call("chat, generate", "logprobs and top_logprobs of each token")
+def _():
+    wanted = {"logprobs": True, "top_logprobs": 2, "options": {**COLD, "num_predict": 5}}
+    chat = api.chat(CHAT, messages=HELLO, **wanted)
+    equal(len(chat.logprobs), chat.eval_count)
+    equal("".join(t.token for t in chat.logprobs), chat.message.content)
+    assert all(t.logprob <= 0 and len(t.top_logprobs) >= 2 for t in chat.logprobs)
+    parts = [t for p in api.chat(CHAT, messages=HELLO, stream=True, **wanted) for t in p.logprobs or []]
+    equal([t.logprob for t in parts], [t.logprob for t in chat.logprobs])
+    raw = api.generate(CHAT, "The kitchen", raw=True, **wanted)
+    equal("".join(t.token for t in raw.logprobs), raw.response)
+    equal(api.chat(CHAT, messages=HELLO, options=COLD).logprobs, None)
+
+
+@call("chat, generate", "what is not offered is refused by name", differs="template and context are 400: a model's own template is used, and a conversation is its messages")
+def _():
+    with rejects(ollama.ResponseError, "does not support thinking") as e:
+        api.chat(CHAT, messages=HELLO, think=True)
+    equal(e.error.status_code, 400)
+    assert api.chat(CHAT, messages=HELLO, think=False, options=COLD).message.content
+    with rejects(ollama.ResponseError, '"template" is not offered'):
+        api.generate(CHAT, "hello", template="{{ .Prompt }}")
+    with rejects(ollama.ResponseError, '"context" is not offered'):
+        api.generate(CHAT, "hello", context=[1, 2])
+
+
+@call("list, show, ps", "sizes, parameters and times are the files'; what is served is pulled already, and not deleted")
+def _():
+    listed = {m.model: m for m in api.list().models}
+    for name in (CHAT, "plain"):
+        m = listed[name]
+        assert m.size > 100000 and m.details.parameter_size and m.details.quantization_level and m.modified_at.year > 2000
+    running = api.ps().models
+    assert {"plain", CHAT} <= {m.model for m in running}
+    assert all(m.size > 0 and m.context_length and m.expires_at.year > 2000 for m in running if m.model in (CHAT, "plain"))
+    assert all(m.details.family for m in running)  # neither routes nor ensembles
+    equal(api.pull("plain").status, "success")
+    equal([p.status for p in api.pull("plain", stream=True)][-1], "success")
+    with rejects(ollama.ResponseError, "not pulled into the store, but is served from another file"):
+        api.delete("plain")
+    root = httpx.get(URL)
+    equal((root.text, httpx.head(URL).status_code), ("Ollama is running", 200))
+    assert "<html" in httpx.get(URL, headers={"accept": "text/html,*/*"}).text
 
 
 @call("list, show, ps", "what is there")
