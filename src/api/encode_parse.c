@@ -22,7 +22,7 @@ void encode_spec_done(encode_spec *s)
 
 static int bad_document(api_error *e, size_t i)
 {
-    return api_error_bad(e, "documents", "documents[%zu]: must be text without NUL characters, not empty", i);
+    return api_error_bad(e, "documents", "documents[%zu]: must be text without NUL characters", i);
 }
 
 /* The query goes with every document as a pair. */
@@ -42,7 +42,7 @@ static int read_documents(encode_spec *s, api_error *e)
     for (size_t i = 0; i < s->n_inputs; i++) {
         const json_t *d = json_array_get(v, i);
         const char *text = fields_text(json_is_object(d) ? fields_get(d, "text") : d);
-        if (!text || !*text) return bad_document(e, i);
+        if (!text) return bad_document(e, i); /* an empty one is as far from the query as may be */
         s->inputs[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
         s->inputs[i].text = (char *)query;
         s->inputs[i].pair = (char *)text;

@@ -29,6 +29,15 @@ static bool fill_pattern(const char *pattern, const char *path, char *out, size_
     return true;
 }
 
+/* What a client puts in the place of '*' may not exist, so such a path must be right but for one letter, and
+ * must be of the same API: "/v1/images/generations" is no slip for "/v1/files/generations". */
+static bool is_likely(const endpoint *at, const char *path, const char *meant, size_t n_edits)
+{
+    bool open = strchr(at->path, '*') || (at->path[1] && at->path[strlen(at->path) - 1] == '/');
+    size_t n_api = 1 + strcspn(meant + 1, "/");
+    return !open || (n_edits <= 1 && strncmp(path, meant, n_api + 1) == 0);
+}
+
 const endpoint *endpoint_near(const endpoint_table *t, const char *method, const char *path, char *ret_path,
                               size_t cap)
 {
@@ -42,7 +51,8 @@ const endpoint *endpoint_near(const endpoint_table *t, const char *method, const
         size_t d = edits(path, meant, EDITS_MAX);
         bool better = d < fewest || (d == fewest && best && strcmp(at->method, method) == 0 &&
                                      strcmp(best->method, method) != 0);
-        if (d == 0 || d > EDITS_MAX || d * 4 > strlen(meant) || !better) continue;
+        if (d == 0 || d > EDITS_MAX || d * 4 > strlen(meant) || !better || !is_likely(at, path, meant, d))
+            continue;
         fewest = d;
         best = at;
         snprintf(ret_path, cap, "%s", meant);

@@ -63,7 +63,7 @@
       "Calls made of a stand-in, because the model had no replica.")                                        \
     X(METRIC_CASCADE, "shoal_cascade_total", COUNTER, "ensemble,model,judged",                              \
       "Answers of a cascade's members: sure or unsure.")                                                    \
-    X(METRIC_CONFIDENCE, "shoal_cascade_confidence_sum", COUNTER, "ensemble,model",                         \
+    X(METRIC_CONFIDENCE, "shoal_cascade_confidence_total", COUNTER, "ensemble,model",                       \
       "Their confidences, summed up.")                                                                      \
     X(METRIC_DRIFT, "shoal_cascade_drift", GAUGE, "ensemble,model",                                         \
       "Spreads of the calibration by which the running confidence is above (or below: < 0) its mean.")      \

@@ -98,8 +98,9 @@ static int check_options(transcription *t, shoal_err *err)
 {
     const hearing *h = t->h;
     const char *name = t->o.language;
-    if (t->o.translate && h->translate < 0)
-        return err_set(err, SHOAL_EINVALID, "%s does not translate", model_name(h->model));
+    if (t->o.translate && (h->translate < 0 || !h->multilingual))
+        return err_set(err, SHOAL_EINVALID, "%s does not translate%s", model_name(h->model),
+                       h->multilingual ? "" : ": it knows English alone");
     if (!name || !*name || strcasecmp(name, "auto") == 0) return 0;
     t->language = hearing_find_language(h, name);
     return t->language ? 0 : refuse_language(h, name, err);

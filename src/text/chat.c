@@ -212,6 +212,13 @@ static void set_globals(jrun *r, const chat_template *t, const chat_input *in, b
     set_kwargs(r, in->kwargs);
 }
 
+/* Clients read the sentence: where the file lies on this machine is not theirs to know. */
+static const char *file_of(const char *what)
+{
+    const char *slash = strrchr(what, '/');
+    return slash ? slash + 1 : what;
+}
+
 int chat_template_render(const chat_template *t, const chat_input *in, bool add_generation_prompt,
                          const char *bos_token, const char *eos_token, buf *out, buf *marks, shoal_err *err)
 {
@@ -224,7 +231,7 @@ int chat_template_render(const chat_template *t, const chat_input *in, bool add_
     set(&r, "bos_token", token(&r, bos_token));
     set(&r, "eos_token", token(&r, eos_token));
     int rc = r.rc ? r.rc : jinja_run(&r, t->root);
-    if (rc) err_prefix(err, rc, "%s", t->what);
+    if (rc) err_prefix(err, rc, "%s", file_of(t->what));
     if (rc == 0) rc = give(&text, out, marks, err);
     arena_free(r.mem);
     jinja_text_done(&text);

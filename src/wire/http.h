@@ -47,7 +47,7 @@ typedef struct http_limits {
     uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
     uint64_t
         min_body_rate; /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408 */
-    uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
+    uint64_t idle_timeout_ms;      /* [120 000] kept-alive connection without a request */
     uint64_t unknown_timeout_ms;   /* [off] the time for either, of a connection that has shown no key */
     uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
     uint64_t keepalive_ms;         /* [off] HTTP/2: so long nothing has come: a PING */

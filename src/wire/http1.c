@@ -54,6 +54,15 @@ static bool has_no_body(int status)
     return status == 204 || status == 304 || status < 200;
 }
 
+/* How long the connection stays without a request: a client that goes by it never sends into one that is just
+ * being closed (RFC 2068 19.7.1.1; in whole seconds, rounded down). */
+static void put_keep_alive(buf *out, const http_conn *c)
+{
+    uint64_t timeout_s = c->server->limits.idle_timeout_ms / 1000;
+    buf_puts(out, "Connection: keep-alive\r\n");
+    if (timeout_s > 0) buf_printf(out, "Keep-Alive: timeout=%llu\r\n", (unsigned long long)timeout_s);
+}
+
 static void answer(http_request *r, int status, const http_header *headers, size_t n, const void *body,
                    size_t len, bool whole)
 {
@@ -72,8 +81,8 @@ static void answer(http_request *r, int status, const http_header *headers, size
     if (r->streaming && r->version == 11) buf_puts(&out, "Transfer-Encoding: chunked\r\n");
     if (wants_close(c))
         buf_puts(&out, "Connection: close\r\n");
-    else if (r->version == 10)
-        buf_puts(&out, "Connection: keep-alive\r\n");
+    else
+        put_keep_alive(&out, c);
     buf_append(&out, "\r\n", 2);
     if (whole && len && !r->is_head && !has_no_body(status)) buf_append(&out, body, len);
     if (wants_close(c)) c->keep_alive = false; /* said is said */

@@ -84,11 +84,24 @@ int http_request_add_header(http_request *r, const char *name, size_t n_name, co
     return 0;
 }
 
+/* Base URLs that end in a slash give "//v1/models", and some clients add one at the end: both name the same
+ * path. In place. */
+static void tidy_path(char *path)
+{
+    size_t n = 0;
+    for (const char *s = path; *s; s++)
+        if (*s != '/' || n == 0 || path[n - 1] != '/') path[n++] = *s;
+    if (n > 1 && path[n - 1] == '/') n--;
+    path[n] = '\0';
+}
+
 int http_request_set_target(http_request *r, const char *target, size_t n)
 {
     const char *mark = memchr(target, '?', n);
     size_t n_path = mark ? (size_t)(mark - target) : n;
-    r->path = arena_strndup(r->mem, target, n_path);
+    char *path = arena_strndup(r->mem, target, n_path);
+    if (path) tidy_path(path);
+    r->path = path;
     r->query = mark ? arena_strndup(r->mem, mark + 1, n - n_path - 1) : "";
     if (r->path && r->query) return 0;
     r->path = r->query = "";

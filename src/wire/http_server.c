@@ -347,7 +347,7 @@ void http_limits_fill(http_limits *l)
     if (!l->max_unauthorized) l->max_unauthorized = 10;
     if (!l->request_timeout_ms) l->request_timeout_ms = 10000;
     if (!l->min_body_rate) l->min_body_rate = 1024;
-    if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
+    if (!l->idle_timeout_ms) l->idle_timeout_ms = 120000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
     if (!l->keepalive_timeout_ms) l->keepalive_timeout_ms = 10000;
     if (!l->max_bodies) l->max_bodies = 256u << 20;

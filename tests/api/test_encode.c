@@ -63,7 +63,7 @@ static void encode_names_the_field_it_refuses(void **state)
         {ENCODE_RERANK, "{\"documents\":[\"a\"]}", "query"},
         {ENCODE_RERANK, "{\"query\":\"q\"}", "documents"},
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[]}", "documents"},
-        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",\"\"]}", "documents"},
+        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",7]}", "documents"},
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[{\"body\":\"a\"}]}", "documents"},
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":0}", "top_n"},
         {ENCODE_SCORE, "{}", "csv"},

@@ -51,6 +51,9 @@ body=$(post /v1/rerank '{"model":"ranker","query":"a question","documents":["one
 said=$("$SHOAL_BIN" rerank "$hf/cross-encoder-rerank" "a question" one two three --json) || fail "rerank"
 [ "$(field "$body" 'o.results.map(r => [r.index, r.relevance_score])')" = "$(field "$said" 'o.results.map(r => [r.index, r.relevance_score])')" ] ||
     fail "rerank: $body but $said"
+body=$(post /v1/rerank '{"model":"ranker","query":"q","documents":["d","",{"text":""},"d"]}')
+[ "$(field "$body" 'new Set(o.results.map(r => r.relevance_score)).size + " " + o.results.length')" = '"2 4"' ] || fail "empty documents: $body"
+has "$(post //v1/rerank/ '{"query":"q","documents":["d"]}')" '"model":"ranker"' # slashes too many
 has "$(post /v1/rerank '{"query":"q","documents":["d"]}')" '"model":"ranker"' # the only one that ranks
 has "$(post /v1/classify '{"model":"ranker","input":{"text":"q","pair":"d"}}')" '"labels":['
 has "$(post /v1/rerank '{"model":"intent","query":"q","documents":["d"]}')" '"code":"wrong_task"'

@@ -59,6 +59,9 @@ static void endpoints_near_a_path_are_those_that_were_meant(void **state)
     assert_string_equal(meant("POST", "/v1/collections/home/serch"), "/v1/collections/home/search");
     assert_string_equal(meant("POST", "/v1/chat/complete"), "/v1/chat/completions");
     assert_string_equal(meant("GET", "/v2/something/else"), "nothing");
+    assert_string_equal(meant("POST", "/v1/models/home/serch"), "nothing");
+    assert_string_equal(meant("GET", "/v1/nodes/smol"), "nothing");
+    assert_string_equal(meant("GET", "/v2/models/smol"), "nothing");
     assert_string_equal(meant("GET", "/v1"), "nothing");
     assert_string_equal(meant("GET", "/v1/collections/"), "nothing");
     assert_string_equal(meant("GET", ""), "nothing");

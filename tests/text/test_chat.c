@@ -153,6 +153,23 @@ static void mistral_style_raises_and_uses_namespaces(void **state)
            "ERROR: template: line 2: the template refuses: roles must alternate");
 }
 
+static void refusals_do_not_tell_where_the_template_lies(void **state)
+{
+    static const char source[] = "{{ raise_exception('one turn alone') }}";
+    chat_template *t = NULL;
+    shoal_err err = {0};
+    buf out = {0};
+    json_t *m = json_array();
+    assert_int_equal(
+        chat_template_compile(&t, source, strlen(source), "/srv/models/m/chat_template.jinja", &err), 0);
+    assert_int_not_equal(
+        chat_template_render(t, &(chat_input){.messages = m}, true, "", "", &out, NULL, &err), 0);
+    assert_string_equal(err.message, "chat_template.jinja: line 1: the template refuses: one turn alone");
+    chat_template_free(t);
+    json_decref(m);
+    buf_done(&out);
+}
+
 static void expressions_follow_python(void **state)
 {
     prints("1 + 2 * 3 - 4 // 3", "6");
@@ -326,6 +343,7 @@ int main(void)
         cmocka_unit_test(llama3_style_renders),
         cmocka_unit_test(qwen_style_renders_tools_and_calls),
         cmocka_unit_test(mistral_style_raises_and_uses_namespaces),
+        cmocka_unit_test(refusals_do_not_tell_where_the_template_lies),
         cmocka_unit_test(expressions_follow_python),
         cmocka_unit_test(statements_scope_as_jinja_does),
         cmocka_unit_test(white_space_is_trimmed_like_transformers),

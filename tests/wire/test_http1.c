@@ -19,6 +19,9 @@ typedef struct wire_case {
 
 static const wire_case good[] = {
     {"get", "GET /a/b?c=d&e HTTP/1.1\r\n" HOST "\r\n", 200, "GET\n/a/b\nc=d&e\nx\n"},
+    {"doubled and closing slashes", "GET //a///b/?q//r/ HTTP/1.1\r\n" HOST "\r\n", 200,
+     "GET\n/a/b\nq//r/\nx\n"},
+    {"slashes alone", "GET /// HTTP/1.1\r\n" HOST "\r\n", 200, "GET\n/\n\nx\n"},
     {"no host in 1.0", "GET / HTTP/1.0\r\n\r\n", 200, "GET\n/\n\n-\n"},
     {"stray empty line", "\r\nGET /hello HTTP/1.1\r\n" HOST "\r\n", 200, "hello"},
     {"host with port", "GET / HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n", 200, "[::1]:8080"},
@@ -229,9 +232,11 @@ static void keeps_alive_as_the_version_says(void **state)
     send_text(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     char *one = read_until(fd, "hello\n");
     assert_null(strstr(one, "Connection: close"));
+    assert_non_null(strstr(one, "\r\nConnection: keep-alive\r\nKeep-Alive: timeout=120\r\n"));
     send_text(fd, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     char *two = read_all(fd, NULL);
     assert_non_null(strstr(two, "Connection: close"));
+    assert_null(strstr(two, "Keep-Alive"));
     close(fd);
     fd = fixture_connect(&f);
     send_text(fd, "GET /stream HTTP/1.0\r\n\r\n");

@@ -372,6 +372,20 @@ static void drain_says_goaway_and_finishes(void **state)
     fixture_stop(&f);
 }
 
+static void idle_connection_ends_with_goaway(void **state)
+{
+    fixture f = {0};
+    client c;
+    fixture_start(&f, &(http_limits){.idle_timeout_ms = 40}, NULL);
+    client_open(&c, &f, 65535);
+    seen *s = request(&c, "GET", "/hello", NULL, NULL, NULL, 0);
+    while (client_turn(&c)) continue;
+    assert_string_equal(s->body.data, "hello\n");
+    assert_true(c.goaway);
+    client_close(&c);
+    fixture_stop(&f);
+}
+
 /* ---- hand-made frames ------------------------------------------------------------------------ */
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
@@ -523,6 +537,7 @@ int main(void)
         cmocka_unit_test(a_window_that_opens_byte_by_byte_is_not_waited_for),
         cmocka_unit_test(a_shut_stream_is_given_up_alone),
         cmocka_unit_test(drain_says_goaway_and_finishes),
+        cmocka_unit_test(idle_connection_ends_with_goaway),
         cmocka_unit_test(rapid_resets_end_the_connection),
         cmocka_unit_test(control_frame_floods_end_the_connection),
         cmocka_unit_test(header_lists_that_unpack_to_megabytes_end_the_connection),
