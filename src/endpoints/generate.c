@@ -476,6 +476,12 @@ static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Sh
     return openai_spec_key(spec, &all, rq->adapter_digest, &ret->key);
 }
 
+/* A kept refusal of the same messages would be told where a shorter request is due. */
+static bool shortens(const kept *k)
+{
+    return k && k->response && k->response->shortens;
+}
+
 /* A stream that goes on does so with the file that began it. */
 static bool goes_on_with(const stream *st, const gateway_request *rq, const answerers *by)
 {
@@ -505,7 +511,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     answerers by = {0};
     shared_terms kept_as = {.by = &by};
     rq->keeps = k != NULL;
-    bool cacheable = make_terms(rq, spec, info, &by, &kept_as) && goes_on_with(st, rq, &by);
+    bool cacheable = make_terms(rq, spec, info, &by, &kept_as) && goes_on_with(st, rq, &by) && !shortens(k);
     if (cacheable && *by.file) stream_meet(&j->stream, rq, by.file, rq->adapter_digest, &e);
     shared_start(&j->shared, &OPS, rq, cacheable ? &kept_as : NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/response_items.h"
 #include "base/json.h"
 #include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
@@ -177,13 +178,30 @@ void kept_computed(kept *k, const call_place *p)
     k->computed = true;
 }
 
+static bool is_of_user(const json_t *messages, size_t i)
+{
+    const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+    return role && strcmp(role, "user") == 0;
+}
+
+/* Without a history, "truncation": "auto" drops the older half of what the request itself brought, to a turn.
+ */
+static bool shorten_added(kept *k)
+{
+    size_t n = json_array_size(k->added), gone = n > 2 ? n / 2 : 1;
+    while (gone < n && !is_of_user(k->added, gone)) gone++;
+    if (gone >= n) return false;
+    while (gone-- > 0) json_array_remove(k->added, 0);
+    return true;
+}
+
 bool kept_shorten(kept *k)
 {
     size_t n = json_array_size(k->history), gone = (n + 1) / 2;
+    if (n == 0 && k->response && k->response->shortens) return shorten_added(k);
     if (n == 0 || !k->shortens) return false;
     for (; gone < n; gone++) {
-        const char *role = json_string_value(json_object_get(json_array_get(k->history, gone), "role"));
-        if (role && strcmp(role, "user") == 0) break;
+        if (is_of_user(k->history, gone)) break;
     }
     while (gone-- > 0) json_array_remove(k->history, 0);
     return true;
@@ -211,7 +229,11 @@ static void put_turn(const kept *k, buf *out, const gen_answer *a, const answer_
     answer_put_kept(out, f, &a->choices[0], 0);
     buf_putc(out, ']');
     if (k->response) {
+        char name[RESPONSE_ID_BYTES];
         buf object = {0};
+        response_id(f, name);
+        buf_puts(out, ",\"input\":");
+        response_items_put(out, k->response, name + strlen("resp_"));
         response_put(&object, f, a);
         buf_puts(out, ",\"response\":");
         json_put_string(out, object.data ? object.data : "", object.len);

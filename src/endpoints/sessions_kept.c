@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/query.h"
+#include "api/response_items.h"
 #include "base/json.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -15,12 +16,15 @@ typedef struct keep_job { /* outlives its request */
     gateway_request *rq;  /* NULL: the client has left */
     char *name;
     bool response;
+    bool lists_input; /* of a response the items of its input, */
+    response_page page;
 } keep_job;
 
 static void free_job(keep_job *j)
 {
     clerk_job_done(&j->job);
     free(j->name);
+    response_page_done(&j->page);
     free(j);
 }
 
@@ -46,6 +50,16 @@ static int put_response(buf *out, keep_job *j, shoal_err *err)
     if (rc == 0 && !json_is_string(r))
         rc = err_set(err, SHOAL_EFORMAT, "a stored response is damaged: delete it");
     if (rc == 0) buf_append(out, json_string_value(r), json_string_length(r));
+    json_decref(turn);
+    return rc;
+}
+
+/* A response that was kept by an older version has none. */
+static int put_input(buf *out, const keep_job *j, api_error *e, shoal_err *err)
+{
+    json_t *turn = NULL;
+    int rc = json_parse(&turn, j->job.text.data, strlen(j->job.text.data), "a stored response", err);
+    if (rc == 0) response_items_put_page(out, json_object_get(turn, "input"), &j->page, e);
     json_decref(turn);
     return rc;
 }
@@ -89,6 +103,8 @@ static void done(clerk_job *job)
         not_found(j, &e);
     else if (job->rc == 0 && !loads)
         put_deleted(&out, j);
+    else if (job->rc == 0 && j->lists_input)
+        job->rc = put_input(&out, j, &e, &job->err);
     else if (job->rc == 0)
         job->rc = j->response ? put_response(&out, j, &job->err) : put_session(&out, j, &job->err);
     if (job->rc != 0) kept_error(&e, job);
@@ -100,19 +116,20 @@ static void done(clerk_job *job)
     buf_wipe(&out);
 }
 
-/* The path's last segment. */
+/* The path's third segment. */
 static int read_name(const gateway_request *rq, char **ret, api_error *e)
 {
-    const char *at = strrchr(request_path(rq), '/') + 1;
-    return query_segment(at, strlen(at), ret, e);
+    const char *at = strchr(strchr(request_path(rq) + 1, '/') + 1, '/') + 1;
+    return query_segment(at, strcspn(at, "/"), ret, e);
 }
 
-static void start(gateway_request *rq, clerk_what what, bool response)
+static void start_reading(gateway_request *rq, clerk_what what, bool response, bool lists_input)
 {
     api_error e;
     keep_job *j = calloc(1, sizeof *j);
     int status = j ? kept_is_on(rq, &e) : api_error_nomem(&e);
     if (status == 0) status = read_name(rq, &j->name, &e);
+    if (status == 0 && lists_input) status = response_page_read(&j->page, request_query(rq), &e);
     if (status != 0) {
         if (j) free_job(j);
         request_error(rq, &e);
@@ -120,10 +137,21 @@ static void start(gateway_request *rq, clerk_what what, bool response)
     }
     j->rq = rq;
     j->response = response;
+    j->lists_input = lists_input;
     j->job = (clerk_job){.what = what, .done = done};
     j->job.id = kept_id(rq, response ? "response" : "session", j->name);
     request_watch(rq, on_gone, j);
     clerk_submit(rq->gateway->clerk, &j->job);
+}
+
+static void start(gateway_request *rq, clerk_what what, bool response)
+{
+    start_reading(rq, what, response, false);
+}
+
+void sessions_response_input(gateway_request *rq)
+{
+    start_reading(rq, CLERK_LOAD, true, true);
 }
 
 void sessions_get(gateway_request *rq)

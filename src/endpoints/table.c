@@ -121,6 +121,8 @@ static const endpoint ROWS[] = {
      "Make a response, kept and gone on with", "ResponseRequest", "ModelResponse", "ResponseEvent"},
     {"GET", "/v1/responses/*", sessions_response, true, false, "response", 0, "chat", "Show a kept response",
      NULL, "ModelResponse", NULL},
+    {"GET", "/v1/responses/*/input_items", sessions_response_input, true, false, "response_input", 0, "chat",
+     "List the items of a kept response's input", "ItemsQuery", "ResponseItems", NULL},
     {"DELETE", "/v1/responses/*", sessions_forget, true, true, "response_delete", 0, "chat",
      "Delete a kept response", NULL, "Deleted", NULL},
     {"GET", "/v1/sessions/*", sessions_get, true, false, "session", 0, "chat", "Show what a session holds",

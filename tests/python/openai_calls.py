@@ -445,6 +445,34 @@ if generation > 1:
         with rejects(openai.NotFoundError):
             api.responses.retrieve(second.id)
 
+    @call("responses.input_items.list", "what a response was asked, by pages, in either order")
+    def _():
+        asked = [{"role": "user", "content": "turn off the light"}, {"role": "assistant", "content": "Which one?"}, {"role": "user", "content": [{"type": "input_text", "text": "the kitchen light"}]}]
+        made = api.responses.create(model="home-chat-s", input=asked, max_output_tokens=8)
+        listed = list(api.responses.input_items.list(made.id, order="asc"))
+        equal([(i.type, i.role, i.content[0].text) for i in listed], [("message", "user", "turn off the light"), ("message", "assistant", "Which one?"), ("message", "user", "the kitchen light")])
+        ids = [i.id for i in listed]
+        equal([i.id for i in api.responses.input_items.list(made.id)], ids[::-1])
+        page = api.responses.input_items.list(made.id, limit=2, order="asc")
+        equal(([i.id for i in page.data], page.has_more, page.first_id, page.last_id), (ids[:2], True, ids[0], ids[1]))
+        equal([i.id for i in api.responses.input_items.list(made.id, limit=1, order="asc")], ids)
+        equal([i.id for i in api.responses.input_items.list(made.id, order="asc", extra_query={"before": ids[1]}).data], ids[:1])
+        said = api.responses.create(model="home-chat-s", input="hello", max_output_tokens=8)
+        equal([i.content[0].text for i in api.responses.input_items.list(said.id)], ["hello"])
+        with rejects(openai.NotFoundError):
+            api.responses.input_items.list("resp_none")
+        with rejects(openai.NotFoundError, "no item"):
+            api.responses.input_items.list(made.id, after="msg_none")
+
+    @call("responses.create", "truncation: auto drops the oldest turns of the input; without it a long one is refused")
+    def _():
+        turns = [m for i in range(60) for m in ({"role": "user", "content": f"{i} " + "word " * 60}, {"role": "assistant", "content": "ok"})]
+        more = dict(model="home-chat-s", input=[*turns, {"role": "user", "content": "hello"}], max_output_tokens=8, temperature=0)
+        with rejects(openai.BadRequestError):
+            api.responses.create(**more)
+        short = api.responses.create(**more, truncation="auto")
+        assert short.usage.input_tokens < 2048 and short.output
+
     @call("responses.create, stream", "the events come to the whole response")
     def _():
         more = dict(model="home-chat-s", input="hello", temperature=0, max_output_tokens=48)
