@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_refs.h"
 #include "base/utf8.h"
 #include "routes/regex.h"
 
@@ -16,6 +17,7 @@ enum { STEPS_MAX = 200000, DEPTH_MAX = 200, TEXT_BYTES = 64 };
 
 typedef struct check {
     const json_t *root;
+    bool stand_alone; /* json_refs.h */
     schema_verdict *v;
     buf where; /* the pointer to the value that is looked at */
     size_t steps;
@@ -390,47 +392,24 @@ static bool check_choices(check *c, const json_t *s, const json_t *v)
 
 /* ---- schemas ------------------------------------------------------------------------------------- */
 
-/* One step of a JSON pointer into `ret`; where the next begins. */
-static const char *pointer_step(const char *p, char *ret, size_t cap)
-{
-    size_t n = 0;
-    for (; *p && *p != '/'; p++) {
-        char ch = *p;
-        if (ch == '~' && (p[1] == '0' || p[1] == '1')) ch = *++p == '1' ? '/' : '~';
-        if (n + 1 < cap) ret[n++] = ch;
-    }
-    ret[n] = '\0';
-    return p;
-}
-
-/* NULL: it leads out of the schema, or nowhere. */
-static const json_t *referred(check *c, const char *ref)
-{
-    char step[256];
-    const json_t *at = c->root;
-    if (!works(c, 1 + strlen(ref) / 4)) return NULL; /* a step of the pointer may have two bytes */
-    if (*ref++ != '#') return NULL;
-    while (at && *ref == '/') {
-        ref = pointer_step(ref + 1, step, sizeof step);
-        at = json_is_array(at) ? json_array_get(at, strtoul(step, NULL, 10)) : json_object_get(at, step);
-    }
-    return *ref ? NULL : at;
-}
-
 static bool check_reference(check *c, const json_t *s, const json_t *v)
 {
     const json_t *ref = json_object_get(s, "$ref");
     if (!ref) return true;
-    const json_t *to = json_is_string(ref) ? referred(c, json_string_value(ref)) : NULL;
+    const char *text = json_string_value(ref);
+    if (text && !works(c, 1 + strlen(text) / 4)) return false; /* a step of the pointer may have two bytes */
+    const json_t *to = text ? json_refs_follow(c->root, text) : NULL;
     return to ? valid(c, to, v) : unknown(c, "a \"$ref\" leads nowhere within the schema");
 }
 
 static bool check_all(check *c, const json_t *s, const json_t *v)
 {
-    if (json_object_get(s, "$dynamicRef") || json_object_get(s, "unevaluatedProperties") ||
-        json_object_get(s, "unevaluatedItems"))
-        return unknown(c, "\"unevaluated...\" and \"$dynamicRef\" are not looked at");
-    if (!check_reference(c, s, v) || !check_type(c, s, v) || !check_values(c, s, v)) return false;
+    if (json_object_get(s, "$dynamicRef") || json_object_get(s, "$recursiveRef") ||
+        json_object_get(s, "unevaluatedProperties") || json_object_get(s, "unevaluatedItems"))
+        return unknown(c, "\"unevaluated...\" and a \"$dynamicRef\" to several places are not looked at");
+    if (!check_reference(c, s, v)) return false;
+    if (c->stand_alone && json_object_get(s, "$ref")) return true;
+    if (!check_type(c, s, v) || !check_values(c, s, v)) return false;
     if (json_is_number(v) && !check_number(c, s, v)) return false;
     if (json_is_string(v) && !check_text(c, s, v)) return false;
     if (json_is_array(v) && !check_array(c, s, v)) return false;
@@ -454,8 +433,13 @@ static bool valid(check *c, const json_t *schema, const json_t *value)
 void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value)
 {
     *ret = (schema_verdict){.outcome = SCHEMA_OBEYED};
-    check c = {.root = schema, .v = ret, .steps = STEPS_MAX};
-    valid(&c, schema, value);
+    json_t *own = json_refs_resolve(schema);
+    check c = {.root = own, .stand_alone = json_refs_stand_alone(own), .v = ret, .steps = STEPS_MAX};
+    if (own)
+        valid(&c, own, value);
+    else
+        unknown(&c, "memory ran out");
+    json_decref(own);
     buf_done(&c.where);
 }
 

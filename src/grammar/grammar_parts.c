@@ -3,12 +3,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/json_refs.h"
 
 #define CASES_MAX 4096
 #define TRIES_MAX 20000
-#define REF_MAX   512 /* bytes of a reference */
 
 /* ---- errors ----------------------------------------------------------------------------------- */
 
@@ -82,47 +82,12 @@ bool schema_works(schema_ctx *c, uint64_t work)
 
 /* ---- references ------------------------------------------------------------------------------- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* One step of a JSON pointer in a fragment (RFC 6901, section 6) into `key`. */
-static const char *pointer_step(const char *p, char *key)
-{
-    for (; *p && *p != '/'; p++, key++) {
-        *key = *p;
-        if (*p == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0) {
-            *key = (char)(hex_digit(p[1]) * 16 + hex_digit(p[2]));
-            p += 2;
-        } else if (*p == '~' && (p[1] == '0' || p[1] == '1')) {
-            *key = p[1] == '0' ? '~' : '/';
-            p++;
-        }
-    }
-    *key = '\0';
-    return p;
-}
-
-static const json_t *follow_pointer(const json_t *at, const char *p)
-{
-    char key[REF_MAX];
-    while (at && *p == '/') {
-        p = pointer_step(p + 1, key);
-        at =
-            json_is_array(at) ? json_array_get(at, (size_t)strtoul(key, NULL, 10)) : json_object_get(at, key);
-    }
-    return *p ? NULL : at;
-}
-
 const json_t *schema_resolve(schema_ctx *c, const json_t *schema)
 {
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     const json_t *to = NULL;
-    if (ref && ref[0] == '#' && strlen(ref) < REF_MAX) to = follow_pointer(c->root, ref + 1);
-    if (!to) schema_fail(c, SHOAL_EINVALID, schema, "$ref", "leads nowhere (only # and #/... are followed)");
+    if (ref) to = json_refs_follow(c->root, ref);
+    if (!to) schema_fail(c, SHOAL_EINVALID, schema, "$ref", "leads nowhere within the schema");
     return to;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_refs.h"
 #include "base/utf8.h"
 #include "grammar/grammar_write.h"
 
@@ -200,9 +201,13 @@ static int compile_once(nfa *a, const json_t *root, const char *what, unsigned f
 int schema_compile_json(nfa *a, const json_t *root, const char *what, unsigned flags, int *ret_start,
                         shoal_err *err)
 {
-    int rc = compile_once(a, root, what, flags, ret_start, err);
-    if (!(flags & SCHEMA_OPEN) || (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ELIMIT)) return rc;
-    return compile_once(a, root, what, flags & ~SCHEMA_OPEN, ret_start, err);
+    json_t *own = root ? json_refs_resolve(root) : NULL;
+    if (root && !own) return err_nomem(err);
+    int rc = compile_once(a, own, what, flags, ret_start, err);
+    if ((flags & SCHEMA_OPEN) && (rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT))
+        rc = compile_once(a, own, what, flags & ~SCHEMA_OPEN, ret_start, err);
+    json_decref(own);
+    return rc;
 }
 
 /* The texts that contain this one (ASCII or not, UTF-8). */

@@ -71,6 +71,14 @@ static const row ROWS[] = {
     {"{\"$ref\":\"#/$defs/a~1b\",\"$defs\":{\"a/"
      "b\":{\"properties\":{\"k\":{\"$ref\":\"#\"}},\"required\":[\"k\"]}}}",
      "{\"k\":{\"x\":1}}", "/k", "required"},
+    {"{\"$id\":\"http://x/a\",\"$ref\":\"b#n\",\"$defs\":{\"q\":{\"$id\":\"b\",\"$anchor\":\"n\",\"const\":1}}}", "2", "",
+     "const"},
+    {"{\"$recursiveAnchor\":true,\"items\":{\"$recursiveRef\":\"#\"},\"maxItems\":1}", "[[1,2]]", "/0", "maxItems"},
+    /* beside a reference, only newer drafts say anything */
+    {"{\"$ref\":\"#/$defs/q\",\"maximum\":1,\"$defs\":{\"q\":{}}}", "2", "", "maximum"},
+    {"{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"$ref\":\"#/definitions/"
+     "q\",\"maximum\":1,\"definitions\":{\"q\":{}}}",
+     "2", "", NULL},
     {"{\"format\":\"email\",\"x-other\":1}", "\"no mail\"", "", NULL},
 };
 
@@ -101,6 +109,7 @@ static void schema_check_does_not_guess(void **state)
         "{\"pattern\":\"(\"}",
         "{\"pattern\":\"^(a+)+$\"}", /* too much work for this text */
         "{\"anyOf\":[{\"$dynamicRef\":\"#x\"},true]}",
+        "{\"items\":{},\"$recursiveRef\":\"#\",\"$defs\":{\"a\":{\"$id\":\"u:x\"}}}",
         "{\"properties\":7,\"items\":7,\"not\":7}",
     };
     static const char TEXT[] = "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"";
