@@ -60,6 +60,7 @@ static unsigned types_implied(const json_t *schema)
                 {"minItems", TYPE_ARRAY},
                 {"maxItems", TYPE_ARRAY},
                 {"uniqueItems", TYPE_ARRAY},
+                {"contains", TYPE_ARRAY},
                 {"pattern", TYPE_STRING},
                 {"format", TYPE_STRING},
                 {"minLength", TYPE_STRING},

@@ -104,15 +104,12 @@ static bool is_harmless(const char *key, const json_t *v)
 {
     bool empty = json_is_object(v) && json_object_size(v) == 0;
     if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
-    return strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0; /* of "contains" */
+    return false;
 }
 
 static void check_keywords(schema_ctx *c, const json_t *schema)
 {
     static const char *const refused[] = {
-        "contains",
-        "minContains",
-        "maxContains",
         "$dynamicRef",
         "$recursiveRef",
         "unevaluatedItems",

@@ -265,10 +265,12 @@ int schema_compile_text(nfa *a, const json_t *schema, const char *what, const ch
 
 bool schema_admits(const json_t *schema, const json_t *value)
 {
-    schema_ctx x = {.root = schema, .what = "a value", .work = COMPILE_WORK, .memory = arena_new(0)};
-    bool ok = x.memory && facts_admit(&x, schema, value);
+    json_t *own = json_refs_resolve(schema);
+    schema_ctx x = {.root = own, .what = "a value", .work = COMPILE_WORK, .memory = arena_new(0)};
+    bool ok = own && x.memory && facts_admit(&x, own, value);
     facts_done(&x);
     arena_free(x.memory);
+    json_decref(own);
     return ok;
 }
 

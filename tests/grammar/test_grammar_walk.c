@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_refs.h"
 #include "grammar/grammar_facts.h"
 #include "grammar/grammar_nfa.h"
 #include "grammar/grammar_schema.h"
@@ -70,11 +71,13 @@ static void judge(const char *name, const json_t *schema, const buf *document)
     int rc = json_parse(&value, document->data, document->len, "document", &err);
     if (rc && (strstr(err.message, "duplicate") || strstr(err.message, "levels"))) return;
     if (rc) fail_msg("%s: %s: %s", name, document->data, err.message);
-    schema_ctx c = {.root = schema, .what = "judge", .err = &err, .work = 100u << 20, .memory = arena_new(0)};
-    if (!facts_admit(&c, schema, value))
+    json_t *own = json_refs_resolve(schema);
+    schema_ctx c = {.root = own, .what = "judge", .err = &err, .work = 100u << 20, .memory = arena_new(0)};
+    if (!facts_admit(&c, own, value))
         fail_msg("%s does not satisfy %s %s", document->data, name, err.message);
     facts_done(&c);
     arena_free(c.memory);
+    json_decref(own);
     json_decref(value);
 }
 
