@@ -1,11 +1,37 @@
 /* query.c: see query.h. */
 #include "retrieve/query.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool in_word(unsigned char c)
 {
     return c >= 0x80 || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Words that questions are made of in English and German. They say nothing about the subject, yet a text that
+ * answers rarely asks, so BM25 would take them for rare ones. None of them is a noun or a verb of its own in
+ * the other language. Sorted. */
+static const char *const function_words[] = {
+    "a",    "an",     "and",   "are",    "as",    "at",    "auf",  "be",    "by",     "can",     "could",
+    "das",  "dem",    "den",   "der",    "did",   "do",    "does", "ein",   "eine",   "einen",   "einer",
+    "es",   "for",    "from",  "für",    "has",   "have",  "how",  "i",     "ich",    "if",      "in",
+    "into", "is",     "ist",   "it",     "its",   "kann",  "me",   "meine", "meinen", "mit",     "my",
+    "of",   "on",     "or",    "should", "sind",  "so",    "that", "the",   "their",  "there",   "they",
+    "this", "to",     "und",   "von",    "wann",  "warum", "was",  "we",    "welche", "welcher", "welches",
+    "wer",  "werden", "what",  "when",   "where", "which", "who",  "why",   "wie",    "will",    "wird",
+    "with", "wo",     "would", "you",    "your",  "zu",
+};
+
+static int by_word(const void *key, const void *item)
+{
+    return strcmp(key, *(const char *const *)item);
+}
+
+static bool is_function_word(const char *word)
+{
+    return bsearch(word, function_words, sizeof function_words / sizeof *function_words,
+                   sizeof *function_words, by_word) != NULL;
 }
 
 static bool is_new(const query *q, const char *word)
@@ -28,6 +54,7 @@ void query_parse(query *ret, const char *text, size_t n)
             word[i] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
         }
         word[at - from] = 0;
+        ret->common[ret->n] = is_function_word(word);
         ret->n += is_new(ret, word);
     }
 }

@@ -14,7 +14,8 @@ enum { QUERY_WORDS_MAX = 48, QUERY_WORD_BYTES = 64 };
 
 typedef struct query {
     char words[QUERY_WORDS_MAX][QUERY_WORD_BYTES]; /* ASCII in lower case, none twice */
-    bool common[QUERY_WORDS_MAX];                  /* set by who knows: too frequent to search by */
+    bool common[QUERY_WORDS_MAX]; /* function words of a question; and words too frequent to search by, set by
+                                     the store */
     size_t n;
 } query;
 

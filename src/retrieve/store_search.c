@@ -36,8 +36,14 @@ enum { POSTINGS_MAX = 100000 };
 static void mark_common(query *q, const int64_t *n_pieces)
 {
     int64_t sum = 0;
+    size_t n = 0;
     bool taken[QUERY_WORDS_MAX] = {false};
-    for (size_t i = 0; i < q->n; i++) {
+    for (size_t i = 0; i < q->n; i++) n += !q->common[i];
+    if (n == 0)
+        memset(q->common, 0, sizeof q->common); /* nothing but function words: they are what is searched */
+    if (n == 0) n = q->n;
+    memcpy(taken, q->common, sizeof taken);
+    for (size_t i = 0; i < n; i++) {
         size_t least = q->n;
         for (size_t k = 0; k < q->n; k++)
             if (!taken[k] && (least == q->n || n_pieces[k] < n_pieces[least])) least = k;
@@ -65,20 +71,25 @@ static int find_common(store *s, const store_collection *c, query *q, shoal_err 
     return rc;
 }
 
+/* A word of the headings above a piece counts as several of its text: pages that mention everything, such as
+ * lists of settings, otherwise rank above the page about it (bench/retrieval/README.md). */
+#define TITLE_WEIGHT      "3.0"
+#define BY_TITLE_AND_TEXT "rank MATCH 'bm25(" TITLE_WEIGHT ", 1.0)'"
+
 /* Without a filter FTS5 sorts by itself and stops at k; with one the documents have to be looked at. */
 static int prepare_words(store *s, sqlite3_stmt **ret, int64_t id, const filter *f, shoal_err *err)
 {
     if (!*filter_sql(f))
-        return store_prepare(
-            s, ret, err,
-            "SELECT p.document, p.ordinal, w.rank FROM (SELECT rowid, rank FROM words_%lld"
-            " WHERE words_%lld MATCH ?1 ORDER BY rank LIMIT ?2) w JOIN pieces p ON p.id = w.rowid"
-            " ORDER BY w.rank, p.document, p.ordinal",
-            (long long)id, (long long)id);
+        return store_prepare(s, ret, err,
+                             "SELECT p.document, p.ordinal, w.rank FROM (SELECT rowid, rank FROM words_%lld"
+                             " WHERE words_%lld MATCH ?1 AND " BY_TITLE_AND_TEXT
+                             " ORDER BY rank LIMIT ?2) w JOIN pieces p ON p.id = w.rowid"
+                             " ORDER BY w.rank, p.document, p.ordinal",
+                             (long long)id, (long long)id);
     return store_prepare(
         s, ret, err,
         "SELECT p.document, p.ordinal, w.rank FROM words_%lld w JOIN pieces p ON p.id = w.rowid"
-        " JOIN documents d ON d.id = p.document WHERE w.words_%lld MATCH ?1%s"
+        " JOIN documents d ON d.id = p.document WHERE w.words_%lld MATCH ?1 AND w." BY_TITLE_AND_TEXT "%s"
         " ORDER BY w.rank, p.document, p.ordinal LIMIT ?2",
         (long long)id, (long long)id, filter_sql(f));
 }

@@ -145,7 +145,7 @@ static void a_query_is_words_and_nothing_else(void **state)
     query_parse(&q, text, strlen(text));
     q.common[0] = true;
     query_put(&out, &q);
-    assert_string_equal(out.data, "\"s\" OR \"and\" OR \"near\" OR \"x\" OR \"the\" OR \"m\xC3\xBCller\"");
+    assert_string_equal(out.data, "\"s\" OR \"near\" OR \"x\" OR \"m\xC3\xBCller\"");
     buf_clear(&out);
     query_parse(&q, "the", 3);
     q.common[0] = true;
@@ -153,6 +153,25 @@ static void a_query_is_words_and_nothing_else(void **state)
     assert_string_equal(out.data, "\"the\"");
     query_parse(&q, "?! -", 4);
     assert_int_equal(q.n, 0);
+    buf_done(&out);
+}
+
+static void function_words_count_alone(void **state)
+{
+    static query q;
+    buf out = {0};
+    static const char *const CASES[][2] = {
+        {"How do I bleed the radiators?", "\"bleed\" OR \"radiators\""},
+        {"Wie werden die Heizk\xC3\xB6rper entl\xC3\xBC\x66tet?",
+         "\"die\" OR \"heizk\xC3\xB6rper\" OR \"entl\xC3\xBC\x66tet\""},
+        {"what is it", "\"what\" OR \"is\" OR \"it\""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        buf_clear(&out);
+        query_parse(&q, CASES[i][0], strlen(CASES[i][0]));
+        query_put(&out, &q);
+        assert_string_equal(out.data, CASES[i][1]);
+    }
     buf_done(&out);
 }
 
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test(any_text_is_covered),
         cmocka_unit_test(rankings_are_fused_by_place),
         cmocka_unit_test(a_query_is_words_and_nothing_else),
+        cmocka_unit_test(function_words_count_alone),
         cmocka_unit_test(codes_keep_the_angle),
         cmocka_unit_test(sentences_of_passages_are_quoted_once),
         cmocka_unit_test(a_sentence_stands_on_its_words),
