@@ -234,6 +234,15 @@ static bool add_folder(keep *k, const char *folder)
     return own != NULL;
 }
 
+/* Of a served file the folder it lies in, of a served folder that alone. Never all of the machine. */
+static bool add_served(keep *k, const char *path)
+{
+    char *folder = file_is_dir(path) ? strdup(path) : file_folder(path);
+    bool ok = folder && (strcmp(folder, "/") == 0 || add_folder(k, folder));
+    free(folder);
+    return ok;
+}
+
 static bool find_places(keep *k)
 {
     const config_library *l = &k->o.config->library;
@@ -242,6 +251,8 @@ static bool find_places(keep *k)
     if (ok) k->o.store = k->places.folders[0]; /* what is fetched lies where it is looked for */
     if (k->o.manifest) ok = ok && folder && add_folder(k, folder);
     for (size_t i = 0; ok && i < l->n_folders; i++) ok = add_folder(k, l->folders[i]);
+    for (size_t i = 0; ok && i < k->o.config->n_models; i++)
+        if (k->o.config->models[i].path) ok = add_served(k, k->o.config->models[i].path);
     k->places.manifest = k->o.manifest;
     free(folder);
     return ok;

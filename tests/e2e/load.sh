@@ -4,7 +4,9 @@ source "$(dirname "$0")/lib.sh"
 export SHOAL_STATE=$work/state
 unset SHOAL_MODELS
 n=0 store=$work/store models=$PWD/models
-mkdir -p "$store" "$work/else"
+mkdir -p "$store" "$work/else" "$work/served"
+cp "$models/home-intent.gguf" "$work/served/one.gguf"
+cp "$models/home-intent.gguf" "$work/served/two.gguf"
 cat >"$work/shoal.yaml" <<Y
 manifest: $models/models.json
 drain_ms: 3000
@@ -12,7 +14,7 @@ deadline_ms: 0
 models:
   - name: home-intent
     fallback: [second]
-  - {name: second, path: $models/home-intent.gguf}
+  - {name: second, path: $work/served/one.gguf}
   - name: home-embed
 pipelines:
   - name: p
@@ -82,6 +84,8 @@ for path in /etc/passwd "$work/else/out.gguf" "$work/else/none.gguf" link.gguf f
     "$store/../else/out.gguf" "$store/../none" / . .. ./../.. "$store" /proc/self/mem /dev/zero; do
     load 403 'does not lie in a folder' "{\"path\":\"$path\"}"
 done
+load 200 '"id":"two"' "{\"path\":\"$work/served/two.gguf\"}" # beside a file that is served
+unload 200 unloaded '{"model":"two"}'
 load 404 'there is no' '{"path":"none.gguf"}'
 load 404 'there is no' '{"path":"dangling.gguf"}'
 load 404 'there is no' "{\"path\":\"$store/none.gguf\"}"
