@@ -7,8 +7,6 @@
 #include "base/progress.h"
 #include "speech/activity.h"
 
-enum { PAUSE_MS = 1000 }; /* longer ones are taken out */
-
 typedef struct piece {
     size_t at, from, n; /* trimmed[at ..] is original[from ..] */
 } piece;
@@ -16,7 +14,7 @@ typedef struct piece {
 struct trimmed {
     sound *sound;
     activity *activity; /* NULL: nothing is taken out */
-    size_t pause;       /* samples */
+    size_t pause;       /* samples; longer ones are taken out */
     size_t n_read;      /* samples of the original that were looked at, */
     size_t n_decided;   /* that are known to be speech or not, */
     size_t n_done;      /* and that were kept or taken out; between these two is a pause that may be short */
@@ -27,11 +25,11 @@ struct trimmed {
     buf pieces; /* those that the samples are from, and one more before */
 };
 
-int trimmed_new(trimmed **ret, sound *s, uint32_t rate, bool trims, shoal_err *err)
+int trimmed_new(trimmed **ret, sound *s, uint32_t rate, size_t pause, bool trims, shoal_err *err)
 {
     trimmed *t = calloc(1, sizeof *t);
     if (!t) return err_nomem(err);
-    *t = (trimmed){.sound = s, .pause = (size_t)rate * PAUSE_MS / 1000};
+    *t = (trimmed){.sound = s, .pause = pause};
     int rc = trims ? activity_new(&t->activity, rate, err) : 0;
     if (rc == 0)
         *ret = t;

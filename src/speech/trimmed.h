@@ -1,11 +1,11 @@
 /* trimmed.h: a sound without the parts in which nobody speaks (activity.h), as one run of samples.
  *
- * The pieces with speech lie one behind the other. Pauses under a second stay, so that sentences keep their
- * rhythm. Each place in the trimmed sound has one in the original; the first sample of a piece and the end of
- * the one before it are the same place here and two places there.
+ * The pieces with speech lie one behind the other. Short pauses stay, so that sentences keep their rhythm.
+ * Each place in the trimmed sound has one in the original; the first sample of a piece and the end of the one
+ * before it are the same place here and two places there.
  *
  *     trimmed *t;
- *     trimmed_new(&t, sound, 16000, true, &err);       // false: nothing is taken out
+ *     trimmed_new(&t, sound, 16000, 16000, true, &err);  // false: nothing is taken out
  *     while (trimmed_view(t, at, window, &x, &n, &err) == 0 && n > 0) {
  *         start = trimmed_origin(t, at);
  *         at += n;
@@ -23,8 +23,8 @@
 
 typedef struct trimmed trimmed;
 
-/* The sound is borrowed. */
-int trimmed_new(trimmed **ret, sound *s, uint32_t rate, bool trims, shoal_err *err);
+/* The sound is borrowed. Of what is no speech between two pieces, `pause` samples and less stay. */
+int trimmed_new(trimmed **ret, sound *s, uint32_t rate, size_t pause, bool trims, shoal_err *err);
 void trimmed_free(trimmed *t); /* NULL is fine */
 
 /* *ret is n samples from `at` on, *ret_n of them: fewer than n at the end only. Good until the next call.

@@ -279,6 +279,91 @@ static void times_cut_windows_into_segments(void **state)
     ears_close(&r);
 }
 
+/* A reply of the bundled model to the next window: these words and the end. */
+static void take_words(transcription *t, const int32_t *ids, size_t n, heard *got)
+{
+    shoal_err why = {0};
+    assert_int_equal(transcription_next(t, &why), 1);
+    for (int32_t lead = 0; lead < 3; lead++) assert_int_equal(transcription_add(t, 1529, -9), 0);
+    for (size_t i = 0; i < n; i++) assert_int_equal(transcription_add(t, ids[i], -0.5f), 0);
+    assert_int_equal(transcription_add(t, 1527, -0.5f), 0);
+    must(transcription_take(t, on_segment, got, &err));
+}
+
+/* Sound without a pause: each window begins 1.5 s before the one before it ended, and what both heard comes
+ * once. When they do not agree, the window begins at that end. */
+static void words_at_a_windows_edge_come_once(void **state)
+{
+    enum { N = 24 * 16000 };
+    static const int32_t lights_on[] = {430, 295}, on_lights[] = {295, 430}, lights[] = {430};
+    ears r;
+    heard got = {0};
+    transcription *t;
+    shoal_err why;
+    float *x = malloc(N * sizeof *x);
+    for (size_t i = 0; i < N; i++) x[i] = (float)(i % 100) / 200;
+    ears_open(&r, MODEL, (engine_options){0});
+    transcription_options o = {.no_vad = true};
+    must(transcription_new(&t, &r.h, sound_of(x, N), &o, &err));
+    take_words(t, lights_on, 2, &got);
+    int64_t cut = got.end_ms[0];
+    assert_true(cut > 5000 && cut <= 8000);
+    assert_int_equal(transcription_done_ms(t), cut - 1500);
+    take_words(t, on_lights, 2, &got);
+    assert_string_equal(text_of(&got), " lights on lights");
+    assert_int_equal(got.start_ms[1], cut);
+    cut = got.end_ms[1];
+    take_words(t, lights_on, 2, &got); /* "lights" came, "on" is new */
+    assert_string_equal(text_of(&got), " lights on lights on");
+    cut = got.end_ms[2];
+    take_words(t, lights, 1, &got); /* "on" did not come again */
+    assert_int_equal(got.n_segments, 3);
+    assert_int_equal(transcription_done_ms(t), cut);
+    while (transcription_done_ms(t) < 24000) {
+        take_words(t, lights, 1, &got);
+        if (got.n_segments == 4) assert_int_equal(got.start_ms[3], cut);
+    }
+    assert_int_equal(transcription_next(t, &why), 0);
+    transcription_free(t);
+    heard_done(&got);
+    ears_close(&r);
+}
+
+static size_t times_in(const char *text, const char *words)
+{
+    size_t n = 0;
+    while ((text = strstr(text, words))) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+/* Whole sentences one behind the other, further apart than a pause and nearer: every word, once. */
+static void sentences_in_one_recording_are_all_heard(void **state)
+{
+    static const size_t gaps[] = {12000, 20000, 40000};
+    ears r;
+    ears_open(&r, MODEL, (engine_options){0});
+    for (size_t i = 0; i < 3; i++) {
+        heard got;
+        buf all = {0};
+        for (int k = 0; k < 3; k++) {
+            add_file(&all, "08-lights-on.wav", gaps[i]);
+            add_file(&all, "02-is-pump-fifty-seven-running.wav", gaps[i]);
+            add_file(&all, "19-lock-down-the-dorm-lock-thanks.wav", gaps[i]);
+        }
+        size_t n = all.len / sizeof(float);
+        must(hear(&r, (float *)(void *)all.data, n, NULL, &got, &err));
+        bool all_there = times_in(text_of(&got), " lights on") == 3 &&
+                         times_in(text_of(&got), " is pump fifty seven running") == 3 &&
+                         times_in(text_of(&got), " lock down the") == 3;
+        if (!all_there) fail_msg("gaps of %zu samples: \"%s\"", gaps[i], text_of(&got));
+        heard_done(&got);
+    }
+    ears_close(&r);
+}
+
 /* ---- replies that look wrong --------------------------------------------------------------------- */
 
 static transcription *of_silence(const hearing *h, float temperature)
@@ -663,6 +748,8 @@ int main(void)
         cmocka_unit_test(files_give_their_transcripts),
         cmocka_unit_test(long_sound_is_cut_where_it_is_quiet),
         cmocka_unit_test(times_cut_windows_into_segments),
+        cmocka_unit_test(words_at_a_windows_edge_come_once),
+        cmocka_unit_test(sentences_in_one_recording_are_all_heard),
         cmocka_unit_test(unlikely_replies_are_drawn_again),
         cmocka_unit_test(a_likely_reply_ends_the_draws),
         cmocka_unit_test(replies_that_repeat_themselves_are_drawn_again),

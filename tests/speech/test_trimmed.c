@@ -52,7 +52,7 @@ static size_t trim(const float *original, size_t n, bool trims, size_t step, siz
     trimmed *t;
     sound *s = copy_of(original, n);
     *ret_seams = 0;
-    must(trimmed_new(&t, s, RATE, trims, &err));
+    must(trimmed_new(&t, s, RATE, RATE, trims, &err));
     size_t left = read_all(t, original, n, step, ret_seams);
     assert_int_equal(trimmed_passed(t, left), n);
     trimmed_free(t);
@@ -104,7 +104,7 @@ static void what_is_no_number_is_no_speech(void **state)
         float *x = calloc(n, sizeof *x);
         for (size_t k = i * 100; k < n; k += 97 + i) x[k] = odd[i];
         sound *s = sound_of(x, n);
-        must(trimmed_new(&t, s, RATE, true, &err));
+        must(trimmed_new(&t, s, RATE, RATE, true, &err));
         must(trimmed_view(t, 0, n, &v, &n, &err));
         assert_int_equal(n, 0);
         trimmed_free(t);
@@ -135,7 +135,7 @@ static void little_is_in_memory(void **state)
     trimmed *t;
     const float *v;
     must(sound_open(&s, file.data, file.len, &o, &err));
-    must(trimmed_new(&t, s, RATE, true, &err));
+    must(trimmed_new(&t, s, RATE, RATE, true, &err));
     do {
         must(trimmed_view(t, at, RATE, &v, &got, &err));
         assert_true(sound_bytes(s) < 10 * RATE * sizeof(float));
