@@ -1,6 +1,7 @@
 /* chat.c: a chat template: compiled once, rendered once a request. */
 #include "text/chat.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct chat_template {
         reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
     const toolcall_syntax *calls;
     calls_source calls_source;
+    char added_label[48]; /* "NAME (added)" */
     id_form ids;
     const thinking_form *thinking;
     bool shows_thinking;
@@ -53,6 +55,7 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
         chat_template_free(t);
         return err_nomem(err);
     }
+    snprintf(t->added_label, sizeof t->added_label, "%s (added)", t->calls->name);
     t->ids = chat_ids_form(t->source, t->calls);
     if (!t->thinking && t->calls->thinking && t->calls_source == CALLS_OF_TEMPLATE)
         t->thinking = thinking_named(t->calls->thinking);
@@ -91,7 +94,7 @@ calls_source chat_template_calls_source(const chat_template *t)
 const char *chat_template_calls_label(const chat_template *t, const json_t *kwargs)
 {
     switch (t->calls_source) {
-    case CALLS_ADDED: return "hermes (added)";
+    case CALLS_ADDED: return t->added_label;
     case CALLS_UNKNOWN: return "unknown";
     default: return chat_template_calls(t, kwargs)->name;
     }

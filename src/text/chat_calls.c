@@ -2,9 +2,10 @@
  *
  * Names of models lie, and templates are edited. So a conversation with a call is rendered, and the syntax is
  * recognised in what came out (toolcall_recognise). Templates differ in what they take: some want arguments
- * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides. Where that does
- * not either, the syntax is unknown, and that is told (chat_template_calls_source). Templates that do not read
- * `tools` are told of Hermes' syntax by chat_prompt.c. */
+ * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides. Where that
+ * does not either, the syntax is unknown, and that is told (chat_template_calls_source). For templates that
+ * do not read `tools` chat_prompt.c adds them to the system message, in the syntax of the calls that they
+ * write (DeepSeek's do), or Hermes'. */
 #include <string.h>
 
 #include "text/chat_impl.h"
@@ -50,12 +51,13 @@ static int render_probe(const chat_template *t, json_t *messages, buf *out)
     return out->failed ? SHOAL_ENOMEM : rc;
 }
 
-/* Where an answer stands behind the same question, if what is before it is what `called` begins with; else 0. */
+/* Where an answer stands behind the same question, if what is before it is what `called` begins with; else 0.
+ */
 static int find_answer(const chat_template *t, const buf *called, size_t *ret)
 {
     buf out = {0};
-    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "Go.", "role", "assistant", "content",
-                          ANSWERED);
+    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "Go.", "role", "assistant",
+                          "content", ANSWERED);
     int rc = render_probe(t, m, &out);
     const char *at = rc == 0 ? strstr(out.data, ANSWERED) : NULL;
     size_t n = at ? (size_t)(at - out.data) : 0;
@@ -87,11 +89,11 @@ static const toolcall_syntax *by_sign(const char *source)
 int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_source *ret_source)
 {
     const toolcall_syntax *found = NULL;
-    bool reads = chat_template_reads_tools(t);
-    for (int i = 0; i < 4 && !found && reads; i++)
+    bool reads = chat_template_reads_tools(t), shows = strstr(chat_template_source(t), "tool_calls") != NULL;
+    for (int i = 0; i < 4 && !found && (reads || shows); i++)
         if (look(t, i & 1, !(i & 2), &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
     if (!found && reads) found = by_sign(chat_template_source(t));
-    *ret_source = found ? CALLS_OF_TEMPLATE : reads ? CALLS_UNKNOWN : CALLS_ADDED;
+    *ret_source = !reads ? CALLS_ADDED : found ? CALLS_OF_TEMPLATE : CALLS_UNKNOWN;
     *ret = found ? found : toolcall_find("hermes");
     return 0;
 }

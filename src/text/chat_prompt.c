@@ -3,11 +3,13 @@
  * Most templates render tools and calls themselves. For one that never looks at `tools`, the conversation
  * is rewritten first into what every template knows: the tools become part of the system message, in the
  * form that most models with tools were trained on (Hermes, Qwen), calls become the text that they were,
- * and results come from the user. */
+ * and results come from the user. A template that writes calls all the same (DeepSeek's) is left to write
+ * them and their results, and only gets the tools. */
 #include <string.h>
 
 #include "base/json.h"
 #include "text/chat.h"
+#include "text/toolcall_write.h"
 
 /* ---- tools as plain text ------------------------------------------------------------------------- */
 
@@ -15,7 +17,22 @@ static const char HOW_TO_CALL[] =
     "\n</tools>\n\nTo call a function, reply with a JSON object of its name and arguments within <tool_call> "
     "tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>";
 
-static void put_tools(buf *out, const json_t *tools)
+/* In another syntax: an example says how. */
+static void put_example(buf *out, const toolcall_syntax *syntax)
+{
+    static const toolcall_call EXAMPLE = {"function-name", "{\"argument-name\": \"argument value\"}"};
+    buf text = {0};
+    buf_puts(
+        out,
+        "\n</tools>\n\nTo call a function, reply with its name and its arguments exactly in this form:\n");
+    toolcall_write(&text, NULL, syntax, &EXAMPLE, 1);
+    out->failed |= text.failed;
+    if (!text.failed) buf_append(out, text.data, text.len);
+    buf_done(&text);
+}
+
+/* syntax NULL: Hermes', which is described at length. */
+static void put_tools(buf *out, const json_t *tools, const toolcall_syntax *syntax)
 {
     size_t i;
     json_t *t;
@@ -25,7 +42,10 @@ static void put_tools(buf *out, const json_t *tools)
         buf_putc(out, '\n');
         json_put(out, t);
     }
-    buf_puts(out, HOW_TO_CALL);
+    if (syntax)
+        put_example(out, syntax);
+    else
+        buf_puts(out, HOW_TO_CALL);
 }
 
 static const char *role_of(const json_t *m)
@@ -103,19 +123,20 @@ static int flatten(json_t *to, const json_t *m, bool more_results, buf *text, sh
     return append(to, result ? "user" : role_of(m), text, json_object_get(m, "reasoning_content"), err);
 }
 
-static void put_both(buf *text, const json_t *m, const json_t *tools, bool content_first)
+static void put_both(buf *text, const json_t *m, const json_t *tools, const toolcall_syntax *syntax,
+                     bool content_first)
 {
     if (content_first) put_content(text, m);
     if (content_first) buf_puts(text, "\n\n");
-    put_tools(text, tools);
+    put_tools(text, tools, syntax);
     if (!content_first) buf_puts(text, "\n\n");
     if (!content_first) put_content(text, m);
 }
 
-/* `carrier` is the role that bears the tools: its first message gets them, before its own text when that
- * is the user's. A new reference in *ret. */
-static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, const char *carrier,
-                   shoal_err *err)
+/* syntax: of the calls that the template writes itself, or NULL. `carrier` is the role that bears the tools:
+ * its first message gets them, before its own text when that is the user's. A new reference in *ret. */
+static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, const toolcall_syntax *syntax,
+                   const char *carrier, shoal_err *err)
 {
     json_t *out = json_array();
     size_t i, n = json_array_size(messages);
@@ -125,7 +146,7 @@ static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, co
     int rc = out ? 0 : err_nomem(err);
     if (rc == 0 && !told && system &&
         (n == 0 || strcmp(role_of(json_array_get(messages, 0)), carrier) != 0)) {
-        put_tools(&text, tools);
+        put_tools(&text, tools, syntax);
         rc = append(out, "system", &text, NULL, err);
         told = true;
     }
@@ -133,9 +154,11 @@ static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, co
     {
         bool here = rc == 0 && !told && strcmp(role_of(m), carrier) == 0;
         if (here) {
-            put_both(&text, m, tools, system);
+            put_both(&text, m, tools, syntax, system);
             rc = append(out, carrier, &text, NULL, err);
             told = true;
+        } else if (rc == 0 && syntax) {
+            rc = json_array_append(out, m) == 0 ? 0 : err_nomem(err);
         } else if (rc == 0) {
             rc = flatten(out, m, i + 1 < n && is_result(json_array_get(messages, i + 1)), &text, err);
         }
@@ -182,7 +205,9 @@ static int render_rewritten(const chat_template *c, const tokenizer *t, const ch
                             const char *carrier, buf *text, buf *marks, shoal_err *err)
 {
     json_t *plain = NULL;
-    int rc = rewrite(&plain, in->messages, in->tools, carrier, err);
+    const toolcall_syntax *own = chat_template_calls(c, in->kwargs);
+    if (strcmp(own->name, "hermes") == 0) own = NULL;
+    int rc = rewrite(&plain, in->messages, in->tools, own, carrier, err);
     chat_input out = {.messages = plain, .kwargs = in->kwargs, .clock = in->clock};
     if (rc == 0) rc = render(c, t, &out, text, marks, err);
     json_decref(plain);

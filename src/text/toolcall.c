@@ -877,7 +877,7 @@ static void put_argument(toolcall_parser *p, const char *s, size_t n)
     buf_puts(&out, json_object_size(p->seen) ? ", " : "{");
     json_put_string(&out, p->key, strlen(p->key));
     buf_puts(&out, ": ");
-    toolcall_value(&out, parameters, p->key, p->is_text, s, n);
+    toolcall_value(&out, p->syntax, parameters, p->key, p->is_text, s, n);
     p->held.failed |= out.failed || json_object_set_new_nocheck(p->seen, p->key, json_true()) != 0;
     if (!out.failed) arguments(p, out.data, out.len);
     buf_done(&out);

@@ -122,8 +122,8 @@ bool toolcall_arguments(buf *out, const toolcall_syntax *syntax, const char *s, 
 void toolcall_arguments_part(buf *out, const toolcall_syntax *syntax, const char *s, size_t n);
 /* toolcall_value.c: the value of one argument, as text between tags, as JSON: what parameters (a function's
  * JSON schema, or NULL) say of `key` decides what it is. is_text: 1 a text, 0 none, -1 not known. */
-void toolcall_value(buf *out, const json_t *parameters, const char *key, int is_text, const char *s,
-                    size_t n);
+void toolcall_value(buf *out, const toolcall_syntax *syntax, const json_t *parameters, const char *key,
+                    int is_text, const char *s, size_t n);
 /* JSON, or a Python literal, as JSON; false: it is neither. */
 bool toolcall_literal(buf *out, const char *s, size_t n);
 

@@ -316,9 +316,48 @@ static void a_template_is_told_the_time(void **state)
     json_decref(tools);
 }
 
+/* One that writes calls, but has no tools: the system message gets them, with an example in the calls'
+ * syntax, and the template still writes the calls. */
+static void a_template_that_only_writes_calls_is_given_the_tools(void **state)
+{
+    static const char SOURCE[] = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in "
+                                 "m.tool_calls or [] %}<｜tool▁calls▁begin｜>"
+                                 "<｜tool▁call▁begin｜>{{ c.function.name }}<｜tool▁sep｜>{{ "
+                                 "c.function.arguments | tojson }}<｜tool▁call▁end｜>"
+                                 "<｜tool▁calls▁end｜>{% endfor %}{% endfor %}";
+    static const char TALK[] =
+        "{\"m\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_"
+        "calls\":[{"
+        "\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}}]},{\"role\":\"tool\",\"content\":\"done\"}],"
+        "\"t\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}";
+    static const char *const parts[] = {
+        "[system]# Tools\n", "\"name\":\"f\"",
+        "exactly in this "
+        "form:\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function-name<｜tool▁sep｜>{\"argument-name\": "
+        "\"argument value\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>[user]Hi[assistant]<｜tool▁calls▁begin｜>"
+        "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>[tool]done"};
+    shoal_err err = {0};
+    chat_template *t = compile(SOURCE);
+    tokenizer *tok = home_tokenizer();
+    json_t *talk = parse(TALK);
+    buf out = {0}, marks = {0};
+    assert_string_equal(chat_template_calls_label(t, NULL), "deepseek-v3.1 (added)");
+    chat_input in = {.messages = json_object_get(talk, "m"), .tools = json_object_get(talk, "t")};
+    if (chat_prompt_render(t, tok, &in, &out, &marks, &err)) fail_msg("%s", err.message);
+    buf_putc(&out, '\0');
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strstr(out.data, parts[i])) fail_msg("no %s in %s", parts[i], out.data);
+    json_decref(talk);
+    buf_done(&out);
+    buf_done(&marks);
+    tokenizer_free(tok);
+    chat_template_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_template_that_only_writes_calls_is_given_the_tools),
         cmocka_unit_test(a_message_cannot_end_its_turn),
         cmocka_unit_test(marks_survive_what_templates_do),
         cmocka_unit_test(tools_cannot_smuggle_either),
