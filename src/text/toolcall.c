@@ -1103,7 +1103,7 @@ static void leave_tags(toolcall_parser *p, bool cut)
 int toolcall_end(toolcall_parser *p, bool cut)
 {
     if (p->at == IN_TEXT)
-        emit_text(p, cut ? p->spaces : p->held.len);
+        emit_text(p, cut && p->held.len > p->spaces ? 0 : p->held.len);
     else if (p->at == IN_HEAD && cut)
         cut_head(p);
     else if (p->at == IN_CALL && cut)
