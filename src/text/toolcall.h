@@ -1,6 +1,6 @@
 /* toolcall.h: the ways in which models write calls of tools, and reading them from a streamed reply.
  *
- * Every family of models has a syntax of its own, one row of a table (docs/tools.md lists all):
+ * Every family of models has a syntax of its own, one row of a table (docs/http.md lists all):
  *
  *     hermes          <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>       (Qwen, Granite 4,
  * ...) llama-json      {"name": "f", "parameters": {"a": 1}}                   at the reply's very beginning

@@ -33,6 +33,12 @@ mkdir "$work/plain"
 for f in config.json model.safetensors tokenizer.json; do ln -s "$PWD/tests/data/hf/llama-gqa/$f" "$work/plain/$f"; done
 printf '%s' '{% for m in messages %}|{{ m.content }}{% endfor %}|' >"$work/plain/chat_template.jinja"
 echo "  - {name: plain, path: $work/plain}" >>"$work/c.yaml"
+# Mistral's way: an id that is no nine letters is refused.
+mkdir "$work/nine"
+for f in config.json model.safetensors tokenizer.json; do ln -s "$PWD/tests/data/hf/llama-gqa/$f" "$work/nine/$f"; done
+printf '%s' '{{ tools | length if tools }}{% for m in messages %}|{{ m.content }}{% for c in m.tool_calls or [] %}{% if not c.id is defined or c.id | length != 9 %}{{ raise_exception("nine") }}{% endif %}[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}{% if m.role == "tool" and (not m.tool_call_id is defined or m.tool_call_id | length != 9) %}{{ raise_exception("nine") }}{% endif %}{% endfor %}|' \
+    >"$work/nine/chat_template.jinja"
+echo "  - {name: nine, path: $work/nine}" >>"$work/c.yaml"
 start_shoal "$work/c.yaml"
 
 tools='[{"type":"function","function":{"name":"light_on","parameters":{"type":"object","properties":{"room":{"type":"string"},"level":{"type":"integer"}},"required":["room","level"]}}}]'
@@ -60,6 +66,17 @@ for m in "${names[@]}"; do
     grep -q '"finish_reason":"length"' <<<"$(post /v1/chat/completions "$ask")" || fail "$m: a cut reply has another reason"
 done
 echo "no part of a marker in ${#names[@]} syntaxes"
+
+# The ids that a client was given, or none as Ollama's have it, come back in the next turn.
+call='"function":{"name":"light_on","arguments":"{\"room\": \"a\", \"level\": 1}"}'
+answer=$(post /v1/chat/completions "{\"model\":\"nine\",\"seed\":1,\"temperature\":0,\"max_tokens\":80,$talk,\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}],\"tool_choice\":\"required\"}")
+id=$(grep -oE '"id":"call_[^"]*"' <<<"$answer" | head -1 | cut -d'"' -f4)
+[ -n "$id" ] || fail "no call: $answer"
+turn() { grep -q "$2" <<<"$3" || fail "the turn with its calls, $1: $3"; }
+turn chat '"finish_reason"' "$(post /v1/chat/completions "{\"model\":\"nine\",\"max_tokens\":2,\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"$id\",\"type\":\"function\",$call}]},{\"role\":\"tool\",\"tool_call_id\":\"$id\",\"content\":\"done\"}]}")"
+turn responses '"object":"response"' "$(post /v1/responses "{\"model\":\"nine\",\"max_output_tokens\":16,\"input\":[{\"role\":\"user\",\"content\":\"x\"},{\"type\":\"function_call\",\"call_id\":\"$id\",\"name\":\"light_on\",\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"$id\",\"output\":\"done\"}]}")"
+turn ollama '"done":true' "$(post /api/chat '{"model":"nine","stream":false,"options":{"num_predict":2},"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"light_on","arguments":{"room":"a"}}}]},{"role":"tool","tool_name":"light_on","content":"done"}]}')"
+echo "ids of calls come back over each API"
 
 # header MODEL WANT
 header() {
