@@ -446,7 +446,7 @@ void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value
 void schema_check_text(schema_verdict *ret, const json_t *schema, const char *text, size_t n)
 {
     json_t *value = NULL;
-    int rc = json_parse(&value, text, n, "the reply", NULL);
+    int rc = json_parse_last(&value, text, n, "the reply", NULL);
     *ret = (schema_verdict){.outcome = rc == SHOAL_ENOMEM ? SCHEMA_UNKNOWN : SCHEMA_BROKEN};
     snprintf(ret->why, sizeof ret->why, "%s",
              rc == SHOAL_ENOMEM ? "memory ran out" : "it is no JSON document");

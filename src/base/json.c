@@ -205,9 +205,10 @@ static bool widen(buf *out, const char *text, size_t len)
     return out->len > len;
 }
 
-static json_t *load(const char *text, size_t len, json_error_t *e, bool *ret_nomem)
+/* `more`: JSON_REJECT_DUPLICATES or 0. */
+static json_t *load(const char *text, size_t len, size_t more, json_error_t *e, bool *ret_nomem)
 {
-    size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    size_t flags = more | JSON_DECODE_ANY | JSON_ALLOW_NUL;
     buf wide = {0};
     json_t *v = json_memory_load(text, len, flags, e, ret_nomem);
     if (!v && !*ret_nomem && json_error_code(e) == json_error_numeric_overflow && widen(&wide, text, len) &&
@@ -218,10 +219,8 @@ static json_t *load(const char *text, size_t len, json_error_t *e, bool *ret_nom
     return v;
 }
 
-int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+static int parse(json_t **ret, const char *text, size_t len, size_t more, const char *what, shoal_err *err)
 {
-    int rc;
-    if (take_ahead(ret, text, len, what, &rc, err)) return rc;
     loop_work_add(len);
     json_t *v = json_quick(text, len);
     if (v) {
@@ -234,13 +233,25 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: it contains a NUL byte", what);
     json_error_t e;
     bool nomem;
-    v = load(text ? text : "", len, &e, &nomem);
+    v = load(text ? text : "", len, more, &e, &nomem);
     if (nomem) return err_nomem(err);
     if (!v)
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,
                        e.text);
     *ret = v;
     return 0;
+}
+
+int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+{
+    int rc;
+    if (take_ahead(ret, text, len, what, &rc, err)) return rc;
+    return parse(ret, text, len, JSON_REJECT_DUPLICATES, what, err);
+}
+
+int json_parse_last(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+{
+    return parse(ret, text, len, 0, what, err);
 }
 
 int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err)

@@ -13,8 +13,13 @@
 #define JSON_DEPTH_MAX 64
 
 /* Parse exactly one JSON value of at most JSON_DEPTH_MAX levels; `what` names the source in errors.
- * The caller owns *ret (json_decref). Duplicate keys are refused. An integer that fits no int64_t is a real number. */
+ * The caller owns *ret (json_decref). Duplicate keys are refused. An integer that fits no int64_t is a real
+ * number. */
 int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
+
+/* The same for what a model wrote: of a key that is there twice the last value counts, as clients' parsers
+ * have it. */
+int json_parse_last(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
 /* Bytes of memory that the values of this text take, from above: of what was not parsed yet, valid or not. */
 size_t json_memory_of(const char *text, size_t len);
@@ -24,9 +29,9 @@ size_t json_memory_of(const char *text, size_t len);
 #define JSON_REQUEST_MEMORY(len) (40 * (len) + (4u << 20))
 int json_parse_request(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
-/* Frees what a client's text became, as json_decref does. Of a value with many parts that takes long (50 ms for 4 MiB
- * of "[],"): a thread that may not wait so long, such as an event loop, names a function that has it freed elsewhere.
- * v may be NULL. */
+/* Frees what a client's text became, as json_decref does. Of a value with many parts that takes long (50 ms
+ * for 4 MiB of "[],"): a thread that may not wait so long, such as an event loop, names a function that has
+ * it freed elsewhere. v may be NULL. */
 void json_drop(json_t *v);
 /* Of the calling thread; fn owns v then. NULL: no more. */
 void json_set_drop_large(void (*fn)(void *user, json_t *v), void *user);
@@ -49,8 +54,9 @@ typedef struct json_ahead {
     shoal_err err; /* of rc, without the name of the source */
 } json_ahead;
 void json_ahead_run(json_ahead *a, const char *text, size_t len);
-/* The same for a text that was just written from v, such as a request in another dialect: parsing it would only make v
- * again. Of a long text; the value that is offered is a copy of v that shares its parts, which must not be changed. */
+/* The same for a text that was just written from v, such as a request in another dialect: parsing it would
+ * only make v again. Of a long text; the value that is offered is a copy of v that shares its parts, which
+ * must not be changed. */
 void json_ahead_from(json_ahead *a, const buf *text, const json_t *v);
 void json_ahead_offer(json_ahead *a); /* NULL: no more */
 void json_ahead_done(json_ahead *a);

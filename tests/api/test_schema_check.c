@@ -80,6 +80,8 @@ static const row ROWS[] = {
      "q\",\"maximum\":1,\"definitions\":{\"q\":{}}}",
      "2", "", NULL},
     {"{\"format\":\"email\",\"x-other\":1}", "\"no mail\"", "", NULL},
+    {"{\"properties\":{\"a\":{\"type\":\"integer\"}}}", "{\"a\":\"x\",\"b\":0,\"a\":1}", "", NULL},
+    {"{\"properties\":{\"a\":{\"type\":\"integer\"}}}", "{\"a\":1,\"a\":\"x\"}", "/a", "type"},
 };
 
 static void schema_check_tells_what_obeys(void **state)
