@@ -5,6 +5,7 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/utf8.h"
 
 struct regex {
@@ -15,16 +16,21 @@ struct regex {
 
 enum {
     OWN = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
-    /* \d is ASCII's, $ is the very end, \u0041 is a letter, and a group that was not there matches "". */
+    /* \d is ASCII's, $ is the very end, \u0041 is a letter, [] matches nothing, and a group that was not there
+     * matches "". */
     ECMA = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX |
-           PCRE2_MATCH_UNSET_BACKREF | PCRE2_AUTO_CALLOUT
+           PCRE2_MATCH_UNSET_BACKREF | PCRE2_AUTO_CALLOUT | PCRE2_ALLOW_EMPTY_CLASS
 };
 
 static int compile(regex *p, const char *source, uint32_t options, shoal_err *err)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
-    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, options, &code, &at, NULL);
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (!context) return err_nomem(err);
+    if (options == ECMA) pcre2_set_compile_extra_options(context, PCRE2_EXTRA_ALT_BSUX); /* \u{1F600} */
+    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, options, &code, &at, context);
+    pcre2_compile_context_free(context);
     if (!p->code) {
         PCRE2_UCHAR why[160] = "";
         if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
@@ -59,10 +65,45 @@ int regex_compile(regex **ret, const char *source, shoal_err *err)
     return rc;
 }
 
+/* The escape at *at, which is moved behind it, as PCRE2 has it: white space is that of Unicode (ECMA-262, section
+ * 12.2), and \v is one character. */
+static void put_escape(buf *out, const char **at, bool in_class)
+{
+    static const char SPACES[] = "\\s\\xA0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000\\uFEFF";
+    char c = (*at)[1];
+    if (c == 'v')
+        buf_puts(out, "\\x0B");
+    else if (c == 's' && in_class)
+        buf_puts(out, SPACES);
+    else if ((c == 's' || c == 'S') && !in_class)
+        buf_printf(out, "[%s%s]", c == 'S' ? "^" : "", SPACES);
+    else
+        buf_append(out, *at, c ? 2 : 1);
+    *at += c ? 2 : 1;
+}
+
+static void put_ecma(buf *out, const char *source)
+{
+    bool in_class = false;
+    while (*source) {
+        if (*source == '\\') {
+            put_escape(out, &source, in_class);
+            continue;
+        }
+        in_class = in_class ? *source != ']' : *source == '[';
+        buf_putc(out, *source++);
+    }
+    buf_append(out, "", 1);
+}
+
 /* Compiled for one text or two, so no machine program is made of it. */
 int regex_compile_ecma(regex **ret, const char *source, shoal_err *err)
 {
-    return new_regex(ret, source, ECMA, err);
+    buf own = {0};
+    put_ecma(&own, source);
+    int rc = own.failed ? err_nomem(err) : new_regex(ret, own.data, ECMA, err);
+    buf_done(&own);
+    return rc;
 }
 
 void regex_free(regex *p)

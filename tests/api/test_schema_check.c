@@ -36,6 +36,12 @@ static const row ROWS[] = {
     {"{\"pattern\":\"^a$\"}", "\"a\\n\"", "", "pattern"},
     {"{\"pattern\":\"^\\\\d$\"}", "\"\xd9\xa1\"", "", "pattern"}, /* an Arabic one is no \d of ECMA-262 */
     {"{\"pattern\":\"^\\\\u00e4$\"}", "\"\xc3\xa4\"", "", NULL},
+    {"{\"pattern\":\"^\\\\u{1F600}$\"}", "\"\xF0\x9F\x98\x80\"", "", NULL},
+    {"{\"pattern\":\"^\\\\s[\\\\s]$\"}", "\"\xC2\xA0\xE2\x80\xA9\"", "", NULL}, /* a blank that does not break, U+2029 */
+    {"{\"pattern\":\"\\\\S\"}", "\"\xEF\xBB\xBF \"", "", "pattern"},
+    {"{\"pattern\":\"^\\\\v$\"}", "\"\\n\"", "", "pattern"},
+    {"{\"pattern\":\"^[^]$\"}", "\"]\"", "", NULL},
+    {"{\"pattern\":\"[]\"}", "\"a\"", "", "pattern"},
     {"{\"prefixItems\":[{\"type\":\"null\"}],\"items\":false}", "[null]", "", NULL},
     {"{\"prefixItems\":[{\"type\":\"null\"}],\"items\":false}", "[null,1]", "/1", "false"},
     {"{\"items\":[{\"const\":1}],\"additionalItems\":{\"const\":2}}", "[1,2,3]", "/2", "const"},
