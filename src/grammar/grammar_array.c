@@ -217,7 +217,10 @@ void array_write(value *v, const parts *p)
     wanted w = {0};
     if (c->x.rc || (f.most >= 0 && f.most < f.least)) return;
     bool is_counted = find_wanted(&c->x, p, &w);
-    if (is_counted && unique)
+    if (is_counted && facts_unevaluated(p, "unevaluatedItems", "items"))
+        schema_fail(&c->x, SHOAL_EUNSUPPORTED, w.of, "contains",
+                    "\"contains\" is not enforced beside \"unevaluatedItems\"");
+    else if (is_counted && unique)
         schema_fail(&c->x, SHOAL_EUNSUPPORTED, w.of, "contains",
                     "\"contains\" is not enforced beside \"uniqueItems\"");
     else if (is_counted)
@@ -231,6 +234,6 @@ void array_write(value *v, const parts *p)
 bool array_is_any(const parts *p)
 {
     static const char *const keys[] = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems",
-                                       "contains"};
+                                       "contains", "unevaluatedItems"};
     return parts_lack(p, keys, sizeof keys / sizeof *keys);
 }

@@ -55,6 +55,8 @@ static unsigned types_implied(const json_t *schema)
                 {"minProperties", TYPE_OBJECT},
                 {"maxProperties", TYPE_OBJECT},
                 {"propertyNames", TYPE_OBJECT},
+                {"unevaluatedProperties", TYPE_OBJECT},
+                {"unevaluatedItems", TYPE_ARRAY},
                 {"items", TYPE_ARRAY},
                 {"prefixItems", TYPE_ARRAY},
                 {"minItems", TYPE_ARRAY},
@@ -371,13 +373,26 @@ bool facts_property_of(schema_ctx *c, const json_t *schema, const char *name, pa
     return declared || add_schema(c, ret, json_object_get(schema, "additionalProperties"));
 }
 
+const json_t *facts_unevaluated(const parts *p, const char *key, const char *all)
+{
+    const json_t *found = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const json_t *everything = json_object_get(p->of[i], all);
+        if (everything && !json_is_array(everything)) return NULL;
+        if (!found) found = json_object_get(p->of[i], key);
+    }
+    return found;
+}
+
 bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret, bool *ret_declared)
 {
     *ret = (parts){0};
     *ret_declared = false;
     for (size_t i = 0; i < p->n; i++)
         if (!facts_property_of(c, p->of[i], name, ret, ret_declared)) return false;
-    return c->rc == 0;
+    const json_t *rest =
+        *ret_declared ? NULL : facts_unevaluated(p, "unevaluatedProperties", "additionalProperties");
+    return add_schema(c, ret, rest) && c->rc == 0;
 }
 
 bool facts_has_name_patterns(const parts *p)
@@ -410,7 +425,9 @@ bool facts_item(schema_ctx *c, const parts *p, size_t i, parts *ret, bool *ret_d
         *ret_declared = true;
         if (schema_admits_nothing(own) || parts_add(c, ret, own)) return false;
     }
-    return c->rc == 0;
+    const json_t *rest = *ret_declared ? NULL : facts_unevaluated(p, "unevaluatedItems", "items");
+    *ret_declared |= rest != NULL;
+    return add_schema(c, ret, rest) && c->rc == 0;
 }
 
 size_t facts_n_prefix(const parts *p)
@@ -424,7 +441,9 @@ size_t facts_n_prefix(const parts *p)
 
 bool facts_asks_for_more(const parts *p, bool open)
 {
-    bool asks = false, names = false;
+    const json_t *left = facts_unevaluated(p, "unevaluatedProperties", "additionalProperties");
+    bool asks = left != NULL, names = false;
+    if (schema_admits_nothing(left)) return false;
     for (size_t i = 0; i < p->n; i++) {
         const json_t *rest = json_object_get(p->of[i], "additionalProperties");
         if (schema_admits_nothing(rest)) return false;

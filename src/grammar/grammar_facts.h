@@ -46,6 +46,8 @@ typedef struct string_facts {
 } string_facts;
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret);
 
+/* The "unevaluated..." (`key`) of the parts, NULL where `all` of one of them evaluates everything, or there is none. */
+const json_t *facts_unevaluated(const parts *p, const char *key, const char *all);
 /* What must hold for the property `name`, resp. item i. False: it must not be there. *ret_declared: some part
  * has it in "properties" or "patternProperties", resp. "prefixItems". */
 bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret, bool *ret_declared);

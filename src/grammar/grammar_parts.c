@@ -100,26 +100,65 @@ bool schema_admits_nothing(const json_t *schema)
            (json_is_object(not ) && json_object_size(not ) == 0);
 }
 
-static bool is_harmless(const char *key, const json_t *v)
-{
-    bool empty = json_is_object(v) && json_object_size(v) == 0;
-    if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
-    return false;
-}
-
 static void check_keywords(schema_ctx *c, const json_t *schema)
 {
     static const char *const refused[] = {
         "$dynamicRef",
         "$recursiveRef",
-        "unevaluatedItems",
-        "unevaluatedProperties",
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *v = json_object_get(schema, refused[i]);
-        if (v && !is_harmless(refused[i], v))
+        if (json_object_get(schema, refused[i]))
             schema_fail(c, SHOAL_EUNSUPPORTED, schema, refused[i], "\"%s\" is not supported", refused[i]);
     }
+}
+
+/* ---- "unevaluated..." ------------------------------------------------------------------------- */
+
+static const char *unevaluated_key(const json_t *schema)
+{
+    static const char *const KEYS[] = {"unevaluatedProperties", "unevaluatedItems"};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *v = json_object_get(schema, KEYS[i]);
+        if (v && !json_is_true(v) && !(json_is_object(v) && json_object_size(v) == 0)) return KEYS[i];
+    }
+    return NULL;
+}
+
+/* It says nothing about members beside what it refers to. */
+static bool only_refers(const json_t *schema)
+{
+    static const char *const KEYS[] = {"properties", "patternProperties", "additionalProperties", "items",
+                                       "prefixItems", "additionalItems", "contains", "allOf", "anyOf", "oneOf", "not", "if",
+                                       "dependencies", "dependentSchemas"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        if (json_object_get(schema, KEYS[i])) return false;
+    return true;
+}
+
+/* All parts are one set, so what one of them leaves to "unevaluated..." must be what all leave: it stands alone, or
+ * everything else is below it. What "not" and conditions are turned into evaluates nothing, which parts do not tell. */
+static void check_unevaluated(schema_ctx *c, const parts *raw, const parts *all)
+{
+    const json_t *who = NULL;
+    bool is_above = false, has_made = false;
+    for (size_t i = 0; i < all->n; i++) {
+        has_made |= json_object_get(all->of[i], SCHEMA_MADE) != NULL;
+        if (!unevaluated_key(all->of[i])) continue;
+        is_above |= who != NULL;
+        who = all->of[i];
+    }
+    if (!who) return;
+    const json_t *top = who;
+    for (size_t i = 0; i < raw->n; i++) {
+        const json_t *at = raw->of[i];
+        for (int steps = 0; at != who && only_refers(at) && json_object_get(at, "$ref") && steps < PARTS_MAX; steps++)
+            if (!(at = schema_resolve(c, at))) return;
+        is_above |= at != who && !only_refers(at);
+        top = at == who ? NULL : top;
+    }
+    if (is_above || has_made || top)
+        schema_fail(c, SHOAL_EUNSUPPORTED, who, unevaluated_key(who),
+                    "\"%s\" is not supported beside other schemas and conditions", unevaluated_key(who));
 }
 
 /* ---- parts ------------------------------------------------------------------------------------ */
@@ -155,6 +194,7 @@ typedef struct draft {
 
 typedef struct cases {
     schema_ctx *c;
+    const parts *raw;
     parts_fn fn;
     void *user;
     parts_apart_fn are_apart;
@@ -248,8 +288,8 @@ static void choose(cases *k, const draft *d, size_t at)
     if (at == d->n_open) {
         if (++k->n_cases > CASES_MAX)
             schema_fail(c, SHOAL_ELIMIT, d->one.parts.of[0], NULL, "more than %d alternatives", CASES_MAX);
-        else
-            k->fn(k->user, &d->one);
+        check_unevaluated(c, k->raw, &d->one.parts);
+        if (c->rc == 0) k->fn(k->user, &d->one);
         return;
     }
     const json_t *list = d->open[at].list;
@@ -274,7 +314,7 @@ int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user)
 
 int parts_exact_cases(schema_ctx *c, const parts *raw, parts_apart_fn are_apart, parts_fn fn, void *user)
 {
-    cases k = {.c = c, .fn = fn, .user = user, .are_apart = are_apart};
+    cases k = {.c = c, .raw = raw, .fn = fn, .user = user, .are_apart = are_apart};
     draft d = {0};
     for (size_t i = 0; i < raw->n && c->rc == 0; i++) gather(c, &d, raw->of[i], NULL);
     choose(&k, &d, 0);

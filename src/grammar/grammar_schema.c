@@ -124,6 +124,18 @@ static void check_only(compiler *c, const parts_case *one)
     }
 }
 
+/* Values are judged by one schema at a time, and do not know what others evaluate. */
+static void check_values(compiler *c, const parts *p)
+{
+    static const char *const KEYS[] = {"unevaluatedProperties", "unevaluatedItems"};
+    for (size_t i = 0; i < p->n * 2; i++) {
+        const json_t *v = json_object_get(p->of[i / 2], KEYS[i % 2]);
+        if (v && !json_is_true(v))
+            schema_fail(&c->x, SHOAL_EUNSUPPORTED, p->of[i / 2], KEYS[i % 2],
+                        "\"%s\" is not enforced beside values", KEYS[i % 2]);
+    }
+}
+
 static void write_case(void *user, const parts_case *one)
 {
     value *v = user;
@@ -135,6 +147,7 @@ static void write_case(void *user, const parts_case *one)
     if (types == 0) return;
     check_only(c, one);
     if (facts_values(&c->x, &one->parts, &list, &only)) {
+        check_values(c, &one->parts);
         if (only) value_one(v, &one->parts, only, NULL);
         json_array_foreach(list, i, each)
         {
