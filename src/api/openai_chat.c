@@ -254,6 +254,54 @@ static int read_named(gen_spec *s, const json_t *tools, const json_t *choice, ap
     return offer(s, tools, TOOL_CHOICE(TOOL_NAMED), e);
 }
 
+static bool allows(const json_t *names, const json_t *tool)
+{
+    const json_t *n;
+    size_t i;
+    json_array_foreach(names, i, n)
+    {
+        const char *name = tool_name(n);
+        if (name && strcmp(name, tool_name(tool)) == 0) return true;
+    }
+    return false;
+}
+
+/* {"type": "allowed_tools", "allowed_tools": {"mode": "auto" or "required", "tools": [...]}}: the others are
+ * not offered.
+ */
+static int read_allowed(gen_spec *s, const json_t *tools, const json_t *choice, api_error *e)
+{
+    const json_t *allowed = fields_get(choice, "allowed_tools"), *names = fields_get(allowed, "tools"), *t;
+    const char *mode = fields_text(fields_get(allowed, "mode"));
+    bool required = mode && strcmp(mode, "required") == 0, automatic = mode && strcmp(mode, "auto") == 0;
+    json_t *kept = json_array();
+    size_t i;
+    int rc = kept ? 0 : api_error_nomem(e);
+    if (rc == 0 && (!json_array_size(names) || (!required && !automatic)))
+        rc = api_error_bad(e, "tool_choice",
+                           "\"tool_choice\": allowed_tools needs \"mode\", auto or required, and \"tools\"");
+    json_array_foreach(names, i, t)
+    {
+        const char *name = tool_name(t);
+        if (rc == 0 && (!name || !is_offered(tools, name)))
+            rc = api_error_bad(e, "tool_choice", "\"tool_choice\": allowed tool %zu is not among the tools",
+                               i);
+    }
+    json_array_foreach(tools, i, t)
+    {
+        if (rc == 0 && allows(names, t) && json_array_append(kept, (json_t *)t) != 0) rc = api_error_nomem(e);
+    }
+    if (rc == 0) rc = offer(s, kept, required ? TOOL_CHOICE(TOOL_REQUIRED) : TOOL_CHOICE(TOOL_AUTO), e);
+    json_decref(kept);
+    return rc;
+}
+
+static bool is_allowed_tools(const json_t *choice)
+{
+    const char *type = json_is_object(choice) ? fields_text(fields_get(choice, "type")) : NULL;
+    return type && strcmp(type, "allowed_tools") == 0;
+}
+
 int openai_read_tools(gen_spec *s, api_error *e)
 {
     const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
@@ -270,6 +318,7 @@ int openai_read_tools(gen_spec *s, api_error *e)
     }
     bool some = json_array_size(tools) > 0, required = word && strcmp(word, "required") == 0;
     if (automatic) return some ? offer(s, tools, TOOL_CHOICE(TOOL_AUTO), e) : 0;
+    if (is_allowed_tools(choice)) return read_allowed(s, tools, choice, e);
     if (!required) return read_named(s, tools, choice, e);
     if (!some) return api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
     return offer(s, tools, TOOL_CHOICE(TOOL_REQUIRED), e);

@@ -224,6 +224,30 @@ static json_t *nested(const json_t *flat, const char *type, const char *under)
     return json_pack("{s:s, s:o}", "type", type, under, inner);
 }
 
+/* {"type": "allowed_tools", "mode", "tools": [{"type", "name"}]} in chat's form. New reference; NULL: no
+ * memory. */
+static json_t *nested_allowed(const json_t *choice)
+{
+    json_t *names = json_array(), *t;
+    size_t i;
+    json_array_foreach(fields_get(choice, "tools"), i, t)
+    {
+        if (json_array_append_new(names, nested(t, "function", "function")) == 0) continue;
+        json_decref(names);
+        return NULL;
+    }
+    const json_t *mode = fields_get(choice, "mode");
+    return json_pack("{s:s, s:{s:O*, s:o}}", "type", "allowed_tools", "allowed_tools", "mode", mode, "tools",
+                     names);
+}
+
+static json_t *nested_choice(const json_t *choice)
+{
+    const char *type = fields_text(json_object_get(choice, "type"));
+    return type && strcmp(type, "allowed_tools") == 0 ? nested_allowed(choice)
+                                                      : nested(choice, "function", "function");
+}
+
 static int read_tools(response_spec *s, api_error *e)
 {
     const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
@@ -243,7 +267,7 @@ static int read_tools(response_spec *s, api_error *e)
         rc = api_error_nomem(e);
     json_decref(out);
     if (rc != 0 || !json_is_object(choice)) return rc;
-    return put(s->chat, "tool_choice", nested(choice, "function", "function"), e);
+    return put(s->chat, "tool_choice", nested_choice(choice), e);
 }
 
 static int read_format(response_spec *s, api_error *e)
@@ -288,6 +312,32 @@ static int rename_fields(response_spec *s, api_error *e)
     return rc == 0 && some ? put(s->chat, "logprobs", json_true(), e) : rc;
 }
 
+/* What the other known values would add is made by hosted tools and encrypted reasoning, of which there is
+ * nothing. */
+static int check_include(const json_t *root, api_error *e)
+{
+    static const char *const KNOWN[] = {"message.output_text.logprobs",
+                                        "reasoning.encrypted_content",
+                                        "file_search_call.results",
+                                        "web_search_call.results",
+                                        "web_search_call.action.sources",
+                                        "message.input_image.image_url",
+                                        "computer_call_output.output.image_url",
+                                        "code_interpreter_call.outputs"};
+    const json_t *include = fields_get(root, "include"), *one;
+    size_t i, k;
+    if (include && !json_is_array(include))
+        return api_error_bad(e, "include", "\"include\" must be an array");
+    json_array_foreach(include, i, one)
+    {
+        const char *what = fields_text(one);
+        for (k = 0; what && k < sizeof KNOWN / sizeof *KNOWN && strcmp(what, KNOWN[k]) != 0; k++) continue;
+        if (!what || k == sizeof KNOWN / sizeof *KNOWN)
+            return api_error_bad(e, "include", "include[%zu]: \"%.60s\" is not offered", i, what ? what : "");
+    }
+    return 0;
+}
+
 /* Better a no than an answer that ignores them. */
 static int refuse_unserved(const json_t *root, api_error *e)
 {
@@ -313,6 +363,7 @@ static int read_rest(response_spec *s, api_error *e)
                  *most = fields_get(s->root, "max_output_tokens");
     s->store = true;
     int rc = refuse_unserved(s->root, e);
+    if (rc == 0) rc = check_include(s->root, e);
     if (rc == 0) rc = fields_str(s->root, "previous_response_id", &s->previous, e);
     if (rc == 0) rc = fields_str(s->root, "instructions", &s->instructions, e);
     if (rc == 0) rc = fields_bool(s->root, "store", &s->store, e);

@@ -20,6 +20,8 @@ const char *const TRANSCRIBE_FIELDS[] = {"model",
                                          "stream",
                                          "timestamp_granularities[]",
                                          "timestamp_granularities",
+                                         "include[]",
+                                         "include",
                                          "vad",
                                          "vad_filter",
                                          "chunking_strategy",
@@ -147,6 +149,14 @@ static int read_vad(transcribe_spec *s, const multipart *m, api_error *e)
     return 0;
 }
 
+/* OpenAI's "logprobs" of a transcription. */
+static int refuse_include(const multipart *m, api_error *e)
+{
+    if (!multipart_find(m, "include[]") && !multipart_find(m, "include")) return 0;
+    return api_error_bad(e, "include",
+                         "\"include\" is not offered: transcripts have no log-probabilities here");
+}
+
 static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *language = "", *prompt = "";
@@ -157,6 +167,7 @@ static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
     if (rc == 0) rc = read_format(s, m, e);
     if (rc == 0) rc = check_granularities(m, e);
     if (rc == 0) rc = read_vad(s, m, e);
+    if (rc == 0) rc = refuse_include(m, e);
     s->request.language = (char *)language;
     s->request.prompt = (char *)prompt;
     return rc;

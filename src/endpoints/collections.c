@@ -208,6 +208,20 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
+/* Lists are ascending and read forwards, whatever OpenAI's default is; another wish is not ignored. */
+static int refuse_order(const char *query, api_error *e)
+{
+    char *order = NULL, *before = NULL;
+    int rc = query_value(query, "order", &order, e);
+    if (rc == 0) rc = query_value(query, "before", &before, e);
+    if (rc == 0 && order && strcmp(order, "asc") != 0)
+        rc = api_error_bad(e, "order", "\"order\": lists are ascending here: leave it out, or send asc");
+    if (rc == 0 && before) rc = api_error_bad(e, "before", "\"before\" is not offered: page with \"after\"");
+    free(order);
+    free(before);
+    return rc;
+}
+
 void collections_submit_list(desk_answer *a, int64_t limit_default)
 {
     api_error e;
@@ -216,6 +230,7 @@ void collections_submit_list(desk_answer *a, int64_t limit_default)
     a->limit = limit_default;
     int rc = query_number(query, "limit", 1, LIST_MAX, &a->limit, &e);
     if (rc == 0) rc = query_value(query, "after", &after, &e);
+    if (rc == 0) rc = refuse_order(query, &e);
     if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
     free(after);
     if (rc != 0)
@@ -272,9 +287,14 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 
 int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e)
 {
-    const json_t *m = fields_get(o, "metadata");
+    return collections_take_object(a, o, "metadata", e);
+}
+
+int collections_take_object(desk_answer *a, const json_t *o, const char *key, api_error *e)
+{
+    const json_t *m = fields_get(o, key);
     buf text = {0};
-    if (m && !json_is_object(m)) return api_error_bad(e, "metadata", "metadata: must be an object");
+    if (m && !json_is_object(m)) return api_error_bad(e, key, "%s: must be an object", key);
     if (m)
         json_put(&text, m);
     else
@@ -282,8 +302,7 @@ int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e)
     bool too_long = text.len > STORE_METADATA_MAX;
     a->c.metadata = text.failed ? NULL : arena_strndup(a->mem, text.data, text.len);
     buf_done(&text);
-    if (too_long)
-        return api_error_bad(e, "metadata", "metadata: is longer than %d bytes", STORE_METADATA_MAX);
+    if (too_long) return api_error_bad(e, key, "%s: is longer than %d bytes", key, STORE_METADATA_MAX);
     return a->c.metadata ? 0 : api_error_nomem(e);
 }
 

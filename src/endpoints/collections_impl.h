@@ -51,6 +51,8 @@ void collections_put_deleted(buf *out, const char *what, const char *key, const 
 void collections_submit_list(desk_answer *a, int64_t limit_default);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */
+/* Of the member `key`; absent: {}. 0 or the status of *e. */
+int collections_take_object(desk_answer *a, const json_t *o, const char *key, api_error *e);
 int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);
 
 /* ---- searches (collections_search.c) --------------------------------------------------------------------

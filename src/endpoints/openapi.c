@@ -199,6 +199,18 @@ static void put_stream(description *d, const endpoint *at)
     buf_putc(d->out, '}');
 }
 
+/* Of a list "text/html, text/plain". */
+static void put_media_types(description *d, const char *types)
+{
+    char type[64];
+    for (const char *s = types; *s; s += strspn(s, ", ")) {
+        size_t n = strcspn(s, ",");
+        snprintf(type, sizeof type, "%.*s", (int)n, s);
+        put_media(d, type, NULL);
+        s += n;
+    }
+}
+
 static void put_answer(description *d, const endpoint *at)
 {
     if (at->takes & ENDPOINT_TUNNEL) {
@@ -212,7 +224,8 @@ static void put_answer(description *d, const endpoint *at)
     }
     buf_puts(d->out, "\"200\":{\"description\":\"The answer\",\"headers\":{\"x-request-id\":{\"$ref\":"
                      "\"#/components/headers/RequestId\"}},\"content\":{");
-    if (at->answer) put_media(d, is_type ? at->answer : "application/json", is_type ? NULL : at->answer);
+    if (at->answer && is_type) put_media_types(d, at->answer);
+    if (at->answer && !is_type) put_media(d, "application/json", at->answer);
     if (at->answer && !is_type) put_raw(d, schema_of(d, at->answer));
     if (at->events) put_stream(d, at);
     buf_puts(d->out, "}}");

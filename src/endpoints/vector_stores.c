@@ -106,6 +106,19 @@ static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
+/* {"type": "auto"}, or nothing. */
+static bool is_auto(const json_t *chunking)
+{
+    const char *type = fields_text(fields_get(chunking, "type"));
+    return !chunking || (type && strcmp(type, "auto") == 0);
+}
+
+static int refuse_expiry(api_error *e)
+{
+    return api_error_bad(e, "expires_after",
+                         "\"expires_after\" is not offered: a vector store stays until it is deleted");
+}
+
 static int read_create(desk_answer *a, const json_t *o, api_error *e)
 {
     const char *title = "", *model = NULL;
@@ -114,6 +127,11 @@ static int read_create(desk_answer *a, const json_t *o, api_error *e)
     int rc = fields_str(o, "name", &title, e);
     if (rc == 0) rc = fields_str(o, "model", &model, e);
     if (rc == 0) rc = fields_bool(o, "shared", &a->c.shared, e);
+    if (rc == 0 && fields_get(o, "expires_after")) rc = refuse_expiry(e);
+    if (rc == 0 && !is_auto(fields_get(o, "chunking_strategy")))
+        rc = api_error_bad(e, "chunking_strategy",
+                           "\"chunking_strategy\" is not offered: retrieval.chunk_tokens says how "
+                           "long pieces are");
     if (rc == 0 && json_array_size(files) > 0)
         rc = api_error_bad(e, "file_ids", "file_ids: make the vector store first, then add each file to it");
     if (rc == 0) rc = collections_take_metadata(a, o, e);
@@ -153,6 +171,45 @@ void vector_stores_get(gateway_request *rq)
 {
     desk_answer *a = collections_answer_new(rq, work_get);
     if (a) collections_submit(a, DESK_READS);
+}
+
+static int work_update(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    int rc = store_change(t->store, a->name, a->c.title, a->c.metadata, err);
+    return rc == 0 ? work_get(a, t, err) : rc;
+}
+
+/* What is not given stays as it is. */
+static int read_update(desk_answer *a, const json_t *o, api_error *e)
+{
+    const char *title = NULL;
+    int rc = fields_str(o, "name", &title, e);
+    if (rc == 0 && fields_get(o, "expires_after")) rc = refuse_expiry(e);
+    if (rc == 0 && title && !(a->c.title = arena_strdup(a->mem, title))) rc = api_error_nomem(e);
+    if (rc == 0 && fields_get(o, "metadata")) rc = collections_take_metadata(a, o, e);
+    return rc;
+}
+
+/* Reads the body with `read`, and submits. */
+static void submit_change(desk_answer *a, int (*read)(desk_answer *, const json_t *, api_error *))
+{
+    api_error e;
+    json_t *o = NULL;
+    size_t len;
+    const char *body = request_body(a->rq, &len);
+    int rc = fields_parse(&o, body, len, &e);
+    if (rc == 0) rc = read(a, o, &e);
+    json_drop(o);
+    if (rc != 0)
+        collections_refuse(a, &e);
+    else
+        collections_submit(a, DESK_WRITES);
+}
+
+void vector_stores_update(gateway_request *rq)
+{
+    desk_answer *a = collections_answer_new(rq, work_update);
+    if (a) submit_change(a, read_update);
 }
 
 static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
@@ -232,6 +289,24 @@ static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
+/* As it was cut for the search: neighbours may share some text. */
+static int work_file_content(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_document d;
+    store_piece piece;
+    int rc = find_entry(a, t->store, &d, err);
+    buf_puts(&a->body, "{\"object\":\"vector_store.file_content.page\",\"data\":[");
+    for (int64_t i = 0; rc == 0 && i < d.n_pieces; i++) {
+        rc = store_piece_get(t->store, d.id, (uint32_t)i, a->mem, &piece, err);
+        if (rc != 0) break;
+        buf_puts(&a->body, i ? ",{\"type\":\"text\"," : "{\"type\":\"text\",");
+        collections_put_text(&a->body, "text", piece.text);
+        buf_putc(&a->body, '}');
+    }
+    buf_puts(&a->body, "],\"has_more\":false,\"next_page\":null}");
+    return rc;
+}
+
 static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 {
     store_document d;
@@ -263,9 +338,47 @@ void vector_stores_file(gateway_request *rq)
     one_entry(rq, work_file, DESK_READS);
 }
 
+void vector_stores_file_content(gateway_request *rq)
+{
+    one_entry(rq, work_file_content, DESK_READS);
+}
+
 void vector_stores_file_delete(gateway_request *rq)
 {
     one_entry(rq, work_file_delete, DESK_WRITES);
+}
+
+static int work_attributes(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_document d;
+    const char *metadata = a->c.metadata; /* which find_entry reads over */
+    int rc = store_begin(t->store, true, err);
+    if (rc == 0) rc = find_entry(a, t->store, &d, err);
+    if (rc == 0) rc = store_find_own(t->store, a->name, a->mem, &a->c, err);
+    if (rc == 0) rc = store_document_change(t->store, &a->c, d.id, metadata, err);
+    d.metadata = metadata;
+    if (rc == 0) put_entry(&a->body, a->name, &d);
+    return rc == 0 ? store_commit(t->store, err) : rc;
+}
+
+static int read_attributes(desk_answer *a, const json_t *o, api_error *e)
+{
+    if (!fields_get(o, "attributes")) return api_error_bad(e, "attributes", "\"attributes\" is missing");
+    return collections_take_object(a, o, "attributes", e);
+}
+
+void vector_stores_file_update(gateway_request *rq)
+{
+    api_error e;
+    desk_answer *a = collections_answer_new(rq, work_attributes);
+    if (!a) return;
+    a->source = collections_segment(rq, FILE_SEGMENT, a->mem);
+    if (a->source) {
+        submit_change(a, read_attributes);
+        return;
+    }
+    api_error_nomem(&e);
+    collections_refuse(a, &e);
 }
 
 /* The one document that was put. */

@@ -17,6 +17,9 @@ void vector_stores_delete(gateway_request *rq);
 void vector_stores_files(gateway_request *rq);
 void vector_stores_add(gateway_request *rq);
 void vector_stores_file(gateway_request *rq);
+void vector_stores_file_content(gateway_request *rq);
+void vector_stores_update(gateway_request *rq);      /* name and metadata */
+void vector_stores_file_update(gateway_request *rq); /* attributes */
 void vector_stores_file_delete(gateway_request *rq);
 void vector_stores_search(gateway_request *rq);
 void files_list(gateway_request *rq);

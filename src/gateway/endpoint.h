@@ -35,8 +35,9 @@ typedef struct endpoint {
     const char *tag;     /* what it belongs to: "chat", "retrieval", ...; a class of rates, too */
     const char *summary; /* one line, as an order: "Answer a conversation" */
     const char *request; /* of the body; of a GET or DELETE, of the query. NULL: none is read */
-    const char *answer;  /* or a media type, where it is no JSON. NULL: it streams, or has no body */
-    const char *events;  /* of each event of a stream; NULL: it does not stream */
+    const char *answer; /* or media types, where it is no JSON ("text/html, text/plain"). NULL: it streams, or
+                           has no body */
+    const char *events; /* of each event of a stream; NULL: it does not stream */
 } endpoint;
 
 typedef struct endpoint_table {

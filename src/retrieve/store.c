@@ -349,6 +349,35 @@ static int delete_all_of(store *s, int64_t id, shoal_err *err)
     return rc;
 }
 
+static int update_collection(store *s, int64_t id, const char *title, const char *metadata, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc =
+        store_prepare(s, &st, err,
+                      "UPDATE collections SET title = COALESCE(?2, title), metadata = COALESCE(?3, metadata)"
+                      " WHERE id = ?1");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, id);
+    if (title) store_bind_text(st, 2, title);
+    if (metadata) store_bind_text(st, 3, metadata);
+    return store_finish(s, st, rc, err);
+}
+
+int store_change(store *s, const char *name, const char *title, const char *metadata, shoal_err *err)
+{
+    store_collection c;
+    arena *mem = arena_new(0);
+    int rc = mem ? store_begin(s, true, err) : err_nomem(err);
+    if (rc == 0) rc = store_find_own(s, name, mem, &c, err);
+    if (rc == 0) rc = update_collection(s, c.id, title, metadata, err);
+    if (rc == 0)
+        rc = store_commit(s, err);
+    else
+        store_rollback(s);
+    arena_free(mem);
+    return rc;
+}
+
 int store_delete(store *s, const char *name, shoal_err *err)
 {
     store_collection c;

@@ -42,13 +42,14 @@ int store_open(store **ret, const char *path, shoal_err *err);
 bool store_has_moved(const store *s);
 void store_close(store *s); /* accepts NULL; what was not committed is undone */
 
-/* For whom it works from now on: the digest of an API key, "" for nobody's. What is made is the owner's. An owner
- * finds his own collections and files and those that are shared: a collection says so, and what has no owner is.
- * All else is not there (SHOAL_ENOTFOUND). Borrowed until the next call. */
+/* For whom it works from now on: the digest of an API key, "" for nobody's. What is made is the owner's. An
+ * owner finds his own collections and files and those that are shared: a collection says so, and what has no
+ * owner is. All else is not there (SHOAL_ENOTFOUND). Borrowed until the next call. */
 void store_act_for(store *s, const char *owner);
 
-/* From here on, work on the store is counted there: what is put by its bytes. When it is cancelled a statement
- * that runs, or waits for another process, ends with SHOAL_ECANCELLED. NULL: not any more. Borrowed. */
+/* From here on, work on the store is counted there: what is put by its bytes. When it is cancelled a
+ * statement that runs, or waits for another process, ends with SHOAL_ECANCELLED. NULL: not any more.
+ * Borrowed. */
 void store_count(store *s, steps *steps);
 
 /* write: nobody else writes until the end (SHOAL_EUNAVAILABLE when somebody does for 10 s). */
@@ -83,9 +84,12 @@ int store_create(store *s, store_collection *c, int64_t most, shoal_err *err);
 int store_find(store *s, const char *name, arena *mem, store_collection *ret, shoal_err *err);
 /* The same to change it: SHOAL_EAUTH when it is shared by another owner. */
 int store_find_own(store *s, const char *name, arena *mem, store_collection *ret, shoal_err *err);
-/* At most `most` with names behind `after`, in order; strings die with each call. fn not 0: it ends with that. */
+/* At most `most` with names behind `after`, in order; strings die with each call. fn not 0: it ends with
+ * that. */
 int store_each(store *s, const char *after, size_t most, int (*fn)(void *user, const store_collection *c),
                void *user, shoal_err *err);
+/* Its title and metadata from now on; NULL: as it is. SHOAL_EAUTH as store_find_own. */
+int store_change(store *s, const char *name, const char *title, const char *metadata, shoal_err *err);
 /* With all that is in it. SHOAL_EAUTH as store_find_own. */
 int store_delete(store *s, const char *name, shoal_err *err);
 
@@ -126,6 +130,9 @@ int store_document_of_file(store *s, int64_t collection, int64_t file, arena *me
 int store_documents(store *s, int64_t collection, int64_t after, size_t most,
                     int (*fn)(void *user, const store_document *d), void *user, shoal_err *err);
 /* SHOAL_ENOTFOUND. */
+/* Its metadata from now on, within a transaction. */
+int store_document_change(store *s, const store_collection *c, int64_t id, const char *metadata,
+                          shoal_err *err);
 int store_document_delete(store *s, const store_collection *c, int64_t id, shoal_err *err);
 
 /* ---- uploaded files (store_file.c) ----------------------------------------------------------------------
@@ -139,14 +146,14 @@ typedef struct store_file {
 /* What comes piece by piece (store_spool.c): a nameless file, which goes with its descriptor. */
 int store_spool_open(const store *s, int *ret, shoal_err *err);
 int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err);
-/* The first f->n_bytes of it, in a transaction of its own and without having them all in memory; f->id is drawn
- * at random. SHOAL_ELIMIT: it is longer than a row may be. */
+/* The first f->n_bytes of it, in a transaction of its own and without having them all in memory; f->id is
+ * drawn at random. SHOAL_ELIMIT: it is longer than a row may be. */
 int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err);
 /* SHOAL_ENOTFOUND. ret_content NULL: not wanted; else it is in `mem`, too. */
 int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char **ret_content,
                    shoal_err *err);
-/* At most `most` behind the file `after` (0: from the first), oldest first; strings die with each call. fn not 0:
- * it ends with that. SHOAL_ENOTFOUND: there is no file `after`. */
+/* At most `most` behind the file `after` (0: from the first), oldest first; strings die with each call. fn
+ * not 0: it ends with that. SHOAL_ENOTFOUND: there is no file `after`. */
 int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, const store_file *f), void *user,
                 shoal_err *err);
 /* Documents that were made of it stay. SHOAL_ENOTFOUND. */

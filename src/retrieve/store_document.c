@@ -273,6 +273,21 @@ static int delete_rows(store *s, int64_t collection, const store_document *d, sh
     return rc == 0 ? count(s, collection, -1, -d->n_pieces, -d->n_bytes, 1, err) : rc;
 }
 
+int store_document_change(store *s, const store_collection *c, int64_t id, const char *metadata,
+                          shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc =
+        store_prepare(s, &st, err, "UPDATE documents SET metadata = ?3 WHERE id = ?1 AND collection = ?2");
+    if (rc == 0) {
+        sqlite3_bind_int64(st, 1, id);
+        sqlite3_bind_int64(st, 2, c->id);
+        store_bind_text(st, 3, metadata);
+    }
+    rc = store_finish(s, st, rc, err);
+    return rc == 0 ? count(s, c->id, 0, 0, 0, 0, err) : rc; /* a new revision */
+}
+
 int store_document_delete(store *s, const store_collection *c, int64_t id, shoal_err *err)
 {
     store_document d;

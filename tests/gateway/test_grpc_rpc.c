@@ -73,6 +73,59 @@ static void messages_become_requests(void **state)
     buf_done(&b);
 }
 
+/* Settings are an object over REST, and a map of typed values over gRPC. */
+static void settings_go_both_ways(void **state)
+{
+    buf b = {0}, entry = {0}, out = {0};
+    shoal_err err = {0};
+    static const char LEVEL[] = "{\"trace_level\":[\"OFF\"],\"trace_rate\":\"0\"}";
+    asks("/inference.GRPCInferenceService/TraceSetting", &b, "/v2/trace/setting", "{}");
+    proto_put_text(&entry, 1, "trace_level");
+    proto_put_bytes(&entry, 2, "\x0a\x01x", 3);
+    proto_put_bytes(&b, 1, entry.data, entry.len);
+    asks("/inference.GRPCInferenceService/TraceSetting", &b, "/v2/trace/setting",
+         "{\"trace_level\":{\"value\":[\"x\"]}}");
+    proto_put_text(&b, 2, "m");
+    asks("/inference.GRPCInferenceService/TraceSetting", &b, "/v2/models/m/trace/setting", NULL);
+    const grpc_rpc *rpc = rpc_named("/inference.GRPCInferenceService/TraceSetting");
+    grpc_answer a = {200, LEVEL, strlen(LEVEL), strlen(LEVEL)};
+    const proto_method *m = proto_schema_method(schema, rpc->path);
+    assert_int_equal(grpc_rpc_answer(&out, rpc, m->output, &a, &err), 0);
+    json_t *said = NULL;
+    assert_int_equal(json_proto_read(&said, m->output, (const uint8_t *)out.data, out.len, &err), 0);
+    char *text = json_dumps(said, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, "{\"settings\":[{\"key\":\"trace_level\",\"value\":{\"value\":[\"OFF\"]}},"
+                              "{\"key\":\"trace_rate\",\"value\":{\"value\":[\"0\"]}}]}");
+    free(text);
+    json_decref(said);
+    buf_done(&b);
+    buf_done(&entry);
+    buf_done(&out);
+}
+
+static void configurations_have_enums(void **state)
+{
+    static const char CONFIG[] =
+        "{\"name\":\"m\",\"input\":[{\"name\":\"t\",\"data_type\":\"TYPE_STRING\",\"dims\":[-1]}],"
+        "\"instance_group\":[{\"kind\":\"KIND_CPU\",\"count\":2}]}";
+    const grpc_rpc *rpc = rpc_named("/inference.GRPCInferenceService/ModelConfig");
+    const proto_method *m = proto_schema_method(schema, rpc->path);
+    grpc_answer a = {200, CONFIG, strlen(CONFIG), strlen(CONFIG)};
+    buf out = {0};
+    shoal_err err = {0};
+    json_t *said = NULL;
+    assert_int_equal(grpc_rpc_answer(&out, rpc, m->output, &a, &err), 0);
+    assert_int_equal(json_proto_read(&said, m->output, (const uint8_t *)out.data, out.len, &err), 0);
+    const json_t *config = json_object_get(said, "config");
+    const json_t *input = json_array_get(json_object_get(config, "input"), 0);
+    assert_int_equal(json_integer_value(json_object_get(input, "data_type")), 13);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(input, "dims"), 0)), -1);
+    const json_t *group = json_array_get(json_object_get(config, "instance_group"), 0);
+    assert_int_equal(json_integer_value(json_object_get(group, "kind")), 2);
+    json_decref(said);
+    buf_done(&out);
+}
+
 static void members_go_into_the_path(void **state)
 {
     buf b = {0};
@@ -329,6 +382,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_is_in_the_schema),
         cmocka_unit_test(messages_become_requests),
+        cmocka_unit_test(settings_go_both_ways),
+        cmocka_unit_test(configurations_have_enums),
         cmocka_unit_test(members_go_into_the_path),
         cmocka_unit_test(strangers_messages_are_not_read),
         cmocka_unit_test(files_go_into_forms),

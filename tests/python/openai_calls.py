@@ -342,6 +342,21 @@ def _():
         found = stores.search(store.id, query="when are radiators bled?", max_num_results=2)
         equal(found.data[0].filename, "boiler.md")
         assert "Bleed the radiators" in found.data[0].content[0].text
+        content = stores.files.content(put.id, vector_store_id=store.id)
+        assert "Keep it between one and two bar." in "".join(c.text for c in content)
+        changed = stores.files.update(put.id, vector_store_id=store.id, attributes={"room": "cellar"})
+        equal((changed.id, changed.attributes), (put.id, {"room": "cellar"}))
+        for room, n in (("cellar", 1), ("attic", 0)):
+            found = stores.search(store.id, query="radiators", filters={"type": "eq", "key": "room", "value": room})
+            equal(len({r.file_id for r in found.data}), n)
+    equal(stores.update(store.id, name="Home").name, "Home")
+    equal((stores.retrieve(store.id).metadata, stores.update(store.id, metadata={"floor": "2"}).metadata), ({"floor": "1"}, {"floor": "2"}))
+    for wrong, why in (({"order": "desc"}, "ascending"), ({"before": store.id}, "before")):
+        for paged in (lambda: stores.list(**wrong), lambda: stores.files.list(store.id, **wrong)):
+            with rejects(openai.BadRequestError, why):
+                paged()
+    with rejects(openai.BadRequestError, "expires_after"):
+        stores.create(name="a", expires_after={"anchor": "last_active_at", "days": 1})
     equal(stores.files.delete(file.id, vector_store_id=store.id).deleted, True)
     equal([f.id for f in stores.files.list(store.id)], [put.id])
     equal(stores.delete(store.id).deleted, True)
@@ -444,6 +459,33 @@ if generation > 1:
         api.responses.delete(second.id)
         with rejects(openai.NotFoundError):
             api.responses.retrieve(second.id)
+
+    @call("responses.input_tokens.count", "the tokens that a response reads")
+    def _():
+        more = dict(model="home-chat-s", input="turn off the kitchen light", instructions=HOME, tools=[{"type": "function", "strict": True, **t["function"]} for t in TOOLS])
+        counted = api.post("/responses/input_tokens", body=more, cast_to=object)
+        equal(counted["object"], "response.input_tokens")
+        equal(counted["input_tokens"], api.responses.create(**more, max_output_tokens=8).usage.input_tokens)
+
+    @call("responses.create, chat.completions.create", "tool_choice allowed_tools offers these tools alone")
+    def _():
+        flat = [{"type": "function", "strict": True, **t["function"]} for t in TOOLS]
+        allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "HassTurnOff"}]}
+        for seed in range(3):
+            r = api.responses.create(model="plain", input=f"hello {seed}", tools=flat, tool_choice=allowed, temperature=1, max_output_tokens=128)
+            equal([o.name for o in r.output if o.type == "function_call"], ["HassTurnOff"])
+        nested = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "HassTurnOn"}}]}}
+        r = api.chat.completions.create(model="plain", messages=HELLO, tools=TOOLS, tool_choice=nested, temperature=1, max_tokens=128)
+        equal([c.function.name for c in r.choices[0].message.tool_calls], ["HassTurnOn"])
+        nested["allowed_tools"]["tools"][0]["function"]["name"] = "other"
+        with rejects(openai.BadRequestError, "allowed tool 0"):
+            api.chat.completions.create(model="plain", messages=HELLO, tools=TOOLS, tool_choice=nested)
+
+    @call("responses.create", "an unknown value of include is refused, those of hosted tools are of no effect")
+    def _():
+        api.responses.create(model="home-chat-s", input="hello", include=["reasoning.encrypted_content"], max_output_tokens=8)
+        with rejects(openai.BadRequestError, "include[0]"):
+            api.responses.create(model="home-chat-s", input="hello", include=["everything"])
 
     @call("responses.input_items.list", "what a response was asked, by pages, in either order")
     def _():

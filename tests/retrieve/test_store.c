@@ -177,6 +177,29 @@ static void what_is_deleted_is_not_found(void **state)
     close_bench(&b);
 }
 
+static void names_and_metadata_change(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store_document d;
+    store_collection before, c;
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a.txt", "{}", "words", 3, NULL, &err));
+    assert_ok(store_document_find(b.s, b.c.id, "a.txt", b.mem, &d, &err));
+    assert_ok(store_change(b.s, "manuals", "Books", NULL, &err));
+    assert_ok(store_change(b.s, "manuals", NULL, "{\"a\":1}", &err));
+    assert_ok(store_find(b.s, "manuals", b.mem, &before, &err));
+    assert_ok(store_document_change(b.s, &b.c, d.id, "{\"room\":\"attic\"}", &err));
+    assert_ok(store_find(b.s, "manuals", b.mem, &c, &err));
+    assert_string_equal(c.title, "Books");
+    assert_string_equal(c.metadata, "{\"a\":1}");
+    assert_int_equal(c.revision, before.revision + 1); /* kept searches are out of date */
+    assert_ok(store_document_find(b.s, b.c.id, "a.txt", b.mem, &d, &err));
+    assert_string_equal(d.metadata, "{\"room\":\"attic\"}");
+    assert_int_equal(store_change(b.s, "nothing", "Books", NULL, &err), SHOAL_ENOTFOUND);
+    close_bench(&b);
+}
+
 static void filters_hide_documents(void **state)
 {
     bench b;
@@ -436,7 +459,8 @@ static void names_and_files_that_are_none_are_refused(void **state)
     close_bench(&b);
 }
 
-/* ---- owners ---------------------------------------------------------------------------------------------- */
+/* ---- owners ----------------------------------------------------------------------------------------------
+ */
 
 static int note_name(void *user, const store_collection *c)
 {
@@ -480,6 +504,7 @@ static void what_is_an_owners_is_not_there_for_others(void **state)
     assert_ok(store_find(b.s, "recipes", b.mem, &c, &err));
     assert_int_equal(store_find_own(b.s, "recipes", b.mem, &c, &err), SHOAL_EAUTH);
     assert_int_equal(store_delete(b.s, "recipes", &err), SHOAL_EAUTH);
+    assert_int_equal(store_change(b.s, "recipes", "mine", NULL, &err), SHOAL_EAUTH);
     assert_int_equal(make(b.s, "carol", "recipes", true, 0, &err),
                      SHOAL_EINVALID);                         /* shared names are one set */
     assert_ok(make(b.s, "carol", "recipes", false, 0, &err)); /* her own hides it */
@@ -641,6 +666,7 @@ int main(void)
         cmocka_unit_test(documents_are_found_by_words_and_meaning),
         cmocka_unit_test(a_changed_document_replaces_the_old),
         cmocka_unit_test(what_is_deleted_is_not_found),
+        cmocka_unit_test(names_and_metadata_change),
         cmocka_unit_test(filters_hide_documents),
         cmocka_unit_test(filters_that_are_none_are_refused),
         cmocka_unit_test(images_keep_up_with_other_writers),
