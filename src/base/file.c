@@ -55,6 +55,14 @@ int file_map_open(file_map *ret, const char *path, shoal_err *err)
     return rc;
 }
 
+void file_map_release(const file_map *m, const void *data, size_t bytes)
+{
+    uintptr_t from = (uintptr_t)data, start = (uintptr_t)m->data, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (!m->data || from < start || bytes > m->len || from - start > m->len - bytes) return;
+    uintptr_t first = from / page * page, end = (from + bytes + page - 1) / page * page;
+    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* clean pages of a file: nothing can be lost */
+}
+
 void file_map_close(file_map *m)
 {
     if (m->data) munmap((void *)m->data, m->len);

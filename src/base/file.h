@@ -22,6 +22,9 @@ typedef struct file_map {
  * file. */
 int file_map_open(file_map *ret, const char *path, shoal_err *err);
 void file_map_close(file_map *m); /* accepts a zeroed one */
+/* Take the pages that hold these bytes out of the process's memory, if they lie in the mapping: what was
+ * copied would otherwise count twice while a model loads. They come back from the file when they are read. */
+void file_map_release(const file_map *m, const void *data, size_t bytes);
 
 /* Append the whole file to `out`; SHOAL_ELIMIT when it is longer than max_bytes. A named pipe or a socket is
  * SHOAL_EINVALID and not waited for; a descriptor of this process (/dev/stdin, /dev/fd/N) may be one. */

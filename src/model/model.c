@@ -285,6 +285,11 @@ const packed_identity *model_identity(const model *m)
     return &m->identity;
 }
 
+void model_release(const model *m, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < m->n_maps; i++) file_map_release(&m->maps[i], data, bytes);
+}
+
 void model_drop_weights(model *m)
 {
     gguf_free(m->file);

@@ -39,9 +39,9 @@ typedef struct model_options {
 } model_options;
 
 /* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .onnx or .safetensors.
- * Options may be NULL. Every tensor the architecture needs is present and has the right shape when this returns 0. A
- * tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL and
- * model_tokenizer_error says why. */
+ * Options may be NULL. Every tensor the architecture needs is present and has the right shape when this
+ * returns 0. A tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives
+ * NULL and model_tokenizer_error says why. */
 int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err);
 void model_free(model *m);
 
@@ -68,13 +68,17 @@ const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
  */
 bool model_quotes_results(const model *m);
-const char *model_name(const model *m);         /* general.name or the folder's name */
+const char *model_name(const model *m); /* general.name or the folder's name */
 /* What the file calls its quantisation, a mixture of types by its own name: "Q4_K_M"; elsewhere as below. */
 const char *model_file_type(const model *m);
-const char *model_quantisation(const model *m); /* "Q8_0", "F16", the commonest type of matrices as they run */
-const char *model_version(const model *m);      /* general.version, or "" */
+/* "Q8_0", "F16", the commonest type of matrices as they run. */
+const char *model_quantisation(const model *m);
+const char *model_version(const model *m); /* general.version, or "" */
 /* SHA-256 of the file, or for folders of config.json and the weight files in order; computed once. */
 int model_digest(model *m, sha256_digest *ret, shoal_err *err);
+/* These bytes of a tensor were copied: the pages of the mapped file that hold them need not stay in memory.
+ * They are read again if somebody looks at them. Bytes that are not in a mapped file are left alone. */
+void model_release(const model *m, const void *data, size_t bytes);
 /* Unmap the weights; tensors' data become NULL, everything else stays. */
 void model_drop_weights(model *m);
 

@@ -98,6 +98,7 @@ static int align(adopter *a, tensor *t)
     int rc = weights_alloc(a, t->bytes, &copy);
     if (rc != 0) return rc;
     memcpy(copy, t->data, t->bytes);
+    model_release(a->m, t->data, t->bytes);
     t->data = copy;
     return 0;
 }
@@ -137,6 +138,7 @@ static int transpose(adopter *a, tensor *t)
         for (size_t r = 0; r < rows; r++, progress_add(8 * cols))
             for (size_t c = 0; c < cols; c++)
                 memcpy(copy + (r * cols + c) * n, (const uint8_t *)t->data + (c * rows + r) * n, n);
+        model_release(a->m, t->data, t->bytes);
         a->turned_from = t->data;
         a->turned = copy;
     }

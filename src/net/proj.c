@@ -61,6 +61,11 @@ static uint64_t name_of(const piece *ps, size_t n)
     return h;
 }
 
+static size_t piece_bytes(const piece *p)
+{
+    return p->rows * (p->cols / dtype_block(p->weight->type)) * dtype_block_bytes(p->weight->type);
+}
+
 /* One packed matrix of the rows of n pieces, which have one type. */
 static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, shoal_err *err)
 {
@@ -79,6 +84,7 @@ static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, sho
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
     }
+    for (size_t i = 0; rc == 0 && i < n; i++) model_release(m, ps[i].data, piece_bytes(&ps[i]));
     for (size_t i = 0; rc == 0 && model_measured(m) && i < n; i++)
         rc = importance_watch(model_measured(m), ps[i].weight->name, p->part[p->n_parts - 1], err);
     free(bias);
