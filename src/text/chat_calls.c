@@ -2,10 +2,10 @@
  *
  * Names of models lie, and templates are edited. So a conversation with a call is rendered, and the syntax is
  * recognised in what came out (toolcall_recognise). Templates differ in what they take: some want arguments
- * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides. Where that
- * does not either, the syntax is unknown, and that is told (chat_template_calls_source). For templates that
- * do not read `tools` chat_prompt.c adds them to the system message, in the syntax of the calls that they
- * write (DeepSeek's do), or Hermes'. */
+ * as text, some refuse what ends in a result, some write calls only where there is no content. Where no call
+ * shows, a sign in the source decides. Where that does not either, the syntax is unknown, and that is told
+ * (chat_template_calls_source). For templates that do not read `tools` chat_prompt.c adds them to the system
+ * message, in the syntax of the calls that they write (DeepSeek's do), or Hermes'. */
 #include <string.h>
 
 #include "text/chat_impl.h"
@@ -14,7 +14,7 @@
 #define ANSWERED "shoal_answer"
 
 /* An id of nine letters and digits is what Mistral's templates want. */
-static json_t *probe(bool text_arguments, bool result)
+static json_t *probe(bool text_arguments, bool result, bool no_content)
 {
     json_t *arguments =
         text_arguments ? json_string("{\"key\": \"value\"}") : json_pack("{s:s}", "key", "value");
@@ -28,6 +28,7 @@ static json_t *probe(bool text_arguments, bool result)
         m = NULL;
     }
     json_decref(r);
+    if (m && no_content) json_object_set_new(json_array_get(m, 1), "content", json_null());
     return m;
 }
 
@@ -66,11 +67,12 @@ static int find_answer(const chat_template *t, const buf *called, size_t *ret)
     return rc;
 }
 
-static int look(const chat_template *t, bool text_arguments, bool result, const toolcall_syntax **ret)
+static int look(const chat_template *t, bool text_arguments, bool result, bool no_content,
+                const toolcall_syntax **ret)
 {
     buf out = {0};
     size_t answer = 0;
-    int rc = render_probe(t, probe(text_arguments, result), &out);
+    int rc = render_probe(t, probe(text_arguments, result, no_content), &out);
     if (rc == 0 && find_answer(t, &out, &answer) == SHOAL_ENOMEM) rc = SHOAL_ENOMEM;
     if (rc == 0) *ret = toolcall_recognise(out.data, out.len - 1, CALLED, answer);
     buf_done(&out);
@@ -90,8 +92,8 @@ int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_s
 {
     const toolcall_syntax *found = NULL;
     bool reads = chat_template_reads_tools(t), shows = strstr(chat_template_source(t), "tool_calls") != NULL;
-    for (int i = 0; i < 4 && !found && (reads || shows); i++)
-        if (look(t, i & 1, !(i & 2), &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
+    for (int i = 0; i < 8 && !found && (reads || shows); i++)
+        if (look(t, i & 1, !(i & 2), i & 4, &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
     if (!found && reads) found = by_sign(chat_template_source(t));
     *ret_source = !reads ? CALLS_ADDED : found ? CALLS_OF_TEMPLATE : CALLS_UNKNOWN;
     *ret = found ? found : toolcall_find("hermes");

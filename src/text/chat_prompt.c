@@ -123,6 +123,22 @@ static int flatten(json_t *to, const json_t *m, bool more_results, buf *text, sh
     return append(to, result ? "user" : role_of(m), text, json_object_get(m, "reasoning_content"), err);
 }
 
+/* A message that the template writes itself. Calls without a text have no content: some templates look at
+ * that. */
+static int append_as_it_is(json_t *to, const json_t *m, shoal_err *err)
+{
+    const json_t *content = json_object_get(m, "content");
+    bool empty = !content || (json_is_string(content) && json_string_length(content) == 0);
+    json_t *own = json_copy((json_t *)(uintptr_t)m);
+    int rc = own ? 0 : err_nomem(err);
+    if (rc == 0 && empty && json_object_get(m, "tool_calls") &&
+        json_object_set_new(own, "content", json_null()) != 0)
+        rc = err_nomem(err);
+    if (rc == 0 && json_array_append(to, own) != 0) rc = err_nomem(err);
+    json_decref(own);
+    return rc;
+}
+
 static void put_both(buf *text, const json_t *m, const json_t *tools, const toolcall_syntax *syntax,
                      bool content_first)
 {
@@ -158,7 +174,7 @@ static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, co
             rc = append(out, carrier, &text, NULL, err);
             told = true;
         } else if (rc == 0 && syntax) {
-            rc = json_array_append(out, m) == 0 ? 0 : err_nomem(err);
+            rc = append_as_it_is(out, m, err);
         } else if (rc == 0) {
             rc = flatten(out, m, i + 1 < n && is_result(json_array_get(messages, i + 1)), &text, err);
         }

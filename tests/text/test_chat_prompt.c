@@ -320,11 +320,12 @@ static void a_template_is_told_the_time(void **state)
  * syntax, and the template still writes the calls. */
 static void a_template_that_only_writes_calls_is_given_the_tools(void **state)
 {
-    static const char SOURCE[] = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in "
-                                 "m.tool_calls or [] %}<｜tool▁calls▁begin｜>"
-                                 "<｜tool▁call▁begin｜>{{ c.function.name }}<｜tool▁sep｜>{{ "
-                                 "c.function.arguments | tojson }}<｜tool▁call▁end｜>"
-                                 "<｜tool▁calls▁end｜>{% endfor %}{% endfor %}";
+    static const char SOURCE[] =
+        "{% for m in messages %}[{{ m.role }}]{% if m.content is none %}{% for c in m.tool_calls "
+        "%}<｜tool▁calls▁begin｜>"
+        "<｜tool▁call▁begin｜>{{ c.function.name }}<｜tool▁sep｜>{{ c.function.arguments | tojson "
+        "}}<｜tool▁call▁end｜>"
+        "<｜tool▁calls▁end｜>{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
     static const char TALK[] =
         "{\"m\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_"
         "calls\":[{"
