@@ -584,6 +584,133 @@ static tokenizer *load_tokenizer(bool marks)
     return t;
 }
 
+/* gpt2's with these control tokens, whose ids begin at 576; the list ends in NULL. */
+static tokenizer *tokenizer_with(const char *const *control)
+{
+    const char *path = SHOAL_SOURCE_DIR "/tests/data/tokenizers/gpt2/tokenizer.json";
+    buf text = {0}, more = {0};
+    tokenizer *t = NULL;
+    shoal_err err = {0};
+    if (file_read(&text, path, 64 << 20, &err) != 0) fail_msg("%s", err.message);
+    const char *list = strstr(text.data, "\"added_tokens\"");
+    assert_non_null(list);
+    list = strchr(list, '[') + 1;
+    buf_append(&more, text.data, (size_t)(list - text.data));
+    for (int id = 576; *control; control++, id++)
+        buf_printf(&more, "{\"id\":%d,\"content\":\"%s\",\"special\":true},", id, *control);
+    buf_puts(&more, list);
+    if (tokenizer_from_json(&t, more.data, more.len, NULL, 0, path, &err) != 0) fail_msg("%s", err.message);
+    buf_done(&text);
+    buf_done(&more);
+    return t;
+}
+
+typedef struct controlled {
+    tokenizer *t;
+    const char *const *control;
+    grammar *g;
+    float *logits;
+    size_t n_vocab;
+} controlled;
+
+static bool next_is_allowed(const controlled *c, int32_t id)
+{
+    int32_t eos = 0;
+    for (size_t i = 0; i < c->n_vocab; i++) c->logits[i] = 0;
+    return grammar_mask(c->g, c->logits, c->n_vocab, &eos, 1) && isfinite(c->logits[id]);
+}
+
+/* The piece as a control token, if it is one, else as text. */
+static void take_piece(const controlled *c, const char *syntax, const char *piece)
+{
+    encoding e = {0};
+    shoal_err err = {0};
+    int32_t id = 576;
+    for (const char *const *k = c->control; *k; k++, id++) {
+        bool is = strcmp(*k, piece) == 0, allowed = is ? next_is_allowed(c, id) : false;
+        if (is && !allowed) fail_msg("%s: %s is not allowed", syntax, piece);
+        if (!is) continue;
+        assert_true(grammar_accept(c->g, id));
+        return;
+    }
+    assert_int_equal(tokenizer_encode(c->t, piece, strlen(piece), NULL, 0, 0, 0, &e, &err), 0);
+    for (size_t i = 0; i < e.n; i++) {
+        if (!next_is_allowed(c, e.ids[i]))
+            fail_msg("%s: token %zu of \"%s\" is not allowed", syntax, i, piece);
+        assert_true(grammar_accept(c->g, e.ids[i]));
+    }
+    encoding_done(&e);
+}
+
+/* Markers of several control tokens and text: each token comes where the marker goes on with it, and nowhere
+ * else. */
+static void markers_of_several_control_tokens(void **state)
+{
+    static const struct {
+        const char *syntax, *thinking, *control[8], *pieces[24],
+            *wrong; /* wrong: not allowed as the first token */
+    } cases[] = {
+        {"gpt-oss",
+         "gpt-oss",
+         {"<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>"},
+         {"<|channel|>", "analysis", "<|message|>", "Hm.", "<|end|>", "<|start|>", "assistant", "<|channel|>",
+          "commentary to=functions.light.turn_on ", "<|constrain|>", "json", "<|message|>",
+          "{\"target\":\"x\"}"},
+         "<|message|>"},
+        {"deepseek-v3.1",
+         "think",
+         {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>",
+          "<｜tool▁calls▁end｜>"},
+         {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "light.turn", "<｜tool▁sep｜>", "{}",
+          "<｜tool▁call▁end｜>", "<｜tool▁call▁begin｜>", "light.turn_on", "<｜tool▁sep｜>",
+          "{\"target\":\"x\"}", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"},
+         "<｜tool▁sep｜>"},
+        {"kimi-k2",
+         NULL,
+         {"<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>",
+          "<|tool_call_end|>", "<|tool_calls_section_end|>"},
+         {"<|tool_calls_section_begin|>", "<|tool_call_begin|>", "functions.light.turn:0",
+          "<|tool_call_argument_begin|>", "{}", "<|tool_call_end|>", "<|tool_calls_section_end|>"},
+         "<|tool_call_end|>"},
+        {"qwen3-coder",
+         "think",
+         {"<tool_call>", "</tool_call>"},
+         {"<tool_call>",
+          "\n<function=light.turn_on>\n<parameter=target>\na <b> \"c\"\n</parameter>\n</function>\n",
+          "</tool_call>"},
+         "</tool_call>"},
+        {"gemma-4",
+         "gemma-4",
+         {"<|tool_call>", "<tool_call|>", "<|\\\"|>"},
+         {"<|tool_call>", "call:light.turn{}", "<tool_call|>"},
+         "<tool_call|>"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = two_tools,
+                             .mode = TOOLS_REQUIRED,
+                             .parallel = true,
+                             .syntax = toolcall_find(cases[i].syntax),
+                             .thinking = cases[i].thinking ? thinking_named(cases[i].thinking) : NULL};
+        shoal_err err = {0};
+        grammar_vocab *v = NULL;
+        controlled c = {.control = cases[i].control};
+        c.t = tokenizer_with(c.control);
+        c.n_vocab = tokenizer_vocab_size(c.t);
+        c.logits = malloc(c.n_vocab * sizeof *c.logits);
+        assert_int_equal(grammar_vocab_new(&v, c.t, &err), 0);
+        if (grammar_new(&c.g, v, &spec, &err)) fail_msg("%s: %s", cases[i].syntax, err.message);
+        for (int32_t k = 0; c.control[k]; k++)
+            if (strcmp(c.control[k], cases[i].wrong) == 0) assert_false(next_is_allowed(&c, 576 + k));
+        for (const char *const *p = cases[i].pieces; *p; p++) take_piece(&c, cases[i].syntax, *p);
+        if (!grammar_complete(c.g)) fail_msg("%s: not complete", cases[i].syntax);
+        grammar_free(c.g);
+        grammar_vocab_free(v);
+        free(c.logits);
+        tokenizer_free(c.t);
+    }
+}
+
 /* Draw tokens among those the mask leaves, mostly closing ones so that the walk ends. */
 static void random_walk_stays_valid(void **state)
 {
@@ -829,6 +956,7 @@ int main(void)
         cmocka_unit_test(masks_are_what_the_bytes_say),
         cmocka_unit_test(too_many_alternatives_are_an_error),
         cmocka_unit_test(control_tokens_begin_and_end_calls),
+        cmocka_unit_test(markers_of_several_control_tokens),
         cmocka_unit_test(random_walk_stays_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
