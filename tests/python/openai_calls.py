@@ -225,6 +225,24 @@ def _():
     equal(e.error.code, "model_not_found")
 
 
+@call("chat.completions.create", "without max_tokens a reply goes to the end of the context, and is not lost")
+def _():
+    r = ask(HELLO, model="plain", temperature=1, seed=2, max_tokens=openai.NOT_GIVEN, extra_body={"ignore_eos": True})
+    equal(r.choices[0].finish_reason, "length")
+    equal(r.usage.total_tokens, 2048)
+    assert len(r.choices[0].message.content) > 1000
+
+
+@call("chat.completions.create", "a forced call that is cut shows no marks")
+def _():
+    for tokens in (1, 3, 10):
+        got = ask(ON, tools=TOOLS, tool_choice="required", max_tokens=tokens).choices[0]
+        equal(got.finish_reason, "length")
+        assert not got.message.content, got.message.content
+        text = "".join(c.choices[0].delta.content or "" for c in ask(ON, tools=TOOLS, tool_choice="required", max_tokens=tokens, stream=True))
+        equal(text, "")
+
+
 # ---- completions, embeddings, moderations --------------------------------------------------------------------
 
 
