@@ -146,6 +146,7 @@ static void unlink_part(part *p)
         s->parts = p->next;
     if (p->next) p->next->prev = p->prev;
     if (s->n_parts-- == PARTS_MAX) grpc_call_pause(s->call, false);
+    if (s->n_parts == 0) grpc_call_set_idle(s->call, true);
 }
 
 static void free_part(part *p)
@@ -285,6 +286,7 @@ static void on_begin(void *user, grpc_call *call)
     *s = (infer_stream){
         .at = d, .call = call, .rpc = infer_rpc(), .method = proto_schema_method(d->schema, PATH)};
     grpc_call_set_data(call, s);
+    grpc_call_set_idle(call, true); /* until a request comes */
 }
 
 /* The stream's deadline is each request's. */
@@ -308,6 +310,7 @@ static part *part_new(infer_stream *s)
                 .next = s->parts};
     if (p->next) p->next->prev = p;
     s->parts = p;
+    if (s->n_parts == 0) grpc_call_set_idle(s->call, false);
     if (++s->n_parts == PARTS_MAX) grpc_call_pause(s->call, true);
     note_timeout(p);
     return p;
@@ -368,5 +371,9 @@ static void on_cancelled(void *user, grpc_call *call)
     free(s);
 }
 
-const grpc_stream_method DOOR_GRPC_INFER_STREAM = {
-    .path = PATH, .begin = on_begin, .message = on_message, .ended = on_ended, .cancelled = on_cancelled};
+const grpc_stream_method DOOR_GRPC_INFER_STREAM = {.path = PATH,
+                                                   .rests = true,
+                                                   .begin = on_begin,
+                                                   .message = on_message,
+                                                   .ended = on_ended,
+                                                   .cancelled = on_cancelled};

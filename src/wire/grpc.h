@@ -78,6 +78,9 @@ typedef struct grpc_method {
 typedef struct grpc_stream_method {
     const char *path;
     size_t max_message; /* bytes of one request; 0: the server's */
+    bool rests; /* within an HTTP server, of callers that grpc_longest lets in: it may rest for hours between
+                   its requests, and these may come to any length; of others the server's limits of a body
+                   hold */
     void (*begin)(void *user, grpc_call *c);
     void (*message)(void *user, grpc_call *c, const uint8_t *msg, size_t n); /* borrowed */
     void (*ended)(void *user, grpc_call *c);   /* the client sends no more; the call is still to be ended */
@@ -101,8 +104,9 @@ int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http
                            size_t n_methods, void *user, grpc_longest longest, shoal_err *err);
 bool grpc_wants(const http_request *r);
 /* fn is called instead of on_call for bodies of more than GRPC_LONG_BYTES, and packed ones of more than
- * GRPC_LONG_PACKED_BYTES, where grpc_longest allows such a message: the body is neither unpacked nor checked yet, so that
- * another thread can do both (grpc_reader_only). *body is moved to fn's owner, who frees it (grpc_reader_done). */
+ * GRPC_LONG_PACKED_BYTES, where grpc_longest allows such a message: the body is neither unpacked nor checked
+ * yet, so that another thread can do both (grpc_reader_only). *body is moved to fn's owner, who frees it
+ * (grpc_reader_done). */
 enum { GRPC_LONG_BYTES = 64 << 10, GRPC_LONG_PACKED_BYTES = 1 << 10 /* of gzip: 1 MiB at most */ };
 void grpc_server_on_long(grpc_server *s, void (*fn)(void *user, grpc_call *c, struct grpc_reader *body));
 http_handler grpc_server_handler(grpc_server *s);
@@ -131,7 +135,7 @@ void *grpc_call_data(const grpc_call *c);
  * cancel. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
-const void *grpc_call_connection(const grpc_call *c);  /* http_connection */
+const void *grpc_call_connection(const grpc_call *c);   /* http_connection */
 const char *grpc_call_from(const grpc_call *c);        /* where it came from over TCP, "192.0.2.7"; else "" */
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
 bool grpc_call_over_unix(const grpc_call *c);          /* by a Unix socket */

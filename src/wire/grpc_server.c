@@ -209,8 +209,10 @@ static http_intake intake(void *user, const http_request *r)
 {
     const grpc_server *s = user;
     void *stream_user;
-    bool is_stream = http_version(r) == 20 && find_stream(s, http_path(r), &stream_user);
-    return !is_stream ? HTTP_WHOLE : s->http ? HTTP_OPEN : HTTP_PIECES;
+    const grpc_stream_method *m = http_version(r) == 20 ? find_stream(s, http_path(r), &stream_user) : NULL;
+    if (!m) return HTTP_WHOLE;
+    bool rests = s->http || (m->rests && grpc_server_longest(s, r) > 0);
+    return rests ? HTTP_OPEN : HTTP_PIECES;
 }
 
 static void on_gone(void *user, http_request *r)

@@ -38,6 +38,12 @@ wait "$server"
 [ $? -eq 0 ] || fail "the server did not end well"
 server=
 
+sed 's/^limits:$/&\n  request_timeout_ms: 300\n  min_body_rate: 1048576/' "$work/clear.yaml" >"$work/hasty.yaml"
+start_shoal "$work/hasty.yaml"
+export SHOAL_URL=$url
+clients "which rests" kserve_rest.mjs
+stop_shoal
+
 start_shoal "$work/tls.yaml"
 export SHOAL_URL=$url SHOAL_KEY=sk-grpc SHOAL_CA=$work/cert.pem NODE_EXTRA_CA_CERTS=$work/cert.pem
 clients "over TLS, with a key" shoal_grpc.mjs
