@@ -80,7 +80,7 @@ ask() {
 }
 has() { grep -qF -- "$2" <<<"$1" || fail "no $2 in $1"; }
 hasnt() { ! grep -qF -- "$2" <<<"$1" || fail "$2 in $1"; }
-odd() { echo "[{\"type\":\"function\",\"function\":{\"name\":\"f\",$1\"parameters\":{\"properties\":{\"a\":{\"contains\":{\"const\":1}}}}}}]"; }
+odd() { echo "[{\"type\":\"function\",\"function\":{\"name\":\"f\",$1\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(?<=x)y\"}}}}}]"; }
 for m in home-chat-s plain lfm2; do
     has "$(ask $m "$(odd '')" '')" 'with \"strict\": false it is looked at when the call is written'
     has "$(ask $m "$(odd '"strict":true,')" '')" 'tools/0/function/parameters'
