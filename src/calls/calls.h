@@ -8,6 +8,7 @@
  *
  * Decorators are calls over calls, so that each rule is a file that is read and tested alone:
  *
+ *     limit_calls      ends a reply whose tokens do not come, with what there is
  *     route_calls      resolves the name of a route to the model that answers
  *     fallback_calls   a smaller model answers when none of the wanted one's replicas lives, and says so
  *     hedge_calls      a second replica when the first is silent; whoever speaks first wins

@@ -185,7 +185,10 @@ typedef struct gateway_config {
     config_cache cache;
     config_sessions sessions;
     config_moderation moderation;
-    uint64_t default_deadline_ms; /* 0: none */
+    uint64_t default_deadline_ms; /* of all but replies; 0: none */
+    struct {
+        uint64_t first_token_ms, token_gap_ms, reply_ms; /* 0: none */
+    } reply_limits;
     uint64_t failover_wait_ms;    /* a call without a deadline waits so long for a restarted worker */
     config_hedge hedge;           /* unary calls that take long are made a second time */
     uint64_t drain_ms;            /* grace after SIGTERM */

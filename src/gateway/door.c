@@ -64,7 +64,8 @@ static int set_urgency(gateway_request *rq, api_error *e)
     int rc = read_budget(rq, "x-shoal-max-cost", &rq->max_cost, e);
     if (rc == 0) rc = read_budget(rq, "x-shoal-max-energy-j", &rq->max_energy_j, e);
     if (rc != 0) return rc;
-    uint64_t ms = rq->config->default_deadline_ms;
+    bool is_reply = rq->endpoint && rq->endpoint->takes & ENDPOINT_REPLY;
+    uint64_t ms = is_reply ? 0 : rq->config->default_deadline_ms;
     if (s && rq->door->of) { /* what the client has named began when its own request came */
         rq->deadline_ns = rq->door->of->deadline_ns;
         return 0;

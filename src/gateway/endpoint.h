@@ -19,7 +19,9 @@ enum {
     ENDPOINT_LLAMA = 256,     /* as llama-server's are: {"error": {"code": 400, "message", "type"}} */
     ENDPOINT_ADMIN = 512,     /* shows or changes the server: needs a key with 'admin: true' */
     ENDPOINT_METRICS = 1024,  /* with which key is what metrics.key says */
-    ENDPOINT_RESPONSES = 2048 /* its errors name the fields of the Responses API, not those of chat */
+    ENDPOINT_RESPONSES = 2048, /* its errors name the fields of the Responses API, not those of chat */
+    ENDPOINT_REPLY = 4096      /* writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the
+                                  client sends one */
 };
 
 typedef struct endpoint {

@@ -57,7 +57,8 @@ struct script {
 typedef struct heard {
     int n_events, n_ends, n_started, n_done;
     char text[1024];
-    uint32_t n_cached;
+    uint32_t n_cached, n_generated;
+    char finish[16];
     int status;
     call_fault fault;
     char message[512], model[32], wanted[32]; /* wanted: "" unless another model answered */
@@ -291,6 +292,8 @@ static inline void hear_event(void *user, const Shoal__V1__GenerateEvent *ev)
     if (ev->done) {
         h->n_done++;
         h->n_cached = ev->done->n_cached;
+        h->n_generated = ev->done->n_generated;
+        snprintf(h->finish, sizeof h->finish, "%s", ev->done->finish);
     }
     if (h->cancels && h->call) {
         calls_cancel(h->call);

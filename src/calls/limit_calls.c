@@ -1,0 +1,211 @@
+/* limit_calls.c: see limit_calls.h. */
+#include "calls/limit_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "calls/over.h"
+
+typedef struct limit_calls {
+    over_calls base;
+    reply_limits limits;
+} limit_calls;
+
+typedef struct limit_call {
+    over_call base;
+    limit_calls *b;
+    env_timer *timer;
+    Shoal__V1__Done so_far; /* what the end would say of the reply */
+    bool began, done;       /* a token has come; the reply is whole, and only the end is to come */
+    uint64_t last_ns;       /* when the last one came, by the listening clock; at first the start */
+    uint64_t taken_ms;      /* of reply_ms, up to run_ns: not while it was paused */
+    uint64_t run_ns;
+    bool *gone; /* set where it is cancelled meanwhile */
+} limit_call;
+
+static void call_free(limit_call *c)
+{
+    c->b->base.env->timer_free(c->timer);
+    over_call_done(&c->base);
+    free(c);
+}
+
+static void cancel(model_call *call)
+{
+    limit_call *c = (limit_call *)call;
+    if (c->gone) *c->gone = true;
+    calls_cancel(c->base.inner);
+    call_free(c);
+}
+
+/* ---- the limits ---------------------------------------------------------------------------------- */
+
+typedef struct limit {
+    const char *key; /* of the configuration; NULL: there is none */
+    uint64_t ms;
+    double left_ms;
+} limit;
+
+static void add_limit(limit *nearest, const char *key, uint64_t ms, double used_ms)
+{
+    if (ms == 0 || (nearest->key && nearest->left_ms <= (double)ms - used_ms)) return;
+    *nearest = (limit){key, ms, (double)ms - used_ms};
+}
+
+static limit nearest_limit(const limit_call *c)
+{
+    const reply_limits *l = &c->b->limits;
+    limit nearest = {0};
+    double silent = over_listened_ms(&c->b->base, c->last_ns);
+    add_limit(&nearest, c->began ? "token_gap_ms" : "first_token_ms", c->began ? l->token_gap_ms : l->first_token_ms,
+              silent);
+    if (c->began)
+        add_limit(&nearest, "reply_ms", l->reply_ms,
+                  (double)c->taken_ms + over_listened_ms(&c->b->base, c->run_ns));
+    return nearest;
+}
+
+static void watch(limit_call *c)
+{
+    limit next = nearest_limit(c);
+    if (next.key && !c->base.paused)
+        c->b->base.env->timer_start(c->timer, next.left_ms > 0 ? (uint64_t)next.left_ms + 1 : 0);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+/* Whoever has the call stays named in its result, which borrows from `c`. */
+static call_result result_of(const limit_call *c, int status, const char *why)
+{
+    call_result r = call_result_of(c->base.o, status, why);
+    call_place at = calls_where(c->base.inner);
+    r.life = at.life;
+    return r;
+}
+
+static void end_with_what_there_is(limit_call *c)
+{
+    Shoal__V1__GenerateEvent e = SHOAL__V1__GENERATE_EVENT__INIT;
+    call_result r = result_of(c, 0, "");
+    over_call *base = &c->base;
+    bool gone = false;
+    calls_cancel(base->inner);
+    base->inner = NULL;
+    c->so_far.finish = "length";
+    e.done = &c->so_far;
+    c->gone = &gone;
+    base->ev.event(&base->ev, &e.base);
+    if (gone) return;
+    over_call_end(base, &r);
+    call_free(c);
+}
+
+static void end_empty(limit_call *c, const limit *which)
+{
+    char text[160];
+    snprintf(text, sizeof text, "no token came within %llu ms (%s)", (unsigned long long)which->ms, which->key);
+    call_result r = result_of(c, SHOAL_EDEADLINE, text);
+    calls_cancel(c->base.inner);
+    c->base.inner = NULL;
+    over_call_end(&c->base, &r);
+    call_free(c);
+}
+
+static void on_timer(void *arg)
+{
+    limit_call *c = arg;
+    limit next = nearest_limit(c);
+    if (!next.key || c->base.paused || c->done) return;
+    if (next.left_ms > 0)
+        watch(c);
+    else if (c->began)
+        end_with_what_there_is(c);
+    else
+        end_empty(c, &next);
+}
+
+/* ---- what comes ---------------------------------------------------------------------------------- */
+
+static void note_token(limit_call *c)
+{
+    bool first = !c->began;
+    c->began = true;
+    c->last_ns = over_listening_ns(&c->b->base);
+    if (first) watch(c); /* under the other limits; from then on the timer finds last_ns newer and goes on */
+}
+
+static void on_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    limit_call *c = ev->user;
+    const Shoal__V1__GenerateEvent *e = (const Shoal__V1__GenerateEvent *)m;
+    if (e->started) c->so_far.n_prompt = e->started->n_prompt;
+    if (e->progress) c->so_far.n_cached = e->progress->n_cached;
+    if (e->delta) c->so_far.n_generated += (uint32_t)e->delta->n_ids;
+    c->done |= e->done != NULL;
+    if (e->delta || e->refined) note_token(c);
+    c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
+}
+
+static void on_end(const call_events *ev, const call_result *r)
+{
+    limit_call *c = ev->user;
+    c->base.inner = NULL;
+    over_call_end(&c->base, r);
+    call_free(c);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    limit_call *c = (limit_call *)call;
+    if (paused && !c->base.paused) c->taken_ms += (uint64_t)over_listened_ms(&c->b->base, c->run_ns);
+    over_pause(call, paused);
+    c->last_ns = c->run_ns = over_listening_ns(&c->b->base);
+    watch(c);
+}
+
+static limit_call *call_new(limit_calls *b, call_order *o, const call_terms *t, const call_events *ev)
+{
+    limit_call *c = malloc(sizeof *c);
+    if (!c) return NULL;
+    *c = (limit_call){.b = b, .so_far = SHOAL__V1__DONE__INIT};
+    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    if (!c->timer) {
+        free(c);
+        return NULL;
+    }
+    over_call_init(&c->base, &b->base.base, o, t, ev);
+    c->last_ns = c->run_ns = over_listening_ns(&b->base);
+    return c;
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    limit_calls *b = (limit_calls *)base;
+    if (o->task != CALL_GENERATE && o->task != CALL_VOTE) return calls_start(b->base.inner, o, t, ev);
+    limit_call *c = call_new(b, o, t, ev);
+    if (!c) return NULL;
+    if (!over_call_start(&c->base, o, &c->base.terms, on_event, on_end)) {
+        call_free(c);
+        return NULL;
+    }
+    watch(c);
+    return &c->base.base;
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = over_where,
+                              .look = over_look,
+                              .info = over_info,
+                              .free = over_free};
+
+int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits, shoal_err *err)
+{
+    limit_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    over_calls_init(&b->base, &OPS, env_, inner);
+    b->limits = *limits;
+    *ret = &b->base.base;
+    return 0;
+}
