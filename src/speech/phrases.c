@@ -5,6 +5,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/err.h"
+
 enum { LOOP_IDS_MAX = 64, COPIES = 3, WORDS_MAX = 8 };
 
 static bool is_blank(char c)
@@ -12,16 +14,19 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-double phrases_compression(const char *text, size_t n)
+int phrases_compression(const char *text, size_t n, double *ret)
 {
+    *ret = 0;
     while (n > 0 && is_blank(text[n - 1])) n--;
     for (; n > 0 && is_blank(*text); n--) text++;
     if (n == 0) return 0;
     uLongf packed = compressBound((uLong)n);
     Bytef *room = malloc(packed);
-    if (!room || compress(room, &packed, (const Bytef *)text, (uLong)n) != Z_OK) packed = (uLongf)n;
+    bool done = room && compress(room, &packed, (const Bytef *)text, (uLong)n) == Z_OK;
     free(room);
-    return (double)n / (double)packed;
+    if (!done) return SHOAL_ENOMEM; /* compress has no other error */
+    *ret = (double)n / (double)packed;
+    return 0;
 }
 
 /* ---- loops --------------------------------------------------------------------------------------- */
@@ -60,24 +65,24 @@ static void mark_loops(const int32_t *text, size_t n, bool *gone)
     }
 }
 
-size_t phrases_drop_loops(int32_t *ids, size_t n, int32_t time_0)
+int phrases_drop_loops(int32_t *ids, size_t *n, int32_t time_0)
 {
-    int32_t *text = malloc((n + 1) * sizeof *text);
-    bool *gone = calloc(n + 1, sizeof *gone);
+    int32_t *text = malloc((*n + 1) * sizeof *text);
+    bool *gone = calloc(*n + 1, sizeof *gone), failed = !text || !gone;
     size_t n_text = 0, n_left = 0, k = 0;
-    if (text && gone) {
-        for (size_t i = 0; i < n; i++)
-            if (time_0 < 0 || ids[i] < time_0) text[n_text++] = ids[i];
-        mark_loops(text, n_text, gone);
-    }
-    for (size_t i = 0; gone && i < n; i++) {
+    for (size_t i = 0; !failed && i < *n; i++)
+        if (time_0 < 0 || ids[i] < time_0) text[n_text++] = ids[i];
+    if (!failed) mark_loops(text, n_text, gone);
+    for (size_t i = 0; !failed && i < *n; i++) {
         bool is_text = time_0 < 0 || ids[i] < time_0;
         if (!is_text || !gone[k]) ids[n_left++] = ids[i];
         k += is_text;
     }
     free(text);
     free(gone);
-    return gone ? n_left : n;
+    if (failed) return SHOAL_ENOMEM;
+    *n = n_left;
+    return 0;
 }
 
 /* ---- words --------------------------------------------------------------------------------------- */

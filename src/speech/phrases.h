@@ -8,12 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the text, blanks at its ends left out, over what zlib makes of them; 0: there is no text. */
-double phrases_compression(const char *text, size_t n);
+/* *ret: bytes of the text, blanks at its ends left out, over what zlib makes of them; 0: there is no text.
+ * 0 or SHOAL_ENOMEM. */
+int phrases_compression(const char *text, size_t n, double *ret);
 
 /* Leaves three copies of each run of ids that comes four times or more in a row, whatever ids of at least
- * `time_0` (time tokens; -1: there are none) stand between; those stay. Returns how many ids are left. */
-size_t phrases_drop_loops(int32_t *ids, size_t n, int32_t time_0);
+ * `time_0` (time tokens; -1: there are none) stand between; those stay. *n becomes how many ids are left. 0
+ * or SHOAL_ENOMEM. */
+int phrases_drop_loops(int32_t *ids, size_t *n, int32_t time_0);
 
 /* Bytes at the beginning of `now` that repeat the last words of `before`, the first word of `now` perhaps cut
  * in half; 0: none do. Case and punctuation do not count. */

@@ -481,8 +481,7 @@ static int judge(transcription *t)
     r->temperature = temperature_of(t);
     buf_clear(&t->text);
     if (decode(t, ids, n, &t->text) != 0) return SHOAL_ENOMEM;
-    r->compression = t->text.len ? phrases_compression(t->text.data, t->text.len) : 0;
-    return 0;
+    return phrases_compression(t->text.data, t->text.len, &r->compression);
 }
 
 static bool says_nothing(const reply *r)
@@ -519,7 +518,8 @@ static int give_reply(transcription *t, taker *k, size_t *ret)
         buf_clear(&t->heard);
         return 0;
     }
-    if (r->compression > COMPRESSION_MAX) n = phrases_drop_loops(ids, n, t->h->time_0);
+    if (r->compression > COMPRESSION_MAX && phrases_drop_loops(ids, &n, t->h->time_0) != 0)
+        return SHOAL_ENOMEM;
     return t->rule.times ? give_timed(k, ids, n, ret) : give_whole(k, ids, n, ret);
 }
 

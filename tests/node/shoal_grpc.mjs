@@ -180,6 +180,13 @@ call("Transcribe", "a stream of sound becomes a stream of text, however it is cu
     assert.equal(seen.at(-1).text, "lights on");
   }
 });
+call("Transcribe", "silence is an empty text, with a detector and without", async () => {
+  const silence = Buffer.concat([wav.subarray(0, 44), Buffer.alloc(wav.length - 44)]);
+  for (const first of [{}, { vad: true }, { vad: false }]) {
+    const seen = await transcribe([silence], first);
+    assert.deepEqual([seen.length, seen[0].type, seen[0].text], [1, "transcript.text.done", ""]);
+  }
+});
 call("Transcribe", "what is no sound, no model or nothing at all is refused", async () => {
   assert.equal((await fails(transcribe([Buffer.from("no sound at all")]))).code, grpc.status.INVALID_ARGUMENT);
   assert.equal((await fails(transcribe([wav], { model: "nobody" }))).code, grpc.status.NOT_FOUND);
