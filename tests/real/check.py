@@ -194,11 +194,7 @@ def errors(want, got):
     return row[-1]
 
 
-# The recordings are synthetic voices, numerals count as errors, and tiny.en mishears half of them: 59 of 111 words were
-# wrong when this was recorded, 47 with faster-whisper, which tries higher temperatures where it is unsure.
-WRONG_WORDS = 62
-
-
+# The recordings are synthetic voices, numerals count as errors, and tiny.en mishears many of them.
 def transcripts():
     n = ours = theirs = equal = 0
     for case in json.load(open(os.path.join(WAVS, "transcripts.json"), encoding="utf-8")):
@@ -209,7 +205,7 @@ def transcripts():
         ours += errors(want, words(got))
         theirs += errors(want, words(reference))
         equal += words(got) == words(reference)
-    check(ours <= WRONG_WORDS, "whisper: %d of %d words wrong, faster-whisper %d; %d of %d transcripts equal" % (ours, n, theirs, equal, len(references["whisper"])))
+    check(ours <= theirs, "whisper: %d of %d words wrong, faster-whisper %d; %d of %d transcripts equal" % (ours, n, theirs, equal, len(references["whisper"])))
 
 
 def voice():
