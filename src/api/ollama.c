@@ -266,8 +266,15 @@ static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_erro
 {
     const char *field = a->kind == OLLAMA_EMBED ? "input" : "prompt";
     a->path = "/v1/embeddings";
-    if (!fields_get(asked, field)) return api_error_bad(e, field, "\"%s\" is missing", field);
-    return copy(body, "input", asked, field) || copy(body, "dimensions", asked, "dimensions")
+    const json_t *v = fields_get(asked, field);
+    bool cut = true; /* as Ollama has it; /v1/embeddings refuses what is too long */
+    if (!v) return api_error_bad(e, field, "\"%s\" is missing", field);
+    int rc = fields_bool(asked, "truncate", &cut, e);
+    if (rc != 0) return rc;
+    a->loads =
+        (json_is_string(v) && json_string_length(v) == 0) || (json_is_array(v) && json_array_size(v) == 0);
+    return copy(body, "input", asked, field) || copy(body, "dimensions", asked, "dimensions") ||
+                   put(body, "truncate", json_boolean(cut))
                ? api_error_nomem(e)
                : 0;
 }

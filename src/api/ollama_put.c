@@ -216,9 +216,25 @@ void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollam
     keep_whole(out, before);
 }
 
+static void put_no_vectors(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    if (a->kind == OLLAMA_EMBEDDINGS) {
+        buf_puts(out, "{\"embedding\":[]}");
+        return;
+    }
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->model, strlen(a->model));
+    buf_printf(out, ",\"embeddings\":[],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":0}",
+               (unsigned long long)t->total_ns);
+}
+
 void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
 {
     ollama_run nothing = {0};
+    if (a->kind == OLLAMA_EMBED || a->kind == OLLAMA_EMBEDDINGS) {
+        put_no_vectors(out, a, t);
+        return;
+    }
     put_head(out, a, t);
     put_said(out, a, &nothing, true);
     buf_printf(out, ",\"done\":true,\"done_reason\":\"%s\"}", a->keep_alive_s == 0 ? "unload" : "load");

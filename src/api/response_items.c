@@ -59,23 +59,30 @@ static void put_item(buf *out, const json_t *item, const char *hex, size_t i)
     buf_putc(out, '}');
 }
 
+/* A text is a message of the user. */
+static void put_text(buf *out, const json_t *text, const char *hex, size_t i)
+{
+    buf_printf(out,
+               "{\"id\":\"msg_%s_in%zu\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\"",
+               hex, i);
+    put_content(out, NULL, text);
+    buf_putc(out, '}');
+}
+
 void response_items_put(buf *out, const response_spec *s, const char *hex)
 {
     const json_t *input = fields_get(s->root, "input");
     json_t *item;
     size_t i;
     buf_putc(out, '[');
-    if (json_is_string(input)) {
-        buf_printf(out,
-                   "{\"id\":\"msg_%s_in0\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\"",
-                   hex);
-        put_content(out, NULL, input);
-        buf_putc(out, '}');
-    }
+    if (json_is_string(input)) put_text(out, input, hex, 0);
     json_array_foreach(input, i, item)
     {
         if (i) buf_putc(out, ',');
-        put_item(out, item, hex, i);
+        if (json_is_string(item))
+            put_text(out, item, hex, i);
+        else
+            put_item(out, item, hex, i);
     }
     buf_putc(out, ']');
 }

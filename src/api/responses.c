@@ -120,10 +120,18 @@ static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
                             i, e);
 }
 
+/* As "input" itself may be one. */
+static int add_text(json_t *to, json_t *text, api_error *e)
+{
+    json_t *m = json_pack("{s:s, s:O}", "role", "user", "content", text);
+    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+}
+
 static int add_item(json_t *to, const json_t *item, size_t i, api_error *e)
 {
     const char *type = fields_text(json_object_get(item, "type"));
-    if (!json_is_object(item)) return api_error_bad(e, "input", "input[%zu]: must be an object", i);
+    if (json_is_string(item)) return add_text(to, (json_t *)item, e);
+    if (!json_is_object(item)) return api_error_bad(e, "input", "input[%zu]: must be an object or text", i);
     if (!type || strcmp(type, "message") == 0) return add_message(to, item, i, e);
     if (strcmp(type, "function_call") == 0) return add_call(to, item, i, e);
     if (strcmp(type, "function_call_output") == 0) return add_output(to, item, i, e);
@@ -139,10 +147,7 @@ int response_spec_read_input(response_spec *s, api_error *e)
     const json_t *input = fields_get(s->root, "input");
     s->added = json_array();
     if (!s->added) return api_error_nomem(e);
-    if (json_is_string(input)) {
-        json_t *m = json_pack("{s:s, s:O}", "role", "user", "content", input);
-        return json_array_append_new(s->added, m) == 0 ? 0 : api_error_nomem(e);
-    }
+    if (json_is_string(input)) return add_text(s->added, (json_t *)input, e);
     size_t n = json_array_size(input);
     if (n == 0 || n > ITEMS_MAX)
         return api_error_bad(e, "input", "\"input\" must be text or an array of 1 to %d items", ITEMS_MAX);

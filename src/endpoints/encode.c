@@ -2,6 +2,7 @@
  * and after the one model call (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
 #include "endpoints/encode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,18 @@ static void job_answer(encode_job *j, const buf *body)
 
 /* ---- the call ------------------------------------------------------------------------------------ */
 
+/* Which text is refused: "input[3]", as the worker's message begins; of a request of one, "input". */
+static void note_param(api_error *e, const encode_job *j)
+{
+    const char *list = j->spec.kind == ENCODE_RERANK ? "documents" : "input";
+    size_t i;
+    if (e->status != 400 || j->spec.bytes.len > 0 || *e->param) return;
+    if (sscanf(e->message, "input[%zu]:", &i) == 1)
+        snprintf(e->param, sizeof e->param, "%s[%zu]", list, i);
+    else if (e->code && strcmp(e->code, "context_length_exceeded") == 0)
+        snprintf(e->param, sizeof e->param, "%s", list);
+}
+
 static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
 {
     j->call = NULL;
@@ -59,6 +72,7 @@ static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
     }
     api_error e;
     api_error_from_call(&e, &failed);
+    note_param(&e, j);
     if (failed.status == SHOAL_ELIMIT && j->spec.bytes.len > 0) { /* no context is exceeded here */
         e.status = 413;
         e.code = "request_too_large";

@@ -319,6 +319,12 @@ static bool is_served(const gateway_request *rq, const char *name)
     return known;
 }
 
+/* An empty prompt with keep_alive 0. An empty input of an embedding only gets no vectors. */
+static bool unloads(const ollama_ask *a)
+{
+    return a->loads && a->keep_alive_s == 0 && a->kind != OLLAMA_EMBED && a->kind != OLLAMA_EMBEDDINGS;
+}
+
 static void begin(ollama_job *j)
 {
     const gateway_request *rq = j->again.rq;
@@ -327,9 +333,9 @@ static void begin(ollama_job *j)
     const char *stored = k && !served ? k->find(k->user, j->ask.model) : NULL;
     if (stored) snprintf(j->served, sizeof j->served, "%s", stored);
     if (stored) served = is_served(rq, stored);
-    if (k && served && j->ask.loads && j->ask.keep_alive_s == 0)
+    if (k && served && unloads(&j->ask))
         unload(j);
-    else if (stored && j->ask.loads && j->ask.keep_alive_s == 0)
+    else if (stored && unloads(&j->ask))
         on_unloaded(j, NULL, NULL); /* it is not there */
     else if (stored && !served && j->ask.kind < OLLAMA_SHOW)
         load_first(j);

@@ -494,8 +494,8 @@ static int new_judged(engine *e, session **ret, const gen_request *r, shoal_err 
     gen_request alone = *r;
     alone.max_tokens = 1;
     if (r->n_ids > e->n_ctx)
-        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids,
-                       e->n_ctx);
+        return err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, and the prompt has %zu",
+                       e->n_ctx, r->n_ids);
     return new_session(e, ret, &alone, e->n_ctx + 1, err);
 }
 

@@ -149,8 +149,8 @@ static int refuse_length(const worker *w, size_t n, shoal_err *err)
     char more[120] = "";
     if (ctx < most)
         snprintf(more, sizeof more, "; its settings context and kv_mb decide, and the model was made for %zu", most);
-    return err_set(err, SHOAL_ELIMIT, "the prompt has %zu tokens and the context of %s holds %zu, reply included%s", n,
-                   w->name, ctx, more);
+    return err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, reply included, and the prompt has %zu (model %s)%s",
+                   ctx, n, w->name, more);
 }
 
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err)

@@ -270,10 +270,11 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
     int rc = tokenize(e, it, in, err);
     size_t n = e->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
     if (rc == 0 && n > engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens%s", n,
-                     w->name, engine_ctx(w->engine), e->task == TASK_EMBED ? CUT : "");
+        rc = err_set(err, SHOAL_ELIMIT,
+                     "This model's maximum context length is %zu tokens, and the text has %zu (model %s)%s",
+                     engine_ctx(w->engine), n, w->name, e->task == TASK_EMBED ? CUT : "");
     if (rc == 0 && n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
-    if (rc != 0) return e->call.n > 1 ? err_prefix(err, rc, "input %zu", i) : rc;
+    if (rc != 0) return e->call.n > 1 ? err_prefix(err, rc, "input[%zu]", i) : rc;
     e->call.n_tokens += n;
     return 0;
 }

@@ -47,11 +47,38 @@ static void ollama_takes_a_suffix_without_content(void **state)
     }
 }
 
+/* {"truncate": ...} of the body for /v1/embeddings. */
+static bool truncates(ollama_kind kind, const char *json, bool *loads)
+{
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    assert_int_equal(ollama_read(&a, kind, json, strlen(json), &body, &e), 0);
+    bool cut = json_is_true(json_object_get(body, "truncate"));
+    *loads = a.loads;
+    json_decref(body);
+    return cut;
+}
+
+static void ollama_truncates_texts_unless_told_not_to(void **state)
+{
+    bool loads;
+    assert_true(truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":[\"a\"]}", &loads));
+    assert_false(loads);
+    assert_true(truncates(OLLAMA_EMBEDDINGS, "{\"model\":\"m\",\"prompt\":\"a\",\"truncate\":null}", &loads));
+    assert_false(truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":\"a\",\"truncate\":false}", &loads));
+    assert_false(loads);
+    truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":[]}", &loads);
+    assert_true(loads);
+    refused(OLLAMA_EMBED, "truncate", "1,\"input\":\"a\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ollama_refuses_what_is_no_text_by_name),
         cmocka_unit_test(ollama_takes_a_suffix_without_content),
+        cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/response_items.h"
 #include "api/responses.h"
 
 static response_spec *read_ok(const char *body)
@@ -87,6 +88,20 @@ static void responses_say_which_item_is_not_there(void **state)
     }
 }
 
+static void responses_take_a_text_as_a_message_of_the_user(void **state)
+{
+    api_error e;
+    buf out = {0};
+    response_spec *s = read_ok("{\"model\":\"m\",\"input\":[{\"role\":\"assistant\",\"content\":\"y\"},\"x\"]}");
+    assert_int_equal(response_spec_read_input(s, &e), 0);
+    assert_added(s, "[{\"role\":\"assistant\",\"content\":\"y\"},{\"role\":\"user\",\"content\":\"x\"}]");
+    response_items_put(&out, s, "ab");
+    assert_non_null(strstr(out.data, "{\"id\":\"msg_ab_in1\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\","
+                                     "\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}"));
+    buf_done(&out);
+    response_spec_free(s);
+}
+
 static void refused(const char *input, const char *message)
 {
     char body[256];
@@ -157,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(responses_put_the_items_of_others_where_they_are_named),
+        cmocka_unit_test(responses_take_a_text_as_a_message_of_the_user),
         cmocka_unit_test(responses_say_which_item_is_not_there),
         cmocka_unit_test(responses_name_the_part_that_is_wrong),
         cmocka_unit_test(responses_name_their_own_fields_in_errors),

@@ -228,7 +228,7 @@ expect 2 'max-tokens wants a whole number' run "$llama" -p a -n many
 printf 'a\0b' >"$work/text"
 input=$work/text expect 2 'NUL' embed "$embed" -
 yes 'turn on ' | head -c 1000000 >"$work/text"
-input=$work/text expect 1 '[0-9]+ tokens are over the context of 128 tokens' classify "$intent" -
+input=$work/text expect 1 'maximum context length is 128 tokens, and the text has [0-9]+' classify "$intent" -
 expect 1 'is a model for "classify", not for "embed"' embed "$intent" a
 cp -r "$llama" "$work/broken"
 printf 'a\n{%% if %%}' >"$work/broken/chat_template.jinja"

@@ -22,7 +22,7 @@ print(r["error"]["message"] if "error" in r else "%d %s" % (r["usage"]["prompt_t
 }
 text=$(printf 'turn on the light %.0s' 1 2 3 4 5 6 7 8)
 for model in short file; do
-    [[ $(embed $model "") == *"longer than the context of $model, 16 tokens"*'"truncate": true'* ]] || fail "$model takes it whole: $(embed $model "")"
+    [[ $(embed $model "") == *"maximum context length is 16 tokens"*"model $model"*'"truncate": true'* ]] || fail "$model takes it whole: $(embed $model "")"
     cut=$(embed $model ',"truncate":true')
     [[ $cut == 16\ * ]] || fail "$model does not truncate: $cut"
     [ "$cut" = "$(embed $model ',"truncate_prompt_tokens":-1')" ] || fail "$model: -1 is another limit"
@@ -32,5 +32,46 @@ done
 [ "$(embed short ',"truncate":true')" = "$(embed long ',"truncate_prompt_tokens":16')" ] || fail "other tokens remain"
 whole=$(embed long "")
 [[ $whole != 16\ * && $whole != *longer* ]] || fail "the configured context does not count: $whole"
+
+# Ollama's calls truncate unless they say false; OpenAI's refuses, and names the text.
+python3 - "$url" "$text" <<'END' || fail "truncation by Ollama's calls"
+import json, sys, urllib.request, urllib.error
+url, long = sys.argv[1], sys.argv[2]
+def post(path, **body):
+    try:
+        return 200, json.load(urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode()), timeout=60))
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+def vectors(**body):
+    status, r = post("/api/embed", model="short", **body)
+    assert status == 200, r
+    return r
+neighbour = vectors(input="a light")
+cut = vectors(input=long)
+assert cut["prompt_eval_count"] == 16, cut
+assert vectors(input=long, truncate=True)["embeddings"] == cut["embeddings"]
+pair = vectors(input=[long, "a light"])
+assert pair["embeddings"] == cut["embeddings"] + neighbour["embeddings"], "the neighbour's vector differs"
+assert pair["prompt_eval_count"] == 16 + neighbour["prompt_eval_count"]
+status, old = post("/api/embeddings", model="short", prompt=long)
+assert status == 200 and len(old["embedding"]) == len(cut["embeddings"][0]), old
+for path, field, value in ("/api/embed", "input", long), ("/api/embed", "input", ["a light", long]), ("/api/embeddings", "prompt", long):
+    status, r = post(path, model="short", truncate=False, **{field: value})
+    assert status == 400 and "maximum context length is 16 tokens, and the text has 58" in r["error"], r
+assert post("/api/embed", model="short", input=long, truncate="yes")[0] == 400
+for nothing in [], "":
+    r = vectors(input=nothing)
+    assert r["embeddings"] == [] and r["model"] == "short", r
+    assert vectors(input=nothing, keep_alive=0)["embeddings"] == []
+assert post("/api/embeddings", model="short", prompt="") == (200, {"embedding": []})
+assert post("/api/embed", model="absent", input=[])[0] == 404
+for value, param in (long, "input"), (["a light", long], "input[1]"):
+    status, r = post("/v1/embeddings", model="short", input=value)
+    e = r["error"]
+    assert (status, e["code"], e["param"]) == (400, "context_length_exceeded", param), r
+    assert "This model's maximum context length is 16 tokens" in e["message"], r
+status, r = post("/v1/embeddings", model="short", input=[[1, 2, 3]])
+assert status == 400 and "check_embedding_ctx_length=False" in r["error"]["message"], r
+END
 stop_shoal
 echo "max_seq_length, truncate, truncate_prompt_tokens and context are what they say"

@@ -64,7 +64,7 @@ static void generations_are_made_ready_on_the_pool(void **state)
     q.max_tokens = 4;
     q.text = text;
     expect_later(&b, "/shoal.v1.Worker/Generate", &q.base, GRPC_OUT_OF_RANGE,
-                 "and the context of tiny holds 256");
+                 "maximum context length is 256 tokens");
     q.text = "Turn on";
     q.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
     q.schema = "{\"type\":\"string\",\"pattern\":\"^(a|b)*a(a|b){200}$\"}";
@@ -85,7 +85,7 @@ static void replies_are_weighed_and_texts_encoded_on_the_pool(void **state)
     c.inputs = inputs;
     c.n_inputs = 1;
     bench_open(&b, DATA "bert-intent", NULL);
-    expect_later(&b, "/shoal.v1.Worker/Classify", &c.base, GRPC_OUT_OF_RANGE, "longer than the context");
+    expect_later(&b, "/shoal.v1.Worker/Classify", &c.base, GRPC_OUT_OF_RANGE, "maximum context length is");
     bench_close(&b);
     Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
     Shoal__V1__Reply a = SHOAL__V1__REPLY__INIT, *replies[] = {&a};
@@ -96,7 +96,7 @@ static void replies_are_weighed_and_texts_encoded_on_the_pool(void **state)
     l.n_replies = 1;
     bench_open(&b, DATA "llama-gqa", NULL);
     expect_later(&b, "/shoal.v1.Worker/Likelihood", &l.base, GRPC_OUT_OF_RANGE,
-                 "and the context of tiny holds 256");
+                 "maximum context length is 256 tokens");
     bench_close(&b);
     free(text);
 }
