@@ -25,7 +25,11 @@ static void job_free(again *a)
 static void put_model(buf *out, const count_job *j)
 {
     buf_puts(out, "{\"model\":");
-    json_put(out, json_object_get(j->spec->root, "model"));
+    const json_t *model = json_object_get(j->spec->root, "model");
+    if (model)
+        json_put(out, model);
+    else
+        buf_puts(out, "null"); /* the only one for the task, if there is one */
 }
 
 /* The messages as the model's template gets them, and the tools. */

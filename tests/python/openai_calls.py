@@ -484,6 +484,8 @@ if generation > 1:
         counted = api.post("/responses/input_tokens", body=more, cast_to=object)
         equal(counted["object"], "response.input_tokens")
         equal(counted["input_tokens"], api.responses.create(**more, max_output_tokens=8).usage.input_tokens)
+        with rejects(openai.BadRequestError, "home-chat-s"):  # which of several models is not said
+            api.post("/responses/input_tokens", body={"input": "hello"}, cast_to=object)
 
     @call("responses.create, chat.completions.create", "tool_choice allowed_tools offers these tools alone")
     def _():
