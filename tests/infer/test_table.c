@@ -353,7 +353,7 @@ static const char PUBLISHED[] =
     "35.92, llama.cpp's 35.84; 357 of 369 greedy tokens | yes |\n"
     "| bert | all-MiniLM-L6-v2, F32 | sentence-transformers 6.2.0 | least cosine of 28 vectors 1.000000 | "
     "yes |\n"
-    "| whisper | tiny.en, CTranslate2 float16 | faster-whisper 1.2.1 | 59 of 111 words wrong (synthetic "
+    "| whisper | tiny.en, CTranslate2 float16 | faster-whisper 1.2.1 | 46 of 111 words wrong (synthetic "
     "voices), faster-whisper 47 | yes |\n"
     "| silero-vad | 6.2.3, ONNX | silero-vad 6.2.3 | 1,790 windows at most 0.00002 apart | yes |\n"
     "| mpnet | all-mpnet-base-v2, F32 | sentence-transformers | least cosine of 314 vectors 1.000000 | by "
