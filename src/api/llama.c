@@ -142,14 +142,10 @@ static int put_form(llama_ask *a, api_error *e)
     if (grammar && *grammar)
         return api_error_bad(e, "grammar",
                              "grammars in GBNF are not read here: say the form as \"json_schema\"");
-    if (schema && !json_is_object(schema))
-        return api_error_bad(e, "json_schema", "\"json_schema\" must be a JSON schema object");
-    json_t *ours = schema   ? json_pack("{s:s,s:{s:s,s:O}}", "type", "json_schema", "json_schema", "name",
-                                        "answer", "schema", schema)
-                   : format ? json_incref((json_t *)format)
-                            : NULL;
-    if (!schema && !format) return 0;
-    return put(a->body, "response_format", ours) == 0 ? 0 : api_error_nomem(e);
+    if (schema && put(a->body, "json_schema", json_incref((json_t *)schema)) != 0) return api_error_nomem(e);
+    if (format && put(a->body, "response_format", json_incref((json_t *)format)) != 0)
+        return api_error_nomem(e);
+    return 0;
 }
 
 static bool scales_something(const json_t *lora)

@@ -410,6 +410,8 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
     r.n_top = s->n_top;
     r.constraint = s->constraint;
     if (s->schema) r.schema = (char *)s->schema;
+    r.choices = s->choices;
+    r.n_choices = s->n_choices;
     r.relaxed = s->judge != NULL;
     r.parse_tool_calls = s->parse_tool_calls;
     r.tool_choice = s->tool_choice;
@@ -465,6 +467,7 @@ static void key_rest(cache_key *k, const gen_spec *s)
     cache_key_num(k, "length_penalty", s->n_beams > 1 ? s->length_penalty : 0);
     cache_key_int(k, "constraint", (int64_t)s->constraint);
     cache_key_str(k, "schema", s->schema);
+    for (size_t i = 0; i < s->n_choices; i++) cache_key_str(k, "choice", s->choices[i]);
     cache_key_int(k, "relaxed", s->judge != NULL);
     cache_key_int(k, "tool_choice", (int64_t)s->tool_choice);
     cache_key_str(k, "tool_name", s->tool_name);

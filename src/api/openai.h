@@ -54,6 +54,8 @@ typedef struct gen_spec {
     const char *texts; /* the answer is a list of texts, and this is what the object is called; else NULL */
     Shoal__V1__GenerateRequest__Constraint constraint;
     const char *schema;
+    char **choices; /* the reply is one of these texts */
+    size_t n_choices;
     const json_t
         *judge; /* the same where it says "strict": false: what cannot be enforced is looked at; else NULL */
     int64_t clock; /* GenerateRequest.clock */

@@ -13,7 +13,7 @@
 #define MESSAGES_MAX 1024
 #define TOOLS_MAX    128
 
-static const char *to_arena(gen_spec *s, const json_t *v)
+const char *openai_to_arena(gen_spec *s, const json_t *v)
 {
     buf b = {0};
     json_put(&b, v);
@@ -175,7 +175,7 @@ int openai_read_messages(gen_spec *s, api_error *e)
         int rc = copy_message(s, m, i, e);
         if (rc != 0) return rc;
     }
-    s->messages_json = to_arena(s, s->messages);
+    s->messages_json = openai_to_arena(s, s->messages);
     return s->messages_json ? 0 : api_error_nomem(e);
 }
 
@@ -229,7 +229,7 @@ static int offer(gen_spec *s, const json_t *tools, Shoal__V1__GenerateRequest__T
     s->tool_choice = how;
     s->constraint = CONSTRAINT(TOOLS);
     s->tools = json_incref((json_t *)tools);
-    s->tools_json = to_arena(s, tools);
+    s->tools_json = openai_to_arena(s, tools);
     return s->tools_json ? 0 : api_error_nomem(e);
 }
 
@@ -371,7 +371,7 @@ int openai_read_template(gen_spec *s, api_error *e)
     json_t *kwargs = given ? json_copy((json_t *)given) : json_object();
     if (!kwargs) return api_error_nomem(e);
     if (effort) rc = add_effort(kwargs, effort, e);
-    if (rc == 0 && !(s->template_kwargs_json = to_arena(s, kwargs))) rc = api_error_nomem(e);
+    if (rc == 0 && !(s->template_kwargs_json = openai_to_arena(s, kwargs))) rc = api_error_nomem(e);
     json_decref(kwargs);
     return rc;
 }
@@ -393,40 +393,4 @@ int openai_read_modalities(gen_spec *s, api_error *e)
                                  s->model);
     }
     return 0;
-}
-
-/* ---- response format ----------------------------------------------------------------------------- */
-
-int openai_read_format(gen_spec *s, api_error *e)
-{
-    const json_t *f = fields_get(s->root, "response_format");
-    if (!f) return 0;
-    const char *type = fields_text(json_object_get(f, "type"));
-    if (!type) return api_error_bad(e, "response_format", "response_format.type must be a string");
-    if (strcmp(type, "text") == 0) return 0;
-    if (s->tool_choice == TOOL_CHOICE(TOOL_REQUIRED) || s->tool_choice == TOOL_CHOICE(TOOL_NAMED))
-        return api_error_bad(e, "response_format",
-                             "\"response_format\" and a forced \"tool_choice\" exclude each other");
-    s->tool_choice = TOOL_CHOICE(TOOL_AUTO); /* the format leaves no room for calls */
-    if (strcmp(type, "json_object") == 0) {
-        s->constraint = CONSTRAINT(JSON_OBJECT);
-        s->parse_tool_calls = false;
-        return 0;
-    }
-    if (strcmp(type, "json_schema") != 0)
-        return api_error_bad(e, "response_format",
-                             "response_format.type must be text, json_object or json_schema");
-    const json_t *form = json_object_get(f, "json_schema"), *schema = fields_get(form, "schema");
-    bool strict = true;
-    if (!json_is_object(schema))
-        return api_error_bad(e, "response_format",
-                             "response_format.json_schema.schema must be a JSON schema object");
-    if (fields_bool(form, "strict", &strict, e) != 0)
-        return api_error_bad(e, "response_format",
-                             "response_format.json_schema.strict must be true or false");
-    s->judge = strict ? NULL : schema;
-    s->constraint = CONSTRAINT(JSON_SCHEMA);
-    s->parse_tool_calls = false;
-    s->schema = to_arena(s, schema);
-    return s->schema ? 0 : api_error_nomem(e);
 }

@@ -285,7 +285,7 @@ static int read_format(response_spec *s, api_error *e)
     if (!type) return api_error_bad(e, "text.format", "\"text.format\" must be an object with a \"type\"");
     if (strcmp(type, "json_schema") == 0)
         return put(s->chat, "response_format", nested(format, type, "json_schema"), e);
-    return put(s->chat, "response_format", json_pack("{s:s}", "type", type), e);
+    return put(s->chat, "response_format", copy_object(format), e);
 }
 
 /* ---- the request --------------------------------------------------------------------------------- */

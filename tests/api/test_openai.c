@@ -238,6 +238,84 @@ static void openai_response_format_becomes_a_constraint(void **state)
     openai_spec_free(s);
 }
 
+#define SCHEMA "{\"type\":\"object\"}"
+
+static void openai_honours_the_schema_fields_of_other_servers(void **state)
+{
+    static const char *const CASES[] = {
+        "\"response_format\":{\"type\":\"json_object\",\"schema\":" SCHEMA "}",
+        "\"response_format\":{\"type\":\"json_object\",\"value\":" SCHEMA "}",
+        "\"json_schema\":" SCHEMA,
+        "\"guided_json\":" SCHEMA,
+        "\"guided_json\":\"{\\\"type\\\":\\\"object\\\"}\"",
+        "\"structured_outputs\":{\"json\":" SCHEMA "}",
+        "\"response_format\":{\"type\":\"json_object\"},\"json_schema\":" SCHEMA,
+        "\"guided_json\":" SCHEMA ",\"structured_outputs\":{\"json\":" SCHEMA "},\"grammar\":\"\"",
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        snprintf(body, sizeof body, "{" MSG ",%s}", CASES[i]);
+        gen_spec *s = chat(body);
+        assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
+        assert_string_equal(s->schema, SCHEMA);
+        assert_false(s->parse_tool_calls);
+        openai_spec_free(s);
+        snprintf(body, sizeof body, "{\"model\":\"m\",\"prompt\":\"p\",%s}", CASES[i]);
+        s = completion(body);
+        assert_string_equal(s->schema, SCHEMA);
+        openai_spec_free(s);
+    }
+}
+
+static void openai_honours_choices(void **state)
+{
+    static const char *const CASES[] = {"\"guided_choice\":[\"yes\",\"no\"]",
+                                        "\"structured_outputs\":{\"choice\":[\"yes\",\"no\"]}"};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        Shoal__V1__GenerateRequest r;
+        Shoal__V1__Sampling p;
+        snprintf(body, sizeof body, "{" MSG ",%s}", CASES[i]);
+        gen_spec *s = chat(body);
+        openai_spec_fill(s, 0, &r, &p);
+        assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES);
+        assert_int_equal(r.n_choices, 2);
+        assert_string_equal(r.choices[1], "no");
+        openai_spec_free(s);
+    }
+}
+
+static void choices_decide_the_answer(void **state)
+{
+    Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
+    sha256_digest a, b;
+    info.digest = "d";
+    gen_spec *yes = chat("{" MSG ",\"seed\":1,\"guided_choice\":[\"yes\"]}");
+    gen_spec *no = chat("{" MSG ",\"seed\":1,\"guided_choice\":[\"no\"]}");
+    assert_true(openai_spec_key(yes, &info, "", &a) && openai_spec_key(no, &info, "", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    openai_spec_free(yes);
+    openai_spec_free(no);
+}
+
+static void a_forced_call_takes_precedence_over_the_format(void **state)
+{
+    static const char *const FORCED[] = {"\"required\"",
+                                         "{\"type\":\"function\",\"function\":{\"name\":\"t\"}}"};
+    for (size_t i = 0; i < sizeof FORCED / sizeof *FORCED; i++) {
+        char body[1024];
+        snprintf(body, sizeof body,
+                 "{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":%s,\"response_format\":{\"type\":"
+                 "\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":" SCHEMA "}}}",
+                 FORCED[i]);
+        gen_spec *s = chat(body);
+        assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS);
+        assert_true(s->tool_choice != TOOL_CHOICE(TOOL_AUTO) && s->parse_tool_calls);
+        assert_null(s->schema);
+        openai_spec_free(s);
+    }
+}
+
 /* What is sent to the worker as variables for the template. */
 static void kwargs_are(const char *fields, const char *want)
 {
@@ -329,6 +407,20 @@ static void openai_names_the_field_it_refuses(void **state)
          "tool_choice"},
         {"{" MSG ",\"response_format\":{\"type\":\"xml\"}}", "response_format"},
         {"{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format"},
+        {"{" MSG ",\"response_format\":{\"type\":\"json_object\",\"schema\":3}}", "response_format.schema"},
+        {"{" MSG ",\"json_schema\":[]}", "json_schema"},
+        {"{" MSG ",\"guided_json\":\"{\"}", "guided_json"},
+        {"{" MSG ",\"guided_choice\":[]}", "guided_choice"},
+        {"{" MSG ",\"guided_choice\":[\"\"]}", "guided_choice"},
+        {"{" MSG ",\"grammar\":\"root ::= \\\"a\\\"\"}", "grammar"},
+        {"{" MSG ",\"guided_grammar\":\"x\"}", "guided_grammar"},
+        {"{" MSG ",\"guided_regex\":\"x\"}", "guided_regex"},
+        {"{" MSG ",\"structured_outputs\":7}", "structured_outputs"},
+        {"{" MSG ",\"structured_outputs\":{\"regex\":\"x\"}}", "structured_outputs.regex"},
+        {"{" MSG ",\"structured_outputs\":{\"grammar\":\"x\"}}", "structured_outputs.grammar"},
+        {"{" MSG ",\"json_schema\":{},\"guided_json\":{\"type\":\"object\"}}", "guided_json"},
+        {"{" MSG ",\"guided_choice\":[\"a\"],\"response_format\":{\"type\":\"json_object\"}}",
+         "guided_choice"},
         {"{" MSG ",\"seed\":\"x\"}", "seed"},
         {"{" MSG ",\"reasoning_effort\":\"huge\"}", "reasoning_effort"},
         {"{" MSG ",\"reasoning_effort\":3}", "reasoning_effort"},
@@ -486,6 +578,10 @@ int main(void)
         cmocka_unit_test(openai_seeds_have_64_bits),
         cmocka_unit_test(openai_seed_minus_one_is_drawn),
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
+        cmocka_unit_test(openai_honours_the_schema_fields_of_other_servers),
+        cmocka_unit_test(openai_honours_choices),
+        cmocka_unit_test(choices_decide_the_answer),
+        cmocka_unit_test(a_forced_call_takes_precedence_over_the_format),
         cmocka_unit_test(openai_hands_variables_to_the_template),
         cmocka_unit_test(variables_decide_the_answer),
         cmocka_unit_test(openai_names_the_field_it_refuses),

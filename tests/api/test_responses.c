@@ -168,6 +168,16 @@ static void responses_name_their_own_fields_in_errors(void **state)
     }
 }
 
+static void responses_keep_the_schema_of_a_json_object(void **state)
+{
+    response_spec *s = read_ok("{\"model\":\"m\",\"input\":\"a\",\"text\":{\"format\":{\"type\":"
+                               "\"json_object\",\"schema\":{\"type\":\"object\"}}}}");
+    char *text = json_dumps(json_object_get(s->chat, "response_format"), JSON_COMPACT);
+    assert_string_equal(text, "{\"type\":\"json_object\",\"schema\":{\"type\":\"object\"}}");
+    free(text);
+    response_spec_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +186,7 @@ int main(void)
         cmocka_unit_test(responses_say_which_item_is_not_there),
         cmocka_unit_test(responses_name_the_part_that_is_wrong),
         cmocka_unit_test(responses_name_their_own_fields_in_errors),
+        cmocka_unit_test(responses_keep_the_schema_of_a_json_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

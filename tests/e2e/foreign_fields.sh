@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Fields in which clients of other servers ask for a form of the reply are honoured or refused by name.
+source "$(dirname "$0")/lib.sh"
+cat >"$work/c.yaml" <<END
+manifest: $PWD/models/models.json
+models:
+  - {name: home-chat-s, kv_mb: 32}
+END
+start_shoal "$work/c.yaml"
+
+# ask PATH FIELDS: the reply's body
+ask() {
+    local prompt='"messages":[{"role":"user","content":"Is the light on?"}]'
+    [ "$1" = /v1/completions ] && prompt='"prompt":"Is the light on?"'
+    curl -sS "$url$1" -H 'content-type: application/json' \
+        -d "{\"model\":\"home-chat-s\",\"temperature\":0,\"max_tokens\":24,$prompt,$2}"
+}
+# text: what the first choice of the reply on stdin says
+text() { python3 -c 'import json,sys; c=json.load(sys.stdin)["choices"][0]; print(c["text"] if "text" in c else c["message"]["content"])'; }
+
+schema='{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"],"additionalProperties":false}'
+for path in /v1/chat/completions /v1/completions; do
+    for field in "\"response_format\":{\"type\":\"json_object\",\"schema\":$schema}" \
+        "\"response_format\":{\"type\":\"json_object\",\"value\":$schema}" "\"json_schema\":$schema" \
+        "\"guided_json\":$schema" "\"structured_outputs\":{\"json\":$schema}"; do
+        reply=$(ask $path "$field")
+        text <<<"$reply" | tr -d ' \n' | grep -qxE '\{"on":(true|false)\}' || fail "$path $field: $reply"
+    done
+    for field in '"guided_choice":["purple","orange"]' '"structured_outputs":{"choice":["purple","orange"]}'; do
+        reply=$(ask $path "$field")
+        text <<<"$reply" | grep -qxE 'purple|orange' || fail "$path $field: $reply"
+    done
+    for name in grammar guided_grammar guided_regex; do
+        reply=$(ask $path "\"$name\":\"root ::= x\"")
+        grep -q "\"param\":\"$name\"" <<<"$reply" || fail "$path does not name $name: $reply"
+    done
+done
+
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
