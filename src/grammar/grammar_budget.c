@@ -131,13 +131,20 @@ static bool is_more(const grammar_vocab *v, int32_t id)
     return n == len || memchr(s, ',', len);
 }
 
-/* A text, or a place where a list or an object may end: all that does not end it is more of it. */
+static bool is_text(nfa *a, int config)
+{
+    return config != NFA_DEAD && nfa_run(a, config, NFA_WORD) >= NFA_RUN_MAX;
+}
+
+/* A text, or what may be the begin of the marker behind it and be text all the same; or a place where a list or an
+ * object may end: all that does not end it is more of it. */
 static bool may_close(const budget *b)
 {
     nfa *a = b->g->a;
     int config = b->g->config;
-    return nfa_run(a, config, NFA_PLAIN) >= NFA_RUN_MAX || nfa_step(a, config, ']') != NFA_DEAD ||
-           nfa_step(a, config, '}') != NFA_DEAD;
+    for (const char *p = "qz0"; *p; p++)
+        if (is_text(a, nfa_step(a, config, (uint8_t)*p))) return true;
+    return is_text(a, config) || nfa_step(a, config, ']') != NFA_DEAD || nfa_step(a, config, '}') != NFA_DEAD;
 }
 
 static void forbid_what_does_not_fit(budget *b, unsigned distance)
@@ -158,7 +165,7 @@ static bool thinks(const grammar *g)
 void grammar_keep_budget(grammar *g, const uint64_t *bits, float *logits, size_t n_vocab)
 {
     unsigned distance = nfa_distance(g->a, g->config);
-    bool is_far = g->n_left > (size_t)distance + nfa_comma_cost(g->a) + 2;
+    bool is_far = g->n_left > (size_t)distance + nfa_detour(g->a) + 2;
     if (is_far || g->n_left == 0 || distance == 0 || distance == NFA_FAR || thinks(g)) return;
     if (g->purse < PLAN_WORK) return;
     nfa_allow(g->a, PLAN_WORK);

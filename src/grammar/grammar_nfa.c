@@ -286,9 +286,8 @@ static void keep_alive_edges(nfa *a, const sealing *s)
             *link = e;
             link = &a->edges[e].next;
             node->reads |= edge->kind == EDGE_RANGE;
-            if (edge->kind != EDGE_RANGE || edge->lo != ',' || edge->hi != ',') continue;
-            unsigned to = a->nodes[edge->to].distance;
-            if (to > node->distance + a->comma_cost) a->comma_cost = to - node->distance;
+            unsigned to = edge->kind == EDGE_RANGE ? a->nodes[edge->to].distance : 0;
+            if (to > node->distance + a->detour) a->detour = to - node->distance;
         }
         *link = -1;
         node->ends = node->returns && node->edges < 0;

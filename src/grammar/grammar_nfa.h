@@ -72,8 +72,9 @@ uint8_t nfa_marks(const nfa *a, int config);
 unsigned nfa_distance(const nfa *a, int config);
 /* The first byte of such a text; -1 when it is too far. */
 int nfa_byte_to_end(const nfa *a, int config);
-/* How many bytes farther from the end a comma can lead: the shortest item or property behind it. */
-unsigned nfa_comma_cost(const nfa *a);
+/* How many bytes farther from the end one byte can lead: a comma by the shortest item, what looked like a marker by all
+ * of it. */
+unsigned nfa_detour(const nfa *a);
 nfa_trouble nfa_cut(const nfa *a, int config); /* NFA_DEEP or NFA_WIDE: something was left out */
 
 /* Let nfa_step do this much work from now on. */

@@ -55,7 +55,7 @@ struct nfa {
     bool failed, lacks_memory;
     nfa_node *nodes;
     size_t n_nodes, cap_nodes;
-    unsigned comma_cost;
+    unsigned detour;
     nfa_edge *edges;
     size_t n_edges, cap_edges;
     nfa_stack *stacks;

@@ -421,9 +421,9 @@ int nfa_byte_to_end(const nfa *a, int config)
     return -1;
 }
 
-unsigned nfa_comma_cost(const nfa *a)
+unsigned nfa_detour(const nfa *a)
 {
-    return a->comma_cost;
+    return a->detour;
 }
 
 nfa_trouble nfa_cut(const nfa *a, int config)

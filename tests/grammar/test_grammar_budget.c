@@ -30,7 +30,8 @@ static bool is_one_of(const char *s, size_t n, const char *set)
     return n > 0;
 }
 
-/* It prefers letters to all else, then blanks and commas: no string, list or white space would end of itself. */
+/* It prefers letters to all else, then blanks and commas: no string, list or white space would end of itself. As models
+ * do, it spells with long tokens where it can. */
 static void open_writer(writer *w)
 {
     buf text = {0};
@@ -50,6 +51,7 @@ static void open_writer(writer *w)
         const char *s = tokenizer_bytes(w->t, (int32_t)i, &n, &special);
         if (!s || special) continue;
         w->taste[i] = is_one_of(s, n, "abcdefghijklmnopqrstuvwxyz") ? 30 : is_one_of(s, n, " \n,") ? 20 : 0;
+        w->taste[i] += 3 * (float)(n < 10 ? n : 0);
     }
     assert_int_equal(grammar_vocab_new(&w->v, w->t, &err), 0);
 }
@@ -120,6 +122,23 @@ static void replies_end_before_their_tokens_do(void **state)
     close_writer(&w);
 }
 
+/* However a model writes its calls. */
+static void calls_end_before_their_tokens_do(void **state)
+{
+    size_t n;
+    const toolcall_syntax *all = toolcall_syntaxes(&n);
+    grammar_spec spec = FORMS[N_FORMS - 1];
+    writer w;
+    buf out = {0};
+    open_writer(&w);
+    for (size_t i = 0; i < n; i++) {
+        spec.syntax = &all[i];
+        if (!write_reply(&w, &spec, 250, i, &out)) fail_msg("%s is cut: %s", all[i].name, out.data);
+    }
+    buf_done(&out);
+    close_writer(&w);
+}
+
 /* Nothing is ended while there is room. */
 static void text_uses_the_tokens_that_there_are(void **state)
 {
@@ -161,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_end_before_their_tokens_do),
+        cmocka_unit_test(calls_end_before_their_tokens_do),
         cmocka_unit_test(text_uses_the_tokens_that_there_are),
         cmocka_unit_test(alternatives_stay_open),
     };
