@@ -76,6 +76,7 @@ int answer_unpack(gen_answer *ret, const void *data, size_t n);
 /* How this response names itself; strings are borrowed. */
 typedef struct answer_form {
     bool chat, include_usage;
+    bool functions;    /* as gen_spec's */
     const char *texts; /* as gen_spec's */
     const char *model;
     char id[48], fingerprint[20];

@@ -20,6 +20,7 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
     uint8_t nonce[STREAM_NONCE_BYTES];
     rng_draw(nonce, sizeof nonce);
     *f = (answer_form){.chat = s->chat,
+                       .functions = s->functions,
                        .texts = s->texts,
                        .include_usage = s->include_usage,
                        .model = s->model,
@@ -111,6 +112,16 @@ static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
 
 /* ---- whole --------------------------------------------------------------------------------------- */
 
+/* The older form of a call; it allows one, and no id. */
+static void put_function_call(buf *out, const gen_call *call)
+{
+    buf_puts(out, ",\"function_call\":{\"name\":");
+    put_buf_string(out, &call->name);
+    buf_puts(out, ",\"arguments\":");
+    put_buf_string(out, &call->arguments);
+    buf_putc(out, '}');
+}
+
 static void put_calls(buf *out, const answer_form *f, const gen_choice *c, size_t k)
 {
     if (c->n_calls == 0) return;
@@ -135,6 +146,11 @@ void answer_put_kept(buf *out, const answer_form *f, const gen_choice *c, size_t
     buf_putc(out, '}');
 }
 
+static const char *finish_of(const answer_form *f, const gen_choice *c)
+{
+    return f->functions && strcmp(c->finish, "tool_calls") == 0 ? "function_call" : c->finish;
+}
+
 static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size_t k)
 {
     buf_printf(out, "%s{\"index\":%zu,", k ? "," : "", k);
@@ -151,12 +167,15 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
             buf_puts(out, ",\"reasoning_content\":");
             put_buf_string(out, &c->reasoning);
         }
-        put_calls(out, f, c, k);
+        if (f->functions && c->n_calls > 0)
+            put_function_call(out, &c->calls[0]);
+        else
+            put_calls(out, f, c, k);
         buf_puts(out, ",\"refusal\":null}");
     }
     buf_puts(out, ",\"logprobs\":");
     logprobs_put(out, f->chat, c->logprobs);
-    buf_printf(out, ",\"finish_reason\":\"%s\"", c->finish);
+    buf_printf(out, ",\"finish_reason\":\"%s\"", finish_of(f, c));
     answer_put_verdict(out, c);
     buf_putc(out, '}');
 }
@@ -233,7 +252,7 @@ static void chunk_end(buf *out, const answer_form *f, const buf *parts, const ge
     buf_puts(out, ",\"logprobs\":");
     logprobs_put(out, f->chat, parts ? parts : NONE);
     if (ended) {
-        buf_printf(out, ",\"finish_reason\":\"%s\"", ended->finish);
+        buf_printf(out, ",\"finish_reason\":\"%s\"", finish_of(f, ended));
         answer_put_verdict(out, ended);
         buf_puts(out, "}]");
     } else {
@@ -293,6 +312,22 @@ void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const 
     chunk_end(out, f, NULL, NULL);
 }
 
+static void put_function_chunk(buf *out, const answer_form *f, size_t k, const char *name,
+                               const char *arguments, size_t n)
+{
+    chunk_begin(out, f, k);
+    buf_puts(out, "\"delta\":{\"function_call\":{");
+    if (name) {
+        buf_puts(out, "\"name\":");
+        json_put_string(out, name, strlen(name));
+        buf_putc(out, ',');
+    }
+    buf_puts(out, "\"arguments\":");
+    json_put_string(out, arguments, n);
+    buf_puts(out, "}}");
+    chunk_end(out, f, NULL, NULL);
+}
+
 void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
                            const char *arguments, size_t n)
 {
@@ -302,6 +337,10 @@ void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t inde
     }
     if (name) mark_text(f, k, MARK_CALLS, name, strlen(name));
     mark_text(f, k, MARK_CALLS, arguments, n);
+    if (f->functions) {
+        if (index == 0) put_function_chunk(out, f, k, name, arguments, n);
+        return;
+    }
     chunk_begin(out, f, k);
     buf_printf(out, "\"delta\":{\"tool_calls\":[{\"index\":%zu,", index);
     if (name) {

@@ -196,7 +196,8 @@ int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_err
     if (rc != 0) return rc;
     s->chat = true;
     s->parse_tool_calls = true;
-    rc = openai_read_messages(s, e);
+    rc = openai_map_functions(s, e);
+    if (rc == 0) rc = openai_read_messages(s, e);
     if (rc == 0) rc = openai_read_tools(s, e);
     if (rc == 0) rc = openai_read_template(s, e);
     if (rc == 0) rc = openai_read_format(s, e);
@@ -499,6 +500,7 @@ bool openai_spec_identity(const gen_spec *s, sha256_digest *ret)
     cache_key_str(k, "model", s->model);
     cache_key_int(k, "include_usage", s->include_usage);
     cache_key_int(k, "has_seed", s->has_seed);
+    cache_key_int(k, "functions", s->functions);
     key_rest(k, s);
     return cache_key_end(k, ret);
 }

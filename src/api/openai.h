@@ -36,6 +36,7 @@ typedef struct gen_spec {
     bool only_prompt; /* with echo: no token is generated */
     bool logprobs, has_seed, ignore_eos;
     bool parse_tool_calls, parallel_calls;
+    bool functions; /* asked in the older form: a call is answered as "function_call" */
     Shoal__V1__GenerateRequest__ToolChoice tool_choice; /* with tools, or TOOL_NONE */
     const char *tool_name;                              /* with TOOL_NAMED */
     unsigned n_top;

@@ -302,7 +302,7 @@ static bool is_allowed_tools(const json_t *choice)
     return type && strcmp(type, "allowed_tools") == 0;
 }
 
-int openai_read_tools(gen_spec *s, api_error *e)
+static int read_tools(gen_spec *s, api_error *e)
 {
     const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
     const char *word = fields_text(choice);
@@ -322,6 +322,13 @@ int openai_read_tools(gen_spec *s, api_error *e)
     if (!required) return read_named(s, tools, choice, e);
     if (!some) return api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
     return offer(s, tools, TOOL_CHOICE(TOOL_REQUIRED), e);
+}
+
+int openai_read_tools(gen_spec *s, api_error *e)
+{
+    int rc = read_tools(s, e);
+    if (rc != 0 && s->functions) openai_name_functions(e);
+    return rc;
 }
 
 /* ---- the template's variables -------------------------------------------------------------------- */

@@ -5,6 +5,10 @@
 #include "api/openai.h"
 
 /* Each reads its fields of s->root into s; 0 or the HTTP status in *e. */
+/* Rewrites the older "functions" form in s->root as tools; before the others. */
+int openai_map_functions(gen_spec *s, api_error *e);
+/* Of an error about tools: named as the older form has it. */
+void openai_name_functions(api_error *e);
 int openai_read_messages(gen_spec *s, api_error *e);
 int openai_read_tools(gen_spec *s, api_error *e);
 int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, reasoning_effort */

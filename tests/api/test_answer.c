@@ -205,6 +205,41 @@ static void answer_streams_tool_calls_with_id_once(void **state)
     close_all(&f);
 }
 
+#define FUNCTIONS ",\"functions\":[{\"name\":\"f\"}]"
+
+static void answer_says_a_call_in_the_older_form(void **state)
+{
+    fixture f;
+    open_chat(&f, "{" MSG FUNCTIONS "}");
+    add_call(&f, "f", "{\"x\":");
+    add_call(&f, NULL, "1}");
+    finish(&f, "tool_calls");
+    answer_put(&f.out, &f.form, &f.answer);
+    buf_putc(&f.out, '\0');
+    assert_non_null(strstr(f.out.data, "\"content\":null,\"function_call\":{\"name\":\"f\",\"arguments\":"
+                                       "\"{\\\"x\\\":1}\"},\"refusal\":null}"));
+    assert_non_null(strstr(f.out.data, "\"finish_reason\":\"function_call\""));
+    assert_null(strstr(f.out.data, "tool_calls"));
+    close_all(&f);
+}
+
+static void answer_streams_a_call_in_the_older_form(void **state)
+{
+    fixture f;
+    open_chat(&f, "{" MSG FUNCTIONS ",\"stream\":true}");
+    add_call(&f, "f", "{\"x\":");
+    add_call(&f, NULL, "1}");
+    finish(&f, "tool_calls");
+    answer_put_finish(&f.out, &f.form, &f.answer, 0);
+    buf_putc(&f.out, '\0');
+    assert_non_null(
+        strstr(f.out.data, "\"delta\":{\"function_call\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\":\"}}"));
+    assert_non_null(strstr(f.out.data, "\"delta\":{\"function_call\":{\"arguments\":\"1}\"}}"));
+    assert_non_null(strstr(f.out.data, "\"finish_reason\":\"function_call\""));
+    assert_null(strstr(f.out.data, "tool_calls"));
+    close_all(&f);
+}
+
 static void answer_never_emits_invalid_utf8(void **state)
 {
     fixture f;
@@ -394,6 +429,8 @@ int main(void)
         cmocka_unit_test(answer_keeps_thoughts_apart),
         cmocka_unit_test(answer_cut_within_a_thought_says_length),
         cmocka_unit_test(answer_streams_tool_calls_with_id_once),
+        cmocka_unit_test(answer_says_a_call_in_the_older_form),
+        cmocka_unit_test(answer_streams_a_call_in_the_older_form),
         cmocka_unit_test(answer_never_emits_invalid_utf8),
         cmocka_unit_test(answer_logprobs_are_openais),
         cmocka_unit_test(offsets_do_not_depend_on_when_text_came),

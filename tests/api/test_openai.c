@@ -136,6 +136,49 @@ static void openai_offered_tools_bind_the_reply(void **state)
     }
 }
 
+#define FUNCTION "{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}"
+
+static void openai_maps_functions_to_tools(void **state)
+{
+    static const struct {
+        const char *choice;
+        Shoal__V1__GenerateRequest__ToolChoice want;
+    } CASES[] = {
+        {"", TOOL_CHOICE(TOOL_AUTO)},
+        {",\"function_call\":\"auto\"", TOOL_CHOICE(TOOL_AUTO)},
+        {",\"function_call\":{\"name\":\"t\"}", TOOL_CHOICE(TOOL_NAMED)},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        snprintf(body, sizeof body, "{" MSG ",\"functions\":[" FUNCTION "]%s}", CASES[i].choice);
+        gen_spec *s = chat(body);
+        assert_string_equal(s->tools_json, "[{\"type\":\"function\",\"function\":" FUNCTION "}]");
+        assert_int_equal(s->tool_choice, CASES[i].want);
+        assert_true(s->functions);
+        assert_false(s->parallel_calls);
+        openai_spec_free(s);
+    }
+    gen_spec *s = chat("{" MSG ",\"functions\":[" FUNCTION "],\"function_call\":\"none\"}");
+    assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
+    assert_null(s->tools_json);
+    openai_spec_free(s);
+}
+
+static void openai_maps_messages_of_functions(void **state)
+{
+    gen_spec *s = chat("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                       "{\"role\":\"assistant\",\"content\":null,\"function_call\":{\"name\":\"f\","
+                       "\"arguments\":\"{\\\"x\\\":1}\"}},"
+                       "{\"role\":\"function\",\"name\":\"f\",\"content\":\"ok\"}]}");
+    assert_string_equal(s->messages_json,
+                        "[{\"role\":\"user\",\"content\":\"a\"},"
+                        "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"call00001\","
+                        "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]},"
+                        "{\"role\":\"tool\",\"content\":\"ok\",\"name\":\"f\",\"tool_call_id\":"
+                        "\"call00001\"}]");
+    openai_spec_free(s);
+}
+
 static void openai_takes_the_numbers_that_clients_send(void **state)
 {
     static const struct {
@@ -405,6 +448,15 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"tools\":[" TOOL
          "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"u\"}}}",
          "tool_choice"},
+        {"{" MSG ",\"functions\":7}", "functions"},
+        {"{" MSG ",\"functions\":[7]}", "functions"},
+        {"{" MSG ",\"functions\":[" FUNCTION "," FUNCTION "]}", "functions"},
+        {"{" MSG ",\"functions\":[" FUNCTION "],\"tools\":[" TOOL "]}", "functions"},
+        {"{" MSG ",\"functions\":[" FUNCTION "],\"function_call\":{\"name\":\"u\"}}", "function_call"},
+        {"{" MSG ",\"functions\":[" FUNCTION "],\"function_call\":\"maybe\"}", "function_call"},
+        {"{" MSG ",\"function_call\":{\"name\":\"t\"}}", "function_call"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"function_call\":7}]}",
+         "messages[0].function_call"},
         {"{" MSG ",\"response_format\":{\"type\":\"xml\"}}", "response_format"},
         {"{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format"},
         {"{" MSG ",\"response_format\":{\"type\":\"json_object\",\"schema\":3}}", "response_format.schema"},
@@ -580,6 +632,8 @@ int main(void)
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
         cmocka_unit_test(openai_honours_the_schema_fields_of_other_servers),
         cmocka_unit_test(openai_honours_choices),
+        cmocka_unit_test(openai_maps_functions_to_tools),
+        cmocka_unit_test(openai_maps_messages_of_functions),
         cmocka_unit_test(choices_decide_the_answer),
         cmocka_unit_test(a_forced_call_takes_precedence_over_the_format),
         cmocka_unit_test(openai_hands_variables_to_the_template),

@@ -36,5 +36,17 @@ for path in /v1/chat/completions /v1/completions; do
     done
 done
 
+# The older form of tools: the call comes back in that form, whole and streamed, and so does its result.
+functions='"functions":[{"name":"light_on","parameters":{"type":"object","properties":{"room":{"enum":["hall","bath"]}},"required":["room"],"additionalProperties":false}}],"function_call":{"name":"light_on"}'
+reply=$(ask /v1/chat/completions "$functions")
+grep -q '"function_call":{"name":"light_on","arguments":"{' <<<"$reply" || fail "no function_call: $reply"
+grep -q '"finish_reason":"function_call"' <<<"$reply" || fail "not finished by a function_call: $reply"
+reply=$(ask /v1/chat/completions "$functions,\"stream\":true")
+grep -q '"function_call":{"name":"light_on"' <<<"$reply" || fail "no function_call in the stream: $reply"
+grep -q '"finish_reason":"function_call"' <<<"$reply" || fail "the stream is not finished by a function_call: $reply"
+grep -q tool_calls <<<"$reply" && fail "the stream has tool_calls: $reply"
+reply=$(curl -sS "$url/v1/chat/completions" -d '{"model":"home-chat-s","max_tokens":8,"messages":[{"role":"user","content":"light on"},{"role":"assistant","content":null,"function_call":{"name":"light_on","arguments":"{\"room\":\"hall\"}"}},{"role":"function","name":"light_on","content":"done"}]}')
+grep -q '"finish_reason"' <<<"$reply" || fail "a result of a function is not taken: $reply"
+
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
