@@ -13,6 +13,7 @@ typedef struct retry_calls {
     over_calls base;
     queue held; /* every call is in it or in running */
     size_t n_held;
+    uint64_t hold_ms; /* of a call without a deadline */
     env_timer *timer; /* runs while calls are held */
 } retry_calls;
 
@@ -168,7 +169,7 @@ static uint64_t hold_until(const retry_calls *b, const call_order *o, const call
 {
     if (t->hold_until_ns || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return t->hold_until_ns;
     if (t->patience_ms) return over_now_ns(&b->base) + t->patience_ms * 1000000u;
-    return o->deadline_ns ? o->deadline_ns : over_now_ns(&b->base) + RETRY_HOLD_MS * 1000000ull;
+    return o->deadline_ns ? o->deadline_ns : over_now_ns(&b->base) + b->hold_ms * 1000000u;
 }
 
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
@@ -201,12 +202,13 @@ static const calls_ops OPS = {.start = start,
                               .info = over_info,
                               .free = retry_calls_free};
 
-int retry_calls_new(calls **ret, const env *env_, calls *inner, shoal_err *err)
+int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms, shoal_err *err)
 {
     retry_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     over_calls_init(&b->base, &OPS, env_, inner);
     queue_init(&b->held);
+    b->hold_ms = hold_ms ? hold_ms : RETRY_HOLD_MS;
     b->timer = env_->timer_new(env_->user, on_tick, b);
     if (!b->timer) {
         free(b);

@@ -67,7 +67,7 @@ static int open_calls(gateway *g, shoal_err *err)
     hedge_options hedge = {.user = g, .hedged = on_hedged};
     silence_options silence = {.user = g, .moved = on_moved};
     int rc = replica_calls_new(&g->base, g->registry, err);
-    if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, err);
+    if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, g->config->failover_wait_ms, err);
     if (rc == 0) rc = failover_calls_new(&g->base, e, g->base, &failover, err);
     if (rc == 0) g->failover = g->base;
     if (rc == 0) rc = registry_listen(g->registry, on_replica, g, err);

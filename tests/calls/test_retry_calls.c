@@ -8,10 +8,15 @@ typedef struct bench {
     calls *c;
 } bench;
 
-static void bench_open(bench *b)
+static void bench_open_holding(bench *b, uint64_t hold_ms)
 {
     script_init(&b->s);
-    assert_int_equal(retry_calls_new(&b->c, b->s.env, &b->s.base, NULL), 0);
+    assert_int_equal(retry_calls_new(&b->c, b->s.env, &b->s.base, hold_ms, NULL), 0);
+}
+
+static void bench_open(bench *b)
+{
+    bench_open_holding(b, 0);
 }
 
 static void bench_close(bench *b)
@@ -83,6 +88,24 @@ static void a_call_waits_for_a_restarted_worker(void **state)
     script_end(b.s.calls[1], CALL_FAULT_NONE);
     assert_int_equal(h.status, 0);
     assert_true(h.ms >= RETRY_HOLD_MS - 10);
+    bench_close(&b);
+}
+
+static void a_call_without_a_deadline_waits_as_long_as_it_is_told(void **state)
+{
+    enum { HOLD_MS = 10 * RETRY_HOLD_MS };
+    bench b;
+    heard h = {0};
+    bench_open_holding(&b, HOLD_MS);
+    script_lives(&b.s, (uint64_t[]){0});
+    script_generate(b.c, &h, 0);
+    script_end(b.s.calls[0], CALL_FAULT_ABSENT);
+    env_sim_run(b.s.sim, HOLD_MS - 10);
+    assert_int_equal(h.n_ends, 0);
+    env_sim_run(b.s.sim, 20);
+    assert_int_equal(h.n_ends, 1);
+    assert_int_equal(h.status, SHOAL_EUNAVAILABLE);
+    assert_int_equal(b.s.n, 1);
     bench_close(&b);
 }
 
@@ -260,6 +283,7 @@ int main(void)
         cmocka_unit_test(what_a_replica_refuses_is_not_tried_again),
         cmocka_unit_test(a_stream_that_spoke_is_not_tried_again),
         cmocka_unit_test(a_call_waits_for_a_restarted_worker),
+        cmocka_unit_test(a_call_without_a_deadline_waits_as_long_as_it_is_told),
         cmocka_unit_test(who_waited_waits_on_while_the_queue_is_full),
         cmocka_unit_test(without_a_deadline_it_waits_so_long),
         cmocka_unit_test(with_a_deadline_it_waits_until_then),
