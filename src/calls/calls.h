@@ -116,6 +116,7 @@ typedef struct call_result {
     const char
         *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
     call_fault fault;
+    bool cut;                      /* it is well, but a time limit ended it: another time it may be longer */
     bool lasting;                  /* with CALL_FAULT_ABSENT: asking again soon does not help */
     uint64_t life;                 /* the life of a replica that had it last, 0: none */
     const ProtobufCMessage *reply; /* of a unary call that ended well; dies after the callback */

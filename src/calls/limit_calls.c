@@ -89,6 +89,7 @@ static void end_with_what_there_is(limit_call *c)
     call_result r = result_of(c, 0, "");
     over_call *base = &c->base;
     bool gone = false;
+    r.cut = true;
     calls_cancel(base->inner);
     base->inner = NULL;
     c->so_far.finish = "length";
@@ -142,7 +143,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     if (e->progress) c->so_far.n_cached = e->progress->n_cached;
     if (e->delta) c->so_far.n_generated += (uint32_t)e->delta->n_ids;
     c->done |= e->done != NULL;
-    if (e->delta || e->refined) note_token(c);
+    if ((e->delta && e->delta->n_ids > 0) || e->refined) note_token(c); /* a prompt that is given back has no ids */
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 

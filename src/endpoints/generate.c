@@ -352,6 +352,7 @@ static void on_end(const call_events *events, const call_result *r)
         return;
     }
     request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
+    j->shared.cut |= r->cut;
     if (--j->n_open == 0) job_complete(j);
 }
 

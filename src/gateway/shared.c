@@ -32,7 +32,7 @@ shared_end shared_detach(shared_job *s)
                       .look = s->look,
                       .audited = ghost_take_audited(rq),
                       .text = s->ops->text,
-                      .passes = s->strange || s->n_rolls != rq->gateway->n_rolls};
+                      .passes = s->strange || s->cut || s->n_rolls != rq->gateway->n_rolls};
     s->ticket = NULL;
     s->look = NULL;
     forget_near(s);

@@ -49,6 +49,7 @@ struct shared_job {
     likeness_look *look; /* that goes on, or has come to nothing */
     char digest[65];     /* the file that it is kept as an answer of; "": of several */
     bool strange;        /* another one answered */
+    bool cut;            /* a time limit ended the answer (call_result) */
     uint64_t n_rolls;    /* the gateway's when it was looked up: files that came up since then may answer */
 };
 

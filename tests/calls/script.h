@@ -56,6 +56,7 @@ struct script {
 /* What came out at the top. */
 typedef struct heard {
     int n_events, n_ends, n_started, n_done;
+    bool cut;
     char text[1024];
     uint32_t n_cached, n_generated;
     char finish[16];
@@ -271,6 +272,7 @@ static inline void hear_end(heard *h, const call_result *r)
     h->n_ends++;
     h->status = r->status;
     h->fault = r->fault;
+    h->cut = r->cut;
     h->ms = r->ms;
     snprintf(h->message, sizeof h->message, "%s", r->message);
     snprintf(h->model, sizeof h->model, "%s", r->model);

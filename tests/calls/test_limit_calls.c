@@ -60,6 +60,7 @@ static void a_reply_that_stops_ends_with_what_there_is(void **state)
     assert_int_equal(h.n_done, 1);
     assert_string_equal(h.text, "abc");
     assert_string_equal(h.finish, "length");
+    assert_true(h.cut);
     assert_int_equal(h.n_generated, 3);
     assert_int_equal(h.n_cached, 2);
     assert_true(b.s.calls[0]->cancelled);
@@ -105,6 +106,7 @@ static void no_limit_counts_while_the_reader_rests(void **state)
     script_end(b.s.calls[0], CALL_FAULT_NONE);
     assert_int_equal(h.n_ends, 1);
     assert_int_equal(h.n_done, 1);
+    assert_false(h.cut);
     bench_close(&b);
 }
 
