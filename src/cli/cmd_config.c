@@ -17,7 +17,7 @@ static int look_over(const gateway_config *c, json_t *notes, shoal_err *err)
 {
     worker_spec *specs = NULL;
     int rc = serve_models_find(&specs, c, err);
-    if (rc == 0) rc = serve_check(c, specs, err);
+    if (rc == 0) rc = serve_check(c, specs, notes, err);
     if (rc == 0) rc = serve_check_notes(notes, c, (int64_t)time(NULL), err);
     serve_models_free(specs, specs ? c->n_models : 0);
     return rc;

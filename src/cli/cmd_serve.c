@@ -691,13 +691,19 @@ static int load_config(server *s, const char *path, const char *listen, long lon
 static int check(server *s)
 {
     shoal_err err;
-    if (serve_check(s->config, s->specs, &err) != 0) {
+    json_t *notes = json_array(), *note;
+    size_t i;
+    int rc = notes ? serve_check(s->config, s->specs, notes, &err) : err_nomem(&err);
+    if (rc != 0) {
+        json_decref(notes);
         cli_fail(&cmd_serve, &err);
         return CLI_FAILED;
     }
     printf("ok: %zu model%s, %zu pipeline%s, to listen on %s\n", s->config->n_models,
            s->config->n_models == 1 ? "" : "s", s->config->n_pipelines,
            s->config->n_pipelines == 1 ? "" : "s", s->config->listen);
+    json_array_foreach(notes, i, note) printf("note: %s\n", json_string_value(note));
+    json_decref(notes);
     return CLI_OK;
 }
 

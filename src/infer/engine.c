@@ -11,9 +11,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "infer/context_plan.h"
 #include "infer/engine_impl.h"
 
-#define EMBED_CTX       8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
 #define ENC_BATCH_ITEMS 64
 #define PROBE_NS        1000000000u
 
@@ -30,9 +30,7 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.max_batch == 0) e->o.max_batch = 32;
     if (e->o.max_queue == 0) e->o.max_queue = 256;
     e->max_tokens = e->o.max_batch + BATCH_CHUNK_MAX;
-    size_t own = e->c->n_text ? e->c->n_text : e->c->n_ctx;
-    e->n_ctx = e->o.n_ctx ? (e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx) : own;
-    if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
+    e->n_ctx = context_plan_asked(e->c, e->o.n_ctx);
 }
 
 static int make_step(engine_step *w, engine *e, shoal_err *err)

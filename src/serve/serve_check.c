@@ -26,10 +26,10 @@ static int check_hosts(const gateway_config *c, shoal_err *err)
     return rc ? config_fail(c, err, "%s", why.message) : 0;
 }
 
-int serve_check(const gateway_config *c, const worker_spec *specs, shoal_err *err)
+int serve_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err)
 {
     serve_stages stages = {0};
-    int rc = serve_models_check(c, specs, err);
+    int rc = serve_models_check(c, specs, notes, err);
     if (rc == 0) rc = serve_stages_open(&stages, c, specs, err);
     if (rc == 0) rc = ensembles_check(c, err);
     if (rc == 0) rc = admission_check_config(c, &ENDPOINTS, err);

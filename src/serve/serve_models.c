@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/config_fit.h"
+#include "infer/context_plan.h"
 #include "infer/intake.h"
 #include "model/adapter.h"
 #include "model/model.h"
@@ -225,6 +226,17 @@ static int try_adapters(const worker_spec *s, const model *m, shoal_err *err)
     return rc;
 }
 
+/* "shorter": {"context": 2912, "model_context": 8192, "key": "kv_mb"} where the model could hold more. */
+static void describe_context(json_t *to, const model *m, const worker_spec *s)
+{
+    engine_options o = {.n_ctx = s->n_ctx, .kv_bytes = s->kv_bytes, .kv_type = (kv_type)s->kv_type};
+    size_t own = model_get_config(m)->n_ctx, served = context_plan_served(m, &o);
+    const char *key = context_plan_key(m, &o, served);
+    if (to && served && *key)
+        json_object_set_new(to, "shorter", json_pack("{s:I,s:I,s:s}", "context", (json_int_t)served,
+                                                     "model_context", (json_int_t)own, "key", key));
+}
+
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
 static json_t *describe(const worker_spec *s, size_t i, bool digest)
 {
@@ -244,6 +256,7 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     json_t *j = json_pack("{s:I,s:s,s:o,s:b,s:o}", "model", (json_int_t)i, "task", task_name(mc->task),
                           "labels", labels_json(mc->head.labels, mc->head.n_labels), "chat",
                           model_chat_template(m) != NULL, "stages", serve_stages_describe(m));
+    if (digest) describe_context(j, m, s);
     model_free(m);
     return j;
 }
@@ -353,7 +366,18 @@ static int fit_fallbacks(const gateway_config *c, json_t *const *seen, shoal_err
     return rc;
 }
 
-static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_err *err)
+static int note_context(json_t *to, const char *name, const json_t *said, shoal_err *err)
+{
+    const json_t *s = json_object_get(said, "shorter");
+    if (!to || !s) return 0;
+    json_t *note = json_sprintf("%s is served with a context of %lld tokens and was made for %lld: its key %s gives it more",
+                                name, (long long)json_integer_value(json_object_get(s, "context")),
+                                (long long)json_integer_value(json_object_get(s, "model_context")),
+                                json_string_value(json_object_get(s, "key")));
+    return json_array_append_new(to, note) == 0 ? 0 : err_nomem(err);
+}
+
+static int use_lines(const gateway_config *c, const buf *lines, bool all, json_t *notes, shoal_err *err)
 {
     json_t **seen = calloc(c->n_models, sizeof *seen);
     if (!seen) return err_nomem(err);
@@ -367,30 +391,31 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_
     for (size_t i = 0; !rc && all && i < c->n_models; i++)
         if (!seen[i]) rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
     if (!rc) rc = fit_fallbacks(c, seen, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = note_context(notes, c->models[i].name, seen[i], err);
     for (size_t i = 0; i < c->n_models; i++) json_decref(seen[i]);
     free(seen);
     return rc;
 }
 
-static int fit(const gateway_config *c, const worker_spec *specs, bool all, shoal_err *err)
+static int fit(const gateway_config *c, const worker_spec *specs, bool all, json_t *notes, shoal_err *err)
 {
     buf lines = {0};
     int rc = 0;
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = serve_tools_check(c, i, err);
     if (!rc) rc = read_models(c, specs, all ? NULL : is_used, &lines, err);
-    if (!rc) rc = use_lines(c, &lines, all, err);
+    if (!rc) rc = use_lines(c, &lines, all, notes, err);
     buf_done(&lines);
     return rc;
 }
 
 int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err)
 {
-    return fit(c, specs, false, err);
+    return fit(c, specs, false, NULL, err);
 }
 
-int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err)
+int serve_models_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err)
 {
-    return fit(c, specs, true, err);
+    return fit(c, specs, true, notes, err);
 }
 
 /* ---- others that want to know -------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
 int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err);
 
 /* The same for every model, and a model that cannot be read, or whose file is not the pinned one, is an
- * error. */
-int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err);
+ * error. Appends a sentence to notes (NULL: not wanted) for each model that could hold a longer context than it gets. */
+int serve_models_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err);
 
 /* What each model's file says of itself: *ret[i], of the configuration's n_models, is an object as below, with
  * "error" in place of the rest for one that cannot be read, or null. The caller owns *ret. */

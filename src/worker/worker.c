@@ -16,6 +16,7 @@
 #include "base/progress.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "infer/context_plan.h"
 #include "model/regroup.h"
 #include "wire/loop.h"
 #include "worker/service.h"
@@ -316,14 +317,16 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
     return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
 }
 
-static void log_start(const worker *w)
+static void log_start(const worker *w, const engine_options *o)
 {
+    size_t served = w->engine ? engine_ctx(w->engine) : 0, own = served ? model_get_config(w->model)->n_ctx : 0;
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(w->task)),
         LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
         LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads),
-        LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("first_layer", w->layers.first),
+        LOG_I("context", served), LOG_I("model_context", own),
+        LOG_S("longer_by", own ? context_plan_key(w->model, o, served) : ""), LOG_I("first_layer", w->layers.first),
         LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
 }
 
@@ -360,7 +363,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     }
     w->load_ms = clock_ms_since(start);
     meter_open(&w->meter);
-    log_start(w);
+    log_start(w, &o->engine);
     *ret = w;
     return 0;
 }

@@ -10,8 +10,23 @@ models:
   - {name: short, path: $work/short}
   - {name: file, path: $work/short.gguf}
   - {name: long, path: $work/short, context: 64}
+  - {name: talk, path: $PWD/models/home-chat-s.gguf, kv_mb: 1}
+  - {name: less, path: $PWD/models/home-chat-s.gguf, context: 256}
+  - {name: whole, path: $PWD/models/home-chat-s.gguf}
 END
+# What a model could hold beyond what it is served with, and the key for it.
+"$SHOAL_BIN" serve --check -c "$work/shoal.yaml" >"$work/check" || fail "--check"
+most=$("$SHOAL_BIN" models inspect "$PWD/models/home-chat-s.gguf" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["context"])')
+for noted in "short .* 16 .* context" "file .* 16 .* context" "long .* 64 .* context" "less .* 256 tokens and was made for $most: its key context" \
+    "talk .* [0-9]+ tokens and was made for $most: its key kv_mb"; do
+    grep -qE "^note: $noted gives it more" "$work/check" || fail "no note '$noted': $(cat "$work/check")"
+done
+! grep -q "note: whole" "$work/check" || fail "a note on a model that has all: $(cat "$work/check")"
 start_shoal "$work/shoal.yaml"
+served=$(sed -nE 's/^note: talk is served with a context of ([0-9]+) .*/\1/p' "$work/check")
+grep -qE "event=ready model=talk .* context=$served model_context=$most longer_by=kv_mb " "$log" || fail "the line of talk: $(grep event=ready "$log")"
+grep -qE "event=ready model=less .* context=256 model_context=$most longer_by=context " "$log" || fail "the line of less"
+grep -qE "event=ready model=whole .* context=$most model_context=$most longer_by=\"*[ \"]" "$log" || fail "the line of whole: $(grep event=ready "$log")"
 
 # embed MODEL FIELDS: status and, on success, tokens and the first values
 embed() {

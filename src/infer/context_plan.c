@@ -1,0 +1,49 @@
+/* context_plan.c: see context_plan.h. The sums are those of engine.c. */
+#include "infer/context_plan.h"
+
+#include "net/kv.h"
+#include "net/net.h"
+
+#define EMBED_CTX 8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
+
+size_t context_plan_asked(const model_config *c, size_t n_ctx)
+{
+    size_t own = c->n_text ? c->n_text : c->n_ctx;
+    if (n_ctx) return n_ctx < c->n_ctx ? n_ctx : c->n_ctx;
+    return c->attn.causal && own > EMBED_CTX ? EMBED_CTX : own;
+}
+
+static bool decodes(const model_config *c)
+{
+    shoal_err err;
+    const net_ops *ops = net_ops_for(c, &err);
+    return ops && (ops->roles & NET_DECODES);
+}
+
+const char *context_plan_key(const model *m, const engine_options *o, size_t served)
+{
+    const model_config *c = model_get_config(m);
+    if (served >= c->n_ctx) return "";
+    if (!decodes(c) || (o->n_ctx && o->n_ctx <= served)) return "context";
+    return o->kv_bytes || served < KV_DEFAULT_CTX ? "kv_mb" : "context";
+}
+
+static size_t room(const kv_shape *shape, size_t bytes, size_t n_ctx, shoal_err *err)
+{
+    size_t page, tokens = n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX;
+    if (kv_page_bytes(shape, &page, err) != 0) return 0;
+    if (bytes == 0 && kv_default_bytes(shape, tokens, &bytes, err) != 0) return 0;
+    return bytes / page * KV_PAGE_TOKENS;
+}
+
+size_t context_plan_served(const model *m, const engine_options *o)
+{
+    shoal_err err;
+    const model_config *c = model_get_config(m);
+    size_t n_ctx = context_plan_asked(c, o->n_ctx);
+    if (!decodes(c)) return n_ctx;
+    kv_shape shape = net_ops_for(c, &err)->kv(m);
+    if (shape.n_layer == 0 || kv_shape_keep_as(&shape, o->kv_type, &err) != 0) return 0;
+    size_t most = room(&shape, o->kv_bytes, n_ctx, &err);
+    return most < n_ctx ? most : n_ctx;
+}
