@@ -163,7 +163,6 @@ static int read_options(encode_spec *s, api_error *e)
         if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
     }
     if (rc != 0 || s->kind != ENCODE_EMBED) return rc;
-    if (!s->model) return api_error_bad(e, "model", "\"model\" must name a model");
     rc = fields_str(s->root, "encoding_format", &format, e);
     if (rc == 0) rc = read_truncate(s, e);
     if (rc == 0) rc = fields_int(s->root, "dimensions", 1, 1000000, &s->dimensions, e);

@@ -28,8 +28,8 @@ void openai_spec_free(gen_spec *s)
     arena_free(s->mem); /* s lives in it */
 }
 
-/* needs_model: as OpenAI does; else there may be only one with the task. */
-static int spec_new(gen_spec **ret, bool needs_model, const char *body, size_t len, api_error *e)
+/* Without "model" the only one with the task is meant. */
+static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     arena *mem = arena_new(0);
     gen_spec *s = mem ? arena_alloc(mem, sizeof *s) : NULL;
@@ -43,7 +43,7 @@ static int spec_new(gen_spec **ret, bool needs_model, const char *body, size_t l
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE;
     int rc = fields_parse(&s->root, body, len, e);
     if (rc == 0) rc = fields_str(s->root, "model", &s->model, e);
-    if (rc == 0 && (s->model ? !*s->model : needs_model))
+    if (rc == 0 && s->model && !*s->model)
         rc = api_error_bad(e, "model", "\"model\" must name a model");
     if (rc == 0)
         *ret = s;
@@ -192,7 +192,7 @@ static int read_chat_logprobs(gen_spec *s, api_error *e)
 int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
-    int rc = spec_new(&s, true, body, len, e);
+    int rc = spec_new(&s, body, len, e);
     if (rc != 0) return rc;
     s->chat = true;
     s->parse_tool_calls = true;
@@ -291,7 +291,7 @@ static int refuse_unserved(gen_spec *s, api_error *e)
 int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
-    int rc = spec_new(&s, true, body, len, e);
+    int rc = spec_new(&s, body, len, e);
     if (rc != 0) return rc;
     rc = read_prompts(s, e);
     if (rc == 0) rc = read_max_tokens(s, COMPLETION_MAX_TOKENS, e);
@@ -355,7 +355,7 @@ static int read_texts(gen_spec *s, api_error *e)
 int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
-    int rc = spec_new(&s, false, body, len, e);
+    int rc = spec_new(&s, body, len, e);
     if (rc != 0) return rc;
     s->texts = object;
     rc = read_texts(s, e);

@@ -44,7 +44,7 @@ static int refuse_part(const gen_spec *s, const json_t *part, const char *param,
     return api_error_bad(e, param,
                          "%s[%zu]: %.64s reads text alone, and this part is of type \"%.40s\": send parts of "
                          "type \"text\"",
-                         param, i, s->model, type);
+                         param, i, s->model ? s->model : "the model", type);
 }
 
 static int join_parts(buf *out, const gen_spec *s, const json_t *parts, const char *param, api_error *e)
@@ -397,7 +397,7 @@ int openai_read_modalities(gen_spec *s, api_error *e)
         const char *word = fields_text(one);
         if (!word || strcmp(word, "text") != 0)
             return api_error_bad(e, "modalities", "\"modalities\" may be [\"text\"]: %.64s writes text alone",
-                                 s->model);
+                                 s->model ? s->model : "the model");
     }
     return 0;
 }

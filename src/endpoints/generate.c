@@ -523,6 +523,16 @@ static bool begins_longer(const kept *k, const api_error *e)
     return k && *k->resumed && e->code && strcmp(e->code, "other_request") == 0;
 }
 
+/* The name of a model that was not named lives in the registry: the answer keeps a copy. */
+static int choose(gateway_request *rq, gen_spec *spec, const char *task, const Shoal__V1__ModelInfo **ret,
+                  api_error *e)
+{
+    bool named = spec->model != NULL;
+    int rc = choose_model(rq, task, &spec->model, ret, e);
+    if (rc == 0 && !named && !(spec->model = arena_strdup(spec->mem, spec->model))) rc = api_error_nomem(e);
+    return rc;
+}
+
 /* Takes spec, of which it is known by now which model answers, and k, which may be NULL. */
 static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
 {
@@ -531,7 +541,7 @@ static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *
     stream st = {0};
     call_terms terms;
     bool plain = (!k || !k->response) && !spec->llama; /* the events of others have no ids */
-    if (choose_model(rq, task, &spec->model, &info, &e) != 0 ||
+    if (choose(rq, spec, task, &info, &e) != 0 ||
         (plain && stream_open(&st, rq, spec, &e) != 0) || stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
         if (begins_longer(k, &e) && kept_shorten(k)) {

@@ -41,19 +41,40 @@ bool choose_does(const Shoal__V1__ModelInfo *info, const char *task)
     return strcmp(info->task, task) == 0 || (ranks && strcmp(task, "classify") == 0);
 }
 
-/* Several do it: which. */
-static int name_one(const gateway_request *rq, const char *task, api_error *e)
+/* Append the models that do it and that the key may use, with commas between. */
+static void put_names(buf *out, const gateway_request *rq, const char *task)
 {
     registry *g = rq->registry;
-    buf list = {0};
     for (size_t i = 0; i < registry_count_models(g); i++) {
         const replica_set *set = registry_model_at(g, i);
         const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
         if (info && choose_does(info, task) && admission_shows(rq, set->replicas[0]->model))
-            buf_printf(&list, "%s%s", list.len ? ", " : "", set->replicas[0]->model);
+            buf_printf(out, "%s%s", out->len ? ", " : "", set->replicas[0]->model);
     }
+}
+
+/* Several do it: which. */
+static int name_one(const gateway_request *rq, const char *task, api_error *e)
+{
+    buf list = {0};
+    put_names(&list, rq, task);
     int rc = api_error_bad(e, "model", "several models do this task (%.300s): name one in \"model\"",
                            list.len ? list.data : "");
+    buf_done(&list);
+    return rc;
+}
+
+static int unknown_model(const gateway_request *rq, const char *task, const char *name, api_error *e)
+{
+    buf list = {0};
+    put_names(&list, rq, task);
+    int rc = api_error_no_model(e, name);
+    if (list.len && !list.failed)
+        rc =
+            api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                          "the model '%.64s' does not exist here; these do this task: %.300s; GET /v1/models "
+                          "lists all",
+                          name, list.data);
     buf_done(&list);
     return rc;
 }
@@ -126,7 +147,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     if (rc != 0) return rc;
     const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
-    if (!known) return api_error_no_model(e, *ret_name);
+    if (!known) return unknown_model(rq, task, *ret_name, e);
     if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
     if (info && !choose_does(info, task))
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",

@@ -44,7 +44,7 @@ static void encode_names_the_field_it_refuses(void **state)
         encode_kind kind;
         const char *body, *param;
     } CASES[] = {
-        {ENCODE_EMBED, "{\"input\":\"a\"}", "model"},
+        {ENCODE_EMBED, "{\"model\":7,\"input\":\"a\"}", "model"},
         {ENCODE_EMBED, "{\"model\":\"e\"}", "input"},
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[]}", "input"},

@@ -48,5 +48,16 @@ grep -q tool_calls <<<"$reply" && fail "the stream has tool_calls: $reply"
 reply=$(curl -sS "$url/v1/chat/completions" -d '{"model":"home-chat-s","max_tokens":8,"messages":[{"role":"user","content":"light on"},{"role":"assistant","content":null,"function_call":{"name":"light_on","arguments":"{\"room\":\"hall\"}"}},{"role":"function","name":"light_on","content":"done"}]}')
 grep -q '"finish_reason"' <<<"$reply" || fail "a result of a function is not taken: $reply"
 
+# Without a model the only one of the task is meant, and an unknown name is told which there are.
+for body in '/v1/chat/completions {"max_tokens":2,"messages":[{"role":"user","content":"hi"}]}' \
+    '/v1/completions {"max_tokens":2,"prompt":"hi"}' '/v1/responses {"max_output_tokens":2,"input":"hi"}'; do
+    reply=$(curl -sS "$url${body%% *}" -d "${body#* }")
+    grep -q '"model":"home-chat-s"' <<<"$reply" || fail "$body does not use the only model: $reply"
+done
+reply=$(curl -sS "$url/v1/chat/completions" -d '{"max_tokens":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}')
+grep -q '"model":"home-chat-s"' <<<"$reply" || fail "a stream does not use the only model: $reply"
+reply=$(curl -sS -w '%{http_code}' "$url/v1/chat/completions" -d '{"model":"gpt-3.5-turbo","messages":[{"role":"user","content":"hi"}]}')
+grep -q 'home-chat-s.*404$' <<<"$reply" || fail "an unknown name is not told what there is: $reply"
+
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
