@@ -96,8 +96,8 @@ echo "$home      - name: a
         model: home-chat-s
         tools:
           - name: f
-            parameters: {properties: {a: {contains: {const: 1}}}}" >"$work/c.yaml"
-both 'c.yaml:11: pipelines[0].stages[0].tools[0].parameters: tools/0/function/parameters: at "#/properties/a/contains"'
+            parameters: {properties: {a: {type: array, uniqueItems: true}}}" >"$work/c.yaml"
+both 'c.yaml:11: pipelines[0].stages[0].tools[0].parameters: tools/0/function/parameters: at "#/properties/a/uniqueItems"'
 
 # A folder that happens to have a model's name is not that model.
 ln -s "$PWD/tests/data/hf/llama-gqa" "$work/my-chat"

@@ -87,7 +87,7 @@ grep -q 'DONE' "$work/flow.body" && fail "a stream that missed its deadline says
 chat odd -H 'x-shoal-deadline-ms: soon' -d "$long"
 want odd 400 'x-shoal-deadline-ms'
 chat ctx -d "${long/go on/$(printf 'word %.0s' $(seq 3000))}"
-want ctx 400 'tokens and the context of home-chat-s holds 2048'
+want ctx 400 'maximum context length is 2048 tokens'
 
 # A client that leaves frees the one place there is; one that only shuts its side gets its answer.
 for kind in '' ',"stream":true'; do

@@ -9,7 +9,7 @@ weight=$(for f in assets/icon.svg assets/page/*; do gzip -9 -c "$f" | wc -c; don
 grep -rnE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://[^w$/]' assets/page && fail "the page parses HTML or leaves the server"
 
 start_shoal
-curl -s "$url/" | grep -q '"not_found"' || fail "/ is for browsers alone"
+[ "$(curl -s "$url/")" = "Ollama is running" ] || fail "/ of a program is not what Ollama says"
 curl -s -H 'accept: text/html' "$url/" | grep -q '<!doctype html>' || fail "/ is no page"
 curl -s "$url/v1/pipelines" | grep -q '{"id":"home","object":"pipeline","stages":\[{"stage":"line","kind":"line","optional":false}' || fail "the pipelines"
 

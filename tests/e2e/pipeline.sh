@@ -128,7 +128,7 @@ says "$err" "typo.jsonl:1: 'expect' has no 'txet'"
 # ---- tools: calls of these functions alone, of these devices alone
 run 0 test examples/tools.jsonl -c examples/tools.yaml
 run 0 check examples/tools.yaml
-sed 's/minimum: 1, maximum: 100/multipleOf: 3.5, contains: {}/' examples/tools.yaml | sed "s#\.\./models#$PWD/models#" >"$work/unheld.yaml"
+sed 's/minimum: 1, maximum: 100/multipleOf: 2000/' examples/tools.yaml | sed "s#\.\./models#$PWD/models#" >"$work/unheld.yaml"
 run 1 check "$work/unheld.yaml"
 says "$err" 'unheld.yaml:24: pipelines\[0\].stages\[0\].tools\[0\].parameters: tools/0/function/parameters: at "#/properties/brightness'
 echo "$n runs"

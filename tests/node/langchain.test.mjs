@@ -111,7 +111,7 @@ of_openai("ChatOpenAI: invoke", "logprobs, stop, seed, user, n, service_tier, me
 
 of_openai("ChatOpenAI: invoke", "an error has the server's status and code", async () => {
   await assert.rejects(new ChatOpenAI({ ...common, model: "nobody" }).invoke("x"), (e) => e.status === 404 && e.code === "model_not_found");
-  await assert.rejects(new ChatOpenAI({ ...common, model: "home-chat-s" }).invoke("word ".repeat(4000)), (e) => e.status === 400 && /2048/.test(e.message));
+  await assert.rejects(new ChatOpenAI({ ...common, model: "home-chat-s" }).invoke("word ".repeat(4000)), (e) => e.name === "ContextOverflowError" && /2048/.test(e.message));
 });
 
 of_openai("ChatOpenAI with useResponsesApi: invoke", "a turn goes on with previous_response_id", async () => {

@@ -76,12 +76,12 @@ const conditions = {
   if: object({ kind: { enum: ["a", "b"] }, n: { type: "integer", minimum: 0, maximum: 9 } }, { if: { properties: { kind: { const: "a" } } }, then: { properties: { n: { minimum: 5 } } }, else: { properties: { n: { maximum: 4 } } } }),
   pattern_properties: { type: "object", patternProperties: { "^x": { type: "integer", minimum: 0, maximum: 9 } }, additionalProperties: false, maxProperties: 3 },
   dependent: object({ a: string }, { dependentRequired: { b: ["a"] } }),
+  contains: object({ a: { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, contains: { const: 7 }, maxItems: 4 } }),
 };
 
 // What no grammar here holds; with "strict": false it is checked when it is written.
 export const unheld = {
   set: object({ a: { type: "array", items: string, uniqueItems: true, maxItems: 4 } }),
-  contains: object({ a: { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, contains: { const: 7 }, maxItems: 4 } }),
   letters: object({ a: { ...string, pattern: "^\\p{L}+$" } }),
 };
 
