@@ -25,7 +25,8 @@ const wrong = [null, true, false, 0, -1, 1.5, 1e300, -1e300, 2 ** 53, "", "x", "
 const bodies = {
   "/v1/chat/completions": { ...quick, n: 1, stream: false, stream_options: {}, stop: ["z"], seed: 1, top_p: 1, top_k: 1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1, logit_bias: {}, logprobs: true, top_logprobs: 1,
     tools: [f("a")], tool_choice: "auto", parallel_tool_calls: true, response_format: { type: "text" }, max_completion_tokens: 4, reasoning_effort: "low", chat_template_kwargs: {}, ignore_eos: false, user: "u", metadata: {}, store: false, service_tier: "auto",
-    modalities: ["text"], prediction: {}, session: null, functions: [], function_call: "auto", audio: {}, verbosity: "low", web_search_options: {} },
+    modalities: ["text"], prediction: {}, session: null, audio: {}, verbosity: "low", web_search_options: {} },
+  "/v1/chat/completions?older": { ...quick, functions: [f("a").function], function_call: "auto" },
   "/v1/completions": { model: "home-chat-s", prompt: "a", max_tokens: 2, n: 1, best_of: 1, echo: false, logprobs: 1, suffix: null, stop: "z", stream: false, seed: 1, temperature: 0 },
   "/v1/responses": { model: "home-chat-s", input: "a", max_output_tokens: 4, instructions: "b", tools: [], tool_choice: "auto", text: { format: { type: "text" } }, store: false, stream: false, truncation: "auto", metadata: {}, include: [], reasoning: {}, previous_response_id: null,
     parallel_tool_calls: true, top_logprobs: 0, user: "u", background: false, temperature: 0, prompt: null, conversation: null, max_tool_calls: 1 },
