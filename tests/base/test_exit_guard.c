@@ -126,10 +126,15 @@ static void an_announcement_does_not_count(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         struct sigaction sa = {.sa_handler = on_signal};
+        sigset_t term, none;
+        sigemptyset(&term);
+        sigaddset(&term, SIGTERM);
         sigaction(SIGTERM, &sa, NULL);
         exit_guard_start(&(exit_guard){.component = "test", .stop_ms = FOR_EVER_MS, .cut_ms = SOON_MS});
+        sigprocmask(SIG_BLOCK, &term, &none); /* it may come before we wait for it */
         on_signal(0);
-        pause();
+        sigsuspend(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
         exit_guard_announced(FOR_EVER_MS);
         on_signal(1);
         for (;;) pause();
