@@ -28,7 +28,7 @@ class Light(BaseModel):
 
 
 call = client("instructor")
-for mode in ("TOOLS", "TOOLS_STRICT", "JSON_SCHEMA", "FUNCTIONS"):
+for mode in ("TOOLS", "TOOLS_STRICT", "JSON_SCHEMA", "FUNCTIONS", "RESPONSES_TOOLS"):
 
     @call(f"Mode.{mode}: create", "a pydantic model, of a model that was never trained for it")
     def _(mode=mode):

@@ -39,6 +39,15 @@ def _():
     assert api.chat_completion([*OFF, {"role": "assistant", "tool_calls": got.tool_calls}, result], tools=[tool], **COLD).choices[0].message.content
 
 
+@call("chat_completion", "response_format: json_schema holds a model that was never trained for it")
+def _():
+    schema = {"type": "object", "properties": {"on": {"type": "boolean"}, "dim": {"type": "integer"}}, "required": ["on", "dim"], "additionalProperties": False}
+    for kind in ({"type": "json_schema", "json_schema": {"name": "light", "schema": schema, "strict": True}}, {"type": "json_object", "value": schema}):
+        r = api.chat_completion(HELLO, model="plain", temperature=1, max_tokens=96, response_format=kind)
+        got = json.loads(r.choices[0].message.content)
+        equal(sorted(got), ["dim", "on"])
+
+
 @call("AsyncInferenceClient: chat_completion", "a reply")
 async def _():
     got = await AsyncInferenceClient(base_url=V1, api_key="none").chat_completion(HELLO, **COLD)

@@ -133,3 +133,9 @@ def _():
 def _():
     e = OllamaEmbeddings(model="home-embed", base_url=URL)
     equal(e.embed_documents(["a light", "a door"])[0], e.embed_query("a light"))
+
+
+@call("OllamaEmbeddings", "a text that is too long is cut, as Ollama does it")
+def _():
+    e = OllamaEmbeddings(model="home-embed", base_url=URL)
+    equal(e.embed_query("word " * 500), e.embed_query("word " * 600))

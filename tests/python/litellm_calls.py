@@ -80,6 +80,12 @@ async def _():
     assert r["content"][0]["text"]
 
 
+@call("completion", "a prompt that is too long is ContextWindowExceededError, so that fallbacks start")
+def _():
+    with rejects(litellm.ContextWindowExceededError):
+        ask("openai", [{"role": "user", "content": "word " * 3000}])
+
+
 @call("completion", "an unknown model is NotFoundError, a wrong value BadRequestError")
 def _():
     with rejects(litellm.NotFoundError):

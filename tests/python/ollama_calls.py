@@ -109,6 +109,16 @@ def _():
         api.generate(CHAT, "hello", context=[1, 2])
 
 
+@call("embed", "a text that is too long is cut unless truncate is false; an empty list")
+def _():
+    long = "word " * 500
+    equal(api.embed("home-embed", long).embeddings, api.embed("home-embed", long + "word", truncate=True).embeddings)
+    with rejects(ollama.ResponseError) as e:
+        api.embed("home-embed", long, truncate=False)
+    equal(e.error.status_code, 400)
+    equal(list(api.embed("home-embed", []).embeddings), [])
+
+
 @call("list, show, ps", "sizes, parameters and times are the files'; what is served is pulled already, and not deleted")
 def _():
     listed = {m.model: m for m in api.list().models}

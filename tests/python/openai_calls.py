@@ -243,6 +243,40 @@ def _():
         equal(text, "")
 
 
+ON_OFF = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}
+
+
+@call("chat.completions.create", "a schema by the names that other servers have: schema, value, guided_json, guided_choice, structured_outputs")
+def _():
+    hot = dict(messages=HELLO, model="plain", temperature=1, max_tokens=40)
+    for more in (
+        {"response_format": {"type": "json_object", "schema": ON_OFF}},
+        {"response_format": {"type": "json_object", "value": ON_OFF}},
+        {"json_schema": ON_OFF},
+        {"guided_json": ON_OFF},
+        {"structured_outputs": {"json": ON_OFF}},
+    ):
+        equal(list(json.loads(ask(**hot, extra_body=more).choices[0].message.content)), ["on"])
+    for more in ({"guided_choice": ["yes", "no"]}, {"structured_outputs": {"choice": ["yes", "no"]}}):
+        assert ask(**hot, extra_body=more).choices[0].message.content in ("yes", "no")
+
+
+@call("chat.completions.create", "functions and function_call, the older form of tools")
+def _():
+    functions = [t["function"] for t in TOOLS]
+    r = ask(ON, model="plain", functions=functions, function_call={"name": "HassTurnOff"}, temperature=1, max_tokens=128).choices[0]
+    equal((r.finish_reason, r.message.function_call.name), ("function_call", "HassTurnOff"))
+    equal(list(json.loads(r.message.function_call.arguments)), ["name"])
+    back = [*ON, r.message, {"role": "function", "name": "HassTurnOff", "content": "off"}]
+    assert ask(back, functions=functions, function_call="none").choices[0].message.function_call is None
+
+
+@call("chat.completions.create", "an unknown model's NotFoundError lists those that there are")
+def _():
+    with rejects(openai.NotFoundError, "home-chat-s"):
+        ask(HELLO, model="gpt-4o")
+
+
 # ---- completions, embeddings, moderations --------------------------------------------------------------------
 
 
@@ -279,6 +313,12 @@ def _():
         packed = struct.unpack(f"<{len(default)}f", base64.b64decode(packed))
     assert max(abs(a - b) for a, b in zip(default, packed)) < 1e-6
     equal(len(loose.embeddings.create(model="home-embed", input=text, dimensions=32).data[0].embedding), 32)
+
+
+@call("embeddings.create", "token ids are refused, and the message names what LangChain calls it")
+def _():
+    with rejects(openai.BadRequestError, "check_embedding_ctx_length"):
+        api.embeddings.create(model="home-embed", input=[1, 2, 3])
 
 
 @call("moderations.create", "a text, texts, and a model's name of OpenAI's")
