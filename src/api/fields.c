@@ -7,6 +7,28 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
+/* Texts go to workers as C strings: what one call cannot take, none takes. */
+static bool has_nul(const json_t *v)
+{
+    const char *key;
+    json_t *part;
+    size_t i;
+    if (json_is_string(v)) return memchr(json_string_value(v), '\0', json_string_length(v)) != NULL;
+    json_array_foreach((json_t *)v, i, part) if (has_nul(part)) return true;
+    json_object_foreach((json_t *)v, key, part) if (has_nul(part)) return true;
+    return false;
+}
+
+static int refuse_nul(const json_t *o, api_error *e)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)o, key, v)
+        if (has_nul(v))
+            return api_error_bad(e, key, "\"%.64s\" holds a NUL character (\\u0000), which no text may: leave it out", key);
+    return 0;
+}
+
 int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
 {
     shoal_err err;
@@ -18,8 +40,12 @@ int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
         json_drop(o);
         return api_error_bad(e, NULL, "body: must be a JSON object");
     }
-    *ret = o;
-    return 0;
+    rc = refuse_nul(o, e);
+    if (rc == 0)
+        *ret = o;
+    else
+        json_drop(o);
+    return rc;
 }
 
 static int refuse(api_error *e, const char *key, const shoal_err *err)
