@@ -140,7 +140,7 @@ static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1_
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e)
 {
-    bool known;
+    bool known, named = *ret_name != NULL;
     char base[96];
     int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
     if (rc == 0 && !rq->routed) rc = admission_may_use(rq, *ret_name, e);
@@ -159,6 +159,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
             "x-shoal-max-cost and x-shoal-max-energy-j choose among the models of a route: give a "
             "route as \"model\", or leave them out");
     request_note_model(rq, name, info ? info->version : "", info ? info->quantisation : "");
+    if (!named) *ret_name = rq->model; /* the registry's may be gone before the request is */
     *ret_info = info;
     return 0;
 }
