@@ -66,8 +66,10 @@ static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
     const json_t *pair = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "pair") : NULL;
     const json_t *text = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "text") : v;
     if (json_is_integer(text) || json_is_array(text))
-        return api_error_bad(e, "input", "\"input\" must be text: token ids are not taken, as other models' ids mean nothing here; "
-                             "LangChain's OpenAIEmbeddings sends text with check_embedding_ctx_length=False");
+        return api_error_bad(
+            e, "input",
+            "\"input\" must be text: token ids are not taken, as other models' ids mean nothing here; "
+            "LangChain's OpenAIEmbeddings sends text with check_embedding_ctx_length=False");
     in->text = (char *)fields_text(text);
     if (!in->text || !*in->text) return bad_input(e, i);
     if (!pair) return 0;

@@ -14,8 +14,14 @@ static bool has_nul(const json_t *v)
     json_t *part;
     size_t i;
     if (json_is_string(v)) return memchr(json_string_value(v), '\0', json_string_length(v)) != NULL;
-    json_array_foreach((json_t *)v, i, part) if (has_nul(part)) return true;
-    json_object_foreach((json_t *)v, key, part) if (has_nul(part)) return true;
+    json_array_foreach((json_t *)v, i, part)
+    {
+        if (has_nul(part)) return true;
+    }
+    json_object_foreach((json_t *)v, key, part)
+    {
+        if (has_nul(part)) return true;
+    }
     return false;
 }
 
@@ -24,8 +30,11 @@ static int refuse_nul(const json_t *o, api_error *e)
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)o, key, v)
+    {
         if (has_nul(v))
-            return api_error_bad(e, key, "\"%.64s\" holds a NUL character (\\u0000), which no text may: leave it out", key);
+            return api_error_bad(
+                e, key, "\"%.64s\" holds a NUL character (\\u0000), which no text may: leave it out", key);
+    }
     return 0;
 }
 

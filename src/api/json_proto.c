@@ -354,7 +354,8 @@ static int put_map(buf *out, const proto_field *f, const json_t *o, shoal_err *e
     {
         buf entry = {0};
         if (rc != 0) break;
-        if (!fits_one(value, v)) return err_set(err, SHOAL_EINVALID, "%s: does not fit into %s", key, f->name);
+        if (!fits_one(value, v))
+            return err_set(err, SHOAL_EINVALID, "%s: does not fit into %s", key, f->name);
         proto_put_bytes(&entry, proto_field_named(f->message, "key")->number, key, strlen(key));
         rc = put_one(&entry, value, v, err);
         put_buf(out, f->number, &entry);

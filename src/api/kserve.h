@@ -96,10 +96,10 @@ void kserve_put_data(buf *out, const kserve_tensor *t);
 typedef struct kserve_ask {
     json_t *root; /* owned */
     const char *id;
-    const json_t *params;  /* NULL: none */
-    const json_t *outputs; /* that are asked for; NULL: all */
-    bool binary;           /* outputs are told in binary unless they say otherwise */
-    bool no_binary;        /* the answer has no binary part, whatever the request says */
+    const json_t *params;     /* NULL: none */
+    const json_t *outputs;    /* that are asked for; NULL: all */
+    bool binary;              /* outputs are told in binary unless they say otherwise */
+    bool no_binary;           /* the answer has no binary part, whatever the request says */
     const char *reply_params; /* JSON of the answer's "parameters"; NULL: none. Static */
     kserve_tensors in;
 } kserve_ask;

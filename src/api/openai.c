@@ -43,8 +43,7 @@ static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE;
     int rc = fields_parse(&s->root, body, len, e);
     if (rc == 0) rc = fields_str(s->root, "model", &s->model, e);
-    if (rc == 0 && s->model && !*s->model)
-        rc = api_error_bad(e, "model", "\"model\" must name a model");
+    if (rc == 0 && s->model && !*s->model) rc = api_error_bad(e, "model", "\"model\" must name a model");
     if (rc == 0)
         *ret = s;
     else

@@ -59,7 +59,7 @@ typedef struct gen_spec {
     size_t n_choices;
     const json_t
         *judge; /* the same where it says "strict": false: what cannot be enforced is looked at; else NULL */
-    int64_t clock; /* GenerateRequest.clock */
+    int64_t clock;            /* GenerateRequest.clock */
     struct llama_form *llama; /* it is answered as llama-server does (llama.h); NULL: as OpenAI does */
 } gen_spec;
 

@@ -9,7 +9,7 @@
 #define REF_MAX 512 /* bytes of a pointer */
 
 typedef struct refs {
-    json_t *places; /* address, with or without "#name" -> pointer */
+    json_t *places;  /* address, with or without "#name" -> pointer */
     json_t *dynamic; /* name -> pointer, or null where there are several */
     bool old;        /* json_refs_stand_alone: "id" is "$id", and neither counts beside a "$ref" */
     bool failed;
@@ -84,8 +84,8 @@ static void walk(refs *r, json_t *at, bool names, buf *pointer, place here, visi
 static void walk_members(refs *r, json_t *at, bool names, buf *pointer, place here, visit_fn visit)
 {
     static const char *const VALUES[] = {"const", "enum", "default", "example", "examples", NULL};
-    static const char *const NAMES[] = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas",
-                                        NULL};
+    static const char *const NAMES[] = {"properties",  "patternProperties", "$defs",
+                                        "definitions", "dependentSchemas",  NULL};
     size_t len = pointer->len, i;
     const char *key;
     json_t *one;
@@ -176,8 +176,9 @@ static const char *target(refs *r, const char *ref, const place *at, buf *room)
     if (!is_pointer) buf_puts(room, fragment);
     buf_append(room, "", 1);
     if (room->failed) return NULL;
-    const char *found = ref[0] == '#' && is_pointer ? at->id_pointer
-                                                    : json_string_value(json_object_get(r->places, room->data));
+    const char *found = ref[0] == '#' && is_pointer
+                            ? at->id_pointer
+                            : json_string_value(json_object_get(r->places, room->data));
     if (!found || !is_pointer || !fragment || !fragment[1]) return found;
     buf_clear(room);
     buf_puts(room, found);
@@ -295,7 +296,8 @@ const json_t *json_refs_follow(const json_t *root, const char *ref)
     if (*ref++ != '#' || strlen(ref) >= sizeof key) return NULL;
     while (at && *ref == '/') {
         ref = pointer_step(ref + 1, key);
-        at = json_is_array(at) ? json_array_get(at, (size_t)strtoul(key, NULL, 10)) : json_object_get(at, key);
+        at =
+            json_is_array(at) ? json_array_get(at, (size_t)strtoul(key, NULL, 10)) : json_object_get(at, key);
     }
     return *ref ? NULL : at;
 }

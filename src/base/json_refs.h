@@ -3,20 +3,22 @@
  *     {"$id": "http://x/a", "$ref": "b#here", "$defs": {"q": {"$id": "b", "$anchor": "here"}}}
  *                           "$ref": "#/$defs/q"
  *
- * Readers of schemas follow "#" and "#/..." alone. All else that leads within the document is turned into these here: names
- * ("$anchor", a "$dynamicAnchor" that is there once), addresses relative to the "$id" that they stand under (RFC 3986,
- * section 5, without dot segments), "$dynamicRef" and "$recursiveRef" that can only mean one place. What leads elsewhere
- * stays as it is. */
+ * Readers of schemas follow "#" and "#/..." alone. All else that leads within the document is turned into
+ * these here: names ("$anchor", a "$dynamicAnchor" that is there once), addresses relative to the "$id"
+ * that they stand under (RFC 3986, section 5, without dot segments), "$dynamicRef" and "$recursiveRef"
+ * that can only mean one place. What leads elsewhere stays as it is. */
 #ifndef BASE_JSON_REFS_H
 #define BASE_JSON_REFS_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The schema itself where nothing is to be done, else a copy; the caller owns a reference either way. NULL: no memory. */
+/* The schema itself where nothing is to be done, else a copy; the caller owns a reference either way.
+ * NULL: no memory. */
 json_t *json_refs_resolve(const json_t *schema);
 
-/* What "#" or "#/..." leads to (RFC 6901, section 6), borrowed from root; NULL: it is neither, or leads nowhere. */
+/* What "#" or "#/..." leads to (RFC 6901, section 6), borrowed from root; NULL: it is neither, or leads
+ * nowhere. */
 const json_t *json_refs_follow(const json_t *root, const char *ref);
 
 /* "$schema" says draft 3 to 7, where keywords beside a "$ref" say nothing. */

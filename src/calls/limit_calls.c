@@ -57,8 +57,8 @@ static limit nearest_limit(const limit_call *c)
     const reply_limits *l = &c->b->limits;
     limit nearest = {0};
     double silent = over_listened_ms(&c->b->base, c->last_ns);
-    add_limit(&nearest, c->began ? "token_gap_ms" : "first_token_ms", c->began ? l->token_gap_ms : l->first_token_ms,
-              silent);
+    add_limit(&nearest, c->began ? "token_gap_ms" : "first_token_ms",
+              c->began ? l->token_gap_ms : l->first_token_ms, silent);
     if (c->began)
         add_limit(&nearest, "reply_ms", l->reply_ms,
                   (double)c->taken_ms + over_listened_ms(&c->b->base, c->run_ns));
@@ -104,7 +104,8 @@ static void end_with_what_there_is(limit_call *c)
 static void end_empty(limit_call *c, const limit *which)
 {
     char text[160];
-    snprintf(text, sizeof text, "no token came within %llu ms (%s)", (unsigned long long)which->ms, which->key);
+    snprintf(text, sizeof text, "no token came within %llu ms (%s)", (unsigned long long)which->ms,
+             which->key);
     call_result r = result_of(c, SHOAL_EDEADLINE, text);
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
@@ -143,7 +144,8 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     if (e->progress) c->so_far.n_cached = e->progress->n_cached;
     if (e->delta) c->so_far.n_generated += (uint32_t)e->delta->n_ids;
     c->done |= e->done != NULL;
-    if ((e->delta && e->delta->n_ids > 0) || e->refined) note_token(c); /* a prompt that is given back has no ids */
+    if ((e->delta && e->delta->n_ids > 0) || e->refined)
+        note_token(c);                /* a prompt that is given back has no ids */
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 

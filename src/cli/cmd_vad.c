@@ -80,9 +80,9 @@ static int run(int argc, char **argv)
     size_t n = 0, n_samples = 0;
     vad_options o = {.threshold = threshold, .min_silence_ms = silence, .min_speech_ms = speech};
     if (!model || !*model)
-        rc = err_set(
-            &err, SHOAL_EINVALID,
-            "no voice detector is given: --model silero_vad_16k_op15.onnx (or $SHOAL_VAD) names one");
+        rc =
+            err_set(&err, SHOAL_EINVALID,
+                    "no voice detector is given: --model silero_vad_16k_op15.onnx (or $SHOAL_VAD) names one");
     else
         rc = find(model, a.v[0], &o, &s, &n, &n_samples, &err);
     rc = rc ? cli_fail(&cmd_vad, &err) : print(s, n, n_samples, json);

@@ -541,8 +541,8 @@ static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *
     stream st = {0};
     call_terms terms;
     bool plain = (!k || !k->response) && !spec->llama; /* the events of others have no ids */
-    if (choose(rq, spec, task, &info, &e) != 0 ||
-        (plain && stream_open(&st, rq, spec, &e) != 0) || stream_terms(&st, rq, &terms, &e) != 0) {
+    if (choose(rq, spec, task, &info, &e) != 0 || (plain && stream_open(&st, rq, spec, &e) != 0) ||
+        stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
         if (begins_longer(k, &e) && kept_shorten(k)) {
             generate_kept(k);

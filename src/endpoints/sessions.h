@@ -8,13 +8,13 @@
 
 #include "endpoints/kept.h"
 
-void sessions_chat(gateway_request *rq);     /* POST /v1/chat/completions */
-void sessions_get(gateway_request *rq);      /* GET /v1/sessions/NAME */
-void sessions_delete(gateway_request *rq);   /* DELETE */
-void sessions_respond(gateway_request *rq);  /* POST /v1/responses */
-void sessions_response(gateway_request *rq); /* GET /v1/responses/ID */
+void sessions_chat(gateway_request *rq);           /* POST /v1/chat/completions */
+void sessions_get(gateway_request *rq);            /* GET /v1/sessions/NAME */
+void sessions_delete(gateway_request *rq);         /* DELETE */
+void sessions_respond(gateway_request *rq);        /* POST /v1/responses */
+void sessions_response(gateway_request *rq);       /* GET /v1/responses/ID */
 void sessions_count(gateway_request *rq);          /* POST /v1/responses/input_tokens */
 void sessions_response_input(gateway_request *rq); /* GET /v1/responses/ID/input_items */
-void sessions_forget(gateway_request *rq);   /* DELETE */
+void sessions_forget(gateway_request *rq);         /* DELETE */
 
 #endif

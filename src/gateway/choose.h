@@ -10,9 +10,10 @@
 /* Does the model do the task? A reranker is a classifier of one label, whatever its file calls it. */
 bool choose_does(const Shoal__V1__ModelInfo *info, const char *task);
 
-/* Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the model in rq: a name may be
- * "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its digest. *ret_info is NULL when
- * no replica has come up yet; then the call itself waits for one. 0 or an HTTP status. */
+/* Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
+ * model in rq: a name may be "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its
+ * digest. *ret_info is NULL when no replica has come up yet; then the call itself waits for one. 0 or an
+ * HTTP status. */
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e);
 

@@ -11,8 +11,9 @@
 #include "base/buf.h"
 #include "gateway/endpoint.h"
 
-/* ENDPOINT_OLLAMA, ENDPOINT_KSERVE, ENDPOINT_LLAMA, ENDPOINT_RESPONSES, or 0, OpenAI's: what is spoken at the path. A path that
- * is none, or not by its request's method, is as the first row's under the same first segment. */
+/* ENDPOINT_OLLAMA, ENDPOINT_KSERVE, ENDPOINT_LLAMA, ENDPOINT_RESPONSES, or 0, OpenAI's: what is spoken at
+ * the path. A path that is none, or not by its request's method, is as the first row's under the same
+ * first segment. */
 unsigned dialect_of(const endpoint_table *t, const char *path);
 void dialect_put_error(buf *out, unsigned dialect, const api_error *e);
 /* For when there is no memory to say what is the matter. */

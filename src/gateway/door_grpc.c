@@ -614,7 +614,8 @@ static size_t list_methods(door_grpc *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_GRPC_RPCS; i++)
-        if (!(GRPC_RPCS[i].how & (RPC_PIECES | RPC_MANY))) d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
+        if (!(GRPC_RPCS[i].how & (RPC_PIECES | RPC_MANY)))
+            d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
     for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++) d->methods[n++] = GRPC_HEALTH_METHODS[i];
     return n;
 }

@@ -614,9 +614,9 @@ static int unpack(door *door, api_error *e)
     coding c = CODING_NONE;
     if ((!said && !is_long(d)) || is_empty(d)) return 0;
     if (said && !coding_parse(said, &c))
-        return api_error_set(e, 415, "invalid_request_error", "unsupported_encoding", NULL,
-                             "the body's coding '%.40s' is not known here: send it plain, or as gzip, deflate or zstd",
-                             said);
+        return api_error_set(
+            e, 415, "invalid_request_error", "unsupported_encoding", NULL,
+            "the body's coding '%.40s' is not known here: send it plain, or as gzip, deflate or zstd", said);
     if (!c && !(is_whole && is_long(d))) return 0;
     size_t most = body_limit(d->gateway, d->http);
     if (!most) most = door_http_body_bytes(d->gateway);

@@ -11,16 +11,17 @@ enum {
     ENDPOINT_FORMS = 1,  /* files come as multipart/form-data, too */
     ENDPOINT_SOUND = 2,  /* its body may be longer than others (max_audio_mb) */
     ENDPOINT_PIECES = 4, /* is called at the request's head; takes the body as it comes (request_on_body) */
-    ENDPOINT_DOCUMENTS = 8,   /* its body may be longer than others (retrieval.max_document_mb) */
-    ENDPOINT_TUNNEL = 16,     /* another protocol is spoken there (wire/http.h) */
-    ENDPOINT_OLLAMA = 32,     /* its errors are said as Ollama's are: {"error": "sentence"} */
-    ENDPOINT_PIPELINE = 64,   /* takes sound if a pipeline of the configuration listens */
-    ENDPOINT_KSERVE = 128,    /* its errors are the Open Inference Protocol's: as Ollama's */
-    ENDPOINT_LLAMA = 256,     /* as llama-server's are: {"error": {"code": 400, "message", "type"}} */
-    ENDPOINT_ADMIN = 512,     /* shows or changes the server: needs a key with 'admin: true' */
-    ENDPOINT_METRICS = 1024,  /* with which key is what metrics.key says */
+    ENDPOINT_DOCUMENTS = 8,    /* its body may be longer than others (retrieval.max_document_mb) */
+    ENDPOINT_TUNNEL = 16,      /* another protocol is spoken there (wire/http.h) */
+    ENDPOINT_OLLAMA = 32,      /* its errors are said as Ollama's are: {"error": "sentence"} */
+    ENDPOINT_PIPELINE = 64,    /* takes sound if a pipeline of the configuration listens */
+    ENDPOINT_KSERVE = 128,     /* its errors are the Open Inference Protocol's: as Ollama's */
+    ENDPOINT_LLAMA = 256,      /* as llama-server's are: {"error": {"code": 400, "message", "type"}} */
+    ENDPOINT_ADMIN = 512,      /* shows or changes the server: needs a key with 'admin: true' */
+    ENDPOINT_METRICS = 1024,   /* with which key is what metrics.key says */
     ENDPOINT_RESPONSES = 2048, /* its errors name the fields of the Responses API, not those of chat */
-    ENDPOINT_REPLY = 4096      /* writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the
+    ENDPOINT_REPLY =
+        4096 /* writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the
                                   client sends one */
 };
 

@@ -429,7 +429,8 @@ void request_error(gateway_request *rq, const api_error *e)
         snprintf(h.retry_after, sizeof h.retry_after, "%d", e->retry_after_s);
         header_add(&h, "retry-after", h.retry_after);
     }
-    if (e->status == 504) header_add(&h, "x-should-retry", "false"); /* OpenAI's clients would, and wait as long again */
+    if (e->status == 504)
+        header_add(&h, "x-should-retry", "false"); /* OpenAI's clients would, and wait as long again */
     if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
     if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
         header_add(&h, "accept-encoding", "gzip, deflate, zstd");

@@ -81,11 +81,11 @@ typedef struct gateway_request {
     char model[96], version[48], quantisation[24];
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     uint64_t n_prompt_tokens, n_generated_tokens, n_drafted_tokens, n_accepted_tokens;
-    struct routed *routed;   /* what a route came to (routed.h); NULL: none was asked for */
-    degraded degraded;       /* the answer is another model's; such answers are not kept */
-    char tool_syntax[48];    /* how the model writes the calls of a request with tools; "": none were offered */
-    char ensemble[1024];     /* how several models came to the answer; "": one gave it */
-    cache_wish wish;         /* what it says about the cache */
+    struct routed *routed; /* what a route came to (routed.h); NULL: none was asked for */
+    degraded degraded;     /* the answer is another model's; such answers are not kept */
+    char tool_syntax[48];  /* how the model writes the calls of a request with tools; "": none were offered */
+    char ensemble[1024];   /* how several models came to the answer; "": one gave it */
+    cache_wish wish;       /* what it says about the cache */
     const char *cache_state; /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
     char cache_text[16];     /* "near 0.971", where that is the state */
     char near_note[48];      /* what a lookup by likeness came to; "": there was none */

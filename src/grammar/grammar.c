@@ -55,7 +55,9 @@ static bool text_byte(utf8_rest *at, uint8_t byte)
     }
     if (byte < 0x80) return nfa_run_has(NFA_TEXT, byte);
     if (byte < 0xC2 || byte > 0xF4) return false;
-    *at = (utf8_rest){byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3,
+    *at = (utf8_rest){byte < 0xE0   ? 1
+                      : byte < 0xF0 ? 2
+                                    : 3,
                       byte == 0xE0   ? 0xA0
                       : byte == 0xF0 ? 0x90
                                      : 0x80,

@@ -53,7 +53,8 @@ static void write_items(value *v, const parts *p, const array_facts *f)
 /* "contains": how many items have to satisfy `schema`; most < 0: no end. */
 typedef struct wanted {
     const json_t *of; /* the schema that has it */
-    const json_t *schema, *others; /* of those that do not count; NULL: any, where nothing forbids more that count */
+    const json_t *schema,
+        *others; /* of those that do not count; NULL: any, where nothing forbids more that count */
     int64_t least, most;
 } wanted;
 
@@ -107,8 +108,8 @@ static void write_counted(value *v, const parts *p, const array_facts *f, const 
     int64_t cap = w->most >= 0 ? w->most : w->least, n = f->most >= 0 ? f->most : f->least;
     if (n < (int64_t)f->n_prefix && f->most < 0) n = (int64_t)f->n_prefix;
     if (n > ROWS_MAX)
-        schema_fail(&c->x, SHOAL_ELIMIT, w->of, "contains", "beside \"contains\" at most %d items are counted",
-                    ROWS_MAX);
+        schema_fail(&c->x, SHOAL_ELIMIT, w->of, "contains",
+                    "beside \"contains\" at most %d items are counted", ROWS_MAX);
     for (int64_t k = 0; k <= cap; k++) row[k] = nfa_state(a);
     nfa_call_to(a, nfa_range(a, v->from, '[', '['), c->json.space, row[0]);
     for (int64_t i = 0; c->x.rc == 0; i++) {
@@ -233,7 +234,7 @@ void array_write(value *v, const parts *p)
 
 bool array_is_any(const parts *p)
 {
-    static const char *const keys[] = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems",
-                                       "contains", "unevaluatedItems"};
+    static const char *const keys[] = {"items",       "prefixItems", "minItems",        "maxItems",
+                                       "uniqueItems", "contains",    "unevaluatedItems"};
     return parts_lack(p, keys, sizeof keys / sizeof *keys);
 }

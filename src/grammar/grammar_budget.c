@@ -1,10 +1,11 @@
 /* grammar_budget.c: bringing a reply to its end before its tokens are used up.
  *
- * A small model often writes on in a string until max_tokens cuts the reply, and what was cut is no JSON. From every
- * configuration the automaton knows the shortest text that ends the document (nfa_distance). Its tokens, as the longest
- * ones of the vocabulary that spell it, are a way to the end; while there are tokens enough for a detour, everything is
- * as it was. Then a string without a bound takes only tokens that lead nearer to the end, members that would not
- * fit are not begun, and blanks are left out. Thoughts are left alone: what follows one would be made up. */
+ * A small model often writes on in a string until max_tokens cuts the reply, and what was cut is no JSON.
+ * From every configuration the automaton knows the shortest text that ends the document (nfa_distance).
+ * Its tokens, as the longest ones of the vocabulary that spell it, are a way to the end; while there are
+ * tokens enough for a detour, everything is as it was. Then a string without a bound takes only tokens
+ * that lead nearer to the end, members that would not fit are not begun, and blanks are left out. Thoughts
+ * are left alone: what follows one would be made up. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +137,8 @@ static bool is_text(nfa *a, int config)
     return config != NFA_DEAD && nfa_run(a, config, NFA_WORD) >= NFA_RUN_MAX;
 }
 
-/* A text, or what may be the begin of the marker behind it and be text all the same; or a place where a list or an
- * object may end: all that does not end it is more of it. */
+/* A text, or what may be the begin of the marker behind it and be text all the same; or a place where a
+ * list or an object may end: all that does not end it is more of it. */
 static bool may_close(const budget *b)
 {
     nfa *a = b->g->a;

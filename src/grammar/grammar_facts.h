@@ -46,7 +46,8 @@ typedef struct string_facts {
 } string_facts;
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret);
 
-/* The "unevaluated..." (`key`) of the parts, NULL where `all` of one of them evaluates everything, or there is none. */
+/* The "unevaluated..." (`key`) of the parts, NULL where `all` of one of them evaluates everything, or
+ * there is none. */
 const json_t *facts_unevaluated(const parts *p, const char *key, const char *all);
 /* What must hold for the property `name`, resp. item i. False: it must not be there. *ret_declared: some part
  * has it in "properties" or "patternProperties", resp. "prefixItems". */
@@ -62,8 +63,9 @@ size_t facts_n_prefix(const parts *p);
 /* "items" behind them, which in old drafts is "additionalItems". */
 const json_t *facts_rest_of_items(const json_t *schema);
 const json_t *facts_prefix_items(const json_t *schema);
-/* Properties that no part names, or has a pattern for, are written: none forbids them, and "additionalProperties" asks
- * for them, or there are neither "properties" nor patterns, or the schema is `open`. */
+/* Properties that no part names, or has a pattern for, are written: none forbids them, and
+ * "additionalProperties" asks for them, or there are neither "properties" nor patterns, or the schema is
+ * `open`. */
 bool facts_asks_for_more(const parts *p, bool open);
 bool facts_is_required(const parts *p, const char *name);
 

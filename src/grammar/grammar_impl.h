@@ -44,16 +44,17 @@ struct grammar {
     int *path; /* configurations along the walk, [max_depth + 1] */
     size_t n_masks;
     uint64_t purse; /* work that is left */
-    size_t n_left;  /* tokens that the reply may still have, SIZE_MAX: no limit was told, or none that it can keep */
-    shoal_err err;  /* sticky */
+    size_t
+        n_left; /* tokens that the reply may still have, SIZE_MAX: no limit was told, or none that it can keep */
+    shoal_err err; /* sticky */
 };
 
 /* Where these bytes lead; NFA_DEAD where they are not allowed. */
 int grammar_walk(const grammar *g, int config, const uint8_t *s, size_t n);
 
-/* Of the tokens in `bits`, set logits[id] = -INFINITY for those after which the reply could not be brought to its end
- * within n_left tokens, as long as it can be now: text without a bound has to end, lists and objects take no more
- * members. What a value is stays open: of alternatives none is taken away. */
+/* Of the tokens in `bits`, set logits[id] = -INFINITY for those after which the reply could not be brought
+ * to its end within n_left tokens, as long as it can be now: text without a bound has to end, lists and
+ * objects take no more members. What a value is stays open: of alternatives none is taken away. */
 void grammar_keep_budget(grammar *g, const uint64_t *bits, float *logits, size_t n_vocab);
 
 #endif

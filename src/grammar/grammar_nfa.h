@@ -46,8 +46,8 @@ void nfa_return(nfa *a, int state);
 #define NFA_IDLE 0x80
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);
-/* The next `room` states behind this one are its like: each has the same edges, to the next one in the place of its
- * next. `first` stands for all of them. */
+/* The next `room` states behind this one are its like: each has the same edges, to the next one in the
+ * place of its next. `first` stands for all of them. */
 void nfa_chain(nfa *a, int state, int first, int room);
 bool nfa_failed(const nfa *a);
 bool nfa_lacks_memory(const nfa *a); /* why it failed, or why a step was dead */
@@ -72,8 +72,8 @@ uint8_t nfa_marks(const nfa *a, int config);
 unsigned nfa_distance(const nfa *a, int config);
 /* The first byte of such a text; -1 when it is too far. */
 int nfa_byte_to_end(const nfa *a, int config);
-/* How many bytes farther from the end one byte can lead: a comma by the shortest item, what looked like a marker by all
- * of it. */
+/* How many bytes farther from the end one byte can lead: a comma by the shortest item, what looked like a
+ * marker by all of it. */
 unsigned nfa_detour(const nfa *a);
 nfa_trouble nfa_cut(const nfa *a, int config); /* NFA_DEEP or NFA_WIDE: something was left out */
 
@@ -94,7 +94,8 @@ int nfa_run(nfa *a, int config, nfa_run_kind kind);
 /* Of one byte: NFA_TEXT is NFA_PLAIN here. */
 bool nfa_run_has(nfa_run_kind kind, uint8_t byte);
 
-/* A configuration from which the same texts of up to n bytes lead on: one that was given back before, else itself. */
+/* A configuration from which the same texts of up to n bytes lead on: one that was given back before, else
+ * itself. */
 int nfa_twin(nfa *a, int config, int n);
 
 /* A slot of the caller's per configuration, NULL at first; freed with free() by nfa_free. */

@@ -22,8 +22,8 @@ typedef struct nfa_node {
     int edges;
     uint8_t marks;
     bool returns;
-    bool reads; /* has an edge that reads a byte */
-    bool ends;  /* returns and does nothing else: calls that come back here need no stack */
+    bool reads;        /* has an edge that reads a byte */
+    bool ends;         /* returns and does nothing else: calls that come back here need no stack */
     uint16_t distance; /* bytes to the end of its rule, NFA_FAR at most */
     uint16_t room;     /* nfa_chain, at most UINT16_MAX */
     int first;         /* likewise; -1: it is in no chain */
@@ -42,10 +42,10 @@ typedef struct nfa_config {
     size_t first, n; /* its threads, sorted */
     bool accepts, reads;
     uint8_t marks;
-    uint8_t cut;    /* an nfa_trouble */
+    uint8_t cut; /* an nfa_trouble */
     unsigned distance;
     int8_t run[NFA_RUN_KINDS]; /* nfa_run; -1: not known yet */
-    int32_t *steps; /* [256], made at the first step */
+    int32_t *steps;            /* [256], made at the first step */
     uint64_t
         starts[4]; /* bytes at which the threads' ranges begin or have ended: between two, steps are alike */
     void *slot;

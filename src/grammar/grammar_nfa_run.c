@@ -63,11 +63,10 @@ static int stack_push(nfa *a, int state, int parent)
         if (s->state == state && s->parent == parent) return a->stack_index[at];
     }
     if (!grow(&a->stacks, &a->cap_stacks, a->n_stacks, sizeof *a->stacks)) return stop(a, NFA_NOMEM);
-    a->stacks[a->n_stacks] =
-        (nfa_stack){.state = state,
-                    .parent = parent,
-                    .depth = a->stacks[parent].depth + 1,
-                    .distance = a->stacks[parent].distance + a->nodes[state].distance};
+    a->stacks[a->n_stacks] = (nfa_stack){.state = state,
+                                         .parent = parent,
+                                         .depth = a->stacks[parent].depth + 1,
+                                         .distance = a->stacks[parent].distance + a->nodes[state].distance};
     a->stack_index[at] = (int)a->n_stacks;
     return (int)a->n_stacks++;
 }
@@ -297,8 +296,9 @@ static int range_step(nfa *a, int config, unsigned lo, unsigned hi)
 /* Where every character of several bytes leads (RFC 3629, section 4). */
 static int wide_step(nfa *a, int config)
 {
-    static const uint8_t FIRST[][4] = {{0xC2, 0xDF, 0x80, 0xBF}, {0xE0, 0xE0, 0xA0, 0xBF}, {0xE1, 0xEC, 0x80, 0xBF},
-                                       {0xED, 0xED, 0x80, 0x9F}, {0xEE, 0xEF, 0x80, 0xBF}, {0xF0, 0xF0, 0x90, 0xBF},
+    static const uint8_t FIRST[][4] = {{0xC2, 0xDF, 0x80, 0xBF}, {0xE0, 0xE0, 0xA0, 0xBF},
+                                       {0xE1, 0xEC, 0x80, 0xBF}, {0xED, 0xED, 0x80, 0x9F},
+                                       {0xEE, 0xEF, 0x80, 0xBF}, {0xF0, 0xF0, 0x90, 0xBF},
                                        {0xF1, 0xF3, 0x80, 0xBF}, {0xF4, 0xF4, 0x80, 0x8F}};
     int all = NFA_DEAD;
     for (size_t i = 0; i < sizeof FIRST / sizeof *FIRST; i++) {

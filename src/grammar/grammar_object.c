@@ -319,7 +319,8 @@ static bool values_of(const others *all, unsigned matched, parts *ret)
         const json_t *rest = has_own ? NULL : json_object_get(p->of[i], "additionalProperties");
         if (rest && (schema_admits_nothing(rest) || parts_add(x, ret, rest))) return false;
     }
-    const json_t *left = matched ? NULL : facts_unevaluated(p, "unevaluatedProperties", "additionalProperties");
+    const json_t *left =
+        matched ? NULL : facts_unevaluated(p, "unevaluatedProperties", "additionalProperties");
     return (!left || (!schema_admits_nothing(left) && parts_add(x, ret, left) == 0)) && x->rc == 0;
 }
 
@@ -419,8 +420,8 @@ void object_write(value *v, const parts *p)
 
 bool object_is_any(const parts *p)
 {
-    static const char *const keys[] = {"properties",       "required",      "additionalProperties",
-                                       "minProperties",    "maxProperties", "propertyNames",
-                                       "patternProperties", "unevaluatedProperties"};
+    static const char *const keys[] = {
+        "properties",    "required",      "additionalProperties", "minProperties",
+        "maxProperties", "propertyNames", "patternProperties",    "unevaluatedProperties"};
     return parts_lack(p, keys, sizeof keys / sizeof *keys);
 }

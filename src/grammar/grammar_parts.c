@@ -127,16 +127,28 @@ static const char *unevaluated_key(const json_t *schema)
 /* It says nothing about members beside what it refers to. */
 static bool only_refers(const json_t *schema)
 {
-    static const char *const KEYS[] = {"properties", "patternProperties", "additionalProperties", "items",
-                                       "prefixItems", "additionalItems", "contains", "allOf", "anyOf", "oneOf", "not", "if",
-                                       "dependencies", "dependentSchemas"};
+    static const char *const KEYS[] = {"properties",
+                                       "patternProperties",
+                                       "additionalProperties",
+                                       "items",
+                                       "prefixItems",
+                                       "additionalItems",
+                                       "contains",
+                                       "allOf",
+                                       "anyOf",
+                                       "oneOf",
+                                       "not",
+                                       "if",
+                                       "dependencies",
+                                       "dependentSchemas"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
         if (json_object_get(schema, KEYS[i])) return false;
     return true;
 }
 
-/* All parts are one set, so what one of them leaves to "unevaluated..." must be what all leave: it stands alone, or
- * everything else is below it. What "not" and conditions are turned into evaluates nothing, which parts do not tell. */
+/* All parts are one set, so what one of them leaves to "unevaluated..." must be what all leave: it stands
+ * alone, or everything else is below it. What "not" and conditions are turned into evaluates nothing,
+ * which parts do not tell. */
 static void check_unevaluated(schema_ctx *c, const parts *raw, const parts *all)
 {
     const json_t *who = NULL;
@@ -151,7 +163,8 @@ static void check_unevaluated(schema_ctx *c, const parts *raw, const parts *all)
     const json_t *top = who;
     for (size_t i = 0; i < raw->n; i++) {
         const json_t *at = raw->of[i];
-        for (int steps = 0; at != who && only_refers(at) && json_object_get(at, "$ref") && steps < PARTS_MAX; steps++)
+        for (int steps = 0; at != who && only_refers(at) && json_object_get(at, "$ref") && steps < PARTS_MAX;
+             steps++)
             if (!(at = schema_resolve(c, at))) return;
         is_above |= at != who && !only_refers(at);
         top = at == who ? NULL : top;
@@ -262,7 +275,8 @@ static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *w
     if (conditions) gather(c, d, conditions, here);
 }
 
-/* "oneOf" has branch i taken: what might satisfy another must not. Where that cannot be said, the case tells. */
+/* "oneOf" has branch i taken: what might satisfy another must not. Where that cannot be said, the case
+ * tells. */
 static void exclude_others(cases *k, draft *d, const json_t *list, size_t i, const chain *way)
 {
     schema_ctx *c = k->c;

@@ -93,9 +93,10 @@ static int check_ctx(const engine *e, shoal_err *err)
     if (wanted <= capacity || capacity >= e->n_ctx || e->o.shards) return 0;
     size_t mib = (size_t)((double)e->kv->page_bytes * (double)wanted / KV_PAGE_TOKENS / (1 << 20)) + 1;
     return err_set(err, SHOAL_ELIMIT,
-                   "a context of %zu tokens takes %zu MiB of keys and values, and %s allows %zu tokens: %s", wanted, mib,
-                   e->o.kv_bytes ? "kv_mb" : "half of the free memory", capacity,
-                   e->o.kv_bytes ? "give it more, or a smaller context" : "give a smaller context, or say kv_mb");
+                   "a context of %zu tokens takes %zu MiB of keys and values, and %s allows %zu tokens: %s",
+                   wanted, mib, e->o.kv_bytes ? "kv_mb" : "half of the free memory", capacity,
+                   e->o.kv_bytes ? "give it more, or a smaller context"
+                                 : "give a smaller context, or say kv_mb");
 }
 
 static int make_cache(engine *e, shoal_err *err)
@@ -229,8 +230,8 @@ static int start(engine *e, shoal_err *err)
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
     if ((e->ops->roles & NET_DECODES) && e->o.n_ctx > e->c->n_ctx)
-        return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu", e->c->n_ctx,
-                       e->o.n_ctx);
+        return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu",
+                       e->c->n_ctx, e->o.n_ctx);
     int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
@@ -492,8 +493,9 @@ static int new_judged(engine *e, session **ret, const gen_request *r, shoal_err 
     gen_request alone = *r;
     alone.max_tokens = 1;
     if (r->n_ids > e->n_ctx)
-        return err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, and the prompt has %zu",
-                       e->n_ctx, r->n_ids);
+        return err_set(err, SHOAL_ELIMIT,
+                       "This model's maximum context length is %zu tokens, and the prompt has %zu", e->n_ctx,
+                       r->n_ids);
     return new_session(e, ret, &alone, e->n_ctx + 1, err);
 }
 

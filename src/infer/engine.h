@@ -26,13 +26,13 @@
 typedef struct engine engine;
 
 typedef struct engine_options {
-    int n_threads;        /* 0: sys_core_count() */
-    size_t max_batch;     /* sequences decoding together; 0: 32 */
-    size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;         /* 0: the model's, as far as kv_bytes has room; of decoders that embed 8192 at most. Else
+    int n_threads;    /* 0: sys_core_count() */
+    size_t max_batch; /* sequences decoding together; 0: 32 */
+    size_t max_queue; /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
+    size_t n_ctx;    /* 0: the model's, as far as kv_bytes has room; of decoders that embed 8192 at most. Else
                            SHOAL_ELIMIT where it has not */
-    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: kv_default_bytes */
-    kv_type kv_type;      /* what keys and values are kept as */
+    size_t kv_bytes; /* hard ceiling of the KV cache; 0: kv_default_bytes */
+    kv_type kv_type; /* what keys and values are kept as */
     size_t prefill_chunk; /* most tokens of prefill beside decode steps; 0: batch.h's rule */
     /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the
      * engine. No adapters. NULL: the whole network is here */
@@ -126,11 +126,12 @@ typedef struct gen_request {
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
-    grammar **grammar;        /* of form, where engine_grammar has made it: taken, *grammar is NULL then; else NULL */
-    gen_rule rule;            /* mask NULL: none */
-    uint64_t deadline_ns;     /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
-    int latency;              /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
-    uint64_t group;           /* requests with the same number share the places of one; 0: it is alone */
+    grammar *
+        *grammar;  /* of form, where engine_grammar has made it: taken, *grammar is NULL then; else NULL */
+    gen_rule rule; /* mask NULL: none */
+    uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
+    int latency;          /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
+    uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
     size_t n_beams;       /* over 1: beam search, greedy and without sampling, stop strings or form; the reply
                              comes whole. BEAM_MAX at most */
     float length_penalty; /* of beams: a reply's score is its log-probability / length^penalty */
@@ -140,7 +141,7 @@ typedef struct gen_request {
     /* How calls of tools are written (NULL: none are looked for). Control tokens that are markers of this, or of
      * thoughts, are shown although they are no text. */
     const toolcall_syntax *calls;
-    bool may_call; /* tools are on offer: a call may end the thought that it begins in */
+    bool may_call;       /* tools are on offer: a call may end the thought that it begins in */
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
     bool progress;       /* EVENT_PROGRESS is wanted */
     bool keeps_pages;    /* a conversation that may go on: its pages are kept before others' (kv.h) */

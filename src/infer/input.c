@@ -12,7 +12,8 @@ static int check_tokens(const model_config *c, const enc_request *r, size_t n_ct
 {
     if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the input is empty");
     if (r->n_ids > n_ctx)
-        return err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, and the text has %zu", n_ctx,
+        return err_set(err, SHOAL_ELIMIT,
+                       "This model's maximum context length is %zu tokens, and the text has %zu", n_ctx,
                        r->n_ids);
     for (size_t i = 0; i < r->n_ids; i++) {
         if (r->ids[i] < 0 || (size_t)r->ids[i] >= c->n_vocab)

@@ -68,8 +68,9 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     int rc = r->n_stop > 0 || r->form ? session_check_tokenizer(m, err) : 0;
     if (rc) return rc;
     rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
-    if (rc == 0) rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought,
-                                    r->calls && r->may_call ? r->calls->ends : NULL);
+    if (rc == 0)
+        rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought,
+                           r->calls && r->may_call ? r->calls->ends : NULL);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
     if (rc == 0 && r->form) rc = make_grammar(s, r, vocab, err);

@@ -182,7 +182,8 @@ typedef struct model_config {
     model_task
         task; /* a classifier of one label (a cross-encoder) says CLASSIFY and can rerank, by its logit */
     size_t n_vocab, n_ctx, n_embd, n_layer;
-    size_t n_text; /* tokens of a text that the author of an embedder lets it read, fewer than n_ctx; 0: n_ctx */
+    size_t
+        n_text; /* tokens of a text that the author of an embedder lets it read, fewer than n_ctx; 0: n_ctx */
     size_t
         n_embd_in; /* width of the embeddings where another matrix widens them: ELECTRA, ALBERT; 0: n_embd */
     size_t n_layer_file; /* layers that the file has, used in turn: ALBERT; 0: n_layer */

@@ -30,7 +30,8 @@ static int read_optional(const model *m, const char *file, json_t **ret, shoal_e
 /* *ret_unknown: the family when nobody has described it. */
 static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
 {
-    json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL, *st_bert = NULL;
+    json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL,
+           *st_bert = NULL;
     char *path = join(m, "config.json");
     int rc = path ? json_parse_file(&config, path, CONFIG_MAX, err) : err_nomem(err);
     if (rc == 0) rc = read_optional(m, "generation_config.json", &generation, err);

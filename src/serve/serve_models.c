@@ -233,8 +233,9 @@ static void describe_context(json_t *to, const model *m, const worker_spec *s)
     size_t own = model_get_config(m)->n_ctx, served = context_plan_served(m, &o);
     const char *key = context_plan_key(m, &o, served);
     if (to && served && *key)
-        json_object_set_new(to, "shorter", json_pack("{s:I,s:I,s:s}", "context", (json_int_t)served,
-                                                     "model_context", (json_int_t)own, "key", key));
+        json_object_set_new(to, "shorter",
+                            json_pack("{s:I,s:I,s:s}", "context", (json_int_t)served, "model_context",
+                                      (json_int_t)own, "key", key));
 }
 
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
@@ -370,10 +371,11 @@ static int note_context(json_t *to, const char *name, const json_t *said, shoal_
 {
     const json_t *s = json_object_get(said, "shorter");
     if (!to || !s) return 0;
-    json_t *note = json_sprintf("%s is served with a context of %lld tokens and was made for %lld: its key %s gives it more",
-                                name, (long long)json_integer_value(json_object_get(s, "context")),
-                                (long long)json_integer_value(json_object_get(s, "model_context")),
-                                json_string_value(json_object_get(s, "key")));
+    json_t *note = json_sprintf(
+        "%s is served with a context of %lld tokens and was made for %lld: its key %s gives it more", name,
+        (long long)json_integer_value(json_object_get(s, "context")),
+        (long long)json_integer_value(json_object_get(s, "model_context")),
+        json_string_value(json_object_get(s, "key")));
     return json_array_append_new(to, note) == 0 ? 0 : err_nomem(err);
 }
 

@@ -26,8 +26,8 @@ enum { VOICE_RATE = 16000, VOICE_WINDOW = 512, VOICE_CONTEXT = 64, VOICE_WIDTH =
 /* Weights: immutable, any thread. */
 typedef struct voice voice;
 
-/* silero_vad_16k_op15.onnx, a safetensors file, or a folder with model.safetensors. SHOAL_EUNSUPPORTED when its tensors are those of
- * another network. */
+/* silero_vad_16k_op15.onnx, a safetensors file, or a folder with model.safetensors. SHOAL_EUNSUPPORTED
+ * when its tensors are those of another network. */
 int voice_open(voice **ret, const char *path, shoal_err *err);
 /* The same from the bytes of a file, which are not needed afterwards. */
 int voice_parse(voice **ret, const void *data, size_t n, const char *what, shoal_err *err);

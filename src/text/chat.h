@@ -32,9 +32,9 @@ bool chat_template_reads_clock(const chat_template *t);
 const toolcall_syntax *chat_template_calls(const chat_template *t, const json_t *kwargs);
 typedef enum {
     CALLS_OF_TEMPLATE, /* the template shows the syntax */
-    CALLS_ADDED,       /* the template has no tools: the system message teaches the syntax that its calls have, or
+    CALLS_ADDED,   /* the template has no tools: the system message teaches the syntax that its calls have, or
                           Hermes' where it writes none */
-    CALLS_UNKNOWN,     /* the template has tools, in a syntax that is in no row of the table: Hermes' is tried */
+    CALLS_UNKNOWN, /* the template has tools, in a syntax that is in no row of the table: Hermes' is tried */
 } calls_source;
 calls_source chat_template_calls_source(const chat_template *t);
 /* For people and for the header of replies: "qwen3-coder", "hermes (added)" or "unknown". */

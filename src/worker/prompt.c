@@ -96,7 +96,8 @@ int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_
 static void drop_second_bos(const tokenizer *t, encoding *e)
 {
     int32_t bos = tokenizer_bos(t);
-    if (e->n < 2 || bos < 0 || e->ids[0] != bos || e->ids[1] != bos || !e->special[0] || e->special[1]) return;
+    if (e->n < 2 || bos < 0 || e->ids[0] != bos || e->ids[1] != bos || !e->special[0] || e->special[1])
+        return;
     e->n--; /* ids are all that is read of a prompt */
     memmove(e->ids, e->ids + 1, e->n * sizeof *e->ids);
 }
@@ -158,8 +159,11 @@ static int refuse_length(const worker *w, size_t n, shoal_err *err)
     size_t ctx = engine_ctx(w->engine), most = model_get_config(w->model)->n_ctx;
     char more[120] = "";
     if (ctx < most)
-        snprintf(more, sizeof more, "; its settings context and kv_mb decide, and the model was made for %zu", most);
-    return err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, reply included, and the prompt has %zu (model %s)%s",
+        snprintf(more, sizeof more, "; its settings context and kv_mb decide, and the model was made for %zu",
+                 most);
+    return err_set(err, SHOAL_ELIMIT,
+                   "This model's maximum context length is %zu tokens, reply included, and the prompt has "
+                   "%zu (model %s)%s",
                    ctx, n, w->name, more);
 }
 
@@ -178,8 +182,7 @@ int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, sho
     } else {
         rc = tokenize_prompt(w, r, ret, err);
     }
-    if (rc == 0 && ret->n >= engine_ctx(w->engine))
-        rc = refuse_length(w, ret->n, err);
+    if (rc == 0 && ret->n >= engine_ctx(w->engine)) rc = refuse_length(w, ret->n, err);
     return rc;
 }
 

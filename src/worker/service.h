@@ -44,7 +44,7 @@ struct worker {
     grpc_server *server;
     const char *version, *quantisation; /* the model's */
     model_facts facts;
-    char digest[65], vocabulary[65];    /* the latter of the tokens alone; "" without */
+    char digest[65], vocabulary[65]; /* the latter of the tokens alone; "" without */
     int n_threads;
     double load_ms;
     meter meter;
@@ -115,7 +115,8 @@ void service_score_ended(worker *w);
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 
-/* A message of more bytes is not unpacked, tokenised or compiled on the loop, which would stall every other stream. */
+/* A message of more bytes is not unpacked, tokenised or compiled on the loop, which would stall every
+ * other stream. */
 enum { SERVICE_LONG_BYTES = 64 << 10, SERVICE_BLOCKING_MAX = 256 };
 /* 0, or SHOAL_EFULL: SERVICE_BLOCKING_MAX calls are on threads of the pool or wait for one (n_blocking). */
 int service_check_blocking(const worker *w, shoal_err *err);
@@ -129,11 +130,12 @@ typedef struct call_trace {
     uint64_t start_ns;
 } call_trace;
 
-/* What Vote has in common with Generate: a reply is begun for a request, its tokens chosen from ballots when it votes.
- * begun (may be NULL) follows when it has begun, before this returns or, where that takes long, from the loop; the call may
- * be refused instead. g lives until the call has ended, and hears of its cancel. An error: the caller refuses the call. */
-int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, bool votes, const uint8_t *msg, size_t n,
-                           void (*begun)(grpc_call *c, struct gen_job *g), shoal_err *err);
+/* What Vote has in common with Generate: a reply is begun for a request, its tokens chosen from ballots
+ * when it votes. begun (may be NULL) follows when it has begun, before this returns or, where that takes
+ * long, from the loop; the call may be refused instead. g lives until the call has ended, and hears of its
+ * cancel. An error: the caller refuses the call. */
+int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, bool votes, const uint8_t *msg,
+                           size_t n, void (*begun)(grpc_call *c, struct gen_job *g), shoal_err *err);
 uint64_t service_generate_id(const struct gen_job *g); /* the engine's */
 void service_generate_gone(struct gen_job *g);         /* the client has left */
 

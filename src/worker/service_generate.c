@@ -563,7 +563,8 @@ static void show_markers(gen_request *q, const Shoal__V1__GenerateRequest *r, co
     bool calls = *r->messages_json || r->parse_tool_calls ||
                  r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
     if (calls) q->calls = p->calls;
-    q->may_call = calls && *r->tools_json && r->tool_choice != SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
+    q->may_call =
+        calls && *r->tools_json && r->tool_choice != SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
 }
 
 /* Whoever gets the prompt back with log-probabilities gets those of its tokens, too; in a reply that goes on

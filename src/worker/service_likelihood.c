@@ -144,8 +144,10 @@ static int prepare_item(weigh_call *e, size_t i, shoal_err *err)
     if (rc == 0) rc = join(e, it, &enc, err);
     encoding_done(&enc);
     if (rc == 0 && it->n_ids > engine_ctx(e->call.w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "This model's maximum context length is %zu tokens, and prompt and reply have %zu (model %s)",
-                     engine_ctx(e->call.w->engine), it->n_ids, e->call.w->name);
+        rc = err_set(
+            err, SHOAL_ELIMIT,
+            "This model's maximum context length is %zu tokens, and prompt and reply have %zu (model %s)",
+            engine_ctx(e->call.w->engine), it->n_ids, e->call.w->name);
     return rc != 0 && e->call.n > 1 ? err_prefix(err, rc, "reply %zu", i) : rc;
 }
 

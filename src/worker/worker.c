@@ -319,15 +319,16 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
 
 static void log_start(const worker *w, const engine_options *o)
 {
-    size_t served = w->engine ? engine_ctx(w->engine) : 0, own = served ? model_get_config(w->model)->n_ctx : 0;
+    size_t served = w->engine ? engine_ctx(w->engine) : 0,
+           own = served ? model_get_config(w->model)->n_ctx : 0;
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(w->task)),
         LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
-        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads),
-        LOG_I("context", served), LOG_I("model_context", own),
-        LOG_S("longer_by", own ? context_plan_key(w->model, o, served) : ""), LOG_I("first_layer", w->layers.first),
-        LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
+        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads), LOG_I("context", served),
+        LOG_I("model_context", own), LOG_S("longer_by", own ? context_plan_key(w->model, o, served) : ""),
+        LOG_I("first_layer", w->layers.first), LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()),
+        LOG_F("load_ms", w->load_ms));
 }
 
 /* Before it loads anything: from then on the agent sees whether it gets on. */

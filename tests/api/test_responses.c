@@ -92,12 +92,14 @@ static void responses_take_a_text_as_a_message_of_the_user(void **state)
 {
     api_error e;
     buf out = {0};
-    response_spec *s = read_ok("{\"model\":\"m\",\"input\":[{\"role\":\"assistant\",\"content\":\"y\"},\"x\"]}");
+    response_spec *s =
+        read_ok("{\"model\":\"m\",\"input\":[{\"role\":\"assistant\",\"content\":\"y\"},\"x\"]}");
     assert_int_equal(response_spec_read_input(s, &e), 0);
     assert_added(s, "[{\"role\":\"assistant\",\"content\":\"y\"},{\"role\":\"user\",\"content\":\"x\"}]");
     response_items_put(&out, s, "ab");
-    assert_non_null(strstr(out.data, "{\"id\":\"msg_ab_in1\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\","
-                                     "\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}"));
+    assert_non_null(strstr(
+        out.data, "{\"id\":\"msg_ab_in1\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\","
+                  "\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}"));
     buf_done(&out);
     response_spec_free(s);
 }

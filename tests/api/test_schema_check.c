@@ -37,7 +37,8 @@ static const row ROWS[] = {
     {"{\"pattern\":\"^\\\\d$\"}", "\"\xd9\xa1\"", "", "pattern"}, /* an Arabic one is no \d of ECMA-262 */
     {"{\"pattern\":\"^\\\\u00e4$\"}", "\"\xc3\xa4\"", "", NULL},
     {"{\"pattern\":\"^\\\\u{1F600}$\"}", "\"\xF0\x9F\x98\x80\"", "", NULL},
-    {"{\"pattern\":\"^\\\\s[\\\\s]$\"}", "\"\xC2\xA0\xE2\x80\xA9\"", "", NULL}, /* a blank that does not break, U+2029 */
+    {"{\"pattern\":\"^\\\\s[\\\\s]$\"}", "\"\xC2\xA0\xE2\x80\xA9\"", "",
+     NULL}, /* a blank that does not break, U+2029 */
     {"{\"pattern\":\"\\\\S\"}", "\"\xEF\xBB\xBF \"", "", "pattern"},
     {"{\"pattern\":\"^\\\\v$\"}", "\"\\n\"", "", "pattern"},
     {"{\"pattern\":\"^[^]$\"}", "\"]\"", "", NULL},
@@ -77,9 +78,11 @@ static const row ROWS[] = {
     {"{\"$ref\":\"#/$defs/a~1b\",\"$defs\":{\"a/"
      "b\":{\"properties\":{\"k\":{\"$ref\":\"#\"}},\"required\":[\"k\"]}}}",
      "{\"k\":{\"x\":1}}", "/k", "required"},
-    {"{\"$id\":\"http://x/a\",\"$ref\":\"b#n\",\"$defs\":{\"q\":{\"$id\":\"b\",\"$anchor\":\"n\",\"const\":1}}}", "2", "",
-     "const"},
-    {"{\"$recursiveAnchor\":true,\"items\":{\"$recursiveRef\":\"#\"},\"maxItems\":1}", "[[1,2]]", "/0", "maxItems"},
+    {"{\"$id\":\"http://x/"
+     "a\",\"$ref\":\"b#n\",\"$defs\":{\"q\":{\"$id\":\"b\",\"$anchor\":\"n\",\"const\":1}}}",
+     "2", "", "const"},
+    {"{\"$recursiveAnchor\":true,\"items\":{\"$recursiveRef\":\"#\"},\"maxItems\":1}", "[[1,2]]", "/0",
+     "maxItems"},
     /* beside a reference, only newer drafts say anything */
     {"{\"$ref\":\"#/$defs/q\",\"maximum\":1,\"$defs\":{\"q\":{}}}", "2", "", "maximum"},
     {"{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"$ref\":\"#/definitions/"

@@ -23,11 +23,14 @@ static void references_become_pointers(void **state)
     static const struct {
         const char *schema, *want;
     } cases[] = {
-        {"{\"$ref\":\"#a\",\"$defs\":{\"x\":{\"$anchor\":\"a\"}}}", "{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"$anchor\":\"a\"}}}"},
+        {"{\"$ref\":\"#a\",\"$defs\":{\"x\":{\"$anchor\":\"a\"}}}",
+         "{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"$anchor\":\"a\"}}}"},
         {"{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"b\"},\"$defs\":{\"x\":{\"$id\":\"b\"}}}",
          "{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"#/$defs/x\"},\"$defs\":{\"x\":{\"$id\":\"b\"}}}"},
-        {"{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"/z#q\"},\"$defs\":{\"x\":{\"$id\":\"http://x/z\",\"not\":{\"$anchor\":\"q\"}}}}",
-         "{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"#/$defs/x/not\"},\"$defs\":{\"x\":{\"$id\":\"http://x/z\",\"not\":{\"$anchor\":"
+        {"{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"/z#q\"},\"$defs\":{\"x\":{\"$id\":\"http://x/"
+         "z\",\"not\":{\"$anchor\":\"q\"}}}}",
+         "{\"$id\":\"http://x/y/a\",\"items\":{\"$ref\":\"#/$defs/x/not\"},\"$defs\":{\"x\":{\"$id\":\"http:/"
+         "/x/z\",\"not\":{\"$anchor\":"
          "\"q\"}}}}"},
         /* a pointer begins at the nearest "$id" */
         {"{\"$defs\":{\"x\":{\"$id\":\"b\",\"$ref\":\"#/$defs/y\",\"$defs\":{\"y\":{}}}}}",
@@ -38,21 +41,26 @@ static void references_become_pointers(void **state)
          "{\"items\":{\"$ref\":\"#\"},\"$dynamicAnchor\":\"n\"}"},
         {"{\"$recursiveAnchor\":true,\"items\":{\"$recursiveRef\":\"#\"}}",
          "{\"$recursiveAnchor\":true,\"items\":{\"$ref\":\"#\"}}"},
-        {"{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"id\":\"http://x/\",\"items\":{\"$ref\":\"k\"},\"definitions\":{\"d\":"
+        {"{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"id\":\"http://x/"
+         "\",\"items\":{\"$ref\":\"k\"},\"definitions\":{\"d\":"
          "{\"id\":\"k\"}}}",
-         "{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"id\":\"http://x/\",\"items\":{\"$ref\":\"#/definitions/d\"},"
+         "{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"id\":\"http://x/"
+         "\",\"items\":{\"$ref\":\"#/definitions/d\"},"
          "\"definitions\":{\"d\":{\"id\":\"k\"}}}"},
         /* what is no schema, and what leads elsewhere or to several places, stays */
         {"{\"const\":{\"$ref\":\"#a\"},\"properties\":{\"$anchor\":{\"$anchor\":\"a\"}}}", NULL},
         {"{\"$ref\":\"#none\"}", NULL},
         {"{\"$ref\":\"http://elsewhere/a\"}", NULL},
-        {"{\"items\":{\"$dynamicRef\":\"#n\"},\"$dynamicAnchor\":\"n\",\"$defs\":{\"x\":{\"$dynamicAnchor\":\"n\"}}}", NULL},
+        {"{\"items\":{\"$dynamicRef\":\"#n\"},\"$dynamicAnchor\":\"n\",\"$defs\":{\"x\":{\"$dynamicAnchor\":"
+         "\"n\"}}}",
+         NULL},
         {"{\"$ref\":\"#/$defs/x\",\"$id\":\"http://x\",\"$defs\":{\"x\":{}}}", NULL},
         {"true", NULL},
         {"[{\"$ref\":3,\"$id\":[],\"$anchor\":{}}]", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        json_t *schema = parse(cases[i].schema), *before = json_deep_copy(schema), *got = json_refs_resolve(schema);
+        json_t *schema = parse(cases[i].schema), *before = json_deep_copy(schema),
+               *got = json_refs_resolve(schema);
         json_t *want = parse(cases[i].want ? cases[i].want : cases[i].schema);
         char *text = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
         if (!json_equal(got, want)) fail_msg("%s becomes %s", cases[i].schema, text);

@@ -42,8 +42,9 @@ static int verdict(const char *schema, const char *text)
 /* What a closed schema takes, and what an open one does. */
 static void open_schemas_take_other_properties(void **state)
 {
-    static const char AB[] = "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"object\",\"properties\":"
-                             "{\"c\":{\"type\":\"null\"}}}},\"required\":[\"a\"]}",
+    static const char AB[] =
+        "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"object\",\"properties\":"
+        "{\"c\":{\"type\":\"null\"}}}},\"required\":[\"a\"]}",
                       CLOSED[] = "{\"properties\":{\"a\":{}},\"additionalProperties\":false}",
                       EITHER[] = "{\"oneOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},"
                                  "{\"properties\":{\"b\":{\"multipleOf\":0.5}},\"required\":[\"b\"]}]}",
@@ -87,8 +88,8 @@ static void order_is_that_of_the_schema(void **state)
         json_t *of[2] = {json_pack("{s:{s:{}}, s:[s]}", "properties", "a", "required", "a"),
                          json_pack("{s:{s:{}}, s:[s]}", "properties", "b", "required", "b")};
         json_t *first = of[swapped], *second = of[!swapped];
-        json_t *schema =
-            json_pack("{s:[{s:{s:o}}, {s:{s:o}}]}", "allOf", "properties", "x", first, "properties", "x", second);
+        json_t *schema = json_pack("{s:[{s:{s:o}}, {s:{s:o}}]}", "allOf", "properties", "x", first,
+                                   "properties", "x", second);
         nfa *a = nfa_new();
         shoal_err err = {0};
         int start;
@@ -251,59 +252,81 @@ static void what_stands_beside_counts(void **state)
         {"{'not':{'anyOf':[{'type':'null'},{'not':{'type':'integer'}}]}}", "'", -1},
         {"{'type':'array','not':{'contains':{'type':'null'}}}", "[null", -1},
         {"{'type':'array','not':{'contains':{'type':'null'}}}", "[1, 'x']", 1},
-        {"{'allOf':[{'properties':{'a':{}}}],'properties':{'b':{}},'unevaluatedProperties':false}", "{\"b\":1,\"a\":2}", 1},
-        {"{'allOf':[{'properties':{'a':{}}}],'properties':{'b':{}},'unevaluatedProperties':false}", "{\"c\":1", -1},
-        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}", "{\"a\":1,\"z\":null}", 1},
-        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}", "{\"z\":1", -1},
-        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}", "{\"z\":null,\"y\":null}", 1},
-        {"{'type':'array','prefixItems':[{'type':'null'}],'minItems':1,'unevaluatedItems':false}", "[null]", 1},
-        {"{'type':'array','prefixItems':[{'type':'null'}],'minItems':1,'unevaluatedItems':false}", "[null,1", -1},
+        {"{'allOf':[{'properties':{'a':{}}}],'properties':{'b':{}},'unevaluatedProperties':false}",
+         "{\"b\":1,\"a\":2}", 1},
+        {"{'allOf':[{'properties':{'a':{}}}],'properties':{'b':{}},'unevaluatedProperties':false}",
+         "{\"c\":1", -1},
+        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}",
+         "{\"a\":1,\"z\":null}", 1},
+        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}",
+         "{\"z\":1", -1},
+        {"{'type':'object','required':['z'],'properties':{'a':{}},'unevaluatedProperties':{'type':'null'}}",
+         "{\"z\":null,\"y\":null}", 1},
+        {"{'type':'array','prefixItems':[{'type':'null'}],'minItems':1,'unevaluatedItems':false}", "[null]",
+         1},
+        {"{'type':'array','prefixItems':[{'type':'null'}],'minItems':1,'unevaluatedItems':false}", "[null,1",
+         -1},
         {"{'contains':{'const':1}}", "[]", -1},
         {"{'contains':{'const':1}}", "[2,1,3,1]", 1},
         {"{'contains':{'const':1}}", "[2,3]", -1},
         {"{'contains':{'const':1},'maxItems':2}", "[2,3", -1},
-        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7]", 1},
-        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,1]", -1},
-        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7,1]", 1},
-        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7,6]", -1},
+        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7]",
+         1},
+        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,1]",
+         -1},
+        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7,1]",
+         1},
+        {"{'items':{'type':'integer'},'contains':{'minimum':5},'minContains':2,'maxContains':3}", "[9,8,7,6]",
+         -1},
         {"{'contains':{'type':'null'},'minContains':0}", "[]", 1},
         {"{'type':'array','contains':{'not':{}}}", "[", -1},
         {"{'$defs':{'n':{'minimum':3}},'type':'integer','not':{'$ref':'#/$defs/n'}}", "2", 1},
         {"{'$defs':{'n':{'minimum':3}},'type':'integer','not':{'$ref':'#/$defs/n'}}", "4", -1},
         {"{'properties':{'k':{'enum':['a','b']},'x':{'type':'integer'}},'required':['k'],"
-         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}}",
+         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}"
+         "}",
          "{'k':'a'}", -1},
         {"{'properties':{'k':{'enum':['a','b']},'x':{'type':'integer'}},'required':['k'],"
-         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}}",
+         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}"
+         "}",
          "{'k':'a','x':1}", 1},
         {"{'properties':{'k':{'enum':['a','b']},'x':{'type':'integer'}},'required':['k'],"
-         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}}",
+         "'if':{'properties':{'k':{'const':'a'}}},'then':{'required':['x']},'else':{'properties':{'x':false}}"
+         "}",
          "{'k':'b','x'", -1},
         {"{'properties':{'a':true,'b':true},'dependentRequired':{'a':['b']}}", "{'a':1}", -1},
         {"{'properties':{'a':true,'b':true},'dependentRequired':{'a':['b']}}", "{'a':1,'b':1}", 1},
         {"{'properties':{'a':true,'b':true},'dependentRequired':{'a':['b']}}", "{'b':1}", 1},
-        {"{'properties':{'a':true,'b':true},'dependencies':{'a':{'properties':{'b':{'type':'null'}}}}}", "{'a':1,'b':1", -1},
-        {"{'properties':{'a':true,'b':true},'dependencies':{'a':{'properties':{'b':{'type':'null'}}}}}", "{'b':1}", 1},
+        {"{'properties':{'a':true,'b':true},'dependencies':{'a':{'properties':{'b':{'type':'null'}}}}}",
+         "{'a':1,'b':1", -1},
+        {"{'properties':{'a':true,'b':true},'dependencies':{'a':{'properties':{'b':{'type':'null'}}}}}",
+         "{'b':1}", 1},
         {"{'oneOf':[{'type':'integer'},{'type':'number','minimum':2}]}", "1", 1},
         {"{'oneOf':[{'type':'integer'},{'type':'number','minimum':2}]}", "2", -1},
         {"{'properties':{'a':true,'b':true},'oneOf':[{'required':['a']},{'required':['b']}]}", "{'a':1}", 1},
         {"{'properties':{'a':true,'b':true},'oneOf':[{'required':['a']},{'required':['b']}]}", "{'b':1}", 1},
         {"{'properties':{'a':true,'b':true},'oneOf':[{'required':['a']},{'required':['b']}]}", "{'a':1,", -1},
         {"{'properties':{'a':true,'b':true},'oneOf':[{'required':['a']},{'required':['b']}]}", "{}", -1},
-        {"{'patternProperties':{'^S_':{'type':'string'},'^I_':{'type':'integer'}}}", "{'S_1':'x', 'I_':1}", 1},
+        {"{'patternProperties':{'^S_':{'type':'string'},'^I_':{'type':'integer'}}}", "{'S_1':'x', 'I_':1}",
+         1},
         {"{'patternProperties':{'^S_':{'type':'string'},'^I_':{'type':'integer'}}}", "{'S_1':1", -1},
         {"{'patternProperties':{'^S_':{'type':'string'}}}", "{'X", -1},
         {"{'patternProperties':{'^S_':{'type':'string'}}}", "{}", 1},
-        {"{'patternProperties':{'^S_':{'type':'string'}},'additionalProperties':{'type':'integer'}}", "{'X':1}", 1},
-        {"{'patternProperties':{'^S_':{'type':'string'}},'additionalProperties':{'type':'integer'}}", "{'X':'", -1},
+        {"{'patternProperties':{'^S_':{'type':'string'}},'additionalProperties':{'type':'integer'}}",
+         "{'X':1}", 1},
+        {"{'patternProperties':{'^S_':{'type':'string'}},'additionalProperties':{'type':'integer'}}",
+         "{'X':'", -1},
         {"{'patternProperties':{'a':{'minimum':2},'b':{'type':'integer'}}}", "{'ab':3}", 1},
         {"{'patternProperties':{'a':{'minimum':2},'b':{'type':'integer'}}}", "{'ab':1}", -1},
         {"{'patternProperties':{'a':{'minimum':2},'b':{'type':'integer'}}}", "{'b':1}", 1},
-        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'additionalProperties':false}",
+        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'"
+         "additionalProperties':false}",
          "{'ab':5,'a':12}", 1},
-        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'additionalProperties':false}",
+        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'"
+         "additionalProperties':false}",
          "{'ab':12", -1},
-        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'additionalProperties':false}",
+        {"{'properties':{'ab':{'maximum':9}},'patternProperties':{'a':{'type':'integer'}},'"
+         "additionalProperties':false}",
          "{'b'", -1},
         {"{'patternProperties':{'^x':false},'additionalProperties':true}", "{'x", -1},
         {"{'patternProperties':{'^x':false},'additionalProperties':true}", "{'yx':[1]}", 1},
@@ -412,14 +435,19 @@ static void unsupported_keywords_are_named(void **state)
         {"{\"type\":\"integer\",\"multipleOf\":1234567}", "#/multipleOf", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}", "#/uniqueItems",
          SHOAL_EUNSUPPORTED},
-        {"{\"anyOf\":[{\"not\":{\"uniqueItems\":true}}]}", "#/anyOf/0/not\": \"uniqueItems\"", SHOAL_EUNSUPPORTED},
-        {"{\"not\":{\"properties\":{\"a\":{\"items\":{\"type\":\"null\"}}}}}", "#/not\": \"items\"", SHOAL_EUNSUPPORTED},
+        {"{\"anyOf\":[{\"not\":{\"uniqueItems\":true}}]}", "#/anyOf/0/not\": \"uniqueItems\"",
+         SHOAL_EUNSUPPORTED},
+        {"{\"not\":{\"properties\":{\"a\":{\"items\":{\"type\":\"null\"}}}}}", "#/not\": \"items\"",
+         SHOAL_EUNSUPPORTED},
         {"{\"not\":{\"const\":{\"a\":1}}}", "#/not\": \"const\"", SHOAL_EUNSUPPORTED},
         {"{\"not\":3}", "#/not", SHOAL_EINVALID},
-        {"{\"if\":{\"multipleOf\":2},\"then\":{\"type\":\"null\"}}", "#/if\": \"multipleOf\"", SHOAL_EUNSUPPORTED},
+        {"{\"if\":{\"multipleOf\":2},\"then\":{\"type\":\"null\"}}", "#/if\": \"multipleOf\"",
+         SHOAL_EUNSUPPORTED},
         {"{\"dependentRequired\":{\"a\":3}}", "#/dependentRequired", SHOAL_EINVALID},
-        {"{\"$defs\":{\"a\":{\"not\":{\"$ref\":\"#/$defs/a\"}}},\"$ref\":\"#/$defs/a\"}", "#/", SHOAL_EINVALID},
-        {"{\"items\":{\"patternProperties\":{\"(?<=a)\":true}}}", "#/items/patternProperties", SHOAL_EUNSUPPORTED},
+        {"{\"$defs\":{\"a\":{\"not\":{\"$ref\":\"#/$defs/a\"}}},\"$ref\":\"#/$defs/a\"}", "#/",
+         SHOAL_EINVALID},
+        {"{\"items\":{\"patternProperties\":{\"(?<=a)\":true}}}", "#/items/patternProperties",
+         SHOAL_EUNSUPPORTED},
         {"{\"patternProperties\":{\"a(\":true}}", "#/patternProperties", SHOAL_EINVALID},
         {"{\"patternProperties\":[]}", "#/patternProperties", SHOAL_EINVALID},
         {"{\"patternProperties\":{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1}}",
@@ -428,7 +456,8 @@ static void unsupported_keywords_are_named(void **state)
          SHOAL_EUNSUPPORTED},
         {"{\"type\":\"object\",\"minProperties\":5,\"additionalProperties\":true}", "#/minProperties",
          SHOAL_EUNSUPPORTED},
-        {"{\"unevaluatedProperties\":false,\"not\":{\"required\":[\"a\"]}}", "#/unevaluatedProperties", SHOAL_EUNSUPPORTED},
+        {"{\"unevaluatedProperties\":false,\"not\":{\"required\":[\"a\"]}}", "#/unevaluatedProperties",
+         SHOAL_EUNSUPPORTED},
         {"{\"allOf\":[{\"unevaluatedItems\":false},{\"prefixItems\":[{}]}]}", "#/allOf/0/unevaluatedItems",
          SHOAL_EUNSUPPORTED},
         {"{\"contains\":{},\"unevaluatedItems\":false}", "#/contains", SHOAL_EUNSUPPORTED},
@@ -845,11 +874,13 @@ static void masks_are_what_the_bytes_say(void **state)
 {
     static const char *const schemas[] = {
         "{\"type\":\"string\",\"maxLength\":4}",
-        "{\"type\":\"string\",\"pattern\":\"^[a-m ]*$\",\"maxLength\":5}", "{\"type\":\"string\"}",
+        "{\"type\":\"string\",\"pattern\":\"^[a-m ]*$\",\"maxLength\":5}",
+        "{\"type\":\"string\"}",
         "{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"^.{2}$\"},{\"enum\":[\"theme\",\"there\"]}]}",
         "{\"type\":\"string\",\"minLength\":6,\"maxLength\":300}",
         "{\"type\":\"string\",\"minLength\":40,\"maxLength\":70}",
-        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":200},{\"type\":\"string\",\"minLength\":8,\"maxLength\":90}]}",
+        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":200},{\"type\":\"string\",\"minLength\":8,"
+        "\"maxLength\":90}]}",
         "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z \\u00e9\\u4e16]*$\"}",
         "{\"type\":\"string\",\"pattern\":\"^[^\\u4e17]*$\"}",
         "{\"type\":\"string\",\"pattern\":\"^\\\\w+( .*)?$\"}"};
@@ -862,7 +893,8 @@ static void masks_are_what_the_bytes_say(void **state)
         assert_int_equal(schema_compile(a, schemas[k], 0, &start, &err), 0);
         assert_true(nfa_seal(a));
         at = nfa_begin(a, start);
-        for (const char *text = "\"the \xC3\xA9 caf\xE4\xB8\x96 is on 1 and on and on and on and on"; *text; text++) {
+        for (const char *text = "\"the \xC3\xA9 caf\xE4\xB8\x96 is on 1 and on and on and on and on"; *text;
+             text++) {
             memset(r.logits, 0, r.n_vocab * sizeof *r.logits);
             assert_true(grammar_mask(r.g, r.logits, r.n_vocab, &r.eos, 1));
             for (size_t id = 1; id < r.n_vocab; id++) {

@@ -38,7 +38,8 @@ static void open_writer(writer *w)
     shoal_err err = {0};
     *w = (writer){0};
     if (file_read(&text, TOKENIZER, 64 << 20, &err)) fail_msg("%s", err.message);
-    if (tokenizer_from_json(&w->t, text.data, text.len, NULL, 0, TOKENIZER, &err)) fail_msg("%s", err.message);
+    if (tokenizer_from_json(&w->t, text.data, text.len, NULL, 0, TOKENIZER, &err))
+        fail_msg("%s", err.message);
     buf_done(&text);
     w->n_vocab = tokenizer_vocab_size(w->t);
     w->logits = calloc(w->n_vocab, sizeof *w->logits);
@@ -94,7 +95,8 @@ static const grammar_spec FORMS[] = {
     {.kind = GRAMMAR_JSON_SCHEMA, .schema = "{\"type\":\"string\"}"},
     {.kind = GRAMMAR_JSON_SCHEMA, .schema = "{\"type\":\"string\",\"minLength\":5,\"maxLength\":5000}"},
     {.kind = GRAMMAR_JSON_SCHEMA,
-     .schema = "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"},\"tags\":{\"type\":\"array\","
+     .schema = "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"},\"tags\":{\"type\":"
+               "\"array\","
                "\"items\":{\"type\":\"string\"}}},\"required\":[\"summary\",\"tags\"]}"},
     {.kind = GRAMMAR_JSON_SCHEMA,
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"temperature\":{\"type\":"
@@ -102,8 +104,9 @@ static const grammar_spec FORMS[] = {
     {.kind = GRAMMAR_JSON_OBJECT},
     {.kind = GRAMMAR_TOOLS,
      .mode = TOOLS_REQUIRED,
-     .tools_json = "[{\"type\":\"function\",\"function\":{\"name\":\"remember\",\"parameters\":{\"type\":\"object\","
-                   "\"properties\":{\"text\":{\"type\":\"string\"}},\"required\":[\"text\"]}}}]"},
+     .tools_json =
+         "[{\"type\":\"function\",\"function\":{\"name\":\"remember\",\"parameters\":{\"type\":\"object\","
+         "\"properties\":{\"text\":{\"type\":\"string\"}},\"required\":[\"text\"]}}}]"},
 };
 enum { N_FORMS = sizeof FORMS / sizeof *FORMS };
 
@@ -160,7 +163,8 @@ static void alternatives_stay_open(void **state)
 {
     static const grammar_spec ENUM = {
         .kind = GRAMMAR_JSON_SCHEMA,
-        .schema = "{\"enum\":[\"zz\",\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]}"};
+        .schema = "{\"enum\":[\"zz\","
+                  "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]}"};
     writer w;
     buf out = {0};
     open_writer(&w);

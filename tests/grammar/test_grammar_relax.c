@@ -29,9 +29,12 @@ static void relax_leaves_what_can_be_enforced(void **state)
         {"{\"properties\":{\"a~/"
          "b\":{\"type\":\"string\",\"not\":{\"uniqueItems\":true},\"pattern\":\"\\\\p{L}\"}}}",
          "{\"properties\":{\"a~/b\":{\"type\":\"string\"}}}"},
-        {"{\"items\":{\"type\":\"null\"},\"oneOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}]}",
-         "{\"items\":{\"type\":\"null\"},\"anyOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}]}"},
-        {"{\"anyOf\":[{\"type\":\"object\",\"unevaluatedItems\":false,\"patternProperties\":{\"(?<=x)\":true}},{\"type\":"
+        {"{\"items\":{\"type\":\"null\"},\"oneOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}"
+         "]}",
+         "{\"items\":{\"type\":\"null\"},\"anyOf\":[{\"items\":{\"maxItems\":1}},{\"items\":{\"maxItems\":2}}"
+         "]}"},
+        {"{\"anyOf\":[{\"type\":\"object\",\"unevaluatedItems\":false,\"patternProperties\":{\"(?<=x)\":true}"
+         "},{\"type\":"
          "\"null\"}]}",
          "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"},
         {"{\"type\":\"object\",\"patternProperties\":{\"(?<=x)\":true},\"additionalProperties\":false}",

@@ -692,10 +692,11 @@ static reply *open_brackets(const char *schema)
 static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
 {
     char schema[4096];
-    snprintf(schema, sizeof schema,
-             "{\"$defs\":{\"a\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},"
-             "{\"const\":\"%03000d\"}]}}},\"$ref\":\"#/$defs/a\"}",
-             0);
+    snprintf(
+        schema, sizeof schema,
+        "{\"$defs\":{\"a\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},"
+        "{\"const\":\"%03000d\"}]}}},\"$ref\":\"#/$defs/a\"}",
+        0);
     reply *r = open_brackets(schema);
     assert_int_equal(r->status, SHOAL_ELIMIT);
     assert_int_equal(r->finish, FINISH_ERROR);
@@ -731,7 +732,8 @@ static void a_context_is_given_or_refused(void **state)
                  {257, 0, 0, "the model was made for 256 tokens, so its context cannot be 257"},
                  {0, 60000, 64, ""},
                  {64, 60000, 64, ""},
-                 {200, 60000, 0, "a context of 200 tokens takes 1 MiB of keys and values, and kv_mb allows 64 tokens"}};
+                 {200, 60000, 0,
+                  "a context of 200 tokens takes 1 MiB of keys and values, and kv_mb allows 64 tokens"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         engine_options o = {.n_threads = 1, .n_ctx = cases[i].n_ctx, .kv_bytes = cases[i].kv_bytes};
         shoal_err err = {0};
@@ -739,8 +741,10 @@ static void a_context_is_given_or_refused(void **state)
         engine *e = NULL;
         int rc = model_open(&m, GQA, NULL, &err);
         if (rc == 0) rc = engine_new(&e, m, &o, &err);
-        if (cases[i].want ? rc != 0 || engine_ctx(e) != cases[i].want : rc == 0 || !strstr(err.message, cases[i].why))
-            fail_msg("context %zu, cache %zu: %zu, %s", cases[i].n_ctx, cases[i].kv_bytes, e ? engine_ctx(e) : 0, err.message);
+        if (cases[i].want ? rc != 0 || engine_ctx(e) != cases[i].want
+                          : rc == 0 || !strstr(err.message, cases[i].why))
+            fail_msg("context %zu, cache %zu: %zu, %s", cases[i].n_ctx, cases[i].kv_bytes,
+                     e ? engine_ctx(e) : 0, err.message);
         engine_free(e);
         model_free(m);
     }

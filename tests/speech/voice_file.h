@@ -66,20 +66,13 @@ static inline void make_file(buf *out, size_t skip, const char *shape, float *w[
 }
 
 static const char *const ONNX_NAMES[N_TENSORS] = {
-    "model.stft.forward_basis_buffer",
-    "model.encoder.0.reparam_conv.weight",
-    "model.encoder.0.reparam_conv.bias",
-    "model.encoder.1.reparam_conv.weight",
-    "model.encoder.1.reparam_conv.bias",
-    "model.encoder.2.reparam_conv.weight",
-    "model.encoder.2.reparam_conv.bias",
-    "model.encoder.3.reparam_conv.weight",
-    "model.encoder.3.reparam_conv.bias",
-    "model.decoder.rnn.weight_ih",
-    "model.decoder.rnn.weight_hh",
-    "model.decoder.rnn.bias_ih",
-    "model.decoder.rnn.bias_hh",
-    "model.decoder.decoder.2.weight",
+    "model.stft.forward_basis_buffer",   "model.encoder.0.reparam_conv.weight",
+    "model.encoder.0.reparam_conv.bias", "model.encoder.1.reparam_conv.weight",
+    "model.encoder.1.reparam_conv.bias", "model.encoder.2.reparam_conv.weight",
+    "model.encoder.2.reparam_conv.bias", "model.encoder.3.reparam_conv.weight",
+    "model.encoder.3.reparam_conv.bias", "model.decoder.rnn.weight_ih",
+    "model.decoder.rnn.weight_hh",       "model.decoder.rnn.bias_ih",
+    "model.decoder.rnn.bias_hh",         "model.decoder.decoder.2.weight",
     "model.decoder.decoder.2.bias",
 };
 
