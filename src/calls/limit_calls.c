@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "calls/over.h"
 
 typedef struct limit_calls {
@@ -74,19 +75,39 @@ static void watch(limit_call *c)
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-/* Whoever has the call stays named in its result, which borrows from `c`. */
-static call_result result_of(const limit_call *c, int status, const char *why)
+/* Who had the call: its place dies when it is cancelled. */
+typedef struct owner {
+    char model[96], replica_id[128], digest[CALL_DIGEST_BYTES], adapter_digest[CALL_DIGEST_BYTES];
+} owner;
+
+static const char *copy(char *to, size_t size, const char *s)
+{
+    buf_copy_str(to, size, s ? s : "");
+    return to;
+}
+
+/* The result names the owner, and borrows its strings. */
+static call_result result_of(const limit_call *c, int status, const char *why, owner *by)
 {
     call_result r = call_result_of(c->base.o, status, why);
     call_place at = calls_where(c->base.inner);
+    if (!at.life) return r;
+    if (at.model && *at.model) r.model = copy(by->model, sizeof by->model, at.model);
+    r.replica_id = copy(by->replica_id, sizeof by->replica_id, at.replica_id);
+    r.digest = copy(by->digest, sizeof by->digest, at.digest);
+    r.adapter_digest = copy(by->adapter_digest, sizeof by->adapter_digest, at.adapter_digest);
     r.life = at.life;
+    const Shoal__V1__ModelInfo *info = calls_info(c->b->base.inner, r.model, NULL);
+    if (info) r.version = info->version;
+    if (info) r.quantisation = info->quantisation;
     return r;
 }
 
 static void end_with_what_there_is(limit_call *c)
 {
     Shoal__V1__GenerateEvent e = SHOAL__V1__GENERATE_EVENT__INIT;
-    call_result r = result_of(c, 0, "");
+    owner by;
+    call_result r = result_of(c, 0, "", &by);
     over_call *base = &c->base;
     bool gone = false;
     r.cut = true;
@@ -106,7 +127,8 @@ static void end_empty(limit_call *c, const limit *which)
     char text[160];
     snprintf(text, sizeof text, "no token came within %llu ms (%s)", (unsigned long long)which->ms,
              which->key);
-    call_result r = result_of(c, SHOAL_EDEADLINE, text);
+    owner by;
+    call_result r = result_of(c, SHOAL_EDEADLINE, text, &by);
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
     over_call_end(&c->base, &r);
@@ -144,8 +166,8 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     if (e->progress) c->so_far.n_cached = e->progress->n_cached;
     if (e->delta) c->so_far.n_generated += (uint32_t)e->delta->n_ids;
     c->done |= e->done != NULL;
-    if ((e->delta && e->delta->n_ids > 0) || e->refined)
-        note_token(c);                /* a prompt that is given back has no ids */
+    bool is_token = e->delta && e->delta->n_ids > 0; /* a prompt that is given back has no ids */
+    if (is_token || e->refined) note_token(c);
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 

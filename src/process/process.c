@@ -182,6 +182,7 @@ void process_settle(stage_run *s, const call_result *r)
         f->label = text_of(&s->label);
         f->text = text_of(&s->text);
     }
+    run->partial |= r->cut; /* by the time that it took, which is another one next time */
     if (r->wanted && r->status == 0 && !*run->degraded.wanted)
         degraded_set(&run->degraded, r->wanted, r->model, r->why);
     if (s->whole) {

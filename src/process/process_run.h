@@ -66,7 +66,7 @@ struct process_run {
     size_t n_stages;
     degraded degraded; /* the first stage that another model answered */
     bool lacks_memory; /* a part of the answer could not be made */
-    bool partial;      /* an item of an optional stage failed */
+    bool partial;      /* an item of an optional stage failed, or a time limit cut a reply */
     bool asks;         /* a guard asked back, and gave a token */
     stage_run stages[];
 };

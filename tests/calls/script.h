@@ -62,7 +62,7 @@ typedef struct heard {
     char finish[16];
     int status;
     call_fault fault;
-    char message[512], model[32], wanted[32]; /* wanted: "" unless another model answered */
+    char message[512], model[32], digest[16], wanted[32]; /* wanted: "" unless another model answered */
     double ms;
     model_call *call; /* to cancel from its own event, if cancels is set */
     bool cancels;
@@ -276,6 +276,7 @@ static inline void hear_end(heard *h, const call_result *r)
     h->ms = r->ms;
     snprintf(h->message, sizeof h->message, "%s", r->message);
     snprintf(h->model, sizeof h->model, "%s", r->model);
+    snprintf(h->digest, sizeof h->digest, "%s", r->digest);
     snprintf(h->wanted, sizeof h->wanted, "%s", r->wanted ? r->wanted : "");
 }
 

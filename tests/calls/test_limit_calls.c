@@ -61,6 +61,8 @@ static void a_reply_that_stops_ends_with_what_there_is(void **state)
     assert_string_equal(h.text, "abc");
     assert_string_equal(h.finish, "length");
     assert_true(h.cut);
+    assert_string_equal(h.model, "m");
+    assert_string_equal(h.digest, "d1");
     assert_int_equal(h.n_generated, 3);
     assert_int_equal(h.n_cached, 2);
     assert_true(b.s.calls[0]->cancelled);
