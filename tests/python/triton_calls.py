@@ -118,7 +118,7 @@ WRITE = {"max_tokens": ("INT32", np.int32(12)), "temperature": ("FP32", np.float
 GENERATE = [texts(triton_grpc, "text_input", "turn on the"), *(scalar(n, v, t) for n, (t, v) in WRITE.items())]
 
 
-@call("grpc: start_stream, async_stream_infer", "a text comes in pieces, the last of which says so")
+@call("grpc: start_stream, async_stream_infer", "a text comes in pieces; the last says that it is the last")
 def _():
     api = one(triton_grpc)
     whole = api.infer("home-chat-s", GENERATE)
