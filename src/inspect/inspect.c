@@ -211,6 +211,21 @@ static void put_text_side(buf *out, const model *m)
     if (chat_template_thinking(chat)) buf_puts(out, ", thinks");
 }
 
+static void put_ends(buf *out, const model *m)
+{
+    const model_config *c = model_get_config(m);
+    if (c->task != TASK_GENERATE) return;
+    put_field(out, "ends at");
+    if (c->n_eos == 0)
+        buf_puts(out, "nothing: the file names no end-of-text token, so replies end at their token limit");
+    for (size_t i = 0; i < c->n_eos; i++) {
+        size_t n = 0;
+        const char *s = model_tokenizer(m) ? tokenizer_piece(model_tokenizer(m), c->eos_ids[i], &n) : NULL;
+        buf_printf(out, "%s%.*s (%d", i ? ", " : "", (int)n, s ? s : "", c->eos_ids[i]);
+        buf_puts(out, c->eos_ids[i] == model_template_end(m) ? ", by the chat template)" : ")");
+    }
+}
+
 static void put_verdict(buf *out, const inspect_report *r, const model *m)
 {
     put_field(out, "memory");
@@ -261,6 +276,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     }
     put_labels(out, c);
     if (c->series.n_input == 0 && c->image.size == 0 && !detects_speech(m)) put_text_side(out, m);
+    put_ends(out, m);
     if (*r->digest) {
         put_field(out, "digest");
         buf_puts(out, r->digest);
@@ -283,6 +299,18 @@ static void json_text(buf *out, const char *key, const char *value)
 static void json_size(buf *out, const char *key, size_t value)
 {
     buf_printf(out, ",\"%s\":%zu", key, value);
+}
+
+static void put_json_ends(buf *out, const model *m)
+{
+    const model_config *c = model_get_config(m);
+    buf_puts(out, ",\"end_token_ids\":[");
+    for (size_t i = 0; i < c->n_eos; i++) buf_printf(out, "%s%d", i ? "," : "", c->eos_ids[i]);
+    buf_puts(out, "],\"template_end_token_id\":");
+    if (model_template_end(m) >= 0)
+        buf_printf(out, "%d", model_template_end(m));
+    else
+        buf_puts(out, "null");
 }
 
 void inspect_put_json(buf *out, const inspect_report *r, const model *m, const char *path)
@@ -326,6 +354,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_text(out, "tool_syntax", chat ? chat_template_calls_label(chat, NULL) : NULL);
     json_text(out, "thinking",
               chat && chat_template_thinking(chat) ? chat_template_thinking(chat)->name : NULL);
+    put_json_ends(out, m);
     json_size(out, "memory_bytes", r->memory_bytes);
     json_size(out, "kv_token_bytes", r->kv_token_bytes);
     if (r->decode_per_s > 0)

@@ -206,7 +206,7 @@ typedef struct model_config {
     source_conf source;
     image_conf image;
     series_conf series;
-    int32_t eos_ids[8];
+    int32_t eos_ids[16]; /* any of them ends a reply */
     size_t n_eos;
     int32_t start_id; /* what an encoder-decoder's reply begins with */
 } model_config;

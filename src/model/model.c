@@ -183,6 +183,7 @@ static int model_new(model **ret, const char *path, shoal_err *err)
     m->path = arena_strdup(mem, path);
     m->name = last_part(mem, path);
     m->version = "";
+    m->template_end = -1;
     if (!m->path || !m->name) {
         model_free(m);
         return err_nomem(err);
@@ -237,6 +238,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
+    if (rc == 0) rc = model_build_ends(m, err);
     if (rc == 0) rc = regroup_check(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
     return rc;
@@ -344,6 +346,11 @@ const chat_template *model_chat_template(const model *m)
 const char *model_chat_template_error(const model *m)
 {
     return m->chat_error;
+}
+
+int32_t model_template_end(const model *m)
+{
+    return m->template_end;
 }
 
 const char *model_generation_json(const model *m)

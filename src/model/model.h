@@ -55,6 +55,9 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* The one of config's eos_ids that the file does not list and the chat template writes behind an assistant's
+ * turn; -1: none. */
+int32_t model_template_end(const model *m);
 /* What stands in front of the network, as texts that were checked to be JSON objects; NULL: it has none. Of
  * what hears generation_config.json and preprocessor_config.json (in GGUF the strings
  * "shoal.generation_config" and "shoal.preprocessor_config"), of what sees the latter, of what scores series

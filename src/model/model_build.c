@@ -40,8 +40,34 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     return m->chat_error ? 0 : err_nomem(err);
 }
 
+static int add_end(model *m, int32_t id, bool *ret_new, shoal_err *err)
+{
+    model_config *c = &m->config;
+    *ret_new = false;
+    if (id < 0) return 0;
+    for (size_t i = 0; i < c->n_eos; i++)
+        if (c->eos_ids[i] == id) return 0;
+    if (c->n_eos == sizeof c->eos_ids / sizeof *c->eos_ids)
+        return err_set(err, SHOAL_ELIMIT, "%s: more than %zu end-of-text ids", m->path, c->n_eos);
+    c->eos_ids[c->n_eos++] = id;
+    *ret_new = true;
+    return 0;
+}
+
+int model_build_ends(model *m, shoal_err *err)
+{
+    bool added;
+    int32_t end = -1;
+    if (m->config.task != TASK_GENERATE || !m->tok) return 0;
+    int rc = add_end(m, tokenizer_eos(m->tok), &added, err);
+    if (rc == 0 && m->chat) rc = chat_turn_end(m->chat, m->tok, &end, err);
+    if (rc == 0) rc = add_end(m, end, &added, err);
+    if (rc == 0 && added) m->template_end = end;
+    return rc;
+}
+
 int model_build_input(model *m, const char **ret, const char *text, size_t len, const char *what,
-                       shoal_err *err)
+                      shoal_err *err)
 {
     json_t *j = NULL;
     if (len > MODEL_INPUT_JSON_MAX)

@@ -16,9 +16,14 @@ int model_build_tokenizer(model *m, int rc, shoal_err *err);
 /* Compile a template; one that cannot be compiled is remembered, not fatal. */
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
 
+/* Add to the ids that end a reply those that a list of the file often lacks: the tokenizer's end of text, and
+ * the token that the chat template writes behind an assistant's turn. Of models that generate; called when
+ * all else is loaded. */
+int model_build_ends(model *m, shoal_err *err);
+
 /* Keep one of the two texts of a model that hears; SHOAL_EFORMAT when it is no JSON object. */
 int model_build_input(model *m, const char **ret, const char *text, size_t len, const char *what,
-                       shoal_err *err);
+                      shoal_err *err);
 
 /* The file should tell of a sliding window and does not: write the notice. */
 int model_build_no_window(model *m, shoal_err *err);

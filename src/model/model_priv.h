@@ -26,6 +26,7 @@ struct model {
     const char *tok_error, *chat_error;
     const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */
     const char *notice;
+    int32_t template_end;                            /* see model_template_end */
     const char *generation_json, *preprocessor_json; /* of what hears, or sees; NULL: none */
     const char *series_json;                         /* config.json of what scores series; NULL: none */
     bool quotes_results;

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -40,7 +41,8 @@ calls_source chat_template_calls_source(const chat_template *t);
 /* For people and for the header of replies: "qwen3-coder", "hermes (added)" or "unknown". */
 const char *chat_template_calls_label(const chat_template *t, const json_t *kwargs);
 const thinking_form *chat_template_thinking(const chat_template *t);
-/* Does the template itself show thoughts? Else its models may think all the same, and nothing asks them to. */
+/* Does the template itself show thoughts? Else its models may think all the same, and nothing asks them to.
+ */
 bool chat_template_shows_thinking(const chat_template *t);
 
 /* What a prompt is rendered from; borrowed. */
@@ -67,5 +69,9 @@ int chat_prompt_encode(const chat_template *c, const tokenizer *t, const chat_in
 /* Its text and marks, before it is encoded. */
 int chat_prompt_render(const chat_template *c, const tokenizer *t, const chat_input *in, buf *text,
                        buf *marks, shoal_err *err);
+
+/* chat_end.c: *ret is the token that ends an assistant's turn as the template writes it: the control token
+ * behind the assistant's text. -1: the template shows none. 0 or SHOAL_ENOMEM. */
+int chat_turn_end(const chat_template *c, const tokenizer *t, int32_t *ret, shoal_err *err);
 
 #endif

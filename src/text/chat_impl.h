@@ -8,6 +8,10 @@
 /* *ret is the syntax of calls that t's models were shown. 0 or SHOAL_ENOMEM. */
 int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_source *ret_source);
 
+/* chat_template_render with the texts of t's tokens that begin and end a text. */
+int chat_render(const chat_template *c, const tokenizer *t, const chat_input *in, bool add_generation_prompt,
+                buf *text, buf *marks, shoal_err *err);
+
 /* In which form a template takes the ids of calls. */
 typedef enum {
     IDS_AS_THEY_ARE,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "text/chat.h"
+#include "text/chat_impl.h"
 #include "text/toolcall_write.h"
 
 /* ---- tools as plain text ------------------------------------------------------------------------- */
@@ -209,11 +209,12 @@ static const char *token_text(const tokenizer *t, int32_t id, char *out, size_t 
     return out;
 }
 
-static int render(const chat_template *c, const tokenizer *t, const chat_input *in, buf *text, buf *marks,
-                  shoal_err *err)
+int chat_render(const chat_template *c, const tokenizer *t, const chat_input *in, bool add_generation_prompt,
+                buf *text, buf *marks, shoal_err *err)
 {
     char bos[128], eos[128];
-    return chat_template_render(c, in, true, token_text(t, tokenizer_bos(t), bos, sizeof bos),
+    return chat_template_render(c, in, add_generation_prompt,
+                                token_text(t, tokenizer_bos(t), bos, sizeof bos),
                                 token_text(t, tokenizer_eos(t), eos, sizeof eos), text, marks, err);
 }
 
@@ -225,7 +226,7 @@ static int render_rewritten(const chat_template *c, const tokenizer *t, const ch
     if (strcmp(own->name, "hermes") == 0) own = NULL;
     int rc = rewrite(&plain, in->messages, in->tools, own, carrier, err);
     chat_input out = {.messages = plain, .kwargs = in->kwargs, .clock = in->clock};
-    if (rc == 0) rc = render(c, t, &out, text, marks, err);
+    if (rc == 0) rc = chat_render(c, t, &out, true, text, marks, err);
     json_decref(plain);
     return rc;
 }
@@ -234,7 +235,7 @@ int chat_prompt_render(const chat_template *c, const tokenizer *t, const chat_in
                        buf *marks, shoal_err *err)
 {
     bool plain = !chat_template_reads_tools(c) && has_tool_talk(in->messages, in->tools);
-    if (!plain) return render(c, t, in, text, marks, err);
+    if (!plain) return chat_render(c, t, in, true, text, marks, err);
     int rc = render_rewritten(c, t, in, "system", text, marks, err);
     /* Some templates refuse a system message: then the user's first message bears the tools. */
     if (rc == SHOAL_EINVALID && json_array_size(in->tools) > 0)
