@@ -24,6 +24,19 @@ typedef struct config_file {
 
 /* ---- where a field stands ---- */
 
+/* The place of the map's key that the path begins with: the longest, as names may hold what ends a key
+ * ("llama3.2:1b"). n->n when there is none. */
+static size_t find_key(const yaml_node *n, const char *path)
+{
+    size_t best = n->n;
+    for (size_t i = 0; n->kind == YAML_MAP && i < n->n; i++) {
+        size_t len = n->keys[i]->len;
+        if (strncmp(n->keys[i]->text, path, len) != 0 || (path[len] && !strchr(".[:", path[len]))) continue;
+        if (best == n->n || len > n->keys[best]->len) best = i;
+    }
+    return best;
+}
+
 /* The next part of a path, "key" or "[i]", below `n`: its value, with the node that has the line in *ret_at.
  * NULL when there is none. */
 static const yaml_node *step(const yaml_node *n, const char **path, const yaml_node **ret_at)
@@ -37,15 +50,11 @@ static const yaml_node *step(const yaml_node *n, const char **path, const yaml_n
         return *ret_at = n->items[i];
     }
     *path += **path == '.';
-    const char *key = *path;
-    size_t len = strcspn(key, ".[:");
-    *path += len;
-    for (size_t i = 0; n->kind == YAML_MAP && i < n->n; i++) {
-        if (n->keys[i]->len != len || memcmp(n->keys[i]->text, key, len) != 0) continue;
-        *ret_at = n->keys[i];
-        return n->items[i];
-    }
-    return none;
+    size_t i = find_key(n, *path);
+    *path += i < n->n ? n->keys[i]->len : strcspn(*path, ".[:");
+    if (i >= n->n) return none;
+    *ret_at = n->keys[i];
+    return n->items[i];
 }
 
 /* The node that a sentence is about, which begins with a field's path; the deepest part that exists. */

@@ -20,6 +20,7 @@
 #include "hosts/host_rule.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
+#include "config/config_alias.h"
 #include "config/config_cache.h"
 #include "config/config_ensembles.h"
 #include "config/config_keys.h"
@@ -223,6 +224,8 @@ typedef struct gateway_config {
     size_t n_hosts;
     config_library library;
     route_book book; /* routes and domains */
+    config_alias *aliases;
+    size_t n_aliases;
 } gateway_config;
 
 /* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;

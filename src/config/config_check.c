@@ -429,6 +429,7 @@ int config_check(gateway_config *c, shoal_err *err)
     for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = check_host(c, i, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
     if (!rc) rc = routes_check(&c->book, is_model, c, err);
+    if (!rc) rc = config_check_aliases(c, err);
     if (!rc) rc = config_check_cache(c, err);
     return rc ? rc : routes_open_patterns(&c->book, err);
 }

@@ -110,6 +110,20 @@ static void put_list(putter *p, json_t *to, const config_field *f, const char *f
     put_member(p, to, f->key, list);
 }
 
+static void put_pairs(putter *p, json_t *to, const config_field *f, const char *from)
+{
+    const char *items = load_text(from + f->at);
+    size_t n = (size_t)load_uint(from + f->at_n, f->width_n);
+    if (n == 0) return;
+    json_t *map = json_object();
+    for (size_t i = 0; map && i < n; i++) {
+        const char *item = items + i * f->of->bytes;
+        put_member(p, map, load_text(item + f->of->fields[0].at),
+                   json_string(load_text(item + f->of->fields[1].at)));
+    }
+    put_member(p, to, f->key, map);
+}
+
 /* One that was not there has no value where it would need one. */
 static void put_section(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
 {
@@ -152,6 +166,7 @@ static void put_field(putter *p, json_t *to, const config_field *f, const char *
     case CONFIG_SHARDS: put_shards(p, to, f, (const placement_shards *)(const void *)(from + f->at)); break;
     case CONFIG_JSON: put_json(p, to, f, load_text(from + f->at)); break;
     case CONFIG_LIST: put_list(p, to, f, from); break;
+    case CONFIG_PAIRS: put_pairs(p, to, f, from); break;
     }
 }
 

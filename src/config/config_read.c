@@ -249,6 +249,30 @@ static int read_list(reader *r, const config_field *f, const yaml_node *n, char 
     return rc;
 }
 
+/* The rows of f->of are the key and the value. */
+static int read_pairs(reader *r, const config_field *f, const yaml_node *n, char *into)
+{
+    const config_field *key = &f->of->fields[0], *value = &f->of->fields[1];
+    if (n->kind != YAML_MAP) return wrong_kind(r, n, YAML_MAP);
+    if (n->n < f->min || n->n > f->max)
+        return yaml_fail(r->doc, n, r->err, "%s: must have %llu to %llu entries, this has %zu", r->path,
+                         (unsigned long long)f->min, (unsigned long long)f->max, n->n);
+    char *items = arena_alloc(r->mem, (n->n + 1) * f->of->bytes);
+    if (!items) return err_nomem(r->err);
+    memcpy(into + f->at, &items, sizeof items);
+    store_uint(into + f->at_n, f->width_n, n->n);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n->n; i++) {
+        char *item = items + i * f->of->bytes;
+        rc = read_text(r, n->keys[i], key->min, key->max, (const char **)(void *)(item + key->at));
+        size_t before = enter(r, n->keys[i]->text, 0);
+        if (!rc)
+            rc = read_text(r, n->items[i], value->min, value->max, (const char **)(void *)(item + value->at));
+        leave(r, before);
+    }
+    return rc;
+}
+
 static int read_field(reader *r, const config_field *f, const yaml_node *n, char *into)
 {
     size_t word = 0;
@@ -268,6 +292,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     case CONFIG_SHARDS: return read_shards(r, f, n, (placement_shards *)(void *)(into + f->at));
     case CONFIG_JSON: return read_json(r, f, n, (const char **)(void *)(into + f->at));
     case CONFIG_LIST: return read_list(r, f, n, into);
+    case CONFIG_PAIRS: return read_pairs(r, f, n, into);
     }
     return 0;
 }

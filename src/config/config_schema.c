@@ -69,6 +69,11 @@
         .width_n = WIDTH(type, count_), .max_text = max_text_, .min = min_, .max = max_, .about = about_, \
         __VA_ARGS__                                                                                       \
     }
+#define PAIRS(key_, type, member, count_, record_, min_, max_, about_)                                   \
+    {                                                                                                    \
+        .key = key_, .kind = CONFIG_PAIRS, .at = offsetof(type, member), .at_n = offsetof(type, count_), \
+        .width_n = WIDTH(type, count_), .of = &record_, .min = min_, .max = max_, .about = about_        \
+    }
 #define RECORD(name_, type, rows) static const config_record name_ = {sizeof(type), rows, COUNT(rows)}
 
 static const config_field tls_rows[] = {
@@ -750,6 +755,12 @@ static const config_field door_rows[] = {
 };
 RECORD(door, config_door, door_rows);
 
+static const config_field alias_rows[] = {
+    TEXT("name", config_alias, name, 1, CONFIG_ALIAS_BYTES, "what clients call it"),
+    TEXT("model", config_alias, model, 1, NAME_MAX_BYTES * 2, "what it stands for"),
+};
+RECORD(alias_pair, config_alias, alias_rows);
+
 static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
@@ -800,6 +811,8 @@ static const config_field file_rows[] = {
          "what texts may be about"),
     LIST("routes", gateway_config, book.routes, book.n_routes, route, 1, 64,
          "names that stand for several models"),
+    PAIRS("aliases", gateway_config, aliases, n_aliases, alias_pair, 1, 256,
+          "further names for what is served"),
 };
 
 const config_record config_schema = {sizeof(gateway_config), file_rows, COUNT(file_rows)};

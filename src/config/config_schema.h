@@ -23,6 +23,7 @@ typedef enum config_kind {
                     */
     CONFIG_JSON,   /* const char *: any part of the file as JSON text, of at most max bytes */
     CONFIG_LIST,   /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
+    CONFIG_PAIRS,  /* a map whose keys are names: as a list of maps whose rows are two texts, key and value */
 } config_kind;
 
 typedef struct config_record config_record;
@@ -42,7 +43,7 @@ typedef struct config_field {
     uint64_t otherwise;         /* UINT: the value when absent, before `unit` */
     const char *otherwise_text; /* TEXT: the same; NULL: NULL */
     size_t at_n, width_n;
-    const config_record *of; /* SECTION; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
+    const config_record *of; /* SECTION; PAIRS; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
     size_t max_text;
     bool secret;       /* TEXT: nobody should read it */
     const char *alone; /* LIST of maps: the key that a text in place of a map is the value of; NULL: none */

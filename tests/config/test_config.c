@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "config/config_put.h"
 #include "config/config_schema.h"
 
 #define MODELS "models:\n  - name: m\n"
@@ -80,6 +81,31 @@ static const bad_case bad_cases[] = {
      "tools[0].parameters: 'enum_of' must be devices, names, areas, or a pattern", 10},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools: []\n",
      "stages[0].tools: must have 1 to 64 entries", 8},
+    {MODELS "aliases: [m]\n", "aliases: must be a map, not a list", 3},
+    {MODELS "aliases: {}\n", "aliases: must have 1 to 256 entries, this has 0", 3},
+    {MODELS "aliases: {x: [m]}\n", "aliases.x: must be a text, not a list", 3},
+    {MODELS "aliases:\n  a: m\n  x:\n", "aliases.x: must not be empty", 5},
+    {MODELS "aliases:\n  a: m\n  a: m\n", "a", 5},
+    {MODELS "aliases:\n  gpt-4o: m\n  llama3.2:1b: n\n",
+     "aliases.llama3.2:1b: 'n' is no model, ensemble, route or pipeline of this file; did you mean 'm'?", 5},
+    {MODELS "aliases:\n  gpt-4o: elsewhere\n",
+     "'elsewhere' is no model, ensemble, route or pipeline of this file", 4},
+    {MODELS "aliases:\n  x: 'm:german'\n", "'m:german' is no model", 4},
+    {MODELS "aliases:\n  m: m\n", "aliases.m: is the name of a model of this file: remove this alias", 4},
+    {"models: [{name: m, adapters: [{name: a, path: b}]}]\naliases: {'m:a': m}\n",
+     "aliases.m:a: is the name of an adapter of this file", 2},
+    {MODELS "routes: [{name: auto, rules: [{model: m}]}]\naliases: {auto: m}\n",
+     "aliases.auto: is the name of a route", 4},
+    {MODELS "aliases: {a: b, b: a}\n", "aliases.a: 'b' is an alias itself: name what is served, such as 'm'",
+     3},
+    {MODELS "aliases: {a: a}\n", "aliases.a: 'a' is an alias itself", 3},
+    {MODELS "aliases: {a: m, b: a}\n", "aliases.b: 'a' is an alias itself: name what is served, such as 'm'",
+     3},
+    {MODELS "aliases: {'two words': m}\n", "the name may hold letters, digits", 3},
+    {MODELS "aliases: {'-rf': m}\n", "and begins with a letter", 3},
+    {MODELS "aliases: {'': m}\n", "must not be empty", 3},
+    {MODELS "aliases: {gpt: m}\napi_keys: [{name: k, sha256: 'sha256:" KEY_LOW "', models: [gpt]}]\n",
+     "api_keys[0].models[0]: 'gpt' is an alias: name 'm'", 4},
     {MODELS "cache: 16\n", "cache: must be a map, not a text", 3},
     {MODELS "pipelines: {name: p}\n", "pipelines: must be a list, not a map", 3},
     {MODELS "listen: [a]\n", "listen: must be a text, not a list", 3},
@@ -534,7 +560,7 @@ static void expect_documented(const char *doc, const config_record *rec, const c
         snprintf(at, sizeof at, "%s%s%s", path, *path ? "." : "", f->key);
         expect_row(doc, f, at);
         if (f->kind == CONFIG_LIST) strcat(at, "[]");
-        if (f->of) expect_documented(doc, f->of, at);
+        if (f->of && f->kind != CONFIG_PAIRS) expect_documented(doc, f->of, at);
     }
 }
 
@@ -555,6 +581,52 @@ static void shards_are_a_word_a_number_or_a_map(void **state)
     assert_string_equal(c->models[2].shards.parts[1].node, "nas");
     assert_int_equal(c->models[2].shards.parts[1].n_layers, 16);
     assert_false(placement_is_cut(&c->models[3].shards));
+    config_free(c);
+}
+
+static void aliases_are_names_of_any_service(void **state)
+{
+    static const char TEXT[] = "models:\n"
+                               "  - {name: m, adapters: [{name: de, path: x}]}\n"
+                               "  - {name: n}\n"
+                               "discovery: {workers: [{model: far, address: 'unix:/x'}]}\n"
+                               "routes: [{name: auto, rules: [{model: m}]}]\n"
+                               "ensembles: [{name: both, kind: cascade, members: [{model: m}, {model: n}]}]\n"
+                               "pipelines: [{name: home, stages: [{name: a, kind: generate, model: m}]}]\n"
+                               "aliases:\n"
+                               "  llama3.2:1b: auto\n"
+                               "  \"llama3:latest\": m\n"
+                               "  openai/gpt-4o-mini: both\n"
+                               "  m:latest: 'm:de'\n"
+                               "  pipe: home\n"
+                               "  away: far\n";
+    static const char *const EXPECTED[][2] = {
+        {"llama3.2:1b", "auto"}, {"llama3:latest", "m"}, {"openai/gpt-4o-mini", "both"},
+        {"m:latest", "m:de"},    {"pipe", "home"},       {"away", "far"}};
+    gateway_config *c;
+    shoal_err err = {0};
+    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(c->n_aliases, 6);
+    for (size_t i = 0; i < 6; i++) {
+        const config_alias *a = config_alias_find(c, EXPECTED[i][0]);
+        assert_non_null(a);
+        assert_string_equal(a->model, EXPECTED[i][1]);
+    }
+    assert_null(config_alias_find(c, "llama3"));
+    assert_null(config_alias_find(c, NULL));
+    json_t *tree = NULL;
+    assert_int_equal(config_to_json(&tree, c, false, &err), 0);
+    const json_t *all = json_object_get(tree, "aliases");
+    assert_int_equal(json_object_size(all), 6);
+    assert_string_equal(json_string_value(json_object_get(all, "llama3.2:1b")), "auto");
+    buf yaml = {0};
+    gateway_config *again;
+    config_put_yaml(&yaml, tree);
+    if (config_parse(&again, yaml.data, yaml.len, "again.yaml", &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(config_alias_find(again, "openai/gpt-4o-mini")->model, "both");
+    config_free(again);
+    buf_done(&yaml);
+    json_decref(tree);
     config_free(c);
 }
 
@@ -651,6 +723,7 @@ int main(void)
         cmocka_unit_test(a_pasted_key_is_not_repeated),
         cmocka_unit_test(a_verify_may_have_ensembles_as_members),
         cmocka_unit_test(huge_files_are_refused),
+        cmocka_unit_test(aliases_are_names_of_any_service),
         cmocka_unit_test(keys_are_texts_or_maps),
         cmocka_unit_test(times_are_rfc_3339),
         cmocka_unit_test(what_is_left_out_has_its_default),
