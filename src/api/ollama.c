@@ -292,6 +292,7 @@ static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
     if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
     if (n >= sizeof a->model) return api_error_no_model(e, name);
     snprintf(a->model, sizeof a->model, "%.*s", (int)n, name);
+    snprintf(a->shown, sizeof a->shown, "%s", name);
     return 0;
 }
 

@@ -38,6 +38,7 @@ typedef enum ollama_kind {
 typedef struct ollama_ask {
     ollama_kind kind;
     char model[128];  /* without ":latest" */
+    char shown[136];  /* as the client wrote it, which replies repeat */
     const char *path; /* whom to ask */
     bool stream;
     bool thinks;          /* it asks the model to think */

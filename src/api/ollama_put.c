@@ -168,7 +168,7 @@ static void put_calls(buf *out, const ollama_run *run)
 static void put_head(buf *out, const ollama_ask *a, const ollama_times *t)
 {
     buf_puts(out, "{\"model\":");
-    json_put_string(out, a->model, strlen(a->model));
+    json_put_string(out, a->shown, strlen(a->shown));
     put_time(out, "created_at", t->unix_us);
 }
 
@@ -223,7 +223,7 @@ static void put_no_vectors(buf *out, const ollama_ask *a, const ollama_times *t)
         return;
     }
     buf_puts(out, "{\"model\":");
-    json_put_string(out, a->model, strlen(a->model));
+    json_put_string(out, a->shown, strlen(a->shown));
     buf_printf(out, ",\"embeddings\":[],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":0}",
                (unsigned long long)t->total_ns);
 }
@@ -282,7 +282,7 @@ int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const 
         return out->failed ? SHOAL_ENOMEM : 0;
     }
     buf_puts(out, "{\"model\":");
-    json_put_string(out, a->model, strlen(a->model));
+    json_put_string(out, a->shown, strlen(a->shown));
     buf_puts(out, ",\"embeddings\":[");
     json_array_foreach(data, i, one)
     {
@@ -320,7 +320,9 @@ static void put_parameter_size(buf *out, const json_t *m)
 static void put_details(buf *out, const json_t *m)
 {
     const char *family = said(m, "architecture");
-    buf_puts(out, ",\"details\":{\"parent_model\":\"\",\"format\":\"gguf\"");
+    buf_puts(out, ",\"details\":{\"parent_model\":");
+    json_put_string(out, said(m, "root"), strlen(said(m, "root"))); /* of an alias: what it stands for */
+    buf_puts(out, ",\"format\":\"gguf\"");
     put_str(out, "family", family);
     buf_puts(out, ",\"families\":[");
     json_put_string(out, family, strlen(family));
@@ -381,8 +383,8 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
-        if (running && number(m, "ready") == 0)
-            continue; /* routes, ensembles and adapters have no replicas */
+        if (running && (number(m, "ready") == 0 || *said(m, "root")))
+            continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
         if (!first) buf_putc(out, ',');
         first = false;
         put_listed(out, m, running, t);

@@ -276,6 +276,7 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 {
     const Shoal__V1__ModelInfo *info = NULL;
     bool none = model && (!*model || strcmp(model, "none") == 0);
+    if (!none) model = choose_served(a->rq, model);
     int rc = none ? 0 : choose_model(a->rq, "embed", &model, &info, e);
     if (rc != 0) return rc;
     a->c.model = none ? "" : arena_strdup(a->mem, model);

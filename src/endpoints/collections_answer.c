@@ -93,7 +93,7 @@ static void end(answer_job *j, const char *text, bool answered, size_t n_dropped
     collections_put_text(&out, "answer", text);
     buf_printf(&out, ",\"answered\":%s,\"form\":\"%s\",", answered ? "true" : "false",
                j->quotes ? "quote" : "free");
-    collections_put_text(&out, "model", rq->model);
+    collections_put_text(&out, "model", request_shown_model(rq, rq->model));
     buf_printf(&out, ",\"confidence\":%.4g,\"passages\":%zu,\"dropped_sentences\":%zu,\"citations\":[",
                j->mean_prob, j->n, n_dropped);
     if (citations) buf_join(&out, citations);
@@ -304,6 +304,7 @@ static int read_form(answer_job *j, api_error *e)
     if (rc == 0 && strcmp(form, "quote") != 0 && strcmp(form, "free") != 0)
         rc = api_error_bad(e, "form", "form: must be quote or free");
     j->quotes = strcmp(form, "quote") == 0;
+    j->model = choose_served(j->rq, j->model);
     return rc == 0 ? choose_model(j->rq, "generate", &j->model, &info, e) : rc;
 }
 

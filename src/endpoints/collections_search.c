@@ -61,6 +61,8 @@ static int read_ask(search_job *j, const search_keys *keys, find_ask *ask, api_e
     if (rc == 0) rc = fields_str(j->root, "rerank", &ask->rerank, e);
     if (rc == 0 && !find_mode_parse(mode, &ask->mode))
         rc = api_error_bad(e, "mode", "mode: must be hybrid, vector or text");
+    const config_alias *alias = config_alias_find(j->rq->config, ask->rerank);
+    if (alias) ask->rerank = alias->model;
     if (rc == 0 && ask->rerank) {
         bool known;
         calls_info(j->rq->calls, ask->rerank, &known);

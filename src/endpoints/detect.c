@@ -83,7 +83,7 @@ void detect_handle(gateway_request *rq)
     detect_job *j = calloc(1, sizeof *j);
     int rc = j ? detect_spec_parse(&j->spec, request_header(rq, "content-type"), body, len, &e)
                : api_error_nomem(&e);
-    if (rc == 0 && j->spec.model[0]) j->model = j->spec.model;
+    if (rc == 0 && j->spec.model[0]) j->model = choose_served(rq, j->spec.model);
     if (rc == 0) rc = choose_model(rq, "vad", &j->model, &info, &e);
     if (rc != 0) {
         free(j);

@@ -242,10 +242,12 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
         return;
     }
     *j = (encode_job){.spec = *spec};
+    j->spec.model = request_shown_model(rq, spec->model);
     answerers by = {0};
     shared_terms terms = {.by = &by};
     answerers_add(&by, rq, rq->model, rq->adapter);
-    bool cacheable = answerers_end(&by) && encode_spec_key(spec, by.digest, rq->adapter_digest, &terms.key);
+    bool cacheable =
+        answerers_end(&by) && encode_spec_key(&j->spec, by.digest, rq->adapter_digest, &terms.key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }
 
@@ -303,6 +305,7 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
         request_error(rq, &e);
         return;
     }
+    spec.model = choose_served(rq, spec.model);
     const config_route *route = routed_find(rq, spec.model);
     if (route)
         start_route(rq, route, &spec, task);
@@ -377,6 +380,7 @@ void encode_moderations(gateway_request *rq)
     api_error e;
     encode_spec spec = {0};
     int rc = parse(&spec, ENCODE_MODERATE, rq, &e);
+    spec.model = choose_served(rq, spec.model);
     if (rc == 0) rc = find_moderator(rq, &spec, &e);
     if (rc == 0) {
         answer(rq, &spec, "classify");

@@ -503,6 +503,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     }
     j->shared.rq = rq;
     j->form.degraded = &rq->degraded;
+    j->form.model = request_shown_model(rq, j->form.model);
     j->terms = *terms;
     join_kept(j, k);
     if (st->was_whole && (!k || !k->keeps)) {
@@ -608,6 +609,7 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
 /* Takes spec and k, which may be NULL. */
 static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
 {
+    spec->model = choose_served(rq, spec->model);
     const config_route *route = routed_find(rq, spec->model);
     if (route)
         start_route(rq, route, spec, task, k);

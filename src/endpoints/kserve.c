@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "gateway/admission.h"
 #include "gateway/again.h"
+#include "gateway/choose.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/readiness.h"
 #include "gateway/routed.h"
@@ -25,6 +26,7 @@ struct kserve_job {
     again again; /* first */
     kserve_form form;
     char model[128], version[64]; /* that the path names; version "": none */
+    const char *served;           /* what the model is called here */
     kserve_ask ask;
     bool only_ready;  /* of the index */
     bool ends_empty;  /* a stream's last answer has no outputs (triton_enable_empty_final_response) */
@@ -243,11 +245,12 @@ static const Shoal__V1__ModelInfo *info_of(const gateway_request *rq, const char
     return info;
 }
 
-int kserve_find_model(const gateway_request *rq, const char *model, const char *version,
+int kserve_find_model(gateway_request *rq, const char *model, const char *version, const char **ret_served,
                       const Shoal__V1__ModelInfo **ret, api_error *e)
 {
     char name[128];
     bool known;
+    *ret_served = model = choose_served(rq, model);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(model, ":"), model); /* without its adapter */
     const Shoal__V1__ModelInfo *info = info_of(rq, name, &known);
     if (admission_may_use(rq, model, e) != 0) return e->status;
@@ -263,13 +266,13 @@ int kserve_find_model(const gateway_request *rq, const char *model, const char *
 /* What is there by that name; *ret NULL: as info_of. */
 static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
 {
-    return kserve_find_model(j->again.rq, j->model, j->version, ret, e);
+    return kserve_find_model(j->again.rq, j->model, j->version, &j->served, ret, e);
 }
 
 /* Routes have no replicas of their own, so nothing is known of them. */
 static int await_model(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error *e)
 {
-    if (info || routed_find(j->again.rq, j->model)) return 0;
+    if (info || routed_find(j->again.rq, j->served)) return 0;
     api_error_set(e, 503, "service_unavailable", "model_not_ready", "model", "the model %.64s is not up yet",
                   j->model);
     e->retry_after_s = 1;
@@ -378,7 +381,7 @@ void kserve_model_ready(gateway_request *rq)
     if (rc == 0) rc = find_model(j, &info, &e);
     if (rc == 0) {
         const gateway *g = rq->gateway;
-        bool ready = readiness_of(g, j->model, why) == READINESS_READY && !g->withdrawn;
+        bool ready = readiness_of(g, j->served, why) == READINESS_READY && !g->withdrawn;
         tell_ready(again_take(&j->again), j->model, ready);
         again_drop(&j->again);
     } else {
@@ -449,13 +452,13 @@ void kserve_infer(gateway_request *rq)
     if (rc == 0) rc = await_model(j, info, &e);
     if (rc == 0) rc = read_length(rq, n, &n_json, &e);
     if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
-    if (rc == 0) rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->model, info, &path, &j->again.body, &e);
+    if (rc == 0) rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->served, info, &path, &j->again.body, &e);
     if (rc == 0 && takes_events(rq)) rc = ask_stream(j, info, &e);
     if (rc != 0) {
         fail(j, &e);
         return;
     }
-    request_note_model(rq, j->model, info ? info->version : "", info ? info->quantisation : "");
+    request_note_model(rq, j->served, info ? info->version : "", info ? info->quantisation : "");
     again_ask(&j->again, "POST", path);
 }
 

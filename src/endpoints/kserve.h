@@ -20,9 +20,9 @@ void kserve_unload(gateway_request *rq);
 /* Of ".../models/NAME" or ".../models/NAME/versions/VERSION/..."; version "": none. 0 or the status of *e. */
 int kserve_read_name(const gateway_request *rq, char *ret_model, size_t model_size, char *ret_version,
                      size_t version_size, api_error *e);
-/* What is served by that name and may be used by rq's key. *ret NULL: a route or ensemble, or not up yet. 0 or the
- * status of *e. */
-int kserve_find_model(const gateway_request *rq, const char *model, const char *version,
+/* What is served by that name and may be used by rq's key. *ret_served: what it is called here, where the
+ * name is an alias. *ret NULL: a route or ensemble, or not up yet. 0 or the status of *e. */
+int kserve_find_model(gateway_request *rq, const char *model, const char *version, const char **ret_served,
                       const Shoal__V1__ModelInfo **ret, api_error *e);
 
 #endif

@@ -16,14 +16,15 @@
 
 typedef struct named { /* the model of a path */
     char model[128], version[64];
+    const char *served;               /* what it is called here */
     const Shoal__V1__ModelInfo *info; /* NULL: a route or an ensemble */
 } named;
 
-static int read_named(const gateway_request *rq, named *ret, api_error *e)
+static int read_named(gateway_request *rq, named *ret, api_error *e)
 {
     int rc = kserve_read_name(rq, ret->model, sizeof ret->model, ret->version, sizeof ret->version, e);
-    if (rc == 0) rc = kserve_find_model(rq, ret->model, ret->version, &ret->info, e);
-    if (rc != 0 || ret->info || routed_find(rq, ret->model)) return rc;
+    if (rc == 0) rc = kserve_find_model(rq, ret->model, ret->version, &ret->served, &ret->info, e);
+    if (rc != 0 || ret->info || routed_find(rq, ret->served)) return rc;
     e->retry_after_s = 1;
     return api_error_set(e, 503, "service_unavailable", "model_not_ready", "model",
                          "the model %.64s is not up yet", ret->model);
@@ -84,7 +85,7 @@ static void put_config(buf *out, const gateway_request *rq, const named *m)
     buf_puts(out, ",\"instance_group\":[{");
     put_str(out, "name", m->model);
     buf_printf(out, ",\"kind\":\"KIND_CPU\",\"count\":%zu}],\"model_transaction_policy\":{\"decoupled\":%s}}",
-               count_replicas(rq, m->model), kserve_streams(m->info) ? "true" : "false");
+               count_replicas(rq, m->served), kserve_streams(m->info) ? "true" : "false");
 }
 
 void kserve_config(gateway_request *rq)
@@ -119,8 +120,9 @@ static uint64_t count_failed(const metrics *m, const char *model)
     return (uint64_t)n;
 }
 
-/* Of model calls since the gateway started, by the stages that /metrics tells of. */
-static void put_model_stats(buf *out, const metrics *m, const char *model, const char *version)
+/* Under `name`, of model calls since the gateway started, by the stages that /metrics tells of. */
+static void put_model_stats(buf *out, const metrics *m, const char *name, const char *model,
+                            const char *version)
 {
     uint64_t n = metrics_seen(m, METRIC_STAGE_S, model, "total");
     double total = metrics_get(m, METRIC_STAGE_S, model, "total", NULL);
@@ -128,7 +130,7 @@ static void put_model_stats(buf *out, const metrics *m, const char *model, const
     uint64_t hits = (uint64_t)metrics_get(m, METRIC_CACHE, "model", model, "hit");
     uint64_t misses = (uint64_t)metrics_get(m, METRIC_CACHE, "model", model, "miss");
     buf_putc(out, '{');
-    put_str(out, "name", model);
+    put_str(out, "name", name);
     buf_putc(out, ',');
     put_str(out, "version", version);
     buf_printf(out, ",\"last_inference\":%.0f,\"inference_count\":%llu,\"execution_count\":%llu",
@@ -153,7 +155,7 @@ void kserve_stats(gateway_request *rq)
     api_error e = {0};
     int rc = read_named(rq, &m, &e);
     buf_puts(&out, "{\"model_stats\":[");
-    if (rc == 0) put_model_stats(&out, rq->metrics, m.model, m.info ? m.info->version : "");
+    if (rc == 0) put_model_stats(&out, rq->metrics, m.model, m.served, m.info ? m.info->version : "");
     buf_puts(&out, "]}");
     answer(rq, rc, &out, &e);
 }
@@ -168,7 +170,7 @@ void kserve_stats_all(gateway_request *rq)
         const Shoal__V1__ModelInfo *info = calls_info(rq->calls, model, NULL);
         if (!admission_shows(rq, model)) continue;
         buf_puts(&out, comma);
-        put_model_stats(&out, rq->metrics, model, info ? info->version : "");
+        put_model_stats(&out, rq->metrics, model, model, info ? info->version : "");
         comma = ",";
     }
     buf_puts(&out, "]}");

@@ -42,6 +42,7 @@ int llama_choose(gateway_request *rq, const char *given, const char *task, char 
     char base[LLAMA_NAME_MAX];
     const Shoal__V1__ModelInfo *info;
     bool known;
+    given = choose_served(rq, given);
     if (!given) {
         int rc = choose_model(rq, task, &given, &info, e);
         if (rc == 0) snprintf(ret, LLAMA_NAME_MAX, "%s", given);
@@ -408,7 +409,7 @@ static void on_described(void *user, const call_result *r, const Shoal__V1__Mode
                m->n_ctx);
     llama_put_defaults(&out);
     buf_printf(&out, "},\"total_slots\":%zu", count_all(j->rq, j->model).n);
-    put_str(&out, "model_alias", j->model);
+    put_str(&out, "model_alias", request_shown_model(j->rq, j->model));
     put_str(&out, "model_path", m->name);
     put_str(&out, "chat_template", m->chat_template);
     put_str(&out, "bos_token", m->bos_token);

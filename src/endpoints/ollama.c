@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "gateway/admission.h"
 #include "gateway/again.h"
+#include "gateway/choose.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/keeper.h"
 #include "gateway/routed.h"
@@ -30,7 +31,7 @@ struct ollama_job {
     const keeper *keeper;        /* NULL: nobody loads models here */
     json_t *ours;                /* what is asked once the model is there */
     keeper_ticket *ticket;       /* for it */
-    char served[96];             /* what the model is called here; "": as the client calls it */
+    char served[136];            /* what the model is called here; "": as the client calls it */
 };
 
 static void job_free(again *a)
@@ -218,7 +219,7 @@ static void ask_ours(ollama_job *j)
         return;
     }
     bool shows = j->ask.kind == OLLAMA_SHOW || j->ask.loads;
-    char shown[sizeof j->ask.model + 16];
+    char shown[sizeof j->served + 16];
     if (*j->served && j->ours && json_object_set_new(j->ours, "model", json_string(j->served)) != 0)
         json_decref(j->ours), j->ours = NULL;
     if (!shows && (!j->ours || json_put(&j->again.body, j->ours) != 0)) {
@@ -325,14 +326,24 @@ static bool unloads(const ollama_ask *a)
     return a->loads && a->keep_alive_s == 0 && a->kind != OLLAMA_EMBED && a->kind != OLLAMA_EMBEDDINGS;
 }
 
+const char *ollama_find_alias(gateway_request *rq, const char *name)
+{
+    char tagged[sizeof((ollama_ask *)0)->shown];
+    snprintf(tagged, sizeof tagged, "%s:latest", name);
+    const char *model = choose_served(rq, name);
+    if (model == name) model = choose_served(rq, tagged);
+    return rq->alias ? model : NULL;
+}
+
 static void begin(ollama_job *j)
 {
-    const gateway_request *rq = j->again.rq;
+    gateway_request *rq = j->again.rq;
     const keeper *k = j->keeper;
     bool served = is_served(rq, j->ask.model);
-    const char *stored = k && !served ? k->find(k->user, j->ask.model) : NULL;
-    if (stored) snprintf(j->served, sizeof j->served, "%s", stored);
-    if (stored) served = is_served(rq, stored);
+    const char *alias = served ? NULL : ollama_find_alias(rq, j->ask.model);
+    const char *stored = k && !served && !alias ? k->find(k->user, j->ask.model) : NULL;
+    if (alias || stored) snprintf(j->served, sizeof j->served, "%s", alias ? alias : stored);
+    if (alias || stored) served = is_served(rq, j->served);
     if (k && served && unloads(&j->ask))
         unload(j);
     else if (stored && unloads(&j->ask))

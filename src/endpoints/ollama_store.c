@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/ollama.h"
+#include "endpoints/ollama.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/keeper.h"
 
@@ -130,6 +131,7 @@ void ollama_pull(gateway_request *rq)
     if (!j) return;
     const keeper *k = j->keeper;
     calls_info(rq->calls, j->ask.model, &served);
+    served = served || ollama_find_alias(rq, j->ask.model);
     if (!served && ollama_reference(j->ask.model, reference, sizeof reference))
         j->ticket = k->fetch(k->user, reference, &w, &e);
     else if (!served)

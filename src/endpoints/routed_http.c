@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "config/ensemble_words.h"
 #include "gateway/admission.h"
+#include "gateway/choose.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -139,6 +140,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (rc != 0) return rc;
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
+    name = choose_served(rq, name);
     if ((rc = admission_may_use(rq, name, e)) != 0) return rc;
     j->route = routed_find(rq, name);
     j->ensemble = config_ensemble_find(rq->config, name);

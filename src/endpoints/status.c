@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cluster/stage_name.h"
 #include "gateway/admission.h"
+#include "gateway/choose.h"
 #include "gateway/describe.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -190,6 +191,62 @@ void status_put_model(buf *out, const gateway_request *rq, const char *name)
         buf_puts(out, "{}");
 }
 
+/* The i-th adapter of r by its name; r->info->n_adapters: it has none of that name. */
+static size_t find_adapter(const Shoal__V1__ModelInfo *info, const char *name)
+{
+    size_t i = 0;
+    while (i < info->n_adapters && strcmp(info->adapters[i], name) != 0) i++;
+    return i;
+}
+
+/* The row of MODEL or MODEL:ADAPTER; nothing where nobody serves it. */
+static void put_model_of(buf *out, const gateway_request *rq, const char *name)
+{
+    char base[96];
+    const char *colon = strchr(name, ':');
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    const replica_set *set = registry_find(rq->registry, base);
+    const replica *r = set ? shown_replica(set) : NULL;
+    size_t i = r && r->info && colon ? find_adapter(r->info, colon + 1) : 0;
+    if (colon && r && r->info && i < r->info->n_adapters)
+        put_adapter(out, base, r->state, r->info, i);
+    else if (!colon && r)
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
+    else if (!colon && set)
+        put_missing(out, rq, set);
+}
+
+/* The row of what an alias stands for, under the alias's name. */
+static void put_as_alias(buf *out, const config_alias *a, const buf *row)
+{
+    json_t *o = NULL;
+    if (row->failed || json_parse(&o, row->data, row->len, "a model", NULL) != 0 ||
+        json_object_set_new(o, "id", json_string(a->name)) != 0 ||
+        json_object_set_new(o, "root", json_string(a->model)) != 0 || json_put(out, o) != 0)
+        out->failed = true;
+    json_decref(o);
+}
+
+/* Pipelines are no models, nor are their aliases. */
+static void put_alias(buf *out, const gateway_request *rq, const config_alias *a, bool *first)
+{
+    const config_route *route = routed_find(rq, a->model);
+    const config_ensemble *ensemble = config_ensemble_find(rq->config, a->model);
+    buf row = {0};
+    if (!admission_shows(rq, a->model)) return;
+    if (route)
+        routed_put_model(&row, route);
+    else if (ensemble)
+        put_ensemble(&row, ensemble);
+    else
+        put_model_of(&row, rq, a->model);
+    if (row.len || row.failed) {
+        put_comma(out, first);
+        put_as_alias(out, a, &row);
+    }
+    buf_done(&row);
+}
+
 void status_models(gateway_request *rq)
 {
     registry *g = rq->registry;
@@ -203,6 +260,7 @@ void status_models(gateway_request *rq)
         put_ensemble(&out, &rq->config->ensembles[i]);
     }
     routed_put_models(&out, rq, &first);
+    for (size_t i = 0; i < rq->config->n_aliases; i++) put_alias(&out, rq, &rq->config->aliases[i], &first);
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
     buf_done(&out);
@@ -213,6 +271,7 @@ void status_models(gateway_request *rq)
 typedef struct describe_job {
     gateway_request *rq;
     model_call *call;
+    char name[136]; /* MODEL or MODEL:ADAPTER */
 } describe_job;
 
 static void describe_gone(void *work)
@@ -222,13 +281,24 @@ static void describe_gone(void *work)
     free(j);
 }
 
-/* The model itself, or the adapter that the path names behind it. */
-static void answer_described(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info)
+/* The row, under the name that the client gave. */
+static void answer_row(gateway_request *rq, buf *row)
 {
-    const char *name = request_path(rq) + strlen(rq->endpoint->path), *colon = strchr(name, ':');
-    size_t i = 0;
+    const config_alias *alias = config_alias_find(rq->config, rq->alias);
     buf out = {0};
-    while (colon && i < info->n_adapters && strcmp(info->adapters[i], colon + 1) != 0) i++;
+    if (alias) put_as_alias(&out, alias, row);
+    request_json(rq, 200, alias ? &out : row);
+    buf_done(&out);
+    buf_done(row);
+}
+
+/* The model itself, or the adapter that is named behind it. */
+static void answer_described(gateway_request *rq, const char *name, const char *model,
+                             const Shoal__V1__ModelInfo *info)
+{
+    const char *colon = strchr(name, ':');
+    size_t i = colon ? find_adapter(info, colon + 1) : 0;
+    buf out = {0};
     if (colon && i == info->n_adapters) {
         api_error e;
         api_error_no_model(&e, name);
@@ -239,59 +309,50 @@ static void answer_described(gateway_request *rq, const char *model, const Shoal
         put_adapter(&out, model, REPLICA_READY, info, i);
     else
         put_model(&out, rq, model, REPLICA_READY, "", info);
-    request_json(rq, 200, &out);
-    buf_done(&out);
+    answer_row(rq, &out);
 }
 
 static void on_described(void *user, const call_result *r, const Shoal__V1__ModelInfo *info)
 {
     describe_job *j = user;
     gateway_request *rq = j->rq;
-    free(j);
     request_note_result(rq, r);
-    if (r->status != 0) {
+    if (r->status == 0) {
+        answer_described(rq, j->name, r->model, info);
+    } else {
         api_error e;
         api_error_from_call(&e, r);
         request_error(rq, &e);
-        return;
     }
-    answer_described(rq, r->model, info);
+    free(j);
 }
 
 static void answer_route(gateway_request *rq, const config_route *r)
 {
     buf out = {0};
     routed_put_model(&out, r);
-    request_json(rq, 200, &out);
-    buf_done(&out);
+    answer_row(rq, &out);
 }
 
-void status_model(gateway_request *rq)
+/* given: what the client calls it, for errors. */
+static void describe(gateway_request *rq, const char *given, const char *served)
 {
-    const char *path = request_path(rq) + strlen(rq->endpoint->path);
     char name[96];
     bool known;
     api_error e;
-    const config_route *route = routed_find(rq, path);
-    if (admission_may_use(rq, path, &e) != 0) {
-        request_error(rq, &e);
-        return;
-    }
-    if (route) {
-        answer_route(rq, route);
-        return;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ":"), path);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(served, ":"), served);
     calls_info(rq->calls, name, &known);
+    known = known && strlen(served) < sizeof((describe_job *)0)->name;
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;
     if (!j) {
         if (known)
             api_error_nomem(&e);
         else
-            api_error_no_model(&e, path);
+            api_error_no_model(&e, given);
         request_error(rq, &e);
         return;
     }
+    strcpy(j->name, served);
     call_context ctx = request_context(rq, "endpoint");
     Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
     j->rq = rq;
@@ -302,6 +363,25 @@ void status_model(gateway_request *rq)
     request_watch(rq, NULL, NULL);
     api_error_nomem(&e);
     request_error(rq, &e);
+}
+
+/* Behind the endpoint's path the name, which may hold slashes ("openai/gpt-4o-mini"), encoded or not. */
+void status_model(gateway_request *rq)
+{
+    const char *path = request_path(rq) + strlen(rq->endpoint->path);
+    char *name = NULL;
+    api_error e;
+    int rc = query_segment(path, strlen(path), &name, &e);
+    const char *served = choose_served(rq, name);
+    if (rc == 0) rc = admission_may_use(rq, served, &e);
+    const config_route *route = routed_find(rq, served);
+    if (rc != 0)
+        request_error(rq, &e);
+    else if (route)
+        answer_route(rq, route);
+    else
+        describe(rq, name, served);
+    free(name);
 }
 
 /* ---- health -------------------------------------------------------------------------------------- */

@@ -288,6 +288,7 @@ static int read_fields(transcribe_job *j, const Shoal__V1__ModelInfo **ret_info,
     if (rc != 0) return rc;
     transcribe_spec_done(&j->spec);
     j->spec = spec;
+    j->spec.model = choose_served(j->shared.rq, j->spec.model);
     return choose_model(j->shared.rq, "transcribe", &j->spec.model, ret_info, e);
 }
 

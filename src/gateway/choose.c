@@ -72,8 +72,8 @@ static int unknown_model(const gateway_request *rq, const char *task, const char
     if (list.len && !list.failed)
         rc =
             api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
-                          "the model '%.64s' does not exist here; these do this task: %.300s; GET /v1/models "
-                          "lists all",
+                          "the model '%.64s' does not exist here; these do this task: %.250s; GET /v1/models "
+                          "lists all, and 'aliases' in the configuration gives them more names",
                           name, list.data);
     buf_done(&list);
     return rc;
@@ -135,6 +135,14 @@ static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1_
         return 0;
     }
     return info ? unknown_adapter(e, rq, model, info) : 0;
+}
+
+const char *choose_served(gateway_request *rq, const char *name)
+{
+    const config_alias *a = config_alias_find(rq->config, name);
+    if (!a) return name;
+    rq->alias = a->name;
+    return a->model;
 }
 
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,

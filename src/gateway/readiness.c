@@ -127,8 +127,9 @@ static readiness find(const gateway *g, const char *name, int depth, char why[RE
 
 readiness readiness_of(const gateway *g, const char *name, char why[READINESS_WHY_SIZE])
 {
+    const config_alias *alias = config_alias_find(g->config, name);
     *why = '\0';
-    return find(g, name, 0, why);
+    return find(g, alias ? alias->model : name, 0, why);
 }
 
 void readiness_put_missing(buf *out, const gateway *g)

@@ -140,6 +140,11 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
     buf_copy_str(rq->quantisation, sizeof rq->quantisation, quantisation);
 }
 
+const char *request_shown_model(const gateway_request *rq, const char *model)
+{
+    return rq->alias ? rq->alias : model;
+}
+
 const char *request_time_name(request_time t)
 {
     static const char *const NAMES[] = {
@@ -203,6 +208,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
     if (*rq->tool_syntax) header_add(h, "x-shoal-tool-syntax", rq->tool_syntax);
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
+    if (rq->alias && *rq->model) header_add(h, "x-shoal-model", rq->model);
     admission_put_rates(&h->rates, rq);
     for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
     for (size_t i = 0; i < rq->n_more; i++) header_add(h, rq->more[i].name, rq->more[i].value);
@@ -212,7 +218,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     header_add(h, "access-control-expose-headers",
                "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
                "x-shoal-ensemble, x-shoal-tool-syntax, "
-               "x-shoal-route, retry-after, " ADMISSION_NAMES);
+               "x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES);
 }
 
 static void count_drafts(const gateway_request *rq)
@@ -275,7 +281,8 @@ static void log_line(const gateway_request *rq, int status, const char *error_co
     trace_id(trace, rq->trace);
     LOG(level_of(rq, status), "gateway", "request",
         LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
-        LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model), LOG_S("version", rq->version),
+        LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
+        LOG_S("alias", rq->alias ? rq->alias : ""), LOG_S("version", rq->version),
         LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
         LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),

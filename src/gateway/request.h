@@ -79,6 +79,7 @@ typedef struct gateway_request {
     double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */
     /* What the handler learns on the way, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
+    const char *alias;                    /* of the configuration, that the client named for it; NULL: none */
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     uint64_t n_prompt_tokens, n_generated_tokens, n_drafted_tokens, n_accepted_tokens;
     struct routed *routed; /* what a route came to (routed.h); NULL: none was asked for */
@@ -146,6 +147,8 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work));
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);
+/* The name that a reply gives its model: the alias that the client named, or `model`. */
+const char *request_shown_model(const gateway_request *rq, const char *model);
 /* Who answers a stream that is about to begin. */
 void request_note_place(gateway_request *rq, const call_place *p);
 void request_note_result(gateway_request *rq, const call_result *r);

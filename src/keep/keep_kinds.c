@@ -327,6 +327,7 @@ static const char *name_is_taken(const keep *k, const char *name)
 {
     if (route_find(&keep_config(k)->book, name)) return "a route";
     if (is_pipeline(keep_config(k), name)) return "a pipeline";
+    if (config_alias_find(keep_config(k), name)) return "an alias";
     return config_ensemble_find(keep_config(k), name) ? "an ensemble" : NULL;
 }
 

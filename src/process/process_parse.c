@@ -25,6 +25,8 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
     shoal_err err;
     const char *name = NULL;
     if (json_get_str(body, "pipeline", &name, &err)) return api_error_bad(e, "pipeline", "%s", err.message);
+    const config_alias *alias = config_alias_find(config, name);
+    if (alias) name = alias->model;
     *ret = pipeline_find(config->pipelines, config->n_pipelines, name);
     if (*ret) return 0;
     if (name) return no_such_pipeline(config, name, e);

@@ -12,7 +12,17 @@ ln -s "$PWD"/tests/data/hf/llama-gqa/{model.safetensors,tokenizer.json} "$plain"
 sed 's/"max_position_embeddings": 256/"max_position_embeddings": 2048/' tests/data/hf/llama-gqa/config.json >"$plain/config.json"
 printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' >"$plain/chat_template.jinja"
 shipped | sed "s|^models:|models:\n  - {name: home-ears}\n  - {name: plain, path: $plain}|" >"$work/c.yaml"
-echo 'moderation: {model: home-intent, safe: [alarm_set, alarm_query], min_score: 0.4}' >>"$work/c.yaml"
+cat >>"$work/c.yaml" <<END
+moderation: {model: home-intent, safe: [alarm_set, alarm_query], min_score: 0.4}
+aliases:
+  gpt-4o-mini: home-chat-s
+  openai/gpt-4o: home-chat-m
+  text-embedding-3-small: home-embed
+  whisper-1: home-ears
+  llama3.2:1b: home-chat-s
+  "llama3:latest": home-chat-s
+  nomic-embed-text: home-embed
+END
 start_shoal "$work/c.yaml"
 export SHOAL_URL=$url
 

@@ -35,7 +35,7 @@ static void read_asked(ollama_kind kind, const char *bytes, size_t n)
 
 static void put_chunk(const json_t *v, ollama_kind kind)
 {
-    ollama_ask a = {.kind = kind, .model = "m"};
+    ollama_ask a = {.kind = kind, .model = "m", .shown = "m"};
     ollama_times t = {.unix_us = 1};
     ollama_run run = {0};
     buf line = {0}, last = {0};
@@ -50,7 +50,7 @@ static void put_chunk(const json_t *v, ollama_kind kind)
 
 static void put_object(const json_t *v, ollama_kind kind)
 {
-    ollama_ask a = {.kind = kind, .model = "m"};
+    ollama_ask a = {.kind = kind, .model = "m", .shown = "m"};
     ollama_times t = {0};
     buf out[4] = {{0}};
     int rc[4] = {ollama_put_vectors(&out[0], &a, v, &t), ollama_put_models(&out[1], v, v, false, &t),

@@ -32,6 +32,16 @@ def _():
     equal([p.done for p in parts], [False] * (len(parts) - 1) + [True])
 
 
+@call("chat, embed, show, list", "names of Ollama's library, as aliases; the reply has the name that was asked for")
+def _():
+    for name in ("llama3.2:1b", "llama3", "llama3:latest"):
+        equal(api.chat(name, messages=HELLO, options=COLD).model, name)
+    equal(api.embed("nomic-embed-text", input="hello").model, "nomic-embed-text")
+    assert api.show("llama3.2:1b").details.family
+    row = next(m for m in api.list().models if m.model == "llama3.2:1b")
+    equal(row.details.parent_model, CHAT)
+
+
 @call("generate", "whole, streamed, raw, with a system message, and an empty prompt")
 def _():
     whole = api.generate(CHAT, "hello", options=COLD)

@@ -56,6 +56,18 @@ def _():
     equal((e.error.status_code, e.error.code, e.error.type), (404, "model_not_found", "invalid_request_error"))
 
 
+@call("chat.completions, embeddings, audio.transcriptions", "names of OpenAI's models, as aliases; the reply has the name that was asked for")
+def _():
+    equal(ask(HELLO, model="gpt-4o-mini", max_tokens=4).model, "gpt-4o-mini")
+    equal({chunk.model for chunk in ask(HELLO, model="openai/gpt-4o", max_tokens=4, stream=True)}, {"openai/gpt-4o"})
+    vectors = loose.embeddings.create(model="text-embedding-3-small", input=["hello"])
+    equal((vectors.model, len(vectors.data)), ("text-embedding-3-small", 1))
+    with open(WAV, "rb") as f:
+        assert "light" in api.audio.transcriptions.create(model="whisper-1", file=f).text.lower()
+    equal(api.models.retrieve("openai/gpt-4o").id, "openai/gpt-4o")
+    assert {"gpt-4o-mini", "whisper-1"} <= {m.id for m in api.models.list()}
+
+
 # ---- chat --------------------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,16 @@ for name, kind in KINDS:
         assert got.as_numpy("label")[0] and abs(scores.sum() - 1) < 1e-3
         equal(got.as_numpy("score"), None)
 
+    @call(f"{name}: infer, is_model_ready, get_inference_statistics", "an alias of a model")
+    def _(kind=kind):
+        api = one(kind)
+        assert api.is_model_ready("nomic-embed-text")
+        got = api.infer("nomic-embed-text", [texts(kind, "text", "a light")])
+        equal(got.get_response().model_name if kind is triton_grpc else got.get_response()["model_name"], "nomic-embed-text")
+        assert np.array_equal(got.as_numpy("embedding"), api.infer("home-embed", [texts(kind, "text", "a light")]).as_numpy("embedding"))
+        stats = api.get_inference_statistics("nomic-embed-text", **({"as_json": True} if kind is triton_grpc else {}))
+        assert int(stats["model_stats"][0]["inference_count"]) > 0
+
     @call(f"{name}: infer", "a generation with parameters")
     def _(kind=kind):
         api = one(kind)
