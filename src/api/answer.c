@@ -53,8 +53,8 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
         c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
     }
     c->n_logprobs += d->n_logprobs;
-    if (d->text) buf_puts(&c->text, d->text);
-    if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
+    buf_append(&c->text, d->text.data, d->text.len);
+    buf_append(&c->reasoning, d->reasoning.data, d->reasoning.len);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
 }
 

@@ -359,17 +359,17 @@ void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t inde
 void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_spec *s, size_t k,
                       const Shoal__V1__Delta *d)
 {
-    const char *text = d->text ? d->text : "";
     if (f->llama) {
         llama_put_delta(out, f, a, k, d);
         return;
     }
     answer_put_role(out, f, a, k);
-    if (d->reasoning) answer_put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
-    if (*text || d->n_logprobs) {
+    if (d->reasoning.len > 0)
+        answer_put_reasoning_chunk(out, f, k, (const char *)d->reasoning.data, d->reasoning.len);
+    if (d->text.len > 0 || d->n_logprobs) {
         buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
         if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].offset - logprobs_bytes(d));
-        answer_put_text_chunk(out, f, k, text, strlen(text), parts, d->n_logprobs);
+        answer_put_text_chunk(out, f, k, (const char *)d->text.data, d->text.len, parts, d->n_logprobs);
         for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&parts[i]);
     }
     for (size_t i = 0; i < d->n_tool_calls; i++) {

@@ -7,12 +7,21 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
+/* What a model said may hold one, and a client sends it back as it was. Conversations travel as JSON, which
+ * can. */
+static bool is_models_own(const json_t *o)
+{
+    const char *role = json_string_value(json_object_get(o, "role"));
+    return role && strcmp(role, "assistant") == 0;
+}
+
 /* Texts go to workers as C strings: what one call cannot take, none takes. */
 static bool has_nul(const json_t *v)
 {
     const char *key;
     json_t *part;
     size_t i;
+    if (is_models_own(v)) return false;
     if (json_is_string(v)) return memchr(json_string_value(v), '\0', json_string_length(v)) != NULL;
     json_array_foreach((json_t *)v, i, part)
     {

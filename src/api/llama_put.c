@@ -273,10 +273,9 @@ static void put_event(buf *out, const answer_form *f, const gen_choice *c, size_
 void llama_put_delta(buf *out, const answer_form *f, const gen_answer *a, size_t k, const Shoal__V1__Delta *d)
 {
     buf probs = {0};
-    const char *text = d->text ? d->text : "";
-    if (!*text && d->n_ids == 0 && d->n_logprobs == 0) return;
+    if (d->text.len == 0 && d->n_ids == 0 && d->n_logprobs == 0) return;
     for (size_t i = 0; i < d->n_logprobs; i++) put_probs(&probs, d->logprobs[i]);
-    put_event(out, f, &a->choices[k], k, text, strlen(text), d->ids, d->n_ids, &probs);
+    put_event(out, f, &a->choices[k], k, (const char *)d->text.data, d->text.len, d->ids, d->n_ids, &probs);
     buf_done(&probs);
 }
 

@@ -89,7 +89,7 @@ static void add_completion(buf parts[ANSWER_LOGPROB_PARTS], const Shoal__V1__Tok
 static bool is_unseen(const Shoal__V1__TokenLogprob *t, const Shoal__V1__Delta *d)
 {
     size_t n = t->text.len;
-    return isnan(t->logprob) && (strnlen(d->text, n) < n || memcmp(d->text, t->text.data, n) != 0);
+    return isnan(t->logprob) && (d->text.len < n || memcmp(d->text.data, t->text.data, n) != 0);
 }
 
 size_t logprobs_bytes(const Shoal__V1__Delta *d)

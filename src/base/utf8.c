@@ -2,6 +2,8 @@
  * locale is asked. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 #include "base/loop_work.h"
 #include "shoal.h"
 
@@ -72,6 +74,16 @@ size_t utf8_count(const char *s, size_t n)
     size_t count = 0;
     for (size_t i = 0; i < n; i++) count += ((unsigned char)s[i] & 0xC0) != 0x80;
     return count;
+}
+
+void utf8_put_c(buf *out, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t run = strnlen(s + i, n - i);
+        buf_append(out, s + i, run);
+        i += run;
+        if (i < n) buf_append(out, "\xEF\xBF\xBD", 3);
+    }
 }
 
 size_t utf8_incomplete_tail(const char *s, size_t n)

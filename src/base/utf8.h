@@ -24,6 +24,9 @@ size_t utf8_count(const char *s, size_t n);
 /* How many bytes at the end of s[0..n) are the start of a character that is not complete yet (0..3). */
 size_t utf8_incomplete_tail(const char *s, size_t n);
 
+/* Append s[0..n) for readers of C strings: U+0000 becomes U+FFFD. */
+void utf8_put_c(buf *out, const char *s, size_t n);
+
 /* Exactly 2*n hex digits into out[n]; false otherwise. */
 bool hex_decode(const char *hex, size_t hex_len, uint8_t *out, size_t n);
 

@@ -36,7 +36,7 @@ static bool reserve(resume *r, size_t n_more)
 
 static void note_delta(resume *r, const Shoal__V1__Delta *d)
 {
-    r->n_bytes += strlen(d->reasoning) + strlen(d->text);
+    r->n_bytes += d->reasoning.len + d->text.len;
     for (size_t i = 0; i < d->n_tool_calls; i++)
         r->n_bytes += strlen(d->tool_calls[i]->name) + strlen(d->tool_calls[i]->arguments);
     if (d->n_ids == 0 || r->broken) return;

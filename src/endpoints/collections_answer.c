@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "gateway/choose.h"
 #include "endpoints/collections.h"
 #include "endpoints/collections_impl.h"
@@ -186,7 +187,7 @@ static void start(answer_job *j);
 static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
 {
     answer_job *j = user;
-    if (ev->delta && ev->delta->text) buf_puts(&j->reply, ev->delta->text);
+    if (ev->delta) utf8_put_c(&j->reply, (const char *)ev->delta->text.data, ev->delta->text.len);
     if (!ev->done) return;
     j->mean_prob = ev->done->mean_prob;
     j->rq->n_prompt_tokens = ev->done->n_prompt;

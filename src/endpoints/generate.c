@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "api/answer.h"
 #include "endpoints/about.h"
 #include "gateway/choose.h"
@@ -403,7 +404,7 @@ static void put_answer_text(buf *out, const char *packed, size_t len)
 {
     gen_answer a = {0};
     if (answer_unpack(&a, packed, len) != 0) return;
-    if (a.n > 0 && a.choices[0].text.data) buf_puts(out, a.choices[0].text.data);
+    if (a.n > 0) utf8_put_c(out, a.choices[0].text.data, a.choices[0].text.len);
     answer_done(&a);
 }
 

@@ -270,7 +270,7 @@ static void on_rendered(void *user, const call_result *r, const Shoal__V1__Rende
     buf out = {0};
     if (!went_well(j, r)) return;
     buf_puts(&out, "{\"prompt\":");
-    json_put_string(&out, m->text, strlen(m->text));
+    json_put_string(&out, m->text.len ? (const char *)m->text.data : "", m->text.len);
     buf_putc(&out, '}');
     reply(j, &out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "calls/over.h"
 #include "ensemble/take.h"
 
@@ -136,7 +137,7 @@ static bool gather(const take *k, const call_order *o, buf *ret_text, char ret_f
     while (take_has_more(&again)) {
         Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
         if (!ev) return false;
-        if (ev->delta) buf_puts(ret_text, ev->delta->text);
+        if (ev->delta) utf8_put_c(ret_text, (const char *)ev->delta->text.data, ev->delta->text.len);
         if (ev->done) snprintf(ret_finish, 16, "%s", ev->done->finish);
         take_free(&ev->base);
     }

@@ -303,7 +303,7 @@ static void read_call(rerank_reader *r, const Shoal__V1__ToolCallDelta *c)
 
 void rerank_read(rerank_reader *r, const Shoal__V1__Delta *d)
 {
-    buf_puts(&r->text, d->text);
+    utf8_put_c(&r->text, (const char *)d->text.data, d->text.len);
     for (size_t i = 0; i < d->n_tool_calls; i++) read_call(r, d->tool_calls[i]);
     r->failed |= r->text.failed;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* ---- events into an answer ----------------------------------------------------------------------- */
 
 typedef struct said {
@@ -24,7 +26,7 @@ static void hear_call(said *s, const Shoal__V1__ToolCallDelta *d)
 
 static void hear(said *s, const Shoal__V1__GenerateEvent *ev)
 {
-    if (ev->delta && ev->delta->text) buf_puts(&s->text, ev->delta->text);
+    if (ev->delta) utf8_put_c(&s->text, (const char *)ev->delta->text.data, ev->delta->text.len);
     for (size_t i = 0; ev->delta && i < ev->delta->n_tool_calls; i++) hear_call(s, ev->delta->tool_calls[i]);
     if (!ev->refined) return;
     s->plain = false;
@@ -113,7 +115,7 @@ static void put_text(take *to, const call_order *o, const verify_case *k, const 
     buf text = {0};
     buf_puts(&text, k->given);
     buf_puts(&text, a->text);
-    if (text.len) d.text = text.data;
+    d.text = (ProtobufCBinaryData){text.len, (uint8_t *)text.data};
     ev.delta = &d;
     if (text.len) take_note(to, o, &ev.base);
     to->lost |= text.failed;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "gateway/gateway_internal.h"
 
 typedef struct shadow {
@@ -96,7 +97,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *message)
     shadow *s = ev->user;
     const Shoal__V1__Delta *d = ((const Shoal__V1__GenerateEvent *)message)->delta;
     if (!d || s->said.len > SHADOW_BYTES_MAX) return;
-    buf_puts(&s->said, d->text);
+    utf8_put_c(&s->said, (const char *)d->text.data, d->text.len);
     for (size_t i = 0; i < d->n_tool_calls; i++) {
         if (*d->tool_calls[i]->name) buf_printf(&s->said, "\n%s ", d->tool_calls[i]->name);
         buf_puts(&s->said, d->tool_calls[i]->arguments);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "process/process_run.h"
 
 #define DEFAULT_MAX_TOKENS 128
@@ -24,7 +25,7 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
 {
     stage_run *s = user;
     if (ev->delta) {
-        if (ev->delta->text) buf_puts(&s->text, ev->delta->text);
+        utf8_put_c(&s->text, (const char *)ev->delta->text.data, ev->delta->text.len);
         for (size_t i = 0; i < ev->delta->n_tool_calls; i++) on_tool_delta(s, ev->delta->tool_calls[i]);
         process_tell_text(s);
     }

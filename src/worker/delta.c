@@ -76,27 +76,14 @@ static void add_unskipped(delta *d, buf *to, const char *s, size_t n)
     buf_append(to, s + gone, n - gone);
 }
 
-static void add_text(delta *d, buf *to, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        size_t run = strnlen(s + i, n - i);
-        add_unskipped(d, to, s + i, run);
-        i += run;
-        if (i < n) { /* U+0000 is a character a model may write and C strings cannot hold */
-            add_unskipped(d, to, "\xEF\xBF\xBD", 3);
-            i++;
-        }
-    }
-}
-
 void delta_add_text(delta *d, const char *s, size_t n)
 {
-    add_text(d, &d->text, s, n);
+    add_unskipped(d, &d->text, s, n);
 }
 
 void delta_add_thought(delta *d, const char *s, size_t n)
 {
-    add_text(d, &d->thought, s, n);
+    add_unskipped(d, &d->thought, s, n);
 }
 
 static void add_logprob(delta *d, const tokenizer *t, int32_t id, float logprob, size_t n_top)
@@ -147,6 +134,20 @@ void delta_add_tool_begin(delta *d, int index, const char *name)
     buf_append(&d->tools, &p, sizeof p);
 }
 
+/* Arguments are C strings. They are JSON, which has U+0000 as an escape only, unless the reply breaks off or
+ * breaks its syntax. */
+static void add_arguments(delta *d, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t run = strnlen(s + i, n - i);
+        add_unskipped(d, &d->strings, s + i, run);
+        i += run;
+        if (i == n) break;
+        add_unskipped(d, &d->strings, "\xEF\xBF\xBD", 3);
+        i++;
+    }
+}
+
 /* The last string of `strings` is always the arguments of the last piece, so they can grow in place. */
 void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n)
 {
@@ -154,14 +155,14 @@ void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n)
     const tool_piece *last = n_tools ? (tool_piece *)(void *)d->tools.data + n_tools - 1 : NULL;
     if (last && last->index == index && d->strings.len > 0) {
         d->strings.len--;
-        add_text(d, &d->strings, s, n);
+        add_arguments(d, s, n);
         buf_append(&d->strings, "", 1);
         return;
     }
     tool_piece p = {.index = index};
     p.name = put_string(d, "");
     p.arguments = d->strings.len;
-    add_text(d, &d->strings, s, n);
+    add_arguments(d, s, n);
     if (d->strings.len == p.arguments) {
         d->strings.len = p.name; /* all of it is skipped */
         return;
@@ -218,8 +219,8 @@ int delta_pack(delta *d, buf *out)
         if (m.n_ids) m.prob_sum = d->prob_sum;
         m.n_earlier_prob_sums = d->earlier_sums.len / sizeof(double);
         m.earlier_prob_sums = (void *)d->earlier_sums.data;
-        if (d->thought.len) m.reasoning = d->thought.data;
-        if (d->text.len) m.text = d->text.data;
+        m.reasoning = (ProtobufCBinaryData){d->thought.len, (uint8_t *)d->thought.data};
+        m.text = (ProtobufCBinaryData){d->text.len, (uint8_t *)d->text.data};
         if (n_lp) link_logprobs(d, &m, (void *)d->pointers.data);
         if (n_tools)
             link_tools(d, &m, (void *)(d->pointers.data + tool_at), (void *)(d->pointers.data + call_at));

@@ -193,7 +193,7 @@ static int run_render(text_call *t, shoal_err *err)
 {
     int rc = prompt_render(t->w, (const Shoal__V1__RenderRequest *)t->request, &t->bytes, err);
     t->rendered = (Shoal__V1__RenderReply)SHOAL__V1__RENDER_REPLY__INIT;
-    if (t->bytes.data) t->rendered.text = t->bytes.data;
+    t->rendered.text = (ProtobufCBinaryData){t->bytes.len, (uint8_t *)t->bytes.data};
     t->reply = &t->rendered.base;
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "../text_bytes.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "api/answer.h"
@@ -45,7 +46,7 @@ static void close_all(fixture *f)
 static void add_text(fixture *f, const char *text)
 {
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    d.text = (char *)text;
+    d.text = text_bytes(text);
     answer_add(&f->answer, f->spec, 0, &d);
     if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
 }
@@ -129,8 +130,8 @@ static void answer_stream_is_role_deltas_finish_usage_done(void **state)
 static void add_thought(fixture *f, const char *thought, const char *text)
 {
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    d.reasoning = (char *)thought;
-    if (text) d.text = (char *)text;
+    d.reasoning = text_bytes(thought);
+    if (text) d.text = text_bytes(text);
     answer_add(&f->answer, f->spec, 0, &d);
     if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
 }
@@ -263,7 +264,7 @@ static void answer_logprobs_are_openais(void **state)
     t.top = &tops;
     t.n_top = 1;
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    d.text = "a";
+    d.text = text_bytes("a");
     d.logprobs = &tokens;
     d.n_logprobs = 1;
     answer_add(&f.answer, f.spec, 0, &d);
@@ -281,7 +282,7 @@ static void add_token(fixture *f, const char *token, const char *text)
     Shoal__V1__TokenLogprob t = SHOAL__V1__TOKEN_LOGPROB__INIT, *tokens = &t;
     t.text = (ProtobufCBinaryData){.len = strlen(token), .data = (uint8_t *)token};
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    d.text = (char *)text;
+    d.text = text_bytes(text);
     d.logprobs = &tokens;
     d.n_logprobs = 1;
     answer_add(&f->answer, f->spec, 0, &d);
@@ -337,7 +338,7 @@ static void a_prompts_first_token_is_worth_nothing(void **state)
         t[1].logprob = -2;
         t[1].text =
             unseen ? (ProtobufCBinaryData){2, (uint8_t *)"hi"} : (ProtobufCBinaryData){1, (uint8_t *)"i"};
-        d.text = "hi";
+        d.text = text_bytes("hi");
         d.logprobs = list;
         d.n_logprobs = 2;
         answer_add(&f.answer, f.spec, 0, &d);

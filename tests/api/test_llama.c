@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "../text_bytes.h"
 #include "api/llama.h"
 #include "base/json.h"
 
@@ -181,10 +182,10 @@ static void answer_of(gen_answer *a, const gen_spec *s, unsigned n_stop, const c
         answer_start(a, s, k, 4);
         d.ids = (int32_t[]){5, 6};
         d.n_ids = 2;
-        d.text = "one\n";
+        d.text = text_bytes("one\n");
         answer_add(a, s, k, &d);
         d.n_ids = 1;
-        d.text = "two";
+        d.text = text_bytes("two");
         answer_add(a, s, k, &d);
         done.finish = (char *)(uintptr_t)finish;
         done.n_stop = n_stop;
@@ -315,7 +316,7 @@ static void llama_streams_tokens_and_then_the_end(void **state)
     answer_form_init(&f, s, NULL);
     p.id = 5;
     p.text = (ProtobufCBinaryData){.data = (uint8_t *)(uintptr_t) "\xc3", .len = 1};
-    d.text = "one";
+    d.text = text_bytes("one");
     d.ids = (int32_t[]){5};
     d.n_ids = d.n_logprobs = 1;
     d.logprobs = list;

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../text_bytes.h"
 #include "base/env_sim.h"
 #include "calls/calls.h"
 
@@ -250,7 +251,7 @@ static inline void say(scripted *c, int32_t id, const char *text)
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     d.ids = &id;
     d.n_ids = 1;
-    d.text = (char *)text;
+    d.text = text_bytes(text);
     d.prob_sum = id;
     ev.delta = &d;
     c->ev.event(&c->ev, &ev.base);
@@ -291,7 +292,9 @@ static inline void hear_event(void *user, const Shoal__V1__GenerateEvent *ev)
     heard *h = user;
     h->n_events++;
     h->n_started += ev->started != NULL;
-    if (ev->delta) strncat(h->text, ev->delta->text, sizeof h->text - strlen(h->text) - 1);
+    if (ev->delta)
+        snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "%.*s",
+                 (int)ev->delta->text.len, (const char *)ev->delta->text.data);
     if (ev->done) {
         h->n_done++;
         h->n_cached = ev->done->n_cached;

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "../text_bytes.h"
 #include "shoal/v1/worker.pb-c.h"
 
 typedef struct sim_reply {
@@ -64,7 +65,7 @@ static const Shoal__V1__GenerateEvent *sim_reply_next(sim_reply *r, sim_words *w
         w->text[1] = 0;
         w->delta.ids = &w->id;
         w->delta.n_ids = 1;
-        w->delta.text = w->text;
+        w->delta.text = text_bytes(w->text);
         w->delta.prob_sum = r->n;
         w->event.delta = &w->delta;
     } else {

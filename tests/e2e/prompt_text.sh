@@ -51,4 +51,4 @@ for path, body, param in [
         assert r["error"]["param"] == param, (path, text)
 END
 stop_shoal
-echo "one begin-of-text token; NUL characters are a 400 everywhere"
+echo "one begin-of-text token; a NUL character in a client's own text is a 400 everywhere"

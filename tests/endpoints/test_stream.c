@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "../text_bytes.h"
 #include "api/answer.h"
 #include "api/fields.h"
 #include "endpoints/transcript_stream.h"
@@ -78,8 +79,8 @@ static bool say(answering *a, size_t from, size_t to, const stream_mark *had, bo
         call_list[d.n_tool_calls] = &calls[d.n_tool_calls];
         d.n_tool_calls++;
     }
-    if (text.len) d.text = text.data;
-    if (reasoning.len) d.reasoning = reasoning.data;
+    d.text = (ProtobufCBinaryData){text.len, (uint8_t *)text.data};
+    d.reasoning = (ProtobufCBinaryData){reasoning.len, (uint8_t *)reasoning.data};
     d.tool_calls = call_list;
     d.logprobs = token_list;
     answer_add(&a->answer, a->spec, 0, &d);
@@ -211,7 +212,7 @@ static answer_rest rest_of(const stream_mark *had)
     answer_rest r = REST_BEHIND;
     for (size_t i = 0; i < N_ROWS; i++) {
         Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-        if (ROWS[i].part == 't') d.text = (char *)(uintptr_t)ROWS[i].text;
+        if (ROWS[i].part == 't') d.text = text_bytes(ROWS[i].text);
         answer_add(&a.answer, a.spec, 0, &d);
         r = answer_put_rest(&a.out, &a.form, &a.answer, 0, had);
         if (r != REST_BEHIND) break;

@@ -1,4 +1,5 @@
 /* cascade_calls over scripted calls, in simulated time. */
+#include "../text_bytes.h"
 #include "../calls/script.h"
 
 #include "ensemble/cascade_calls.h"
@@ -58,7 +59,7 @@ static void say_word(bench *b, scripted *c, const char *text, double prob)
     b->said += prob;
     d.ids = &id;
     d.n_ids = 1;
-    d.text = (char *)(uintptr_t)text;
+    d.text = text_bytes(text);
     d.prob_sum = b->said;
     ev.delta = &d;
     c->ev.event(&c->ev, &ev.base);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../text_bytes.h"
 #include "ensemble/rerank.h"
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -164,9 +165,9 @@ static void calls_of_tools_are_part_of_an_answer(void **state)
     rerank_reader r = {0};
     size_t n;
     assert_string_equal(rerank_read_all(&r, &n), "");
-    d.text = "Yes.";
+    d.text = text_bytes("Yes.");
     rerank_read(&r, &d);
-    d.text = "";
+    d.text = text_bytes("");
     d.tool_calls = list;
     d.n_tool_calls = 1;
     c.name = "turn\"on";

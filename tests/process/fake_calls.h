@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../text_bytes.h"
 #include "process/process.h"
 
 enum { CALLS_MAX = 500, TEXTS_MAX = 66 };
@@ -285,7 +286,7 @@ static inline void say_call(noted *c, const char *text, const char *tool, const 
     Shoal__V1__ToolCallDelta t = SHOAL__V1__TOOL_CALL_DELTA__INIT, *tools[] = {&t};
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.text = (char *)text;
+    d.text = text_bytes(text);
     if (tool) {
         t.index = index;
         t.name = (char *)tool;

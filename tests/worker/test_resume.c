@@ -142,11 +142,11 @@ static void add_unit(stream *s, char kind, uint32_t index, const char *bytes, si
     s->now.n_bytes += n;
 }
 
-static void add_characters(stream *s, char kind, uint32_t index, const char *text)
+static void add_characters(stream *s, char kind, uint32_t index, const char *text, size_t len)
 {
-    while (*text) {
+    for (const char *end = text + len; text < end;) {
         size_t n = 1;
-        while (((unsigned char)text[n] & 0xC0) == 0x80) n++;
+        while (text + n < end && ((unsigned char)text[n] & 0xC0) == 0x80) n++;
         add_unit(s, kind, index, text, n);
         text += n;
     }
@@ -173,12 +173,12 @@ static void add_delta(stream *s, const Shoal__V1__Delta *d)
     if (d->n_ids) s->now.prob_sum = d->prob_sum;
     for (size_t i = 0; i < d->n_logprobs && d->n_ids > 0; i++) add_logprob(s, d->logprobs[i]);
     if (d->n_ids == 0) s->n_judged += d->n_logprobs;
-    add_characters(s, 'r', 0, d->reasoning);
-    add_characters(s, 't', 0, d->text);
+    add_characters(s, 'r', 0, (const char *)d->reasoning.data, d->reasoning.len);
+    add_characters(s, 't', 0, (const char *)d->text.data, d->text.len);
     for (size_t i = 0; i < d->n_tool_calls; i++) {
         const Shoal__V1__ToolCallDelta *c = d->tool_calls[i];
         if (*c->name) add_unit(s, 'n', c->index, c->name, strlen(c->name));
-        add_characters(s, 'a', c->index, c->arguments);
+        add_characters(s, 'a', c->index, c->arguments, strlen(c->arguments));
     }
 }
 

@@ -161,9 +161,9 @@ static inline void on_event(void *user, const uint8_t *msg, size_t n)
             r->said += (double)p->logprob;
             r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
         }
-        if (*ev->delta->reasoning) assert_int_equal(r->text.len, 0); /* thoughts come first */
-        buf_puts(&r->thought, ev->delta->reasoning);
-        buf_puts(&r->text, ev->delta->text);
+        if (ev->delta->reasoning.len) assert_int_equal(r->text.len, 0); /* thoughts come first */
+        buf_append(&r->thought, ev->delta->reasoning.data, ev->delta->reasoning.len);
+        buf_append(&r->text, ev->delta->text.data, ev->delta->text.len);
         for (size_t i = 0; i < ev->delta->n_tool_calls; i++) {
             const Shoal__V1__ToolCallDelta *d = ev->delta->tool_calls[i];
             if (*d->name && r->n_calls++ > 0) buf_putc(&r->calls, ' ');
