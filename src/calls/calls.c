@@ -86,6 +86,7 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
                       .pages = ctx->pages,
                       .stand_ins = list,
                       .n_stand_ins = ctx->n_stand_ins,
+                      .limits = ctx->limits,
                       .latency = ctx->latency};
     if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
     for (size_t i = 0; i < ctx->n_stand_ins; i++) list[i] = put(&at, ctx->stand_ins[i]);
@@ -141,6 +142,7 @@ static call_context context_of(const call_order *o)
                           .pages = o->pages,
                           .stand_ins = o->stand_ins,
                           .n_stand_ins = o->n_stand_ins,
+                          .limits = o->limits,
                           .latency = o->latency};
 }
 

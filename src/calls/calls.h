@@ -32,6 +32,7 @@
 #include "base/err.h"
 #include "calls/feed.h"
 #include "router/router.h"
+#include "routes/routes.h"
 #include "shoal/v1/worker.pb-c.h"
 
 /* What is true of a task. */
@@ -138,6 +139,7 @@ typedef struct call_context { /* of the request this call belongs to; copied */
      */
     const char *const *stand_ins;
     size_t n_stand_ins;
+    reply_limits limits; /* of the route that the request names; 0: the server's (limit_calls.h) */
 } call_context;
 
 /* One call as asked, shared by all who carry it out and never changed. */
@@ -156,6 +158,7 @@ typedef struct call_order {
     uint64_t key, pages;
     const char *const *stand_ins;
     size_t n_stand_ins;
+    reply_limits limits;
     Shoal__V1__Latency latency; /* in the message, too */
 } call_order;
 

@@ -10,11 +10,13 @@
 typedef struct limit_calls {
     over_calls base;
     reply_limits limits;
+    const route_book *book; /* NULL: there are no routes */
 } limit_calls;
 
 typedef struct limit_call {
     over_call base;
     limit_calls *b;
+    reply_limits own; /* of the route; 0: the server's */
     env_timer *timer;
     Shoal__V1__Done so_far; /* what the end would say of the reply */
     bool began, done;       /* a token has come; the reply is whole, and only the end is to come */
@@ -47,22 +49,27 @@ typedef struct limit {
     double left_ms;
 } limit;
 
-static void add_limit(limit *nearest, const char *key, uint64_t ms, double used_ms)
+/* own_ms: the route's, which counts in place of the server's. */
+static void add_limit(limit *nearest, const char *key, uint64_t own_ms, uint64_t ms, double used_ms)
 {
+    if (own_ms) ms = own_ms;
     if (ms == 0 || (nearest->key && nearest->left_ms <= (double)ms - used_ms)) return;
     *nearest = (limit){key, ms, (double)ms - used_ms};
 }
 
 static limit nearest_limit(const limit_call *c)
 {
-    const reply_limits *l = &c->b->limits;
+    const reply_limits *l = &c->b->limits, *own = &c->own;
     limit nearest = {0};
     double silent = over_listened_ms(&c->b->base, c->last_ns);
-    add_limit(&nearest, c->began ? "token_gap_ms" : "first_token_ms",
-              c->began ? l->token_gap_ms : l->first_token_ms, silent);
-    if (c->began)
-        add_limit(&nearest, "reply_ms", l->reply_ms,
-                  (double)c->taken_ms + over_listened_ms(&c->b->base, c->run_ns));
+    if (!c->began) {
+        const char *key = own->first_token_ms ? "first_token_ms of the route" : "first_token_ms";
+        add_limit(&nearest, key, own->first_token_ms, l->first_token_ms, silent);
+        return nearest;
+    }
+    add_limit(&nearest, "token_gap_ms", own->token_gap_ms, l->token_gap_ms, silent);
+    add_limit(&nearest, "reply_ms", own->reply_ms, l->reply_ms,
+              (double)c->taken_ms + over_listened_ms(&c->b->base, c->run_ns));
     return nearest;
 }
 
@@ -188,11 +195,18 @@ static void pause(model_call *call, bool paused)
     watch(c);
 }
 
+/* Endpoints have resolved the route, and say its limits; a stage of a pipeline names it. */
+static reply_limits own_limits(const limit_calls *b, const call_order *o)
+{
+    const config_route *route = b->book ? route_find(b->book, o->model) : NULL;
+    return route ? route->limits : o->limits;
+}
+
 static limit_call *call_new(limit_calls *b, call_order *o, const call_terms *t, const call_events *ev)
 {
     limit_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (limit_call){.b = b, .so_far = SHOAL__V1__DONE__INIT};
+    *c = (limit_call){.b = b, .own = own_limits(b, o), .so_far = SHOAL__V1__DONE__INIT};
     c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
     if (!c->timer) {
         free(c);
@@ -225,12 +239,14 @@ static const calls_ops OPS = {.start = start,
                               .info = over_info,
                               .free = over_free};
 
-int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits, shoal_err *err)
+int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits,
+                    const route_book *book, shoal_err *err)
 {
     limit_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     over_calls_init(&b->base, &OPS, env_, inner);
     b->limits = *limits;
+    b->book = book;
     *ret = &b->base.base;
     return 0;
 }

@@ -6,7 +6,11 @@
  * token_gap_ms, or it takes longer than reply_ms in all, it ends as one that max_tokens cuts, with what
  * there is and "length".
  *
- *     limit_calls_new(&c, env, inner, &(reply_limits){.first_token_ms = 600000, .token_gap_ms = 60000}, err);
+ *     limit_calls_new(&c, env, inner, &(reply_limits){.first_token_ms = 600000, .token_gap_ms = 60000}, book,
+ * err);
+ *
+ * A route may have limits of its own, each in place of the server's: those of the route that the request or
+ * the stage of a pipeline names, whichever further routes that one leads to.
  *
  * Time counts by the clock for the silence of peers (base/env.h), so a gateway that gets no core does not
  * end healthy replies; and it does not count while the call is paused, because then the reader is slow.
@@ -18,11 +22,9 @@
 #include "base/env.h"
 #include "calls/calls.h"
 
-typedef struct reply_limits { /* 0: no limit */
-    uint64_t first_token_ms, token_gap_ms, reply_ms;
-} reply_limits;
-
-/* Takes inner, and frees it with itself; on failure inner is the caller's still. */
-int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits, shoal_err *err);
+/* Takes inner, and frees it with itself; on failure inner is the caller's still. book: the routes that orders
+ * may name, borrowed; NULL: none. */
+int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits,
+                    const route_book *book, shoal_err *err);
 
 #endif

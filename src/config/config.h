@@ -187,13 +187,11 @@ typedef struct gateway_config {
     config_sessions sessions;
     config_moderation moderation;
     uint64_t default_deadline_ms; /* of all but replies; 0: none */
-    struct {
-        uint64_t first_token_ms, token_gap_ms, reply_ms; /* 0: none */
-    } reply_limits;
-    uint64_t failover_wait_ms; /* a call without a deadline waits so long for a restarted worker */
-    config_hedge hedge;        /* unary calls that take long are made a second time */
-    uint64_t drain_ms;         /* grace after SIGTERM */
-    uint64_t drain_grace_ms;   /* before that: new requests are answered, and /readyz says 503 */
+    reply_limits reply_limits;    /* 0: none */
+    uint64_t failover_wait_ms;    /* a call without a deadline waits so long for a restarted worker */
+    config_hedge hedge;           /* unary calls that take long are made a second time */
+    uint64_t drain_ms;            /* grace after SIGTERM */
+    uint64_t drain_grace_ms;      /* before that: new requests are answered, and /readyz says 503 */
     const char *log_level;
     bool log_json;
     bool log_prompts;   /* the beginning of what is asked is kept for GET /v1/requests */

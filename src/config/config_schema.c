@@ -661,6 +661,12 @@ static const config_field route_rows[] = {
     WORD("key", config_route, key, key_words, "what stays with one replica, with order: hash"),
     TEXT("shadow", config_route, shadow, 1, NAME_MAX_BYTES * 2, "a model or route that answers unseen"),
     NUMBER("shadow_share", config_route, shadow_share, 0, 1, "how many of the requests it gets"),
+    UINT("first_token_ms", config_route, limits.first_token_ms, 1, DAY_MS,
+         "how long its replies may have no token; then it is an error"),
+    UINT("token_gap_ms", config_route, limits.token_gap_ms, 1, DAY_MS,
+         "how long no further token of its replies may come; then they end with what there is"),
+    UINT("reply_ms", config_route, limits.reply_ms, 1, DAY_MS,
+         "how long its replies may take in all; then they end with what there is"),
 };
 RECORD(route, config_route, route_rows);
 

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "api/answer.h"
+#include "cache/cache_key.h"
 #include "endpoints/about.h"
 #include "gateway/choose.h"
 #include "gateway/ghost.h"
@@ -463,6 +464,19 @@ static void join_kept(gen_job *j, kept *k)
     j->form.response = &k->form;
 }
 
+/* A reply that a route's limits may cut is computed for requests with the same limits alone. */
+static bool key_limits(const gateway_request *rq, sha256_digest *key)
+{
+    const reply_limits *l = rq->routed ? &rq->routed->route->limits : NULL;
+    if (!l || (!l->first_token_ms && !l->token_gap_ms && !l->reply_ms)) return true;
+    cache_key *k = cache_key_new("limits");
+    cache_key_bytes(k, "reply", key->bytes, sizeof key->bytes);
+    cache_key_int(k, "first_token_ms", (int64_t)l->first_token_ms);
+    cache_key_int(k, "token_gap_ms", (int64_t)l->token_gap_ms);
+    cache_key_int(k, "reply_ms", (int64_t)l->reply_ms);
+    return cache_key_end(k, key);
+}
+
 /* False: the answer is not kept. */
 static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Shoal__V1__ModelInfo *info,
                        answerers *by, shared_terms *ret)
@@ -475,7 +489,7 @@ static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Sh
     all.template_reads_clock = by->reads_clock;
     if (openai_near_of(&near, spec, &all, rq->adapter_digest, rq->config->cache.semantic.sampled))
         ret->near = (likeness_ask){.text = near.text, .shelf = near.shelf};
-    return openai_spec_key(spec, &all, rq->adapter_digest, &ret->key);
+    return openai_spec_key(spec, &all, rq->adapter_digest, &ret->key) && key_limits(rq, &ret->key);
 }
 
 /* A kept refusal of the same messages would be told where a shorter request is due. */

@@ -93,6 +93,7 @@ call_context request_context(const gateway_request *rq, const char *why)
     ctx.key = r->key;
     ctx.stand_ins = r->stand_ins;
     ctx.n_stand_ins = r->n_stand_ins;
+    ctx.limits = r->route->limits;
     return ctx;
 }
 

@@ -45,10 +45,7 @@ static int open_calls(settings *s, shoal_err *err)
         rc = ensembles_open(&s->ensembles, &s->calls, c, e, s->gateway->metrics, err);
     if (rc == 0 && c->book.n_routes > 0)
         rc = route_calls_new(&s->calls, e, s->calls, &c->book, routed_heard, s, err);
-    reply_limits limits = {.first_token_ms = c->reply_limits.first_token_ms,
-                           .token_gap_ms = c->reply_limits.token_gap_ms,
-                           .reply_ms = c->reply_limits.reply_ms};
-    return rc == 0 ? limit_calls_new(&s->calls, e, s->calls, &limits, err) : rc;
+    return rc == 0 ? limit_calls_new(&s->calls, e, s->calls, &c->reply_limits, &c->book, err) : rc;
 }
 
 /* What is wrong with a file that a host names is told with its line. */

@@ -107,6 +107,12 @@ typedef struct config_rule {
     route_key split_by;
 } config_rule;
 
+/* Time limits of replies (calls/limit_calls.h). Of a route 0 is what the server says, of the server no limit.
+ */
+typedef struct reply_limits {
+    uint64_t first_token_ms, token_gap_ms, reply_ms;
+} reply_limits;
+
 typedef struct config_route {
     const char *name;
     const char *domains; /* the set that rules ask; NULL: none does */
@@ -118,6 +124,7 @@ typedef struct config_route {
     route_key key;      /* of ROUTER_BY_HASH */
     const char *shadow; /* a model or route that is asked as well, unseen; NULL: none */
     double shadow_share;
+    reply_limits limits; /* of calls that name this route */
 } config_route;
 
 typedef struct config_domain {

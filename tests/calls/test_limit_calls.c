@@ -8,10 +8,15 @@ typedef struct bench {
     calls *c;
 } bench;
 
-static void bench_open(bench *b, reply_limits limits)
+static void bench_open_routed(bench *b, reply_limits limits, const route_book *book)
 {
     script_init(&b->s);
-    assert_int_equal(limit_calls_new(&b->c, b->s.env, &b->s.base, &limits, NULL), 0);
+    assert_int_equal(limit_calls_new(&b->c, b->s.env, &b->s.base, &limits, book, NULL), 0);
+}
+
+static void bench_open(bench *b, reply_limits limits)
+{
+    bench_open_routed(b, limits, NULL);
 }
 
 static void bench_close(bench *b)
@@ -130,6 +135,64 @@ static void other_tasks_and_zero_have_no_limits(void **state)
     bench_close(&b);
 }
 
+static void generate_within(bench *b, heard *h, reply_limits own)
+{
+    Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
+    call_context ctx = {.limits = own};
+    calls_generate_events ev = {.user = h, .event = hear_event, .end = hear_stream_end};
+    req.messages_json = "[]";
+    h->call = calls_generate(b->c, "m", &req, &ctx, &ev);
+}
+
+static void a_routes_limits_count_in_place_of_the_servers(void **state)
+{
+    bench b;
+    heard cut = {0}, late = {0}, longer = {0};
+    bench_open(&b, (reply_limits){.first_token_ms = 500, .token_gap_ms = 50, .reply_ms = 200});
+    generate_within(&b, &cut, (reply_limits){.reply_ms = 100});
+    for (int i = 0; i < 4 && cut.n_ends == 0; i++) {
+        say(b.s.calls[0], 1, "x");
+        env_sim_run(b.s.sim, 40);
+    }
+    assert_int_equal(cut.n_ends, 1);
+    assert_string_equal(cut.text, "xxx");
+    assert_string_equal(cut.finish, "length");
+    assert_true(cut.cut);
+    generate_within(&b, &late, (reply_limits){.first_token_ms = 10});
+    env_sim_run(b.s.sim, 20);
+    assert_int_equal(late.n_ends, 1);
+    assert_int_equal(late.status, SHOAL_EDEADLINE);
+    assert_string_equal(late.message, "no token came within 10 ms (first_token_ms of the route)");
+    generate_within(&b, &longer, (reply_limits){.token_gap_ms = 150, .reply_ms = 1000});
+    for (int i = 0; i < 3; i++) {
+        say(b.s.calls[2], 1, "x");
+        env_sim_run(b.s.sim, 140);
+    }
+    assert_int_equal(longer.n_ends, 0);
+    env_sim_run(b.s.sim, 20);
+    assert_string_equal(longer.finish, "length");
+    bench_close(&b);
+}
+
+/* As a stage of a pipeline does; what the route leads to is asked under the limits of the route that is
+ * named. */
+static void an_order_may_name_the_route(void **state)
+{
+    config_route routes[] = {{.name = "other", .limits = {.reply_ms = 1}},
+                             {.name = "m", .limits = {.token_gap_ms = 100}}};
+    const route_book book = {.routes = routes, .n_routes = 2};
+    bench b;
+    heard h = {0};
+    bench_open_routed(&b, (reply_limits){.reply_ms = 1000}, &book);
+    script_generate(b.c, &h, 0);
+    say(b.s.calls[0], 1, "a");
+    env_sim_run(b.s.sim, 90);
+    assert_int_equal(h.n_ends, 0);
+    env_sim_run(b.s.sim, 20);
+    assert_string_equal(h.finish, "length");
+    bench_close(&b);
+}
+
 static void a_call_may_be_cancelled_from_its_end(void **state)
 {
     bench b;
@@ -157,6 +220,8 @@ int main(void)
         cmocka_unit_test(a_long_reply_ends_with_what_there_is),
         cmocka_unit_test(no_limit_counts_while_the_reader_rests),
         cmocka_unit_test(other_tasks_and_zero_have_no_limits),
+        cmocka_unit_test(a_routes_limits_count_in_place_of_the_servers),
+        cmocka_unit_test(an_order_may_name_the_route),
         cmocka_unit_test(a_call_may_be_cancelled_from_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,4 +43,54 @@ ask /v1/chat/completions "$chat"
 curl -s -m 120 -D "$work/head" -H 'x-shoal-deadline-ms: 1' -H 'cache-control: no-cache' "$url/v1/chat/completions" -d "$chat" >"$work/body"
 grep -q '504' "$work/head" && grep -qi '^x-should-retry: false' "$work/head" || fail "a deadline: $(cat "$work/head" "$work/body")"
 stop_shoal
+
+# Limits of a route, in place of the server's: for replies whole and streamed, in each API, by an alias and in a pipeline.
+write "token_gap_ms: 0"
+cat >>"$work/c.yaml" <<EOF
+routes:
+  - {name: short, reply_ms: 20, rules: [{model: home-chat-s}]}
+  - {name: outer, rules: [{model: short}]}
+  - {name: long, reply_ms: 300, rules: [{model: home-chat-s}]}
+  - {name: late, first_token_ms: 1, rules: [{model: home-chat-s}]}
+aliases: {gpt-short: short}
+pipelines:
+  - {name: tell, stages: [{name: say, kind: generate, model: short, max_tokens: 1900, temperature: 1}]}
+EOF
+start_shoal "$work/c.yaml"
+cut() { grep -q "$1" "$work/body" || fail "$2: $(tail -c 300 "$work/body")"; }
+for name in short gpt-short; do
+    ask /v1/chat/completions "${chat/home-chat-s/$name}"
+    cut '"finish_reason":"length"' "$name"
+    [ "$(tokens)" -gt 0 ] && [ "$(tokens)" -lt 1900 ] || fail "$name gives $(tokens) tokens"
+    named=${chat/home-chat-s/$name}
+    ask /v1/chat/completions "${named%\}},\"stream\":true,\"stream_options\":{\"include_usage\":true}}"
+    cut '"finish_reason":"length"' "a stream of $name"
+    cut 'DONE' "a stream of $name"
+    [ "$(tokens)" -gt 0 ] && [ "$(tokens)" -lt 1900 ] || fail "a stream of $name has $(tokens) tokens"
+done
+ask /v1/responses "{\"model\":\"short\",\"input\":\"go on\",\"temperature\":0,\"logit_bias\":{\"2\":-100}}"
+cut '"status":"incomplete"' "a response"
+ask /v1/completions "{\"model\":\"short\",\"prompt\":\"go on\",$more}"
+cut '"finish_reason":"length"' "a completion"
+curl -s -m 120 -H 'x-shoal-deadline-ms: 100000' "$url/v1/process" -d '{"pipeline":"tell","input":"tell me everything"}' >"$work/body"
+cut '"text":"[^"]' "a pipeline"
+# The route that is named counts: what it leads to does not change it.
+ask /v1/chat/completions "${chat/home-chat-s/outer}"
+[ "$(tokens)" = 1900 ] || fail "outer gives $(tokens) tokens: $(tail -c 300 "$work/body")"
+# Without a token in time it is a 504 that says why.
+long=$(printf 'turn on the light %.0s' $(seq 200))
+ask /v1/chat/completions "{\"model\":\"late\",\"messages\":[{\"role\":\"user\",\"content\":\"$long\"}]}"
+grep -q '504' "$work/head" && cut 'first_token_ms of the route' "late"
+# The same request without limits does not share the reply that is going to be cut.
+other=${chat/\"temperature\":0/\"temperature\":2,\"seed\":7} # no token is guessed, so it takes its time
+named=${other/home-chat-s/long}
+curl -sN -m 120 "$url/v1/chat/completions" -d "${named%\}},\"stream\":true}" >"$work/first" &
+first=$!
+for _ in $(seq 3000); do grep -q '"content"' "$work/first" && break; sleep 0.01; done
+grep -q '"content"' "$work/first" || fail "no token: $(cat "$work/first")"
+ask /v1/chat/completions "$other"
+wait "$first"
+[ "$(tokens)" = 1900 ] || fail "a request without limits has $(tokens) tokens of another's: $(tail -c 300 "$work/body")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 echo "cut by time: what there is, not kept, and whole without the limit"
