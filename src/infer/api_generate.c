@@ -172,7 +172,9 @@ static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_
     bool reads = api_task(m) == TASK_SEQ2SEQ;
     int rc = api_need_task(m, reads ? TASK_SEQ2SEQ : TASK_GENERATE, err);
     encoding enc = {0};
-    if (rc == 0) rc = api_encode_text(m, prompt, NULL, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &enc, err);
+    if (rc == 0 && !prompt) rc = err_set(err, SHOAL_EINVALID, "the text is NULL");
+    if (rc == 0) rc = api_need_tokenizer(m, err);
+    if (rc == 0) rc = tokenizer_encode_completion(model_tokenizer(m->m), prompt, strlen(prompt), &enc, err);
     if (rc == 0) rc = generate_ids(m, &enc, NULL, false, opts, fn, user, ret, err);
     encoding_done(&enc);
     return rc;

@@ -252,7 +252,7 @@ int chat_prompt_encode(const chat_template *c, const tokenizer *t, const chat_in
     if (rc == 0 && ret_thinks)
         *ret_thinks =
             form && text.len > 0 && thinking_is_open(form, text.data, text.len, (const uint8_t *)marks.data);
-    if (rc == 0) rc = tokenizer_encode_prompt(t, text.data, text.len, (const uint8_t *)marks.data, ret, err);
+    if (rc == 0) rc = tokenizer_encode_chat(t, text.data, text.len, (const uint8_t *)marks.data, ret, err);
     buf_done(&text);
     buf_done(&marks);
     return rc;

@@ -378,6 +378,41 @@ int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, co
     return finish(&j, rc, ret);
 }
 
+/* ---- whole prompts ---- */
+
+/* The text spells out the begin-of-text token that was put before it: one goes. */
+static void drop_second_bos(const tokenizer *t, encoding *e)
+{
+    if (e->n < 2 || t->bos < 0 || e->ids[0] != t->bos || e->ids[1] != t->bos || !e->special[0] ||
+        e->special[1])
+        return;
+    e->n--;
+    memmove(e->ids, e->ids + 1, e->n * sizeof *e->ids);
+    memmove(e->spans, e->spans + 1, e->n * sizeof *e->spans);
+    memmove(e->type_ids, e->type_ids + 1, e->n);
+    memmove(e->special, e->special + 1, e->n);
+    memmove(e->word, e->word + 1, e->n * sizeof *e->word);
+}
+
+int tokenizer_encode_chat(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                          encoding *ret, shoal_err *err)
+{
+    job j = {.t = t, .flags = TOK_PARSE_SPECIAL, .err = err, .marks = marks};
+    int rc = check_text(text, len, "prompt", err);
+    if (rc == 0 && t->begins_chats) rc = push(&j, t->bos, (token_span){0}, true);
+    if (rc == 0) rc = put_text(&j, text ? text : "", len, 0);
+    if (rc == 0) drop_second_bos(t, &j.e);
+    return finish(&j, rc, ret);
+}
+
+int tokenizer_encode_completion(const tokenizer *t, const char *text, size_t len, encoding *ret,
+                                shoal_err *err)
+{
+    int rc = tokenizer_encode(t, text, len, NULL, 0, TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, ret, err);
+    if (rc == 0) drop_second_bos(t, ret);
+    return rc;
+}
+
 /* ---- truncation ---- */
 
 /* Where the second text's tokens begin, n when there is no second text: its words count from 0

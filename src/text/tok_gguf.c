@@ -253,12 +253,19 @@ static int load(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_e
     return strcmp(model, "rwkv") ? load_gpt2(t, m, what, err) : load_rwkv(t, err);
 }
 
+/* As in llama.cpp, where texts begin with the token; encoders have no chats. */
+static bool begins_chats(const tokenizer *t)
+{
+    return t->n_single > 0 && t->single[0].kind == TPL_TOKEN && t->bos >= 0 && t->single[0].id == t->bos;
+}
+
 int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
     tokenizer *t = tok_new();
     if (!t) return err_nomem(err);
     int rc = load(t, m, what, err);
     if (rc == 0) {
+        t->begins_chats = begins_chats(t);
         tok_seg_find_bytes(&t->seg);
         rc = tok_seal(t, err);
     }

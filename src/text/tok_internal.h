@@ -64,8 +64,8 @@ typedef enum {
 enum { DEC_MAX_STEPS = 8 };
 typedef struct decoder {
     dec_kind kind;
-    bool cleanup; /* DEC_WORDPIECE, DEC_CTC: "do n't ." -> "don't." */
-    bool fused;   /* steps that follow are of the whole text */
+    bool cleanup;     /* DEC_WORDPIECE, DEC_CTC: "do n't ." -> "don't." */
+    bool fused;       /* steps that follow are of the whole text */
     bool added_as_is; /* added tokens are their texts: no step changes them */
     dec_step steps[DEC_MAX_STEPS];
     size_t n_steps;
@@ -97,6 +97,7 @@ struct tokenizer {
     vocab_piece *bytes; /* [voc.n] */
     uint8_t *special;   /* [voc.n] */
     int32_t bos, eos;
+    bool begins_chats; /* bos stands before rendered chats as well */
 };
 
 /* A new one whose optional ids are -1; NULL when out of memory. */

@@ -102,6 +102,19 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
 int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err);
 
+/* The whole prompt of a chat: as above, behind the begin-of-text token where the tokenizer asks for it.
+ * Whether it does depends on the file, since the programs that templates are written for differ: llama.cpp
+ * puts the token that a GGUF file asks for (add_bos_token, or the kind's default) before each prompt, while
+ * transformers leaves it to the template of a folder. A template that writes the token itself gets no second
+ * one. */
+int tokenizer_encode_chat(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                          encoding *ret, shoal_err *err);
+
+/* A prompt that somebody wrote whole: with what the tokenizer puts before and behind texts, and control
+ * tokens where they are spelt out. One that spells the begin-of-text token out gets no second one. */
+int tokenizer_encode_completion(const tokenizer *t, const char *text, size_t len, encoding *ret,
+                                shoal_err *err);
+
 /* One text with its template ([CLS] ... [SEP]), in which the control tokens that touch no byte with a mark
  * are control tokens: a mask among words that somebody else wrote. marks[len]. */
 int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,

@@ -92,16 +92,6 @@ int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_
     return talk_done(&talk, rc, err);
 }
 
-/* A prompt that begins with the begin-of-text token's text gets no second one. */
-static void drop_second_bos(const tokenizer *t, encoding *e)
-{
-    int32_t bos = tokenizer_bos(t);
-    if (e->n < 2 || bos < 0 || e->ids[0] != bos || e->ids[1] != bos || !e->special[0] || e->special[1])
-        return;
-    e->n--; /* ids are all that is read of a prompt */
-    memmove(e->ids, e->ids + 1, e->n * sizeof *e->ids);
-}
-
 static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     const tokenizer *t = model_tokenizer(w->model);
@@ -111,9 +101,7 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
     /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
      * spell out others: whoever sends it writes the whole prompt. */
     int rc = *r->messages_json ? encode_messages(w, r, ret, err)
-                               : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
-                                                  TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
-    if (rc == 0 && !*r->messages_json) drop_second_bos(t, &ret->enc);
+                               : tokenizer_encode_completion(t, r->text, strlen(r->text), &ret->enc, err);
     ret->ids = ret->enc.ids;
     ret->n = ret->enc.n;
     return rc;

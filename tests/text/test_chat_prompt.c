@@ -355,6 +355,111 @@ static void a_template_that_only_writes_calls_is_given_the_tools(void **state)
     chat_template_free(t);
 }
 
+/* ---- the begin-of-text token --------------------------------------------------------------------- */
+
+static tokenizer *gguf_tokenizer(const char *model, int add_bos)
+{
+    static const char *const tokens[] = {"<s>", "</s>", "h", "i", "<unk>", "\xE2\x96\x81"};
+    static const size_t lens[] = {3, 4, 1, 1, 5, 3};
+    static const int32_t types[] = {3, 3, 1, 1, 2, 1};
+    static const float scores[] = {0, 0, -1, -2, 0, -3};
+    tokenizer_gguf m = {.model = model,
+                        .n_tokens = 6,
+                        .tokens = tokens,
+                        .token_lens = lens,
+                        .token_types = types,
+                        .scores = scores,
+                        .bos = 0,
+                        .eos = 1,
+                        .unk = 4,
+                        .sep = -1,
+                        .pad = -1,
+                        .cls = -1,
+                        .mask = -1,
+                        .add_bos = add_bos,
+                        .add_eos = 0,
+                        .lowercase = -1,
+                        .space_prefix = -1};
+    tokenizer *t = NULL;
+    shoal_err err;
+    if (tokenizer_from_gguf(&t, &m, "m.gguf", &err)) fail_msg("%s", err.message);
+    return t;
+}
+
+/* "hi" as a folder's tokenizer, which puts <s> before texts, has it. */
+static tokenizer *folder_tokenizer(void)
+{
+    static const char JSON[] =
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true}],\"post_processor\":{\"type\":"
+        "\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{"
+        "\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{"
+        "\"id\":"
+        "\"B\",\"type_id\":1}}],\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[0],\"tokens\":[\"<s>\"]}"
+        "}},"
+        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,\"</s>\":1,\"h\":2,\"i\":3},\"merges\":[]}}";
+    static const char CONFIG[] = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"add_bos_token\":true}";
+    tokenizer *t = NULL;
+    shoal_err err;
+    if (tokenizer_from_json(&t, JSON, sizeof JSON - 1, CONFIG, sizeof CONFIG - 1, "t", &err))
+        fail_msg("%s", err.message);
+    return t;
+}
+
+/* Tokens of a chat of "hi" by a template with and without the token, and of the completions "hi" and "<s>hi".
+ */
+static void expect_lengths(tokenizer *t, const char *what, const size_t want[4])
+{
+    static const char *const SOURCES[] = {"{{ bos_token }}{{ messages[0].content }}",
+                                          "{{ messages[0].content }}"};
+    static const char *const TEXTS[] = {"hi", "<s>hi"};
+    json_t *talk = parse("[{\"role\":\"user\",\"content\":\"hi\"}]");
+    shoal_err err;
+    for (int i = 0; i < 4; i++) {
+        encoding e = {0};
+        chat_template *c = i < 2 ? compile(SOURCES[i]) : NULL;
+        int rc = c ? chat_prompt_encode(c, t, &(chat_input){.messages = talk}, &e, NULL, &err)
+                   : tokenizer_encode_completion(t, TEXTS[i - 2], strlen(TEXTS[i - 2]), &e, &err);
+        if (rc) fail_msg("%s, %d: %s", what, i, err.message);
+        if (e.n != want[i]) fail_msg("%s, %d: %zu tokens, not %zu", what, i, e.n, want[i]);
+        for (size_t k = 0; k < e.n; k++) assert_int_equal(e.ids[k] == 0, e.n == 3 && k == 0);
+        encoding_done(&e);
+        chat_template_free(c);
+    }
+    json_decref(talk);
+    tokenizer_free(t);
+}
+
+static void a_prompt_begins_with_one_token_at_most(void **state)
+{
+    expect_lengths(gguf_tokenizer("gpt2", 1), "gpt2, asked for", (size_t[]){3, 3, 3, 3});
+    expect_lengths(gguf_tokenizer("gpt2", 0), "gpt2, not wanted", (size_t[]){3, 2, 2, 3});
+    expect_lengths(gguf_tokenizer("gpt2", -1), "gpt2, not said", (size_t[]){3, 2, 2, 3});
+    expect_lengths(gguf_tokenizer("llama", 1), "llama, asked for", (size_t[]){3, 3, 3, 3});
+    expect_lengths(gguf_tokenizer("llama", 0), "llama, not wanted", (size_t[]){3, 2, 2, 3});
+    expect_lengths(gguf_tokenizer("llama", -1), "llama, not said", (size_t[]){3, 3, 3, 3});
+    expect_lengths(folder_tokenizer(), "folder", (size_t[]){3, 2, 3, 3});
+}
+
+/* A second one that a completion spells out is kept, and a message's is characters. */
+static void more_is_as_it_is_spelt(void **state)
+{
+    tokenizer *t = gguf_tokenizer("llama", 1);
+    encoding e = {0};
+    shoal_err err;
+    assert_int_equal(tokenizer_encode_completion(t, "<s><s>h", 7, &e, &err), 0);
+    assert_int_equal(e.n, 3);
+    chat_template *c = compile("{{ messages[0].content }}");
+    json_t *talk = parse("[{\"role\":\"user\",\"content\":\"<s>hi\"}]");
+    assert_int_equal(chat_prompt_encode(c, t, &(chat_input){.messages = talk}, &e, NULL, &err), 0);
+    assert_int_equal(e.ids[0], 0);
+    assert_int_equal(count(&e, 0), 1);
+    assert_true(e.n > 3);
+    encoding_done(&e);
+    json_decref(talk);
+    chat_template_free(c);
+    tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +474,8 @@ int main(void)
         cmocka_unit_test(the_home_template_renders_tools_calls_and_results),
         cmocka_unit_test(a_template_that_reads_the_clock_says_so),
         cmocka_unit_test(a_template_is_told_the_time),
+        cmocka_unit_test(a_prompt_begins_with_one_token_at_most),
+        cmocka_unit_test(more_is_as_it_is_spelt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
