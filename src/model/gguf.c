@@ -169,13 +169,10 @@ static int tensor_bytes(const gguf *g, tensor *t, uint32_t type, shoal_err *err)
             g->what, t->name, name ? name : "unknown", type);
     }
     size_t n = 1;
-    for (size_t i = 0; i < t->n_dims; i++) {
-        if (t->dims[i] == 0)
-            return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has an empty side", g->what, t->name);
+    for (size_t i = 0; i < t->n_dims; i++)
         if (size_mul(n, t->dims[i], &n))
             return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is larger than memory can be", g->what,
                            t->name);
-    }
     size_t block = dtype_block(t->type);
     if (t->dims[0] % block != 0)
         return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has rows of %zu, no multiple of %s's blocks of %zu",
@@ -226,7 +223,9 @@ static int by_name(const void *a, const void *b)
 
 static int by_data(const void *a, const void *b)
 {
-    const uint8_t *x = (*(tensor *const *)a)->data, *y = (*(tensor *const *)b)->data;
+    const tensor *s = *(tensor *const *)a, *t = *(tensor *const *)b;
+    const uint8_t *x = s->data, *y = t->data;
+    if (x == y) return (s->bytes > t->bytes) - (s->bytes < t->bytes); /* one of 0 elements before the next */
     return (x > y) - (x < y);
 }
 

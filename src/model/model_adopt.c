@@ -250,10 +250,12 @@ static int adopt_hit(adopter *a, const rule_hit *h, const st_tensor *f)
     return stacked ? add_expert(a, h, name, &t) : add_tensor(a, h, name, &t);
 }
 
-static int unknown_tensor(const adopter *a, const char *name, const char *plain)
+/* One of 0 elements changes no answer, whatever its name. */
+static int unknown_tensor(const adopter *a, const st_tensor *f, const char *plain)
 {
     const arch_def *arch = a->m->config.arch;
-    if (arch_ignores(arch, plain)) return 0;
+    const char *name = f->t.name;
+    if (f->t.bytes == 0 || arch_ignores(arch, plain)) return 0;
     return err_set(
         a->err, SHOAL_EUNSUPPORTED,
         "%s: tensor %s has no place in the architecture \"%s\", and without it the answers would be "
@@ -281,7 +283,7 @@ static int adopt_one(adopter *a, const st_tensor *f)
     rule_hit h;
     bool known = false;
     if (a->kind == NAME_HF) {
-        if (!arch_plain_name(c->arch, name, plain)) return unknown_tensor(a, name, name);
+        if (!arch_plain_name(c->arch, name, plain)) return unknown_tensor(a, f, name);
         name = plain;
     }
     for (size_t i = 0; (r = arch_rule(c->arch, i)); i++) {
@@ -291,7 +293,7 @@ static int adopt_one(adopter *a, const st_tensor *f)
         int rc = wanted ? adopt_hit(a, &h, f) : unwanted_tensor(a, r, f->t.name);
         if (rc != 0) return rc;
     }
-    return known ? 0 : unknown_tensor(a, f->t.name, name);
+    return known ? 0 : unknown_tensor(a, f, name);
 }
 
 static int check_stacks(const adopter *a)

@@ -216,7 +216,11 @@ static void gguf_refuses_wrong_tensors(void **state)
     second_tensor(8, 4, 0, 129, SHOAL_EFORMAT, "not aligned to 32");
     second_tensor(8, 4, 0, 160, SHOAL_EFORMAT, "ends 32 bytes past");
     second_tensor(8, 4, 0, UINT64_MAX - 31, SHOAL_EFORMAT, "past the file");
-    second_tensor(8, 0, 0, 128, SHOAL_EFORMAT, "empty side");
+    second_tensor(8, 0, 0, 128, 0, NULL);
+    second_tensor(0, 8, 0, 0, 0, NULL); /* where the first begins */
+    second_tensor(0, UINT64_MAX, 0, 256, 0, NULL);
+    second_tensor(8, 0, 0, 64, SHOAL_EFORMAT, "tensors first and second overlap by 64 bytes");
+    second_tensor(8, 0, 0, 288, SHOAL_EFORMAT, "starts 32 bytes past the file");
     second_tensor(UINT64_MAX / 2, 3, 0, 128, SHOAL_EFORMAT, "larger than memory");
     second_tensor(UINT64_MAX / 2, 1, 0, 128, SHOAL_EFORMAT, "larger than memory");
     second_tensor(8, 4, 16, 128, SHOAL_EUNSUPPORTED,

@@ -227,6 +227,46 @@ static void model_accepts_the_older_names(void **state)
     model_free(m);
 }
 
+/* The folder's weights with one more tensor of 0 elements, or with `name` become one. */
+static void put_empty(const char *name)
+{
+    buf file = {0}, header = {0}, out = {0};
+    uint64_t n;
+    json_t *o = NULL,
+           *t = json_pack("{s:s,s:[i,i],s:[i,i]}", "dtype", "F32", "shape", 0, 64, "data_offsets", 0, 0);
+    assert_int_equal(file_read(&file, DATA "hf/llama-gqa/model.safetensors", 1 << 24, NULL), 0);
+    memcpy(&n, file.data, 8);
+    assert_int_equal(json_parse(&o, file.data + 8, n, "header", NULL), 0);
+    const json_t *was = json_object_get(o, name);
+    if (was) json_object_set(o, "nothing", (json_t *)(uintptr_t)was); /* its bytes belong to somebody */
+    json_object_set_new(o, name, t);
+    assert_int_equal(json_put(&header, o), 0);
+    uint64_t len = header.len;
+    buf_append(&out, &len, 8);
+    buf_append(&out, header.data, header.len);
+    buf_append(&out, file.data + 8 + n, file.len - 8 - n);
+    put("model.safetensors", out.data, out.len);
+    json_decref(o);
+    buf_done(&file);
+    buf_done(&header);
+    buf_done(&out);
+}
+
+static void a_tensor_without_elements_is_ignored_or_refused_by_name(void **state)
+{
+    (void)state;
+    shoal_err err;
+    model *m = NULL;
+    copy_from("llama-gqa", "config.json", "config.json");
+    put_empty("model.layers.0.nothing.weight");
+    m = open_or_fail(folder, &bare);
+    assert_null(model_tensor(m, "model.layers.0.nothing.weight"));
+    model_free(m);
+    put_empty("model.layers.0.self_attn.q_proj.weight");
+    assert_int_not_equal(model_open(&m, folder, &bare, &err), 0);
+    if (!strstr(err.message, "q_proj.weight is 0 x 64 where")) fail_msg("%s", err.message);
+}
+
 static void config_names_what_is_wrong(void **state)
 {
     (void)state;
@@ -767,6 +807,7 @@ int main(void)
         T(model_opens_every_bert_head),
         T(model_accepts_the_older_names),
         T(config_names_what_is_wrong),
+        T(a_tensor_without_elements_is_ignored_or_refused_by_name),
         T(model_survives_a_config_that_links_to_itself),
         T(model_reads_shards_and_names_a_missing_one),
         T(model_names_missing_files),
