@@ -95,7 +95,10 @@ static int load_merge(loader *l, const json_t *m, size_t i)
     const char *a, *b;
     size_t n_a, n_b;
     if (!merge_sides(m, &a, &n_a, &b, &n_b))
-        return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: not a pair of pieces", l->what, i);
+        return err_set(
+            l->err, SHOAL_EFORMAT,
+            "%s: model.merges[%zu]: a pair of pieces is expected, \"left right\" or [\"left\", \"right\"]",
+            l->what, i);
     int32_t left = tok_vocab_find(g->voc, a, n_a), right = tok_vocab_find(g->voc, b, n_b);
     size_t k = left >= 0 && right >= 0 && n_b >= g->prefix_len && n_a ? g->prefix_len : 0;
     b += k; /* the right side is no longer inside a word */
@@ -124,7 +127,9 @@ static int load_bpe(loader *l, const json_t *model)
     if (rc == 0) rc = find_unk(l, model);
     if (rc) return rc;
     if (!json_is_array(merges))
-        return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges: must be an array", l->what);
+        return err_set(l->err, SHOAL_EFORMAT,
+                       "%s: model.merges: an array of pairs is expected, in the order of their ranks",
+                       l->what);
     if (json_array_size(merges) > TOK_MAX_TOKENS)
         return err_set(l->err, SHOAL_ELIMIT, "%s: model.merges: more than %d merges", l->what,
                        TOK_MAX_TOKENS);

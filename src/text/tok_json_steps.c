@@ -124,10 +124,12 @@ static int get_behavior(const json_t *o, split_behavior *ret, const char *what, 
 static pre_step *add_pre(tokenizer *t, pre_kind kind, shoal_err *err)
 {
     pre_step *s = t->n_pre < 256 ? tok_add_pre(t) : NULL;
-    if (s)
-        s->kind = kind;
-    else
+    if (!s) {
         err_nomem(err);
+        return NULL;
+    }
+    s->kind = kind;
+    s->letters = t->seg.byte_level;
     return s;
 }
 
@@ -142,12 +144,12 @@ static int add_class(tokenizer *t, bool (*is)(uint32_t), split_behavior b, shoal
 
 static int byte_level(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
-    t->seg.byte_level = true;
+    bool regex = tok_json_bool(o, "use_regex", true);
     if (tok_json_bool(o, "add_prefix_space", true) && !add_pre(t, PRE_PREFIX_SPACE, err)) return SHOAL_ENOMEM;
-    if (!tok_json_bool(o, "use_regex", true)) return 0;
-    pre_step *s = add_pre(t, PRE_REGEX, err);
-    if (!s) return SHOAL_ENOMEM;
-    return tok_regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err);
+    pre_step *s = regex ? add_pre(t, PRE_REGEX, err) : NULL;
+    if (regex && !s) return SHOAL_ENOMEM;
+    t->seg.byte_level = true; /* from here on, steps see letters */
+    return regex ? tok_regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err) : 0;
 }
 
 static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err)

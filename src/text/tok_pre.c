@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+#include "text/tok_letter.h"
+
 void tok_words_done(word_list *w)
 {
     free(w->at);
@@ -128,20 +131,59 @@ static int by_literal(const pre_step *p, const tok_text *t, word_span w, splitte
     return split_part(s, last, w.end, false);
 }
 
+static int split_word(const pre_step *p, const tok_text *t, word_span w, word_list *out, tok_match *m,
+                      shoal_err *err)
+{
+    splitter s = {.step = p, .out = out};
+    int rc = p->kind == PRE_REGEX   ? by_regex(p, t, w, &s, m, err)
+             : p->kind == PRE_CLASS ? by_class(p, t, w, &s)
+                                    : by_literal(p, t, w, &s);
+    return rc ? rc : split_flush(&s);
+}
+
+/* A text of letters, and which byte of the word each of its own bytes is a part of. */
+typedef struct letters {
+    buf text;
+    size_t *byte_of; /* [text.len + 1] */
+} letters;
+
+static int spell(letters *l, const char *s, size_t n)
+{
+    l->byte_of = malloc((2 * n + 1) * sizeof *l->byte_of);
+    if (!l->byte_of) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        char letter[4];
+        size_t len = utf8_encode(tok_byte_letter((uint8_t)s[i]), letter);
+        for (size_t k = 0; k < len; k++) l->byte_of[l->text.len + k] = i;
+        buf_append(&l->text, letter, len);
+    }
+    l->byte_of[l->text.len] = n;
+    return l->text.failed ? SHOAL_ENOMEM : 0;
+}
+
+/* The step sees the word's letters. Letters are split whole, so words may begin and end within characters. */
+static int split_letters(const pre_step *p, const tok_text *t, word_span w, word_list *out, tok_match *m,
+                         shoal_err *err)
+{
+    letters l = {0};
+    word_list parts = {0};
+    int rc = spell(&l, t->s + w.begin, w.end - w.begin);
+    tok_text spelt = {.s = l.text.data, .len = l.text.len};
+    if (rc == 0) rc = split_word(p, &spelt, (word_span){0, l.text.len}, &parts, m, err);
+    for (size_t i = 0; rc == 0 && i < parts.n; i++)
+        rc = words_add(out, w.begin + l.byte_of[parts.at[i].begin], w.begin + l.byte_of[parts.at[i].end]);
+    tok_words_done(&parts);
+    buf_done(&l.text);
+    free(l.byte_of);
+    return rc;
+}
+
 static int split_words(const pre_step *p, const tok_text *t, const word_list *in, word_list *out,
                        tok_match *m, shoal_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < in->n; i++) {
-        splitter s = {.step = p, .out = out};
-        if (p->kind == PRE_REGEX)
-            rc = by_regex(p, t, in->at[i], &s, m, err);
-        else if (p->kind == PRE_CLASS)
-            rc = by_class(p, t, in->at[i], &s);
-        else
-            rc = by_literal(p, t, in->at[i], &s);
-        if (rc == 0) rc = split_flush(&s);
-    }
+    for (size_t i = 0; rc == 0 && i < in->n; i++)
+        rc = (p->letters ? split_letters : split_word)(p, t, in->at[i], out, m, err);
     return rc == SHOAL_ENOMEM ? err_nomem(err) : rc;
 }
 

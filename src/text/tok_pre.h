@@ -32,7 +32,9 @@ typedef enum { PREPEND_ALWAYS, PREPEND_FIRST, PREPEND_NEVER } prepend_scheme;
 typedef struct pre_step {
     pre_kind kind;
     split_behavior behavior;
-    bool invert; /* what does not match is what matches */
+    bool invert;  /* what does not match is what matches */
+    bool letters; /* it stands behind ByteLevel: it sees each byte as its letter of GPT-2's alphabet
+                     (tok_letter.h) */
     bool (*is)(uint32_t cp);
     tok_regex *re;
     const char *text; /* PRE_LITERAL, PRE_METASPACE */

@@ -93,6 +93,62 @@ static void every_step_agrees_with_the_reference(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- merges ---- */
+
+#define MERGES(m)                                                                                   \
+    "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"a b\":3,\" \":4,\"a \":5}," \
+    "\"merges\":" m "}}"
+
+static int load_merges(tokenizer **ret, const char *json, shoal_err *err)
+{
+    return tokenizer_from_json(ret, json, strlen(json), NULL, 0, "t", err);
+}
+
+/* Both forms of a pair, the second of which can hold spaces, and files that mix them. */
+static void merges_are_texts_or_pairs(void **state)
+{
+    static const struct {
+        const char *json, *text;
+        int32_t first;
+    } good[] = {{MERGES("[\"a b\"]"), "ab", 2},
+                {MERGES("[[\"a\",\"b\"]]"), "ab", 2},
+                {MERGES("[\"a b\",[\"a\",\" \"]]"), "ab", 2},
+                {MERGES("[[\"a\",\" \"],[\"a \",\"b\"]]"), "a b", 3},
+                {MERGES("[]"), "ab", 0}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        tokenizer *t = NULL;
+        encoding e = {0};
+        shoal_err err = {0};
+        if (load_merges(&t, good[i].json, &err)) fail_msg("%s: %s", good[i].json, err.message);
+        assert_int_equal(tokenizer_encode(t, good[i].text, strlen(good[i].text), NULL, 0, 0, 0, &e, &err), 0);
+        assert_int_equal(e.ids[0], good[i].first);
+        encoding_done(&e);
+        tokenizer_free(t);
+    }
+}
+
+static void other_merges_are_refused(void **state)
+{
+    static const struct {
+        const char *json, *says;
+    } bad[] = {{MERGES("{\"a b\":0}"), "model.merges: an array of pairs is expected"},
+               {MERGES("null"), "model.merges: an array of pairs is expected"},
+               {MERGES("[\"ab\"]"), "model.merges[0]: a pair of pieces is expected, \"left right\" or"},
+               {MERGES("[\"a b\",\"a b b\"]"), "model.merges[1]: a pair of pieces"},
+               {MERGES("[[\"a\"]]"), "model.merges[0]: a pair of pieces"},
+               {MERGES("[[\"a\",\"b\",\"ab\"]]"), "model.merges[0]: a pair of pieces"},
+               {MERGES("[[\"a\",1]]"), "model.merges[0]: a pair of pieces"},
+               {MERGES("[{\"left\":\"a\",\"right\":\"b\"}]"), "model.merges[0]: a pair of pieces"},
+               {MERGES("[7]"), "model.merges[0]: a pair of pieces"},
+               {MERGES("[\"b a\"]"), "model.merges[0]: a piece is not in the vocabulary"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tokenizer *t = NULL;
+        shoal_err err = {0};
+        assert_int_equal(load_merges(&t, bad[i].json, &err), SHOAL_EFORMAT);
+        if (!strstr(err.message, bad[i].says)) fail_msg("%s: %s", bad[i].json, err.message);
+    }
+}
+
 /* ---- regular expressions ---- */
 
 static void check_match(const char *pattern, const char *text, int begin, int end)
@@ -162,6 +218,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_agrees_with_the_reference),
+        cmocka_unit_test(merges_are_texts_or_pairs),
+        cmocka_unit_test(other_merges_are_refused),
         cmocka_unit_test(expressions_mean_what_their_author_meant),
         cmocka_unit_test(sets_that_pcre_would_misread_are_refused),
         cmocka_unit_test(decoders_in_an_order_that_cannot_stream_are_refused),
