@@ -9,6 +9,7 @@
 #include "api/json_proto.h"
 #include "api/kserve_proto.h"
 #include "base/clock.h"
+#include "base/proto_wire.h"
 #include "gateway/door_grpc_impl.h"
 #include "gateway/event.h"
 #include "gateway/gateway_internal.h"
@@ -39,6 +40,7 @@ struct part {
     char id[128];
     char timeout_ms[24];
     bool ends_empty; /* its client wants a final answer without outputs */
+    bool broken;     /* its client was told an error, behind which no further piece belongs */
     bool entering, over;
     part *next, *prev;
 };
@@ -50,34 +52,59 @@ static part *part_of(const door *d)
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-/* Messages that cannot be made are told as an error, once. */
-static void send_response(infer_stream *s, json_t *response)
+/* Takes response, which may be NULL. False: it could not be made, and nothing was sent. */
+static bool send_response(infer_stream *s, json_t *response)
 {
     shoal_err err = {0};
     buf out = {0};
-    if (response && json_proto_write(&out, s->method->output, response, &err) == 0)
-        grpc_call_send(s->call, out.data ? out.data : "", out.len);
+    bool made = response && json_proto_write(&out, s->method->output, response, &err) == 0;
+    if (made) grpc_call_send(s->call, out.data ? out.data : "", out.len);
     buf_done(&out);
     json_decref(response);
+    return made;
+}
+
+/* A ModelStreamInferResponse {error_message = 1, infer_response = 2 {id = 3}}, for which nothing is
+ * allocated. */
+static void send_no_memory(infer_stream *s, const char *id)
+{
+    char id_room[160], room[256]; /* an id has fewer than 128 bytes */
+    buf named = {.data = id_room, .cap = sizeof id_room}, out = {.data = room, .cap = sizeof room};
+    proto_put_text(&named, 3, id);
+    proto_put_text(&out, 1, "out of memory");
+    proto_put_bytes(&out, 2, named.data, named.len);
+    grpc_call_send(s->call, out.data, out.len);
 }
 
 static void send_error(infer_stream *s, const char *id, const char *message)
 {
-    send_response(s, json_pack("{s:s, s:{s:s}}", "error_message", message, "infer_response", "id", id));
+    if (!send_response(s, json_pack("{s:s, s:{s:s}}", "error_message", message, "infer_response", "id", id)))
+        send_no_memory(s, id);
 }
 
-static void send_fault(const part *p, int status, const char *bytes, size_t n)
+/* The last that its client hears of the part. */
+static void break_off(part *p, const char *message)
+{
+    if (!p->broken) send_error(p->stream, p->id, message);
+    p->broken = true;
+}
+
+static void send_fault(part *p, int status, const char *bytes, size_t n)
 {
     grpc_fault f = {0};
     grpc_fault_from_body(&f, status, bytes, n, 0);
-    send_error(p->stream, p->id, f.message.len ? f.message.data : "the request failed");
+    break_off(p, f.message.len ? f.message.data : "the request failed");
     grpc_fault_done(&f);
 }
 
-/* response is taken over. */
-static void send_infer(const part *p, json_t *response)
+/* response is taken over; NULL: there was no memory for it. */
+static void send_infer(part *p, json_t *response)
 {
-    send_response(p->stream, json_pack("{s:o}", "infer_response", response));
+    json_t *whole = response ? json_pack("{s:o}", "infer_response", response) : NULL;
+    if (p->broken)
+        json_decref(whole);
+    else if (!send_response(p->stream, whole))
+        break_off(p, "out of memory");
 }
 
 static json_t *final_params(bool is_final)
@@ -85,23 +112,23 @@ static json_t *final_params(bool is_final)
     return json_pack("[{s:s, s:{s:b}}]", "key", "triton_final_response", "value", "bool_param", is_final);
 }
 
-static void send_empty(const part *p, const json_t *of)
+static void send_empty(part *p, const json_t *of)
 {
     json_t *last = json_pack("{s:O*, s:O*, s:O*, s:o}", "model_name", json_object_get(of, "model_name"),
                              "model_version", json_object_get(of, "model_version"), "id",
                              json_object_get(of, "id"), "parameters", final_params(true));
-    if (last) send_infer(p, last);
+    send_infer(p, last);
 }
 
 /* One that came whole is its own last. */
-static void send_whole(const part *p, const grpc_answer *a)
+static void send_whole(part *p, const grpc_answer *a)
 {
     json_t *response = NULL;
     int rc = kserve_proto_answer(&response, a->bytes, a->n, a->n_json);
     if (rc == 0 && json_object_set_new(response, "parameters", final_params(!p->ends_empty)) != 0)
         rc = SHOAL_ENOMEM;
     if (rc != 0) {
-        send_error(p->stream, p->id, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
+        break_off(p, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
         json_decref(response);
         return;
     }
@@ -111,7 +138,7 @@ static void send_whole(const part *p, const grpc_answer *a)
     json_decref(names);
 }
 
-static void send_piece(const part *p, const event *e)
+static void send_piece(part *p, const event *e)
 {
     json_t *data = NULL;
     int rc = json_parse(&data, e->data, e->n_data, "an event", NULL);
@@ -121,10 +148,7 @@ static void send_piece(const part *p, const event *e)
         send_infer(p, data);
         return;
     }
-    send_error(p->stream, p->id,
-               error                ? error
-               : rc == SHOAL_ENOMEM ? "out of memory"
-                                    : "an answer was not understood");
+    break_off(p, error ? error : rc == SHOAL_ENOMEM ? "out of memory" : "an answer was not understood");
     json_decref(data);
 }
 
@@ -242,7 +266,7 @@ static size_t unsent(const door *d)
 
 static void drop(door *d)
 {
-    send_error(part_of(d)->stream, part_of(d)->id, "the server is going away");
+    break_off(part_of(d), "the server is going away");
     finish(part_of(d));
 }
 
@@ -316,18 +340,19 @@ static part *part_new(infer_stream *s)
     return p;
 }
 
-/* What an answer must say of its request: its id, and whether an empty one ends it. */
-static void note_request(part *p)
+/* What an answer must say of its request: its id, and whether an empty one ends it. False: out of memory. */
+static bool note_request(part *p)
 {
     size_t n = (size_t)strtoull(p->ask.n_json, NULL, 10);
     json_t *o = NULL;
-    if (json_parse(&o, p->ask.body.data, n < p->ask.body.len ? n : p->ask.body.len, "the request", NULL) != 0)
-        return;
+    int rc = json_parse(&o, p->ask.body.data, n < p->ask.body.len ? n : p->ask.body.len, "the request", NULL);
+    if (rc != 0) return rc != SHOAL_ENOMEM;
     const char *id = json_string_value(json_object_get(o, "id"));
     buf_copy_str(p->id, sizeof p->id, id ? id : "");
     p->ends_empty =
         json_is_true(json_object_get(json_object_get(o, "parameters"), "triton_enable_empty_final_response"));
     json_decref(o);
+    return true;
 }
 
 static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
@@ -343,8 +368,10 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
     if (grpc_rpc_ask(&p->ask, s->rpc, s->method->input, msg, n, &e) != 0) {
         send_error(s, "", e.message);
         p->over = true;
+    } else if (!note_request(p)) {
+        send_error(s, "", "out of memory");
+        p->over = true;
     } else {
-        note_request(p);
         door_enter(s->at->gateway, &p->door, clock_ns());
     }
     p->entering = false;

@@ -10,8 +10,12 @@ light='"messages":[{"role":"user","content":"Turn on the kitchen light."}],"temp
 system='"messages":[{"role":"system","content":"You are Shoal."},{"role":"user","content":"a"}],"temperature":0,"max_tokens":8'
 tool='"tools":[{"type":"function","function":{"name":"light","description":"a light","parameters":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}}]'
 schema='"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}},"required":["a","b"],"additionalProperties":false}}}'
+functions='"functions":[{"name":"light","parameters":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}],"function_call":{"name":"light"},"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"function_call":{"name":"light","arguments":"{}"}},{"role":"function","name":"light","content":"b"},{"role":"user","content":"c"}]'
 case $kind in
 chat) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"logprobs\":true,\"top_logprobs\":2}" ;;
+aliased) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"gpt-4o-mini\",$light}" ;;
+aliased_ollama) set -- "$@" "$url/api/embed" -d '{"model":"llama3:latest","input":"turn on"}' ;;
+alias) set -- "$@" "$url/v1/models/gpt-4o-mini" ;;
 routed) # by a rule that asks no model: a link that lacks the memory for the question would change the route
     set -- "$@" -H 'x-shoal-latency: realtime' "$url/v1/chat/completions" -d "{\"model\":\"auto\",$light}" ;;
 verified) # a rule answers, whether the model does or not
@@ -20,6 +24,9 @@ verified) # a rule answers, whether the model does or not
 cached) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"seed\":5}" ;;
 stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
 tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
+functions) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$functions,\"temperature\":0,\"max_tokens\":24}" ;;
+choice) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"structured_outputs\":{\"choice\":[\"purple\",\"orange\"]}}" ;;
+guided) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"guided_json\":\"{\\\"type\\\":\\\"object\\\",\\\"properties\\\":{\\\"on\\\":{\\\"type\\\":\\\"boolean\\\"}},\\\"required\\\":[\\\"on\\\"]}\"}" ;;
 schema) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$system,$schema}" ;;
 completions) set -- "$@" "$url/v1/completions" -d '{"model":"home-chat-s","prompt":["Turn on","Turn off"],"echo":true,"temperature":0,"max_tokens":6}' ;;
 llama) set -- "$@" "$url/completion" -d '{"model":"home-chat-s","prompt":"Turn on","temperature":0,"n_predict":6,"n_probs":2,"return_tokens":true,"response_fields":["content","tokens","stop_type","generation_settings/seed"]}' ;;
@@ -56,6 +63,13 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     grpc_process) call=shoal.v1.Shoal/ProcessStream say='\022\031turn on the kitchen light' n=033 ;;
     grpc_infer) call=inference.GRPCInferenceService/ModelInfer n=066 \
         say='\n\013home-intent\052\020\n\004text\022\005BYTES\032\001\001\072\025\021\000\000\000turn on the light' ;;
+    grpc_infer_stream) call=inference.GRPCInferenceService/ModelStreamInfer n=071 \
+        say='\n\013home-intent\032\0017\052\020\n\004text\022\005BYTES\032\001\001\072\025\021\000\000\000turn on the light' ;;
+    grpc_infer_pieces) # streamed, with an empty last answer
+        call=inference.GRPCInferenceService/ModelStreamInfer n=157
+        say='\n\013home-chat-s\032\0017\042\020\n\012max_tokens\022\002\020\004'
+        say=$say'\042\050\n\042triton_enable_empty_final_response\022\002\010\001'
+        say=$say'\052\026\n\012text_input\022\005BYTES\032\001\001\072\011\005\000\000\000hello' ;;
     grpc_reflect) call=grpc.reflection.v1.ServerReflection/ServerReflectionInfo say='\042\016shoal.v1.Shoal' n=020 ;;
     grpc_health) call=grpc.health.v1.Health/Check say= n=000 ;;
     grpc_watch) call=grpc.health.v1.Health/Watch say= n=000 for=300m ;; # it never ends by itself
@@ -71,6 +85,9 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     grpc_process:*) # each event has its name
         grep -qa 'out of memory' "$at/body" && echo '"error":"out of memory"'
         echo "grpc ${status:-none} $(LC_ALL=C grep -acP '^\x05stage|^\x06answer' "$at/body") events" ;;
+    grpc_infer_stream:* | grpc_infer_pieces:*) # errors are told in the stream; how it is cut hangs on the time
+        grep -qa 'out of memory\|not understood\|could not be answered\|request failed' "$at/body" && echo '"error":"out of memory"'
+        echo "grpc ${status:-none} $(LC_ALL=C grep -acP 'triton_final_response\x12\x02\x08\x01' "$at/body") last" ;;
     grpc_chat:* | grpc_health:*) echo "grpc ${status:-none}" ;; # what it says hangs on the time
     *) echo "grpc ${status:-none} $(cksum <"$at/body")" ;;
     esac
@@ -113,4 +130,4 @@ if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi
-printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|ms|[a-z_]*_ms|cached_tokens|cache_write_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/,"completion_tokens_details":\{[^}]*\}//g; s/"(id|document)":[0-9]+/"\1":0/g'
+printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|memory_bytes|ms|[a-z_]*_ms|[a-z]*_duration|cached_tokens|cache_write_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/,"completion_tokens_details":\{[^}]*\}//g; s/"(id|document)":[0-9]+/"\1":0/g'

@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway dialects http2 grpc tls worker documents sessions onward start
+#     parts: gateway aliases dialects http2 grpc tls worker documents sessions onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway dialects http2 grpc tls worker documents sessions onward start}
+parts=${*:-gateway aliases dialects http2 grpc tls worker documents sessions onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -77,8 +77,12 @@ sweep_each() {
     done
 }
 
-all='chat routed verified cached stream tools schema completions embeddings classify tag process models metrics readyz pipelines requests events'
+all='chat routed verified cached stream tools functions choice guided schema completions embeddings classify tag process models metrics readyz pipelines requests events'
 part_gateway() { sweep_each gateway ' serve ' shoal.yaml "$all"; }
+part_aliases() {
+    { shipped; echo 'aliases: {gpt-4o-mini: home-chat-s, "llama3:latest": home-embed}'; } >"$work/aliases.yaml"
+    sweep_each aliases ' serve ' "$work/aliases.yaml" 'aliased aliased_ollama alias models'
+}
 part_dialects() { sweep_each dialects ' serve ' shoal.yaml 'llama mixed tokens words prompt props tensors tensor_model'; }
 part_http2() {
     curl_options=(--http2-prior-knowledge)
@@ -86,7 +90,7 @@ part_http2() {
     curl_options=()
 }
 part_grpc() {
-    sweep_each grpc ' serve ' shoal.yaml 'grpc_classify grpc_chat grpc_process grpc_infer grpc_reflect grpc_health grpc_watch'
+    sweep_each grpc ' serve ' shoal.yaml 'grpc_classify grpc_chat grpc_process grpc_infer grpc_infer_stream grpc_infer_pieces grpc_reflect grpc_health grpc_watch'
 }
 part_tls() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/key.pem" \
