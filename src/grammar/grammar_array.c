@@ -1,7 +1,12 @@
 /* grammar_array.c: arrays as states: counted items, named ones first, and items that have to differ. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "grammar/grammar_write.h"
 
-#define UNIQUE_MAX   8  /* values of items that have to differ: the automaton has a state for every subset */
+#define UNIQUE_MAX 64 /* values of items that have to differ, ... */
+#define UNIQUE_BYTES \
+    60000 /* ... and what they take: each set of items has a state, behind which stand all the others */
 #define CONTAINS_MAX 16 /* items that are counted by "contains" */
 #define ROWS_MAX     256
 
@@ -133,7 +138,8 @@ typedef struct value_list {
     compiler *c;
     const json_t *of[UNIQUE_MAX + 1];
     size_t n;
-    bool open; /* not only listed values */
+    json_t *made; /* an array that owns those that the schema does not list */
+    bool open;    /* more than that, or values that cannot be listed */
 } value_list;
 
 static void list_value(value_list *l, const parts *p, const json_t *one, const json_t *list)
@@ -144,12 +150,64 @@ static void list_value(value_list *l, const parts *p, const json_t *one, const j
     if (l->n <= UNIQUE_MAX) l->of[l->n++] = one;
 }
 
+/* A value that the schema does not list. */
+static void list_made(value_list *l, const parts *p, json_t *v)
+{
+    if (!l->made) l->made = json_array();
+    if (json_array_append_new(l->made, v) != 0)
+        l->c->x.rc = err_nomem(l->c->x.err);
+    else
+        list_value(l, p, v, NULL);
+}
+
+/* The largest "min..." or the smallest "max..." of all parts, whether excluded or not: a place to begin at.
+ */
+static bool rough_bound(const parts *p, const char *key, const char *exclusive, int sign, double *ret)
+{
+    bool any = false;
+    for (size_t i = 0; i < 2 * p->n; i++) {
+        const json_t *v = json_object_get(p->of[i / 2], i & 1 ? exclusive : key);
+        if (!json_is_number(v)) continue; /* "exclusiveMinimum" may be true */
+        double d = json_number_value(v);
+        if (!any || sign * d > sign * *ret) *ret = d;
+        any = true;
+    }
+    return any;
+}
+
+static void list_integers(value_list *l, const parts *p)
+{
+    double low, high;
+    if (!rough_bound(p, "minimum", "exclusiveMinimum", 1, &low) ||
+        !rough_bound(p, "maximum", "exclusiveMaximum", -1, &high) || fabs(low) > 1e15 ||
+        high - low > 4 * UNIQUE_MAX) {
+        l->open = true;
+        return;
+    }
+    for (double d = ceil(low); d <= high && l->c->x.rc == 0; d++)
+        list_made(l, p, json_integer((json_int_t)d));
+}
+
+/* null, false, true and integers between bounds are few. */
+static void list_types(value_list *l, const parts *p)
+{
+    unsigned types = facts_types(&l->c->x, p, true);
+    if (types & ~(unsigned)(TYPE_NULL | TYPE_BOOLEAN | TYPE_INTEGER)) {
+        l->open = true;
+        return;
+    }
+    if (types & TYPE_NULL) list_made(l, p, json_null());
+    if (types & TYPE_BOOLEAN) list_made(l, p, json_false());
+    if (types & TYPE_BOOLEAN) list_made(l, p, json_true());
+    if (types & TYPE_INTEGER) list_integers(l, p);
+}
+
 static void list_case(void *user, const parts_case *one)
 {
     value_list *l = user;
     const json_t *list, *only, *each;
     size_t i;
-    if (!facts_values(&l->c->x, &one->parts, &list, &only)) l->open = true;
+    if (!facts_values(&l->c->x, &one->parts, &list, &only)) list_types(l, &one->parts);
     if (only) list_value(l, &one->parts, only, NULL);
     json_array_foreach(list, i, each)
     {
@@ -157,28 +215,120 @@ static void list_case(void *user, const parts_case *one)
     }
 }
 
-/* Items that have to differ, all of them among a few values: after[set] is behind the items in `set`. */
-static void write_subsets(value *v, const value_list *l, const array_facts *f)
+/* Sets of as many values each, in ascending order, with the state behind their items. */
+typedef struct set_row {
+    uint64_t *sets;
+    int *after;
+    size_t n;
+} set_row;
+
+static uint64_t next_of_same_size(uint64_t set) /* Gosper's */
+{
+    uint64_t low = set & -set, carried = set + low;
+    return carried | (((set ^ carried) / low) >> 2);
+}
+
+/* All sets of `size` of n values; false when out of memory. */
+static bool row_open(set_row *r, nfa *a, size_t n, size_t size, size_t n_sets)
+{
+    *r = (set_row){calloc(n_sets, sizeof *r->sets), calloc(n_sets, sizeof *r->after), n_sets};
+    if (!r->sets || !r->after) return false;
+    uint64_t set = size < 64 ? (UINT64_C(1) << size) - 1 : UINT64_MAX;
+    for (size_t i = 0; i < n_sets; i++) {
+        r->sets[i] = set;
+        r->after[i] = nfa_state(a);
+        if (i + 1 < n_sets) set = next_of_same_size(set);
+    }
+    return true;
+}
+
+static void row_close(set_row *r)
+{
+    free(r->sets);
+    free(r->after);
+    *r = (set_row){0};
+}
+
+static int row_after(const set_row *r, uint64_t set)
+{
+    size_t low = 0, high = r->n;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (r->sets[mid] <= set)
+            low = mid;
+        else
+            high = mid;
+    }
+    return r->after[low];
+}
+
+/* How many sets of `size` of n values there are, of which there are `before` of size - 1; capped. */
+static size_t sets_of(size_t n, size_t size, size_t before)
+{
+    return size == 0 ? 1 : before > UNIQUE_BYTES ? before : before * (n - size + 1) / size;
+}
+
+static void write_value(compiler *c, int from, const json_t *v, int to)
+{
+    buf text = {0};
+    value_put(&text, v);
+    if (!text.failed) nfa_epsilon(c->a, nfa_literal(c->a, from, text.data, text.len), to);
+    if (text.failed && c->x.rc == 0) c->x.rc = err_nomem(c->x.err);
+    buf_done(&text);
+}
+
+/* What may follow each set of a row. */
+static void write_row(value *v, const value_list *l, const set_row *row, const set_row *next, bool first)
 {
     compiler *c = v->c;
     nfa *a = c->a;
-    int after[1 << UNIQUE_MAX], end = nfa_state(a);
-    for (unsigned set = 0; set < 1u << l->n; set++) after[set] = nfa_state(a);
-    nfa_call_to(a, nfa_range(a, v->from, '[', '['), c->json.space, after[0]);
-    for (unsigned set = 0; set < 1u << l->n && c->x.rc == 0; set++) {
-        int64_t count = __builtin_popcount(set);
-        if (count >= f->least && (f->most < 0 || count <= f->most)) nfa_epsilon(a, after[set], end);
-        if (f->most >= 0 && count >= f->most) continue;
-        int at = set ? spaced(c, nfa_range(a, after[set], ',', ',')) : after[set], tree = nfa_state(a);
+    for (size_t k = 0; k < row->n && c->x.rc == 0; k++) {
+        int at = first ? row->after[k] : spaced(c, nfa_range(a, row->after[k], ',', ',')),
+            tree = nfa_state(a);
         nfa_epsilon(a, at, tree);
-        for (size_t i = 0; i < l->n; i++) {
-            buf text = {0};
-            if (set >> i & 1) continue;
-            value_put(&text, l->of[i]);
-            if (!text.failed) nfa_epsilon(a, nfa_literal(a, tree, text.data, text.len), after[set | 1u << i]);
-            buf_done(&text);
-        }
+        for (size_t i = 0; i < l->n; i++)
+            if (!(row->sets[k] >> i & 1))
+                write_value(c, tree, l->of[i], row_after(next, row->sets[k] | UINT64_C(1) << i));
     }
+}
+
+/* Bytes of all values behind all sets of at most `most` - 1 items. */
+static size_t subsets_cost(const value_list *l, size_t most)
+{
+    size_t each = 0, all = 0, n = 1;
+    for (size_t i = 0; i < l->n; i++) {
+        buf text = {0};
+        value_put(&text, l->of[i]);
+        each += text.len;
+        buf_done(&text);
+    }
+    for (size_t size = 0; size < most && all <= UNIQUE_BYTES; size++) {
+        n = sets_of(l->n, size, n);
+        all += n > UNIQUE_BYTES ? n : n * each * (l->n - size) / l->n;
+    }
+    return all;
+}
+
+/* Items that have to differ, all of them among a few values. */
+static void write_subsets(value *v, const value_list *l, const array_facts *f, size_t most)
+{
+    compiler *c = v->c;
+    nfa *a = c->a;
+    int end = nfa_state(a);
+    set_row row, next = {0};
+    bool ok = row_open(&row, a, l->n, 0, 1);
+    if (ok) nfa_call_to(a, nfa_range(a, v->from, '[', '['), c->json.space, row.after[0]);
+    for (size_t size = 0; ok && c->x.rc == 0; size++) {
+        for (size_t k = 0; k < row.n && (int64_t)size >= f->least; k++) nfa_epsilon(a, row.after[k], end);
+        if (size == most) break;
+        ok = row_open(&next, a, l->n, size + 1, sets_of(l->n, size + 1, row.n));
+        if (ok) write_row(v, l, &row, &next, size == 0);
+        row_close(&row);
+        row = next;
+        next = (set_row){0};
+    }
+    if (!ok && c->x.rc == 0) c->x.rc = err_nomem(c->x.err);
+    row_close(&row);
     json_close(&c->json, end, ']', v->end);
 }
 
@@ -200,12 +350,16 @@ static void write_unique(value *v, const parts *p, const array_facts *f, const j
         parts_cases(&c->x, &item, list_case, &l);
     else
         l.open = true;
-    if (l.open || l.n > UNIQUE_MAX)
-        schema_fail(&c->x, SHOAL_EUNSUPPORTED, who, "uniqueItems",
-                    "\"uniqueItems\" is enforced only for items with an \"enum\" of at most %d values",
-                    UNIQUE_MAX);
+    size_t most = f->most >= 0 && (size_t)f->most < l.n ? (size_t)f->most : l.n;
+    if (l.open || l.n > UNIQUE_MAX || subsets_cost(&l, most) > UNIQUE_BYTES)
+        schema_fail(
+            &c->x, SHOAL_EUNSUPPORTED, who, "uniqueItems",
+            "\"uniqueItems\" is enforced only for few items of few values: an \"enum\" of about 10, or of up "
+            "to %d where \"maxItems\" is small, booleans, null, integers between near bounds",
+            UNIQUE_MAX);
     else
-        write_subsets(v, &l, f);
+        write_subsets(v, &l, f, most);
+    json_decref(l.made);
 }
 
 void array_write(value *v, const parts *p)

@@ -214,7 +214,8 @@ void facts_done(schema_ctx *c)
     schema_conditions_done(c);
 }
 
-/* What an expression of `schema`, under its key, matches; NULL with c->rc set. Kept by the place of its text. */
+/* What an expression of `schema`, under its key, matches; NULL with c->rc set. Kept by the place of its text.
+ */
 static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *key, const char *text,
                               size_t n)
 {
@@ -274,11 +275,14 @@ static void try_both(schema_ctx *c, const dfa *a, const dfa *b, dfa **ret)
 
 /* A format beside a pattern annotates when no text of the pattern has it (zod's "time" has no offset), and
  * when the two together are too complex: the pattern says more. */
-static void add_format(schema_ctx *c, const json_t *schema, bool has_pattern, dfa **all)
+static void add_format(schema_ctx *c, const json_t *schema, bool has_pattern, string_facts *f)
 {
+    dfa **all = &f->texts;
     const char *format = json_string_value(json_object_get(schema, "format"));
-    const char *pattern = format ? pattern_of_format(format) : NULL;
+    const char *pattern = format ? pattern_of_format(format, has_pattern || f->most >= 0) : NULL;
     if (!pattern || c->rc) return;
+    if (strcmp(format, "hostname") == 0 && !has_pattern && f->most > FORMAT_HOST_MAX)
+        f->most = FORMAT_HOST_MAX;
     const dfa *one = pattern_dfa(c, schema, "format", pattern, strlen(pattern));
     if (!one || !has_pattern || !*all) {
         intersect(c, all, one);
@@ -301,7 +305,7 @@ int facts_strings(schema_ctx *c, const parts *p, string_facts *ret)
         has_pattern = true;
         intersect(c, &ret->texts, facts_pattern_of(c, p->of[i]));
     }
-    for (size_t i = 0; i < p->n; i++) add_format(c, p->of[i], has_pattern, &ret->texts);
+    for (size_t i = 0; i < p->n; i++) add_format(c, p->of[i], has_pattern, ret);
     if (ret->texts && (ret->least > 0 || ret->most >= 0)) {
         dfa *length = NULL;
         shoal_err err = {0};

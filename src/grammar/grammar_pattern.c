@@ -469,25 +469,32 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 /* ---- formats ---------------------------------------------------------------------------------- */
 
 /* RFC 3339 (dates in a proleptic Gregorian calendar, no leap seconds), RFC 5321 without quoted parts,
- * RFC 4122, RFC 2673, RFC 4291 without embedded IPv4, RFC 3986 without IPvFuture and with a host or a path. */
+ * RFC 4122, RFC 2673, RFC 4291 without embedded IPv4, RFC 3986 without IPvFuture and with a host or a path.
+ */
 #define YEAR_DAY                                                                                 \
     "(?:(?:\\d\\d[2468][048]|\\d\\d[13579][26]|\\d\\d0[48]|[02468][048]00|[13579][26]00)-02-29|" \
     "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|" \
     "02-(?:0[1-9]|1\\d|2[0-8])))"
-#define DAY_TIME "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-#define LABEL    "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-#define HEX4     "[0-9A-Fa-f]{1,4}"
-#define PERIOD   "T(?:\\d{1,9}H(?:\\d{1,9}M(?:\\d{1,9}S)?)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)"
-#define BYTE     "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV6                                                                                   \
-    "(?:(?:" HEX4 ":){7}" HEX4 "|(?:" HEX4 ":){1,7}:|(?:" HEX4 ":){1,6}:" HEX4 "|(?:" HEX4       \
-    ":){1,5}(?::" HEX4 "){2}|(?:" HEX4 ":){1,4}(?::" HEX4 "){3}|(?:" HEX4 ":){1,3}(?::" HEX4     \
-    "){4}|(?:" HEX4 ":){1,2}(?::" HEX4 "){5}|" HEX4 ":(?::" HEX4 "){6}|:(?:(?::" HEX4 "){1,7}|:))"
+#define DAY_TIME                "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
+#define LABEL_OF(most_less_two) "[A-Za-z0-9](?:[A-Za-z0-9-]{0," #most_less_two "}[A-Za-z0-9])?"
+#define LABEL                   LABEL_OF(61)
+/* At most FORMAT_HOST_MAX characters (RFC 1035 without the root's dot). To count them beside the 63 of a
+ * label takes 28,000 states for each host, so this has the hosts of some shapes, all of which are short
+ * enough: any four labels (63 * 3 + 61 + 3 dots); a long one and nine of 20 (63 + 9 * 21); forty-two of 5. */
+#define LABELS(first, more, n) LABEL_OF(first) "(?:\\." LABEL_OF(more) "){0," #n "}"
+#define HOST                   "(?:" LABELS(61, 61, 2) "(?:\\." LABEL_OF(59) ")?|" LABELS(61, 18, 9) "|" LABELS(3, 3, 41) ")"
+#define HEX4                   "[0-9A-Fa-f]{1,4}"
+#define PERIOD                 "T(?:\\d{1,9}H(?:\\d{1,9}M(?:\\d{1,9}S)?)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)"
+#define BYTE                   "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define IPV6                                                                                                 \
+    "(?:(?:" HEX4 ":){7}" HEX4 "|(?:" HEX4 ":){1,7}:|(?:" HEX4 ":){1,6}:" HEX4 "|(?:" HEX4                   \
+    ":){1,5}(?::" HEX4 "){2}|(?:" HEX4 ":){1,4}(?::" HEX4 "){3}|(?:" HEX4 ":){1,3}(?::" HEX4 "){4}|(?:" HEX4 \
+    ":){1,2}(?::" HEX4 "){5}|" HEX4 ":(?::" HEX4 "){6}|:(?:(?::" HEX4 "){1,7}|:))"
 #define URI_OF(more) "(?:[A-Za-z0-9._~!$&'()*+,;=" more "-]|%[0-9A-Fa-f]{2})"
 #define AUTHORITY    "(?:" URI_OF(":") "*@)?(?:\\[" IPV6 "\\]|" URI_OF("") "+)(?::\\d{0,5})?"
 #define PATH         "(?:/" URI_OF(":@/") "*)"
 
-const char *pattern_of_format(const char *format)
+const char *pattern_of_format(const char *format, bool bounded)
 {
     static const struct {
         const char *format, *pattern;
@@ -503,9 +510,10 @@ const char *pattern_of_format(const char *format)
         {"uuid", "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"},
         {"ipv4", "^(?:" BYTE "\\.){3}" BYTE "$"},
         {"ipv6", "^" IPV6 "$"},
-        {"uri", "^[A-Za-z][A-Za-z0-9+.-]*:(?://(?:" AUTHORITY PATH "?|" PATH ")|/?" URI_OF(":@") URI_OF(
-                    ":@/") "*)(?:\\?" URI_OF(":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$"},
+        {"uri", "^[A-Za-z][A-Za-z0-9+.-]*:(?://(?:" AUTHORITY PATH "?|" PATH ")|/?" URI_OF(":@")
+                    URI_OF(":@/") "*)(?:\\?" URI_OF(":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$"},
     };
+    if (strcmp(format, "hostname") == 0 && !bounded) return "^" HOST "$";
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].format, format) == 0) return table[i].pattern;
     return NULL;

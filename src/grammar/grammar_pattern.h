@@ -12,7 +12,10 @@
 
 /* pattern[0..n) is UTF-8. SHOAL_EINVALID for what is malformed, SHOAL_ELIMIT as in grammar_dfa.h. */
 int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, shoal_err *err);
-/* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. */
-const char *pattern_of_format(const char *format);
+/* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. bounded: the caller
+ * sees to it that a "hostname" has at most FORMAT_HOST_MAX characters, or does without; else the expression
+ * does, and takes fewer hosts for it. */
+#define FORMAT_HOST_MAX 253
+const char *pattern_of_format(const char *format, bool bounded);
 
 #endif

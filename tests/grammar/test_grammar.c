@@ -80,8 +80,57 @@ static void open_schemas_take_other_properties(void **state)
         }
 }
 
-/* What the order of properties is must not depend on where the schema lies in memory: a reply may go on on another
- * machine. */
+#define UNIQUE(items, more) "{\"type\":\"array\",\"uniqueItems\":true,\"items\":" items more "}"
+#define TEN                 "{\"enum\":[0,1,2,3,4,5,6,7,8,9]}"
+#define FORTY                                                                                               \
+    "{\"enum\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33," \
+    "34,35,36,37,38,39,40]}"
+
+static void items_of_few_values_differ(void **state)
+{
+    static const struct {
+        const char *schema, *text;
+        int want;
+    } cases[] = {
+        {UNIQUE("{\"type\":\"boolean\"}", ""), "[true,false]", 1},
+        {UNIQUE("{\"type\":\"boolean\"}", ""), "[]", 1},
+        {UNIQUE("{\"type\":\"boolean\"}", ""), "[true,t", -1},
+        {UNIQUE("{\"type\":\"boolean\"}", ""), "[false,true,", -1},
+        {UNIQUE("{\"type\":[\"boolean\",\"null\"]}", ""), "[null,true,false]", 1},
+        {UNIQUE("{\"type\":[\"boolean\",\"null\"]}", ""), "[null,n", -1},
+        {UNIQUE("{\"type\":\"boolean\"}", ",\"minItems\":3"), "", -2},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":-1,\"exclusiveMaximum\":3}", ""), "[2,-1,0,1]", 1},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":-1,\"exclusiveMaximum\":3}", ""), "[2,0,2", -1},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":-1,\"exclusiveMaximum\":3}", ""), "[3", -1},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":0.5,\"maximum\":40,\"multipleOf\":10}", ""),
+         "[40,10,30,20]", 1},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":0.5,\"maximum\":40,\"multipleOf\":10}", ""), "[40,10,4",
+         -1},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":0}", ""), "", -2},
+        {UNIQUE("{\"type\":\"integer\",\"minimum\":0,\"maximum\":1000}", ""), "", -2},
+        {UNIQUE("{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", ""), "", -2},
+        {UNIQUE("{\"anyOf\":[{\"type\":\"null\"},{\"const\":7}]}", ""), "[7,null]", 1},
+        {UNIQUE("{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"string\"}]}", ""), "", -2},
+        {UNIQUE(TEN, ""), "[9,8,7,6,5,4,3,2,1,0]", 1},
+        {UNIQUE(TEN, ""), "[9,8,7,9", -1},
+        {UNIQUE(TEN, ",\"minItems\":2"), "[9]", -1},
+        {UNIQUE(FORTY, ""), "", -2},
+        {UNIQUE(FORTY, ",\"maxItems\":2"), "[40,1]", 1},
+        {UNIQUE(FORTY, ",\"maxItems\":2"), "[4,40]", 1},
+        {UNIQUE(FORTY, ",\"maxItems\":2"), "[4,4]", -1},
+        {UNIQUE(FORTY, ",\"maxItems\":2"), "[40,40", -1},
+        {UNIQUE(FORTY, ",\"maxItems\":2"), "[40,1,", -1},
+        {UNIQUE(FORTY, ",\"maxItems\":2,\"minItems\":2"), "[17,23]", 1},
+        {UNIQUE("{\"type\":\"string\"}", ",\"maxItems\":2"), "", -2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int got = verdict(cases[i].schema, cases[i].text);
+        if (got != cases[i].want) fail_msg("%s %s: %d", cases[i].schema, cases[i].text, got);
+    }
+}
+
+/* What the order of properties is must not depend on where the schema lies in memory: a reply may go on on
+ * another machine. */
 static void order_is_that_of_the_schema(void **state)
 {
     for (int swapped = 0; swapped < 2; swapped++) {
@@ -868,8 +917,8 @@ static void nesting_too_deeply_is_an_error(void **state)
     rig_close(&r);
 }
 
-/* What the mask says of a token is what its bytes say, one after the other: strings have short cuts, by the kinds of
- * characters that they have room for and for places of long ones that are alike. */
+/* What the mask says of a token is what its bytes say, one after the other: strings have short cuts, by the
+ * kinds of characters that they have room for and for places of long ones that are alike. */
 static void masks_are_what_the_bytes_say(void **state)
 {
     static const char *const schemas[] = {
@@ -971,6 +1020,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_object_is_json),
+        cmocka_unit_test(items_of_few_values_differ),
         cmocka_unit_test(open_schemas_take_other_properties),
         cmocka_unit_test(order_is_that_of_the_schema),
         cmocka_unit_test(schema_is_enforced),

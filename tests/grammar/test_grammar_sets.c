@@ -255,12 +255,54 @@ static void formats_have_their_texts(void **state)
         {"uri", "http://a b", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        dfa *d = compile_pattern(pattern_of_format(cases[i].format));
+        dfa *d = compile_pattern(pattern_of_format(cases[i].format, false));
         bool got = dfa_matches(d, cases[i].text, strlen(cases[i].text));
         if (got != cases[i].want) fail_msg("%s: %s: %d", cases[i].format, cases[i].text, got);
         dfa_free(d);
     }
-    assert_null(pattern_of_format("colour"));
+    assert_null(pattern_of_format("colour", false));
+}
+
+static bool is_host(bool bounded, const char *text)
+{
+    dfa *d = compile_pattern(pattern_of_format("hostname", bounded));
+    bool yes = dfa_matches(d, text, strlen(text));
+    dfa_free(d);
+    return yes;
+}
+
+/* n labels of `len` letters, then one of `last`. */
+static const char *host(buf *out, size_t n, size_t len, size_t last)
+{
+    buf_clear(out);
+    for (size_t i = 0; i <= n; i++) {
+        for (size_t k = 0; k < (i < n ? len : last); k++) buf_putc(out, 'a');
+        if (i < n) buf_putc(out, '.');
+    }
+    buf_putc(out, '\0');
+    return out->data;
+}
+
+/* No host has more than 253 characters, and the usual shapes are all there. */
+static void hosts_have_253_characters_at_most(void **state)
+{
+    static const struct {
+        size_t n, len, last;
+        bool want;
+    } cases[] = {{0, 0, 63, true},   {0, 0, 64, false}, {3, 63, 61, true}, {3, 63, 62, false},
+                 {3, 62, 63, false}, {9, 20, 20, true}, {9, 21, 3, false}, {41, 5, 5, true},
+                 {42, 5, 1, false},  {33, 1, 4, true},  {200, 1, 1, false}};
+    buf text = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool got = is_host(false, host(&text, cases[i].n, cases[i].len, cases[i].last));
+        if (got != cases[i].want) fail_msg("%s: %d", text.data, got);
+        assert_true(!got || strlen(text.data) <= FORMAT_HOST_MAX);
+    }
+    assert_true(
+        is_host(false, "k8s-ingress-0123456789abcdef0123456789abcdef.elb.eu-central-1.amazonaws.com"));
+    assert_true(is_host(false, "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"));
+    assert_true(is_host(true, host(&text, 200, 1, 1))); /* the caller counts */
+    buf_done(&text);
 }
 
 static decimal decimal_from(const char *text)
@@ -397,10 +439,11 @@ static void expect_texts(const number_bounds *b, const char *const *in, const ch
 static void large_bounds_leave_room_for_fractions(void **state)
 {
     number_bounds b = bounds(false, NULL, "9007199254740991", false, false);
-    expect_texts(&b,
-                 (const char *const[]){"2.5", "123456789.123456", "123456789012.125", "1764345600123.4",
-                                       "9007199254740991", "-0.000001", NULL},
-                 (const char *const[]){"9007199254740992", "1234567890123.12345", "9007199254740990.5", NULL});
+    expect_texts(
+        &b,
+        (const char *const[]){"2.5", "123456789.123456", "123456789012.125", "1764345600123.4",
+                              "9007199254740991", "-0.000001", NULL},
+        (const char *const[]){"9007199254740992", "1234567890123.12345", "9007199254740990.5", NULL});
     b = bounds(false, "0", "99999999999999.98", false, false);
     b.multiple = 1;
     b.multiple_frac = 2;
@@ -495,6 +538,7 @@ int main(void)
         cmocka_unit_test(assertions_match_what_pcre_matches),
         cmocka_unit_test(spaces_and_planes_are_as_in_ecma),
         cmocka_unit_test(formats_have_their_texts),
+        cmocka_unit_test(hosts_have_253_characters_at_most),
         cmocka_unit_test(integers_are_within_their_bounds),
         cmocka_unit_test(multiples_leave_no_remainder),
         cmocka_unit_test(decimals_are_within_their_bounds),
