@@ -9,8 +9,11 @@
 #ifndef BASE_SAMPLING_H
 #define BASE_SAMPLING_H
 
+#include <stdbool.h>
+
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 
 #define SAMPLING_TEMPERATURE_MAX 2
 #define SAMPLING_TOP_P_MAX       1
@@ -27,6 +30,49 @@
 
 /* 0, or SHOAL_EINVALID with the field's name and range. `field` is one of the table's. */
 int sampling_check(const char *field, double v, shoal_err *err);
+
+/* ---- defaults -------------------------------------------------------------------------------------
+ *
+ * A request that does not say a field gets it from the first of these that says it:
+ *
+ *     models[].sampling in shoal.yaml > "sampling" in models.json > the model's own files
+ *     > the API's own (SAMPLING_OLLAMA, SAMPLING_LLAMA) > SAMPLING_LAST */
+
+#define SAMPLING_INDEX(field, min, max) SAMPLING_AT_##field,
+enum { SAMPLING_TABLE(SAMPLING_INDEX) SAMPLING_N_FIELDS };
+#undef SAMPLING_INDEX
+#define SAMPLING_BIT(field) (1u << SAMPLING_AT_##field)
+#define SAMPLING_ALL        ((1u << SAMPLING_N_FIELDS) - 1)
+
+typedef struct sampling_defaults { /* zeroed: nothing is said */
+#define SAMPLING_MEMBER(field, min, max) float field;
+    SAMPLING_TABLE(SAMPLING_MEMBER)
+#undef SAMPLING_MEMBER
+    unsigned said; /* SAMPLING_BIT of each field that has a value */
+} sampling_defaults;
+
+extern const sampling_defaults SAMPLING_OLLAMA; /* of Ollama's /api/: all fields are said */
+extern const sampling_defaults SAMPLING_LLAMA;  /* of llama-server's /completion: all fields are said */
+extern const sampling_defaults SAMPLING_LAST;   /* where nobody says any: all fields are said */
+extern const sampling_defaults SAMPLING_GREEDY; /* the likeliest token, no penalties: all fields are said */
+
+bool sampling_is_field(const char *name);
+/* SHOAL_EINVALID as sampling_check. A value of top_k that is no whole number is refused. */
+int sampling_set(sampling_defaults *d, const char *field, double v, shoal_err *err);
+/* False: there is no such field, or nothing is said of it. */
+bool sampling_get(const sampling_defaults *d, const char *field, double *ret);
+/* What `over` says is put over what *d says. */
+void sampling_override(sampling_defaults *d, const sampling_defaults *over);
+
+/* {"temperature": 0.7, "top_p": 0.9}; NULL and null say nothing. SHOAL_EINVALID: a field that there is not, or a value
+ * that cannot be. */
+int sampling_from_json(sampling_defaults *ret, const json_t *o, shoal_err *err);
+
+/* "temperature=0.7,top_p=0.9": every field that is said, in the table's order; "" when none is. */
+enum { SAMPLING_TEXT_BYTES = 256 };
+void sampling_format(const sampling_defaults *d, char ret[SAMPLING_TEXT_BYTES]);
+/* The same back. SHOAL_EINVALID names what is wrong; *ret is then untouched. */
+int sampling_parse(sampling_defaults *ret, const char *text, shoal_err *err);
 
 /* The seed of one choice of one prompt of a request; the first choice of the first prompt has the request's
  * own. A sum would make choice k+1 of one seed choice k of the next. Applied to its result it gives the
