@@ -253,6 +253,16 @@ static void put_verdict(buf *out, const inspect_report *r, const model *m)
                                       : "it runs here");
 }
 
+/* Of models that write text: what a request gets that does not say it. */
+static void put_sampling(buf *out, const model_config *c)
+{
+    char text[SAMPLING_TEXT_BYTES];
+    if (c->task != TASK_GENERATE) return;
+    sampling_format(&c->sampling, text);
+    put_field(out, "sampling");
+    buf_puts(out, *text ? text : "nothing said; the API's own defaults hold");
+}
+
 void inspect_put(buf *out, const inspect_report *r, const model *m, const char *path)
 {
     const model_config *c = model_get_config(m);
@@ -275,6 +285,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
         put_shape(out, c);
     }
     put_labels(out, c);
+    put_sampling(out, c);
     if (c->series.n_input == 0 && c->image.size == 0 && !detects_speech(m)) put_text_side(out, m);
     put_ends(out, m);
     if (*r->digest) {
@@ -311,6 +322,20 @@ static void put_json_ends(buf *out, const model *m)
         buf_printf(out, "%d", model_template_end(m));
     else
         buf_puts(out, "null");
+}
+
+static void put_sampling_json(buf *out, const sampling_defaults *d)
+{
+    const char *comma = "";
+    buf_puts(out, ",\"sampling\":{");
+#define PUT(field, min, max)                                             \
+    if (d->said & SAMPLING_BIT(field)) {                                 \
+        buf_printf(out, "%s\"" #field "\":%g", comma, (double)d->field); \
+        comma = ",";                                                     \
+    }
+    SAMPLING_TABLE(PUT)
+#undef PUT
+    buf_putc(out, '}');
 }
 
 void inspect_put_json(buf *out, const inspect_report *r, const model *m, const char *path)
@@ -355,6 +380,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_text(out, "thinking",
               chat && chat_template_thinking(chat) ? chat_template_thinking(chat)->name : NULL);
     put_json_ends(out, m);
+    put_sampling_json(out, &c->sampling);
     json_size(out, "memory_bytes", r->memory_bytes);
     json_size(out, "kv_token_bytes", r->kv_token_bytes);
     if (r->decode_per_s > 0)

@@ -20,7 +20,8 @@ int conf_fail(const conf *s, int code, const char *fmt, ...)
 
 const char *conf_key(const arch_def *def, const char *key, char out[96])
 {
-    bool whole = strncmp(key, "shoal.", 6) == 0 || strncmp(key, "tokenizer.", 10) == 0;
+    bool whole = strncmp(key, "shoal.", 6) == 0 || strncmp(key, "tokenizer.", 10) == 0 ||
+                 strncmp(key, "general.", 8) == 0;
     snprintf(out, 96, "%s%s%s", whole ? "" : def->name, whole ? "" : ".", key);
     return out;
 }

@@ -3,7 +3,7 @@
  *     double theta = 1e4;
  *     rc = conf_num(s, "rope.freq_base", "rope_theta rotary_emb_base", 1, 1e12, &theta);
  *
- * A GGUF key is meant behind "ARCH." unless it begins with "shoal." or "tokenizer."; names in JSON are
+ * A GGUF key is meant behind "ARCH." unless it begins with "general.", "shoal." or "tokenizer."; names in JSON are
  * alternatives, newest first. NULL: that kind of file has no such value. Absent values leave *ret alone. */
 #ifndef MODEL_CONF_H
 #define MODEL_CONF_H
@@ -50,6 +50,7 @@ int conf_rope_read(conf *s, model_config *c);
 int conf_task_read(conf *s, model_config *c);
 int conf_head_read(conf *s, model_config *c); /* labels or pooling, as the task wants */
 int conf_layers_read(conf *s, model_config *c);
+void conf_sampling_read(conf *s, model_config *c); /* of those that write text */
 
 /* And what writes the same to GGUF, in the same order. */
 void conf_write(gguf_out *o, const model_config *c);
@@ -57,6 +58,7 @@ void conf_rows_write(gguf_out *o, const model_config *c);
 void conf_rope_write(gguf_out *o, const model_config *c);
 void conf_head_write(gguf_out *o, const model_config *c);
 void conf_layers_write(gguf_out *o, const model_config *c);
+void conf_sampling_write(gguf_out *o, const model_config *c);
 
 /* Room for c->n_layer LAYER_ flags in the arena, all 0, as *ret and c->layers; made once. */
 int conf_layers_make(conf *s, model_config *c, uint8_t **ret);

@@ -91,6 +91,7 @@ static int read_all(conf *s, model_config *c)
     if (rc == 0) rc = conf_layers_read(s, c);
     if (rc == 0 && s->def->finish) rc = s->def->finish(s, c);
     if (rc == 0 && writes_text(c)) rc = s->g ? read_gguf_eos(s, c) : read_json_eos(s, c);
+    if (rc == 0 && writes_text(c)) conf_sampling_read(s, c);
     return rc;
 }
 
@@ -121,5 +122,6 @@ void conf_write(gguf_out *o, const model_config *c)
     if (writes_text(c) && c->n_eos) gguf_out_array(o, "shoal.eos_token_ids", GGUF_I32, c->eos_ids, c->n_eos);
     conf_head_write(o, c);
     conf_layers_write(o, c);
+    conf_sampling_write(o, c);
     if (c->arch->write) c->arch->write(o, c);
 }

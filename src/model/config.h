@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sampling.h"
+
 /* arch.h: the description of the family that filled this, for its name. */
 typedef struct arch_def arch_def;
 const char *arch_name(const arch_def *a);
@@ -208,7 +210,8 @@ typedef struct model_config {
     series_conf series;
     int32_t eos_ids[16]; /* any of them ends a reply */
     size_t n_eos;
-    int32_t start_id; /* what an encoder-decoder's reply begins with */
+    sampling_defaults sampling; /* how its author wants replies drawn */
+    int32_t start_id;           /* what an encoder-decoder's reply begins with */
 } model_config;
 
 static inline unsigned config_layer(const model_config *c, size_t layer)

@@ -50,6 +50,12 @@ void gguf_out_u32(gguf_out *o, const char *key, uint32_t v)
     put_u32(&o->kv, v);
 }
 
+void gguf_out_i32(gguf_out *o, const char *key, int32_t v)
+{
+    put_key(o, key, GGUF_I32);
+    put_u32(&o->kv, (uint32_t)v);
+}
+
 void gguf_out_f32(gguf_out *o, const char *key, float v)
 {
     put_key(o, key, GGUF_F32);

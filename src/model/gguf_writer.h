@@ -39,6 +39,7 @@ typedef struct gguf_out {
 void gguf_out_str(gguf_out *o, const char *key, const char *s);
 void gguf_out_strn(gguf_out *o, const char *key, const char *s, size_t n);
 void gguf_out_u32(gguf_out *o, const char *key, uint32_t v);
+void gguf_out_i32(gguf_out *o, const char *key, int32_t v);
 void gguf_out_f32(gguf_out *o, const char *key, float v);
 void gguf_out_bool(gguf_out *o, const char *key, bool v);
 /* An array of n elements of a number type, as they lie in memory. */

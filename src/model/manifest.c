@@ -92,6 +92,7 @@ static int read_entry(manifest *m, const char *folder, const json_t *o, manifest
     if (rc == 0) rc = copy_str(m->mem, o, "use", false, &e->use, err);
     if (rc == 0) rc = read_labels(m->mem, o, e, err);
     if (rc == 0) rc = read_quality(m->mem, o, e, err);
+    if (rc == 0) rc = sampling_from_json(&e->sampling, json_object_get(o, "sampling"), err);
     if (rc == 0) rc = check_entry(e, err);
     if (rc != 0) return rc;
     if (manifest_find(m, e->name))
@@ -189,6 +190,20 @@ const manifest_entry *manifest_find(const manifest *m, const char *name)
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->entries[i].name, name) == 0) return &m->entries[i];
     return NULL;
+}
+
+void manifest_sampling(const char *path, sampling_defaults *ret)
+{
+    const char *slash = strrchr(path, '/');
+    char *beside = NULL;
+    manifest *m = NULL;
+    *ret = (sampling_defaults){0};
+    if (asprintf(&beside, "%.*smodels.json", slash ? (int)(slash - path + 1) : 0, path) < 0) return;
+    if (file_exists(beside) && manifest_open(&m, beside, NULL) == 0)
+        for (size_t i = 0; i < m->n; i++)
+            if (strcmp(m->entries[i].file, path) == 0) *ret = m->entries[i].sampling;
+    manifest_free(m);
+    free(beside);
 }
 
 /* ---- resolve ------------------------------------------------------------------------------------------- */

@@ -378,6 +378,11 @@ bool model_quotes_results(const model *m)
     return m->quotes_results;
 }
 
+const char *model_path(const model *m)
+{
+    return m->path;
+}
+
 const char *model_name(const model *m)
 {
     return m->name;

@@ -71,6 +71,7 @@ const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
  */
 bool model_quotes_results(const model *m);
+const char *model_path(const model *m); /* as it was opened */
 const char *model_name(const model *m); /* general.name or the folder's name */
 /* What the file calls its quantisation, a mixture of types by its own name: "Q4_K_M"; elsewhere as below. */
 const char *model_file_type(const model *m);
@@ -159,6 +160,7 @@ typedef struct manifest_entry {
     const char *use; /* what it is good for, in a person's words, behind "for"; "" when not said */
     double quality;  /* the headline figure, NaN when none */
     const char *quality_name;
+    sampling_defaults sampling; /* how replies are drawn unless the request says otherwise */
     size_t n_labels;
     const char *const *labels;
 } manifest_entry;
@@ -167,7 +169,7 @@ typedef struct manifest manifest;
  * beside the program; *ret is malloc'd. */
 int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
- * "description", "use", "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a
+ * "description", "use", "sampling": {"temperature", ...}, "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a
  * plain name in the manifest's own folder; entry->file is the path to open. Unknown fields are for people and
  * are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
@@ -177,6 +179,9 @@ const manifest_entry *manifest_at(const manifest *m, size_t i);
 /* The SHA-256 that "calibrations": {FILE: SHA256} pins a file beside the manifest to; NULL: none. */
 const char *manifest_pin(const manifest *m, const char *file);
 const manifest_entry *manifest_find(const manifest *m, const char *name); /* NULL when absent */
+/* What the models.json beside a model's file says of its sampling; nothing where there is none, where it does not have
+ * the file, and where it cannot be read. Blocking. */
+void manifest_sampling(const char *path, sampling_defaults *ret);
 
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the
  * manifest at `manifest_path` (NULL: manifest_locate's).

@@ -81,6 +81,26 @@ static void manifest_reads_entries(void **state)
     manifest_free(m);
 }
 
+static void manifest_tells_how_a_file_beside_it_is_sampled(void **state)
+{
+    (void)state;
+    char file[sizeof folder + 16];
+    sampling_defaults d;
+    put(ENTRY(",\"sampling\":{\"temperature\":0,\"top_k\":3}"));
+    snprintf(file, sizeof file, "%s/a.gguf", folder);
+    manifest_sampling(file, &d);
+    assert_true(d.said == (SAMPLING_BIT(temperature) | SAMPLING_BIT(top_k)) && d.top_k == 3);
+    snprintf(file, sizeof file, "%s/b.gguf", folder);
+    manifest_sampling(file, &d);
+    assert_int_equal(d.said, 0); /* it is not in there */
+    manifest_sampling("a.gguf", &d);
+    assert_int_equal(d.said, 0); /* nothing lies beside it */
+    put("no JSON");
+    snprintf(file, sizeof file, "%s/a.gguf", folder);
+    manifest_sampling(file, &d);
+    assert_int_equal(d.said, 0);
+}
+
 static void manifest_names_what_is_wrong(void **state)
 {
     (void)state;
@@ -96,6 +116,9 @@ static void manifest_names_what_is_wrong(void **state)
     refused(ENTRY(",\"task\":\"dance\""), SHOAL_EUNSUPPORTED, "\"dance\"");
     refused(ENTRY(",\"labels\":[1]"), SHOAL_EINVALID, "\"labels\"");
     refused(ENTRY(",\"quality\":1"), SHOAL_EINVALID, "\"quality\"");
+    refused(ENTRY(",\"sampling\":1"), SHOAL_EINVALID, "\"sampling\" must be an object");
+    refused(ENTRY(",\"sampling\":{\"temp\":1}"), SHOAL_EINVALID, "no \"temp\"");
+    refused(ENTRY(",\"sampling\":{\"top_p\":2}"), SHOAL_EINVALID, "top_p is 2");
     refused("{\"models\":[{\"name\":\"a\",\"file\":\"a\",\"sha256\":\"" SHA
             "\"},{\"name\":\"a\",\"file\":\"b\",\"sha256\":\"" SHA "\"}]}",
             SHOAL_EINVALID, "appears twice");
@@ -172,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(manifest_reads_entries),
+        T(manifest_tells_how_a_file_beside_it_is_sampled),
         T(manifest_names_what_is_wrong),
         T(resolve_prefers_a_path_then_a_name),
         T(resolve_finds_the_manifest_of_the_environment),

@@ -122,6 +122,50 @@ static void config_refused(const char *key, const char *value, int code, const c
     refused(folder, &bare, code, sentence);
 }
 
+/* ---- how its author wants it drawn ---- */
+
+static void put_author(const char *generation)
+{
+    copy_from("llama-gqa", "config.json", "config.json");
+    copy_from("llama-gqa", "model.safetensors", "model.safetensors");
+    put("generation_config.json", generation, strlen(generation));
+}
+
+static void expect_sampling(const char *path, const char *text)
+{
+    char is[SAMPLING_TEXT_BYTES];
+    model *m = open_or_fail(path, &bare);
+    sampling_format(&model_get_config(m)->sampling, is);
+    model_free(m);
+    assert_string_equal(is, text);
+}
+
+static void model_knows_how_its_author_wants_it_drawn(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *generation, *text;
+    } CASES[] = {
+        {"{}", ""},
+        {"{\"temperature\": 0.6, \"top_p\": 0.95, \"top_k\": 20, \"min_p\": 0.0, \"do_sample\": true}",
+         "temperature=0.6,top_k=20,top_p=0.95,min_p=0"},
+        {"{\"repetition_penalty\": 1.05, \"temperature\": null}", "repetition_penalty=1.05"},
+        {"{\"do_sample\": false, \"temperature\": 0.9}", "temperature=0"},
+        {"{\"top_k\": -1, \"temperature\": 5, \"top_p\": \"0.9\"}", "temperature=2,top_k=0"},
+        {"{\"repetition_penalty\": 1e30, \"top_p\": 7}", ""}, /* nobody can mean these */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        quantize_report r;
+        char gguf[sizeof folder + 16];
+        put_author(CASES[i].generation);
+        expect_sampling(folder, CASES[i].text);
+        snprintf(gguf, sizeof gguf, "%s/m.gguf", folder);
+        copy_from("llama-gqa", "tokenizer.json", "tokenizer.json");
+        assert_int_equal(quantize_model(folder, gguf, &(quantize_options){.type = DT_F32}, &r, NULL), 0);
+        expect_sampling(gguf, CASES[i].text); /* as general.sampling. */
+    }
+}
+
 /* ---- folders --------------------------------------------------------------------------------- */
 
 static void model_opens_llama_folder(void **state)
@@ -802,6 +846,7 @@ static void model_remembers_why_there_is_no_tokenizer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(model_knows_how_its_author_wants_it_drawn),
         T(model_opens_llama_folder),
         T(model_reads_llama3_rope_and_tied_output),
         T(model_opens_every_bert_head),
