@@ -62,7 +62,7 @@ static int run(int argc, char **argv)
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32", *kept = NULL;
     worker_adapter list[WORKER_ADAPTERS_MAX];
-    const char *level = "info", *regroup = NULL;
+    const char *level = "info", *regroup = NULL, *sampling = NULL;
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
               parent = 0, sound = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
@@ -79,6 +79,8 @@ static int run(int argc, char **argv)
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
         CLI_FLAG(0, "no-vad", "transcribe sounds whole, silence and noise, too", &w.no_vad),
+        CLI_STRING(0, "sampling", "FIELD=N,...", "what requests mean that do not say it (the model's)",
+                   &sampling),
         CLI_FLAG(0, "no-drafts", "guess no tokens ahead", &no_drafts),
         CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
                    &regroup),
@@ -117,6 +119,7 @@ static int run(int argc, char **argv)
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (regroup && regroup_parse(regroup, &w.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);
+    if (sampling && sampling_parse(&w.sampling, sampling, &err) != 0) return cli_fail(&cmd_worker, &err);
     w.adapters = list;
     w.n_adapters = adapters.n;
     if (!w.name) w.name = w.path;

@@ -97,6 +97,16 @@ const char *config_regroup_name(config_regroup r)
     return r == CONFIG_REGROUP_OFF ? "" : names[r];
 }
 
+sampling_defaults config_sampling_said(const config_sampling *s)
+{
+    sampling_defaults d = {0};
+#define SAID(field, min, max) \
+    if (s->field) d.field = (float)*s->field, d.said |= SAMPLING_BIT(field);
+    SAMPLING_TABLE(SAID)
+#undef SAID
+    return d;
+}
+
 /* ---- files that it names ---- */
 
 /* Relative paths start at the configuration's folder, so that a service finds its files from any

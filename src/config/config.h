@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/sampling.h"
 #include "discovery/dns.h"
 #include "hosts/host_rule.h"
 #include "cluster/placement.h"
@@ -95,12 +96,21 @@ const char *config_regroup_name(config_regroup r); /* "s8_128"; "" for CONFIG_RE
 typedef enum config_kv_type { CONFIG_KV_TYPE_TABLE(CONFIG_KV_TYPE_ENUM) } config_kv_type;
 #undef CONFIG_KV_TYPE_ENUM
 
+typedef struct config_sampling { /* of requests that do not say; NULL: as the model's own files */
+#define CONFIG_SAMPLING_MEMBER(field, min, max) double *field;
+    SAMPLING_TABLE(CONFIG_SAMPLING_MEMBER)
+#undef CONFIG_SAMPLING_MEMBER
+} config_sampling;
+/* What of it is said. */
+sampling_defaults config_sampling_said(const config_sampling *s);
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
-    config_vad vad;    /* of a transcribing model */
+    config_vad vad; /* of a transcribing model */
+    config_sampling sampling;
     unsigned sound_mb; /* of all sounds that a worker hears at once; 0: default */
     unsigned standby;  /* replicas that are loaded, and serve when one is missing */
     config_place place;

@@ -129,6 +129,17 @@ static int check_shards(const config_model *m, const char *where, shoal_err *err
     return 0;
 }
 
+static int check_sampling(const config_model *m, const char *where, shoal_err *err)
+{
+    int rc = 0;
+#define CHECK(field, min, max)                                                                       \
+    if (rc == 0 && m->sampling.field && (rc = sampling_check(#field, *m->sampling.field, err)) != 0) \
+        rc = err_prefix(err, rc, "%ssampling." #field, where);
+    SAMPLING_TABLE(CHECK)
+#undef CHECK
+    return rc;
+}
+
 static int check_model(const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_model *m = &c->models[i];
@@ -145,6 +156,7 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "%ssha256: must be the 64 hex digits of the file's SHA-256",
                        where);
     int rc = check_adapters(m, where, err);
+    if (rc == 0) rc = check_sampling(m, where, err);
     return rc == 0 ? check_shards(m, where, err) : rc;
 }
 

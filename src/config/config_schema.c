@@ -290,6 +290,13 @@ static const char *const draft_ways[] = {CONFIG_DRAFTS_TABLE(WORD_NAME) NULL};
 static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
 
+#define SAMPLING_ROW(field, min, max)                                                                  \
+    NUMBER(#field, config_model, sampling.field, (min) < 0 ? (min) : 0, max, "of requests without it", \
+           .pointer = true),
+static const config_field sampling_rows[] = {SAMPLING_TABLE(SAMPLING_ROW)};
+#undef SAMPLING_ROW
+RECORD(sampling, config_model, sampling_rows);
+
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
@@ -312,6 +319,7 @@ static const config_field model_rows[] = {
     WORD("kv_type", config_model, kv_type, kv_types, "what keys and values are kept as"),
     UINT("sound_mb", config_model, sound_mb, 1, 1u << 20, "memory of all sounds that a worker hears at once"),
     WORD("vad", config_model, vad, vad_ways, "whether a transcription leaves out what is no speech"),
+    SECTION("sampling", sampling, "how replies are drawn unless the request says otherwise"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",
            .pointer = true),

@@ -212,6 +212,14 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+static bool same_sampling(const sampling_defaults *a, const sampling_defaults *b)
+{
+    char of_a[SAMPLING_TEXT_BYTES], of_b[SAMPLING_TEXT_BYTES];
+    sampling_format(a, of_a);
+    sampling_format(b, of_b);
+    return strcmp(of_a, of_b) == 0;
+}
+
 /* Would it be started with the same command line? Whether it is asked is no part of that. */
 static bool same_spec(const worker_spec *a, const worker_spec *b)
 {
@@ -220,7 +228,7 @@ static bool same_spec(const worker_spec *a, const worker_spec *b)
                 a->max_queue == b->max_queue && a->n_ctx == b->n_ctx &&
                 a->prefill_chunk == b->prefill_chunk && a->no_drafts == b->no_drafts &&
                 a->no_vad == b->no_vad && a->kv_type == b->kv_type && a->sound_bytes == b->sound_bytes &&
-                strcmp(a->regroup, b->regroup) == 0;
+                strcmp(a->regroup, b->regroup) == 0 && same_sampling(&a->sampling, &b->sampling);
     for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
         same = same_text(a->adapters[i], b->adapters[i]);
     for (size_t i = 0; same && i < WORKER_SPEC_STAGES; i++) same = same_text(a->stages[i], b->stages[i]);

@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/progress.h"
+#include "base/sampling.h"
 #include "cluster/registry.h"
 #include "cluster/split.h"
 
@@ -54,10 +55,11 @@ typedef struct worker_spec {
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
     bool no_vad;                            /* sounds are transcribed whole, not only where somebody speaks */
-    bool no_drafts;                         /* no tokens are guessed */
-    char regroup[16];                       /* the type that its matrices are brought to; "": their own */
-    worker_kv kv_type;                      /* what keys and values are kept as */
-    bool guest; /* it was loaded while others serve: /readyz does not wait for it */
+    sampling_defaults sampling; /* of generations that do not say; over what the model's own files say */
+    bool no_drafts;             /* no tokens are guessed */
+    char regroup[16];           /* the type that its matrices are brought to; "": their own */
+    worker_kv kv_type;          /* what keys and values are kept as */
+    bool guest;                 /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 
 /* A copy whose texts live in mem; false: no memory. */

@@ -27,6 +27,15 @@ static void put_size(args *x, const char *flag, size_t value)
     put_str(x, flag, s);
 }
 
+static void put_sampling(args *x, const sampling_defaults *d)
+{
+    char text[SAMPLING_TEXT_BYTES];
+    sampling_format(d, text);
+    char *s = *text ? arena_strdup(x->a, text) : NULL;
+    x->failed |= *text && !s;
+    put_str(x, "--sampling", s);
+}
+
 /* Where the stages are; those of this machine by the socket that they have now. */
 static void put_stages(args *x, const child *c)
 {
@@ -86,6 +95,7 @@ void args_build(args *x, const child *c)
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
     if (c->spec.no_drafts) put(x, "--no-drafts");
     if (c->spec.no_vad) put(x, "--no-vad");
+    put_sampling(x, &c->spec.sampling);
     if (*c->spec.regroup) put_str(x, "--regroup", c->spec.regroup);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);

@@ -123,6 +123,8 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);
     if (rc == 0) rc = take_regroup(&a, m, err);
+    if (rc == 0 && sampling_parse(&a.spec.sampling, m->sampling, err) != 0)
+        rc = err_prefix(err, SHOAL_EINVALID, "%s: sampling", m->model);
     if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
     if (rc == 0) rc = take_adapters(&a, m, err);
     if (rc != 0) {

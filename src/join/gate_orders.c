@@ -71,8 +71,11 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->no_drafts = s->no_drafts;
     a->no_vad = s->no_vad;
     a->regroup = arena_strdup(o->memory, s->regroup); /* it lies in the spec, which may be gone before this */
+    char sampling[SAMPLING_TEXT_BYTES];
+    sampling_format(&s->sampling, sampling);
+    a->sampling = arena_strdup(o->memory, sampling);
     a->kv_type = (Shoal__V1__KvType)s->kv_type;
-    return a->file && a->regroup && put_adapters(o, a, t);
+    return a->file && a->regroup && a->sampling && put_adapters(o, a, t);
 }
 
 bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,

@@ -306,12 +306,14 @@ static int take_listed(keep_found *f, const keep_places *p, const json_t *o, sho
     char *path = NULL;
     if (!*f->name && name_is_fine(name, strlen(name))) snprintf(f->name, sizeof f->name, "%s", name);
     if (!f->sha256 && digest && !(f->sha256 = strdup(digest))) return err_nomem(err);
+    int rc = sampling_from_json(&f->sampling, json_object_get(o, "sampling"), err);
+    if (rc != 0) return err_prefix(err, rc, "models.json: %s", name);
     if (asprintf(&path, "%s/%s", json_string_value(json_object_get(o, "folder")),
                  json_string_value(json_object_get(o, "file"))) < 0)
         return err_nomem(err);
-    int rc = access(path, F_OK) == 0
-                 ? take_path(f, p, path, err)
-                 : err_set(err, SHOAL_ENOTFOUND, "%s, the file of '%s', is not there", path, name);
+    rc = access(path, F_OK) == 0
+             ? take_path(f, p, path, err)
+             : err_set(err, SHOAL_ENOTFOUND, "%s, the file of '%s', is not there", path, name);
     free(path);
     return rc;
 }

@@ -28,6 +28,7 @@ typedef struct keep_found { /* texts are malloc'd; absent ones are NULL */
     char *path, *sha256;
     char *reference; /* path is NULL: what `shoal pull` is to fetch */
     uint64_t bytes;
+    sampling_defaults sampling; /* as models.json says */
 } keep_found;
 
 /* A folder without links; of one that is not there, the nearest that is, and the names below it, as it will

@@ -55,11 +55,12 @@ typedef struct job {
     char model[65];   /* "": not known yet */
     unsigned how;     /* KEEPER_... */
     keep_found found;
-    uint64_t since_ns; /* it watches */
-    uint64_t book_at;  /* the writing of the book that has its change; 0: it has none */
-    json_t *list;      /* as it was found, or is to be written */
-    json_t *before;    /* what was written before that */
-    int rc;            /* of the work */
+    sampling_defaults sampling; /* as the configuration says, over what `found` says */
+    uint64_t since_ns;          /* it watches */
+    uint64_t book_at;           /* the writing of the book that has its change; 0: it has none */
+    json_t *list;               /* as it was found, or is to be written */
+    json_t *before;             /* what was written before that */
+    int rc;                     /* of the work */
     shoal_err err;
     char file[256], digest[65]; /* of what is fetched */
     uint64_t total, fetched;

@@ -94,6 +94,7 @@ static bool find_configured(job *j)
     for (size_t i = 0; name && i < k->n_base; i++) {
         if (strcmp(k->base[i].model, name) != 0) continue;
         snprintf(j->found.name, sizeof j->found.name, "%s", name);
+        j->sampling = k->base[i].sampling;
         j->found.path = realpath(k->base[i].path, NULL);
         return j->found.path != NULL;
     }
@@ -124,6 +125,7 @@ static bool find_in_file(job *j)
     TAKE(regroup);
     TAKE(vad);
     TAKE(drafts);
+    j->sampling = config_sampling_said(&m->sampling);
     if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
     struct stat st;
     if (stat(j->found.path, &st) == 0 && S_ISREG(st.st_mode)) j->found.bytes = (uint64_t)st.st_size;
@@ -160,7 +162,9 @@ static worker_spec spec_of(const job *j)
                         .kv_type = (worker_kv)m->kv_type,
                         .no_drafts = m->drafts == CONFIG_DRAFTS_OFF,
                         .no_vad = m->vad == CONFIG_VAD_OFF,
+                        .sampling = j->found.sampling,
                         .guest = true};
+    sampling_override(&spec.sampling, &j->sampling);
     snprintf(spec.regroup, sizeof spec.regroup, "%s", config_regroup_name(m->regroup));
     return spec;
 }

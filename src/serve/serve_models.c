@@ -102,9 +102,17 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
     snprintf(ret->regroup, sizeof ret->regroup, "%s", config_regroup_name(cm->regroup));
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);
-    if (cm->path) return (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);
-    int rc = *m ? 0 : open_manifest(c, i, m, manifest_path, err);
-    return rc ? rc : find_named(c, i, *m, *manifest_path, ret, err);
+    int rc = 0;
+    if (cm->path)
+        rc = (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);
+    else if (!*m)
+        rc = open_manifest(c, i, m, manifest_path, err);
+    if (!rc && !cm->path) rc = find_named(c, i, *m, *manifest_path, ret, err);
+    if (rc) return rc;
+    sampling_defaults said = config_sampling_said(&cm->sampling);
+    manifest_sampling(ret->path, &ret->sampling);
+    sampling_override(&ret->sampling, &said);
+    return 0;
 }
 
 int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err)

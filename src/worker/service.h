@@ -64,6 +64,7 @@ struct worker {
     hearing *hearing;                    /* of a model that hears; else NULL */
     voice *voice;                        /* of a voice detector, which has no engine; else NULL */
     bool no_vad;                         /* of transcriptions that do not say */
+    sampling_defaults sampling;          /* of generations that do not say */
     size_t sound_bytes, sound_bytes_max; /* of sounds under way: files, and windows of samples */
     size_t n_hearing; /* transcriptions and detections that are not freed yet: they hold on to the model */
     void (*heard_all)(worker *w); /* set at the end: runs when the last of them is freed */

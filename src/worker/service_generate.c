@@ -428,10 +428,23 @@ static int convert_bias(const worker *w, const Shoal__V1__Sampling *s, logit_bia
     return 0;
 }
 
-static int convert_sampling(const worker *w, const Shoal__V1__Sampling *s, sampling *ret,
+/* What the request did not say, from what the model says. */
+static void fill_unsaid(Shoal__V1__Sampling *s, const sampling_defaults *d)
+{
+#define FILL(field, min, max) \
+    if (s->unsaid & d->said & SAMPLING_BIT(field)) s->field = d->field;
+    SAMPLING_TABLE(FILL)
+#undef FILL
+    s->unsaid &= ~d->said;
+}
+
+static int convert_sampling(const worker *w, const Shoal__V1__Sampling *asked, sampling *ret,
                             logit_bias **ret_bias, shoal_err *err)
 {
-    if (!s) return 0;
+    if (!asked) return 0;
+    Shoal__V1__Sampling filled = *asked;
+    const Shoal__V1__Sampling *s = &filled;
+    fill_unsaid(&filled, &w->sampling);
     int rc = check_sampling(s, err);
     if (rc == 0 && s->n_bias > 0) {
         *ret_bias = calloc(s->n_bias, sizeof **ret_bias);

@@ -9,6 +9,16 @@
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
 
+static void describe_sampling(const worker *w, Shoal__V1__ModelInfo *m, Shoal__V1__Sampling *sampling)
+{
+    if (!w->sampling.said || (w->task != TASK_GENERATE && w->task != TASK_SEQ2SEQ)) return;
+#define DESCRIBE(field, min, max) sampling->field = w->sampling.field;
+    SAMPLING_TABLE(DESCRIBE)
+#undef DESCRIBE
+    sampling->unsaid = SAMPLING_ALL & ~w->sampling.said;
+    m->sampling = sampling;
+}
+
 static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
 {
     const model_config *mc = model_get_config(w->model);
@@ -98,6 +108,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
+    Shoal__V1__Sampling sampling = SHOAL__V1__SAMPLING__INIT;
     adapter_list l;
     m.adapters = l.names;
     m.adapter_digests = l.digests;
@@ -115,6 +126,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.pid = (uint32_t)getpid();
     m.load_ms = w->load_ms;
     m.n_parallel = 1;
+    describe_sampling(w, &m, &sampling);
     m.n_parameters = w->facts.n_parameters;
     m.file_bytes = w->facts.file_bytes;
     m.file_time_s = w->facts.file_time_s;

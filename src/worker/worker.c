@@ -280,9 +280,11 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
 /* Trees take turns on one core with nobody: a row is scored in microseconds. */
 static int start_model(worker *w, const worker_options *o, shoal_err *err)
 {
-    if (w->model) return start_engine(w, o, err);
     w->n_threads = 1;
-    return 0;
+    if (!w->model) return 0;
+    w->sampling = model_get_config(w->model)->sampling;
+    sampling_override(&w->sampling, &o->sampling);
+    return start_engine(w, o, err);
 }
 
 /* A gateway or a first stage whose machine lost its power closes nothing. The connection of a first stage

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/sampling.h"
 #include "infer/engine.h"
 #include "net/net.h"
 #include "worker/stage_rows.h"
@@ -37,8 +38,9 @@ typedef struct worker_options {
     net_layers layers;
     const char *const *stages;
     size_t n_stages;
-    rows_wire wire;     /* how rows travel; of the first stage */
-    bool no_vad;        /* of transcriptions that do not say: all of a sound is heard */
+    rows_wire wire;             /* how rows travel; of the first stage */
+    bool no_vad;                /* of transcriptions that do not say: all of a sound is heard */
+    sampling_defaults sampling; /* of generations that do not say; over what the model's own files say */
     size_t sound_bytes; /* of all sounds that it hears at once, files included; 0: WORKER_SOUND_BYTES */
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     int arbiter_fd, arbiter_slot; /* -1: none */
