@@ -79,6 +79,7 @@ typedef struct answer_form {
     bool functions;    /* as gen_spec's */
     const char *texts; /* as gen_spec's */
     const char *model;
+    const Shoal__V1__Sampling *sampling; /* as gen_spec's, which outlives this */
     char id[48], fingerprint[20];
     int64_t created;    /* seconds since 1970 */
     uint64_t salt;      /* of the tool calls' ids */

@@ -24,6 +24,7 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
                        .texts = s->texts,
                        .include_usage = s->include_usage,
                        .model = s->model,
+                       .sampling = &s->sampling,
                        .llama = s->llama};
     answer_form_name(f, nonce, (int64_t)time(NULL));
     answer_form_digest(f, digest);

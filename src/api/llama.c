@@ -15,16 +15,16 @@ static int put(json_t *o, const char *key, json_t *v)
 
 /* ---- sampling ------------------------------------------------------------------------------------ */
 
-/* Numbers: their name here, what is meant without them (llama-server's), and theirs that mean another. */
+/* Numbers: their name there and here. */
 static const struct {
     const char *theirs, *ours;
-    double unsaid, least, most; /* beyond these it is taken as the limit, as there */
-} NUMBERS[] = {{"temperature", "temperature", 0.8, 0, 1e9},
-               {"top_p", "top_p", 0.95, 0, 1},
-               {"min_p", "min_p", 0.05, 0, 1},
-               {"repeat_penalty", "repetition_penalty", 1, 0, 1e9},
-               {"presence_penalty", "presence_penalty", 0, -1e9, 1e9},
-               {"frequency_penalty", "frequency_penalty", 0, -1e9, 1e9}};
+    double least, most; /* beyond these it is taken as the limit, as there */
+} NUMBERS[] = {{"temperature", "temperature", 0, 1e9},
+               {"top_p", "top_p", 0, 1},
+               {"min_p", "min_p", 0, 1},
+               {"repeat_penalty", "repetition_penalty", 0, 1e9},
+               {"presence_penalty", "presence_penalty", -1e9, 1e9},
+               {"frequency_penalty", "frequency_penalty", -1e9, 1e9}};
 
 /* What there is nothing of here, and the value that turns it off there. */
 static const struct {
@@ -49,14 +49,15 @@ static bool samples(const json_t *asked, const char *name)
 static int put_numbers(llama_ask *a, api_error *e)
 {
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
-        float v = (float)NUMBERS[i].unsaid;
+        float v = 0;
         int rc = fields_num(a->root, NUMBERS[i].theirs, -1e30, 1e30, &v, e);
         if (rc != 0) return rc;
+        bool off =
+            !samples(a->root, NUMBERS[i].theirs) && strstr("top_p min_p temperature", NUMBERS[i].theirs);
+        if (!off && !fields_get(a->root, NUMBERS[i].theirs)) continue; /* the model's, else llama-server's */
         double x = (double)v < NUMBERS[i].least  ? NUMBERS[i].least
                    : (double)v > NUMBERS[i].most ? NUMBERS[i].most
                                                  : (double)v;
-        bool off =
-            !samples(a->root, NUMBERS[i].theirs) && strstr("top_p min_p temperature", NUMBERS[i].theirs);
         if (off) x = strcmp(NUMBERS[i].theirs, "min_p") == 0 ? 0 : 1;
         if (put(a->body, NUMBERS[i].ours, json_real(x)) != 0) return api_error_nomem(e);
     }
@@ -79,9 +80,11 @@ static int refuse_absent(const llama_ask *a, api_error *e)
 
 static int put_top_k(llama_ask *a, api_error *e)
 {
-    int64_t k = 40;
+    int64_t k = 0;
     int rc = fields_int(a->root, "top_k", INT64_MIN, INT64_MAX, &k, e);
-    if (!samples(a->root, "top_k") || k < 0) k = 0;
+    bool off = !samples(a->root, "top_k");
+    if (!off && !fields_get(a->root, "top_k")) return rc;
+    if (off || k < 0) k = 0;
     return rc == 0 && put(a->body, "top_k", json_integer(k)) != 0 ? api_error_nomem(e) : rc;
 }
 
@@ -368,6 +371,8 @@ int llama_read(llama_ask *ret, bool infills, const char *bytes, size_t n, api_er
     if (rc == 0) rc = put_counts(ret, e);
     if (rc == 0) rc = put_numbers(ret, e);
     if (rc == 0) rc = put_top_k(ret, e);
+    if (rc == 0 && put(ret->body, "sampling_defaults", json_string("llama-server")) != 0)
+        rc = api_error_nomem(e);
     if (rc == 0) rc = put_seed(ret, e);
     if (rc == 0) rc = put_biases(ret, e);
     if (rc == 0) rc = put_form(ret, e);

@@ -87,7 +87,7 @@ void llama_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_
 
 /* {"n_predict":-1,"temperature":0.8,...}: of a request, and what they are without one. */
 void llama_put_settings(buf *out, const llama_form *form);
-void llama_put_defaults(buf *out);
+void llama_put_defaults(buf *out, const Shoal__V1__ModelInfo *model);
 
 /* "tokens": ids, or with pieces (n_ids of them, or none) objects; a piece that is not UTF-8 is an array of
  * its bytes. */

@@ -103,16 +103,18 @@ void llama_put_settings(buf *out, const llama_form *form)
     buf_putc(out, '}');
 }
 
-void llama_put_defaults(buf *out)
+void llama_put_defaults(buf *out, const Shoal__V1__ModelInfo *model)
 {
     llama_ask a;
     gen_spec *s = NULL;
     api_error e;
     static const char NOTHING[] = "{\"prompt\":\"a\"}";
-    if (llama_read(&a, false, NOTHING, sizeof NOTHING - 1, &e) == 0 && llama_spec(&s, &a, "m", &e) == 0)
+    if (llama_read(&a, false, NOTHING, sizeof NOTHING - 1, &e) == 0 && llama_spec(&s, &a, "m", &e) == 0) {
+        openai_spec_settle(s, model);
         llama_put_settings(out, s->llama);
-    else
+    } else {
         out->failed = true;
+    }
     openai_spec_free(s);
     llama_ask_done(&a);
 }

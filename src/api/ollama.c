@@ -53,6 +53,7 @@ static int put_options(json_t *body, const json_t *asked, api_error *e)
                {"presence_penalty", "presence_penalty"},
                {"frequency_penalty", "frequency_penalty"}};
     const json_t *o = fields_get(asked, "options");
+    if (put(body, "sampling_defaults", json_string("ollama")) != 0) return api_error_nomem(e);
     if (o && !json_is_object(o)) return api_error_bad(e, "options", "\"options\" must be an object");
     int64_t n = 0;
     int rc = fields_int(o, "num_predict", -2, INT64_MAX, &n, e);

@@ -408,12 +408,27 @@ static const char *capabilities(const char *task)
     return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
 }
 
+/* As PARAMETER lines of a Modelfile: a name, and its value in column 32. */
+static void put_parameters(buf *out, const json_t *sampling)
+{
+    const char *key, *newline = "";
+    const json_t *v;
+    json_object_foreach((json_t *)sampling, key, v)
+    {
+        bool penalty = strcmp(key, "repetition_penalty") == 0;
+        buf_printf(out, "%s%-30s %g", newline, penalty ? "repeat_penalty" : key, json_number_value(v));
+        newline = "\\n";
+    }
+}
+
 int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
 {
     const char *family = said(ours, "architecture");
     const char *NUMBERS[] = {"context_length", "embedding_length"};
     if (!*said(ours, "id")) return SHOAL_EPROTOCOL;
-    buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"\",\"template\":\"\",\"license\":\"\"");
+    buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"");
+    put_parameters(out, json_object_get(ours, "sampling"));
+    buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
     put_details(out, ours);
     put_time(out, "modified_at", number(ours, "created") * 1000000);
     buf_puts(out, ",\"model_info\":{\"general.architecture\":");

@@ -16,7 +16,6 @@
 #include "api/openai_chat.h"
 #include "cache/cache_key.h"
 
-#define BIAS_MAX              1024
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
 
 void openai_spec_free(gen_spec *s)
@@ -53,35 +52,6 @@ static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
 
 /* ---- what both endpoints share ------------------------------------------------------------------- */
 
-static int read_bias(gen_spec *s, api_error *e)
-{
-    const json_t *map = fields_get(s->root, "logit_bias");
-    if (!map) return 0;
-    size_t n = json_object_size(map);
-    if (!json_is_object(map) || n > BIAS_MAX)
-        return api_error_bad(e, "logit_bias", "\"logit_bias\" must be an object of at most %d token ids",
-                             BIAS_MAX);
-    Shoal__V1__LogitBias *items = arena_alloc(s->mem, (n + 1) * sizeof *items);
-    s->sampling.bias = arena_alloc(s->mem, (n + 1) * sizeof *s->sampling.bias);
-    if (!items || !s->sampling.bias) return api_error_nomem(e);
-    const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)map, key, v)
-    {
-        uint64_t id;
-        double bias = json_number_value(v);
-        if (!number_u64(key, &id) || id > INT32_MAX || !json_is_number(v) || !(bias >= -100 && bias <= 100))
-            return api_error_bad(e, "logit_bias",
-                                 "\"logit_bias\" maps token ids to numbers between -100 and 100");
-        Shoal__V1__LogitBias *b = &items[s->sampling.n_bias];
-        *b = (Shoal__V1__LogitBias)SHOAL__V1__LOGIT_BIAS__INIT;
-        b->id = (int32_t)id;
-        b->bias = (float)bias;
-        s->sampling.bias[s->sampling.n_bias++] = b;
-    }
-    return 0;
-}
-
 static int read_stop(gen_spec *s, api_error *e)
 {
     const json_t *v = fields_get(s->root, "stop");
@@ -98,51 +68,6 @@ static int read_stop(gen_spec *s, api_error *e)
         s->stop[s->n_stop++] = (char *)text;
     }
     return 0;
-}
-
-static int read_seed(gen_spec *s, api_error *e)
-{
-    int64_t seed = 0;
-    int rc = fields_seed(s->root, &seed, e);
-    s->has_seed =
-        fields_get(s->root, "seed") != NULL && seed != -1; /* -1: any, as llama.cpp's clients say it */
-    s->sampling.seed = (uint64_t)seed;
-    if (rc == 0 && !s->has_seed) rng_draw(&s->sampling.seed, sizeof s->sampling.seed);
-    return rc;
-}
-
-/* A number of base/sampling.h's table; -1 is top_k's other word for "off". */
-static int read_ranged(const json_t *o, const char *field, float *ret, api_error *e)
-{
-    shoal_err err;
-    float v = *ret;
-    int rc = fields_num(o, field, -FLT_MAX, FLT_MAX, &v, e);
-    if (rc != 0) return rc;
-    bool off = v == -1 && strcmp(field, "top_k") == 0;
-    if (!off && sampling_check(field, (double)v, &err) != 0)
-        return api_error_bad(e, field, "\"%s\": %s", field, err.message);
-    *ret = off ? 0 : v;
-    return 0;
-}
-
-static int read_sampling(gen_spec *s, api_error *e)
-{
-    const json_t *o = s->root;
-    Shoal__V1__Sampling *p = &s->sampling;
-    float top_k = 0;
-    p->temperature = p->top_p = p->repetition_penalty = 1; /* OpenAI's defaults */
-    int rc = read_ranged(o, "temperature", &p->temperature, e);
-    if (rc == 0) rc = read_ranged(o, "top_p", &p->top_p, e);
-    if (rc == 0) rc = read_ranged(o, "top_k", &top_k, e);
-    if (rc == 0) rc = read_ranged(o, "min_p", &p->min_p, e);
-    if (rc == 0) rc = read_ranged(o, "repetition_penalty", &p->repetition_penalty, e);
-    if (rc == 0) rc = read_ranged(o, "presence_penalty", &p->presence_penalty, e);
-    if (rc == 0) rc = read_ranged(o, "frequency_penalty", &p->frequency_penalty, e);
-    if (rc == 0) rc = read_seed(s, e);
-    if (rc == 0) rc = read_bias(s, e);
-    p->top_k = top_k > 0 ? (uint32_t)top_k : 0;
-    if (p->top_p == 0) p->top_p = 1e-6f; /* 0 means "the likeliest only"; on the wire it means "off" */
-    return rc;
 }
 
 static int read_max_tokens(gen_spec *s, uint32_t when_absent, api_error *e)
@@ -172,7 +97,7 @@ static int read_common(gen_spec *s, api_error *e)
         return api_error_bad(e, "stream_options", "\"stream_options\" must be an object");
     if (o) rc = fields_bool(o, "include_usage", &s->include_usage, e);
     if (rc == 0) rc = read_stop(s, e);
-    return rc == 0 ? read_sampling(s, e) : rc;
+    return rc == 0 ? openai_read_sampling(s, e) : rc;
 }
 
 /* ---- chat ---------------------------------------------------------------------------------------- */
@@ -363,7 +288,6 @@ int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body
     if (rc == 0) rc = read_common(s, e);
     if (rc == 0 && s->n != 1)
         rc = api_error_bad(e, "n", "\"n\" is not served here: each text has one answer");
-    if (rc == 0 && !fields_get(s->root, "temperature")) s->sampling.temperature = 0;
     if (rc == 0)
         *ret = s;
     else

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/sampling.h"
 #include "base/sha256.h"
 #include "api/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
@@ -47,6 +48,8 @@ typedef struct gen_spec {
     size_t n;            /* choices a prompt */
     uint32_t max_tokens; /* 0: to the end of the context */
     Shoal__V1__Sampling sampling;
+    const sampling_defaults
+        *defaults; /* what holds of `sampling` where neither the request nor the model says it */
     char **stop;
     size_t n_stop;
     uint32_t n_beams; /* over 1: beam search */
@@ -72,6 +75,9 @@ int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body
 void openai_spec_free(gen_spec *s);
 
 size_t openai_spec_choices(const gen_spec *s); /* n_prompts * n */
+/* Give `sampling` what the request did not say: what the model says, else the defaults of the API. NULL: the model says
+ * nothing. What was not settled the worker settles by its own model. */
+void openai_spec_settle(gen_spec *s, const Shoal__V1__ModelInfo *model);
 /* The same request always gets the same answer: greedy, or the client chose the seed. */
 bool openai_spec_is_deterministic(const gen_spec *s);
 /* Choice k as a model call; *ret and *sampling borrow from s. */

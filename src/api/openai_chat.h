@@ -15,6 +15,7 @@ int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, re
 /* response_format and the fields of other servers that say the same; after openai_read_tools, as a forced call
  * takes precedence. */
 int openai_read_format(gen_spec *s, api_error *e);
+int openai_read_sampling(gen_spec *s, api_error *e); /* after num_beams */
 int openai_read_modalities(gen_spec *s, api_error *e);
 /* v as JSON text that lives as long as s; NULL: no memory. */
 const char *openai_to_arena(gen_spec *s, const json_t *v);

@@ -8,6 +8,7 @@
 #include "api/fields.h"
 #include "api/responses.h"
 #include "base/json.h"
+#include "base/number.h"
 
 #define HEX(f) (strchr((f)->id, '-') + 1) /* the nonce of "chatcmpl-..." names all ids */
 
@@ -128,6 +129,14 @@ static void put_said(buf *out, const json_t *root, const char *key, const char *
         buf_puts(out, otherwise);
 }
 
+/* The number that the reply was drawn with. */
+static void put_drawn(buf *out, const json_t *root, const char *key, float v)
+{
+    char number[NUMBER_SIZE];
+    number_write(number, (double)v, 6);
+    put_said(out, root, key, number);
+}
+
 static void put_usage(buf *out, const gen_answer *a)
 {
     buf_printf(out,
@@ -144,12 +153,16 @@ static void put_object(buf *out, const answer_form *f, const gen_answer *a)
 {
     static const struct {
         const char *key, *otherwise;
-    } SAID[] = {{"instructions", "null"}, {"max_output_tokens", "null"},
-                {"metadata", "{}"},       {"parallel_tool_calls", "true"},
-                {"temperature", "1.0"},   {"text", "{\"format\":{\"type\":\"text\"}}"},
-                {"tools", "[]"},          {"tool_choice", "\"auto\""},
-                {"top_p", "1.0"},         {"truncation", "\"disabled\""},
-                {"user", "null"},         {"previous_response_id", "null"}};
+    } SAID[] = {{"instructions", "null"},
+                {"max_output_tokens", "null"},
+                {"metadata", "{}"},
+                {"parallel_tool_calls", "true"},
+                {"text", "{\"format\":{\"type\":\"text\"}}"},
+                {"tools", "[]"},
+                {"tool_choice", "\"auto\""},
+                {"truncation", "\"disabled\""},
+                {"user", "null"},
+                {"previous_response_id", "null"}};
     const response_spec *s = f->response->spec;
     char id[RESPONSE_ID_BYTES];
     bool cut = a && strcmp(a->choices[0].finish, "length") == 0;
@@ -168,6 +181,8 @@ static void put_object(buf *out, const answer_form *f, const gen_answer *a)
     buf_putc(out, ']');
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
         put_said(out, s->root, SAID[i].key, SAID[i].otherwise);
+    put_drawn(out, s->root, "temperature", f->sampling->temperature);
+    put_drawn(out, s->root, "top_p", f->sampling->top_p);
     buf_puts(out, ",\"background\":false,\"reasoning\":{\"effort\":");
     const json_t *effort = fields_get(fields_get(s->root, "reasoning"), "effort");
     if (effort)

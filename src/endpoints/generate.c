@@ -504,11 +504,21 @@ static bool goes_on_with(const stream *st, const gateway_request *rq, const answ
     return !st->resumes || (*by->file && stream_is_of(st, by->file, rq->adapter_digest));
 }
 
+/* A rerank chooses among drawn candidates: what its first member's author prefers for single replies is no help. Of a
+ * model that is not up yet the worker knows. */
+static void settle(const gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info)
+{
+    const config_ensemble *e = config_ensemble_find(rq->config, rq->model);
+    bool reranks = e && e->kind == ENSEMBLE_RERANK;
+    if (info || reranks) openai_spec_settle(spec, reranks ? NULL : info);
+}
+
 /* k may be NULL; both it and spec are taken. */
 static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
                   const call_terms *terms, kept *k)
 {
     api_error e;
+    settle(rq, spec, info);
     gen_job *j = job_new(spec, info ? info->digest : NULL, st);
     if (!j) {
         kept_free(k);

@@ -407,7 +407,7 @@ static void on_described(void *user, const call_result *r, const Shoal__V1__Mode
                "{\"default_generation_settings\":{\"id\":0,\"id_task\":-1,\"n_ctx\":%u,\"speculative\":false,"
                "\"is_processing\":false,\"params\":",
                m->n_ctx);
-    llama_put_defaults(&out);
+    llama_put_defaults(&out, m);
     buf_printf(&out, "},\"total_slots\":%zu", count_all(j->rq, j->model).n);
     put_str(&out, "model_alias", request_shown_model(j->rq, j->model));
     put_str(&out, "model_path", m->name);

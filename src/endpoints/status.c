@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/handover.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "cluster/stage_name.h"
 #include "gateway/admission.h"
 #include "gateway/choose.h"
@@ -60,6 +61,23 @@ static const char *state_name(const gateway_request *rq, const char *name, repli
     return starts && k && k->about(k->user, name, &f) && f.loading ? "loading" : replica_state_name(state);
 }
 
+/* What holds of a request to it that does not say it. */
+static void put_sampling(buf *out, const Shoal__V1__Sampling *s)
+{
+    const char *comma = "";
+    if (!s) return;
+    buf_puts(out, ",\"sampling\":{");
+#define PUT(field, min, max)                         \
+    if (!(s->unsaid & SAMPLING_BIT(field))) {        \
+        buf_printf(out, "%s\"" #field "\":", comma); \
+        number_put(out, (double)s->field, 6);        \
+        comma = ",";                                 \
+    }
+    SAMPLING_TABLE(PUT)
+#undef PUT
+    buf_putc(out, '}');
+}
+
 /* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
 static void put_model(buf *out, const gateway_request *rq, const char *name, replica_state state,
                       const char *reason, const Shoal__V1__ModelInfo *info)
@@ -87,6 +105,7 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
             json_put_string(out, info->labels[i], strlen(info->labels[i]));
         }
         buf_putc(out, ']');
+        put_sampling(out, info->sampling);
     }
     buf_putc(out, '}');
 }

@@ -36,7 +36,7 @@ static gen_spec *completion(const char *body)
     return s;
 }
 
-static void openai_defaults_are_openais(void **state)
+static void openai_requests_may_say_nothing(void **state)
 {
     gen_spec *s = chat("{" MSG "}");
     Shoal__V1__GenerateRequest r;
@@ -44,12 +44,83 @@ static void openai_defaults_are_openais(void **state)
     openai_spec_fill(s, 0, &r, &p);
     assert_string_equal(s->model, "m");
     assert_string_equal(r.messages_json, "[{\"role\":\"user\",\"content\":\"hi\"}]");
-    assert_true(p.temperature == 1 && p.top_p == 1 && p.top_k == 0 && p.min_p == 0 &&
+    assert_int_equal(p.unsaid, SAMPLING_ALL); /* the worker asks its model */
+    assert_true(p.temperature == 0.8f && p.top_p == 0.95f && p.top_k == 0 && p.min_p == 0.05f &&
                 p.repetition_penalty == 1);
     assert_int_equal(r.max_tokens, 0);
     assert_true(r.parse_tool_calls && !r.logprobs && !r.echo);
     assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE);
     assert_false(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
+}
+
+/* What a model says, by its name in the table of base/sampling.h. */
+static Shoal__V1__ModelInfo model_that_says(Shoal__V1__Sampling *says, const char *text)
+{
+    Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
+    sampling_defaults d;
+    assert_int_equal(sampling_parse(&d, text, NULL), 0);
+    *says = (Shoal__V1__Sampling)SHOAL__V1__SAMPLING__INIT;
+    says->temperature = d.temperature;
+    says->top_k = (uint32_t)d.top_k;
+    says->min_p = d.min_p;
+    says->unsaid = SAMPLING_ALL & ~d.said;
+    m.task = "generate";
+    m.sampling = says;
+    return m;
+}
+
+static void openai_asks_the_request_then_the_model_then_the_api(void **state)
+{
+    Shoal__V1__Sampling says;
+    Shoal__V1__ModelInfo m = model_that_says(&says, "temperature=0.3,min_p=0");
+    gen_spec *s = chat("{" MSG ",\"top_p\":0.7,\"temperature\":null}");
+    openai_spec_settle(s, &m);
+    const Shoal__V1__Sampling *p = &s->sampling;
+    assert_int_equal(p->unsaid, 0);
+    assert_true(p->temperature == 0.3f && p->min_p == 0 && p->top_p == 0.7f && p->repetition_penalty == 1);
+    assert_false(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
+
+    s = chat("{" MSG ",\"temperature\":1,\"sampling_defaults\":\"ollama\"}");
+    openai_spec_settle(s, &m);
+    p = &s->sampling;
+    assert_true(p->temperature == 1 && p->top_k == 40 && p->top_p == 0.9f && p->min_p == 0);
+    openai_spec_free(s);
+
+    m = model_that_says(&says, "temperature=0");
+    s = chat("{" MSG "}");
+    openai_spec_settle(s, &m);
+    assert_true(openai_spec_is_deterministic(s)); /* its answers may be kept */
+    openai_spec_free(s);
+
+    s = chat("{" MSG "}");
+    openai_spec_settle(s, NULL); /* the model says nothing */
+    assert_true(s->sampling.temperature == 0.8f && s->sampling.unsaid == 0);
+    openai_spec_free(s);
+}
+
+static void openai_draws_no_translation_that_nobody_wants_drawn(void **state)
+{
+    static const char TEXT[] = "{\"model\":\"m\",\"input\":\"a\"}";
+    static const char BEAMS[] = "{\"model\":\"m\",\"input\":\"a\",\"num_beams\":4}";
+    Shoal__V1__Sampling says;
+    Shoal__V1__ModelInfo m = model_that_says(&says, "temperature=0.6,top_k=5");
+    gen_spec *s;
+    api_error e;
+    assert_int_equal(openai_spec_parse_texts(&s, "translation", TEXT, sizeof TEXT - 1, &e), 0);
+    openai_spec_settle(s, &m);
+    assert_true(s->sampling.temperature == 0.6f); /* its author wants them drawn */
+    openai_spec_free(s);
+    assert_int_equal(openai_spec_parse_texts(&s, "translation", BEAMS, sizeof BEAMS - 1, &e), 0);
+    openai_spec_settle(s, &m);
+    assert_true(s->sampling.temperature == 0 && s->sampling.top_k == 0);
+    openai_spec_free(s);
+    m.sampling = NULL;
+    m.task = "seq2seq";
+    s = completion("{\"model\":\"m\",\"prompt\":\"a\"}");
+    openai_spec_settle(s, &m);
+    assert_true(s->sampling.temperature == 0);
     openai_spec_free(s);
 }
 
@@ -621,7 +692,9 @@ static void openai_key_ignores_what_the_worker_never_sees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(openai_defaults_are_openais),
+        cmocka_unit_test(openai_requests_may_say_nothing),
+        cmocka_unit_test(openai_asks_the_request_then_the_model_then_the_api),
+        cmocka_unit_test(openai_draws_no_translation_that_nobody_wants_drawn),
         cmocka_unit_test(openai_reads_every_sampling_field),
         cmocka_unit_test(openai_joins_parts_and_keeps_tool_history),
         cmocka_unit_test(openai_tool_choice_none_hides_tools),
