@@ -157,6 +157,11 @@ typedef struct shoal_generation {
     double prefill_ms, decode_ms;
 } shoal_generation;
 
+/* Fill the sampling fields of *ret as the model's author prefers them (generation_config.json, general.sampling.* of a
+ * GGUF file, "sampling" in the models.json beside it), and what nobody says with temperature 0.8, top_p 0.95 and
+ * min_p 0.05. The rest of *ret stays. */
+int shoal_generate_defaults(shoal_model *m, shoal_generate_options *ret, shoal_err *err);
+
 /* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"); with an encoder-decoder
  * (task "seq2seq") the prompt is the source that it turns into another text. opts, fn and ret may be
  * NULL. *ret is filled on success (and on a stop by fn); shoal_generation_done frees what it holds. */

@@ -1,6 +1,7 @@
 /* chat_command.c: what a line that begins with a slash does; each command is a row of one table. */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,9 +150,13 @@ static int do_set(chat_session *s, const char *arg, shoal_err *err)
     char name[40];
     size_t n = strcspn(arg, " \t=");
     const char *value = arg + n + strspn(arg + n, " \t=");
+    const cli_sampling *p = &s->settings.sampling;
     list_settings(all, &s->settings.sampling);
     for (size_t i = 0; i < N_SETTINGS && !*arg; i++) {
-        if (all[i].field)
+        bool said = all[i].field ? !isnan(*all[i].number) : *all[i].count >= 0;
+        if (!said)
+            cli_printf("  %-20s %s\n", all[i].name, all[i].count == &p->seed ? "drawn" : "the model's");
+        else if (all[i].field)
             cli_printf("  %-20s %g\n", all[i].name, *all[i].number);
         else
             cli_printf("  %-20s %lld\n", all[i].name, *all[i].count);

@@ -126,13 +126,14 @@ static int reply_here(chat_voice *v, const chat_talk *t, const chat_settings *s,
     const toolcall_sink sink = {
         .user = h, .text = on_text, .begin = on_call, .arguments = on_arguments, .end = on_call_end};
     shoal_message messages[CHAT_MESSAGES_MAX];
-    shoal_generate_options go;
+    shoal_generate_options go = {0};
     shoal_generation g = {0};
     cli_sampling sampling = s->sampling; /* its schema is read already */
     sampling.schema_file = NULL;
     for (size_t i = 0; i < t->n; i++)
         messages[i] = (shoal_message){t->messages[i].role, t->messages[i].content};
-    int rc = cli_sampling_resolve(&sampling, &go, err);
+    int rc = shoal_generate_defaults(h->m, &go, err);
+    if (rc == 0) rc = cli_sampling_resolve(&sampling, &go, err);
     if (rc != 0) return rc;
     go.thought = on_thought;
     h->show = show;

@@ -21,11 +21,6 @@ typedef struct far {
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-static void put_number(json_t *o, const char *key, double v, bool always)
-{
-    if (v != 0 || always) json_object_set_new(o, key, json_real(v));
-}
-
 static int put_format(json_t *o, const cli_sampling *s, shoal_err *err)
 {
     json_t *schema = NULL;
@@ -38,26 +33,12 @@ static int put_format(json_t *o, const cli_sampling *s, shoal_err *err)
     return rc;
 }
 
-static void put_sampling(json_t *o, const cli_sampling *s)
-{
-    put_number(o, "temperature", s->temperature, true);
-    put_number(o, "top_p", s->top_p, false);
-    put_number(o, "min_p", s->min_p, false);
-    put_number(o, "repetition_penalty", s->repetition_penalty, false);
-    if (s->top_k) json_object_set_new(o, "top_k", json_integer(s->top_k));
-    if (s->seed) json_object_set_new(o, "seed", json_integer(s->seed));
-    json_object_set_new(o, "max_tokens", json_integer(s->max_tokens));
-    json_t *stop = s->stop.n ? json_array() : NULL;
-    for (size_t i = 0; stop && i < s->stop.n; i++) json_array_append_new(stop, json_string(s->stop.v[i]));
-    if (stop) json_object_set_new(o, "stop", stop);
-}
-
 int chat_voice_ask(buf *out, const char *model, const chat_talk *t, const chat_settings *s, shoal_err *err)
 {
     json_t *o = json_pack("{s:s, s:o, s:b, s:{s:b}}", "model", model, "messages", chat_talk_json(t), "stream",
                           1, "stream_options", "include_usage", 1);
     if (!o) return err_nomem(err);
-    put_sampling(o, &s->sampling);
+    cli_sampling_put(o, &s->sampling);
     if (s->tools) json_object_set(o, "tools", s->tools);
     int rc = put_format(o, &s->sampling, err);
     if (rc == 0) json_put(out, o);

@@ -63,7 +63,7 @@ static int converse(chat_session *s, line_editor *e, shoal_err *err)
 static int chat(chat_session *s, const char *name, shoal_err *err)
 {
     line_editor *e = NULL;
-    shoal_generate_options checked;
+    shoal_generate_options checked = {0};
     int rc = cli_sampling_resolve(&s->settings.sampling, &checked, err);
     if (rc == 0) rc = open_history(&e, s, err);
     if (rc == 0) rc = chat_session_open(s, name, err);
@@ -82,7 +82,7 @@ static int finish(chat_session *s, int rc, const shoal_err *err)
 
 static int run(int argc, char **argv)
 {
-    chat_options o = {.sampling = {.max_tokens = 256}, .key = getenv("SHOAL_API_KEY")};
+    chat_options o = {.sampling = CLI_SAMPLING_UNSAID(256), .key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
         CLI_STRING('s', "system", "TEXT", "the system message, instead of the home's", &o.system),
         CLI_STRING(0, "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]",

@@ -91,11 +91,12 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
 {
     shoal_model *m = NULL;
     shoal_generation g = {0};
-    shoal_generate_options go;
+    shoal_generate_options go = {0};
     cli_sampling s = o->chat.sampling;
     bool json = o->chat.json;
-    int rc = cli_sampling_resolve(&s, &go, err);
-    if (rc == 0) rc = cli_model_open(&m, arg, &o->chat.model, err);
+    int rc = cli_model_open(&m, arg, &o->chat.model, err);
+    if (rc == 0) rc = shoal_generate_defaults(m, &go, err);
+    if (rc == 0) rc = cli_sampling_resolve(&s, &go, err);
     if (rc == 0) say_which(o, "the text goes on", arg, "");
     if (rc == 0) rc = shoal_generate(m, text, &go, json ? NULL : show, NULL, &g, err);
     if (rc == 0 && json) {
@@ -116,7 +117,7 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
 static int reply(const options *o, const char *arg, const char *text, shoal_err *err)
 {
     chat_session *s = calloc(1, sizeof *s);
-    shoal_generate_options checked;
+    shoal_generate_options checked = {0};
     if (!s) return err_nomem(err);
     s->o = &o->chat;
     s->settings.sampling = o->chat.sampling;
@@ -199,8 +200,7 @@ static int run_there(const options *o, const served *at, int n, char **words, sh
         run_input in = {.text = whole ? text.data : words[0],
                         .more = words + 1,
                         .n_more = (size_t)n - 1,
-                        .max_tokens = c->sampling.max_tokens,
-                        .temperature = c->sampling.temperature,
+                        .sampling = &c->sampling,
                         .json = c->json};
         rc = run_served(at, &in, c->key, err);
         if (rc == 0) say_which(o, generates ? "the text goes on" : at->task, at->model, at->url);
@@ -248,7 +248,7 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
 
 static int run(int argc, char **argv)
 {
-    options o = {.chat = {.sampling = {.max_tokens = 128}, .key = getenv("SHOAL_API_KEY")}};
+    options o = {.chat = {.sampling = CLI_SAMPLING_UNSAID(128), .key = getenv("SHOAL_API_KEY")}};
     chat_options *c = &o.chat;
     const cli_option options[] = {
         CLI_STRING('p', "prompt", "TEXT", "the text, as the second argument (-: standard input)", &o.prompt),
@@ -269,7 +269,7 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_run, options, 1, -1, argc, argv), status = CLI_OK;
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    shoal_generate_options checked;
+    shoal_generate_options checked = {0};
     cli_sampling sampling = c->sampling;
     char standard[] = "-", *one[] = {o.prompt ? (char *)o.prompt : standard};
     char **words = a.n > 1 ? a.v + 1 : one;

@@ -126,10 +126,7 @@ static json_t *question(const task_row *row, const served *at, const run_input *
         json_object_set_new(o, "documents", documents);
         json_object_set_new(o, "return_documents", json_true());
     }
-    if (strcmp(row->input, "prompt") == 0) {
-        json_object_set_new(o, "max_tokens", json_integer(in->max_tokens));
-        json_object_set_new(o, "temperature", json_real(in->temperature));
-    }
+    if (strcmp(row->input, "prompt") == 0) cli_sampling_put(o, in->sampling);
     return o;
 }
 

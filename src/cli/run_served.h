@@ -2,14 +2,14 @@
 #ifndef CLI_RUN_SERVED_H
 #define CLI_RUN_SERVED_H
 
+#include "command/cli_generate.h"
 #include "command/served.h"
 
 typedef struct run_input {
     const char *text;  /* or, of models that hear, see or score, a file's path; "-": standard input */
     char *const *more; /* of a reranker: the documents */
     size_t n_more;
-    long long max_tokens;
-    double temperature;
+    const cli_sampling *sampling;
     bool json; /* print the answer as it came */
 } run_input;
 

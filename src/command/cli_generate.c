@@ -2,14 +2,22 @@
  * as it was typed; a schema file may have 1 MiB. */
 #include "command/cli_generate.h"
 
+#include <math.h>
+
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/sampling.h"
 
 static int check(const char *option, const char *field, double v, shoal_err *err)
 {
-    int rc = sampling_check(field, v, err);
+    int rc = isnan(v) ? 0 : sampling_check(field, v, err);
     return rc == 0 ? 0 : err_prefix(err, rc, "%s", option);
+}
+
+static void take(float *ret, double v)
+{
+    if (!isnan(v)) *ret = (float)v;
 }
 
 int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err *err)
@@ -26,18 +34,38 @@ int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err
         buf_done(&text);
         if (rc != 0) return rc;
     }
-    *ret = (shoal_generate_options){
-        .max_tokens = (size_t)s->max_tokens,
-        .temperature = (float)s->temperature,
-        .top_k = (int)s->top_k,
-        .top_p = (float)s->top_p,
-        .min_p = (float)s->min_p,
-        .repetition_penalty = (float)s->repetition_penalty,
-        .seed = (uint64_t)s->seed,
-        .stop = s->stop.v,
-        .n_stop = s->stop.n,
-        .json_object = s->json_object,
-        .json_schema = s->schema,
-    };
+    take(&ret->temperature, s->temperature);
+    take(&ret->top_p, s->top_p);
+    take(&ret->min_p, s->min_p);
+    take(&ret->repetition_penalty, s->repetition_penalty);
+    if (s->top_k >= 0) ret->top_k = (int)s->top_k;
+    if (s->seed >= 0)
+        ret->seed = (uint64_t)s->seed;
+    else
+        rng_draw(&ret->seed, sizeof ret->seed);
+    ret->max_tokens = (size_t)s->max_tokens;
+    ret->stop = s->stop.v;
+    ret->n_stop = s->stop.n;
+    ret->json_object = s->json_object;
+    ret->json_schema = s->schema;
     return 0;
+}
+
+static void put_number(json_t *o, const char *key, double v)
+{
+    if (!isnan(v)) json_object_set_new(o, key, json_real(v));
+}
+
+void cli_sampling_put(json_t *o, const cli_sampling *s)
+{
+    put_number(o, "temperature", s->temperature);
+    put_number(o, "top_p", s->top_p == 0 ? 1 : s->top_p); /* there 0 means the likeliest alone */
+    put_number(o, "min_p", s->min_p);
+    put_number(o, "repetition_penalty", s->repetition_penalty);
+    if (s->top_k >= 0) json_object_set_new(o, "top_k", json_integer(s->top_k));
+    if (s->seed >= 0) json_object_set_new(o, "seed", json_integer(s->seed));
+    json_object_set_new(o, "max_tokens", json_integer(s->max_tokens));
+    json_t *stop = s->stop.n ? json_array() : NULL;
+    for (size_t i = 0; stop && i < s->stop.n; i++) json_array_append_new(stop, json_string(s->stop.v[i]));
+    if (stop) json_object_set_new(o, "stop", stop);
 }

@@ -180,6 +180,21 @@ static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_
     return rc;
 }
 
+int shoal_generate_defaults(shoal_model *m, shoal_generate_options *ret, shoal_err *err)
+{
+    if (!m->m) return api_need_task(m, TASK_GENERATE, err);
+    sampling_defaults d = SAMPLING_LAST, beside;
+    manifest_sampling(model_path(m->m), &beside);
+    sampling_override(&d, &model_get_config(m->m)->sampling);
+    sampling_override(&d, &beside);
+    ret->temperature = d.temperature;
+    ret->top_k = (int)d.top_k;
+    ret->top_p = d.top_p;
+    ret->min_p = d.min_p;
+    ret->repetition_penalty = d.repetition_penalty;
+    return 0;
+}
+
 int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
                    void *user, shoal_generation *ret, shoal_err *err)
 {

@@ -139,7 +139,9 @@ static void what_is_asked_says_how(void **state)
 {
     buf out = {0};
     json_t *o = NULL;
-    chat_settings s = {.sampling = {.max_tokens = 7, .temperature = 0.5, .schema = "{\"type\":\"object\"}"}};
+    chat_settings s = {.sampling = CLI_SAMPLING_UNSAID(7)};
+    s.sampling.temperature = 0.5;
+    s.sampling.schema = "{\"type\":\"object\"}";
     chat_talk_add(&talk, "user", "a \"quoted\" word", NULL, NULL);
     assert_int_equal(chat_voice_ask(&out, "m", &talk, &s, NULL), 0);
     assert_int_equal(json_parse(&o, out.data, out.len, "body", NULL), 0);
@@ -149,7 +151,9 @@ static void what_is_asked_says_how(void **state)
     assert_true(json_number_value(json_object_get(o, "temperature")) == 0.5);
     assert_non_null(
         json_object_get(json_object_get(json_object_get(o, "response_format"), "json_schema"), "schema"));
-    assert_null(json_object_get(o, "top_p"));
+    assert_null(json_object_get(o, "top_p")); /* the model's */
+    assert_null(json_object_get(o, "top_k"));
+    assert_null(json_object_get(o, "seed"));
     s.sampling.schema = "{";
     assert_int_equal(chat_voice_ask(&out, "m", &talk, &s, NULL), SHOAL_EFORMAT);
     json_decref(o);
