@@ -44,7 +44,7 @@ done
 [ "$(text "$work/llama:one.1")" != "$(text "$work/llama:two.1")" ] || fail "adapters one and two answer alike"
 
 # The command line, with the same adapter, says the same.
-cli=$("$SHOAL_BIN" run "$data/hf/llama-gqa" "hello there" --max-tokens 16 --json \
+cli=$("$SHOAL_BIN" run "$data/hf/llama-gqa" "hello there" --max-tokens 16 --temp 0 --json \
     --adapter "$data/adapters/llama-one" | grep -o '"text":"\([^"\\]\|\\.\)*"')
 [ "$cli" = "$(text "$work/llama:one.1")" ] || fail "the command line says $cli, the server $(text "$work/llama:one.1")"
 "$SHOAL_BIN" run "$data/hf/llama-gqa" hi --adapter "$data/adapters/bert-intent" 2>"$work/err" && fail "a foreign adapter ran"
