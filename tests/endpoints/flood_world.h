@@ -39,7 +39,8 @@ typedef struct peer {
     int fd;
     buf out, got;
     size_t out_at;
-    bool eof, rests; /* rests: it does not read */
+    size_t n_answers, counted_to; /* of got, as count_answers has seen it */
+    bool eof, rests;              /* rests: it does not read */
 } peer;
 
 typedef struct world {
@@ -262,7 +263,7 @@ static inline void h2_dial(world *w, peer *p)
 }
 
 /* How many answers have begun: a HEADERS frame each, of those here that are refused. */
-static inline size_t h2_answers(const peer *p)
+static inline size_t h2_answers(peer *p)
 {
     size_t n = 0;
     for (size_t at = 0; at + H2_HEAD <= p->got.len;) {

@@ -26,9 +26,19 @@ static void put_cancel(buf *out, int id)
     buf_done(&text);
 }
 
-static size_t count_answers(const peer *p)
+/* Looks at each byte once: it is asked every turn, and megabytes come. A client whose test takes minutes
+ * answers no ping for as long, and is closed. */
+static size_t count_answers(peer *p)
 {
-    return peer_count(p, "\"status\":");
+    static const char MARK[] = "\"status\":";
+    const size_t length = sizeof MARK - 1;
+    while (p->got.len >= p->counted_to + length) {
+        const char *from = p->got.data + p->counted_to,
+                   *at = memmem(from, p->got.len - p->counted_to, MARK, length);
+        p->n_answers += at != NULL;
+        p->counted_to = at ? (size_t)(at - p->got.data) + length : p->got.len - length + 1;
+    }
+    return p->n_answers;
 }
 
 static void a_websocket_that_starts_and_cancels_has_a_few_messages_a_turn(void **state)
@@ -136,7 +146,7 @@ static void what_a_websocket_sends_waits_while_its_answers_are_not_read(void **s
 typedef struct way {
     void (*dial)(world *w, peer *p);
     void (*ask)(peer *p, int id);
-    size_t (*answers)(const peer *p);
+    size_t (*answers)(peer *p);
 } way;
 
 static void dial_ws(world *w, peer *p)
@@ -199,7 +209,7 @@ static void one_connection_leaves_a_quarter_of_the_places_to_others(void **state
     }
 }
 
-static size_t count_all(const peer *p, size_t n)
+static size_t count_all(peer *p, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++) sum += count_answers(&p[i]);
