@@ -27,7 +27,7 @@
 #include "cache/cache_wish.h"
 #include "gateway/metrics.h"
 #include "gateway/door.h"
-#include "gateway/trace.h"
+#include "base/trace.h"
 
 struct gateway;
 struct cache;

@@ -13,11 +13,13 @@
 void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
 {
     const char *id = grpc_call_metadata(c, "x-request-id");
+    const char *parent = grpc_call_metadata(c, "traceparent");
     snprintf(ret->request_id, sizeof ret->request_id, "%s", id ? id : "");
+    trace_id(ret->trace_id, parent ? parent : "");
     ret->method = method;
     ret->start_ns = clock_ns();
-    LOG(LOG_DEBUG, "worker", "call_started", LOG_S("request_id", ret->request_id), LOG_S("method", method),
-        LOG_S("model", w->name));
+    LOG(LOG_DEBUG, "worker", "call_started", LOG_S("request_id", ret->request_id),
+        LOG_S("trace_id", ret->trace_id), LOG_S("method", method), LOG_S("model", w->name));
 }
 
 /* FNV-1a of the request's id. */
@@ -54,8 +56,9 @@ void service_blocking_ended(worker *w)
 
 void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
 {
-    LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id), LOG_S("method", t->method),
-        LOG_S("model", w->name), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
+    LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id),
+        LOG_S("trace_id", t->trace_id), LOG_S("method", t->method), LOG_S("model", w->name),
+        LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
         LOG_S("error", shoal_err_name(err->code)), LOG_F("ms", clock_ms_since(t->start_ns)));
     shoal_err told = *err;
     file_name_alone(told.message, w->path);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "infer/intake.h"
 #include "model/model.h"
 #include "speech/hearing.h"
@@ -127,6 +128,7 @@ void service_blocking_ended(worker *w);
 /* Names a call in the log, and when it began. */
 typedef struct call_trace {
     char request_id[128];
+    char trace_id[TRACE_ID_SIZE]; /* of the W3C trace that it belongs to; "": none */
     const char *method;
     uint64_t start_ns;
 } call_trace;

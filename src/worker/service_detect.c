@@ -134,8 +134,8 @@ static void work_done(pool_job *work, bool ran)
     if (j->call && rc != 0) service_call_refuse(j->w, j->call, &j->trace, &j->err);
     if (j->call && rc == 0) {
         LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
-            LOG_S("method", "DetectSpeech"), LOG_S("model", j->w->name), LOG_I("windows", j->n),
-            LOG_I("segments", j->n_segments), LOG_F("compute_ms", j->work_ms),
+            LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "DetectSpeech"), LOG_S("model", j->w->name),
+            LOG_I("windows", j->n), LOG_I("segments", j->n_segments), LOG_F("compute_ms", j->work_ms),
             LOG_F("ms", clock_ms_since(j->trace.start_ns)));
         grpc_call_end(j->call, GRPC_OK, NULL);
     }

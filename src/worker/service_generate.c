@@ -329,8 +329,8 @@ static void log_done(const gen_job *g, const char *finish)
 {
     const gen_timings *t = &g->job.timings;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", g->trace.request_id),
-        LOG_S("method", "Generate"), LOG_S("model", g->w->name), LOG_S("version", g->w->version),
-        LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
+        LOG_S("trace_id", g->trace.trace_id), LOG_S("method", "Generate"), LOG_S("model", g->w->name),
+        LOG_S("version", g->w->version), LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
         LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
         LOG_I("tokens", t->n_generated), LOG_I("resumed_tokens", g->n_resumed),
         LOG_I("drafted_tokens", t->n_drafted), LOG_I("accepted_tokens", t->n_accepted),
@@ -387,7 +387,7 @@ void service_generate_gone(gen_job *g)
 {
     g->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id),
-        LOG_S("method", "Generate"), LOG_S("model", g->w->name),
+        LOG_S("trace_id", g->trace.trace_id), LOG_S("method", "Generate"), LOG_S("model", g->w->name),
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
     engine_cancel(g->w->engine, g->id);
 }

@@ -31,10 +31,10 @@ static void finish(items_call *c)
     }
     c->call = NULL;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", c->trace.request_id),
-        LOG_S("method", c->trace.method), LOG_S("model", c->w->name), LOG_S("version", c->w->version),
-        LOG_S("quantisation", c->w->quantisation), LOG_I("inputs", c->n), LOG_I(c->ops->tokens, c->n_tokens),
-        LOG_F("queue_ms", c->queue_ms), LOG_F("compute_ms", c->compute_ms),
-        LOG_F("ms", clock_ms_since(c->trace.start_ns)));
+        LOG_S("trace_id", c->trace.trace_id), LOG_S("method", c->trace.method), LOG_S("model", c->w->name),
+        LOG_S("version", c->w->version), LOG_S("quantisation", c->w->quantisation), LOG_I("inputs", c->n),
+        LOG_I(c->ops->tokens, c->n_tokens), LOG_F("queue_ms", c->queue_ms),
+        LOG_F("compute_ms", c->compute_ms), LOG_F("ms", clock_ms_since(c->trace.start_ns)));
     grpc_call_end(call, GRPC_OK, NULL);
 }
 
@@ -95,7 +95,7 @@ static void call_gone(void *user, grpc_call *call)
     items_call *c = user;
     c->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", c->trace.request_id),
-        LOG_S("method", c->trace.method), LOG_S("model", c->w->name));
+        LOG_S("trace_id", c->trace.trace_id), LOG_S("method", c->trace.method), LOG_S("model", c->w->name));
     cancel_running(c);
 }
 

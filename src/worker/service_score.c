@@ -212,9 +212,9 @@ static void answer(block_call *b)
         return;
     }
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", b->trace.request_id),
-        LOG_S("method", b->trace.method), LOG_S("model", b->w->name), LOG_S("version", b->w->version),
-        LOG_S("quantisation", b->w->quantisation), LOG_I("scores", b->n_items),
-        LOG_F("queue_ms", b->queue_ms), LOG_F("compute_ms", b->compute_ms),
+        LOG_S("trace_id", b->trace.trace_id), LOG_S("method", b->trace.method), LOG_S("model", b->w->name),
+        LOG_S("version", b->w->version), LOG_S("quantisation", b->w->quantisation),
+        LOG_I("scores", b->n_items), LOG_F("queue_ms", b->queue_ms), LOG_F("compute_ms", b->compute_ms),
         LOG_F("ms", clock_ms_since(b->trace.start_ns)));
     grpc_call_end(c, GRPC_OK, NULL);
 }
@@ -238,7 +238,7 @@ static void call_gone(void *user, grpc_call *c)
     b->w->n_score_cancels++;
     atomic_store(&b->gone, true);
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", b->trace.request_id),
-        LOG_S("method", b->trace.method), LOG_S("model", b->w->name));
+        LOG_S("trace_id", b->trace.trace_id), LOG_S("method", b->trace.method), LOG_S("model", b->w->name));
     pool_drop(&b->w->pool, &b->work); /* may free it */
 }
 

@@ -134,11 +134,11 @@ static void send_done(hear_job *j)
     m.decode_ms = j->decode_ms;
     ev.done = &m;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
-        LOG_S("method", "Transcribe"), LOG_S("model", j->w->name), LOG_S("version", j->w->version),
-        LOG_S("quantisation", j->w->quantisation), LOG_I("sound_ms", m.duration_ms),
-        LOG_I("windows", m.n_windows), LOG_I("tokens", j->n_generated), LOG_F("queue_ms", j->queue_ms),
-        LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms), LOG_F("decode_ms", j->decode_ms),
-        LOG_F("ms", clock_ms_since(j->trace.start_ns)));
+        LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
+        LOG_S("version", j->w->version), LOG_S("quantisation", j->w->quantisation),
+        LOG_I("sound_ms", m.duration_ms), LOG_I("windows", m.n_windows), LOG_I("tokens", j->n_generated),
+        LOG_F("queue_ms", j->queue_ms), LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms),
+        LOG_F("decode_ms", j->decode_ms), LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     service_call_reply(j->w, j->call, &ev.base);
     j->call = NULL;
 }
@@ -278,7 +278,7 @@ static void call_gone(hear_job *j)
 {
     j->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", j->trace.request_id),
-        LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
+        LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
         LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     atomic_store(&j->gone, true);
     if (j->in_engine) engine_cancel(j->w->engine, j->id);

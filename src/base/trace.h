@@ -11,8 +11,8 @@
  *     char mine[TRACE_SIZE] = "";
  *     trace_take(mine, request_header(rq, "traceparent"));     // "": no trace was asked for
  */
-#ifndef GATEWAY_TRACE_H
-#define GATEWAY_TRACE_H
+#ifndef BASE_TRACE_H
+#define BASE_TRACE_H
 
 #define TRACE_SIZE    56 /* "00-" 32 "-" 16 "-" 2 and a NUL */
 #define TRACE_ID_SIZE 33
@@ -20,7 +20,7 @@
 /* NULL: ret is "". A valid header's trace and flags with a new span; for another one a new trace begins, as
  * section 4.3 says ("new" will do to ask for one). */
 void trace_take(char ret[TRACE_SIZE], const char *given);
-/* The trace's id, of what trace_take has made; "" of "". */
+/* The trace's id; "" of what is no traceparent. */
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace);
 
 #endif

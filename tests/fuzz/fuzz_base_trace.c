@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/trace.h"
+#include "base/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

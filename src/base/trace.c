@@ -1,5 +1,5 @@
 /* trace.c: a traceparent read and another one made. */
-#include "gateway/trace.h"
+#include "base/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +57,5 @@ void trace_take(char ret[TRACE_SIZE], const char *given)
 
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace)
 {
-    buf_copy_str(ret, TRACE_ID_SIZE, *trace ? trace + TRACE_AT : "");
+    buf_copy_str(ret, TRACE_ID_SIZE, is_valid(trace) ? trace + TRACE_AT : "");
 }
