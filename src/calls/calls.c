@@ -146,6 +146,17 @@ static call_context context_of(const call_order *o)
                           .latency = o->latency};
 }
 
+call_context call_context_beside(const call_order *o, const char *why)
+{
+    return (call_context){.request_id = o->request_id,
+                          .traceparent = o->traceparent,
+                          .deadline_ns = o->deadline_ns,
+                          .why = why ? why : o->why,
+                          .order = o->order,
+                          .key = o->key,
+                          .latency = o->latency};
+}
+
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed)
 {
     call_context ctx = context_of(o);

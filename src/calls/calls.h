@@ -180,6 +180,10 @@ void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */
 ProtobufCMessage *call_order_request(const call_order *o);
 
+/* Of a further call that `o` needs: the same request, trace, deadline, urgency, and preferred replicas. Borrows from o;
+ * why NULL: o's. */
+call_context call_context_beside(const call_order *o, const char *why);
+
 /* How a call ends that no replica had. */
 call_result call_result_of(const call_order *o, int status, const char *message);
 

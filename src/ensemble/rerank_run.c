@@ -156,11 +156,7 @@ static model_call *start_scorer(rerank_run *r, call_task task, const ProtobufCMe
 {
     static const call_terms ANY = {0};
     call_events ev = {.user = r, .end = on_scorer_end};
-    call_context ctx = {.request_id = r->o->request_id,
-                        .traceparent = r->o->traceparent,
-                        .deadline_ns = r->o->deadline_ns,
-                        .why = "rerank",
-                        .latency = r->o->latency};
+    call_context ctx = call_context_beside(r->o, "rerank");
     call_order *o = call_order_new(task, judge_of(r->rule), req, &ctx);
     model_call *call = o ? calls_start(r->b->base.inner, o, &ANY, &ev) : NULL;
     call_order_unref(o);
@@ -473,13 +469,7 @@ static bool ask(candidate *k, size_t j)
     rerank_run *r = k->r;
     call_events ev = {.user = k, .event = on_candidate_event, .end = on_candidate_end};
     Shoal__V1__Sampling sampling = SHOAL__V1__SAMPLING__INIT, *given = r->req->sampling;
-    call_context ctx = {.request_id = r->o->request_id,
-                        .traceparent = r->o->traceparent,
-                        .deadline_ns = r->o->deadline_ns,
-                        .why = r->o->why,
-                        .order = r->o->order,
-                        .key = r->o->key,
-                        .latency = r->o->latency};
+    call_context ctx = call_context_beside(r->o, NULL);
     if (given) sampling = *given;
     sampling.temperature = (float)temperature_of(r, k->m);
     sampling.seed = sampling_seed(sampling.seed, 0, (uint32_t)j);

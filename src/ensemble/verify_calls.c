@@ -375,11 +375,7 @@ static void infer(verify_call *c, const verify_check *check)
         go_on(c, only_calls ? VERIFY_FINE : c->nli.why);
         return;
     }
-    call_context ctx = {.request_id = o->request_id,
-                        .traceparent = o->traceparent,
-                        .deadline_ns = o->deadline_ns,
-                        .why = "verify",
-                        .latency = o->latency};
+    call_context ctx = call_context_beside(o, "verify");
     call_order *q = call_order_new(CALL_CLASSIFY, check->model, &c->nli.request.base, &ctx);
     bool started = over_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred);
     call_order_unref(q);

@@ -184,12 +184,7 @@ call_order *verify_said_choose(const call_order *o, const char *model, const gro
     char **texts = arena_alloc(mem, n * sizeof *texts);
     bool have = r && texts;
     for (size_t i = 0; have && i < n; i++) have = (texts[i] = option_text(&options[i], mem)) != NULL;
-    call_context ctx = {.request_id = o->request_id,
-                        .traceparent = o->traceparent,
-                        .deadline_ns = o->deadline_ns,
-                        .why = o->why,
-                        .order = o->order,
-                        .key = o->key};
+    call_context ctx = call_context_beside(o, NULL);
     call_order *other = NULL;
     if (have) {
         Shoal__V1__GenerateRequest q = *r; /* borrows all of r but the choices */
