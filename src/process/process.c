@@ -253,8 +253,8 @@ static bool fail_start(stage_run *s, int status, const char *message)
 /* False: the run is over. */
 static bool start_stage(stage_run *s)
 {
-    const process_run *r = s->run;
-    call_context ctx = {.request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
+    call_context ctx = s->run->ctx;
+    ctx.why = text_of(&s->why);
     if (s->stage->timeout_ms) {
         uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
@@ -314,6 +314,20 @@ static void step(process_run *r)
     if (!waiting) finish(r, NULL, NULL);
 }
 
+/* The request may end before the run, which others wait for. Stand-ins are not taken: they are those of a route, and
+ * each stage names its own model. */
+static bool keep_context(process_run *r, const call_context *ctx)
+{
+    r->ctx =
+        (call_context){.deadline_ns = ctx->deadline_ns,
+                       .latency = ctx->latency,
+                       .order = ctx->order,
+                       .key = ctx->key,
+                       .request_id = arena_strdup(r->memory, ctx->request_id ? ctx->request_id : ""),
+                       .traceparent = ctx->traceparent ? arena_strdup(r->memory, ctx->traceparent) : NULL};
+    return r->ctx.request_id && (!ctx->traceparent || r->ctx.traceparent);
+}
+
 int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
                       process_done_fn done, void *user, shoal_err *err)
 {
@@ -330,13 +344,15 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
     *r = (process_run){.in = in,
                        .calls = c,
                        .start_ns = clock_ns(),
-                       .deadline_ns = ctx->deadline_ns,
                        .done = done,
                        .user = user,
                        .facts = facts,
                        .memory = memory,
                        .n_stages = n};
-    strncpy(r->request_id, ctx->request_id ? ctx->request_id : "", sizeof r->request_id - 1);
+    if (!keep_context(r, ctx)) {
+        run_free(r);
+        return err_nomem(err);
+    }
     for (size_t i = 0; i < n; i++) {
         r->stages[i].run = r;
         r->stages[i].stage = &in->pipeline->stages[i];

@@ -17,7 +17,8 @@ struct stage_each {
     unsigned n_open, n_rounds, n_items, n_failed;
     size_t n_bytes; /* of values and texts */
     json_t *errors; /* of optional items: [{"item": 3, "error": "..."}] */
-    uint64_t start_ns, deadline_ns;
+    uint64_t start_ns;
+    call_context ctx; /* of each item's calls */
     int last_status;
     char last_error[224]; /* of an item that failed */
     call_result ended;    /* how the stage ends, once `over`; its message is the run's */
@@ -225,9 +226,8 @@ static void start_item(stage_run *s)
     stage_each *e = s->each;
     stage_run *item = item_new(s, e->next);
     unsigned place = 0;
-    call_context ctx = {.request_id = s->run->request_id,
-                        .deadline_ns = e->deadline_ns,
-                        .why = s->why.data ? s->why.data : ""};
+    call_context ctx = e->ctx;
+    ctx.why = s->why.data ? s->why.data : "";
     if (!item) {
         end_alone(s, SHOAL_ENOMEM, "out of memory");
         return;
@@ -348,7 +348,7 @@ static void resume(stage_run *s)
 static void on_rested(void *stage)
 {
     stage_run *s = stage;
-    if (s->each->deadline_ns && clock_ns() >= s->each->deadline_ns)
+    if (s->each->ctx.deadline_ns && clock_ns() >= s->each->ctx.deadline_ns)
         end_alone(s, SHOAL_EDEADLINE, "the deadline passed before all items were done");
     resume(s);
 }
@@ -369,7 +369,7 @@ int process_each_start(stage_run *s, const call_context *ctx, shoal_err *err)
     e->how = st->reduce.of ? &st->reduce : &st->each;
     e->env = s->run->in->env;
     e->start_ns = clock_ns();
-    e->deadline_ns = ctx->deadline_ns;
+    e->ctx = *ctx;
     int rc = process_items(s, e->how, &items, err);
     if (!rc && reduces(s)) {
         rc = process_groups(e->how, items, &groups, err);

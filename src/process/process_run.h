@@ -57,8 +57,8 @@ typedef struct stage_run {
 struct process_run {
     const process_input *in;
     calls *calls;
-    char request_id[129];
-    uint64_t start_ns, deadline_ns;
+    call_context ctx; /* of the request, for its calls; texts of `memory` */
+    uint64_t start_ns;
     process_done_fn done;
     void *user;
     arena *memory;

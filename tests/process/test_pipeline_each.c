@@ -42,13 +42,15 @@ static bench *start(const char *stages, const char *body)
     if (pipeline_open(&t->config->pipelines[0], "", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     buf_done(&yaml);
-    call_context ctx = {.request_id = "r1"};
+    call_context ctx = {.request_id = "r1", .latency = SHOAL__V1__LATENCY__BATCH};
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
     return t;
 }
 
 static void stop(bench *t)
 {
+    for (size_t i = 0; i < t->b.n; i++) /* items' calls are the request's */
+        assert_int_equal(t->b.calls[i].order->latency, SHOAL__V1__LATENCY__BATCH);
     fake_calls_done(&t->b);
     json_decref(t->answer);
     process_input_done(&t->in);

@@ -25,7 +25,7 @@ static void on_done(void *user, const process_outcome *o)
     snprintf(t->message, sizeof t->message, "%s", o->failure->message);
 }
 
-static bench *start(const char *body)
+static bench *start_for(const char *body, const call_context *ctx)
 {
     bench *t = calloc(1, sizeof *t);
     shoal_err err = {0};
@@ -33,9 +33,13 @@ static bench *start(const char *body)
     if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err))
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    call_context ctx = {.request_id = "r1"};
-    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), ctx, on_done, t, NULL), 0);
     return t;
+}
+
+static bench *start(const char *body)
+{
+    return start_for(body, &(call_context){.request_id = "r1"});
 }
 
 static void stop(bench *t)
@@ -60,6 +64,35 @@ static const json_t *trace_of(const bench *t, const char *stage)
     json_array_foreach(json_object_get(t->answer, "trace"), i,
                        v) if (strcmp(str_at(v, "stage", NULL), stage) == 0) return v;
     return NULL;
+}
+
+static void calls_belong_to_the_request(void **state)
+{
+    char trace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", id[] = "r7";
+    static const char *const stand_ins[] = {"home-chat-m"};
+    call_context ctx = {.request_id = id,
+                        .traceparent = trace,
+                        .latency = SHOAL__V1__LATENCY__REALTIME,
+                        .order = ROUTER_BY_HASH,
+                        .key = 77,
+                        .stand_ins = stand_ins,
+                        .n_stand_ins = 1};
+    bench *t = start_for("{\"input\":\"turn off the kitchen light\"}", &ctx);
+    memset(trace, 'x', sizeof trace - 1); /* the request may go before its run does */
+    memset(id, 'x', sizeof id - 1);
+    answer_spans(&t->b.calls[1], true);
+    answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
+    assert_int_equal(t->b.n, 3);
+    for (size_t i = 0; i < t->b.n; i++) {
+        const call_order *o = t->b.calls[i].order;
+        assert_string_equal(o->request_id, "r7");
+        assert_string_equal(o->traceparent, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        assert_int_equal(o->latency, SHOAL__V1__LATENCY__REALTIME);
+        assert_true(o->order == ROUTER_BY_HASH && o->key == 77);
+        assert_int_equal(o->n_stand_ins, 0); /* a stage names its own model */
+    }
+    process_run_cancel(t->run);
+    stop(t);
 }
 
 static void device_request_goes_to_the_small_model(void **state)
@@ -272,6 +305,7 @@ static void long_input_and_long_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_belong_to_the_request),
         cmocka_unit_test(device_request_goes_to_the_small_model),
         cmocka_unit_test(unsure_reply_is_checked_by_the_larger_model),
         cmocka_unit_test(the_small_reply_stands_when_the_larger_model_fails),
