@@ -128,11 +128,6 @@ void feed_close(feed *d)
     free(d);
 }
 
-bool feed_is_table(const feed *d)
-{
-    return d->table;
-}
-
 size_t feed_rows(const feed *d)
 {
     return d->n_rows;

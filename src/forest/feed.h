@@ -34,7 +34,6 @@ int feed_open(feed **ret, const series_spec *spec, csv *c, shoal_err *err);
 int feed_next(feed *d, feed_item *ret, shoal_err *err);
 void feed_close(feed *d); /* NULL is fine */
 
-bool feed_is_table(const feed *d);
 size_t feed_rows(const feed *d);    /* rows read */
 size_t feed_sensors(const feed *d); /* sensors met; 0 in a table */
 

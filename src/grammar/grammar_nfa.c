@@ -162,11 +162,6 @@ void nfa_chain(nfa *a, int state, int first, int room)
     a->nodes[state].room = room < UINT16_MAX ? (uint16_t)room : UINT16_MAX;
 }
 
-size_t nfa_n_states(const nfa *a)
-{
-    return a->n_nodes;
-}
-
 /* ---- sealing ---------------------------------------------------------------------------------- */
 
 /* What sealing needs of each state: who waits for it. An edge waits for its target and, when it is a call,

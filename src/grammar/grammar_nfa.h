@@ -51,7 +51,6 @@ void nfa_mark(nfa *a, int state, uint8_t marks);
 void nfa_chain(nfa *a, int state, int first, int room);
 bool nfa_failed(const nfa *a);
 bool nfa_lacks_memory(const nfa *a); /* why it failed, or why a step was dead */
-size_t nfa_n_states(const nfa *a);
 
 /* End of building: drops every edge from which a rule's end cannot be reached, so that what can be begun
  * can be finished. False when out of memory. */

@@ -55,11 +55,6 @@ void beam_free(beam *b)
     free(b);
 }
 
-size_t beam_width(const beam *b)
-{
-    return b->o.n;
-}
-
 static double score(const beam *b, double sum, size_t n)
 {
     return n ? sum / math_pow((double)n, (double)b->o.length_penalty) : sum;

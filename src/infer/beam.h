@@ -46,7 +46,6 @@ typedef struct beam_move { /* a lane of the next step: the reply of lane `from`,
 /* max_tokens bounds a reply. SHOAL_EINVALID for options out of range. */
 int beam_new(beam **ret, const beam_options *o, size_t max_tokens, shoal_err *err);
 void beam_free(beam *b);
-size_t beam_width(const beam *b);
 
 /* Lanes are those that moves of the step before made, in order; the first step has one, empty. moves[n] is
  * filled. Returns how many lanes go on; 0: the search is over. */

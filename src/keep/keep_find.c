@@ -285,17 +285,6 @@ static int find_path(keep_found *f, const keep_places *p, const char *path, shoa
     return not_there(path, err);
 }
 
-int keep_find_path(keep_found *ret, const keep_places *p, const char *path, shoal_err *err)
-{
-    keep_found f = {0};
-    int rc = find_path(&f, p, path, err);
-    if (rc == 0)
-        *ret = f;
-    else
-        keep_found_done(&f);
-    return rc;
-}
-
 /* ---- by name --------------------------------------------------------------------------------------- */
 
 /* A listed model keeps its name, where models may have it. */

@@ -39,7 +39,6 @@ char *keep_real_folder(const char *folder);
  * it is neither file nor folder, or has no name that a model may have. */
 int keep_find(keep_found *ret, const keep_places *p, const config_wish *w, shoal_err *err);
 /* The same for a path alone, as `shoal pull` says it at its end. */
-int keep_find_path(keep_found *ret, const keep_places *p, const char *path, shoal_err *err);
 void keep_found_done(keep_found *f); /* a zeroed one is fine */
 
 /* Does it say where it is: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */

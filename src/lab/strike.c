@@ -351,11 +351,3 @@ int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, rela
     *ret = x;
     return 0;
 }
-
-void striker_free(striker *x)
-{
-    if (!x) return;
-    for (size_t i = 0; i < x->record->n_strikes; i++) free(x->victims[i].muted);
-    free(x->victims);
-    free(x);
-}

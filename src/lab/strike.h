@@ -20,7 +20,6 @@ typedef struct striker striker;
  * the links as the scenario says. */
 int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, relay *links, lab_record *record,
                 shoal_err *err);
-void striker_free(striker *x); /* NULL is fine */
 
 /* An error means that the lab itself is broken: a device or memory is missing. What is said of the fault is
  * in record->strikes[e->strike].what. */

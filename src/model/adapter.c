@@ -30,11 +30,6 @@ size_t adapter_count(const adapter *a)
     return a->n_matrices;
 }
 
-size_t adapter_bytes(const adapter *a)
-{
-    return a->bytes;
-}
-
 const sha256_digest *adapter_digest(const adapter *a)
 {
     return &a->digest;

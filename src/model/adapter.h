@@ -47,7 +47,6 @@ void adapter_unref(adapter *a); /* frees with the last; NULL is fine */
 /* What it does to a tensor of its base; NULL: nothing. Constant time. */
 const adapter_matrix *adapter_find(const adapter *a, const tensor *base);
 size_t adapter_count(const adapter *a); /* matrices that it changes */
-size_t adapter_bytes(const adapter *a); /* of them */
 /* Of its files and its strength: adapters that answer differently have different digests. */
 const sha256_digest *adapter_digest(const adapter *a);
 

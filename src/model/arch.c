@@ -14,11 +14,6 @@ static const arch_def *const defs[] = {
 #undef ENTRY
 };
 
-const arch_def *arch_at(size_t i)
-{
-    return i < COUNT(defs) ? defs[i] : NULL;
-}
-
 const char *arch_name(const arch_def *a)
 {
     return a->name;

@@ -189,7 +189,6 @@ const arch_def *arch_by_gguf(const char *name);
 const arch_def *arch_by_hf(const char *model_type);
 const char *arch_name(const arch_def *a);
 /* The i-th family; NULL behind the last. */
-const arch_def *arch_at(size_t i);
 /* The supported name most like `name`: by a common beginning, else by edit distance. */
 const char *arch_closest(const char *name, bool gguf);
 

@@ -16,10 +16,6 @@ static inline void device_set_add(device_set *s, size_t i)
 {
     s->bits[i / 64] |= (uint64_t)1 << (i % 64);
 }
-static inline void device_set_drop(device_set *s, size_t i)
-{
-    s->bits[i / 64] &= ~((uint64_t)1 << (i % 64));
-}
 static inline bool device_set_has(const device_set *s, size_t i)
 {
     return s->bits[i / 64] >> (i % 64) & 1;

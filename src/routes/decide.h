@@ -22,24 +22,20 @@
 
 enum { DECIDE_STEPS_MAX = 8, DECIDE_SKIPPED_MAX = 48 };
 
-/* What a rule may demand. X(enum, name) */
-#define ROUTE_CONDITION_TABLE(X) \
-    X(COND_ENDPOINT, "endpoint") \
-    X(COND_PATH, "path")         \
-    X(COND_API_KEY, "api_key")   \
-    X(COND_LANGUAGE, "language") \
-    X(COND_WANTS, "wants")       \
-    X(COND_LATENCY, "latency")   \
-    X(COND_LENGTH, "length")     \
-    X(COND_DEADLINE, "deadline") \
-    X(COND_HEADER, "header")     \
-    X(COND_PATTERN, "matches")   \
-    X(COND_DOMAIN, "domain")
+/* What a rule may demand. */
 typedef enum route_condition {
-#define ROUTE_CONDITION_ENUM(e, name) e,
-    ROUTE_CONDITION_TABLE(ROUTE_CONDITION_ENUM)
-#undef ROUTE_CONDITION_ENUM
-        N_CONDITIONS
+    COND_ENDPOINT,
+    COND_PATH,
+    COND_API_KEY,
+    COND_LANGUAGE,
+    COND_WANTS,
+    COND_LATENCY,
+    COND_LENGTH,
+    COND_DEADLINE,
+    COND_HEADER,
+    COND_PATTERN,
+    COND_DOMAIN,
+    N_CONDITIONS
 } route_condition;
 
 /* X(enum, name): why a step stands there, then why something does not. */
@@ -64,7 +60,6 @@ typedef enum decide_why {
 #undef DECIDE_WHY_ENUM
 } decide_why;
 const char *decide_why_name(decide_why w);
-const char *route_condition_name(route_condition c);
 
 typedef struct decide_note {
     const config_route *route;

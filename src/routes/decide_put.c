@@ -9,20 +9,10 @@ static const char *const why_names[] = {
     DECIDE_WHY_TABLE(WHY_NAME)
 #undef WHY_NAME
 };
-static const char *const condition_names[] = {
-#define CONDITION_NAME(e, name) [e] = name,
-    ROUTE_CONDITION_TABLE(CONDITION_NAME)
-#undef CONDITION_NAME
-};
 
 const char *decide_why_name(decide_why w)
 {
     return (size_t)w < sizeof why_names / sizeof *why_names ? why_names[w] : "unknown";
-}
-
-const char *route_condition_name(route_condition c)
-{
-    return (size_t)c < N_CONDITIONS ? condition_names[c] : "unknown";
 }
 
 static void put_place(buf *out, const decide_note *n)

@@ -248,11 +248,6 @@ void audio_reader_drop(audio_reader *r, size_t n)
     r->sink.n -= n;
 }
 
-audio_info audio_reader_info(const audio_reader *r)
-{
-    return r->sink.info;
-}
-
 int audio_decode(float **ret, size_t *ret_n, audio_info *ret_info, const void *bytes, size_t n,
                  const audio_options *options, shoal_err *err)
 {

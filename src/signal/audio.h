@@ -64,7 +64,6 @@ int audio_reader_finish(audio_reader *r, shoal_err *err);
  * the oldest: a long stream then needs little memory. */
 const float *audio_reader_samples(const audio_reader *r, size_t *ret_n);
 void audio_reader_drop(audio_reader *r, size_t n);
-audio_info audio_reader_info(const audio_reader *r);
 
 /* A whole file at once: *ret[*ret_n] is the caller's to free(), never NULL. ret_info may be NULL. */
 int audio_decode(float **ret, size_t *ret_n, audio_info *ret_info, const void *bytes, size_t n,

@@ -75,11 +75,6 @@ void fft_free(fft *f)
     free(f);
 }
 
-size_t fft_size(const fft *f)
-{
-    return f->n;
-}
-
 /* ---- butterflies: v becomes its own DFT -------------------------------------------------------------------
  */
 

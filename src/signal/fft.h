@@ -27,7 +27,6 @@ typedef struct fft fft;
 /* n is even, 4..FFT_N_MAX, and has no prime factor over 5; else SHOAL_EUNSUPPORTED. */
 int fft_new(fft **ret, size_t n, shoal_err *err);
 void fft_free(fft *f); /* NULL is fine */
-size_t fft_size(const fft *f);
 
 /* power[n/2 + 1][FFT_LANES] = |DFT of x[n][FFT_LANES]|² per lane; x is overwritten. One thread at a time. */
 void fft_power(fft *f, double *x, double *power);

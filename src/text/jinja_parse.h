@@ -13,7 +13,7 @@ typedef struct parser {
     const char *what, *s;
     size_t len, at;
     int line, depth;
-    bool in_tag, trim_next; /* the last tag asked to drop the white space after it */
+    bool in_tag;
     /* the token in hand, inside tags */
     tkind tok;
     char op[4];

@@ -32,11 +32,6 @@ const X509 *trust_ca(const trust *t)
     return t->ca;
 }
 
-const char *trust_cluster(const trust *t)
-{
-    return t->cluster;
-}
-
 /* Takes ca. */
 static int from_ca(trust **ret, X509 *ca, shoal_err *err)
 {

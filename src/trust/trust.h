@@ -58,7 +58,6 @@ uint64_t trust_crl_number(const trust *t); /* 0: none is known */
 bool trust_serial_is_revoked(const trust *t, const char *serial);
 
 const X509 *trust_ca(const trust *t);
-const char *trust_cluster(const trust *t);
 
 typedef struct trust_want {
     bool any_role;
