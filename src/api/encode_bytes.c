@@ -87,8 +87,7 @@ int encode_bytes_image(encode_spec *s, api_error *e)
     return rc == 0 ? check_size(s, "image", e) : rc;
 }
 
-/* ---- bodies that are the thing itself --------------------------------------------------------------------
- */
+/* ---- bodies that are the thing itself --------------------------------------------------------------- */
 
 bool encode_bytes_is_raw(encode_kind kind, const char *content_type)
 {

@@ -31,9 +31,9 @@
 /* 0, or SHOAL_EINVALID with the field's name and range. `field` is one of the table's. */
 int sampling_check(const char *field, double v, shoal_err *err);
 
-/* ---- defaults -------------------------------------------------------------------------------------
- *
- * A request that does not say a field gets it from the first of these that says it:
+/* ---- defaults --------------------------------------------------------------------------------------- */
+
+/* A request that does not say a field gets it from the first of these that says it:
  *
  *     models[].sampling in shoal.yaml > "sampling" in models.json > the model's own files
  *     > the API's own (SAMPLING_OLLAMA, SAMPLING_LLAMA) > SAMPLING_LAST */

@@ -63,8 +63,7 @@ int bench_http(const bench_options *o, shoal_err *err);
 /* Streams of one model of a server that speaks OpenAI's protocol, under load. */
 int bench_load(const bench_options *o, shoal_err *err);
 
-/* ---- bench_gate.c: what both kinds of rows wait with ------------------------------------------------------
- */
+/* ---- bench_gate.c: what both kinds of rows wait with ------------------------------------------------ */
 
 /* Waits for a batch of requests; the engine thread counts them down. */
 typedef struct bench_gate {

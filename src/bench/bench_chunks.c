@@ -61,8 +61,7 @@ static double middle(double *v, size_t n)
     return v[n / 2];
 }
 
-/* ---- the scan -------------------------------------------------------------------------------------------
- */
+/* ---- the scan --------------------------------------------------------------------------------------- */
 
 static int fill_vectors(bench *b)
 {
@@ -133,8 +132,7 @@ static int bench_scan(bench *b, int n_threads, scan_times *ret)
     return rc;
 }
 
-/* ---- the store ------------------------------------------------------------------------------------------
- */
+/* ---- the store -------------------------------------------------------------------------------------- */
 
 static int put_document(bench *b, size_t i, float *scales, int8_t *codes)
 {

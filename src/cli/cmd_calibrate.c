@@ -104,8 +104,7 @@ static void cascade_done(cascade *c)
     json_decref(c->models);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------
- */
+/* ---- asking ----------------------------------------------------------------------------------------- */
 
 static void show_progress(const char *what, size_t done, size_t n)
 {
@@ -153,8 +152,7 @@ static int ask_member(calibrate_member *m, eval_asker *a, const eval_cases *case
     return rc;
 }
 
-/* ---- what comes of it
- * -------------------------------------------------------------------------------------- */
+/* ---- what comes of it ------------------------------------------------------------------------------- */
 
 static int write_file(const char *path, const buf *text, shoal_err *err)
 {

@@ -44,8 +44,7 @@ static void print_tame(const char *text, const char *margin)
     free(copy);
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------
- */
+/* ---- list ------------------------------------------------------------------------------------------- */
 
 static void print_collections(const json_t *answer)
 {
@@ -141,8 +140,7 @@ static int run_list(docs_place *at, const given *g, char **v, int n, shoal_err *
     return rc;
 }
 
-/* ---- remove ----------------------------------------------------------------------------------------------
- */
+/* ---- remove ----------------------------------------------------------------------------------------- */
 
 /* COLLECTION alone goes with all that is in it; else the documents that are named. */
 static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err *err)
@@ -163,8 +161,7 @@ static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err
     return rc;
 }
 
-/* ---- search ----------------------------------------------------------------------------------------------
- */
+/* ---- search ----------------------------------------------------------------------------------------- */
 
 /* A search, or a question with the generator that answers it. */
 static int put_ask(buf *out, const given *g, bool question, const char *text, shoal_err *err)
@@ -243,8 +240,7 @@ static int run_search(docs_place *at, const given *g, bool question, char **v, s
     return rc;
 }
 
-/* ---- the command -----------------------------------------------------------------------------------------
- */
+/* ---- the command ------------------------------------------------------------------------------------ */
 
 static const cli_verb VERBS[] = {
     {"add", "COLLECTION PATH...", "add files and folders to a collection", 2, -1},

@@ -39,8 +39,7 @@ typedef struct adding {
     size_t quarter;
 } adding;
 
-/* ---- how far it is ---------------------------------------------------------------------------------------
- */
+/* ---- how far it is ---------------------------------------------------------------------------------- */
 
 static void show(adding *a, const char *name)
 {
@@ -73,8 +72,7 @@ static void say_failed(adding *a, const char *source, const char *why)
     a->n_of[INGEST_FAILED]++;
 }
 
-/* ---- what is there ----------------------------------------------------------------------------------------
- */
+/* ---- what is there ---------------------------------------------------------------------------------- */
 
 static int note_known(adding *a, const json_t *o, shoal_err *err)
 {
@@ -159,8 +157,7 @@ static int look(adding *a, shoal_err *err)
     return rc == 0 && a->ask->shared ? check_shared(a, err) : rc;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------
- */
+/* ---- sending ---------------------------------------------------------------------------------------- */
 
 static void count_outcome(adding *a, const json_t *o)
 {
@@ -266,8 +263,7 @@ static int add_file(adding *a, const char *path, shoal_err *err)
     return rc;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------------------- */
 
 static int read_metadata(adding *a, shoal_err *err)
 {

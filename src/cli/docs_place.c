@@ -99,8 +99,7 @@ static void stop_own(docs_place *at)
     if (*at->folder) rmdir(at->folder);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------
- */
+/* ---- asking ----------------------------------------------------------------------------------------- */
 
 static int make_headers(docs_place *at, const char *key, shoal_err *err)
 {

@@ -31,8 +31,7 @@ int measure_mul(measure_result *ret, const measure_spec *spec, shoal_err *err);
 /* Nanoseconds of an empty team_run, and of one barrier inside it. */
 int measure_team(double *ret_run_ns, double *ret_barrier_ns, int n_threads, shoal_err *err);
 
-/* ---- the machine's limits, with nothing of a kernel but its loads or its multiplications ----------------
- */
+/* ---- the machine's limits, with nothing of a kernel but its loads or its multiplications ------------ */
 
 /* GB/s at which a team reads `bytes` (rounded up to a page a member) again and again, each member its own
  * part, in huge pages where the system gives them (measure_huge_pages). The best of the rounds: what else ran

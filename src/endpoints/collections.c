@@ -14,8 +14,7 @@
 
 enum { NAME_SEGMENT = 2, ID_SEGMENT = 4, LIST_MAX = 1000 };
 
-/* ---- work in a thread -----------------------------------------------------------------------------------
- */
+/* ---- work in a thread ------------------------------------------------------------------------------- */
 
 void collections_error(api_error *e, int rc, const char *message, const call_result *failed)
 {
@@ -131,8 +130,7 @@ void collections_submit(desk_answer *a, desk_queue queue)
     desk_submit(a->rq->gateway->desk, &a->job);
 }
 
-/* ---- JSON -----------------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------------- */
 
 void collections_put_text(buf *out, const char *key, const char *text)
 {
@@ -177,8 +175,7 @@ void collections_put_deleted(buf *out, const char *what, const char *key, const 
     buf_printf(out, ",\"object\":\"%s.deleted\",\"deleted\":true}", what);
 }
 
-/* ---- collections ----------------------------------------------------------------------------------------
- */
+/* ---- collections ------------------------------------------------------------------------------------ */
 
 typedef struct name_list {
     buf *out;
@@ -355,8 +352,7 @@ void collections_delete(gateway_request *rq)
     if (a) collections_submit(a, DESK_WRITES);
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------
- */
+/* ---- documents -------------------------------------------------------------------------------------- */
 
 typedef struct document_list {
     buf *out;

@@ -61,8 +61,7 @@ static void refuse_nomem(answer_job *j)
     refuse(j, &e);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------
- */
+/* ---- the answer ------------------------------------------------------------------------------------- */
 
 static size_t line_of(const store_piece *p, size_t at)
 {
@@ -179,8 +178,7 @@ static void end_free(answer_job *j)
     buf_done(&citations);
 }
 
-/* ---- the generator ---------------------------------------------------------------------------------------
- */
+/* ---- the generator ---------------------------------------------------------------------------------- */
 
 static void start(answer_job *j);
 
@@ -278,8 +276,7 @@ static void start(answer_job *j)
     if (!j->call) refuse_nomem(j);
 }
 
-/* ---- what was found --------------------------------------------------------------------------------------
- */
+/* ---- what was found --------------------------------------------------------------------------------- */
 
 static bool keep(answer_job *j, const find_result *r)
 {

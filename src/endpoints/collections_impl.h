@@ -55,8 +55,7 @@ void collections_submit_list(desk_answer *a, int64_t limit_default);
 int collections_take_object(desk_answer *a, const json_t *o, const char *key, api_error *e);
 int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);
 
-/* ---- searches (collections_search.c) --------------------------------------------------------------------
- */
+/* ---- searches (collections_search.c) ---------------------------------------------------------------- */
 
 typedef struct search_job search_job;
 struct search_job {
@@ -84,8 +83,7 @@ void collections_put_piece(buf *out, const store_piece *p);
 void collections_put_text(buf *out, const char *key, const char *text);
 void collections_put_collection(buf *out, const store_collection *c);
 
-/* ---- documents (collections_add.c) ----------------------------------------------------------------------
- */
+/* ---- documents (collections_add.c) ------------------------------------------------------------------ */
 
 /* Adds what the body says to the collection that the path names; `put` writes the answer. */
 void collections_ingest(gateway_request *rq,

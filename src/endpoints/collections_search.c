@@ -116,8 +116,7 @@ void collections_start_search(gateway_request *rq, const search_keys *keys,
     request_error(rq, &e);
 }
 
-/* ---- our own form ----------------------------------------------------------------------------------------
- */
+/* ---- our own form ----------------------------------------------------------------------------------- */
 
 void collections_put_piece(buf *out, const store_piece *p)
 {

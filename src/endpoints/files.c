@@ -62,8 +62,7 @@ void files_list(gateway_request *rq)
     if (a) collections_submit_list(a, LIST_DEFAULT);
 }
 
-/* ---- one file ---------------------------------------------------------------------------------------------
- */
+/* ---- one file --------------------------------------------------------------------------------------- */
 
 static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 {

@@ -12,8 +12,7 @@
 
 enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, STORES_DEFAULT = 100 };
 
-/* ---- ids -------------------------------------------------------------------------------------------------
- */
+/* ---- ids -------------------------------------------------------------------------------------------- */
 
 #define DOCUMENT "doc-" /* of a document that was never uploaded as a file */
 
@@ -29,8 +28,7 @@ static file_id id_of(int64_t file, int64_t document)
     return id;
 }
 
-/* ---- vector stores ----------------------------------------------------------------------------------------
- */
+/* ---- vector stores ---------------------------------------------------------------------------------- */
 
 static void put_store(buf *out, const store_collection *c)
 {
@@ -224,8 +222,7 @@ void vector_stores_delete(gateway_request *rq)
     if (a) collections_submit(a, DESK_WRITES);
 }
 
-/* ---- files of a vector store ------------------------------------------------------------------------------
- */
+/* ---- files of a vector store ------------------------------------------------------------------------ */
 
 static void put_entry(buf *out, const char *store_id, const store_document *d)
 {
@@ -399,8 +396,7 @@ void vector_stores_add(gateway_request *rq)
     collections_ingest(rq, put_added);
 }
 
-/* ---- search -----------------------------------------------------------------------------------------------
- */
+/* ---- search ----------------------------------------------------------------------------------------- */
 
 static void put_result(buf *out, const search_hit *h)
 {

@@ -131,8 +131,7 @@ static void put_risk(double y, const calibrate_report *r, size_t i, const confid
     put_ring(&p, at.coverage, calibrate_accuracy(r->members, i, r->n, t), out);
 }
 
-/* ---- the picture -----------------------------------------------------------------------------------------
- */
+/* ---- the picture ------------------------------------------------------------------------------------ */
 
 static void put_name(double y, const calibrate_report *r, size_t i, buf *out)
 {

@@ -154,8 +154,7 @@ void pull_url_put(buf *to, const char *s, bool slashes)
     }
 }
 
-/* ---- near and far ---------------------------------------------------------------------------------------
- */
+/* ---- near and far ----------------------------------------------------------------------------------- */
 
 /* RFC 6890: what is reached from here alone, and what no server has. */
 static bool is_near_4(uint32_t a)

@@ -142,8 +142,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
     return uv_poll_start(&s->poll, events, on_socket) == 0 ? 0 : -1;
 }
 
-/* ---- one call's end --------------------------------------------------------------------------------------
- */
+/* ---- one call's end --------------------------------------------------------------------------------- */
 
 static void call_free(curl_call *c)
 {
@@ -272,8 +271,7 @@ static void settle_done(curl_hosts *h)
     }
 }
 
-/* ---- one call's way
- * ---------------------------------------------------------------------------------------- */
+/* ---- one call's way --------------------------------------------------------------------------------- */
 
 static size_t on_bytes(char *data, size_t one, size_t n, void *user)
 {

@@ -171,8 +171,7 @@ bool draft_check(draft_book *b, draft *d, size_t at, const int32_t *ids, size_t 
     return hit;
 }
 
-/* ---- what they are worth --------------------------------------------------------------------------------
- */
+/* ---- what they are worth ---------------------------------------------------------------------------- */
 
 #define ROW_SHARE  0.25 /* of a step of one: what a row more costs as long as nobody has tried */
 #define COST_FIRST 4    /* the least of so many steps; then what is known goes up or down by a share */

@@ -28,8 +28,7 @@ void encode_free(enc_job *j)
     free(j);
 }
 
-/* ---- the batch ------------------------------------------------------------------------------------------
- */
+/* ---- the batch -------------------------------------------------------------------------------------- */
 
 static const input *input_of(const enc_entry *at)
 {
@@ -87,8 +86,7 @@ static void measure(engine *e, size_t n_positions, uint64_t took_ns)
     atomic_fetch_add(&e->stats.n_steps, 1);
 }
 
-/* ---- handing out ----------------------------------------------------------------------------------------
- */
+/* ---- handing out ------------------------------------------------------------------------------------ */
 
 static bool all_finite(const float *v, size_t n)
 {

@@ -20,8 +20,7 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
-/* ---- counting ---------------------------------------------------------------------------------------------
- */
+/* ---- counting --------------------------------------------------------------------------------------- */
 
 static size_t elements(const tensor *t)
 {
@@ -77,8 +76,7 @@ static void find_memory(inspect_report *r, const model *m, const net_ops *ops)
     r->memory_bytes = r->file_bytes + kv;
 }
 
-/* ---- speed
- * ------------------------------------------------------------------------------------------------- */
+/* ---- speed ------------------------------------------------------------------------------------------ */
 
 /* A matrix of the model's own width, so that caches and ends of rows count as they will. */
 static int find_speed(inspect_report *r, const model *m, shoal_err *err)
@@ -121,8 +119,7 @@ int inspect_model(inspect_report *ret, const model *m, bool measure, shoal_err *
     return measure && ops ? find_speed(ret, m, err) : 0;
 }
 
-/* ---- words
- * --------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------ */
 
 static void put_count(buf *out, size_t n)
 {
@@ -295,8 +292,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     put_verdict(out, r, m);
 }
 
-/* ---- JSON
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------- */
 
 static void json_text(buf *out, const char *key, const char *value)
 {

@@ -87,8 +87,7 @@ int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err)
     return keep_apply(k, err);
 }
 
-/* ---- what the registry says of them ---------------------------------------------------------------------
- */
+/* ---- what the registry says of them ----------------------------------------------------------------- */
 
 static bool is_ours(const replica *r)
 {
@@ -130,8 +129,7 @@ uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replica
     return __builtin_mul_overflow(sum, (uint64_t)n_replicas, &sum) ? UINT64_MAX : sum;
 }
 
-/* ---- idleness --------------------------------------------------------------------------------------------
- */
+/* ---- idleness --------------------------------------------------------------------------------------- */
 
 uint64_t keep_now_ns(const keep *k)
 {
@@ -199,8 +197,7 @@ void kept_tick(keep *k)
     if (k->unwritten && k->n_ticks % WRITE_AGAIN_TICKS == 0) keep_write_book(k); /* the disk was full, say */
 }
 
-/* ---- the book --------------------------------------------------------------------------------------------
- */
+/* ---- the book --------------------------------------------------------------------------------------- */
 
 static bool is_named(const json_t *entry, const char *name)
 {

@@ -231,8 +231,7 @@ void kind_remove(job *j)
     job_work(j, find_stored, stored_found);
 }
 
-/* ---- what a load has brought, and nobody can use ---------------------------------------------------------
- */
+/* ---- what a load has brought, and nobody can use ---------------------------------------------------- */
 
 static void drop_brought(job *j)
 {

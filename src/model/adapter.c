@@ -35,8 +35,7 @@ const sha256_digest *adapter_digest(const adapter *a)
     return &a->digest;
 }
 
-/* ---- one pair of tensors ---------------------------------------------------------------------------------
- */
+/* ---- one pair of tensors ---------------------------------------------------------------------------- */
 
 typedef struct builder {
     adapter *a;
@@ -230,8 +229,7 @@ static int add_pair(const builder *x, pair *p)
                    p->name, model_name(x->a->base), arch_name(x->c->arch));
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------------------ */
 
 static int by_name(const void *a, const void *b)
 {

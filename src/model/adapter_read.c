@@ -11,8 +11,7 @@
 
 enum { CONFIG_MAX = 1 << 20 };
 
-/* ---- PEFT -------------------------------------------------------------------------------------------------
- */
+/* ---- PEFT ------------------------------------------------------------------------------------------- */
 
 /* Settings that change what is computed, and what a setting must be to change nothing. */
 static const struct {
@@ -99,8 +98,7 @@ static int read_peft_config(adapter_source *s, const json_t *c, shoal_err *err)
     return rc ? rc : read_scale(s, c, err);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------
- */
+/* ---- both ------------------------------------------------------------------------------------------- */
 
 typedef struct piece {
     const void *data;
@@ -163,8 +161,7 @@ int adapter_from_peft(adapter **ret, const char *config, size_t config_len, cons
     return rc;
 }
 
-/* ---- GGUF -------------------------------------------------------------------------------------------------
- */
+/* ---- GGUF ------------------------------------------------------------------------------------------- */
 
 static int read_gguf_config(adapter_source *s, gguf *g, const model_config *c, shoal_err *err)
 {
@@ -201,8 +198,7 @@ int adapter_from_gguf(adapter **ret, const void *data, size_t len, const char *w
     return rc;
 }
 
-/* ---- from disk --------------------------------------------------------------------------------------------
- */
+/* ---- from disk -------------------------------------------------------------------------------------- */
 
 static int open_folder(adapter **ret, const char *path, float strength, const model *base, shoal_err *err)
 {

@@ -42,8 +42,7 @@ const arch_def *arch_by_hf(const char *model_type)
     return NULL;
 }
 
-/* ---- the closest name ------------------------------------------------------------------------------------
- */
+/* ---- the closest name ------------------------------------------------------------------------------- */
 
 /* The smaller the closer: edits, less what the two begin with. */
 static long name_distance(const char *a, const char *b)
@@ -65,8 +64,7 @@ const char *arch_closest(const char *name, bool gguf)
     return best;
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------------------ */
+/* ---- values ----------------------------------------------------------------------------------------- */
 
 /* The first name of each is the one we write. */
 static const struct {
@@ -118,8 +116,7 @@ bool task_parse(const char *name, model_task *ret)
     return false;
 }
 
-/* ---- rotary embedding
- * -------------------------------------------------------------------------------------- */
+/* ---- rotary embedding ------------------------------------------------------------------------------- */
 
 size_t arch_rope_source_row(size_t row, size_t head_dim, size_t rope_dim)
 {

@@ -150,8 +150,7 @@ typedef struct conf_row {
         0        \
     }
 
-/* ---- families -------------------------------------------------------------------------------------------
- */
+/* ---- families --------------------------------------------------------------------------------------- */
 
 struct gguf_out;
 struct conf; /* conf.h: where a configuration is read from */
@@ -192,8 +191,7 @@ const char *arch_name(const arch_def *a);
 /* The supported name most like `name`: by a common beginning, else by edit distance. */
 const char *arch_closest(const char *name, bool gguf);
 
-/* ---- rules ------------------------------------------------------------------------------------------------
- */
+/* ---- rules ------------------------------------------------------------------------------------------ */
 
 /* Where a name matched a rule. */
 typedef struct rule_hit {
@@ -235,8 +233,7 @@ size_t rule_turn_row(size_t r, size_t before, size_t all, size_t own, size_t hea
 /* True when a model of this configuration has the rule's tensor in this layer. */
 bool rule_wanted(const model_config *c, const tensor_rule *r, size_t layer);
 
-/* ---- values -----------------------------------------------------------------------------------------------
- */
+/* ---- values ----------------------------------------------------------------------------------------- */
 
 /* An activation by the names of config.json ("gelu", "silu", ...), and the name to write for one. */
 bool activation_parse(const char *name, activation *ret);

@@ -4,8 +4,7 @@
 
 #include "model/arch.h"
 
-/* ---- names
- * ------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------ */
 
 const tensor_rule *arch_rule(const arch_def *a, size_t i)
 {
@@ -121,8 +120,7 @@ bool arch_ignores(const arch_def *a, const char *name)
     return false;
 }
 
-/* ---- shapes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- shapes ----------------------------------------------------------------------------------------- */
 
 size_t arch_side(const model_config *c, unsigned dim, size_t layer)
 {
@@ -209,8 +207,7 @@ size_t rule_turn_row(size_t r, size_t before, size_t all, size_t own, size_t hea
     return r / head_dim * parts * head_dim + part * head_dim + r % head_dim;
 }
 
-/* ---- presence
- * ---------------------------------------------------------------------------------------------- */
+/* ---- presence --------------------------------------------------------------------------------------- */
 
 bool rule_wanted(const model_config *c, const tensor_rule *r, size_t layer)
 {

@@ -9,8 +9,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 enum { LABELS_MAX = 65536 };
 
-/* ---- task
- * -------------------------------------------------------------------------------------------------- */
+/* ---- task ------------------------------------------------------------------------------------------- */
 
 /* By the end of the class in "architectures"; the first that the family can do. */
 static const struct {
@@ -106,8 +105,7 @@ static bool has_labels(model_task t)
     return t == TASK_CLASSIFY || t == TASK_TAG || t == TASK_IMAGE || t == TASK_SCORE;
 }
 
-/* ---- labels
- * ------------------------------------------------------------------------------------------------ */
+/* ---- labels ----------------------------------------------------------------------------------------- */
 
 static int make_labels(conf *s, model_config *c, size_t n)
 {
@@ -190,8 +188,7 @@ static int read_gguf_labels(conf *s, model_config *c)
     return rc;
 }
 
-/* ---- pooling
- * ----------------------------------------------------------------------------------------------- */
+/* ---- pooling ---------------------------------------------------------------------------------------- */
 
 static const char *const pool_names[] = {[POOL_MEAN] = "mean", [POOL_CLS] = "cls", [POOL_LAST] = "last"};
 

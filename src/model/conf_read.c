@@ -2,8 +2,7 @@
 #include "base/json.h"
 #include "model/conf.h"
 
-/* ---- end of text
- * ------------------------------------------------------------------------------------------- */
+/* ---- end of text ------------------------------------------------------------------------------------ */
 
 static int add_eos(conf *s, model_config *c, int64_t id)
 {
@@ -55,8 +54,7 @@ static bool writes_text(const model_config *c)
     return c->task == TASK_GENERATE || c->task == TASK_SEQ2SEQ || c->task == TASK_TRANSCRIBE;
 }
 
-/* ---- all of it
- * --------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------------------- */
 
 static void settle_heads(model_config *c)
 {

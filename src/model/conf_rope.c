@@ -30,8 +30,7 @@ static int parse_kind(conf *s, const char *name, rope_scaling *ret)
         name);
 }
 
-/* ---- config.json
- * ------------------------------------------------------------------------------------------- */
+/* ---- config.json ------------------------------------------------------------------------------------ */
 
 static int check_llama3(conf *s, const rope_conf *r)
 {
@@ -156,8 +155,7 @@ static int read_json(conf *s, model_config *c)
     return rc;
 }
 
-/* ---- GGUF
- * -------------------------------------------------------------------------------------------------- */
+/* ---- GGUF ------------------------------------------------------------------------------------------- */
 
 static int copy_divisors(conf *s, const char *name, size_t n, const float **ret)
 {
@@ -223,8 +221,7 @@ int conf_rope_read(conf *s, model_config *c)
     return rc;
 }
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------- */
 
 static void put_num(gguf_out *o, const model_config *c, const char *name, double v)
 {

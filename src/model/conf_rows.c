@@ -47,8 +47,7 @@ const conf_row conf_rope[] = {{"rope.freq_base", "rope_theta rotary_emb_base glo
                               SIZE(n_vocab, "vocab_size", NULL, 4 << 20, 0),
                               CONF_END};
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------- */
 
 static int refuse_flag(conf *s, const conf_row *row)
 {
@@ -144,8 +143,7 @@ int conf_rows_again(conf *s, model_config *c)
     return rc;
 }
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------- */
 
 static bool is_same(const conf_row *row, const void *a, const void *b)
 {

@@ -31,8 +31,7 @@ static tensor *find_adopted(adopter *a, const char *name)
     return NULL;
 }
 
-/* ---- shapes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- shapes ----------------------------------------------------------------------------------------- */
 
 static int wrong_shape(const adopter *a, const char *name, const tensor *t, const size_t need[4], size_t n)
 {
@@ -58,8 +57,7 @@ static bool same_shape(const size_t a[4], const size_t b[4])
     }
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------------------ */
+/* ---- values ----------------------------------------------------------------------------------------- */
 
 static int weights_alloc(adopter *a, size_t n, void **ret)
 {
@@ -162,8 +160,7 @@ static int plus_one(adopter *a, tensor *t)
     return 0;
 }
 
-/* ---- adding
- * ------------------------------------------------------------------------------------------------ */
+/* ---- adding ----------------------------------------------------------------------------------------- */
 
 static int add_tensor(adopter *a, const rule_hit *h, const char *name, const tensor *t)
 {

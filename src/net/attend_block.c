@@ -266,8 +266,7 @@ static void mix(const job *j, float *out)
     }
 }
 
-/* ---- int8: weights are made whole at the end ------------------------------------------------------------
- */
+/* ---- int8: weights are made whole at the end -------------------------------------------------------- */
 
 #define TILE_RUN 4 /* tiles of values that sums stay in registers for */
 

@@ -35,8 +35,7 @@ void cross_done(cross *x)
     proj_done(&x->out);
 }
 
-/* ---- what is kept of a source ---------------------------------------------------------------------------
- */
+/* ---- what is kept of a source ----------------------------------------------------------------------- */
 
 static size_t n_tiles(size_t n)
 {
@@ -69,8 +68,7 @@ void blk_cross_keep(lane *l, const cross *x, rows *from, rows *kv, void *memory)
     }
 }
 
-/* ---- attention --------------------------------------------------------------------------------------------
- */
+/* ---- attention -------------------------------------------------------------------------------------- */
 
 /* The query heads of one token that share a key head. scores: [group][scores_width] */
 static void attend_token(const cross *x, const cross_step *s, const vec_kernels *v, const net_item *it,

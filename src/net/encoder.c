@@ -155,8 +155,7 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
     return 0;
 }
 
-/* ---- relative vectors (DeBERTa): each layer's keys and queries of the relative embeddings, made once
- * ------- */
+/* ---- relative vectors (DeBERTa): each layer's keys and queries of the relative embeddings, made once ---- */
 
 typedef struct relative_job {
     encoder *e;
@@ -215,8 +214,7 @@ static int make_relative(encoder *e, const model *m, team *t, shoal_err *err)
     return rc;
 }
 
-/* ---- load and free ----------------------------------------------------------------------------------------
- */
+/* ---- load and free ---------------------------------------------------------------------------------- */
 
 int encoder_load_as(net **ret, const model *m, const model_config *c, const char *prefix, team *t,
                     const net_limits *limits, shoal_err *err)

@@ -223,8 +223,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
     if (s->own && member_count(m) > 1) open_own(p, &s->own[member_index(m)], n);
 }
 
-/* ---- the layer ------------------------------------------------------------------------------------------
- */
+/* ---- the layer -------------------------------------------------------------------------------------- */
 
 /* The stream as a branch reads it: through its norm, or as it is. */
 static rows *enter(pass *p, const norm *pre, rows *h)

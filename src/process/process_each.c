@@ -40,8 +40,7 @@ static bool gives_text(const stage_run *s)
     return stage_kind_gives(s->stage->kind) & GIVES_TEXT;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------
- */
+/* ---- the end ---------------------------------------------------------------------------------------- */
 
 static void item_free(stage_run *item)
 {
@@ -102,8 +101,7 @@ static void end_alone(stage_run *s, int status, const char *message)
     end_with(s, &r);
 }
 
-/* ---- what an item came to -------------------------------------------------------------------------------
- */
+/* ---- what an item came to --------------------------------------------------------------------------- */
 
 static size_t item_number(const stage_run *item)
 {
@@ -166,8 +164,7 @@ static void note_item(stage_run *item, const call_result *r)
     item_free(item);
 }
 
-/* ---- a round --------------------------------------------------------------------------------------------
- */
+/* ---- a round ---------------------------------------------------------------------------------------- */
 
 /* A list of n nulls. */
 static json_t *nulls(size_t n)

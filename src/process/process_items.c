@@ -72,8 +72,7 @@ static int cut_text(const cutting *c, const char *s, each_by by)
     return rc;
 }
 
-/* ---- what the items are of ------------------------------------------------------------------------------
- */
+/* ---- what the items are of -------------------------------------------------------------------------- */
 
 static int put_devices(const cutting *c, const pipeline_facts *f)
 {
@@ -130,8 +129,7 @@ int process_items(const stage_run *s, const config_each *each, json_t **ret, sho
     return rc;
 }
 
-/* ---- groups that are read at once ------------------------------------------------------------------------
- */
+/* ---- groups that are read at once ------------------------------------------------------------------- */
 
 /* What is read of an item: a text, the text of an object that has one, else its JSON. NULL: nothing. */
 static const char *item_text(const json_t *item, buf *json)

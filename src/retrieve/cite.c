@@ -46,8 +46,7 @@ size_t cite_sentences(const char *const *texts, size_t n, cite_sentence *out, si
     return found;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------
- */
+/* ---- words ------------------------------------------------------------------------------------------ */
 
 static bool in_word(unsigned char c)
 {

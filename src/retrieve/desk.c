@@ -169,8 +169,7 @@ static void end_one(queue *q, const desk_job *j)
     forget_idle_owner(q, o);
 }
 
-/* ---- in a thread ----------------------------------------------------------------------------------------
- */
+/* ---- in a thread ------------------------------------------------------------------------------------ */
 
 static int put_shelf_away(desk *d, shoal_err *err)
 {
@@ -278,8 +277,7 @@ static void *hand_main(void *arg)
     return NULL;
 }
 
-/* ---- on the loop ----------------------------------------------------------------------------------------
- */
+/* ---- on the loop ------------------------------------------------------------------------------------ */
 
 static void finish(desk *d, desk_job *j)
 {
@@ -365,8 +363,7 @@ void desk_cancel(desk *d, desk_job *j)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- turns of those who embed ---------------------------------------------------------------------------
- */
+/* ---- turns of those who embed ----------------------------------------------------------------------- */
 
 bool desk_embed_begin(desk *d, desk_turn *t)
 {

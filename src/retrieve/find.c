@@ -100,8 +100,7 @@ static bool is_back(find *f)
     return false;
 }
 
-/* ---- a better order ---------------------------------------------------------------------------------------
- */
+/* ---- a better order --------------------------------------------------------------------------------- */
 
 static int by_score(const void *x, const void *y)
 {
@@ -154,8 +153,7 @@ static void start_rerank(find *f)
     if (!f->call) end(f, SHOAL_ENOMEM, "out of memory", NULL);
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------------- */
 
 static int work_search(desk_job *j, const desk_tools *t, shoal_err *err)
 {
@@ -187,8 +185,7 @@ static void on_searched(desk_job *j)
         end(f, 0, "", NULL);
 }
 
-/* ---- the vector ------------------------------------------------------------------------------------------
- */
+/* ---- the vector ------------------------------------------------------------------------------------- */
 
 /* 0, or why the answer is none. */
 static int keep_vector(find *f, const call_result *r, const Shoal__V1__EmbedReply *reply)
@@ -256,8 +253,7 @@ static void on_looked(desk_job *j)
         start_embed(f);
 }
 
-/* ---- the start -------------------------------------------------------------------------------------------
- */
+/* ---- the start -------------------------------------------------------------------------------------- */
 
 static bool copy(find *f, const find_ask *ask)
 {

@@ -29,8 +29,7 @@ typedef struct ingest_batch { /* one call: neighbouring pieces of one document *
     struct ingest_batch *next;
 } ingest_batch;
 
-/* ---- the end --------------------------------------------------------------------------------------------
- */
+/* ---- the end ---------------------------------------------------------------------------------------- */
 
 static void ingest_free(ingest *in)
 {
@@ -98,8 +97,7 @@ static bool is_back(ingest *in)
     return false;
 }
 
-/* ---- embedding ------------------------------------------------------------------------------------------
- */
+/* ---- embedding -------------------------------------------------------------------------------------- */
 
 static void go_on(ingest *in);
 
@@ -243,8 +241,7 @@ static ingest_document *next_document(const ingest *in)
     return NULL;
 }
 
-/* ---- one step after the other ---------------------------------------------------------------------------
- */
+/* ---- one step after the other ----------------------------------------------------------------------- */
 
 static void on_written(desk_job *j)
 {

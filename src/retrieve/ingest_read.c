@@ -38,8 +38,7 @@ void ingest_documents_done(ingest *in)
     in->n = 0;
 }
 
-/* ---- the request ----------------------------------------------------------------------------------------
- */
+/* ---- the request ------------------------------------------------------------------------------------ */
 
 /* The first of the keys that is there: a text. *ret stays as it was without any. */
 static int text_of(const json_t *o, const char *const *keys, const char **ret, size_t *ret_n, size_t i,
@@ -169,8 +168,7 @@ static int parse(ingest *in, store *s, shoal_err *err)
     return rc;
 }
 
-/* ---- what is new, and its pieces ------------------------------------------------------------------------
- */
+/* ---- what is new, and its pieces -------------------------------------------------------------------- */
 
 int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65],
                   steps *steps, shoal_err *err)
@@ -267,8 +265,7 @@ int ingest_recut(desk_job *j, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-/* ---- putting --------------------------------------------------------------------------------------------
- */
+/* ---- putting ---------------------------------------------------------------------------------------- */
 
 static int write_document(ingest *in, ingest_document *d, store *s, shoal_err *err)
 {

@@ -73,8 +73,7 @@ void plain_done(plain *p)
     *p = (plain){0};
 }
 
-/* ---- text and Markdown: lines, where a blank one ends a block -------------------------------------------
- */
+/* ---- text and Markdown: lines, where a blank one ends a block --------------------------------------- */
 
 typedef struct lines {
     const char *s;
@@ -190,8 +189,7 @@ static int read_lines(plain *p, bool markdown, steps *steps, shoal_err *err)
     return rc == 0 ? close_block(&r) : rc;
 }
 
-/* ---- CSV: a row a block ---------------------------------------------------------------------------------
- */
+/* ---- CSV: a row a block ----------------------------------------------------------------------------- */
 
 static void put_name(buf *out, const char *name)
 {

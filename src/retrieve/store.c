@@ -47,8 +47,7 @@ static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
     "ALTER TABLE files ADD COLUMN owner TEXT NOT NULL DEFAULT '';",
 };
 
-/* ---- errors and statements ------------------------------------------------------------------------------
- */
+/* ---- errors and statements -------------------------------------------------------------------------- */
 
 int store_prepare(store *s, sqlite3_stmt **ret, shoal_err *err, const char *sql, ...)
 {
@@ -91,8 +90,7 @@ const char *store_text(sqlite3_stmt *st, int column, arena *mem)
     return arena_strndup(mem, s, (size_t)sqlite3_column_bytes(st, column));
 }
 
-/* ---- life -----------------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------------- */
 
 enum { PROGRESS_OPS = 2000, BUSY_STEP_MS = 20 };
 
@@ -171,8 +169,7 @@ void store_rollback(store *s)
     database_rollback(&s->file);
 }
 
-/* ---- collections ----------------------------------------------------------------------------------------
- */
+/* ---- collections ------------------------------------------------------------------------------------ */
 
 static int create_words(store *s, int64_t id, shoal_err *err)
 {

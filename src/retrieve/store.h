@@ -57,8 +57,7 @@ int store_begin(store *s, bool write, shoal_err *err);
 int store_commit(store *s, shoal_err *err);
 void store_rollback(store *s); /* also when there is nothing to undo */
 
-/* ---- collections ----------------------------------------------------------------------------------------
- */
+/* ---- collections ------------------------------------------------------------------------------------ */
 
 typedef struct store_collection {
     int64_t id;
@@ -93,8 +92,7 @@ int store_change(store *s, const char *name, const char *title, const char *meta
 /* With all that is in it. SHOAL_EAUTH as store_find_own. */
 int store_delete(store *s, const char *name, shoal_err *err);
 
-/* ---- documents ------------------------------------------------------------------------------------------
- */
+/* ---- documents -------------------------------------------------------------------------------------- */
 
 typedef struct store_document {
     int64_t id;
@@ -135,8 +133,7 @@ int store_document_change(store *s, const store_collection *c, int64_t id, const
                           shoal_err *err);
 int store_document_delete(store *s, const store_collection *c, int64_t id, shoal_err *err);
 
-/* ---- uploaded files (store_file.c) ----------------------------------------------------------------------
- */
+/* ---- uploaded files (store_file.c) ------------------------------------------------------------------ */
 
 typedef struct store_file {
     int64_t id, n_bytes, created;
@@ -159,8 +156,7 @@ int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, cons
 /* Documents that were made of it stay. SHOAL_ENOTFOUND. */
 int store_file_delete(store *s, int64_t id, shoal_err *err);
 
-/* ---- searching (store_search.c) -------------------------------------------------------------------------
- */
+/* ---- searching (store_search.c) --------------------------------------------------------------------- */
 
 /* The k best pieces by BM25 of the text's words, best first: document, ordinal, bm25 and by_words are set.
  * Returns how many, or a negative code. */

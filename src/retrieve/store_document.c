@@ -3,8 +3,7 @@
 
 #include "retrieve/store_impl.h"
 
-/* ---- putting --------------------------------------------------------------------------------------------
- */
+/* ---- putting ---------------------------------------------------------------------------------------- */
 
 static int insert_document(store *s, const store_collection *c, store_document *d, const store_content *what,
                            shoal_err *err)
@@ -162,8 +161,7 @@ int store_put(store *s, const store_collection *c, store_document *d, const stor
     return rc;
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------
- */
+/* ---- finding ---------------------------------------------------------------------------------------- */
 
 #define DOCUMENT_COLUMNS \
     "SELECT id, source, type, digest, metadata, n_bytes, n_pieces, created, file FROM documents "
@@ -249,8 +247,7 @@ int store_documents(store *s, int64_t collection, int64_t after, size_t most,
     return rc == 0 && more < 0 ? more : rc;
 }
 
-/* ---- going ----------------------------------------------------------------------------------------------
- */
+/* ---- going ------------------------------------------------------------------------------------------ */
 
 /* A statement with the document's id in it. */
 static int run_with(store *s, int64_t document, shoal_err *err, const char *sql, int64_t collection)

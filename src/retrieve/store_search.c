@@ -26,8 +26,7 @@ static const char *filter_sql(const filter *f)
     return f && f->sql.len ? f->sql.data : "";
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------
- */
+/* ---- words ------------------------------------------------------------------------------------------ */
 
 enum { POSTINGS_MAX = 100000 };
 
@@ -132,8 +131,7 @@ int store_words(store *s, const store_collection *c, const char *text, const fil
     return rc;
 }
 
-/* ---- filters --------------------------------------------------------------------------------------------
- */
+/* ---- filters ---------------------------------------------------------------------------------------- */
 
 int store_filtered(store *s, const store_collection *c, const filter *f, int64_t **ret, size_t *ret_n,
                    shoal_err *err)
@@ -161,8 +159,7 @@ int store_filtered(store *s, const store_collection *c, const filter *f, int64_t
     return rc;
 }
 
-/* ---- pieces and vectors ---------------------------------------------------------------------------------
- */
+/* ---- pieces and vectors ----------------------------------------------------------------------------- */
 
 int store_piece_get(store *s, int64_t document, uint32_t ordinal, arena *mem, store_piece *ret,
                     shoal_err *err)

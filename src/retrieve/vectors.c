@@ -154,8 +154,7 @@ bool vectors_document(const vectors *v, size_t i, int64_t *ret, bool *ret_dead)
     return true;
 }
 
-/* ---- the best so far: a heap whose root is the worst of them ---------------------------------------------
- */
+/* ---- the best so far: a heap whose root is the worst of them ---------------------------------------- */
 
 typedef struct hit {
     float score;
@@ -198,8 +197,7 @@ static void offer(heap *h, hit x)
     for (size_t i = h->n / 2; h->n == h->k && i-- > 0;) sink(h, i); /* full: now it is a heap */
 }
 
-/* ---- the scan -------------------------------------------------------------------------------------------
- */
+/* ---- the scan --------------------------------------------------------------------------------------- */
 
 typedef struct scan {
     const vectors *v;

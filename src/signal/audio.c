@@ -20,8 +20,7 @@ struct audio_reader {
     shoal_err failed; /* code != 0: for good */
 };
 
-/* ---- what the bytes are
- * ------------------------------------------------------------------------------------ */
+/* ---- what the bytes are ----------------------------------------------------------------------------- */
 
 typedef struct magic {
     const char *name;
@@ -86,8 +85,7 @@ static int find_kind(audio_reader *r, shoal_err *err)
     return rc;
 }
 
-/* ---- the reader
- * -------------------------------------------------------------------------------------------- */
+/* ---- the reader ------------------------------------------------------------------------------------- */
 
 int audio_settle_options(audio_options *o, shoal_err *err)
 {

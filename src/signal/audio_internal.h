@@ -6,8 +6,7 @@
 #include "signal/audio.h"
 #include "signal/resample.h"
 
-/* ---- where frames of all channels end: mono, at the wanted rate, within the limits (audio_sink.c) ---------
- */
+/* ---- where frames of all channels end: mono, at the wanted rate, within the limits (audio_sink.c) ---- */
 
 typedef struct audio_sink {
     audio_options o; /* settled: no zeros but raw_* */
@@ -79,8 +78,7 @@ void wav_init_raw(wav_parser *w, uint32_t channels); /* samples from the first b
 int wav_push(wav_parser *w, audio_sink *sink, const uint8_t *bytes, size_t n, shoal_err *err);
 int wav_finish(const wav_parser *w, audio_sink *sink, shoal_err *err);
 
-/* ---- whole files by the codecs' libraries, block by block ------------------------------------------------
- */
+/* ---- whole files by the codecs' libraries, block by block ------------------------------------------- */
 
 /* A file in memory that is being decoded. */
 typedef struct codec {

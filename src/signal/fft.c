@@ -75,8 +75,7 @@ void fft_free(fft *f)
     free(f);
 }
 
-/* ---- butterflies: v becomes its own DFT -------------------------------------------------------------------
- */
+/* ---- butterflies: v becomes its own DFT ------------------------------------------------------------- */
 
 static void butterfly2(cx v[5])
 {

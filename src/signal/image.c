@@ -30,8 +30,7 @@ int image_alloc(image *ret, uint32_t width, uint32_t height, size_t max_pixels, 
     return 0;
 }
 
-/* ---- orientation
- * -------------------------------------------------------------------------------------------- */
+/* ---- orientation ------------------------------------------------------------------------------------ */
 
 static uint32_t number(cur *c, size_t bytes, bool big)
 {
@@ -84,8 +83,7 @@ int image_orient(image *im, int orientation, shoal_err *err)
     return 0;
 }
 
-/* ---- which format
- * ------------------------------------------------------------------------------------------- */
+/* ---- which format ----------------------------------------------------------------------------------- */
 
 static int refuse(const uint8_t *p, size_t n, shoal_err *err)
 {

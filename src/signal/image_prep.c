@@ -18,8 +18,7 @@ void image_prep_default(image_prep *ret, uint32_t side)
                         .std = {0.5, 0.5, 0.5}};
 }
 
-/* ---- configurations
- * ----------------------------------------------------------------------------------------- */
+/* ---- configurations --------------------------------------------------------------------------------- */
 
 /* Steps that would change the pixels and are not done here. */
 static const char *const UNKNOWN_STEPS[] = {"do_pad",           "do_flip_channel_order", "do_image_splitting",
@@ -149,8 +148,7 @@ int image_prep_read(image_prep *ret, const json_t *config, shoal_err *err)
     return 0;
 }
 
-/* ---- shapes
- * --------------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------------------- */
 
 /* What resizing gives; the longer side is rounded down. Images have at most IMAGE_SIDE_MAX a side. */
 static void resized_shape(const image_prep *p, uint32_t width, uint32_t height, uint64_t *w, uint64_t *h)
@@ -184,8 +182,7 @@ int image_prep_shape(const image_prep *p, uint32_t width, uint32_t height, uint3
     return 0;
 }
 
-/* ---- pixels
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- pixels ----------------------------------------------------------------------------------------- */
 
 /* A channel has only 256 values: table[v] is what v becomes. Float arithmetic as the reference's. */
 static void make_table(const image_prep *p, size_t channel, float table[256])

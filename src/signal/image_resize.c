@@ -10,8 +10,7 @@
 #define WEIGHT_BITS 22 /* after the point: 8 bits of pixel and two of sum fit in front of them */
 #define PI          3.14159265358979323846
 
-/* ---- filters: x in source pixels, or in output pixels where the image shrinks
- * --------------------------------- */
+/* ---- filters: x in source pixels, or in output pixels where the image shrinks ----------------------- */
 
 static double sinc(double x)
 {
@@ -71,8 +70,7 @@ static double filter_support(image_filter f)
     return supports[f];
 }
 
-/* ---- weights of one direction
- * --------------------------------------------------------------------------------- */
+/* ---- weights of one direction ----------------------------------------------------------------------- */
 
 typedef struct weights {
     size_t n, width; /* outputs; room for the weights of one */
@@ -157,8 +155,7 @@ static int resize_once(image *ret, const image *src, uint32_t width, uint32_t he
     return rc;
 }
 
-/* ---- nearest, and the whole
- * ------------------------------------------------------------------------------------ */
+/* ---- nearest, and the whole ------------------------------------------------------------------------- */
 
 /* Positions are summed step by step, as Pillow does, whose rounding shows at large sizes. */
 static int resize_nearest(image *ret, const image *src, uint32_t width, uint32_t height, shoal_err *err)

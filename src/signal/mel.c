@@ -31,8 +31,7 @@ struct mel {
     double *power;       /* [n_bins][FFT_LANES] */
 };
 
-/* ---- tables -----------------------------------------------------------------------------------------------
- */
+/* ---- tables ----------------------------------------------------------------------------------------- */
 
 /* Slaney: 3 mel for 200 Hz up to 1 kHz, from there 27 mel for each factor of 6.4. */
 static double mel_of_hz(double f)
@@ -141,8 +140,7 @@ const mel_options *mel_settings(const mel *m)
     return &m->o;
 }
 
-/* ---- frames -----------------------------------------------------------------------------------------------
- */
+/* ---- frames ----------------------------------------------------------------------------------------- */
 
 /* A signal of n_all samples: x[n], then silence; before its start and behind its end it is mirrored. */
 typedef struct source {
@@ -197,8 +195,7 @@ static void log_frames(mel *m, const source *s, ptrdiff_t from, size_t n, float 
     }
 }
 
-/* ---- Whisper's chunks -------------------------------------------------------------------------------------
- */
+/* ---- Whisper's chunks ------------------------------------------------------------------------------- */
 
 int mel_whisper(mel *m, const float *x, size_t n, size_t n_chunk, float *out, shoal_err *err)
 {
@@ -223,8 +220,7 @@ int mel_whisper(mel *m, const float *x, size_t n, size_t n_chunk, float *out, sh
     return 0;
 }
 
-/* ---- frames as they come ----------------------------------------------------------------------------------
- */
+/* ---- frames as they come ---------------------------------------------------------------------------- */
 
 size_t mel_frames(const mel *m, size_t n)
 {
@@ -299,8 +295,7 @@ size_t mel_stream_push(mel_stream *s, const float *x, size_t n, float *out)
     return rows;
 }
 
-/* ---- configurations ---------------------------------------------------------------------------------------
- */
+/* ---- configurations --------------------------------------------------------------------------------- */
 
 /* Say so when `key` is there and is not one of the values that we compute. */
 static int refuse_other(const json_t *config, const char *key, const char *only, shoal_err *err)

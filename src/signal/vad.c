@@ -1,7 +1,6 @@
 #include "signal/vad.h"
 
-/* ---- options
- * -------------------------------------------------------------------------------------------------- */
+/* ---- options ---------------------------------------------------------------------------------------- */
 
 static void default_to(double *v, double otherwise)
 {
@@ -37,8 +36,7 @@ static int settle_options(vad_options *o, shoal_err *err)
     return 0;
 }
 
-/* ---- stretches of a whole recording
- * ----------------------------------------------------------------------------- */
+/* ---- stretches of a whole recording ----------------------------------------------------------------- */
 
 /* The longest silence of the current stretch in which it could be cut. */
 typedef struct silence {
@@ -157,8 +155,7 @@ int vad_segments(const float *p, size_t n, size_t n_samples, const vad_options *
     return 0;
 }
 
-/* ---- while sound arrives
- * ------------------------------------------------------------------------------------------ */
+/* ---- while sound arrives ---------------------------------------------------------------------------- */
 
 int vad_tracker_init(vad_tracker *t, const vad_options *options, shoal_err *err)
 {

@@ -45,8 +45,7 @@ typedef struct vad_segment {
 int vad_segments(const float *p, size_t n, size_t n_samples, const vad_options *options, vad_segment *ret,
                  size_t cap, size_t *ret_n, shoal_err *err);
 
-/* ---- while sound arrives
- * ------------------------------------------------------------------------------------- */
+/* ---- while sound arrives ---------------------------------------------------------------------------- */
 
 typedef enum vad_event { VAD_NOTHING, VAD_START, VAD_END } vad_event;
 

@@ -18,8 +18,7 @@ static double number(const json_t *o, const char *key)
     return json_number_value(json_object_get(o, key));
 }
 
-/* ---- summing up -----------------------------------------------------------------------------------------
- */
+/* ---- summing up ------------------------------------------------------------------------------------- */
 
 static json_t *find(json_t *models, const char *name)
 {
@@ -99,8 +98,7 @@ json_t *ps_view_models(const json_t *status)
     return models;
 }
 
-/* ---- lines -----------------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------------------ */
 
 void ps_view_ago(char ret[16], long long s)
 {

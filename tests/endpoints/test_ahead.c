@@ -344,8 +344,7 @@ static void a_websockets_messages_keep_their_order_around_a_long_one(void **stat
     world_close(&w);
 }
 
-/* ---- gRPC ------------------------------------------------------------------------------------------------
- */
+/* ---- gRPC ------------------------------------------------------------------------------------------- */
 
 static uint32_t u32_at(const uint8_t *p)
 {

@@ -26,8 +26,7 @@ static inline float drawn(uint64_t seed, size_t i)
     return (float)((double)(rng_mix(seed * 0x10001 + i) >> 11) / 9007199254740992.0 - 0.5);
 }
 
-/* ---- writing safetensors ----------------------------------------------------------------------------------
- */
+/* ---- writing safetensors ---------------------------------------------------------------------------- */
 
 typedef struct st_out {
     buf header, data;
@@ -66,8 +65,7 @@ static inline void st_close(st_out *o, const char *path)
     buf_done(&o->data);
 }
 
-/* ---- a base's tensors
- * -------------------------------------------------------------------------------------- */
+/* ---- a base's tensors ------------------------------------------------------------------------------- */
 
 typedef struct base_file {
     file_map map;
@@ -205,8 +203,7 @@ static inline void peft_write_merged(const peft_spec *s, const char *folder)
     closedir(d);
 }
 
-/* ---- folders that go away
- * ---------------------------------------------------------------------------------- */
+/* ---- folders that go away --------------------------------------------------------------------------- */
 
 static inline void folder_make(char path[64])
 {

@@ -20,8 +20,7 @@ typedef struct score {
     double divergence; /* sum over rows, where they are logits */
 } score;
 
-/* ---- rows -------------------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------------- */
 
 static size_t largest(const float *x, size_t n)
 {

@@ -224,8 +224,7 @@ static void texts_done(text *ts, size_t n)
     for (size_t i = 0; i < n; i++) free(ts[i].values);
 }
 
-/* ---- every family ---------------------------------------------------------------------------------------
- */
+/* ---- every family ----------------------------------------------------------------------------------- */
 
 static void an_adapter_gives_what_merged_weights_give(void **state)
 {
@@ -396,8 +395,7 @@ static void adapters_and_bases_of_either_kind_of_file_agree(void **state)
     folder_remove(folder);
 }
 
-/* ---- in an engine -----------------------------------------------------------------------------------------
- */
+/* ---- in an engine ----------------------------------------------------------------------------------- */
 
 static void make_llama(size_t which, char folder[64])
 {
@@ -571,8 +569,7 @@ static void encoders_take_adapters_by_name(void **state)
     folder_remove(folder);
 }
 
-/* ---- every family is a case of its own ------------------------------------------------------------------
- */
+/* ---- every family is a case of its own -------------------------------------------------------------- */
 
 static char names[2 * (N_OF(decoders) + N_OF(encoders) + N_OF(translators))][96];
 static struct CMUnitTest tests[N_OF(names) + 8];

@@ -558,8 +558,7 @@ static void closing_waits_for_the_calls_it_cancels(void **state)
     }
 }
 
-/* ---- adapters -------------------------------------------------------------------------------------------
- */
+/* ---- adapters --------------------------------------------------------------------------------------- */
 
 #define ADAPTERS SHOAL_SOURCE_DIR "/tests/data/adapters/"
 

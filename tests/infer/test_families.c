@@ -434,8 +434,7 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     fixture_close(&x);
 }
 
-/* ---- series and pictures ---------------------------------------------------------------------------------
- */
+/* ---- series and pictures ---------------------------------------------------------------------------- */
 
 typedef struct array {
     float *x, *ref;
@@ -551,8 +550,7 @@ static void series_goes_on_where_it_stopped(void **state)
     bench_close(&b);
 }
 
-/* ---- every family is a case of its own ------------------------------------------------------------------
- */
+/* ---- every family is a case of its own -------------------------------------------------------------- */
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 static char names[3 * N_OF(decoders) + 2 * N_OF(encoders) + 3 * N_OF(arrays)][80];

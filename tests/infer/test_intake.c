@@ -12,8 +12,7 @@
 #define TREES DATA "sensors/trees"
 #define DEMO  DATA "sensors/demo.csv.gz"
 
-/* ---- series: sensor-lstm's 50 windows -------------------------------------------------------------------
- */
+/* ---- series: sensor-lstm's 50 windows --------------------------------------------------------------- */
 
 static void take_result(void *user, const enc_result *r)
 {
@@ -72,8 +71,7 @@ static void lstm_agrees_with_its_expected_windows(void **state)
     fixture_close(&f);
 }
 
-/* ---- the demo's windows, many at a time, against one at a time ------------------------------------------
- */
+/* ---- the demo's windows, many at a time, against one at a time -------------------------------------- */
 
 typedef struct against {
     feed *d;
@@ -130,8 +128,7 @@ static void windows_come_in_order_with_the_bits_of_single_ones(void **state)
     shoal_model_close(m);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------
- */
+/* ---- tables ----------------------------------------------------------------------------------------- */
 
 typedef struct table {
     const json_t *rows;
@@ -233,8 +230,7 @@ static void a_pinned_digest_is_held_against_trees(void **state)
     }
 }
 
-/* ---- pictures --------------------------------------------------------------------------------------------
- */
+/* ---- pictures --------------------------------------------------------------------------------------- */
 
 static void on_write(png_structp png, png_bytep bytes, png_size_t n)
 {
@@ -378,8 +374,7 @@ static void the_folder_s_steps_are_taken(void **state)
     buf_done(&png);
 }
 
-/* ---- threads, and closing
- * ---------------------------------------------------------------------------------- */
+/* ---- threads, and closing --------------------------------------------------------------------------- */
 
 static int sum_raw(void *user, const shoal_score *s)
 {
@@ -425,8 +420,7 @@ static void runs_beside_each_other_do_not_disturb(void **state)
     }
 }
 
-/* ---- folders that do not fit
- * ------------------------------------------------------------------------------- */
+/* ---- folders that do not fit ------------------------------------------------------------------------ */
 
 static void models_without_a_word_on_windows_open_and_say_so(void **state)
 {

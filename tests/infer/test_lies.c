@@ -11,8 +11,7 @@
 
 #define FILES SHOAL_SOURCE_DIR "/tests/data/gguf/"
 
-/* ---- what is told wrong ----------------------------------------------------------------------------------
- */
+/* ---- what is told wrong ----------------------------------------------------------------------------- */
 
 typedef struct forge {
     const lie *l;
@@ -255,8 +254,7 @@ static void forge_file(const lie *l, const char *to)
     file_map_close(&map);
 }
 
-/* ---- what is made of it ----------------------------------------------------------------------------------
- */
+/* ---- what is made of it ----------------------------------------------------------------------------- */
 
 /* Every text there and back, and a few tokens: nothing may be read that is not there. */
 static void use(model *m, engine *e)

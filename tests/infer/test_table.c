@@ -59,8 +59,7 @@ static float *wanted(const subject *x, const json_t *of, const char *key, size_t
     return fixture_tensor(&x->f, json_string_value(json_object_get(of, key)), n);
 }
 
-/* ---- decoders
- * ------------------------------------------------------------------------------------------------ */
+/* ---- decoders --------------------------------------------------------------------------------------- */
 
 static void compare_prompt(subject *x, const json_t *p, const enc_request *source, const char *ids_key)
 {
@@ -119,8 +118,7 @@ static void compare_speech(subject *x)
     free(mel);
 }
 
-/* ---- encoders
- * ------------------------------------------------------------------------------------------------- */
+/* ---- encoders --------------------------------------------------------------------------------------- */
 
 static void compare_encoded(subject *x, const enc_request *r, float *ref, size_t n)
 {
@@ -177,8 +175,7 @@ static void compare_features(subject *x, const char *name, size_t rows)
     free(ref);
 }
 
-/* ---- a fixture
- * -------------------------------------------------------------------------------------------------- */
+/* ---- a fixture -------------------------------------------------------------------------------------- */
 
 static void compare(subject *x)
 {

@@ -68,8 +68,7 @@ static void strength_is_a_part_of_what_an_adapter_is(void **state)
     adapter_unref(half);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------
- */
+/* ---- refusals --------------------------------------------------------------------------------------- */
 
 typedef struct files {
     buf config, weights;
@@ -214,8 +213,7 @@ static void cut_files_are_refused(void **state)
     buf_done(&f.weights);
 }
 
-/* ---- GGUF -----------------------------------------------------------------------------------------------
- */
+/* ---- GGUF ------------------------------------------------------------------------------------------- */
 
 static void write_gguf(const char *path, const char *type, const char *kind, const char *arch,
                        const char *stem)

@@ -69,8 +69,7 @@ static void every_gguf_opens(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-/* ---- the right configuration
- * --------------------------------------------------------------------------------- */
+/* ---- the right configuration ------------------------------------------------------------------------ */
 
 /* One rotary embedding, "16@10000" or "" for none. */
 static void put_rope(buf *b, const char *name, const rope_conf *r)
@@ -157,8 +156,7 @@ static void every_folder_means_what_it_says(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* ---- there and back
- * ---------------------------------------------------------------------------------------- */
+/* ---- there and back --------------------------------------------------------------------------------- */
 
 static float *values_of(const tensor *t, size_t *ret_n)
 {
@@ -399,8 +397,7 @@ static void every_folder_survives_being_written(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-/* ---- the field's own files
- * --------------------------------------------------------------------------------- */
+/* ---- the field's own files -------------------------------------------------------------------------- */
 
 /* What the field's converter leaves out, so that such a file is another model than its folder: all of it. */
 static const struct {

@@ -15,8 +15,7 @@
 #include "model/hf_config.h"
 #include "model/model.h"
 
-/* ---- configurations
- * ---------------------------------------------------------------------------------------- */
+/* ---- configurations --------------------------------------------------------------------------------- */
 
 static arena *kept; /* what configurations of a test point to */
 
@@ -271,8 +270,7 @@ static void pooling_files_make_an_embedder(void **state)
     assert_int_equal(read_both(config, "{\"pooling_mode_max_tokens\":true}", &c, &err), SHOAL_EUNSUPPORTED);
 }
 
-/* ---- folders of one layer
- * ---------------------------------------------------------------------------------- */
+/* ---- folders of one layer --------------------------------------------------------------------------- */
 
 static char folder[256];
 

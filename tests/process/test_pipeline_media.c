@@ -107,8 +107,7 @@ static void refused(const char *stages, const char *body, const char *param, con
     config_free(c);
 }
 
-/* ---- answers of models
- * ------------------------------------------------------------------------------------- */
+/* ---- answers of models ------------------------------------------------------------------------------ */
 
 /* Two segments, of four tokens and of one. */
 static void hear(noted *c, const char *first, const char *second)
@@ -175,8 +174,7 @@ static void score_rows(noted *c, const char *const *labels, const double *scores
     end_call(c, 0, "", &reply.base);
 }
 
-/* ---- sound
- * ------------------------------------------------------------------------------------------------- */
+/* ---- sound ------------------------------------------------------------------------------------------ */
 
 static void what_is_heard_is_what_later_stages_read(void **state)
 {
@@ -327,8 +325,7 @@ static void a_speech_is_no_request(void **state)
     stop(t);
 }
 
-/* ---- pictures and tables
- * ----------------------------------------------------------------------------------- */
+/* ---- pictures and tables ---------------------------------------------------------------------------- */
 
 static void a_picture_is_a_label(void **state)
 {
@@ -410,8 +407,7 @@ static void numbers_have_bounds_of_their_own(void **state)
     stop(t);
 }
 
-/* ---- requests
- * ---------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------- */
 
 static void what_is_missing_is_said_before_anything_runs(void **state)
 {
@@ -499,8 +495,7 @@ static void wrong_forms_are_refused(void **state)
     }
 }
 
-/* ---- configurations
- * ---------------------------------------------------------------------------------------- */
+/* ---- configurations --------------------------------------------------------------------------------- */
 
 static void a_stage_asks_its_adapter(void **state)
 {
@@ -580,8 +575,7 @@ static void the_examples_are_configurations(void **state)
     }
 }
 
-/* ---- no memory
- * --------------------------------------------------------------------------------------------- */
+/* ---- no memory -------------------------------------------------------------------------------------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* Allocation number `countdown` finds no memory; negative: all do. Sanitizers bring their own allocator. */

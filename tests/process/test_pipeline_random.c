@@ -125,8 +125,7 @@ static void make_pipeline(world *w)
     for (unsigned i = 0; i < n; i++) put_stage(w, m, i);
 }
 
-/* ---- what it is told -------------------------------------------------------------------------------------
- */
+/* ---- what it is told -------------------------------------------------------------------------------- */
 
 static void on_done(void *user, const process_outcome *o)
 {
@@ -198,8 +197,7 @@ static void answer_asked(world *w, asked *a)
         answer_host(a, one_in(w, 2) ? "application/json" : "text/plain", some_text(w));
 }
 
-/* ---- what must hold --------------------------------------------------------------------------------------
- */
+/* ---- what must hold --------------------------------------------------------------------------------- */
 
 static size_t n_open(const world *w)
 {

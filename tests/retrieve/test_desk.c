@@ -44,8 +44,7 @@ static void run_until_over(bench *b)
     b->over = false;
 }
 
-/* ---- jobs -------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------------- */
 
 typedef struct make_job {
     desk_job job;
@@ -174,8 +173,7 @@ static void let_go(bench *b, held_job *h, size_t n)
         while (!h[i].ended) uv_run(&b->loop, UV_RUN_ONCE);
 }
 
-/* ---- documents
- * --------------------------------------------------------------------------------------------- */
+/* ---- documents -------------------------------------------------------------------------------------- */
 
 static void ingested(void *user, const ingest_result *r)
 {
@@ -296,8 +294,7 @@ static void a_model_that_fails_puts_nothing(void **state)
     close_bench(&b);
 }
 
-/* ---- questions
- * --------------------------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------------------- */
 
 static void found_them(void *user, const find_result *r)
 {

@@ -459,8 +459,7 @@ static void names_and_files_that_are_none_are_refused(void **state)
     close_bench(&b);
 }
 
-/* ---- owners ----------------------------------------------------------------------------------------------
- */
+/* ---- owners ----------------------------------------------------------------------------------------- */
 
 static int note_name(void *user, const store_collection *c)
 {

@@ -734,8 +734,7 @@ static void gateways_agree_on_a_key_s_own(void **state)
     free(b);
 }
 
-/* ---- whatever comes ------------------------------------------------------------------------------
- */
+/* ---- whatever comes --------------------------------------------------------------------------------- */
 
 static uint64_t draw(uint64_t *seed, uint64_t n)
 {

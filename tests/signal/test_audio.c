@@ -2,8 +2,7 @@
 #include "helper.h"
 #include "signal/audio.h"
 
-/* ---- files made here
- * --------------------------------------------------------------------------------------- */
+/* ---- files made here -------------------------------------------------------------------------------- */
 
 static void put_u16(buf *b, unsigned v)
 {
@@ -94,8 +93,7 @@ static void check_refused(const void *bytes, size_t n, const audio_options *o, i
     assert_int_equal(err.code, code);
 }
 
-/* ---- WAV
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- WAV -------------------------------------------------------------------------------------------- */
 
 static void every_sample_type_of_wav_is_read(void **state)
 {
@@ -275,8 +273,7 @@ static void lengths_that_a_pipe_could_not_know_are_met(void **state)
     buf_done(&b);
 }
 
-/* ---- files through libsndfile
- * ------------------------------------------------------------------------------- */
+/* ---- files through libsndfile ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -356,8 +353,7 @@ static void a_file_that_was_cut_says_so_or_is_refused(void **state)
     free(x);
 }
 
-/* ---- bounds and refusals
- * ------------------------------------------------------------------------------------ */
+/* ---- bounds and refusals ---------------------------------------------------------------------------- */
 
 static void too_long_a_sound_is_refused(void **state)
 {

@@ -4,8 +4,7 @@
 #include "signal/image.h"
 #include "signal/image_prep.h"
 
-/* ---- files against Pillow
- * ------------------------------------------------------------------------------------ */
+/* ---- files against Pillow --------------------------------------------------------------------------- */
 
 static image load_image(const char *name)
 {
@@ -62,8 +61,7 @@ static void resizing_has_the_references_pixels(void **state)
     image_done(&im);
 }
 
-/* ---- PNG kinds that Pillow does not write
- * --------------------------------------------------------------------- */
+/* ---- PNG kinds that Pillow does not write ----------------------------------------------------------- */
 
 static void on_write(png_structp png, png_bytep bytes, png_size_t n)
 {
@@ -112,8 +110,7 @@ static void deep_and_interlaced_files_are_read(void **state)
     buf_done(&grey);
 }
 
-/* ---- refusals
- * --------------------------------------------------------------------------------------------------- */
+/* ---- refusals --------------------------------------------------------------------------------------- */
 
 static void check_refused(const void *bytes, size_t n, size_t max_pixels, int code, const char *says)
 {
@@ -204,8 +201,7 @@ static void sizes_out_of_range_are_refused(void **state)
     image_done(&im);
 }
 
-/* ---- preparation
- * -------------------------------------------------------------------------------------------------- */
+/* ---- preparation ------------------------------------------------------------------------------------ */
 
 static int read_prep(image_prep *p, const char *text, shoal_err *err)
 {

@@ -4,8 +4,7 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* ---- the transform ----------------------------------------------------------------------------------------
- */
+/* ---- the transform ---------------------------------------------------------------------------------- */
 
 static double noise(uint32_t *seed)
 {
@@ -59,8 +58,7 @@ static void other_sizes_are_refused(void **state)
     }
 }
 
-/* ---- features against the references ----------------------------------------------------------------------
- */
+/* ---- features against the references ---------------------------------------------------------------- */
 
 /* The references are kept as F16: what ours differ beyond that rounding is at most `allowed` of their norm,
  * and 1e-4 anywhere (bins far below the loudest, where float32 references are noise). */
@@ -123,8 +121,7 @@ static void streamed_features_are_the_references(void **state)
     }
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------
- */
+/* ---- streams ---------------------------------------------------------------------------------------- */
 
 static void any_cut_of_a_stream_gives_the_same_bits(void **state)
 {
@@ -208,8 +205,7 @@ static void chunks_are_cut_padded_and_bounded(void **state)
     mel_free(m);
 }
 
-/* ---- configurations ---------------------------------------------------------------------------------------
- */
+/* ---- configurations --------------------------------------------------------------------------------- */
 
 static int read_config(const char *text, mel_options *o, size_t *chunk, shoal_err *err)
 {

@@ -157,8 +157,7 @@ static void refuses_text(bench *b, const char *text, size_t n, int status, const
     refuses(b, SCORE, &q.base, status, part);
 }
 
-/* ---- trees
- * ------------------------------------------------------------------------------------------------- */
+/* ---- trees ------------------------------------------------------------------------------------------ */
 
 static void trees_describe_themselves(void **state)
 {
@@ -291,8 +290,7 @@ static void answers_are_bounded(void **state)
 }
 #endif
 
-/* ---- the LSTM
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the LSTM --------------------------------------------------------------------------------------- */
 
 /* Under a sanitizer the first of the lines: the windows go the same way, one after the other. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -385,8 +383,7 @@ static void a_deadline_that_has_passed_is_said(void **state)
     bench_close(&b);
 }
 
-/* ---- pictures
- * ---------------------------------------------------------------------------------------------- */
+/* ---- pictures --------------------------------------------------------------------------------------- */
 
 static void pictures_are_classified_and_broken_ones_refused(void **state)
 {

@@ -21,8 +21,7 @@
 
 static char dir[] = "/tmp/shoal-test-XXXXXX", digest[65];
 
-/* ---- a stage: a worker with a loop and a thread of its own -----------------------------------------------
- */
+/* ---- a stage: a worker with a loop and a thread of its own ------------------------------------------ */
 
 typedef struct host {
     const char *model; /* NULL: MODEL */
@@ -220,8 +219,7 @@ static void streams_outlive_their_stages(void **state)
     streams_free(cut);
 }
 
-/* ---- kill -9 ----------------------------------------------------------------------------------------------
- */
+/* ---- kill -9 ---------------------------------------------------------------------------------------- */
 
 /* A process that starts `shoal worker`'s own main as often as it dies, as an agent does; and says its pid. */
 static struct {
@@ -298,8 +296,7 @@ static void streams_outlive_kill_9(void **state)
     streams_free(cut);
 }
 
-/* ---- coarser rows ---------------------------------------------------------------------------------------
- */
+/* ---- coarser rows ----------------------------------------------------------------------------------- */
 
 static double cosine(const float *a, const float *b, size_t n)
 {
@@ -481,8 +478,7 @@ static void rows_become_bytes_and_come_back(void **state)
     assert_memory_equal(x, y, sizeof x);
 }
 
-/* ---- links that cannot be -------------------------------------------------------------------------------
- */
+/* ---- links that cannot be --------------------------------------------------------------------------- */
 
 static void link_refused(const stage_link_options *o, int code, const char *says)
 {
@@ -522,8 +518,7 @@ static void stages_that_do_not_fit_are_refused(void **state)
     host_close(&b);
 }
 
-/* ---- a first stage that lies ------------------------------------------------------------------------------
- */
+/* ---- a first stage that lies ------------------------------------------------------------------------ */
 
 typedef struct liar {
     uv_loop_t loop;
@@ -718,8 +713,7 @@ static void a_first_stage_that_vanishes_keeps_nobody_out(void **state)
     host_close(&a);
 }
 
-/* ---- the whole of it --------------------------------------------------------------------------------------
- */
+/* ---- the whole of it -------------------------------------------------------------------------------- */
 
 typedef struct words {
     liar x;
@@ -774,8 +768,7 @@ static void a_first_stage_serves_as_a_whole_worker_does(void **state)
     host_close(&a);
 }
 
-/* ---- a stage that lies ----------------------------------------------------------------------------------
- */
+/* ---- a stage that lies ------------------------------------------------------------------------------ */
 
 typedef struct fake {
     uv_loop_t loop;

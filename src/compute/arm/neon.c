@@ -11,8 +11,9 @@
 #include "compute/arm/q8_neon.h"
 #include "compute/attn_q8_body.h"
 
-/* ---- dots: smull and smlal add two products in 16 bits (32512 at most), sadalp adds pairs to 32 bits ----
- */
+/* ---- dots ---------------------------------------------------------------------------------------- */
+
+/* smull and smlal add two products in 16 bits (32512 at most), sadalp adds pairs to 32 bits. */
 
 #define TILE_TOKENS 2 /* four would not leave registers for two sums a strip and token */
 

@@ -43,8 +43,7 @@ const arch_def arch_electra = {
     .finish = finish,
 };
 
-/* ---- ALBERT
- * ------------------------------------------------------------------------------------------------ */
+/* ---- ALBERT ----------------------------------------------------------------------------------------- */
 
 #define LAYER "encoder.albert_layer_groups.#.albert_layers.0."
 static const tensor_rule albert_rules[] = {

@@ -19,8 +19,7 @@ static int widen_four_times(conf *s, model_config *c)
         TENSOR("blk.#.attn_norm.*", "h.#.ln_1.*", RULE_BIAS, DIM_EMBD),              \
         TENSOR("blk.#.ffn_norm.*", "h.#.ln_2.*", RULE_BIAS, DIM_EMBD)
 
-/* ---- GPT-2
- * ------------------------------------------------------------------------------------------------- */
+/* ---- GPT-2 ------------------------------------------------------------------------------------------ */
 
 #define TURNED (RULE_BIAS | RULE_TRANSPOSED)
 #define QKV(name) \
@@ -61,8 +60,7 @@ const arch_def arch_gpt2 = {
     COMMON,
 };
 
-/* ---- GPT-Neo
- * ----------------------------------------------------------------------------------------------- */
+/* ---- GPT-Neo ---------------------------------------------------------------------------------------- */
 
 #define ATTN "h.#.attn.attention."
 static const tensor_rule neo_rules[] = {
@@ -101,8 +99,7 @@ const arch_def arch_gptneo = {
     COMMON,
 };
 
-/* ---- GPT-NeoX
- * ---------------------------------------------------------------------------------------------- */
+/* ---- GPT-NeoX --------------------------------------------------------------------------------------- */
 
 #define TURNS (RULE_FUSED | RULE_PER_HEAD | RULE_BIAS_MAYBE)
 #define TAKES(name)                                                                                    \

@@ -40,8 +40,7 @@ const arch_def arch_roberta = {
     .finish = finish_roberta,
 };
 
-/* ---- DistilBERT
- * -------------------------------------------------------------------------------------------- */
+/* ---- DistilBERT ------------------------------------------------------------------------------------- */
 
 #define LAYER "transformer.layer.#."
 static const tensor_rule distil_rules[] = {
