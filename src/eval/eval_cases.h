@@ -26,7 +26,7 @@ typedef struct eval_case {
 typedef struct eval_cases {
     eval_case *v;
     size_t n;
-    json_t *root; /* owns what the cases borrow */
+    json_t *root;                                       /* owns what the cases borrow */
     int (*check)(const json_t *expect, shoal_err *err); /* of "expect"; NULL: eval_expect_check */
 } eval_cases;
 

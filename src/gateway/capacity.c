@@ -36,9 +36,10 @@ int capacity_check(const gateway_request *rq, size_t n, api_error *e)
     if (share < CLIENT_MIN) share = CLIENT_MIN;
     if (!most) return 0;
     if (g->n_admitted + n > most) {
-        api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
-                      "%zu requests are being answered, and limits.max_requests is %zu; try again in a second%s",
-                      g->n_admitted, most, n > 1 ? ", or ask for fewer choices" : "");
+        api_error_set(
+            e, 429, "rate_limit_error", "too_many_requests", NULL,
+            "%zu requests are being answered, and limits.max_requests is %zu; try again in a second%s",
+            g->n_admitted, most, n > 1 ? ", or ask for fewer choices" : "");
         return refuse(e);
     }
     if (!client || g->n_admitted + n <= most - most / RESERVE_SHARE) return 0;

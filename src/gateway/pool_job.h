@@ -27,7 +27,8 @@ enum { POOL_TURN_BYTES = 256 << 10 };
 
 /* in_turn: its run needs much memory. Of such jobs one at a time runs or waits for its done; the others wait for
  * their turn. 0, or SHOAL_ENOMEM: neither run nor done comes. */
-int pool_job_start(pool_job *j, uv_loop_t *loop, bool in_turn, void (*run)(pool_job *j), void (*done)(pool_job *j));
+int pool_job_start(pool_job *j, uv_loop_t *loop, bool in_turn, void (*run)(pool_job *j),
+                   void (*done)(pool_job *j));
 void pool_job_leave(pool_job *j); /* j may be NULL */
 
 /* Frees v in the pool; at once if there is no memory for a job. For json_set_drop_large, with a uv_loop_t. */

@@ -182,7 +182,8 @@ bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
 static bool may_try(const pace_ways *w, bool as_team, double preferred_ns, double loss_ns)
 {
     unsigned tried = w->way[as_team].n_seen, other = w->way[!as_team].n_seen;
-    bool fresh = preferred_ns <= TRIAL_FREE && ((tried == 0 && other > 1) || (tried < YOUNG && other > YOUNG));
+    bool fresh =
+        preferred_ns <= TRIAL_FREE && ((tried == 0 && other > 1) || (tried < YOUNG && other > YOUNG));
     bool due = w->way[as_team].look_in > 0 && w->n_steady >= w->way[as_team].look_in;
     return fresh || due || (w->n_steady >= TRIAL_APART && w->credit_ns >= loss_ns);
 }

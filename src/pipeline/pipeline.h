@@ -244,20 +244,20 @@ typedef struct config_stage {
     unsigned confirm_s;   /* guard: how long a question may be answered; 0: 120 */
     stage_saying *say;
     unsigned n_say;
-    const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
-    stage_tool *tools;                 /* generate: what it may call; none: what its model was trained to call */
+    const char *choices, *near_stage; /* generate, of a ground stage; NULL: none */
+    stage_tool *tools; /* generate: what it may call; none: what its model was trained to call */
     unsigned n_tools;
     const char *tool_choice; /* auto (NULL), required, none, or a tool's name */
     bool several_calls;
-    lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
-    line_forms *lines;                 /* line: the same */
-    struct device_lexicon *words;      /* match, guard: the same */
-    const struct tongue **tongues;     /* match, guard: [n_languages] */
-    struct guard_rules *guard;         /* guard: what its keys say */
-    uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
-    uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
-    bool reads_input; /* and it reads the input */
-    bool is_typed;    /* a later stage reads what it came to as JSON */
+    lexicon *lex;                  /* ground: what lexicon_path holds, once pipeline_open was called */
+    line_forms *lines;             /* line: the same */
+    struct device_lexicon *words;  /* match, guard: the same */
+    const struct tongue **tongues; /* match, guard: [n_languages] */
+    struct guard_rules *guard;     /* guard: what its keys say */
+    uint32_t needs;                /* bit i: waits for stage i; computed by pipeline_check, as are these: */
+    uint32_t reads;                /* bit i: it reads what stage i came to, so that it is silent with it */
+    bool reads_input;              /* and it reads the input */
+    bool is_typed;                 /* a later stage reads what it came to as JSON */
 } config_stage;
 
 typedef struct config_pipeline {

@@ -75,8 +75,8 @@ typedef struct process_outcome {
     const call_result *failure; /* how its call ended */
     json_t *answer;             /* on success: the response object without "id" and "ms" */
     const degraded *degraded;   /* a stage was answered by another model than its own; NULL: none */
-    bool partial;               /* an optional stage failed, or a time limit cut one: an answer, but none to keep */
-    bool asks;                  /* a guard asked back, and its token is for this request alone */
+    bool partial; /* an optional stage failed, or a time limit cut one: an answer, but none to keep */
+    bool asks;    /* a guard asked back, and its token is for this request alone */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);

@@ -32,7 +32,8 @@ int process_offer(stage_run *s, Shoal__V1__GenerateRequest *req)
     int rc = offered(s, &tools);
     bool some = rc == 0 && json_array_size(tools) > 0;
     if (rc == 0 && !some && (choice_of(s->stage) == CHOICE(TOOL_REQUIRED) || pipeline_named_tool(s->stage)))
-        rc = err_set(&s->err, SHOAL_EINVALID, "it has to call a tool, and none is for the devices that are there");
+        rc = err_set(&s->err, SHOAL_EINVALID,
+                     "it has to call a tool, and none is for the devices that are there");
     req->tool_choice = some ? choice_of(s->stage) : CHOICE(TOOL_NONE);
     bool calls = req->tool_choice != CHOICE(TOOL_NONE);
     req->parse_tool_calls = calls;

@@ -34,7 +34,8 @@ bool measure_here(isa chosen, double *ret_bytes_per_s, double *ret_multiplies_pe
     if (measure_mul(&r, &reading, NULL) != 0 || measure_mul(&m, &using, NULL) != 0) return false;
     if (!measure_is_clean(r.share) || !measure_is_clean(m.share)) {
         LOG(LOG_WARN, "measure", "starved", LOG_F("share", r.share < m.share ? r.share : m.share),
-            LOG_S("so", "the speed is estimated from the cores, and measured again when the machine is idle"));
+            LOG_S("so",
+                  "the speed is estimated from the cores, and measured again when the machine is idle"));
         return false;
     }
     *ret_bytes_per_s = r.gb_per_s * 1e9;

@@ -45,7 +45,7 @@ typedef enum {
     N_OR,
     N_NOT,
     N_COND,
-    N_SPREAD, /* f(*list): an argument for each item of a */
+    N_SPREAD,  /* f(*list): an argument for each item of a */
     N_CAPTURE, /* what its statements print */
     /* statements */
     N_TEXT,

@@ -80,7 +80,8 @@ static void lex_number(parser *p)
     bool is_index = p->at > 0 && p->s[p->at - 1] == '.'; /* m.0.1 has no float */
     while (p->at < p->len && n < 60) {
         char c = p->s[p->at];
-        bool dot = c == '.' && !is_float && !is_index && p->at + 1 < p->len && isdigit((unsigned char)p->s[p->at + 1]);
+        bool dot = c == '.' && !is_float && !is_index && p->at + 1 < p->len &&
+                   isdigit((unsigned char)p->s[p->at + 1]);
         bool e = (c == 'e' || c == 'E') && n;
         if (!isdigit((unsigned char)c) && c != '_' && !dot && !e) break;
         is_float |= dot || e;

@@ -32,7 +32,8 @@ int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n); /* 0 or SHOAL
 int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n);
 /* The same for a body that must be exactly one frame, all of which is in the reader. False: *ret_status (a grpc_status) and
  * *ret_why say what is wrong. Any thread. */
-bool grpc_reader_only(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n, int *ret_status, const char **ret_why);
+bool grpc_reader_only(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n, int *ret_status,
+                      const char **ret_why);
 bool grpc_reader_has_next(const grpc_reader *r); /* grpc_reader_next would not return 0 */
 bool grpc_reader_is_empty(const grpc_reader *r); /* no part of a frame is left */
 void grpc_reader_done(grpc_reader *r);

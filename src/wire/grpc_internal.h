@@ -31,7 +31,7 @@ struct grpc_server {
     http_server *http; /* NULL: it lives in somebody else's */
     const grpc_method *methods;
     size_t n_methods, max_message;
-    grpc_longest longest; /* NULL: max_message of every request */
+    grpc_longest longest;                                         /* NULL: max_message of every request */
     void (*on_long)(void *user, grpc_call *c, grpc_reader *body); /* NULL: on_call gets them */
     grpc_streams *streams;
     void *user;

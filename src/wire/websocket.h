@@ -25,7 +25,7 @@ typedef struct websocket_limits {
     size_t max_message_bytes; /* over it: closed with 1009 */
     uint64_t message_ms;      /* each so long brings min_rate of a message, or its end; 0: for ever */
     uint64_t min_rate;        /* bytes a second */
-    uint64_t ping_ms;         /* so long nothing has come: a ping; and so long again: it is closed. 0: never */
+    uint64_t ping_ms; /* so long nothing has come: a ping; and so long again: it is closed. 0: never */
 } websocket_limits;
 
 typedef struct websocket_events {

@@ -165,7 +165,8 @@ static void every_difference_is_named_once(void **state)
         "      - {name: s, kind: generate, model: a, system: \"be: #brief\\n  and \\\"kind\\\"\", "
         "max_tokens: 0,\n"
         "         tools: [{name: f, parameters: {type: object, properties: {x: {type: string}}}}]}\n"
-        "      - {name: t, kind: classify, model: b, when: [{stage: s, mean_prob_below: 0}], optional: true}\n"
+        "      - {name: t, kind: classify, model: b, when: [{stage: s, mean_prob_below: 0}], optional: "
+        "true}\n"
         "routes:\n"
         "  - {name: r, rules: [{name: 'true', latency: [realtime], model: b}], fallback: [b]}\n";
     wanted all[] = {

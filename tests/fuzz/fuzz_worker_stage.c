@@ -27,7 +27,7 @@ static struct {
     grpc_channel *channel;
     char digest[65], dir[32];
     bool opened, dials, connected, lost; /* lost: without memory for it */
-    unsigned n_lost;              /* connections in a row that did not come to be */
+    unsigned n_lost;                     /* connections in a row that did not come to be */
 } bench;
 
 static void on_connected(void *user)

@@ -15,8 +15,8 @@ typedef struct stages {
     float *back[SHARDS_MAX]; /* steps that are under way: their wanted rows */
     size_t n_back[SHARDS_MAX], first_back, under_way, most_under_way;
     unsigned n_received, n_received_full; /* full: every stage had a step to compute or to receive */
-    unsigned n_sent, lose_every, n_lost; /* every so many steps a stage is lost; 0: never */
-    unsigned most_lost;                  /* but no more often; 0: for ever */
+    unsigned n_sent, lose_every, n_lost;  /* every so many steps a stage is lost; 0: never */
+    unsigned most_lost;                   /* but no more often; 0: for ever */
     bool lost;
     int64_t spoil; /* the step whose rows come back as no numbers; -1: none */
 } stages;

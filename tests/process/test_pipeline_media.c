@@ -563,7 +563,8 @@ static void dead_workers_fail_the_run(void **state)
 
 static void the_examples_are_configurations(void **state)
 {
-    static const char *const files[] = {"/examples/voice.yaml", "/examples/alerts.yaml", "/examples/tools.yaml"};
+    static const char *const files[] = {"/examples/voice.yaml", "/examples/alerts.yaml",
+                                        "/examples/tools.yaml"};
     for (size_t i = 0; i < 3; i++) {
         char path[512];
         gateway_config *c = NULL;

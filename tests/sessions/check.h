@@ -15,10 +15,10 @@
 
 #include "base/err.h"
 
-#define assert_ok(call)                                                    \
-    do {                                                                   \
-        shoal_err err_ = {0};                                              \
-        int rc_ = (call);                                                  \
+#define assert_ok(call)                                                     \
+    do {                                                                    \
+        shoal_err err_ = {0};                                               \
+        int rc_ = (call);                                                   \
         if (rc_ != 0) fail_msg("%s gave %d: %s", #call, rc_, err_.message); \
     } while (0)
 

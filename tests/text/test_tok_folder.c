@@ -346,7 +346,8 @@ static void classes_add_their_tokens_and_order(void **state)
     assert_int_equal(tokenizer_find(t, "<pad>", 5), 1);
     tokenizer_free(t);
 
-    put_text("tokenizer_config.json", "{\"tokenizer_class\":\"LlamaTokenizer\",\"add_eos_token\":true,"
+    put_text("tokenizer_config.json",
+             "{\"tokenizer_class\":\"LlamaTokenizer\",\"add_eos_token\":true,"
              "\"model_max_length\":1000000000000000019884624838656}"); /* for "no limit" */
     t = load();
     want[0] = 1;
