@@ -230,10 +230,12 @@ static void a_killed_holder_is_reaped(void **state)
     pthread_t thread;
     player p = {.s = s, .slot = 2, .deadline_ns = 5};
     pthread_create(&thread, NULL, wait_once, &p);
-    usleep(50000);
+    await_queue(&p, 1);
+    assert_int_equal(atomic_load(&s->step), 2); /* the child's: it holds the cores */
     end_child(pid);
     arbiter_reap(s->agent, 1);
     pthread_join(thread, NULL);
+    assert_true(s->step == 3 && s->order[2] == 2);
     free_stage(s);
 }
 

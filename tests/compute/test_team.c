@@ -145,6 +145,7 @@ static void teams_start_and_stop_many_times(void **state)
         team *t = new_team(1 + i % 4, ISA_SCALAR);
         tally seen = {.n = 0};
         if (i % 3) team_run(t, count_me, &seen);
+        for (int m = 0; m < 4; m++) assert_int_equal(seen.seen[m], i % 3 && m < 1 + i % 4);
         team_free(t);
     }
     team_free(NULL);

@@ -222,7 +222,11 @@ static void cancelling_frees_the_place_and_disturbs_nobody(void **state)
 
 static void cancelling_what_is_gone_does_nothing(void **state)
 {
+    engine_stats before, after;
+    engine_get_stats(the_rig.e, &before);
     engine_cancel(the_rig.e, 123456);
+    engine_get_stats(the_rig.e, &after);
+    assert_int_equal(after.n_cancelled, before.n_cancelled);
 }
 
 /* One place, so that the second request waits; it is cancelled where it waits. */
