@@ -1,5 +1,16 @@
+# A layer's folder is in one of the areas: src/AREA/LAYER, and its tests in tests/AREA/LAYER.
+set(SHOAL_AREAS core engine cluster server home tools)
+function(shoal_place ret top name)
+    set(${ret} ${PROJECT_SOURCE_DIR}/${top}/${name} PARENT_SCOPE)
+    foreach(area ${SHOAL_AREAS})
+        if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${top}/${area}/${name})
+            set(${ret} ${PROJECT_SOURCE_DIR}/${top}/${area}/${name} PARENT_SCOPE)
+        endif()
+    endforeach()
+endfunction()
+
 # A layer is an object library whose headers are reachable as "layer/name.h" only from the layers
-# that name it in DEPS: build/inc/LAYER/LAYER is a link to src/LAYER, and build/inc/LAYER is the
+# that name it in DEPS: build/inc/LAYER/LAYER is a link to src/AREA/LAYER, and build/inc/LAYER is the
 # include directory. An include against the arrow does not compile. SOURCES are those that a build makes.
 function(shoal_layer name)
     cmake_parse_arguments(L "" "" "DEPS;LIBS;SOURCES" ${ARGN})
@@ -7,11 +18,12 @@ function(shoal_layer name)
         shoal_proto_layer()
         set(sources ${PROTO_SOURCES})
     else()
-        file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
+        shoal_place(at src ${name})
+        file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${at}/*.c)
         list(FILTER sources EXCLUDE REGEX "/main\\.c$")
         file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/inc/${name})
         list(APPEND sources ${L_SOURCES})
-        file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name} ${PROJECT_BINARY_DIR}/inc/${name}/${name} SYMBOLIC)
+        file(CREATE_LINK ${at} ${PROJECT_BINARY_DIR}/inc/${name}/${name} SYMBOLIC)
     endif()
     if(NOT sources)
         set(sources ${PROJECT_BINARY_DIR}/empty_${name}.c)

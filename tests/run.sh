@@ -56,9 +56,8 @@ dir_of() { [ "$1" = release ] && echo build || echo "build/$1"; }
 # ---- what will run, from the sources: PRESET KIND NAME, in order ------------------------------------------
 
 c_tests() {
-    for source in tests/*/test_*.c; do
-        local layer=${source#tests/}
-        echo "${layer%%/*}_$(basename "$source" .c)"
+    for source in tests/*/*/test_*.c; do
+        echo "$(basename "${source%/*}")_$(basename "$source" .c)"
     done | sort
 }
 # What `sanitizers` leaves to `tests/run.sh asan` and `tests/run.sh tsan`, which run all. Two programs are long

@@ -28,7 +28,7 @@ cp -r build/inc "$work/tree/build/"
 "$work/tree/scripts/configure.sh" release >"$work/said" 2>&1 || fail "a copied tree: $(tail -3 "$work/said")"
 grep -q 'build was made for .* building afresh' "$work/said" || fail "a copied tree says: $(cat "$work/said")"
 grep -qF "CMAKE_HOME_DIRECTORY:INTERNAL=$work/tree" "$work/tree/build/CMakeCache.txt" || fail "still the old place"
-[ "$(readlink "$work/tree/build/inc/base/base")" = "$work/tree/src/base" ] || fail "includes from the old place"
+[ "$(readlink "$work/tree/build/inc/base/base")" = "$work/tree/src/core/base" ] || fail "includes from the old place"
 [ -f "$work/tree/build/fuzz/corpus/kept" ] || fail "the corpus is gone"
 "$work/tree/scripts/configure.sh" release >"$work/said" 2>&1 && [ ! -s "$work/said" ] || fail "the second time: $(cat "$work/said")"
 # ---- tests/run.sh: what will run, a line a program in a pipe, one line on a terminal, failures in both

@@ -132,7 +132,7 @@ static void with_their_server(tls_context *tls)
     peer q;
     shoal_err err = {0};
     char *args[] = {
-        (char *)python, SHOAL_SOURCE_DIR "/tests/wire/grpc_peer.py", "server", NULL, NULL, NULL, NULL};
+        (char *)python, SHOAL_SOURCE_DIR "/tests/core/wire/grpc_peer.py", "server", NULL, NULL, NULL, NULL};
     grpc_channel_options opt = {.tls = tls, .server_name = "node-a", .keepalive_ms = 1000};
     grpc_channel_events ev = {.user = &w, .connected = world_connected, .disconnected = world_disconnected};
     if (tls) {
@@ -174,7 +174,7 @@ static void with_their_client(tls_context *tls)
     peer q;
     shoal_err err = {0};
     char *args[] = {(char *)python,
-                    SHOAL_SOURCE_DIR "/tests/wire/grpc_peer.py",
+                    SHOAL_SOURCE_DIR "/tests/core/wire/grpc_peer.py",
                     "client",
                     w.address,
                     NULL,
