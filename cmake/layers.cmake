@@ -86,17 +86,17 @@ endfunction()
 # touched the stack, and 11 of 335 do without it.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)")
     set(arm_options $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
-    set_source_files_properties(src/compute/arm/neon.c PROPERTIES COMPILE_OPTIONS "${arm_options}")
-    set_source_files_properties(src/compute/arm/neondot.c PROPERTIES
+    set_source_files_properties(src/engine/compute/arm/neon.c PROPERTIES COMPILE_OPTIONS "${arm_options}")
+    set_source_files_properties(src/engine/compute/arm/neondot.c PROPERTIES
         COMPILE_OPTIONS "-march=armv8.2-a+dotprod;${arm_options}")
-    set_source_files_properties(src/compute/arm/neoni8mm.c PROPERTIES
+    set_source_files_properties(src/engine/compute/arm/neoni8mm.c PROPERTIES
         COMPILE_OPTIONS "-march=armv8.2-a+dotprod+i8mm;${arm_options}")
 endif()
 
 # Without vpdpbusd a tile lives on chains of vpmaddubsw and vpaddw. gcc reorders their sums and expands each where it is
 # used at last, so that all codes of a block wait in memory: 20 to 60 vectors of a loop passed through the stack.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    set_source_files_properties(src/compute/x86/avx2.c PROPERTIES
+    set_source_files_properties(src/engine/compute/x86/avx2.c PROPERTIES
         COMPILE_OPTIONS "-fno-tree-ter;-fno-tree-reassoc")
 endif()
 
@@ -104,7 +104,7 @@ endif()
 # call instead of in place, gcc compiles a file of x86/ in a quarter of the time (10 s for 40 s). Frames that outlive their
 # functions lie at multiples of 32 there, while gcc stores to what it put at a multiple of 64 (its bug 110027).
 if(SHOAL_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    file(GLOB x86_sources CONFIGURE_DEPENDS src/compute/x86/*.c)
+    file(GLOB x86_sources CONFIGURE_DEPENDS src/engine/compute/x86/*.c)
     set_property(SOURCE ${x86_sources} APPEND PROPERTY
         COMPILE_OPTIONS "--param=asan-instrumentation-with-call-threshold=0;--param=asan-use-after-return=0")
 endif()

@@ -59,7 +59,7 @@ look() {
 if [ "$(uname -m)" = x86_64 ] && command -v objdump >/dev/null; then
     for row in "avx512vnni vpdpbusd 40" "avx512amx tdpb 16"; do
         read -r isa product least <<<"$row"
-        object=$build/CMakeFiles/shoal_compute.dir/src/compute/x86/$isa.c.o
+        object=$build/CMakeFiles/shoal_compute.dir/src/engine/compute/x86/$isa.c.o
         [ -f "$object" ] || skip "no objects beside $build/shoal"
         look "$isa" objdump "$object" "$product" "$least"
     done
@@ -74,7 +74,7 @@ if command -v $cross-gcc >/dev/null && command -v $cross-objdump >/dev/null; the
         read -r isa features product least <<<"$row"
         $cross-gcc -std=c11 -O2 -fPIC -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -ffp-contract=off -fno-math-errno \
             -fno-schedule-insns -march=armv8.2-a$features -I"$build/inc/compute" -I"$build/inc/base" -Iinclude \
-            -c "src/compute/arm/$isa.c" -o "$work/$isa.o" || exit 1
+            -c "src/engine/compute/arm/$isa.c" -o "$work/$isa.o" || exit 1
         look "$isa" $cross-objdump "$work/$isa.o" "$product" "$least"
     done
 else

@@ -1,4 +1,4 @@
-/* tile_model.h: the tile unit in plain C, with the operations of src/compute/x86/tile_unit.h.
+/* tile_model.h: the tile unit in plain C, with the operations of src/engine/compute/x86/tile_unit.h.
  *
  * The same kernels run over it where there is no AMX. It refuses what the processor answers with #GP or #UD,
  * since a wrong configuration shows nowhere else before it reaches such a machine: model_fault ends the test,

@@ -12,7 +12,7 @@
  *     tile_dot(2, 0, 1); tile_store(2, dots, 64); tile_release();
  *
  * Tile numbers are literals. These are instructions of assembly, because the compiler's own (gcc 12) do not
- * say that they read memory, and stores in front of a load of a tile may then move behind it. tests/compute
+ * say that they read memory, and stores in front of a load of a tile may then move behind it. tests/engine/compute
  * has the same operations in plain C, which refuse what the processor refuses. Source: Intel SDM vol. 1 ch.
  * 18 and vol. 2. */
 #define TILE_NAME(t) "%%tmm" #t

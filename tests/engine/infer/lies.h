@@ -1,4 +1,4 @@
-/* lies.h: what tests/infer/test_lies.c tells wrong, and what is said to it. `tell` of a key: a type and
+/* lies.h: what tests/engine/infer/test_lies.c tells wrong, and what is said to it. `tell` of a key: a type and
  * values, "u32 7", "f32 nan", "str spm", "i32[] 1 2 3"; "gone"; "first 5", its array cut; "at 3 9", an
  * element overwritten; "twice". Of a tensor: "dims 64 32"; "gone"; "twice"; "named blk.9.x"; "at 1000", its
  * offset; "adds 64 32", a new one of zeros. What the file lacks is added. */

@@ -1,4 +1,4 @@
-/* trained.h: the trained models' rows of docs/families.md, for tests/infer/test_table.c. Include once.
+/* trained.h: the trained models' rows of docs/families.md, for tests/engine/infer/test_table.c. Include once.
  *
  * Two engines run the same rows of real text, sound or sensors: one with weights and activations in float32,
  * one as the file is. Of the bundled models the floats are the file's own weights, so what is seen is the

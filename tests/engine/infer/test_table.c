@@ -276,7 +276,7 @@ static size_t list_fixtures(char *names[64])
 
 static const char HEAD[] =
     "# How right every family is\n\n"
-    "Written by `tests/infer/test_table.c`, which `make check` runs: the figures are the same on every "
+    "Written by `tests/engine/infer/test_table.c`, which `make check` runs: the figures are the same on every "
     "machine, and\n"
     "the test fails when they are not these.\n\n"
     "## Random weights: every family\n\n"

@@ -1,4 +1,4 @@
-/* table.h: how far outputs are from their reference, over every row of a model: for tests/infer/test_table.c.
+/* table.h: how far outputs are from their reference, over every row of a model: for tests/engine/infer/test_table.c.
  * Include once, after helper.h. */
 #ifndef TESTS_INFER_TABLE_H
 #define TESTS_INFER_TABLE_H

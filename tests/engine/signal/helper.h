@@ -1,4 +1,4 @@
-/* helper.h: files, tensors and relative errors for the tests of src/signal. */
+/* helper.h: files, tensors and relative errors for the tests of src/engine/signal. */
 #ifndef TESTS_SIGNAL_HELPER_H
 #define TESTS_SIGNAL_HELPER_H
 
