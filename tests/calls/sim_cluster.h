@@ -27,7 +27,7 @@
 #include "calls/silence_calls.h"
 #include "cluster/placement.h"
 #include "cluster/registry.h"
-#include "../cluster/sim_workers.h"
+#include "../cluster/cluster/sim_workers.h"
 #include "sim_reply.h"
 
 enum {
