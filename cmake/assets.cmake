@@ -1,4 +1,4 @@
-# The files under assets/ as C (src/asset/asset.h): included, shoal_asset_sources() names the source that a build makes
+# The files under assets/ as C (src/server/asset/asset.h): included, shoal_asset_sources() names the source that a build makes
 # of them; run as a script, this file makes it:
 #
 #   cmake -DASSETS=DIR -DOUT=assets_made.c -P cmake/assets.cmake

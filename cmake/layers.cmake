@@ -43,7 +43,7 @@ function(shoal_layer name)
     set_property(GLOBAL PROPERTY SHOAL_LAYER_DEPS_${name} ${L_DEPS})
 endfunction()
 
-# What applications speak is read by its descriptors (src/api/proto_schema.h), which are in the program as bytes; so
+# What applications speak is read by its descriptors (src/server/api/proto_schema.h), which are in the program as bytes; so
 # these files are installed, told by reflection, and spoken, from one text.
 set(SHOAL_PUBLIC_PROTOS shoal/v1/shoal.proto grpc/health/v1/health.proto
     grpc/reflection/v1/reflection.proto grpc/reflection/v1alpha/reflection.proto inference/open_inference.proto)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "api/api_error.h"
-#include "../cluster/cluster/sim_workers.h"
+#include "../../cluster/cluster/sim_workers.h"
 #include "gateway/metrics.h"
 
 static void metrics_name_each_family_once(void **state)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "api/answer.h"

@@ -1,5 +1,5 @@
 /* cascade_calls over scripted calls, in simulated time. */
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "../calls/script.h"
 
 #include "ensemble/cascade_calls.h"

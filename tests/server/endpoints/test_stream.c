@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "api/answer.h"
 #include "api/fields.h"
 #include "endpoints/transcript_stream.h"

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "process/process.h"
 
 enum { CALLS_MAX = 500, TEXTS_MAX = 66 };

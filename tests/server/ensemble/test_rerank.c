@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "ensemble/rerank.h"
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "../cluster/cluster/sim_workers.h"
+#include "../../cluster/cluster/sim_workers.h"
 
 #include "base/log.h"
 #include "cluster/registry.h"

@@ -1,6 +1,6 @@
 /* sim_cluster.h: a cluster of simulated machines under real gateways.
  *
- * Real are the registry, the router, the placement and all decorators of src/calls. Simulated are the
+ * Real are the registry, the router, the placement and all decorators of src/server/calls. Simulated are the
  * machines: each has an agent, which starts and stops replicas as it was assigned, starts again those that
  * crashed, ends those that froze, and tells each gateway what it has. A leader looks every SIM_PLAN_MS at the
  * machines that it hears from, plans, and tells the agents; a replica that shall leave does so when another
@@ -27,7 +27,7 @@
 #include "calls/silence_calls.h"
 #include "cluster/placement.h"
 #include "cluster/registry.h"
-#include "../cluster/cluster/sim_workers.h"
+#include "../../cluster/cluster/sim_workers.h"
 #include "sim_reply.h"
 
 enum {

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "shoal/v1/worker.pb-c.h"
 
 typedef struct sim_reply {

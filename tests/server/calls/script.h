@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text_bytes.h"
+#include "../../text_bytes.h"
 #include "base/env_sim.h"
 #include "calls/calls.h"
 
