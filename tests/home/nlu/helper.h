@@ -1,4 +1,4 @@
-/* helper.h: homes, lexicons and requests for the tests of src/nlu. */
+/* helper.h: homes, lexicons and requests for the tests of src/home/nlu. */
 #ifndef TESTS_NLU_HELPER_H
 #define TESTS_NLU_HELPER_H
 
