@@ -56,8 +56,8 @@ set_target_properties(libshoal_shared PROPERTIES OUTPUT_NAME shoal LINKER_LANGUA
                       SOVERSION ${library_abi} LINK_DEPENDS ${library_symbols})
 add_dependencies(libshoal_shared libshoal)
 
-if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
-    add_executable(shoal src/cli/main.c)
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/tools/cli/main.c)
+    add_executable(shoal src/tools/cli/main.c)
     shoal_link(shoal cli)
 endif()
 

@@ -1,6 +1,6 @@
 /* cli.h: how commands read their arguments, say what is wrong with them, and print.
  *
- * A command is a file src/cli/cmd_NAME.c that defines `const cli_command cmd_NAME`, and a row of CLI_COMMANDS
+ * A command is a file src/tools/cli/cmd_NAME.c that defines `const cli_command cmd_NAME`, and a row of CLI_COMMANDS
  * (cli/commands.h), of which help, dispatch, completions and tests are made.
  *
  *     static int run(int argc, char **argv)
