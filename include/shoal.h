@@ -111,8 +111,8 @@ typedef struct shoal_model_info {
     char digest[65];  /* SHA-256 of the file, hex */
     size_t n_ctx, n_vocab, n_embd, n_labels;
     const char *const *labels; /* n_labels names */
-    const char
-        *tool_syntax;   /* how its replies write calls of tools ("hermes", ...), or NULL: no chat template */
+    /* How its replies write calls of tools ("hermes", ...), or NULL: no chat template. */
+    const char *tool_syntax;
     const char *notice; /* where its answers are not the original's, a sentence; NULL: nowhere known */
 } shoal_model_info;
 
@@ -157,9 +157,9 @@ typedef struct shoal_generation {
     double prefill_ms, decode_ms;
 } shoal_generation;
 
-/* Fill the sampling fields of *ret as the model's author prefers them (generation_config.json, general.sampling.* of a
- * GGUF file, "sampling" in the models.json beside it), and what nobody says with temperature 0.8, top_p 0.95 and
- * min_p 0.05. The rest of *ret stays. */
+/* Fill the sampling fields of *ret as the model's author prefers them (generation_config.json,
+ * general.sampling.* of a GGUF file, "sampling" in the models.json beside it), and what nobody says with
+ * temperature 0.8, top_p 0.95 and min_p 0.05. The rest of *ret stays. */
 int shoal_generate_defaults(shoal_model *m, shoal_generate_options *ret, shoal_err *err);
 
 /* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"); with an encoder-decoder

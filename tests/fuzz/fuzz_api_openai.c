@@ -1,6 +1,6 @@
 /* Bodies of the OpenAI endpoints and of those for encoders, tables and pictures: the first byte picks the
- * endpoint. A refusal is a 4xx with a
- * sentence; what is taken becomes model calls that pack, and a cache key. */
+ * endpoint. A refusal is a 4xx with a sentence; what is taken becomes model calls that pack, and a cache
+ * key. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>

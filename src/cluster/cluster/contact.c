@@ -15,8 +15,8 @@ enum {
     RETRY_MAX_MS = 25,
     RETRY_AWAY_MS = 1000, /* where no process is known to be starting */
     DESCRIBE_TIMEOUT_MS = 5000,
-    POLL_MS =
-        200, /* or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most */
+    /* Or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most. */
+    POLL_MS = 200,
     MISSED_MS = 300,    /* no answer for so long: no new calls, and its agent looks what it does */
     LOOK_MS = 200,      /* until the next look at one that owes an answer */
     ABANDON_MS = 1000,  /* of a worker elsewhere: its calls move to others that answer */

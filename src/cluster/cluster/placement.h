@@ -12,8 +12,9 @@
  *
  *     placement p;
  *     placement_plan(&p, nodes, n_nodes, models, n_models, now, n_now, &err);
- *     for (size_t i = 0; i < p.n_seats; i++) print(models[p.seats[i].model].name,
- * nodes[p.seats[i].node].name); placement_done(&p);
+ *     for (size_t i = 0; i < p.n_seats; i++)
+ *         print(models[p.seats[i].model].name, nodes[p.seats[i].node].name);
+ *     placement_done(&p);
  *
  * No clock, no chance, no I/O: the same input gives the same plan, and the plan as input gives itself. */
 #ifndef CLUSTER_PLACEMENT_H

@@ -5,11 +5,14 @@
  *     router_decision d;
  *     replica *r;
  *     int rc = route_pick(g, "home-intent", "", &q, NULL, &d, &r);  // router_plan's codes
- *     if (rc == 0) replica_ref(r), load_begin(&r->load, n, now), ... registry_reach(g)->start(r->channel,
- * ...)
+ *     if (rc == 0) {
+ *         replica_ref(r);
+ *         load_begin(&r->load, n, now);
+ *         registry_reach(g)->start(r->channel, ...);
+ *     }
  *
- * Nothing is copied but the few replicas that the router looks at (router.h says how few). Loop thread only.
- */
+ * Nothing is copied but the few replicas that the router looks at (router.h says how few). Loop thread
+ * only. */
 #ifndef CLUSTER_ROUTE_H
 #define CLUSTER_ROUTE_H
 

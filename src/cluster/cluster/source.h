@@ -13,8 +13,11 @@
  *
  *     source *s;
  *     source_open(&s, g, "table", &err);
- *     source_put(s, &(member){.id = "m/0", .generation = 1, .model = "m", .address = "unix:/run/m.sock"},
- * &err); source_synced(s); source_drop(s, "m/0", 1); source_close(s);            // drops what it put
+ *     member m = {.id = "m/0", .generation = 1, .model = "m", .address = "unix:/run/m.sock"};
+ *     source_put(s, &m, &err);
+ *     source_synced(s);
+ *     source_drop(s, "m/0", 1);
+ *     source_close(s);    // drops what it put
  */
 #ifndef CLUSTER_SOURCE_H
 #define CLUSTER_SOURCE_H
@@ -34,8 +37,8 @@ typedef struct member {
     const char *model;
     const char *address;
     const char *node; /* that was put before; NULL: this machine, or not said */
-    replica_state
-        state;          /* STARTING (which is 0) and READY: a process is there; it is ready once it says so */
+    /* STARTING (which is 0) and READY: a process is there; it is ready once it says so. */
+    replica_state state;
     const char *reason; /* for people; may be NULL */
     process process;
     bool standby; /* loaded and not asked, until its source says otherwise */

@@ -8,7 +8,7 @@
  *     split_place p[] = {{.free_bytes = 4 << 30, .bytes_per_s = 1e10}, ...};
  *     split_part parts[SPLIT_STAGES_MAX];
  *     if (split_deal(&shape, p, n_places, 2, parts) == 0) ... parts[0] is the first stage ...
- *     split_cost cost = split_price(&shape, p, parts, 2);
+ *     split_cost cost = split_price(&shape, p, parts, 2, 0);
  *
  * How fast a stage is follows from what its machine has measured (node.h): decoding reads each weight once a
  * token and multiplies once with it, and the slower of the two counts. Pure; no allocation but one scratch.

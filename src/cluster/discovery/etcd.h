@@ -1,12 +1,13 @@
 /* etcd.h: a gateway in etcd: it reads who is there, writes what it serves, and stands for leader.
  *
- *     etcd_open(&e, loop, registry, &(etcd_options){.endpoints = list, .n_endpoints = 1, .name = "gate-1"},
- * err); if (etcd_leads(e)) ... place models ... etcd_close(e, closed, user);
+ *     etcd_options o = {.endpoints = list, .n_endpoints = 1, .self = &node};
+ *     etcd_open(&e, loop, registry, &o, err);
+ *     if (etcd_leads(e)) ... place models ...
+ *     etcd_close(e, closed, user);
  *
  * One client, one lease, and on them: etcd_source (others' replicas into the registry), etcd_publisher (those
  * of our agent into etcd), etcd_election; and where the gateways of a group place models together,
- * etcd_board. When etcd is away everything goes on with the last view. Loop thread.
- */
+ * etcd_board. When etcd is away everything goes on with the last view. Loop thread. */
 #ifndef DISCOVERY_ETCD_H
 #define DISCOVERY_ETCD_H
 

@@ -1,8 +1,9 @@
 /* etcd_lease.h: one lease of etcd, kept alive: what is written under it goes when this process goes.
  *
- *     etcd_lease_open(&l, client, 10, &(etcd_lease_events){.granted = put_all, .lost = all_gone, .user = x},
- * err); granted():  write keys with etcd_lease_id(l) etcd_lease_close(l);       // keys go when the lease has
- * run out; etcd_lease_revoke before: at once
+ *     etcd_lease_events on = {.granted = put_all, .lost = all_gone, .user = x};
+ *     etcd_lease_open(&l, client, 10, &on, err);
+ *     ... put_all() writes keys with etcd_lease_id(l) ...
+ *     etcd_lease_close(l);    // keys go when the lease has run out; etcd_lease_revoke before: at once
  *
  * A lease that has run out or was revoked by hand is `lost`, and another is asked for at once. While etcd is
  * away nobody can know: the lease counts as it was, and etcd_lease_until_ns says how long it holds at least:

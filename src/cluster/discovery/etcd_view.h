@@ -4,7 +4,7 @@
  * meanwhile, or a store that was put back from a copy, is listed anew, and only differences are told. Silence
  * is noticed: etcd is asked for a sign of life, and its endpoint left when none comes.
  *
- *     etcd_view_open(&v, client, &(etcd_view_options){.prefix = "/shoal/v1/home/", .ev = {...}}, err);
+ *     etcd_view_open(&v, client, &(etcd_view_options){.prefix = "/shoal/v1/home/", .keys = {...}}, err);
  *     etcd_view_close(v);
  *
  * While nothing is heard nothing is told: the keys stay as they were. Loop thread. */

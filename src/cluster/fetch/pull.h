@@ -1,8 +1,9 @@
 /* pull.h: a model from a hub, a registry or an address into a folder.
  *
  *     pull_options o = {.ref = "hf:ORG/NAME:Q4_K_M", .folder = "models", .to = stderr};
- *     pull_done_list done = {0};
- *     rc = pull_run(&o, &done, &err);
+ *     pull_done done = {0};
+ *     char *choices;
+ *     rc = pull_run(&o, &done, &choices, &err);
  *
  * Files appear whole and checked, or as parts that the same call goes on with (pull_file.h). Single GGUF
  * files are entered into the folder's models.json. One call at a time in a process; pull_start once before

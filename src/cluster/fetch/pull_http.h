@@ -22,8 +22,8 @@ typedef struct pull_client pull_client;
 typedef struct pull_client_options {
     int stall_s; /* give up when nothing came for so long [30] */
     int tries;   /* of what another try may mend [6] */
-    const char *const
-        *hosts; /* HOST or HOST:PORT that redirects may point at though they are near; borrowed */
+    /* HOST or HOST:PORT that redirects may point at though they are near; borrowed. */
+    const char *const *hosts;
     size_t n_hosts;
     const volatile sig_atomic_t *stop; /* non-zero ends every transfer with SHOAL_ECANCELLED; NULL */
 } pull_client_options;

@@ -1,7 +1,7 @@
 /* pull_ref.h: what a person types after `shoal pull`, and which names from servers may become files.
  *
- *     hf:ORG/NAME[@REVISION][:FILE]      a Hugging Face repository; FILE may be a quantisation, such as
- * Q4_K_M ollama:[HOST/][USER/]NAME[:TAG]    Ollama's registry (an OCI registry of GGUF layers)
+ *     hf:ORG/NAME[@REVISION][:FILE]      a Hugging Face repository; FILE may be a quantisation, as Q4_K_M
+ *     ollama:[HOST/][USER/]NAME[:TAG]    Ollama's registry (an OCI registry of GGUF layers)
  *     oci://HOST[:PORT]/REPOSITORY[:TAG | @sha256:HEX]
  *     https://HOST/PATH/FILE             one file; http is taken from this machine alone
  *

@@ -1,7 +1,9 @@
 /* attach.h: this machine stays attached to a gateway, whichever, and says how it is.
  *
- *     attach_open(&a, loop, &(attach_options){.address = "10.0.0.1:7080", .dir = &dir, .facts = &facts},
- * err); uv_run(loop, UV_RUN_DEFAULT); attach_close(a, closed, user);
+ *     attach_options o = {.address = "10.0.0.1:7080", .dir = &dir, .facts = &facts};
+ *     attach_open(&a, loop, &o, err);
+ *     uv_run(loop, UV_RUN_DEFAULT);
+ *     attach_close(a, closed, user);
  *
  * The machine has joined (join.h): a node, or a gateway that follows the one with the CA. A connection that
  * is lost, silent for five seconds or refused is made again, after a pause that doubles from 0.25 s to 10 s

@@ -6,8 +6,8 @@
  * only passed on: who fetches compares the digest.
  *
  *     holders_list l = {0};
- *     for (each file that it needs) holders_add(&l, roster, e, digest, address_of, me);
- *     m.holders = holders_message(&l);                            true until holders_done
+ *     for (each file that it needs) holders_add(&l, roster, e, digest, address_of);
+ *     m.holders = holders_message(&l);     // valid until holders_done
  *     holders_done(&l);
  *
  * Pure but for memory. */

@@ -1,7 +1,7 @@
 /* gate_orders.h: what one machine is to serve, as a message.
  *
  *     gate_orders o;
- *     if (gate_orders_open(&o, n_models) && gate_orders_add(&o, spec, freight, 2, 1)) send(&o.message);
+ *     if (gate_orders_open(&o, n_models) && gate_orders_add(&o, spec, freight, 2, 1, NULL)) send(&o.message);
  *     gate_orders_close(&o); */
 #ifndef JOIN_GATE_ORDERS_H
 #define JOIN_GATE_ORDERS_H

@@ -1,8 +1,8 @@
 /* join.h: this machine joins a cluster: a token becomes a certificate.
  *
  *     folder_open(&dir, "/var/lib/shoal", true, err);
- *     rc = join_cluster(&(join_ask){.address = "10.0.0.1:7080", .token = text, .name = "kitchen-pi"}, &dir,
- * err);
+ *     join_ask ask = {.address = "10.0.0.1:7080", .token = text, .name = "kitchen-pi"};
+ *     rc = join_cluster(&ask, &dir, err);
  *
  * The key is made here and stays here. Nothing is sent, least of all the token, before the server has shown a
  * gateway's certificate of the CA that the token pins: there is no trust on first use. What comes of it is in

@@ -1,7 +1,7 @@
 /* model_send.h: Fetch (cluster.proto): a file in pieces, as fast as the other end takes them.
  *
- *     model_sends s = {0};                         how many run: one for each who serves
- *     model_send(&s, c, msg, n, find, me);         in the method's on_call */
+ *     model_sends s = {0};                         // how many run: one for each who serves
+ *     model_send(&s, c, msg, n, "", find, me);     // in the method's on_call */
 #ifndef JOIN_MODEL_SEND_H
 #define JOIN_MODEL_SEND_H
 

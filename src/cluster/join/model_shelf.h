@@ -5,7 +5,7 @@
  * wanted. What is not wanted stays until its room is needed; then the least recently wanted goes first.
  *
  *     model_shelf_open(&s, "…/models", 64000000000, &err);
- *     model_shelf_want(&s, parcels, n_parcels);
+ *     model_shelf_want(&s, parcels, n_parcels, &err);
  *     if (model_shelf_find(&s, parcels[0], path)) serve(path);
  *     model_shelf_close(&s);
  *

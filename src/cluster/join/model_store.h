@@ -6,9 +6,10 @@
  * right. Who alone sent a file that was another one is asked for nothing for an hour; where several had a
  * part in it, none of them is asked for that file, until it has come from others.
  *
- *     model_store_open(&s, loop, &(model_store_options){.folder = "…/models", .changed = look, .user = me},
- * err); model_store_source(s, "10.0.0.1:7080", tls, node_tls, err); model_store_want(s, parcels, n);
- *     `changed` when one of their files has come
+ *     model_store_options o = {.folder = "…/models", .changed = look, .user = me};
+ *     model_store_open(&s, loop, &o, err);
+ *     model_store_source(s, "10.0.0.1:7080", tls, node_tls, err);
+ *     model_store_want(s, parcels, n);    // `changed` when one of their files has come
  *     if (model_store_find(s, parcels[0], path)) ...
  *
  * Loop thread; digests are made on the pool, and writes go to the page cache. */

@@ -32,8 +32,8 @@ enum {
     RELAY_NODES_MAX = 32,                        /* of those, with another certificate than a gateway's */
     RELAY_STRANGERS_MAX = 64,                    /* of one address, that have not shown a certificate yet */
     RELAY_HANDSHAKE_MS = 10000,                  /* to be through the handshake and at the worker */
-    RELAY_SILENCE_MS =
-        10000, /* for a peer to acknowledge what was sent: one that lost its power never does */
+    /* For a peer to acknowledge what was sent: one that lost its power never does. */
+    RELAY_SILENCE_MS = 10000,
 };
 
 typedef struct relay_options {

@@ -5,7 +5,7 @@
  * numbers that are numbers, lists of bounded length. A message that breaks a rule changes nothing.
  *
  *     roster_admit(r, "kitchen-pi", now_ns, &e, err);
- *     roster_hear(r, e, bytes, n, now_ns, err);      SHOAL_EPROTOCOL: hang up
+ *     roster_hear(r, e, bytes, n, now_ns, &bits, &pong, err);     // SHOAL_EPROTOCOL: hang up
  *     roster_put_json(r, now_ns, &out);
  *     roster_leave(r, e);
  *

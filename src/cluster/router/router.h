@@ -16,11 +16,11 @@
  *                 Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). One that has
  *                 ROUTER_KEPT_LOAD times as much to do as it does at once steps back behind who has less.
  *                 Where the request knows who computed what it begins with (pages), that one stands before
- * the key's own, and steps back like it.
- *
+ *                 the key's own, and steps back like it;
  *   least_energy  the joules of a token there, as far as they are known; those who tell none stand behind,
- * and equals are in the order of least_time; least_cost    that is a matter of models (routes/price.h): their
- * replicas cost the same, and are in the order of least_time.
+ *                 and equals are in the order of least_time;
+ *   least_cost    that is a matter of models (routes/price.h): their replicas cost the same, and are in the
+ *                 order of least_time.
  *
  * The key's own is told by the names of replicas, which are the same to every gateway and in every life, so
  * that gateways agree without a word. pages name one life: a process that was restarted holds nothing.

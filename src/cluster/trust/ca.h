@@ -1,11 +1,11 @@
 /* ca.h: the authority of a cluster: who may join, under which name, as what, and for how long.
  *
- *     ca_init("/var/lib/shoal/ca", "home", now, err);                    once
+ *     ca_init("/var/lib/shoal/ca", "home", now, err);                 // once
  *     ca_open(&ca, "/var/lib/shoal/ca", err);
  *     ca_token(ca, &(ca_token_ask){.role = ROLE_NODE, .ttl_s = 3600}, now, text, err);
- *     ca_enrol(ca, text, der, n, now, &pem, err);                        on behalf of who brought it
- *     ca_renew(ca, serial, der, n, now, &pem, err);                      for who proved to hold that
- * certificate ca_revoke(ca, "kitchen-pi", now, &n, err);
+ *     ca_enrol(ca, text, der, n, now, &pem, &id, err);                // on behalf of who brought it
+ *     ca_renew(ca, serial, der, n, now, &pem, err);                   // for who proved to hold it
+ *     ca_revoke(ca, "kitchen-pi", now, &n, err);
  *
  * The folder holds ca.key (0600), ca.crt, ledger (ledger.h) and crl.pem. Every change reads the ledger,
  * changes and writes it under the folder's lock, so that commands and a gateway may work side by side, and a

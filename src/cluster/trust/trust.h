@@ -4,8 +4,8 @@
  * certificates. trust_check judges a certificate whose private key the peer has proved (TLS does that):
  *
  *     trust_verdict v = trust_check(t, peer, &(trust_want){.role = ROLE_GATEWAY}, now, &id, err);
- *     if (v != TRUST_OK) ... err->message: "the certificate of kitchen-pi is a node's; a gateway's is wanted
- * here"
+ *     if (v != TRUST_OK)
+ *         ... err->message: "the certificate of kitchen-pi is a node's; a gateway's is wanted here"
  *
  * A machine that joins knows no CA yet, but the token's pin: trust_from_pin takes the CA out of the chain
  * that the server sends, and believes it only if its key is the pinned one.

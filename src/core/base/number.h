@@ -4,8 +4,8 @@
  * Reading takes digits alone without a leading zero, '-' where the type has a sign, one '.' between digits
  * for a double. No blanks, '+', '_', exponent, hexadecimal, infinity; on false *ret is untouched.
  *
- *     number_put(&out, score, 9); // 0.549727499, 9.13670228e-05: every float comes back exactly; 17: every
- * double */
+ *     number_put(&out, score, 9);     // 0.549727499, 9.13670228e-05: every float comes back exactly
+ *     number_put(&out, score, 17);    // every double comes back exactly */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 

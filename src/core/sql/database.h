@@ -2,8 +2,10 @@
  * cut.
  *
  *     database d = {0};
- *     int rc = database_open(&d, &(database_options){.path = "/var/lib/shoal/talks.db", .schema = SCHEMA,
- * .version = 1, .lost = "conversations begin anew"}, err); if (rc == 0) rc = database_begin(&d, true, err);
+ *     database_options o = {.path = "/var/lib/shoal/talks.db", .schema = SCHEMA, .version = 1,
+ *                           .lost = "conversations begin anew"};
+ *     int rc = database_open(&d, &o, err);
+ *     if (rc == 0) rc = database_begin(&d, true, err);
  *     if (rc == 0) rc = database_run(&d, "DELETE FROM talks", err);
  *     rc = rc == 0 ? database_commit(&d, err) : (database_rollback(&d), rc);
  *     database_close(&d);

@@ -6,7 +6,7 @@
  *     coding c = coding_choose(http_header_get(r, "accept-encoding"), CODING_ALL);
  *     if (c) coding_pack(c, bytes, n, &out);             // "content-encoding" is coding_name(c)
  *
- *     coding_reader_new(&r, c, max_bytes);
+ *     coding_reader_new(&r, c, max_bytes, &err);
  *     coding_reader_add(r, piece, n, take, user, &err);  // SHOAL_ELIMIT: it grows beyond max_bytes
  *     coding_reader_end(r, &err);                        // SHOAL_EFORMAT: something is missing
  *
@@ -61,12 +61,13 @@ typedef bool (*coding_take)(void *user, const uint8_t *bytes, size_t n);
 typedef struct coding_reader coding_reader;
 /* max_bytes: how much may come out of it. */
 int coding_reader_new(coding_reader **ret, coding c, size_t max_bytes, shoal_err *err);
-/* 0, SHOAL_EFORMAT, SHOAL_ELIMIT or SHOAL_ENOMEM. Beyond CODING_RATIO_FREE bytes more than CODING_RATIO_MAX times
- * what went in is SHOAL_ELIMIT, too. */
+/* 0, SHOAL_EFORMAT, SHOAL_ELIMIT or SHOAL_ENOMEM. Beyond CODING_RATIO_FREE bytes more than CODING_RATIO_MAX
+ * times what went in is SHOAL_ELIMIT, too. */
 int coding_reader_add(coding_reader *r, const void *bytes, size_t n, coding_take take, void *user,
                       shoal_err *err);
-/* The same in slices, for a loop that serves others between them: until about most_bytes have come out. *bytes and
- * *n are then what was not read yet. 1: there may be more to come, also when *n is 0; call again, perhaps with more. */
+/* The same in slices, for a loop that serves others between them: until about most_bytes have come out.
+ * *bytes and *n are then what was not read yet. 1: there may be more to come, also when *n is 0; call again,
+ * perhaps with more. */
 int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_t most_bytes,
                        coding_take take, void *user, shoal_err *err);
 int coding_reader_end(const coding_reader *r, shoal_err *err);

@@ -185,8 +185,9 @@ typedef struct grpc_channel_options {
     uint64_t connect_timeout_ms;   /* [10 000] for name, connection and handshake together */
     uint64_t keepalive_ms;         /* [off] so long nothing has come: a PING */
     uint64_t keepalive_timeout_ms; /* [10 000] and so long nothing more: the link is lost */
-    transport_scratch *scratch;    /* [one of its own, 64 KiB] to read in, shared by channels of one loop; it
-                                      must    outlive that loop's last run */
+    /* [one of its own, 64 KiB] To read in, shared by channels of one loop; it must outlive that loop's last
+     * run. */
+    transport_scratch *scratch;
 } grpc_channel_options;
 
 /* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again. Over TLS it
@@ -219,8 +220,8 @@ typedef struct grpc_client_events {
 typedef struct grpc_call_options {
     const http_header *metadata; /* one with a NULL value is left out */
     size_t n_metadata;
-    uint64_t
-        deadline_ns; /* clock_ns time: then DEADLINE_EXCEEDED ends the call; grpc-timeout is sent. 0: none */
+    /* clock_ns time: then DEADLINE_EXCEEDED ends the call; grpc-timeout is sent. 0: none. */
+    uint64_t deadline_ns;
     size_t max_message; /* bytes of one reply [16 MiB]; a longer one ends the call with RESOURCE_EXHAUSTED */
     size_t max_unsent;  /* [4 MiB] see grpc_client_send */
 } grpc_call_options;

@@ -154,8 +154,8 @@ void grpc_link_arm_deadline(grpc_link *l);
 void grpc_link_heard_frame(grpc_link *l, const nghttp2_frame *f);
 
 /* grpc_client.c */
-void grpc_client_detach(
-    grpc_client_call *c); /* out of the link and of nghttp2: nothing finds the call any more */
+/* Out of the link and of nghttp2: nothing finds the call any more. */
+void grpc_client_detach(grpc_client_call *c);
 void grpc_client_free(grpc_client_call *c);
 void grpc_client_end(grpc_client_call *c, grpc_status status, const char *message); /* the event, then free */
 /* RST_STREAM with this code, and the end. */

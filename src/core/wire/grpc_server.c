@@ -3,8 +3,7 @@
  * A request of one message arrives whole, so that its call begins with the message in hand. That of a stream
  * comes in pieces, from which grpc_stream.c cuts messages. The answer is a streamed response: HEADERS, one
  * DATA frame a message, trailers with the status; without any message the status goes into the only HEADERS
- * frame
- * ("Trailers-Only"). */
+ * frame ("Trailers-Only"). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -45,8 +45,8 @@ typedef struct http_limits {
     size_t max_unauthorized; /* [10] requests of a connection that are answered with 401: then it is closed */
     size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
-    uint64_t
-        min_body_rate; /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408 */
+    /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408. */
+    uint64_t min_body_rate;
     uint64_t idle_timeout_ms;      /* [120 000] kept-alive connection without a request */
     uint64_t unknown_timeout_ms;   /* [off] the time for either, of a connection that has shown no key */
     uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
@@ -149,10 +149,10 @@ void http_pause(http_request *r, bool paused);
  * answers unread. If false, keep what has come: nothing more is delivered until a later turn, in which
  * on_body comes, perhaps with no bytes. */
 bool http_take_message(http_request *r);
-/* Memory that one owner keeps of r beyond its body: a message in assembly, or a message or body that was unpacked
- * or parsed. It counts like whole bodies against max_bodies. *held is the owner's, 0 at first, and becomes n. What
- * is left is taken off when r is gone. 0; or 503 where all of them take too much, or 413 where n alone does: the
- * owner should keep no more then; n counts all the same. */
+/* Memory that one owner keeps of r beyond its body: a message in assembly, or a message or body that was
+ * unpacked or parsed. It counts like whole bodies against max_bodies. *held is the owner's, 0 at first, and
+ * becomes n. What is left is taken off when r is gone. 0; or 503 where all of them take too much, or 413
+ * where n alone does: the owner should keep no more then; n counts all the same. */
 int http_hold(http_request *r, size_t *held, size_t n);
 const char *http_hold_why(int status); /* for people */
 /* It may stay open for long while nothing is asked, so its connection counts as idle when others want the

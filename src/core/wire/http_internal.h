@@ -134,9 +134,9 @@ struct http_conn {
     uint64_t calm_since_ms;
     size_t n_resets, n_control, n_oversize;
     bool goaway;
-    uint64_t heard_ms,
-        pinged_ms; /* when the last bytes came; when a PING left that nothing has followed, or 0 */
-    bool overdue;  /* it should have been answered: one more look */
+    /* When the last bytes came; when a PING left that nothing has followed, or 0. */
+    uint64_t heard_ms, pinged_ms;
+    bool overdue; /* it should have been answered: one more look */
 };
 
 struct http_request {

@@ -2,14 +2,16 @@
  *
  * A connection is worth keeping for what it does:
  *
- *     busy  an answer is being made or sent, or a client that has shown a key sends a request: never closed here
+ *     busy  an answer is being made or sent, or a client that has shown a key sends a request: never closed
+ *           here
  *     new   its first request has not come in whole, or a client without a key is sending one
- *     idle  between requests; or all that is open on it is idle by itself: a WebSocket without a request, a watch; or
- *           its client has ended its side of an HTTP/1.1 connection, as one does that closes it, and waits for an answer
+ *     idle  between requests; or all that is open on it is idle by itself: a WebSocket without a request, a
+ *           watch; or its client has ended its side of an HTTP/1.1 connection, as one does that closes it,
+ *           and waits for an answer
  *
- * A new connection takes the place of the oldest new one, or of the one that has been idle for longest; where keys
- * are needed, of one that has shown none before all others. A few new ones are left alone for NEWCOMER_MS, since each
- * honest client begins as one. */
+ * A new connection takes the place of the oldest new one, or of the one that has been idle for longest; where
+ * keys are needed, of one that has shown none before all others. A few new ones are left alone for
+ * NEWCOMER_MS, since each honest client begins as one. */
 #include "wire/http_internal.h"
 
 enum { NEWCOMER_MS = 1000, NEWCOMERS_MAX = 16, NEWCOMER_SHARE = 16 };
@@ -36,7 +38,8 @@ static bool has_idle(const http_conn *c)
     return false;
 }
 
-/* Is anything of it answered? *ret_since_ms: when the oldest request began that is still coming in, or as it was. */
+/* Is anything of it answered? *ret_since_ms: when the oldest request began that is still coming in, or as it
+ * was. */
 static bool answers(const http_conn *c, uint64_t *ret_since_ms)
 {
     bool any = false;
@@ -48,8 +51,8 @@ static bool answers(const http_conn *c, uint64_t *ret_since_ms)
     return any;
 }
 
-/* HTTP/1.1: its client sends no more and waits for an answer. It has closed the connection, most likely; one that only
- * closed its own half is answered unless others need the place. */
+/* HTTP/1.1: its client sends no more and waits for an answer. It has closed the connection, most likely; one
+ * that only closed its own half is answered unless others need the place. */
 static bool may_have_left(const http_conn *c)
 {
     return c->eof && !c->h2 && c->requests && !conn_unsent(c);
@@ -72,8 +75,8 @@ static place place_of(const http_conn *c)
 typedef struct places {
     http_conn *oldest_new, *oldest_idle;
     place at_new, at_idle;
-    http_conn
-        *oldest_ending; /* its last answer has left, or is about to: it is only waited for its client's end */
+    /* Its last answer has left, or is about to: it is only waited for its client's end. */
+    http_conn *oldest_ending;
     size_t n_new, n_unknown, n_ending;
 } places;
 

@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 /* For descriptors up to n_fds, or what the process may open (the hard limit of ulimit -n; the soft one is
- * raised) where that is less. On failure
- * nothing is to be closed. Where libuv would abort, the process says "out of memory" and exits with 1. */
+ * raised) where that is less. On failure nothing is to be closed. Where libuv would abort, the process says
+ * "out of memory" and exits with 1. */
 int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err);
 
 /* How many of n connections of clients the process may hold open, so that workers can be started, files

@@ -4,11 +4,13 @@
  * CA has signed, and no session is ever resumed, so that every connection is checked anew. A server's context
  * without one is for the public: TLS 1.2 or later with AEAD suites, nobody is asked who he is.
  *
- *     tls_options o = {.cert_file = "node.crt", .key_file = "node.key", .ca_file = "ca.crt", .crl_file =
- * "crl.pem"}; tls_context *t; rc = tls_context_new(&t, TLS_SERVER, &o, err);
+ *     tls_options o = {.cert_file = "node.crt", .key_file = "node.key", .ca_file = "ca.crt",
+ *                      .crl_file = "crl.pem"};
+ *     tls_context *t;
+ *     rc = tls_context_new(&t, TLS_SERVER, &o, err);
  *     ...
- *     rc = tls_context_reload(t, err);        the files have changed: from now on they count
- *     tls_context_unref(t);                   links that are open keep what they have
+ *     rc = tls_context_reload(t, err);    // the files have changed: from now on they count
+ *     tls_context_unref(t);               // links that are open keep what they have
  *
  * Loop thread. */
 #ifndef WIRE_TLS_H
@@ -37,8 +39,8 @@ enum { TLS_WHY_BYTES = 128 };
 
 /* All are copied but user. */
 typedef struct tls_options {
-    const char *cert_file,
-        *key_file;        /* PEM, the chain from the leaf on, and its key; a client may have none */
+    /* PEM, the chain from the leaf on, and its key; a client may have none. */
+    const char *cert_file, *key_file;
     const char *ca_file;  /* PEM. NULL: a server asks for no certificate, a client trusts the system's CAs */
     const char *crl_file; /* PEM, may be NULL: revoked serials are refused; must have a list of every CA */
     /* A client that has no CA file yet: the CA is the one in the server's chain whose public key (DER,
@@ -48,8 +50,8 @@ typedef struct tls_options {
     bool guests;     /* server with a CA: who shows no certificate comes in too, and has no tls_identity */
     bool any_name;   /* client: every member that `admit` lets in will do, whatever its name */
     /* Its chain, dates, revocation and name are right: may it in? If not, a reason into why ("it is no
-     * gateway"). From inside the handshake: call nothing of the connection. NULL: whoever the CA has signed.
-     */
+     * gateway"). From inside the handshake: call nothing of the connection. NULL: whoever the CA has
+     * signed. */
     bool (*admit)(void *user, const tls_identity *who, char why[TLS_WHY_BYTES]);
     void *user;
 } tls_options;

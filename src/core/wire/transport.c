@@ -50,8 +50,8 @@ struct transport {
     uv_shutdown_t sreq;
     uint64_t read_turn; /* of the scratch's turns: the last that it read in */
     bool reading, eof, ending, fin_sent, closing;
-    const char *why,
-        *end_why; /* of the close; and what to say at the end of an orderly one, if not just that */
+    /* Of the close; and what to say at the end of an orderly one, if not just that. */
+    const char *why, *end_why;
 };
 
 void transport_ignore_sigpipe(void)

@@ -6,7 +6,7 @@
  * what its HTTP handler is told of the request, and gets whole messages, unpacked where the client packs them
  * (websocket_deflate.h). Loop thread.
  *
- *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)   // else the client was told what is wrong
+ *     on_request:   rc = websocket_accept(&ws, r, &limits, &events, &err)    // else the client was told
  *     on_body:      websocket_receive(ws, bytes, n)
  *     on_body_end:  websocket_shut(ws)
  *     on_gone:      websocket_free(ws)
@@ -55,7 +55,7 @@ void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n);
 size_t websocket_unsent(const websocket *ws); /* what waits for the client to read */
 /* Say goodbye; `closed` follows when the client has answered, or left. reason: 120 bytes at most are sent. */
 void websocket_close(websocket *ws, unsigned code, const char *reason);
-void websocket_free(
-    websocket *ws); /* may be NULL; no callback comes any more. The tunnel is cut if it is open */
+/* May be NULL; no callback comes any more. The tunnel is cut if it is open. */
+void websocket_free(websocket *ws);
 
 #endif

@@ -323,8 +323,8 @@ static void enforce_leases(arbiter *a)
     page *p = a->page;
     uint64_t now = clock_ns();
     if (is_granted(&p->slots[a->slot])) return;
-    p->slots[a->slot].waiting =
-        1; /* it is not after a burial that came late, for an earlier process of our slot */
+    /* It is not after a burial that came late, for an earlier process of our slot. */
+    p->slots[a->slot].waiting = 1;
     for (int s = 0; s < SLOTS; s++) {
         if (p->slots[s].has <= 0 || now - p->slots[s].since_ns < LEASE_MS * 1000000u) continue;
         p->slots[s].has = 0;

@@ -46,8 +46,8 @@ struct forest {
     forest_link link;
     double slope;
     double divisor; /* of the sums: the number of iterations where the file says average_output */
-    bool number; /* a sigmoid's result is a number between 0 and 1, not a class (reg:logistic, cross_entropy)
-                  */
+    /* A sigmoid's result is a number between 0 and 1, not a class (reg:logistic, cross_entropy). */
+    bool number;
     bool odd_splits; /* some split has categories, or takes zero for missing */
     bool single;     /* values, sums and scores are floats (XGBoost) */
 };

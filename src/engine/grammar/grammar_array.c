@@ -58,8 +58,8 @@ static void write_items(value *v, const parts *p, const array_facts *f)
 /* "contains": how many items have to satisfy `schema`; most < 0: no end. */
 typedef struct wanted {
     const json_t *of; /* the schema that has it */
-    const json_t *schema,
-        *others; /* of those that do not count; NULL: any, where nothing forbids more that count */
+    /* Of those that do not count; NULL: any, where nothing forbids more that count. */
+    const json_t *schema, *others;
     int64_t least, most;
 } wanted;
 

@@ -1,5 +1,5 @@
-/* grammar_impl.h: a grammar's insides, for grammar.c, which makes masks, and grammar_budget.c, which takes from
- * them what the reply has no tokens left for. */
+/* grammar_impl.h: a grammar's insides, for grammar.c, which makes masks, and grammar_budget.c, which takes
+ * from them what the reply has no tokens left for. */
 #ifndef GRAMMAR_IMPL_H
 #define GRAMMAR_IMPL_H
 
@@ -44,8 +44,8 @@ struct grammar {
     int *path; /* configurations along the walk, [max_depth + 1] */
     size_t n_masks;
     uint64_t purse; /* work that is left */
-    size_t
-        n_left; /* tokens that the reply may still have, SIZE_MAX: no limit was told, or none that it can keep */
+    /* Tokens that the reply may still have, SIZE_MAX: no limit was told, or none that it can keep. */
+    size_t n_left;
     shoal_err err; /* sticky */
 };
 

@@ -46,8 +46,8 @@ typedef struct nfa_config {
     unsigned distance;
     int8_t run[NFA_RUN_KINDS]; /* nfa_run; -1: not known yet */
     int32_t *steps;            /* [256], made at the first step */
-    uint64_t
-        starts[4]; /* bytes at which the threads' ranges begin or have ended: between two, steps are alike */
+    /* Bytes at which the threads' ranges begin or have ended: between two, steps are alike. */
+    uint64_t starts[4];
     void *slot;
 } nfa_config;
 

@@ -4,7 +4,7 @@
  *     alternation = sequence { "|" sequence }
  *     sequence    = { atom [ "*" | "+" | "?" | "{" n [ "," [ m ] ] "}" [ "?" ] ] }
  *     atom        = "(" [ "?:" | "?=" | "?!" | "?<name>" ] alternation ")" | "[" class "]" | "." | "^" | "$"
- * | escape | character
+ *                 | escape | character
  *
  * The tree is kept because a counted repetition writes its part several times. */
 #include "grammar/grammar_pattern.h"

@@ -12,13 +12,13 @@
 int schema_compile(nfa *a, const char *schema, unsigned flags, int *ret_start, shoal_err *err);
 enum {
     SCHEMA_OBJECT = 1, /* only its objects count */
-    SCHEMA_OPEN =
-        2, /* properties that it does not name are written, too, unless it forbids them; where it can
-                          only be enforced without them (branches of a "oneOf" that differ in names), they are not */
+    /* Properties that it does not name are written, too, unless it forbids them; where it can only be
+     * enforced without them (branches of a "oneOf" that differ in names), they are not. */
+    SCHEMA_OPEN = 2,
 };
 
-/* Texts that satisfy the "pattern", "format" and lengths of a schema, written as they are, without quotes, from
- * `from` to *ret_end; none of them contains `without`. Errors as above. */
+/* Texts that satisfy the "pattern", "format" and lengths of a schema, written as they are, without quotes,
+ * from `from` to *ret_end; none of them contains `without`. Errors as above. */
 int schema_compile_text(nfa *a, const json_t *schema, const char *what, const char *without, int from,
                         int *ret_end, shoal_err *err);
 

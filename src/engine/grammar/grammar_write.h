@@ -5,8 +5,7 @@
  * strings, grammar_array.c and grammar_object.c what has insides, whose places are rules again:
  *
  *     value v = {.c = c, .from = start, .end = nfa_state(c->a), .literals = NFA_DEAD};
- *     array_write(&v, parts);    // '[' from v.from ... ']' to v.end, each item a call of schema_rule(c,
- * item)
+ *     array_write(&v, parts);   // '[' from v.from ... ']' to v.end, each item a call of schema_rule(c, item)
  *
  * Failures stay in c->x.rc, with the words of the first. */
 #ifndef GRAMMAR_WRITE_H

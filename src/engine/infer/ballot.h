@@ -5,7 +5,8 @@
  * same sampler, form and stop strings everywhere, so that all choose the same token without another word.
  *
  *     ballot_cast(b, vec, space, logits)  ─► b->values: probabilities, or their logarithms for a geometric
- * mean b->values = the mean                ─► ballot_logits(b): what the sampler chooses from
+ *                                         mean
+ *     b->values = the mean                ─► ballot_logits(b): what the sampler chooses from
  *
  * Exact: the same bits on every instruction set. Engine thread, and team members on rows of their own. */
 #ifndef INFER_BALLOT_H

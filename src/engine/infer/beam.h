@@ -7,9 +7,11 @@
  * best, an ending counts only among the first n of them, and among equals the earlier lane and the lower rank
  * win.
  *
- *     beam *b; beam_new(&b, &(beam_options){.n = 4, .length_penalty = 1}, max_tokens, &err);
- *     do { n = beam_advance(b, lanes, n, moves); } while (n > 0);   ... run moves[0..n) ...
- *     ids = beam_best(b, &n_ids);
+ *     beam *b;
+ *     beam_new(&b, &(beam_options){.n = 4, .length_penalty = 1}, max_tokens, &err);
+ *     while ((n = beam_advance(b, lanes, n, eos_ids, n_eos, moves)) > 0)
+ *         ... run moves[0..n) ...
+ *     ids = beam_best(b, &n_ids, &logprob);
  */
 #ifndef INFER_BEAM_H
 #define INFER_BEAM_H

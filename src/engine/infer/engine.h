@@ -116,8 +116,8 @@ typedef struct gen_rule {
 typedef struct gen_request {
     const int32_t *ids; /* copied at submit */
     size_t n_ids;
-    const enc_request
-        *source;       /* what the model's encoder reads first; needed by encoder-decoders, else NULL */
+    /* What the model's encoder reads first; needed by encoder-decoders, else NULL. */
+    const enc_request *source;
     size_t max_tokens; /* 0, or more than there is room for: to the end of the context */
     sampling sampling;
     const char *const *stop; /* strings that end the text (not part of it, nor of a thought) */
@@ -126,9 +126,9 @@ typedef struct gen_request {
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
-    grammar *
-        *grammar;  /* of form, where engine_grammar has made it: taken, *grammar is NULL then; else NULL */
-    gen_rule rule; /* mask NULL: none */
+    /* Of form, where engine_grammar has made it: taken, *grammar is NULL then; else NULL. */
+    grammar **grammar;
+    gen_rule rule;        /* mask NULL: none */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     int latency;          /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
     uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
@@ -138,8 +138,8 @@ typedef struct gen_request {
     bool early_stopping;  /* of beams: as soon as n_beams replies have ended */
     const thinking_form *thinking; /* a thought comes apart from the text (NULL: the model does not think) */
     bool in_thought;               /* the prompt ends within one */
-    /* How calls of tools are written (NULL: none are looked for). Control tokens that are markers of this, or of
-     * thoughts, are shown although they are no text. */
+    /* How calls of tools are written (NULL: none are looked for). Control tokens that are markers of this, or
+     * of thoughts, are shown although they are no text. */
     const toolcall_syntax *calls;
     bool may_call;       /* tools are on offer: a call may end the thought that it begins in */
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */

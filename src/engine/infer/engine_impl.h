@@ -107,8 +107,8 @@ struct engine {
 
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t
-        lock; /* the queue, the running list, stopping, the grammar vocabulary, adapters; the only lock */
+    /* The queue, the running list, stopping, the grammar vocabulary, adapters; the only lock. */
+    pthread_mutex_t lock;
     pthread_cond_t wake;
     job_queue queue;
     job *dropped; /* taken out of the queue, cancelled or late; the engine thread ends them */

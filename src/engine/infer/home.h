@@ -8,9 +8,10 @@
  *   - no store of images, or a small model, or the first start: packed by the team into anonymous huge pages.
  *     A thread beside the running network writes the image, for the next start and for other replicas;
  *   - an image is there: mapped, shared through the page cache, and at once in use. A thread beside the
- * running network makes its pages huge ones: in place where the kernel can do that (then they stay shared),
- * else by a copy of this process's own, unless the model has other replicas here or memory is short: then the
- *     weights stay shared in small pages, because n copies cost more than huge pages give.
+ *     running network makes its pages huge ones: in place where the kernel can do that (then they stay
+ *     shared), else by a copy of this process's own, unless the model has other replicas here or memory is
+ *     short: then the weights stay shared in small pages, because n copies cost more than huge pages give.
+ *
  * So a start never waits for a disk to be written nor for pages to be copied, and what is read is the same
  * bytes at the same addresses throughout. */
 #ifndef INFER_HOME_H

@@ -29,8 +29,8 @@ typedef struct intake {
     const model_config *config;
     series_spec *spec; /* of a recurrent network; NULL: `why` not */
     image_prep prep;   /* of a vision model */
-    const char *
-        *labels; /* [n_labels]: of classes, in the order of the scores; trees that give numbers have none */
+    /* [n_labels]: of classes, in the order of the scores; trees that give numbers have none. */
+    const char **labels;
     size_t n_labels, n_raw; /* n_raw: scores before the link function */
     shoal_err why;
     const char *notice; /* what its user should know, a sentence; NULL: nothing */

@@ -4,8 +4,8 @@
  * sequences meanwhile; steps come back in the order in which they were sent, having gone through all stages.
  * Who carries them is behind this table: worker/shards.h over gRPC, a test within one process.
  *
- *     shards_send(sh, &step, rows, n_rows);      ... up to n_stages steps are under way ...
- *     shards_receive(sh, rows, n_wanted);        the oldest: its wanted rows
+ *     sh->send(sh->user, &step, rows, n_rows);      // up to n_stages steps are under way
+ *     sh->receive(sh->user, rows, n_wanted);        // the oldest: its wanted rows
  *
  * When a stage is lost, so is every step that is under way, and what the stages keep of all sequences: the
  * engine then computes their tokens again from the start, to the same bits, and nobody notices but by the

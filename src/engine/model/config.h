@@ -78,8 +78,8 @@ typedef struct rope_conf {
     double beta_fast, beta_slow; /* YARN (Peng et al. 2023); 32 and 1 */
     double attn_factor;          /* YARN, LONG: cos and sin are multiplied by it; 0: the method's own */
     size_t original_ctx;         /* LLAMA3, YARN, LONG, DYNAMIC: what the model was trained on */
-    const float *short_by,
-        *long_by; /* LONG: [dim/2] divisors of the frequencies, within and past original_ctx */
+    /* LONG: [dim/2] divisors of the frequencies, within and past original_ctx. */
+    const float *short_by, *long_by;
 } rope_conf;
 
 /* Learned bias by distance (T5: Raffel et al. 2019; MPNet), added to the scores of every layer. */
@@ -181,13 +181,13 @@ typedef struct series_conf {
 
 typedef struct model_config {
     const arch_def *arch;
-    model_task
-        task; /* a classifier of one label (a cross-encoder) says CLASSIFY and can rerank, by its logit */
+    /* A classifier of one label (a cross-encoder) says CLASSIFY and can rerank, by its logit. */
+    model_task task;
     size_t n_vocab, n_ctx, n_embd, n_layer;
-    size_t
-        n_text; /* tokens of a text that the author of an embedder lets it read, fewer than n_ctx; 0: n_ctx */
-    size_t
-        n_embd_in; /* width of the embeddings where another matrix widens them: ELECTRA, ALBERT; 0: n_embd */
+    /* Tokens of a text that the author of an embedder lets it read, fewer than n_ctx; 0: n_ctx. */
+    size_t n_text;
+    /* Width of the embeddings where another matrix widens them: ELECTRA, ALBERT; 0: n_embd. */
+    size_t n_embd_in;
     size_t n_layer_file; /* layers that the file has, used in turn: ALBERT; 0: n_layer */
     norm_conf norm;
     pos_conf pos;

@@ -3,10 +3,10 @@
  *     gguf_out o = {0};
  *     gguf_out_str(&o, "general.architecture", "llama");
  *     gguf_out_tensor(&o, "token_embd.weight", DT_Q8_0, 2, dims);
- *     gguf_out_open(&o, path, &err);            header, infos, padding
- *     gguf_out_data(&o, bytes, n, &err);        each tensor's bytes, in order, in pieces
- *     gguf_out_close(&o, &digest, &err);        checks, commits
- *     gguf_out_done(&o);                        frees; without close the old file stays
+ *     gguf_out_open(&o, path, &err);                  // header, infos, padding
+ *     gguf_out_data(&o, bytes, n, &err);              // each tensor's bytes, in order, in pieces
+ *     gguf_out_close(&o, &digest, &n_bytes, &err);    // checks, commits
+ *     gguf_out_done(&o);                              // frees; without close the old file stays
  *
  * Metadata goes into memory (failures stick and surface in gguf_out_open); tensor data streams. */
 #ifndef MODEL_GGUF_WRITER_H

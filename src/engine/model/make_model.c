@@ -13,9 +13,8 @@
 /* Values of a pool, and the longest run of them that goes into a matrix in one piece: matrices of one file
  * are alike in nothing but such runs. They are whole blocks of every type. */
 enum { POOL_VALUES = 3 << 19, RUN_VALUES = 3 << 13, PIECE_BYTES = 1 << 20 };
-#define WEIGHT_SPREAD \
-    0.02f /* of what training starts from, for widths of a few hundred to a few thousand \
-           */
+/* Of what training starts from, for widths of a few hundred to a few thousand. */
+#define WEIGHT_SPREAD 0.02f
 
 typedef struct job {
     const char *name;

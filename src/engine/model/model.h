@@ -34,8 +34,8 @@ typedef struct model_options {
     const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
     dtype regroup;             /* a type of our own for its matrices (regroup.h); 0: as in the file */
-    const packed_store
-        *store; /* of packed weights; NULL: none. The model's digest, too, is looked up there. */
+    /* Of packed weights; NULL: none. The model's digest, too, is looked up there. */
+    const packed_store *store;
 } model_options;
 
 /* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .onnx or .safetensors.
@@ -61,8 +61,7 @@ int32_t model_template_end(const model *m);
 /* What stands in front of the network, as texts that were checked to be JSON objects; NULL: it has none. Of
  * what hears generation_config.json and preprocessor_config.json (in GGUF the strings
  * "shoal.generation_config" and "shoal.preprocessor_config"), of what sees the latter, of what scores series
- * config.json
- * ("shoal.series_config"). */
+ * config.json ("shoal.series_config"). */
 const char *model_generation_json(const model *m);
 const char *model_preprocessor_json(const model *m);
 const char *model_series_json(const model *m);
@@ -169,9 +168,9 @@ typedef struct manifest manifest;
  * beside the program; *ret is malloc'd. */
 int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
- * "description", "use", "sampling": {"temperature", ...}, "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a
- * plain name in the manifest's own folder; entry->file is the path to open. Unknown fields are for people and
- * are left alone. */
+ * "description", "use", "sampling": {"temperature", ...}, "quality": {"metric", "value", ...}}],
+ * "calibrations": {FILE: SHA256}}. A file is a plain name in the manifest's own folder; entry->file is the
+ * path to open. Unknown fields are for people and are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
 void manifest_free(manifest *m);
 size_t manifest_count(const manifest *m);
@@ -179,8 +178,8 @@ const manifest_entry *manifest_at(const manifest *m, size_t i);
 /* The SHA-256 that "calibrations": {FILE: SHA256} pins a file beside the manifest to; NULL: none. */
 const char *manifest_pin(const manifest *m, const char *file);
 const manifest_entry *manifest_find(const manifest *m, const char *name); /* NULL when absent */
-/* What the models.json beside a model's file says of its sampling; nothing where there is none, where it does not have
- * the file, and where it cannot be read. Blocking. */
+/* What the models.json beside a model's file says of its sampling; nothing where there is none, where it does
+ * not have the file, and where it cannot be read. Blocking. */
 void manifest_sampling(const char *path, sampling_defaults *ret);
 
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the

@@ -25,8 +25,8 @@ typedef struct ragged {
 
 /* What distances are compared with in one layer (distance.h), made of the relative embeddings. */
 typedef struct relative {
-    float
-        *by_query; /* [n_vectors][n_head_kv * head_dim]: queries are compared with it; NULL: no such thing */
+    /* [n_vectors][n_head_kv * head_dim]: queries are compared with it; NULL: no such thing. */
+    float *by_query;
     float *by_key; /* [n_vectors][n_head * head_dim]: keys are */
 } relative;
 

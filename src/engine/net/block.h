@@ -12,8 +12,8 @@
 /* ---- norms ---------------------------------------------------------------------------------------- */
 
 typedef struct norm {
-    float *w,
-        *b; /* [width]; w NULL: there is none. b only of NORM_LAYER, zeros where the model has no bias */
+    /* [width]; w NULL: there is none. b only of NORM_LAYER, zeros where the model has no bias. */
+    float *w, *b;
     size_t width;
     norm_kind kind;
     float eps;

@@ -2,10 +2,10 @@
  * around the residual stream, with norms wherever the configuration puts them (config.h: norm_place,
  * branch_kind). Decoders and encoders run the same layers and differ in how they attend.
  *
- *     layer_load(&ly, m, "blk.3.", 3, set, &err);       once
- *     space_init(&s, config, max_rows, rows_of_acts, &err);
+ *     layer_load(&ly, m, config, "blk.3.", flags, set, &err);       // once
+ *     space_init(&s, config, n_members, max_rows, acts_rows, acts_cols, &err);
  *     pass p = {.c = config, .attend = my_attention, .step = my_step};
- *     pass_open(&p, &s, member, n_rows);                 each member, each step
+ *     pass_open(&p, &s, member, n_rows);                            // each member, each step
  *     ... fill p.x ...
  *     for (i = 0; i < n_layer; i++) layer_run(&p, &ly[i]); */
 #ifndef NET_LAYER_H

@@ -4,8 +4,9 @@
  * over a KV cache), encode (a ragged batch of whole inputs), or do both: then its decoder reads what its
  * encoder made of a source (NET_CROSS).
  *
- *     const net_ops *ops = net_ops_for(model_get_config(m));
- *     net *n; ops->load(&n, m, team, &limits, &err);
+ *     const net_ops *ops = net_ops_for(model_get_config(m), &err);
+ *     net *n;
+ *     ops->load(&n, m, team, &limits, &err);
  *     ops->encode(n, team, inputs, n_inputs);          ... inputs[i].values
  *     ops->decode(n, team, cache, items, n_items, on_row, user);
  *     ops->free(n);
@@ -46,8 +47,8 @@ typedef struct net_input {
     size_t n_features, width;
     const uint32_t *at; /* fill-mask: the n_at tokens whose logits are wanted; NULL: all */
     size_t n_at;
-    float *
-        state; /* recurrent: [net_state_floats] that the step goes on from and leaves; NULL: zeros, dropped */
+    /* Recurrent: [net_state_floats] that the step goes on from and leaves; NULL: zeros, dropped. */
+    float *state;
     bool every;             /* recurrent: logits of every row, not only of the last */
     const adapter *adapter; /* NULL: the model as it is */
     /* Out: values[rows][cols], valid until the next step. What they are follows from the model's task:

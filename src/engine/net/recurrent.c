@@ -33,8 +33,8 @@ typedef struct recurrent {
     float *x, *gates, *h;   /* [max_positions][n_input], [n_gates * hidden], [hidden] */
     float *picked, *values; /* [max_positions][hidden], [n_labels] */
     float *work;            /* [members][(n_gates + 2) * hidden] */
-    uint32_t *first,
-        *row; /* [max_inputs + 1]: each series' first row; [max_positions]: rows that are wanted */
+    /* [max_inputs + 1]: each series' first row; [max_positions]: rows that are wanted. */
+    uint32_t *first, *row;
 } recurrent;
 
 typedef struct step {

@@ -3,7 +3,7 @@
  * All members of a team walk the same blocks in the same order, each in a lane of its own. What flows
  * between blocks is `rows`, a matrix in memory that all share. Each lane remembers how it was last used:
  *
- *     mine       every member wrote the rows that member_share(n, 1) gives it: it may read them back at
+ *     mine       every member wrote the rows that member_share (grain 1) gives it: it may read them back at
  *                once, others' rows only behind a barrier
  *     parts      members wrote columns, or whatever else a block splits: nobody reads before a barrier
  *     whole      a barrier has passed since: anyone reads anything

@@ -34,8 +34,8 @@ typedef struct audio_options {
     uint32_t rate;      /* samples a second that come out [16000] */
     double max_seconds; /* [3600] */
     size_t max_bytes;   /* of a file that is kept until its end [64 MiB] */
-    uint32_t
-        raw_rate; /* the bytes are signed 16-bit little-endian PCM of this rate [find out what they are] */
+    /* The bytes are signed 16-bit little-endian PCM of this rate [find out what they are]. */
+    uint32_t raw_rate;
     uint32_t raw_channels; /* interleaved, with raw_rate [1] */
     cancel_check cancel;   /* asked between blocks of a few thousand samples [never] */
 } audio_options;

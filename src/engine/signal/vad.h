@@ -9,7 +9,7 @@
  *     vad_segments(probabilities, n, n_samples, NULL, seg, 64, &n_seg, &err);
  *
  *     vad_tracker t;                                   // while sound arrives
- *     vad_tracker_init(&t, NULL);
+ *     vad_tracker_init(&t, NULL, &err);
  *     switch (vad_tracker_push(&t, p, &sample)) ...
  *
  * Pure functions: no clock, no memory of their own. */

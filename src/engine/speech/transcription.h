@@ -24,10 +24,9 @@
  *
  * Time tokens come in pairs and never go back, a text begins and ends with one, and some tokens are never
  * said: that is a gen_rule of its own, a function of the reply alone. The language is the likeliest one
- * behind
- * <|startoftranscript|> unless it is given. One thread at a time; the rule may be asked from another one.
- * Source: Radford et al. 2022; openai/whisper transcribe.py, decoding.py (without the text of earlier windows
- * as a prompt). */
+ * behind <|startoftranscript|> unless it is given. One thread at a time; the rule may be asked from another
+ * one. Source: Radford et al. 2022; openai/whisper transcribe.py, decoding.py (without the text of earlier
+ * windows as a prompt). */
 #ifndef SPEECH_TRANSCRIPTION_H
 #define SPEECH_TRANSCRIPTION_H
 

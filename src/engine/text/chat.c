@@ -15,8 +15,8 @@ struct chat_template {
     bool reads_parts; /* the template itself looks at content that is a list */
     bool reads_tools, reads_clock;
     bool reads_thinking; /* what others call reasoning_content, it calls message.thinking (LFM2.5, gpt-oss) */
-    bool reads_xml_tools,
-        reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
+    /* SmolLM3 has two lists of tools, by how they are to be called. */
+    bool reads_xml_tools, reads_python_tools;
     const toolcall_syntax *calls;
     calls_source calls_source;
     char added_label[48]; /* "NAME (added)" */

@@ -1,8 +1,7 @@
 /* thinking.h: models that think before they answer, and taking thought and answer apart in a streamed reply.
  *
  *     <think>\nThe lamp is off.\n</think>\n\nYes.      thought "The lamp is off.", answer "Yes."
- *     <|channel|>analysis<|message|>Off.<|end|><|start|>assistant<|channel|>final<|message|>Yes.      the
- * same
+ *     <|channel|>analysis<|message|>Off.<|end|><|start|>assistant<|channel|>final<|message|>Yes.      alike
  *
  * One row of a table per form. A thought stands at the reply's beginning unless the form says `again`; some
  * templates open it in the prompt already. The markers, and white space inside them and behind, belong to
@@ -28,8 +27,8 @@ typedef struct thinking_form {
     const char *sign; /* a template that holds this uses the form; NULL: one that holds open or close */
     const char *ends[THINKING_ENDS];     /* these end a thought, too, and belong to what follows it */
     const char *frames[THINKING_FRAMES]; /* dropped wherever they stand outside of thoughts */
-    const char
-        *calls[THINKING_ENDS]; /* heads of calls: up to head_end nothing is looked for behind them ... */
+    /* Heads of calls: up to head_end nothing is looked for behind them ... */
+    const char *calls[THINKING_ENDS];
     const char *others[THINKING_ENDS]; /* ... and messages to others than the client, which are dropped */
     const char *head_end;
     const char *lead;             /* dropped at an answer's very beginning */

@@ -28,8 +28,8 @@ typedef struct tokenizer_gguf {
     size_t n_tokens;
     const char *const *tokens;
     const size_t *token_lens;
-    const int32_t
-        *token_types;    /* NULL, or 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte */
+    /* NULL, or 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. */
+    const int32_t *token_types;
     const float *scores; /* NULL, or one a token */
     size_t n_merges;
     const char *const *merges; /* "left right" */
@@ -58,8 +58,7 @@ int tokenizer_folder_json(buf *out, const char *dir, shoal_err *err);
 
 /* A folder's SentencePiece model in the words of GGUF, with at least n_least tokens; what it points to lies
  * in mem. n_tokens is 0, with 0, where there is none, or one that those words cannot say (ALBERT's,
- * DeBERTa's, Marian's).
- */
+ * DeBERTa's, Marian's). */
 int tokenizer_folder_gguf(tokenizer_gguf *ret, arena *mem, size_t n_least, const char *dir, shoal_err *err);
 
 /* From llama2.c's tokenizer.bin (karpathy/llama2.c, tokenizer.py): a longest length, then score, length and

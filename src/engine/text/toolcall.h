@@ -2,8 +2,8 @@
  *
  * Every family of models has a syntax of its own, one row of a table (docs/http.md lists all):
  *
- *     hermes          <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>       (Qwen, Granite 4,
- * ...) llama-json      {"name": "f", "parameters": {"a": 1}}                   at the reply's very beginning
+ *     hermes          <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>  (Qwen, Granite 4, ...)
+ *     llama-json      {"name": "f", "parameters": {"a": 1}}                            at the very beginning
  *     mistral-args    [TOOL_CALLS]f[ARGS]{"a": 1}
  *     lfm2            <|tool_call_start|>[f(a=1)]<|tool_call_end|>
  *     qwen3-coder     <tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>
@@ -62,13 +62,13 @@ typedef struct toolcall_syntax {
     const char *between; /* written between two calls; NULL: a reply has one at most */
     bool list;           /* the markers stand around all calls, else around each */
     const char *id;      /* CALL_JSON: written before the name's key, or NULL */
-    const char *name_key,
-        *arguments; /* CALL_JSON: the keys of the name (NULL: "name") and of the arguments */
+    /* CALL_JSON: the keys of the name (NULL: "name") and of the arguments. */
+    const char *name_key, *arguments;
     toolcall_tags tags;
     const char *sign;    /* a template that holds this is of the family, where no call of its shows it */
     const char *ends[3]; /* calls may begin within a thought, which these end */
-    const char
-        *thinking; /* the models' thoughts (thinking_named), though a template does not show them; or NULL */
+    /* The models' thoughts (thinking_named), though a template does not show them; or NULL. */
+    const char *thinking;
 } toolcall_syntax;
 
 /* The table, and a row by its name (NULL: there is none). The first row is "hermes". */

@@ -13,7 +13,7 @@
  *
  *     meter m;
  *     meter_open(&m);
- *     meter_read(&m);          // now and then: counters that went around twice are not noticed
+ *     meter_read(&m, now_ns);  // now and then: counters that went around twice are not noticed
  *     m.joules, m.cpu_s
  *
  * Loop thread. */

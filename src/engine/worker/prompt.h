@@ -35,8 +35,7 @@ int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, sho
 void prompt_done(prompt *p);
 
 /* Append what the model's chat template makes of the messages. SHOAL_EINVALID where it takes none. Any
- * thread.
- */
+ * thread. */
 int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err);
 
 #endif

@@ -41,8 +41,8 @@ struct gen_job {
     bool logprobs, votes, called_tool;
     size_t n_stops;   /* strings of the request that may end it */
     size_t n_resumed; /* tokens that others have sent */
-    size_t
-        n_unjudged; /* of a prompt whose tokens' log-probabilities are to come, in one delta with its text */
+    /* Of a prompt whose tokens' log-probabilities are to come, in one delta with its text. */
+    size_t n_unjudged;
     bool has_progress;
     Shoal__V1__Progress progress;
     toolcall_parser *tools; /* NULL: text goes out as it is */

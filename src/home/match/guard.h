@@ -64,8 +64,8 @@ typedef struct guard_list {
 typedef struct guard_rules {
     const device_lexicon *lex;
     unsigned held; /* bit i: rule i is held; unread always is */
-    guard_list
-        kinds; /* asked back about: kinds, ids, actions; none of the three: the lexicon's careful kinds */
+    /* Asked back about: kinds, ids, actions; none of the three: the lexicon's careful kinds. */
+    guard_list kinds;
     guard_list ids, actions; /* a trailing '*' stands for any end */
     size_t max_targets;      /* 0: any number */
     const guard_saying *say;

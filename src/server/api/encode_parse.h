@@ -34,11 +34,11 @@ typedef struct encode_spec {
     size_t n_inputs;                            /* answers that the worker owes */
     buf bytes;                                  /* owned; score: the CSV; image: the file */
     bool base64;                                /* embeddings as little-endian float32 in base64 */
-    uint32_t
-        truncate_tokens; /* of an embedding's texts; 0: longer ones fail; UINT32_MAX: the model's limit */
-    int64_t dimensions;  /* of an embedding that are wanted; 0: all */
-    int64_t top_k;       /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
-    bool documents;      /* rerank: the answer holds the documents, too */
+    /* Of an embedding's texts; 0: longer ones fail; UINT32_MAX: the model's limit. */
+    uint32_t truncate_tokens;
+    int64_t dimensions; /* of an embedding that are wanted; 0: all */
+    int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
+    bool documents;     /* rerank: the answer holds the documents, too */
     /* moderate; borrowed: labels that flag nothing, and the score from which on the others do */
     const char *const *safe;
     size_t n_safe;

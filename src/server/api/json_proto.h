@@ -1,7 +1,7 @@
 /* json_proto.h: messages of Protocol Buffers as JSON, and back, by what the schema says of their fields.
  *
- *     json_proto_read(&body, schema_message, msg, n_msg, &err);     {"model": "m", "input": ["a"], "top_k":
- * 2} json_proto_write(&out, schema_message, answer, &err);
+ *     json_proto_read(&body, schema_message, msg, n_msg, &err); // {"model": "m", "input": ["a"], "top_k": 2}
+ *     json_proto_write(&out, schema_message, answer, &err);
  *
  * A field is the member of its name; one that is not on the wire is not there. Beside protobuf's own mapping
  * of JSON: names stay as they are written, 64-bit numbers are numbers, and fields that end in _json hold the

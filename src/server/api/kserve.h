@@ -6,12 +6,14 @@
  * body, gRPC) makes no difference from then on:
  *
  *     kserve_tensors in = {0}, out = {0};
- *     kserve_tensor *t = kserve_add(&in, "text", KSERVE_BYTES);      NULL: no memory
- *     t->shape[0] = 2, t->n_dims = 1;   kserve_add_text(t, "hello", 5);  kserve_add_text(t, "good night",
- * 10); kserve_check(t, &e)                                            shape and bytes agree
+ *     kserve_tensor *t = kserve_add(&in, "text", KSERVE_BYTES);              // NULL: no memory
+ *     t->shape[0] = 2, t->n_dims = 1;
+ *     kserve_add_text(t, "hello", 5);
+ *     kserve_add_text(t, "good night", 10);
+ *     kserve_check(t, &e);                                                   // shape and bytes agree
  *
- *     kserve_ask_ours(&in, params, "home-embed", info, &path, &body, &e)   POST path with body, and then
- *     kserve_take_ours(&out, &in, info, answer)                      tensors of the answer
+ *     kserve_ask_ours(&in, params, "home-embed", info, &path, &body, &e);    // POST path with body, and then
+ *     kserve_take_ours(&out, &in, info, answer);                             // tensors of the answer
  *
  * What a model takes and gives follows from its task (kserve_task.c). Pure: no I/O. */
 #ifndef API_KSERVE_H
@@ -136,10 +138,11 @@ int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *
                     const Shoal__V1__ModelInfo *info, const char **ret_path, buf *ret_body, api_error *e);
 /* Do models of its task stream text? */
 bool kserve_streams(const Shoal__V1__ModelInfo *info);
-/* Of a request that may be answered piece by piece: is it to be? The input "stream", a BOOL, may say no. 0 or the
- * status of *e. */
+/* Of a request that may be answered piece by piece: is it to be? The input "stream", a BOOL, may say no. 0 or
+ * the status of *e. */
 int kserve_wants_stream(const kserve_tensors *in, const Shoal__V1__ModelInfo *info, bool *ret, api_error *e);
-/* A chunk of a streamed completion as tensors; *ret_last: it has the reason of the end. The codes are those below. */
+/* A chunk of a streamed completion as tensors; *ret_last: it has the reason of the end. The codes are those
+ * below. */
 int kserve_take_chunk(kserve_tensors *out, const json_t *chunk, bool *ret_last);
 /* Our answer as tensors. 0, SHOAL_EPROTOCOL (it is no answer to that) or SHOAL_ENOMEM. */
 int kserve_take_ours(kserve_tensors *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info,

@@ -1,14 +1,16 @@
 /* kserve_task.c: what a model of a task takes and gives as tensors, by way of our own endpoints; see
  * kserve.h.
  *
- *     task             inputs                                     outputs
- *     generate         text_input BYTES [n]                       text_output, finish_reason BYTES [n]
- *     classify         text BYTES [n]                             label BYTES [n], score FP32 [n], scores [n,
- * labels] embed            text BYTES [n]                             embedding FP32 [n, dimensions] rerank
- * query BYTES [1], documents BYTES [n]       score FP32 [n] tag, fill-mask   text BYTES [n] spans, masks
- * BYTES [n]: lists in JSON classify-image   image BYTES [1]                            as classify score
- * features FP32 [n, columns], or a tensor    label BYTES [m], score FP64 [m], scores FP64 a column [m,
- * outputs], row INT64 [m]
+ *     task             inputs                                  outputs
+ *     generate         text_input BYTES [n]                    text_output, finish_reason BYTES [n]
+ *     classify         text BYTES [n]                          label BYTES [n], score FP32 [n],
+ *                                                              scores FP32 [n, labels]
+ *     embed            text BYTES [n]                          embedding FP32 [n, dimensions]
+ *     rerank           query BYTES [1], documents BYTES [n]    score FP32 [n]
+ *     tag, fill-mask   text BYTES [n]                          spans, masks BYTES [n]: lists in JSON
+ *     classify-image   image BYTES [1]                         as classify
+ *     score            features FP32 [n, columns],             label BYTES [m], score FP64 [m],
+ *                      or a tensor a column                    scores FP64 [m, outputs], row INT64 [m]
  *
  * A score has m = n rows of a table, or as many windows of a series as are due. */
 #include <math.h>

@@ -6,10 +6,13 @@
  * tokenised first, one after the other, by whoever has the model:
  *
  *     llama_ask a;
- *     llama_read(&a, bytes, n, &e)
- *     while (llama_next_text(&a, &text, &first)) ... llama_take_tokens(&a, ids, n_ids)
- *     llama_spec(&spec, &a, "home-chat-s", &e)      // then as any completion: generate_spec
- *     llama_ask_done(&a)
+ *     llama_read(&a, false, bytes, n, &e);
+ *     while (llama_next_text(&a, &text, &first)) {
+ *         ... tokenise `text` ...
+ *         llama_take_tokens(&a, ids, n_ids);
+ *     }
+ *     llama_spec(&spec, &a, "home-chat-s", &e);     // then as any completion: generate_spec
+ *     llama_ask_done(&a);
  *
  * What it says about slots, caches of prompts and limits of work (id_slot, cache_prompt, n_keep, n_discard,
  * n_cache_reuse, t_max_predict_ms, repeat_last_n, ...) is accepted and changes nothing; samplers that there
@@ -41,11 +44,11 @@ typedef struct llama_ask {
     json_t *root;      /* owned */
     const char *model; /* NULL: none is named */
     json_t *body;      /* of /v1/completions, but for its model and prompt; owned */
-    json_t *asked,
-        *prompts;     /* arrays, owned; prompts: texts and arrays of ids, once all texts among ids are gone */
+    /* Arrays, owned; prompts: texts and arrays of ids, once all texts among ids are gone. */
+    json_t *asked, *prompts;
     bool many, plain; /* plain: texts among ids hold no special tokens */
-    const char
-        *fill[3]; /* of /infill: before the gap (with what is given besides), behind it, and of the reply */
+    /* Of /infill: before the gap (with what is given besides), behind it, and of the reply. */
+    const char *fill[3];
     buf extra;
     size_t at, part; /* of the next text that is to be tokenised: of prompt `at`, */
     json_t *copy;    /* of which what stands before it is here already; owned */

@@ -48,8 +48,8 @@ typedef struct gen_spec {
     size_t n;            /* choices a prompt */
     uint32_t max_tokens; /* 0: to the end of the context */
     Shoal__V1__Sampling sampling;
-    const sampling_defaults
-        *defaults; /* what holds of `sampling` where neither the request nor the model says it */
+    /* What holds of `sampling` where neither the request nor the model says it. */
+    const sampling_defaults *defaults;
     char **stop;
     size_t n_stop;
     uint32_t n_beams; /* over 1: beam search */
@@ -60,8 +60,8 @@ typedef struct gen_spec {
     const char *schema;
     char **choices; /* the reply is one of these texts */
     size_t n_choices;
-    const json_t
-        *judge; /* the same where it says "strict": false: what cannot be enforced is looked at; else NULL */
+    /* The same where it says "strict": false: what cannot be enforced is looked at; else NULL. */
+    const json_t *judge;
     int64_t clock;            /* GenerateRequest.clock */
     struct llama_form *llama; /* it is answered as llama-server does (llama.h); NULL: as OpenAI does */
 } gen_spec;
@@ -75,8 +75,8 @@ int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body
 void openai_spec_free(gen_spec *s);
 
 size_t openai_spec_choices(const gen_spec *s); /* n_prompts * n */
-/* Give `sampling` what the request did not say: what the model says, else the defaults of the API. NULL: the model says
- * nothing. What was not settled the worker settles by its own model. */
+/* Give `sampling` what the request did not say: what the model says, else the defaults of the API. NULL: the
+ * model says nothing. What was not settled the worker settles by its own model. */
 void openai_spec_settle(gen_spec *s, const Shoal__V1__ModelInfo *model);
 /* The same request always gets the same answer: greedy, or the client chose the seed. */
 bool openai_spec_is_deterministic(const gen_spec *s);

@@ -267,8 +267,7 @@ static bool allows(const json_t *names, const json_t *tool)
 }
 
 /* {"type": "allowed_tools", "allowed_tools": {"mode": "auto" or "required", "tools": [...]}}: the others are
- * not offered.
- */
+ * not offered. */
 static int read_allowed(gen_spec *s, const json_t *tools, const json_t *choice, api_error *e)
 {
     const json_t *allowed = fields_get(choice, "allowed_tools"), *names = fields_get(allowed, "tools"), *t;

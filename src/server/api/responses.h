@@ -2,7 +2,7 @@
  * and as its events.
  *
  *     {"model":"m","input":"hello","instructions":"be brief","store":true}
- *  -> {"model":"m","messages":[{"role":"system",...},{"role":"user",...}]}
+ *     -> {"model":"m","messages":[{"role":"system",...},{"role":"user",...}]}
  *
  * What a chat request and this one call alike (temperature, top_p, seed, stop, ...) is handed on as it is and
  * checked there. Pure: no I/O. */
@@ -30,8 +30,11 @@ typedef struct response_spec {
 /* 0 and *ret, to be freed by response_spec_free; or an HTTP status with *e filled. Where items of "input" are
  * references, `added` is NULL until all of them are resolved:
  *
- *     while (response_spec_reference(s, name)) -> load the response `name`; response_spec_resolve(s, name,
- * it) response_spec_read_input(s, &e) */
+ *     while (response_spec_reference(s, name)) {
+ *         ... load the response `name` ...
+ *         response_spec_resolve(s, name, response, &e);
+ *     }
+ *     response_spec_read_input(s, &e); */
 int response_spec_parse(response_spec **ret, const char *body, size_t len, api_error *e);
 void response_spec_free(response_spec *s);
 /* The name of the response that the first reference ({"type":"item_reference","id":"msg_..."}) leads to;
@@ -42,8 +45,8 @@ bool response_spec_reference(const response_spec *s, char ret[RESPONSE_ID_BYTES]
 int response_spec_resolve(response_spec *s, const char *name, const json_t *response, api_error *e);
 int response_spec_read_input(response_spec *s, api_error *e);
 
-/* api_error_put, with the names that the Responses API has for the fields of chat: a response_format of chat is
- * a text.format there. Only errors about such fields change. */
+/* api_error_put, with the names that the Responses API has for the fields of chat: a response_format of chat
+ * is a text.format there. Only errors about such fields change. */
 void response_put_error(buf *out, const api_error *e);
 
 /* How an answer_form answers in this form (answer_form.response): the writers of answer.h turn here. */

@@ -10,15 +10,14 @@
  *     stream_id_put(&out, &id);                                // "AQ2c..." for the line "id: AQ2c..."
  *     ...
  *     stream_id_parse(&back, last_event_id, strlen(last_event_id), &err);
- *     stream_id_done(&back);
  *
  * An id comes from a client and is as hostile as any text. Nothing in it is a secret, and whoever forges one
  * gets nothing that a request with a seed could not ask for. One choice takes about 70 letters, each further
  * one about 14. Pure. Layout, in base64; numbers as in Protocol Buffers (varint), or little-endian:
  *
  *     u8 version, u8[12] request, u8[8] model, u8[12] nonce, varint created, u8 zone, u8 flags, u8 n_choices,
- *     each choice: varint reasoning, text, calls, n_logprobs << 2 | finished << 1 | begun, max_tokens; u32
- * sum */
+ *     each choice: varint reasoning, text, calls, n_logprobs << 2 | finished << 1 | begun, max_tokens;
+ *     u32 sum */
 #ifndef API_STREAM_ID_H
 #define API_STREAM_ID_H
 
@@ -50,10 +49,10 @@ typedef struct stream_mark {
 typedef struct stream_id {
     uint8_t request[STREAM_REQUEST_BYTES]; /* digest of what was asked */
     uint8_t model[STREAM_MODEL_BYTES];     /* digest of the file (and the adapter) that answers */
-    uint8_t
-        nonce[STREAM_NONCE_BYTES]; /* drawn: names the answer, its calls, and is the seed if none was given */
-    int64_t created;               /* seconds since 1970 */
-    int zone;                      /* quarters of an hour that the clock on the wall is ahead of UTC */
+    /* Drawn: names the answer, its calls, and is the seed if none was given. */
+    uint8_t nonce[STREAM_NONCE_BYTES];
+    int64_t created; /* seconds since 1970 */
+    int zone;        /* quarters of an hour that the clock on the wall is ahead of UTC */
     bool usage_sent;
     bool untold; /* not said to clients any more: the stream cannot be made again */
     size_t n_choices;

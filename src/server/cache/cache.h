@@ -7,8 +7,9 @@
  *     CACHE_STALE  the same, of an answer that is over its time; where found.refresh is set it is the caller
  *                  who should have it made anew, by a lookup with ask.refresh
  *     CACHE_LEAD   nobody computes it: the caller does, then cache_fill, cache_pass, cache_fail or
- * cache_leave CACHE_JOIN   somebody computes it: `on_turn` comes once, with what became of it CACHE_NONE
- * there is none, and the caller wanted nothing else
+ *                  cache_leave
+ *     CACHE_JOIN   somebody computes it: `on_turn` comes once, with what became of it
+ *     CACHE_NONE   there is none, and the caller wanted nothing else
  *
  * When a leader goes away (its client left, its own deadline passed) it calls cache_leave, and the
  * first waiter becomes leader: its on_turn says CACHE_LEAD and it computes. So no work that somebody

@@ -114,8 +114,8 @@ typedef struct call_result {
     const char *adapter_digest; /* of the adapter that the call names, as it is there; "": none */
     double ms;                  /* wall time of the call in the gateway, waiting included */
     const char *wanted, *why;   /* another model answered: whom was asked, and why not that one; else NULL */
-    const char
-        *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
+    /* How several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL. */
+    const char *trace;
     call_fault fault;
     bool cut;                      /* it is well, but a time limit ended it: another time it may be longer */
     bool lasting;                  /* with CALL_FAULT_ABSENT: asking again soon does not help */
@@ -180,8 +180,8 @@ void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */
 ProtobufCMessage *call_order_request(const call_order *o);
 
-/* Of a further call that `o` needs: the same request, trace, deadline, urgency, and preferred replicas. Borrows from o;
- * why NULL: o's. */
+/* Of a further call that `o` needs: the same request, trace, deadline, urgency, and preferred replicas.
+ * Borrows from o; why NULL: o's. */
 call_context call_context_beside(const call_order *o, const char *why);
 
 /* How a call ends that no replica had. */
@@ -239,8 +239,8 @@ struct call_events { /* copied; `to` is where the typed wrappers keep what they 
 typedef struct calls calls;
 typedef struct model_call model_call;
 
-typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strings are borrowed for the moment
-                             */
+/* Who has a call now; zero: nobody, it waits. Strings are borrowed for the moment. */
+typedef struct call_place {
     uint64_t life;
     uint64_t pages; /* what the life is to every gateway (router.h); 0: nobody's, or several have it */
     const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */

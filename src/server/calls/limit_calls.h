@@ -7,7 +7,7 @@
  * there is and "length".
  *
  *     limit_calls_new(&c, env, inner, &(reply_limits){.first_token_ms = 600000, .token_gap_ms = 60000}, book,
- * err);
+ *                     err);
  *
  * A route may have limits of its own, each in place of the server's: those of the route that the request or
  * the stage of a pipeline names, whichever further routes that one leads to.

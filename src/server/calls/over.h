@@ -3,9 +3,9 @@
  *     typedef struct late_calls { over_calls base; ... } late_calls;
  *     typedef struct late_call { over_call base; late_calls *b; ... } late_call;
  *
- *     over_call_init(&c->base, base, o, t, ev);                            // in start(); it is in base's row
- * now if (over_call_start(&c->base, c->base.o, t, on_event, on_end)) ...   // the call underneath
- *     over_call_end(&c->base, result);                                     // in on_end(); then free c:
+ *     over_call_init(&c->base, base, o, t, ev);                           // in start(), into base's row
+ *     if (over_call_start(&c->base, c->base.o, t, on_event, on_end)) ...  // the call underneath
+ *     over_call_end(&c->base, result);                                    // in on_end(); then free c:
  *     over_call_done(&c->base);
  *
  * over_look, over_info, over_pause, over_where and over_free are rows of calls_ops for those who add nothing

@@ -4,8 +4,8 @@
  * told, and the seed, since most seeds are drawn.
  *
  * A bounded table: four places for each of 64 remainders of the digest; a full one forgets what would have
- * been let go next. Empty, it costs nothing to ask. A request that still
- * comes (feed.h) is not known, neither held nor added: ask again at its end. */
+ * been let go next. Empty, it costs nothing to ask. A request that still comes (feed.h) is not known, neither
+ * held nor added: ask again at its end. */
 #ifndef CALLS_QUARANTINE_H
 #define CALLS_QUARANTINE_H
 

@@ -42,8 +42,8 @@ struct silence_call {
     env_timer *timer;
     bool moved;
     uint64_t spoke_ns;
-    uint64_t
-        worked_ns; /* its worker was last seen at work, or wanting a core, though the stream says nothing */
+    /* Its worker was last seen at work, or wanting a core, though the stream says nothing. */
+    uint64_t worked_ns;
     uint64_t rival_life; /* whom the second start is against */
     resume log;
 };

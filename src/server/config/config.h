@@ -155,14 +155,14 @@ typedef enum { CONFIG_LOADING_ON, CONFIG_LOADING_OFF } config_loading;
 /* Models that come and go while the server runs (config_wish.h says what a request for one may hold). */
 typedef struct config_library {
     config_loading loading;
-    const char *
-        *folders; /* further ones that files may be loaded from, beside the store and the manifest's */
+    /* Further ones that files may be loaded from, beside the store and the manifest's. */
+    const char **folders;
     size_t n_folders;
     const char *store;  /* where fetched models are kept; NULL: $SHOAL_MODELS, or the manifest's folder */
     const char **hosts; /* that models may be fetched from, "huggingface.co"; none: nothing is fetched */
     size_t n_hosts;
-    const char *hub,
-        *registry;         /* in place of huggingface.co and registry.ollama.ai: "https://mirror.example" */
+    /* In place of huggingface.co and registry.ollama.ai: "https://mirror.example". */
+    const char *hub, *registry;
     uint64_t keep_alive_s; /* how long a model stays unused that a request for an answer made load */
 } config_library;
 

@@ -86,8 +86,8 @@ typedef enum ensemble_mean { ENSEMBLE_ARITHMETIC, ENSEMBLE_GEOMETRIC } ensemble_
 typedef struct config_member {
     const char *model;
     double min_confidence; /* of a cascade, but for its last; 0: the calibration's, or ENSEMBLE_CONFIDENCE */
-    const char
-        *calibration;    /* a file that `shoal calibrate` wrote; NULL: the confidence as the model says it */
+    /* A file that `shoal calibrate` wrote; NULL: the confidence as the model says it. */
+    const char *calibration;
     double weight;       /* of a vote; 0: 1 */
     unsigned candidates; /* of a rerank: answers of this model; 0: 1 */
     double *temperature; /* of a rerank: of its candidates; NULL: the request's */

@@ -20,8 +20,7 @@ int config_to_json(json_t **ret, const gateway_config *c, bool hides, shoal_err 
 int config_fingerprint(sha256_digest *ret, const gateway_config *c, shoal_err *err);
 
 /* The tree as YAML: maps and lists as blocks, texts plain where that is no other value, else in double
- * quotes.
- */
+ * quotes. */
 void config_put_yaml(buf *out, const json_t *tree);
 
 #endif

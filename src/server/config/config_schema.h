@@ -19,11 +19,11 @@ typedef enum config_kind {
     CONFIG_NUMBER, /* double, or with `pointer` double * that is NULL when absent: low to high */
     CONFIG_BOOL,   /* bool */
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
-    CONFIG_SHARDS, /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers
-                    */
-    CONFIG_JSON,   /* const char *: any part of the file as JSON text, of at most max bytes */
-    CONFIG_LIST,   /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
-    CONFIG_PAIRS,  /* a map whose keys are names: as a list of maps whose rows are two texts, key and value */
+    /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers. */
+    CONFIG_SHARDS,
+    CONFIG_JSON,  /* const char *: any part of the file as JSON text, of at most max bytes */
+    CONFIG_LIST,  /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
+    CONFIG_PAIRS, /* a map whose keys are names: as a list of maps whose rows are two texts, key and value */
 } config_kind;
 
 typedef struct config_record config_record;

@@ -15,8 +15,8 @@
 #define CONFIG_WISH_STAYS UINT64_MAX
 
 typedef struct config_wish {
-    const char
-        *what; /* a name of the manifest or of the configuration, a file, or a reference; NULL: as.path */
+    /* A name of the manifest or of the configuration, a file, or a reference; NULL: as.path. */
+    const char *what;
     config_model as;       /* name NULL: what the file is called; of path or `what` one is NULL */
     uint64_t keep_alive_s; /* it goes when it was not asked for so long; CONFIG_WISH_STAYS: it does not */
     bool keep, stream;

@@ -1,7 +1,7 @@
 /* ensemble_words.h: how an ensemble comes to its answers, in the form of a route's decision.
  *
- *     {"route":"home-cascade","kind":"cascade","steps":[{"model":"home-chat-s","why":"asked first; ..."},
- * ...], "skipped":[],"object":"shoal.route"
+ *     {"route":"home-cascade","kind":"cascade",
+ *      "steps":[{"model":"home-chat-s","why":"asked first; ..."}, ...],"skipped":[],"object":"shoal.route"
  *
  * What it decides it decides by what its members say, so this holds for every request. Pure. */
 #ifndef CONFIG_ENSEMBLE_WORDS_H

@@ -1,9 +1,11 @@
 /* kept.h: the conversation of a request: loaded before it is computed, kept when its answer is whole.
  *
- *     kept *k = kept_new(rq, KEPT_SESSION, "kitchen", ...);
- *     kept_load(k, then)      -> k->history
- *     kept_body(k, &body)     the chat request with the history in it
- *     kept_keep(k, answer, form, done, job)     done(job, NULL): it outlives a crash from here on
+ *     kept *k = calloc(1, sizeof *k);                 // rq, loads, keeps, loaded and done are set
+ *     k->id = kept_id(rq, "session", "kitchen");
+ *     kept_load(k);                                   // loaded(k, NULL): k->history is there
+ *     kept_body(k, &body);                            // the chat request with the history in it
+ *     kept_keep(k, answer, form);                     // done(user, NULL): it outlives a crash from here on
+ *     kept_free(k);
  *
  * A history is one flat list of chat messages, whatever holds it. A session is a list of turns, each
  * {"id":"chatcmpl-...","messages":[...]}: what one request brought and what was answered. A response is one

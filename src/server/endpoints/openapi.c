@@ -1,6 +1,5 @@
-/* openapi.c: the table of endpoints as paths and operations. See the OpenAPI Specification 3.1.0,
- * section 4.8.
- */
+/* openapi.c: the table of endpoints as paths and operations. See the OpenAPI Specification 3.1.0, section
+ * 4.8. */
 #include "endpoints/openapi.h"
 
 #include <stdio.h>

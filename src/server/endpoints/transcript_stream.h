@@ -6,10 +6,9 @@
  * A client that comes back sends the file again; the answer is made again, and what the client has is left
  * out.
  *
- *     transcript_stream_open(&ts, rq, info->digest, &key, &e)       a new one, or what Last-Event-ID says
- *     transcript_stream_text(&ts, rq, place.digest, text, n, &is_new, &e)   each segment, in its order
- *     transcript_stream_put_id(&out, &ts)                           in front of an event: what is sent with
- * it
+ *     transcript_stream_open(&ts, rq, info->digest, &key, &e);                // new, or by Last-Event-ID
+ *     transcript_stream_text(&ts, rq, place.digest, text, n, &is_new, &e);    // each segment, in its order
+ *     transcript_stream_put_id(&out, &ts);                                    // before each event
  */
 #ifndef ENDPOINTS_TRANSCRIPT_STREAM_H
 #define ENDPOINTS_TRANSCRIPT_STREAM_H

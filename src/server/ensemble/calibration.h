@@ -18,8 +18,8 @@ typedef struct calibration {
     char model[65], digest[65]; /* digest "": not known */
     double min_confidence;
     size_t n; /* samples it was made of */
-    double mean,
-        spread; /* of their confidences after the map, 0 where below min_confidence; spread 0: not known */
+    /* Of their confidences after the map, 0 where below min_confidence; spread 0: not known. */
+    double mean, spread;
     confidence_map map;
 } calibration;
 

@@ -1,8 +1,8 @@
 /* poll.h: many replies into one; see poll_calls.h. Pure.
  *
  *     poll_reply replies[] = {{&a->base, 1}, {&b->base, 2}};
- *     ProtobufCMessage *m = poll_merge(CALL_CLASSIFY, replies, 2);       // free by
- * protobuf_c_message_free_unpacked */
+ *     ProtobufCMessage *m = poll_merge(CALL_CLASSIFY, replies, 2);
+ *     protobuf_c_message_free_unpacked(m, NULL); */
 #ifndef ENSEMBLE_POLL_H
 #define ENSEMBLE_POLL_H
 

@@ -8,8 +8,7 @@
  *
  * If one of them fails before it has been heard, the other answers. When the deadline nears, or the better
  * one fails after the fast one was heard, what was said stays. An answer that is not the better one's for
- * such a reason says so
- * (`wanted`, `why`); one that merely was quicker does not.
+ * such a reason says so (`wanted`, `why`); one that merely was quicker does not.
  *
  *     refine_rule rules[] = {{"home-refine", "home-chat-s", "home-chat-m", 300}};
  *     refine_calls_new(&c, env, inner, &(refine_options){.rules = rules, .n_rules = 1}, err); */

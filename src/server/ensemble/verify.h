@@ -14,7 +14,7 @@
  *     pattern   verify_text.c      regular expressions that must, or must not, be found
  *     json      verify_json.h      JSON of a schema
  *     nli       verify_nli.h       each sentence follows from the context, says a model; it is asked
- * elsewhere
+ *                                elsewhere
  *
  * Calls of tools act, and of these rules only `devices` knows what they do: an answer with calls passes no
  * list of checks without it (verify_may_leave). */

@@ -17,8 +17,10 @@
  *
  *     const char *const members[] = {"home-chat-s", "home-chat-m"};
  *     verify_check checks[] = {{.name = "devices", .kind = VERIFY_DEVICES, .lex = lex}};
- *     verify_rule rules[] = {{"home-verified", members, 2, checks, 1, {VERIFY_REPAIR, VERIFY_ESCALATE}, 2,
- * "..."}}; verify_calls_new(&c, env, inner, &(verify_options){.rules = rules, .n_rules = 1}, err); */
+ *     verify_rule rules[] = {
+ *         {"home-verified", members, 2, checks, 1, {VERIFY_REPAIR, VERIFY_ESCALATE}, 2, "..."},
+ *     };
+ *     verify_calls_new(&c, env, inner, &(verify_options){.rules = rules, .n_rules = 1}, err); */
 #ifndef ENSEMBLE_VERIFY_CALLS_H
 #define ENSEMBLE_VERIFY_CALLS_H
 

@@ -3,7 +3,7 @@
  *     verify_answer a;
  *     rc = verify_said_read(&a, &plain, &take, order, &k, arena);
  *     ...
- *     rc = verify_said_make(&out, &take, order, &k, &mended);      // events in place of the member's
+ *     rc = verify_said_make(&out, &take, order, &k, &mended, model);     // events in place of the member's
  *     take_done(&out);
  *
  * What a member thought before it answered is no part of its answer, and no part of one that is made here. */

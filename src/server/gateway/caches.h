@@ -3,7 +3,7 @@
  *     GET /v1/cache                                  its size, its terms, and how often it answered for whom
  *     DELETE /v1/cache?model=home-chat-s&version=1.0 what all of the conditions hold for: model, version (or
  *                                                    digest), route, pipeline, ensemble, tag; none:
- * everything
+ *                                                    everything
  *
  * A model whose replicas all serve another file now takes with it what the old one answered. Loop thread. */
 #ifndef GATEWAY_CACHES_H

@@ -2,8 +2,8 @@
  *
  * A text message is one request, of any endpoint:
  *
- *     {"id": "1", "path": "/v1/chat/completions", "body": {"model": "home-chat-s", "stream": true,
- * "messages": [...]}}
+ *     {"id": "1", "path": "/v1/chat/completions",
+ *      "body": {"model": "home-chat-s", "stream": true, "messages": [...]}}
  *
  * with "method" (POST, or GET when there is no body), "headers" (an object of texts) and "body_base64" in
  * place of "body" where they are needed. The id is the client's, 64 characters at most, and names one request
@@ -12,7 +12,7 @@
  *     {"id": "1", "status": 200, "headers": {...}, "body": {...}}             a whole one
  *     {"id": "1", "status": 200, "headers": {...}, "stream": true}            or the beginning of a stream,
  *     {"id": "1", "event_id": "AQ...", "data": {...}}                         its events ("event" where they
- * have a name),
+ *                                                                             have a name),
  *     {"id": "1", "end": true}                                                and its end
  *
  * {"id": "1", "cancel": true} ends a request. A stream goes on over another connection by Last-Event-ID,

@@ -20,14 +20,14 @@ enum {
     ENDPOINT_ADMIN = 512,      /* shows or changes the server: needs a key with 'admin: true' */
     ENDPOINT_METRICS = 1024,   /* with which key is what metrics.key says */
     ENDPOINT_RESPONSES = 2048, /* its errors name the fields of the Responses API, not those of chat */
-    ENDPOINT_REPLY =
-        4096 /* writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the
-                                  client sends one */
+    /* Writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the client
+     * sends one. */
+    ENDPOINT_REPLY = 4096
 };
 
 typedef struct endpoint {
-    const char *method,
-        *path; /* '*' is any one segment; '/' at the end is one more, or several: a model's name */
+    /* In path, '*' is any one segment; '/' at the end is one more, or several: a model's name. */
+    const char *method, *path;
     void (*handle)(gateway_request *rq);
     bool needs_key;   /* when the configuration lists API keys */
     bool admitted;    /* counts against max_requests, and is refused while draining */

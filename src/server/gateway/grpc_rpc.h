@@ -4,8 +4,8 @@
  * A message becomes the JSON body of our own endpoint (api/json_proto.h), so a call is a request like any
  * other:
  *
- *     grpc_rpc_ask(&ask, rpc, method->input, msg, n, &e);      // ask.path, ask.query, ask.body, ask.type
- *     grpc_rpc_answer(&out, rpc, method->output, &answer);     // its body as a message
+ *     grpc_rpc_ask(&ask, rpc, method->input, msg, n, &e);          // ask.path, ask.query, ask.body, ask.type
+ *     grpc_rpc_answer(&out, rpc, method->output, &answer, &err);   // its body as a message
  *
  * Pure. */
 #ifndef GATEWAY_GRPC_RPC_H

@@ -5,10 +5,9 @@
  * (cache/near_rule.h) or a cross-encoder has the last word. Nothing of that is ever a reason to fail: a model
  * that is missing or late is passed by, and rested from for a second, unless the request itself is why.
  *
- *     look = likeness_start(rq, &ask, done, job);     // NULL: nobody can tell now
- *     done(job, value, 0.97)                          // once, later; value NULL: compute
- *     likeness_keep(look, &key)                       // the answer has its place: it can be found from now
- * on
+ *     look = likeness_start(rq, &ask, done, job);    // NULL: nobody can tell now
+ *     done(job, value, 0.97);                        // once, later; value NULL: compute
+ *     likeness_keep(look, &key);                     // the answer has its place: it can be found from now on
  *
  * Loop thread. */
 #ifndef GATEWAY_LIKENESS_H

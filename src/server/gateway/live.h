@@ -5,8 +5,8 @@
  * it in the first one:
  *
  *     event: status
- *     data: {"at": 1732281600.25, "gateway": {...}, "nodes": [...], "replicas": [...], "gone": ["replica
- * home-slots/0"]}
+ *     data: {"at": 1732281600.25, "gateway": {...}, "nodes": [...], "replicas": [...],
+ *            "gone": ["replica home-slots/0"]}
  *
  * One description serves all listeners, and while nobody listens nothing is done. A listener that does not
  * read misses beats, not changes. Loop thread. */

@@ -3,14 +3,13 @@
  * A stage is one model call (classify, tag, generate, embed, rerank, seq2seq, fill-mask; transcribe, vad,
  * image and score of what a request brings beside its text) or a rule that holds models by what is known:
  * ground finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
- * (nlu/line.h), check holds a model's reply against one of these, match finds the devices that a text names in
- * several languages (match/match.h), guard holds back what may not be done, or not yet (match/guard.h). Conditions look at the input and at the
- * results of stages declared before, so the stages form a graph without cycles by construction. A stage
- * starts as soon as every stage it names (in conditions, templates or `after`) has settled; stages that do
- * not name each other run side by side. Everything here is pure: given the facts so far it says wait, run or
- * skip, and why. process.c makes the calls.
- * A retrieve stage searches a collection of documents; which model embeds the text is the collection's
- * business.
+ * (nlu/line.h), check holds a model's reply against one of these, match finds the devices that a text names
+ * in several languages (match/match.h), guard holds back what may not be done, or not yet (match/guard.h).
+ * Conditions look at the input and at the results of stages declared before, so the stages form a graph
+ * without cycles by construction. A stage starts as soon as every stage it names (in conditions, templates or
+ * `after`) has settled; stages that do not name each other run side by side. Everything here is pure: given
+ * the facts so far it says wait, run or skip, and why. process.c makes the calls. A retrieve stage searches a
+ * collection of documents; which model embeds the text is the collection's business.
  *
  * What a transcribe stage hears is the input of all stages after it. Silence is no request: where nothing was
  * heard, no stage runs that would read it, or what another would have made of it.
@@ -182,8 +181,8 @@ typedef struct stage_saying {
     const char *rule, *language, *text; /* language NULL: every one */
 } stage_saying;
 
-/* A function that a generate stage may call. In its schema {"enum_of": "devices"} stands for {"enum": [...]} with
- * what the request's devices are (stage_enum_of_ok). */
+/* A function that a generate stage may call. In its schema {"enum_of": "devices"} stands for {"enum": [...]}
+ * with what the request's devices are (stage_enum_of_ok). */
 typedef struct stage_tool {
     const char *name, *description; /* description NULL: none */
     const char *parameters;         /* JSON; NULL: any object */
@@ -332,9 +331,9 @@ const config_each *pipeline_each(const config_stage *s);
 /* Does any stage of the pipeline read this medium? */
 bool pipeline_takes(const config_pipeline *p, medium m);
 
-/* May stage i start now? An http stage may not while a guard before it is open, or when that holds the request back.
- * For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed, memory was short and
- * the verdict counts for nothing. */
+/* May stage i start now? An http stage may not while a guard before it is open, or when that holds the
+ * request back. For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed,
+ * memory was short and the verdict counts for nothing. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
 /* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:

@@ -13,9 +13,8 @@ typedef struct template_piece {
 } template_piece;
 
 /* The next piece from *at on; false at the end. Braces in the quoted texts of functions end no field. An
- * unclosed
- * '{' comes as a field that runs to the end with is_field set and at[len] == 0; pipeline_check refuses it, so
- * that later code never sees one. */
+ * unclosed '{' comes as a field that runs to the end with is_field set and at[len] == 0; pipeline_check
+ * refuses it, so that later code never sees one. */
 bool template_next(const char **at, template_piece *ret);
 
 /* What a field takes behind its name. */

@@ -6,8 +6,11 @@
  *
  * becomes, for a request with these devices, OpenAI's array
  *
- *     [{"type": "function", "function": {"name": "light.turn_on", "strict": true, "parameters": {"type":
- * "object", "properties": {"target": {"enum": ["light.kitchen", "light.hall"]}}, "required": ["target"]}}}]
+ *     [{"type": "function",
+ *       "function": {"name": "light.turn_on", "strict": true,
+ *                    "parameters": {"type": "object",
+ *                                   "properties": {"target": {"enum": ["light.kitchen", "light.hall"]}},
+ *                                   "required": ["target"]}}}]
  *
  * and a tool whose arguments cannot be written, because no device is of its kind, is not in it. */
 #ifndef PIPELINE_PIPELINE_TOOLS_H

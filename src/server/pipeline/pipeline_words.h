@@ -1,8 +1,9 @@
 /* pipeline_words.h: conditions in words, for people who look at a pipeline.
  *
- *     {stage: request, label: [choose, propose]}      "request is choose or propose"
- *     {text_prefix: "sensor ", brings: text}          "the input starts with 'sensor ' and the request brings
- * text"
+ *     {stage: request, label: [choose, propose]}
+ *     -> "request is choose or propose"
+ *     {text_prefix: "sensor ", brings: text}
+ *     -> "the input starts with 'sensor ' and the request brings text"
  *
  * Pure. */
 #ifndef PIPELINE_PIPELINE_WORDS_H

@@ -60,8 +60,8 @@ static int add_call(stage_run *s, intended *x, const char *name, const char *arg
         x->over = true;
     else
         x->actions[x->n_actions++] = name;
-    rc =
-        rc ? 0 : add_targets(s, x, args); /* no JSON: the caller sees what the model said, and nothing else */
+    /* No JSON: the caller sees what the model said, and nothing else. */
+    rc = rc ? 0 : add_targets(s, x, args);
     json_decref(args);
     return rc;
 }

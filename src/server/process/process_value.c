@@ -2,11 +2,12 @@
  *
  *     classify, image, vad            {"label": "iot_hue_lightoff", "score": 0.99}
  *     embed, rerank, fill-mask        the same, with "results": all of them, best first
- *     tag                             [{"start": 13, "end": 20, "label": "house_place", "text": "kitchen",
- * ...}] retrieve, score                 [{"source": ..., "text": ...}, ...], [{"line": 7, "label": ..., ...},
- * ...] generate, seq2seq, transcribe   the JSON that the text is, or else the text generate that calls tools
- * {"text": "Turning it on.", "calls": [{"name": ..., "arguments": {...}}]} ground, line, check {"verdict":
- * "act", "text": "Turning on ...", "calls": [...]}
+ *     tag                             [{"start": 13, "end": 20, "label": "room", "text": "kitchen", ...}]
+ *     retrieve                        [{"source": ..., "text": ...}, ...]
+ *     score                           [{"line": 7, "label": ..., ...}, ...]
+ *     generate, seq2seq, transcribe   the JSON that the text is, or else the text
+ *     generate that calls tools       {"text": "Turning it on.", "calls": [{"name": ..., "arguments": ...}]}
+ *     ground, line, check             {"verdict": "act", "text": "Turning on ...", "calls": [...]}
  *     match                           {"label": "one", "devices": [{"id": ..., ...}], "unknown": [], ...}
  *     guard                           {"verdict": "deny", "rule": "negation", "why": ..., ...} */
 #include <string.h>

@@ -2,23 +2,27 @@
  *
  * Jobs go through four queues, each with threads of its own, so that none waits for work of another kind:
  *
- *     DESK_READS      searches and lists            DESK_WRITES  one writer of the store, in short transactions
- *     DESK_INDEXING   documents parsed and split    DESK_SPOOL   uploads into nameless files
+ *     DESK_READS      searches and lists
+ *     DESK_WRITES     one writer of the store, in short transactions
+ *     DESK_INDEXING   documents parsed and split
+ *     DESK_SPOOL      uploads into nameless files
  *
  * Within a queue the owner (an API key) who was served longest ago is next, and no owner has more than the
  * queue's `most_each` threads, so that one key cannot take them all. A job is a struct of its owner's: `work`
  * runs in a thread, then `done` on the loop, always and once.
  *
  *     typedef struct count_job { desk_job job; int n; } count_job;
- *     static int work(desk_job *j, const desk_tools *t, shoal_err *err) { return store_each(t->store, count,
- * ...); }
+ *     static int work(desk_job *j, const desk_tools *t, shoal_err *err)
+ *     {
+ *         return store_each(t->store, NULL, 100, count, j, err);
+ *     }
  *     ...
  *     c->job = (desk_job){.work = work, .done = done, .queue = DESK_READS};
  *     desk_submit(d, &c->job);
  *
  * Each thread has a connection to the store of its own; SQLite's write-ahead log lets readers go on while
- * somebody writes. Threads start with the first job, and a file is made with the first that comes. Loop thread,
- * but for `work`. */
+ * somebody writes. Threads start with the first job, and a file is made with the first that comes. Loop
+ * thread, but for `work`. */
 #ifndef RETRIEVE_DESK_H
 #define RETRIEVE_DESK_H
 
@@ -70,8 +74,8 @@ void desk_submit(desk *d, desk_job *j);
 /* Nobody wants its result: a job that waits does not run, one that runs ends within STEPS_PER_CHECK of work.
  * `done` comes from the loop as always, with SHOAL_ECANCELLED unless it was done already. */
 void desk_cancel(desk *d, desk_job *j);
-/* Places for model calls that embed documents, of all ingestions together: so many texts at once fill a worker's
- * queue, and searches that embed their question would be refused. Taken in turns: */
+/* Places for model calls that embed documents, of all ingestions together: so many texts at once fill a
+ * worker's queue, and searches that embed their question would be refused. Taken in turns: */
 enum { DESK_EMBEDS = 4 };
 typedef struct desk_turn {
     void (*fn)(struct desk_turn *t); /* from the loop, when it may try again */

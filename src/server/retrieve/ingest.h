@@ -1,8 +1,8 @@
 /* ingest.h: documents on their way into a collection: read and cut in a thread, embedded by a model through
  * the calls seam, and put in one transaction. What `done` says was put is on disk.
  *
- *     {"documents": [{"source": "manual.md", "text": "# Boiler ...", "type": "markdown", "metadata": {"room":
- * "cellar"}}]}
+ *     {"documents": [{"source": "manual.md", "text": "# Boiler ...", "type": "markdown",
+ *                     "metadata": {"room": "cellar"}}]}
  *
  * or one such object alone. type: text, markdown, html or csv; absent, as the source's ending says, else
  * text. Also taken: filename or name for source, content for text, attributes for metadata (OpenAI's words).

@@ -1,8 +1,11 @@
 /* search.h: one search in one collection: by meaning (vectors), by words (BM25), or by both, fused.
  *
- *     search_ask a = {.collection = "manuals", .text = "bleed the radiator", .codes = q, .dims = 256, .scale
- * = s, .k = 5}; search_answer r = {0}; if (search_run(&r, store, shelf, &a, err) == 0) for (size_t i = 0; i <
- * r.n; i++) puts(r.v[i].piece.text); search_done(&r);
+ *     search_ask a = {.collection = "manuals", .text = "bleed the radiator", .codes = q, .dims = 256,
+ *                     .scale = s, .k = 5};
+ *     search_answer r = {0};
+ *     if (search_run(&r, store, shelf, &a, err) == 0)
+ *         for (size_t i = 0; i < r.n; i++) puts(r.v[i].piece.text);
+ *     search_done(&r);
  *
  * Blocks on disk and cores: for a thread that may. */
 #ifndef RETRIEVE_SEARCH_H

@@ -1,8 +1,9 @@
 /* store.h: collections in one SQLite file: documents, their pieces, vectors, metadata and words.
  *
  *     collections ─┬─ documents (source, digest, metadata) ─┬─ pieces (text, place in the source, headings)
- *                  │                                        └─ vectors (one row: scales and codes of all
- * pieces) └─ words_N (FTS5 over title and text of its pieces)
+ *                  │                                        └─ vectors (one row: scales and codes
+ *                  │                                                    of all pieces)
+ *                  └─ words_N (FTS5 over title and text of its pieces)
  *
  * The journal is a write-ahead log and every commit is synced (synchronous=FULL): what was acknowledged is
  * there after a crash, and what was not is not there in part. Any number of readers see what was committed
@@ -10,7 +11,7 @@
  *
  *     store *s = NULL;
  *     if (store_open(&s, "/var/lib/shoal/collections.db", err) == 0 && store_begin(s, true, err) == 0) {
- *         store_put(s, &c, &doc, err);
+ *         store_put(s, &c, &doc, &content, &replaced, err);
  *         store_commit(s, err);
  *     }
  *     store_close(s);

@@ -12,8 +12,9 @@
  * answer, or that there is none, goes into the facts, and it is decided again; facts that are the same give
  * the same.
  *
- *     while ((what = decide_route(book, route, &facts, &view, &d)) == DECIDE_ASK) ask(d.ask,
- * &facts.domains[d.ask]); call(d.steps[0].model) ... */
+ *     while ((what = decide_route(book, route, &facts, &view, &d)) == DECIDE_ASK)
+ *         ask(d.ask, &facts.domains[d.ask]);
+ *     call(d.steps[0].model) ... */
 #ifndef ROUTES_DECIDE_H
 #define ROUTES_DECIDE_H
 

@@ -9,8 +9,7 @@
 #include "base/utf8.h"
 
 /* Words that are frequent in one of these languages and rare in the others, between spaces. What two of them
- * share
- * ("die" is English, too; "me", "a") stands in none, or in both. */
+ * share ("die" is English, too; "me", "a") stands in none, or in both. */
 static const struct latin {
     const char *code, *words, *letters;
 } LATIN[] = {

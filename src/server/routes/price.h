@@ -5,8 +5,8 @@
  * reply: as many as it allows, else as many as that model's replies have on the mean, else PRICE_REPLY. All
  * tokens count alike.
  *
- *     price_estimate(book, "home-chat-m", 40, 200, measured, &outlook);
- *     outlook.has_cost && outlook.cost <= facts->max_cost
+ *     price_estimate(book, "home-chat-m", 40 + 200, measured, &outlook);
+ *     if (outlook.has_cost && outlook.cost <= facts->max_cost) ...
  *
  * What is not known is not within a budget. */
 #ifndef ROUTES_PRICE_H

@@ -129,8 +129,8 @@ typedef struct config_route {
 
 typedef struct config_domain {
     const char *name;
-    const char *
-        *labels; /* of a classifier: which of its labels are this domain; a trailing '*' is a prefix */
+    /* Of a classifier: which of its labels are this domain; a trailing '*' is a prefix. */
+    const char **labels;
     size_t n_labels;
     const char **examples; /* of an embedder */
     size_t n_examples;

@@ -43,8 +43,8 @@ struct clerk_job {
     clerk_job *next; /* the clerk's */
 };
 
-typedef struct clerk_options { /* strings are copied; NULL: there is no folder for it, which every job hears
-                                */
+/* Strings are copied; NULL: there is no folder for it, which every job hears. */
+typedef struct clerk_options {
     const char *path, *key_file;
     const char *redis; /* the URL, in place of path; NULL: SQLite (talk_redis.h) */
     talk_bounds bounds;

@@ -4,7 +4,8 @@
  *     bench_report r;
  *     bench_report_begin(&r, &about, json, &err);
  *     bench_report_row(&r, &(bench_row){.test = "pp128", .n_tokens = 128, .cost = c, .set_bytes = b}, ms, n,
- * &err); bench_report_end(&r);
+ *                      &err);
+ *     bench_report_end(&r);
  *
  * The machine's limits are probed here: multiply-adds once, reading for each size of working set. */
 #ifndef BENCH_BENCH_REPORT_H

@@ -1,8 +1,8 @@
 /* bench_work.h: what a network must at least read and multiply, so that a speed can be told as a share of
  * what the machine could do (compute/measure.h).
  *
- *     bench_work w = bench_work_of(m);
- *     bench_cost c = bench_work_decode(&w, 1024, 64, 1);     64 tokens behind 1024
+ *     bench_work w = bench_work_of(m, KV_AS_WEIGHTS);
+ *     bench_cost c = bench_work_decode(&w, 1024, 64, 1);     // 64 tokens behind 1024
  *     share of the bandwidth = c.bytes / seconds / limit
  *
  * Bytes are those of the file's matrices and of keys and values as they are kept; nothing is counted twice,

@@ -57,8 +57,7 @@ bool chat_command_is(const char *line, const char **ret_said);
 int chat_command_run(chat_session *s, const char *line, shoal_err *err);
 
 /* For the line that comes now: Ctrl-C stops its reply or its wait for a server, pressed again it ends the
- * process.
- */
+ * process. */
 void chat_session_watch_signals(chat_session *s);
 
 #endif

@@ -18,8 +18,8 @@ enum { CHAT_MESSAGES_MAX = 512 };
 typedef struct chat_message {
     const char *role; /* static: "system", "user", "assistant", "tool" */
     char *content;
-    char *calls; /* of an assistant, a JSON array as in OpenAI's tool_calls; of a tool, the call's id; or NULL
-                  */
+    /* Of an assistant, a JSON array as in OpenAI's tool_calls; of a tool, the call's id; or NULL. */
+    char *calls;
 } chat_message;
 
 typedef struct chat_talk {

@@ -2,8 +2,9 @@
  * what may never run, and everything that is wrong.
  *
  *     pipeline_survey s;
- *     int rc = pipeline_survey_open(&s, "shoal.yaml", NULL, &err);    // only what cannot be read at all
- * fails json_array_size(s.problems), s.reaches[0].stages[2].runs pipeline_survey_done(&s);
+ *     int rc = pipeline_survey_open(&s, "shoal.yaml", NULL, &err);    // fails if it cannot be read at all
+ *     ... json_array_size(s.problems), s.reaches[0].stages[2].runs ...
+ *     pipeline_survey_done(&s);
  *
  * Starts a process that reads the models, so call it before there are threads. */
 #ifndef CLI_PIPELINE_SURVEY_H

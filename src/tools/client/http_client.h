@@ -4,8 +4,9 @@
  *     http_client c;
  *     if (http_where_parse(&w, "http://127.0.0.1:8080", err) != 0) ...
  *     http_client_init(&c, &w);
- *     if (http_client_exchange(&c, &(http_ask){.method = "GET", .path = "/readyz"}, err) == 0) ... c.status,
- * c.body http_client_done(&c);
+ *     if (http_client_exchange(&c, &(http_ask){.method = "GET", .path = "/readyz"}, err) == 0)
+ *         ... c.status, c.body ...
+ *     http_client_done(&c);
  *
  * One kept-alive connection; it is made when the first request needs it, and again after the server closed
  * it. One thread at a time. No TLS. */
@@ -59,8 +60,8 @@ void http_client_init(http_client *c, const http_where *where);
 void http_client_done(http_client *c);
 
 /* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there;
- * SHOAL_ECANCELLED: a signal that is handled came while it waited.
- * An answer may take 60 s between two pieces; with until_ns (see there) less: SHOAL_EDEADLINE. */
+ * SHOAL_ECANCELLED: a signal that is handled came while it waited. An answer may take 60 s between two
+ * pieces; with until_ns (see there) less: SHOAL_EDEADLINE. */
 int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
 
 /* The value of a header of the last answer, "" without one; letter case of the name does not matter. The

@@ -25,8 +25,8 @@ typedef struct load_plan {
      * made in `scratch`, which is the client's own and cleared before each call. */
     void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
     void *user;
-    uint32_t
-        back_ms; /* answers are streams, and a client comes back to one that broke for so long; 0: never */
+    /* Answers are streams, and a client comes back to one that broke for so long; 0: never. */
+    uint32_t back_ms;
     void (*progress)(void *user, size_t done, size_t total); /* NULL: none; called by client 0 */
 } load_plan;
 

@@ -1,8 +1,9 @@
 /* pipeline_expect.h: what a case of `shoal pipeline test` expects, and where an answer differs. Pure.
  *
- *     {"text": "Turning off *", "calls": [{"name": "light.turn_off", "arguments": {"target":
- * "light.kitchen"}}], "intent": "iot_*", "has": ["kitchen"], "lacks": ["sorry"], "status": 200, "stages":
- * {"intent": {"label": "iot_*", "score_min": 0.8}, "choice": {"ran": false}}}
+ *     {"text": "Turning off *",
+ *      "calls": [{"name": "light.turn_off", "arguments": {"target": "light.kitchen"}}],
+ *      "intent": "iot_*", "has": ["kitchen"], "lacks": ["sorry"], "status": 200,
+ *      "stages": {"intent": {"label": "iot_*", "score_min": 0.8}, "choice": {"ran": false}}}
  *
  * or with "kind" or "any" what shoal eval expects (eval_judge.h), beside "stages", "intent" and "status".
  * Texts are patterns, in which '*' stands for any run of bytes; a list of them is a choice. What is expected

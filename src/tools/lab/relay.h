@@ -12,7 +12,7 @@
  *     relay_start(&r, tun_fds, 3, seed, err);
  *     relay_set(r, 0, 2, &(lab_quality){.delay_ms = 5});
  *     relay_cut(r, 0, 1, true);                     // 0 no longer reaches 1; 1 still reaches 0
- *     relay_mute(r, flows, n_flows, true);          // these TCP connections carry nothing any more
+ *     relay_mute(r, flows, n_flows, true, err);     // these TCP connections carry nothing any more
  *     relay_stop(r);
  *
  * All functions may be called by any thread. */

@@ -15,18 +15,19 @@ void serve_models_free(worker_spec *specs, size_t n);
 /* What a replica of model i asks of a machine. Borrows from both. */
 placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i);
 
-/* Read what the models of pipelines are and hold the pipelines against it (config_fit), and their tools against what
- * can be enforced (serve_tools.h). The files are read in
- * a process of their own, because a broken one must not harm this one. Such a model is left to its worker to
- * refuse. Call it before there are threads. */
+/* Read what the models of pipelines are and hold the pipelines against it (config_fit), and their tools
+ * against what can be enforced (serve_tools.h). The files are read in a process of their own, because a
+ * broken one must not harm this one. Such a model is left to its worker to refuse. Call it before there are
+ * threads. */
 int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err);
 
 /* The same for every model, and a model that cannot be read, or whose file is not the pinned one, is an
- * error. Appends a sentence to notes (NULL: not wanted) for each model that could hold a longer context than it gets. */
+ * error. Appends a sentence to notes (NULL: not wanted) for each model that could hold a longer context than
+ * it gets. */
 int serve_models_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err);
 
-/* What each model's file says of itself: *ret[i], of the configuration's n_models, is an object as below, with
- * "error" in place of the rest for one that cannot be read, or null. The caller owns *ret. */
+/* What each model's file says of itself: *ret[i], of the configuration's n_models, is an object as below,
+ * with "error" in place of the rest for one that cannot be read, or null. The caller owns *ret. */
 int serve_models_describe(const gateway_config *c, const worker_spec *specs, json_t **ret, shoal_err *err);
 
 /* config_fit of model i against what was said of it. */

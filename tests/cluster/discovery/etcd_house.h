@@ -1,11 +1,15 @@
 /* etcd_house.h: a real etcd-server on loopback, gateways beside it, and a worker for them to find.
  *
- *     etcd_server s; server_open(&s, NULL); server_start(&s); ... server_close(&s);
+ *     etcd_server s;
+ *     server_open(&s);
+ *     server_start(&s);
+ *     ...
+ *     server_close(&s);
  *     house h; house_open(&h);             a loop, and a worker that says it is ready
  *     UNTIL(&h, condition)
  *     house_close(&h);
  *
- * A gateway here is what cluster/etcd.c puts together, each part reachable. */
+ * A gateway here is what discovery/etcd.c puts together, each part reachable. */
 #ifndef TESTS_CLUSTER_ETCD_HOUSE_H
 #define TESTS_CLUSTER_ETCD_HOUSE_H
 

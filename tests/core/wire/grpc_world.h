@@ -11,8 +11,7 @@
  * Methods: Echo (each message back; rests while its answers wait), Sum (the number of messages and bytes at
  * the end), Rest (takes nothing until w.rests is cleared with world_wake, then as Sum), Flood (w.n_flood
  * messages of a kilobyte, as fast as they are taken), Refuse (ends at once), First (ends at the first
- * message), Meta (metadata at both ends of its answer), Hold
- * (never answers). */
+ * message), Meta (metadata at both ends of its answer), Hold (never answers). */
 #ifndef TESTS_GRPC_WORLD_H
 #define TESTS_GRPC_WORLD_H
 

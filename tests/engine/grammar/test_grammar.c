@@ -453,8 +453,8 @@ static void strings_that_differ_in_length_cost_no_more_than_one(void **state)
     assert_int_equal(schema_compile(a, schema.data, 0, &start, &err), 0);
     assert_true(nfa_seal(a));
     int config = nfa_begin(a, start);
-    const uint64_t most =
-        500000; /* a fifth of it is enough; one thread a length took some hundred times as much */
+    /* A fifth of it is enough; one thread a length took some hundred times as much. */
+    const uint64_t most = 500000;
     nfa_allow(a, most);
     for (int i = 0; i < 300 && config >= 0; i++) {
         for (int b = 0; b < 256; b++) nfa_step(a, config, (uint8_t)b); /* as a mask does */
@@ -725,8 +725,8 @@ static void take_piece(const controlled *c, const char *syntax, const char *piec
 static void markers_of_several_control_tokens(void **state)
 {
     static const struct {
-        const char *syntax, *thinking, *control[8], *pieces[24],
-            *wrong; /* wrong: not allowed as the first token */
+        /* wrong: not allowed as the first token */
+        const char *syntax, *thinking, *control[8], *pieces[24], *wrong;
     } cases[] = {
         {"gpt-oss",
          "gpt-oss",

@@ -11,9 +11,9 @@
 
 /* Sums over every row of a model. Zeros before the first. */
 typedef struct score {
-    double off, ab, aa,
-        all;      /* sums of squares of the difference, of products, of our values, of the reference's */
-    double least; /* cosine of the row that is farthest; of n_rows > 0 */
+    /* Sums of squares of the difference, of products, of our values, of the reference's. */
+    double off, ab, aa, all;
+    double least;          /* cosine of the row that is farthest; of n_rows > 0 */
     size_t n_rows, n_same; /* the same largest value */
     size_t n_decided, n_decided_same;
     size_t n_greedy, n_greedy_same;

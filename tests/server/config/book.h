@@ -1,9 +1,11 @@
 /* book.h: a book of routes from YAML, and models that a test plays. Include once a test file.
  *
  *     book b;
- *     book_open(&b, "  - {name: r, rules: [{model: a}]}\n");       // models a, b, c, d and e; domains `t` of
- * a b.models[0].expected_ms = 900;                                 // of a assert_int_equal(book_decide(&b,
- * "r"), DECIDE_DONE); assert_string_equal(b.d.steps[0].model, "a"); book_close(&b); */
+ *     book_open(&b, "  - {name: r, rules: [{model: a}]}\n");    // models a, b, c, d and e; domains `t` of a
+ *     b.models[0].expected_ms = 900;                            // of a
+ *     assert_int_equal(book_decide(&b, "r"), DECIDE_DONE);
+ *     assert_string_equal(b.d.steps[0].model, "a");
+ *     book_close(&b); */
 #ifndef TESTS_CONFIG_BOOK_H
 #define TESTS_CONFIG_BOOK_H
 

@@ -2,7 +2,8 @@
  *
  *     world w;
  *     world_open(&w, &(gateway_config){0});
- *     peer p = peer_dial(&w);
+ *     peer p;
+ *     peer_dial(&w, &p);
  *     peer_say(&p, bytes, n);           // queued; world_turn sends as much as the socket takes
  *     while (p.got.len == 0) world_turn(&w);
  *

@@ -4,7 +4,7 @@
  *     fake_hosts h;
  *     input.hosts = fake_hosts_init(&h);
  *     ... h.asked[0 .. h.n) ...
- *     answer_host(&h.asked[0], 200, "application/json", "{}");
+ *     answer_host(&h.asked[0], "application/json", "{}");
  *     fake_hosts_done(&h); */
 #ifndef TESTS_PROCESS_FAKE_HOSTS_H
 #define TESTS_PROCESS_FAKE_HOSTS_H
