@@ -169,7 +169,7 @@ static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_er
     json_t *all, *m;
     awaited last = {0};
     size_t i;
-    if (!json_is_array(theirs))
+    if (theirs && !json_is_array(theirs))
         return api_error_bad(e, "messages", "\"messages\" must be a list of messages");
     all = json_array();
     if (put(body, "messages", all) != 0) return api_error_nomem(e);
@@ -227,6 +227,26 @@ static int put_logprobs(const ollama_ask *a, json_t *body, const json_t *asked, 
     return rc == 0 ? 0 : api_error_nomem(e);
 }
 
+/* A chat drops its oldest messages unless it says "truncate": false. A prompt is never cut, and no reply goes on
+ * behind the end of the context by forgetting its beginning ("shift"). */
+static int read_truncation(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    bool cut = a->kind == OLLAMA_CHAT, shift = false;
+    int rc = fields_bool(asked, "truncate", &cut, e);
+    if (rc == 0) rc = fields_bool(asked, "shift", &shift, e);
+    if (rc != 0) return rc;
+    if (cut && a->kind != OLLAMA_CHAT)
+        return api_error_bad(
+            e, "truncate",
+            "\"truncate\": true is not offered for a prompt: send one that fits the context, "
+            "or the conversation's messages to /api/chat");
+    if (shift)
+        return api_error_bad(e, "shift",
+                             "\"shift\": true is not offered: a reply ends where the context is full");
+    a->truncates = cut;
+    return 0;
+}
+
 /* What would change the answer and is not offered. */
 static int refuse_others(const json_t *asked, api_error *e)
 {
@@ -252,6 +272,7 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
     if (rc == 0)
         rc = a->kind == OLLAMA_CHAT ? put_messages(a, body, asked, e) : put_prompt(a, body, asked, e);
     if (rc == 0) rc = refuse_others(asked, e);
+    if (rc == 0) rc = read_truncation(a, asked, e);
     if (rc == 0) rc = put_logprobs(a, body, asked, e);
     if (rc == 0) rc = put_options(body, asked, e);
     if (rc == 0) rc = put_format(body, asked, e);
@@ -260,6 +281,84 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
     if (copy(body, "tools", asked, "tools") || put(body, "stream", json_true()) ||
         put(body, "stream_options", json_pack("{s:b}", "include_usage", 1)))
         return api_error_nomem(e);
+    return 0;
+}
+
+static const char *role_of(const json_t *messages, size_t i)
+{
+    const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+    return role ? role : "";
+}
+
+static bool is_instruction(const json_t *messages, size_t i)
+{
+    return strcmp(role_of(messages, i), "system") == 0 || strcmp(role_of(messages, i), "developer") == 0;
+}
+
+/* Where the shortened conversation may begin, at or behind `from`, its last message at the latest: with a user's
+ * message, as templates that demand turns want it, else not with a tool's result, whose call would be gone.
+ * 0: nowhere. */
+static size_t find_beginning(const json_t *messages, size_t from)
+{
+    size_t n = json_array_size(messages);
+    for (size_t i = from; i < n; i++)
+        if (strcmp(role_of(messages, i), "user") == 0) return i;
+    for (size_t i = from; i < n; i++)
+        if (!is_instruction(messages, i) && strcmp(role_of(messages, i), "tool") != 0) return i;
+    for (size_t i = from; --i > 0;)
+        if (strcmp(role_of(messages, i), "assistant") == 0) return i;
+    return 0;
+}
+
+/* A quarter at a time: a long conversation fits after a few tries, and most of it is kept. */
+bool ollama_shorten(json_t *body)
+{
+    const json_t *messages = json_object_get(body, "messages");
+    size_t n = json_array_size(messages), n_said = 0, n_gone = 0, from = 0;
+    for (size_t i = 0; i < n; i++) n_said += !is_instruction(messages, i);
+    if (n_said < 2) return false;
+    for (; n_gone < (n_said + 3) / 4; from++) n_gone += !is_instruction(messages, from);
+    size_t begin = find_beginning(messages, from);
+    json_t *left = json_array(); /* the old array may be shared with the request that was refused */
+    bool ok = left != NULL;
+    for (size_t i = 0; ok && i < n; i++)
+        if (i >= begin || is_instruction(messages, i))
+            ok = json_array_append(left, json_array_get(messages, i)) == 0;
+    ok = ok && json_array_size(left) < n && json_object_set(body, "messages", left) == 0;
+    json_decref(left);
+    return ok;
+}
+
+/* A completion has one number where a chat has two fields. */
+static int put_text_logprobs(json_t *body)
+{
+    json_t *n = json_object_get(body, "top_logprobs");
+    if (!json_object_get(body, "logprobs")) return 0;
+    if (put(body, "logprobs", n ? json_incref(n) : json_integer(0)) != 0) return SHOAL_ENOMEM;
+    json_object_del(body, "top_logprobs");
+    return 0;
+}
+
+int ollama_use_text(ollama_ask *a, json_t *body)
+{
+    json_t *messages = json_object_get(body, "messages"), *m;
+    buf text = {0};
+    size_t i;
+    if (a->kind != OLLAMA_GENERATE || !messages) return 0;
+    json_array_foreach(messages, i, m)
+    {
+        if (i > 0) buf_puts(&text, "\n\n");
+        buf_puts(&text, json_string_value(json_object_get(m, "content")));
+    }
+    int rc =
+        text.failed ? SHOAL_ENOMEM : put(body, "prompt", json_stringn(text.data ? text.data : "", text.len));
+    if (rc == 0) rc = put_text_logprobs(body);
+    buf_done(&text);
+    if (rc != 0) return rc;
+    json_object_del(body, "messages");
+    json_object_del(body, "chat_template_kwargs");
+    json_object_del(body, "reasoning_effort");
+    a->path = "/v1/completions";
     return 0;
 }
 

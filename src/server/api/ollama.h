@@ -42,6 +42,7 @@ typedef struct ollama_ask {
     const char *path; /* whom to ask */
     bool stream;
     bool thinks;          /* it asks the model to think */
+    bool truncates;       /* a chat: its oldest messages may go where all are too long */
     bool loads;           /* it has nothing to say: the model is to be there, and that is all */
     int64_t keep_alive_s; /* how long it is to stay from now on; 0: it is to go */
 } ollama_ask;
@@ -69,6 +70,13 @@ typedef struct ollama_run {
  * of *e. */
 int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
                 api_error *e);
+
+/* Drop the oldest quarter of a chat's messages from its body, to a user's message where there is one; those of the
+ * system and the last stay. false: nothing more can go. */
+bool ollama_shorten(json_t *body);
+/* For a model without a chat template: the prompt of /api/generate, with its system message and an empty line in
+ * front, becomes the text of a completion. Nothing else changes. 0 or SHOAL_ENOMEM. */
+int ollama_use_text(ollama_ask *a, json_t *body);
 
 /* A chunk of ours: 0, SHOAL_EPROTOCOL (no chunk of ours) or SHOAL_ENOMEM. */
 int ollama_take(ollama_run *run, const json_t *chunk);

@@ -219,6 +219,36 @@ static int check_tools(const json_t *tools, api_error *e)
     return 0;
 }
 
+static bool lacks_parameters(const json_t *tools)
+{
+    size_t i;
+    json_t *t;
+    json_array_foreach(tools, i,
+                       t) if (!fields_get(json_object_get(t, "function"), "parameters")) return true;
+    return false;
+}
+
+/* "Omitting parameters defines a function with an empty parameter list" (OpenAI's API reference): its arguments
+ * are {}. An empty schema ({}) is not that, and takes any object. New reference, of a copy where something is
+ * added, as other requests may share the parts; NULL: no memory. */
+static json_t *with_parameters(const json_t *tools)
+{
+    if (!lacks_parameters(tools)) return json_incref((json_t *)tools);
+    json_t *all = json_deep_copy(tools), *t;
+    size_t i;
+    json_array_foreach(all, i, t)
+    {
+        json_t *f = json_object_get(t, "function");
+        if (fields_get(f, "parameters")) continue;
+        json_t *none =
+            json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
+        if (none && json_object_set_new(f, "parameters", none) == 0) continue;
+        json_decref(all);
+        return NULL;
+    }
+    return all;
+}
+
 /* Only offered tools can be called, whatever the mode. A forced call is one call unless the client asks for
  * more: a model that must call does not know when it may stop. */
 static int offer(gen_spec *s, const json_t *tools, Shoal__V1__GenerateRequest__ToolChoice how, api_error *e)
@@ -228,8 +258,8 @@ static int offer(gen_spec *s, const json_t *tools, Shoal__V1__GenerateRequest__T
     if (rc != 0) return rc;
     s->tool_choice = how;
     s->constraint = CONSTRAINT(TOOLS);
-    s->tools = json_incref((json_t *)tools);
-    s->tools_json = openai_to_arena(s, tools);
+    s->tools = with_parameters(tools);
+    s->tools_json = s->tools ? openai_to_arena(s, s->tools) : NULL;
     return s->tools_json ? 0 : api_error_nomem(e);
 }
 

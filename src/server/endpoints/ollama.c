@@ -91,9 +91,21 @@ static void keep_alive(const ollama_job *j)
 
 /* ---- our answer ---------------------------------------------------------------------------------- */
 
+static void ask_body(ollama_job *j, const char *path);
+
+static bool is_too_long(const again_reply *r)
+{
+    const char *code = json_string_value(json_object_get(json_object_get(r->json, "error"), "code"));
+    return r->status == 400 && code && strcmp(code, "context_length_exceeded") == 0;
+}
+
 static void on_reply(again *a, const again_reply *r)
 {
     ollama_job *j = (ollama_job *)a;
+    if (j->ask.truncates && is_too_long(r) && ollama_shorten(j->ours)) {
+        ask_body(j, j->ask.path);
+        return;
+    }
     if (r->status >= 400 || !r->json) {
         again_fail(a, r);
         return;
@@ -201,20 +213,46 @@ static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const o
 
 /* ---- the model is there -------------------------------------------------------------------------- */
 
-/* Of models whose replies never think first; of routes and ensembles nothing is known. */
-static int check_thinks(const ollama_job *j, api_error *e)
+/* NULL of routes, of ensembles and of what is not up. */
+static const Shoal__V1__ModelInfo *info_of(const ollama_job *j)
 {
     char base[96];
     snprintf(base, sizeof base, "%.*s", (int)strcspn(model_of(j), ":"), model_of(j));
-    const Shoal__V1__ModelInfo *info = j->ask.thinks ? calls_info(j->again.rq->calls, base, NULL) : NULL;
-    if (!info || info->reasons) return 0;
+    return calls_info(j->again.rq->calls, base, NULL);
+}
+
+/* Ollama's template of a model that brings none is the prompt itself. */
+static int suit_model(ollama_job *j, api_error *e)
+{
+    const Shoal__V1__ModelInfo *info = info_of(j);
+    if (!info) return 0;
+    if (!info->has_chat_template && j->ours && ollama_use_text(&j->ask, j->ours) != 0)
+        return api_error_nomem(e);
+    if (!j->ask.thinks || info->reasons) return 0;
     return api_error_bad(e, "think", "\"%.96s\" does not support thinking", j->ask.model);
+}
+
+/* path: of the request that has j->ours as its body. j may be gone then. */
+static void ask_body(ollama_job *j, const char *path)
+{
+    json_ahead parsed = {0};
+    buf_clear(&j->again.body);
+    if (json_put(&j->again.body, j->ours) != 0) {
+        again_error(&j->again, 500, "out of memory");
+        again_drop(&j->again);
+        return;
+    }
+    json_ahead_from(&parsed, &j->again.body, j->ours);
+    json_ahead_offer(&parsed);
+    again_ask(&j->again, "POST", path);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
 }
 
 static void ask_ours(ollama_job *j)
 {
     api_error e;
-    if (check_thinks(j, &e) != 0) {
+    if (suit_model(j, &e) != 0) {
         fail(j, &e);
         return;
     }
@@ -222,19 +260,17 @@ static void ask_ours(ollama_job *j)
     char shown[sizeof j->served + 16];
     if (*j->served && j->ours && json_object_set_new(j->ours, "model", json_string(j->served)) != 0)
         json_decref(j->ours), j->ours = NULL;
-    if (!shows && (!j->ours || json_put(&j->again.body, j->ours) != 0)) {
+    if (!shows && !j->ours) {
         api_error_nomem(&e);
         fail(j, &e);
         return;
     }
     request_note_model(j->again.rq, model_of(j), "", "");
     snprintf(shown, sizeof shown, "/v1/models/%s", model_of(j));
-    json_ahead parsed = {0};
-    if (!shows) json_ahead_from(&parsed, &j->again.body, j->ours);
-    json_ahead_offer(&parsed);
-    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path); /* j may be gone then */
-    json_ahead_offer(NULL);
-    json_ahead_done(&parsed);
+    if (shows)
+        again_ask(&j->again, "GET", shown); /* j may be gone then */
+    else
+        ask_body(j, j->ask.path);
 }
 
 static void on_loaded(void *user, const keeper_news *n, const api_error *e)

@@ -73,12 +73,62 @@ static void ollama_truncates_texts_unless_told_not_to(void **state)
     refused(OLLAMA_EMBED, "truncate", "1,\"input\":\"a\"");
 }
 
+/* A letter a message: s(ystem), u(ser), a(ssistant), t(ool). */
+static void shortens(const char *from, const char *to)
+{
+    static const struct {
+        char letter;
+        const char *role;
+    } ROLES[] = {{'s', "system"}, {'u', "user"}, {'a', "assistant"}, {'t', "tool"}};
+    char got[32] = "";
+    json_t *body = json_pack("{s:[]}", "messages"), *messages = json_object_get(body, "messages"), *m;
+    for (const char *c = from; *c; c++)
+        for (size_t r = 0; r < 4; r++)
+            if (ROLES[r].letter == *c)
+                json_array_append_new(messages, json_pack("{s:s}", "role", ROLES[r].role));
+    json_t *before = json_incref(messages);
+    bool shorter = ollama_shorten(body);
+    size_t i;
+    json_array_foreach(json_object_get(body, "messages"), i, m) got[i] =
+        json_string_value(json_object_get(m, "role"))[0];
+    if (strcmp(got, to) != 0 || shorter != (strcmp(from, to) != 0))
+        fail_msg("%s became %s, not %s", from, got, to);
+    assert_int_equal(json_array_size(before), strlen(from)); /* which others may share */
+    json_decref(before);
+    json_decref(body);
+}
+
+static void ollama_drops_the_oldest_messages(void **state)
+{
+    shortens("suauau", "suau");
+    shortens("uauauauau", "uauau"); /* a quarter, and on to a user's message */
+    shortens("usu", "su");
+    shortens("uaaa", "aaa"); /* no user says anything behind it */
+    shortens("uat", "at");   /* not a result without its call */
+    shortens("uatat", "at");
+    shortens("at", "at");
+    shortens("su", "su");
+    shortens("s", "s");
+    shortens("", "");
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    static const char BODY[] = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}],\"truncate\":null}";
+    assert_int_equal(ollama_read(&a, OLLAMA_CHAT, BODY, sizeof BODY - 1, &body, &e), 0);
+    assert_true(a.truncates);
+    json_decref(body);
+    refused(OLLAMA_CHAT, "truncate", "1");
+    refused(OLLAMA_CHAT, "shift", "true");
+    refused(OLLAMA_GENERATE, "truncate", "true");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ollama_refuses_what_is_no_text_by_name),
         cmocka_unit_test(ollama_takes_a_suffix_without_content),
         cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
+        cmocka_unit_test(ollama_drops_the_oldest_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

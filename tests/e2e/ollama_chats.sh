@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Ollama's requests that other servers would refuse: conversations longer than the context, prompts for a model without a chat
+# template, a chat without messages. And functions that declare no parameters get none, in every dialect.
+source "$(dirname "$0")/lib.sh"
+cat >"$work/c.yaml" <<END
+manifest: $PWD/models/models.json
+models:
+  - {name: home-chat-s, kv_mb: 32, context: 512}
+  - {name: plain, path: $PWD/tests/data/hf/llama-gqa}
+END
+start_shoal "$work/c.yaml"
+python3 - "$url" <<'END' || fail "Ollama's requests"
+import json, sys, urllib.request, urllib.error
+url = sys.argv[1]
+def post(path, **body):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode()), timeout=120) as r:
+            return r.status, json.loads(r.read().splitlines()[-1] if body.get("stream") else r.read())
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+def message(role, text): return {"role": role, "content": text}
+options = {"num_predict": 4, "temperature": 0}
+system, last = message("system", "You control a home."), message("user", "turn on the kitchen light")
+
+# The oldest messages go; the system's and the last stay. What is asked is then a shorter conversation.
+turns = [message(role, "line %d %s" % (i, "of a long talk " * 5)) for i in range(40) for role in ("user", "assistant")]
+for stream in (False, True):
+    status, r = post("/api/chat", model="home-chat-s", stream=stream, options=options, messages=[system, *turns, last])
+    assert status == 200 and 100 < r["prompt_eval_count"] <= 512, (status, r)
+status, kept_all = post("/api/chat", model="home-chat-s", stream=False, options=options, messages=[system, last])
+status, r = post("/api/chat", model="home-chat-s", stream=False, options=options, messages=[message("user", "old " * 500), system, last])
+assert status == 200 and r["prompt_eval_count"] == kept_all["prompt_eval_count"], (r, kept_all)
+for body in ({"messages": [system, *turns, last], "truncate": False}, {"messages": [message("user", "a " * 2000)]}):
+    status, r = post("/api/chat", model="home-chat-s", stream=False, options=options, **body)
+    assert status == 400 and "context" in r["error"], r
+# A tool's result is not sent without its call.
+call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "light_on", "arguments": {"room": "hall"}}}]}
+status, r = post("/api/chat", model="home-chat-s", stream=False, options=options,
+                 messages=[*turns, message("user", "hall light on"), call, message("tool", "done")])
+assert status == 200, r
+for path, field in (("/api/generate", "truncate"), ("/api/generate", "shift"), ("/api/chat", "shift")):
+    asked = {"prompt": "hi"} if path == "/api/generate" else {"messages": [last]}
+    status, r = post(path, model="home-chat-s", stream=False, options=options, **asked, **{field: True})
+    assert status == 400 and field in r["error"], (path, field, r)
+    status, r = post(path, model="home-chat-s", stream=False, options=options, **asked, **{field: False})
+    assert status == 200, (path, field, r)
+
+# Without a chat template the prompt is the text itself, behind the system message.
+def generate(**body):
+    status, r = post("/api/generate", model="plain", stream=False, options=options, **body)
+    assert status == 200, r
+    return r
+raw = generate(prompt="turn on", raw=True)
+assert generate(prompt="turn on")["response"] == raw["response"] and raw["response"]
+both = generate(prompt="turn on", system="Be brief.")
+assert both["prompt_eval_count"] == generate(prompt="Be brief.\n\nturn on", raw=True)["prompt_eval_count"]
+assert len(generate(prompt="turn on", logprobs=True, top_logprobs=2)["logprobs"][0]["top_logprobs"]) == 2
+assert generate(prompt="turn on", think=False)["response"] == raw["response"]
+status, r = post("/api/generate", model="plain", stream=True, options=options, prompt="turn on")
+assert status == 200 and r["done"], r
+
+# A chat that has no messages loads the model, as an empty list does.
+for body in ({}, {"messages": None}, {"messages": []}):
+    status, r = post("/api/chat", model="home-chat-s", **body)
+    assert status == 200 and r["done_reason"] == "load", r
+
+# A function without "parameters" has none. One with an empty schema takes any object.
+function = {"name": "turn_off_everything"}
+said = [message("user", "turn everything off")]
+tools = [{"type": "function", "function": function}]
+fixed = {"model": "home-chat-s", "messages": said, "temperature": 0}
+def call_of(status, r):
+    assert status == 200, r
+    return r["choices"][0]["message"]
+for form in (tools, [{"type": "function", "function": {**function, "parameters": None}}],
+             [{"type": "function", "function": {**function, "strict": False}}],
+             [{"type": "function", "function": {**function, "parameters": {"type": "object", "properties": {}}}}]):
+    m = call_of(*post("/v1/chat/completions", tools=form, tool_choice="required", **fixed))
+    assert json.loads(m["tool_calls"][0]["function"]["arguments"]) == {}, (form, m)
+m = call_of(*post("/v1/chat/completions", functions=[function], function_call=function, **fixed))
+assert json.loads(m["function_call"]["arguments"]) == {}, m
+status, r = post("/v1/responses", model="home-chat-s", temperature=0, input="turn everything off", tool_choice="required",
+                 tools=[{"type": "function", **function}])
+assert status == 200 and [json.loads(o["arguments"]) for o in r["output"] if o["type"] == "function_call"] == [{}], r
+status, r = post("/api/chat", model="home-chat-s", stream=False, options={"temperature": 0}, messages=said, tools=tools)
+assert status == 200 and all(c["function"]["arguments"] == {} for c in r["message"].get("tool_calls", [])), r
+END
+stop_shoal
