@@ -335,12 +335,32 @@ static int find_called(keep_found *f, const keep_places *p, const char *called, 
     return rc;
 }
 
+/* The models.json beside a file that was said by its path tells how it is sampled. */
+static int take_sampling(keep_found *f, const keep_places *p, shoal_err *err)
+{
+    json_t *list = keep_list(p);
+    size_t i;
+    const json_t *o;
+    int rc = list ? 0 : err_nomem(err);
+    json_array_foreach(list, i, o)
+    {
+        const char *folder = json_string_value(json_object_get(o, "folder")), *slash = strrchr(f->path, '/');
+        size_t n = slash ? (size_t)(slash - f->path) : 0;
+        if (rc != 0 || f->sampling.said || strlen(folder) != n || memcmp(folder, f->path, n) != 0) continue;
+        if (strcmp(json_string_value(json_object_get(o, "file")), slash + 1) != 0) continue;
+        rc = sampling_from_json(&f->sampling, json_object_get(o, "sampling"), err);
+    }
+    json_decref(list);
+    return rc;
+}
+
 int keep_find(keep_found *ret, const keep_places *p, const config_wish *w, shoal_err *err)
 {
     keep_found f = {0};
     if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);
     int rc = w->as.sha256 && !(f.sha256 = strdup(w->as.sha256)) ? err_nomem(err) : 0;
     if (rc == 0) rc = w->as.path ? find_path(&f, p, w->as.path, err) : find_called(&f, p, w->what, err);
+    if (rc == 0 && w->as.path) rc = take_sampling(&f, p, err);
     if (rc == 0)
         *ret = f;
     else

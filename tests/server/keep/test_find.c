@@ -54,7 +54,7 @@ static void place_open(place *x)
     put(x->other, "secret.gguf", "1");
     put(x->store, "models.json",
         "{\"models\":[{\"name\":\"tiny-1b\",\"file\":\"c.gguf\",\"sha256\":\"ab\",\"source\":\"ollama:tiny:"
-        "1b\"},"
+        "1b\",\"sampling\":{\"temperature\":0}},"
         "{\"name\":\"up\",\"file\":\"../store2/secret.gguf\"},{\"name\":\"lost\",\"file\":\"lost.gguf\"},"
         "{\"name\":3},{\"name\":\"hub\",\"file\":\"c.gguf\",\"source\":\"hf:org/name:Q4\"},7]}");
     tie(x->other, x->store, "out");
@@ -103,6 +103,30 @@ static void names_lead_to_files(void **state)
         if (cases[i].reference) assert_null(f.path);
         keep_found_done(&f);
     }
+    place_close(&x);
+}
+
+/* By name or by path, also through a link. */
+static void models_json_tells_how_it_is_sampled(void **state)
+{
+    place x;
+    shoal_err err;
+    place_open(&x);
+    char whole[200];
+    snprintf(whole, sizeof whole, "%s/c.gguf", x.store);
+    const struct {
+        const char *what, *path;
+    } asked[] = {{"tiny-1b", NULL}, {NULL, "c.gguf"}, {NULL, whole}, {NULL, "in.gguf"}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        keep_found f;
+        assert_int_equal(find(&x, asked[i].what, asked[i].path, &f, &err), 0);
+        assert_int_equal(f.sampling.said, SAMPLING_BIT(temperature));
+        keep_found_done(&f);
+    }
+    keep_found f;
+    assert_int_equal(find(&x, NULL, "a b.gguf", &f, &err), 0);
+    assert_int_equal(f.sampling.said, 0);
+    keep_found_done(&f);
     place_close(&x);
 }
 
@@ -360,6 +384,7 @@ int main(void)
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lead_to_files),
+        cmocka_unit_test(models_json_tells_how_it_is_sampled),
         cmocka_unit_test(nothing_that_lies_elsewhere_is_found),
         cmocka_unit_test(folder_counts_with_all_its_files),
         cmocka_unit_test(book_tells_what_it_cannot_read),
