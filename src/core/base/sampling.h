@@ -74,6 +74,12 @@ void sampling_format(const sampling_defaults *d, char ret[SAMPLING_TEXT_BYTES]);
 /* The same back. SHOAL_EINVALID names what is wrong; *ret is then untouched. */
 int sampling_parse(sampling_defaults *ret, const char *text, shoal_err *err);
 
+/* To whoever asks, top_p 0 is the likeliest token alone, and 1 is off; to the engine 0 is off. */
+static inline void sampling_top_p(float *top_p)
+{
+    if (*top_p == 0) *top_p = 1e-6f;
+}
+
 /* The seed of one choice of one prompt of a request; the first choice of the first prompt has the request's
  * own. A sum would make choice k+1 of one seed choice k of the next. Applied to its result it gives the
  * request's seed back. */

@@ -187,6 +187,7 @@ int shoal_generate_defaults(shoal_model *m, shoal_generate_options *ret, shoal_e
     manifest_sampling(model_path(m->m), &beside);
     sampling_override(&d, &model_get_config(m->m)->sampling);
     sampling_override(&d, &beside);
+    sampling_top_p(&d.top_p);
     ret->temperature = d.temperature;
     ret->top_k = (int)d.top_k;
     ret->top_p = d.top_p;

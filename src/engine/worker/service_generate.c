@@ -435,6 +435,7 @@ static void fill_unsaid(Shoal__V1__Sampling *s, const sampling_defaults *d)
     if (s->unsaid & d->said & SAMPLING_BIT(field)) s->field = d->field;
     SAMPLING_TABLE(FILL)
 #undef FILL
+    if (s->unsaid & d->said & SAMPLING_BIT(top_p)) sampling_top_p(&s->top_p);
     s->unsaid &= ~d->said;
 }
 

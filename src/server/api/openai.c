@@ -73,7 +73,8 @@ static int read_stop(gen_spec *s, api_error *e)
 static int read_max_tokens(gen_spec *s, uint32_t when_absent, api_error *e)
 {
     int64_t n = when_absent;
-    int rc = fields_int(s->root, "max_tokens", -1, INT64_MAX, &n, e);
+    int rc = s->texts ? 0 : fields_int(s->root, "n_predict", -1, INT64_MAX, &n, e); /* llama-server's name */
+    if (rc == 0) rc = fields_int(s->root, "max_tokens", -1, INT64_MAX, &n, e);
     if (rc == 0 && s->chat) rc = fields_int(s->root, "max_completion_tokens", -1, INT64_MAX, &n, e);
     /* -1 and 0 mean what nothing means, and so does what no context holds: the engine ends there. */
     s->max_tokens = n < 0 || n > UINT32_MAX ? 0 : (uint32_t)n;
@@ -129,6 +130,7 @@ int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_err
     if (rc == 0) rc = read_max_tokens(s, 0, e);
     if (rc == 0) rc = read_chat_logprobs(s, e);
     if (rc == 0) rc = read_common(s, e);
+    if (rc == 0) rc = openai_refuse_foreign(s, e);
     if (rc == 0)
         *ret = s;
     else
@@ -224,6 +226,7 @@ int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, a
     if (rc == 0) rc = read_echo(s, e);
     if (rc == 0) rc = read_common(s, e);
     if (rc == 0) rc = refuse_unserved(s, e);
+    if (rc == 0) rc = openai_refuse_foreign(s, e);
     if (rc == 0 && openai_spec_choices(s) > GEN_CHOICES_MAX)
         rc = api_error_bad(e, "n", "prompts times \"n\" is %zu, at most %d are taken", openai_spec_choices(s),
                            GEN_CHOICES_MAX);

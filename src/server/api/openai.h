@@ -2,7 +2,7 @@
  *
  * A body is parsed once into a gen_spec that owns everything it points to. Choice k of a request with
  * n choices a prompt belongs to prompt k / n and draws with seed + k, so choices differ and stay
- * reproducible. Unknown fields are ignored, as OpenAI does; known ones are checked, since a parameter
+ * reproducible. Known fields are checked, those of other servers that are not served are refused, since a parameter
  * that silently does nothing costs its user hours. Pure: no I/O. */
 #ifndef API_OPENAI_H
 #define API_OPENAI_H

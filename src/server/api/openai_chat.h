@@ -16,6 +16,8 @@ int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, re
  * takes precedence. */
 int openai_read_format(gen_spec *s, api_error *e);
 int openai_read_sampling(gen_spec *s, api_error *e); /* after num_beams */
+/* Of chat and text completions: what other servers would do and this one does not. */
+int openai_refuse_foreign(const gen_spec *s, api_error *e);
 int openai_read_modalities(gen_spec *s, api_error *e);
 /* v as JSON text that lives as long as s; NULL: no memory. */
 const char *openai_to_arena(gen_spec *s, const json_t *v);

@@ -92,11 +92,20 @@ static void search(gen_spec *s)
     openai_spec_settle(s, NULL);
 }
 
+/* llama-server's name of the repetition penalty, where ours is not there. */
+static int take_llama_penalty(gen_spec *s, api_error *e)
+{
+    const json_t *v = fields_get(s->root, "repeat_penalty");
+    if (!v || fields_get(s->root, "repetition_penalty")) return 0;
+    return json_object_set(s->root, "repetition_penalty", (json_t *)v) == 0 ? 0 : api_error_nomem(e);
+}
+
 int openai_read_sampling(gen_spec *s, api_error *e)
 {
     Shoal__V1__Sampling *p = &s->sampling;
     int rc = read_defaults(s, e);
     if (rc != 0) return rc;
+    if (!s->texts && (rc = take_llama_penalty(s, e)) != 0) return rc;
 #define READ(field, min, max)                                           \
     float field = s->defaults->field;                                   \
     if (!fields_get(s->root, #field)) p->unsaid |= SAMPLING_BIT(field); \
@@ -104,9 +113,9 @@ int openai_read_sampling(gen_spec *s, api_error *e)
     p->field = field;
     SAMPLING_TABLE(READ)
 #undef READ
+    sampling_top_p(&p->top_p);
     if (rc == 0) rc = read_seed(s, e);
     if (rc == 0) rc = read_bias(s, e);
-    if (p->top_p == 0) p->top_p = 1e-6f; /* 0 means "the likeliest only"; on the wire it means "off" */
     if (s->n_beams > 1) search(s);
     return rc;
 }
@@ -125,4 +134,5 @@ void openai_spec_settle(gen_spec *s, const Shoal__V1__ModelInfo *model)
     SAMPLING_TABLE(SETTLE)
 #undef SETTLE
     p->unsaid = 0;
+    sampling_top_p(&p->top_p);
 }

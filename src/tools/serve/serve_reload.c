@@ -59,8 +59,9 @@ static const char *said(const json_t *v, const char *key)
 
 static void log_changes(const serve_reload *r)
 {
-    static const char *const NEEDS[] = {
-        [CONFIG_MODELS] = "POST /v1/models/load or a restart", [CONFIG_RESTART] = "a restart"};
+    static const char *const NEEDS[] = {[CONFIG_MODELS] =
+                                            "POST /v1/models/load for a new model, else a restart",
+                                        [CONFIG_RESTART] = "a restart"};
     size_t i, n_left = 0, n_changed = 0;
     json_t *v;
     json_array_foreach(r->changes, i, v)

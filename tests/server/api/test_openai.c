@@ -64,6 +64,7 @@ static Shoal__V1__ModelInfo model_that_says(Shoal__V1__Sampling *says, const cha
     says->temperature = d.temperature;
     says->top_k = (uint32_t)d.top_k;
     says->min_p = d.min_p;
+    says->top_p = d.top_p;
     says->unsaid = SAMPLING_ALL & ~d.said;
     m.task = "generate";
     m.sampling = says;
@@ -96,6 +97,12 @@ static void openai_asks_the_request_then_the_model_then_the_api(void **state)
 
     s = chat("{" MSG "}");
     openai_spec_settle(s, NULL); /* the model says nothing */
+    m = model_that_says(&says, "top_p=0");
+    gen_spec *likeliest = chat("{" MSG "}");
+    openai_spec_settle(likeliest, &m);
+    assert_true(likeliest->sampling.top_p > 0 &&
+                likeliest->sampling.top_p < 1e-3f); /* 0 on the wire is "off" */
+    openai_spec_free(likeliest);
     assert_true(s->sampling.temperature == 0.8f && s->sampling.unsaid == 0);
     openai_spec_free(s);
 }
@@ -121,6 +128,47 @@ static void openai_draws_no_translation_that_nobody_wants_drawn(void **state)
     s = completion("{\"model\":\"m\",\"prompt\":\"a\"}");
     openai_spec_settle(s, &m);
     assert_true(s->sampling.temperature == 0);
+    openai_spec_free(s);
+}
+
+static void openai_refuses_what_other_servers_would_do(void **state)
+{
+    static const struct {
+        const char *field, *off, *on;
+    } CASES[] = {{"typical_p", "1", "0.9"},
+                 {"mirostat", "0", "2"},
+                 {"top_n_sigma", "-1", "1.5"},
+                 {"min_tokens", "0", "5"},
+                 {"use_beam_search", "false", "true"},
+                 {"skip_special_tokens", "true", "false"},
+                 {"stop_token_ids", "[]", "[2]"},
+                 {"bad_words", "null", "[\"a\"]"},
+                 {"echo", "false", "true"},
+                 {"continue_final_message", "false", "true"},
+                 {"add_generation_prompt", "true", "false"},
+                 {"chat_template", "\"\"", "\"{{ x }}\""},
+                 {"web_search_options", "null", "{}"}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[300];
+        gen_spec *s = NULL;
+        api_error e = {0};
+        snprintf(body, sizeof body, "{" MSG ",\"%s\":%s}", CASES[i].field, CASES[i].off);
+        openai_spec_free(chat(body));
+        snprintf(body, sizeof body, "{" MSG ",\"%s\":%s}", CASES[i].field, CASES[i].on);
+        assert_int_equal(openai_spec_parse_chat(&s, body, strlen(body), &e), 400);
+        assert_string_equal(e.param, CASES[i].field);
+    }
+}
+
+static void openai_takes_llama_servers_names(void **state)
+{
+    gen_spec *s = chat("{" MSG ",\"n_predict\":7,\"repeat_penalty\":1.25}");
+    assert_int_equal(s->max_tokens, 7);
+    assert_true(s->sampling.repetition_penalty == 1.25f);
+    assert_false(s->sampling.unsaid & SAMPLING_BIT(repetition_penalty));
+    openai_spec_free(s);
+    s = chat("{" MSG ",\"n_predict\":7,\"max_tokens\":9,\"repeat_penalty\":1.25,\"repetition_penalty\":1}");
+    assert_true(s->max_tokens == 9 && s->sampling.repetition_penalty == 1);
     openai_spec_free(s);
 }
 
@@ -695,6 +743,8 @@ int main(void)
         cmocka_unit_test(openai_requests_may_say_nothing),
         cmocka_unit_test(openai_asks_the_request_then_the_model_then_the_api),
         cmocka_unit_test(openai_draws_no_translation_that_nobody_wants_drawn),
+        cmocka_unit_test(openai_refuses_what_other_servers_would_do),
+        cmocka_unit_test(openai_takes_llama_servers_names),
         cmocka_unit_test(openai_reads_every_sampling_field),
         cmocka_unit_test(openai_joins_parts_and_keeps_tool_history),
         cmocka_unit_test(openai_tool_choice_none_hides_tools),
