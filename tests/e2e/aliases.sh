@@ -231,5 +231,10 @@ sed -i 's/^  gpt-5: .*/  gpt-5: home-chat-m/' "$conf"
 [ "$(ask /v1/models/load -d "{\"model\":\"$PWD/models/home-chat-s.gguf\",\"name\":\"whisper-1\"}")" = 409 ] || fail "a loaded model takes the alias's name: $(cat "$body")"
 grep -q "'whisper-1' is an alias" "$body" || fail "the refusal: $(cat "$body")"
 
+# Ollama's clients write the tag at every API.
+[ "$(ask /v1/completions -d '{"model":"home-chat-s:latest","prompt":"a","max_tokens":1,"temperature":0}')" = 200 ] || fail "NAME:latest: $(cat "$body")"
+grep -q '"model":"home-chat-s:latest"' "$body" || fail "NAME:latest is answered by $(cat "$body")"
+ask /v1/completions -d '{"model":"home-chat-s:other","prompt":"a","max_tokens":1}' >/dev/null
+grep -q 'has no adapter' "$body" || fail "NAME:other: $(cat "$body")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

@@ -82,11 +82,17 @@ has() { grep -qF -- "$2" <<<"$1" || fail "no $2 in $1"; }
 hasnt() { ! grep -qF -- "$2" <<<"$1" || fail "$2 in $1"; }
 odd() { echo "[{\"type\":\"function\",\"function\":{\"name\":\"f\",$1\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(?<=x)y\"}}}}}]"; }
 for m in home-chat-s plain lfm2; do
-    has "$(ask $m "$(odd '')" '')" 'with \"strict\": false it is looked at when the call is written'
-    has "$(ask $m "$(odd '"strict":true,')" '')" 'tools/0/function/parameters'
+    has "$(ask $m "$(odd '')" '')" '"finish_reason"'
+    body=$(ask $m "$(odd '"strict":true,')" '')
+    has "$body" 'tools/0/function/parameters'
+    has "$body" 'without \"strict\": true it is looked at when the call is written'
     has "$(ask $m "$(odd '"strict":false,')" '')" '"finish_reason"'
 done
-body=$(ask gemma-f '[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"string","pattern":"^x$"}}}}}]' '')
+unheld='[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"string","pattern":"(?<=q)zz"}},"required":["a"]}}}]'
+body=$(ask home-chat-s "$unheld" ',"tool_choice":"required"') # what is not held is looked at
+has "$body" '"schema":{"valid":false'
+has "$body" '/tool_calls/0/function/arguments'
+body=$(ask gemma-f '[{"type":"function","function":{"name":"f","strict":true,"parameters":{"properties":{"a":{"type":"string","pattern":"^x$"}}}}}]' '')
 has "$body" 'tools/0/function/parameters/properties/a'
 body=$(ask home-chat-s '[]' '')
 hasnt "$body" '"tool_calls"'

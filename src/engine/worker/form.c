@@ -157,13 +157,12 @@ static bool relax_some(form *f, json_t *schema, const shoal_err *why)
 static bool relax_tool(form *f, size_t i, shoal_err *why)
 {
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
-    const json_t *strict = json_object_get(function, "strict");
-    if (!strict || json_is_null(strict)) {
+    if (json_is_true(json_object_get(function, "strict"))) { /* OpenAI's default is that it is not */
         const shoal_err said = *why;
-        err_set(why, said.code, "%s (with \"strict\": false it is looked at when the call is written)",
+        err_set(why, said.code, "%s (without \"strict\": true it is looked at when the call is written)",
                 said.message);
+        return false;
     }
-    if (!json_is_false(strict)) return false;
     json_t *parameters = json_object_get(function, "parameters");
     if (!relax_some(f, parameters, why) && json_object_del(function, "parameters") != 0) return false;
     return (f->own.tools_json = write_anew(f, f->tools)) != NULL;

@@ -134,6 +134,10 @@ static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1_
             snprintf(rq->adapter_digest, sizeof rq->adapter_digest, "%s", info->adapter_digests[i]);
         return 0;
     }
+    if (strcmp(rq->adapter, "latest") == 0) { /* as Ollama's clients say the model itself */
+        *rq->adapter = '\0';
+        return 0;
+    }
     return info ? unknown_adapter(e, rq, model, info) : 0;
 }
 
