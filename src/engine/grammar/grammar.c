@@ -274,7 +274,7 @@ int grammar_new(grammar **ret, const grammar_vocab *v, const grammar_spec *spec,
     if (!g) return err_nomem(err);
     g->v = v;
     g->purse = REPLY_WORK;
-    g->n_left = SIZE_MAX;
+    g->n_left = g->text_max = SIZE_MAX;
     g->a = nfa_new();
     g->path = calloc(v->max_depth + 1, sizeof *g->path);
     int rc = g->a && g->path ? prepare(g, spec, err) : err_nomem(err);
@@ -474,6 +474,7 @@ bool grammar_accept(grammar *g, int32_t id)
     if (special && !may_mark(g, id)) return false;
     int config = grammar_walk(g, g->config, (const uint8_t *)s, len);
     if (config == NFA_DEAD) return false;
+    g->n_text = nfa_marks(g->a, config) & NFA_OPTIONAL ? g->n_text + 1 : 0;
     g->config = config;
     if (g->n_left != SIZE_MAX && g->n_left > 0) g->n_left--;
     return true;

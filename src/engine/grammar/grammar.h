@@ -79,6 +79,8 @@ bool grammar_replay(grammar *g, int32_t id);
 /* The reply may have this many tokens more: near their end, strings and lists that could go on are brought to one, so
  * that the reply is whole (grammar_budget.c). Tokens that are accepted or replayed count. */
 void grammar_limit(grammar *g, size_t n_tokens);
+/* No string may take more tokens than this, as far as its schema lets it end sooner. */
+void grammar_limit_text(grammar *g, size_t n_tokens);
 bool grammar_complete(const grammar *g);          /* the reply is whole: it may end here */
 bool grammar_ended(grammar *g);                   /* and nothing but a line end can follow */
 const shoal_err *grammar_error(const grammar *g); /* NULL while all is well */

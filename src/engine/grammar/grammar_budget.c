@@ -3,9 +3,9 @@
  * A small model often writes on in a string until max_tokens cuts the reply, and what was cut is no JSON.
  * From every configuration the automaton knows the shortest text that ends the document (nfa_distance).
  * Its tokens, as the longest ones of the vocabulary that spell it, are a way to the end; while there are
- * tokens enough for a detour, everything is as it was. Then a string without a bound takes only tokens
- * that lead nearer to the end, members that would not fit are not begun, and blanks are left out. Thoughts
- * are left alone: what follows one would be made up. */
+ * tokens enough for a detour, everything is as it was. Then a string that may be long takes only tokens
+ * that lead nearer to the end, members that would not fit are not begun, and blanks are left out. What is
+ * certain is spelled in few tokens. Thoughts are left alone: what follows one would be made up. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,15 @@
 
 #define PLAN_BYTES 1024     /* a longer way to the end is not looked for */
 #define PLAN_WORK  1000000u /* of one token, in edges looked at */
-#define MEMO       8
+#define MEMO       128
+/* Of a string with a "format": an address of 2,000 characters has about as many. */
+#define FORMAT_TOKENS 256
+
+typedef struct way {
+    int config;      /* that it begins at, of a memo + 1 */
+    size_t n_tokens; /* SIZE_MAX: no way was found */
+    size_t n_members;
+} way;
 
 /* What is known about one token's mask. */
 typedef struct budget {
@@ -23,11 +31,8 @@ typedef struct budget {
     const uint64_t *bits;
     float *logits;
     size_t n_vocab;
-    struct {
-        int config;
-        size_t n_tokens;
-    } memo[MEMO]; /* of tokens_to_end */
-    size_t n_memo;
+    way memo[MEMO]; /* of way_to_end, by configuration */
+    bool is_long;   /* the string has all the tokens that one may have */
 } budget;
 
 static bool is_allowed(const budget *b, int32_t id)
@@ -76,26 +81,38 @@ static size_t spell(const grammar_vocab *v, const uint8_t *s, size_t n)
     return n_tokens;
 }
 
-/* Tokens that bring the document to its end from here; SIZE_MAX: no way was found. */
-static size_t tokens_to_end(budget *b, int config)
+/* Names of members in a way's text: in the shortest one, a string has nothing that looks like one. */
+static size_t count_members(const uint8_t *s, size_t n)
+{
+    size_t members = 0;
+    for (size_t i = 1; i < n; i++) members += s[i] == ':' && s[i - 1] == '"';
+    return members;
+}
+
+static void find_way(budget *b, way *w)
 {
     uint8_t text[PLAN_BYTES];
-    size_t n = nfa_distance(b->g->a, config);
-    for (size_t i = 0; i < b->n_memo; i++)
-        if (b->memo[i].config == config) return b->memo[i].n_tokens;
-    if (n > sizeof text) return SIZE_MAX;
-    int at = config;
+    int at = w->config - 1;
+    size_t n = nfa_distance(b->g->a, at);
+    if (n > sizeof text) return;
     for (size_t i = 0; i < n; i++) {
         int byte = has_work(b) ? nfa_byte_to_end(b->g->a, at) : -1;
-        if (byte < 0) return SIZE_MAX;
+        if (byte < 0) return;
         text[i] = (uint8_t)byte;
         at = nfa_step(b->g->a, at, text[i]);
     }
-    size_t n_tokens = spell(b->g->v, text, n);
-    b->memo[b->n_memo % MEMO].config = config;
-    b->memo[b->n_memo % MEMO].n_tokens = n_tokens;
-    if (b->n_memo < MEMO) b->n_memo++;
-    return n_tokens;
+    w->n_tokens = spell(b->g->v, text, n);
+    w->n_members = count_members(text, n);
+}
+
+/* What brings the document to its end from here. */
+static way way_to_end(budget *b, int config)
+{
+    way *w = &b->memo[(size_t)config % MEMO];
+    if (w->config == config + 1) return *w;
+    *w = (way){.config = config + 1, .n_tokens = SIZE_MAX};
+    find_way(b, w);
+    return *w;
 }
 
 /* Where an allowed token leads. */
@@ -113,13 +130,20 @@ static size_t with_slack(size_t n_tokens)
     return n_tokens + n_tokens / 3 + 1;
 }
 
-/* The reply is nearer to its end behind the token, or can still be brought to it. */
+/* And the shortest value of a member is not the one that they mean: 0 for an integer. */
+static bool has_slack(const budget *b, const way *w)
+{
+    return w->n_tokens != SIZE_MAX && with_slack(w->n_tokens) + 5 * w->n_members < b->g->n_left;
+}
+
+/* The reply can be brought to its end behind the token: with room to spare, or it is nearer to it by then. */
 static bool fits(budget *b, int32_t id, unsigned distance)
 {
     int to = after(b, id);
-    if (to == NFA_DEAD || nfa_distance(b->g->a, to) < distance) return true;
-    size_t n = tokens_to_end(b, to);
-    return n != SIZE_MAX && with_slack(n) < b->g->n_left;
+    if (to == NFA_DEAD) return true;
+    way w = way_to_end(b, to);
+    if (!b->is_long && has_slack(b, &w)) return true;
+    return nfa_distance(b->g->a, to) < distance && w.n_tokens < b->g->n_left;
 }
 
 /* White space, or with a comma: what need not come. */
@@ -143,15 +167,25 @@ static bool may_close(const budget *b)
 {
     nfa *a = b->g->a;
     int config = b->g->config;
+    if (nfa_marks(a, config) & NFA_OPTIONAL) return true;
     for (const char *p = "qz0"; *p; p++)
         if (is_text(a, nfa_step(a, config, (uint8_t)*p))) return true;
     return is_text(a, config) || nfa_step(a, config, ']') != NFA_DEAD || nfa_step(a, config, '}') != NFA_DEAD;
 }
 
+/* All that may come begins with the same byte, but for blanks. */
+static bool is_certain(const budget *b)
+{
+    size_t n = 0;
+    for (int byte = 0x21; byte < 256 && n < 2; byte++)
+        n += has_work(b) && nfa_step(b->g->a, b->g->config, (uint8_t)byte) != NFA_DEAD;
+    return n == 1;
+}
+
 static void forbid_what_does_not_fit(budget *b, unsigned distance)
 {
     const grammar_vocab *v = b->g->v;
-    bool all = may_close(b);
+    bool all = may_close(b) || is_certain(b);
     for (size_t i = 0; i < v->n_tokens && has_work(b); i++) {
         int32_t id = v->tokens[i];
         if (is_allowed(b, id) && (all || is_more(v, id)) && !fits(b, id, distance)) forbid(b, id);
@@ -163,16 +197,23 @@ static bool thinks(const grammar *g)
     return nfa_marks(g->a, g->config) & (MARK_THINK | MARK_THOUGHT);
 }
 
+/* The string that is being written has the tokens that one may have. */
+static bool is_long(const grammar *g)
+{
+    uint8_t marks = nfa_marks(g->a, g->config);
+    bool has_format = (marks & NFA_FORMAT) && g->text_max > FORMAT_TOKENS;
+    return (marks & NFA_OPTIONAL) && g->n_text >= (has_format ? FORMAT_TOKENS : g->text_max);
+}
+
 void grammar_keep_budget(grammar *g, const uint64_t *bits, float *logits, size_t n_vocab)
 {
     unsigned distance = nfa_distance(g->a, g->config);
-    bool is_far = g->n_left > (size_t)distance + nfa_detour(g->a) + 2;
+    budget b = {.g = g, .bits = bits, .logits = logits, .n_vocab = n_vocab, .is_long = is_long(g)};
+    bool is_far = !b.is_long && g->n_left > 3 * ((size_t)distance + 2 * nfa_detour(g->a)) + 2;
     if (is_far || g->n_left == 0 || distance == 0 || distance == NFA_FAR || thinks(g)) return;
     if (g->purse < PLAN_WORK) return;
     nfa_allow(g->a, PLAN_WORK);
-    budget b = {.g = g, .bits = bits, .logits = logits, .n_vocab = n_vocab};
-    size_t n = tokens_to_end(&b, g->config);
-    if (n <= g->n_left) forbid_what_does_not_fit(&b, distance);
+    if (way_to_end(&b, g->config).n_tokens <= g->n_left) forbid_what_does_not_fit(&b, distance);
     g->purse -= PLAN_WORK - nfa_left(g->a);
 }
 
@@ -182,8 +223,13 @@ void grammar_limit(grammar *g, size_t n_tokens)
     budget b = {.g = g};
     if (g->purse < PLAN_WORK) return;
     nfa_allow(g->a, PLAN_WORK);
-    size_t n = tokens_to_end(&b, g->config);
+    size_t n = way_to_end(&b, g->config).n_tokens;
     if (n == SIZE_MAX) n = nfa_distance(g->a, g->config);
     g->n_left = with_slack(n) <= n_tokens ? n_tokens : SIZE_MAX;
     g->purse -= PLAN_WORK - nfa_left(g->a);
+}
+
+void grammar_limit_text(grammar *g, size_t n_tokens)
+{
+    g->text_max = n_tokens;
 }

@@ -480,6 +480,29 @@ int dfa_length(dfa **ret, int64_t least, int64_t most, uint64_t *work, shoal_err
     return rc;
 }
 
+/* The longest way to each state, in the order of a topological sort: states of a cycle are never due. */
+bool dfa_is_long(const dfa *d, int n)
+{
+    int *waits = calloc((size_t)d->n + 1, sizeof *waits), *length = calloc((size_t)d->n + 1, sizeof *length);
+    int *due = calloc((size_t)d->n + 1, sizeof *due), n_due = 0, longest = 0;
+    bool known = waits && length && due;
+    for (int e = 0; known && d->n > 0 && e < d->first[d->n]; e++) waits[d->edges[e].to]++;
+    if (known && d->n > 0 && waits[0] == 0) due[n_due++] = 0;
+    for (int i = 0; i < n_due; i++) {
+        if (length[due[i]] > longest) longest = length[due[i]];
+        for (int e = d->first[due[i]]; e < d->first[due[i] + 1]; e++) {
+            int to = d->edges[e].to;
+            if (length[due[i]] + 1 > length[to]) length[to] = length[due[i]] + 1;
+            if (--waits[to] == 0) due[n_due++] = to;
+        }
+    }
+    known = known && n_due == d->n;
+    free(waits);
+    free(length);
+    free(due);
+    return !known || longest >= n;
+}
+
 bool dfa_matches(const dfa *d, const char *utf8, size_t n)
 {
     int at = d->n > 0 ? 0 : -1;

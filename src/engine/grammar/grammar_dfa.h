@@ -54,6 +54,8 @@ typedef enum { DFA_AND, DFA_MINUS } dfa_op;
 int dfa_combine(dfa **ret, const dfa *a, const dfa *b, dfa_op op, uint64_t *work, shoal_err *err);
 /* The texts of least..most code points; most < 0: any number. */
 int dfa_length(dfa **ret, int64_t least, int64_t most, uint64_t *work, shoal_err *err);
+/* Some text has this many code points or more (there may be no memory to tell: then it is said to). */
+bool dfa_is_long(const dfa *d, int n);
 bool dfa_matches(const dfa *d, const char *utf8, size_t n);
 
 #endif

@@ -9,7 +9,8 @@
 
 #define COUNT_MAX   20000
 #define FORMAT_WORK 1000000u
-#define APART_MAX   3 /* levels of required properties that are looked into */
+#define LENGTH_WORK 1500000u /* of lengths beside a format */
+#define APART_MAX   3        /* levels of required properties that are looked into */
 
 /* ---- types and values ------------------------------------------------------------------------- */
 
@@ -202,8 +203,10 @@ bool facts_numbers(schema_ctx *c, const parts *p, bool integer, number_bounds *r
 /* ---- strings ---------------------------------------------------------------------------------- */
 
 typedef struct pattern_memo {
-    const char *pattern; /* in the schema */
+    const char *pattern; /* in the schema, or of a format */
     dfa *texts;
+    bool has_length; /* of texts, which are less than the pattern's then */
+    int64_t least, most;
     struct pattern_memo *next;
 } pattern_memo;
 
@@ -220,7 +223,7 @@ static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *k
                               size_t n)
 {
     for (pattern_memo *m = c->patterns; m; m = m->next)
-        if (m->pattern == text) return m->texts;
+        if (m->pattern == text && !m->has_length) return m->texts;
     shoal_err err = {0};
     pattern_memo *m = arena_alloc(c->memory, sizeof *m);
     if (!m && !c->rc) c->rc = err_nomem(c->err);
@@ -230,8 +233,7 @@ static const dfa *pattern_dfa(schema_ctx *c, const json_t *schema, const char *k
         schema_fail(c, rc, schema, key, "\"%s\" %s", key, err.message);
         return NULL;
     }
-    m->pattern = text;
-    m->next = c->patterns;
+    *m = (pattern_memo){.pattern = text, .texts = m->texts, .next = c->patterns};
     c->patterns = m;
     return m->texts;
 }
@@ -247,7 +249,7 @@ const dfa *facts_pattern_of(schema_ctx *c, const json_t *schema)
 }
 
 /* *all becomes *all AND one, whatever *all was is freed; NULL stands for all texts. */
-static void intersect(schema_ctx *c, dfa **all, const dfa *one)
+static void intersect(schema_ctx *c, const json_t *at, dfa **all, const dfa *one)
 {
     dfa *both = NULL, *every = NULL;
     shoal_err err = {0};
@@ -256,18 +258,20 @@ static void intersect(schema_ctx *c, dfa **all, const dfa *one)
     if (rc == 0) rc = dfa_combine(&both, *all ? *all : every, one, DFA_AND, &c->work, &err);
     dfa_free(every);
     if (rc) {
-        schema_fail(c, rc, NULL, NULL, "a string's conditions together: %s", err.message);
+        schema_fail(c, rc, at, NULL, "a string's conditions together: %s", err.message);
         return;
     }
     dfa_free(*all);
     *all = both;
 }
 
-/* What both have; *ret NULL when that takes too much work, which is no failure. */
-static void try_both(schema_ctx *c, const dfa *a, const dfa *b, dfa **ret)
+/* What both have; *ret NULL when that takes more than `budget` of work, which is no failure. */
+static void try_both(schema_ctx *c, const dfa *a, const dfa *b, uint64_t budget, dfa **ret)
 {
-    uint64_t budget = c->work < FORMAT_WORK ? c->work : FORMAT_WORK, left = budget;
     shoal_err err = {0};
+    if (c->rc || !a || !b) return;
+    if (budget > c->work) budget = c->work;
+    uint64_t left = budget;
     int rc = dfa_combine(ret, a, b, DFA_AND, &left, &err);
     c->work -= budget - left;
     if (rc == SHOAL_ENOMEM && c->rc == 0) c->rc = err_nomem(c->err);
@@ -279,20 +283,98 @@ static void add_format(schema_ctx *c, const json_t *schema, bool has_pattern, st
 {
     dfa **all = &f->texts;
     const char *format = json_string_value(json_object_get(schema, "format"));
-    const char *pattern = format ? pattern_of_format(format, has_pattern || f->most >= 0) : NULL;
+    const char *pattern = format ? pattern_of_format(format, has_pattern) : NULL;
     if (!pattern || c->rc) return;
-    if (strcmp(format, "hostname") == 0 && !has_pattern && f->most > FORMAT_HOST_MAX)
-        f->most = FORMAT_HOST_MAX;
+    f->has_format = true;
     const dfa *one = pattern_dfa(c, schema, "format", pattern, strlen(pattern));
     if (!one || !has_pattern || !*all) {
-        intersect(c, all, one);
+        intersect(c, schema, all, one);
         return;
     }
     dfa *both = NULL;
-    try_both(c, *all, one, &both);
+    try_both(c, *all, one, FORMAT_WORK, &both);
     bool says_nothing = !both || both->n == 0;
     dfa_free(says_nothing ? both : *all);
     if (!says_nothing) *all = both;
+}
+
+static dfa *length_dfa(schema_ctx *c, const json_t *at, int64_t least, int64_t most)
+{
+    dfa *length = NULL;
+    shoal_err err = {0};
+    int rc = c->rc ? c->rc : dfa_length(&length, least, most, &c->work, &err);
+    if (rc) schema_fail(c, rc, at, NULL, "the lengths: %s", err.message);
+    return length;
+}
+
+/* The only format of the parts, where no pattern says more; NULL: there is none, or several. */
+static const json_t *only_format(const parts *p, bool has_pattern)
+{
+    const json_t *who = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        if (!json_object_get(p->of[i], "format")) continue;
+        if (who || has_pattern) return NULL;
+        who = p->of[i];
+    }
+    return who;
+}
+
+/* Some texts of the format that are as long as they must be; NULL: none of its shapes is simple enough. */
+static dfa *shaped(schema_ctx *c, const json_t *who, int64_t least, int64_t most)
+{
+    const char *format = json_string_value(json_object_get(who, "format"));
+    const format_shape *shape;
+    dfa *both = NULL;
+    for (size_t n = 0; !both && format && c->rc == 0 && (shape = pattern_shape(format, &n));) {
+        bool is_cut = shape->most > 0 && (most < 0 || most > shape->most);
+        int64_t cut = is_cut ? shape->most : most;
+        if (cut >= 0 && cut < least) continue;
+        const dfa *texts = pattern_dfa(c, who, "format", shape->pattern, strlen(shape->pattern));
+        dfa *length = length_dfa(c, who, least, cut);
+        try_both(c, texts, length, LENGTH_WORK, &both);
+        dfa_free(length);
+        if (both && both->n > 0) break;
+        dfa_free(both);
+        both = NULL;
+    }
+    return both;
+}
+
+/* Those of a format's texts that are as long as they must be; NULL: they are too many to count. Kept, since a
+ * schema has many strings of one kind. */
+static const dfa *format_lengths(schema_ctx *c, const json_t *who, const string_facts *f, int64_t most)
+{
+    const char *format = json_string_value(json_object_get(who, "format"));
+    const char *pattern = format ? pattern_of_format(format, false) : NULL;
+    for (pattern_memo *m = c->patterns; m && pattern; m = m->next)
+        if (m->pattern == pattern && m->has_length && m->least == f->least && m->most == most)
+            return m->texts;
+    pattern_memo *m = pattern ? arena_alloc(c->memory, sizeof *m) : NULL;
+    if (!m) return NULL;
+    *m = (pattern_memo){
+        .pattern = pattern, .has_length = true, .least = f->least, .most = most, .next = c->patterns};
+    dfa *length = length_dfa(c, who, f->least, most);
+    try_both(c, f->texts, length, LENGTH_WORK, &m->texts);
+    dfa_free(length);
+    if (!m->texts) m->texts = shaped(c, who, f->least, most);
+    c->patterns = m;
+    return m->texts;
+}
+
+static void add_lengths(schema_ctx *c, const parts *p, bool has_pattern, string_facts *f)
+{
+    const json_t *who = only_format(p, has_pattern);
+    int64_t most =
+        f->most >= 0 && f->most < INT32_MAX && !dfa_is_long(f->texts, (int)f->most + 1) ? -1 : f->most;
+    if (most < 0 && f->least <= 0) return;
+    const dfa *counted = who ? format_lengths(c, who, f, most) : NULL;
+    dfa *length = counted ? NULL : length_dfa(c, p->of[0], f->least, most);
+    if (counted) {
+        dfa_free(f->texts);
+        f->texts = NULL;
+    }
+    intersect(c, who ? who : p->of[0], &f->texts, counted ? counted : length);
+    dfa_free(length);
 }
 
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret)
@@ -303,19 +385,10 @@ int facts_strings(schema_ctx *c, const parts *p, string_facts *ret)
     for (size_t i = 0; i < p->n; i++) {
         if (!json_object_get(p->of[i], "pattern")) continue;
         has_pattern = true;
-        intersect(c, &ret->texts, facts_pattern_of(c, p->of[i]));
+        intersect(c, p->of[i], &ret->texts, facts_pattern_of(c, p->of[i]));
     }
     for (size_t i = 0; i < p->n; i++) add_format(c, p->of[i], has_pattern, ret);
-    if (ret->texts && (ret->least > 0 || ret->most >= 0)) {
-        dfa *length = NULL;
-        shoal_err err = {0};
-        int rc = dfa_length(&length, ret->least, ret->most, &c->work, &err);
-        if (rc == 0)
-            intersect(c, &ret->texts, length);
-        else
-            schema_fail(c, rc, p->of[0], NULL, "the lengths: %s", err.message);
-        dfa_free(length);
-    }
+    if (ret->texts && (ret->least > 0 || ret->most >= 0)) add_lengths(c, p, has_pattern, ret);
     if (c->rc) {
         dfa_free(ret->texts);
         ret->texts = NULL;
@@ -486,7 +559,7 @@ static bool strings_apart(schema_ctx *c, const parts *a, const parts *b)
     if (facts_strings(c, a, &x) == 0 && facts_strings(c, b, &y) == 0) {
         yes = (x.most >= 0 && x.most < y.least) || (y.most >= 0 && y.most < x.least);
         if (!yes && x.texts && y.texts) {
-            intersect(c, &x.texts, y.texts);
+            intersect(c, b->n ? b->of[0] : NULL, &x.texts, y.texts);
             yes = c->rc == 0 && x.texts->n == 0;
         }
     }

@@ -43,6 +43,7 @@ bool facts_numbers(schema_ctx *c, const parts *p, bool integer, number_bounds *r
 typedef struct string_facts {
     dfa *texts; /* lengths are in it when it is there */
     int64_t least, most;
+    bool has_format;
 } string_facts;
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret);
 

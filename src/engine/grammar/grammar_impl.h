@@ -46,7 +46,9 @@ struct grammar {
     uint64_t purse; /* work that is left */
     /* Tokens that the reply may still have, SIZE_MAX: no limit was told, or none that it can keep. */
     size_t n_left;
-    shoal_err err; /* sticky */
+    size_t n_text;   /* tokens so far of the string that is being written */
+    size_t text_max; /* of a string without a "format"; SIZE_MAX: no limit */
+    shoal_err err;   /* sticky */
 };
 
 /* Where these bytes lead; NFA_DEAD where they are not allowed. */

@@ -85,6 +85,7 @@ static void build_string(json_rules *c)
 {
     int in = lit(c, c->string, "\"");
     nfa_epsilon(c->a, nfa_call(c->a, in, c->string_char), in);
+    nfa_mark(c->a, in, NFA_OPTIONAL);
     nfa_return(c->a, lit(c, in, "\""));
 }
 
@@ -326,7 +327,7 @@ static void emit_edges(json_rules *c, const dfa *d, int i, const int *states, bu
     }
 }
 
-static int emit(json_rules *c, int from, const dfa *d, bool quoted)
+static int emit(json_rules *c, int from, const dfa *d, bool quoted, uint8_t marks)
 {
     nfa *a = c->a;
     int end = nfa_state(a);
@@ -336,6 +337,7 @@ static int emit(json_rules *c, int from, const dfa *d, bool quoted)
     if (states && d->n > 0 && !nfa_failed(a)) nfa_epsilon(a, from, states[0]);
     for (int i = 0; i < d->n && states && !nfa_failed(a); i++) {
         if (d->accepts[i]) nfa_epsilon(a, states[i], end);
+        nfa_mark(a, states[i], marks);
         if (quoted)
             emit_edges(c, d, i, states, &rest);
         else
@@ -351,12 +353,13 @@ static int emit(json_rules *c, int from, const dfa *d, bool quoted)
 
 int json_numbers(json_rules *c, int from, const dfa *texts)
 {
-    return emit(c, from, texts, false);
+    return emit(c, from, texts, false, 0);
 }
 
-int json_texts(json_rules *c, int from, const dfa *texts)
+int json_texts(json_rules *c, int from, const dfa *texts, uint8_t marks)
 {
-    int at = emit(c, lit(c, from, "\""), texts, true);
+    if (dfa_is_long(texts, NFA_RUN_MAX)) marks |= NFA_OPTIONAL;
+    int at = emit(c, lit(c, from, "\""), texts, true, marks);
     return lit(c, at, "\"");
 }
 

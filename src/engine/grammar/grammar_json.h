@@ -25,7 +25,8 @@ void json_rules_done(json_rules *r);
 void json_close(json_rules *r, int from, char bracket, int to);
 /* Each begins at `from` and returns where it ends. */
 int json_literal(json_rules *r, int from, const char *s);
-int json_texts(json_rules *r, int from, const dfa *texts);   /* a string of them, quotes included */
+/* A string of them, quotes included; `marks` are those of its states, NFA_OPTIONAL comes where it may be long. */
+int json_texts(json_rules *r, int from, const dfa *texts, uint8_t marks);
 int json_numbers(json_rules *r, int from, const dfa *texts); /* bare */
 /* Texts as they are, without quotes or escapes, less those with U+0000; no rules of JSON are needed. */
 int json_raw_texts(nfa *a, int from, const dfa *texts);

@@ -44,6 +44,11 @@ void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
 /* In a state marked so, more can be read and a text is better ended: nfa_reads does not count it. */
 #define NFA_IDLE 0x80
+/* In a state marked so, what comes next need not come: more of a string, or a member that may be left out. A
+ * configuration has the mark of the states that its calls come back to, too. */
+#define NFA_OPTIONAL 0x40
+/* The string has a "format": nobody means hundreds of tokens of it. */
+#define NFA_FORMAT 0x20
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);
 /* The next `room` states behind this one are its like: each has the same edges, to the next one in the

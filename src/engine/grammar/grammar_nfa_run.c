@@ -100,6 +100,12 @@ static unsigned thread_distance(const nfa *a, int state, int stack)
     return a->nodes[state].distance + a->stacks[stack].distance;
 }
 
+/* A character of a string is a call that comes back to the string's state. */
+static uint8_t marks_behind(const nfa *a, int stack)
+{
+    return stack > 0 ? a->nodes[a->stacks[stack].state].marks & (NFA_OPTIONAL | NFA_FORMAT) : 0;
+}
+
 /* What follows from the threads of a new configuration. */
 static void describe(const nfa *a, nfa_config *c)
 {
@@ -111,7 +117,7 @@ static void describe(const nfa *a, nfa_config *c)
         if (distance < c->distance) c->distance = distance;
         c->accepts |= node->returns && a->set[i].stack == 0;
         c->reads |= node->reads && !(node->marks & NFA_IDLE);
-        c->marks |= node->marks;
+        c->marks |= node->marks | marks_behind(a, a->set[i].stack);
         for (int e = node->edges; e >= 0; e = a->edges[e].next) {
             if (a->edges[e].kind != EDGE_RANGE) continue;
             set_bit(c->starts, a->edges[e].lo);

@@ -44,8 +44,17 @@ static void next_row(object *o, int *ready, int *after)
     }
 }
 
+static int write_name(nfa *a, int at, const buf *text, uint8_t marks)
+{
+    for (size_t i = 0; i < text->len; i++) {
+        nfa_mark(a, at, marks);
+        at = nfa_bytes(a, at, text->data + i, 1);
+    }
+    return at;
+}
+
 /* name ":" value from each ready[k] to the next row's after[k + 1]; the name is written once a target. */
-static void write_member(object *o, const char *name, int rule, const int *next_after)
+static void write_member(object *o, const char *name, int rule, const int *next_after, bool required)
 {
     nfa *a = o->c->a;
     buf text = {0};
@@ -58,7 +67,7 @@ static void write_member(object *o, const char *name, int rule, const int *next_
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
             begin[to] = nfa_state(a);
-            int at = nfa_bytes(a, begin[to], text.data, text.len);
+            int at = write_name(a, begin[to], &text, required ? 0 : NFA_OPTIONAL);
             nfa_call_to(a, nfa_call(a, at, o->c->json.gap), rule, next_after[to]);
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
@@ -79,8 +88,8 @@ static void write_property(object *o, const char *name)
     int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
     next_row(o, ready, after);
     if (may)
-        write_member(o, name, schema_rule(c, &child),
-                     after); /* else required and impossible: leads nowhere */
+        write_member(o, name, schema_rule(c, &child), after,
+                     required); /* else required and impossible: leads nowhere */
     for (int k = 0; k <= o->cap && !required; k++) {
         nfa_epsilon(a, o->ready[k], ready[k]);
         nfa_epsilon(a, o->after[k], after[k]);
@@ -261,7 +270,8 @@ static void add_others(object *o, const dfa *names, int rule)
     int begin = nfa_state(a);
     if (o->other == NFA_DEAD) o->other = nfa_state(a);
     nfa_epsilon(a, o->other, begin);
-    int at = json_literal(&c->json, json_texts(&c->json, begin, names), ":");
+    nfa_mark(a, begin, NFA_OPTIONAL);
+    int at = json_literal(&c->json, json_texts(&c->json, begin, names, NFA_OPTIONAL), ":");
     nfa_return(a, nfa_call(a, nfa_call(a, at, c->json.gap), rule));
 }
 

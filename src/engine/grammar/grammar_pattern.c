@@ -478,7 +478,7 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 #define DAY_TIME                "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
 #define LABEL_OF(most_less_two) "[A-Za-z0-9](?:[A-Za-z0-9-]{0," #most_less_two "}[A-Za-z0-9])?"
 #define LABEL                   LABEL_OF(61)
-/* At most FORMAT_HOST_MAX characters (RFC 1035 without the root's dot). To count them beside the 63 of a
+/* At most 253 characters (RFC 1035 without the root's dot). To count them beside the 63 of a
  * label takes 28,000 states for each host, so this has the hosts of some shapes, all of which are short
  * enough: any four labels (63 * 3 + 61 + 3 dots); a long one and nine of 20 (63 + 9 * 21); forty-two of 5. */
 #define LABELS(first, more, n) LABEL_OF(first) "(?:\\." LABEL_OF(more) "){0," #n "}"
@@ -494,7 +494,32 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 #define AUTHORITY    "(?:" URI_OF(":") "*@)?(?:\\[" IPV6 "\\]|" URI_OF("") "+)(?::\\d{0,5})?"
 #define PATH         "(?:/" URI_OF(":@/") "*)"
 
-const char *pattern_of_format(const char *format, bool bounded)
+#define LOCAL "[A-Za-z0-9_+'-]+(?:\\.[A-Za-z0-9_+'-]+)*"
+#define TOP   "[A-Za-z]{2,24}"
+/* At most 254 characters: 64 and @, then two labels of any length (128 + 24) or seven of 20 (147 + 24). */
+#define EMAIL     "^(?=[^@]{1,64}@)" LOCAL "@(?:(?:" LABEL "\\.){1,2}|(?:" LABEL_OF(18) "\\.){1,7})" TOP "$"
+#define ANY_EMAIL "^" LOCAL "@(?:" LABEL "\\.)+" TOP "$"
+#define ANY_HOST  "^" LABEL "(?:\\." LABEL ")*$"
+/* Labels that are not counted are none too long in a host of at most 63 characters. */
+#define SHORT_HOST "(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\\.)+" TOP
+
+const format_shape *pattern_shape(const char *format, size_t *n)
+{
+    static const format_shape SHAPES[] = {
+        {"hostname", ANY_HOST, 253},
+        {"email", "^" LOCAL "@" SHORT_HOST "$", 65}, /* one character and @ in front of the host */
+        {"email", ANY_EMAIL, 0},
+        {"uri",
+         "^[A-Za-z][A-Za-z0-9+.-]{0,19}://" URI_OF("") "+(?::\\d{0,5})?" PATH "?(?:\\?" URI_OF(
+             ":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$",
+         255},
+    };
+    for (size_t skip = (*n)++, i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
+        if (strcmp(SHAPES[i].format, format) == 0 && skip-- == 0) return &SHAPES[i];
+    return NULL;
+}
+
+const char *pattern_of_format(const char *format, bool all)
 {
     static const struct {
         const char *format, *pattern;
@@ -505,15 +530,16 @@ const char *pattern_of_format(const char *format, bool bounded)
         {"duration",
          "^P(?:\\d{1,9}W|(?:\\d{1,9}Y(?:\\d{1,9}M(?:\\d{1,9}D)?)?|\\d{1,9}M(?:\\d{1,9}D)?|\\d{1,9}D)"
          "(?:" PERIOD ")?|" PERIOD ")$"},
-        {"email", "^[A-Za-z0-9_+'-]+(?:\\.[A-Za-z0-9_+'-]+)*@(?:" LABEL "\\.)+[A-Za-z]{2,24}$"},
-        {"hostname", "^" LABEL "(?:\\." LABEL ")*$"},
+        {"email", ANY_EMAIL},
+        {"hostname", ANY_HOST},
         {"uuid", "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"},
         {"ipv4", "^(?:" BYTE "\\.){3}" BYTE "$"},
         {"ipv6", "^" IPV6 "$"},
         {"uri", "^[A-Za-z][A-Za-z0-9+.-]*:(?://(?:" AUTHORITY PATH "?|" PATH ")|/?" URI_OF(":@")
                     URI_OF(":@/") "*)(?:\\?" URI_OF(":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$"},
     };
-    if (strcmp(format, "hostname") == 0 && !bounded) return "^" HOST "$";
+    if (strcmp(format, "hostname") == 0 && !all) return "^" HOST "$";
+    if (strcmp(format, "email") == 0 && !all) return EMAIL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].format, format) == 0) return table[i].pattern;
     return NULL;

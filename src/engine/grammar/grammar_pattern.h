@@ -12,10 +12,17 @@
 
 /* pattern[0..n) is UTF-8. SHOAL_EINVALID for what is malformed, SHOAL_ELIMIT as in grammar_dfa.h. */
 int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, shoal_err *err);
-/* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. bounded: the caller
- * sees to it that a "hostname" has at most FORMAT_HOST_MAX characters, or does without; else the expression
- * does, and takes fewer hosts for it. */
-#define FORMAT_HOST_MAX 253
-const char *pattern_of_format(const char *format, bool bounded);
+/* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. all: every text of
+ * it, for one beside a "pattern"; else a "hostname" and an "email" have as few characters as they must, 253 and 254,
+ * and only some shapes of them. */
+const char *pattern_of_format(const char *format, bool all);
+
+/* Some texts of a format, for lengths that are too much to count beside those of pattern_of_format. */
+typedef struct format_shape {
+    const char *format, *pattern;
+    int64_t most; /* characters: a larger "maxLength" is as good as this one; 0: only itself is */
+} format_shape;
+/* The next shape of `format`, best first; *n counts on. NULL: there is no other. */
+const format_shape *pattern_shape(const char *format, size_t *n);
 
 #endif

@@ -125,7 +125,7 @@ void value_string(value *v, const parts *p)
     string_facts f;
     if (facts_strings(&c->x, p, &f)) return;
     if (f.texts)
-        nfa_epsilon(c->a, json_texts(&c->json, v->from, f.texts), v->end);
+        nfa_epsilon(c->a, json_texts(&c->json, v->from, f.texts, f.has_format ? NFA_FORMAT : 0), v->end);
     else if (buf_append(&v->lengths, &f, sizeof f))
         c->x.rc = err_nomem(c->x.err);
     dfa_free(f.texts);
@@ -170,7 +170,9 @@ void value_lengths(value *v)
         v->c->x.rc = err_nomem(v->c->x.err);
         return;
     }
-    int open = changes[0];
+    int open = changes[0], all = 0;
+    for (int64_t k = 0; k <= last; k++) all += changes[k];
+    bool open_end = all > 0;
     if (last == 0 && open > 0) {
         nfa_call_to(a, v->from, json->string, v->end);
     } else {
@@ -183,9 +185,11 @@ void value_lengths(value *v)
                 first = at;
             }
             nfa_chain(a, at, (int)first, (int)(until - k - 1));
+            if (open_end || last > NFA_RUN_MAX) nfa_mark(a, at, NFA_OPTIONAL);
             at = nfa_call(a, at, json->string_char);
         }
-        if (open > 0) nfa_call_to(a, at, json->string_char, at);
+        if (open_end) nfa_mark(a, at, NFA_OPTIONAL);
+        if (open_end) nfa_call_to(a, at, json->string_char, at);
         nfa_range_to(a, close, '"', '"', v->end);
     }
     free(changes);

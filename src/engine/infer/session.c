@@ -78,6 +78,7 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     if (s->grammar) grammar_limit(s->grammar, s->max_ids - r->n_ids);
+    if (s->grammar && !r->max_tokens) grammar_limit_text(s->grammar, room / 2);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
     if (r->n_beams > 1 &&
         (r->n_stop || r->form || r->rule.mask || r->logprobs || r->n_top || !is_greedy(&r->sampling)))

@@ -39,6 +39,38 @@ static int verdict(const char *schema, const char *text)
     return verdict_with(0, schema, text);
 }
 
+/* Lengths beside a format: some of its texts are enough, and each is as long as it must be. */
+static void formats_have_lengths(void **state)
+{
+#define TWENTY "aaaaaaaaaaaaaaaaaaaa"
+#define SIXTY  TWENTY TWENTY TWENTY
+#define URI    "\"https://shoal.example/" SIXTY SIXTY "?q=1#top\""
+#define LONG   SIXTY "aaa"
+    static const struct {
+        const char *schema, *text;
+        int want;
+    } cases[] = {
+        {"{\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}", URI, 1},
+        {"{\"format\":\"uri\",\"maxLength\":255}", URI, 1},
+        {"{\"format\":\"uri\",\"maxLength\":200}", URI, 1},
+        {"{\"format\":\"uri\",\"maxLength\":100}", URI, -1},
+        {"{\"format\":\"email\",\"maxLength\":254}", "\"first.last+tag@mail.shoal.example\"", 1},
+        {"{\"format\":\"email\",\"maxLength\":320}", "\"" SIXTY "@" SIXTY ".co.uk\"", 1},
+        {"{\"format\":\"email\",\"maxLength\":320}", "\"" SIXTY "aaaaa", -1},
+        {"{\"format\":\"email\",\"minLength\":6,\"maxLength\":100}", "\"first.last@mail.shoal.example\"", 1},
+        {"{\"format\":\"email\",\"minLength\":6,\"maxLength\":100}", "\"a@b.c\"", -1},
+        {"{\"format\":\"email\",\"minLength\":100}", "\"" SIXTY "@" SIXTY ".com\"", 1},
+        {"{\"format\":\"hostname\",\"minLength\":250}", "\"" LONG "." LONG "." LONG "." SIXTY "\"", 1},
+        {"{\"format\":\"hostname\",\"minLength\":250}", "\"" LONG "." LONG "." LONG "." TWENTY "\"", -1},
+        {"{\"format\":\"hostname\",\"minLength\":2,\"maxLength\":20}", "\"a.shoal.example\"", 1},
+        {"{\"format\":\"hostname\",\"maxLength\":255}", "\"a.shoal.example\"", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int got = verdict(cases[i].schema, cases[i].text);
+        if (got != cases[i].want) fail_msg("%s %s: %d", cases[i].schema, cases[i].text, got);
+    }
+}
+
 /* What a closed schema takes, and what an open one does. */
 static void open_schemas_take_other_properties(void **state)
 {
@@ -1019,6 +1051,7 @@ static void control_tokens_begin_and_end_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats_have_lengths),
         cmocka_unit_test(any_object_is_json),
         cmocka_unit_test(items_of_few_values_differ),
         cmocka_unit_test(open_schemas_take_other_properties),

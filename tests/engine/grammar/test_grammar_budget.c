@@ -125,6 +125,82 @@ static void replies_end_before_their_tokens_do(void **state)
     close_writer(&w);
 }
 
+#define STRING(more) \
+    "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"," more "}},\"required\":[\"s\"]}"
+static const char *const TEXTS[] = {
+    STRING("\"format\":\"email\""),
+    STRING("\"format\":\"uri\""),
+    STRING("\"pattern\":\"^[a-z]+@[a-z]+$\""),
+    STRING("\"pattern\":\"^([a-z]+\\\\.)+com$\""),
+    STRING("\"pattern\":\"^[a-z0-9._%+-]+@[a-z0-9.-]+\\\\.[a-z]{2,}$\""),
+    STRING("\"pattern\":\"^.*foo.*bar.*$\""),
+    STRING("\"pattern\":\"^[a-z]{3,400}$\""),
+    STRING("\"pattern\":\"^[^a-z]*$\""),
+};
+enum { N_TEXTS = sizeof TEXTS / sizeof *TEXTS };
+
+/* Whatever characters they are made of. */
+static void strings_of_patterns_end_before_their_tokens_do(void **state)
+{
+    writer w;
+    buf out = {0};
+    open_writer(&w);
+    for (size_t f = 0; f < N_TEXTS; f++) {
+        grammar_spec spec = {.kind = GRAMMAR_JSON_SCHEMA, .schema = TEXTS[f]};
+        for (size_t limit = 20; limit < 100; limit += 13)
+            for (uint64_t seed = 0; seed < 2; seed++)
+                if (!write_reply(&w, &spec, limit, seed, &out))
+                    fail_msg("%s is cut after %zu tokens: %s", TEXTS[f], limit, out.data);
+    }
+    buf_done(&out);
+    close_writer(&w);
+}
+
+/* Properties that are still missing are counted before one is begun that need not be. */
+static void required_properties_have_their_room(void **state)
+{
+    static const grammar_spec SPECS[] = {
+        {.kind = GRAMMAR_JSON_SCHEMA,
+         .open = true,
+         .schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"age\":{\"type\":"
+                   "\"integer\"}},\"required\":[\"name\",\"age\"]}"},
+        {.kind = GRAMMAR_JSON_SCHEMA,
+         .schema = "{\"type\":\"object\",\"properties\":{\"note\":{\"type\":\"string\"},\"a remark of some "
+                   "length\":{\"type\":\"string\"},\"age\":{\"type\":\"integer\"}},\"required\":[\"age\"]}"},
+    };
+    writer w;
+    buf out = {0};
+    open_writer(&w);
+    for (size_t i = 0; i < w.n_vocab;
+         i++) { /* names in as many tokens as there are, numbers of some digits */
+        size_t n = 0;
+        bool special = false;
+        const char *s = tokenizer_bytes(w.t, (int32_t)i, &n, &special);
+        w.taste[i] = s && !special && n == 1 ? *s == '}' ? 30 : 20 : 0;
+    }
+    for (size_t f = 0; f < sizeof SPECS / sizeof *SPECS; f++)
+        for (size_t limit = 30; limit < 120; limit += 7)
+            for (uint64_t seed = 0; seed < 6; seed++)
+                if (!write_reply(&w, &SPECS[f], limit, seed, &out))
+                    fail_msg("form %zu is cut after %zu tokens: %s", f, limit, out.data);
+    buf_done(&out);
+    close_writer(&w);
+}
+
+/* Without a limit of the reply's: an address has some 256 tokens at most. */
+static void formats_end_by_themselves(void **state)
+{
+    writer w;
+    buf out = {0};
+    open_writer(&w);
+    for (size_t f = 0; f < 2; f++) {
+        grammar_spec spec = {.kind = GRAMMAR_JSON_SCHEMA, .schema = TEXTS[f]};
+        if (!write_reply(&w, &spec, 1000, f, &out)) fail_msg("%s is cut: %s", TEXTS[f], out.data);
+    }
+    buf_done(&out);
+    close_writer(&w);
+}
+
 /* However a model writes its calls. */
 static void calls_end_before_their_tokens_do(void **state)
 {
@@ -184,6 +260,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_end_before_their_tokens_do),
+        cmocka_unit_test(strings_of_patterns_end_before_their_tokens_do),
+        cmocka_unit_test(required_properties_have_their_room),
+        cmocka_unit_test(formats_end_by_themselves),
         cmocka_unit_test(calls_end_before_their_tokens_do),
         cmocka_unit_test(text_uses_the_tokens_that_there_are),
         cmocka_unit_test(alternatives_stay_open),
