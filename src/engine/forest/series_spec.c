@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "forest/forest.h"
 #include "forest/series.h"
@@ -253,7 +254,7 @@ int series_spec_read(series_spec **ret, const char *folder, shoal_err *err)
     buf text = {0};
     char *path = NULL;
     if (asprintf(&path, "%s/config.json", folder) < 0) return err_nomem(err);
-    int rc = file_read(&text, path, CONFIG_MAX, err);
+    int rc = hub_file_read_json(&text, path, CONFIG_MAX, err);
     if (rc == 0) rc = series_spec_parse(ret, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
     free(path);

@@ -15,7 +15,7 @@
 #define STEP_WORK  4000000u
 #define REPLY_WORK 20000000u
 #define TOKEN_WORK 200000u
-#define EOS_MAX    16
+#define EOS_MAX    64
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 typedef struct sort_item {

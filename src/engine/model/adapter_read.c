@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "model/adapter_impl.h"
 #include "model/gguf.h"
@@ -208,8 +209,9 @@ static int open_folder(adapter **ret, const char *path, float strength, const mo
                      buf_printf(&weights_path, "%s/adapter_model.safetensors", path)
                  ? err_nomem(err)
                  : 0;
-    if (rc == 0) rc = file_read(&config, config_path.data, CONFIG_MAX, err);
+    if (rc == 0) rc = hub_file_read_json(&config, config_path.data, CONFIG_MAX, err);
     if (rc == 0) rc = file_map_open(&map, weights_path.data, err);
+    if (rc == 0) rc = hub_file_check(map.data, map.len, weights_path.data, err);
     if (rc == 0)
         rc = adapter_from_peft(ret, config.data, config.len, map.data, map.len, path, strength, base, err);
     file_map_close(&map);
@@ -224,6 +226,7 @@ int adapter_open(adapter **ret, const char *path, float strength, const model *b
     file_map map = {0};
     if (file_is_dir(path)) return open_folder(ret, path, strength, base, err);
     int rc = file_map_open(&map, path, err);
+    if (rc == 0) rc = hub_file_check(map.data, map.len, path, err);
     if (rc == 0) rc = adapter_from_gguf(ret, map.data, map.len, path, strength, base, err);
     file_map_close(&map);
     return rc;

@@ -208,7 +208,7 @@ typedef struct model_config {
     source_conf source;
     image_conf image;
     series_conf series;
-    int32_t eos_ids[16]; /* any of them ends a reply */
+    int32_t eos_ids[64]; /* any of them ends a reply */
     size_t n_eos;
     sampling_defaults sampling; /* how its author wants replies drawn */
     int32_t start_id;           /* what an encoder-decoder's reply begins with */

@@ -6,6 +6,7 @@
 
 #include "model/gguf_writer.h"
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/sha256.h"
 #include "model/model.h"
 
@@ -81,6 +82,7 @@ int gguf_edit_file(const char *in, const char *out, const gguf_setting *set, siz
     file_map map = {0};
     gguf *g = NULL;
     int rc = file_map_open(&map, in, err);
+    if (rc == 0) rc = hub_file_check(map.data, map.len, in, err);
     if (rc != 0) return rc;
     rc = gguf_parse(&g, map.data, map.len, in, err);
     if (rc == 0) rc = check_settings(g, set, n, err);

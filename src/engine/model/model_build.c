@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "model/model_priv.h"
 
@@ -20,7 +21,7 @@ int model_build_map_file(model *m, const char *path, shoal_err *err)
     int rc = file_map_open(&m->maps[m->n_maps], path, err);
     if (rc != 0) return rc;
     m->map_paths[m->n_maps++] = path;
-    return 0;
+    return hub_file_check(m->maps[m->n_maps - 1].data, m->maps[m->n_maps - 1].len, path, err);
 }
 
 int model_build_tokenizer(model *m, int rc, shoal_err *err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "model/model_build.h"
 
@@ -256,7 +257,7 @@ static int read_tokenizer(const ct2_reading *r, json_t **ret)
             "%s: has no tokenizer.json, without which no text can be made of tokens: copy it from the "
             "Hugging Face folder of the same Whisper model",
             r->path);
-    return json_parse_file(ret, path, MODEL_JSON_MAX, r->err);
+    return hub_file_parse_json(ret, path, MODEL_JSON_MAX, r->err);
 }
 
 static int make_config(const ct2_reading *r, json_t **ret)
@@ -292,7 +293,7 @@ static int make_generation(const ct2_reading *r, json_t **ret)
     json_t *own = NULL;
     char *path = in_folder(r->mem, r->path, "config.json");
     int rc = path ? 0 : err_nomem(r->err);
-    if (rc == 0 && file_exists(path)) rc = json_parse_file(&own, path, MODEL_INPUT_JSON_MAX, r->err);
+    if (rc == 0 && file_exists(path)) rc = hub_file_parse_json(&own, path, MODEL_INPUT_JSON_MAX, r->err);
     if (rc != 0) return rc;
     bool multilingual = side_of(r, "decoder/embeddings/weight", 0) >= MULTILINGUAL_VOCABULARY;
     *ret = json_pack("{s:b}", "is_multilingual", multilingual);

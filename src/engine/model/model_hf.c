@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "model/hf_config.h"
 #include "model/model_adopt.h"
@@ -24,7 +25,7 @@ static int read_optional(const model *m, const char *file, json_t **ret, shoal_e
 {
     char *path = join(m, file);
     if (!path) return err_nomem(err);
-    return file_exists(path) ? json_parse_file(ret, path, CONFIG_MAX, err) : 0;
+    return file_exists(path) ? hub_file_parse_json(ret, path, CONFIG_MAX, err) : 0;
 }
 
 /* *ret_unknown: the family when nobody has described it. */
@@ -33,7 +34,7 @@ static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
     json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL,
            *st_bert = NULL;
     char *path = join(m, "config.json");
-    int rc = path ? json_parse_file(&config, path, CONFIG_MAX, err) : err_nomem(err);
+    int rc = path ? hub_file_parse_json(&config, path, CONFIG_MAX, err) : err_nomem(err);
     if (rc == 0) rc = read_optional(m, "generation_config.json", &generation, err);
     if (rc == 0) rc = read_optional(m, "pooling.json", &pool, err);
     if (rc == 0) rc = read_optional(m, "1_Pooling/config.json", &st_pooling, err);
@@ -106,7 +107,7 @@ static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_e
         return 0;
     }
     buf text = {0};
-    int rc = file_read(&text, index, INDEX_MAX, err);
+    int rc = hub_file_read_json(&text, index, INDEX_MAX, err);
     if (rc == 0) rc = safetensors_index_parse(ret_files, ret_n, m->mem, text.data, text.len, index, err);
     buf_done(&text);
     return rc;
@@ -165,6 +166,7 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
     if (file_exists(jinja)) {
         buf source = {0};
         int rc = file_read(&source, jinja, MODEL_JSON_MAX, err);
+        if (rc == 0) rc = hub_file_check(source.data, source.len, jinja, err);
         if (rc == 0) rc = model_build_template(m, source.data ? source.data : "", source.len, jinja, err);
         buf_done(&source);
         return rc;
@@ -185,7 +187,7 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
     buf config = {0};
     char *path = join(m, "tokenizer_config.json");
     int rc = path ? 0 : err_nomem(err);
-    if (rc == 0 && file_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
+    if (rc == 0 && file_exists(path)) rc = hub_file_read_json(&config, path, MODEL_JSON_MAX, err);
     if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, err);
     if (rc == 0) rc = load_template(m, &config, path, err);
     buf_done(&config);
@@ -198,7 +200,7 @@ static int load_input_text(model *m, const char *file, const char **ret, shoal_e
     char *path = join(m, file);
     if (!path) return err_nomem(err);
     if (!file_exists(path)) return 0;
-    int rc = file_read(&text, path, MODEL_INPUT_JSON_MAX, err);
+    int rc = hub_file_read_json(&text, path, MODEL_INPUT_JSON_MAX, err);
     if (rc == 0) rc = model_build_input(m, ret, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
     return rc;

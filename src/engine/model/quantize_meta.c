@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "model/conf.h"
 #include "model/model_priv.h"
@@ -19,7 +20,7 @@ static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
     if (rc != 0)
         rc = err_nomem(err);
     else if (file_exists(path.data))
-        rc = file_read(out, path.data, MODEL_JSON_MAX, err);
+        rc = hub_file_read_json(out, path.data, MODEL_JSON_MAX, err);
     buf_done(&path);
     return rc;
 }

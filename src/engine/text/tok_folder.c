@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hub_file.h"
 #include "base/json.h"
 #include "text/tok_json.h"
 
@@ -25,7 +26,11 @@ int tok_folder_read(const tok_folder *f, const char *name, buf *out)
 {
     char *path = tok_folder_path(f, name);
     if (!path) return err_nomem(f->err);
-    int rc = file_read(out, path, FILE_MAX, f->err);
+    const char *dot = strrchr(name, '.');
+    bool is_json = dot && strcmp(dot, ".json") == 0;
+    int rc =
+        is_json ? hub_file_read_json(out, path, FILE_MAX, f->err) : file_read(out, path, FILE_MAX, f->err);
+    if (rc == 0) rc = hub_file_check(out->data, out->len, path, f->err);
     if (rc == 0 && buf_reserve(out, 1)) rc = err_nomem(f->err); /* an empty file is a text, too */
     return rc;
 }
@@ -133,7 +138,7 @@ static int parse_optional(tok_folder *f, const char *name, json_t **ret)
     char *path = tok_folder_path(f, name);
     if (!path) return err_nomem(f->err);
     if (!file_exists(path)) return 0;
-    int rc = json_parse_file(ret, path, CONFIG_MAX, f->err);
+    int rc = hub_file_parse_json(ret, path, CONFIG_MAX, f->err);
     if (rc == 0 && !json_is_object(*ret)) rc = err_set(f->err, SHOAL_EFORMAT, "%s: must be an object", path);
     return rc;
 }
