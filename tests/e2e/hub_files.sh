@@ -43,3 +43,30 @@ import json, sys
 open(sys.argv[1], "w").write(json.dumps({"feature_extractor_type": "WhisperFeatureExtractor", "padding_value": float("nan")}))
 END
 "$SHOAL_BIN" models inspect "$work/ears" >"$work/out" 2>&1 || fail "preprocessor_config.json: $(cat "$work/out")"
+
+# Without a tokenizer a model that reads texts is refused; one that generates takes token ids, and says so.
+folder notok-embed minilm-embed
+folder notok llama-bf16
+rm "$work"/notok*/tokenizer*.json
+said=$("$SHOAL_BIN" models inspect "$work/notok-embed" 2>&1)
+grep -q 'verdict.*it reads text, but there is no tokenizer.json' <<<"$said" || fail "the verdict on an embedder without a tokenizer: $said"
+said=$("$SHOAL_BIN" models inspect "$work/notok" 2>&1) || fail "inspect notok: $said"
+grep -q 'notice.*takes token ids and no text: there is no tokenizer.json' <<<"$said" || fail "the notice: $said"
+grep -q 'verdict.*it runs here for requests of token ids' <<<"$said" || fail "the verdict: $said"
+printf 'models:\n  - {name: e, path: %s}\n' "$work/notok-embed" >"$work/c.yaml"
+refused "c.yaml:2: models[0]" serve --check -c "$work/c.yaml"
+refused "it reads text, but there is no tokenizer.json" serve --check -c "$work/c.yaml"
+printf 'models:\n  - {name: notok, path: %s}\n' "$work/notok" >"$work/c.yaml"
+start_shoal "$work/c.yaml"
+said=$(curl -sS "$url/v1/completions" -d '{"model":"notok","prompt":"hi","max_tokens":2}')
+grep -q '"notok: there is no tokenizer.json' <<<"$said" || fail "a text for a model without a tokenizer: $said"
+said=$(curl -sS "$url/v1/completions" -d '{"model":"notok","prompt":[5,6,7],"max_tokens":2}')
+grep -q '"finish_reason"' <<<"$said" || fail "token ids for a model without a tokenizer: $said"
+grep -q 'event=model_notice.*takes token ids' "$log" || fail "the log does not say that it takes token ids alone"
+stop_shoal
+
+# A context that the model was not made for is refused with its place, of encoders as well.
+for m in "llama-bf16 256" "minilm-embed 128"; do
+    printf 'models:\n  - name: m\n    path: %s\n    context: 100000\n' "$PWD/tests/data/hf/${m% *}" >"$work/c.yaml"
+    refused "c.yaml:4: models[0].context: the model was made for ${m#* } tokens, so its context cannot be 100000" serve --check -c "$work/c.yaml"
+done

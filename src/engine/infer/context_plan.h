@@ -7,6 +7,8 @@
 
 #include "infer/engine.h"
 
+/* SHOAL_EINVALID: n_ctx (0: not set) is more than the model was made for. */
+int context_plan_check(const model_config *c, size_t n_ctx, shoal_err *err);
 /* The limit that the settings name before there is a cache: n_ctx (0: not set), or the model's own. In tokens. */
 size_t context_plan_asked(const model_config *c, size_t n_ctx);
 /* The key of models[] that gives a model that is served with so many tokens more; "": it has all. */

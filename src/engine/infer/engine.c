@@ -229,9 +229,7 @@ static int start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
-    if ((e->ops->roles & NET_DECODES) && e->o.n_ctx > e->c->n_ctx)
-        return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu",
-                       e->c->n_ctx, e->o.n_ctx);
+    if (context_plan_check(e->c, e->o.n_ctx, err) != 0) return err->code;
     int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);

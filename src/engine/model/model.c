@@ -223,6 +223,14 @@ static void confirm_identity(model *m)
     if (rc || memcmp(&now, &m->identity, sizeof now) != 0) m->identity = (packed_identity){0};
 }
 
+/* A generator takes token ids; who expects to send it text learns it here and not from each request. */
+static int note_no_tokenizer(model *m, shoal_err *err)
+{
+    if (m->tok || !m->tok_error || m->config.task != TASK_GENERATE || m->notice) return 0;
+    m->notice = arena_printf(m->mem, "it takes token ids and no text: %s", m->tok_error);
+    return m->notice ? 0 : err_nomem(err);
+}
+
 static int load(model *m, const model_options *opts, shoal_err *err)
 {
     m->is_folder = file_is_dir(m->path);
@@ -239,6 +247,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
     if (rc == 0) rc = model_build_ends(m, err);
+    if (rc == 0) rc = note_no_tokenizer(m, err);
     if (rc == 0) rc = regroup_check(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
     return rc;
@@ -336,6 +345,15 @@ const tokenizer *model_tokenizer(const model *m)
 const char *model_tokenizer_error(const model *m)
 {
     return m->tok_error;
+}
+
+int model_check_text(const model *m, shoal_err *err)
+{
+    static const bool reads_text[TASK_COUNT] = {
+        [TASK_CLASSIFY] = true, [TASK_TAG] = true,       [TASK_EMBED] = true,
+        [TASK_RERANK] = true,   [TASK_FILL_MASK] = true, [TASK_SEQ2SEQ] = true};
+    if (m->tok || !m->tok_error || !reads_text[m->config.task]) return 0;
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s: it reads text, but %s", m->path, m->tok_error);
 }
 
 const chat_template *model_chat_template(const model *m)

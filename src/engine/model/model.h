@@ -53,6 +53,9 @@ size_t model_tensor_count(const model *m);
 const tensor *model_tensor_at(const model *m, size_t i);
 const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_error */
 const char *model_tokenizer_error(const model *m);
+/* SHOAL_EUNSUPPORTED: every request to it would be a text, and it has no tokenizer. One that generates takes token ids,
+ * and says in its notice that it takes nothing else. */
+int model_check_text(const model *m, shoal_err *err);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
 /* The one of config's eos_ids that the file does not list and the chat template writes behind an assistant's

@@ -27,7 +27,9 @@ int model_build_map_file(model *m, const char *path, shoal_err *err)
 int model_build_tokenizer(model *m, int rc, shoal_err *err)
 {
     if (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ENOTFOUND) return rc;
-    m->tok_error = arena_strdup(m->mem, err->message);
+    size_t n = strlen(m->path); /* which whoever repeats the sentence says in front of it */
+    bool named = strncmp(err->message, m->path, n) == 0 && strncmp(err->message + n, ": ", 2) == 0;
+    m->tok_error = arena_strdup(m->mem, err->message + (named ? n + 2 : 0));
     return m->tok_error ? 0 : err_nomem(err);
 }
 

@@ -181,6 +181,7 @@ static int load_network(worker *w, const worker_options *o, sha256_digest *ret_d
                         .regroup = o->regroup,
                         .store = &o->store};
     int rc = model_open(&w->model, o->path, &mo, err);
+    if (rc == 0) rc = model_check_text(w->model, err);
     if (rc == 0) rc = model_digest(w->model, ret_digest, err);
     if (rc != 0) return rc;
     w->task = model_get_config(w->model)->task;

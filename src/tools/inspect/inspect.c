@@ -115,7 +115,8 @@ int inspect_model(inspect_report *ret, const model *m, bool measure, shoal_err *
     const net_ops *ops = net_ops_for(model_get_config(m), &why);
     count(ret, m);
     find_memory(ret, m, ops);
-    if (!ops && !detects_speech(m)) snprintf(ret->unsupported, sizeof ret->unsupported, "%s", why.message);
+    bool runs = (ops || detects_speech(m)) && model_check_text(m, &why) == 0;
+    if (!runs) snprintf(ret->unsupported, sizeof ret->unsupported, "%s", why.message);
     return measure && ops ? find_speed(ret, m, err) : 0;
 }
 
@@ -244,9 +245,11 @@ static void put_verdict(buf *out, const inspect_report *r, const model *m)
         put_field(out, "notice");
         buf_puts(out, model_notice(m));
     }
+    bool ids = model_get_config(m)->task == TASK_GENERATE && !model_tokenizer(m);
     put_field(out, "verdict");
     buf_puts(out, *r->unsupported     ? r->unsupported
                   : detects_speech(m) ? "it runs here: shoal vad, POST /v1/vad, vad stages of pipelines"
+                  : ids               ? "it runs here for requests of token ids; text needs its tokenizer"
                                       : "it runs here");
 }
 

@@ -194,9 +194,10 @@ static json_t *labels_json(const char *const *labels, size_t n)
     return list;
 }
 
-static json_t *describe_error(size_t i, const shoal_err *err)
+/* key: of models[i], which it is about; "": the model itself. */
+static json_t *describe_error(size_t i, const char *key, const shoal_err *err)
 {
-    return json_pack("{s:I,s:s}", "model", (json_int_t)i, "error", err->message);
+    return json_pack("{s:I,s:s,s:s}", "model", (json_int_t)i, "key", key, "error", err->message);
 }
 
 static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
@@ -215,7 +216,7 @@ static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
                          s->sha256);
     }
     json_t *j = rc != 0
-                    ? describe_error(i, &err)
+                    ? describe_error(i, "", &err)
                     : json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(TASK_SCORE),
                                 "labels", labels_json(in.labels, in.n_labels), "chat", 0);
     intake_done(&in);
@@ -249,17 +250,20 @@ static void describe_context(json_t *to, const model *m, const worker_spec *s)
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
 static json_t *describe(const worker_spec *s, size_t i, bool digest)
 {
-    model_options o = {.no_tokenizer = true, .expect_sha256 = digest ? s->sha256 : NULL};
+    model_options o = {.no_tokenizer = !digest, .expect_sha256 = digest ? s->sha256 : NULL};
     model *m = NULL;
     shoal_err err;
+    const char *key = "";
     if (scorer_holds(s->path)) return describe_trees(s, i, digest);
     int rc = digest && *s->regroup ? regroup_parse(s->regroup, &o.regroup, &err) : 0;
     if (rc == 0) rc = model_open(&m, s->path, &o, &err);
+    if (rc == 0) rc = model_check_text(m, &err);
+    if (rc == 0 && (rc = context_plan_check(model_get_config(m), s->n_ctx, &err)) != 0) key = "context";
     if (rc == 0 && digest) rc = net_check_kv_type(m, (kv_type)s->kv_type, &err);
     if (rc == 0 && digest) rc = try_adapters(s, m, &err);
     if (rc != 0) {
         model_free(m);
-        return describe_error(i, &err);
+        return describe_error(i, key, &err);
     }
     const model_config *mc = model_get_config(m);
     json_t *j = json_pack("{s:I,s:s,s:o,s:b,s:o}", "model", (json_int_t)i, "task", task_name(mc->task),
@@ -355,9 +359,12 @@ static int use_line(const gateway_config *c, const char *line, size_t len, bool 
     if (json_parse(&j, line, len, "model", err) != 0) return 0; /* cut short: the model counts as not seen */
     size_t i = (size_t)json_integer_value(json_object_get(j, "model"));
     const char *error = json_string_value(json_object_get(j, "error"));
+    const char *key = json_string_value(json_object_get(j, "key"));
+    bool about_key = key && *key;
     int rc = 0;
     if (i < c->n_models && !error) rc = fit_one(c, c->models[i].name, j, err);
-    if (i < c->n_models && error && all) rc = config_fail(c, err, "models[%zu]: %s", i, error);
+    if (i < c->n_models && error && (all || about_key))
+        rc = config_fail(c, err, "models[%zu]%s%s: %s", i, about_key ? "." : "", about_key ? key : "", error);
     if (i < c->n_models && !seen[i])
         seen[i] = j;
     else
