@@ -146,7 +146,7 @@ static void list_value(value_list *l, const parts *p, const json_t *one, const j
 {
     if (!facts_all_admit(&l->c->x, p, one, list)) return;
     for (size_t i = 0; i < l->n; i++)
-        if (json_equal(l->of[i], one)) return;
+        if (facts_same_value(l->of[i], one)) return;
     if (l->n <= UNIQUE_MAX) l->of[l->n++] = one;
 }
 
@@ -271,6 +271,7 @@ static size_t sets_of(size_t n, size_t size, size_t before)
 static void write_value(compiler *c, int from, const json_t *v, int to)
 {
     buf text = {0};
+    if (!value_is_exact(c, v)) return;
     value_put(&text, v);
     if (!text.failed) nfa_epsilon(c->a, nfa_literal(c->a, from, text.data, text.len), to);
     if (text.failed && c->x.rc == 0) c->x.rc = err_nomem(c->x.err);

@@ -13,12 +13,15 @@
 #include <string.h>
 
 enum { LESS, EQUAL, MORE };
+#define HUGE_INT INT64_C(1000000000000000000)
 
 bool decimal_of(const json_t *number, decimal *ret, bool *ret_huge)
 {
     char text[64], digits[64] = "";
     *ret = (decimal){.negative = json_number_value(number) < 0};
-    *ret_huge = fabs(json_number_value(number)) >= 1e18;
+    json_int_t n_int = json_integer_value(number);
+    *ret_huge = json_is_integer(number) ? n_int >= HUGE_INT || n_int <= -HUGE_INT
+                                        : fabs(json_number_value(number)) >= 1e18;
     if (*ret_huge) return true;
     if (json_is_integer(number)) {
         snprintf(text, sizeof text, "%llde0", (long long)json_integer_value(number));

@@ -306,6 +306,10 @@ static int atom(regex *r)
     char c = peek(r);
     if (c == '*' || c == '+' || c == '?')
         return bad(r, SHOAL_EINVALID, "has a quantifier with nothing before it");
+    if (c == ']') return bad(r, SHOAL_EINVALID, "has a \"]\" without its \"[\": a character is written \\]");
+    if (looking_at(r, "{,"))
+        return bad(r, SHOAL_EINVALID,
+                   "has a quantifier without its minimum: {0,n} is meant, or \\{ as a character");
     if (!skip(r, "\\")) return one_code(r, next_code(r));
     if (peek(r) == 'b' || peek(r) == 'B') {
         r->asserts = true;

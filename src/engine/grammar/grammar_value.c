@@ -2,6 +2,7 @@
  * automata. */
 #include "grammar/grammar_write.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,6 +20,54 @@ void value_put(buf *out, const json_t *v)
         if (strtod(text, NULL) == json_real_value(v)) break;
     }
     buf_puts(out, text);
+}
+
+/* The schema that has the value in its "enum" or "const", below `in`; *ret_key says in which. */
+static const json_t *holder_of(const json_t *in, const json_t *v, const char **ret_key)
+{
+    static const char *const KEYS[] = {"const", "enum"};
+    const char *key;
+    json_t *sub;
+    size_t i;
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *held = json_object_get(in, KEYS[k]), *found = held == v ? in : NULL;
+        json_array_foreach(held, i, sub) if (k == 1 && sub == v) found = in;
+        *ret_key = KEYS[k];
+        if (found) return found;
+    }
+    json_object_foreach((json_t *)in, key, sub)
+    {
+        const json_t *found = holder_of(sub, v, ret_key);
+        if (found) return found;
+    }
+    json_array_foreach(in, i, sub)
+    {
+        const json_t *found = holder_of(sub, v, ret_key);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+/* Integers of 2^63 and more were read as doubles. */
+static bool has_huge_number(const json_t *v)
+{
+    const char *key;
+    json_t *sub;
+    size_t i;
+    if (json_is_real(v)) return fabs(json_real_value(v)) >= 0x1p63;
+    json_object_foreach((json_t *)v, key, sub) if (has_huge_number(sub)) return true;
+    json_array_foreach(v, i, sub) if (has_huge_number(sub)) return true;
+    return false;
+}
+
+bool value_is_exact(compiler *c, const json_t *one)
+{
+    const char *key = NULL;
+    if (!has_huge_number(one)) return true;
+    const json_t *at = holder_of(c->x.root, one, &key);
+    return schema_fail(&c->x, SHOAL_EUNSUPPORTED, at, at ? key : NULL,
+                       "it has a number that is not between -2^63 and 2^63: such are not written exactly") ==
+           0;
 }
 
 static int root_of_literals(value *v)
@@ -93,11 +142,27 @@ static int write_one(compiler *c, int from, const json_t *one)
 
 void value_one(value *v, const parts *p, const json_t *one, const json_t *list)
 {
-    if (!facts_all_admit(&v->c->x, p, one, list)) return;
+    if (!facts_all_admit(&v->c->x, p, one, list) || !value_is_exact(v->c, one)) return;
     nfa_epsilon(v->c->a, write_one(v->c, root_of_literals(v), one), v->end);
 }
 
 /* ---- numbers and strings ---------------------------------------------------------------------- */
+
+/* Numbers are only above, or only below, all that are written. */
+static void refuse_bounds(compiler *c, const parts *p)
+{
+    static const char *const KEYS[] = {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"};
+    decimal d;
+    bool huge;
+    for (size_t i = 0; i < 4 * p->n; i++) {
+        const json_t *bound = json_object_get(p->of[i / 4], KEYS[i % 4]);
+        bool is_max = i % 4 >= 2;
+        if (json_is_number(bound) && decimal_of(bound, &d, &huge) && huge && d.negative == is_max)
+            schema_fail(&c->x, SHOAL_EUNSUPPORTED, p->of[i / 4], KEYS[i % 4],
+                        "\"%s\" leaves only numbers of more than %d digits, which are not written",
+                        KEYS[i % 4], DECIMAL_INT_MAX);
+    }
+}
 
 void value_number(value *v, const parts *p, bool integer)
 {
@@ -106,7 +171,8 @@ void value_number(value *v, const parts *p, bool integer)
     bool any;
     dfa *texts = NULL;
     shoal_err err = {0};
-    if (!facts_numbers(&c->x, p, integer, &bounds, &any) || c->x.rc) return;
+    if (!facts_numbers(&c->x, p, integer, &bounds, &any)) refuse_bounds(c, p);
+    if (c->x.rc) return;
     if (any) {
         nfa_call_to(c->a, v->from, integer ? c->json.integer : c->json.number, v->end);
         return;

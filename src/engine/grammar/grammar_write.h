@@ -44,6 +44,8 @@ int schema_rule(compiler *c, const parts *p);
 
 /* A value as JSON, numbers as short as they are exact. */
 void value_put(buf *out, const json_t *one);
+/* False, with c->x.rc set: it has a number whose text is not known any more. */
+bool value_is_exact(compiler *c, const json_t *one);
 /* These n bytes are one of the value's texts. */
 void value_literal(value *v, const char *text, size_t n);
 /* One value of the "enum" `list`, or of a "const" (list NULL). */

@@ -71,6 +71,62 @@ static void formats_have_lengths(void **state)
     }
 }
 
+static void expect_error(const char *schema, int code, const char *says)
+{
+    nfa *a = nfa_new();
+    int start;
+    shoal_err err = {0};
+    int rc = schema_compile(a, schema, 0, &start, &err);
+    nfa_free(a);
+    if (rc != code || !strstr(err.message, says)) fail_msg("%s: %d %s", schema, rc, err.message);
+}
+
+/* Whatever is refused is refused where it stands, and for what it is. */
+static void errors_say_where_and_why(void **state)
+{
+    expect_error("{\"properties\":{\"a\":{\"format\":\"uri\",\"minLength\":900}}}", SHOAL_ELIMIT,
+                 "\"#/properties/a\"");
+    expect_error("{\"properties\":{\"a\":{\"const\":18446744073709551615}}}", SHOAL_EUNSUPPORTED,
+                 "\"#/properties/a/const\": it has a number that is not between");
+    expect_error("{\"properties\":{\"a\":{\"enum\":[1,{\"b\":[-9223372036854775809]}]}}}", SHOAL_EUNSUPPORTED,
+                 "\"#/properties/a/enum\"");
+    expect_error("{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,9223372036854775808]}}",
+                 SHOAL_EUNSUPPORTED, "\"#/items/enum\"");
+    expect_error("{\"type\":\"integer\",\"minimum\":1000000000000000000}", SHOAL_EUNSUPPORTED,
+                 "\"#/minimum\": \"minimum\" leaves only numbers of more than 18 digits");
+    expect_error("{\"type\":\"integer\",\"maximum\":-1000000000000000000}", SHOAL_EUNSUPPORTED, "18 digits");
+    assert_int_equal(verdict("{\"const\":9223372036854775807}", "9223372036854775807"), 1);
+    assert_int_equal(verdict("{\"type\":\"integer\",\"minimum\":999999999999999999}", "999999999999999999"),
+                     1);
+    assert_int_equal(verdict("{\"type\":\"integer\",\"minimum\":999999999999999999}", "99999999999999999"),
+                     0);
+    assert_int_equal(verdict("{\"type\":\"integer\",\"maximum\":-999999999999999999}", "-999999999999999999"),
+                     1);
+}
+
+/* 1 and 1.0 are one value, wherever they stand. */
+static void equal_numbers_are_one_item(void **state)
+{
+#define DIFFERENT(values) \
+    "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{\"enum\":" values "}}"
+    static const struct {
+        const char *schema, *text;
+        int want;
+    } cases[] = {
+        {DIFFERENT("[1,1.0]"), "", -2},
+        {DIFFERENT("[0,-0.0]"), "", -2},
+        {DIFFERENT("[{\"x\":1},{\"x\":1.0}]"), "", -2},
+        {DIFFERENT("[[1,2],[1.0,2]]"), "", -2},
+        {DIFFERENT("[1,1.0,2]"), "[1,2]", 1},
+        {DIFFERENT("[[1,2],[2,1]]"), "[[1,2],[2,1]]", 1},
+        {DIFFERENT("[9007199254740993,9007199254740992.0]"), "[9007199254740993,9007199254740992]", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int got = verdict(cases[i].schema, cases[i].text);
+        if (got != cases[i].want) fail_msg("%s %s: %d", cases[i].schema, cases[i].text, got);
+    }
+}
+
 /* What a closed schema takes, and what an open one does. */
 static void open_schemas_take_other_properties(void **state)
 {
@@ -1052,6 +1108,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_have_lengths),
+        cmocka_unit_test(errors_say_where_and_why),
+        cmocka_unit_test(equal_numbers_are_one_item),
         cmocka_unit_test(any_object_is_json),
         cmocka_unit_test(items_of_few_values_differ),
         cmocka_unit_test(open_schemas_take_other_properties),
