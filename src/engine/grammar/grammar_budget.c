@@ -217,16 +217,10 @@ void grammar_keep_budget(grammar *g, const uint64_t *bits, float *logits, size_t
     g->purse -= PLAN_WORK - nfa_left(g->a);
 }
 
-/* Known from the start, so that a reply that goes on elsewhere goes on alike. */
+/* Whether the shortest end fits is seen at each token: models may spell a string in fewer than the shortest takes. */
 void grammar_limit(grammar *g, size_t n_tokens)
 {
-    budget b = {.g = g};
-    if (g->purse < PLAN_WORK) return;
-    nfa_allow(g->a, PLAN_WORK);
-    size_t n = way_to_end(&b, g->config).n_tokens;
-    if (n == SIZE_MAX) n = nfa_distance(g->a, g->config);
-    g->n_left = with_slack(n) <= n_tokens ? n_tokens : SIZE_MAX;
-    g->purse -= PLAN_WORK - nfa_left(g->a);
+    g->n_left = n_tokens;
 }
 
 void grammar_limit_text(grammar *g, size_t n_tokens)

@@ -351,12 +351,12 @@ static const dfa *format_lengths(schema_ctx *c, const json_t *who, const string_
             return m->texts;
     pattern_memo *m = pattern ? arena_alloc(c->memory, sizeof *m) : NULL;
     if (!m) return NULL;
-    *m = (pattern_memo){
-        .pattern = pattern, .has_length = true, .least = f->least, .most = most, .next = c->patterns};
+    *m = (pattern_memo){.pattern = pattern, .has_length = true, .least = f->least, .most = most};
     dfa *length = length_dfa(c, who, f->least, most);
     try_both(c, f->texts, length, LENGTH_WORK, &m->texts);
     dfa_free(length);
     if (!m->texts) m->texts = shaped(c, who, f->least, most);
+    m->next = c->patterns; /* shapes are kept there by now */
     c->patterns = m;
     return m->texts;
 }

@@ -136,6 +136,7 @@ static const char *const TEXTS[] = {
     STRING("\"pattern\":\"^.*foo.*bar.*$\""),
     STRING("\"pattern\":\"^[a-z]{3,400}$\""),
     STRING("\"pattern\":\"^[^a-z]*$\""),
+    STRING("\"minLength\":45"),
 };
 enum { N_TEXTS = sizeof TEXTS / sizeof *TEXTS };
 
