@@ -26,25 +26,26 @@ static bool find(conf *s, size_t i, double *ret)
     return true;
 }
 
-/* Other programs write -1 for "off", and know no greatest temperature. What cannot be meant is as if it were not
- * there: no model is refused for how it would like to be asked. */
-static void take(model_config *c, const char *field, double v)
+/* What cannot be used is left out, and the model's notice says so: no model is refused for how it would like to be
+ * asked, and no other value is put in that one's place. Other programs write -1 where top_k is off. */
+static void take(conf *s, model_config *c, const char *field, double v)
 {
-    shoal_err unused;
-    if (v < 0) v = 0;
-    if (strcmp(field, "top_k") == 0) v = floor(v);
-    if (strcmp(field, "temperature") == 0 && v > SAMPLING_TEMPERATURE_MAX) v = SAMPLING_TEMPERATURE_MAX;
-    (void)sampling_set(&c->sampling, field, v, &unused);
+    shoal_err why;
+    if (strcmp(field, "top_k") == 0) v = v == -1 ? 0 : floor(v);
+    if (sampling_set(&c->sampling, field, v, &why) == 0) return;
+    const char *before = c->sampling_left_out,
+               *text = arena_printf(s->mem, "%s%s%s", before ? before : "", before ? "; " : "", why.message);
+    if (text) c->sampling_left_out = text;
 }
 
 void conf_sampling_read(conf *s, model_config *c)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = 0;
-        if (find(s, i, &v)) take(c, rows[i].field, v);
+        if (find(s, i, &v)) take(s, c, rows[i].field, v);
     }
     if (!s->g && json_is_false(json_object_get(s->files->generation, "do_sample")))
-        take(c, "temperature", 0); /* the likeliest token, whatever else stands there */
+        take(s, c, "temperature", 0); /* the likeliest token, whatever else stands there */
 }
 
 void conf_sampling_write(gguf_out *o, const model_config *c)

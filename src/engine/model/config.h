@@ -210,8 +210,9 @@ typedef struct model_config {
     series_conf series;
     int32_t eos_ids[64]; /* any of them ends a reply */
     size_t n_eos;
-    sampling_defaults sampling; /* how its author wants replies drawn */
-    int32_t start_id;           /* what an encoder-decoder's reply begins with */
+    sampling_defaults sampling;    /* how its author wants replies drawn */
+    const char *sampling_left_out; /* which of these values cannot be used, and why; NULL: none */
+    int32_t start_id;              /* what an encoder-decoder's reply begins with */
 } model_config;
 
 static inline unsigned config_layer(const model_config *c, size_t layer)

@@ -223,12 +223,24 @@ static void confirm_identity(model *m)
     if (rc || memcmp(&now, &m->identity, sizeof now) != 0) m->identity = (packed_identity){0};
 }
 
-/* A generator takes token ids; who expects to send it text learns it here and not from each request. */
-static int note_no_tokenizer(model *m, shoal_err *err)
+/* Append a sentence to what the model's notice says. */
+static int add_notice(model *m, const char *what, const char *why, shoal_err *err)
 {
-    if (m->tok || !m->tok_error || m->config.task != TASK_GENERATE || m->notice) return 0;
-    m->notice = arena_printf(m->mem, "it takes token ids and no text: %s", m->tok_error);
+    m->notice =
+        arena_printf(m->mem, "%s%s%s%s", m->notice ? m->notice : "", m->notice ? "; " : "", what, why);
     return m->notice ? 0 : err_nomem(err);
+}
+
+/* A generator takes token ids; who expects to send it text learns it here and not from each request. */
+static int add_notices(model *m, shoal_err *err)
+{
+    const char *left_out = m->config.sampling_left_out;
+    int rc = 0;
+    if (!m->tok && m->tok_error && m->config.task == TASK_GENERATE)
+        rc = add_notice(m, "it takes token ids and no text: ", m->tok_error, err);
+    return rc == 0 && left_out
+               ? add_notice(m, "sampling values of its files that are left out: ", left_out, err)
+               : rc;
 }
 
 static int load(model *m, const model_options *opts, shoal_err *err)
@@ -247,7 +259,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
     if (rc == 0) rc = model_build_ends(m, err);
-    if (rc == 0) rc = note_no_tokenizer(m, err);
+    if (rc == 0) rc = add_notices(m, err);
     if (rc == 0) rc = regroup_check(m, err);
     if (rc == 0) m->quantisation = commonest_type(m);
     return rc;

@@ -89,8 +89,8 @@ static int refuse_language(const hearing *h, const char *name, shoal_err *err)
     buf known = {0};
     for (size_t i = 0; i < h->n_languages; i++)
         buf_printf(&known, "%s%s", i ? ", " : "; it knows ", h->languages[i].code);
-    int rc = err_set(err, SHOAL_EINVALID, "%s does not know the language \"%.40s\"%s", model_name(h->model),
-                     name, known.data && !known.failed ? known.data : "");
+    int rc = err_set(err, SHOAL_EINVALID, "the model does not know the language \"%.40s\"%s", name,
+                     known.data && !known.failed ? known.data : "");
     buf_done(&known);
     return rc;
 }

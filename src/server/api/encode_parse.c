@@ -29,7 +29,10 @@ static int bad_document(api_error *e, size_t i)
 static int read_documents(encode_spec *s, api_error *e)
 {
     const char *query = fields_text(fields_get(s->root, "query"));
-    const json_t *v = fields_get(s->root, "documents");
+    const json_t *v = fields_get(s->root, "documents"), *texts = fields_get(s->root, "texts");
+    if (v && texts)
+        return api_error_bad(e, "texts", "\"texts\" is another name for \"documents\": send one of them");
+    if (!v) v = texts;
     if (!query || !*query)
         return api_error_bad(e, "query", "\"query\" must be text without NUL characters, not empty");
     s->n_inputs = json_array_size(v);

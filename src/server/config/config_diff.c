@@ -84,6 +84,12 @@ static void leave(differ *d, size_t before)
     d->path[before] = '\0';
 }
 
+/* Entries of lists, such as models, are told by their names alone. */
+static bool is_entry(const differ *d)
+{
+    return d->n_path > 0 && d->path[d->n_path - 1] == ']';
+}
+
 /* A short value in one line. */
 static const char *say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
 {
@@ -91,7 +97,7 @@ static const char *say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
     if (!v) return NULL;
     json_put_digits(&b, v, 10);
     d->failed |= b.failed;
-    if (b.failed || b.len > VALUE_BYTES || json_is_object(v))
+    if (b.failed || b.len > VALUE_BYTES || (json_is_object(v) && is_entry(d)))
         strcpy(out, "...");
     else
         memcpy(out, b.data, b.len + 1);

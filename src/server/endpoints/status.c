@@ -235,13 +235,17 @@ static void put_model_of(buf *out, const gateway_request *rq, const char *name)
         put_missing(out, rq, set);
 }
 
+/* A price or a sampling value is written as in the row itself: 0.7, not 0.69999999999999996. */
+enum { ROW_DIGITS = 15 };
+
 /* The row of what an alias stands for, under the alias's name. */
 static void put_as_alias(buf *out, const config_alias *a, const buf *row)
 {
     json_t *o = NULL;
     if (row->failed || json_parse(&o, row->data, row->len, "a model", NULL) != 0 ||
         json_object_set_new(o, "id", json_string(a->name)) != 0 ||
-        json_object_set_new(o, "root", json_string(a->model)) != 0 || json_put(out, o) != 0)
+        json_object_set_new(o, "root", json_string(a->model)) != 0 ||
+        json_put_digits(out, o, ROW_DIGITS) != 0)
         out->failed = true;
     json_decref(o);
 }

@@ -205,6 +205,10 @@ static int print_json(const chat_said *said)
         json_put_string(&out, said->thought.data, said->thought.len);
     }
     if (said->calls.len) buf_printf(&out, ",\"tool_calls\":%s", said->calls.data);
+    if (*said->finish) {
+        buf_puts(&out, ",\"finish\":");
+        json_put_string(&out, said->finish, strlen(said->finish));
+    }
     buf_printf(&out, ",\"tokens\":%zu", said->n_tokens);
     if (said->mean_prob > 0) buf_printf(&out, ",\"mean_prob\":%.6g", said->mean_prob);
     buf_printf(&out, ",\"first_ms\":%.3f,\"ms\":%.3f}", said->first_ms, said->ms);
@@ -253,6 +257,10 @@ static int reply(chat_session *s, shoal_err *err)
                            err);
     if (rc == 0 && json) s->unheard = print_json(&said) != CLI_OK;
     if (rc == 0 && !json && s->terminal) print_figures(s, &said);
+    if (rc == 0 && !json && strcmp(said.finish, "length") == 0) {
+        fflush(stdout);
+        cli_sampling_say_cut(&s->settings.sampling, said.n_tokens);
+    }
     chat_said_done(&said);
     return rc;
 }

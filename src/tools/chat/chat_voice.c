@@ -106,7 +106,8 @@ static double ms_between(uint64_t from, uint64_t to)
     return to > from ? (double)(to - from) / 1e6 : 0;
 }
 
-static int take(chat_said *ret, const here *h, const shoal_generation *g, shoal_err *err)
+/* whole: nobody broke it off. */
+static int take(chat_said *ret, const here *h, const shoal_generation *g, bool whole, shoal_err *err)
 {
     uint64_t end = clock_ns(), first = h->first_ns ? h->first_ns : end;
     ret->n_tokens = g->n_ids;
@@ -114,6 +115,7 @@ static int take(chat_said *ret, const here *h, const shoal_generation *g, shoal_
     ret->ms = ms_between(h->begin_ns, end);
     ret->tokens_per_s = g->decode_ms > 0 ? (double)g->n_ids * 1e3 / g->decode_ms : 0;
     ret->mean_prob = g->mean_prob;
+    if (whole) snprintf(ret->finish, sizeof ret->finish, "%s", g->stopped ? "stop" : "length");
     buf_append(&ret->text, g->text ? g->text : "", g->n_bytes);
     buf_append(&ret->thought, g->thought ? g->thought : "", g->n_thought_bytes);
     return ret->text.failed || ret->thought.failed ? err_nomem(err) : 0;
@@ -150,7 +152,7 @@ static int reply_here(chat_voice *v, const chat_talk *t, const chat_settings *s,
     if (h->calls_fail != 0) {
         rc = err_nomem(err);
     } else if (rc == 0 || rc == SHOAL_ECANCELLED) {
-        int taken = take(ret, h, &g, err);
+        int taken = take(ret, h, &g, rc == 0, err);
         if (taken != 0) rc = taken;
     }
     shoal_generation_done(&g);

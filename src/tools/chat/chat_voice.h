@@ -41,6 +41,7 @@ typedef struct chat_said {
     double tokens_per_s; /* behind the first; 0: not known */
     double mean_prob;    /* how sure the model was; 0: not known */
     bool stopped;        /* chat_voice_stop */
+    char finish[24];     /* why it ended, as OpenAI's finish_reason; "": not known */
 } chat_said;
 
 typedef struct chat_voice {

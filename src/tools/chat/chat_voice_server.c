@@ -124,6 +124,8 @@ int chat_voice_hear(chat_heard *h, const char *data, size_t n)
         err_set(&h->err, SHOAL_EUNAVAILABLE, "the server broke the reply off: %s", why ? why : "no reason");
     const json_t *choice = json_array_get(json_object_get(o, "choices"), 0);
     int rc = error ? 1 : hear_delta(h, json_object_get(choice, "delta"));
+    const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
+    if (finish) snprintf(h->said->finish, sizeof h->said->finish, "%s", finish);
     const json_t *tokens = json_object_get(json_object_get(o, "usage"), "completion_tokens");
     if (json_is_integer(tokens) && json_integer_value(tokens) > 0)
         h->said->n_tokens = (size_t)json_integer_value(tokens);

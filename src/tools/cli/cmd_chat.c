@@ -92,7 +92,7 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "config", "FILE", "shoal.yaml whose pipeline tells the model its home", &o.config),
         CLI_FLAG(0, "no-home", "tell the model nothing about a home", &o.no_home),
         CLI_FLAG(0, "no-history", "do not keep what is typed", &o.no_history),
-        CLI_SAMPLING_OPTIONS(&o.sampling),
+        CLI_SAMPLING_OPTIONS(&o.sampling, 256),
         CLI_MODEL_OPTIONS(&o.model),
         CLI_COLOR(&o.color),
         CLI_JSON(&o.json),

@@ -106,6 +106,7 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
         fflush(stdout);
         fprintf(stderr, "%zu tokens of prompt in %.1f ms, %zu generated at %.0f tokens/s\n", g.n_prompt,
                 g.prefill_ms, g.n_ids, per_second(g.n_ids, g.decode_ms));
+        if (!g.stopped) cli_sampling_say_cut(&s, g.n_ids);
     }
     shoal_generation_done(&g);
     shoal_model_close(m);
@@ -260,7 +261,7 @@ static int run(int argc, char **argv)
                    &c->server),
         CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &c->key),
         CLI_FLAG(0, "here", "load the model into this process, whatever runs", &c->here),
-        CLI_SAMPLING_OPTIONS(&c->sampling),
+        CLI_SAMPLING_OPTIONS(&c->sampling, 128),
         CLI_MODEL_OPTIONS(&c->model),
         CLI_JSON(&c->json),
         CLI_END,

@@ -61,6 +61,23 @@ static void put_value(const char *name, const json_t *v)
     json_decref(one);
 }
 
+/* What holds of a request that does not say it: "temperature 0.7, top_p 0.9". */
+static void put_sampling(const json_t *o)
+{
+    const char *key, *comma = "";
+    json_t *v;
+    if (json_object_size(o) == 0) return;
+    put_name("sampling");
+    json_object_foreach((json_t *)(uintptr_t)o, key, v)
+    {
+        fputs(comma, stdout);
+        put_tame(key);
+        printf(" %g", json_number_value(v));
+        comma = ", ";
+    }
+    putchar('\n');
+}
+
 /* Each field that there is, in the words of shoal models inspect. */
 static void put_fields(const json_t *m)
 {
@@ -89,6 +106,7 @@ static void put_fields(const json_t *m)
         put_value(fields[i][0], json_object_get(m, fields[i][1]));
     double bytes = json_number_value(json_object_get(m, "memory_bytes"));
     if (bytes > 0) printf("%-*s%.0f MB\n", LEFT, "memory", bytes / 1e6);
+    put_sampling(json_object_get(m, "sampling"));
 }
 
 /* What its tasks are in words of other programs: "completion", "tools". Older servers do not say. */

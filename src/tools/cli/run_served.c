@@ -114,6 +114,15 @@ static const task_row ROWS[] = {
     {"score", "/v1/score", NULL, print_all},
 };
 
+/* Behind the reply of a model that writes. */
+static void say_if_cut(const json_t *answer, const cli_sampling *sampling)
+{
+    const json_t *n = json_object_get(json_object_get(answer, "usage"), "completion_tokens");
+    if (strcmp(text_of(first(answer, "choices"), "finish_reason"), "length") != 0) return;
+    fflush(stdout);
+    cli_sampling_say_cut(sampling, (size_t)json_integer_value(n));
+}
+
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 static json_t *question(const task_row *row, const served *at, const run_input *in)
@@ -209,6 +218,7 @@ int run_served(const served *at, const run_input *in, const char *key, shoal_err
         cli_printf("%s\n", text.data);
     else if (rc == 0)
         row->print(answer);
+    say_if_cut(answer, in->sampling);
     json_decref(answer);
     buf_done(&text);
     return rc;

@@ -69,3 +69,11 @@ void cli_sampling_put(json_t *o, const cli_sampling *s)
     for (size_t i = 0; stop && i < s->stop.n; i++) json_array_append_new(stop, json_string(s->stop.v[i]));
     if (stop) json_object_set_new(o, "stop", stop);
 }
+
+void cli_sampling_say_cut(const cli_sampling *s, size_t n_tokens)
+{
+    if ((long long)n_tokens < s->max_tokens)
+        cli_say("cut at %zu tokens, where the context is full\n", n_tokens);
+    else
+        cli_say("cut at %zu tokens; -n N allows more\n", n_tokens);
+}

@@ -151,7 +151,8 @@ static void model_knows_how_its_author_wants_it_drawn(void **state)
          "temperature=0.6,top_k=20,top_p=0.95,min_p=0"},
         {"{\"repetition_penalty\": 1.05, \"temperature\": null}", "repetition_penalty=1.05"},
         {"{\"do_sample\": false, \"temperature\": 0.9}", "temperature=0"},
-        {"{\"top_k\": -1, \"temperature\": 5, \"top_p\": \"0.9\"}", "temperature=2,top_k=0"},
+        {"{\"top_k\": -1, \"temperature\": 5, \"top_p\": \"0.9\"}", "top_k=0"},
+        {"{\"temperature\": -1, \"top_k\": 3, \"min_p\": -1, \"top_p\": 2}", "top_k=3"},
         {"{\"repetition_penalty\": 1e30, \"top_p\": 7}", ""}, /* nobody can mean these */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

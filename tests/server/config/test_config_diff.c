@@ -157,7 +157,7 @@ static void every_difference_is_named_once(void **state)
         "models:\n"
         "  - {name: c, path: c.gguf, shards: auto}\n"
         "  - {name: d, path: d.gguf}\n"
-        "  - {name: a, path: a.gguf, energy_j: 0.5, kv_mb: 16}\n"
+        "  - {name: a, path: a.gguf, energy_j: 0.5, kv_mb: 16, sampling: {temperature: 0.3}}\n"
         "  - {name: b, path: b.gguf, shards: {pi: 8, nas: 16}, wire: int8}\n"
         "pipelines:\n"
         "  - name: p\n"
@@ -181,6 +181,7 @@ static void every_difference_is_named_once(void **state)
         {"hosts[weather].headers[x-key].value", "\"(hidden)\"", "\"(hidden)\"", CONFIG_NOW, false},
         {"models[a].cost", "0.0", NULL, CONFIG_NOW, false},
         {"models[a].kv_mb", "8", "16", CONFIG_MODELS, false},
+        {"models[a].sampling", NULL, "{\"temperature\":0.3}", CONFIG_MODELS, false},
         {"models[a].fallback", "[\"b\"]", NULL, CONFIG_NOW, false},
         {"models[d]", NULL, "...", CONFIG_MODELS, false},
         {"ensembles[pair]", "...", NULL, CONFIG_NOW, false},
