@@ -330,7 +330,8 @@ static dfa *shaped(schema_ctx *c, const json_t *who, int64_t least, int64_t most
         int64_t cut = is_cut ? shape->most : most;
         if (cut >= 0 && cut < least) continue;
         const dfa *texts = pattern_dfa(c, who, "format", shape->pattern, strlen(shape->pattern));
-        dfa *length = length_dfa(c, who, least, cut);
+        bool is_short = texts && cut >= 0 && cut < INT32_MAX && !dfa_is_long(texts, (int)cut + 1);
+        dfa *length = length_dfa(c, who, least, is_short ? -1 : cut);
         try_both(c, texts, length, LENGTH_WORK, &both);
         dfa_free(length);
         if (both && both->n > 0) break;

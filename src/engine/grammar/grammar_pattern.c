@@ -511,6 +511,7 @@ const format_shape *pattern_shape(const char *format, size_t *n)
 {
     static const format_shape SHAPES[] = {
         {"hostname", ANY_HOST, 253},
+        {"email", EMAIL, 254},
         {"email", "^" LOCAL "@" SHORT_HOST "$", 65}, /* one character and @ in front of the host */
         {"email", ANY_EMAIL, 0},
         {"uri",
@@ -543,7 +544,6 @@ const char *pattern_of_format(const char *format, bool all)
                     URI_OF(":@/") "*)(?:\\?" URI_OF(":@/?") "*)?(?:#" URI_OF(":@/?") "*)?$"},
     };
     if (strcmp(format, "hostname") == 0 && !all) return "^" HOST "$";
-    if (strcmp(format, "email") == 0 && !all) return EMAIL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].format, format) == 0) return table[i].pattern;
     return NULL;

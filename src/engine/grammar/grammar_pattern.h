@@ -13,8 +13,7 @@
 /* pattern[0..n) is UTF-8. SHOAL_EINVALID for what is malformed, SHOAL_ELIMIT as in grammar_dfa.h. */
 int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, shoal_err *err);
 /* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. all: every text of
- * it, for one beside a "pattern"; else a "hostname" and an "email" have as few characters as they must, 253 and 254,
- * and only some shapes of them. */
+ * it, for one beside a "pattern"; else a "hostname" has one of some shapes, of 253 characters at most. */
 const char *pattern_of_format(const char *format, bool all);
 
 /* Some texts of a format, for lengths that are too much to count beside those of pattern_of_format. */
