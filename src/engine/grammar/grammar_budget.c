@@ -115,15 +115,6 @@ static way way_to_end(budget *b, int config)
     return *w;
 }
 
-/* Where an allowed token leads. */
-static int after(const budget *b, int32_t id)
-{
-    size_t len = 0;
-    bool special = false;
-    const char *s = tokenizer_bytes(b->g->v->t, id, &len, &special);
-    return s && !special ? grammar_walk(b->g, b->g->config, (const uint8_t *)s, len) : NFA_DEAD;
-}
-
 /* Models spell what is certain in more tokens than it takes, with a blank behind each comma. */
 static size_t with_slack(size_t n_tokens)
 {
@@ -136,11 +127,9 @@ static bool has_slack(const budget *b, const way *w)
     return w->n_tokens != SIZE_MAX && with_slack(w->n_tokens) + 5 * w->n_members < b->g->n_left;
 }
 
-/* The reply can be brought to its end behind the token: with room to spare, or it is nearer to it by then. */
-static bool fits(budget *b, int32_t id, unsigned distance)
+/* The reply can be brought to its end from `to`, behind a token: with room to spare, or it is nearer to it by then. */
+static bool fits(budget *b, int to, unsigned distance)
 {
-    int to = after(b, id);
-    if (to == NFA_DEAD) return true;
     way w = way_to_end(b, to);
     if (!b->is_long && has_slack(b, &w)) return true;
     return nfa_distance(b->g->a, to) < distance && w.n_tokens < b->g->n_left;
@@ -184,12 +173,27 @@ static bool is_certain(const budget *b)
 
 static void forbid_what_does_not_fit(budget *b, unsigned distance)
 {
-    const grammar_vocab *v = b->g->v;
+    grammar *g = b->g;
+    const grammar_vocab *v = g->v;
     bool all = may_close(b) || is_certain(b);
-    for (size_t i = 0; i < v->n_tokens && has_work(b); i++) {
-        int32_t id = v->tokens[i];
-        if (is_allowed(b, id) && (all || is_more(v, id)) && !fits(b, id, distance)) forbid(b, id);
+    g->path[0] = g->config;
+    for (uint32_t i = 0; i < v->n_nodes && has_work(b);) {
+        const trie_node *node = &v->nodes[i];
+        int to = nfa_step(g->a, g->path[node->depth - 1], node->byte);
+        g->path[node->depth] = to;
+        for (uint32_t k = 0; k < node->n_tokens && to != NFA_DEAD; k++) {
+            int32_t id = v->tokens[node->first_token + k];
+            if (is_allowed(b, id) && (all || is_more(v, id)) && !fits(b, to, distance)) forbid(b, id);
+        }
+        i = to == NFA_DEAD ? node->skip : i + 1;
     }
+}
+
+/* No token leads so far from the end that it would not fit: it opens two things more at most. */
+static bool has_room_for_all(const budget *b, const way *w)
+{
+    size_t n = w->n_tokens + 2 * (size_t)nfa_detour(b->g->a);
+    return !b->is_long && w->n_tokens != SIZE_MAX && with_slack(n) + 5 * (w->n_members + 2) < b->g->n_left;
 }
 
 static bool thinks(const grammar *g)
@@ -213,7 +217,8 @@ void grammar_keep_budget(grammar *g, const uint64_t *bits, float *logits, size_t
     if (is_far || g->n_left == 0 || distance == 0 || distance == NFA_FAR || thinks(g)) return;
     if (g->purse < PLAN_WORK) return;
     nfa_allow(g->a, PLAN_WORK);
-    if (way_to_end(&b, g->config).n_tokens <= g->n_left) forbid_what_does_not_fit(&b, distance);
+    way w = way_to_end(&b, g->config);
+    if (w.n_tokens <= g->n_left && !has_room_for_all(&b, &w)) forbid_what_does_not_fit(&b, distance);
     g->purse -= PLAN_WORK - nfa_left(g->a);
 }
 
