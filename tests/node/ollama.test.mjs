@@ -131,7 +131,7 @@ call("chat, generate, embed", "what is wrong is said in Ollama's form", async ()
   const stranger = await fetch(base + "/api/tags", { headers: { origin: "http://evil.example" } });
   assert.equal(stranger.status, 403);
   assert.equal(typeof (await stranger.json()).error, "string");
-  for (const bad of ["", "[]", "{", '{"model":7}', '{"model":"home-chat-s"}', '{"model":"home-chat-s","messages":[7]}', '{"model":"home-chat-s","messages":[{}]}',
+  for (const bad of ["", "[]", "{", '{"model":7}', '{"model":"home-chat-s","messages":7}', '{"model":"home-chat-s","messages":[7]}', '{"model":"home-chat-s","messages":[{}]}',
     '{"model":"home-chat-s","messages":[],"options":7}', '{"model":"home-chat-s","messages":[],"format":7}']) {
     const r = await fetch(base + "/api/chat", { method: "POST", headers: { "content-type": "application/json" }, body: bad });
     assert.ok(r.status >= 400 && r.status < 500, `${bad}: ${r.status}`);
