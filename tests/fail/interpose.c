@@ -206,10 +206,33 @@ int munmap(void *at, size_t n)
     return (int)rc;
 }
 
+/* libuv makes the threads of its pool when work is first queued, and aborts where it cannot: no program survives that.
+ * Called from pthread_create; its threads are asked for by uv_thread_create, as are ours, whose caller is not libuv. */
+static __attribute__((noinline)) bool makes_pool_of_libuv(void)
+{
+    enum { CREATE_EX = 2, CREATE, CALLER, N };
+    void *stack[N];
+    Dl_info at;
+    bool was = inside, pool = true;
+    inside = true;
+    int n = backtrace(stack, N);
+    for (int i = CREATE_EX; i < N; i++)
+        pool = pool && i < n && dladdr(stack[i], &at) && at.dli_fname && strstr(at.dli_fname, "libuv");
+    inside = was;
+    return pool;
+}
+
 int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (control && makes_pool_of_libuv()) {
+        bool was = inside;
+        inside = true; /* what it allocates does not count either */
+        int rc = real(ret, attr, run, arg);
+        inside = was;
+        return rc;
+    }
     if (control && fails(&control->alloc, "pthread_create", false)) return EAGAIN;
     return real(ret, attr, run, arg);
 }
