@@ -1,6 +1,7 @@
 /* filter.c: see filter.h. */
 #include "retrieve/filter.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,11 @@ static const struct {
     {"eq", "="}, {"ne", "IS NOT"}, {"gt", ">"},  {"gte", ">="},
     {"lt", "<"}, {"lte", "<="},    {"in", "IN"}, {"nin", "NOT IN"},
 };
+
+bool filter_is_inexact(const json_t *v)
+{
+    return json_is_real(v) && fabs(json_real_value(v)) >= 0x1p63;
+}
 
 void filter_done(filter *f)
 {
@@ -45,6 +51,11 @@ static int add_json(filter *f, const char *key, const json_t *v, shoal_err *err)
         return add_value(f, (filter_value){.kind = FILTER_INT, .i = json_integer_value(v)}, err);
     if (json_is_boolean(v))
         return add_value(f, (filter_value){.kind = FILTER_INT, .i = json_is_true(v)}, err);
+    if (filter_is_inexact(v))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "filters: the value of '%s' is beyond 2^63, where numbers are not exact: write it as a text",
+            key);
     if (json_is_real(v))
         return add_value(f, (filter_value){.kind = FILTER_REAL, .f = json_real_value(v)}, err);
     return err_set(err, SHOAL_EINVALID, "filters: the value of '%s' must be a text, a number or a boolean",

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/sha256.h"
+#include "retrieve/filter.h"
 #include "retrieve/ingest_impl.h"
 
 bool ingest_is_new(const ingest_document *d)
@@ -63,6 +64,12 @@ static int read_metadata(ingest_document *d, const json_t *o, size_t i, shoal_er
     if (!m || json_is_null(m)) m = json_object_get(o, "attributes");
     if (m && !json_is_null(m) && !json_is_object(m))
         return err_set(err, SHOAL_EINVALID, "documents[%zu].metadata must be an object", i);
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)m, key, v) if (filter_is_inexact(v)) return err_set(
+        err, SHOAL_EINVALID,
+        "documents[%zu].metadata: '%.64s' is beyond 2^63, where numbers are not exact: write it as a text", i,
+        key);
     if (m && !json_is_null(m))
         json_put(&text, m);
     else

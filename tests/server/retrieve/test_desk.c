@@ -244,6 +244,8 @@ static void requests_that_are_none_put_nothing(void **state)
         {"{\"source\":\"a\",\"text\":\"x\",\"type\":\"pdf\"}", "type must be text, markdown, html or csv",
          SHOAL_EINVALID},
         {"{\"source\":\"a\",\"text\":\"x\",\"metadata\":[]}", "metadata must be an object", SHOAL_EINVALID},
+        {"{\"source\":\"a\",\"text\":\"x\",\"metadata\":{\"id\":18446744073709551615}}",
+         "'id' is beyond 2^63", SHOAL_EINVALID},
         {"{\"file_id\":\"file-7\"}", "there is no such file", SHOAL_ENOTFOUND},
         {"{\"file_id\":\"x\"}", "there is no file 'x'", SHOAL_ENOTFOUND},
         {"{\"documents\":[{\"source\":\"a\",\"text\":\"x\"},{\"source\":\"a\",\"text\":\"y\"}]}",

@@ -247,6 +247,7 @@ static void filters_that_are_none_are_refused(void **state)
         "7",
         "{\"a\":null}",
         "{\"a\":{}}",
+        "{\"a\":1.8446744073709552e19}", /* 2^64, and all that is next to it */
         "{\"type\":\"like\",\"key\":\"a\",\"value\":1}",
         "{\"type\":\"in\",\"key\":\"a\",\"value\":[]}",
         "{\"type\":\"eq\",\"key\":\"a\"}",
