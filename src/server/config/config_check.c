@@ -146,7 +146,8 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     char where[48];
     snprintf(where, sizeof where, "models[%zu].", i);
     if (!name_is_fine(m->name, strlen(m->name)))
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE, where, m->name);
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE "; aliases may hold ':' and '/'", where,
+                       m->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->models[k].name, m->name) == 0)
             return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of models[%zu]", where,
