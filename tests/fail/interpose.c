@@ -47,6 +47,8 @@ static fail_control *waiting; /* the same before main */
 
 /* Initial-exec: reading it must not itself allocate. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+/* What is asked for is given, and counts as live. */
+static _Thread_local bool spared __attribute__((tls_model("initial-exec")));
 
 /* Whether this process has been refused anything; fuzz targets ask before they call a refusal a fault. */
 int fail_injected(void);
@@ -93,7 +95,7 @@ static void explain(const char *what, void *const *stack, int n)
 
 static __attribute__((noinline)) bool fails(fail_counter *c, const char *what, bool is_write)
 {
-    if (inside) return false;
+    if (inside || spared) return false;
     inside = true;
     uint64_t number = atomic_fetch_add(&c->count, 1) + 1, at = atomic_load(&c->fail_at);
     bool fail = at && (number == at || (number > at && atomic_load(&c->onward)));
@@ -227,10 +229,9 @@ int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     if (control && makes_pool_of_libuv()) {
-        bool was = inside;
-        inside = true; /* what it allocates does not count either */
+        spared = true;
         int rc = real(ret, attr, run, arg);
-        inside = was;
+        spared = false;
         return rc;
     }
     if (control && fails(&control->alloc, "pthread_create", false)) return EAGAIN;
