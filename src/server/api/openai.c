@@ -427,6 +427,7 @@ bool openai_spec_identity(const gen_spec *s, sha256_digest *ret)
     cache_key_int(k, "include_usage", s->include_usage);
     cache_key_int(k, "has_seed", s->has_seed);
     cache_key_int(k, "functions", s->functions);
+    cache_key_int(k, "unsaid", s->sampling.unsaid); /* what the request leaves to the model */
     key_rest(k, s);
     return cache_key_end(k, ret);
 }

@@ -97,6 +97,12 @@ static void openai_asks_the_request_then_the_model_then_the_api(void **state)
 
     s = chat("{" MSG "}");
     openai_spec_settle(s, NULL); /* the model says nothing */
+    sha256_digest left, said;
+    gen_spec *leaves = chat("{" MSG "}"), *says_it = chat("{" MSG ",\"temperature\":0.8}");
+    assert_true(openai_spec_identity(leaves, &left) && openai_spec_identity(says_it, &said));
+    assert_memory_not_equal(&left, &said, sizeof left); /* a model may say otherwise: not one stream */
+    openai_spec_free(leaves);
+    openai_spec_free(says_it);
     m = model_that_says(&says, "top_p=0");
     gen_spec *likeliest = chat("{" MSG "}");
     openai_spec_settle(likeliest, &m);
