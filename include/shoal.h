@@ -158,7 +158,7 @@ typedef struct shoal_generation {
 } shoal_generation;
 
 /* Fill the sampling fields of *ret as the model's author prefers them (generation_config.json,
- * general.sampling.* of a GGUF file, "sampling" in the models.json beside it), and what nobody says with
+ * general.sampling.* of a GGUF file, "sampling" in the models.json beside it). Fields that the author leaves out get
  * temperature 0.8, top_p 0.95 and min_p 0.05. The rest of *ret stays. */
 int shoal_generate_defaults(shoal_model *m, shoal_generate_options *ret, shoal_err *err);
 

@@ -53,7 +53,7 @@ typedef struct sampling_defaults { /* zeroed: nothing is said */
 
 extern const sampling_defaults SAMPLING_OLLAMA; /* of Ollama's /api/: all fields are said */
 extern const sampling_defaults SAMPLING_LLAMA;  /* of llama-server's /completion: all fields are said */
-extern const sampling_defaults SAMPLING_LAST;   /* where nobody says any: all fields are said */
+extern const sampling_defaults SAMPLING_LAST;   /* used where no other source has a value; has all fields */
 extern const sampling_defaults SAMPLING_GREEDY; /* the likeliest token, no penalties: all fields are said */
 
 bool sampling_is_field(const char *name);
@@ -74,7 +74,7 @@ void sampling_format(const sampling_defaults *d, char ret[SAMPLING_TEXT_BYTES]);
 /* The same back. SHOAL_EINVALID names what is wrong; *ret is then untouched. */
 int sampling_parse(sampling_defaults *ret, const char *text, shoal_err *err);
 
-/* To whoever asks, top_p 0 is the likeliest token alone, and 1 is off; to the engine 0 is off. */
+/* In requests and files top_p 0 means the likeliest token alone; in the engine 0 means off. Converts the first form. */
 static inline void sampling_top_p(float *top_p)
 {
     if (*top_p == 0) *top_p = 1e-6f;

@@ -50,8 +50,8 @@ typedef struct tls_options {
     bool guests;     /* server with a CA: who shows no certificate comes in too, and has no tls_identity */
     bool any_name;   /* client: every member that `admit` lets in will do, whatever its name */
     /* Its chain, dates, revocation and name are right: may it in? If not, a reason into why ("it is no
-     * gateway"). From inside the handshake: call nothing of the connection. NULL: whoever the CA has
-     * signed. */
+     * gateway"). Called inside the handshake: it must not use the connection. NULL: accept every peer that
+     * the CA has signed. */
     bool (*admit)(void *user, const tls_identity *who, char why[TLS_WHY_BYTES]);
     void *user;
 } tls_options;

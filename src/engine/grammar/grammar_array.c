@@ -262,7 +262,7 @@ static int row_after(const set_row *r, uint64_t set)
     return r->after[low];
 }
 
-/* How many sets of `size` of n values there are, of which there are `before` of size - 1; capped. */
+/* The number of subsets with `size` of n values; `before` is the number with size - 1. Capped. */
 static size_t sets_of(size_t n, size_t size, size_t before)
 {
     return size == 0 ? 1 : before > UNIQUE_BYTES ? before : before * (n - size + 1) / size;

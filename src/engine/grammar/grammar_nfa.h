@@ -47,7 +47,7 @@ void nfa_return(nfa *a, int state);
 /* In a state marked so, what comes next need not come: more of a string, or a member that may be left out. A
  * configuration has the mark of the states that its calls come back to, too. */
 #define NFA_OPTIONAL 0x40
-/* The string has a "format": nobody means hundreds of tokens of it. */
+/* The string has a "format": grammar_budget.c ends it after FORMAT_TOKENS. */
 #define NFA_FORMAT 0x20
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);

@@ -482,9 +482,9 @@ int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, sh
 #define DAY_TIME                "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
 #define LABEL_OF(most_less_two) "[A-Za-z0-9](?:[A-Za-z0-9-]{0," #most_less_two "}[A-Za-z0-9])?"
 #define LABEL                   LABEL_OF(61)
-/* At most 253 characters (RFC 1035 without the root's dot). To count them beside the 63 of a
- * label takes 28,000 states for each host, so this has the hosts of some shapes, all of which are short
- * enough: any four labels (63 * 3 + 61 + 3 dots); a long one and nine of 20 (63 + 9 * 21); forty-two of 5. */
+/* At most 253 characters (RFC 1035 without the root's dot). An automaton that counts both
+ * these and the 63 of a label needs about 28,000 states (estimate), so this one accepts some shapes only, each
+ * short enough: any four labels (63 * 3 + 61 + 3 dots); a long one and nine of 20 (63 + 9 * 21); forty-two of 5. */
 #define LABELS(first, more, n) LABEL_OF(first) "(?:\\." LABEL_OF(more) "){0," #n "}"
 #define HOST                   "(?:" LABELS(61, 61, 2) "(?:\\." LABEL_OF(59) ")?|" LABELS(61, 18, 9) "|" LABELS(3, 3, 41) ")"
 #define HEX4                   "[0-9A-Fa-f]{1,4}"
