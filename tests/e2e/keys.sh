@@ -113,6 +113,8 @@ expect 200 'home-embed' sk-tv /api/tags
 grep -q 'home-chat-m' "$body" && fail "Ollama's list has more: $(cat "$body")"
 expect 200 '^.[^}]*"id":"home"|"name":"home"' sk-tv /v1/pipelines
 expect 200 '"data":\[\]' sk-ollama /v1/pipelines
+expect 403 "may not use 'home-chat-m'" sk-tv /v1/completions -d '{"model":"home-chat-m:latest","prompt":"a","max_tokens":1}'
+expect 200 . sk-tv /v1/embeddings -d '{"model":"home-embed:latest","input":"a"}'
 # and where it may ask it
 expect 200 '"choices"' sk-chat /v1/chat/completions -d "$(chat home-chat-s)"
 expect 200 '"message"' sk-chat /api/chat -d "$(chat home-chat-s | sed 's/{/{"stream":false,/')"

@@ -97,6 +97,7 @@ static int take_llama_penalty(gen_spec *s, api_error *e)
 {
     const json_t *v = fields_get(s->root, "repeat_penalty");
     if (!v || fields_get(s->root, "repetition_penalty")) return 0;
+    if (!json_is_number(v)) return api_error_bad(e, "repeat_penalty", "\"repeat_penalty\" must be a number");
     return json_object_set(s->root, "repetition_penalty", (json_t *)v) == 0 ? 0 : api_error_nomem(e);
 }
 

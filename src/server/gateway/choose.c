@@ -149,13 +149,25 @@ const char *choose_served(gateway_request *rq, const char *name)
     return a->model;
 }
 
+/* The name that a key is held against: of "NAME:latest" NAME, unless the model has an adapter of that name. */
+static const char *name_to_admit(const gateway_request *rq, const char *name, char base[96])
+{
+    const char *colon = strchr(name, ':');
+    if (!colon || strcmp(colon, ":latest") != 0 || (size_t)(colon - name) >= 96) return name;
+    snprintf(base, 96, "%.*s", (int)(colon - name), name);
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, base, NULL);
+    for (size_t i = 0; info && i < info->n_adapters; i++)
+        if (strcmp(info->adapters[i], "latest") == 0) return name;
+    return base;
+}
+
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e)
 {
     bool known, named = *ret_name != NULL;
     char base[96];
     int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
-    if (rc == 0 && !rq->routed) rc = admission_may_use(rq, *ret_name, e);
+    if (rc == 0 && !rq->routed) rc = admission_may_use(rq, name_to_admit(rq, *ret_name, base), e);
     if (rc != 0) return rc;
     const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
