@@ -1,7 +1,7 @@
 /* proto_schema.h: what the .proto files that applications use say, as tables.
  *
  * protoc writes them as a google.protobuf.FileDescriptorSet (protobuf's descriptor.proto); the bytes are in
- * the program. From the same bytes reflection answers (gateway/grpc_reflection.c), so what a client is told
+ * the program. From the same bytes reflection answers (ingress/grpc_reflection.c), so what a client is told
  * is what is spoken.
  *
  *     proto_schema_new(&s, bytes, n, &err);

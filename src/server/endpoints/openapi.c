@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "endpoints/pages.h"
-#include "gateway/gateway_internal.h"
+#include "request/gateway_state.h"
 
 #define COMPONENTS "docs/components.json"
 

@@ -13,7 +13,7 @@
 #ifndef ENDPOINTS_OPENAPI_H
 #define ENDPOINTS_OPENAPI_H
 
-#include "gateway/endpoint.h"
+#include "request/endpoint.h"
 
 /* Append the document, compact. *ret_missing, which may be NULL: a schema that a row names and that stands
  * nowhere, so that nothing is said in its place; NULL: none. keyed: the configuration has keys, so that operations

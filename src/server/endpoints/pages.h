@@ -10,7 +10,7 @@
 #ifndef ENDPOINTS_PAGES_H
 #define ENDPOINTS_PAGES_H
 
-#include "gateway/request.h"
+#include "request/request.h"
 
 /* Ends the request with the asset of this name: 200, 304 where the client has it (If-None-Match), or 404. */
 void pages_serve(gateway_request *rq, const char *name);

@@ -2,7 +2,7 @@
 #ifndef ENDPOINTS_TABLE_H
 #define ENDPOINTS_TABLE_H
 
-#include "gateway/endpoint.h"
+#include "request/endpoint.h"
 
 extern const endpoint_table ENDPOINTS; /* for gateway_new */
 

@@ -8,7 +8,7 @@
 #include "cluster/registry.h"
 #include "join/gate.h"
 #include "config/config.h"
-#include "gateway/endpoint.h"
+#include "request/endpoint.h"
 #include "gateway/keeper.h"
 
 typedef struct gateway gateway;

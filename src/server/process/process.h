@@ -2,7 +2,7 @@
  *
  * A run (process.c) holds the facts so far, starts every stage that may start (pipeline_judge), and
  * is done when none is left. It knows no HTTP: it takes an input and the model calls and gives JSON,
- * so it is tested without sockets. endpoints/pipelines.c is the endpoint around it: the request's JSON, the
+ * so it is tested without sockets. inference/pipelines.c is the endpoint around it: the request's JSON, the
  * answer cache, errors.
  *
  * Beside its text, or instead of it, a request brings what some stages read: sound, a picture, a table; in

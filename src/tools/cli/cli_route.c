@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "command/cli_model.h"
 #include "config/ensemble_words.h"
-#include "gateway/choose.h"
+#include "request/choose.h"
 #include "routes/language.h"
 #include "routes/price.h"
 #include "routes/replay.h"

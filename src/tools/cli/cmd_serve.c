@@ -30,7 +30,7 @@
 #include "config/config_fit.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
-#include "gateway/pool_job.h"
+#include "ingress/pool_job.h"
 #include "join/agent.h"
 #include "join/gate.h"
 #include "serve/measure_here.h"

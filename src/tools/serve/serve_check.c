@@ -5,8 +5,8 @@
 #include <uv.h>
 
 #include "endpoints/table.h"
-#include "gateway/admission.h"
-#include "gateway/ensembles.h"
+#include "request/admission.h"
+#include "request/ensembles.h"
 #include "hosts/hosts.h"
 #include "serve/serve_models.h"
 

@@ -32,7 +32,7 @@
 #include "base/sha256.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
-#include "gateway/gateway_internal.h"
+#include "request/gateway_state.h"
 
 enum { WORLD_PEERS = 1024, WORLD_TURNS_MAX = 200000 };
 

@@ -6,7 +6,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/proto_wire.h"
-#include "gateway/pool_job.h"
+#include "ingress/pool_job.h"
 #include "wire/coding.h"
 #include "wire/grpc_frame.h"
 

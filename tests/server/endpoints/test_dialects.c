@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ring.h"
-#include "endpoints/kserve.h"
-#include "endpoints/logs.h"
-#include "endpoints/ollama.h"
-#include "gateway/again.h"
+#include "compat/kserve.h"
+#include "operations/logs.h"
+#include "compat/ollama.h"
+#include "ingress/again.h"
 #include "gateway/gateway.h"
-#include "gateway/gateway_internal.h"
+#include "request/gateway_state.h"
 
 /* The allocation that gets no memory, counted down; -1: none, or it was refused. */
 static long countdown = -1;

@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
-#include "gateway/gateway_internal.h"
-#include "gateway/live.h"
-#include "gateway/recent.h"
+#include "request/gateway_state.h"
+#include "observe/live.h"
+#include "request/recent.h"
 
 typedef struct house {
     uv_loop_t loop;

@@ -17,7 +17,7 @@
 #include "base/sha256.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
-#include "gateway/gateway_internal.h"
+#include "request/gateway_state.h"
 
 typedef struct house {
     uv_loop_t loop;

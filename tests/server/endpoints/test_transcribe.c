@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gateway/browser.h"
+#include "access/browser.h"
 #include "api/detect_parse.h"
 #include "endpoints/table.h"
 #include "api/multipart.h"

@@ -1,0 +1,96 @@
+/* answerers.c: see answerers.h. */
+#include "answers/answerers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void add_tag(answerers *a, const char *kind, const char *name)
+{
+    size_t n_kind = strlen(kind), n_name = strlen(name);
+    if (a->n_tags == ANSWERERS_TAGS || n_name >= ANSWERERS_TAG_BYTES - n_kind - 1) {
+        a->varies = true; /* what cannot be purged is not kept */
+        return;
+    }
+    char *tag = a->tags[a->n_tags++];
+    memcpy(tag, kind, n_kind);
+    tag[n_kind] = ':';
+    memcpy(tag + n_kind + 1, name, n_name + 1);
+}
+
+static const char *adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter)
+{
+    for (size_t i = 0; i < info->n_adapters && i < info->n_adapter_digests; i++)
+        if (strcmp(info->adapters[i], adapter) == 0) return info->adapter_digests[i];
+    return NULL;
+}
+
+/* Do all of them that take calls serve this file? */
+static bool agree(const gateway_request *rq, const char *model, const char *digest)
+{
+    const replica_set *s = registry_find(rq->registry, model);
+    for (size_t i = 0; s && i < s->n_ready; i++) {
+        const Shoal__V1__ModelInfo *info = s->replicas[i]->info;
+        if (!info || strcmp(info->digest, digest) != 0) return false;
+    }
+    return true;
+}
+
+static void add_model(answerers *a, const gateway_request *rq, const char *name, const char *adapter,
+                      bool must_agree)
+{
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
+    const char *more = info && adapter && *adapter ? adapter_digest(info, adapter) : "";
+    if (!info || !*info->digest || !more || (must_agree && !agree(rq, name, info->digest))) {
+        a->varies = true;
+        return;
+    }
+    snprintf(a->file, sizeof a->file, "%s", a->n_files == 0 && !a->joins ? info->digest : "");
+    a->n_files++;
+    if (!a->key) a->key = cache_key_new("answerers");
+    cache_key_str(a->key, "digest", info->digest);
+    cache_key_str(a->key, "adapter", more);
+    a->reads_clock |= info->template_reads_clock;
+    add_tag(a, "model", name);
+    add_tag(a, "version", info->version);
+    add_tag(a, "digest", info->digest);
+}
+
+void answerers_join(answerers *a, const char *kind, const char *name)
+{
+    a->joins = true;
+    if (!a->key) a->key = cache_key_new("answerers");
+    cache_key_str(a->key, kind, name);
+    add_tag(a, kind, name);
+}
+
+/* Of these the members' files and the rule, which is fixed while this process lives, decide all: a member
+ * that is late or gone makes the answer a degraded one, which is not kept. Who answers for a refine is a
+ * matter of time. */
+static bool is_deterministic(const config_ensemble *e)
+{
+    return e->kind == ENSEMBLE_CASCADE || e->kind == ENSEMBLE_VOTE;
+}
+
+void answerers_add(answerers *a, const gateway_request *rq, const char *name, const char *adapter)
+{
+    const config_ensemble *e = config_ensemble_find(rq->config, name);
+    if (!e) {
+        add_model(a, rq, name, adapter, a->joins || a->n_files > 0);
+        return;
+    }
+    if (!is_deterministic(e)) a->varies = true;
+    answerers_join(a, "ensemble", name);
+    for (size_t i = 0; i < e->n_members && !a->varies; i++) add_model(a, rq, e->members[i].model, NULL, true);
+}
+
+bool answerers_end(answerers *a)
+{
+    sha256_digest d;
+    bool known = cache_key_end(a->key, &d) && !a->varies;
+    a->key = NULL;
+    if (known && *a->file)
+        memcpy(a->digest, a->file, sizeof a->digest);
+    else if (known)
+        sha256_hex(&d, a->digest);
+    return known;
+}

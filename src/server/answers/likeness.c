@@ -1,0 +1,366 @@
+/* likeness.c: see likeness.h. A look is: a vector, then those near to it one after the other, until one may
+ * serve. */
+#include "answers/likeness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cache/cache_key.h"
+#include "cache/near.h"
+#include "request/gateway_state.h"
+#include "request/ghost.h"
+#include "answers/shadow.h"
+#include "retrieve/codes.h"
+#include "routes/language.h"
+
+#define REST_NS 1000000000u
+
+struct likeness {
+    const config_semantic *config;
+    near *near;
+    double owed;       /* audits */
+    uint64_t until_ns; /* nobody is asked before */
+};
+
+struct likeness_look {
+    gateway *g;
+    gateway_request *rq; /* NULL: done has come */
+    likeness_done done;
+    void *user;
+    model_call *call;
+    char *text;
+    char name[96];
+    sha256_digest shelf;
+    near_how how;
+    uint64_t start_ns;
+    bool hurried;  /* the deadline of its call was the client's, and shorter than the configuration's */
+    int8_t *codes; /* [dims]; NULL: there is no vector */
+    float scale;
+    size_t dims;
+    near_found found[NEAR_FOUND_MAX]; /* of a call that is on: the one that is judged comes first */
+};
+
+/* ---- the verdict --------------------------------------------------------------------------------- */
+
+static void tell(likeness_look *x, const char *result, const char *why, const cache_value *v,
+                 double similarity)
+{
+    gateway *g = x->g;
+    metrics_add(g->metrics, METRIC_NEAR, 1, x->name, result, why);
+    metrics_observe_s(g->metrics, METRIC_NEAR_S, clock_ms_since(x->start_ns) / 1000, x->name, NULL);
+    if (!v)
+        snprintf(x->rq->near_note, sizeof x->rq->near_note, similarity > 0 ? "%s%s%s %.3f" : "%s%s%s", result,
+                 *why ? " " : "", why, similarity);
+    x->rq = NULL;
+    x->done(x->user, v, similarity);
+}
+
+static const char *language_of(const char *a, const char *b)
+{
+    const char *code = language_guess(a, strlen(a));
+    return *code ? code : language_guess(b, strlen(b));
+}
+
+/* Is it the request that cannot be looked up? A text that is too long for the embedder, or a client without
+ * time, says nothing of the model, and others go on asking it. */
+static bool is_its_own(const likeness_look *x, int status)
+{
+    return status == SHOAL_EINVALID || status == SHOAL_EFORMAT || status == SHOAL_ELIMIT ||
+           status == SHOAL_EUNSUPPORTED || (status == SHOAL_EDEADLINE && x->hurried);
+}
+
+/* Its model is missing or late. */
+static void pass_by(likeness_look *x, const char *why)
+{
+    x->g->likeness->until_ns = clock_ns() + REST_NS;
+    tell(x, "absent", why, NULL, 0);
+}
+
+static void take(likeness_look *x, const near_found *f)
+{
+    const cache_value *v = cache_peek(x->g->cache, &f->key, clock_ns());
+    if (!v) {
+        tell(x, "none", "", NULL, (double)f->cosine);
+        return;
+    }
+    near_touch(x->g->likeness->near, &f->key);
+    tell(x, "near", "", v, (double)f->cosine);
+    cache_value_unref(v);
+}
+
+static uint64_t until(likeness_look *x)
+{
+    const likeness *l = x->g->likeness;
+    uint64_t now = clock_ns(), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
+    uint64_t half = deadline > now ? (deadline - now) / 2 : 0;
+    x->hurried = deadline && half < wait;
+    return now + (x->hurried ? half : wait);
+}
+
+static call_context context_of(likeness_look *x)
+{
+    return (call_context){.request_id = x->rq->id,
+                          .deadline_ns = until(x),
+                          .latency = SHOAL__V1__LATENCY__REALTIME, /* somebody waits */
+                          .why = "cache"};
+}
+
+static void on_judged(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
+{
+    likeness_look *x = user;
+    double least = x->g->likeness->config->verify_min;
+    x->call = NULL;
+    if (is_its_own(x, r->status))
+        tell(x, "absent", "verify", NULL, 0);
+    else if (r->status != 0 || reply->n_results != 1 || reply->results[0]->n_labels == 0)
+        pass_by(x, "verify");
+    else if ((double)reply->results[0]->labels[0]->score >= (least > 0 ? least : SEMANTIC_SCORE))
+        take(x, &x->found[0]);
+    else
+        tell(x, "refused", "score", NULL, (double)x->found[0].cosine);
+}
+
+/* The cross-encoder reads both; false: no memory. */
+static bool ask_judge(likeness_look *x, const near_found *f)
+{
+    Shoal__V1__TextInput pair = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&pair};
+    Shoal__V1__ClassifyRequest q = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    call_context ctx = context_of(x);
+    pair.text = x->text;
+    pair.pair = (char *)f->text;
+    pair.has_pair = 1;
+    q.n_inputs = 1;
+    q.inputs = inputs;
+    x->found[0] = *f;
+    x->call = calls_classify(x->rq->calls, x->g->likeness->config->verify_model, &q, &ctx, on_judged, x);
+    return x->call != NULL;
+}
+
+/* The nearest that the words allow; why the nearest of all was refused, where none is. */
+static void judge(likeness_look *x)
+{
+    const config_semantic *c = x->g->likeness->config;
+    double least = c->min_similarity > 0 ? c->min_similarity : SEMANTIC_SIMILARITY;
+    bool asks = c->verify == SEMANTIC_MODEL;
+    near_verdict first = NEAR_SAME;
+    near_found all[NEAR_FOUND_MAX];
+    size_t n =
+        near_find(x->g->likeness->near, &x->shelf, x->codes, x->scale, x->dims, least, all, NEAR_FOUND_MAX);
+    for (size_t i = 0; i < n; i++) {
+        const char *language = language_of(x->text, all[i].text);
+        near_verdict v = near_rule_compare(x->text, all[i].text, language, asks ? NEAR_HARD : x->how);
+        if (i == 0) first = v;
+        if (v != NEAR_SAME) continue;
+        if (!asks)
+            take(x, &all[i]);
+        else if (!ask_judge(x, &all[i]))
+            pass_by(x, "memory");
+        return;
+    }
+    if (n > 0)
+        tell(x, "refused", near_verdict_name(first), NULL, (double)all[0].cosine);
+    else
+        tell(x, "none", "", NULL, 0);
+}
+
+/* ---- the vector ---------------------------------------------------------------------------------- */
+
+/* Vectors of different files do not compare. */
+static bool shelve(likeness_look *x, const char *digest)
+{
+    cache_key *k = cache_key_new("shelf");
+    cache_key_str(k, "embeds", digest);
+    cache_key_bytes(k, "rest", x->shelf.bytes, sizeof x->shelf.bytes);
+    if (x->rq->settings->number) cache_key_int(k, "settings", (int64_t)x->rq->settings->number);
+    return cache_key_end(k, &x->shelf);
+}
+
+static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
+{
+    likeness_look *x = user;
+    x->call = NULL;
+    if (is_its_own(x, r->status)) {
+        tell(x, "absent", "embed", NULL, 0);
+        return;
+    }
+    size_t dims = r->status == 0 && reply->n_results == 1 ? reply->results[0]->n_values : 0;
+    if (dims == 0 || dims > NEAR_DIMS_MAX) {
+        pass_by(x, "embed");
+        return;
+    }
+    int8_t *codes = malloc(dims);
+    if (!codes || !shelve(x, r->digest) || !codes_of(reply->results[0]->values, dims, codes, &x->scale)) {
+        free(codes);
+        tell(x, "absent", "vector", NULL, 0);
+        return;
+    }
+    x->codes = codes;
+    x->dims = dims;
+    judge(x);
+}
+
+static bool ask_vector(likeness_look *x)
+{
+    Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&input};
+    Shoal__V1__EmbedRequest q = SHOAL__V1__EMBED_REQUEST__INIT;
+    call_context ctx = context_of(x);
+    input.text = x->text;
+    q.n_inputs = 1;
+    q.inputs = inputs;
+    x->call = calls_embed(x->rq->calls, x->g->likeness->config->model, &q, &ctx, on_embedded, x);
+    return x->call != NULL;
+}
+
+/* Does somebody embed now? A call would wait for a worker that is being restarted. */
+static bool is_there(const gateway *g, const char *model)
+{
+    const replica_set *s = registry_find(g->registry, model);
+    return s && s->n_ready > 0;
+}
+
+bool likeness_is_for(const gateway_request *rq, const likeness_ask *ask)
+{
+    const likeness *l = rq->gateway->likeness;
+    if (!l || !ask->text || !*ask->text || strlen(ask->text) > NEAR_TEXT_MAX || rq->keeps ||
+        ghost_kind_of(rq))
+        return false;
+    for (size_t i = 0; i < l->config->n_of; i++)
+        if (strcmp(l->config->of[i], rq->cache_name) == 0) return true;
+    return false;
+}
+
+likeness_look *likeness_start(gateway_request *rq, const likeness_ask *ask, likeness_done done, void *user)
+{
+    gateway *g = rq->gateway;
+    if (clock_ns() < g->likeness->until_ns || !is_there(g, g->likeness->config->model)) {
+        snprintf(rq->near_note, sizeof rq->near_note, "absent embed");
+        metrics_add(g->metrics, METRIC_NEAR, 1, rq->cache_name, "absent", "embed");
+        return NULL;
+    }
+    likeness_look *x = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    *x = (likeness_look){.g = g, .rq = rq, .done = done, .user = user, .shelf = ask->shelf, .how = ask->how};
+    x->start_ns = clock_ns();
+    x->text = strdup(ask->text);
+    memcpy(x->name, rq->cache_name, sizeof x->name);
+    if (x->text && ask_vector(x)) return x;
+    likeness_cancel(x);
+    return NULL;
+}
+
+void likeness_cancel(likeness_look *x)
+{
+    if (!x) return;
+    calls_cancel(x->call);
+    free(x->text);
+    free(x->codes);
+    free(x);
+}
+
+void likeness_keep(likeness_look *x, const sha256_digest *key)
+{
+    if (x->codes) near_add(x->g->likeness->near, &x->shelf, key, x->codes, x->scale, x->dims, x->text);
+    likeness_cancel(x);
+}
+
+/* ---- audits -------------------------------------------------------------------------------------- */
+
+bool likeness_is_audited(likeness *l)
+{
+    l->owed += l->config->audit_share;
+    if (l->owed < 1) return false;
+    l->owed -= 1;
+    return true;
+}
+
+void likeness_audited(gateway *g, const char *name, const char *a, const char *b)
+{
+    const char *result = strcmp(a, b) == 0 ? "same" : "other";
+    metrics_add(g->metrics, METRIC_NEAR_AUDIT, 1, name, result, NULL);
+    metrics_add(g->metrics, METRIC_NEAR_LIKENESS, shadow_likeness(a, b), name, NULL, NULL);
+    LOG(LOG_INFO, "cache", "audited", LOG_S("of", name), LOG_S("result", result),
+        LOG_F("likeness", shadow_likeness(a, b)));
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void on_dropped(void *user, const sha256_digest *key)
+{
+    near_drop(((likeness *)user)->near, key);
+}
+
+int likeness_open(likeness **ret, gateway *g, shoal_err *err)
+{
+    const config_semantic *c = &g->config->cache.semantic;
+    isa set;
+    if (!c->model) return 0;
+    int rc = isa_choose(&set, err);
+    likeness *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
+    if (rc == 0 && !l) rc = err_nomem(err);
+    if (rc != 0) return rc;
+    l->config = c;
+    rc = near_new(&l->near, set, (size_t)c->max_entries, (size_t)c->bytes, err);
+    if (rc != 0) {
+        free(l);
+        return rc;
+    }
+    cache_on_drop(g->cache, on_dropped, l);
+    *ret = l;
+    return 0;
+}
+
+void likeness_free(likeness *l)
+{
+    if (!l) return;
+    near_free(l->near);
+    free(l);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------- */
+
+static double sum_of(const metrics *m, metric_id id, const char *result)
+{
+    const char *const *l;
+    double n = 0;
+    for (size_t i = 0; (l = metrics_labels(m, id, i)); i++)
+        if (strcmp(l[1], result) == 0) n += metrics_get(m, id, l[0], l[1], l[2]);
+    return n;
+}
+
+static void put_refused(buf *out, const metrics *m)
+{
+    bool first = true;
+    buf_puts(out, ",\"refused\":{");
+    for (int v = 0; v <= NEAR_TOO_LONG + 1; v++) {
+        const char *why = v <= NEAR_TOO_LONG ? near_verdict_name((near_verdict)v) : "score";
+        const char *const *l;
+        double n = 0;
+        for (size_t i = 0; (l = metrics_labels(m, METRIC_NEAR, i)); i++)
+            if (strcmp(l[1], "refused") == 0 && strcmp(l[2], why) == 0)
+                n += metrics_get(m, METRIC_NEAR, l[0], l[1], l[2]);
+        if (n > 0) buf_printf(out, "%s\"%s\":%.0f", first ? "" : ",", why, n);
+        if (n > 0) first = false;
+    }
+    buf_putc(out, '}');
+}
+
+void likeness_put(buf *out, const gateway *g)
+{
+    const likeness *l = g->likeness;
+    if (!l) return;
+    const metrics *m = g->metrics;
+    double same = sum_of(m, METRIC_NEAR_AUDIT, "same"), other = sum_of(m, METRIC_NEAR_AUDIT, "other");
+    buf_puts(out, ",\"semantic\":{\"model\":");
+    json_put_string(out, l->config->model, strlen(l->config->model));
+    buf_printf(out, ",\"entries\":%zu,\"bytes\":%zu,\"near\":%.0f,\"none\":%.0f,\"absent\":%.0f",
+               near_count(l->near), near_bytes(l->near), sum_of(m, METRIC_NEAR, "near"),
+               sum_of(m, METRIC_NEAR, "none"), sum_of(m, METRIC_NEAR, "absent"));
+    put_refused(out, m);
+    buf_printf(out, ",\"audited\":%.0f,\"differed\":%.0f", same + other, other);
+    if (same + other > 0) buf_printf(out, ",\"false_hit_rate\":%.4f", other / (same + other));
+    buf_putc(out, '}');
+}

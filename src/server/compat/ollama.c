@@ -1,0 +1,499 @@
+/* ollama.c: requests of Ollama's clients, asked again in our own form. */
+#include "compat/ollama.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/ollama.h"
+#include "base/clock.h"
+#include "request/admission.h"
+#include "ingress/again.h"
+#include "request/choose.h"
+#include "request/gateway_state.h"
+#include "gateway/keeper.h"
+#include "request/routed.h"
+
+typedef struct ollama_job ollama_job;
+
+/* What becomes of our whole answer. */
+typedef int (*ollama_form)(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t);
+
+struct ollama_job {
+    again again; /* first */
+    ollama_ask ask;
+    ollama_form form; /* of answers that come whole; NULL: it is a stream */
+    buf out;
+    ollama_run run;
+    uint64_t start_ns, first_ns; /* first: of its reply; 0: none came yet */
+    char error[512];             /* that a stream ended with */
+    const keeper *keeper;        /* NULL: nobody loads models here */
+    json_t *ours;                /* what is asked once the model is there */
+    keeper_ticket *ticket;       /* for it */
+    char served[136];            /* what the model is called here; "": as the client calls it */
+};
+
+static void job_free(again *a)
+{
+    ollama_job *j = (ollama_job *)a;
+    if (j->ticket) j->keeper->leave(j->ticket);
+    json_decref(j->ours);
+    buf_done(&j->out);
+    ollama_run_done(&j->run);
+    free(j);
+}
+
+static ollama_times times_of(const ollama_job *j)
+{
+    struct timespec t;
+    uint64_t now = clock_ns(), first = j->first_ns ? j->first_ns : now;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (ollama_times){.unix_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000,
+                          .total_ns = now - j->start_ns,
+                          .prompt_ns = first - j->start_ns,
+                          .reply_ns = now - first};
+}
+
+static void fail(ollama_job *j, const api_error *e)
+{
+    request_error(again_take(&j->again), e);
+    again_drop(&j->again);
+}
+
+static const char *model_of(const ollama_job *j)
+{
+    return *j->served ? j->served : j->ask.model;
+}
+
+/* Whoever may use a model may let it come; how long it stays for all is an admin's affair. */
+static bool may_administer(const gateway_request *rq)
+{
+    return !rq->key || rq->key->rule->admin;
+}
+
+/* How long it stays from now on. What the configuration names stays whatever is asked. */
+static void keep_alive(const ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    keeper_fact f;
+    keeper_watch nobody = {0};
+    api_error e;
+    int64_t s = j->ask.keep_alive_s;
+    if (!k || s == OLLAMA_NOT_SAID || !may_administer(j->again.rq) || !k->about(k->user, model_of(j), &f) ||
+        f.configured)
+        return;
+    if (s == 0)
+        k->leave(k->unload(k->user, model_of(j), 0, &nobody, &e));
+    else
+        k->stay(k->user, model_of(j), s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS : (uint64_t)s);
+}
+
+/* ---- our answer ---------------------------------------------------------------------------------- */
+
+static void ask_body(ollama_job *j, const char *path);
+
+static bool is_too_long(const again_reply *r)
+{
+    const char *code = json_string_value(json_object_get(json_object_get(r->json, "error"), "code"));
+    return r->status == 400 && code && strcmp(code, "context_length_exceeded") == 0;
+}
+
+static void on_reply(again *a, const again_reply *r)
+{
+    ollama_job *j = (ollama_job *)a;
+    if (j->ask.truncates && is_too_long(r) && ollama_shorten(j->ours)) {
+        ask_body(j, j->ask.path);
+        return;
+    }
+    if (r->status >= 400 || !r->json) {
+        again_fail(a, r);
+        return;
+    }
+    ollama_times t = times_of(j);
+    keep_alive(j);
+    int rc = j->form ? j->form(&j->out, j, r->json, &t) : SHOAL_EPROTOCOL;
+    if (rc == 0)
+        request_json(again_take(a), 200, &j->out);
+    else
+        again_bad_answer(a, rc);
+}
+
+static void on_begin(again *a)
+{
+    if (((ollama_job *)a)->ask.stream) request_lines_begin(a->rq);
+}
+
+static void on_event(again *a, const event *e)
+{
+    ollama_job *j = (ollama_job *)a;
+    json_t *chunk = NULL;
+    int rc = json_parse(&chunk, e->data, e->n_data, "a chunk", NULL);
+    if (rc == 0 && json_object_get(chunk, "error"))
+        snprintf(j->error, sizeof j->error, "%s", again_message(chunk));
+    else if (rc == 0)
+        rc = ollama_take(&j->run, chunk);
+    if (rc != 0 && !*j->error)
+        snprintf(j->error, sizeof j->error, "%s",
+                 rc == SHOAL_ENOMEM ? "out of memory" : "a chunk was not understood");
+    json_decref(chunk);
+}
+
+/* A line that found no memory is not there, and none comes behind the gap. */
+static int send_lines(ollama_job *j)
+{
+    if (j->out.failed) return SHOAL_ENOMEM;
+    request_stream_write(j->again.rq, &j->out);
+    buf_clear(&j->out);
+    return 0;
+}
+
+static void on_flush(again *a)
+{
+    ollama_job *j = (ollama_job *)a;
+    if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls)) j->first_ns = clock_ns();
+    if (!j->ask.stream || j->out.failed) return;
+    ollama_times t = times_of(j);
+    ollama_put_line(&j->out, &j->ask, &j->run, &t);
+    if (send_lines(j) != 0) again_break_off(a);
+}
+
+static void on_end(again *a)
+{
+    ollama_job *j = (ollama_job *)a;
+    ollama_times t = times_of(j);
+    keep_alive(j);
+    if (*j->error)
+        ollama_put_error(&j->out, j->error);
+    else
+        ollama_put_last(&j->out, &j->ask, &j->run, &t);
+    if (*j->error && j->ask.stream) buf_putc(&j->out, '\n');
+    if (j->out.failed) {
+        again_error(a, 500, "out of memory");
+    } else if (j->ask.stream) {
+        send_lines(j);
+        gateway_request *rq = again_take(a);
+        if (*j->error) rq->error_code = "stream_failed";
+        request_stream_end(rq);
+    } else {
+        request_text(again_take(a), *j->error ? 500 : 200, "application/json", &j->out);
+    }
+}
+
+static const again_ops OPS = {.reply = on_reply,
+                              .begin = on_begin,
+                              .event = on_event,
+                              .flush = on_flush,
+                              .end = on_end,
+                              .free = job_free};
+
+/* ---- Ollama's request ---------------------------------------------------------------------------- */
+
+static ollama_job *job_new(gateway_request *rq, ollama_form form)
+{
+    ollama_job *j = calloc(1, sizeof *j);
+    if (!j) {
+        api_error e;
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return NULL;
+    }
+    j->form = form;
+    j->start_ns = rq->start_ns;
+    j->keeper = rq->gateway->keeper;
+    again_init(&j->again, rq, &OPS);
+    return j;
+}
+
+static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
+{
+    ollama_put_loaded(out, &j->ask, t);
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* ---- the model is there -------------------------------------------------------------------------- */
+
+/* NULL of routes, of ensembles and of what is not up. */
+static const Shoal__V1__ModelInfo *info_of(const ollama_job *j)
+{
+    char base[96];
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(model_of(j), ":"), model_of(j));
+    return calls_info(j->again.rq->calls, base, NULL);
+}
+
+/* Ollama's template of a model that brings none is the prompt itself. */
+static int suit_model(ollama_job *j, api_error *e)
+{
+    const Shoal__V1__ModelInfo *info = info_of(j);
+    if (!info) return 0;
+    if (!info->has_chat_template && j->ours && ollama_use_text(&j->ask, j->ours) != 0)
+        return api_error_nomem(e);
+    if (!j->ask.thinks || info->reasons) return 0;
+    return api_error_bad(e, "think", "\"%.96s\" does not support thinking", j->ask.model);
+}
+
+/* path: of the request that has j->ours as its body. j may be gone then. */
+static void ask_body(ollama_job *j, const char *path)
+{
+    json_ahead parsed = {0};
+    buf_clear(&j->again.body);
+    if (json_put(&j->again.body, j->ours) != 0) {
+        again_error(&j->again, 500, "out of memory");
+        again_drop(&j->again);
+        return;
+    }
+    json_ahead_from(&parsed, &j->again.body, j->ours);
+    json_ahead_offer(&parsed);
+    again_ask(&j->again, "POST", path);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
+}
+
+static void ask_ours(ollama_job *j)
+{
+    api_error e;
+    if (suit_model(j, &e) != 0) {
+        fail(j, &e);
+        return;
+    }
+    bool shows = j->ask.kind == OLLAMA_SHOW || j->ask.loads;
+    char shown[sizeof j->served + 16];
+    if (*j->served && j->ours && json_object_set_new(j->ours, "model", json_string(j->served)) != 0)
+        json_decref(j->ours), j->ours = NULL;
+    if (!shows && !j->ours) {
+        api_error_nomem(&e);
+        fail(j, &e);
+        return;
+    }
+    request_note_model(j->again.rq, model_of(j), "", "");
+    snprintf(shown, sizeof shown, "/v1/models/%s", model_of(j));
+    if (shows)
+        again_ask(&j->again, "GET", shown); /* j may be gone then */
+    else
+        ask_body(j, j->ask.path);
+}
+
+static void on_loaded(void *user, const keeper_news *n, const api_error *e)
+{
+    ollama_job *j = user;
+    j->ticket = NULL;
+    request_on_deadline(j->again.rq, NULL);
+    if (e)
+        fail(j, e);
+    else
+        ask_ours(j);
+}
+
+/* The model loads on: whoever asks again finds it further. */
+static void on_late(void *work)
+{
+    ollama_job *j = work;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
+                  "'%s' is not loaded yet, and loads on; ask again, or give it more time", j->served);
+    fail(j, &e); /* whose end leaves the ticket */
+}
+
+/* A model of the store is loaded because somebody asks for it, and goes when nobody does any more. A deadline
+ * counts where the client named one: to load may take longer than any answer. */
+static void load_first(ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    int64_t s = j->ask.keep_alive_s;
+    keeper_watch w = {.done = on_loaded, .user = j};
+    api_error e;
+    config_wish wish = {.what = j->served,
+                        .keep_alive_s = s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS
+                                        : s > 0              ? (uint64_t)s
+                                                             : j->again.rq->config->library.keep_alive_s};
+    if (admission_may_use(j->again.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
+    if (!j->ticket)
+        fail(j, &e);
+    else if (request_header(j->again.rq, "x-shoal-deadline-ms"))
+        request_on_deadline(j->again.rq, on_late);
+}
+
+static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
+{
+    ollama_job *j = user;
+    ollama_times t = times_of(j);
+    j->ticket = NULL;
+    if (e) {
+        fail(j, e);
+        return;
+    }
+    ollama_put_loaded(&j->out, &j->ask, &t);
+    request_json(again_take(&j->again), 200, &j->out);
+    again_drop(&j->again);
+}
+
+/* An empty prompt, and a stay of no time. */
+static void unload(ollama_job *j)
+{
+    const keeper *k = j->keeper;
+    keeper_watch w = {.done = on_unloaded, .user = j};
+    keeper_fact f;
+    api_error e;
+    if (!may_administer(j->again.rq))
+        api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
+                      "to unload a model takes a key with 'admin: true'");
+    else if (k->about(k->user, model_of(j), &f) && f.configured)
+        api_error_set(&e, 409, "invalid_request_error", "model_is_configured", NULL,
+                      "'%s' is a model of this server's configuration, and stays", model_of(j));
+    else
+        j->ticket = k->unload(k->user, model_of(j), 0, &w, &e);
+    if (!j->ticket) fail(j, &e);
+}
+
+/* Does a model, an adapter of one, an ensemble or a route answer to that name? */
+static bool is_served(const gateway_request *rq, const char *name)
+{
+    char base[96];
+    bool known;
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
+    calls_info(rq->calls, base, &known);
+    return known;
+}
+
+/* An empty prompt with keep_alive 0. An empty input of an embedding only gets no vectors. */
+static bool unloads(const ollama_ask *a)
+{
+    return a->loads && a->keep_alive_s == 0 && a->kind != OLLAMA_EMBED && a->kind != OLLAMA_EMBEDDINGS;
+}
+
+const char *ollama_find_alias(gateway_request *rq, const char *name)
+{
+    char tagged[sizeof((ollama_ask *)0)->shown];
+    snprintf(tagged, sizeof tagged, "%s:latest", name);
+    const char *model = choose_served(rq, name);
+    if (model == name) model = choose_served(rq, tagged);
+    return rq->alias ? model : NULL;
+}
+
+static void begin(ollama_job *j)
+{
+    gateway_request *rq = j->again.rq;
+    const keeper *k = j->keeper;
+    bool served = is_served(rq, j->ask.model);
+    const char *alias = served ? NULL : ollama_find_alias(rq, j->ask.model);
+    const char *stored = k && !served && !alias ? k->find(k->user, j->ask.model) : NULL;
+    if (alias || stored) snprintf(j->served, sizeof j->served, "%s", alias ? alias : stored);
+    if (alias || stored) served = is_served(rq, j->served);
+    if (k && served && unloads(&j->ask))
+        unload(j);
+    else if (stored && unloads(&j->ask))
+        on_unloaded(j, NULL, NULL); /* it is not there */
+    else if (stored && !served && j->ask.kind < OLLAMA_SHOW)
+        load_first(j);
+    else
+        ask_ours(j);
+}
+
+static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
+{
+    size_t n;
+    const char *bytes = request_body(rq, &n);
+    api_error e = {0};
+    ollama_job *j = job_new(rq, form);
+    if (!j) return;
+    int rc = ollama_read(&j->ask, kind, bytes, n, &j->ours, &e);
+    if (rc == 0 && j->ask.loads) {
+        j->ask.stream = false;
+        j->form = put_loaded;
+    }
+    if (rc == 0 && j->ask.stream && !rq->door->ops->takes_lines)
+        rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
+    if (rc != 0)
+        fail(j, &e);
+    else
+        begin(j);
+}
+
+static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
+{
+    return ollama_put_vectors(out, &j->ask, ours, t);
+}
+
+/* What lies in the store and the key may name; borrows its entries. NULL: out of memory. */
+static json_t *shown_of(const gateway_request *rq, const json_t *stored)
+{
+    json_t *shown = json_array(), *m;
+    size_t i;
+    json_array_foreach((json_t *)stored, i, m)
+    {
+        const char *name = json_string_value(json_object_get(m, "name"));
+        if (!shown || !name || !admission_shows(rq, name) || json_array_append(shown, m) == 0) continue;
+        json_decref(shown);
+        return NULL;
+    }
+    return shown;
+}
+
+static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
+{
+    const keeper *k = j->keeper;
+    json_t *stored = k ? shown_of(j->again.rq, k->stored(k->user)) : NULL;
+    int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, false, t);
+    json_decref(stored);
+    return rc;
+}
+
+static int put_running(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
+{
+    return ollama_put_models(out, ours, NULL, true, t);
+}
+
+static int put_shown(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
+{
+    return ollama_put_model(out, ours, t);
+}
+
+void ollama_chat(gateway_request *rq)
+{
+    ask(rq, OLLAMA_CHAT, NULL);
+}
+
+void ollama_generate(gateway_request *rq)
+{
+    ask(rq, OLLAMA_GENERATE, NULL);
+}
+
+void ollama_embed(gateway_request *rq)
+{
+    ask(rq, OLLAMA_EMBED, put_vectors);
+}
+
+void ollama_embeddings(gateway_request *rq)
+{
+    ask(rq, OLLAMA_EMBEDDINGS, put_vectors);
+}
+
+void ollama_show(gateway_request *rq)
+{
+    ask(rq, OLLAMA_SHOW, put_shown);
+}
+
+static void list(gateway_request *rq, ollama_form form)
+{
+    ollama_job *j = job_new(rq, form);
+    if (j) again_ask(&j->again, "GET", "/v1/models");
+}
+
+void ollama_tags(gateway_request *rq)
+{
+    list(rq, put_tags);
+}
+
+void ollama_ps(gateway_request *rq)
+{
+    list(rq, put_running);
+}
+
+void ollama_version(gateway_request *rq)
+{
+    buf out = {0};
+    buf_printf(&out, "{\"version\":\"%s\"}", SHOAL_VERSION);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}

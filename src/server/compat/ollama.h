@@ -1,0 +1,23 @@
+/* ollama.h: Ollama's API under /api, for clients that speak it.
+ *
+ * Each request becomes one of our own, which comes in by a door of its own (door.h) and whose answer goes out
+ * in Ollama's form: so keys, limits, routes, caches and ensembles are those of every request. api/ollama.h
+ * has the translation. */
+#ifndef COMPAT_OLLAMA_H
+#define COMPAT_OLLAMA_H
+
+#include "request/request.h"
+
+void ollama_chat(gateway_request *rq);
+void ollama_generate(gateway_request *rq);
+void ollama_embed(gateway_request *rq);
+void ollama_embeddings(gateway_request *rq); /* the older form of embed */
+void ollama_tags(gateway_request *rq);
+void ollama_ps(gateway_request *rq);
+void ollama_show(gateway_request *rq);
+void ollama_version(gateway_request *rq);
+/* What the alias `name` stands for, which rq remembers (choose_served); "NAME" and "NAME:latest" are one
+ * name. NULL: it is no alias. */
+const char *ollama_find_alias(gateway_request *rq, const char *name);
+
+#endif

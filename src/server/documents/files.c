@@ -1,0 +1,120 @@
+/* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
+#include <string.h>
+
+#include "base/json.h"
+#include "documents/collections_impl.h"
+#include "documents/vector_stores.h"
+
+enum { ID_SEGMENT = 2, LIST_DEFAULT = 1000 };
+
+void files_put(buf *out, const store_file *f)
+{
+    buf_printf(out, "{\"id\":\"%s%lld\",\"object\":\"file\",\"bytes\":%lld,\"created_at\":%lld,", INGEST_FILE,
+               (long long)f->id, (long long)f->n_bytes, (long long)f->created);
+    collections_put_text(out, "filename", f->name);
+    buf_putc(out, ',');
+    collections_put_text(out, "purpose", f->purpose);
+    buf_puts(out, ",\"status\":\"processed\"}");
+}
+
+typedef struct file_list {
+    buf *out;
+    int64_t n, most, first, last;
+} file_list;
+
+static int list_file(void *user, const store_file *f)
+{
+    file_list *l = user;
+    if (l->n++ == l->most) return 0; /* one more, to know that there is one */
+    if (l->n == 1)
+        l->first = f->id;
+    else
+        buf_putc(l->out, ',');
+    l->last = f->id;
+    files_put(l->out, f);
+    return l->out->failed ? SHOAL_ENOMEM : 0;
+}
+
+static int64_t file_id(const char *text)
+{
+    return strncmp(text, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(text, INGEST_FILE) : 0;
+}
+
+static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    file_list l = {.out = &a->body, .most = a->limit};
+    int64_t after = a->source ? file_id(a->source) : 0;
+    if (a->source && !after) return err_set(err, SHOAL_ENOTFOUND, "after: there is no such file");
+    buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
+    int rc = store_files(t->store, after, (size_t)a->limit + 1, list_file, &l, err);
+    buf_putc(&a->body, ']');
+    if (l.n)
+        buf_printf(&a->body, ",\"first_id\":\"%s%lld\",\"last_id\":\"%s%lld\"", INGEST_FILE,
+                   (long long)l.first, INGEST_FILE, (long long)l.last);
+    buf_printf(&a->body, ",\"has_more\":%s}", l.n > l.most ? "true" : "false");
+    return rc;
+}
+
+/* ?after=ID&limit=N; oldest first. */
+void files_list(gateway_request *rq)
+{
+    desk_answer *a = collections_answer_new(rq, work_list);
+    if (a) collections_submit_list(a, LIST_DEFAULT);
+}
+
+/* ---- one file --------------------------------------------------------------------------------------- */
+
+static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_file f;
+    int rc = store_file_get(t->store, a->id, a->mem, &f, NULL, err);
+    if (rc == 0) files_put(&a->body, &f);
+    return rc;
+}
+
+static int work_content(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_file f;
+    const char *content;
+    int rc = store_file_get(t->store, a->id, a->mem, &f, &content, err);
+    if (rc == 0) buf_append(&a->body, content, (size_t)f.n_bytes);
+    a->type = "application/octet-stream";
+    return rc;
+}
+
+static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    buf_printf(&a->body, "{\"id\":\"%s%lld\",\"object\":\"file\",\"deleted\":true}", INGEST_FILE,
+               (long long)a->id);
+    return store_file_delete(t->store, a->id, err);
+}
+
+static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
+                     desk_queue queue)
+{
+    api_error e;
+    desk_answer *a = collections_answer_new(rq, fn);
+    if (!a) return;
+    a->id = file_id(a->name);
+    if (a->id) {
+        collections_submit(a, queue);
+        return;
+    }
+    api_error_set(&e, 404, "invalid_request_error", "not_found", NULL, "there is no such file");
+    collections_refuse(a, &e);
+}
+
+void files_get(gateway_request *rq)
+{
+    one_file(rq, work_get, DESK_READS);
+}
+
+void files_content(gateway_request *rq)
+{
+    one_file(rq, work_content, DESK_READS);
+}
+
+void files_delete(gateway_request *rq)
+{
+    one_file(rq, work_delete, DESK_WRITES);
+}

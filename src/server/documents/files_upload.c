@@ -1,0 +1,211 @@
+/* files_upload.c: POST /v1/files: a file of any allowed size, with little of it in memory.
+ *
+ * The form is taken apart as it comes. What has come of the file goes, a chunk at a time, to a thread of the
+ * desk's, which puts it into a nameless file beside the store; meanwhile the next chunk is
+ * filled, and when that is full, too, the client waits. Only when the form has ended well does the file go
+ * into the store, as one transaction: a client that stalls, lies about the length or leaves has put nothing
+ * there. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/multipart.h"
+#include "documents/collections_impl.h"
+#include "documents/vector_stores.h"
+
+enum { CHUNK_BYTES = 256 << 10, PURPOSE_MAX = 64 };
+
+typedef struct upload_job {
+    desk_job job;        /* first */
+    gateway_request *rq; /* NULL: it has its answer, or its client has gone */
+    desk *desk;
+    char owner[REQUEST_OWNER_SIZE];
+    multipart_reader form;
+    bool in_file, has_file, in_purpose;
+    char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
+    buf chunk, writing; /* being filled; at the desk */
+    int spool;          /* nameless file, -1: none yet */
+    int64_t n_bytes;    /* in it */
+    bool at_desk, ended, waits;
+    store_file file;
+} upload_job;
+
+static void job_free(upload_job *j)
+{
+    if (j->spool >= 0) close(j->spool);
+    buf_done(&j->chunk);
+    buf_done(&j->writing);
+    free(j);
+}
+
+/* The thread may have it: then `done` frees it. */
+static void let_go(upload_job *j)
+{
+    j->rq = NULL;
+    if (j->at_desk)
+        desk_cancel(j->desk, &j->job);
+    else
+        job_free(j);
+}
+
+static void on_gone(void *work)
+{
+    let_go(work);
+}
+
+static void refuse(upload_job *j, const api_error *e)
+{
+    gateway_request *rq = j->rq;
+    let_go(j);
+    request_error(rq, e);
+}
+
+/* ---- in the desk's thread ------------------------------------------------------------------------ */
+
+static int write_chunk(upload_job *j, const desk_tools *t, shoal_err *err)
+{
+    if (j->spool < 0) {
+        int rc = store_spool_open(t->store, &j->spool, err);
+        if (rc != 0) return rc;
+    }
+    int rc = store_spool_write(j->spool, j->writing.data, j->writing.len, err);
+    if (rc == 0) j->n_bytes += (int64_t)j->writing.len;
+    return rc;
+}
+
+static int work_chunk(desk_job *job, const desk_tools *t, shoal_err *err)
+{
+    return write_chunk((upload_job *)job, t, err);
+}
+
+static int work_last(desk_job *job, const desk_tools *t, shoal_err *err)
+{
+    upload_job *j = (upload_job *)job;
+    int rc = write_chunk(j, t, err);
+    j->file =
+        (store_file){.name = j->name, .purpose = j->purpose, .n_bytes = j->n_bytes, .created = time(NULL)};
+    return rc == 0 ? store_file_put_spool(t->store, &j->file, j->spool, err) : rc;
+}
+
+/* ---- on the loop --------------------------------------------------------------------------------- */
+
+static void done(desk_job *job);
+
+static void submit(upload_job *j, int (*work)(desk_job *, const desk_tools *, shoal_err *))
+{
+    buf full = j->chunk;
+    j->chunk = j->writing;
+    j->writing = full;
+    buf_clear(&j->chunk);
+    j->at_desk = true;
+    j->job = (desk_job){
+        .work = work, .done = done, .queue = work == work_last ? DESK_WRITES : DESK_SPOOL, .owner = j->owner};
+    desk_submit(j->desk, &j->job);
+}
+
+static void go_on(upload_job *j)
+{
+    bool full = j->chunk.len >= CHUNK_BYTES;
+    if (!j->at_desk && (full || j->ended)) submit(j, full && !j->ended ? work_chunk : work_last);
+    bool waits = j->at_desk && j->chunk.len >= CHUNK_BYTES;
+    if (waits == j->waits) return;
+    j->waits = waits;
+    request_pause(j->rq, waits);
+}
+
+static void answer(upload_job *j)
+{
+    gateway_request *rq = j->rq;
+    buf out = {0};
+    files_put(&out, &j->file);
+    let_go(j);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+static void done(desk_job *job)
+{
+    upload_job *j = (upload_job *)job;
+    api_error e;
+    j->at_desk = false;
+    if (!j->rq) {
+        job_free(j);
+    } else if (j->job.rc != 0) {
+        collections_error(&e, j->job.rc, j->job.err.message, NULL);
+        refuse(j, &e);
+    } else if (j->job.work == work_last) {
+        answer(j);
+    } else {
+        go_on(j);
+    }
+}
+
+static int on_part(void *user, const multipart_part *head, api_error *e)
+{
+    upload_job *j = user;
+    j->in_file = !j->has_file && strcmp(head->name, "file") == 0;
+    j->in_purpose = strcmp(head->name, "purpose") == 0;
+    if (j->in_purpose) *j->purpose = '\0';
+    if (!j->in_file) return 0;
+    j->has_file = true;
+    memcpy(j->name, head->filename, sizeof j->name);
+    return *j->name ? 0 : api_error_bad(e, "file", "file: the form must have a file with a name");
+}
+
+static int on_data(void *user, const char *bytes, size_t n, api_error *e)
+{
+    upload_job *j = user;
+    size_t has = strlen(j->purpose), room = PURPOSE_MAX - has;
+    if (j->in_purpose) strncat(j->purpose, bytes, n < room ? n : room);
+    return j->in_file && buf_append(&j->chunk, bytes, n) != 0 ? api_error_nomem(e) : 0;
+}
+
+static void on_body(void *work, const uint8_t *bytes, size_t n)
+{
+    upload_job *j = work;
+    api_error e;
+    if (multipart_push(&j->form, (const char *)bytes, n, &e) != 0)
+        refuse(j, &e);
+    else
+        go_on(j);
+}
+
+static void on_body_end(void *work, int status, const char *why)
+{
+    upload_job *j = work;
+    api_error e = {0};
+    int rc = status ? api_error_from_status(&e, status, why) : multipart_close(&j->form, &e);
+    if (rc == 0 && !j->has_file)
+        rc = api_error_bad(&e, "file", "file: the form must have a file with a name");
+    if (rc != 0) {
+        refuse(j, &e);
+        return;
+    }
+    j->ended = true;
+    go_on(j);
+}
+
+void files_upload(gateway_request *rq)
+{
+    const char *type = request_header(rq, "content-type");
+    api_error e = {0};
+    upload_job *j = calloc(1, sizeof *j);
+    multipart_events ev = {.user = j, .part = on_part, .data = on_data};
+    int rc = j ? 0 : api_error_nomem(&e);
+    if (rc == 0 && !multipart_is_form(type))
+        rc = api_error_bad(&e, "file", "send the file in a form (multipart/form-data) as \"file\"");
+    if (rc == 0) rc = multipart_open(&j->form, type, &ev, &e);
+    if (rc != 0) {
+        free(j);
+        request_error(rq, &e);
+        return;
+    }
+    j->rq = rq;
+    j->desk = rq->gateway->desk;
+    request_owner(rq, j->owner);
+    j->spool = -1;
+    strcpy(j->purpose, "assistants");
+    request_watch(rq, on_gone, j);
+    request_on_body(rq, on_body, on_body_end);
+}

@@ -1,0 +1,391 @@
+/* encode.c: what encoders, trees and recurrent networks answer in one piece; see encode.h. What comes before
+ * and after the one model call (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
+#include "inference/encode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "inference/about.h"
+#include "request/choose.h"
+#include "api/encode_bytes.h"
+#include "api/encode_put.h"
+#include "request/routed.h"
+#include "answers/shared.h"
+
+typedef struct encode_job { /* dies with the request */
+    shared_job shared;      /* first: shared.h takes the job by it */
+    encode_spec spec;
+    model_call *call;
+} encode_job;
+
+static void job_free(void *job)
+{
+    encode_job *j = job;
+    calls_cancel(j->call);
+    encode_spec_done(&j->spec);
+    free(j);
+}
+
+static void answer_cached(void *job, const char *packed, size_t len)
+{
+    gateway_request *rq = ((encode_job *)job)->shared.rq;
+    job_free(job);
+    request_json(rq, 200, &(buf){.data = (char *)packed, .len = len});
+}
+
+/* The call is over: its answer, for this request and those who wait. */
+static void job_answer(encode_job *j, const buf *body)
+{
+    gateway_request *rq = j->shared.rq;
+    shared_end end = shared_detach(&j->shared);
+    job_free(j);
+    request_json(rq, 200, body);
+    shared_publish(&end, body);
+}
+
+/* ---- the call ------------------------------------------------------------------------------------ */
+
+/* Which text is refused: "input[3]", as the worker's message begins; of a request of one, "input". */
+static void note_param(api_error *e, const encode_job *j)
+{
+    const char *list = j->spec.kind == ENCODE_RERANK ? "documents" : "input";
+    size_t i;
+    if (e->status != 400 || j->spec.bytes.len > 0 || *e->param) return;
+    if (sscanf(e->message, "input[%zu]:", &i) == 1)
+        snprintf(e->param, sizeof e->param, "%s[%zu]", list, i);
+    else if (e->code && strcmp(e->code, "context_length_exceeded") == 0)
+        snprintf(e->param, sizeof e->param, "%s", list);
+}
+
+static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
+{
+    j->call = NULL;
+    request_note_result(j->shared.rq, r);
+    shared_heard(&j->shared, r->digest);
+    call_result failed = *r;
+    if (r->status == 0 && n_results == j->spec.n_inputs) return true;
+    if (r->status == 0) {
+        failed.status = SHOAL_EPROTOCOL;
+        failed.message = "the worker answered another number of things than it was asked";
+    }
+    api_error e;
+    api_error_from_call(&e, &failed);
+    note_param(&e, j);
+    if (failed.status == SHOAL_ELIMIT && j->spec.bytes.len > 0) { /* no context is exceeded here */
+        e.status = 413;
+        e.code = "request_too_large";
+    }
+    shared_fail(&j->shared, &e);
+    return false;
+}
+
+static void observe(encode_job *j, const call_result *r, const Shoal__V1__Timing *t)
+{
+    request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
+    if (!t) return;
+    request_note_time(j->shared.rq, REQUEST_QUEUE, t->queue_ms);
+    request_note_time(j->shared.rq, REQUEST_PREFILL, t->compute_ms);
+}
+
+static int fail_dimensions(api_error *e, const gateway_request *rq, size_t n_embd)
+{
+    return api_error_bad(e, "dimensions", "%s gives %zu dimensions: ask for as many or fewer", rq->model,
+                         n_embd);
+}
+
+static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    size_t n = reply->results[0]->n_values;
+    if (j->spec.dimensions && (size_t)j->spec.dimensions > n) {
+        api_error e;
+        fail_dimensions(&e, j->shared.rq, n);
+        shared_fail(&j->shared, &e);
+        return;
+    }
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_embeddings(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+static void note_confidence(encode_job *j, const Shoal__V1__ClassifyReply *reply)
+{
+    for (size_t i = 0; i < reply->n_results; i++)
+        if (reply->results[i]->n_labels > 1)
+            degraded_trust(&j->shared.rq->degraded, (double)reply->results[i]->labels[0]->score);
+}
+
+static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    note_confidence(j, reply);
+    observe(j, r, reply->timing);
+    buf body = {0};
+    uint64_t *n = &j->shared.rq->n_prompt_tokens;
+    switch (j->spec.kind) {
+    case ENCODE_RERANK: encode_put_ranking(&body, &j->spec, reply, n); break;
+    case ENCODE_MODERATE: encode_put_moderations(&body, &j->spec, reply, n); break;
+    default: encode_put_classes(&body, &j->spec, reply, n); break;
+    }
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_spans(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+/* Rows are as many as are due, none among them. */
+static void on_scored(void *user, const call_result *r, const Shoal__V1__ScoreReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? 1 : 0)) return;
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_scores(&body, &j->spec, reply);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_gaps(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+static model_call *start_bytes(encode_job *j, const call_context *ctx)
+{
+    encode_spec *s = &j->spec;
+    ProtobufCBinaryData bytes = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
+    Shoal__V1__ScoreRequest score = SHOAL__V1__SCORE_REQUEST__INIT;
+    Shoal__V1__ImageRequest image = SHOAL__V1__IMAGE_REQUEST__INIT;
+    score.csv = image.image = bytes;
+    if (s->kind == ENCODE_SCORE)
+        return calls_score(j->shared.rq->calls, j->shared.rq->model, &score, ctx, on_scored, j);
+    return calls_classify_image(j->shared.rq->calls, j->shared.rq->model, &image, ctx, on_classified, j);
+}
+
+static void start_call(void *job)
+{
+    encode_job *j = job;
+    const encode_spec *s = &j->spec;
+    gateway_request *rq = j->shared.rq;
+    calls *c = rq->calls;
+    call_context ctx = request_context(j->shared.rq, "endpoint");
+    Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
+    Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    Shoal__V1__TagRequest tag = SHOAL__V1__TAG_REQUEST__INIT;
+    Shoal__V1__FillMaskRequest fill = SHOAL__V1__FILL_MASK_REQUEST__INIT;
+    embed.n_inputs = classify.n_inputs = tag.n_inputs = fill.n_inputs = s->n_inputs;
+    embed.inputs = classify.inputs = tag.inputs = fill.inputs = s->input_list;
+    fill.top_k = (uint32_t)s->top_k;
+    embed.truncate_tokens = s->truncate_tokens;
+    embed.adapter = classify.adapter = tag.adapter = fill.adapter = rq->adapter;
+    switch (s->kind) {
+    case ENCODE_EMBED: j->call = calls_embed(c, rq->model, &embed, &ctx, on_embedded, j); break;
+    case ENCODE_RERANK:
+    case ENCODE_MODERATE:
+    case ENCODE_CLASSIFY: j->call = calls_classify(c, rq->model, &classify, &ctx, on_classified, j); break;
+    case ENCODE_TAG: j->call = calls_tag(c, rq->model, &tag, &ctx, on_tagged, j); break;
+    case ENCODE_SCORE:
+    case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
+    case ENCODE_FILL: j->call = calls_fill_mask(c, rq->model, &fill, &ctx, on_filled, j); break;
+    }
+    if (!j->call) shared_fail_nomem(&j->shared);
+}
+
+/* ---- the endpoints ------------------------------------------------------------------------------- */
+
+static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
+
+static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, api_error *e)
+{
+    size_t len;
+    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
+    if (encode_bytes_is_raw(kind, type)) return encode_bytes_raw(ret, kind, request_query(rq), body, len, e);
+    if (encode_bytes_is_form(kind, type)) return encode_bytes_form(ret, kind, type, body, len, e);
+    return encode_spec_parse(ret, kind, body, len, e);
+}
+
+/* Takes spec, of which it is known by now which model answers. */
+static void answer(gateway_request *rq, encode_spec *spec, const char *task)
+{
+    api_error e;
+    const Shoal__V1__ModelInfo *info = NULL;
+    int rc = choose_model(rq, task, &spec->model, &info, &e);
+    /* Known beforehand, so a wrong number costs no inference. */
+    if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
+        rc = fail_dimensions(&e, rq, info->n_embd);
+    encode_job *j = rc == 0 ? malloc(sizeof *j) : NULL;
+    if (!j) {
+        if (rc == 0) api_error_nomem(&e);
+        encode_spec_done(spec);
+        request_error(rq, &e);
+        return;
+    }
+    *j = (encode_job){.spec = *spec};
+    j->spec.model = request_shown_model(rq, spec->model);
+    answerers by = {0};
+    shared_terms terms = {.by = &by};
+    answerers_add(&by, rq, rq->model, rq->adapter);
+    bool cacheable =
+        answerers_end(&by) && encode_spec_key(&j->spec, by.digest, rq->adapter_digest, &terms.key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
+}
+
+/* ---- a route ------------------------------------------------------------------------------------- */
+
+typedef struct encode_routed { /* a request that waits for its route */
+    gateway_request *rq;
+    encode_spec spec;
+    const char *task;
+} encode_routed;
+
+static void routed_drop(void *work)
+{
+    encode_routed *w = work;
+    encode_spec_done(&w->spec);
+    free(w);
+}
+
+static void on_routed(void *work, const char *model, const api_error *e)
+{
+    encode_routed w = *(encode_routed *)work;
+    free(work);
+    if (model) {
+        w.spec.model = model;
+        answer(w.rq, &w.spec, w.task);
+        return;
+    }
+    encode_spec_done(&w.spec);
+    request_error(w.rq, e);
+}
+
+/* Takes spec. */
+static void start_route(gateway_request *rq, const config_route *route, encode_spec *spec, const char *task)
+{
+    api_error e;
+    routed_about about;
+    encode_routed *w = malloc(sizeof *w);
+    if (!w) {
+        api_error_nomem(&e);
+        encode_spec_done(spec);
+        request_error(rq, &e);
+        return;
+    }
+    *w = (encode_routed){rq, *spec, task};
+    about_encoding(&about, &w->spec, task);
+    routed_start(rq, route, &about, on_routed, routed_drop, w);
+}
+
+static void handle(gateway_request *rq, encode_kind kind, const char *task)
+{
+    api_error e;
+    encode_spec spec = {0};
+    if (parse(&spec, kind, rq, &e) != 0) {
+        encode_spec_done(&spec);
+        request_error(rq, &e);
+        return;
+    }
+    spec.model = choose_served(rq, spec.model);
+    const config_route *route = routed_find(rq, spec.model);
+    if (route)
+        start_route(rq, route, &spec, task);
+    else
+        answer(rq, &spec, task);
+}
+
+void encode_embeddings(gateway_request *rq)
+{
+    handle(rq, ENCODE_EMBED, "embed");
+}
+
+void encode_classify(gateway_request *rq)
+{
+    handle(rq, ENCODE_CLASSIFY, "classify");
+}
+
+void encode_rerank(gateway_request *rq)
+{
+    handle(rq, ENCODE_RERANK, "rerank");
+}
+
+void encode_tag(gateway_request *rq)
+{
+    handle(rq, ENCODE_TAG, "tag");
+}
+
+void encode_score(gateway_request *rq)
+{
+    handle(rq, ENCODE_SCORE, "score");
+}
+
+void encode_image(gateway_request *rq)
+{
+    handle(rq, ENCODE_IMAGE, "classify-image");
+}
+
+void encode_fill_mask(gateway_request *rq)
+{
+    handle(rq, ENCODE_FILL, "fill-mask");
+}
+
+/* Clients name one of OpenAI's models where they name any. */
+static bool names_moderator(const char *name, const char *own)
+{
+    static const char *const OPENAIS[] = {"omni-moderation", "text-moderation"};
+    for (size_t i = 0; i < sizeof OPENAIS / sizeof *OPENAIS; i++)
+        if (strncmp(name, OPENAIS[i], strlen(OPENAIS[i])) == 0) return true;
+    return strcmp(name, own) == 0;
+}
+
+static int find_moderator(const gateway_request *rq, encode_spec *spec, api_error *e)
+{
+    const config_moderation *m = &rq->config->moderation;
+    if (!m->model)
+        return api_error_set(
+            e, 400, "invalid_request_error", "moderation_off", NULL,
+            "no model moderates here: name a classifier as moderation.model in the configuration");
+    if (spec->model && !names_moderator(spec->model, m->model))
+        return api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                             "%.100s does not moderate here: leave \"model\" out, or name %s", spec->model,
+                             m->model);
+    spec->model = m->model;
+    spec->safe = (const char *const *)m->safe;
+    spec->n_safe = m->n_safe;
+    spec->min_score = m->min_score > 0 ? m->min_score : 0.5;
+    return 0;
+}
+
+void encode_moderations(gateway_request *rq)
+{
+    api_error e;
+    encode_spec spec = {0};
+    int rc = parse(&spec, ENCODE_MODERATE, rq, &e);
+    spec.model = choose_served(rq, spec.model);
+    if (rc == 0) rc = find_moderator(rq, &spec, &e);
+    if (rc == 0) {
+        answer(rq, &spec, "classify");
+        return;
+    }
+    encode_spec_done(&spec);
+    request_error(rq, &e);
+}

@@ -1,0 +1,77 @@
+/* kept_items.c: items that a request refers to by their ids, taken from the responses that hold them; see
+ * kept.h. One response is loaded after the other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "inference/kept.h"
+#include "request/gateway_state.h"
+
+/* The object that a stored turn has as text; NULL where none is kept. New reference. */
+static int read_response(json_t **ret, const clerk_job *j, shoal_err *err)
+{
+    json_t *turn = NULL;
+    *ret = NULL;
+    if (j->n_turns == 0) return 0;
+    int rc = json_parse(&turn, j->text.data, strlen(j->text.data), "a stored response", err);
+    const json_t *text = rc == 0 ? json_object_get(turn, "response") : NULL;
+    if (text)
+        rc = json_parse(ret, json_string_value(text), json_string_length(text), "a stored response", err);
+    json_decref(turn);
+    return rc;
+}
+
+static void on_loaded(clerk_job *j)
+{
+    kept *k = j->user;
+    json_t *response = NULL;
+    char name[RESPONSE_ID_BYTES];
+    api_error e;
+    int status = 0;
+    if (k) {
+        k->job = NULL;
+        if (j->rc == 0) j->rc = read_response(&response, j, &j->err);
+        if (j->rc != 0)
+            status = kept_error(&e, j);
+        else if (response_spec_reference(k->response, name))
+            status = response_spec_resolve(k->response, name, response, &e);
+        json_decref(response);
+    }
+    clerk_job_done(j);
+    free(j);
+    if (k && status)
+        k->loaded(k, &e);
+    else if (k)
+        kept_load_items(k);
+}
+
+static void load_named(kept *k, const char *name)
+{
+    api_error e;
+    k->job = calloc(1, sizeof *k->job);
+    if (!k->job) {
+        api_error_nomem(&e);
+        k->loaded(k, &e);
+        return;
+    }
+    *k->job = (clerk_job){.what = CLERK_LOAD, .done = on_loaded, .user = k};
+    k->job->id = kept_id(k->rq, "response", name);
+    clerk_submit(k->rq->gateway->clerk, k->job);
+}
+
+void kept_load_items(kept *k)
+{
+    char name[RESPONSE_ID_BYTES];
+    api_error e;
+    if (response_spec_reference(k->response, name)) {
+        load_named(k, name);
+        return;
+    }
+    int status = response_spec_read_input(k->response, &e);
+    if (status == 0) {
+        k->added = json_incref(k->response->added);
+        kept_load(k);
+    } else {
+        k->loaded(k, &e);
+    }
+}

@@ -1,0 +1,138 @@
+/* response_count.c: POST /v1/responses/input_tokens: the prompt that a response would have, rendered and
+ * counted without generating. Two requests of our own after each other: /apply-template, then /tokenize. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/responses.h"
+#include "base/json.h"
+#include "inference/sessions.h"
+#include "ingress/again.h"
+#include "request/gateway_state.h"
+
+typedef struct count_job {
+    again again; /* first */
+    response_spec *spec;
+    bool rendered; /* what is awaited are the tokens */
+} count_job;
+
+static void job_free(again *a)
+{
+    count_job *j = (count_job *)a;
+    response_spec_free(j->spec);
+    free(j);
+}
+
+static void put_model(buf *out, const count_job *j)
+{
+    buf_puts(out, "{\"model\":");
+    const json_t *model = json_object_get(j->spec->root, "model");
+    if (model)
+        json_put(out, model);
+    else
+        buf_puts(out, "null"); /* the only one for the task, if there is one */
+}
+
+/* The messages as the model's template gets them, and the tools. */
+static void put_conversation(buf *out, const count_job *j)
+{
+    const json_t *tools = json_object_get(j->spec->chat, "tools"),
+                 *choice = json_object_get(j->spec->chat, "tool_choice");
+    const char *instructions = j->spec->instructions;
+    json_t *m;
+    size_t i;
+    put_model(out, j);
+    buf_puts(out, ",\"messages\":[");
+    if (instructions && *instructions) {
+        buf_puts(out, "{\"role\":\"system\",\"content\":");
+        json_put_string(out, instructions, strlen(instructions));
+        buf_puts(out, "},");
+    }
+    json_array_foreach(j->spec->added, i, m)
+    {
+        if (i) buf_putc(out, ',');
+        json_put(out, m);
+    }
+    buf_putc(out, ']');
+    if (tools) buf_puts(out, ",\"tools\":");
+    if (tools) json_put(out, tools);
+    if (choice) buf_puts(out, ",\"tool_choice\":");
+    if (choice) json_put(out, choice);
+    buf_putc(out, '}');
+}
+
+static void count_tokens(count_job *j, const json_t *ours)
+{
+    const json_t *prompt = json_object_get(ours, "prompt");
+    buf *body = &j->again.body;
+    j->rendered = true;
+    buf_clear(body);
+    put_model(body, j);
+    buf_puts(body, ",\"add_special\":false,\"parse_special\":true,\"content\":");
+    json_put_string(body, json_is_string(prompt) ? json_string_value(prompt) : "",
+                    json_string_length(prompt));
+    buf_putc(body, '}');
+    if (body->failed)
+        again_bad_answer(&j->again, SHOAL_ENOMEM);
+    else
+        again_ask(&j->again, "POST", "/tokenize");
+}
+
+static void on_reply(again *a, const again_reply *r)
+{
+    count_job *j = (count_job *)a;
+    buf out = {0};
+    if (r->status >= 400 || !r->json) {
+        again_fail(a, r);
+    } else if (!j->rendered) {
+        count_tokens(j, r->json);
+    } else {
+        buf_printf(&out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
+                   json_array_size(json_object_get(r->json, "tokens")));
+        request_json(again_take(a), 200, &out);
+        buf_done(&out);
+    }
+}
+
+static void on_event(again *a, const event *e) {}
+
+static void on_end(again *a)
+{
+    again_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
+}
+
+static const again_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
+
+/* A kept conversation and references to its items would have to be loaded first. */
+static int check(const response_spec *s, api_error *e)
+{
+    if (s->previous)
+        return api_error_bad(e, "previous_response_id",
+                             "\"previous_response_id\" is not counted: send the items in "
+                             "\"input\"");
+    return s->added ? 0
+                    : api_error_bad(e, "input", "references to items are not counted: send the items whole");
+}
+
+void sessions_count(gateway_request *rq)
+{
+    size_t len;
+    const char *body = request_body(rq, &len);
+    api_error e = {0};
+    count_job *j = calloc(1, sizeof *j);
+    int rc = j ? response_spec_parse(&j->spec, body, len, &e) : api_error_nomem(&e);
+    if (rc == 0) rc = check(j->spec, &e);
+    if (rc != 0) {
+        if (j) response_spec_free(j->spec);
+        free(j);
+        request_error(rq, &e);
+        return;
+    }
+    again_init(&j->again, rq, &OPS);
+    put_conversation(&j->again.body, j);
+    if (!j->again.body.failed) {
+        again_ask(&j->again, "POST", "/apply-template");
+        return;
+    }
+    again_bad_answer(&j->again, SHOAL_ENOMEM);
+    again_drop(&j->again);
+}

@@ -1,0 +1,224 @@
+/* sessions.c: the beginning of requests with a conversation; see sessions.h. */
+#define _GNU_SOURCE
+#include "inference/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fields.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "request/gateway_state.h"
+#include "inference/generate.h"
+
+#define NAME_MAX_BYTES 256
+
+static void fail(kept *k, const api_error *e)
+{
+    gateway_request *rq = k->rq;
+    kept_free(k);
+    request_on_deadline(rq, NULL);
+    request_watch(rq, NULL, NULL);
+    request_error(rq, e);
+}
+
+static void on_gone(void *work)
+{
+    kept_free(work);
+}
+
+static void on_loaded(kept *k, const api_error *e)
+{
+    if (e) {
+        fail(k, e);
+        return;
+    }
+    request_on_deadline(k->rq, NULL);
+    request_watch(k->rq, NULL, NULL);
+    generate_kept(k);
+}
+
+static void on_late(void *work)
+{
+    kept *k = work;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
+                  "the deadline passed while the conversation was read");
+    fail(k, &e);
+}
+
+static void begin(kept *k)
+{
+    k->loaded = on_loaded;
+    request_on_deadline(k->rq, on_late);
+    request_watch(k->rq, on_gone, k);
+    if (k->added)
+        kept_load(k);
+    else
+        kept_load_items(k);
+}
+
+/* ---- chat ---------------------------------------------------------------------------------------- */
+
+/* NULL: the request has no session, and no error in what it says about one. */
+static int find_name(const gateway_request *rq, json_t *root, const char **ret, api_error *e)
+{
+    const char *header = request_header(rq, "x-shoal-session");
+    *ret = NULL;
+    int rc = fields_str(root, "session", ret, e);
+    if (rc != 0) return rc;
+    if (*ret && header && *header && strcmp(*ret, header) != 0)
+        return api_error_bad(e, "session",
+                             "\"session\" and the header x-shoal-session name different sessions");
+    if (!*ret && header && *header) *ret = header;
+    if (!*ret) return 0;
+    size_t n = strlen(*ret);
+    if (n == 0 || n > NAME_MAX_BYTES)
+        return api_error_bad(e, "session", "\"session\" must have 1 to %d bytes", NAME_MAX_BYTES);
+    if (!utf8_valid(*ret, n,
+                    NULL)) /* a header may hold anything; such a name could not be asked for by path */
+        return api_error_bad(e, "session", "the header x-shoal-session must be UTF-8");
+    return kept_is_on(rq, e);
+}
+
+/* A stream that is gone on with may have been kept just before its client lost it. */
+static void note_resumed(kept *k)
+{
+    const char *given = request_header(k->rq, "last-event-id");
+    stream_id id;
+    shoal_err err;
+    if (!given || !*given || stream_id_parse(&id, given, strlen(given), &err) != 0) return;
+    int n = snprintf(k->resumed, sizeof k->resumed, "chatcmpl-");
+    for (int i = 0; i < STREAM_NONCE_BYTES; i++, n += 2)
+        snprintf(k->resumed + n, sizeof k->resumed - (size_t)n, "%02x", id.nonce[i]);
+}
+
+/* Takes root. */
+static void chat(gateway_request *rq, json_t *root, const char *name)
+{
+    api_error e;
+    kept *k = calloc(1, sizeof *k);
+    if (!k) {
+        json_drop(root);
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return;
+    }
+    *k = (kept){.rq = rq, .chat = root, .loads = true, .keeps = true, .shortens = true};
+    k->id = kept_id(rq, "session", name);
+    const json_t *n = fields_get(root, "n");
+    int status = kept_split(k, fields_get(root, "messages"), &e);
+    if (status == 0 && n && json_integer_value(n) != 1)
+        status = api_error_bad(&e, "n", "a session goes on with one answer: \"n\" must be 1");
+    if (status != 0) {
+        fail(k, &e);
+        return;
+    }
+    json_object_del(root, "messages");
+    note_resumed(k);
+    begin(k);
+}
+
+/* Whether a body could name a session, without parsing it. */
+static bool may_name_one(const gateway_request *rq, const char *body, size_t len)
+{
+    const char *header = request_header(rq, "x-shoal-session");
+    return (header && *header) || memmem(body, len, "\"session\"", strlen("\"session\"")) ||
+           memmem(body, len, "\\u", 2);
+}
+
+/* Takes root, which body was parsed into and is not parsed into again. */
+static void chat_alone(gateway_request *rq, const char *body, size_t len, json_t *root)
+{
+    json_ahead parsed = {.text = body, .len = len, .value = root};
+    json_ahead_offer(&parsed);
+    generate_chat(rq);
+    json_ahead_offer(NULL);
+    json_ahead_done(&parsed);
+}
+
+void sessions_chat(gateway_request *rq)
+{
+    size_t len;
+    const char *body = request_body(rq, &len), *name;
+    json_t *root = NULL;
+    api_error e;
+    if (!may_name_one(rq, body, len)) {
+        generate_chat(rq);
+    } else if (fields_parse(&root, body, len, &e) != 0) {
+        request_error(rq, &e);
+    } else if (find_name(rq, root, &name, &e) != 0) {
+        json_drop(root);
+        request_error(rq, &e);
+    } else if (name && json_is_array(fields_get(root, "messages"))) {
+        chat(rq, root, name);
+    } else {
+        chat_alone(rq, body, len, root);
+    }
+}
+
+/* ---- responses ----------------------------------------------------------------------------------- */
+
+/* "store" is true where nothing is said: then it is enough that nothing can be kept. */
+static int settle_store(const gateway_request *rq, response_spec *s, api_error *e)
+{
+    bool on = rq->gateway->clerk != NULL, reads = s->previous || !s->added;
+    if (on || (!reads && !json_is_true(json_object_get(s->root, "store")))) {
+        s->store = s->store && on;
+        return 0;
+    }
+    return kept_is_on(rq, e);
+}
+
+static int check_length(const gateway_request *rq, const response_spec *s, size_t len, api_error *e)
+{
+    if (!s->store || len < rq->config->sessions.bytes / 2) return 0;
+    return api_error_bad(e, "store",
+                         "this request has %zu bytes, too many to be kept: send \"store\": false, or raise "
+                         "sessions.max_kb",
+                         len);
+}
+
+static void respond(gateway_request *rq, response_spec *s)
+{
+    api_error e;
+    kept *k = calloc(1, sizeof *k);
+    if (!k) {
+        response_spec_free(s);
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return;
+    }
+    *k = (kept){.rq = rq, .response = s, .loads = s->previous, .keeps = s->store, .shortens = s->shortens};
+    k->chat = json_incref(s->chat);
+    k->added = json_incref(s->added);
+    k->head = s->instructions && *s->instructions
+                  ? json_pack("[{s:s, s:s}]", "role", "system", "content", s->instructions)
+                  : json_array();
+    if (!k->head) {
+        api_error_nomem(&e);
+        fail(k, &e);
+        return;
+    }
+    if (s->previous) k->id = kept_id(rq, "response", s->previous);
+    response_form_init(&k->form, s);
+    begin(k);
+}
+
+void sessions_respond(gateway_request *rq)
+{
+    size_t len;
+    const char *body = request_body(rq, &len);
+    response_spec *s = NULL;
+    api_error e;
+    int status = response_spec_parse(&s, body, len, &e);
+    if (status == 0) status = settle_store(rq, s, &e);
+    if (status == 0) status = check_length(rq, s, len, &e);
+    if (status == 0) {
+        respond(rq, s);
+        return;
+    }
+    response_spec_free(s);
+    request_error(rq, &e);
+}

@@ -1,0 +1,733 @@
+/* door_grpc.c: calls in, requests; answers out, messages. */
+#include "ingress/door_grpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/json_proto.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "request/admission.h"
+#include "ingress/door_grpc_impl.h"
+#include "ingress/door_grpc_infer.h"
+#include "ingress/door_http.h"
+#include "request/endpoint.h"
+#include "ingress/event.h"
+#include "request/gateway_state.h"
+#include "ingress/pool_job.h"
+#include "request/uploads.h"
+#include "ingress/grpc_fault.h"
+#include "ingress/grpc_rpc.h"
+#include "wire/grpc_frame.h"
+
+#define N_JSON "inference-header-content-length"
+
+enum { METADATA_MAX = 32, AUDIO_BYTES_MAX = 1 << 20 };
+
+typedef struct rpc_call {
+    door door; /* first */
+    door_grpc *at;
+    grpc_call *call;
+    const grpc_rpc *rpc;
+    const proto_method *method;
+    grpc_ask ask;
+    char timeout_ms[24];
+    bool entered, entering, over; /* the gateway has it; is being given it; the final call has come */
+    size_t n_pieces;              /* bytes of files that came */
+    bool cut;                     /* no more of them are taken */
+    grpc_fault fault;             /* that its stream ended with */
+    bool failed;
+    struct ask_job *job; /* its long message is in the pool, which makes `ask` of it */
+} rpc_call;
+
+/* A long message on its way through the thread pool: unpacked, turned into JSON, and that parsed. */
+typedef struct ask_job {
+    pool_job job; /* first */
+    door_grpc *at;
+    rpc_call *call; /* not once the job was left */
+    const grpc_rpc *rpc;
+    const proto_message *input;
+    grpc_reader body;
+    const char *wrong; /* with the body's frame; NULL: nothing */
+    int wrong_status;
+    grpc_ask ask;
+    json_ahead json; /* of ask */
+    api_error e;
+    int rc; /* of grpc_rpc_ask */
+} ask_job;
+
+static rpc_call *call_of(const door *d)
+{
+    return (rpc_call *)d;
+}
+
+static void call_free(rpc_call *c)
+{
+    pool_job_leave(c->job ? &c->job->job : NULL);
+    grpc_ask_done(&c->ask);
+    grpc_fault_done(&c->fault);
+    free(c);
+}
+
+/* The gRPC call has ended, or is about to be gone by itself. */
+static void call_over(rpc_call *c)
+{
+    c->over = true;
+    if (!c->entering) call_free(c);
+}
+
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+static const char *method(const door *d)
+{
+    return call_of(d)->rpc->method;
+}
+
+static const char *text_of(const buf *b)
+{
+    return b->len ? b->data : "";
+}
+
+static const char *path(const door *d)
+{
+    return text_of(&call_of(d)->ask.path);
+}
+
+static const char *query(const door *d)
+{
+    return text_of(&call_of(d)->ask.query);
+}
+
+/* What gRPC, or the connection, says with it has been understood here. */
+static bool is_ours(const char *name)
+{
+    static const char *const ours[] = {"accept-encoding", "content-encoding", "content-length", "te",
+                                       "transfer-encoding"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strcmp(name, ours[i]) == 0) return true;
+    return strncmp(name, "grpc-", 5) == 0;
+}
+
+/* The sooner of the two deadlines counts; one that is no number is refused as over HTTP. */
+static const char *deadline(const rpc_call *c)
+{
+    const char *own = grpc_call_metadata(c->call, "x-shoal-deadline-ms");
+    uint64_t ms = 0, timeout_ms = 0;
+    if (!own || !*c->timeout_ms) return own ? own : *c->timeout_ms ? c->timeout_ms : NULL;
+    bool fine = number_u64(own, &ms) && number_u64(c->timeout_ms, &timeout_ms);
+    return fine && timeout_ms <= ms ? c->timeout_ms : own;
+}
+
+static const char *header(const door *d, const char *name)
+{
+    const rpc_call *c = call_of(d);
+    if (strcmp(name, "content-type") == 0) return c->ask.type;
+    if (strcmp(name, "x-shoal-deadline-ms") == 0) return deadline(c);
+    if (*c->ask.n_json && strcmp(name, N_JSON) == 0) return c->ask.n_json;
+    return is_ours(name) ? NULL : grpc_call_metadata(c->call, name);
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const buf *b = &call_of(d)->ask.body;
+    if (ret_len) *ret_len = b->len;
+    return text_of(b);
+}
+
+static void pause_body(door *d, bool paused)
+{
+    grpc_call_pause(call_of(d)->call, paused);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------- */
+
+/* The headers that are metadata; returns how many. */
+static size_t as_metadata(http_header *ret, const http_header *headers, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n && k < METADATA_MAX - 1; i++)
+        if (strcasecmp(headers[i].name, "content-type") != 0 && strcasecmp(headers[i].name, "vary") != 0 &&
+            strcasecmp(headers[i].name, N_JSON) != 0)
+            ret[k++] = headers[i];
+    return k;
+}
+
+/* A header's number; `none` when there is no such header. */
+static size_t number_in(const http_header *headers, size_t n, const char *name, size_t none)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(headers[i].name, name) == 0) return (size_t)strtoull(headers[i].value, NULL, 10);
+    return none;
+}
+
+static void end_with(grpc_call *call, const grpc_fault *f, http_header *metadata, size_t n)
+{
+    if (f->details.len) metadata[n++] = (http_header){"grpc-status-details-bin", f->details.data};
+    grpc_call_end_with(call, f->status, text_of(&f->message), metadata, n);
+}
+
+static void refuse(grpc_call *call, const api_error *e)
+{
+    http_header metadata[1];
+    grpc_fault f = {0};
+    grpc_fault_from_error(&f, e);
+    end_with(call, &f, metadata, 0);
+    grpc_fault_done(&f);
+}
+
+/* A message that cannot be made is our failure. */
+static void fail(rpc_call *c, int rc, const shoal_err *err)
+{
+    api_error e;
+    if (rc == SHOAL_ENOMEM)
+        api_error_nomem(&e);
+    else
+        api_error_set(&e, 500, "server_error", "internal_error", NULL, "the answer is none: %s",
+                      err->message);
+    grpc_fault_done(&c->fault);
+    grpc_fault_from_error(&c->fault, &e);
+    c->failed = true;
+}
+
+static void answer(rpc_call *c, const http_header *metadata, size_t n, const grpc_answer *a)
+{
+    shoal_err err = {0};
+    http_header trailers[1];
+    buf out = {0};
+    int rc = grpc_rpc_answer(&out, c->rpc, c->method->output, a, &err);
+    grpc_call_begin(c->call, metadata, n);
+    if (rc == 0) {
+        grpc_call_send(c->call, out.data ? out.data : "", out.len);
+        grpc_call_end(c->call, GRPC_OK, NULL);
+    } else {
+        fail(c, rc, &err);
+        end_with(c->call, &c->fault, trailers, 0);
+    }
+    buf_done(&out);
+}
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    rpc_call *c = call_of(d);
+    http_header metadata[METADATA_MAX];
+    size_t n_metadata = as_metadata(metadata, headers, n);
+    grpc_answer a = {status, bytes, len, number_in(headers, n, N_JSON, len)};
+    if (grpc_rpc_is_answer(c->rpc, &a)) {
+        answer(c, metadata, n_metadata, &a);
+    } else {
+        grpc_fault_from_body(&c->fault, status, bytes, len, (int)number_in(headers, n, "retry-after", 0));
+        end_with(c->call, &c->fault, metadata, n_metadata);
+    }
+    call_over(c);
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n)
+{
+    http_header metadata[METADATA_MAX];
+    size_t n_metadata = as_metadata(metadata, headers, n);
+    grpc_call_begin(call_of(d)->call, metadata, n_metadata);
+}
+
+/* A field of the event's name holds its data; else the data's members are the message's, beside the name.
+ * 0 or SHOAL_ENOMEM; *data is replaced by the message. */
+static int place_event(const proto_message *m, const event *e, json_t **data)
+{
+    int rc = 0;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(e->n_name < sizeof name ? e->n_name : 0), e->name);
+    const proto_field *own = *name ? proto_field_named(m, name) : NULL;
+    if (own && own->type == PROTO_MESSAGE) {
+        json_t *outer = json_object();
+        rc = json_object_set_new(outer, name, *data);
+        *data = outer;
+    }
+    if (rc == 0 && *name && proto_field_named(m, "event"))
+        rc = json_object_set_new(*data, "event", json_string(name));
+    if (rc == 0 && e->n_id && proto_field_named(m, "event_id"))
+        rc = json_object_set_new(*data, "event_id", json_stringn(e->id, e->n_id));
+    return rc == 0 ? 0 : SHOAL_ENOMEM;
+}
+
+static void send_message(rpc_call *c, const json_t *data)
+{
+    shoal_err err = {0};
+    buf out = {0};
+    int rc = json_proto_write(&out, c->method->output, data, &err);
+    if (rc == 0)
+        grpc_call_send(c->call, out.data ? out.data : "", out.len);
+    else
+        fail(c, rc, &err);
+    buf_done(&out);
+}
+
+static void send_event(rpc_call *c, const event *e)
+{
+    shoal_err err = {0};
+    json_t *data = NULL;
+    if (c->failed) return; /* of a stream that lacks something nothing more is told */
+    int rc = json_parse(&data, e->data, e->n_data, "an event", &err);
+    if (rc == 0 && !json_is_object(data)) rc = err_set(&err, SHOAL_EFORMAT, "an event is no object");
+    bool is_error = rc == 0 && json_is_object(json_object_get(data, "error")); /* a text is a stage's own */
+    if (rc == 0 && !is_error) rc = place_event(c->method->output, e, &data);
+    if (rc != 0) {
+        fail(c, rc, &err);
+    } else if (is_error) {
+        grpc_fault_from_json(&c->fault, 0, data, 0);
+        c->failed = true;
+    } else {
+        send_message(c, data);
+    }
+    json_decref(data);
+}
+
+/* OpenAI's "[DONE]" is our end. */
+static void events(door *d, const char *bytes, size_t n)
+{
+    event e;
+    while (event_next(&bytes, &n, &e))
+        if (e.n_data && e.data[0] != '[') send_event(call_of(d), &e);
+}
+
+static void end(door *d)
+{
+    rpc_call *c = call_of(d);
+    http_header trailers[2];
+    if (c->failed)
+        end_with(c->call, &c->fault, trailers, 0);
+    else
+        grpc_call_end(c->call, GRPC_OK, NULL);
+    call_over(c);
+}
+
+static size_t unsent(const door *d)
+{
+    return grpc_call_unsent(call_of(d)->call);
+}
+
+static void drop(door *d)
+{
+    grpc_call_end(call_of(d)->call, GRPC_UNAVAILABLE, "the server is going away");
+    call_free(call_of(d));
+}
+
+static const door_ops GRPC_DOOR = {.method = method,
+                                   .path = path,
+                                   .query = query,
+                                   .header = header,
+                                   .body = body,
+                                   .pause = pause_body,
+                                   .reply = reply,
+                                   .begin = begin,
+                                   .events = events,
+                                   .end = end,
+                                   .unsent = unsent,
+                                   .drop = drop};
+
+/* ---- a call -------------------------------------------------------------------------------------- */
+
+static void on_cancelled(void *user, grpc_call *call)
+{
+    rpc_call *c = grpc_call_data(call);
+    if (!c) return;
+    if (c->entered) door_leave(&c->door);
+    call_free(c);
+}
+
+static void note_timeout(rpc_call *c, uint64_t received_ns)
+{
+    uint64_t due = grpc_call_deadline_ns(c->call);
+    if (!due) return;
+    uint64_t ms = due > received_ns ? (due - received_ns) / 1000000 : 0, most = 86400000;
+    snprintf(c->timeout_ms, sizeof c->timeout_ms, "%llu", (unsigned long long)(ms < most ? ms : most));
+}
+
+/* NULL: the call has been ended. */
+static rpc_call *call_new(door_grpc *at, grpc_call *call)
+{
+    rpc_call *c = calloc(1, sizeof *c);
+    if (!c) {
+        grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return NULL;
+    }
+    size_t i = 0;
+    while (strcmp(GRPC_RPCS[i].path, grpc_call_path(call)) != 0) i++; /* only these come here */
+    *c = (rpc_call){.door = {.ops = &GRPC_DOOR,
+                             .local = grpc_call_over_unix(call),
+                             .connection = grpc_call_connection(call),
+                             .from = grpc_call_from(call)},
+                    .at = at,
+                    .call = call,
+                    .rpc = &GRPC_RPCS[i],
+                    .method = at->described[i]};
+    note_timeout(c, grpc_call_received_ns(call));
+    grpc_call_set_data(call, c);
+    grpc_call_on_cancel(call, on_cancelled, at);
+    return c;
+}
+
+static const char *header_of_call(const void *call, const char *lower_name)
+{
+    return grpc_call_metadata(call, lower_name);
+}
+
+static bool knows(const gateway *g, const char *shown, const char *model)
+{
+    const auth *a = g->settings->auth;
+    if (!admission_knows(g, shown)) return false;
+    return auth_count(a) == 0 || !model || auth_may_use(auth_find(a, shown), model);
+}
+
+bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model)
+{
+    return knows(d->gateway, admission_shown(header_of_call, call), model);
+}
+
+/* Strangers' messages are neither unpacked nor taken apart: door_enter refuses them by their key. Whether a
+ * service is well anybody may ask, in a few words. */
+static size_t longest(void *user, const http_request *http)
+{
+    const gateway *g = ((const door_grpc *)user)->gateway;
+    for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++)
+        if (strcmp(GRPC_HEALTH_METHODS[i].path, http_path(http)) == 0) return GRPC_HEALTH_MESSAGE_MAX;
+    if (!knows(g, admission_shown_over_http(http), NULL)) return 0;
+    return door_grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
+}
+
+static int ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
+{
+    return door_grpc_knows(c->at, c->call, NULL) ? grpc_rpc_ask(&c->ask, c->rpc, c->method->input, msg, n, e)
+                                                 : grpc_rpc_ask_nothing(&c->ask, c->rpc, e);
+}
+
+static void refuse_call(rpc_call *c, const api_error *e)
+{
+    refuse(c->call, e);
+    call_over(c);
+}
+
+/* c->ask is ready. False: it has been answered, and may be gone. */
+static bool enter_asked(rpc_call *c)
+{
+    bool nested = c->entering;
+    c->entered = c->entering = true;
+    door_enter(c->at->gateway, &c->door, grpc_call_received_ns(c->call));
+    c->entering = nested;
+    bool over = c->over;
+    if (over && !nested) call_free(c);
+    return !over;
+}
+
+static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
+{
+    api_error e = {0};
+    if (ask(c, msg, n, &e) == 0) return enter_asked(c);
+    refuse_call(c, &e);
+    return false;
+}
+
+static void on_call(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    rpc_call *c = call_new(user, call);
+    if (c) enter(c, msg, n);
+}
+
+/* ---- long messages: the thread pool -------------------------------------------------------------- */
+
+static void job_run(pool_job *job)
+{
+    ask_job *j = (ask_job *)job;
+    const uint8_t *msg;
+    size_t n;
+    if (!grpc_reader_only(&j->body, &msg, &n, &j->wrong_status, &j->wrong)) return;
+    j->rc = grpc_rpc_ask(&j->ask, j->rpc, j->input, msg, n, &j->e);
+    grpc_reader_done(&j->body);
+    const buf *body = &j->ask.body;
+    if (j->rc == 0 && body->len && *body->data == '{') json_ahead_run(&j->json, body->data, body->len);
+}
+
+/* The body that the message became is counted, and c->ask refers to it. 0, or an HTTP status with *e filled.
+ */
+static int take_asked(rpc_call *c, ask_job *j, api_error *e)
+{
+    bool is_own_form = j->ask.type == j->ask.form;
+    c->ask = j->ask;
+    if (is_own_form) c->ask.type = c->ask.form;
+    j->ask = (grpc_ask){0};
+    if (j->rc != 0) {
+        *e = j->e;
+        return j->rc;
+    }
+    int status = grpc_call_hold(c->call, c->ask.body.len);
+    return status ? api_error_from_status(e, status, http_hold_why(status)) : 0;
+}
+
+static void enter_later(rpc_call *c, ask_job *j)
+{
+    api_error e = {0};
+    c->job = NULL;
+    if (j->wrong) {
+        grpc_call_end(c->call, (grpc_status)j->wrong_status, j->wrong);
+        call_over(c);
+    } else if (take_asked(c, j, &e) != 0) {
+        refuse_call(c, &e);
+    } else {
+        json_ahead_offer(&j->json);
+        enter_asked(c);
+        json_ahead_offer(NULL);
+    }
+}
+
+static void end_if_closed(door_grpc *d);
+
+static void job_free(ask_job *j)
+{
+    json_ahead_done(&j->json);
+    grpc_ask_done(&j->ask);
+    grpc_reader_done(&j->body);
+    free(j);
+}
+
+static void job_done(pool_job *job)
+{
+    ask_job *j = (ask_job *)job;
+    door_grpc *d = j->at;
+    if (!j->job.left) enter_later(j->call, j);
+    job_free(j);
+    d->n_jobs--;
+    end_if_closed(d);
+}
+
+/* As many as may be answered at once may wait for it. */
+static int check_jobs(const door_grpc *d, api_error *e)
+{
+    size_t most = d->gateway->config->max_requests;
+    if (!most || d->n_jobs + d->gateway->n_admitted < most) return 0;
+    e->retry_after_s = 1;
+    return api_error_set(
+        e, 429, "rate_limit_error", "too_many_requests", NULL,
+        "limits.max_requests (%zu) requests are being read or answered; try again in a second", most);
+}
+
+static int ask_later(rpc_call *c, grpc_reader *body, api_error *e)
+{
+    int rc = check_jobs(c->at, e);
+    ask_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        grpc_reader_done(body);
+        return rc ? rc : api_error_nomem(e);
+    }
+    *j = (ask_job){.at = c->at, .call = c, .rpc = c->rpc, .input = c->method->input, .body = *body};
+    bool is_large = j->body.in.len > POOL_TURN_BYTES;
+    if (pool_job_start(&j->job, c->at->gateway->loop, is_large, job_run, job_done) != 0) {
+        job_free(j);
+        return api_error_nomem(e);
+    }
+    c->at->n_jobs++;
+    c->job = j;
+    return 0;
+}
+
+static void on_long(void *user, grpc_call *call, grpc_reader *body)
+{
+    api_error e = {0};
+    rpc_call *c = call_new(user, call);
+    if (!c)
+        grpc_reader_done(body);
+    else if (ask_later(c, body, &e) != 0)
+        refuse_call(c, &e);
+}
+
+/* ---- a call whose request is a stream: the pieces of a file --------------------------------------- */
+
+/* Strangers are refused before they have sent anything. */
+static void stream_begin(void *user, grpc_call *call)
+{
+    door_grpc *d = user;
+    rpc_call *c = call_new(d, call);
+    if (c && !door_grpc_knows(d, call, NULL)) enter(c, NULL, 0);
+}
+
+static void take_piece(rpc_call *c, const uint8_t *bytes, size_t n)
+{
+    gateway_request *rq = c->door.rq;
+    c->n_pieces += n;
+    c->cut = c->n_pieces > c->at->gateway->config->max_audio_bytes;
+    const char *why = c->cut ? NULL : uploads_add(rq, n);
+    if (c->cut || why) {
+        c->cut = true;
+        rq->on_body_end(rq->work, why ? 429 : 413, why ? why : "the sound file is too large");
+    } else {
+        rq->on_body(rq->work, bytes, n);
+    }
+}
+
+static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    rpc_call *c = grpc_call_data(call);
+    const uint8_t *piece;
+    size_t n_piece;
+    if (!grpc_rpc_piece(c->method->input, msg, n, &piece, &n_piece)) {
+        api_error e = {0};
+        api_error_bad(&e, NULL, "%s: the message is malformed", c->method->input->name);
+        if (c->entered) door_leave(&c->door);
+        refuse(call, &e);
+        call_over(c);
+        return;
+    }
+    c->entering = true; /* it may be answered by any of these */
+    c->door.body_follows = true;
+    if ((c->entered || enter(c, msg, n)) && !c->over && !c->cut && n_piece) take_piece(c, piece, n_piece);
+    c->entering = false;
+    if (c->over) call_free(c);
+}
+
+static void stream_ended(void *user, grpc_call *call)
+{
+    rpc_call *c = grpc_call_data(call);
+    if (c->entered) {
+        api_error e = {0};
+        if (c->cut) return;
+        int status = uploads_whole(c->door.rq, &e);
+        c->door.rq->on_body_end(c->door.rq->work, status, status ? e.message : NULL);
+        return;
+    }
+    grpc_call_end(call, GRPC_INVALID_ARGUMENT, "no message came");
+    call_over(c);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static int describe(door_grpc *d, shoal_err *err)
+{
+    for (size_t i = 0; i < N_GRPC_RPCS; i++) {
+        d->described[i] = proto_schema_method(d->schema, GRPC_RPCS[i].path);
+        if (!d->described[i])
+            return err_set(err, SHOAL_EINTERNAL, "%s is not in shoal.proto", GRPC_RPCS[i].path);
+    }
+    return 0;
+}
+
+/* Whole requests of the table, and health's. */
+static size_t list_methods(door_grpc *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_GRPC_RPCS; i++)
+        if (!(GRPC_RPCS[i].how & (RPC_PIECES | RPC_MANY)))
+            d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
+    for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++) d->methods[n++] = GRPC_HEALTH_METHODS[i];
+    return n;
+}
+
+static int add_streams(door_grpc *d, shoal_err *err)
+{
+    for (size_t i = 0; i < N_GRPC_RPCS; i++)
+        if (GRPC_RPCS[i].how & RPC_PIECES)
+            d->pieces = (grpc_stream_method){.path = GRPC_RPCS[i].path,
+                                             .max_message = AUDIO_BYTES_MAX,
+                                             .begin = stream_begin,
+                                             .message = stream_message,
+                                             .ended = stream_ended,
+                                             .cancelled = on_cancelled};
+    int rc = grpc_server_add_streams(d->server, &d->pieces, 1, d, err);
+    if (rc == 0) rc = grpc_server_add_streams(d->server, &DOOR_GRPC_INFER_STREAM, 1, d, err);
+    return rc == 0 ? grpc_server_add_streams(d->server, GRPC_REFLECTION_STREAMS, N_GRPC_REFLECTION_STREAMS, d,
+                                             err)
+                   : rc;
+}
+
+static int open_server(door_grpc *d, shoal_err *err)
+{
+    gateway *g = d->gateway;
+    d->described = calloc(N_GRPC_RPCS, sizeof *d->described);
+    d->methods = calloc(N_GRPC_RPCS + N_GRPC_HEALTH_METHODS, sizeof *d->methods);
+    if (!d->described || !d->methods) return err_nomem(err);
+    int rc = proto_schema_new(&d->schema, PUBLIC_PROTOS, PUBLIC_PROTOS_BYTES, err);
+    if (rc == 0) rc = describe(d, err);
+    if (rc == 0)
+        rc = grpc_server_new_within(&d->server, g->loop, g->server, d->methods, list_methods(d), d, longest,
+                                    err);
+    if (rc == 0) grpc_server_on_long(d->server, on_long);
+    if (rc == 0) rc = add_streams(d, err);
+    if (rc == 0) rc = grpc_health_open(d, err);
+    if (rc == 0) d->handler = grpc_server_handler(d->server);
+    return rc;
+}
+
+int door_grpc_open(gateway *g, shoal_err *err)
+{
+    g->grpc = calloc(1, sizeof *g->grpc);
+    if (!g->grpc) return err_nomem(err);
+    g->grpc->gateway = g;
+    return open_server(g->grpc, err);
+}
+
+const http_handler *door_grpc_handler(const door_grpc *d)
+{
+    return &d->handler;
+}
+
+/* As over HTTP, sound may be long from those who would be let in. */
+size_t door_grpc_body_limit(const gateway *g, const http_request *http)
+{
+    const gateway_config *c = g->config;
+    const char *allow;
+    size_t usual = door_http_body_bytes(g);
+    for (size_t i = 0; i < N_GRPC_RPCS; i++) {
+        if (strcmp(GRPC_RPCS[i].path, http_path(http)) != 0) continue;
+        const endpoint *at = endpoint_find(g->endpoints, GRPC_RPCS[i].method, GRPC_RPCS[i].target, &allow);
+        bool may = at && at->takes & ENDPOINT_SOUND && knows(g, admission_shown_over_http(http), NULL);
+        /* Messages of a few hundred bytes have an eighth for their heads. */
+        if (may && c->max_audio_bytes > usual) usual = c->max_audio_bytes + c->max_audio_bytes / 8;
+    }
+    return usual + GRPC_FRAME_HEAD;
+}
+
+void door_grpc_drain(door_grpc *d)
+{
+    grpc_health_drain(d);
+    grpc_reflection_drain(d);
+}
+
+void door_grpc_deafen(door_grpc *d)
+{
+    if (d) grpc_health_deafen(d);
+}
+
+static void door_free(door_grpc *d)
+{
+    void (*closed)(void *) = d->closed;
+    void *closed_user = d->closed_user;
+    proto_schema_free(d->schema);
+    free(d->methods);
+    free(d->described);
+    free(d);
+    if (closed) closed(closed_user);
+}
+
+static void end_if_closed(door_grpc *d)
+{
+    if (d->server_closed && d->n_jobs == 0) door_free(d);
+}
+
+static void on_closed(void *user)
+{
+    door_grpc *d = user;
+    d->server_closed = true;
+    end_if_closed(d);
+}
+
+void door_grpc_close(door_grpc *d, void (*closed)(void *user), void *user)
+{
+    if (!d) {
+        closed(user);
+        return;
+    }
+    d->closed = closed;
+    d->closed_user = user;
+    if (d->server)
+        grpc_server_close(d->server, on_closed, d);
+    else
+        on_closed(d);
+}

@@ -1,0 +1,45 @@
+/* door_grpc_impl.h: what the services behind door_grpc.c share. */
+#ifndef INGRESS_DOOR_GRPC_IMPL_H
+#define INGRESS_DOOR_GRPC_IMPL_H
+
+#include "api/proto_schema.h"
+#include "ingress/door_grpc.h"
+#include "wire/grpc.h"
+
+typedef struct grpc_watch grpc_watch;
+typedef struct grpc_asker grpc_asker;
+
+struct door_grpc {
+    struct gateway *gateway;
+    grpc_server *server;
+    http_handler handler;
+    proto_schema *schema;
+    grpc_method *methods;
+    grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
+    const proto_method **described; /* of GRPC_RPCS, in its order */
+    grpc_watch *watches;            /* grpc_health.c's */
+    size_t n_watches;
+    grpc_asker *askers; /* grpc_reflection.c's */
+    bool hears;         /* the registry */
+    size_t n_jobs;      /* long messages in the thread pool, which read the schema */
+    bool server_closed; /* and the rest waits for these */
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* Has this call a key that the gateway would let in, and may it use the model (NULL: any)? */
+bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model);
+
+/* grpc_health.c. A watch is told what has changed; user of all methods is the door_grpc. */
+enum { N_GRPC_HEALTH_METHODS = 2, GRPC_HEALTH_MESSAGE_MAX = 4096 };
+extern const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS];
+int grpc_health_open(door_grpc *d, shoal_err *err);
+void grpc_health_deafen(door_grpc *d);
+void grpc_health_drain(door_grpc *d);
+
+/* grpc_reflection.c */
+void grpc_reflection_drain(door_grpc *d);
+enum { N_GRPC_REFLECTION_STREAMS = 2 };
+extern const grpc_stream_method GRPC_REFLECTION_STREAMS[N_GRPC_REFLECTION_STREAMS];
+
+#endif

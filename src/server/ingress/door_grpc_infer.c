@@ -1,0 +1,406 @@
+/* door_grpc_infer.c: one gRPC stream with many requests; see door_grpc_infer.h. */
+#include "ingress/door_grpc_infer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/json_proto.h"
+#include "api/kserve_proto.h"
+#include "base/clock.h"
+#include "base/proto_wire.h"
+#include "ingress/door_grpc_impl.h"
+#include "ingress/event.h"
+#include "request/gateway_state.h"
+#include "ingress/grpc_fault.h"
+#include "ingress/grpc_rpc.h"
+
+#define PATH   "/inference.GRPCInferenceService/ModelStreamInfer"
+#define N_JSON "inference-header-content-length"
+
+/* Requests of one stream that run at the same time; a client that sends more waits. */
+enum { PARTS_MAX = 64 };
+
+typedef struct part part;
+typedef struct infer_stream {
+    door_grpc *at;
+    grpc_call *call;
+    const grpc_rpc *rpc;
+    const proto_method *method;
+    part *parts;
+    size_t n_parts;
+    bool client_done; /* it sends no more */
+} infer_stream;
+
+struct part {
+    door door; /* first */
+    infer_stream *stream;
+    grpc_ask ask;
+    char id[128];
+    char timeout_ms[24];
+    bool ends_empty; /* its client wants a final answer without outputs */
+    bool broken;     /* its client was told an error, behind which no further piece belongs */
+    bool entering, over;
+    part *next, *prev;
+};
+
+static part *part_of(const door *d)
+{
+    return (part *)d;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+/* Takes response, which may be NULL. False: it could not be made, and nothing was sent. */
+static bool send_response(infer_stream *s, json_t *response)
+{
+    shoal_err err = {0};
+    buf out = {0};
+    bool made = response && json_proto_write(&out, s->method->output, response, &err) == 0;
+    if (made) grpc_call_send(s->call, out.data ? out.data : "", out.len);
+    buf_done(&out);
+    json_decref(response);
+    return made;
+}
+
+/* A ModelStreamInferResponse {error_message = 1, infer_response = 2 {id = 3}}, for which nothing is
+ * allocated. */
+static void send_no_memory(infer_stream *s, const char *id)
+{
+    char id_room[160], room[256]; /* an id has fewer than 128 bytes */
+    buf named = {.data = id_room, .cap = sizeof id_room}, out = {.data = room, .cap = sizeof room};
+    proto_put_text(&named, 3, id);
+    proto_put_text(&out, 1, "out of memory");
+    proto_put_bytes(&out, 2, named.data, named.len);
+    grpc_call_send(s->call, out.data, out.len);
+}
+
+static void send_error(infer_stream *s, const char *id, const char *message)
+{
+    if (!send_response(s, json_pack("{s:s, s:{s:s}}", "error_message", message, "infer_response", "id", id)))
+        send_no_memory(s, id);
+}
+
+/* The last that its client hears of the part. */
+static void break_off(part *p, const char *message)
+{
+    if (!p->broken) send_error(p->stream, p->id, message);
+    p->broken = true;
+}
+
+static void send_fault(part *p, int status, const char *bytes, size_t n)
+{
+    grpc_fault f = {0};
+    grpc_fault_from_body(&f, status, bytes, n, 0);
+    break_off(p, f.message.len ? f.message.data : "the request failed");
+    grpc_fault_done(&f);
+}
+
+/* response is taken over; NULL: there was no memory for it. */
+static void send_infer(part *p, json_t *response)
+{
+    json_t *whole = response ? json_pack("{s:o}", "infer_response", response) : NULL;
+    if (p->broken)
+        json_decref(whole);
+    else if (!send_response(p->stream, whole))
+        break_off(p, "out of memory");
+}
+
+static json_t *final_params(bool is_final)
+{
+    return json_pack("[{s:s, s:{s:b}}]", "key", "triton_final_response", "value", "bool_param", is_final);
+}
+
+static void send_empty(part *p, const json_t *of)
+{
+    json_t *last = json_pack("{s:O*, s:O*, s:O*, s:o}", "model_name", json_object_get(of, "model_name"),
+                             "model_version", json_object_get(of, "model_version"), "id",
+                             json_object_get(of, "id"), "parameters", final_params(true));
+    send_infer(p, last);
+}
+
+/* One that came whole is its own last. */
+static void send_whole(part *p, const grpc_answer *a)
+{
+    json_t *response = NULL;
+    int rc = kserve_proto_answer(&response, a->bytes, a->n, a->n_json);
+    if (rc == 0 && json_object_set_new(response, "parameters", final_params(!p->ends_empty)) != 0)
+        rc = SHOAL_ENOMEM;
+    if (rc != 0) {
+        break_off(p, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
+        json_decref(response);
+        return;
+    }
+    json_t *names = p->ends_empty ? json_incref(response) : NULL;
+    send_infer(p, response);
+    if (names) send_empty(p, names);
+    json_decref(names);
+}
+
+static void send_piece(part *p, const event *e)
+{
+    json_t *data = NULL;
+    int rc = json_parse(&data, e->data, e->n_data, "an event", NULL);
+    const char *error = json_string_value(json_object_get(data, "error"));
+    if (rc == 0 && !error) rc = kserve_proto_event(data);
+    if (rc == 0 && !error) {
+        send_infer(p, data);
+        return;
+    }
+    break_off(p, error ? error : rc == SHOAL_ENOMEM ? "out of memory" : "an answer was not understood");
+    json_decref(data);
+}
+
+/* ---- a request ----------------------------------------------------------------------------------- */
+
+static void end_if_done(infer_stream *s)
+{
+    if (!s->client_done || s->parts) return;
+    grpc_call_end(s->call, GRPC_OK, NULL);
+    free(s);
+}
+
+static void unlink_part(part *p)
+{
+    infer_stream *s = p->stream;
+    if (p->prev)
+        p->prev->next = p->next;
+    else
+        s->parts = p->next;
+    if (p->next) p->next->prev = p->prev;
+    if (s->n_parts-- == PARTS_MAX) grpc_call_pause(s->call, false);
+    if (s->n_parts == 0) grpc_call_set_idle(s->call, true);
+}
+
+static void free_part(part *p)
+{
+    grpc_ask_done(&p->ask);
+    free(p);
+}
+
+/* Its answer is complete. The part stays while it is being entered. */
+static void finish(part *p)
+{
+    infer_stream *s = p->stream;
+    p->over = true;
+    if (p->entering) return;
+    unlink_part(p);
+    free_part(p);
+    end_if_done(s);
+}
+
+static const char *method(const door *d)
+{
+    return part_of(d)->stream->rpc->method;
+}
+
+static const char *path(const door *d)
+{
+    return part_of(d)->ask.path.data;
+}
+
+static const char *query(const door *d)
+{
+    return "";
+}
+
+/* Of the stream's metadata what is about each request. */
+static const char *header(const door *d, const char *name)
+{
+    const part *p = part_of(d);
+    if (strcmp(name, "content-type") == 0) return p->ask.type;
+    if (strcmp(name, "accept") == 0) return "text/event-stream";
+    if (strcmp(name, N_JSON) == 0) return *p->ask.n_json ? p->ask.n_json : NULL;
+    if (strcmp(name, "x-shoal-deadline-ms") == 0 && *p->timeout_ms) return p->timeout_ms;
+    bool is_ours = strcmp(name, "x-request-id") == 0 || strcmp(name, "accept-encoding") == 0 ||
+                   strcmp(name, "content-encoding") == 0 || strcmp(name, "content-length") == 0 ||
+                   strncmp(name, "grpc-", 5) == 0;
+    return is_ours ? NULL : grpc_call_metadata(p->stream->call, name);
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const buf *b = &part_of(d)->ask.body;
+    if (ret_len) *ret_len = b->len;
+    return b->len ? b->data : "";
+}
+
+static void pause_body(door *d, bool paused) {}
+
+static size_t json_length(const http_header *headers, size_t n, size_t none)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(headers[i].name, N_JSON) == 0) return (size_t)strtoull(headers[i].value, NULL, 10);
+    return none;
+}
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    part *p = part_of(d);
+    if (status < 300)
+        send_whole(p, &(grpc_answer){status, bytes, len, json_length(headers, n, len)});
+    else
+        send_fault(p, status, bytes, len);
+    finish(p);
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n) {}
+
+static void events(door *d, const char *bytes, size_t n)
+{
+    event e;
+    while (event_next(&bytes, &n, &e))
+        if (e.n_data && e.data[0] != '[') send_piece(part_of(d), &e);
+}
+
+static void end(door *d)
+{
+    finish(part_of(d));
+}
+
+static size_t unsent(const door *d)
+{
+    return grpc_call_unsent(part_of(d)->stream->call);
+}
+
+static void drop(door *d)
+{
+    break_off(part_of(d), "the server is going away");
+    finish(part_of(d));
+}
+
+static const door_ops PART_DOOR = {.method = method,
+                                   .path = path,
+                                   .query = query,
+                                   .header = header,
+                                   .body = body,
+                                   .pause = pause_body,
+                                   .reply = reply,
+                                   .begin = begin,
+                                   .events = events,
+                                   .end = end,
+                                   .unsent = unsent,
+                                   .drop = drop};
+
+/* ---- the stream ---------------------------------------------------------------------------------- */
+
+static const grpc_rpc *infer_rpc(void)
+{
+    for (size_t i = 0; i < N_GRPC_RPCS; i++)
+        if (strcmp(GRPC_RPCS[i].path, PATH) == 0) return &GRPC_RPCS[i];
+    return NULL;
+}
+
+static void on_begin(void *user, grpc_call *call)
+{
+    door_grpc *d = user;
+    bool known = door_grpc_knows(d, call, NULL);
+    infer_stream *s = known && !d->gateway->draining ? calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        grpc_status status = !known                 ? GRPC_UNAUTHENTICATED
+                             : d->gateway->draining ? GRPC_UNAVAILABLE
+                                                    : GRPC_RESOURCE_EXHAUSTED;
+        grpc_call_end(call, status,
+                      !known                 ? "this needs an API key, as metadata: authorization: Bearer ..."
+                      : d->gateway->draining ? "the server is shutting down"
+                                             : "out of memory");
+        return;
+    }
+    *s = (infer_stream){
+        .at = d, .call = call, .rpc = infer_rpc(), .method = proto_schema_method(d->schema, PATH)};
+    grpc_call_set_data(call, s);
+    grpc_call_set_idle(call, true); /* until a request comes */
+}
+
+/* The stream's deadline is each request's. */
+static void note_timeout(part *p)
+{
+    uint64_t due = grpc_call_deadline_ns(p->stream->call), now = clock_ns();
+    if (due)
+        snprintf(p->timeout_ms, sizeof p->timeout_ms, "%llu",
+                 (unsigned long long)(due > now ? (due - now) / 1000000 : 0));
+}
+
+static part *part_new(infer_stream *s)
+{
+    part *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    *p = (part){.door = {.ops = &PART_DOOR,
+                         .local = grpc_call_over_unix(s->call),
+                         .connection = grpc_call_connection(s->call),
+                         .from = grpc_call_from(s->call)},
+                .stream = s,
+                .next = s->parts};
+    if (p->next) p->next->prev = p;
+    s->parts = p;
+    if (s->n_parts == 0) grpc_call_set_idle(s->call, false);
+    if (++s->n_parts == PARTS_MAX) grpc_call_pause(s->call, true);
+    note_timeout(p);
+    return p;
+}
+
+/* What an answer must say of its request: its id, and whether an empty one ends it. False: out of memory. */
+static bool note_request(part *p)
+{
+    size_t n = (size_t)strtoull(p->ask.n_json, NULL, 10);
+    json_t *o = NULL;
+    int rc = json_parse(&o, p->ask.body.data, n < p->ask.body.len ? n : p->ask.body.len, "the request", NULL);
+    if (rc != 0) return rc != SHOAL_ENOMEM;
+    const char *id = json_string_value(json_object_get(o, "id"));
+    buf_copy_str(p->id, sizeof p->id, id ? id : "");
+    p->ends_empty =
+        json_is_true(json_object_get(json_object_get(o, "parameters"), "triton_enable_empty_final_response"));
+    json_decref(o);
+    return true;
+}
+
+static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    infer_stream *s = grpc_call_data(call);
+    api_error e = {0};
+    part *p = part_new(s);
+    if (!p) {
+        send_error(s, "", "out of memory");
+        return;
+    }
+    p->entering = true;
+    if (grpc_rpc_ask(&p->ask, s->rpc, s->method->input, msg, n, &e) != 0) {
+        send_error(s, "", e.message);
+        p->over = true;
+    } else if (!note_request(p)) {
+        send_error(s, "", "out of memory");
+        p->over = true;
+    } else {
+        door_enter(s->at->gateway, &p->door, clock_ns());
+    }
+    p->entering = false;
+    if (p->over) finish(p);
+}
+
+static void on_ended(void *user, grpc_call *call)
+{
+    infer_stream *s = grpc_call_data(call);
+    s->client_done = true;
+    end_if_done(s);
+}
+
+static void on_cancelled(void *user, grpc_call *call)
+{
+    infer_stream *s = grpc_call_data(call);
+    if (!s) return;
+    while (s->parts) {
+        part *p = s->parts;
+        s->parts = p->next;
+        if (p->door.rq) door_leave(&p->door);
+        free_part(p);
+    }
+    free(s);
+}
+
+const grpc_stream_method DOOR_GRPC_INFER_STREAM = {.path = PATH,
+                                                   .rests = true,
+                                                   .begin = on_begin,
+                                                   .message = on_message,
+                                                   .ended = on_ended,
+                                                   .cancelled = on_cancelled};

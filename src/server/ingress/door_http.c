@@ -1,0 +1,663 @@
+/* door_http.c: requests of HTTP/1.1 and HTTP/2, as they come; bodies that clients pack, and answers that they
+ * take packed (wire/coding.h). */
+#include "ingress/door_http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "request/admission.h"
+#include "request/dialect.h"
+#include "ingress/door_grpc.h"
+#include "ingress/door_ws.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "ingress/pool_job.h"
+#include "request/uploads.h"
+#include "pipeline/pipeline.h"
+#include "wire/coding.h"
+#include "wire/grpc.h"
+#include "wire/loop.h"
+
+enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
+
+enum {
+    SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
+};
+
+enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
+
+typedef struct http_door {
+    door door; /* first */
+    http_request *http;
+    gateway *gateway;
+    coding_writer *writer; /* of a stream that goes out packed */
+    bool writer_failed;    /* no memory: nothing more goes out */
+    coding_reader *reader; /* of a packed body in pieces */
+    buf packed;            /* of it: what is unpacked in a later turn */
+    bool has_more;         /* that is not empty, or the reader holds more */
+    bool paused;
+    bool body_over;   /* its handler has heard of the end */
+    bool *was_let_go; /* told when the final call comes in the middle of a piece */
+    bool unpacked;    /* a whole body that came packed, or is long: it is in plain */
+    buf plain;
+    size_t held;          /* of plain, where it was unpacked: http_hold */
+    struct body_job *job; /* which makes that of it */
+} http_door;
+
+/* A whole body on its way through the pool. */
+typedef struct body_job {
+    pool_job job;    /* first */
+    http_door *door; /* not once the job was left */
+    coding c;
+    size_t max_bytes; /* of the plain body */
+    bool may_be_json, parses_next;
+    buf body; /* as it came, then plain */
+    json_ahead json;
+    int rc;
+    shoal_err err;
+} body_job;
+
+static void http_door_free(http_door *d)
+{
+    if (d->was_let_go) *d->was_let_go = true;
+    pool_job_leave(d->job ? &d->job->job : NULL);
+    coding_writer_free(d->writer);
+    coding_reader_free(d->reader);
+    buf_done(&d->packed);
+    buf_done(&d->plain);
+    free(d);
+}
+
+static http_request *http_of(const door *d)
+{
+    return ((const http_door *)d)->http;
+}
+
+/* From here the server may still tell us that the client left; the request is not ours any more. */
+static http_request *let_go(door *d)
+{
+    http_request *http = http_of(d);
+    http_set_data(http, NULL);
+    http_door_free((http_door *)d);
+    return http;
+}
+
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+/* Over HTTP/2 a tunnel is asked for by CONNECT (RFC 8441); that is no other endpoint. */
+static const char *method_of(const http_request *http)
+{
+    return http_protocol(http) ? "GET" : http_method(http);
+}
+
+static const char *method(const door *d)
+{
+    return method_of(http_of(d));
+}
+
+static const char *path(const door *d)
+{
+    return http_path(http_of(d));
+}
+
+static const char *query(const door *d)
+{
+    return http_query(http_of(d));
+}
+
+static const char *header(const door *d, const char *lower_name)
+{
+    return http_header_get(http_of(d), lower_name);
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const http_door *h = (const http_door *)d;
+    if (!h->unpacked) return http_body(h->http, ret_len);
+    if (ret_len) *ret_len = h->plain.len;
+    return h->plain.len ? h->plain.data : "";
+}
+
+static void pause_body(door *d, bool paused)
+{
+    ((http_door *)d)->paused = paused;
+    http_pause(http_of(d), paused);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------- */
+
+static const char *find(const http_header *headers, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(headers[i].name, name) == 0) return headers[i].value;
+    return NULL;
+}
+
+/* What shrinks: text in any form. Sound, pictures and vectors in base64 of a file have shrunk already. */
+static bool is_text(const http_header *headers, size_t n)
+{
+    static const char *const TYPES[] = {"text/", "application/json", "application/x-ndjson", "image/svg+xml"};
+    const char *type = find(headers, n, "content-type");
+    if (!type || find(headers, n, "content-encoding")) return false;
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+        if (strncmp(type, TYPES[i], strlen(TYPES[i])) == 0) return true;
+    return false;
+}
+
+/* all[HEADERS_MAX]: the headers, and those of an answer that depends on what its client takes. */
+static size_t add_coding(http_header *all, const http_header *headers, size_t n, coding c)
+{
+    if (n > HEADERS_MAX - 2) n = HEADERS_MAX - 2;
+    memcpy(all, headers, n * sizeof *headers);
+    all[n++] = (http_header){"vary", "accept-encoding"};
+    if (c) all[n++] = (http_header){"content-encoding", coding_name(c)};
+    return n;
+}
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    http_header all[HEADERS_MAX];
+    buf packed = {0};
+    unsigned worth = is_text(headers, n) ? coding_worth(len) : 0;
+    if (!worth) {
+        http_respond(let_go(d), status, headers, n, bytes, len);
+        return;
+    }
+    coding c = coding_choose(header(d, "accept-encoding"), worth);
+    if (c && (coding_pack(c, bytes, len, &packed) != 0 || packed.len >= len)) c = CODING_NONE;
+    n = add_coding(all, headers, n, c);
+    http_respond(let_go(d), status, all, n, c ? packed.data : bytes, c ? packed.len : len);
+    buf_done(&packed);
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n)
+{
+    http_door *h = (http_door *)d;
+    http_header all[HEADERS_MAX];
+    coding c = coding_choose_for_stream(header(d, "accept-encoding"), CODING_ALL);
+    if (c && coding_writer_new(&h->writer, c, NULL) != 0) c = CODING_NONE;
+    n = add_coding(all, headers, n, c);
+    http_respond_begin(http_of(d), status, all, n);
+}
+
+/* What the client cannot unpack any further it sees as cut, which it is. */
+static void write_packed(http_door *d, const char *bytes, size_t n, bool last)
+{
+    buf out = {0};
+    if (!d->writer_failed && coding_writer_add(d->writer, bytes, n, last, &out) == 0)
+        http_respond_write(d->http, out.data, out.len);
+    d->writer_failed |= out.failed;
+    buf_done(&out);
+}
+
+static void events(door *d, const char *bytes, size_t n)
+{
+    http_door *h = (http_door *)d;
+    if (h->writer)
+        write_packed(h, bytes, n, false);
+    else
+        http_respond_write(h->http, bytes, n);
+}
+
+static void end(door *d)
+{
+    http_door *h = (http_door *)d;
+    if (h->writer) write_packed(h, NULL, 0, true);
+    http_respond_end(let_go(d), NULL, 0);
+}
+
+static size_t unsent(const door *d)
+{
+    return http_unsent(http_of(d));
+}
+
+static void drop(door *d)
+{
+    (void)let_go(d);
+}
+
+static int unpack(door *d, api_error *e);
+
+static const door_ops HTTP_DOOR = {.takes_lines = true,
+                                   .method = method,
+                                   .path = path,
+                                   .query = query,
+                                   .header = header,
+                                   .body = body,
+                                   .unpack = unpack,
+                                   .pause = pause_body,
+                                   .reply = reply,
+                                   .begin = begin,
+                                   .events = events,
+                                   .end = end,
+                                   .unsent = unsent,
+                                   .drop = drop};
+
+/* ---- what the server says ------------------------------------------------------------------------ */
+
+/* gRPC's requests are its door's (door_grpc.h). */
+static const http_handler *grpc_of(void *user, const http_request *http)
+{
+    const gateway *g = user;
+    return g->grpc && grpc_wants(http) ? door_grpc_handler(g->grpc) : NULL;
+}
+
+static http_intake intake(void *user, const http_request *http)
+{
+    const gateway *g = user;
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) return grpc->intake(grpc->user, http);
+    const char *allow;
+    const endpoint *at = endpoint_find(g->endpoints, method_of(http), http_path(http), &allow);
+    if (at && at->takes & ENDPOINT_TUNNEL && http_protocol(http)) return HTTP_TUNNEL;
+    return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
+}
+
+/* It has left HTTP: its data is the WebSocket's. */
+static bool is_tunnel(void *user, const http_request *http)
+{
+    return http_protocol(http) && intake(user, http) == HTTP_TUNNEL;
+}
+
+http_request *door_http_take(door *d)
+{
+    bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(d->rq->gateway, http_of(d));
+    return is_ours ? let_go(d) : NULL;
+}
+
+static void on_request(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_request(grpc->user, http);
+        return;
+    }
+    http_door *d = malloc(sizeof *d);
+    if (!d) {
+        http_respond(http, 503, NULL, 0, NULL, 0);
+        return;
+    }
+    *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
+    d->door.local = http_over_unix(http);
+    d->door.connection = http_connection(http);
+    d->door.from = http_from(http);
+    d->door.body_follows = intake(user, http) == HTTP_PIECES;
+    http_set_data(http, d);
+    door_enter(user, &d->door, http_received_ns(http));
+}
+
+static void on_gone(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_gone(grpc->user, http);
+        return;
+    }
+    if (is_tunnel(user, http)) {
+        door_ws_shut(http);
+        return;
+    }
+    http_door *d = http_data(http);
+    if (!d) return;
+    door_leave(&d->door);
+    http_door_free(d);
+}
+
+/* ---- a body in pieces ---------------------------------------------------------------------------- */
+
+static void say_body_end(http_door *d, int status, const char *why)
+{
+    if (d->body_over) return;
+    d->body_over = true;
+    api_error e = {0};
+    if (status == 0 && (status = uploads_whole(d->door.rq, &e))) why = e.message;
+    d->door.rq->on_body_end(d->door.rq->work, status, why);
+}
+
+/* The handler may make its final call: then d is gone. */
+static void give_piece(http_door *d, const uint8_t *bytes, size_t n)
+{
+    gateway_request *rq = d->door.rq;
+    const char *why = uploads_add(rq, n);
+    if (why)
+        say_body_end(d, 429, why);
+    else
+        rq->on_body(rq->work, bytes, n);
+}
+
+typedef struct feed {
+    http_door *to;
+    bool over; /* the handler has made its final call, and `to` is gone */
+} feed;
+
+static bool give(void *user, const uint8_t *bytes, size_t n)
+{
+    feed *f = user;
+    if (f->to->body_over) return false;
+    give_piece(f->to, bytes, n);
+    return !f->over;
+}
+
+/* A slice of a packed body. False: no more of it is wanted, and d may be gone. */
+static bool read_slice(http_door *d, const uint8_t **bytes, size_t *n)
+{
+    feed f = {.to = d};
+    shoal_err err;
+    d->was_let_go = &f.over;
+    int rc = coding_reader_step(d->reader, bytes, n, SLICE_BYTES, give, &f, &err);
+    if (f.over) return false;
+    d->was_let_go = NULL;
+    d->has_more = rc == 1;
+    if (rc < 0) say_body_end(d, rc == SHOAL_ELIMIT ? 413 : rc == SHOAL_ENOMEM ? 500 : 400, err.message);
+    return rc >= 0;
+}
+
+/* What is left for a later turn, of bytes[n] that may be packed's own. */
+static void keep_packed(http_door *d, const uint8_t *bytes, size_t n)
+{
+    bool is_own = d->packed.len > 0;
+    if (is_own)
+        buf_consume(&d->packed, d->packed.len - n);
+    else if (buf_append(&d->packed, bytes, n) != 0)
+        say_body_end(d, 500, "out of memory");
+}
+
+/* A few bytes may stand for megabytes, so they are unpacked in slices, each of which counts as a message. */
+static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
+{
+    if (d->packed.len) {
+        if (buf_append(&d->packed, bytes, n) != 0) {
+            say_body_end(d, 500, "out of memory");
+            return;
+        }
+        bytes = (const uint8_t *)d->packed.data;
+        n = d->packed.len;
+    }
+    d->has_more |= n > 0;
+    while (d->has_more && !d->paused && !d->body_over && http_take_message(d->http))
+        if (!read_slice(d, &bytes, &n)) return;
+    if (d->has_more && !d->body_over)
+        keep_packed(d, bytes, n);
+    else
+        buf_done(&d->packed);
+}
+
+static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_body(grpc->user, http, bytes, n);
+        return;
+    }
+    if (is_tunnel(user, http)) {
+        door_ws_receive(http, bytes, n);
+        return;
+    }
+    http_door *d = http_data(http);
+    if (d->body_over) return;
+    if (d->reader)
+        read_piece(d, bytes, n);
+    else if (n)
+        give_piece(d, bytes, n);
+}
+
+static void on_body_end(void *user, http_request *http, int status, const char *why)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) {
+        grpc->on_body_end(grpc->user, http, status, why);
+        return;
+    }
+    if (is_tunnel(user, http)) {
+        door_ws_shut(http);
+        return;
+    }
+    http_door *d = http_data(http);
+    shoal_err err;
+    if (status == 0 && d->reader && coding_reader_end(d->reader, &err) != 0)
+        say_body_end(d, 400, err.message);
+    else
+        say_body_end(d, status, why);
+}
+
+static void on_drained(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc) grpc->on_drained(grpc->user, http);
+}
+
+static void on_evict(void *user, http_request *http)
+{
+    const http_handler *grpc = grpc_of(user, http);
+    if (grpc)
+        grpc->on_evict(grpc->user, http);
+    else if (is_tunnel(user, http))
+        door_ws_evict(http);
+}
+
+/* Where keys are needed. Without them nobody is known, and nobody is held to that. */
+static bool is_known(void *user, const http_request *http)
+{
+    const gateway *g = user;
+    return auth_count(g->settings->auth) > 0 && admission_knows(g, admission_shown_over_http(http));
+}
+
+static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
+                       const char **ret_content_type)
+{
+    gateway *g = user;
+    api_error e;
+    char code[16];
+    snprintf(code, sizeof code, "%d", status);
+    metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", code);
+    api_error_from_status(&e, status, message);
+    dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
+    *ret_content_type = "application/json";
+}
+
+static bool listens(const gateway_config *c)
+{
+    for (size_t i = 0; i < c->n_pipelines; i++)
+        if (pipeline_takes(&c->pipelines[i], MEDIUM_AUDIO)) return true;
+    return false;
+}
+
+size_t door_http_body_bytes(const gateway *g)
+{
+    size_t most = g->config->limits.max_body_bytes;
+    return most ? most : BODY_BYTES;
+}
+
+/* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
+ * listens, and about texts and tables all the same. */
+static size_t body_limit(void *user, const http_request *http)
+{
+    gateway *g = user;
+    const char *allow;
+    const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
+    const gateway_config *c = g->config;
+    if (grpc_of(user, http)) return door_grpc_body_limit(g, http);
+    if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
+    const char *shown = admission_shown_over_http(http);
+    if (!admission_knows(g, shown)) return 0;
+    if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
+    bool texts = at->takes & ENDPOINT_PIPELINE;
+    size_t usual = door_http_body_bytes(g);
+    return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
+}
+
+/* ---- packed bodies ------------------------------------------------------------------------------- */
+
+static bool keep(void *user, const uint8_t *bytes, size_t n)
+{
+    return buf_append(user, bytes, n) == 0;
+}
+
+static int refuse_body(api_error *e, int rc, const shoal_err *err)
+{
+    if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
+    if (rc == SHOAL_ELIMIT)
+        return api_error_set(e, 413, "invalid_request_error", "request_too_large", NULL, "%s", err->message);
+    return api_error_bad(e, NULL, "%s", err->message);
+}
+
+static int unpack_job(body_job *j)
+{
+    coding_reader *r = NULL;
+    buf plain = {0};
+    int rc = coding_reader_new(&r, j->c, j->max_bytes, &j->err);
+    if (rc == 0) rc = coding_reader_add(r, j->body.data, j->body.len, keep, &plain, &j->err);
+    if (rc == 0) rc = coding_reader_end(r, &j->err);
+    coding_reader_free(r);
+    if (plain.failed) rc = SHOAL_ENOMEM;
+    buf_done(&j->body);
+    j->body = plain;
+    return rc;
+}
+
+/* Forms and tables are not parsed as JSON, and documents by the threads that read them. */
+static bool is_json_object(const buf *b)
+{
+    size_t i = 0;
+    while (i < b->len && b->data[i] && strchr(" \t\r\n", b->data[i])) i++;
+    return i < b->len && b->data[i] == '{';
+}
+
+static void parse_run(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    if (j->may_be_json && is_json_object(&j->body)) json_ahead_run(&j->json, j->body.data, j->body.len);
+}
+
+/* What becomes large is parsed by a job of its own, in its turn. */
+static void unpack_run(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    j->rc = unpack_job(j);
+    j->parses_next = j->rc == 0 && j->body.len > POOL_TURN_BYTES;
+    if (j->rc == 0 && !j->parses_next) parse_run(job);
+}
+
+/* What the pool has made of a body. 0, or an HTTP status with *e filled. */
+static int check_job(http_door *d, const body_job *j, api_error *e)
+{
+    if (j->rc != 0) return refuse_body(e, j->rc, &j->err);
+    int status = j->c ? http_hold(d->http, &d->held, j->body.len) : 0;
+    return status ? api_error_from_status(e, status, http_hold_why(status)) : 0;
+}
+
+static void body_done(pool_job *job)
+{
+    body_job *j = (body_job *)job;
+    http_door *d = j->job.left ? NULL : j->door;
+    bool parses_next = d && j->parses_next;
+    j->parses_next = false;
+    if (parses_next && pool_job_start(&j->job, d->gateway->loop, true, parse_run, body_done) == 0) return;
+    if (d) {
+        api_error e = {0};
+        int rc = check_job(d, j, &e);
+        d->job = NULL;
+        d->plain = j->body;
+        d->unpacked = true;
+        j->body = (buf){0};
+        json_ahead_offer(&j->json);
+        door_go_on(&d->door, rc == 0 ? NULL : &e);
+        json_ahead_offer(NULL);
+    }
+    json_ahead_done(&j->json);
+    buf_done(&j->body);
+    free(j);
+}
+
+/* Large values take long to parse, and a few packed bytes long to unpack; others are served meanwhile. */
+static int read_ahead(http_door *d, coding c, size_t max_bytes, api_error *e)
+{
+    const gateway_request *rq = d->door.rq;
+    body_job *j = calloc(1, sizeof *j);
+    if (!j) return api_error_nomem(e);
+    *j = (body_job){.door = d, .c = c, .max_bytes = max_bytes};
+    j->may_be_json = !(rq->endpoint->takes & ENDPOINT_DOCUMENTS);
+    http_take_body(d->http, &j->body);
+    bool is_large = !c && j->body.len > POOL_TURN_BYTES;
+    if (pool_job_start(&j->job, d->gateway->loop, is_large, c ? unpack_run : parse_run, body_done) != 0) {
+        buf_done(&j->body);
+        free(j);
+        return api_error_nomem(e);
+    }
+    d->job = j;
+    return DOOR_LATER;
+}
+
+static bool is_empty(const http_door *d)
+{
+    size_t n;
+    http_body(d->http, &n);
+    return n == 0 && intake(d->gateway, d->http) == HTTP_WHOLE;
+}
+
+static bool is_long(const http_door *d)
+{
+    size_t n;
+    http_body(d->http, &n);
+    return n > JSON_AHEAD_BYTES;
+}
+
+/* Once the request is let in: strangers do not make us work. */
+static int unpack(door *door, api_error *e)
+{
+    http_door *d = (http_door *)door;
+    const char *said = header(door, "content-encoding");
+    bool is_whole = intake(d->gateway, d->http) == HTTP_WHOLE;
+    shoal_err err;
+    coding c = CODING_NONE;
+    if ((!said && !is_long(d)) || is_empty(d)) return 0;
+    if (said && !coding_parse(said, &c))
+        return api_error_set(
+            e, 415, "invalid_request_error", "unsupported_encoding", NULL,
+            "the body's coding '%.40s' is not known here: send it plain, or as gzip, deflate or zstd", said);
+    if (!c && !(is_whole && is_long(d))) return 0;
+    size_t most = body_limit(d->gateway, d->http);
+    if (!most) most = door_http_body_bytes(d->gateway);
+    if (is_whole) return read_ahead(d, c, most, e);
+    int rc = coding_reader_new(&d->reader, c, most, &err);
+    return rc == 0 ? 0 : refuse_body(e, rc, &err);
+}
+
+http_limits door_http_limits(const gateway_config *c)
+{
+    http_limits l = c->limits;
+    http_limits_fill(&l);
+    l.max_connections = loop_connections(l.max_connections);
+    if (c->n_api_keys == 0) return l;
+    l.unknown_timeout_ms = DOOR_STRANGER_MS;
+    l.max_unknown = l.max_connections / STRANGERS_SHARE;
+    return l;
+}
+
+static void warn_of_descriptors(size_t wanted, size_t fits)
+{
+    if (wanted <= fits) return;
+    LOG(LOG_WARN, "gateway", "fewer_connections", LOG_I("max_connections", wanted), LOG_I("holds", fits),
+        LOG_S("reason", "the process may not open more files (ulimit -n, LimitNOFILE)"));
+}
+
+int door_http_open(gateway *g, shoal_err *err)
+{
+    http_handler h = {.user = g,
+                      .on_request = on_request,
+                      .on_gone = on_gone,
+                      .error_body = error_body,
+                      .body_limit = body_limit,
+                      .intake = intake,
+                      .on_body = on_body,
+                      .on_body_end = on_body_end,
+                      .is_known = is_known,
+                      .on_evict = on_evict,
+                      .on_drained = on_drained};
+    http_limits l = door_http_limits(g->config), wanted = g->config->limits;
+    http_limits_fill(&wanted);
+    warn_of_descriptors(wanted.max_connections, l.max_connections);
+    return http_server_new(&g->server, g->loop, &h, &l, err);
+}

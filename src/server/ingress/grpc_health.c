@@ -1,0 +1,202 @@
+/* grpc_health.c: grpc.health.v1 (proto/grpc/health/v1/health.proto): is a service, or a model, ready?
+ *
+ * The service "" and those that are spoken here are ready when /readyz says so. Any other name is one that
+ * /readyz?model= takes (readiness.h), which only those may ask about who may use it. A watch is told when its answer changes, and ends when the
+ * server drains. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proto_wire.h"
+#include "ingress/door_grpc_impl.h"
+#include "request/gateway_state.h"
+#include "observe/readiness.h"
+
+enum { NAME_BYTES = 256, WATCHES_MAX = 512 };
+typedef enum { HEALTH_NONE = 0, HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2, HEALTH_UNKNOWN = 3 } health;
+
+struct grpc_watch {
+    door_grpc *at;
+    grpc_call *call;
+    char service[NAME_BYTES];
+    health said;
+    grpc_watch *next, *prev;
+};
+
+/* False: it has been answered. */
+static bool read_service(grpc_call *call, const uint8_t *msg, size_t n, char ret[NAME_BYTES])
+{
+    cur c = cur_over(msg, n);
+    proto_item it;
+    int rc;
+    *ret = '\0';
+    while ((rc = proto_next(&c, &it)) == 1) {
+        if (it.number != 1 || it.wire != PROTO_BYTES) continue;
+        size_t len = it.n < NAME_BYTES ? it.n : NAME_BYTES - 1;
+        if (len) memcpy(ret, it.bytes, len);
+        ret[len] = '\0';
+    }
+    if (rc != 0) grpc_call_end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
+    return rc == 0;
+}
+
+static bool is_service(const door_grpc *d, const char *name)
+{
+    for (size_t i = 0; i < proto_schema_services(d->schema); i++)
+        if (strcmp(proto_schema_service(d->schema, i), name) == 0) return true;
+    return *name == '\0';
+}
+
+static health look(const door_grpc *d, const char *service)
+{
+    const gateway *g = d->gateway;
+    if (is_service(d, service))
+        return !g->withdrawn && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+    char why[READINESS_WHY_SIZE];
+    readiness r = readiness_of(g, service, why);
+    if (r == READINESS_UNKNOWN) return HEALTH_UNKNOWN;
+    return r == READINESS_READY && !g->withdrawn ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+}
+
+/* False: it has been answered. */
+static bool may_ask(const door_grpc *d, grpc_call *call, const char *service)
+{
+    bool may = is_service(d, service) || door_grpc_knows(d, call, service);
+    grpc_status why = door_grpc_knows(d, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
+    if (!may) grpc_call_end(call, why, "an API key that may use the model is needed to ask about it");
+    return may;
+}
+
+static void say(grpc_call *call, health h)
+{
+    uint8_t msg[] = {1 << 3 | PROTO_VARINT, (uint8_t)h};
+    grpc_call_send(call, msg, sizeof msg);
+}
+
+static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    const door_grpc *d = user;
+    char service[NAME_BYTES];
+    if (!read_service(call, msg, n, service) || !may_ask(d, call, service)) return;
+    health h = look(d, service);
+    if (h == HEALTH_UNKNOWN) {
+        grpc_call_end(call, GRPC_NOT_FOUND, "there is no such service or model");
+        return;
+    }
+    say(call, h);
+    grpc_call_end(call, GRPC_OK, NULL);
+}
+
+/* ---- watches ------------------------------------------------------------------------------------- */
+
+static void unlink_watch(grpc_watch *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        w->at->watches = w->next;
+    if (w->next) w->next->prev = w->prev;
+    w->at->n_watches--;
+    free(w);
+}
+
+static void end_watch(grpc_watch *w, grpc_status status, const char *why)
+{
+    grpc_call *call = w->call;
+    unlink_watch(w);
+    grpc_call_end(call, status, why);
+}
+
+/* What a client has not read is not said again: the last counts, and comes when it has. False: there was no
+ * memory to say it, and the watch has ended. */
+static bool tell(grpc_watch *w)
+{
+    health h = look(w->at, w->service);
+    if (h == w->said || grpc_call_unsent(w->call) > 0) return true;
+    w->said = h;
+    say(w->call, h);
+    if (!grpc_call_is_broken(w->call)) return true;
+    end_watch(w, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    return false;
+}
+
+static void on_cancelled(void *user, grpc_call *call)
+{
+    unlink_watch(user);
+}
+
+static void on_drained(void *user, grpc_call *call)
+{
+    tell(user);
+}
+
+/* Strangers leave most of the room to those who have a key. False: it has been answered. */
+static bool has_room(const door_grpc *d, grpc_call *call)
+{
+    size_t most = door_grpc_knows(d, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
+    char why[96];
+    if (d->n_watches < most) return true;
+    snprintf(why, sizeof why, "%zu calls watch, which is the limit; end some of them, or call Check", most);
+    grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, why);
+    return false;
+}
+
+static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    door_grpc *d = user;
+    char service[NAME_BYTES];
+    if (!read_service(call, msg, n, service) || !may_ask(d, call, service) || !has_room(d, call)) return;
+    grpc_watch *w = d->gateway->draining ? NULL : calloc(1, sizeof *w);
+    if (!w) {
+        say(call, HEALTH_NOT_SERVING);
+        grpc_call_end(call, GRPC_UNAVAILABLE,
+                      d->gateway->draining ? "the server is shutting down" : "out of memory");
+        return;
+    }
+    *w = (grpc_watch){.at = d, .call = call, .next = d->watches};
+    memcpy(w->service, service, sizeof w->service);
+    if (w->next) w->next->prev = w;
+    d->watches = w;
+    d->n_watches++;
+    grpc_call_set_idle(call, true);
+    grpc_call_on_cancel(call, on_cancelled, w);
+    grpc_call_on_drained(call, on_drained, w);
+    tell(w);
+}
+
+void grpc_health_tell(door_grpc *d)
+{
+    for (grpc_watch *w = d->watches, *next; w; w = next) {
+        next = w->next;
+        tell(w);
+    }
+}
+
+static void on_change(void *user, const registry_event *e)
+{
+    grpc_health_tell(user);
+}
+
+int grpc_health_open(door_grpc *d, shoal_err *err)
+{
+    int rc = registry_listen(d->gateway->registry, on_change, d, err);
+    d->hears = rc == 0;
+    return rc;
+}
+
+void grpc_health_deafen(door_grpc *d)
+{
+    if (d->hears) registry_unlisten(d->gateway->registry, on_change, d);
+    d->hears = false;
+}
+
+void grpc_health_drain(door_grpc *d)
+{
+    while (d->watches)
+        if (tell(d->watches)) end_watch(d->watches, GRPC_UNAVAILABLE, "the server is shutting down");
+}
+
+const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {
+    {"/grpc.health.v1.Health/Check", on_check},
+    {"/grpc.health.v1.Health/Watch", on_watch},
+};

@@ -1,0 +1,68 @@
+/* listen.c: addresses of the configuration. */
+#include "ingress/listen.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static const char *socket_path(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
+}
+
+static int find_group(const char *name, gid_t *ret, shoal_err *err)
+{
+    struct group g, *found = NULL;
+    char text[4096];
+    int rc = getgrnam_r(name, &g, text, sizeof text, &found);
+    if (!found)
+        return err_set(err, SHOAL_EINVALID, "also_listen: there is no group '%s'%s%s", name, rc ? ": " : "",
+                       rc ? strerror(rc) : "");
+    *ret = found->gr_gid;
+    return 0;
+}
+
+/* The group first: it must not be let in with another's mode. */
+static int open_to(const char *path, const config_door *d, shoal_err *err)
+{
+    gid_t group;
+    int rc = d->group ? find_group(d->group, &group, err) : 0;
+    if (rc == 0 && d->group && chown(path, (uid_t)-1, group) != 0)
+        rc = err_set(err, SHOAL_EIO, "unix:%s: cannot be given to the group '%s': %s", path, d->group,
+                     strerror(errno));
+    if (rc == 0 && d->mode && chmod(path, (mode_t)strtol(d->mode, NULL, 8)) != 0)
+        rc = err_set(err, SHOAL_EIO, "unix:%s: %s", path, strerror(errno));
+    return rc;
+}
+
+static int listen_at(http_server *s, const gateway_config *c, tls_context *tls, const char *address,
+                     shoal_err *err)
+{
+    http_tls with = {.context = tls};
+    bool secure = tls && !socket_path(address);
+    int rc = http_server_listen(s, address, secure ? &with : NULL, err);
+    if (rc == 0)
+        LOG(LOG_INFO, "gateway", "listening", LOG_S("address", address),
+            LOG_I("port", socket_path(address) ? 0 : http_server_port(s)),
+            LOG_S("tls", secure ? "yes" : "no"), LOG_I("api_keys", c->n_api_keys));
+    return rc;
+}
+
+int listen_as_configured(http_server *s, const gateway_config *c, tls_context *tls, int *ret_port,
+                         shoal_err *err)
+{
+    const char *first = c->listen ? c->listen : "127.0.0.1:8080";
+    int rc = listen_at(s, c, tls, first, err);
+    if (rc == 0) *ret_port = socket_path(first) ? 0 : http_server_port(s);
+    for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
+        const config_door *d = &c->also_listen[i];
+        rc = listen_at(s, c, tls, d->address, err);
+        if (rc == 0 && socket_path(d->address)) rc = open_to(socket_path(d->address), d, err);
+    }
+    return rc;
+}

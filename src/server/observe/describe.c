@@ -1,0 +1,125 @@
+/* describe.c: see describe.h. Counts are totals: whoever wants rates asks twice. */
+#include "observe/describe.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "request/gateway_state.h"
+#include "observe/readiness.h"
+#include "request/recent.h"
+
+static void put_str(buf *out, const char *key, const char *v)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
+}
+
+/* Sources that hear nothing: what is shown of them is their last word. */
+static void put_away(buf *out, const registry *g)
+{
+    bool first = true;
+    buf_puts(out, ",\"away\":[");
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const char *name = source_name(registry_source_at(g, i));
+        if (!*source_trouble(registry_source_at(g, i))) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        json_put_string(out, name, strlen(name));
+    }
+    buf_putc(out, ']');
+}
+
+void describe_gateway(buf *out, const gateway *g)
+{
+    const metrics *m = g->metrics;
+    bool ready = registry_all_ready(g->registry);
+    buf_printf(out, "{\"status\":\"%s\",\"version\":\"" SHOAL_VERSION "\"",
+               g->withdrawn ? "draining"
+               : ready      ? "ready"
+                            : "not_ready");
+    buf_printf(out, ",\"requests_in_flight\":%zu,\"connections\":%zu,\"moves\":%.0f", g->n_admitted,
+               http_server_connections(g->server), metrics_sum(m, METRIC_MOVES));
+    put_str(out, "site", registry_site(g->registry));
+    buf_printf(out, ",\"degraded\":%.0f,\"resumed\":%.0f", metrics_sum(m, METRIC_DEGRADED),
+               metrics_sum(m, METRIC_RESUMED));
+    buf_printf(out, ",\"requests\":%llu", (unsigned long long)recent_last(g->recent));
+    put_away(out, g->registry);
+    readiness_put_missing(out, g);
+}
+
+static void put_stats(buf *out, const Shoal__V1__Stats *s)
+{
+    buf_printf(out, ",\"running\":%u,\"waiting\":%u,\"requests\":%llu,\"failed\":%llu", s->n_running,
+               s->n_waiting, (unsigned long long)s->n_requests, (unsigned long long)s->n_failed);
+    buf_printf(out, ",\"prompt_tokens\":%llu,\"generated_tokens\":%llu",
+               (unsigned long long)s->n_prompt_tokens, (unsigned long long)s->n_generated_tokens);
+    buf_printf(out, ",\"prefill_tokens_per_s\":%.6g,\"decode_tokens_per_s\":%.6g", s->prefill_tokens_per_s,
+               s->decode_tokens_per_s);
+    buf_printf(out, ",\"kv_pages\":%llu,\"kv_pages_used\":%llu,\"resident_bytes\":%llu",
+               (unsigned long long)s->kv_pages_total, (unsigned long long)s->kv_pages_used,
+               (unsigned long long)s->rss_bytes);
+}
+
+/* Seconds since 1970, whole, of a time on the monotonic clock. */
+static int64_t wall_seconds(uint64_t at_ns)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t ago = (int64_t)(clock_ns() - at_ns), now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (now - ago) / 1000000000;
+}
+
+const char *describe_replica_state(const replica *r)
+{
+    if (r->state == REPLICA_READY && r->silent) return "silent";
+    if (r->state == REPLICA_READY && r->standby && !r->stands_in) return "standby";
+    return replica_state_name(r->state);
+}
+
+void describe_replica(buf *out, const replica *r, const char *site)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, r->id, strlen(r->id));
+    put_str(out, "model", r->model);
+    put_str(out, "node", r->node ? r->node->name : "");
+    put_str(out, "site", r->node ? r->node->site : site);
+    put_str(out, "state", describe_replica_state(r));
+    put_str(out, "reason", r->reason);
+    if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
+    if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(r->state_ns));
+    buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
+               r->process.n_restarts, r->process.n_crashes);
+    if (r->stats) put_stats(out, r->stats);
+    buf_putc(out, '}');
+}
+
+/* Without its name and site, and left open. */
+static void put_machine(buf *out, const node *n)
+{
+    put_str(out, "isa", n->isa);
+    buf_printf(out, ",\"cores\":%u,\"load\":%.2f,\"memory_bytes\":%llu,\"memory_free_bytes\":%llu",
+               n->n_cores, n->load_1m, (unsigned long long)n->memory_bytes,
+               (unsigned long long)n->memory_free_bytes);
+    buf_printf(out, ",\"rtt_ms\":%.2f,\"on_battery\":%s,\"draining\":%s", n->rtt_ms,
+               n->on_battery ? "true" : "false", n->draining ? "true" : "false");
+}
+
+void describe_node(buf *out, const node *n)
+{
+    buf_puts(out, "{\"name\":");
+    json_put_string(out, n->name, strlen(n->name));
+    put_str(out, "site", n->site);
+    put_machine(out, n);
+    buf_putc(out, '}');
+}
+
+void describe_here(buf *out, const node *n, const char *site)
+{
+    buf_puts(out, "{\"name\":\"\"");
+    put_str(out, "host", n->name);
+    put_str(out, "site", site);
+    put_machine(out, n);
+    buf_putc(out, '}');
+}

@@ -1,0 +1,358 @@
+/* live.c: see live.h. What is described stands in a list, in the order in which it is described; each item
+ * knows the beat at which it last changed, each listener the beat of its last event. */
+#include "observe/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cluster/node.h"
+#include "request/admission.h"
+#include "observe/describe.h"
+#include "request/gateway_state.h"
+
+typedef enum live_kind { LIVE_GATEWAY, LIVE_NODE, LIVE_REPLICA } live_kind;
+
+typedef struct live_item {
+    struct live_item *next;
+    live_kind kind;
+    char *name;
+    buf text;               /* its object, as of `changed` */
+    uint64_t changed, seen; /* beats */
+    bool gone;
+} live_item;
+
+typedef struct listener {
+    struct listener *next, *prev;
+    struct live *live;
+    gateway_request *rq;
+    uint64_t beat, told_ns; /* of its last event */
+} listener;
+
+struct live {
+    gateway *g;
+    uv_timer_t timer;
+    uint64_t beat;
+    live_item *items, *at; /* at: where the next description is expected */
+    listener *listeners;
+    size_t n_listeners;
+    buf here; /* this machine, as of here_ns */
+    uint64_t here_ns;
+    buf draft, event; /* used again */
+};
+
+/* ---- what is there ------------------------------------------------------------------------------- */
+
+static void item_free(live_item *it)
+{
+    free(it->name);
+    buf_done(&it->text);
+    free(it);
+}
+
+static live_item *find(live_item *from, const live_item *to, live_kind kind, const char *name)
+{
+    for (live_item *it = from; it != to; it = it->next)
+        if (it->kind == kind && strcmp(it->name, name) == 0) return it;
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static live_item *add(live *l, live_kind kind, const char *name)
+{
+    live_item *it = calloc(1, sizeof *it), **end = &l->items;
+    if (!it || !(it->name = strdup(name))) {
+        free(it);
+        return NULL;
+    }
+    it->kind = kind;
+    while (*end) end = &(*end)->next;
+    return *end = it;
+}
+
+/* l->draft is the description of this one. Without memory it stays as it was, until the next beat. */
+static void note(live *l, live_kind kind, const char *name)
+{
+    live_item *it = find(l->at, NULL, kind, name);
+    if (!it) it = find(l->items, l->at, kind, name);
+    if (!it) it = add(l, kind, name);
+    if (!it) return;
+    l->at = it->next;
+    it->seen = l->beat;
+    if (l->draft.failed) return;
+    if (!it->gone && it->text.len == l->draft.len && memcmp(it->text.data, l->draft.data, l->draft.len) == 0)
+        return;
+    buf_clear(&it->text);
+    if (buf_append(&it->text, l->draft.data, l->draft.len) != 0) return;
+    it->gone = false;
+    it->changed = l->beat;
+}
+
+/* "node kitchen" */
+static const char *const KINDS[] = {
+    [LIVE_GATEWAY] = "gateway", [LIVE_NODE] = "node", [LIVE_REPLICA] = "replica"};
+
+/* The beat that every listener has heard of. */
+static uint64_t heard_by_all(const live *l)
+{
+    uint64_t beat = l->beat;
+    for (const listener *x = l->listeners; x; x = x->next)
+        if (x->beat < beat) beat = x->beat;
+    return beat;
+}
+
+static void sweep(live *l)
+{
+    uint64_t heard = heard_by_all(l);
+    for (live_item **at = &l->items; *at;) {
+        live_item *it = *at;
+        if (!it->gone && it->seen != l->beat) {
+            it->gone = true;
+            it->changed = l->beat;
+        }
+        if (it->gone && it->changed < heard) {
+            *at = it->next;
+            item_free(it);
+        } else {
+            at = &it->next;
+        }
+    }
+}
+
+/* To read what this machine is up to takes longer than all the rest, and it changes all the time. */
+static void look_at_this_machine(live *l)
+{
+    uint64_t now = clock_ns();
+    node *here = NULL;
+    if (l->here_ns && now - l->here_ns < LIVE_MACHINE_MS * 1000000ull) return;
+    if (node_here(&here, NULL) != 0) return;
+    buf_clear(&l->here);
+    describe_here(&l->here, here, registry_site(l->g->registry));
+    l->here_ns = l->here.failed ? 0 : now;
+    node_free(here);
+}
+
+/* This machine has no name among the nodes: its replicas' is "". */
+static void look_at_machines(live *l)
+{
+    const registry *r = l->g->registry;
+    size_t at = 0;
+    look_at_this_machine(l);
+    buf_clear(&l->draft);
+    buf_join(&l->draft, &l->here);
+    if (l->here.len) note(l, LIVE_NODE, "");
+    for (const node *n; (n = registry_next_node(r, &at));) {
+        buf_clear(&l->draft);
+        describe_node(&l->draft, n);
+        note(l, LIVE_NODE, n->name);
+    }
+}
+
+static void look(live *l)
+{
+    const registry *r = l->g->registry;
+    l->beat++;
+    l->at = l->items;
+    buf_clear(&l->draft);
+    describe_gateway(&l->draft, l->g);
+    buf_putc(&l->draft, '}');
+    note(l, LIVE_GATEWAY, "");
+    look_at_machines(l);
+    for (size_t i = 0; i < registry_count(r); i++) {
+        const replica *x = registry_at(r, i);
+        buf_clear(&l->draft);
+        describe_replica(&l->draft, x, registry_site(r));
+        note(l, LIVE_REPLICA, x->id);
+    }
+    sweep(l);
+}
+
+/* ---- who listens --------------------------------------------------------------------------------- */
+
+static void put_changed(buf *out, const live *l, live_kind kind, uint64_t since)
+{
+    bool first = true;
+    for (const live_item *it = l->items; it; it = it->next) {
+        if (it->kind != kind || it->gone || it->changed <= since || it->text.len == 0) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        buf_append(out, it->text.data, it->text.len);
+    }
+}
+
+static void put_gone(buf *out, const live *l, uint64_t since)
+{
+    bool first = true;
+    for (const live_item *it = l->items; it; it = it->next) {
+        if (!it->gone || it->changed <= since) continue;
+        buf name = {0};
+        buf_printf(&name, "%s %s", KINDS[it->kind], it->name);
+        if (!first) buf_putc(out, ',');
+        first = false;
+        json_put_string(out, name.data ? name.data : "", name.len);
+        out->failed |= name.failed;
+        buf_done(&name);
+    }
+}
+
+static void put_event(buf *out, const live *l, uint64_t since)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    buf_printf(out, "event: status\ndata: {\"at\":%.3f", (double)t.tv_sec + (double)t.tv_nsec / 1e9);
+    size_t before = out->len;
+    buf_puts(out, ",\"gateway\":");
+    size_t empty = out->len;
+    put_changed(out, l, LIVE_GATEWAY, since);
+    if (out->len == empty) out->len = before;
+    buf_puts(out, ",\"nodes\":[");
+    put_changed(out, l, LIVE_NODE, since);
+    buf_puts(out, "],\"replicas\":[");
+    put_changed(out, l, LIVE_REPLICA, since);
+    buf_puts(out, "],\"gone\":[");
+    put_gone(out, l, since);
+    buf_puts(out, "]}\n\n");
+}
+
+static bool has_news(const live *l, uint64_t since)
+{
+    for (const live_item *it = l->items; it; it = it->next)
+        if (it->changed > since) return true;
+    return false;
+}
+
+static void tell(live *l, listener *x)
+{
+    uint64_t now = clock_ns();
+    bool quiet = now - x->told_ns > LIVE_QUIET_MS * 1000000ull;
+    if ((!quiet && !has_news(l, x->beat)) || request_stream_is_full(x->rq)) return;
+    buf_clear(&l->event);
+    put_event(&l->event, l, x->beat);
+    if (l->event.failed) {
+        buf_done(&l->event); /* with the next beat */
+        return;
+    }
+    x->beat = l->beat;
+    x->told_ns = now;
+    request_stream_write(x->rq, &l->event);
+}
+
+static void leave(void *work)
+{
+    listener *x = work;
+    live *l = x->live;
+    if (x->prev)
+        x->prev->next = x->next;
+    else
+        l->listeners = x->next;
+    if (x->next) x->next->prev = x->prev;
+    if (--l->n_listeners == 0) uv_timer_stop(&l->timer);
+    free(x);
+}
+
+/* Whose key is taken away hears no more. */
+static bool may_hear(listener *x)
+{
+    gateway_request *rq = x->rq;
+    api_error e = {0};
+    if (admission_check_again(rq, &e) == 0) return true;
+    leave(x);
+    request_watch(rq, NULL, NULL);
+    request_error(rq, &e);
+    return false;
+}
+
+static void on_beat(uv_timer_t *t)
+{
+    live *l = t->data;
+    look(l);
+    for (listener *x = l->listeners, *next; x; x = next) {
+        next = x->next;
+        if (may_hear(x)) tell(l, x);
+    }
+    if (l->draft.failed) buf_done(&l->draft);
+}
+
+static listener *join(live *l, gateway_request *rq)
+{
+    listener *x = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    *x = (listener){.live = l, .rq = rq, .next = l->listeners};
+    if (x->next) x->next->prev = x;
+    l->listeners = x;
+    if (l->n_listeners++ == 0) uv_timer_start(&l->timer, on_beat, LIVE_BEAT_MS, LIVE_BEAT_MS);
+    return x;
+}
+
+void live_handle(gateway_request *rq)
+{
+    live *l = rq->gateway->live;
+    api_error e = {0};
+    if (rq->gateway->draining)
+        api_error_set(&e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
+    else if (l->n_listeners >= LIVE_LISTENERS_MAX)
+        api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
+                      "%d clients listen, which is the limit; close one of them, or ask GET /v1/status",
+                      LIVE_LISTENERS_MAX);
+    else if (request_count_like(rq) >= LIVE_LISTENERS_OF_ONE)
+        api_error_set(
+            &e, 429, "rate_limit_error", "too_many_requests", NULL,
+            "this client listens %d times, which is the limit; close one of them, or ask GET /v1/status",
+            LIVE_LISTENERS_OF_ONE);
+    listener *x = e.status ? NULL : join(l, rq);
+    if (!e.status && !x) api_error_nomem(&e);
+    if (!x) {
+        request_error(rq, &e);
+        return;
+    }
+    request_watch(rq, leave, x);
+    request_stream_begin(rq);
+    look(l);
+    tell(l, x);
+}
+
+/* ---- the gateway's ------------------------------------------------------------------------------- */
+
+int live_open(gateway *g, shoal_err *err)
+{
+    live *l = calloc(1, sizeof *l);
+    if (!l) return err_nomem(err);
+    l->g = g;
+    uv_timer_init(g->loop, &l->timer);
+    l->timer.data = l;
+    g->live = l;
+    return 0;
+}
+
+void live_drain(gateway *g)
+{
+    while (g->live->listeners) {
+        gateway_request *rq = g->live->listeners->rq;
+        leave(g->live->listeners);
+        request_watch(rq, NULL, NULL);
+        request_stream_end(rq);
+    }
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void live_close(gateway *g)
+{
+    live *l = g->live;
+    if (!l) return;
+    while (l->items) {
+        live_item *it = l->items;
+        l->items = it->next;
+        item_free(it);
+    }
+    buf_done(&l->here);
+    buf_done(&l->draft);
+    buf_done(&l->event);
+    g->live = NULL;
+    uv_close((uv_handle_t *)&l->timer, on_closed);
+}

@@ -1,0 +1,296 @@
+/* loads.c: see loads.h. */
+#include "operations/loads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/query.h"
+#include "base/json.h"
+#include "operations/status.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "gateway/keeper.h"
+#include "wire/http.h"
+
+typedef struct load_job {
+    gateway_request *rq;
+    keeper_ticket *ticket;
+    bool streams, lines;
+    bool deletes; /* DELETE says so in OpenAI's words */
+    char model[96];
+} load_job;
+
+/* ---- what is told -------------------------------------------------------------------------------------- */
+
+static void put_news(buf *out, const keeper_news *n)
+{
+    buf_printf(out, "{\"status\":\"%s\"", keeper_step_name(n->step));
+    if (*n->model) buf_puts(out, ",\"model\":");
+    if (*n->model) json_put_string(out, n->model, strlen(n->model));
+    if (n->step == KEEPER_FETCHING && *n->file) {
+        buf_puts(out, ",\"file\":");
+        json_put_string(out, n->file, strlen(n->file));
+        if (n->total) buf_printf(out, ",\"total\":%llu", (unsigned long long)n->total);
+        buf_printf(out, ",\"completed\":%llu", (unsigned long long)n->fetched);
+    }
+    if (*n->sha256) buf_printf(out, ",\"sha256\":\"%.64s\"", n->sha256);
+    if (n->n_replicas) buf_printf(out, ",\"replicas\":%u,\"ready\":%u", n->n_replicas, n->n_ready);
+    buf_putc(out, '}');
+}
+
+/* As an event or as a line. */
+static void say(load_job *j, const buf *what)
+{
+    buf out = {0};
+    if (!j->lines) buf_puts(&out, "data: ");
+    buf_join(&out, what);
+    buf_puts(&out, j->lines ? "\n" : "\n\n");
+    if (!out.failed) request_stream_write(j->rq, &out);
+    buf_done(&out);
+}
+
+static void told(void *user, const keeper_news *n)
+{
+    load_job *j = user;
+    buf out = {0};
+    if (!j->streams || request_stream_is_full(j->rq)) return; /* who reads slowly hears less */
+    put_news(&out, n);
+    say(j, &out);
+    buf_done(&out);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------------- */
+
+static void put_result(buf *out, const load_job *j, const keeper_news *n)
+{
+    const char *name = j->deletes ? j->model : n->model;
+    if (n->step == KEEPER_READY) {
+        status_put_model(out, j->rq, name);
+        return;
+    }
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, name, strlen(name));
+    buf_puts(out, ",\"object\":\"model\",");
+    buf_puts(out, j->deletes ? "\"deleted\":true}" : "\"state\":\"unloaded\"}");
+}
+
+static void end_stream(load_job *j, const keeper_news *n, const api_error *e)
+{
+    buf out = {0};
+    if (e)
+        api_error_put(&out, e);
+    else
+        put_news(&out, n);
+    say(j, &out);
+    buf_done(&out);
+    buf last = {0};
+    if (!j->lines) buf_puts(&last, "data: [DONE]\n\n");
+    request_stream_write(j->rq, &last);
+    buf_done(&last);
+    if (e) j->rq->error_code = e->code;
+    request_stream_end(j->rq);
+}
+
+static void ended(void *user, const keeper_news *n, const api_error *e)
+{
+    load_job *j = user;
+    buf out = {0};
+    request_watch(j->rq, NULL, NULL);
+    if (j->streams) {
+        end_stream(j, n, e);
+    } else if (e) {
+        request_error(j->rq, e);
+    } else {
+        put_result(&out, j, n);
+        request_json(j->rq, 200, &out);
+    }
+    buf_done(&out);
+    free(j);
+}
+
+static void gone(void *work)
+{
+    load_job *j = work;
+    j->rq->gateway->keeper->leave(j->ticket);
+    free(j);
+}
+
+/* It took longer than the client would wait: the work goes on, and asking again joins it. */
+static void too_late(void *work)
+{
+    load_job *j = work;
+    gateway_request *rq = j->rq;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline", NULL,
+                  "it is not done yet, and goes on; ask again, or look at GET /v1/models");
+    request_watch(rq, NULL, NULL);
+    request_on_deadline(rq, NULL);
+    if (j->streams) {
+        rq->gateway->keeper->leave(j->ticket);
+        end_stream(j, NULL, &e);
+        free(j);
+    } else {
+        gone(j);
+        request_error(rq, &e);
+    }
+}
+
+/* ---- the question -------------------------------------------------------------------------------------- */
+
+static load_job *job_new(gateway_request *rq, bool streams)
+{
+    const char *accept = request_header(rq, "accept");
+    load_job *j = calloc(1, sizeof *j);
+    if (!j) return NULL;
+    j->rq = rq;
+    j->streams = streams;
+    j->lines = accept && strstr(accept, "application/x-ndjson") && rq->door->ops->takes_lines;
+    return j;
+}
+
+/* The ticket is there, or e says why not. A deadline counts only where the client named one: a download takes
+ * longer than any answer. */
+static void wait_for(load_job *j, keeper_step first, const api_error *e)
+{
+    gateway_request *rq = j->rq;
+    if (!j->ticket) {
+        free(j);
+        request_error(rq, e);
+        return;
+    }
+    request_watch(rq, gone, j);
+    if (request_header(rq, "x-shoal-deadline-ms")) request_on_deadline(rq, too_late);
+    if (!j->streams) return;
+    if (j->lines)
+        request_lines_begin(rq);
+    else
+        request_stream_begin(rq);
+    told(j, &(keeper_news){.step = first, .model = "", .file = "", .sha256 = ""});
+}
+
+static const keeper *keeper_of(gateway_request *rq)
+{
+    api_error e;
+    if (rq->gateway->keeper) return rq->gateway->keeper;
+    api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
+                  "this gateway starts no workers of its own");
+    request_error(rq, &e);
+    return NULL;
+}
+
+static int read_wish(gateway_request *rq, arena *mem, config_wish *ret, api_error *e)
+{
+    size_t n;
+    const char *body = request_body(rq, &n);
+    json_t *o = NULL;
+    shoal_err err;
+    int rc = json_parse_request(&o, body, n, "the body", &err);
+    if (rc == 0) rc = config_wish_parse(ret, mem, o, &err);
+    json_drop(o);
+    if (rc == 0) return 0;
+    if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
+    char field[sizeof e->param];
+    size_t k = strcspn(err.message, ":");
+    snprintf(field, sizeof field, "%.*s", k < sizeof field ? (int)k : 0, err.message);
+    return api_error_bad(e, strchr(field, ' ') ? NULL : field, "%s", err.message);
+}
+
+void loads_load(gateway_request *rq)
+{
+    const keeper *k = keeper_of(rq);
+    arena *mem = k ? arena_new(0) : NULL;
+    config_wish wish = {0};
+    api_error e;
+    if (!k) return;
+    int status = mem ? read_wish(rq, mem, &wish, &e) : api_error_nomem(&e);
+    load_job *j = status == 0 ? job_new(rq, wish.stream) : NULL;
+    if (!j) {
+        if (status == 0) api_error_nomem(&e);
+        request_error(rq, &e);
+    } else {
+        keeper_watch w = {.news = told, .done = ended, .user = j};
+        j->ticket = k->load(k->user, &wish, &w, &e);
+        wait_for(j, KEEPER_RESOLVING, &e);
+    }
+    arena_free(mem);
+}
+
+typedef struct unload_ask {
+    const char *model;
+    bool drain, force, stream;
+} unload_ask;
+
+static int read_unload(const json_t *o, unload_ask *ret, shoal_err *err)
+{
+    static const char *const keys[] = {"model", "drain", "force", "stream"};
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)o, key, value)
+    {
+        size_t i = 0;
+        while (i < 4 && strcmp(keys[i], key) != 0) i++;
+        if (i == 4)
+            return err_set(err, SHOAL_EINVALID,
+                           "there is no key '%.40s' here; the keys are model, drain, force, stream", key);
+    }
+    int rc = json_get_str(o, "model", &ret->model, err);
+    if (rc == 0) rc = json_get_bool(o, "drain", &ret->drain, err);
+    if (rc == 0) rc = json_get_bool(o, "force", &ret->force, err);
+    if (rc == 0) rc = json_get_bool(o, "stream", &ret->stream, err);
+    if (rc == 0 && !ret->model) rc = err_set(err, SHOAL_EINVALID, "model: which one?");
+    return rc;
+}
+
+void loads_unload(gateway_request *rq)
+{
+    const keeper *k = keeper_of(rq);
+    size_t n;
+    json_t *o = NULL;
+    unload_ask ask = {.drain = true};
+    shoal_err err;
+    api_error e;
+    if (!k) return;
+    const char *body = request_body(rq, &n);
+    int rc = json_parse_request(&o, body, n, "the body", &err);
+    if (rc == 0 && !json_is_object(o)) rc = err_set(&err, SHOAL_EINVALID, "the body must be a JSON object");
+    if (rc == 0) rc = read_unload(o, &ask, &err);
+    load_job *j = rc == 0 ? job_new(rq, ask.stream) : NULL;
+    if (j) {
+        keeper_watch w = {.news = told, .done = ended, .user = j};
+        unsigned how = (ask.force ? KEEPER_FORCE : 0) | (ask.drain ? 0 : KEEPER_AT_ONCE);
+        j->ticket = k->unload(k->user, ask.model, how, &w, &e);
+        wait_for(j, KEEPER_DRAINING, &e);
+    } else {
+        if (rc == 0 || rc == SHOAL_ENOMEM)
+            api_error_nomem(&e);
+        else
+            api_error_bad(&e, NULL, "%s", err.message);
+        request_error(rq, &e);
+    }
+    json_drop(o);
+}
+
+void loads_delete(gateway_request *rq)
+{
+    const keeper *k = keeper_of(rq);
+    api_error e;
+    char *name = NULL;
+    if (!k) return;
+    const char *at = request_path(rq) + strlen(rq->endpoint->path);
+    int status = query_segment(at, strlen(at), &name, &e); /* of several segments, too */
+    load_job *j = status == 0 ? job_new(rq, false) : NULL;
+    if (!j) {
+        if (status == 0) api_error_nomem(&e);
+        free(name);
+        request_error(rq, &e);
+        return;
+    }
+    j->deletes = true;
+    snprintf(j->model, sizeof j->model, "%s", name);
+    keeper_watch w = {.news = told, .done = ended, .user = j};
+    unsigned how = strcmp(request_query(rq), "force=true") == 0 ? KEEPER_FORCE : 0;
+    j->ticket = k->remove(k->user, name, how, &w, &e);
+    free(name);
+    wait_for(j, KEEPER_REMOVING, &e);
+}

@@ -1,0 +1,237 @@
+/* logs.c: see logs.h. Who follows is looked after four times a second. */
+#include "operations/logs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/query.h"
+#include "base/clock.h"
+#include "base/log_format.h"
+#include "base/log_ring.h"
+#include "base/number.h"
+#include "request/admission.h"
+#include "request/gateway_state.h"
+
+enum {
+    LINES_USUAL = 100,
+    LINES_MAX = 10000,
+    BEAT_MS = 250,
+    QUIET_MS = 15000,
+    FOLLOWERS_MAX = 64,
+    FOLLOWERS_OF_ONE = 32
+};
+
+typedef struct wish {
+    log_level level;
+    uint64_t after; /* number of the last line that is had */
+    bool follow;
+} wish;
+
+typedef struct follower {
+    gateway_request *rq;
+    uv_timer_t timer;
+    wish wish;
+    uint64_t told_ns;
+    buf out;
+} follower;
+
+/* ---- what is wished --------------------------------------------------------------------------------- */
+
+static int refuse(api_error *e, const char *what, const char *value)
+{
+    return api_error_set(e, 400, "invalid_request_error", "invalid_query", NULL, "%s, not '%.40s'", what,
+                         value);
+}
+
+static int take_level(wish *w, const char *value, api_error *e)
+{
+    int level = log_level_parse(value);
+    if (level < 0 || level == LOG_OFF) return refuse(e, "level is debug, info, warn or error", value);
+    w->level = (log_level)level;
+    return 0;
+}
+
+static int take_follow(wish *w, const char *value, api_error *e)
+{
+    w->follow = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
+    if (w->follow || strcmp(value, "false") == 0 || strcmp(value, "0") == 0) return 0;
+    return refuse(e, "follow is true or false", value);
+}
+
+static int take_word(gateway_request *rq, const char *name, wish *w,
+                     int (*take)(wish *w, const char *value, api_error *e), api_error *e)
+{
+    char *value = NULL;
+    int status = query_value(request_query(rq), name, &value, e);
+    if (status == 0 && value) status = take(w, value, e);
+    free(value);
+    return status;
+}
+
+static int read_wish(wish *w, gateway_request *rq, api_error *e)
+{
+    int64_t lines = LINES_USUAL, after = -1;
+    const char *had = request_header(rq, "last-event-id");
+    *w = (wish){.level = LOG_INFO};
+    int status = take_word(rq, "level", w, take_level, e);
+    if (status == 0) status = take_word(rq, "follow", w, take_follow, e);
+    if (status == 0) status = query_number(request_query(rq), "lines", 0, LINES_MAX, &lines, e);
+    if (status == 0) status = query_number(request_query(rq), "after", 0, INT64_MAX, &after, e);
+    if (had && (!number_i64(had, &after) || after < 0)) after = -1; /* another server's: from the beginning */
+    w->after = after >= 0 ? (uint64_t)after : log_ring_before((size_t)lines, w->level);
+    return status;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------ */
+
+/* Lines that the ring has dropped before they were asked for. */
+static void put_missed(buf *out, uint64_t n)
+{
+    const log_field f = LOG_I("lines", n);
+    log_event e = {
+        .level = LOG_WARN, .component = "log", .event = "lines_dropped", .fields = &f, .n_fields = 1};
+    clock_gettime(CLOCK_REALTIME, &e.at);
+    log_format(out, LOG_FORM_JSON, 0, &e);
+    if (!out->failed) out->len--; /* its line end */
+}
+
+static void answer(gateway_request *rq, wish *w)
+{
+    buf out = {0};
+    uint64_t missed = log_ring_missed(w->after);
+    buf_puts(&out, "{\"lines\":[");
+    if (missed) put_missed(&out, missed);
+    for (bool more = true; more && !out.failed;) {
+        size_t before = out.len;
+        if (out.data[out.len - 1] != '[') buf_putc(&out, ',');
+        more = log_ring_next(&w->after, w->level, &out);
+        if (!more) out.len = before;
+    }
+    buf_printf(&out, "],\"last\":%llu}", (unsigned long long)w->after);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+/* All of it or nothing; clears the line. False: there was no memory. */
+static bool put_event(buf *out, uint64_t id, buf *line)
+{
+    size_t before = out->len;
+    buf_printf(out, "id: %llu\ndata: ", (unsigned long long)id);
+    buf_join(out, line);
+    buf_puts(out, "\n\n");
+    buf_clear(line);
+    if (!out->failed) return true;
+    out->len = before;
+    out->failed = false;
+    return false;
+}
+
+/* What has come since. What finds no memory is told at the next beat. */
+static void put_news(follower *f)
+{
+    uint64_t after = f->wish.after, missed = log_ring_missed(after);
+    bool ok = true;
+    buf line = {0};
+    if (missed) {
+        put_missed(&line, missed);
+        ok = put_event(&f->out, after += missed, &line);
+        if (ok) f->wish.after = after;
+    }
+    while (ok && log_ring_next(&after, f->wish.level, &line)) {
+        ok = put_event(&f->out, after, &line);
+        if (ok) f->wish.after = after;
+    }
+    if (ok) f->wish.after = after; /* those that are not wished are had, too */
+    buf_done(&line);
+}
+
+/* A sign of life when nothing has come for long. */
+static void tell(follower *f)
+{
+    uint64_t now = clock_ns();
+    if (request_stream_is_full(f->rq)) return;
+    buf_clear(&f->out);
+    put_news(f);
+    if (f->out.len == 0 && now - f->told_ns > QUIET_MS * 1000000ull) buf_puts(&f->out, ": still here\n\n");
+    if (f->out.len && !f->out.failed) {
+        f->told_ns = now;
+        request_stream_write(f->rq, &f->out);
+    }
+    if (f->out.failed) buf_done(&f->out);
+}
+
+/* ---- following -------------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *h)
+{
+    follower *f = h->data;
+    buf_done(&f->out);
+    free(f);
+}
+
+static void leave(void *work)
+{
+    follower *f = work;
+    f->rq->gateway->n_log_readers--;
+    uv_close((uv_handle_t *)&f->timer, on_closed);
+}
+
+static void on_beat(uv_timer_t *t)
+{
+    follower *f = t->data;
+    gateway_request *rq = f->rq;
+    api_error e = {0};
+    int status = admission_check_again(rq, &e); /* whose key is taken away reads no more */
+    if (status == 0) tell(f);
+    if (status == 0 && !rq->gateway->draining) return;
+    leave(f);
+    request_watch(rq, NULL, NULL);
+    if (status == 0)
+        request_stream_end(rq);
+    else
+        request_error(rq, &e);
+}
+
+static void follow(gateway_request *rq, const wish *w)
+{
+    follower *f = calloc(1, sizeof *f);
+    api_error e;
+    if (!f) {
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return;
+    }
+    *f = (follower){.rq = rq, .wish = *w, .told_ns = clock_ns()};
+    rq->gateway->n_log_readers++;
+    uv_timer_init(rq->gateway->loop, &f->timer);
+    f->timer.data = f;
+    uv_timer_start(&f->timer, on_beat, BEAT_MS, BEAT_MS);
+    request_watch(rq, leave, f);
+    request_stream_begin(rq);
+    tell(f);
+}
+
+void logs_handle(gateway_request *rq)
+{
+    wish w;
+    api_error e = {0};
+    int status = read_wish(&w, rq, &e);
+    if (status == 0 && w.follow && rq->gateway->draining)
+        status =
+            api_error_set(&e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
+    if (status == 0 && w.follow && rq->gateway->n_log_readers >= FOLLOWERS_MAX)
+        status =
+            api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
+                          "%d clients follow the log, which is the limit; close one of them", FOLLOWERS_MAX);
+    if (status == 0 && w.follow && request_count_like(rq) >= FOLLOWERS_OF_ONE)
+        status = api_error_set(&e, 429, "rate_limit_error", "too_many_requests", NULL,
+                               "this client follows the log %d times, which is the limit; close one of them",
+                               FOLLOWERS_OF_ONE);
+    if (status != 0)
+        request_error(rq, &e);
+    else if (w.follow)
+        follow(rq, &w);
+    else
+        answer(rq, &w);
+}

@@ -1,0 +1,39 @@
+/* overview.c: see overview.h. */
+#include "operations/overview.h"
+
+#include "answers/caches.h"
+#include "observe/describe.h"
+#include "request/gateway_state.h"
+
+static bool is_new(const registry *g, const node *n, size_t before)
+{
+    for (size_t i = 0; i < before; i++)
+        if (registry_at(g, i)->node == n) return false;
+    return n != NULL;
+}
+
+void overview_handle(gateway_request *rq)
+{
+    const registry *g = rq->registry;
+    buf out = {0};
+    describe_gateway(&out, rq->gateway);
+    buf_puts(&out, ",\"cache\":");
+    caches_put(&out, rq->gateway);
+    buf_puts(&out, ",\"nodes\":[");
+    bool first = true;
+    for (size_t i = 0; i < registry_count(g); i++) {
+        const node *n = registry_at(g, i)->node;
+        if (!is_new(g, n, i)) continue;
+        if (!first) buf_putc(&out, ',');
+        first = false;
+        describe_node(&out, n);
+    }
+    buf_puts(&out, "],\"replicas\":[");
+    for (size_t i = 0; i < registry_count(g); i++) {
+        if (i) buf_putc(&out, ',');
+        describe_replica(&out, registry_at(g, i), registry_site(g));
+    }
+    buf_puts(&out, "]}");
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}

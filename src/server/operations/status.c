@@ -1,0 +1,521 @@
+/* status.c: the endpoints that say how things are: models, health, readiness, metrics. */
+#include "operations/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/query.h"
+#include "base/clock.h"
+#include "base/handover.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "cluster/stage_name.h"
+#include "request/admission.h"
+#include "request/choose.h"
+#include "observe/describe.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "gateway/keeper.h"
+#include "observe/readiness.h"
+#include "request/routed.h"
+
+#define METRICS_KEPT_NS 1000000000u
+
+static void put_str(buf *out, const char *key, const char *v)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
+}
+
+/* How many there are of it, what they take, and how long it stays. */
+static void put_presence(buf *out, const gateway_request *rq, const char *name,
+                         const Shoal__V1__ModelInfo *info)
+{
+    const replica_set *set = registry_find(rq->registry, name);
+    const keeper *k = rq->gateway->keeper;
+    keeper_fact f = {0};
+    uint64_t rss = 0;
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        bool runs = r->state == REPLICA_READY || r->state == REPLICA_DRAINING;
+        if (r->stats && runs) rss += r->stats->rss_bytes;
+    }
+    buf_printf(out, ",\"replicas\":%zu,\"ready\":%zu", set ? set->n : 0, set ? set->n_ready : 0);
+    if (rss) buf_printf(out, ",\"memory_bytes\":%llu", (unsigned long long)rss);
+    bool known = k && k->about(k->user, name, &f);
+    uint64_t bytes = info && info->file_bytes ? info->file_bytes : f.bytes;
+    if (bytes) buf_printf(out, ",\"file_bytes\":%llu", (unsigned long long)bytes);
+    if (!known) return;
+    put_str(out, "loaded_by", f.configured ? "configuration" : "request");
+    if (f.kept) buf_puts(out, ",\"keep\":true");
+    if (f.goes) buf_printf(out, ",\"unloads_in_ms\":%llu", (unsigned long long)f.left_ms);
+}
+
+/* A model that a request loads is not there yet, whatever its worker does at the moment. */
+static const char *state_name(const gateway_request *rq, const char *name, replica_state state)
+{
+    const keeper *k = rq->gateway->keeper;
+    keeper_fact f;
+    bool starts = state == REPLICA_STARTING || state == REPLICA_DOWN;
+    return starts && k && k->about(k->user, name, &f) && f.loading ? "loading" : replica_state_name(state);
+}
+
+/* What holds of a request to it that does not say it. */
+static void put_sampling(buf *out, const Shoal__V1__Sampling *s)
+{
+    const char *comma = "";
+    if (!s) return;
+    buf_puts(out, ",\"sampling\":{");
+#define PUT(field, min, max)                         \
+    if (!(s->unsaid & SAMPLING_BIT(field))) {        \
+        buf_printf(out, "%s\"" #field "\":", comma); \
+        number_put(out, (double)s->field, 6);        \
+        comma = ",";                                 \
+    }
+    SAMPLING_TABLE(PUT)
+#undef PUT
+    buf_putc(out, '}');
+}
+
+/* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
+static void put_model(buf *out, const gateway_request *rq, const char *name, replica_state state,
+                      const char *reason, const Shoal__V1__ModelInfo *info)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, name, strlen(name));
+    buf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"shoal\"",
+               info ? (long long)info->file_time_s : 0);
+    put_str(out, "state", state_name(rq, name, state));
+    if (state == REPLICA_FAILED || state == REPLICA_DOWN) put_str(out, "reason", reason);
+    put_presence(out, rq, name, info);
+    if (info) {
+        put_str(out, "task", info->task);
+        put_str(out, "architecture", info->architecture);
+        put_str(out, "version", info->version);
+        put_str(out, "quantisation", info->quantisation);
+        put_str(out, "digest", info->digest);
+        put_str(out, "isa", info->isa);
+        if (info->n_parameters)
+            buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);
+        buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
+                   info->n_ctx, info->n_embd, info->n_vocab);
+        for (size_t i = 0; i < info->n_labels; i++) {
+            if (i) buf_putc(out, ',');
+            json_put_string(out, info->labels[i], strlen(info->labels[i]));
+        }
+        buf_putc(out, ']');
+        put_sampling(out, info->sampling);
+    }
+    buf_putc(out, '}');
+}
+
+/* The i-th adapter of a model as one of its own: "MODEL:ADAPTER" is a name that requests may give. */
+static void put_adapter(buf *out, const char *model, replica_state state, const Shoal__V1__ModelInfo *info,
+                        size_t i)
+{
+    buf id = {0};
+    buf_printf(&id, "%s:%s", model, info->adapters[i]);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, id.data ? id.data : "", id.len);
+    out->failed |= id.failed;
+    buf_done(&id);
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    put_str(out, "state", replica_state_name(state));
+    put_str(out, "parent", model);
+    put_str(out, "task", info->task);
+    if (i < info->n_adapter_digests) put_str(out, "digest", info->adapter_digests[i]);
+    buf_putc(out, '}');
+}
+
+/* The replica to show for a model: a ready one, or any. NULL: it has none. */
+static const replica *shown_replica(const replica_set *set)
+{
+    return set->n > 0 ? set->replicas[0] : NULL; /* ready ones come first */
+}
+
+static void put_ensemble(buf *out, const config_ensemble *e)
+{
+    static const char *const KINDS[] = {
+#define KIND_NAME(e, name) name,
+        ENSEMBLE_KIND_TABLE(KIND_NAME)
+#undef KIND_NAME
+    };
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, e->name, strlen(e->name));
+    buf_printf(out,
+               ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"kind\":\"%s\",\"members\":[",
+               KINDS[e->kind]);
+    for (size_t i = 0; i < e->n_members; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, e->members[i].model, strlen(e->members[i].model));
+    }
+    buf_puts(out, "]}");
+}
+
+static void put_comma(buf *out, bool *first)
+{
+    if (!*first) buf_putc(out, ',');
+    *first = false;
+}
+
+/* A model, and each of its adapters, of which a key may use some and not others. */
+static void put_served(buf *out, const gateway_request *rq, const replica *r, bool *first)
+{
+    char name[200];
+    if (admission_shows(rq, r->model)) {
+        put_comma(out, first);
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
+    }
+    for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
+        snprintf(name, sizeof name, "%s:%s", r->model, r->info->adapters[k]);
+        if (!admission_shows(rq, name)) continue;
+        put_comma(out, first);
+        put_adapter(out, r->model, r->state, r->info, k);
+    }
+}
+
+/* A model that is configured or was served here, and that no machine has now. */
+static void put_missing(buf *out, const gateway_request *rq, const replica_set *set)
+{
+    char why[READINESS_WHY_SIZE];
+    registry_say_missing(set, why, sizeof why);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, set->model, strlen(set->model));
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"state\":\"missing\"");
+    put_str(out, "reason", why);
+    put_presence(out, rq, set->model, NULL);
+    buf_putc(out, '}');
+}
+
+static void put_set(buf *out, const gateway_request *rq, const replica_set *set, bool *first)
+{
+    const replica *r = shown_replica(set);
+    if (stage_name_parse(set->model, NULL, NULL, NULL)) return; /* nobody can ask a stage */
+    if (r) {
+        put_served(out, rq, r, first);
+    } else if (admission_shows(rq, set->model)) {
+        put_comma(out, first);
+        put_missing(out, rq, set);
+    }
+}
+
+void status_put_model(buf *out, const gateway_request *rq, const char *name)
+{
+    const replica_set *set = registry_find(rq->registry, name);
+    const replica *r = set ? shown_replica(set) : NULL;
+    if (r)
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
+    else
+        buf_puts(out, "{}");
+}
+
+/* The i-th adapter of r by its name; r->info->n_adapters: it has none of that name. */
+static size_t find_adapter(const Shoal__V1__ModelInfo *info, const char *name)
+{
+    size_t i = 0;
+    while (i < info->n_adapters && strcmp(info->adapters[i], name) != 0) i++;
+    return i;
+}
+
+/* The row of MODEL or MODEL:ADAPTER; nothing where nobody serves it. */
+static void put_model_of(buf *out, const gateway_request *rq, const char *name)
+{
+    char base[96];
+    const char *colon = strchr(name, ':');
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    const replica_set *set = registry_find(rq->registry, base);
+    const replica *r = set ? shown_replica(set) : NULL;
+    size_t i = r && r->info && colon ? find_adapter(r->info, colon + 1) : 0;
+    if (colon && r && r->info && i < r->info->n_adapters)
+        put_adapter(out, base, r->state, r->info, i);
+    else if (!colon && r)
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
+    else if (!colon && set)
+        put_missing(out, rq, set);
+}
+
+/* A price or a sampling value is written as in the row itself: 0.7, not 0.69999999999999996. */
+enum { ROW_DIGITS = 15 };
+
+/* The row of what an alias stands for, under the alias's name. */
+static void put_as_alias(buf *out, const config_alias *a, const buf *row)
+{
+    json_t *o = NULL;
+    if (row->failed || json_parse(&o, row->data, row->len, "a model", NULL) != 0 ||
+        json_object_set_new(o, "id", json_string(a->name)) != 0 ||
+        json_object_set_new(o, "root", json_string(a->model)) != 0 ||
+        json_put_digits(out, o, ROW_DIGITS) != 0)
+        out->failed = true;
+    json_decref(o);
+}
+
+/* Pipelines are no models, nor are their aliases. */
+static void put_alias(buf *out, const gateway_request *rq, const config_alias *a, bool *first)
+{
+    const config_route *route = routed_find(rq, a->model);
+    const config_ensemble *ensemble = config_ensemble_find(rq->config, a->model);
+    buf row = {0};
+    if (!admission_shows(rq, a->model)) return;
+    if (route)
+        routed_put_model(&row, route);
+    else if (ensemble)
+        put_ensemble(&row, ensemble);
+    else
+        put_model_of(&row, rq, a->model);
+    if (row.len || row.failed) {
+        put_comma(out, first);
+        put_as_alias(out, a, &row);
+    }
+    buf_done(&row);
+}
+
+void status_models(gateway_request *rq)
+{
+    registry *g = rq->registry;
+    buf out = {0};
+    buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    bool first = true;
+    for (size_t i = 0; i < registry_count_models(g); i++) put_set(&out, rq, registry_model_at(g, i), &first);
+    for (size_t i = 0; i < rq->config->n_ensembles; i++) {
+        if (!admission_shows(rq, rq->config->ensembles[i].name)) continue;
+        put_comma(&out, &first);
+        put_ensemble(&out, &rq->config->ensembles[i]);
+    }
+    routed_put_models(&out, rq, &first);
+    for (size_t i = 0; i < rq->config->n_aliases; i++) put_alias(&out, rq, &rq->config->aliases[i], &first);
+    buf_puts(&out, "]}");
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+/* ---- one model ----------------------------------------------------------------------------------- */
+
+typedef struct describe_job {
+    gateway_request *rq;
+    model_call *call;
+    char name[136]; /* MODEL or MODEL:ADAPTER */
+} describe_job;
+
+static void describe_gone(void *work)
+{
+    describe_job *j = work;
+    calls_cancel(j->call);
+    free(j);
+}
+
+/* The row, under the name that the client gave. */
+static void answer_row(gateway_request *rq, buf *row)
+{
+    const config_alias *alias = config_alias_find(rq->config, rq->alias);
+    buf out = {0};
+    if (alias) put_as_alias(&out, alias, row);
+    request_json(rq, 200, alias ? &out : row);
+    buf_done(&out);
+    buf_done(row);
+}
+
+/* The model itself, or the adapter that is named behind it. */
+static void answer_described(gateway_request *rq, const char *name, const char *model,
+                             const Shoal__V1__ModelInfo *info)
+{
+    const char *colon = strchr(name, ':');
+    size_t i = colon ? find_adapter(info, colon + 1) : 0;
+    buf out = {0};
+    if (colon && i == info->n_adapters) {
+        api_error e;
+        api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    if (colon)
+        put_adapter(&out, model, REPLICA_READY, info, i);
+    else
+        put_model(&out, rq, model, REPLICA_READY, "", info);
+    answer_row(rq, &out);
+}
+
+static void on_described(void *user, const call_result *r, const Shoal__V1__ModelInfo *info)
+{
+    describe_job *j = user;
+    gateway_request *rq = j->rq;
+    request_note_result(rq, r);
+    if (r->status == 0) {
+        answer_described(rq, j->name, r->model, info);
+    } else {
+        api_error e;
+        api_error_from_call(&e, r);
+        request_error(rq, &e);
+    }
+    free(j);
+}
+
+static void answer_route(gateway_request *rq, const config_route *r)
+{
+    buf out = {0};
+    routed_put_model(&out, r);
+    answer_row(rq, &out);
+}
+
+/* given: what the client calls it, for errors. */
+static void describe(gateway_request *rq, const char *given, const char *served)
+{
+    char name[96];
+    bool known;
+    api_error e;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(served, ":"), served);
+    calls_info(rq->calls, name, &known);
+    known = known && strlen(served) < sizeof((describe_job *)0)->name;
+    describe_job *j = known ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        if (known)
+            api_error_nomem(&e);
+        else
+            api_error_no_model(&e, given);
+        request_error(rq, &e);
+        return;
+    }
+    strcpy(j->name, served);
+    call_context ctx = request_context(rq, "endpoint");
+    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
+    j->rq = rq;
+    request_watch(rq, describe_gone, j);
+    j->call = calls_describe(rq->calls, name, &req, &ctx, on_described, j);
+    if (j->call) return;
+    free(j);
+    request_watch(rq, NULL, NULL);
+    api_error_nomem(&e);
+    request_error(rq, &e);
+}
+
+/* Behind the endpoint's path the name, which may hold slashes ("openai/gpt-4o-mini"), encoded or not. */
+void status_model(gateway_request *rq)
+{
+    const char *path = request_path(rq) + strlen(rq->endpoint->path);
+    char *name = NULL;
+    api_error e;
+    int rc = query_segment(path, strlen(path), &name, &e);
+    const char *served = choose_served(rq, name);
+    if (rc == 0) rc = admission_may_use(rq, served, &e);
+    const config_route *route = routed_find(rq, served);
+    if (rc != 0)
+        request_error(rq, &e);
+    else if (route)
+        answer_route(rq, route);
+    else
+        describe(rq, name, served);
+    free(name);
+}
+
+/* ---- health -------------------------------------------------------------------------------------- */
+
+void status_health(gateway_request *rq)
+{
+    static const char OK[] = "{\"status\":\"ok\"}";
+    request_json(rq, 200, &(buf){.data = (char *)OK, .len = sizeof OK - 1});
+}
+
+static void put_replica(buf *out, const replica *r)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, r->id, strlen(r->id));
+    put_str(out, "model", r->model);
+    put_str(out, "state", describe_replica_state(r));
+    put_str(out, "reason", r->reason);
+    if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
+    buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
+               r->process.n_crashes);
+}
+
+void status_put_sources(buf *out, const registry *g)
+{
+    buf_puts(out, "\"sources\":[");
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const source *s = registry_source_at(g, i);
+        buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
+        json_put_string(out, source_name(s), strlen(source_name(s)));
+        buf_printf(out, ",\"synced\":%s", source_is_synced(s) ? "true" : "false");
+        put_str(out, "trouble", source_trouble(s));
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+}
+
+/* /readyz?model=NAME */
+static void answer_ready_one(gateway_request *rq, const char *name)
+{
+    char why[READINESS_WHY_SIZE];
+    bool draining = rq->gateway->withdrawn;
+    readiness r = readiness_of(rq->gateway, name, why);
+    if (r == READINESS_UNKNOWN) {
+        api_error e;
+        api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    bool ready = r == READINESS_READY && !draining;
+    buf out = {0};
+    buf_printf(&out, "{\"status\":\"%s\"", draining ? "draining" : ready ? "ready" : "not_ready");
+    put_str(&out, "model", name);
+    put_str(&out, "reason", draining ? "the server is shutting down" : why);
+    buf_putc(&out, '}');
+    request_json(rq, ready ? 200 : 503, &out);
+    buf_done(&out);
+}
+
+static void answer_ready_all(gateway_request *rq)
+{
+    registry *g = rq->registry;
+    bool draining = rq->gateway->withdrawn, ready = registry_all_ready(g) && !draining;
+    buf out = {0};
+    buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[",
+               draining ? "draining"
+               : ready  ? "ready"
+                        : "not_ready");
+    for (size_t i = 0; i < registry_count(g); i++) {
+        if (i) buf_putc(&out, ',');
+        put_replica(&out, registry_at(g, i));
+    }
+    buf_printf(&out, "],\"restarts\":%u,", handover_restarts());
+    status_put_sources(&out, g);
+    readiness_put_missing(&out, rq->gateway);
+    buf_putc(&out, '}');
+    request_json(rq, ready ? 200 : 503, &out);
+    buf_done(&out);
+}
+
+void status_ready(gateway_request *rq)
+{
+    char *name = NULL;
+    api_error e;
+    if (query_value(request_query(rq), "model", &name, &e) != 0)
+        request_error(rq, &e);
+    else if (name)
+        answer_ready_one(rq, name);
+    else
+        answer_ready_all(rq);
+    free(name);
+}
+
+/* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */
+static void refresh_metrics(gateway *g, uint64_t now)
+{
+    if (g->metrics_at_ns && now - g->metrics_at_ns < METRICS_KEPT_NS) return;
+    g->metrics_at_ns = now;
+    buf_done(&g->metrics_text);
+    metrics_scrape(g->metrics, g->registry);
+    metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
+    metrics_set(g->metrics, METRIC_GATEWAY_RESTARTS, (double)handover_restarts(), NULL, NULL, NULL);
+    metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
+    metrics_set_work(g->metrics, METRIC_LOOP_WORK, loop_work_get());
+    metrics_set(g->metrics, METRIC_LOOP_WORK_MAX, (double)loop_work_get()->max_bytes, NULL, NULL, NULL);
+    metrics_put(&g->metrics_text, g->metrics);
+}
+
+void status_metrics(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    refresh_metrics(g, rq->start_ns);
+    request_text(rq, g->metrics_text.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8",
+                 &g->metrics_text);
+}

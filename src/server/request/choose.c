@@ -1,0 +1,189 @@
+/* choose.c: from the "model" of a request to a model that is configured here; see choose.h. A wrong task is
+ * refused before any work, with the endpoint that would take the model. */
+#include "request/choose.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "request/admission.h"
+
+/* Which endpoint serves a task, for a message that helps. */
+static const char *endpoint_of(const char *task)
+{
+    static const struct {
+        const char *task, *path;
+    } ROWS[] = {
+        {"generate", "/v1/chat/completions or /v1/completions"},
+        {"classify", "/v1/classify"},
+        {"tag", "/v1/tag"},
+        {"rerank", "/v1/rerank"},
+        {"embed", "/v1/embeddings"},
+        {"transcribe", "/v1/audio/transcriptions"},
+        {"vad", "/v1/vad"},
+        {"score", "/v1/score"},
+        {"classify-image", "/v1/images/classify"},
+        {"fill-mask", "/v1/fill-mask"},
+        {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (strcmp(ROWS[i].task, task) == 0) return ROWS[i].path;
+    return "/v1/models";
+}
+
+/* A reranker is a classifier of one label, whatever its file calls it, and may be asked as one. */
+bool choose_does(const Shoal__V1__ModelInfo *info, const char *task)
+{
+    if (strcmp(task, CHOOSE_COMPLETES) == 0)
+        return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
+    bool ranks =
+        strcmp(info->task, "rerank") == 0 || (strcmp(info->task, "classify") == 0 && info->n_labels == 1);
+    if (strcmp(task, "rerank") == 0) return ranks;
+    return strcmp(info->task, task) == 0 || (ranks && strcmp(task, "classify") == 0);
+}
+
+/* Append the models that do it and that the key may use, with commas between. */
+static void put_names(buf *out, const gateway_request *rq, const char *task)
+{
+    registry *g = rq->registry;
+    for (size_t i = 0; i < registry_count_models(g); i++) {
+        const replica_set *set = registry_model_at(g, i);
+        const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
+        if (info && choose_does(info, task) && admission_shows(rq, set->replicas[0]->model))
+            buf_printf(out, "%s%s", out->len ? ", " : "", set->replicas[0]->model);
+    }
+}
+
+/* Several do it: which. */
+static int name_one(const gateway_request *rq, const char *task, api_error *e)
+{
+    buf list = {0};
+    put_names(&list, rq, task);
+    int rc = api_error_bad(e, "model", "several models do this task (%.300s): name one in \"model\"",
+                           list.len ? list.data : "");
+    buf_done(&list);
+    return rc;
+}
+
+static int unknown_model(const gateway_request *rq, const char *task, const char *name, api_error *e)
+{
+    buf list = {0};
+    put_names(&list, rq, task);
+    int rc = api_error_no_model(e, name);
+    if (list.len && !list.failed)
+        rc =
+            api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                          "the model '%.64s' does not exist here; these do this task: %.250s; GET /v1/models "
+                          "lists all, and 'aliases' in the configuration gives them more names",
+                          name, list.data);
+    buf_done(&list);
+    return rc;
+}
+
+/* The one model with this task. */
+static int choose_only(gateway_request *rq, const char *task, const char **ret_name, api_error *e)
+{
+    registry *g = rq->registry;
+    const char *found = NULL;
+    for (size_t i = 0; i < registry_count(g); i++) {
+        const replica *r = registry_at(g, i);
+        if (!r->info || !choose_does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
+        if (!admission_shows(rq, r->model)) continue;
+        if (found) return name_one(rq, task, e);
+        found = r->model;
+    }
+    if (!found)
+        return api_error_bad(e, "model", "\"model\" must name a model: none that does this task is up");
+    *ret_name = found;
+    return 0;
+}
+
+static int unknown_adapter(api_error *e, const gateway_request *rq, const char *model,
+                           const Shoal__V1__ModelInfo *info)
+{
+    buf list = {0};
+    for (size_t i = 0; i < info->n_adapters; i++)
+        buf_printf(&list, "%s%s:%s", i ? ", " : "; it has ", model, info->adapters[i]);
+    int rc = api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                           "the model '%.64s' has no adapter '%.64s'%.300s", model, rq->adapter,
+                           info->n_adapters == 0 ? "; none is configured"
+                           : list.data           ? list.data
+                                                 : "");
+    buf_done(&list);
+    return rc;
+}
+
+/* Of "MODEL:ADAPTER" the model into `base`, and the adapter into rq; false when it cannot be one. Models'
+ * names have no colons. */
+static bool split_name(gateway_request *rq, const char *name, char base[96])
+{
+    const char *colon = strchr(name, ':');
+    size_t n = colon ? (size_t)(colon - name) : 0;
+    if (n == 0 || n >= 96 || !colon[1] || strlen(colon + 1) >= sizeof rq->adapter) return false;
+    memcpy(base, name, n);
+    base[n] = '\0';
+    strcpy(rq->adapter, colon + 1);
+    return true;
+}
+
+static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info,
+                        api_error *e)
+{
+    for (size_t i = 0; info && i < info->n_adapters; i++) {
+        if (strcmp(info->adapters[i], rq->adapter) != 0) continue;
+        if (i < info->n_adapter_digests)
+            snprintf(rq->adapter_digest, sizeof rq->adapter_digest, "%s", info->adapter_digests[i]);
+        return 0;
+    }
+    if (strcmp(rq->adapter, "latest") == 0) { /* as Ollama's clients say the model itself */
+        *rq->adapter = '\0';
+        return 0;
+    }
+    return info ? unknown_adapter(e, rq, model, info) : 0;
+}
+
+const char *choose_served(gateway_request *rq, const char *name)
+{
+    const config_alias *a = config_alias_find(rq->config, name);
+    if (!a) return name;
+    rq->alias = a->name;
+    return a->model;
+}
+
+/* The name that a key is held against: of "NAME:latest" NAME, unless the model has an adapter of that name. */
+static const char *name_to_admit(const gateway_request *rq, const char *name, char base[96])
+{
+    const char *colon = strchr(name, ':');
+    if (!colon || strcmp(colon, ":latest") != 0 || (size_t)(colon - name) >= 96) return name;
+    snprintf(base, 96, "%.*s", (int)(colon - name), name);
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, base, NULL);
+    for (size_t i = 0; info && i < info->n_adapters; i++)
+        if (strcmp(info->adapters[i], "latest") == 0) return name;
+    return base;
+}
+
+int choose_model(gateway_request *rq, const char *task, const char **ret_name,
+                 const Shoal__V1__ModelInfo **ret_info, api_error *e)
+{
+    bool known, named = *ret_name != NULL;
+    char base[96];
+    int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
+    if (rc == 0 && !rq->routed) rc = admission_may_use(rq, name_to_admit(rq, *ret_name, base), e);
+    if (rc != 0) return rc;
+    const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
+    if (!known) return unknown_model(rq, task, *ret_name, e);
+    if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
+    if (info && !choose_does(info, task))
+        return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
+                             "the model %.64s does \"%.16s\", which is asked at %s", name, info->task,
+                             endpoint_of(info->task));
+    if ((rq->max_cost > 0 || rq->max_energy_j > 0) && !rq->routed)
+        return api_error_bad(
+            e, "model",
+            "x-shoal-max-cost and x-shoal-max-energy-j choose among the models of a route: give a "
+            "route as \"model\", or leave them out");
+    request_note_model(rq, name, info ? info->version : "", info ? info->quantisation : "");
+    if (!named) *ret_name = rq->model; /* the registry's may be gone before the request is */
+    *ret_info = info;
+    return 0;
+}

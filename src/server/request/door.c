@@ -1,0 +1,225 @@
+/* door.c: whom the gateway lets in, by whichever door he comes. */
+#include "request/door.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crash.h"
+#include "base/number.h"
+#include "request/admission.h"
+#include "access/browser.h"
+#include "request/capacity.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "request/recent.h"
+#include "request/uploads.h"
+
+enum { DRAWN_ID_BYTES = 8, DEADLINE_MAX_MS = 86400000 };
+
+static bool id_is_fine(const char *s)
+{
+    size_t n = s ? strlen(s) : 0;
+    if (n == 0 || n > 128) return false;
+    for (; *s; s++)
+        if (*s <= 0x20 || *s >= 0x7F) return false;
+    return true;
+}
+
+static void name_request(gateway_request *rq)
+{
+    const char *given = request_header(rq, "x-request-id");
+    if (id_is_fine(given)) {
+        snprintf(rq->id, sizeof rq->id, "%s", given);
+        return;
+    }
+    uint8_t draw[DRAWN_ID_BYTES];
+    rng_draw(draw, sizeof draw);
+    for (size_t i = 0; i < 2 * sizeof draw; i++)
+        rq->id[i] = "0123456789abcdef"[draw[i / 2] >> (4 * (~i & 1)) & 15];
+    rq->id[2 * sizeof draw] = '\0';
+}
+
+/* What it may take of something. */
+static int read_budget(const gateway_request *rq, const char *header, double *ret, api_error *e)
+{
+    const char *s = request_header(rq, header);
+    double v;
+    if (!s) return 0;
+    if (!number_double(s, &v) || !isfinite(v) || v <= 0)
+        return api_error_bad(e, header, "%s must be a number over 0, such as 0.25", header);
+    *ret = v;
+    return 0;
+}
+
+/* How long it may take, how urgent it is, and what it may cost. */
+static int set_urgency(gateway_request *rq, api_error *e)
+{
+    const char *s = request_header(rq, "x-shoal-deadline-ms");
+    const char *latency = request_header(rq, "x-shoal-latency");
+    if (latency && !route_latency_of(latency, &rq->latency))
+        return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
+    int rc = read_budget(rq, "x-shoal-max-cost", &rq->max_cost, e);
+    if (rc == 0) rc = read_budget(rq, "x-shoal-max-energy-j", &rq->max_energy_j, e);
+    if (rc != 0) return rc;
+    bool is_reply = rq->endpoint && rq->endpoint->takes & ENDPOINT_REPLY;
+    uint64_t ms = is_reply ? 0 : rq->config->default_deadline_ms;
+    if (s && rq->door->of) { /* what the client has named began when its own request came */
+        rq->deadline_ns = rq->door->of->deadline_ns;
+        return 0;
+    }
+    if (s) {
+        if (!number_u64(s, &ms) || ms > DEADLINE_MAX_MS)
+            return api_error_bad(e, "x-shoal-deadline-ms",
+                                 "x-shoal-deadline-ms must be whole milliseconds, 0 to %d, in digits alone",
+                                 DEADLINE_MAX_MS);
+        if (ms == 0)
+            return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
+                                 "a deadline of 0 ms cannot be met");
+    }
+    if (ms) rq->deadline_ns = rq->start_ns + ms * 1000000u;
+    return 0;
+}
+
+static int set_wish(gateway_request *rq, api_error *e)
+{
+    shoal_err err;
+    const char *control = request_header(rq, "cache-control");
+    if (cache_wish_parse(&rq->wish, control, request_header(rq, "x-shoal-cache-tag"), &err) == 0)
+        return set_urgency(rq, e);
+    return api_error_bad(e, "x-shoal-cache-tag", "%s", err.message);
+}
+
+/* No browser comes by a Unix socket. */
+static int check_browser(const gateway_request *rq, api_error *e)
+{
+    if (rq->door->local) return 0;
+    browser_facts f = {.method = request_method(rq),
+                       .host = request_header(rq, "host"),
+                       .origin = request_header(rq, "origin"),
+                       .fetch_site = request_header(rq, "sec-fetch-site"),
+                       .fetch_dest = request_header(rq, "sec-fetch-dest"),
+                       .content_type = request_header(rq, "content-type"),
+                       .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
+    return browser_check(rq->config, &f, e);
+}
+
+static int refuse_path(const gateway_request *rq, api_error *e)
+{
+    char meant[128];
+    const char *path = request_path(rq);
+    const endpoint *near =
+        endpoint_near(rq->gateway->endpoints, request_method(rq), path, meant, sizeof meant);
+    if (near)
+        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL,
+                             "there is nothing at %.200s; did you mean %s %s?", path, near->method, meant);
+    return api_error_set(
+        e, 404, "invalid_request_error", "not_found", NULL,
+        "there is nothing at %.200s; GET /openapi.json lists what there is, and /docs shows it", path);
+}
+
+static int admit(gateway_request *rq, api_error *e)
+{
+    gateway *g = rq->gateway;
+    if (check_browser(rq, e) != 0) return e->status;
+    if (!rq->endpoint && rq->allowed_origin && rq->allow && strcmp(request_method(rq), "OPTIONS") == 0)
+        return 0;
+    if (!rq->endpoint) {
+        if (rq->allow)
+            return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
+                                 "%.16s is not allowed here; use %s", request_method(rq), rq->allow);
+        return refuse_path(rq, e);
+    }
+    if (admission_check(rq, e) != 0) return e->status;
+    if (!rq->endpoint->admitted) return set_urgency(rq, e);
+    if (g->draining) {
+        api_error_set(e, 503, "service_unavailable", "draining", NULL,
+                      "the server is shutting down; send the request again elsewhere or later");
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    if (capacity_check(rq, 1, e) != 0) return e->status;
+    return set_wish(rq, e) == 0 ? admission_begin(rq, e) : e->status;
+}
+
+static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
+{
+    gateway_request *rq = malloc(sizeof *rq);
+    if (!rq) return NULL;
+    *rq = (gateway_request){.gateway = g,
+                            .settings = settings_ref(g->settings),
+                            .calls = g->settings->calls,
+                            .registry = g->registry,
+                            .cache = g->cache,
+                            .metrics = g->metrics,
+                            .config = g->config,
+                            .door = d,
+                            .ghost = d->ghost,
+                            .start_ns = received_ns ? received_ns : clock_ns(),
+                            .next = g->requests};
+    if (g->requests) g->requests->prev = rq;
+    g->requests = rq;
+    g->n_requests++;
+    d->rq = rq;
+    return rq;
+}
+
+void door_enter(gateway *g, door *d, uint64_t received_ns)
+{
+    gateway_request *rq = request_new(g, d, received_ns);
+    if (!rq) {
+        d->ops->reply(d, 503, NULL, 0, NULL, 0);
+        return;
+    }
+    name_request(rq);
+    trace_take(rq->trace, request_header(rq, "traceparent"));
+    const char *origin = request_header(rq, "origin");
+    if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
+    rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);
+    api_error e = {0};
+    int refused = admit(rq, &e);
+    rq->is_stranger = !rq->key && !admission_knows(g, admission_credential(rq));
+    if (refused) {
+        request_error(rq, &e);
+        return;
+    }
+    if (!rq->endpoint) {
+        request_preflight(rq);
+        return;
+    }
+    if (rq->endpoint->admitted && d->body_follows) {
+        if (uploads_begin(rq, &e) != 0) {
+            request_error(rq, &e);
+            return;
+        }
+    } else if (rq->endpoint->admitted) {
+        capacity_take(rq, 1);
+    }
+    int rc = d->ops->unpack ? d->ops->unpack(d, &e) : 0;
+    if (rc != DOOR_LATER) door_go_on(d, rc ? &e : NULL);
+}
+
+void door_go_on(door *d, const api_error *e)
+{
+    gateway_request *rq = d->rq;
+    if (e) {
+        request_error(rq, e);
+        return;
+    }
+    if (rq->endpoint->admitted) recent_keep_asked(rq);
+    crash_enter(rq->endpoint->name, rq->id);
+    rq->endpoint->handle(rq); /* which may end rq */
+    crash_leave();
+}
+
+void door_leave(door *d)
+{
+    gateway_request *rq = d->rq;
+    void (*on_gone)(void *) = rq->on_gone;
+    d->rq = NULL;
+    rq->on_gone = NULL;
+    if (on_gone) on_gone(rq->work);
+    request_finish(rq, 499, "client_gone");
+}

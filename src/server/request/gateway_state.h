@@ -1,0 +1,70 @@
+/* gateway_state.h: what the files of the front door share about the gateway itself. */
+#ifndef REQUEST_GATEWAY_STATE_H
+#define REQUEST_GATEWAY_STATE_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "cache/cache.h"
+#include "cluster/registry.h"
+#include "config/config.h"
+#include "join/gate.h"
+#include "request/endpoint.h"
+#include "request/request.h"
+#include "request/settings.h"
+#include "process/confirm.h"
+#include "retrieve/desk.h"
+#include "sessions/clerk.h"
+
+typedef struct gateway gateway;
+typedef struct ws_socket ws_socket;
+typedef struct live live;
+
+struct gateway {
+    uv_loop_t *loop;
+    gate *gate;           /* NULL: this machine serves alone */
+    const struct keeper *keeper; /* NULL: no models are loaded while it serves */
+    registry *registry;
+    const gateway_config *config; /* the settings' */
+    const endpoint_table *endpoints;
+    calls *base;            /* to the replicas; the rules of the file are above them */
+    calls *failover;        /* the one of its decorators that blames requests; NULL until it is there */
+    settings *settings;     /* of new requests */
+    settings *all_settings; /* these, and those that requests in flight came with */
+    cache *cache;
+    struct likeness *likeness;  /* NULL: answers are found by their key alone */
+    struct served_list *served; /* files that answer, by model (caches.c) */
+    uint64_t n_rolls;           /* how often a file was new to its model */
+    metrics *metrics;
+    struct recent *recent; /* requests that have ended */
+    live *live;            /* who watches the cluster */
+    desk *desk;            /* of the collections */
+    confirm_book confirms; /* what guards asked back */
+    clerk *clerk;          /* of the conversations; NULL: none are kept */
+    http_server *server;
+    int port;         /* of `listen`; 0: a Unix socket */
+    tls_context *tls; /* NULL: clear text */
+    struct door_grpc *grpc;
+    gateway_request *requests; /* being answered */
+    ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
+    uv_timer_t *ws_timer;
+    size_t n_requests, n_admitted, n_ghosts;
+    size_t n_uploads; /* uploads.h */
+    uint64_t n_upload_bytes;
+    struct shadow *shadows; /* answers that nobody sees (shadow.h) */
+    size_t n_shadows;
+    buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
+    uint64_t metrics_at_ns;
+    buf openapi; /* what GET /openapi.json answers, once somebody has asked */
+    char openapi_etag[40];
+    bool openapi_keyed;
+    size_t n_log_readers; /* who follow the log */
+    bool draining;
+    bool withdrawn;    /* it is not to be given new work, and answers what comes all the same */
+    uv_timer_t *watch; /* watch.c's; freed by its close */
+};
+
+/* The request's end, for log and metrics; unlinks and frees it. Status 499: the client left. */
+void request_finish(gateway_request *rq, int status, const char *error_code);
+
+#endif

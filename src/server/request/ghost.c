@@ -1,0 +1,208 @@
+/* ghost.c: see ghost.h. */
+#include "request/ghost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+
+#define HEADERS_MAX 96
+#define DEADLINE    "30000" /* ms */
+
+typedef struct ghost_door {
+    door door; /* first */
+    gateway *g;
+    const cache_value *audited;
+    arena *mem;
+    const char *method, *path, *query;
+    http_header headers[HEADERS_MAX];
+    size_t n_headers;
+    buf body;
+} ghost_door;
+
+static ghost_door *ghost_of(const door *d)
+{
+    return (ghost_door *)(uintptr_t)d;
+}
+
+static void ghost_free(ghost_door *x)
+{
+    x->g->n_ghosts--;
+    cache_value_unref(x->audited);
+    arena_free(x->mem);
+    buf_done(&x->body);
+    free(x);
+}
+
+/* ---- what it says -------------------------------------------------------------------------------- */
+
+static const char *method(const door *d)
+{
+    return ghost_of(d)->method;
+}
+
+static const char *path(const door *d)
+{
+    return ghost_of(d)->path;
+}
+
+static const char *query(const door *d)
+{
+    return ghost_of(d)->query;
+}
+
+static const char *header(const door *d, const char *lower_name)
+{
+    const ghost_door *x = ghost_of(d);
+    for (size_t i = 0; i < x->n_headers; i++)
+        if (strcmp(x->headers[i].name, lower_name) == 0) return x->headers[i].value;
+    return NULL;
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const ghost_door *x = ghost_of(d);
+    if (ret_len) *ret_len = x->body.len;
+    return x->body.data ? x->body.data : "";
+}
+
+/* ---- what it hears ------------------------------------------------------------------------------- */
+
+static void pause_body(door *d, bool paused) {}
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    ghost_free(ghost_of(d));
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n) {}
+
+static void events(door *d, const char *bytes, size_t n) {}
+
+static void end(door *d)
+{
+    ghost_free(ghost_of(d));
+}
+
+static size_t unsent(const door *d)
+{
+    return 0;
+}
+
+static const door_ops GHOST = {.method = method,
+                               .path = path,
+                               .query = query,
+                               .header = header,
+                               .body = body,
+                               .pause = pause_body,
+                               .reply = reply,
+                               .begin = begin,
+                               .events = events,
+                               .end = end,
+                               .unsent = unsent,
+                               .drop = end};
+
+/* ---- the start ----------------------------------------------------------------------------------- */
+
+static const char *keep(ghost_door *x, const char *s)
+{
+    return arena_strndup(x->mem, s, strlen(s));
+}
+
+static bool say(ghost_door *x, const char *name, const char *value)
+{
+    if (!value || header(&x->door, name)) return true;
+    http_header h = {keep(x, name), keep(x, value)};
+    if (!h.name || !h.value || x->n_headers == HEADERS_MAX) return false;
+    x->headers[x->n_headers++] = h;
+    return true;
+}
+
+/* All that may decide the answer or who gives it: of the rest, nothing is said. */
+static bool copy_headers(ghost_door *x, const gateway_request *rq)
+{
+    static const char *const NAMES[] = {
+        "authorization",       "x-api-key",   "api-key",           "content-type",    "host",
+        "x-request-id",        "traceparent", "x-shoal-cache-tag", "x-shoal-session", "x-shoal-max-cost",
+        "x-shoal-max-energy-j"};
+    const route_book *b = &rq->config->book;
+    bool plain = !rq->routed; /* else how urgent it was may have decided who answers */
+    bool ok = say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&
+              say(x, "x-shoal-deadline-ms", plain ? DEADLINE : request_header(rq, "x-shoal-deadline-ms")) &&
+              say(x, "x-request-id", rq->id);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        ok = ok && say(x, NAMES[i], request_header(rq, NAMES[i]));
+    for (size_t i = 0; i < b->n_routes; i++)
+        for (size_t k = 0; k < b->routes[i].n_rules; k++)
+            for (size_t n = 0; n < b->routes[i].rules[k].n_header; n++) {
+                const char *name = b->routes[i].rules[k].header[n].name;
+                ok = ok && say(x, name, request_header(rq, name));
+            }
+    return ok;
+}
+
+static ghost_door *ghost_new(const gateway_request *rq, ghost_kind kind)
+{
+    ghost_door *x = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    *x = (ghost_door){.door = {.ops = &GHOST, .ghost = kind, .local = rq->door->local},
+                      .g = rq->gateway,
+                      .mem = arena_new(2048)};
+    x->g->n_ghosts++;
+    size_t len;
+    const char *bytes = request_body(rq, &len);
+    bool ok = x->mem && (x->method = keep(x, request_method(rq))) && (x->path = keep(x, request_path(rq))) &&
+              (x->query = keep(x, request_query(rq))) && copy_headers(x, rq) &&
+              buf_append(&x->body, bytes, len) == 0;
+    if (ok) return x;
+    ghost_free(x);
+    return NULL;
+}
+
+ghost_kind ghost_kind_of(const gateway_request *rq)
+{
+    return (ghost_kind)rq->ghost;
+}
+
+const cache_value *ghost_take_audited(gateway_request *rq)
+{
+    ghost_door *x = ghost_kind_of(rq) ? ghost_of(rq->door) : NULL;
+    const cache_value *v = x ? x->audited : NULL;
+    if (x) x->audited = NULL;
+    return v;
+}
+
+bool ghost_can(const gateway_request *rq)
+{
+    return !ghost_kind_of(rq) && !rq->keeps && !(rq->endpoint->takes & ENDPOINT_PIECES);
+}
+
+static bool has_room(const gateway *g)
+{
+    size_t most = g->config->max_requests;
+    return !g->draining && g->n_ghosts < GHOSTS_MAX && !(most && g->n_admitted >= most);
+}
+
+bool ghost_start(gateway_request *rq, ghost_kind kind, const cache_value *audited)
+{
+    ghost_door *x = ghost_can(rq) && has_room(rq->gateway) ? ghost_new(rq, kind) : NULL;
+    if (!x) return false;
+    x->audited = audited ? cache_value_ref(audited) : NULL;
+    door_enter(rq->gateway, &x->door, clock_ns());
+    return true;
+}
+
+void ghost_cancel_all(gateway *g)
+{
+    gateway_request *rq = g->requests;
+    while (rq) {
+        ghost_door *x = ghost_kind_of(rq) ? ghost_of(rq->door) : NULL;
+        if (x) {
+            door_leave(&x->door);
+            ghost_free(x);
+        }
+        rq = x ? g->requests : rq->next; /* its end may have been another's, too */
+    }
+}

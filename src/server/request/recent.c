@@ -1,0 +1,182 @@
+/* recent.c: see recent.h. */
+#include "request/recent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "request/ghost.h"
+#include "request/routed.h"
+
+typedef struct entry {
+    uint64_t number; /* 0: none yet */
+    double at_s;     /* Unix time of its end */
+    double ms;
+    int status;
+    bool streamed, ghost;
+    const char *endpoint; /* a name of the table */
+    char id[129], code[48], cache[24], near[48];
+    char model[96], version[48], quantisation[24], adapter[64];
+    uint64_t n_prompt_tokens, n_generated_tokens;
+    request_facts facts;
+    char *route, *ensemble, *degraded, *asked; /* NULL: none */
+} entry;
+
+struct recent {
+    uint64_t last;
+    entry ring[RECENT_MAX];
+};
+
+recent *recent_new(void)
+{
+    return calloc(1, sizeof(recent));
+}
+
+static void entry_done(entry *e)
+{
+    free(e->route);
+    free(e->ensemble);
+    free(e->degraded);
+    free(e->asked);
+}
+
+void recent_free(recent *r)
+{
+    for (size_t i = 0; r && i < RECENT_MAX; i++) entry_done(&r->ring[i]);
+    free(r);
+}
+
+uint64_t recent_last(const recent *r)
+{
+    return r->last;
+}
+
+/* ---- written ------------------------------------------------------------------------------------- */
+
+static char *dup_text(const char *s)
+{
+    return s && *s ? strndup(s, RECENT_TEXT_MAX) : NULL;
+}
+
+static bool is_kept(const gateway_request *rq, int status)
+{
+    bool works = rq->endpoint && rq->endpoint->admitted;
+    return !rq->is_stranger && (works || (status >= 400 && status != 499));
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void recent_keep_asked(gateway_request *rq)
+{
+    size_t n;
+    if (!rq->config->log_prompts || rq->asked || !rq->endpoint || !rq->endpoint->admitted) return;
+    const char *body = request_body(rq, &n);
+    if (n > 0) rq->asked = strndup(body, RECENT_ASKED_MAX);
+}
+
+void recent_note(recent *r, const gateway_request *rq, int status, const char *error_code)
+{
+    if (!is_kept(rq, status)) return;
+    entry *e = &r->ring[r->last % RECENT_MAX];
+    entry_done(e);
+    *e = (entry){.number = ++r->last,
+                 .at_s = now_s(),
+                 .ms = clock_ms_since(rq->start_ns),
+                 .status = status,
+                 .streamed = rq->streaming,
+                 .ghost = ghost_kind_of(rq) != GHOST_NONE,
+                 .endpoint = rq->endpoint ? rq->endpoint->name : "none",
+                 .n_prompt_tokens = rq->n_prompt_tokens,
+                 .n_generated_tokens = rq->n_generated_tokens,
+                 .facts = rq->facts,
+                 .route = dup_text(rq->routed ? rq->routed->header : NULL),
+                 .ensemble = dup_text(rq->ensemble),
+                 .degraded = dup_text(rq->degraded.wanted),
+                 .asked = rq->asked ? strdup(rq->asked) : NULL};
+    buf_copy_str(e->id, sizeof e->id, rq->id);
+    buf_copy_str(e->code, sizeof e->code, error_code);
+    buf_copy_str(e->cache, sizeof e->cache, rq->cache_state);
+    buf_copy_str(e->near, sizeof e->near, rq->near_note);
+    buf_copy_str(e->model, sizeof e->model, rq->model);
+    buf_copy_str(e->version, sizeof e->version, rq->version);
+    buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
+    buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
+}
+
+/* ---- read ---------------------------------------------------------------------------------------- */
+
+/* Nothing where there is nothing to say. */
+static void put_text(buf *out, const char *key, const char *v)
+{
+    if (!v || !*v) return;
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, v, strlen(v));
+}
+
+static void put_facts(buf *out, const request_facts *f)
+{
+    for (int i = 0; i < REQUEST_N_TIMES; i++)
+        if (f->known & 1u << i)
+            buf_printf(out, ",\"%s_ms\":%.3f", request_time_name((request_time)i), f->ms[i]);
+    put_text(out, "replica", f->replica);
+    if (f->n_moves == 0) return;
+    buf_printf(out, ",\"moves\":%u,\"move_gap_ms\":%.3f", f->n_moves, f->move_gap_ms);
+    put_text(out, "move_cause", f->move_cause);
+}
+
+static void put_entry(buf *out, const entry *e)
+{
+    buf_printf(out, "{\"number\":%llu,\"at\":%.3f,\"endpoint\":\"%s\",\"status\":%d,\"ms\":%.3f",
+               (unsigned long long)e->number, e->at_s, e->endpoint, e->status, e->ms);
+    put_text(out, "id", e->id);
+    put_text(out, "code", e->code);
+    put_text(out, "model", e->model);
+    put_text(out, "version", e->version);
+    put_text(out, "quantisation", e->quantisation);
+    put_text(out, "adapter", e->adapter);
+    buf_printf(out, ",\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"streamed\":%s,\"background\":%s",
+               (unsigned long long)e->n_prompt_tokens, (unsigned long long)e->n_generated_tokens,
+               e->streamed ? "true" : "false", e->ghost ? "true" : "false");
+    put_facts(out, &e->facts);
+    put_text(out, "cache", e->cache);
+    put_text(out, "cache_near", e->near);
+    put_text(out, "route", e->route);
+    put_text(out, "ensemble", e->ensemble);
+    put_text(out, "degraded", e->degraded);
+    put_text(out, "asked", e->asked);
+    buf_putc(out, '}');
+}
+
+static bool is_wanted(const entry *e, const recent_filter *f)
+{
+    int s = f->status;
+    bool status = s == 0 || e->status == s || (s == 1 && e->status >= 400) || (s > 1 && e->status / 100 == s);
+    return e->number > f->since && e->ms >= f->slow_ms && status &&
+           (!f->endpoint || strcmp(f->endpoint, e->endpoint) == 0) &&
+           (!f->model || strcmp(f->model, e->model) == 0) && (!f->id || strcmp(f->id, e->id) == 0);
+}
+
+void recent_put(buf *out, const recent *r, const recent_filter *f)
+{
+    uint64_t oldest = r->last > RECENT_MAX ? r->last - RECENT_MAX + 1 : 1;
+    size_t n = 0, most = f->most ? f->most : RECENT_MAX;
+    buf_putc(out, '[');
+    for (uint64_t k = r->last; k >= oldest && k > f->since && n < most; k--) {
+        const entry *e = &r->ring[(k - 1) % RECENT_MAX];
+        if (!is_wanted(e, f)) continue;
+        if (n++) buf_putc(out, ',');
+        put_entry(out, e);
+    }
+    buf_putc(out, ']');
+}

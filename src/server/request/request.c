@@ -1,0 +1,515 @@
+/* request.c: how a request ends: its answer's headers, its count and its log line. */
+#include "request/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "request/admission.h"
+#include "request/capacity.h"
+#include "request/dialect.h"
+#include "request/endpoint.h"
+#include "request/gateway_state.h"
+#include "request/ghost.h"
+#include "request/recent.h"
+#include "request/routed.h"
+#include "request/spend.h"
+#include "request/uploads.h"
+#include "request/watch.h"
+#include "sessions/clerk.h"
+
+#define HEADERS_MAX       24
+#define STREAM_FULL_BYTES ((size_t)128 << 10)
+
+typedef struct header_list {
+    http_header items[HEADERS_MAX];
+    size_t n;
+    char retry_after[16], age[NUMBER_SIZE];
+    admission_rates rates;
+} header_list;
+
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+const char *request_method(const gateway_request *rq)
+{
+    return rq->door->ops->method(rq->door);
+}
+
+const char *request_path(const gateway_request *rq)
+{
+    return rq->door->ops->path(rq->door);
+}
+
+const char *request_query(const gateway_request *rq)
+{
+    return rq->door->ops->query(rq->door);
+}
+
+const char *request_header(const gateway_request *rq, const char *lower_name)
+{
+    return rq->door->ops->header(rq->door, lower_name);
+}
+
+const char *request_body(const gateway_request *rq, size_t *ret_len)
+{
+    return rq->door->ops->body(rq->door, ret_len);
+}
+
+void request_pause(gateway_request *rq, bool paused)
+{
+    rq->door->ops->pause(rq->door, paused);
+}
+
+size_t request_unsent(const gateway_request *rq)
+{
+    return rq->door->ops->unsent(rq->door);
+}
+
+const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE])
+{
+    const char *shown = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
+    *out = '\0';
+    if (!shown || !rq->key) return out;
+    talk_id id = clerk_id(shown, "documents", "");
+    _Static_assert(REQUEST_OWNER_SIZE == 2 * sizeof id.bytes + 1, "hex of it");
+    for (size_t i = 0; i < sizeof id.bytes; i++) snprintf(out + 2 * i, 3, "%02x", id.bytes[i]);
+    return out;
+}
+
+call_context request_context(const gateway_request *rq, const char *why)
+{
+    call_context ctx = {.request_id = rq->id,
+                        .traceparent = *rq->trace ? rq->trace : NULL,
+                        .deadline_ns = rq->deadline_ns,
+                        .latency = (Shoal__V1__Latency)rq->latency,
+                        .why = why};
+    const routed *r = rq->routed;
+    if (!r) return ctx;
+    ctx.order = r->order;
+    ctx.key = r->key;
+    ctx.stand_ins = r->stand_ins;
+    ctx.n_stand_ins = r->n_stand_ins;
+    ctx.limits = r->route->limits;
+    return ctx;
+}
+
+void request_add_header(gateway_request *rq, const char *lower_name, const char *value)
+{
+    if (rq->n_more < REQUEST_MORE_MAX) rq->more[rq->n_more++] = (http_header){lower_name, value};
+}
+
+void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
+{
+    rq->on_gone = on_gone;
+    rq->work = work;
+}
+
+void request_on_body(gateway_request *rq, void (*on_body)(void *work, const uint8_t *bytes, size_t n),
+                     void (*on_end)(void *work, int status, const char *why))
+{
+    rq->on_body = on_body;
+    rq->on_body_end = on_end;
+}
+
+void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
+{
+    if (!rq->deadline_ns) return;
+    rq->on_deadline = fn;
+    if (fn) watch_requests(rq->gateway);
+}
+
+int request_count_choices(gateway_request *rq, size_t n, api_error *e)
+{
+    size_t more = n > rq->n_counted ? n - rq->n_counted : 0;
+    if (more == 0) return 0;
+    if (capacity_check(rq, more, e) != 0) {
+        buf_copy_str(e->param, sizeof e->param, "n");
+        return e->status;
+    }
+    capacity_take(rq, more);
+    return 0;
+}
+
+void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
+{
+    buf_copy_str(rq->model, sizeof rq->model, model);
+    buf_copy_str(rq->version, sizeof rq->version, version);
+    buf_copy_str(rq->quantisation, sizeof rq->quantisation, quantisation);
+}
+
+const char *request_shown_model(const gateway_request *rq, const char *model)
+{
+    return rq->alias ? rq->alias : model;
+}
+
+const char *request_time_name(request_time t)
+{
+    static const char *const NAMES[] = {
+#define REQUEST_TIME_NAME(e, name) name,
+        REQUEST_TIME_TABLE(REQUEST_TIME_NAME)
+#undef REQUEST_TIME_NAME
+    };
+    return NAMES[t];
+}
+
+void request_note_time(gateway_request *rq, request_time t, double ms)
+{
+    request_facts *f = &rq->facts;
+    metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
+    if (t == REQUEST_TOTAL)
+        metrics_set(rq->metrics, METRIC_LAST_CALL, (double)time(NULL), rq->model, NULL, NULL);
+    if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;
+    f->known |= 1u << t;
+}
+
+void request_note_move(gateway_request *rq, const char *cause, double gap_ms)
+{
+    rq->facts.n_moves++;
+    rq->facts.move_gap_ms = gap_ms;
+    buf_copy_str(rq->facts.move_cause, sizeof rq->facts.move_cause, cause);
+}
+
+void request_note_result(gateway_request *rq, const call_result *r)
+{
+    if (r->replica_id && *r->replica_id)
+        buf_copy_str(rq->facts.replica, sizeof rq->facts.replica, r->replica_id);
+    request_note_model(rq, r->model, r->version, r->quantisation);
+    if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
+    if (r->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, r->trace);
+}
+
+void request_note_place(gateway_request *rq, const call_place *p)
+{
+    if (p->wanted && p->model) degraded_set(&rq->degraded, p->wanted, p->model, p->why);
+    if (p->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, p->trace);
+}
+
+static void header_add(header_list *h, const char *name, const char *value)
+{
+    if (h->n < HEADERS_MAX) h->items[h->n++] = (http_header){name, value};
+}
+
+static void common_headers(header_list *h, const gateway_request *rq, const char *content_type)
+{
+    h->n = 0;
+    if (content_type) header_add(h, "content-type", content_type);
+    header_add(h, "x-request-id", rq->id);
+    if (*rq->trace) header_add(h, "traceparent", rq->trace);
+    if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+    if (*rq->near_note) header_add(h, "x-shoal-cache-near", rq->near_note);
+    if (rq->age_s) { /* RFC 9111, section 5.1 */
+        number_write_u64(h->age, rq->age_s);
+        header_add(h, "age", h->age);
+    }
+    if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
+    if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
+    if (*rq->tool_syntax) header_add(h, "x-shoal-tool-syntax", rq->tool_syntax);
+    if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
+    if (rq->alias && *rq->model) header_add(h, "x-shoal-model", rq->model);
+    admission_put_rates(&h->rates, rq);
+    for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
+    for (size_t i = 0; i < rq->n_more; i++) header_add(h, rq->more[i].name, rq->more[i].value);
+    if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
+    if (!rq->allowed_origin) return;
+    header_add(h, "access-control-allow-origin", rq->allowed_origin);
+    header_add(h, "access-control-expose-headers",
+               "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
+               "x-shoal-ensemble, x-shoal-tool-syntax, "
+               "x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES);
+}
+
+static void count_drafts(const gateway_request *rq)
+{
+    if (rq->n_drafted_tokens == 0) return;
+    double hits = (double)rq->n_accepted_tokens, misses = (double)rq->n_drafted_tokens - hits;
+    metrics_add(rq->metrics, METRIC_DRAFTS, hits, rq->model, "accepted", NULL);
+    metrics_add(rq->metrics, METRIC_DRAFTS, misses, rq->model, "rejected", NULL);
+}
+
+static void count_spent(const gateway_request *rq)
+{
+    if (rq->n_prompt_tokens)
+        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
+    if (rq->n_generated_tokens)
+        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
+    count_drafts(rq);
+    spend_note(rq);
+}
+
+/* "near 0.971" is counted as "near". */
+static void count_kept(const gateway_request *rq)
+{
+    char result[24];
+    buf_copy_str(result, sizeof result, rq->cache_state);
+    result[strcspn(result, " ")] = '\0';
+    metrics_add(rq->metrics, METRIC_CACHE, 1, rq->cache_of, rq->cache_name, result);
+}
+
+static void count(const gateway_request *rq, int status, const char *error_code)
+{
+    char code[NUMBER_SIZE];
+    number_write_i64(code, status);
+    const char *name = rq->endpoint ? rq->endpoint->name : "none";
+    metrics *m = rq->metrics;
+    if (ghost_kind_of(rq)) {
+        count_spent(rq);
+        return;
+    }
+    metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
+    metrics_observe_s(m, METRIC_REQUEST_S, clock_ms_since(rq->start_ns) / 1000, name, NULL);
+    if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
+    if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
+    if (rq->cache_state) count_kept(rq);
+    if (!rq->cache_state || strcmp(rq->cache_state, "miss") == 0) count_spent(rq); /* else counted before */
+}
+
+/* Probes come every second or so; their lines would drown the rest. */
+static log_level level_of(const gateway_request *rq, int status)
+{
+    if (status >= 500) return LOG_WARN;
+    return rq->endpoint && !rq->endpoint->admitted ? LOG_DEBUG : LOG_INFO;
+}
+
+static const char *const GHOSTS[] = {[GHOST_NONE] = "", [GHOST_REFRESH] = "refresh", [GHOST_AUDIT] = "audit"};
+
+static void log_line(const gateway_request *rq, int status, const char *error_code)
+{
+    char key[AUTH_LABEL_BYTES], trace[TRACE_ID_SIZE];
+    trace_id(trace, rq->trace);
+    LOG(level_of(rq, status), "gateway", "request",
+        LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
+        LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
+        LOG_S("alias", rq->alias ? rq->alias : ""), LOG_S("version", rq->version),
+        LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
+        LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
+        LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
+        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", GHOSTS[ghost_kind_of(rq)]),
+        LOG_S("trace_id", trace), LOG_S("request_id", rq->id));
+}
+
+void request_finish(gateway_request *rq, int status, const char *error_code)
+{
+    gateway *g = rq->gateway;
+    count(rq, status, error_code);
+    admission_end(rq);
+    log_line(rq, status, error_code);
+    recent_note(g->recent, rq, status, error_code);
+    if (rq->prev)
+        rq->prev->next = rq->next;
+    else
+        g->requests = rq->next;
+    if (rq->next) rq->next->prev = rq->prev;
+    g->n_requests--;
+    g->n_admitted -= rq->n_counted;
+    uploads_end(rq);
+    routed_free(rq->routed);
+    settings_unref(rq->settings);
+    free(rq->asked);
+    free(rq);
+}
+
+static void reply(gateway_request *rq, int status, const header_list *h, const void *body, size_t len)
+{
+    rq->door->rq = NULL;
+    rq->door->ops->reply(rq->door, status, h->items, h->n, body, len);
+}
+
+void request_reply(gateway_request *rq, int status, const char *content_type, const http_header *more,
+                   size_t n_more, const void *body, size_t len)
+{
+    header_list h;
+    common_headers(&h, rq, content_type);
+    for (size_t i = 0; i < n_more; i++) header_add(&h, more[i].name, more[i].value);
+    reply(rq, status, &h, body, len);
+    request_finish(rq, status, NULL);
+}
+
+void request_text(gateway_request *rq, int status, const char *content_type, const buf *body)
+{
+    request_reply(rq, status, content_type, NULL, 0, body->data, body->len);
+}
+
+/* The same object with one member more. */
+static void answer_degraded(gateway_request *rq, int status, const buf *body)
+{
+    buf more = {0};
+    buf_append(&more, body->data, body->len - 1);
+    buf_putc(&more, ',');
+    degraded_put(&more, &rq->degraded);
+    buf_putc(&more, '}');
+    rq->degraded.told = true;
+    request_json(rq, status, &more);
+    buf_done(&more);
+}
+
+void request_json(gateway_request *rq, int status, const buf *body)
+{
+    bool is_object = !body->failed && body->len > 2 && body->data[body->len - 1] == '}';
+    if (*rq->degraded.wanted && !rq->degraded.told && is_object) {
+        answer_degraded(rq, status, body);
+        return;
+    }
+    if (!body->failed) {
+        request_text(rq, status, "application/json", body);
+        return;
+    }
+    api_error e;
+    api_error_nomem(&e);
+    request_error(rq, &e);
+}
+
+/* What the page wants to send, where that is a list of names: clients bring headers of their own
+ * (x-stainless-...), and whoever may ask may ask with them. */
+static const char *wanted_headers(const gateway_request *rq)
+{
+    static const char NAMES[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
+    const char *wanted = request_header(rq, "access-control-request-headers");
+    size_t n = wanted ? strlen(wanted) : 0;
+    return n > 0 && n <= 2048 && strspn(wanted, NAMES) == n ? wanted : NULL;
+}
+
+void request_preflight(gateway_request *rq)
+{
+    header_list h;
+    const char *wanted = wanted_headers(rq);
+    common_headers(&h, rq, NULL);
+    header_add(&h, "access-control-allow-methods", rq->allow);
+    header_add(&h, "access-control-allow-headers",
+               wanted ? wanted
+                      : "authorization, x-api-key, api-key, content-type, cache-control, last-event-id, "
+                        "x-request-id, x-shoal-deadline-ms, x-shoal-latency, x-shoal-max-cost, "
+                        "x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
+    header_add(&h, "access-control-max-age", "600");
+    reply(rq, 204, &h, NULL, 0);
+    request_finish(rq, 204, NULL);
+}
+
+static bool is_ollamas(const gateway_request *rq)
+{
+    return rq->endpoint && rq->endpoint->takes & ENDPOINT_OLLAMA;
+}
+
+static unsigned dialect_here(const gateway_request *rq)
+{
+    return rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
+}
+
+static void no_memory_in_stream(gateway_request *rq, bool lines)
+{
+    char text[160];
+    int n = snprintf(text, sizeof text, lines ? "%s\n" : "data: %s\n\n", dialect_no_memory(dialect_here(rq)));
+    rq->door->ops->events(rq->door, text, (size_t)n);
+}
+
+/* After a stream has begun its status line is gone: the error becomes the stream's last event. */
+static void error_in_stream(gateway_request *rq, const api_error *e)
+{
+    buf b = {0};
+    bool lines = is_ollamas(rq);
+    buf_puts(&b, lines ? "" : "data: ");
+    dialect_put_error(&b, dialect_here(rq), e);
+    buf_puts(&b, lines ? "\n" : "\n\n");
+    rq->error_code = e->code ? e->code : e->type;
+    if (b.failed)
+        no_memory_in_stream(rq, lines);
+    else
+        request_stream_write(rq, &b);
+    buf_done(&b);
+    request_stream_end(rq);
+}
+
+void request_error(gateway_request *rq, const api_error *e)
+{
+    if (rq->streaming) {
+        error_in_stream(rq, e);
+        return;
+    }
+    buf body = {0};
+    header_list h;
+    dialect_put_error(&body, dialect_here(rq), e);
+    const char *no_memory = dialect_no_memory(dialect_here(rq));
+    common_headers(&h, rq, "application/json");
+    if (e->retry_after_s) {
+        snprintf(h.retry_after, sizeof h.retry_after, "%d", e->retry_after_s);
+        header_add(&h, "retry-after", h.retry_after);
+    }
+    if (e->status == 504)
+        header_add(&h, "x-should-retry", "false"); /* OpenAI's clients would, and wait as long again */
+    if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
+    if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
+        header_add(&h, "accept-encoding", "gzip, deflate, zstd");
+    if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
+    reply(rq, e->status, &h, body.failed ? no_memory : body.data, body.failed ? strlen(no_memory) : body.len);
+    buf_done(&body);
+    request_finish(rq, e->status, e->code ? e->code : e->type);
+}
+
+static void begin(gateway_request *rq, const char *content_type)
+{
+    header_list h;
+    common_headers(&h, rq, content_type);
+    header_add(&h, "cache-control", "no-cache");
+    rq->streaming = true;
+    rq->door->ops->begin(rq->door, 200, h.items, h.n);
+}
+
+void request_stream_begin(gateway_request *rq)
+{
+    begin(rq, "text/event-stream; charset=utf-8");
+}
+
+static bool is_of_same_client(const gateway_request *a, const gateway_request *b)
+{
+    if (a->key || b->key) return a->key == b->key;
+    return strcmp(a->door->from ? a->door->from : "", b->door->from ? b->door->from : "") == 0;
+}
+
+size_t request_count_like(const gateway_request *rq)
+{
+    size_t n = 0;
+    for (const gateway_request *other = rq->gateway->requests; other; other = other->next)
+        n += other != rq && other->streaming && other->endpoint == rq->endpoint &&
+             is_of_same_client(rq, other);
+    return n;
+}
+
+void request_lines_begin(gateway_request *rq)
+{
+    begin(rq, "application/x-ndjson");
+}
+
+void request_stream_write(gateway_request *rq, const buf *events)
+{
+    if (events->len > 0) rq->door->ops->events(rq->door, events->data, events->len);
+}
+
+/* Well below where the connection would be closed. */
+static size_t full_bytes(const gateway_request *rq)
+{
+    size_t closed_at = rq->config->limits.max_write_backlog;
+    return closed_at && closed_at / 4 < STREAM_FULL_BYTES ? closed_at / 4 : STREAM_FULL_BYTES;
+}
+
+bool request_stream_is_full(const gateway_request *rq)
+{
+    return request_unsent(rq) > full_bytes(rq);
+}
+
+void request_on_room(gateway_request *rq, void (*fn)(void *work))
+{
+    rq->on_room = fn;
+    rq->room_bytes = full_bytes(rq) / 4;
+    if (fn) watch_requests(rq->gateway);
+}
+
+void request_stream_end(gateway_request *rq)
+{
+    const char *code = rq->error_code;
+    rq->door->rq = NULL;
+    rq->door->ops->end(rq->door);
+    request_finish(rq, 200, code);
+}
