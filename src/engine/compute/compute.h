@@ -36,6 +36,10 @@
 #include "base/err.h"
 #include "base/progress.h"
 
+/* Counts up whenever a kernel gives other bits than before: answers of two versions are not mixed
+ * (base/bit_identity.h). */
+enum { NUMERICS_CONTRACT = 1 };
+
 /* ---- element types ------------------------------------------------------------------------- */
 
 /* X(name, kernel): a float a weight, and blocks of integers with scales. formats.h has a row for each,

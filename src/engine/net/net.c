@@ -44,3 +44,9 @@ int net_check_kv_type(const model *m, kv_type t, shoal_err *err)
         "this model keeps no keys and values from step to step, as %s or otherwise: leave their type out",
         kv_type_name(t));
 }
+
+bool net_kv_type_deviates(const model *m, kv_type t)
+{
+    const net_ops *ops = t == KV_AS_WEIGHTS ? NULL : net_ops_for(model_get_config(m), NULL);
+    return ops && ops->roles & NET_DECODES && ops->kv(m).type != kv_type_dtype(t);
+}

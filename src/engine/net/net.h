@@ -124,5 +124,8 @@ const net_ops *net_ops_for(const model_config *c, shoal_err *err);
 /* May a whole model's keys and values be kept so? SHOAL_EUNSUPPORTED: its heads are not made for it, or it
  * keeps none and is asked to all the same. */
 int net_check_kv_type(const model *m, kv_type t, shoal_err *err);
+/* Is t another type than the one in which m's keys and values are kept without being asked? Of a type that
+ * net_check_kv_type allows. */
+bool net_kv_type_deviates(const model *m, kv_type t);
 
 #endif

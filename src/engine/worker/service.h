@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/bit_identity.h"
 #include "base/trace.h"
 #include "infer/intake.h"
 #include "model/model.h"
@@ -46,6 +47,8 @@ struct worker {
     const char *version, *quantisation; /* the model's */
     model_facts facts;
     char digest[65], vocabulary[65]; /* the latter of the tokens alone; "" without */
+    char identity[BIT_IDENTITY_BYTES];
+    bool resumes_exactly; /* both as worker_identity.h says */
     int n_threads;
     double load_ms;
     meter meter;

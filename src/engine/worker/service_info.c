@@ -8,6 +8,7 @@
 #include "grpc/health/v1/health.pb-c.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
+#include "worker/worker_identity.h"
 
 static void describe_sampling(const worker *w, Shoal__V1__ModelInfo *m, Shoal__V1__Sampling *sampling)
 {
@@ -109,6 +110,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     isa_choose(&chosen, NULL);
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
     Shoal__V1__Sampling sampling = SHOAL__V1__SAMPLING__INIT;
+    Shoal__V1__Capabilities can = worker_capabilities(w);
     adapter_list l;
     m.adapters = l.names;
     m.adapter_digests = l.digests;
@@ -116,6 +118,9 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.name = w->name;
     m.task = (char *)task_name(w->task);
     m.digest = w->digest;
+    m.identity = w->identity;
+    m.exact_resume = w->resumes_exactly;
+    m.capabilities = &can;
     m.version = (char *)w->version;
     m.quantisation = (char *)w->quantisation;
     m.labels = (char **)w->intake.labels;

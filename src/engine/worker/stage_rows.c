@@ -11,9 +11,15 @@
 #define WIDTH_MAX (1u << 24)
 #define F16_MAX   65504.0f
 
+static const char *const names[] = {"f32", "f16", "int8"};
+
+const char *rows_wire_name(rows_wire w)
+{
+    return names[w];
+}
+
 bool rows_wire_parse(const char *name, rows_wire *ret)
 {
-    static const char *const names[] = {"f32", "f16", "int8"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         *ret = (rows_wire)i;

@@ -17,6 +17,7 @@ typedef enum { ROWS_F32, ROWS_F16, ROWS_INT8 } rows_wire; /* as StageWire in sta
 
 /* "f32", "f16" or "int8". */
 bool rows_wire_parse(const char *name, rows_wire *ret);
+const char *rows_wire_name(rows_wire w);
 /* Bytes of one row; 0 when there is no such wire or the width is absurd. */
 size_t rows_wire_bytes(rows_wire w, size_t n_embd);
 /* rows[n][n_embd] to bytes[n * rows_wire_bytes] and back. */

@@ -20,6 +20,7 @@
 #include "model/regroup.h"
 #include "wire/loop.h"
 #include "worker/service.h"
+#include "worker/worker_identity.h"
 
 enum {
     MAX_FDS = 256, /* its model, its listener, and a few connections of gateways */
@@ -327,9 +328,10 @@ static void log_start(const worker *w, const engine_options *o)
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(w->task)),
-        LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
-        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads), LOG_I("context", served),
-        LOG_I("model_context", own), LOG_S("longer_by", own ? context_plan_key(w->model, o, served) : ""),
+        LOG_S("digest", w->digest), LOG_S("identity", w->identity), LOG_S("version", w->version),
+        LOG_S("quantisation", w->quantisation), LOG_S("isa", isa_name(chosen)),
+        LOG_I("threads", w->n_threads), LOG_I("context", served), LOG_I("model_context", own),
+        LOG_S("longer_by", own ? context_plan_key(w->model, o, served) : ""),
         LOG_I("first_layer", w->layers.first), LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()),
         LOG_F("load_ms", w->load_ms));
 }
@@ -359,6 +361,8 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     progress_begin();
     if (rc == 0) rc = load(w, o, err);
     if (rc == 0) rc = start_model(w, o, err);
+    if (rc == 0) worker_identity(w->identity, w, o);
+    w->resumes_exactly = worker_resumes_exactly(o);
     if (rc == 0) rc = listen_at(w, o->address, err);
     progress_end();
     if (rc != 0) {
