@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bit_identity.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strmap.h"
@@ -117,19 +118,34 @@ static bool makes_sense(const Shoal__V1__ModelInfo *m)
 {
     char *const texts[] = {m->name,         m->task, m->architecture, m->version,
                            m->quantisation, m->isa,  m->tool_syntax};
-    bool ok = is_digest(m->digest) && m->n_parallel <= WIDTH_MAX &&
-              are_lines(texts, sizeof texts / sizeof *texts) && are_lines(m->labels, m->n_labels) &&
-              are_lines(m->adapters, m->n_adapters);
+    bool ok = is_digest(m->digest) && bit_identity_is_valid(m->identity, m->digest) &&
+              m->n_parallel <= WIDTH_MAX && are_lines(texts, sizeof texts / sizeof *texts) &&
+              are_lines(m->labels, m->n_labels) && are_lines(m->adapters, m->n_adapters);
     for (size_t i = 0; ok && i < m->n_adapter_digests; i++) ok = is_digest(m->adapter_digests[i]);
     return ok;
+}
+
+/* A worker older than identities runs our own engine on the file as it is, and resumes exactly. From here on
+ * every described replica has an identity. */
+static bool settle_identity(Shoal__V1__ModelInfo *m)
+{
+    char line[BIT_IDENTITY_BYTES];
+    if (*m->identity || !*m->digest) return true;
+    bit_identity_of_digest(line, m->digest);
+    char *identity = strdup(line);
+    if (!identity) return false;
+    m->identity = identity; /* was the empty default, which is nobody's memory */
+    m->exact_resume = true;
+    return true;
 }
 
 static void described(void *user, const uint8_t *msg, size_t n)
 {
     contact *l = user;
     Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
-    if (info && !makes_sense(info)) {
-        LOG(LOG_WARN, "registry", "describes_nonsense", LOG_S("replica", l->r.id));
+    bool sense = info && makes_sense(info);
+    if (info && !sense) LOG(LOG_WARN, "registry", "describes_nonsense", LOG_S("replica", l->r.id));
+    if (info && (!sense || !settle_identity(info))) {
         shoal__v1__model_info__free_unpacked(info, NULL);
         info = NULL;
     }

@@ -46,7 +46,7 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
         .life = r->life,
         .name = r->name,
         .pages = r->pages,
-        .digest = info ? info->digest : NULL,
+        .identity = info ? info->identity : NULL,
         .ready = takes_calls(g, r),
         .n_in_flight = r->load.n_in_flight,
         .n_tokens_in_flight = r->load.n_tokens_in_flight,

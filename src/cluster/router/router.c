@@ -81,14 +81,14 @@ double router_reply_ms(const router_replica *r, const router_request *req)
     return trust(r, req->now_ns) * ROUTER_REPLY_TOKENS * step_ms * n_rounds;
 }
 
-static bool is_the_one(const char *digest, const char *wanted)
+static bool is_the_one(const char *has, const char *wanted)
 {
-    return !wanted || (digest && strcmp(digest, wanted) == 0);
+    return !wanted || (has && strcmp(has, wanted) == 0);
 }
 
 static bool is_usable(const router_replica *r, const router_request *req)
 {
-    return r->ready && is_the_one(r->digest, req->digest) &&
+    return r->ready && is_the_one(r->identity, req->identity) &&
            is_the_one(r->adapter_digest, req->adapter_digest);
 }
 
@@ -311,7 +311,7 @@ static void look_around(hunt *h)
         look_at_some(h, n_few, h->req->random);
     if (is_content(h)) return;
     look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
-    if (h->n_candidates == 0 && (h->req->digest || h->req->adapter_digest)) look_at_all(h);
+    if (h->n_candidates == 0 && (h->req->identity || h->req->adapter_digest)) look_at_all(h);
 }
 
 /* ---- sites --------------------------------------------------------------------------------------- */

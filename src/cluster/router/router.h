@@ -33,7 +33,7 @@
  * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
  * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
  * same one (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001). So the work of a
- * plan has a bound, but where the request wants a file or an adapter (digests) that none of those drawn has:
+ * plan has a bound, but where the request wants an identity or an adapter that none of those drawn has:
  * then all are looked at; and for a hash the lives of all are weighed, which looks at none.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
@@ -88,7 +88,7 @@ typedef struct router_replica {
     uint64_t life;              /* of this id in this generation, and of no other; 0: not said */
     uint64_t name;              /* of the id, to every gateway the same; 0: the life stands for it */
     uint64_t pages;             /* of the id in this generation, to every gateway the same; 0: not said */
-    const char *digest;         /* of the model file; NULL when not known yet */
+    const char *identity;       /* what decides its bits (base/bit_identity.h); NULL when not known yet */
     const char *adapter_digest; /* of the adapter that the request names, as it is there; NULL: none */
     bool ready;
     unsigned n_in_flight;        /* calls the gateway has there */
@@ -150,7 +150,7 @@ enum {
 };
 
 typedef struct router_request {
-    const char *digest;         /* only replicas of this very file (a replay); NULL: any */
+    const char *identity;       /* only replicas that give the same bits (a replay); NULL: any */
     const char *adapter_digest; /* and with this very adapter; NULL: any */
     uint64_t now_ns;
     uint64_t deadline_ns;    /* 0: none */

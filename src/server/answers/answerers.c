@@ -24,13 +24,13 @@ static const char *adapter_digest(const Shoal__V1__ModelInfo *info, const char *
     return NULL;
 }
 
-/* Do all of them that take calls serve this file? */
-static bool agree(const gateway_request *rq, const char *model, const char *digest)
+/* Do all of them that take calls have this identity? */
+static bool agree(const gateway_request *rq, const char *model, const char *identity)
 {
     const replica_set *s = registry_find(rq->registry, model);
     for (size_t i = 0; s && i < s->n_ready; i++) {
         const Shoal__V1__ModelInfo *info = s->replicas[i]->info;
-        if (!info || strcmp(info->digest, digest) != 0) return false;
+        if (!info || strcmp(info->identity, identity) != 0) return false;
     }
     return true;
 }
@@ -40,14 +40,14 @@ static void add_model(answerers *a, const gateway_request *rq, const char *name,
 {
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
     const char *more = info && adapter && *adapter ? adapter_digest(info, adapter) : "";
-    if (!info || !*info->digest || !more || (must_agree && !agree(rq, name, info->digest))) {
+    if (!info || !*info->identity || !more || (must_agree && !agree(rq, name, info->identity))) {
         a->varies = true;
         return;
     }
-    snprintf(a->file, sizeof a->file, "%s", a->n_files == 0 && !a->joins ? info->digest : "");
+    snprintf(a->file, sizeof a->file, "%s", a->n_files == 0 && !a->joins ? info->identity : "");
     a->n_files++;
     if (!a->key) a->key = cache_key_new("answerers");
-    cache_key_str(a->key, "digest", info->digest);
+    cache_key_str(a->key, "identity", info->identity);
     cache_key_str(a->key, "adapter", more);
     a->reads_clock |= info->template_reads_clock;
     add_tag(a, "model", name);
@@ -89,8 +89,8 @@ bool answerers_end(answerers *a)
     bool known = cache_key_end(a->key, &d) && !a->varies;
     a->key = NULL;
     if (known && *a->file)
-        memcpy(a->digest, a->file, sizeof a->digest);
+        memcpy(a->identity, a->file, sizeof a->identity);
     else if (known)
-        sha256_hex(&d, a->digest);
+        sha256_hex(&d, a->identity);
     return known;
 }

@@ -1,13 +1,13 @@
-/* answerers.h: the files that decide an answer, whatever name was asked.
+/* answerers.h: the models that decide an answer, whatever name was asked.
  *
  * An answer may be kept when every file that may have a part in it is known, and nothing but them and the
  * request decides it. A model is one file, a cascade or a vote is those of its members, a pipeline those of
- * its stages; what a clock decides (a refine, a template that reads the time) is not kept. Their digests go
- * into the key, and their names, versions and digests are the tags by which answers are purged.
+ * its stages; what a clock decides (a refine, a template that reads the time) is not kept. Their identities
+ * (base/bit_identity.h) go into the key, and their names, versions and digests are the tags by which answers are purged.
  *
  *     answerers a = {0};
  *     answerers_add(&a, rq, "home-cascade", NULL);
- *     if (answerers_end(&a)) ... a.digest, a.tags ...      // a.digest: of one model its file's
+ *     if (answerers_end(&a)) ... a.identity, a.tags ...      // a.identity: of one model its own
  *
  * The replicas of a name must agree about their file where more than one name or a pipeline is asked, since
  * nobody sees afterwards who of them answered: while a new version rolls in, such answers are not kept. Loop
@@ -15,14 +15,15 @@
 #ifndef ANSWERS_ANSWERERS_H
 #define ANSWERS_ANSWERERS_H
 
+#include "base/bit_identity.h"
 #include "cache/cache_key.h"
 #include "request/request.h"
 
 enum { ANSWERERS_TAGS = 48, ANSWERERS_TAG_BYTES = 112 };
 
-typedef struct answerers { /* zeroed: nobody yet */
-    char digest[65];       /* of all of it: of one model its file's, as `file` */
-    char file[65];         /* "": more than a model was asked */
+typedef struct answerers {             /* zeroed: nobody yet */
+    char identity[BIT_IDENTITY_BYTES]; /* of all of it: of one model its own, as `file` */
+    char file[BIT_IDENTITY_BYTES];     /* "": more than a model was asked */
     bool varies;      /* not to be kept: somebody is not known, or more than files and request decide it */
     bool reads_clock; /* a chat template of theirs does */
     bool joins;       /* more than a model was asked */

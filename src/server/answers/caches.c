@@ -150,10 +150,10 @@ void caches_purge(gateway_request *rq)
 
 /* ---- new versions -------------------------------------------------------------------------------- */
 
-typedef struct served { /* a file that answers, or did, under a model's name */
+typedef struct served { /* what answers, or did, under a model's name */
     struct served *next;
     char *model;
-    char digest[65];
+    char digest[65], identity[BIT_IDENTITY_BYTES];
 } served;
 
 struct served_list {
@@ -166,7 +166,7 @@ static bool is_served(const registry *g, const served *s, bool *ret_other)
     *ret_other = false;
     for (size_t i = 0; set && i < set->n; i++) {
         const Shoal__V1__ModelInfo *info = set->replicas[i]->info;
-        if (info && strcmp(info->digest, s->digest) == 0) return true;
+        if (info && strcmp(info->identity, s->identity) == 0) return true;
         if (info && i < set->n_ready) *ret_other = true;
     }
     return false;
@@ -193,10 +193,10 @@ static void drop_replaced(gateway *g, const char *model)
 }
 
 /* Without memory the file is not known: what it answered lives until its time is over. */
-static void add_served(gateway *g, const char *model, const char *digest)
+static void add_served(gateway *g, const char *model, const Shoal__V1__ModelInfo *info)
 {
     for (served *s = g->served->first; s; s = s->next)
-        if (strcmp(s->model, model) == 0 && strcmp(s->digest, digest) == 0) return;
+        if (strcmp(s->model, model) == 0 && strcmp(s->identity, info->identity) == 0) return;
     g->n_rolls++;
     served *s = calloc(1, sizeof *s);
     char *name = strdup(model);
@@ -206,7 +206,8 @@ static void add_served(gateway *g, const char *model, const char *digest)
         return;
     }
     *s = (served){.next = g->served->first, .model = name};
-    snprintf(s->digest, sizeof s->digest, "%s", digest);
+    snprintf(s->digest, sizeof s->digest, "%s", info->digest);
+    snprintf(s->identity, sizeof s->identity, "%s", info->identity);
     g->served->first = s;
 }
 
@@ -216,7 +217,7 @@ static void on_event(void *user, const registry_event *e)
     if (!e->replica) return;
     const replica *r = e->replica;
     if (e->what != REGISTRY_DROP && r->state == REPLICA_READY && r->info && *r->info->digest)
-        add_served(g, r->model, r->info->digest);
+        add_served(g, r->model, r->info);
     drop_replaced(g, r->model);
 }
 
@@ -226,7 +227,7 @@ int caches_open(gateway *g, shoal_err *err)
     if (!g->served) return err_nomem(err);
     for (size_t i = 0; i < registry_count(g->registry); i++) {
         const replica *r = registry_at(g->registry, i);
-        if (r->state == REPLICA_READY && r->info) add_served(g, r->model, r->info->digest);
+        if (r->state == REPLICA_READY && r->info) add_served(g, r->model, r->info);
     }
     return registry_listen(g->registry, on_event, g, err);
 }

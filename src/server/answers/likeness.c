@@ -169,11 +169,11 @@ static void judge(likeness_look *x)
 
 /* ---- the vector ---------------------------------------------------------------------------------- */
 
-/* Vectors of different files do not compare. */
-static bool shelve(likeness_look *x, const char *digest)
+/* Vectors of different identities do not compare. */
+static bool shelve(likeness_look *x, const char *identity)
 {
     cache_key *k = cache_key_new("shelf");
-    cache_key_str(k, "embeds", digest);
+    cache_key_str(k, "embeds", identity);
     cache_key_bytes(k, "rest", x->shelf.bytes, sizeof x->shelf.bytes);
     if (x->rq->settings->number) cache_key_int(k, "settings", (int64_t)x->rq->settings->number);
     return cache_key_end(k, &x->shelf);
@@ -193,7 +193,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
         return;
     }
     int8_t *codes = malloc(dims);
-    if (!codes || !shelve(x, r->digest) || !codes_of(reply->results[0]->values, dims, codes, &x->scale)) {
+    if (!codes || !shelve(x, r->identity) || !codes_of(reply->results[0]->values, dims, codes, &x->scale)) {
         free(codes);
         tell(x, "absent", "vector", NULL, 0);
         return;

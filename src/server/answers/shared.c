@@ -106,9 +106,9 @@ void shared_leave(shared_end *end)
     cache_leave(t);
 }
 
-void shared_heard(shared_job *s, const char *digest)
+void shared_heard(shared_job *s, const char *identity)
 {
-    if (digest && *digest && *s->digest && strcmp(digest, s->digest) != 0) s->strange = true;
+    if (identity && *identity && *s->identity && strcmp(identity, s->identity) != 0) s->strange = true;
 }
 
 /* Another request has its own deadline, and may find memory. */
@@ -367,7 +367,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
             compute(s, NULL);
         return;
     }
-    memcpy(s->digest, terms->by->file, sizeof s->digest);
+    memcpy(s->identity, terms->by->file, sizeof s->identity);
     s->key = key;
     keep_near(s, &terms->near);
     look_up(s, terms, &key);

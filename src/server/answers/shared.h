@@ -7,7 +7,7 @@
  *
  *     shared_start(&j->shared, &OPS, rq, known ? &terms : NULL); // compute or answer, now or later
  *     ...
- *     shared_heard(&j->shared, r->digest);                       // of each call that had a part in it
+ *     shared_heard(&j->shared, r->identity);                     // of each call that had a part in it
  *     shared_end end = shared_detach(&j->shared);                // in compute's end
  *     answer the request, free the job
  *     shared_publish(&end, &packed);                             // the others' turn
@@ -45,19 +45,20 @@ struct shared_job {
     gateway_request *rq;
     cache_ticket *ticket; /* NULL: not sharing */
     sha256_digest key;
-    likeness_ask near;   /* its text is owned; NULL: it is not looked up by likeness */
-    likeness_look *look; /* that goes on, or has come to nothing */
-    char digest[65];     /* the file that it is kept as an answer of; "": of several */
-    bool strange;        /* another one answered */
-    bool cut;            /* a time limit ended the answer (call_result) */
-    uint64_t n_rolls;    /* the gateway's when it was looked up: files that came up since then may answer */
+    likeness_ask near;                 /* its text is owned; NULL: it is not looked up by likeness */
+    likeness_look *look;               /* that goes on, or has come to nothing */
+    char identity[BIT_IDENTITY_BYTES]; /* the model that it is kept as an answer of; "": of several */
+    bool strange;                      /* another one answered */
+    bool cut;                          /* a time limit ended the answer (call_result) */
+    uint64_t n_rolls; /* the gateway's when it was looked up: files that came up since then may answer */
 };
 
 /* Watches rq, then answers from the cache, waits, or computes. terms NULL, or a client that wants it fresh:
  * computes for this request alone. The job may be dead when this returns. */
 void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const shared_terms *terms);
-/* A call had this model file; NULL or "": nobody knows. What another file than the key's says is not kept. */
-void shared_heard(shared_job *s, const char *digest);
+/* A replica of this identity answered; NULL or "": nobody knows. What another one than the key's says is not
+ * kept. */
+void shared_heard(shared_job *s, const char *identity);
 /* Answers with e and frees the job. Those who wait get e too, unless it is about this request alone (its
  * deadline, memory): then the first of them computes. A refusal that is the same each time may be kept. */
 void shared_fail(shared_job *s, const api_error *e);

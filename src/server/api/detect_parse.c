@@ -83,11 +83,11 @@ int detect_spec_parse(detect_spec *ret, const char *content_type, const char *bo
     return rc;
 }
 
-bool detect_spec_key(const detect_spec *s, const char *digest, sha256_digest *ret)
+bool detect_spec_key(const detect_spec *s, const char *identity, sha256_digest *ret)
 {
     const Shoal__V1__DetectSpeechRequest *r = &s->request;
     cache_key *k = cache_key_new("vad");
-    cache_key_str(k, "digest", digest);
+    cache_key_str(k, "identity", identity);
     cache_key_bytes(k, "audio", r->audio.data, r->audio.len);
     cache_key_num(k, "threshold", r->threshold);
     cache_key_num(k, "min_speech_ms", r->min_speech_ms);

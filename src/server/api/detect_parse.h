@@ -17,7 +17,7 @@ typedef struct detect_spec {
 /* 0 and *ret, or an HTTP status with *e filled. A form has file, and may have model, threshold,
  * min_speech_ms, min_silence_ms, max_speech_ms, pad_ms and probabilities; a body of audio/... is the file. */
 int detect_spec_parse(detect_spec *ret, const char *content_type, const char *body, size_t len, api_error *e);
-/* The cache key for the model file of that digest; false when memory ran out. */
-bool detect_spec_key(const detect_spec *s, const char *digest, sha256_digest *ret);
+/* The cache key for the model of that identity; false when memory ran out. */
+bool detect_spec_key(const detect_spec *s, const char *identity, sha256_digest *ret);
 
 #endif

@@ -199,13 +199,14 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
     return rc;
 }
 
-bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapter_digest, sha256_digest *ret)
+bool encode_spec_key(const encode_spec *s, const char *identity, const char *adapter_digest,
+                     sha256_digest *ret)
 {
     static const char *const KINDS[] = {"embeddings", "classify", "tag",       "rerank",
                                         "score",      "image",    "fill-mask", "moderations"};
     cache_key *k = cache_key_new(KINDS[s->kind]);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
-    cache_key_str(k, "digest", digest);
+    cache_key_str(k, "identity", identity);
     cache_key_str(k, "adapter", adapter_digest);
     cache_key_bytes(k, "bytes", s->bytes.data, s->bytes.len);
     for (size_t i = 0; s->inputs && i < s->n_inputs; i++) {

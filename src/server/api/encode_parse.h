@@ -48,8 +48,8 @@ typedef struct encode_spec {
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */
 int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e);
 void encode_spec_done(encode_spec *s); /* accepts a zeroed one */
-/* The cache key for the model file of that digest; false when memory ran out: not to be cached. */
-bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapter_digest,
+/* The cache key for the model of that identity; false when memory ran out: not to be cached. */
+bool encode_spec_key(const encode_spec *s, const char *identity, const char *adapter_digest,
                      sha256_digest *ret);
 
 #endif

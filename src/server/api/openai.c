@@ -411,10 +411,10 @@ static const char *kind_of(const gen_spec *s)
 bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
                      sha256_digest *ret)
 {
-    if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
+    if (!openai_spec_is_deterministic(s) || !*model->identity) return false;
     if (s->chat && model->template_reads_clock) return false;
     cache_key *k = cache_key_new(kind_of(s));
-    cache_key_str(k, "digest", model->digest);
+    cache_key_str(k, "identity", model->identity);
     cache_key_str(k, "adapter", adapter_digest);
     key_rest(k, s);
     return cache_key_end(k, ret);

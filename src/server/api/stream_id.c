@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bit_identity.h"
 #include "base/cur.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
@@ -74,11 +75,11 @@ bool stream_id_is_whole(const stream_id *s, bool with_usage)
     return s->usage_sent || !with_usage;
 }
 
-void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *digest, const char *adapter_digest)
+void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *identity, const char *adapter_digest)
 {
-    char both[160];
+    char file[BIT_IDENTITY_BYTES], both[BIT_IDENTITY_BYTES + 80];
     sha256_digest d;
-    int n = snprintf(both, sizeof both, "%.72s+%.72s", digest, adapter_digest);
+    int n = snprintf(both, sizeof both, "%s+%.72s", bit_identity_short(file, identity), adapter_digest);
     sha256_of(both, (size_t)n, &d);
     memcpy(ret, d.bytes, STREAM_MODEL_BYTES);
 }

@@ -48,7 +48,7 @@ typedef struct stream_mark {
 
 typedef struct stream_id {
     uint8_t request[STREAM_REQUEST_BYTES]; /* digest of what was asked */
-    uint8_t model[STREAM_MODEL_BYTES];     /* digest of the file (and the adapter) that answers */
+    uint8_t model[STREAM_MODEL_BYTES];     /* of what decides the answer's bits: identity and adapter */
     /* Drawn: names the answer, its calls, and is the seed if none was given. */
     uint8_t nonce[STREAM_NONCE_BYTES];
     int64_t created; /* seconds since 1970 */
@@ -74,7 +74,8 @@ bool stream_mark_equal_text(const stream_mark *a, const stream_mark *b);
 /* Everything was sent that this stream has. */
 bool stream_id_is_whole(const stream_id *s, bool with_usage);
 
-/* The digest of a model file and of an adapter ("": none), in hex, as an id has them. */
-void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *digest, const char *adapter_digest);
+/* The identity of a model (base/bit_identity.h) and the digest of an adapter ("": none), as an id has them. Ids
+ * of our own engine on a file as it is are those that gateways gave out when they knew digests alone. */
+void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *identity, const char *adapter_digest);
 
 #endif

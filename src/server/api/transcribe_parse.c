@@ -186,13 +186,13 @@ int transcribe_spec_read(transcribe_spec *ret, bool translate, const multipart *
     return rc;
 }
 
-bool transcribe_spec_key(const transcribe_spec *s, const char *digest, const sha256_digest *audio,
+bool transcribe_spec_key(const transcribe_spec *s, const char *identity, const sha256_digest *audio,
                          sha256_digest *ret)
 {
     const Shoal__V1__TranscribeRequest *r = &s->request;
     if (r->temperature > 0) return false;
     cache_key *k = cache_key_new(r->translate ? "translations" : "transcriptions");
-    cache_key_str(k, "digest", digest);
+    cache_key_str(k, "identity", identity);
     cache_key_bytes(k, "audio", audio->bytes, sizeof audio->bytes);
     cache_key_str(k, "language", r->language);
     cache_key_str(k, "prompt", r->prompt);

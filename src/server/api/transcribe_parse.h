@@ -24,9 +24,9 @@ extern const char *const TRANSCRIBE_FIELDS[];
 /* 0 and *ret (transcribe_spec_done), or an HTTP status with *e filled and *ret untouched. */
 int transcribe_spec_read(transcribe_spec *ret, bool translate, const multipart *fields, api_error *e);
 void transcribe_spec_done(transcribe_spec *s); /* accepts a zeroed one */
-/* The cache key for the model file of that digest and the sound of that one; false: the answer is drawn, or
+/* The cache key for the model of that identity and the sound of that one; false: the answer is drawn, or
  * memory ran out. */
-bool transcribe_spec_key(const transcribe_spec *s, const char *digest, const sha256_digest *audio,
+bool transcribe_spec_key(const transcribe_spec *s, const char *identity, const sha256_digest *audio,
                          sha256_digest *ret);
 
 #endif

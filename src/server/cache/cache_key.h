@@ -1,12 +1,12 @@
 /* cache_key.h: the name of an answer.
  *
  * Two requests share an answer only when everything that decides its bytes is equal: the kind of
- * call, the model file's digest, the prompt, sampling, constraint, stops, n, limits. A key is SHA-256
+ * call, the model's identity, the prompt, sampling, constraint, stops, n, limits. A key is SHA-256
  * over those fields, each written as  name length, name, value length, value  so that no two field
  * lists run together. Field order matters: callers add fields in one fixed order.
  *
  *     cache_key *k = cache_key_new("chat.completions");
- *     cache_key_str(k, "digest", replica->info->digest);
+ *     cache_key_str(k, "identity", replica->info->identity);
  *     cache_key_str(k, "messages", messages_json);   // as the worker gets them
  *     cache_key_num(k, "temperature", 0);
  *     sha256_digest d;

@@ -238,12 +238,13 @@ call_result call_result_of(const call_order *o, int status, const char *message)
                          .version = "",
                          .quantisation = "",
                          .digest = "",
+                         .identity = "",
                          .adapter_digest = ""};
 }
 
-void call_terms_pin(call_terms *t, const char *digest, const char *adapter_digest)
+void call_terms_pin(call_terms *t, const char *identity, const char *adapter_digest)
 {
-    if (!*t->digest && digest) snprintf(t->digest, sizeof t->digest, "%s", digest);
+    if (!*t->identity && identity) snprintf(t->identity, sizeof t->identity, "%s", identity);
     if (!*t->adapter_digest && adapter_digest)
         snprintf(t->adapter_digest, sizeof t->adapter_digest, "%s", adapter_digest);
 }
@@ -282,6 +283,17 @@ void calls_cancel(model_call *call)
 bool call_place_works(const call_place *p)
 {
     return p->is_at_work && p->is_at_work(p->who);
+}
+
+call_place call_place_of(const call_result *r, const char *model)
+{
+    return (call_place){.life = r->life,
+                        .replica_id = r->replica_id,
+                        .digest = r->digest,
+                        .identity = r->identity,
+                        .exact_resume = r->exact_resume,
+                        .adapter_digest = r->adapter_digest,
+                        .model = model};
 }
 
 call_place calls_where(const model_call *call)

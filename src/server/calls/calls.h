@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bit_identity.h"
 #include "base/err.h"
 #include "calls/feed.h"
 #include "router/router.h"
@@ -111,6 +112,8 @@ typedef struct call_result {
     int status;                                                       /* 0 or SHOAL_E... */
     const char *message;                                              /* one sentence, "" on success */
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
+    const char *identity;       /* what decided its bits (base/bit_identity.h); NULL or "": it reached none */
+    bool exact_resume;          /* what it had begun can go on at any replica of that identity */
     const char *adapter_digest; /* of the adapter that the call names, as it is there; "": none */
     double ms;                  /* wall time of the call in the gateway, waiting included */
     const char *wanted, *why;   /* another model answered: whom was asked, and why not that one; else NULL */
@@ -190,7 +193,7 @@ call_result call_result_of(const call_order *o, int status, const char *message)
 /* On what terms a call is made; zero: whoever is there. Copied. */
 enum { CALL_AVOID_MAX = 8, CALL_DIGEST_BYTES = 72 };
 typedef struct call_terms {
-    char digest[CALL_DIGEST_BYTES];         /* only replicas of this very file; "": any */
+    char identity[BIT_IDENTITY_BYTES];      /* only replicas that give the same bits; "": any */
     char adapter_digest[CALL_DIGEST_BYTES]; /* and only where the order's adapter is this one; "": any */
     uint64_t avoid[CALL_AVOID_MAX];         /* lives of replicas that are not asked */
     unsigned n_avoid;
@@ -199,8 +202,8 @@ typedef struct call_terms {
 } call_terms;
 void call_terms_avoid(call_terms *t, uint64_t life); /* 0 is nobody; over the maximum the oldest goes */
 bool call_terms_avoids(const call_terms *t, uint64_t life);
-/* From now on only the file and the adapter with which an answer has begun. Terms that name them stay. */
-void call_terms_pin(call_terms *t, const char *digest, const char *adapter_digest);
+/* From now on only replicas whose bits are those with which an answer has begun. Terms that name some stay. */
+void call_terms_pin(call_terms *t, const char *identity, const char *adapter_digest);
 
 /* What a call would meet now. */
 typedef struct call_outlook {
@@ -243,15 +246,18 @@ typedef struct model_call model_call;
 typedef struct call_place {
     uint64_t life;
     uint64_t pages; /* what the life is to every gateway (router.h); 0: nobody's, or several have it */
-    const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */
-    const char *wanted, *why, *trace;                         /* as call_result's */
-    bool silent; /* its worker has not answered when it was asked how it is */
+    const char *replica_id, *digest, *identity, *adapter_digest, *model;
+    const char *wanted, *why, *trace; /* all as call_result's */
+    bool exact_resume;                /* this, too */
+    bool silent;                      /* its worker has not answered when it was asked how it is */
     /* Does it work now, or would it if its machine gave it a core (call_place_works)? NULL: that is not
      * known. */
     bool (*is_at_work)(const void *who);
     const void *who; /* for the moment */
 } call_place;
 bool call_place_works(const call_place *p);
+/* Where a call of `model` ended; borrows from r. */
+call_place call_place_of(const call_result *r, const char *model);
 
 typedef struct calls_ops {
     /* NULL: out of memory, and no callback follows. All other failures come through `end`, later. */

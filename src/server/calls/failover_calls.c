@@ -280,7 +280,7 @@ static void set_terms(failover_call *c, const call_result *r)
     uint64_t wait_ms = c->b->o.wait_ms ? c->b->o.wait_ms : FAILOVER_WAIT_MS;
     uint64_t now = over_now_ns(&c->b->base);
     call_terms_avoid(&c->base.terms, r->life);
-    if (c->log.begun) call_terms_pin(&c->base.terms, r->digest, r->adapter_digest);
+    if (c->log.begun) call_terms_pin(&c->base.terms, r->identity, r->adapter_digest);
     c->base.terms.hold_until_ns = c->base.o->deadline_ns ? c->base.o->deadline_ns : now + wait_ms * 1000000u;
     if (c->base.terms.patience_ms && !c->log.begun)
         c->base.terms.hold_until_ns = now + c->base.terms.patience_ms * 1000000u;

@@ -124,7 +124,7 @@ static const fallback_rule *rule_of(fallback_call *c)
 {
     const fallback_calls *b = c->b;
     const call_order *o = c->base.o;
-    if (*c->base.terms.digest || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
+    if (*c->base.terms.identity || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
     if (o->n_stand_ins > 0) {
         c->own = (fallback_rule){o->model, o->stand_ins, o->n_stand_ins};
         return *o->adapter ? NULL : &c->own;

@@ -142,12 +142,13 @@ static void on_timer(void *arg)
 {
     hedge_call *c = arg;
     hedge_calls *b = c->b;
-    uint64_t life = calls_where(c->first.inner).life;
+    call_place at = calls_where(c->first.inner);
     call_terms t = c->base.terms;
     call_outlook out;
-    call_terms_avoid(&t, life);
+    call_terms_pin(&t, at.identity, at.adapter_digest);
+    call_terms_avoid(&t, at.life);
     t.hold_until_ns = 1; /* long ago: now, or not at all */
-    if (life == 0 || b->budget < 1 || c->base.paused) return;
+    if (at.life == 0 || b->budget < 1 || c->base.paused) return;
     calls_look(b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || out.load >= BUSY) return;
     b->budget--;

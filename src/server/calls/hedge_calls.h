@@ -7,8 +7,8 @@
  * more.
  *
  * Streams pass by (silence_calls.h), and so does everything where a model has one replica, or not been
- * measured. Equal requests have equal answers (the numerics contract), so that it does not matter who is
- * first. */
+ * measured. The second replica has the identity of the first (base/bit_identity.h), so that both give equal
+ * answers and it does not matter who is first. */
 #ifndef CALLS_HEDGE_CALLS_H
 #define CALLS_HEDGE_CALLS_H
 

@@ -85,6 +85,7 @@ static void watch(limit_call *c)
 /* Who had the call: its place dies when it is cancelled. */
 typedef struct owner {
     char model[96], replica_id[128], digest[CALL_DIGEST_BYTES], adapter_digest[CALL_DIGEST_BYTES];
+    char identity[BIT_IDENTITY_BYTES];
 } owner;
 
 static const char *copy(char *to, size_t size, const char *s)
@@ -102,6 +103,8 @@ static call_result result_of(const limit_call *c, int status, const char *why, o
     if (at.model && *at.model) r.model = copy(by->model, sizeof by->model, at.model);
     r.replica_id = copy(by->replica_id, sizeof by->replica_id, at.replica_id);
     r.digest = copy(by->digest, sizeof by->digest, at.digest);
+    r.identity = copy(by->identity, sizeof by->identity, at.identity);
+    r.exact_resume = at.exact_resume;
     r.adapter_digest = copy(by->adapter_digest, sizeof by->adapter_digest, at.adapter_digest);
     r.life = at.life;
     const Shoal__V1__ModelInfo *info = calls_info(c->b->base.inner, r.model, NULL);

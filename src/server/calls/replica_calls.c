@@ -84,6 +84,8 @@ static void finish(replica_call *c, int status, call_fault fault, const char *me
         r.version = info->version;
         r.quantisation = info->quantisation;
         r.digest = info->digest;
+        r.identity = info->identity;
+        r.exact_resume = info->exact_resume;
         r.adapter_digest = route_adapter_digest(info, c->o->adapter);
     }
     if (status == 0) r.reply = c->reply;
@@ -138,6 +140,8 @@ static call_place where(const model_call *call)
                         .who = c->r,
                         .replica_id = c->r->id,
                         .digest = c->r->info ? c->r->info->digest : "",
+                        .identity = c->r->info ? c->r->info->identity : "",
+                        .exact_resume = c->r->info && c->r->info->exact_resume,
                         .adapter_digest = route_adapter_digest(c->r->info, c->o->adapter),
                         .model = c->o->model};
 }
@@ -176,7 +180,7 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
 {
     *ret_decision = (router_decision){0};
     if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
-    router_request q = {.digest = *t->digest ? t->digest : NULL,
+    router_request q = {.identity = *t->identity ? t->identity : NULL,
                         .adapter_digest = *t->adapter_digest ? t->adapter_digest : NULL,
                         .deadline_ns = o->deadline_ns,
                         .exclude = t->avoid,

@@ -197,7 +197,7 @@ static bool start_branch(silence_call *c, branch *br, call_order *o, const call_
 static call_terms rival_terms(const silence_call *c, const call_place *at)
 {
     call_terms t = c->base.terms;
-    if (c->log.begun) call_terms_pin(&t, at->digest, at->adapter_digest);
+    if (c->log.begun) call_terms_pin(&t, at->identity, at->adapter_digest);
     call_terms_avoid(&t, at->life);
     t.hold_until_ns = 1; /* long ago: now, or not at all */
     return t;
@@ -219,7 +219,8 @@ static bool may_start(silence_call *c, const call_place *at, const call_outlook 
 static void start_rival(silence_call *c)
 {
     call_place at = calls_where(c->main->inner);
-    if (at.life == 0 || c->log.broken) return; /* it waits for a worker, or could not go on elsewhere */
+    if (at.life == 0 || c->log.broken) return;    /* it waits for a worker, or could not go on elsewhere, */
+    if (c->log.begun && !at.exact_resume) return; /* or only with other bytes */
     call_terms t = rival_terms(c, &at);
     call_outlook out;
     calls_look(c->b->base.inner, c->base.o, &t, &out);
@@ -238,7 +239,10 @@ static void finish_whole(silence_call *c)
     call_place at = calls_where(c->main->inner);
     call_result r = call_result_of(c->base.o, 0, "");
     r.life = at.life;
-    if (at.life) r.replica_id = at.replica_id, r.digest = at.digest, r.adapter_digest = at.adapter_digest;
+    if (at.life) {
+        r.replica_id = at.replica_id, r.digest = at.digest, r.adapter_digest = at.adapter_digest;
+        r.identity = at.identity, r.exact_resume = at.exact_resume;
+    }
     const Shoal__V1__ModelInfo *said = calls_info(c->b->base.inner, c->base.o->model, NULL);
     if (said) r.version = said->version, r.quantisation = said->quantisation;
     over_call_end(&c->base, &r);

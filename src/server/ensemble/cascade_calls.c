@@ -334,8 +334,7 @@ static call_place where(const model_call *call)
     const call_result *r = &c->best.result;
     call_place p = {0};
     if (c->tells)
-        p = (call_place){
-            .life = r->life, .replica_id = r->replica_id, .digest = r->digest, .model = c->best.model};
+        p = call_place_of(r, c->best.model);
     else if (is_last(c))
         p = calls_where(c->base.inner);
     p.trace = c->trace;

@@ -392,9 +392,7 @@ static call_place where(const model_call *call)
     if (!s) return (call_place){0};
     const call_result *r = &s->kept.result;
     call_place p = s->inner ? calls_where(s->inner) : (call_place){0};
-    if (!s->inner && s->kept.ended)
-        p = (call_place){
-            .life = r->life, .replica_id = r->replica_id, .digest = r->digest, .model = s->model};
+    if (!s->inner && s->kept.ended) p = call_place_of(r, s->model);
     if (*c->why) p.wanted = c->rule->better, p.why = c->why;
     return p;
 }

@@ -259,11 +259,8 @@ static call_place where(const model_call *call)
     const candidate *k = r->at == RERANK_DECIDED ? rerank_run_choice(r, c->choice, &failure) : NULL;
     if (!k) return (call_place){0};
     const call_result *res = &k->kept.result;
-    call_place p = {.life = res->life,
-                    .replica_id = res->replica_id,
-                    .digest = res->digest,
-                    .model = k->m->model,
-                    .trace = r->trace};
+    call_place p = call_place_of(res, k->m->model);
+    p.trace = r->trace;
     if (*r->why) p.wanted = r->rule->name, p.why = r->why;
     return p;
 }

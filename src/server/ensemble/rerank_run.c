@@ -549,7 +549,7 @@ rerank_run *rerank_run_new(rerank_calls *b, const rerank_rule *rule, call_order 
         .b = b, .rule = rule, .o = call_order_ref(o), .terms = *t, .req = req, .n_choices = n_choices};
     queue_init(&r->link);
     queue_put(&b->runs, &r->link);
-    *r->terms.digest = 0; /* whose file answers is what is decided here */
+    *r->terms.identity = 0; /* whose file answers is what is decided here */
     if (has_several(rule)) r->terms.hold_until_ns = over_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
     r->timer = b->base.env->timer_new(b->base.env->user, on_timer, r);
     list_candidates(r);

@@ -88,11 +88,11 @@ static double sure_of(const call_order *o, const ProtobufCMessage *reply)
     }
 }
 
-enum { N_STRINGS = 8 };
+enum { N_STRINGS = 10 };
 static void strings_of(call_result *r, const char **ret[N_STRINGS])
 {
-    const char **all[N_STRINGS] = {&r->message,      &r->model,  &r->replica_id, &r->version,
-                                   &r->quantisation, &r->digest, &r->wanted,     &r->why};
+    const char **all[N_STRINGS] = {&r->message, &r->model,  &r->replica_id, &r->version,  &r->quantisation,
+                                   &r->digest,  &r->wanted, &r->why,        &r->identity, &r->adapter_digest};
     memcpy(ret, all, sizeof all);
 }
 

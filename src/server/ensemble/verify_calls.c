@@ -528,11 +528,9 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 static call_place where(const model_call *call)
 {
     const verify_call *c = (const verify_call *)call;
-    call_place p = {.trace = c->trace};
-    if (c->tells) {
-        const call_result *r = &c->tells->result;
-        p.life = r->life, p.replica_id = r->replica_id, p.digest = r->digest, p.model = r->model;
-    }
+    const call_result *r = c->tells ? &c->tells->result : NULL;
+    call_place p = r ? call_place_of(r, r->model) : (call_place){0};
+    p.trace = c->trace;
     if (*c->why) p.wanted = member(c), p.why = c->why;
     return p;
 }

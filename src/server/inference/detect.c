@@ -47,7 +47,7 @@ static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSp
     gateway_request *rq = j->shared.rq;
     j->call = NULL;
     request_note_result(rq, r);
-    shared_heard(&j->shared, r->digest);
+    shared_heard(&j->shared, r->identity);
     if (r->status != 0) {
         api_error e;
         api_error_from_call(&e, r);
@@ -93,6 +93,6 @@ void detect_handle(gateway_request *rq)
     answerers by = {0};
     shared_terms terms = {.by = &by};
     answerers_add(&by, rq, rq->model, NULL);
-    bool cacheable = answerers_end(&by) && detect_spec_key(&j->spec, by.digest, &terms.key);
+    bool cacheable = answerers_end(&by) && detect_spec_key(&j->spec, by.identity, &terms.key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }

@@ -63,7 +63,7 @@ static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
 {
     j->call = NULL;
     request_note_result(j->shared.rq, r);
-    shared_heard(&j->shared, r->digest);
+    shared_heard(&j->shared, r->identity);
     call_result failed = *r;
     if (r->status == 0 && n_results == j->spec.n_inputs) return true;
     if (r->status == 0) {
@@ -247,7 +247,7 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
     shared_terms terms = {.by = &by};
     answerers_add(&by, rq, rq->model, rq->adapter);
     bool cacheable =
-        answerers_end(&by) && encode_spec_key(&j->spec, by.digest, rq->adapter_digest, &terms.key);
+        answerers_end(&by) && encode_spec_key(&j->spec, by.identity, rq->adapter_digest, &terms.key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }
 

@@ -221,7 +221,8 @@ static bool meet(gen_job *j, gen_branch *br)
     request_note_place(j->shared.rq, &place);
     if (place.wanted) j->stream.id.untold = true; /* nobody goes on with a stand-in's answer */
     if (!j->shared.rq->streaming && digest) answer_form_digest(&j->form, digest);
-    if (stream_meet(&j->stream, j->shared.rq, digest, place.adapter_digest, &e) == 0) return true;
+    const char *identity = place.exact_resume ? place.identity : NULL;
+    if (stream_meet(&j->stream, j->shared.rq, identity, place.adapter_digest, &e) == 0) return true;
     shared_fail(&j->shared, &e);
     return false;
 }
@@ -340,7 +341,7 @@ static void on_end(const call_events *events, const call_result *r)
     gen_job *j = br->job;
     br->call = NULL;
     request_note_result(j->shared.rq, r);
-    shared_heard(&j->shared, r->digest);
+    shared_heard(&j->shared, r->identity);
     if (r->status != 0 || !br->done) {
         call_result failed = *r;
         api_error e;
@@ -485,7 +486,7 @@ static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Sh
     answerers_add(by, rq, rq->model, rq->adapter);
     if (!answerers_end(by) || !info) return false;
     Shoal__V1__ModelInfo all = *info;
-    all.digest = by->digest;
+    all.identity = by->identity;
     all.template_reads_clock = by->reads_clock;
     if (openai_near_of(&near, spec, &all, rq->adapter_digest, rq->config->cache.semantic.sampled))
         ret->near = (likeness_ask){.text = near.text, .shelf = near.shelf};
@@ -498,7 +499,7 @@ static bool shortens(const kept *k)
     return k && k->response && k->response->shortens;
 }
 
-/* A stream that goes on does so with the file that began it. */
+/* A stream that goes on does so with the identity that began it. */
 static bool goes_on_with(const stream *st, const gateway_request *rq, const answerers *by)
 {
     return !st->resumes || (*by->file && stream_is_of(st, by->file, rq->adapter_digest));
@@ -539,7 +540,8 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     shared_terms kept_as = {.by = &by};
     rq->keeps = k != NULL;
     bool cacheable = make_terms(rq, spec, info, &by, &kept_as) && goes_on_with(st, rq, &by) && !shortens(k);
-    if (cacheable && *by.file) stream_meet(&j->stream, rq, by.file, rq->adapter_digest, &e);
+    if (cacheable && *by.file)
+        stream_meet(&j->stream, rq, info->exact_resume ? by.file : NULL, rq->adapter_digest, &e);
     shared_start(&j->shared, &OPS, rq, cacheable ? &kept_as : NULL);
 }
 

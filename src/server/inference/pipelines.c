@@ -223,7 +223,7 @@ static bool make_key(const gateway_request *rq, const process_input *in, answere
     if (!known || by->reads_clock || !pipeline_is_deterministic(p)) return false;
     if (in->confirm) return false; /* an answer counts once */
     cache_key *k = cache_key_new("process");
-    cache_key_str(k, "answerers", by->digest);
+    cache_key_str(k, "answerers", by->identity);
     cache_key_str(k, "input", in->text);
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data)
@@ -254,7 +254,7 @@ static const shared_ops OPS = {
 static void make_near(const process_input *in, const answerers *by, likeness_ask *ret)
 {
     cache_key *k = cache_key_new("process");
-    cache_key_str(k, "answerers", by->digest);
+    cache_key_str(k, "answerers", by->identity);
     cache_key_str(k, "context", in->context);
     key_devices(k, in);
     if (!cache_key_end(k, &ret->shelf)) return;

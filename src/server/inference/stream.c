@@ -122,10 +122,10 @@ void stream_name(stream *s, answer_form *f)
 
 /* ---- who answers --------------------------------------------------------------------------------- */
 
-bool stream_is_of(const stream *s, const char *digest, const char *adapter_digest)
+bool stream_is_of(const stream *s, const char *identity, const char *adapter_digest)
 {
     uint8_t model[STREAM_MODEL_BYTES];
-    stream_id_model(model, digest, adapter_digest);
+    stream_id_model(model, identity, adapter_digest);
     return memcmp(model, s->id.model, sizeof model) == 0;
 }
 
@@ -133,7 +133,7 @@ int stream_replaced(const gateway_request *rq, api_error *e)
 {
     return api_error_set(
         e, 409, "invalid_request_error", "model_replaced", "last-event-id",
-        "the file or the adapter of %.64s is another here than the one that began this answer: send the "
+        "the file, engine or adapter of %.64s is another here than the one that began this answer: send the "
         "request without Last-Event-ID for a new one",
         rq->model);
 }
@@ -148,24 +148,24 @@ int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_erro
         if (!info) continue;
         described = true;
         const char *adapter = route_adapter_digest(info, rq->adapter);
-        if (!stream_is_of(s, info->digest, adapter)) continue;
-        call_terms_pin(ret, info->digest, adapter);
+        if (!stream_is_of(s, info->identity, adapter)) continue;
+        call_terms_pin(ret, info->identity, adapter);
         return 0;
     }
     return described ? stream_replaced(rq, e) : 0; /* nobody is up yet: stream_meet will see */
 }
 
-int stream_meet(stream *s, const gateway_request *rq, const char *digest, const char *adapter_digest,
+int stream_meet(stream *s, const gateway_request *rq, const char *identity, const char *adapter_digest,
                 api_error *e)
 {
     if (!s->named) return 0;
-    bool known = digest && *digest && (!*rq->adapter || (adapter_digest && *adapter_digest));
+    bool known = identity && *identity && (!*rq->adapter || (adapter_digest && *adapter_digest));
     if (!s->met && known) {
-        stream_id_model(s->id.model, digest, adapter_digest);
+        stream_id_model(s->id.model, identity, adapter_digest);
         s->met = true;
         return 0;
     }
-    if (known && stream_is_of(s, digest, adapter_digest)) return 0;
+    if (known && stream_is_of(s, identity, adapter_digest)) return 0;
     if (s->resumes) return stream_replaced(rq, e);
     s->id.untold = true;
     return 0;

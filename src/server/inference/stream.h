@@ -11,7 +11,7 @@
  *     stream st;
  *     stream_open(&st, rq, spec, &e)             a new one, or what Last-Event-ID says
  *     stream_terms(&st, rq, &terms, &e)          whom to ask
- *     stream_meet(&st, rq, place.digest, place.adapter_digest, &e)     who answers */
+ *     stream_meet(&st, rq, place.identity, place.adapter_digest, &e)     who answers */
 #ifndef INFERENCE_STREAM_H
 #define INFERENCE_STREAM_H
 
@@ -32,19 +32,20 @@ typedef struct stream {
 int stream_open(stream *ret, gateway_request *rq, gen_spec *spec, api_error *e);
 /* The answer's names follow from s, which f borrows. */
 void stream_name(stream *s, answer_form *f);
-/* Only the model file that began an answer goes on with it: 409 when it is not served here any more. */
+/* Only replicas with the identity that began an answer go on with it: 409 when none is served here any more. */
 int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_error *e);
-/* A choice is answered by this file and this adapter ("": none is asked for). 409: it is not the one that
- * began. When choices of a new stream are answered by different files (one is being replaced), its events
- * carry no ids from then on. */
-int stream_meet(stream *s, const gateway_request *rq, const char *digest, const char *adapter_digest,
+/* A choice is answered with this identity (base/bit_identity.h; NULL or "": not known, or its replies cannot be
+ * made again exactly) and this adapter ("": none is asked for). 409: it is not the one that began. When choices
+ * of a new stream are answered by different ones (a file is being replaced), its events carry no ids from then
+ * on. */
+int stream_meet(stream *s, const gateway_request *rq, const char *identity, const char *adapter_digest,
                 api_error *e);
 /* Choice k may have max_tokens; 409: a resumed one had room for another number where it began. */
 int stream_started(stream *s, size_t k, uint32_t max_tokens, api_error *e);
-/* Are this file and this adapter those that began? */
-bool stream_is_of(const stream *s, const char *digest, const char *adapter_digest);
-/* 409: the answer came out otherwise than what the client has; the id is of another request; the model's file
- * is another than the one that began. */
+/* Are this identity and this adapter those that began? */
+bool stream_is_of(const stream *s, const char *identity, const char *adapter_digest);
+/* 409: the answer came out otherwise than what the client has; the id is of another request; the model's file,
+ * its engine or its precision is another than the one that began. */
 int stream_differs(api_error *e);
 int stream_other(api_error *e);
 int stream_replaced(const gateway_request *rq, api_error *e);

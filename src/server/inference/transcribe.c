@@ -180,7 +180,7 @@ static void answer(transcribe_job *j)
 
 /* ---- the call ------------------------------------------------------------------------------------ */
 
-static int add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s, const char *digest,
+static int add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s, const char *identity,
                        api_error *e)
 {
     caption c = {.start_ms = (int64_t)s->start_ms,
@@ -197,7 +197,7 @@ static int add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s,
     if (s->n_ids) buf_append(&j->ids, s->ids, s->n_ids * sizeof *s->ids);
     if (!j->spec.stream) return 0;
     bool is_new;
-    int rc = transcript_stream_text(&j->at, j->shared.rq, digest, s->text, c.len, &is_new, e);
+    int rc = transcript_stream_text(&j->at, j->shared.rq, identity, s->text, c.len, &is_new, e);
     if (rc == 0 && is_new) put_event(j, "transcript.text.delta", "delta", s->text, c.len);
     return rc;
 }
@@ -220,7 +220,7 @@ static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
     call_place place = calls_where(j->call);
     api_error e;
     request_note_place(j->shared.rq, &place);
-    int rc = ev->segment ? add_segment(j, ev->segment, place.digest ? place.digest : "", &e) : 0;
+    int rc = ev->segment ? add_segment(j, ev->segment, place.exact_resume ? place.identity : "", &e) : 0;
     if (ev->done) note_done(j, ev->done);
     if (rc != 0)
         shared_fail(&j->shared, &e);
@@ -236,7 +236,7 @@ static void on_end(void *user, const call_result *r)
     j->call = NULL;
     if (j->uploaded && !j->computing) return; /* another computes it; if our turn comes, compute says more */
     request_note_result(j->shared.rq, r);
-    shared_heard(&j->shared, r->digest);
+    shared_heard(&j->shared, r->identity);
     if (r->status == 0 && j->done) {
         request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
         answer(j);
@@ -370,9 +370,9 @@ static void on_body_end(void *job, int status, const char *why)
     j->hash = NULL;
     j->uploaded = true;
     answerers_add(&by, j->shared.rq, j->shared.rq->model, NULL);
-    bool cacheable = answerers_end(&by) && transcribe_spec_key(&j->spec, by.digest, &j->digest, &terms.key);
+    bool cacheable = answerers_end(&by) && transcribe_spec_key(&j->spec, by.identity, &j->digest, &terms.key);
     if (j->spec.stream)
-        rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->digest : "",
+        rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->identity : "",
                                     cacheable ? &terms.key : NULL, &e);
     if (rc != 0) {
         shared_fail(&j->shared, &e);

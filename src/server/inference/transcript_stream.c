@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "inference/stream.h"
 
-static bool is_of(const transcript_stream *s, const char *digest)
+static bool is_of(const transcript_stream *s, const char *identity)
 {
     uint8_t model[STREAM_MODEL_BYTES];
-    stream_id_model(model, digest, "");
+    stream_id_model(model, identity, "");
     return memcmp(model, s->id.model, sizeof model) == 0;
 }
 
@@ -30,13 +30,13 @@ static int take_given(transcript_stream *s, gateway_request *rq, const char *tex
     return 0;
 }
 
-int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const char *digest,
+int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const char *identity,
                            const sha256_digest *key, api_error *e)
 {
     const char *given = request_header(rq, "last-event-id");
     *ret = (transcript_stream){0};
     if (!key && (!given || !*given)) return 0;
-    if (!key && !*digest)
+    if (!key && !*identity)
         return api_error_set(e, 503, "service_unavailable", "worker_unavailable", NULL,
                              "the model %.64s is not up yet; send the request again", rq->model);
     if (!key)
@@ -45,7 +45,7 @@ int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const ch
                              "the request without Last-Event-ID");
     stream_id_init(&ret->id, 1);
     memcpy(ret->id.request, key->bytes, sizeof ret->id.request);
-    stream_id_model(ret->id.model, digest, "");
+    stream_id_model(ret->id.model, identity, "");
     ret->named = true;
     return given && *given ? take_given(ret, rq, given, e) : 0;
 }
@@ -55,13 +55,13 @@ bool transcript_stream_is_whole(const transcript_stream *s)
     return s->resumes && s->had.finished;
 }
 
-int transcript_stream_text(transcript_stream *s, const gateway_request *rq, const char *digest,
+int transcript_stream_text(transcript_stream *s, const gateway_request *rq, const char *identity,
                            const char *text, size_t n, bool *ret_new, api_error *e)
 {
     stream_mark *at = &s->id.marks[0];
     *ret_new = true;
     if (!s->named) return 0;
-    if (!is_of(s, digest)) {
+    if (!is_of(s, identity)) {
         s->named = false; /* a stand-in speaks, or the file was replaced a moment ago */
         return s->resumes ? stream_replaced(rq, e) : 0;
     }

@@ -6,8 +6,8 @@
  * A client that comes back sends the file again; the answer is made again, and what the client has is left
  * out.
  *
- *     transcript_stream_open(&ts, rq, info->digest, &key, &e);                // new, or by Last-Event-ID
- *     transcript_stream_text(&ts, rq, place.digest, text, n, &is_new, &e);    // each segment, in its order
+ *     transcript_stream_open(&ts, rq, info->identity, &key, &e);                // new, or by Last-Event-ID
+ *     transcript_stream_text(&ts, rq, place.identity, text, n, &is_new, &e);    // each segment, in its order
  *     transcript_stream_put_id(&out, &ts);                                    // before each event
  */
 #ifndef INFERENCE_TRANSCRIPT_STREAM_H
@@ -26,13 +26,13 @@ typedef struct transcript_stream {
 
 /* key NULL: the answer is drawn, or not known well enough, and its events carry no ids. 0 or an HTTP status:
  * 400 for what is no id, 409 for the id of another request or model. */
-int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const char *digest,
+int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const char *identity,
                            const sha256_digest *key, api_error *e);
 /* The client has all of it. */
 bool transcript_stream_is_whole(const transcript_stream *s);
-/* A segment's text comes from the model file of that digest. *ret_new: it is to be sent. 409: it is not what
+/* A segment's text comes from a replica of that identity ("": its replies cannot be made again). *ret_new: it is to be sent. 409: it is not what
  * the client has. */
-int transcript_stream_text(transcript_stream *s, const gateway_request *rq, const char *digest,
+int transcript_stream_text(transcript_stream *s, const gateway_request *rq, const char *identity,
                            const char *text, size_t n, bool *ret_new, api_error *e);
 /* The last event is next. 409: the client has more than there is. */
 int transcript_stream_end(transcript_stream *s, api_error *e);

@@ -115,7 +115,8 @@ call_result process_alone(const config_stage *s, int status, const char *message
                          .replica_id = "",
                          .version = "",
                          .quantisation = "",
-                         .digest = ""};
+                         .digest = "",
+                         .identity = ""};
 }
 
 static void finish(process_run *r, const config_stage *failed, const call_result *failure)

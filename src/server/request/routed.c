@@ -68,7 +68,7 @@ static bool began(void *user, const Shoal__V1__ModelInfo *info)
 {
     const routed_job *j = user;
     uint8_t model[STREAM_MODEL_BYTES];
-    stream_id_model(model, info->digest, "");
+    stream_id_model(model, info->identity, "");
     return memcmp(model, j->began, sizeof model) == 0;
 }
 

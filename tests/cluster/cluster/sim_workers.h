@@ -27,6 +27,8 @@ typedef struct sim_worker {
     bool runs, frozen;
     bool cut_in, cut_out;       /* what is sent to it, or by it, waits until the link is mended */
     const char *version;        /* NULL: "" */
+    const char *identity;       /* NULL: it is older than identities */
+    bool exact_resume;          /* with an identity */
     const char *adapter_digest; /* of its adapter "polite"; NULL: it has none */
     uint32_t n_parallel;        /* 0: 4 */
     uint64_t call_ms;
@@ -100,7 +102,7 @@ static void sim_call_end(sim_call *c, grpc_status status, const char *message)
 static void sim_say_who(sim_call *c)
 {
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
-    uint8_t bytes[128];
+    uint8_t bytes[512];
     char *adapters[] = {"polite"}, *digests[] = {(char *)c->ch->to->adapter_digest};
     m.task = "classify";
     if (digests[0]) {
@@ -111,6 +113,8 @@ static void sim_say_who(sim_call *c)
     m.digest = c->ch->to->digest;
     m.n_parallel = c->ch->to->n_parallel ? c->ch->to->n_parallel : 4;
     if (c->ch->to->version) m.version = (char *)c->ch->to->version;
+    if (c->ch->to->identity) m.identity = (char *)c->ch->to->identity;
+    m.exact_resume = c->ch->to->exact_resume;
     if (c->ch->w->service) c->ch->w->service->describe(c->ch->to, &m);
     c->ev.message(c->ev.user, bytes, shoal__v1__model_info__pack(&m, bytes));
 }

@@ -158,7 +158,7 @@ static void registry_believes_no_nonsense_of_a_worker(void **state)
 {
     house h;
     house_open(&h);
-    for (int how = 0; how < 4; how++) {
+    for (int how = 0; how < 6; how++) {
         char id[16], address[16];
         snprintf(id, sizeof id, "m/%d", how);
         snprintf(address, sizeof address, "sim:%d", how);
@@ -168,15 +168,53 @@ static void registry_believes_no_nonsense_of_a_worker(void **state)
         if (how == 1) x->version = "1\nlevel=error";
         if (how == 2) x->version = "\xff";
         if (how == 3) x->n_parallel = UINT32_MAX;
+        if (how == 4) x->identity = "sha256:d2;engine=shoal;precision=file;numerics=1"; /* not its file's */
+        if (how == 5) x->identity = "sha256:d1;engine=\"";
         run(&h, 2000);
         assert_int_not_equal(r->state, REPLICA_READY);
         assert_null(r->info);
         strcpy(x->digest, "d1");
-        x->version = NULL;
+        x->version = x->identity = NULL;
         x->n_parallel = 0;
         run(&h, 2000);
         assert_int_equal(r->state, REPLICA_READY);
     }
+    house_close(&h);
+}
+
+/* One that is older than identities runs our engine on its file, as this one says that it does. */
+static void route_tells_replicas_of_one_file_apart_by_identity(void **state)
+{
+    static const char CUDA[] = "sha256:d1;engine=cuda;precision=fp16;numerics=1",
+                      OURS[] = "sha256:d1;engine=shoal;precision=file;numerics=1";
+    house h;
+    router_decision d;
+    replica *r;
+    house_open(&h);
+    const char *names[] = {"sim:old", "sim:new", "sim:cuda"};
+    for (int i = 0; i < 3; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "m/%d", i);
+        sim_worker *x = sim_worker_at(&h.world, names[i]);
+        strcpy(x->digest, "d1");
+        x->identity = i == 1 ? OURS : i == 2 ? CUDA : NULL;
+        x->exact_resume = i == 1;
+        put(&h, id, 1, names[i]);
+    }
+    run(&h, 100);
+    assert_string_equal(registry_get(h.g, "m/0")->info->identity, OURS);
+    assert_true(registry_get(h.g, "m/0")->info->exact_resume);
+    assert_false(registry_get(h.g, "m/2")->info->exact_resume);
+    router_request q = {.identity = CUDA};
+    assert_int_equal(route_pick(h.g, "m", "", &q, NULL, &d, &r), 0);
+    assert_string_equal(r->id, "m/2");
+    q.identity = OURS;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(route_pick(h.g, "m", "", &q, NULL, &d, &r), 0);
+        assert_string_not_equal(r->id, "m/2");
+        source_drop(h.s, r->id, 1);
+    }
+    assert_int_equal(route_pick(h.g, "m", "", &q, NULL, &d, &r), SHOAL_EUNAVAILABLE);
     house_close(&h);
 }
 
@@ -825,6 +863,7 @@ int main(void)
         cmocka_unit_test(registry_asks_standbys_while_one_that_serves_is_missing),
         cmocka_unit_test(registry_keeps_a_declared_model_without_replicas),
         cmocka_unit_test(route_finds_the_adapter_that_a_request_wants),
+        cmocka_unit_test(route_tells_replicas_of_one_file_apart_by_identity),
         cmocka_unit_test(registry_lets_a_dropped_replica_live_until_its_last_call_left),
         cmocka_unit_test(registry_ignores_news_of_an_older_life),
         cmocka_unit_test(registry_makes_a_new_life_of_a_restarted_worker),

@@ -22,9 +22,9 @@ typedef struct row {
     router_why why;
 } row;
 
-#define READY(...)                                            \
-    {                                                         \
-        .life = 7, .digest = "d1", .ready = true, __VA_ARGS__ \
+#define READY(...)                                              \
+    {                                                           \
+        .life = 7, .identity = "d1", .ready = true, __VA_ARGS__ \
     }
 
 static const row rows[] = {
@@ -174,14 +174,14 @@ static const row rows[] = {
      0,
      ROUTER_ONLY_ONE},
     {"a replay needs the same file",
-     {READY(.n_in_flight = 0), {.life = 8, .digest = "d2", .ready = true}},
-     {.digest = "d2"},
+     {READY(.n_in_flight = 0), {.life = 8, .identity = "d2", .ready = true}},
+     {.identity = "d2"},
      0,
      1,
      ROUTER_ONLY_ONE},
     {"a replay with an adapter needs the same adapter",
      {READY(.n_in_flight = 0, .adapter_digest = "a1"), READY(.n_in_flight = 3, .adapter_digest = "a2")},
-     {.digest = "d1", .adapter_digest = "a2"},
+     {.identity = "d1", .adapter_digest = "a2"},
      0,
      1,
      ROUTER_ONLY_ONE},
@@ -193,7 +193,7 @@ static const row rows[] = {
      ROUTER_NONE_READY},
     {"a replay does not go to an undescribed replica",
      {{.life = 8, .ready = true}},
-     {.digest = "d2"},
+     {.identity = "d2"},
      SHOAL_EUNAVAILABLE,
      -1,
      ROUTER_NONE_READY},
@@ -357,12 +357,13 @@ static void router_spreads_calls_over_many(void **state)
 static void router_finds_the_one_of_many_with_the_file(void **state)
 {
     crowd *c = make_crowd(MANY);
-    c->r[4321].digest = "d2";
+    c->r[4321].identity = "d2";
     router_decision d;
-    assert_int_equal(router_plan(&c->view, &(router_request){.digest = "d2", .random = 4}, NULL, &d), 0);
+    assert_int_equal(router_plan(&c->view, &(router_request){.identity = "d2", .random = 4}, NULL, &d), 0);
     assert_int_equal(first(&d), 4321);
     c->r[4321].ready = false;
-    assert_int_equal(router_plan(&c->view, &(router_request){.digest = "d2"}, NULL, &d), SHOAL_EUNAVAILABLE);
+    assert_int_equal(router_plan(&c->view, &(router_request){.identity = "d2"}, NULL, &d),
+                     SHOAL_EUNAVAILABLE);
     assert_int_equal(d.why, ROUTER_NONE_READY);
     free(c);
 }
@@ -748,7 +749,7 @@ static router_replica any_replica(uint64_t *seed, uint64_t life)
                             .name = draw(seed, 2) ? draw(seed, 8) : 0,
                             .pages = draw(seed, 6),
                             .energy = {(double)draw(seed, 9), (energy_by)draw(seed, N_ENERGIES)},
-                            .digest = draw(seed, 9) ? draw(seed, 3) ? "d1" : "d2" : NULL,
+                            .identity = draw(seed, 9) ? draw(seed, 3) ? "d1" : "d2" : NULL,
                             .ready = draw(seed, 8) != 0,
                             .n_in_flight = (unsigned)draw(seed, 5),
                             .n_tokens_in_flight = (unsigned)draw(seed, 500),
@@ -783,7 +784,7 @@ static void check_plan(const crowd *c, const router_request *q, const router_cho
         const router_replica *r = &c->r[s->place];
         bool in_time = !q->deadline_ns || q->now_ns + (uint64_t)(s->expected_ms * 1e6) <= q->deadline_ns;
         assert_true(r->ready && !is_listed(q->exclude, q->n_exclude, r->life));
-        assert_true(!q->digest || (r->digest && strcmp(r->digest, q->digest) == 0));
+        assert_true(!q->identity || (r->identity && strcmp(r->identity, q->identity) == 0));
         assert_true(s->why < ROUTER_UNKNOWN_MODEL);
         assert_true(i > 0 || in_time || !could); /* never late where somebody is in time */
         assert_true(in_time || s->why == ROUTER_LATE || s->why == ROUTER_ONLY_ONE);
@@ -797,7 +798,7 @@ static bool somebody_is_in_time(const crowd *c, const router_request *q)
     for (size_t i = 0; i < c->view.n_ready; i++) {
         const router_replica *r = &c->r[i];
         if (!r->ready || is_listed(q->exclude, q->n_exclude, r->life)) continue;
-        if (q->digest && (!r->digest || strcmp(r->digest, q->digest) != 0)) continue;
+        if (q->identity && (!r->identity || strcmp(r->identity, q->identity) != 0)) continue;
         if (!q->deadline_ns || q->now_ns + (uint64_t)(router_expected_ms(r, q) * 1e6) < q->deadline_ns)
             return true;
     }
@@ -814,7 +815,7 @@ static void every_plan_has_reasons_and_keeps_its_promises(void **state)
         for (size_t i = 0; i < 3; i++) gone[i] = draw(&seed, ROUTER_EXACT) + 1;
         router_request q = {.now_ns = 3000 * MS,
                             .deadline_ns = draw(&seed, 3) ? 3000 * MS + draw(&seed, 200) * MS : 0,
-                            .digest = draw(&seed, 4) ? NULL : "d2",
+                            .identity = draw(&seed, 4) ? NULL : "d2",
                             .n_tokens = (unsigned)draw(&seed, 200),
                             .n_tokens_max = (unsigned)draw(&seed, 900),
                             .exclude = gone,

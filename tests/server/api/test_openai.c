@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "api/openai.h"
+#include "api/stream_id.h"
 #include "base/sampling.h"
 #include "base/sha256.h"
 
@@ -457,7 +458,7 @@ static void choices_decide_the_answer(void **state)
 {
     Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
     sha256_digest a, b;
-    info.digest = "d";
+    info.identity = "d";
     gen_spec *yes = chat("{" MSG ",\"seed\":1,\"guided_choice\":[\"yes\"]}");
     gen_spec *no = chat("{" MSG ",\"seed\":1,\"guided_choice\":[\"no\"]}");
     assert_true(openai_spec_key(yes, &info, "", &a) && openai_spec_key(no, &info, "", &b));
@@ -516,7 +517,7 @@ static void variables_decide_the_answer(void **state)
 {
     Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
     sha256_digest a, b;
-    info.digest = "d";
+    info.identity = "d";
     gen_spec *on = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":true}}");
     gen_spec *off = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":false}}");
     assert_true(openai_spec_key(on, &info, "", &a) && openai_spec_key(off, &info, "", &b));
@@ -682,11 +683,11 @@ static void completions_refuse_what_they_would_ignore(void **state)
     openai_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"best_of\":2}"));
 }
 
-static bool key_of(const char *body, const char *digest, sha256_digest *ret)
+static bool key_of(const char *body, const char *identity, sha256_digest *ret)
 {
     gen_spec *s = chat(body);
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
-    model.digest = (char *)digest;
+    model.identity = (char *)identity;
     bool ok = openai_spec_key(s, &model, "", ret);
     openai_spec_free(s);
     return ok;
@@ -714,11 +715,32 @@ static void openai_key_names_what_decides_the_answer(void **state)
     assert_memory_not_equal(&a, &b, sizeof a);
 }
 
+/* Two replicas of one file, of which one runs elsewhere: neither answers out of the other's cache. */
+static void openai_key_tells_engines_and_precisions_of_one_file_apart(void **state)
+{
+    static const char *const IDENTITIES[] = {"sha256:d;engine=shoal;precision=file;numerics=1",
+                                             "sha256:d;engine=shoal;precision=file,kv=q8_0;numerics=1",
+                                             "sha256:d;engine=shoal;precision=file;numerics=2",
+                                             "sha256:d;engine=cuda;precision=file;numerics=1"};
+    sha256_digest keys[4], streams[4] = {0};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(key_of("{" MSG ",\"seed\":1}", IDENTITIES[i], &keys[i]));
+        stream_id_model(streams[i].bytes, IDENTITIES[i], "");
+        for (size_t k = 0; k < i; k++) {
+            assert_memory_not_equal(&keys[i], &keys[k], sizeof *keys);
+            assert_memory_not_equal(&streams[i], &streams[k], sizeof *streams);
+        }
+    }
+    sha256_digest before = {0}; /* an id of a gateway that knew digests alone */
+    stream_id_model(before.bytes, "d", "");
+    assert_memory_equal(&before, &streams[0], sizeof before);
+}
+
 static void openai_answers_of_a_template_that_reads_the_clock_are_not_kept(void **state)
 {
     sha256_digest d;
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
-    model.digest = "d";
+    model.identity = "d";
     gen_spec *s = chat("{" MSG ",\"seed\":1}"),
              *raw = completion("{\"model\":\"m\",\"prompt\":\"a\",\"seed\":1}");
     assert_true(openai_spec_key(s, &model, "", &d));
@@ -773,6 +795,7 @@ int main(void)
         cmocka_unit_test(completions_refuse_bad_prompts),
         cmocka_unit_test(completions_refuse_what_they_would_ignore),
         cmocka_unit_test(openai_key_names_what_decides_the_answer),
+        cmocka_unit_test(openai_key_tells_engines_and_precisions_of_one_file_apart),
         cmocka_unit_test(openai_answers_of_a_template_that_reads_the_clock_are_not_kept),
         cmocka_unit_test(openai_key_ignores_what_the_worker_never_sees),
     };

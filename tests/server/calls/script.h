@@ -50,6 +50,8 @@ struct script {
     call_outlook outlook; /* what calls_look says; status 0: somebody is there */
     uint64_t alive[8];    /* lives of the replicas: the first that the terms allow gets the call */
     size_t n_alive;
+    const char *(*identity)(uint64_t life); /* of a replica; NULL: all have "d1" */
+    bool inexact;                           /* no reply goes on elsewhere with the same bits */
     bool no_memory, freed;
     const Shoal__V1__ModelInfo *(*info)(const char *model); /* NULL: nothing is known */
 };
@@ -73,10 +75,17 @@ typedef struct heard {
 
 /* ---- below --------------------------------------------------------------------------------------- */
 
+static inline const char *script_identity(const script *s, uint64_t life)
+{
+    return s->identity ? s->identity(life) : "d1";
+}
+
 static inline uint64_t script_pick(const script *s, const call_terms *t)
 {
-    for (size_t i = 0; i < s->n_alive; i++)
-        if (!call_terms_avoids(t, s->alive[i])) return s->alive[i];
+    for (size_t i = 0; i < s->n_alive; i++) {
+        bool fits = !*t->identity || strcmp(t->identity, script_identity(s, s->alive[i])) == 0;
+        if (fits && !call_terms_avoids(t, s->alive[i])) return s->alive[i];
+    }
     return 0;
 }
 
@@ -133,6 +142,8 @@ static inline call_place script_where(const model_call *call)
                         .who = c,
                         .replica_id = "m/0",
                         .digest = "d1",
+                        .identity = script_identity(c->s, c->life),
+                        .exact_resume = !c->s->inexact,
                         .adapter_digest = *c->order->adapter ? "a1" : ""};
 }
 
@@ -199,6 +210,8 @@ static inline void script_end_as(scripted *c, int status, call_fault fault)
     r.life = fault == CALL_FAULT_ABSENT ? 0 : c->life;
     r.replica_id = "m/0";
     r.digest = "d1";
+    r.identity = script_identity(c->s, c->life);
+    r.exact_resume = !c->s->inexact;
     r.adapter_digest = *c->order->adapter ? "a1" : "";
     if (status == 0 && !CALL_TASKS[c->order->task].streams) r.reply = &reply.base;
     script_close(c);

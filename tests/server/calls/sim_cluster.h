@@ -692,7 +692,7 @@ static model_call *watch_start(calls *base, call_order *o, const call_terms *t, 
     sim_check(x->c, r->state == REPLICA_READY && !r->silent, "a replica was picked that takes no calls");
     sim_check(x->c, strcmp(r->model, o->model) == 0, "another model's replica was picked");
     sim_check(x->c, !call_terms_avoids(t, at.life), "a life was picked that the call avoids");
-    sim_check(x->c, !*t->digest || strcmp(t->digest, at.digest) == 0, "another file was picked");
+    sim_check(x->c, !*t->identity || strcmp(t->identity, at.identity) == 0, "other bits were picked");
     return call;
 }
 

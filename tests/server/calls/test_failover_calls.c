@@ -62,7 +62,7 @@ static void a_stream_goes_on_where_it_was(void **state)
     begin_and_die(&b, &h);
     scripted *c = b.s.calls[1];
     assert_int_equal(c->life, 2);
-    assert_string_equal(c->terms.digest, "d1");
+    assert_string_equal(c->terms.identity, "d1");
     Shoal__V1__GenerateRequest *req = request_of(c);
     assert_string_equal(req->messages_json, "[]");
     assert_int_equal(req->max_tokens, 50);
@@ -98,7 +98,7 @@ static void a_stream_with_an_adapter_goes_on_with_that_very_one(void **state)
     begin_and_die(&b, &h);
     scripted *c = script_last(&b.s);
     assert_string_equal(c->order->adapter, "polite");
-    assert_string_equal(c->terms.digest, "d1");
+    assert_string_equal(c->terms.identity, "d1");
     assert_string_equal(c->terms.adapter_digest, "a1");
     say(c, 12, "c");
     script_lives(&b.s, (uint64_t[]){3, 0});
@@ -148,7 +148,7 @@ static void a_unary_call_is_sent_again(void **state)
     script_lives(&b.s, (uint64_t[]){0});
     script_end(b.s.calls[0], CALL_FAULT_LOST);
     assert_int_equal(b.s.n, 2); /* retry below waits for the restarted worker, for so long */
-    assert_string_equal(b.s.calls[1]->terms.digest, "");
+    assert_string_equal(b.s.calls[1]->terms.identity, "");
     assert_true(b.s.calls[1]->terms.hold_until_ns ==
                 b.s.env->now_ns(b.s.env->user) + FAILOVER_WAIT_MS * 1000000ull);
     script_end(b.s.calls[1], CALL_FAULT_NONE);

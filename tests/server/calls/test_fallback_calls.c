@@ -117,7 +117,7 @@ static void one_file_and_adapters_have_no_stand_in(void **state)
         bench b;
         heard h = {0};
         Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
-        call_terms t = {.digest = "d1"}, any = {0};
+        call_terms t = {.identity = "d1"}, any = {0};
         call_events ev = {.user = &h, .event = hear_nothing, .end = hear_failure};
         bench_open(&b);
         if (named) req.adapter = (char *)(uintptr_t) "formal";

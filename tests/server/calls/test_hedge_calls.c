@@ -84,6 +84,31 @@ static void a_call_of_the_tail_is_made_twice(void **state)
     bench_close(&b);
 }
 
+static const char *engine_of(uint64_t life)
+{
+    return life == 2 ? "sha256:d;engine=cuda;precision=file;numerics=1"
+                     : "sha256:d;engine=shoal;precision=file;numerics=1";
+}
+
+/* The first that answers counts, so both must answer the same. */
+static void another_engine_is_no_second_opinion(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    settle(&b);
+    size_t before = b.s.n;
+    take(&b, &h, 10 * EXPECTED_MS);
+    assert_int_equal(b.s.n, before + 1);
+    script_lives(&b.s, (uint64_t[]){1, 2, 3, 0});
+    take(&b, &h, 10 * EXPECTED_MS);
+    assert_int_equal(b.s.n, before + 3);
+    assert_int_equal(script_last(&b.s)->life, 3);
+    assert_string_equal(script_last(&b.s)->terms.identity, engine_of(1));
+    bench_close(&b);
+}
+
 static void about_one_in_twenty_is_late(void **state)
 {
     bench b;
@@ -198,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_of_the_tail_is_made_twice),
+        cmocka_unit_test(another_engine_is_no_second_opinion),
         cmocka_unit_test(about_one_in_twenty_is_late),
         cmocka_unit_test(when_all_are_late_few_are_hedged),
         cmocka_unit_test(where_there_is_no_room_nothing_is_hedged),

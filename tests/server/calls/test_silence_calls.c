@@ -63,7 +63,7 @@ static void a_silent_stream_goes_on_elsewhere(void **state)
     assert_int_equal(b.s.n, 2);
     scripted *second = b.s.calls[1];
     assert_int_equal(second->life, 2);
-    assert_string_equal(second->terms.digest, "d1");
+    assert_string_equal(second->terms.identity, "d1");
     assert_string_equal(second->terms.adapter_digest, "a1");
     assert_true(second->terms.hold_until_ns < b.s.env->now_ns(b.s.env->user)); /* at once or not at all */
     Shoal__V1__GenerateRequest *req = (void *)call_order_request(second->order);
@@ -82,6 +82,48 @@ static void a_silent_stream_goes_on_elsewhere(void **state)
     assert_int_equal(h.status, 0);
     assert_int_equal(b.n_moved, 1);
     assert_true(b.gap_ms >= LIMIT_MS && b.gap_ms < LIMIT_MS + 10);
+    bench_close(&b);
+}
+
+static const char *engine_of(uint64_t life)
+{
+    return life == 2 ? "sha256:d;engine=cuda;precision=file;numerics=1"
+                     : "sha256:d;engine=shoal;precision=file;numerics=1";
+}
+
+/* Its next token might be another one. */
+static void another_engine_goes_on_with_nothing_that_has_begun(void **state)
+{
+    bench b;
+    heard h = {0}, later = {0};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    scripted *first = begin(&b, &h);
+    pass(&b, 10 * LIMIT_MS);
+    assert_int_equal(b.s.n, 1);
+    say_done(first, 0);
+    script_end(first, CALL_FAULT_NONE);
+    script_generate(b.c, &later, 0); /* nothing has been said: anybody may begin */
+    pass(&b, SILENCE_UNKNOWN_MS + 10);
+    assert_int_equal(b.s.n, 3);
+    assert_int_equal(script_last(&b.s)->life, 2);
+    calls_cancel(later.call);
+    bench_close(&b);
+}
+
+/* An engine that gives other bits each time, or cannot begin in the middle. */
+static void what_cannot_be_resumed_exactly_has_no_second_start(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    b.s.inexact = true;
+    scripted *first = begin(&b, &h);
+    pass(&b, 10 * LIMIT_MS);
+    assert_int_equal(b.s.n, 1);
+    say_done(first, 0);
+    script_end(first, CALL_FAULT_NONE);
+    assert_string_equal(h.text, "a");
     bench_close(&b);
 }
 
@@ -493,6 +535,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_stream_goes_on_elsewhere),
+        cmocka_unit_test(another_engine_goes_on_with_nothing_that_has_begun),
+        cmocka_unit_test(what_cannot_be_resumed_exactly_has_no_second_start),
         cmocka_unit_test(whoever_speaks_first_wins),
         cmocka_unit_test(where_the_first_said_nothing_the_second_begins),
         cmocka_unit_test(a_whole_answer_ends_without_its_end),

@@ -140,7 +140,7 @@ static void sim_end(sim_call *c, int status, call_fault fault)
     call_result r = call_result_of(c->order, status, status ? "it failed" : "");
     r.fault = fault;
     r.life = c->life;
-    if (c->r) r.digest = digest_of(c->k, c->r);
+    if (c->r) r.identity = digest_of(c->k, c->r), r.exact_resume = true;
     if (status == 0 && c->order->task == CALL_EMBED) r.reply = &reply.base;
     c->ev.end(&c->ev, &r);
     sim_free_call(c);
@@ -178,7 +178,7 @@ static sim_replica *sim_pick(cluster *k, const call_terms *t)
     for (int i = 0; i < N_REPLICAS; i++) {
         sim_replica *r = &k->replicas[i];
         if (!r->up || call_terms_avoids(t, r->life)) continue;
-        if (*t->digest && strcmp(t->digest, digest_of(k, r)) != 0) continue;
+        if (*t->identity && strcmp(t->identity, digest_of(k, r)) != 0) continue;
         if (!best || r->n_calls < best->n_calls) best = r;
     }
     return best;
@@ -236,7 +236,8 @@ static call_place sim_where(const model_call *call)
 {
     const sim_call *c = (const sim_call *)call;
     if (!c->r) return (call_place){0};
-    return (call_place){.life = c->life, .replica_id = "r", .digest = digest_of(c->k, c->r)};
+    return (call_place){
+        .life = c->life, .replica_id = "r", .identity = digest_of(c->k, c->r), .exact_resume = true};
 }
 
 static bool sim_may_return(const cluster *k, const call_terms *t)
