@@ -3,7 +3,7 @@
 #   make          build build/shoal            make check   run the tests
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
-#   make bench    measure, write into bench/   make sanitizers   both in one run, what they see twice once
+#   make bench    measure, into bench/runs/   make sanitizers   both in one run, what they see twice once
 #   make fuzz     fuzz every parser (SECONDS_EACH=60)
 #   make fail     let every allocation and write fail once (short form in make check)
 #   make neon     the AArch64 kernels under qemu (in make check too)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure this machine and write bench/DATE-COMMIT.md: its limits and the kernels, models in this process, the home
+# Measure this machine and write bench/runs/DATE-home-COMMIT.md: its limits and the kernels, models in this process, the home
 # cluster over HTTP. What is written and where it is comes on standard error as it goes.
 #
 #   make bench            or: scripts/bench.sh [ROUNDS]
@@ -14,7 +14,7 @@ parts=" ${BENCH_PARTS:-kernels models cluster} "
 bin=${SHOAL_BIN:-$PWD/build/shoal}
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo none)
 git diff --quiet HEAD 2>/dev/null || commit=$commit-modified
-out=${BENCH_OUT:-bench/$(date -u +%Y-%m-%d)-$commit.md}
+out=${BENCH_OUT:-bench/runs/$(date -u +%Y-%m-%d)-home-$commit.md}
 cores=$("$bin" version | sed -n 's/^cores: *//p')
 threads=(1)
 [ "$cores" -eq 1 ] || threads+=("$cores")

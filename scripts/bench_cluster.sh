@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure a cluster on this machine and write bench/cluster-DATE-COMMIT.md: joining, what TLS between machines costs, a
+# Measure a cluster on this machine and write bench/runs/DATE-cluster-COMMIT.md: joining, what TLS between machines costs, a
 # gateway's memory a remote replica, and, as root, the fault lab's storm and silences.
 #
 #   scripts/bench_cluster.sh [ROUNDS]      STORM_S=500 SILENCES_S=40: how long the labs run; 0: not
@@ -11,7 +11,7 @@ rounds=${1:-5}
 bin=${SHOAL_BIN:-$PWD/build/shoal}
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo none)
 git diff --quiet HEAD 2>/dev/null || commit=$commit-modified
-out=bench/cluster-$(date -u +%Y-%m-%d)-$commit.md
+out=bench/runs/$(date -u +%Y-%m-%d)-cluster-$commit.md
 source scripts/serving.sh
 work=$(mktemp -d)
 agent=

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure what good clients wait for beside hostile ones (tests/attack) and write bench/hostile-DATE-COMMIT.md.
+# Measure what good clients wait for beside hostile ones (tests/attack) and write bench/runs/DATE-hostile-COMMIT.md.
 #
 #   scripts/bench_hostile.sh [FILTER]      ATTACK_SECONDS=5: how long each case is measured
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 bin=${SHOAL_BIN:-$PWD/build/shoal}
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo none)
 git diff --quiet HEAD 2>/dev/null || commit=$commit-modified
-out=bench/hostile-$(date -u +%Y-%m-%d)-$commit.md
+out=bench/runs/$(date -u +%Y-%m-%d)-hostile-$commit.md
 work=$(mktemp -d)
 trap 'kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 cat >"$work/c.yaml" <<YAML
