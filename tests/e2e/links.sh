@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Every relative link of every Markdown file leads to a file, and to a heading of it where it names one.
+source "$(dirname "$0")/lib.sh"
+cat >"$work/links.py" <<'END'
+import os, re, sys
+
+def slug(heading): # as GitHub and GitLab make it
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+def text_of(path):
+    return re.sub(r"^```.*?^```", "", open(path).read(), flags=re.M | re.S)
+
+def anchors(path, known={}):
+    if path not in known:
+        slugs = [slug(h) for h in re.findall(r"^#+ (.*)$", text_of(path), re.M)]
+        known[path] = {s if s not in slugs[:i] else f"{s}-{slugs[:i].count(s)}" for i, s in enumerate(slugs)}
+    return known[path]
+
+wrong, n_links, skipped = [], 0, {"build", "node_modules", ".git", ".cache"}
+for folder, folders, files in os.walk(sys.argv[1]):
+    folders[:] = [f for f in folders if f not in skipped and os.path.join(folder, f) != "./tests/data"]
+    for path in (os.path.join(folder, f) for f in files if f.endswith(".md")):
+        for link in re.findall(r"\]\(([^)\s]+)\)", text_of(path)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            n_links += 1
+            name, _, anchor = link.partition("#")
+            target = os.path.join(folder, name) if name else path
+            if not os.path.exists(target):
+                wrong.append(f"{path}: there is no {link}")
+            elif anchor and target.endswith(".md") and anchor not in anchors(target):
+                wrong.append(f"{path}: {link} names no heading")
+print("\n".join(wrong) or f"{n_links} links")
+sys.exit(1 if wrong else 0)
+END
+# ---- it tells a broken link from a right one
+mkdir "$work/pages"
+printf '# A page\n\n[right](b.md#two-words), [gone](c.md), [no heading](b.md#three), [here](#a-page), [far](https://x.example)\n' \
+    >"$work/pages/a.md"
+printf '## Two words\n' >"$work/pages/b.md"
+said=$(python3 "$work/links.py" "$work/pages") && fail "broken links pass"
+[ "$(wc -l <<<"$said")" -eq 2 ] && [[ $said == *"no c.md"*"b.md#three"* ]] || fail "of two broken links: $said"
+
+said=$(python3 "$work/links.py" .) || fail "broken links:
+$said"
+echo "$said"
