@@ -1,6 +1,6 @@
 /* crash.h: one line on standard error when this process dies of a fault of its own.
  *
- *     component=gateway event=crash signal=11 name=SEGV address=0x10 thread=4711 uptime_ms=1234 version=0.2.0
+ *     component=gateway event=crash signal=11 name=SEGV address=0x10 thread=4711 uptime_ms=1234 version=0.3.0
  *         endpoint=chat request_id=8f.. request=in_handler backtrace="shoal+0x1f2b3 libc.so.6+0x3c050 .."
  *
  * in the form of the log. Offsets are of the file: `addr2line -f -e FILE OFFSET` names them. The process then
