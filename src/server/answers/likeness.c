@@ -12,7 +12,7 @@
 #include "cache/cache_key.h"
 #include "cache/near.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
+#include "answers/revalidate.h"
 #include "answers/shadow.h"
 #include "retrieve/codes.h"
 #include "routes/language.h"
@@ -225,8 +225,7 @@ static bool is_there(const gateway *g, const char *model)
 bool likeness_is_for(const gateway_request *rq, const likeness_ask *ask)
 {
     const likeness *l = rq->gateway->likeness;
-    if (!l || !ask->text || !*ask->text || strlen(ask->text) > NEAR_TEXT_MAX || rq->keeps ||
-        ghost_kind_of(rq))
+    if (!l || !ask->text || !*ask->text || strlen(ask->text) > NEAR_TEXT_MAX || rq->keeps || rq->background)
         return false;
     for (size_t i = 0; i < l->config->n_of; i++)
         if (strcmp(l->config->of[i], rq->cache_name) == 0) return true;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
+#include "answers/revalidate.h"
 #include "request/routed.h"
 
 /* ---- the end ------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ shared_end shared_detach(shared_job *s)
                       .ticket = s->ticket,
                       .key = s->key,
                       .look = s->look,
-                      .audited = ghost_take_audited(rq),
+                      .audited = revalidate_take_audited(rq),
                       .text = s->ops->text,
                       .passes = s->strange || s->cut || s->n_rolls != rq->gateway->n_rolls};
     s->ticket = NULL;
@@ -202,7 +202,7 @@ static void answer_near(shared_job *s, const cache_value *v, double similarity)
     cache_ticket *t = s->ticket;
     s->ticket = NULL;
     snprintf(rq->cache_text, sizeof rq->cache_text, "near %.3f", similarity);
-    if (likeness_is_audited(rq->gateway->likeness)) ghost_start(rq, GHOST_AUDIT, v);
+    if (likeness_is_audited(rq->gateway->likeness)) revalidate_start(rq, BACKGROUND_AUDIT, v);
     answer(s, v, rq->cache_text);
     cache_leave(t);
 }
@@ -241,7 +241,7 @@ static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
 static void answer_kept(shared_job *s, const cache_found *f, bool stale)
 {
     s->rq->age_s = f->age_ns / 1000000000u;
-    if (f->refresh) ghost_start(s->rq, GHOST_REFRESH, NULL);
+    if (f->refresh) revalidate_start(s->rq, BACKGROUND_REFRESH, NULL);
     if (f->value->status == 200)
         answer(s, f->value, stale ? "stale" : "hit");
     else
@@ -249,7 +249,7 @@ static void answer_kept(shared_job *s, const cache_found *f, bool stale)
     cache_value_unref(f->value);
 }
 
-/* Nothing is kept, and the request wanted nothing else; or another ghost makes the answer anew. */
+/* Nothing is kept, and the request wanted nothing else; or another background request makes the answer anew. */
 static void refuse(shared_job *s)
 {
     api_error e;
@@ -327,9 +327,9 @@ static void look_up(shared_job *s, const shared_terms *terms, const sha256_diges
                      .n_tags = tags.n,
                      .limits_age = w->limits_age,
                      .max_age_ns = w->max_age_s * 1000000000u,
-                     .takes_stale = ghost_can(rq),
+                     .takes_stale = revalidate_can(rq),
                      .only_kept = w->only_if_cached,
-                     .refresh = ghost_kind_of(rq) == GHOST_REFRESH};
+                     .refresh = rq->background == BACKGROUND_REFRESH};
     cache_outcome o = cache_lookup(rq->cache, &ask, clock_ns(), on_turn, s, &f);
     s->ticket = f.ticket;
     switch (o) {
@@ -354,7 +354,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
     *s = (shared_job){.ops = ops, .rq = rq, .n_rolls = rq->gateway->n_rolls};
     request_watch(rq, on_gone, s);
     sha256_digest key;
-    bool alone = !terms || rq->wish.fresh || ghost_kind_of(rq) == GHOST_AUDIT;
+    bool alone = !terms || rq->wish.fresh || rq->background == BACKGROUND_AUDIT;
     if (terms) note_whom(rq, terms->by);
     if (!alone) {
         key = terms->key;

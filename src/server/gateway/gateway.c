@@ -16,17 +16,24 @@
 #include "ingress/door_http.h"
 #include "ingress/door_ws.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
+#include "answers/revalidate.h"
 #include "gateway/keeper.h"
 #include "answers/likeness.h"
 #include "ingress/listen.h"
+#include "observe/accounting.h"
 #include "observe/live.h"
-#include "request/recent.h"
+#include "observe/recent.h"
+#include "observe/request_sinks.h"
+#include "request/admission.h"
 #include "request/settings.h"
 #include "answers/shadow.h"
 #include "request/watch.h"
 #include "sessions/talk_redis.h"
 #include "trust/state.h"
+
+/* Who is told of each request, in this order. */
+static request_sinks SINKS = {&METRICS_SINK, &ACCOUNTING_SINK, &ADMISSION_SINK,
+                              &LOG_SINK,     &RECENT_SINK,     NULL};
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
@@ -155,7 +162,8 @@ int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gatew
 {
     gateway *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
-    *g = (gateway){.loop = loop, .registry = registry_, .config = config, .endpoints = endpoints};
+    *g = (gateway){
+        .loop = loop, .registry = registry_, .config = config, .endpoints = endpoints, .sinks = SINKS};
     int rc = gateway_setup(g, err);
     if (rc == 0)
         *ret = g;
@@ -217,7 +225,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     g->draining = g->withdrawn = true;
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
-    ghost_cancel_all(g);
+    revalidate_cancel_all(g);
     door_ws_drain(g);
     door_grpc_drain(g->grpc);
     live_drain(g);

@@ -13,7 +13,7 @@
 #include "cache/cache_key.h"
 #include "inference/about.h"
 #include "request/choose.h"
-#include "request/ghost.h"
+#include "answers/revalidate.h"
 #include "api/openai.h"
 #include "api/openai_near.h"
 #include "request/routed.h"
@@ -131,8 +131,7 @@ static void follow(gen_job *j)
 {
     Shoal__V1__GenerateRequest req;
     Shoal__V1__Sampling sampling;
-    if (ghost_kind_of(j->shared.rq) || j->n_branches != 1 || j->stream.resumes ||
-        !shadow_is_due(j->shared.rq))
+    if (j->shared.rq->background || j->n_branches != 1 || j->stream.resumes || !shadow_is_due(j->shared.rq))
         return;
     openai_spec_fill(j->spec, 0, &req, &sampling);
     shadow_start(j->shared.rq, &j->answer, &req);

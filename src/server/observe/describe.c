@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
-#include "request/recent.h"
+#include "observe/recent.h"
 
 static void put_str(buf *out, const char *key, const char *v)
 {

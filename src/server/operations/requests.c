@@ -6,7 +6,7 @@
 
 #include "api/query.h"
 #include "request/gateway_state.h"
-#include "request/recent.h"
+#include "observe/recent.h"
 
 typedef struct asked { /* texts are owned */
     char *endpoint, *model, *id;

@@ -11,7 +11,6 @@
 #include "config/config_schema.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
 
 /* ---- who ----------------------------------------------------------------------------------------- */
 
@@ -84,11 +83,11 @@ static int check_admin(const gateway_request *rq, api_error *e)
                          auth_label(rq->key, label), request_path(rq));
 }
 
-/* Where it came in. A ghost came in nowhere: what it repeats may have been asked in another form. */
+/* Where it came in. A background request came in nowhere: what it repeats may have been asked in another form. */
 static int check_endpoint(const gateway_request *rq, api_error *e)
 {
     char label[AUTH_LABEL_BYTES];
-    if (ghost_kind_of(rq) || auth_may_ask(rq->key, rq->endpoint->name, request_path(rq))) return 0;
+    if (rq->background || auth_may_ask(rq->key, rq->endpoint->name, request_path(rq))) return 0;
     return api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL,
                          "the API key %s may not ask %.100s (%s): its 'endpoints' do not name it",
                          auth_label(rq->key, label), request_path(rq), rq->endpoint->name);
@@ -208,7 +207,7 @@ static int refuse_rate(const auth_key *k, auth_rate rate, uint64_t wait_ns, api_
 int admission_begin(gateway_request *rq, api_error *e)
 {
     auth_rate rate = AUTH_REQUESTS;
-    if (!rq->key || ghost_kind_of(rq)) return 0;
+    if (!rq->key || rq->background) return 0;
     uint64_t now = clock_ns(), wait = auth_wait_ns(rq->key, now, &rate);
     if (wait > 0) return refuse_rate(rq->key, rate, wait, e);
     auth_enter(rq->key, now);
@@ -216,13 +215,14 @@ int admission_begin(gateway_request *rq, api_error *e)
     return 0;
 }
 
-void admission_end(gateway_request *rq)
+static void leave_key(gateway_request *rq, int status, const char *error_code)
 {
-    bool made = !rq->cache_state || strcmp(rq->cache_state, "miss") == 0;
-    uint64_t n = made ? rq->n_prompt_tokens + rq->n_generated_tokens : 0;
+    uint64_t n = request_is_computed(rq) ? rq->n_prompt_tokens + rq->n_generated_tokens : 0;
     if (rq->key_counts) auth_leave(rq->key, n, clock_ns());
     rq->key_counts = false;
 }
+
+const request_sink ADMISSION_SINK = {.name = "admission", .finish = leave_key};
 
 /* "6m0s", "12s", "150ms": as Go writes durations, and OpenAI these headers. */
 static void put_duration(char out[24], uint64_t ns)

@@ -5,18 +5,18 @@
  *     admission_check     whose key it is (401), and whether it may ask there (403); sets rq->key
  *     admission_begin     its rates (429); from here on the request counts
  *     admission_may_use   whether it may name this model (403); handlers ask, who know what is named
- *     admission_end       what it took
+ *     ADMISSION_SINK      what it took, at its end
  *
  * A request that asks another one in another form (door.of) shows its key and its endpoint where it came in;
- * what takes an admin takes one in every form. It counts once: as the one that is admitted. Ghosts (ghost.h)
- * are nobody's and count nowhere. What a route, an ensemble or a pipeline asks of its models is its own
+ * what takes an admin takes one in every form. It counts once: as the one that is admitted. Background requests
+ * (answers/revalidate.h) are nobody's and count nowhere. What a route, an ensemble or a pipeline asks of its models is its own
  * affair: a key is held against names in requests alone. */
 #ifndef REQUEST_ADMISSION_H
 #define REQUEST_ADMISSION_H
 
 #include "access/auth.h"
 #include "request/endpoint.h"
-#include "request/request.h"
+#include "request/sink.h"
 
 /* The key's text that headers show: "authorization: Bearer KEY", as OpenAI's clients send it, or "x-api-key"
  * (Anthropic's, and those that were made for llama-server) or "api-key" (OpenAI's for Azure). NULL: none. */
@@ -40,7 +40,7 @@ int admission_begin(gateway_request *rq, api_error *e);
 int admission_may_use(const gateway_request *rq, const char *name, api_error *e);
 /* The same for lists. */
 bool admission_shows(const gateway_request *rq, const char *name);
-void admission_end(gateway_request *rq);
+extern const request_sink ADMISSION_SINK; /* what it took is taken off the key's rates */
 
 /* What is left of the key's rates, as OpenAI's headers say it: up to six, names static, values in `text`. */
 #define ADMISSION_NAMES                                                                        \

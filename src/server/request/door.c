@@ -14,7 +14,7 @@
 #include "request/capacity.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "request/recent.h"
+#include "request/sink.h"
 #include "request/uploads.h"
 
 enum { DRAWN_ID_BYTES = 8, DEADLINE_MAX_MS = 86400000 };
@@ -156,7 +156,7 @@ static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
                             .metrics = g->metrics,
                             .config = g->config,
                             .door = d,
-                            .ghost = d->ghost,
+                            .background = d->background,
                             .start_ns = received_ns ? received_ns : clock_ns(),
                             .next = g->requests};
     if (g->requests) g->requests->prev = rq;
@@ -208,7 +208,8 @@ void door_go_on(door *d, const api_error *e)
         request_error(rq, e);
         return;
     }
-    if (rq->endpoint->admitted) recent_keep_asked(rq);
+    for (const request_sink *const *s = rq->gateway->sinks; *s; s++)
+        if ((*s)->begin) (*s)->begin(rq);
     crash_enter(rq->endpoint->name, rq->id);
     rq->endpoint->handle(rq); /* which may end rq */
     crash_leave();

@@ -30,6 +30,9 @@ struct gateway_request;
 
 enum { DOOR_LATER = -1 };
 
+/* A request that the gateway makes itself: to refresh an entry of the cache, or to compare an answer. */
+typedef enum { BACKGROUND_NONE, BACKGROUND_REFRESH, BACKGROUND_AUDIT } background_kind;
+
 typedef struct door door;
 typedef struct door_ops {
     bool takes_lines; /* a stream may also be lines of JSON (request_lines_begin) */
@@ -56,7 +59,7 @@ typedef struct door_ops {
 struct door {
     const door_ops *ops;
     bool local;                       /* its client is on this machine, and no browser: a Unix socket */
-    unsigned ghost;                   /* its kind, of a request without a client (ghost.h); 0: it has one */
+    background_kind background;       /* of a request without a client (answers/revalidate.h) */
     const void *connection;           /* only to be compared (capacity.h); NULL: none */
     const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
     bool body_follows;                /* its body is still coming, of an endpoint that takes it in pieces */

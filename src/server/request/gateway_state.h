@@ -22,7 +22,7 @@ typedef struct live live;
 
 struct gateway {
     uv_loop_t *loop;
-    gate *gate;           /* NULL: this machine serves alone */
+    gate *gate;                  /* NULL: this machine serves alone */
     const struct keeper *keeper; /* NULL: no models are loaded while it serves */
     registry *registry;
     const gateway_config *config; /* the settings' */
@@ -36,11 +36,12 @@ struct gateway {
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
-    struct recent *recent; /* requests that have ended */
-    live *live;            /* who watches the cluster */
-    desk *desk;            /* of the collections */
-    confirm_book confirms; /* what guards asked back */
-    clerk *clerk;          /* of the conversations; NULL: none are kept */
+    const struct request_sink *const *sinks; /* who is told of requests (sink.h); ends with NULL */
+    struct recent *recent;                   /* requests that have ended */
+    live *live;                              /* who watches the cluster */
+    desk *desk;                              /* of the collections */
+    confirm_book confirms;                   /* what guards asked back */
+    clerk *clerk;                            /* of the conversations; NULL: none are kept */
     http_server *server;
     int port;         /* of `listen`; 0: a Unix socket */
     tls_context *tls; /* NULL: clear text */
@@ -48,7 +49,7 @@ struct gateway {
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;
-    size_t n_requests, n_admitted, n_ghosts;
+    size_t n_requests, n_admitted, n_background;
     size_t n_uploads; /* uploads.h */
     uint64_t n_upload_bytes;
     struct shadow *shadows; /* answers that nobody sees (shadow.h) */

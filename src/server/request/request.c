@@ -1,4 +1,4 @@
-/* request.c: how a request ends: its answer's headers, its count and its log line. */
+/* request.c: what is asked, and how a request ends: its answer's headers, and those who are told. */
 #include "request/request.h"
 
 #include <stdio.h>
@@ -14,10 +14,8 @@
 #include "request/dialect.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
-#include "request/recent.h"
 #include "request/routed.h"
-#include "request/spend.h"
+#include "request/sink.h"
 #include "request/uploads.h"
 #include "request/watch.h"
 #include "sessions/clerk.h"
@@ -188,6 +186,11 @@ void request_note_place(gateway_request *rq, const call_place *p)
     if (p->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, p->trace);
 }
 
+bool request_is_computed(const gateway_request *rq)
+{
+    return !rq->cache_state || strcmp(rq->cache_state, "miss") == 0;
+}
+
 static void header_add(header_list *h, const char *name, const char *value)
 {
     if (h->n < HEADERS_MAX) h->items[h->n++] = (http_header){name, value};
@@ -222,82 +225,10 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
                "x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES);
 }
 
-static void count_drafts(const gateway_request *rq)
-{
-    if (rq->n_drafted_tokens == 0) return;
-    double hits = (double)rq->n_accepted_tokens, misses = (double)rq->n_drafted_tokens - hits;
-    metrics_add(rq->metrics, METRIC_DRAFTS, hits, rq->model, "accepted", NULL);
-    metrics_add(rq->metrics, METRIC_DRAFTS, misses, rq->model, "rejected", NULL);
-}
-
-static void count_spent(const gateway_request *rq)
-{
-    if (rq->n_prompt_tokens)
-        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
-    if (rq->n_generated_tokens)
-        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
-    count_drafts(rq);
-    spend_note(rq);
-}
-
-/* "near 0.971" is counted as "near". */
-static void count_kept(const gateway_request *rq)
-{
-    char result[24];
-    buf_copy_str(result, sizeof result, rq->cache_state);
-    result[strcspn(result, " ")] = '\0';
-    metrics_add(rq->metrics, METRIC_CACHE, 1, rq->cache_of, rq->cache_name, result);
-}
-
-static void count(const gateway_request *rq, int status, const char *error_code)
-{
-    char code[NUMBER_SIZE];
-    number_write_i64(code, status);
-    const char *name = rq->endpoint ? rq->endpoint->name : "none";
-    metrics *m = rq->metrics;
-    if (ghost_kind_of(rq)) {
-        count_spent(rq);
-        return;
-    }
-    metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
-    metrics_observe_s(m, METRIC_REQUEST_S, clock_ms_since(rq->start_ns) / 1000, name, NULL);
-    if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
-    if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
-    if (rq->cache_state) count_kept(rq);
-    if (!rq->cache_state || strcmp(rq->cache_state, "miss") == 0) count_spent(rq); /* else counted before */
-}
-
-/* Probes come every second or so; their lines would drown the rest. */
-static log_level level_of(const gateway_request *rq, int status)
-{
-    if (status >= 500) return LOG_WARN;
-    return rq->endpoint && !rq->endpoint->admitted ? LOG_DEBUG : LOG_INFO;
-}
-
-static const char *const GHOSTS[] = {[GHOST_NONE] = "", [GHOST_REFRESH] = "refresh", [GHOST_AUDIT] = "audit"};
-
-static void log_line(const gateway_request *rq, int status, const char *error_code)
-{
-    char key[AUTH_LABEL_BYTES], trace[TRACE_ID_SIZE];
-    trace_id(trace, rq->trace);
-    LOG(level_of(rq, status), "gateway", "request",
-        LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
-        LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
-        LOG_S("alias", rq->alias ? rq->alias : ""), LOG_S("version", rq->version),
-        LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
-        LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
-        LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
-        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", GHOSTS[ghost_kind_of(rq)]),
-        LOG_S("trace_id", trace), LOG_S("request_id", rq->id));
-}
-
 void request_finish(gateway_request *rq, int status, const char *error_code)
 {
     gateway *g = rq->gateway;
-    count(rq, status, error_code);
-    admission_end(rq);
-    log_line(rq, status, error_code);
-    recent_note(g->recent, rq, status, error_code);
+    for (const request_sink *const *s = g->sinks; *s; s++) (*s)->finish(rq, status, error_code);
     if (rq->prev)
         rq->prev->next = rq->next;
     else

@@ -94,7 +94,7 @@ typedef struct gateway_request {
     /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
     const char *cache_of;
     char cache_name[96];
-    unsigned ghost;             /* ghost_kind: it has no client */
+    background_kind background; /* it has no client (door.h) */
     const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
     bool is_stranger;           /* keys are needed, and it has shown none that counts */
     bool key_counts;            /* it is one of the key's requests (admission.h) */
@@ -164,6 +164,9 @@ int request_count_choices(gateway_request *rq, size_t n, api_error *e);
 /* One more header of the answer; over REQUEST_MORE_MAX they are left out. Both are borrowed until it has
  * begun. */
 void request_add_header(gateway_request *rq, const char *lower_name, const char *value);
+
+/* The answer was made for it: it did not come out of the cache. */
+bool request_is_computed(const gateway_request *rq);
 
 /* Each of these ends the request. */
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */

@@ -19,7 +19,7 @@
 #include "gateway/gateway.h"
 #include "request/gateway_state.h"
 #include "observe/live.h"
-#include "request/recent.h"
+#include "observe/recent.h"
 
 typedef struct house {
     uv_loop_t loop;
@@ -236,14 +236,15 @@ static void recent_forgets_the_oldest(void **state)
 {
     recent *r = recent_new();
     buf out = {0};
-    gateway_request rq = {.endpoint = NULL};
+    gateway g = {.recent = r};
+    gateway_request rq = {.gateway = &g};
     assert_non_null(r);
     for (int i = 1; i <= RECENT_MAX + 3; i++) {
         snprintf(rq.id, sizeof rq.id, "r%d.", i);
         snprintf(rq.ensemble, sizeof rq.ensemble, "%*d", 1000, i);
-        recent_note(r, &rq, 404, "not_found");
+        RECENT_SINK.finish(&rq, 404, "not_found");
     }
-    recent_note(r, &rq, 200, NULL); /* a page */
+    RECENT_SINK.finish(&rq, 200, NULL); /* a page */
     assert_int_equal(recent_last(r), RECENT_MAX + 3);
     recent_put(&out, r, &(recent_filter){0});
     assert_null(strstr(out.data, "\"r3.\""));

@@ -1,5 +1,5 @@
-/* ghost.c: see ghost.h. */
-#include "request/ghost.h"
+/* revalidate.c: see revalidate.h. */
+#include "answers/revalidate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define HEADERS_MAX 96
 #define DEADLINE    "30000" /* ms */
 
-typedef struct ghost_door {
+typedef struct revalidation {
     door door; /* first */
     gateway *g;
     const cache_value *audited;
@@ -20,16 +20,16 @@ typedef struct ghost_door {
     http_header headers[HEADERS_MAX];
     size_t n_headers;
     buf body;
-} ghost_door;
+} revalidation;
 
-static ghost_door *ghost_of(const door *d)
+static revalidation *revalidation_of(const door *d)
 {
-    return (ghost_door *)(uintptr_t)d;
+    return (revalidation *)(uintptr_t)d;
 }
 
-static void ghost_free(ghost_door *x)
+static void revalidation_free(revalidation *x)
 {
-    x->g->n_ghosts--;
+    x->g->n_background--;
     cache_value_unref(x->audited);
     arena_free(x->mem);
     buf_done(&x->body);
@@ -40,22 +40,22 @@ static void ghost_free(ghost_door *x)
 
 static const char *method(const door *d)
 {
-    return ghost_of(d)->method;
+    return revalidation_of(d)->method;
 }
 
 static const char *path(const door *d)
 {
-    return ghost_of(d)->path;
+    return revalidation_of(d)->path;
 }
 
 static const char *query(const door *d)
 {
-    return ghost_of(d)->query;
+    return revalidation_of(d)->query;
 }
 
 static const char *header(const door *d, const char *lower_name)
 {
-    const ghost_door *x = ghost_of(d);
+    const revalidation *x = revalidation_of(d);
     for (size_t i = 0; i < x->n_headers; i++)
         if (strcmp(x->headers[i].name, lower_name) == 0) return x->headers[i].value;
     return NULL;
@@ -63,7 +63,7 @@ static const char *header(const door *d, const char *lower_name)
 
 static const char *body(const door *d, size_t *ret_len)
 {
-    const ghost_door *x = ghost_of(d);
+    const revalidation *x = revalidation_of(d);
     if (ret_len) *ret_len = x->body.len;
     return x->body.data ? x->body.data : "";
 }
@@ -74,7 +74,7 @@ static void pause_body(door *d, bool paused) {}
 
 static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
 {
-    ghost_free(ghost_of(d));
+    revalidation_free(revalidation_of(d));
 }
 
 static void begin(door *d, int status, const http_header *headers, size_t n) {}
@@ -83,7 +83,7 @@ static void events(door *d, const char *bytes, size_t n) {}
 
 static void end(door *d)
 {
-    ghost_free(ghost_of(d));
+    revalidation_free(revalidation_of(d));
 }
 
 static size_t unsent(const door *d)
@@ -91,27 +91,27 @@ static size_t unsent(const door *d)
     return 0;
 }
 
-static const door_ops GHOST = {.method = method,
-                               .path = path,
-                               .query = query,
-                               .header = header,
-                               .body = body,
-                               .pause = pause_body,
-                               .reply = reply,
-                               .begin = begin,
-                               .events = events,
-                               .end = end,
-                               .unsent = unsent,
-                               .drop = end};
+static const door_ops REVALIDATION = {.method = method,
+                                      .path = path,
+                                      .query = query,
+                                      .header = header,
+                                      .body = body,
+                                      .pause = pause_body,
+                                      .reply = reply,
+                                      .begin = begin,
+                                      .events = events,
+                                      .end = end,
+                                      .unsent = unsent,
+                                      .drop = end};
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static const char *keep(ghost_door *x, const char *s)
+static const char *keep(revalidation *x, const char *s)
 {
     return arena_strndup(x->mem, s, strlen(s));
 }
 
-static bool say(ghost_door *x, const char *name, const char *value)
+static bool say(revalidation *x, const char *name, const char *value)
 {
     if (!value || header(&x->door, name)) return true;
     http_header h = {keep(x, name), keep(x, value)};
@@ -121,7 +121,7 @@ static bool say(ghost_door *x, const char *name, const char *value)
 }
 
 /* All that may decide the answer or who gives it: of the rest, nothing is said. */
-static bool copy_headers(ghost_door *x, const gateway_request *rq)
+static bool copy_headers(revalidation *x, const gateway_request *rq)
 {
     static const char *const NAMES[] = {
         "authorization",       "x-api-key",   "api-key",           "content-type",    "host",
@@ -143,65 +143,60 @@ static bool copy_headers(ghost_door *x, const gateway_request *rq)
     return ok;
 }
 
-static ghost_door *ghost_new(const gateway_request *rq, ghost_kind kind)
+static revalidation *revalidation_new(const gateway_request *rq, background_kind kind)
 {
-    ghost_door *x = calloc(1, sizeof *x);
+    revalidation *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (ghost_door){.door = {.ops = &GHOST, .ghost = kind, .local = rq->door->local},
-                      .g = rq->gateway,
-                      .mem = arena_new(2048)};
-    x->g->n_ghosts++;
+    *x = (revalidation){.door = {.ops = &REVALIDATION, .background = kind, .local = rq->door->local},
+                        .g = rq->gateway,
+                        .mem = arena_new(2048)};
+    x->g->n_background++;
     size_t len;
     const char *bytes = request_body(rq, &len);
     bool ok = x->mem && (x->method = keep(x, request_method(rq))) && (x->path = keep(x, request_path(rq))) &&
               (x->query = keep(x, request_query(rq))) && copy_headers(x, rq) &&
               buf_append(&x->body, bytes, len) == 0;
     if (ok) return x;
-    ghost_free(x);
+    revalidation_free(x);
     return NULL;
 }
 
-ghost_kind ghost_kind_of(const gateway_request *rq)
+const cache_value *revalidate_take_audited(gateway_request *rq)
 {
-    return (ghost_kind)rq->ghost;
-}
-
-const cache_value *ghost_take_audited(gateway_request *rq)
-{
-    ghost_door *x = ghost_kind_of(rq) ? ghost_of(rq->door) : NULL;
+    revalidation *x = rq->background ? revalidation_of(rq->door) : NULL;
     const cache_value *v = x ? x->audited : NULL;
     if (x) x->audited = NULL;
     return v;
 }
 
-bool ghost_can(const gateway_request *rq)
+bool revalidate_can(const gateway_request *rq)
 {
-    return !ghost_kind_of(rq) && !rq->keeps && !(rq->endpoint->takes & ENDPOINT_PIECES);
+    return !rq->background && !rq->keeps && !(rq->endpoint->takes & ENDPOINT_PIECES);
 }
 
 static bool has_room(const gateway *g)
 {
     size_t most = g->config->max_requests;
-    return !g->draining && g->n_ghosts < GHOSTS_MAX && !(most && g->n_admitted >= most);
+    return !g->draining && g->n_background < REVALIDATIONS_MAX && !(most && g->n_admitted >= most);
 }
 
-bool ghost_start(gateway_request *rq, ghost_kind kind, const cache_value *audited)
+bool revalidate_start(gateway_request *rq, background_kind kind, const cache_value *audited)
 {
-    ghost_door *x = ghost_can(rq) && has_room(rq->gateway) ? ghost_new(rq, kind) : NULL;
+    revalidation *x = revalidate_can(rq) && has_room(rq->gateway) ? revalidation_new(rq, kind) : NULL;
     if (!x) return false;
     x->audited = audited ? cache_value_ref(audited) : NULL;
     door_enter(rq->gateway, &x->door, clock_ns());
     return true;
 }
 
-void ghost_cancel_all(gateway *g)
+void revalidate_cancel_all(gateway *g)
 {
     gateway_request *rq = g->requests;
     while (rq) {
-        ghost_door *x = ghost_kind_of(rq) ? ghost_of(rq->door) : NULL;
+        revalidation *x = rq->background ? revalidation_of(rq->door) : NULL;
         if (x) {
             door_leave(&x->door);
-            ghost_free(x);
+            revalidation_free(x);
         }
         rq = x ? g->requests : rq->next; /* its end may have been another's, too */
     }

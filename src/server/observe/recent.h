@@ -4,7 +4,7 @@
  * what the log line knows and not what was asked, unless the configuration says `log.prompts`: then the first
  * RECENT_ASKED_MAX bytes of a request's body are kept, too.
  *
- *     recent_note(g->recent, rq, 200, NULL);                       // in request_finish
+ *     RECENT_SINK                                                  // in the gateway's list (sink.h)
  *     recent_filter f = {.model = "home-chat-s", .slow_ms = 100};
  *     recent_put(&out, g->recent, &f);                             // newest first
  *
@@ -19,7 +19,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "request/request.h"
+#include "request/sink.h"
 
 enum { RECENT_MAX = 512, RECENT_ASKED_MAX = 2048, RECENT_TEXT_MAX = 768 };
 
@@ -38,11 +38,9 @@ typedef struct recent_filter {
 recent *recent_new(void);
 void recent_free(recent *r); /* accepts NULL */
 
-/* rq has ended with this status (499: its client left). When memory is out texts are left out, nothing else.
- */
-void recent_note(recent *r, const gateway_request *rq, int status, const char *error_code);
-/* Keep the beginning of what rq asks until it ends, when the configuration says so. */
-void recent_keep_asked(gateway_request *rq);
+/* Keeps the beginning of what is asked when the configuration says so, and writes the entry at the end. When
+ * memory is out texts are left out, nothing else. */
+extern const request_sink RECENT_SINK;
 /* The number of the newest entry, 0 when there is none. Numbers go up by one. */
 uint64_t recent_last(const recent *r);
 /* A JSON array of entries, newest first. */

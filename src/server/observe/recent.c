@@ -1,5 +1,5 @@
 /* recent.c: see recent.h. */
-#include "request/recent.h"
+#include "observe/recent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "request/ghost.h"
 #include "request/routed.h"
 
 typedef struct entry {
@@ -19,7 +18,7 @@ typedef struct entry {
     double at_s;     /* Unix time of its end */
     double ms;
     int status;
-    bool streamed, ghost;
+    bool streamed, background;
     const char *endpoint; /* a name of the table */
     char id[129], code[48], cache[24], near[48];
     char model[96], version[48], quantisation[24], adapter[64];
@@ -77,7 +76,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-void recent_keep_asked(gateway_request *rq)
+static void keep_asked(gateway_request *rq)
 {
     size_t n;
     if (!rq->config->log_prompts || rq->asked || !rq->endpoint || !rq->endpoint->admitted) return;
@@ -85,8 +84,9 @@ void recent_keep_asked(gateway_request *rq)
     if (n > 0) rq->asked = strndup(body, RECENT_ASKED_MAX);
 }
 
-void recent_note(recent *r, const gateway_request *rq, int status, const char *error_code)
+static void note_entry(gateway_request *rq, int status, const char *error_code)
 {
+    recent *r = rq->gateway->recent;
     if (!is_kept(rq, status)) return;
     entry *e = &r->ring[r->last % RECENT_MAX];
     entry_done(e);
@@ -95,7 +95,7 @@ void recent_note(recent *r, const gateway_request *rq, int status, const char *e
                  .ms = clock_ms_since(rq->start_ns),
                  .status = status,
                  .streamed = rq->streaming,
-                 .ghost = ghost_kind_of(rq) != GHOST_NONE,
+                 .background = rq->background != BACKGROUND_NONE,
                  .endpoint = rq->endpoint ? rq->endpoint->name : "none",
                  .n_prompt_tokens = rq->n_prompt_tokens,
                  .n_generated_tokens = rq->n_generated_tokens,
@@ -113,6 +113,8 @@ void recent_note(recent *r, const gateway_request *rq, int status, const char *e
     buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
     buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
 }
+
+const request_sink RECENT_SINK = {.name = "recent", .begin = keep_asked, .finish = note_entry};
 
 /* ---- read ---------------------------------------------------------------------------------------- */
 
@@ -147,7 +149,7 @@ static void put_entry(buf *out, const entry *e)
     put_text(out, "adapter", e->adapter);
     buf_printf(out, ",\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"streamed\":%s,\"background\":%s",
                (unsigned long long)e->n_prompt_tokens, (unsigned long long)e->n_generated_tokens,
-               e->streamed ? "true" : "false", e->ghost ? "true" : "false");
+               e->streamed ? "true" : "false", e->background ? "true" : "false");
     put_facts(out, &e->facts);
     put_text(out, "cache", e->cache);
     put_text(out, "cache_near", e->near);
