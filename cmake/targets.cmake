@@ -1,30 +1,27 @@
-# The library, the program, the tests and the fuzz targets, made of the layers' objects.
-get_property(layers GLOBAL PROPERTY SHOAL_LAYERS)
+# The library, the program, the tests and the fuzz targets, made of the modules' objects.
+get_property(modules GLOBAL PROPERTY SHOAL_MODULES)
 
-# Link `target` with the objects of the given layers and of everything they stand on.
+# Link `target` with the objects of the modules and of all below them.
 function(shoal_link target)
-    set(todo ${ARGN})
-    set(seen)
-    while(todo)
-        list(POP_FRONT todo name)
-        if(NOT name IN_LIST seen)
-            list(APPEND seen ${name})
-            get_property(deps GLOBAL PROPERTY SHOAL_LAYER_DEPS_${name})
-            list(APPEND todo ${deps})
-        endif()
-    endwhile()
-    foreach(name ${seen})
+    set(linked ${ARGN})
+    foreach(module ${ARGN})
+        get_property(below GLOBAL PROPERTY SHOAL_BELOW_${module})
+        list(APPEND linked ${below})
+    endforeach()
+    list(REMOVE_DUPLICATES linked)
+    foreach(name ${linked})
         target_link_libraries(${target} PRIVATE shoal_${name})
     endforeach()
     target_include_directories(${target} SYSTEM PRIVATE ${UTF8PROC_INCLUDE})
 endfunction()
 
-# libshoal: what include/shoal.h promises, nothing of the service. The layers' objects are linked into one,
+# libshoal: what include/shoal.h promises, nothing of the service. The modules' objects are linked into one,
 # in which every symbol but shoal_* is made local: a program that has its own json_parse links.
+get_property(library_modules GLOBAL PROPERTY SHOAL_BELOW_library)
+list(REMOVE_ITEM library_modules signal)
 set(library_objects)
-foreach(layer base compute text grammar model forest net infer)
-    # Nothing in the library reads YAML, and its users need no libyaml.
-    list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_${layer}>,EXCLUDE,/yaml\\.c\\.o$>)
+foreach(module library ${library_modules})
+    list(APPEND library_objects $<TARGET_OBJECTS:shoal_${module}>)
 endforeach()
 # It looks at pictures, and does not listen.
 list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_signal>,INCLUDE,/image[a-z_]*\\.c\\.o$>)
@@ -74,30 +71,30 @@ endforeach()
 
 if(CMOCKA_FOUND)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    foreach(layer ${layers})
-        shoal_place(at tests ${layer})
+    foreach(module ${modules})
+        shoal_place(at tests ${module})
         file(GLOB tests CONFIGURE_DEPENDS ${at}/test_*.c)
         foreach(source ${tests})
             get_filename_component(name ${source} NAME_WE)
-            add_executable(${layer}_${name} ${source})
-            set_target_properties(${layer}_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-            target_compile_definitions(${layer}_${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-            shoal_link(${layer}_${name} ${layer})
-            target_link_libraries(${layer}_${name} PRIVATE PkgConfig::CMOCKA)
-            target_link_options(${layer}_${name} PRIVATE ${quick_linker})
+            add_executable(${module}_${name} ${source})
+            set_target_properties(${module}_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+            target_compile_definitions(${module}_${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+            shoal_link(${module}_${name} ${module})
+            target_link_libraries(${module}_${name} PRIVATE PkgConfig::CMOCKA)
+            target_link_options(${module}_${name} PRIVATE ${quick_linker})
         endforeach()
     endforeach()
     target_link_libraries(signal_test_image_work PRIVATE PkgConfig::ZLIB) # it stands between libpng and zlib
 endif()
 
-# tests/fuzz/fuzz_LAYER_NAME.c defines LLVMFuzzerTestOneInput; without libFuzzer, replay.c gives it a
-# main that runs every file under tests/fuzz/seeds/fuzz_LAYER_NAME/.
+# tests/fuzz/fuzz_MODULE_NAME.c defines LLVMFuzzerTestOneInput; without libFuzzer, replay.c gives it a
+# main that runs every file under tests/fuzz/seeds/fuzz_MODULE_NAME/.
 file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
 foreach(source ${fuzzers})
     get_filename_component(name ${source} NAME_WE)
-    string(REGEX REPLACE "^fuzz_([a-z]+)_.*" "\\1" layer ${name})
+    string(REGEX REPLACE "^fuzz_([a-z]+)_.*" "\\1" module ${name})
     add_executable(${name} ${source})
-    shoal_link(${name} ${layer})
+    shoal_link(${name} ${module} json) # for what replay.c makes fail
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
     target_compile_definitions(${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     target_link_options(${name} PRIVATE ${quick_linker})

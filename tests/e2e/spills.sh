@@ -67,7 +67,7 @@ else
     echo "SKIP avx512vnni, avx512amx: no objdump of this machine's"
 fi
 
-# The options of AArch64's kernels are cmake's (layers.cmake); the objects of build/aarch64 need not be there.
+# The options of AArch64's kernels are cmake's (modules.cmake); the objects of build/aarch64 need not be there.
 cross=aarch64-linux-gnu
 if command -v $cross-gcc >/dev/null && command -v $cross-objdump >/dev/null; then
     for row in "neondot +dotprod sdot 40" "neoni8mm +dotprod+i8mm s(dot|mmla) 40"; do

@@ -87,7 +87,7 @@ part_fuzz() {
         [[ $target != */fuzz_sessions_stored ]] || continue # the same
         options=()
         # libwslay forgets a frame that it has no memory to queue, and the message in it.
-        [[ $target != */fuzz_wire_websocket ]] || options=(-k 2)
+        [[ $target != */fuzz_http_websocket ]] || options=(-k 2)
         [ -f "$target" ] && [ -x "$target" ] && one "$(basename "$target")" "${options[@]}" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
     done
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/log.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "discovery/etcd_keys.h"
 #include "discovery/etcd_member.h"
 #include "memory.h"

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "fetch/pull_plan.h"
 #include "memory.h"
 

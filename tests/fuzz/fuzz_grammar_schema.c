@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar_facts.h"
 #include "grammar/grammar_schema.h"
 #include "grammar/grammar_tools.h"

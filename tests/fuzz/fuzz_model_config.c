@@ -1,9 +1,9 @@
 /* Text as every JSON file that a Hugging Face folder's configuration is read from. */
 #include <stdint.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "memory.h"
-#include "model/hf_config.h"
+#include "model/config/hf_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

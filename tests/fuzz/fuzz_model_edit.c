@@ -10,7 +10,7 @@
 #include "memory.h"
 #include "base/file.h"
 #include "base/sha256.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

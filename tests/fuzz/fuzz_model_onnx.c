@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "memory.h"
-#include "model/onnx.h"
+#include "model/files/onnx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/packed.h"
+#include "model/packed/packed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

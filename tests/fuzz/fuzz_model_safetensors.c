@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "memory.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "memory.h"
 #include "pipeline/pipeline_template.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "api/multipart.h"
+#include "messages/multipart.h"
 #include "process/process.h"
 #include "memory.h"
 

@@ -2,7 +2,7 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "memory.h"
 #include "retrieve/filter.h"
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "memory.h"
 #include "signal/captions.h"

@@ -1,7 +1,7 @@
 /* Bytes as a preprocessor_config.json of a vision or a speech model; what is accepted can be used. */
 #include <stdint.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "memory.h"
 #include "signal/image_prep.h"
 #include "signal/mel.h"

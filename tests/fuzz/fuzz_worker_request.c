@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "memory.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/loop.h"
 #include "worker/worker.h"
 

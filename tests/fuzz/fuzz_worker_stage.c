@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "memory.h"
 #include "model/model.h"
 #include "shoal/v1/stage.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/loop.h"
 #include "worker/worker.h"
 

@@ -11,10 +11,10 @@
 
 #include "base/buf.h"
 #include "base/cur.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "memory.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/loop.h"
 #include "worker/worker.h"
 

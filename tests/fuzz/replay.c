@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_memory.h"
+#include "json/json_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "memory.h"
-#include "wire/http_internal.h"
+#include "http/http_internal.h"
 #include "wire/loop.h"
-#include "wire/websocket.h"
+#include "http/websocket.h"
 
 typedef struct memory_server {
     uv_loop_t loop;

@@ -1,4 +1,4 @@
-// Documents that random walks through the grammars made (tests/engine/infer/test_grammar_walk.c), judged by ajv.
+// Documents that random walks through the grammars made (tests/engine/grammar/test_grammar_walk.c), judged by ajv.
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -6,7 +6,7 @@
 
 #include "base/bit_identity.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/strmap.h"
 #include "base/utf8.h"
 #include "cluster/registry_impl.h"

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "base/cost.h"
+#include "time/cost.h"
 
 typedef struct load {
     unsigned n_in_flight, n_tokens_in_flight; /* calls, and their input that nothing has come back for */

@@ -1,13 +1,13 @@
 /* reach.h: how workers are reached: gRPC over sockets in life, a story in a simulated cluster.
  *
- * The functions and their promises are those of wire/grpc.h. A simulated worker gives its own structures
+ * The functions and their promises are those of grpc/grpc.h. A simulated worker gives its own structures
  * behind the two opaque pointers; nothing but these functions looks into them. */
 #ifndef CLUSTER_REACH_H
 #define CLUSTER_REACH_H
 
 #include <uv.h>
 
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 enum { REACH_ADDRESS_SIZE = 300, REACH_NODE_SIZE = 64, REACH_WORKER_MAX = 255 };
 

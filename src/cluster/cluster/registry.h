@@ -15,7 +15,7 @@
 #ifndef CLUSTER_REGISTRY_H
 #define CLUSTER_REGISTRY_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "cluster/reach.h"
 #include "cluster/replica.h"
 #include "cluster/source.h"

@@ -46,7 +46,7 @@ struct contact {
     env_timer *timer;
     uint64_t retry_ms;
     grpc_client_call *describing, *polling;
-    uint64_t asked_ns;  /* when the poll began, by the listening clock (base/env.h) */
+    uint64_t asked_ns;  /* when the poll began, by the listening clock (time/env.h) */
     uint64_t polled_ns; /* when the poll began */
     uint64_t heard_ns;  /* its last answer; 0: none */
 };

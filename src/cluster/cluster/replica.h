@@ -24,7 +24,7 @@
 #include "cluster/load.h"
 #include "cluster/node.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 /* X(enum, name) */
 #define REPLICA_STATE_TABLE(X)      \

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/registry_impl.h"
 
 /* ---- sources ------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/strmap.h"
 #include "discovery/dns_answer.h"
 #include "cluster/registry.h"

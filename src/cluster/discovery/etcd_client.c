@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "etcd/rpc.pb-c.h"
 
 enum {

@@ -19,8 +19,8 @@
 #include <protobuf-c/protobuf-c.h>
 #include <uv.h>
 
-#include "base/env.h"
-#include "wire/grpc.h"
+#include "time/env.h"
+#include "grpc/grpc.h"
 
 #define ETCD_RANGE        "/etcdserverpb.KV/Range"
 #define ETCD_PUT          "/etcdserverpb.KV/Put"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/strmap.h"
 #include "etcd/rpc.pb-c.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "etcd/rpc.pb-c.h"
 
 enum { RETRY_MS = 1000 };
@@ -18,7 +18,7 @@ struct etcd_lease {
     uint64_t ttl_ns; /* that was given */
     int64_t id;
     uint64_t sent_ns, until_ns; /* sent_ns: of what is not answered yet; 0: all is */
-    uint64_t asked_ns;          /* the same moment by the listening clock (base/env.h) */
+    uint64_t asked_ns;          /* the same moment by the listening clock (time/env.h) */
     etcd_call *granting, *revoking;
     grpc_client_call *stream;
     env_timer *beat; /* the next keepalive, or grant */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "cluster/reach.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "discovery/etcd_member.h"
 #include "etcd/rpc.pb-c.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/strmap.h"
 #include "discovery/etcd_member.h"
 #include "discovery/etcd_view.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "etcd/rpc.pb-c.h"
 
 enum {
@@ -33,7 +33,7 @@ struct etcd_view {
     bool synced, said_away; /* as was told */
     env_timer *retry, *grace, *look;
     uint64_t retry_ms, asked_ns;
-    uint64_t heard_ns; /* by the listening clock (base/env.h) */
+    uint64_t heard_ns; /* by the listening clock (time/env.h) */
     char why[200];
 };
 

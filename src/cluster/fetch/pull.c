@@ -11,9 +11,9 @@
 #include <sys/statvfs.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
-#include "base/tame.h"
+#include "logging/tame.h"
 #include "base/utf8.h"
 #include "fetch/pull_file.h"
 #include "fetch/pull_plan.h"

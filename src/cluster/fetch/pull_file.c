@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
 
 enum { STATE_MAX = 65536 };

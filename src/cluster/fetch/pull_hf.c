@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "fetch/pull_plan.h"
 

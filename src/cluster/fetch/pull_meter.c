@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/tame.h"
+#include "json/json.h"
+#include "logging/tame.h"
 #include "fetch/pull_plan.h"
 
 #define EVENT_S 0.1

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 
 enum { SHELF_MAX = 4 << 20, SAME_NAMES_MAX = 100 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 
 void pull_auth_done(pull_auth *a)

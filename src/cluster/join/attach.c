@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/machine.h"
 #include "join/join.h"
 #include "trust/cert.h"
 #include "trust/key.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/listening.h"
 
 enum {

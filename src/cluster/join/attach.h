@@ -26,7 +26,7 @@
 #include "join/gateways.h"
 #include "shoal/v1/cluster.pb-c.h"
 #include "trust/credential.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 typedef struct attach attach;
 

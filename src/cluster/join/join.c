@@ -10,10 +10,10 @@
 #include <uv.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "trust/key.h"
 #include "trust/token.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 enum { RESET_WAIT_MS = 1000, RESETS_MAX = 30 };
 enum { ROOM_BYTES = 64 << 10 }; /* for certificate, CA and list, and then some */

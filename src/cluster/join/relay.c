@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_limit.h"
+#include "logging/log.h"
+#include "logging/log_limit.h"
 #include "trust/identity.h"
 #include "wire/kept_listener.h"
 #include "wire/transport.h"

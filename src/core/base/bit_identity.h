@@ -8,7 +8,7 @@
  * compares these lines and never file digests: failover and silent streams before they resume, hedging before
  * it asks a second replica, the cache for its keys, streams that a client resumes.
  *
- *     digest     SHA-256 of the file; where the weights run regrouped, of that and the type (model/regroup.h)
+ *     digest     SHA-256 of the file; where the weights run regrouped, of that and the type (model/packed/regroup.h)
  *     engine     whose kernels run: "shoal", or the name of a foreign engine
  *     precision  what the engine was told to compute in: "file" is what the file says; then each deviation
  *     numerics   version of the engine's contract about bits (compute/compute.h: NUMERICS_CONTRACT)

@@ -7,7 +7,7 @@
  *
  *     loop_work_add(n);              // n bytes were parsed
  *     loop_work_add_message(n);      // a message of n bytes was handled
- *     loop_work_end_turn();          // by the owner of the loop, once a turn (wire/http_server.c)
+ *     loop_work_end_turn();          // by the owner of the loop, once a turn (http/http_server.c)
  *     loop_work_get()->max_bytes;    // the largest turn so far
  *
  * The counters belong to the calling thread. What a thread of a pool does is therefore not counted against the

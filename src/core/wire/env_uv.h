@@ -7,7 +7,7 @@
 
 #include <uv.h>
 
-#include "base/env.h"
+#include "time/env.h"
 
 env env_uv(uv_loop_t *loop); /* borrows the loop; loop thread only */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/handover.h"
+#include "os/handover.h"
 
 static bool name_of(char *out, size_t cap, const char *address)
 {

@@ -1,4 +1,4 @@
-/* kept_listener.h: listening sockets that outlive a crash of their process (base/handover.h), by the address
+/* kept_listener.h: listening sockets that outlive a crash of their process (os/handover.h), by the address
  * as it is written in the configuration: ":0" keeps the port that it was given. Nothing happens where nobody
  * supervises. */
 #ifndef WIRE_KEPT_LISTENER_H

@@ -17,7 +17,7 @@
  *     (attn_scores). Where keys and values are kept as int8, so are a query and the weights of
  *     sixteen positions: dots are int32, and floats are added up once a tile (attn_scores_q8, attn_mix_q8).
  *     It goes chunk by chunk of positions, each with a softmax of its own, and joins these in order
- *     (net/attend_block.h).
+ *     (net/attention/attend_block.h).
  *   - exp, tanh, gelu, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types, in groups as wide
  * as the weights' in front of types of our own, and stay float in front of float types. No type becomes a
@@ -347,7 +347,7 @@ typedef struct arbiter arbiter;
 
 /* The agent's. *ret_fd is close-on-exec and sealed: give it to the workers, who cannot change its size. */
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
-/* The same page in the agent's next life (base/handover.h). fd stays the caller's. SHOAL_EINVALID: it is
+/* The same page in the agent's next life (os/handover.h). fd stays the caller's. SHOAL_EINVALID: it is
  * none. */
 int arbiter_open(arbiter **ret, int fd, shoal_err *err);
 /* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */

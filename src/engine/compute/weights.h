@@ -11,7 +11,7 @@
  *     wmat_free(w);                    its description; the weights stay
  *     weights_free(home);              after the last of them
  *
- * What an image (model/packed.h) has of them is not packed again: weights_give names it before the network
+ * What an image (model/packed/packed.h) has of them is not packed again: weights_give names it before the network
  * loads, and each matrix then finds itself there, if its last row is the one that the model has.
  *
  * One thread loads; afterwards nothing is written and any thread may read. */

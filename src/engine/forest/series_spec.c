@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/hub_file.h"
-#include "base/json.h"
+#include "json/hub_file.h"
+#include "json/json.h"
 #include "forest/forest.h"
 #include "forest/series.h"
 

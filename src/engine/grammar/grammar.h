@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "text/thinking.h"
-#include "text/tokenizer.h"
-#include "text/toolcall.h"
+#include "chat/thinking.h"
+#include "tokenizer/tokenizer.h"
+#include "chat/toolcall.h"
 
 /* What is the same for all grammars of one model: its tokens' bytes as a prefix tree. */
 typedef struct grammar_vocab grammar_vocab;

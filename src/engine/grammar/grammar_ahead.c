@@ -7,7 +7,7 @@
  * character, and behind another. (Brzozowski's derivatives do the same from the begin: J. ACM 11, 1964.) */
 #include <stdlib.h>
 
-#include "grammar/grammar_pattern_impl.h"
+#include "grammar/automaton/grammar_pattern_impl.h"
 
 #define UNROLL_MAX 64  /* copies of a repeated part that asserts something */
 #define STEP_WORK  20  /* of a node that is looked at, though it makes nothing */

@@ -1,12 +1,12 @@
 /* grammar_args.h: the arguments of a call -> automaton, for syntaxes that do not write them as JSON
- * (text/toolcall.h), and text up to a marker. */
+ * (chat/toolcall.h), and text up to a marker. */
 #ifndef GRAMMAR_ARGS_H
 #define GRAMMAR_ARGS_H
 
 #include "base/err.h"
-#include "base/json.h"
-#include "grammar/grammar_nfa.h"
-#include "text/toolcall.h"
+#include "json/json.h"
+#include "grammar/automaton/grammar_nfa.h"
+#include "chat/toolcall.h"
 
 /* nfa_mark: where these may be control tokens. */
 enum {

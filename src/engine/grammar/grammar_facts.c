@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/grammar_pattern.h"
+#include "grammar/automaton/grammar_pattern.h"
 
 #define COUNT_MAX   20000
 #define FORMAT_WORK 1000000u

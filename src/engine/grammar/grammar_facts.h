@@ -2,7 +2,7 @@
 #ifndef GRAMMAR_FACTS_H
 #define GRAMMAR_FACTS_H
 
-#include "grammar/grammar_dfa.h"
+#include "grammar/automaton/grammar_dfa.h"
 #include "grammar/grammar_number.h"
 #include "grammar/grammar_parts.h"
 

@@ -4,7 +4,7 @@
 #define GRAMMAR_IMPL_H
 
 #include "grammar/grammar.h"
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
  * walk is one pass over an array and a dead prefix is one jump. */

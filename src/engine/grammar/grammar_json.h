@@ -7,8 +7,8 @@
 #define GRAMMAR_JSON_H
 
 #include "base/buf.h"
-#include "grammar/grammar_dfa.h"
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_dfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 
 typedef struct json_rules {
     nfa *a;

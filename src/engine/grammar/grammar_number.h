@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "grammar/grammar_dfa.h"
+#include "grammar/automaton/grammar_dfa.h"
 
 #define NUMBER_DIGITS   15
 #define MULTIPLE_MAX    1000 /* the automaton knows the remainder, so it has this many times the states */

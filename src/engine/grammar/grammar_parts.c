@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_refs.h"
+#include "json/json_refs.h"
 
 #define CASES_MAX 4096
 #define TRIES_MAX 20000

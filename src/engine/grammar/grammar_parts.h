@@ -12,7 +12,7 @@
 #define GRAMMAR_PARTS_H
 
 #include "base/err.h"
-#include "base/json.h"
+#include "json/json.h"
 
 #define PARTS_MAX   64
 #define CHOICES_MAX 16

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json_refs.h"
+#include "json/json_refs.h"
 #include "base/utf8.h"
 #include "grammar/grammar_write.h"
 

@@ -3,8 +3,8 @@
 #define GRAMMAR_SCHEMA_H
 
 #include "base/err.h"
-#include "base/json.h"
-#include "grammar/grammar_nfa.h"
+#include "json/json.h"
+#include "grammar/automaton/grammar_nfa.h"
 
 /* Add the automaton of `schema` (JSON text; NULL: any JSON object) to `a`; *ret_start is its first
  * state. What it supports is listed in docs/http.md. SHOAL_EINVALID for a malformed schema,

@@ -8,14 +8,14 @@
  *     with markers around all:          open head CALL ─┬─► tail close ──► end
  *                                                ▲─between─┘ (parallel)
  *
- * What open, head and so on are is the row of the model's syntax (text/toolcall.h), and so is a CALL:
+ * What open, head and so on are is the row of the model's syntax (chat/toolcall.h), and so is a CALL:
  * {"name": "f", "arguments": ...}, f[ARGS]..., f(a=1), call:f{a:1} or <function=f>.... All names hang on one
  * tree of literals, so that a hundred tools are one thread until they differ. */
 #include "grammar/grammar_tools.h"
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar_schema.h"
 
 static const char *function_name(const json_t *tool)

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_args.h"
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 
 /* Add the automaton of spec's tools, with the thought that may come first, resp. of its choices; *ret_start
  * is its first state. What may begin with a control token is marked (nfa_mark). Errors as at grammar_new. */

@@ -1,7 +1,7 @@
 /* context_plan.c: see context_plan.h. The sums are those of engine.c. */
 #include "infer/context_plan.h"
 
-#include "net/kv.h"
+#include "net/attention/kv.h"
 #include "net/net.h"
 
 #define EMBED_CTX 8192 /* of decoders that embed, unless asked for more: their rows are all in memory */

@@ -16,12 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cost.h"
+#include "time/cost.h"
 #include "base/err.h"
 #include "compute/compute.h"
 #include "grammar/grammar.h"
 #include "model/model.h"
-#include "net/kv_type.h"
+#include "net/attention/kv_type.h"
 
 typedef struct engine engine;
 

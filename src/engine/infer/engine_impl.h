@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "infer/batch.h"
-#include "infer/draft.h"
+#include "infer/decoding/draft.h"
 #include "infer/engine.h"
 #include "infer/home.h"
 #include "infer/input.h"

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
-#include "base/room.h"
-#include "model/regroup.h"
+#include "logging/log.h"
+#include "os/room.h"
+#include "model/packed/regroup.h"
 
 #define BESIDE_NICE 10
 #define PAUSE_MS    500

@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 #include "compute/weights.h"
-#include "model/packed_store.h"
+#include "model/packed/packed_store.h"
 #include "net/net.h"
 
 typedef struct home {

@@ -7,7 +7,7 @@
 #ifndef INFER_LANES_H
 #define INFER_LANES_H
 
-#include "infer/beam.h"
+#include "infer/decoding/beam.h"
 #include "infer/session.h"
 
 typedef struct lanes {

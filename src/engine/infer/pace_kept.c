@@ -12,7 +12,7 @@
 
 #include "base/cur.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sys.h"
 
 #define MAGIC        "SHOALPC\n"

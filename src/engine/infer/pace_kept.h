@@ -26,7 +26,7 @@
 
 #include "compute/compute.h"
 #include "infer/pace.h"
-#include "model/packed_store.h"
+#include "model/packed/packed_store.h"
 
 #define PACE_KEPT_BYTES (16 + 32 + 32 * PACE_KINDS + 32)
 #define PACE_KEPT_FILES 256

@@ -9,15 +9,15 @@
 #include <stdbool.h>
 
 #include "grammar/grammar.h"
-#include "infer/ballot.h"
-#include "infer/draft.h"
+#include "infer/decoding/ballot.h"
+#include "infer/decoding/draft.h"
 #include "infer/engine.h"
 #include "infer/input.h"
 #include "infer/queue.h"
-#include "infer/sampler.h"
-#include "infer/stop.h"
-#include "net/kv.h"
-#include "text/thinking.h"
+#include "infer/decoding/sampler.h"
+#include "infer/decoding/stop.h"
+#include "net/attention/kv.h"
+#include "chat/thinking.h"
 
 struct lanes;
 

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 
 #include "model/adapter.h"
-#include "model/arch.h"
-#include "model/safetensors.h"
+#include "model/arch/arch.h"
+#include "model/files/safetensors.h"
 
 struct adapter {
     atomic_size_t refs;

@@ -5,10 +5,10 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/hub_file.h"
-#include "base/json.h"
+#include "json/hub_file.h"
+#include "json/json.h"
 #include "model/adapter_impl.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 enum { CONFIG_MAX = 1 << 20 };
 

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "model/conf.h"
-#include "model/quantize_block.h"
-#include "model/quantize_types.h"
+#include "model/config/conf.h"
+#include "model/quantize/quantize_block.h"
+#include "model/quantize/quantize_types.h"
 
 /* Values of a pool, and the longest run of them that goes into a matrix in one piece: matrices of one file
  * are alike in nothing but such runs. They are whole blocks of every type. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/gguf_writer.h"
+#include "model/files/gguf_writer.h"
 #include "model/make_model.h"
 
 #define META "\xE2\x96\x81" /* begins a word */

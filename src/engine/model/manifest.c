@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
-#include "base/json.h"
+#include "os/installed.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "model/model.h"
 

@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 
 /* ---- the check -------------------------------------------------------------------------------------- */
 

@@ -13,11 +13,11 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "compute/compute.h"
-#include "model/config.h"
-#include "model/packed_store.h"
-#include "model/importance.h"
-#include "text/chat.h"
-#include "text/tokenizer.h"
+#include "model/config/config.h"
+#include "model/packed/packed_store.h"
+#include "model/quantize/importance.h"
+#include "chat/chat.h"
+#include "tokenizer/tokenizer.h"
 
 typedef struct tensor {
     const char *name; /* canonical (GGUF) */

@@ -6,8 +6,8 @@
 #ifndef MODEL_MODEL_ADOPT_H
 #define MODEL_MODEL_ADOPT_H
 
-#include "model/arch.h"
-#include "model/safetensors.h"
+#include "model/arch/arch.h"
+#include "model/files/safetensors.h"
 
 /* Fill m->tensors from n tensors of a file whose names are of this kind. A tensor that no rule names and the
  * family does not ignore is SHOAL_EUNSUPPORTED: without it the answers would be wrong and not show it. */

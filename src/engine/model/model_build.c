@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/hub_file.h"
-#include "base/json.h"
+#include "json/hub_file.h"
+#include "json/json.h"
 #include "model/model_priv.h"
 
 int model_build_maps(model *m, size_t n, shoal_err *err)

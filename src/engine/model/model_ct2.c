@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hub_file.h"
-#include "base/json.h"
+#include "json/hub_file.h"
+#include "json/json.h"
 #include "model/model_build.h"
 
 enum { MULTILINGUAL_VOCABULARY = 51865 }; /* CTranslate2's own rule; the English models have 51,864 */

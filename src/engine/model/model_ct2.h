@@ -8,9 +8,9 @@
 
 #include <jansson.h>
 
-#include "model/ct2.h"
+#include "model/files/ct2.h"
 #include "model/model_priv.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 /* model.bin without safetensors beside it. */
 bool model_ct2_is(const char *folder);

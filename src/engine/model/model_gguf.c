@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/arch/registry.h"
-#include "model/conf.h"
+#include "model/config/conf.h"
 #include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/hub_file.h"
-#include "base/json.h"
-#include "model/hf_config.h"
+#include "json/hub_file.h"
+#include "json/json.h"
+#include "model/config/hf_config.h"
 #include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_ct2.h"
 #include "model/model_priv.h"
 #include "model/model_unknown.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 64 << 20 };
 

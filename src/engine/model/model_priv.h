@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/sha256.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 #include "model/model.h"
 
 struct model {

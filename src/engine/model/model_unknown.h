@@ -2,8 +2,8 @@
 #ifndef MODEL_MODEL_UNKNOWN_H
 #define MODEL_MODEL_UNKNOWN_H
 
-#include "model/arch.h"
-#include "model/safetensors.h"
+#include "model/arch/arch.h"
+#include "model/files/safetensors.h"
 
 /* SHOAL_EUNSUPPORTED with the family's name (of GGUF or of config.json), the closest one that is described
  * and which of the file's n tensors that has no place for. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/onnx.h"
+#include "model/files/onnx.h"
 
 static const struct {
     const char *onnx, *name;

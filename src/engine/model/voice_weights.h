@@ -5,7 +5,7 @@
 #ifndef MODEL_VOICE_WEIGHTS_H
 #define MODEL_VOICE_WEIGHTS_H
 
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 /* As safetensors_parse and onnx_parse; `data` must outlive the list. */
 int voice_weights_parse(st_list *out, arena *mem, const void *data, size_t len, const char *what,

@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/pages.h"
-#include "model/regroup.h"
-#include "net/attend_block.h"
+#include "model/packed/regroup.h"
+#include "net/attention/attend_block.h"
 #include "net/embed.h"
 #include "net/layer.h"
 #include "net/passes.h"

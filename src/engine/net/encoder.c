@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "net/attend_all.h"
+#include "net/attention/attend_all.h"
 #include "net/embed.h"
 #include "net/head.h"
 #include "net/layer.h"

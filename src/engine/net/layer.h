@@ -11,9 +11,9 @@
 #ifndef NET_LAYER_H
 #define NET_LAYER_H
 
-#include "net/attend.h"
+#include "net/attention/attend.h"
 #include "net/block.h"
-#include "net/cross.h"
+#include "net/attention/cross.h"
 #include "net/moe.h"
 #include "net/shortconv.h"
 

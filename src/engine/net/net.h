@@ -23,7 +23,7 @@
 #include "compute/compute.h"
 #include "model/adapter.h"
 #include "model/model.h"
-#include "net/kv.h"
+#include "net/attention/kv.h"
 
 typedef struct net net;
 

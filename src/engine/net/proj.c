@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 
 static const tensor *find(const model *m, const char *prefix, const char *stem, const char *suffix)
 {

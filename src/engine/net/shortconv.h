@@ -7,7 +7,7 @@
 #ifndef NET_SHORTCONV_H
 #define NET_SHORTCONV_H
 
-#include "net/attend.h"
+#include "net/attention/attend.h"
 
 typedef struct shortconv {
     float *w, *bias; /* [taps][width]; [width] or NULL */

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "model/model.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 typedef struct entity {
     token_span span;   /* in the original text */

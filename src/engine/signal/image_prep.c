@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/progress.h"
 
 void image_prep_default(image_prep *ret, uint32_t side)

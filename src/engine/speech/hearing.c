@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "speech/languages.h"
 
 enum { TICK_HOPS = 2, SUPPRESS_MAX = 4096 };

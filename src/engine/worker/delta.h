@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "infer/engine.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 typedef struct delta {
     buf ids;      /* int32_t */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "text/toolcall_write.h"
+#include "chat/toolcall_write.h"
 
 void given_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks)
 {

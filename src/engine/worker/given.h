@@ -8,8 +8,8 @@
 #define WORKER_GIVEN_H
 
 #include "shoal/v1/worker.pb-c.h"
-#include "text/tokenizer.h"
-#include "text/toolcall.h"
+#include "tokenizer/tokenizer.h"
+#include "chat/toolcall.h"
 
 /* Appends to the text, and for each byte to marks whether the request brought it. */
 void given_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 static int parse_json(json_t **ret, const char *text, const char *what, shoal_err *err)
 {

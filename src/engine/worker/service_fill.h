@@ -3,7 +3,7 @@
 #define WORKER_SERVICE_FILL_H
 
 #include "base/arena.h"
-#include "infer/gaps.h"
+#include "infer/decoding/gaps.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/progress.h"
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "base/utf8.h"
 #include "grammar/grammar_schema.h"
 #include "shoal/v1/worker.pb-c.h"

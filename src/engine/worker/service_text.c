@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/prompt.h"
 #include "worker/service.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "speech/transcription.h"
 #include "worker/service.h"

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "shoal/v1/stage.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/loop.h"
 #include "worker/stage_link.h"
 

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/exit_guard.h"
+#include "os/exit_guard.h"
 #include "base/progress.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "infer/context_plan.h"
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 #include "wire/loop.h"
 #include "worker/service.h"
 #include "worker/worker_identity.h"
@@ -463,7 +463,7 @@ static void tune_memory(void)
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
 }
 
-enum { EXIT_FILE = 79 }; /* join/agent.h: WORKER_EXIT_FILE */
+enum { EXIT_FILE = 79 }; /* agent/agent.h: WORKER_EXIT_FILE */
 
 static int exit_code_for(int rc)
 {

@@ -10,7 +10,7 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "infer/engine.h"
 #include "net/net.h"
 #include "worker/stage_rows.h"
@@ -29,7 +29,7 @@ typedef struct worker_options {
     const char *address; /* "unix:/path" */
     engine_options engine;
     packed_store store; /* of packed weights; folder NULL: none */
-    dtype regroup;      /* a type of our own for the matrices (model/regroup.h); 0: as in the file */
+    dtype regroup;      /* a type of our own for the matrices (model/packed/regroup.h); 0: as in the file */
     const worker_adapter *adapters;
     size_t n_adapters;
     /* A model cut between its layers. From layer 0 on, with the addresses of the other stages in order: the

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "nlu/reply.h"
 
 const char *check_verdict_name(check_verdict v)

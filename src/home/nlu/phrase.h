@@ -10,7 +10,7 @@
 #ifndef NLU_PHRASE_H
 #define NLU_PHRASE_H
 
-#include "base/yaml.h"
+#include "yaml/yaml.h"
 #include "nlu/words.h"
 
 #define PHRASE_PARTS_MAX 16

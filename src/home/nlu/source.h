@@ -4,7 +4,7 @@
 #define NLU_SOURCE_H
 
 #include "base/buf.h"
-#include "base/yaml.h"
+#include "yaml/yaml.h"
 
 #define SOURCE_BYTES_MAX (4u << 20)
 

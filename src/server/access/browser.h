@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "api/api_error.h"
+#include "messages/api_error.h"
 
 /* Of a request; NULL where it has none. */
 typedef struct browser_facts {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "messages/query.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "answers/answerers.h"
 #include "request/gateway_state.h"
 #include "answers/likeness.h"

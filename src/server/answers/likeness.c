@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "cache/cache_key.h"
 #include "cache/near.h"
 #include "request/gateway_state.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/utf8.h"
 #include "request/gateway_state.h"
 

@@ -12,7 +12,7 @@
 #ifndef ANSWERS_SHADOW_H
 #define ANSWERS_SHADOW_H
 
-#include "api/answer.h"
+#include "dialects/answer.h"
 #include "request/routed.h"
 
 enum { SHADOWS_MAX = 8, SHADOW_WORDS_MAX = 200, SHADOW_BYTES_MAX = 65536, SHADOW_DEADLINE_MS = 30000 };

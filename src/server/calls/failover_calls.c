@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "calls/blame.h"
 #include "calls/feed.h"
 #include "calls/quarantine.h"

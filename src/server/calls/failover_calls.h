@@ -15,7 +15,7 @@
 #ifndef CALLS_FAILOVER_CALLS_H
 #define CALLS_FAILOVER_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define FAILOVER_WAIT_MS       30000

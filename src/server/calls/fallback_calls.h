@@ -17,7 +17,7 @@
 #ifndef CALLS_FALLBACK_CALLS_H
 #define CALLS_FALLBACK_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define FALLBACK_PATIENCE_MS 2000 /* or half of the time to the deadline, if that is less */

@@ -12,7 +12,7 @@
 #ifndef CALLS_HEDGE_CALLS_H
 #define CALLS_HEDGE_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define HEDGE_QUANTILE    0.95

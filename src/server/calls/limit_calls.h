@@ -12,14 +12,14 @@
  * A route may have limits of its own, each in place of the server's: those of the route that the request or
  * the stage of a pipeline names, whichever further routes that one leads to.
  *
- * Time counts by the clock for the silence of peers (base/env.h), so a gateway that gets no core does not
+ * Time counts by the clock for the silence of peers (time/env.h), so a gateway that gets no core does not
  * end healthy replies; and it does not count while the call is paused, because then the reader is slow.
  * Signs of life (Progress) are not tokens. Deadlines that a client sends are kept below (replica_calls.h).
  * Other tasks pass by. */
 #ifndef CALLS_LIMIT_CALLS_H
 #define CALLS_LIMIT_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. book: the routes that orders

@@ -13,7 +13,7 @@
 #ifndef CALLS_OVER_H
 #define CALLS_OVER_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 #include "calls/queue.h"
 
@@ -42,7 +42,7 @@ void over_free(calls *base);         /* that, and its memory: for those that hol
 void over_cancel_all(queue *q);      /* until it is empty */
 uint64_t over_now_ns(const over_calls *b);
 double over_ms_since(const over_calls *b, uint64_t ns);
-/* The same by the clock for the silence of peers (base/env.h). */
+/* The same by the clock for the silence of peers (time/env.h). */
 uint64_t over_listening_ns(const over_calls *b);
 double over_listened_ms(const over_calls *b, uint64_t since_ns);
 void over_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "calls/queue.h"
 #include "cluster/energy.h"
 #include "cluster/route.h"

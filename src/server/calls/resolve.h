@@ -11,7 +11,7 @@
 #ifndef CALLS_RESOLVE_H
 #define CALLS_RESOLVE_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 #include "routes/replay.h"
 

@@ -10,7 +10,7 @@
 #ifndef CALLS_RETRY_CALLS_H
 #define CALLS_RETRY_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define RETRY_HOLD_MS  2000

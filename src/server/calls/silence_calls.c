@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "calls/over.h"
 #include "calls/resume.h"
 

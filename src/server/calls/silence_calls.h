@@ -28,7 +28,7 @@
 #ifndef CALLS_SILENCE_CALLS_H
 #define CALLS_SILENCE_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define SILENCE_MIN_MS     100

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
-#include "api/kserve.h"
-#include "api/query.h"
-#include "base/json.h"
+#include "messages/fields.h"
+#include "dialects/kserve.h"
+#include "messages/query.h"
+#include "json/json.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "ingress/again.h"

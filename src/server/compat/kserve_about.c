@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "api/fields.h"
-#include "api/kserve.h"
-#include "base/json.h"
+#include "messages/fields.h"
+#include "dialects/kserve.h"
+#include "json/json.h"
 #include "compat/kserve.h"
 #include "request/admission.h"
 #include "request/endpoint.h"

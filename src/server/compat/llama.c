@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
-#include "api/llama.h"
+#include "messages/fields.h"
+#include "dialects/llama.h"
 #include "inference/generate.h"
 #include "compat/llama_impl.h"
 

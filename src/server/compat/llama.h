@@ -1,4 +1,4 @@
-/* llama.h: llama-server's own endpoints, for clients that speak them (api/llama.h has the words).
+/* llama.h: llama-server's own endpoints, for clients that speak them (dialects/llama.h has the words).
  *
  * llama-server has one model; here a request may name one ("model", or ?model= of a GET), and without a name
  * the only one that generates is meant. A completion is one of ours, which is answered in another form. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
-#include "api/llama.h"
-#include "api/query.h"
-#include "base/json.h"
+#include "messages/fields.h"
+#include "dialects/llama.h"
+#include "messages/query.h"
+#include "json/json.h"
 #include "compat/llama.h"
 #include "compat/llama_impl.h"
 #include "request/admission.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/ollama.h"
+#include "dialects/ollama.h"
 #include "base/clock.h"
 #include "request/admission.h"
 #include "ingress/again.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ollama.h"
+#include "dialects/ollama.h"
 #include "compat/ollama.h"
 #include "request/gateway_state.h"
 #include "gateway/keeper.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
+#include "os/installed.h"
 #include "config/config_prices.h"
 #include "config/config_schema.h"
 #include "wire/transport.h"

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "discovery/dns.h"
 #include "hosts/host_rule.h"
 #include "cluster/placement.h"
@@ -29,7 +29,7 @@
 #include "pipeline/pipeline.h"
 #include "router/router.h"
 #include "routes/routes.h"
-#include "wire/http.h"
+#include "http/http.h"
 
 typedef struct config_adapter {
     const char *name, *path;
@@ -58,7 +58,7 @@ typedef struct config_place {
 typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
 #undef CONFIG_WIRE_ENUM
 
-/* Whether tokens are guessed and verified several at a time (infer/draft.h). */
+/* Whether tokens are guessed and verified several at a time (infer/decoding/draft.h). */
 #define CONFIG_DRAFTS_TABLE(X)    \
     X(CONFIG_DRAFTS_AUTO, "auto") \
     X(CONFIG_DRAFTS_OFF, "off")
@@ -72,7 +72,7 @@ typedef enum config_vad { CONFIG_VAD_TABLE(CONFIG_VAD_ENUM) } config_vad;
 typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_drafts;
 #undef CONFIG_DRAFTS_ENUM
 
-/* Types of our own that a model's matrices may be regrouped to when it is loaded (model/regroup.h). */
+/* Types of our own that a model's matrices may be regrouped to when it is loaded (model/packed/regroup.h). */
 #define CONFIG_REGROUP_TABLE(X)        \
     X(CONFIG_REGROUP_OFF, "off")       \
     X(CONFIG_REGROUP_S8_64, "s8_64")   \
@@ -86,7 +86,7 @@ typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config
 
 const char *config_regroup_name(config_regroup r); /* "s8_128"; "" for CONFIG_REGROUP_OFF */
 
-/* What keys and values are kept as, in the order of net/kv_type.h. */
+/* What keys and values are kept as, in the order of net/attention/kv_type.h. */
 #define CONFIG_KV_TYPE_TABLE(X) \
     X(CONFIG_KV_AUTO, "auto")   \
     X(CONFIG_KV_F32, "f32")     \

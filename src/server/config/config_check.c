@@ -11,7 +11,7 @@
 #include "config/config_schema.h"
 #include "trust/identity.h"
 #include "wire/address.h"
-#include "wire/http1_parse.h"
+#include "http/http1_parse.h"
 
 static int check_listen(const char *key, const char *listen, shoal_err *err)
 {

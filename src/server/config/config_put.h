@@ -7,7 +7,7 @@
 #ifndef CONFIG_CONFIG_PUT_H
 #define CONFIG_CONFIG_PUT_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
 #include "config/config.h"
 

@@ -1,7 +1,7 @@
 /* config_schema.c: every key of shoal.yaml, one row each. */
 #include "config/config_schema.h"
 
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "discovery/etcd.h"
 #include "config/config_wish.h"
 #include "config/config_nodes.h"

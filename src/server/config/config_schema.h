@@ -8,7 +8,7 @@
 #define CONFIG_CONFIG_SCHEMA_H
 
 #include "base/buf.h"
-#include "base/yaml.h"
+#include "yaml/yaml.h"
 #include "config/config.h"
 #include "pipeline/pipeline.h"
 

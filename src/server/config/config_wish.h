@@ -9,7 +9,7 @@
 #define CONFIG_CONFIG_WISH_H
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config.h"
 
 #define CONFIG_WISH_STAYS UINT64_MAX

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 static void put_cascade(buf *why, const config_ensemble *e, size_t i)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/query.h"
-#include "base/json.h"
+#include "messages/query.h"
+#include "json/json.h"
 #include "base/name.h"
 #include "base/number.h"
 #include "request/choose.h"

@@ -3,7 +3,7 @@
 #ifndef DOCUMENTS_COLLECTIONS_IMPL_H
 #define DOCUMENTS_COLLECTIONS_IMPL_H
 
-#include "api/fields.h"
+#include "messages/fields.h"
 #include "request/gateway_state.h"
 #include "retrieve/find.h"
 #include "retrieve/ingest.h"

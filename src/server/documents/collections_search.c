@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "documents/collections.h"
 #include "documents/collections_impl.h"
 #include "request/admission.h"

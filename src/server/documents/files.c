@@ -1,7 +1,7 @@
 /* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/multipart.h"
+#include "messages/multipart.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
 

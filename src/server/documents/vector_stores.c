@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
+#include "messages/query.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "documents/collections_impl.h"
 
 enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, STORES_DEFAULT = 100 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "asset/asset.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
 #include "endpoints/pages.h"
 #include "request/gateway_state.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 static int wrong(shoal_err *err, const char *what, const char *sentence)
 {

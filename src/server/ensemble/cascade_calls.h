@@ -18,7 +18,7 @@
 #ifndef ENSEMBLE_CASCADE_CALLS_H
 #define ENSEMBLE_CASCADE_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 #include "ensemble/confidence.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/utf8.h"
 #include "calls/over.h"
 #include "ensemble/take.h"

@@ -15,7 +15,7 @@
 #ifndef ENSEMBLE_REFINE_CALLS_H
 #define ENSEMBLE_REFINE_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 typedef struct refine_rule {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "ensemble/rerank_run.h"
 
 typedef struct rerank_call {

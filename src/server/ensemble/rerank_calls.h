@@ -39,7 +39,7 @@
 #ifndef ENSEMBLE_RERANK_CALLS_H
 #define ENSEMBLE_RERANK_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 #include "ensemble/rerank.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sampling.h"
-#include "base/log.h"
+#include "json/sampling.h"
+#include "logging/log.h"
 
 #define MARGIN_MS 10 /* before the deadline, for the best so far to get out */
 #define NEVER_MS  (1ull << 40)

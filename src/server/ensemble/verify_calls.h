@@ -24,7 +24,7 @@
 #ifndef ENSEMBLE_VERIFY_CALLS_H
 #define ENSEMBLE_VERIFY_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 #include "ensemble/verify.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 typedef struct reader {
     arena *a;

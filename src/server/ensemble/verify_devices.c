@@ -11,7 +11,7 @@
  * something is done no numbers that neither calls nor request hold. */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "ensemble/verify.h"
 #include "nlu/check.h"
 

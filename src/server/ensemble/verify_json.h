@@ -13,7 +13,7 @@
 #ifndef ENSEMBLE_VERIFY_JSON_H
 #define ENSEMBLE_VERIFY_JSON_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include "ensemble/verify.h"
 
 #define VERIFY_SCHEMA_BYTES_MAX (1u << 20)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/buf.h"
 #include "calls/over.h"
 #include "calls/resume.h"

@@ -23,7 +23,7 @@
 #ifndef ENSEMBLE_VOTE_CALLS_H
 #define ENSEMBLE_VOTE_CALLS_H
 
-#include "base/env.h"
+#include "time/env.h"
 #include "calls/calls.h"
 
 #define VOTE_MEMBERS_MAX 8

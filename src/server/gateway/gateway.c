@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "calls/failover_calls.h"
 #include "calls/hedge_calls.h"
 #include "calls/replica_calls.h"

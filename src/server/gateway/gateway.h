@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "cluster/registry.h"
-#include "join/gate.h"
+#include "control/gate.h"
 #include "config/config.h"
 #include "request/endpoint.h"
 #include "gateway/keeper.h"

@@ -13,8 +13,8 @@
 #ifndef GATEWAY_KEEPER_H
 #define GATEWAY_KEEPER_H
 
-#include "api/api_error.h"
-#include "base/json.h"
+#include "messages/api_error.h"
+#include "json/json.h"
 #include "config/config_wish.h"
 
 /* X(enum, name) */

@@ -2,8 +2,8 @@
 #ifndef INFERENCE_ABOUT_H
 #define INFERENCE_ABOUT_H
 
-#include "api/encode_parse.h"
-#include "api/openai.h"
+#include "messages/encode_parse.h"
+#include "dialects/openai.h"
 #include "request/routed.h"
 
 /* Of a chat: the last message of the user, and the bytes of all messages; of a completion: its first prompt.

@@ -2,7 +2,7 @@
 #ifndef INFERENCE_DETECT_H
 #define INFERENCE_DETECT_H
 
-#include "api/detect_parse.h"
+#include "messages/detect_parse.h"
 #include "request/request.h"
 
 /* Answers rq now or later; it is not to be touched afterwards. Loop thread. */

@@ -9,8 +9,8 @@
 #include "base/sha256.h"
 #include "inference/about.h"
 #include "request/choose.h"
-#include "api/encode_bytes.h"
-#include "api/encode_put.h"
+#include "messages/encode_bytes.h"
+#include "messages/encode_put.h"
 #include "request/routed.h"
 #include "answers/shared.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/response_items.h"
-#include "base/json.h"
+#include "dialects/response_items.h"
+#include "json/json.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "trust/key.h"

@@ -18,7 +18,7 @@
 #ifndef INFERENCE_KEPT_H
 #define INFERENCE_KEPT_H
 
-#include "api/responses.h"
+#include "dialects/responses.h"
 #include "request/request.h"
 #include "sessions/clerk.h"
 

@@ -8,9 +8,9 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
-#include "api/multipart.h"
+#include "messages/multipart.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "process/process.h"

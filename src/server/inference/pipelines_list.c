@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "request/admission.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline.h"
 
 /* A comma in front, unless it is an object's first member. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/responses.h"
-#include "base/json.h"
+#include "dialects/responses.h"
+#include "json/json.h"
 #include "inference/sessions.h"
 #include "ingress/again.h"
 #include "request/gateway_state.h"

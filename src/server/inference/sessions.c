@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
-#include "base/json.h"
+#include "messages/fields.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "request/gateway_state.h"
 #include "inference/generate.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
-#include "api/response_items.h"
-#include "base/json.h"
+#include "messages/query.h"
+#include "dialects/response_items.h"
+#include "json/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "inference/sessions.h"

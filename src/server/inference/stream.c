@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/route.h"
 
 #define ZONE_S 900

@@ -15,7 +15,7 @@
 #ifndef INFERENCE_STREAM_H
 #define INFERENCE_STREAM_H
 
-#include "api/answer.h"
+#include "dialects/answer.h"
 #include "request/request.h"
 
 typedef struct stream {

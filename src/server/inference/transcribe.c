@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "request/choose.h"
 #include "answers/shared.h"
 #include "inference/transcript_stream.h"
-#include "api/transcribe_parse.h"
-#include "api/upload.h"
+#include "messages/transcribe_parse.h"
+#include "messages/upload.h"
 
 typedef struct transcribe_job { /* dies with the request */
     shared_job shared;          /* first: shared.h takes the job by it */

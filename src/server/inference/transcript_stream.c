@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "inference/stream.h"
 
 static bool is_of(const transcript_stream *s, const char *identity)

@@ -13,7 +13,7 @@
 #ifndef INFERENCE_TRANSCRIPT_STREAM_H
 #define INFERENCE_TRANSCRIPT_STREAM_H
 
-#include "api/stream_id.h"
+#include "messages/stream_id.h"
 #include "base/sha256.h"
 #include "request/request.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "request/gateway_state.h"
 
 static again *again_of(const door *d)

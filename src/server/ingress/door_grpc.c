@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/json_proto.h"
+#include "messages/json_proto.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "request/admission.h"
@@ -20,7 +20,7 @@
 #include "request/uploads.h"
 #include "ingress/grpc_fault.h"
 #include "ingress/grpc_rpc.h"
-#include "wire/grpc_frame.h"
+#include "grpc/grpc_frame.h"
 
 #define N_JSON "inference-header-content-length"
 

@@ -11,7 +11,7 @@
 #define INGRESS_DOOR_GRPC_H
 
 #include "base/err.h"
-#include "wire/http.h"
+#include "http/http.h"
 
 struct gateway;
 typedef struct door_grpc door_grpc;

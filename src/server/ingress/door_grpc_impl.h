@@ -2,9 +2,9 @@
 #ifndef INGRESS_DOOR_GRPC_IMPL_H
 #define INGRESS_DOOR_GRPC_IMPL_H
 
-#include "api/proto_schema.h"
+#include "messages/proto_schema.h"
 #include "ingress/door_grpc.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 typedef struct grpc_watch grpc_watch;
 typedef struct grpc_asker grpc_asker;

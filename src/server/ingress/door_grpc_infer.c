@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/json_proto.h"
-#include "api/kserve_proto.h"
+#include "messages/json_proto.h"
+#include "dialects/kserve_proto.h"
 #include "base/clock.h"
 #include "base/proto_wire.h"
 #include "ingress/door_grpc_impl.h"

@@ -6,7 +6,7 @@
 #ifndef INGRESS_DOOR_GRPC_INFER_H
 #define INGRESS_DOOR_GRPC_INFER_H
 
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 
 /* The user of the method is the door_grpc. */
 extern const grpc_stream_method DOOR_GRPC_INFER_STREAM;

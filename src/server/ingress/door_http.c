@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "request/admission.h"
 #include "request/dialect.h"
 #include "ingress/door_grpc.h"
@@ -17,7 +17,7 @@
 #include "request/uploads.h"
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "wire/loop.h"
 
 enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */

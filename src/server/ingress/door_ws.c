@@ -13,7 +13,7 @@
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
 #include "ingress/ws_ask.h"
-#include "wire/websocket.h"
+#include "http/websocket.h"
 
 enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */

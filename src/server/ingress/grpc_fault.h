@@ -6,10 +6,10 @@
 #ifndef INGRESS_GRPC_FAULT_H
 #define INGRESS_GRPC_FAULT_H
 
-#include "api/api_error.h"
+#include "messages/api_error.h"
 #include "base/buf.h"
-#include "base/json.h"
-#include "wire/grpc.h"
+#include "json/json.h"
+#include "grpc/grpc.h"
 
 typedef struct grpc_fault {
     grpc_status status;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/json_proto.h"
-#include "api/kserve_proto.h"
+#include "messages/json_proto.h"
+#include "dialects/kserve_proto.h"
 #include "base/clock.h"
 #include "base/proto_wire.h"
 #include "base/utf8.h"

@@ -1,7 +1,7 @@
 /* grpc_rpc.h: which endpoint answers which call of shoal.v1.Shoal and inference.GRPCInferenceService, what it
  * is asked, and what its answer says.
  *
- * A message becomes the JSON body of our own endpoint (api/json_proto.h), so a call is a request like any
+ * A message becomes the JSON body of our own endpoint (messages/json_proto.h), so a call is a request like any
  * other:
  *
  *     grpc_rpc_ask(&ask, rpc, method->input, msg, n, &e);          // ask.path, ask.query, ask.body, ask.type
@@ -11,15 +11,15 @@
 #ifndef INGRESS_GRPC_RPC_H
 #define INGRESS_GRPC_RPC_H
 
-#include "api/api_error.h"
-#include "api/proto_schema.h"
+#include "messages/api_error.h"
+#include "messages/proto_schema.h"
 #include "base/buf.h"
 
 enum {
     RPC_STREAMS = 1, /* answered by events: "stream": true is added */
     RPC_FORM = 2,    /* the endpoint takes a file in a form */
     RPC_PIECES = 4,  /* a stream of requests, whose files are one; the other fields go into the query */
-    RPC_TENSORS = 8, /* asked and answered in tensors (api/kserve_proto.h) */
+    RPC_TENSORS = 8, /* asked and answered in tensors (dialects/kserve_proto.h) */
     RPC_READY = 16,  /* "ready": false comes with an error's status, and is an answer */
     RPC_LOADS = 32,  /* the answer says that it is done: isLoaded, isUnloaded */
     RPC_UNLOADS = 64,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 
 static const char *socket_path(const char *address)
 {

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "config/config.h"
-#include "wire/http.h"
+#include "http/http.h"
 
 /* tls: for addresses of networks, NULL: clear text. *ret_port: that of `listen`, 0 of a Unix socket. What an
  * earlier process has left at a socket's path gives way; a socket that answers does not. */

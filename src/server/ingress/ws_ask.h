@@ -8,8 +8,8 @@
 #ifndef INGRESS_WS_ASK_H
 #define INGRESS_WS_ASK_H
 
-#include "api/api_error.h"
-#include "base/json.h"
+#include "messages/api_error.h"
+#include "json/json.h"
 
 enum { WS_ID_MAX = 64, WS_HEADERS_MAX = 64 };
 

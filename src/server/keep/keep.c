@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/name.h"
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"

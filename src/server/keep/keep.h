@@ -26,7 +26,7 @@
 #include <uv.h>
 
 #include "gateway/keeper.h"
-#include "join/agent.h"
+#include "agent/agent.h"
 
 typedef struct keep keep;
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 
 enum { BOOK_MAX_BYTES = 1 << 20, LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "fetch/pull_ref.h"
 
 enum { LINE_MAX_BYTES = 1 << 20, WHY_BYTES = 400, CHUNK_BYTES = 4096, KILL_MS = 3000, N_HANDLES = 4 };

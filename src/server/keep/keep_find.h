@@ -12,7 +12,7 @@
 #ifndef KEEP_KEEP_FIND_H
 #define KEEP_KEEP_FIND_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config_wish.h"
 
 enum { KEEP_FOLDERS_MAX = 34 };

@@ -8,7 +8,7 @@
 #include "keep/keep_book.h"
 #include "keep/keep_fetch.h"
 #include "keep/keep_find.h"
-#include "base/room.h"
+#include "os/room.h"
 
 enum { KEEP_JOBS_MAX = 64, KEEP_CRASHES_MAX = 3, KEEP_TICK_MS = 500 };
 

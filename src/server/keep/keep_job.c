@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "keep/keep_impl.h"
 
 /* ---- tickets ----------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sys.h"
 #include "keep/keep_impl.h"
 

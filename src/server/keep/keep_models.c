@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 

@@ -1,5 +1,5 @@
 /* keep_session.c: what is loaded and unloaded now, for the next life of a supervised process
- * (base/handover.h).
+ * (os/handover.h).
  *
  *     {"models": [wishes, as in the book], "unloaded": ["names of the configuration's models"]}
  *
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/handover.h"
-#include "base/log.h"
+#include "os/handover.h"
+#include "logging/log.h"
 #include "keep/keep_impl.h"
 
 #define KEPT_NAME "loaded"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "fetch/pull_shelf.h"
 #include "keep/keep_impl.h"
 

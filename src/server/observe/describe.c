@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
 #include "observe/recent.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "cluster/node.h"
 #include "request/admission.h"
 #include "observe/describe.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "request/gateway_state.h"
 
 enum { DEPTH_MAX = 8 }; /* of routes in routes; they lead to no loop */

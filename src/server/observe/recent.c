@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"

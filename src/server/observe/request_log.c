@@ -1,7 +1,7 @@
 /* request_log.c: the log line of a request that has ended. */
 #include "access/auth.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "observe/request_sinks.h"
 #include "request/endpoint.h"
 

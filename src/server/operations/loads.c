@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
-#include "base/json.h"
+#include "messages/query.h"
+#include "json/json.h"
 #include "operations/status.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "gateway/keeper.h"
-#include "wire/http.h"
+#include "http/http.h"
 
 typedef struct load_job {
     gateway_request *rq;

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/query.h"
+#include "messages/query.h"
 #include "base/clock.h"
-#include "base/log_format.h"
-#include "base/log_ring.h"
+#include "logging/log_format.h"
+#include "logging/log_ring.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"

@@ -7,7 +7,7 @@
  *         id: 413
  *         data: {"time",...}
  *
- * What is kept is base/log_ring.h's: of this process, and no prompt text, since the log has none. `last`, or
+ * What is kept is logging/log_ring.h's: of this process, and no prompt text, since the log has none. `last`, or
  * the id of an event (also as Last-Event-ID), is where `after` goes on; lines that are gone by then are
  * counted in a line of their own. Loop thread. */
 #ifndef OPERATIONS_LOGS_H

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "operations/status.h"
-#include "join/gate.h"
+#include "control/gate.h"
 
 /* ---- the list ------------------------------------------------------------------------------------ */
 

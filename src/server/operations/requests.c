@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
+#include "messages/query.h"
 #include "request/gateway_state.h"
 #include "observe/recent.h"
 

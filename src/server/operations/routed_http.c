@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
+#include "messages/fields.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "config/ensemble_words.h"
 #include "request/admission.h"
 #include "request/choose.h"

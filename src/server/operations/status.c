@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/query.h"
+#include "messages/query.h"
 #include "base/clock.h"
-#include "base/handover.h"
-#include "base/json.h"
+#include "os/handover.h"
+#include "json/json.h"
 #include "base/number.h"
 #include "cluster/stage_name.h"
 #include "request/admission.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 
 static const struct {

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 enum { MEMBER_MAX = 128 };
 

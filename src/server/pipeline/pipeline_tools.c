@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline_template.h"
 
 static const char *const CHOICES[] = {"auto", "required", "none"};

@@ -19,8 +19,8 @@
 #include <jansson.h>
 
 #include "calls/calls.h"
-#include "api/degraded.h"
-#include "api/api_error.h"
+#include "messages/degraded.h"
+#include "messages/api_error.h"
 #include "base/sha256.h"
 #include "config/config.h"
 #include "pipeline/pipeline.h"

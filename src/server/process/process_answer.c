@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "process/process_each.h"
 
 static const char *text_of(const buf *b)

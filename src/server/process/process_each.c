@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/env.h"
-#include "base/json.h"
+#include "time/env.h"
+#include "json/json.h"
 
 struct stage_each {
     const config_each *how;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 void process_events_stage(buf *out, const json_t *entry)
 {

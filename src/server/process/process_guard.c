@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline_template.h"
 #include "process/confirm.h"
 #include "process/process_run.h"

@@ -3,7 +3,7 @@
  * value. */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "process/process_run.h"
 

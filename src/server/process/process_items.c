@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline_template.h"
 #include "process/process_each.h"
 #include "retrieve/piece.h"

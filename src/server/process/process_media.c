@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
-#include "api/encode_bytes.h"
-#include "api/fields.h"
-#include "api/multipart.h"
+#include "messages/encode_bytes.h"
+#include "messages/fields.h"
+#include "messages/multipart.h"
 
 #define FORM_TEXT_MAX (1 << 20) /* of a part that is no file */
 

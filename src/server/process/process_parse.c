@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config_schema.h"
 #include "process/process_media.h"
 

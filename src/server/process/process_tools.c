@@ -2,7 +2,7 @@
  * whole. */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline_tools.h"
 #include "process/process_run.h"
 

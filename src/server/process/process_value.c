@@ -12,7 +12,7 @@
  *     guard                           {"verdict": "deny", "rule": "negation", "why": ..., ...} */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "process/process_run.h"
 
 static json_t *label_value(stage_run *s)

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "api/llama.h"
-#include "api/ollama.h"
-#include "api/responses.h"
+#include "dialects/llama.h"
+#include "dialects/ollama.h"
+#include "dialects/responses.h"
 
 enum {
     SENTENCES = ENDPOINT_OLLAMA | ENDPOINT_KSERVE,

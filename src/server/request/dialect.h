@@ -7,7 +7,7 @@
 #ifndef REQUEST_DIALECT_H
 #define REQUEST_DIALECT_H
 
-#include "api/api_error.h"
+#include "messages/api_error.h"
 #include "base/buf.h"
 #include "request/endpoint.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
+#include "os/crash.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "access/browser.h"

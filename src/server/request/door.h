@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "wire/http.h"
+#include "http/http.h"
 
 struct api_error;
 struct gateway;

@@ -12,7 +12,7 @@ enum {
     ENDPOINT_SOUND = 2,  /* its body may be longer than others (max_audio_mb) */
     ENDPOINT_PIECES = 4, /* is called at the request's head; takes the body as it comes (request_on_body) */
     ENDPOINT_DOCUMENTS = 8,    /* its body may be longer than others (retrieval.max_document_mb) */
-    ENDPOINT_TUNNEL = 16,      /* another protocol is spoken there (wire/http.h) */
+    ENDPOINT_TUNNEL = 16,      /* another protocol is spoken there (http/http.h) */
     ENDPOINT_OLLAMA = 32,      /* its errors are said as Ollama's are: {"error": "sentence"} */
     ENDPOINT_PIPELINE = 64,    /* takes sound if a pipeline of the configuration listens */
     ENDPOINT_KSERVE = 128,     /* its errors are the Open Inference Protocol's: as Ollama's */

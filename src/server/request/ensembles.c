@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
 #include "ensemble/drift.h"

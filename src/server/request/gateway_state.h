@@ -8,7 +8,7 @@
 #include "cache/cache.h"
 #include "cluster/registry.h"
 #include "config/config.h"
-#include "join/gate.h"
+#include "control/gate.h"
 #include "request/endpoint.h"
 #include "request/request.h"
 #include "request/settings.h"

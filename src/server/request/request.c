@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "request/capacity.h"

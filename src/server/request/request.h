@@ -22,12 +22,12 @@
 #include "base/buf.h"
 #include "calls/calls.h"
 #include "config/config.h"
-#include "api/degraded.h"
-#include "api/api_error.h"
+#include "messages/degraded.h"
+#include "messages/api_error.h"
 #include "cache/cache_wish.h"
 #include "request/metrics.h"
 #include "request/door.h"
-#include "base/trace.h"
+#include "logging/trace.h"
 
 struct gateway;
 struct cache;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream_id.h"
-#include "base/log.h"
+#include "messages/stream_id.h"
+#include "logging/log.h"
 #include "request/admission.h"
 #include "request/choose.h"
 #include "request/endpoint.h"

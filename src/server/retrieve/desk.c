@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "retrieve/shelf.h"
 #include "retrieve/store_impl.h"
 

@@ -35,7 +35,7 @@ typedef struct filter {
 
 enum { FILTER_FIRST_PARAMETER = 1000 };
 
-/* A number beyond 2^63, of which the last digits are lost (base/json.h): 2^64 - 1 would find 2^64 - 2. */
+/* A number beyond 2^63, of which the last digits are lost (json/json.h): 2^64 - 1 would find 2^64 - 2. */
 bool filter_is_inexact(const json_t *v);
 /* *ret zeroed before, and to be done with also after a failure. o NULL or JSON null: no filter.
  * SHOAL_EINVALID: it is none, and the sentence says where. */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "retrieve/filter.h"

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 
 static int damaged(shoal_err *err, const char *what, const char *why)
 {

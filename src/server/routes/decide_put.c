@@ -1,7 +1,7 @@
 /* decide_put.c: decisions in words; see decide.h. */
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "routes/decide.h"
 
 static const char *const why_names[] = {

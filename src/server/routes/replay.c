@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 static const char *const questions[] = {[ROUTE_HEADER_HOLDS] = "header", [ROUTE_PATTERN_HOLDS] = "matches"};
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sha256.h"
 #include "sessions/seal.h"
 #include "sessions/talk_redis.h"

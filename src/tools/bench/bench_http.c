@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "bench/bench.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "bench/bench.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"

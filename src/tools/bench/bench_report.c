@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sys.h"
 
 /* Past this no cache holds any of it, here or anywhere. */

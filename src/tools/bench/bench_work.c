@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 
 /* Matrices of layers begin so; everything else is an embedding, which is looked up, or an output. */
 static bool is_layer(const char *name)

@@ -14,7 +14,7 @@
 #define BENCH_BENCH_WORK_H
 
 #include "model/model.h"
-#include "net/kv_type.h"
+#include "net/attention/kv_type.h"
 
 typedef struct bench_cost {
     double bytes, multiply_adds;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/tame.h"
+#include "json/json.h"
+#include "logging/tame.h"
 #include "cli/commands.h"
 #include "cli/completions.h"
 #include "command/cli_model.h"

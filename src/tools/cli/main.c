@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_memory.h"
+#include "json/json_memory.h"
 #include "cli/commands.h"
 
 enum { HELP_COLUMNS = 79, HELP_INDENT = 9 };

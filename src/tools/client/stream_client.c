@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 /* What another gateway would say as well (docs/http.md, "Streams that go on at another gateway"). */
 static const char *const final_codes[] = {"other_request", "model_replaced", "stream_differs"};

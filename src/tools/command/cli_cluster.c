@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/number.h"
 #include "trust/state.h"
 

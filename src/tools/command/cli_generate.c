@@ -1,4 +1,4 @@
-/* cli_generate.c: sampling options checked against base/sampling.h's ranges, with errors that name the option
+/* cli_generate.c: sampling options checked against json/sampling.h's ranges, with errors that name the option
  * as it was typed; a schema file may have 1 MiB. */
 #include "command/cli_generate.h"
 
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/sampling.h"
+#include "json/sampling.h"
 
 static int check(const char *option, const char *field, double v, shoal_err *err)
 {

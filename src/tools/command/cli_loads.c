@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/tame.h"
+#include "logging/tame.h"
 #include "command/cli_process.h"
 #include "fetch/pull_meter.h"
 

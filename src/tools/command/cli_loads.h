@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "client/http_client.h"
 
 typedef struct cli_loads_ask {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 #include "trust/state.h"
 
 #define STDIN_MAX (16u << 20)

@@ -12,7 +12,7 @@ typedef struct cli_model_options {
     const char *manifest; /* models.json to look names up in, NULL: the usual places */
     long long threads, context;
     const char *adapter; /* "PATH" or "PATH:STRENGTH"; NULL: none */
-    const char *regroup; /* a type that matrices are brought to (model/regroup.h); NULL: their own */
+    const char *regroup; /* a type that matrices are brought to (model/packed/regroup.h); NULL: their own */
     const char *kv_type; /* what keys and values are kept as; NULL: what its weights ask for */
 } cli_model_options;
 

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/tame.h"
+#include "logging/tame.h"
 #include "command/cli.h"
 #include "command/cli_model.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "command/cli.h"
 #include "command/cli_home.h"
 #include "config/config.h"

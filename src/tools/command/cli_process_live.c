@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "command/cli_process.h"
 
 typedef struct reading {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "command/cli_process.h"
 
 enum { PATIENCE_MS = 1000 }; /* for a server that nobody named */

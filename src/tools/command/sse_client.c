@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "command/cli_process.h"
 
 static void take_line(sse_event *e, const char *line, size_t n)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 enum { N_ROWS = 10 };
 

@@ -13,7 +13,7 @@
 #ifndef EVAL_EVAL_CASES_H
 #define EVAL_EVAL_CASES_H
 
-#include "base/json.h"
+#include "json/json.h"
 
 typedef struct eval_case {
     const char *id, *input;      /* borrowed from root */

@@ -11,7 +11,7 @@
 #define EVAL_EVAL_JUDGE_H
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "json/json.h"
 
 /* X(name, word): from best to worst */
 #define EVAL_VERDICTS(X) \

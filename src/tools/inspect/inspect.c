@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sys.h"
 #include "compute/measure.h"
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "net/net.h"
 
 #define MIB        (1024.0 * 1024.0)

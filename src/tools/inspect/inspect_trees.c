@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 enum { NAMES_SHOWN = 8 };
 

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "base/tame.h"
+#include "json/json.h"
+#include "logging/tame.h"
 #include "command/cli_home.h"
 #include "command/cli_model.h"
 #include "config/config.h"
 #include "infer/pace_kept.h"
-#include "model/packed_store.h"
-#include "model/regroup.h"
+#include "model/packed/packed_store.h"
+#include "model/packed/regroup.h"
 #include "trust/state.h"
 #include "view/ps_view.h"
 

@@ -1,4 +1,4 @@
-/* packed_command.h: `shoal models packed`: the store of packed weights (model/packed_store.h) shown, and
+/* packed_command.h: `shoal models packed`: the store of packed weights (model/packed/packed_store.h) shown, and
  * cleared. */
 #ifndef INSPECT_PACKED_COMMAND_H
 #define INSPECT_PACKED_COMMAND_H

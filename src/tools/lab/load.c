@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/sha256.h"
 #include "client/http_client.h"
 #include "client/load_client.h"

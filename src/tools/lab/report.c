@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "json/json.h"
 
 enum { SHOWN = 8 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "lab/scenario_schema.h"
 
 enum { FILE_MAX_BYTES = 1 << 20, EVENTS_MAX = 100000 };

@@ -7,16 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/registry.h"
 #include "cluster/stage_name.h"
 #include "compute/compute.h"
-#include "join/agent.h"
-#include "join/assignment.h"
-#include "join/model_send.h"
-#include "join/model_store.h"
+#include "agent/agent.h"
+#include "control/assignment.h"
+#include "transfer/model_send.h"
+#include "transfer/model_store.h"
 #include "join/relay.h"
-#include "join/roster.h"
+#include "control/roster.h"
 #include "model/model.h"
 #include "serve/serve_arbiter.h"
 #include "serve/serve_models.h"

@@ -1,7 +1,7 @@
 /* measure_here.c: see measure_here.h. */
 #include "serve/measure_here.h"
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sys.h"
 #include "compute/measure.h"
 

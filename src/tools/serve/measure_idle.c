@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sys.h"
 #include "cluster/machine.h"
 

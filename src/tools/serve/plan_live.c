@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "command/cli_process.h"
 
 /* ---- values ---------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "base/handover.h"
+#include "os/handover.h"
 
 enum { SLOTS = 64 };
 

@@ -8,7 +8,7 @@
 #define SERVE_SERVE_CALIBRATIONS_H
 
 #include "config/config.h"
-#include "join/agent.h"
+#include "agent/agent.h"
 #include "model/model.h"
 
 /* specs[c->n_models]; m, at manifest_path, may be NULL. Errors name file, line and field. SHOAL_EINVALID,

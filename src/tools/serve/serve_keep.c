@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/installed.h"
-#include "base/log.h"
+#include "os/installed.h"
+#include "logging/log.h"
 #include "model/model.h"
 #include "trust/state.h"
 

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config_fit.h"
 #include "infer/context_plan.h"
 #include "infer/intake.h"
 #include "model/adapter.h"
 #include "model/model.h"
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 #include "net/net.h"
 #include "serve/serve_calibrations.h"
 #include "serve/serve_stages.h"

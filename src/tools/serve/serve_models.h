@@ -3,9 +3,9 @@
 #ifndef SERVE_SERVE_MODELS_H
 #define SERVE_SERVE_MODELS_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config.h"
-#include "join/agent.h"
+#include "agent/agent.h"
 
 /* One worker_spec a model, in the configuration's order. A model without a path is looked up in the manifest,
  * never in the working directory. Errors name file, line and field. Free with serve_models_free. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "config/config_diff.h"
 #include "config/config_fit.h"
 

@@ -6,7 +6,7 @@
 
 #include "cluster/stage_name.h"
 #include "infer/stage.h"
-#include "join/stage_spec.h"
+#include "agent/stage_spec.h"
 #include "serve/serve_models.h"
 
 enum { KV_DEFAULT_MB = 64 };

@@ -9,9 +9,9 @@
 #define SERVE_SERVE_STAGES_H
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "config/config.h"
-#include "join/agent.h"
+#include "agent/agent.h"
 #include "model/model.h"
 
 typedef struct serve_stages {

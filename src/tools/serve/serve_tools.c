@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar_tools.h"
 #include "pipeline/pipeline_tools.h"
 

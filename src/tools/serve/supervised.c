@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/exit_guard.h"
-#include "base/handover.h"
+#include "os/exit_guard.h"
+#include "os/handover.h"
 #include "serve/turn_watch.h"
 
 struct supervised {

@@ -1,4 +1,4 @@
-/* supervised.h: what a supervised process hears from its supervisor (base/handover.h).
+/* supervised.h: what a supervised process hears from its supervisor (os/handover.h).
  *
  * SIGTERM, SIGINT and SIGHUP count only as the supervisor passes them on, in HANDOVER_SIGNAL: a terminal or
  * systemd sends them to the whole group as well, and counted twice they would cut a drain. (Sent on as they

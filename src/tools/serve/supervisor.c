@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/handover.h"
-#include "base/log.h"
+#include "os/handover.h"
+#include "logging/log.h"
 #include "serve/turn_watch.h"
 
 enum {
@@ -262,7 +262,7 @@ static void watch_turns(supervisor *s)
         LOG(LOG_WARN, "supervisor", "not_watched", LOG_S("reason", err.message));
 }
 
-/* While it starts and while it stops a turn may be long; a stop has a guard of its own (base/exit_guard.h).
+/* While it starts and while it stops a turn may be long; a stop has a guard of its own (os/exit_guard.h).
  */
 static bool is_watched(const supervisor *s)
 {

@@ -5,7 +5,7 @@
  *                      └─ workers: started by the agent as children of the supervisor, so they outlive it
  *
  * It has one thread, no event loop and no parser; all it reads is messages of one fixed size from its own
- * child (base/handover.h). The child is executed anew, not forked from a warm image, so that each life has
+ * child (os/handover.h). The child is executed anew, not forked from a warm image, so that each life has
  * other addresses: whoever crashes it on purpose learns nothing from the last attempt.
  *
  * A child that exits has meant to: its code is passed on. Only one that had crashed before and cannot start

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/handover.h"
+#include "os/handover.h"
 #include "cluster/threads.h"
 
 #define NEVER_MS UINT_MAX

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/tame.h"
+#include "json/json.h"
+#include "logging/tame.h"
 #include "base/utf8.h"
 
 enum { FIELDS_MAX = 64 };

@@ -1,11 +1,11 @@
-/* log_view.h: a line of JSON that a server logged, as a row for a person (base/log_format.h). */
+/* log_view.h: a line of JSON that a server logged, as a row for a person (logging/log_format.h). */
 #ifndef VIEW_LOG_VIEW_H
 #define VIEW_LOG_VIEW_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "base/log_format.h"
+#include "logging/log_format.h"
 
 /* Append it in that form; false, and nothing is appended, when it is no line of a log. What is in it may be
  * anybody's: control characters are shown as escapes. */

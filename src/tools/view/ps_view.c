@@ -1,5 +1,5 @@
 /* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
-#include "base/tame.h"
+#include "logging/tame.h"
 #include "view/ps_view.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/tame.h"
+#include "logging/tame.h"
 #include "base/utf8.h"
 #include "view/cache_view.h"
 

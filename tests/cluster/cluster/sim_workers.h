@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env_sim.h"
+#include "time/env_sim.h"
 #include "base/strmap.h"
 #include "cluster/reach.h"
 #include "shoal/v1/worker.pb-c.h"

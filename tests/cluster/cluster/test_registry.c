@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/registry.h"
 #include "cluster/route.h"
 #include "sim_workers.h"

@@ -31,7 +31,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "discovery/etcd_election.h"
 #include "discovery/etcd_publisher.h"
 #include "discovery/etcd_source.h"

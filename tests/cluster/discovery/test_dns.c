@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "discovery/dns.h"
 #include "discovery/dns_answer.h"
 #include "cluster/registry.h"

@@ -2,7 +2,7 @@
  * for passwords. */
 #include "etcd_house.h"
 
-#include "../../core/wire/certificates.h"
+#include "../../core/grpc/certificates.h"
 #include "discovery/etcd.h"
 #include "etcd/rpc.pb-c.h"
 

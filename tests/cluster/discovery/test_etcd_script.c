@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/env_sim.h"
-#include "base/log.h"
+#include "time/env_sim.h"
+#include "logging/log.h"
 #include "discovery/etcd_election.h"
 #include "discovery/etcd_view.h"
 #include "etcd/rpc.pb-c.h"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "fetch/pull_file.h"
 #include "fetch/pull_http.h"
 #include "fetch/pull_plan.h"

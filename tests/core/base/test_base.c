@@ -1,4 +1,4 @@
-/* base: cursors, buffers, UTF-8, JSON, files, draws. */
+/* base: cursors, buffers, UTF-8, files, draws. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -23,17 +23,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/cost.h"
 #include "base/cur.h"
 #include "base/edits.h"
 #include "base/err.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "base/log.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "base/tame.h"
 #include "base/utf8.h"
 
 static void cursor_never_reads_past_the_end(void **state)
@@ -104,34 +100,6 @@ static void edits_are_counted_as_far_as_they_matter(void **state)
     assert_int_equal(edits(longer, "b", EDITS_LETTERS_MAX), EDITS_LETTERS_MAX);
 }
 
-static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
-{
-    const char *const cases[][3] = {
-        {"plain na\xC3\xAFve \xF0\x9F\x98\x80", "", "plain na\xC3\xAFve \xF0\x9F\x98\x80"},
-        {"a\x1b[2J\x7f", "", "a?[2J?"},
-        {"b\xC2\x9b"
-         "2J\xC2\x80\xC2\x9F\xC2\xA0",
-         "", "b?2J??\xC2\xA0"},
-        {"c\x9b\xC2", "", "c??"},
-        {"d\n\te\r", "\n\t", "d\n\te?"},
-        {"d\n\te\r", "", "d??e?"},
-        {"", "", ""}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[40];
-        snprintf(text, sizeof text, "%s", cases[i][0]);
-        tame_text(text, cases[i][1]);
-        assert_string_equal(text, cases[i][2]);
-        assert_int_equal(tame_is(cases[i][0]),
-                         strcmp(cases[i][0], cases[i][2]) == 0 && !strchr(cases[i][0], '\n'));
-    }
-    char with_nul[] = "a\0b";
-    assert_int_equal(tame_bytes(with_nul, 3, "\n"), 3);
-    assert_string_equal(with_nul, "a?b");
-    assert_int_equal(tame_control("\xC2\x9b", 2), 2);
-    assert_int_equal(tame_control("", 0), 0);
-    (void)state;
-}
-
 static void utf8_refuses_what_rfc3629_refuses(void **state)
 {
     static const char *const bad[] = {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
@@ -151,74 +119,6 @@ static void utf8_refuses_what_rfc3629_refuses(void **state)
         assert_int_equal(utf8_decode(s, n, &back), n);
         assert_int_equal(back, cp);
     }
-}
-
-static void json_integers_have_any_size(void **state)
-{
-    static const struct {
-        const char *text;
-        double real; /* 0: it is an integer */
-    } cases[] = {{"{\"u\":\"\\u00fc 99999999999999999999\",\"n\":1000000000000000019884624838656}", 1e30},
-                 {"{\"u\":\"\\u00fc\",\"n\":18446744073709551615,\"m\":[-9223372036854775809]}", 0x1p64},
-                 {"{\"n\":-9223372036854775809}", -0x1p63},
-                 {"{\"n\":9223372036854775808}", 0x1p63},
-                 {"{\"n\":9223372036854775807}", 0},
-                 {"{\"n\":-9223372036854775808}", 0},
-                 {"{\"m\":99999999999999999999,\"n\":0.99999999999999999999999999}", 1},
-                 {"{\"m\":99999999999999999999,\"n\":99999999999999999999e-20}", 1},
-                 {"{\"m\":99999999999999999999,\"n\":99999999999999999999.5}", 1e20}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        json_t *v = NULL;
-        shoal_err err = {0};
-        if (json_parse(&v, cases[i].text, strlen(cases[i].text), "body", &err) != 0)
-            fail_msg("%s: %s", cases[i].text, err.message);
-        const json_t *n = json_object_get(v, "n");
-        assert_int_equal(json_is_real(n), cases[i].real != 0);
-        if (cases[i].real != 0 && json_real_value(n) != cases[i].real)
-            fail_msg("%s: %.17g", cases[i].text, json_real_value(n));
-        json_decref(v);
-    }
-    static const char *const wrong[] = {"[099999999999999999999]", "[--99999999999999999999]",
-                                        "[1e999,99999999999999999999]", "[99999999999999999999"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        json_t *v = NULL;
-        shoal_err err = {0};
-        assert_int_equal(json_parse(&v, wrong[i], strlen(wrong[i]), "body", &err), SHOAL_EFORMAT);
-    }
-}
-
-static void json_with_a_nul_byte_is_none(void **state)
-{
-    static const char text[] = "{\"x\":1\0}";
-    json_t *v = NULL;
-    shoal_err err = {0};
-    assert_int_equal(json_parse(&v, text, sizeof text - 1, "body", &err), SHOAL_EFORMAT);
-    assert_string_equal(err.message, "body: not JSON: it contains a NUL byte");
-}
-
-static void json_says_where_it_is_wrong(void **state)
-{
-    shoal_err err = {0};
-    json_t *v = NULL;
-    assert_int_equal(json_parse(&v, "{\"a\":1,\"a\":2}", 13, "body", &err), SHOAL_EFORMAT);
-    char deep[300];
-    memset(deep, '[', sizeof deep);
-    assert_int_equal(json_parse(&v, deep, sizeof deep, "body", &err), SHOAL_ELIMIT);
-    assert_int_equal(json_parse(&v, "{\"n\":3,\"s\":\"x\",\"z\":null}", 24, "body", &err), 0);
-    int64_t n = 7;
-    const char *s = NULL;
-    assert_int_equal(json_get_int(v, "n", 0, 2, &n, &err), SHOAL_EINVALID);
-    assert_non_null(strstr(err.message, "\"n\""));
-    assert_int_equal(n, 7);
-    assert_int_equal(json_get_int(v, "z", 0, 2, &n, &err), 0);
-    assert_int_equal(n, 7);
-    assert_int_equal(json_get_str(v, "s", &s, &err), 0);
-    assert_string_equal(s, "x");
-    json_decref(v);
-    buf b = {0};
-    json_put_string(&b, "a\"\\\n\x01\xFF", 6);
-    assert_string_equal(b.data, "\"a\\\"\\\\\\n\\u0001\xEF\xBF\xBD\"");
-    buf_done(&b);
 }
 
 static void base64_and_hex_match_rfc4648(void **state)
@@ -443,115 +343,6 @@ static void core_count_can_be_forced(void **state)
     assert_true(sys_rss_bytes(0) > 100000);
 }
 
-/* Lines and dropped lines that the pipe holds. */
-static void count_lines(int fd, int *ret_lines, int *ret_dropped)
-{
-    static char text[1 << 20];
-    size_t len = 0;
-    for (ssize_t n; (n = read(fd, text + len, sizeof text - 1 - len)) > 0;) len += (size_t)n;
-    text[len] = '\0';
-    for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
-        *end = '\0';
-        assert_true(strncmp(p, "time=", 5) == 0); /* whole lines only */
-        const char *n = strstr(p, "event=lines_dropped lines=");
-        if (n)
-            *ret_dropped += atoi(strchr(strstr(n, "lines="), '=') + 1);
-        else
-            (*ret_lines)++;
-    }
-}
-
-enum { LOGGED = 5000 };
-
-/* stderr is ends[1], and nobody reads ends[0] until all is written. */
-static int log_to_nobody(const int *ends)
-{
-    int lines = 0, dropped = 0;
-    alarm(20); /* instead of a wait for ever */
-    dup2(ends[1], STDERR_FILENO);
-    log_setup(LOG_INFO, false);
-    for (int i = 0; i < LOGGED; i++)
-        LOG(LOG_INFO, "test", "a_line_that_nobody_reads", LOG_I("number", i),
-            LOG_S("text", "some more of it"));
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    count_lines(ends[0], &lines, &dropped);
-    if (lines == 0 || lines >= LOGGED) return 2;
-    LOG(LOG_INFO, "test", "it_flows_again");
-    count_lines(ends[0], &lines, &dropped);
-    if (lines + dropped != LOGGED + 1) return 3;
-    return fcntl(ends[1], F_GETFL) & O_NONBLOCK ? 4 : 0; /* others write there too */
-}
-
-static void log_never_waits_for_a_reader(void **state)
-{
-    int ends[2], status;
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    if (pid == 0) _exit(log_to_nobody(ends));
-    waitpid(pid, &status, 0);
-    close(ends[0]);
-    close(ends[1]);
-    if (WIFSIGNALED(status)) fail_msg("killed by signal %d: it waited", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) <= 0.02 * fabs(b) + 1e-9;
-}
-
-/* One batch of 5,000 tokens among short calls must not make the short ones look long. */
-static void cost_tells_fixed_from_per_unit(void **state)
-{
-    cost c = {0};
-    assert_true(cost_line_ms(cost_line_of(&c), 1, 100) == 0);
-    cost_learn(&c, 10, 12, 1);
-    assert_true(is_near(cost_line_ms(cost_line_of(&c), 1, 10), 12));
-    cost_learn(&c, 5000, 2 + 5000, 2);
-    cost_learn(&c, 10, 12, 3);
-    cost_line l = cost_line_of(&c);
-    assert_true(is_near(l.fixed_ms, 2) && is_near(l.unit_ms, 1));
-    assert_true(is_near(cost_line_ms(l, 3, 40), 46));
-}
-
-/* One slow call of 3 tokens: what 1,300 take is not known, and may be no more than 24 do. */
-static void cost_reaches_as_far_as_what_was_seen(void **state)
-{
-    cost c = {0};
-    assert_true(cost_line_least_ms(cost_line_of(&c), 1, 100) == 0);
-    cost_learn(&c, 3, 300, 1);
-    cost_line l = cost_line_of(&c);
-    assert_true(is_near(cost_line_ms(l, 1, 1300), 130000));
-    assert_true(is_near(cost_line_least_ms(l, 1, 1300), 2400));
-    assert_true(is_near(cost_line_least_ms(l, 1, 5), 500));
-    assert_true(is_near(cost_line_least_ms(l, 4, 1300), 9600));
-    cost_learn(&c, 1300, 500, 2);
-    assert_true(
-        is_near(cost_line_least_ms(cost_line_of(&c), 1, 1300), cost_line_ms(cost_line_of(&c), 1, 1300)));
-}
-
-static void cost_forgets_by_samples_and_by_time(void **state)
-{
-    cost c = {0}, old = {0};
-    for (uint64_t i = 0; i < 50; i++) cost_learn(&c, 10 + (double)(i % 3), 1000, i);
-    old = c;
-    for (uint64_t i = 0; i < 60; i++) cost_learn(&c, 10 + (double)(i % 3), 1, 50 + i);
-    assert_true(cost_line_ms(cost_line_of(&c), 1, 10) < 20);
-    cost_learn(&old, 10, 1, 120 * 1000000000ull); /* two minutes later one sample is enough */
-    assert_true(cost_line_ms(cost_line_of(&old), 1, 10) < 20);
-}
-
-static void cost_is_never_below_zero(void **state)
-{
-    cost c = {0};
-    double sizes[] = {1, 100, 3, 70, 0, 5}, ms[] = {50, 1, 40, 2, 60, 0};
-    for (uint64_t i = 0; i < 6; i++) {
-        cost_learn(&c, sizes[i], ms[i], i);
-        cost_line l = cost_line_of(&c);
-        assert_true(l.fixed_ms >= 0 && l.unit_ms >= 0 && isfinite(l.fixed_ms) && isfinite(l.unit_ms));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,11 +350,7 @@ int main(void)
         cmocka_unit_test(sentences_lose_the_folders_of_files),
         cmocka_unit_test(error_is_cut_at_a_character),
         cmocka_unit_test(edits_are_counted_as_far_as_they_matter),
-        cmocka_unit_test(tamed_text_has_no_controls_and_no_broken_characters),
         cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
-        cmocka_unit_test(json_integers_have_any_size),
-        cmocka_unit_test(json_with_a_nul_byte_is_none),
-        cmocka_unit_test(json_says_where_it_is_wrong),
         cmocka_unit_test(base64_and_hex_match_rfc4648),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
@@ -575,11 +362,6 @@ int main(void)
         cmocka_unit_test(sha256_of_a_file_that_is_cut_off_meanwhile_ends),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
-        cmocka_unit_test(log_never_waits_for_a_reader),
-        cmocka_unit_test(cost_tells_fixed_from_per_unit),
-        cmocka_unit_test(cost_reaches_as_far_as_what_was_seen),
-        cmocka_unit_test(cost_forgets_by_samples_and_by_time),
-        cmocka_unit_test(cost_is_never_below_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "forest/forest.h"
 #include "forest/forest_link.h"
 #include "forest/gz.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "forest/scorer.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/sensors/"

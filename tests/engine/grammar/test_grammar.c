@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/file.h"
 #include "grammar/grammar.h"
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 #include "grammar/grammar_schema.h"
 #include "grammar/grammar_tools.h"
 

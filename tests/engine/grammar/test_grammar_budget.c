@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar.h"
 
 #define TOKENIZER SHOAL_SOURCE_DIR "/tests/data/tokenizers/gpt2/tokenizer.json"

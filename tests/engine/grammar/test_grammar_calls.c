@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar_schema.h"
 #include "grammar/grammar_tools.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 #include "grammar/grammar_relax.h"
 #include "grammar/grammar_schema.h"
 

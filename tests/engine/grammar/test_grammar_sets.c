@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "grammar/grammar_number.h"
-#include "grammar/grammar_pattern.h"
+#include "grammar/automaton/grammar_pattern.h"
 
 static dfa *compile_pattern(const char *pattern)
 {

@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/json_refs.h"
+#include "json/json.h"
+#include "json/json_refs.h"
 #include "grammar/grammar_facts.h"
-#include "grammar/grammar_nfa.h"
+#include "grammar/automaton/grammar_nfa.h"
 #include "grammar/grammar_schema.h"
 
 #define WALKS     40

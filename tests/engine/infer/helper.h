@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "infer/engine.h"

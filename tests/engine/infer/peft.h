@@ -7,9 +7,9 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "infer/sampler.h"
+#include "infer/decoding/sampler.h"
 #include "model/adapter.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 typedef struct peft_spec {
     const char *base;    /* tests/data/hf/BASE */

@@ -4,7 +4,7 @@
 
 #include "helper.h"
 #include "infer/engine_impl.h"
-#include "model/packed_store.h"
+#include "model/packed/packed_store.h"
 
 enum { N_IDS = 40, RECENT = 8 };
 

@@ -2,7 +2,7 @@
  * every instruction set; and their life in an engine. */
 #include "helper.h"
 
-#include "model/gguf_writer.h"
+#include "model/files/gguf_writer.h"
 #include "net/net.h"
 #include "peft.h"
 

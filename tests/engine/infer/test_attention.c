@@ -3,8 +3,8 @@
 
 #include "helper.h"
 
-#include "net/attend_block.h"
-#include "net/kv.h"
+#include "net/attention/attend_block.h"
+#include "net/attention/kv.h"
 #include "net/tagging.h"
 
 static void fill(float *x, size_t n, uint64_t seed)

@@ -2,7 +2,7 @@
  * would have said; with others all say the same. */
 #include "helper.h"
 
-#include "infer/ballot.h"
+#include "infer/decoding/ballot.h"
 
 enum { N_NEW = 10, MEMBERS_MAX = 4 };
 

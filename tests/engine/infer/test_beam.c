@@ -2,7 +2,7 @@
  */
 #include "helper.h"
 
-#include "infer/beam.h"
+#include "infer/decoding/beam.h"
 
 #define EOS 0
 

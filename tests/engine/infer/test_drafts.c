@@ -2,7 +2,7 @@
  * and on every architecture, replies have the bits of an engine that guesses nothing. */
 #include "helper.h"
 
-#include "infer/draft.h"
+#include "infer/decoding/draft.h"
 #include "grammar/grammar.h"
 
 /* ---- guesses by themselves -------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/arch.h"
+#include "model/arch/arch.h"
 
 /* Nothing between the vector and the logits but the matrix. */
 static const char *const decoders[] = {"llama-gqa",

@@ -2,7 +2,7 @@
  * reply, to the bit, whatever runs beside it, however the prompt is cut and whatever of it is cached. */
 #include "helper.h"
 
-#include "infer/sampler.h"
+#include "infer/decoding/sampler.h"
 
 #define Q8 DATA "quant/q-Q8_0.gguf"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "net/kv.h"
+#include "net/attention/kv.h"
 
 static void names_are_read_and_written(void **state)
 {

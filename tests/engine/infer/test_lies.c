@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "lies.h"
-#include "model/gguf.h"
-#include "text/tokenizer.h"
+#include "model/files/gguf.h"
+#include "tokenizer/tokenizer.h"
 
 #define FILES SHOAL_SOURCE_DIR "/tests/data/gguf/"
 

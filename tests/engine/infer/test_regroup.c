@@ -2,7 +2,7 @@
  * the file that the quantiser would have written. */
 #include <unistd.h>
 
-#include "model/regroup.h"
+#include "model/packed/regroup.h"
 #include "start.h"
 
 static char dir[] = "/tmp/shoal-regroup-XXXXXX";

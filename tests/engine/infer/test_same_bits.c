@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "infer/sampler.h"
+#include "infer/decoding/sampler.h"
 
 #define GQA DATA "hf/llama-gqa"
 #define Q8  DATA "quant/q-Q8_0.gguf"

@@ -2,8 +2,8 @@
 #include "helper.h"
 
 #include "infer/batch.h"
-#include "infer/sampler.h"
-#include "infer/stop.h"
+#include "infer/decoding/sampler.h"
+#include "infer/decoding/stop.h"
 
 #define V 300
 

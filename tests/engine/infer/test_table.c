@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "table.h"
 #include "trained.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "table.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 typedef enum trained_kind { READS_TEXT, READS_CHAT, READS_SOUND, READS_PLANS, READS_SERIES } trained_kind;
 

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "model/adapter.h"
-#include "model/gguf_writer.h"
+#include "model/files/gguf_writer.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 #define ONE  DATA "adapters/llama-one"

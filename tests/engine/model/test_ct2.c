@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "model/arch.h"
-#include "model/ct2.h"
+#include "model/arch/arch.h"
+#include "model/files/ct2.h"
 #include "model/model.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/ct2/"

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "family_facts.h"
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "model/model.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"

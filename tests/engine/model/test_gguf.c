@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "gguf_bytes.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "model/gguf_writer.h"
+#include "model/files/gguf_writer.h"
 #include "model/make_model.h"
 
 static char path[] = "/tmp/shoal-make-XXXXXX", file[64];

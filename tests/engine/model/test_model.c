@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "gguf_bytes.h"
-#include "model/arch.h"
-#include "model/gguf_writer.h"
-#include "model/hf_config.h"
+#include "model/arch/arch.h"
+#include "model/files/gguf_writer.h"
+#include "model/config/hf_config.h"
 #include "model/model.h"
 #include "model/widen.h"
 

@@ -24,7 +24,7 @@
 #include "base/file.h"
 #include "base/pages.h"
 #include "compute/weights.h"
-#include "model/packed_store.h"
+#include "model/packed/packed_store.h"
 
 enum { ROWS = 160, COLS = 768, N = 40 };
 

@@ -12,10 +12,10 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
-#include "model/arch.h"
-#include "model/gguf.h"
+#include "model/arch/arch.h"
+#include "model/files/gguf.h"
 #include "model/model.h"
-#include "model/quantize_block.h"
+#include "model/quantize/quantize_block.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 

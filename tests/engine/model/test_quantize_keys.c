@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "model/gguf.h"
-#include "model/gguf_writer.h"
+#include "json/json.h"
+#include "model/files/gguf.h"
+#include "model/files/gguf_writer.h"
 #include "model/model.h"
-#include "model/quantize_meta.h"
+#include "model/quantize/quantize_meta.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 

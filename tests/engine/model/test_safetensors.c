@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 static void make(buf *b, const char *header, size_t data_bytes)
 {

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/file.h"
-#include "model/gguf.h"
-#include "text/tokenizer.h"
+#include "model/files/gguf.h"
+#include "tokenizer/tokenizer.h"
 
 #define BORROWED  SHOAL_SOURCE_DIR "/../shared/borrowed/tokenizers-gguf/ggml-vocab-"
 #define DATA      SHOAL_SOURCE_DIR "/tests/data/tokenizers/"

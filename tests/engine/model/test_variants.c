@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "model/arch.h"
-#include "model/hf_config.h"
+#include "json/json.h"
+#include "model/arch/arch.h"
+#include "model/config/hf_config.h"
 #include "model/model.h"
 
 /* ---- configurations --------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 /* cmocka.h wants the four above first. */
 #include <cmocka.h>
 
-#include "net/distance.h"
+#include "net/attention/distance.h"
 
 /* 32 buckets up to 128: exact below 8 (16 one way), then by sixteenths of the logarithm. */
 static void distance_buckets_are_exact_then_logarithmic(void **state)

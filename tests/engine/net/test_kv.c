@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/room.h"
-#include "net/kv.h"
+#include "os/room.h"
+#include "net/attention/kv.h"
 
 static const kv_shape shape = {.n_layer = 2, .n_head_kv = 2, .head_dim = 8};
 #define PAGE_BYTES (2 * 2 * 2 * 8 * KV_PAGE_TOKENS * sizeof(float))

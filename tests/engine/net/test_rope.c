@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "net/rope.h"
+#include "net/attention/rope.h"
 
 #define DIM   16
 #define N_CTX 96

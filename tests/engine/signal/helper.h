@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "compute/compute.h"
 
 #define DATA(path)  SHOAL_SOURCE_DIR "/tests/data/signal/" path

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "signal/audio.h"
 #include "speech/listen.h"
 

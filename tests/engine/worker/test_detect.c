@@ -14,11 +14,11 @@
 
 #include "../speech/voice_file.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "signal/audio.h"
 #include "speech/voice.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "worker/worker.h"
 
 #define WAV SHOAL_SOURCE_DIR "/tests/data/speech/wav/08-lights-on.wav"

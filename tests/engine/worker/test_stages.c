@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "shoal/v1/stage.pb-c.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "worker/stage_link.h"
 #include "worker/worker.h"
 

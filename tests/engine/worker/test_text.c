@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "worker_bench.h"
 
-#include "text/chat.h"
+#include "chat/chat.h"
 
 #define TOKENIZE   "/shoal.v1.Worker/Tokenize"
 #define DETOKENIZE "/shoal.v1.Worker/Detokenize"

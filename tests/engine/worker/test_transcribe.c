@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "worker/worker.h"
 
 #define DATA  SHOAL_SOURCE_DIR "/tests/data/"

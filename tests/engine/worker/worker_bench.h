@@ -22,11 +22,11 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "grpc/health/v1/health.pb-c.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "wire/grpc.h"
+#include "grpc/grpc.h"
 #include "worker/worker.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/hf/"

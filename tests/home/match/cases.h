@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/yaml.h"
+#include "yaml/yaml.h"
 #include "match/match.h"
 
 #define DEVICES_LEX SHOAL_SOURCE_DIR "/lexicons/devices.yaml"

@@ -1,7 +1,7 @@
 /* What grounding guarantees whatever the words; which words do what is in lexicons/home.tests.yaml. */
 #include "helper.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 static const device HOME[] = {
     {.id = "light.kitchen", .name = "Kitchen Light", .state = "off"},

@@ -2,8 +2,8 @@
  * works. */
 #include "helper.h"
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "json/json.h"
+#include "yaml/yaml.h"
 #include "nlu/line.h"
 
 enum { FILE_MAX = 1 << 20, HOME_MAX = 64 };

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "../../text_bytes.h"
-#include "base/env_sim.h"
+#include "time/env_sim.h"
 #include "calls/calls.h"
 
 enum { SCRIPT_MAX = 2048 };

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/route.h"
 #include "sim_cluster.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/env_sim.h"
-#include "base/log.h"
+#include "time/env_sim.h"
+#include "logging/log.h"
 #include "calls/failover_calls.h"
 #include "calls/hedge_calls.h"
 #include "calls/retry_calls.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "routes/replay.h"
 
 static const char *why_of(book *b, const decide_note *n)

@@ -27,14 +27,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/loop_work.h"
 #include "base/sha256.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
 #include "request/gateway_state.h"
 
-enum { WORLD_PEERS = 1024, WORLD_TURNS_MAX = 200000 };
+enum { WORLD_PEERS = 1024, WORLD_TURNS_EAGER = 20000, WORLD_TURNS_MAX = 200000 };
 
 typedef struct peer {
     int fd;
@@ -135,13 +135,17 @@ static inline void peer_move(peer *p)
     }
 }
 
-/* One turn of the loop; then what the peers have to say, and what they hear. */
+/* One turn of the loop; then what the peers have to say, and what they hear. After WORLD_TURNS_EAGER turns each one sleeps
+ * for a millisecond: threads of the pool get the core however busy the machine is, and WORLD_TURNS_MAX means minutes. */
 static inline void world_turn(world *w)
 {
     if (++w->n_turns > WORLD_TURNS_MAX) fail_msg("it does not happen");
     uv_run(&w->loop, UV_RUN_NOWAIT);
     for (size_t i = 0; i < w->n_peers; i++) peer_move(w->peers[i]);
-    if (w->n_turns % 64 == 0) usleep(100);
+    if (w->n_turns > WORLD_TURNS_EAGER)
+        usleep(1000);
+    else if (w->n_turns % 64 == 0)
+        usleep(100);
 }
 
 #define WORLD_UNTIL(w, condition) \

@@ -8,7 +8,7 @@
 #include "base/proto_wire.h"
 #include "ingress/pool_job.h"
 #include "wire/coding.h"
-#include "wire/grpc_frame.h"
+#include "grpc/grpc_frame.h"
 
 enum { MUCH = 900 << 10, TURN_BYTES_MAX = 2 << 20 };
 

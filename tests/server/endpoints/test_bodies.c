@@ -4,7 +4,7 @@
 #include "flood_world.h"
 
 #include "wire/coding.h"
-#include "wire/http_internal.h"
+#include "http/http_internal.h"
 
 enum { LARGE = 100000, SMALL = 1000, ROOM = 2 * LARGE + LARGE / 2 };
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_ring.h"
+#include "logging/log.h"
+#include "logging/log_ring.h"
 #include "compat/kserve.h"
 #include "operations/logs.h"
 #include "compat/ollama.h"

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
 #include "request/gateway_state.h"

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "asset/asset.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "json/json.h"
+#include "logging/log.h"
 #include "config/config_schema.h"
 #include "endpoints/openapi.h"
 #include "endpoints/table.h"

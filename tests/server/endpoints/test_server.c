@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "base/sha256.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "access/browser.h"
-#include "api/detect_parse.h"
+#include "messages/detect_parse.h"
 #include "endpoints/table.h"
-#include "api/multipart.h"
-#include "api/transcribe_parse.h"
+#include "messages/multipart.h"
+#include "messages/transcribe_parse.h"
 
 #define FORM        "multipart/form-data; boundary=B"
 #define FIELD(name) "--B\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n"

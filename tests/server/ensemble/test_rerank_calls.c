@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/sampling.h"
+#include "json/sampling.h"
 #include "ensemble/rerank_calls.h"
 
 enum { CALLS_MAX = 8 };

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "ensemble/verify.h"
 
 #define HOME_SYSTEM                                                         \

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "../../text_bytes.h"
-#include "api/answer.h"
-#include "api/fields.h"
+#include "dialects/answer.h"
+#include "messages/fields.h"
 #include "inference/transcript_stream.h"
 
 #define BODY                                                                                           \

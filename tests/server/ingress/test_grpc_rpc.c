@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "api/json_proto.h"
+#include "messages/json_proto.h"
 #include "base/proto_wire.h"
 #include "base/utf8.h"
 #include "ingress/grpc_fault.h"

@@ -24,7 +24,7 @@
 
 #include "../../cluster/cluster/sim_workers.h"
 
-#include "base/log.h"
+#include "logging/log.h"
 #include "cluster/registry.h"
 #include "keep/keep.h"
 

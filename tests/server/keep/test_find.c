@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "logging/log.h"
 #include "keep/keep_book.h"
 #include "keep/keep_find.h"
-#include "base/room.h"
+#include "os/room.h"
 
 typedef struct place {
     char top[64], store[80], other[80];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "base/utf8.h"
 #include "pipeline/pipeline_function.h"
 #include "pipeline/pipeline_template.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "pipeline/pipeline_tools.h"
 
 static const config_device DEVICES[] = {

@@ -2,8 +2,8 @@
  * becomes of items that fail, of lists that are none, and of texts that do not get shorter. */
 #include "fake_calls.h"
 
-#include "base/env_sim.h"
-#include "base/json.h"
+#include "time/env_sim.h"
+#include "json/json.h"
 
 #define HEAD                                                                                \
     "models: [{name: t, path: t.gguf}, {name: i, path: i.gguf}, {name: s, path: s.gguf}]\n" \

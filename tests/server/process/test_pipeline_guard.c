@@ -1,7 +1,7 @@
 /* Match and guard stages in pipelines: what they read, what they let pass, and how a question is answered. */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 #include "process/confirm.h"
 
 #define GUARDS    SHOAL_SOURCE_DIR "/tests/data/pipelines/guards.yaml"

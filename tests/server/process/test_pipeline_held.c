@@ -2,7 +2,7 @@
  */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 static void answer_no_spans(noted *c)
 {

@@ -2,7 +2,7 @@
 #include "fake_calls.h"
 #include "fake_hosts.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 #define HEAD                                                                                                \
     "models: [{name: i, path: i.gguf}, {name: s, path: s.gguf}]\n"                                          \

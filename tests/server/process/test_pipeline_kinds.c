@@ -2,7 +2,7 @@
  * later stages see of it. */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 #define MODELS                                                                              \
     "models: [{name: t, path: t.gguf}, {name: i, path: i.gguf}, {name: e, path: e.gguf},\n" \

@@ -2,8 +2,8 @@
  * answered, pictures, tables; forms; adapters. */
 #include "fake_calls.h"
 
-#include "base/json.h"
-#include "base/json_memory.h"
+#include "json/json.h"
+#include "json/json_memory.h"
 
 #define MODELS                                                                                             \
     "models: [{name: ears, path: e}, {name: voice, path: v}, {name: eyes, path: i}, {name: rows, path: "   \

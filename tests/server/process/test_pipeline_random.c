@@ -4,7 +4,7 @@
 #include "fake_calls.h"
 #include "fake_hosts.h"
 
-#include "base/json.h"
+#include "json/json.h"
 #include "process/process_events.h"
 
 enum { RUNS = 3000, STAGES_MOST = 9 };

@@ -1,7 +1,7 @@
 /* A run of a cascade of models, one that checks what the other is not sure of; requests and their errors. */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 /* ---- a run over a cascade of generators ----------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* A generate stage with tools: what goes to the model, and what becomes of its calls. */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 
 static const char YAML[] =
     "models: [{name: m}]\n"

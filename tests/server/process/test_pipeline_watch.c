@@ -2,7 +2,7 @@
  */
 #include "fake_calls.h"
 
-#include "base/json.h"
+#include "json/json.h"
 #include "process/process_events.h"
 
 #define HEAD \

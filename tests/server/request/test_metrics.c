@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "api/api_error.h"
+#include "messages/api_error.h"
 #include "../../cluster/cluster/sim_workers.h"
 #include "request/metrics.h"
 

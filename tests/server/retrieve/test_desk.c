@@ -2,7 +2,7 @@
  * and that whoever leaves at any moment leaves nothing behind. */
 #include "letters.h"
 
-#include "base/json.h"
+#include "json/json.h"
 #include "retrieve/find.h"
 #include "retrieve/ingest.h"
 

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <sys/wait.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "retrieve/codes.h"
 #include "retrieve/search.h"
 #include "retrieve/shelf.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "eval/calibrate_report.h"
 
 enum { N = 1000, MEMBERS = 3 };

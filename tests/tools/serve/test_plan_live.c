@@ -1,12 +1,12 @@
 /* What `shoal plan` says of a cluster and what its gateway does, seat by seat: twenty random clusters whose
  * machines join, leave, come back, drain and resume. The gateway is a real one; its machines are told by a
  * source, as those of other gateways are, and its clock is the test's, so that nothing waits. */
-#include "../../cluster/join/gate_world.h"
+#include "../../cluster/control/gate_world.h"
 
 #include "base/sys.h"
 #include "cluster/source.h"
 #include "compute/measure.h"
-#include "join/gate_placer.h"
+#include "control/placement/gate_placer.h"
 #include "serve/measure_idle.h"
 #include "serve/plan_live.h"
 

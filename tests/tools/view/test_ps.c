@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "view/ps_view.h"
 
 static json_t *models_of(const char *status)

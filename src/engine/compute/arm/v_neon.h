@@ -1,5 +1,5 @@
 /* v_neon.h: sixteen floats in four registers (for arm/ only; vec_body.h says what is needed). The includer
- * defines FN; what its file is compiled for, cmake/layers.cmake says, since clang's arm_neon.h asks the
+ * defines FN; what its file is compiled for, cmake/modules.cmake says, since clang's arm_neon.h asks the
  * command line and not the function.
  *
  * Armv8.0 has all of it: fused multiply-add, conversions from and to F16, exact division. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "model/conf.h"
+#include "model/config/conf.h"
 
 /* Embedding, last norm, output; attention with its norm; norms of queries and keys, head by head; the gated
  * feed-forward with its norm. Biases are optional throughout. */

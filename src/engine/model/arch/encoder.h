@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "model/conf.h"
+#include "model/config/conf.h"
 
 #define TASKS_ENCODER (CAN(TASK_CLASSIFY) | CAN(TASK_TAG) | CAN(TASK_EMBED) | CAN(TASK_FILL_MASK))
 

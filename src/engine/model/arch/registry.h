@@ -2,7 +2,7 @@
 #ifndef MODEL_ARCH_REGISTRY_H
 #define MODEL_ARCH_REGISTRY_H
 
-#include "model/arch.h"
+#include "model/arch/arch.h"
 
 #define ARCH_REGISTRY(X) \
     X(arch_llama)        \

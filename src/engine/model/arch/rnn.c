@@ -1,6 +1,6 @@
 /* rnn.c: stacked LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) cells under a classifier,
  * with the names that PyTorch gives a module of them. */
-#include "model/conf.h"
+#include "model/config/conf.h"
 
 #define CELLS(name)                                                            \
     TENSOR("rnn.#.w_ih.*", name "*_ih_l#", RULE_BIAS, DIM_GATES, DIM_CELL_IN), \

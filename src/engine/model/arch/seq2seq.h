@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/conf.h"
+#include "model/config/conf.h"
 
 /* Sizes of both sides, heads, activation and the id a reply begins with, as BART, Marian and Whisper say
  * them. */

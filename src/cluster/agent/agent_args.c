@@ -1,0 +1,111 @@
+/* agent_args.c: the command line of one worker. */
+#include "agent/agent_impl.h"
+
+#include "os/handover.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { ARBITER_FD = 3 }; /* its number in the worker */
+
+static void put(args *x, const char *s)
+{
+    if (x->n + 1 < MAX_ARGS) x->v[x->n++] = (char *)s;
+}
+
+static void put_str(args *x, const char *flag, const char *value)
+{
+    if (!value) return;
+    put(x, flag);
+    put(x, value);
+}
+
+static void put_size(args *x, const char *flag, size_t value)
+{
+    char *s = value ? arena_printf(x->a, "%zu", value) : NULL;
+    x->failed |= value && !s;
+    put_str(x, flag, s);
+}
+
+static void put_sampling(args *x, const sampling_defaults *d)
+{
+    char text[SAMPLING_TEXT_BYTES];
+    sampling_format(d, text);
+    char *s = *text ? arena_strdup(x->a, text) : NULL;
+    x->failed |= *text && !s;
+    put_str(x, "--sampling", s);
+}
+
+/* Where the stages are; those of this machine by the socket that they have now. */
+static void put_stages(args *x, const child *c)
+{
+    const worker_spec *s = &c->spec;
+    bool far = false;
+    char *layers = s->end_layer ? arena_printf(x->a, "%zu:%zu", s->first_layer, s->end_layer) : NULL;
+    x->failed |= s->end_layer && !layers;
+    put_str(x, "--layers", layers);
+    put_str(x, "--wire", s->wire);
+    for (size_t i = 0; i < WORKER_SPEC_STAGES && s->stages[i]; i++) {
+        bool elsewhere = strncmp(s->stages[i], "relay:", 6) == 0;
+        const child *there = elsewhere ? NULL : agent_child(c->a, s->stages[i]);
+        x->failed |= !elsewhere && !there;
+        far |= elsewhere;
+        put_str(x, "--stage", elsewhere ? s->stages[i] : there ? there->address : NULL);
+    }
+    if (far) put_str(x, "--member", c->a->member);
+}
+
+/* Replicas on one machine read one copy of the weights. */
+static void put_packed(args *x, const child *c)
+{
+    const agent *a = c->a;
+    put_str(x, "--packed", a->packed);
+    if (!a->packed) return;
+    put_size(x, "--packed-mb", a->packed_mb);
+    char *least = arena_printf(x->a, "%zu", a->packed_min_mb);
+    x->failed |= !least;
+    put_str(x, "--packed-min-mb", least);
+    if (a->packed_check) put(x, "--packed-check");
+    if (c->spec.n_replicas > 1) put(x, "--shared");
+}
+
+static void put_kv_type(args *x, worker_kv t)
+{
+    static const char *const names[] = {NULL, "f32", "f16", "q8_0"};
+    put_str(x, "--kv-type", names[t]);
+}
+
+void args_build(args *x, const child *c)
+{
+    const agent *a = c->a;
+    put(x, a->shown);
+    put(x, "worker");
+    put_str(x, "--name", c->spec.model);
+    put_str(x, "--model", c->spec.path);
+    put_str(x, "--sha256", c->spec.sha256);
+    put_str(x, "--address", c->address);
+    put_size(x, "--parent", (size_t)(a->book ? handover_supervisor() : getpid()));
+    put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
+    put_size(x, "--kv-bytes", c->spec.kv_bytes);
+    put_kv_type(x, c->spec.kv_type);
+    put_size(x, "--sound-bytes", c->spec.sound_bytes);
+    put_size(x, "--max-batch", c->spec.max_batch);
+    put_size(x, "--max-queue", c->spec.max_queue);
+    put_size(x, "--context", c->spec.n_ctx);
+    put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
+    if (c->spec.no_drafts) put(x, "--no-drafts");
+    if (c->spec.no_vad) put(x, "--no-vad");
+    put_sampling(x, &c->spec.sampling);
+    if (*c->spec.regroup) put_str(x, "--regroup", c->spec.regroup);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
+    put_stages(x, c);
+    put_packed(x, c);
+    put_str(x, "--log-level", a->log_level);
+    if (a->log_json) put(x, "--json-log");
+    if (a->has_arbiter) {
+        put_size(x, "--arbiter-fd", ARBITER_FD);
+        char *slot = arena_printf(x->a, "%d", c->slot);
+        x->failed |= !slot;
+        put_str(x, "--arbiter-slot", slot);
+    }
+}

@@ -1,0 +1,147 @@
+/* assignment.c: see assignment.h. */
+#include "control/assignment.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool adapter_name_ok(const char *s)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i])) return false;
+    return n > 0 && n < ASSIGNMENT_ADAPTER_NAME;
+}
+
+static int take_adapters(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    if (m->n_adapters > WORKER_SPEC_ADAPTERS)
+        return err_set(err, SHOAL_EINVALID, "it has more than %d adapters", WORKER_SPEC_ADAPTERS);
+    if (m->n_adapters && !(a->adapters = calloc(m->n_adapters, sizeof *a->adapters))) return err_nomem(err);
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        const Shoal__V1__AssignedAdapter *from = m->adapters[i];
+        assignment_adapter *to = &a->adapters[a->n_adapters++];
+        if (!from->file || !adapter_name_ok(from->name))
+            return err_set(err, SHOAL_EINVALID, "it has an adapter without a name or a file");
+        strcpy(to->name, from->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(a->adapters[k].name, to->name) == 0)
+                return err_set(err, SHOAL_EINVALID, "it has two adapters called %s", to->name);
+        int rc = parcel_take(&to->parcel, from->file, err);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int check(const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    if (!*m->model || !roster_text_ok(m->model)) return err_set(err, SHOAL_EINVALID, "it names no model");
+    if (!m->file) return err_set(err, SHOAL_EINVALID, "%s: it has no file", m->model);
+    bool ok = m->replicas <= ASSIGNMENT_REPLICAS_MAX && m->standby <= ASSIGNMENT_REPLICAS_MAX &&
+              m->replicas + m->standby > 0 && m->replicas + m->standby <= ASSIGNMENT_REPLICAS_MAX;
+    if (!ok) return err_set(err, SHOAL_EINVALID, "%s: no machine has so many replicas", m->model);
+    if (m->threads > ASSIGNMENT_THREADS_MAX)
+        return err_set(err, SHOAL_EINVALID, "%s: no machine has so many threads", m->model);
+    if ((unsigned)m->kv_type > WORKER_KV_Q8_0)
+        return err_set(err, SHOAL_EINVALID, "%s: keys and values of kind %u are not known here", m->model,
+                       (unsigned)m->kv_type);
+    return 0;
+}
+
+/* ---- stages --------------------------------------------------------------------------------------- */
+
+static bool texts_ok(char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!*list[i] || !roster_text_ok(list[i])) return false;
+    return true;
+}
+
+static int check_stages(const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    bool cut = m->end_layer > 0,
+         ok = texts_ok(m->stages, m->n_stages) && texts_ok(m->first_nodes, m->n_first_nodes);
+    ok = ok && m->n_stages <= WORKER_SPEC_STAGES && m->n_first_nodes <= ASSIGNMENT_REPLICAS_MAX &&
+         (!*m->wire || strcmp(m->wire, "f16") == 0 || strcmp(m->wire, "int8") == 0);
+    if (cut) ok = ok && m->first_layer < m->end_layer && (m->first_layer == 0) == (m->n_stages > 0);
+    if (cut) ok = ok && m->replicas == 1 && m->standby == 0 && m->n_adapters == 0;
+    if (!cut) ok = ok && m->first_layer == 0 && m->n_stages == 0;
+    return ok ? 0 : err_set(err, SHOAL_EINVALID, "%s: its layers make no sense", m->model);
+}
+
+static const char *keep(assignment *a, const char *s, bool *ok)
+{
+    const char *copy = *s ? arena_strdup(a->strings, s) : NULL;
+    *ok = *ok && (copy || !*s);
+    return copy;
+}
+
+static int take_stages(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    bool ok = true;
+    if (m->end_layer == 0) return 0;
+    a->strings = arena_new(0);
+    a->first_nodes =
+        a->strings ? arena_alloc(a->strings, (m->n_first_nodes + 1) * sizeof *a->first_nodes) : NULL;
+    if (!a->first_nodes) return err_nomem(err);
+    a->spec.first_layer = m->first_layer;
+    a->spec.end_layer = m->end_layer;
+    a->spec.wire = keep(a, m->wire, &ok);
+    for (size_t i = 0; i < m->n_stages; i++) a->spec.stages[i] = keep(a, m->stages[i], &ok);
+    for (; a->n_first_nodes < m->n_first_nodes; a->n_first_nodes++)
+        a->first_nodes[a->n_first_nodes] = keep(a, m->first_nodes[a->n_first_nodes], &ok);
+    return ok ? 0 : err_nomem(err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
+/* The worker knows the types; here it has to be a word. */
+static int take_regroup(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    size_t n = strlen(m->regroup);
+    if (n >= sizeof a->spec.regroup || strspn(m->regroup, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+        return err_set(err, SHOAL_EINVALID, "%s: the type of its matrices makes no sense", m->model);
+    memcpy(a->spec.regroup, m->regroup, n + 1);
+    return 0;
+}
+
+int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    assignment a = {.spec = {.n_replicas = (int)(m->replicas + m->standby),
+                             .n_threads = (int)m->threads,
+                             .kv_bytes = m->kv_bytes,
+                             .sound_bytes = m->sound_bytes,
+                             .max_batch = m->max_batch,
+                             .max_queue = m->max_queue,
+                             .n_ctx = m->context,
+                             .prefill_chunk = m->prefill_chunk,
+                             .no_drafts = m->no_drafts,
+                             .no_vad = m->no_vad,
+                             .kv_type = (worker_kv)m->kv_type}};
+    int rc = check(m, err);
+    if (rc == 0) rc = check_stages(m, err);
+    if (rc == 0) rc = take_stages(&a, m, err);
+    if (rc == 0) rc = take_regroup(&a, m, err);
+    if (rc == 0 && sampling_parse(&a.spec.sampling, m->sampling, err) != 0)
+        rc = err_prefix(err, SHOAL_EINVALID, "%s: sampling", m->model);
+    if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
+    if (rc == 0) rc = take_adapters(&a, m, err);
+    if (rc != 0) {
+        assignment_done(&a);
+        return rc;
+    }
+    snprintf(a.model, sizeof a.model, "%s", m->model);
+    a.n_serving = m->replicas;
+    *ret = a;
+    return 0;
+}
+
+void assignment_done(assignment *a)
+{
+    for (size_t i = 0; i < a->n_adapters; i++) parcel_done(&a->adapters[i].parcel);
+    free(a->adapters);
+    parcel_done(&a->parcel);
+    arena_free(a->strings);
+    *a = (assignment){0};
+}

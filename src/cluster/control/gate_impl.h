@@ -1,0 +1,94 @@
+/* gate_impl.h: what the files of the gate share. */
+#ifndef CONTROL_GATE_IMPL_H
+#define CONTROL_GATE_IMPL_H
+
+#include "logging/log_limit.h"
+#include "join/attach.h"
+#include "control/gate.h"
+#include "control/gate_files.h"
+#include "control/recall.h"
+#include "cluster/source.h"
+#include "control/standing.h"
+#include "control/turnstile.h"
+#include "trust/guard.h"
+#include "grpc/grpc.h"
+
+typedef struct gate_job gate_job;
+typedef struct gate_placer gate_placer;
+
+struct gate {
+    uv_loop_t *loop;
+    standing standing;
+    tls_context *tls, *as_client;
+    reach_far *far; /* NULL: workers of other machines are not reached */
+    grpc_server *server;
+    roster *roster;
+    guard guard;
+    turnstile turnstile;
+    log_limit lines; /* that others have caused */
+    uv_timer_t tick;
+    gate_job *jobs, **last_job; /* the first one runs */
+    size_t n_passed;            /* calls that the gateway with the CA is to answer */
+    bool recheck;               /* at the next tick: who was told to leave is cut off */
+    bool closing, server_open, tick_open, follow_open;
+    attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
+    source *members; /* NULL: nobody listens */
+    registry *registry;
+    recall recall;
+    model_sends sends;
+    gate_placer *placer; /* NULL: this gateway places nothing */
+    uint64_t silence_ns;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* gate_join.c: Enrol and Renew. */
+void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_end_crowded(grpc_call *c); /* the caller is told when to come again (join.h) */
+void gate_jobs_forget(gate *g);      /* their callers are gone: what runs ends by itself */
+
+/* gate_pass.c: what the gateway with the CA alone can answer: it is asked, and the caller gets its answer. */
+void gate_pass_on(gate *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n);
+
+/* gate_attach.c: Attach. */
+extern const grpc_stream_method gate_attach_method;
+void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now);
+void gate_attach_forget(gate *g);       /* the calls are gone already */
+void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it away */
+
+/* To the machine's session, which may be in trouble: then it is not sent. */
+void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m);
+void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry */
+void gate_attach_expel(roster_entry *e, const char *why);
+const char *gate_attach_from(const roster_entry *e); /* where it came from; "" when it has left */
+
+/* gate_place.c, gate_relief.c */
+void gate_place_enrolled(gate *g, const char *node); /* a machine that was never here, or not as itself */
+void gate_place_greet(gate *g, const char *node);    /* it does not know what it is to serve */
+void gate_place_changed(gate *g);                    /* plan again soon */
+void gate_place_lost(gate *g, const char *node,
+                     uint64_t silent_ns); /* it will be detached: so long it was silent */
+void gate_place_tick(gate *g, uint64_t now_ns);
+void gate_place_free(gate_placer *p); /* accepts NULL */
+/* The path of the file that has this digest, if it may be fetched. */
+bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH]);
+
+/* gate_models.c: Fetch. */
+void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+
+/* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more (was NULL: what
+ * it had before it attached). */
+/* "HOST:PORT" of the machine's relay; false: it has none. */
+bool gate_replicas_address(const roster_entry *e, char *ret, size_t size);
+void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);
+void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
+                        const Shoal__V1__Replicas *is);
+
+/* gate.c: the memory goes when nothing of it is used any more. */
+void gate_release(gate *g);
+int64_t gate_now(void);
+/* May a line that this address, or member, has caused be written? Else it is counted, and told later. */
+bool gate_may_log(gate *g, const char *from);
+
+#endif

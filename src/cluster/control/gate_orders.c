@@ -1,0 +1,100 @@
+/* gate_orders.c: see gate_orders.h. */
+#include "control/gate_orders.h"
+
+bool gate_orders_open(gate_orders *o, size_t n_models)
+{
+    *o = (gate_orders){.memory = arena_new(0)};
+    shoal__v1__assignments__init(&o->message);
+    o->message.models =
+        o->memory ? arena_alloc(o->memory, (n_models + 1) * sizeof(Shoal__V1__Assignment *)) : NULL;
+    if (o->message.models) return true;
+    gate_orders_close(o);
+    return false;
+}
+
+static Shoal__V1__ModelFile *put_part(gate_orders *o, const gate_part *p)
+{
+    size_t n = p->parcel.n_files + 1;
+    Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
+    Shoal__V1__FolderFile *files = arena_alloc(o->memory, n * sizeof *files);
+    Shoal__V1__FolderFile **list = arena_alloc(o->memory, n * sizeof(Shoal__V1__FolderFile *));
+    if (!m || !files || !list) return NULL;
+    parcel_put(&p->parcel, m, files, list);
+    return m;
+}
+
+static bool put_adapters(gate_orders *o, Shoal__V1__Assignment *a, const gate_freight *t)
+{
+    size_t n = t->n_parts - 1;
+    Shoal__V1__AssignedAdapter *x = arena_alloc(o->memory, (n + 1) * sizeof *x);
+    a->adapters = arena_alloc(o->memory, (n + 1) * sizeof(Shoal__V1__AssignedAdapter *));
+    if (!x || !a->adapters) return false;
+    for (size_t i = 0; i < n; i++) {
+        shoal__v1__assigned_adapter__init(&x[i]);
+        x[i].name = t->parts[i + 1].name;
+        x[i].file = put_part(o, &t->parts[i + 1]);
+        if (!x[i].file) return false;
+        a->adapters[i] = &x[i];
+    }
+    a->n_adapters = n;
+    return true;
+}
+
+static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s,
+                      const char *const *first_nodes)
+{
+    size_t n = 0;
+    while (n < WORKER_SPEC_STAGES && s->stages[n]) n++;
+    a->first_layer = (uint32_t)s->first_layer;
+    a->end_layer = (uint32_t)s->end_layer;
+    if (s->wire) a->wire = (char *)s->wire;
+    a->stages = arena_alloc(o->memory, (n + 1) * sizeof(char *));
+    a->first_nodes = arena_alloc(o->memory, 2 * sizeof(char *));
+    if (!a->stages || !a->first_nodes) return false;
+    for (; a->n_stages < n; a->n_stages++) a->stages[a->n_stages] = (char *)s->stages[a->n_stages];
+    for (; a->n_first_nodes < 2 && first_nodes[a->n_first_nodes]; a->n_first_nodes++)
+        a->first_nodes[a->n_first_nodes] = (char *)first_nodes[a->n_first_nodes];
+    return true;
+}
+
+/* What a machine needs that has neither the file nor the options. */
+static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s, const gate_freight *t)
+{
+    a->file = put_part(o, &t->parts[0]);
+    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
+    a->kv_bytes = s->kv_bytes;
+    a->sound_bytes = s->sound_bytes;
+    a->max_batch = (uint32_t)s->max_batch;
+    a->max_queue = (uint32_t)s->max_queue;
+    a->context = (uint32_t)s->n_ctx;
+    a->prefill_chunk = (uint32_t)s->prefill_chunk;
+    a->no_drafts = s->no_drafts;
+    a->no_vad = s->no_vad;
+    a->regroup = arena_strdup(o->memory, s->regroup); /* it lies in the spec, which may be gone before this */
+    char sampling[SAMPLING_TEXT_BYTES];
+    sampling_format(&s->sampling, sampling);
+    a->sampling = arena_strdup(o->memory, sampling);
+    a->kv_type = (Shoal__V1__KvType)s->kv_type;
+    return a->file && a->regroup && a->sampling && put_adapters(o, a, t);
+}
+
+bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
+                     unsigned n_standby, const char *const *first_nodes)
+{
+    Shoal__V1__Assignment *a = arena_alloc(o->memory, sizeof *a);
+    if (!a) return false;
+    shoal__v1__assignment__init(a);
+    a->model = (char *)s->model;
+    a->replicas = n_replicas;
+    a->standby = n_standby;
+    if (s->end_layer > 0 && !put_stage(o, a, s, first_nodes)) return false;
+    if (t && !put_freight(o, a, s, t)) return false;
+    o->message.models[o->message.n_models++] = a;
+    return true;
+}
+
+void gate_orders_close(gate_orders *o)
+{
+    arena_free(o->memory);
+    *o = (gate_orders){0};
+}

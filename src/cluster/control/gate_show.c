@@ -1,0 +1,108 @@
+/* gate_show.c: what the last plan was made of, as JSON, so that others can plan from the same
+ * (serve/plan_live.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "json/json.h"
+#include "control/placement/gate_placer.h"
+
+static void put_text(buf *out, const char *key, const char *s)
+{
+    buf_printf(out, "\"%s\":", key);
+    json_put_string(out, s ? s : "", s ? strlen(s) : 0);
+}
+
+static const char *truth(bool b)
+{
+    return b ? "true" : "false";
+}
+
+static void put_node(buf *out, const node *n)
+{
+    buf_putc(out, '{');
+    put_text(out, "name", n->name);
+    buf_putc(out, ',');
+    put_text(out, "site", n->site);
+    buf_printf(out,
+               ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.17g,\"multiplies_per_s\":%.17g,"
+               "\"load\":%.17g,\"rtt_ms\":%.17g,\"on_battery\":%s,\"battery_percent\":%u,\"drains\":%s,"
+               "\"gateway\":%s,\"labels\":[",
+               n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s,
+               n->load_1m, n->rtt_ms, truth(n->on_battery), n->battery_percent, truth(n->draining),
+               truth(n->is_gateway));
+    for (size_t i = 0; i < n->n_labels; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, n->labels[i], strlen(n->labels[i]));
+    }
+    buf_puts(out, "]}");
+}
+
+static void put_seat(buf *out, const gate_placer *p, const place_seat *s)
+{
+    buf_putc(out, '{');
+    put_text(out, "model", p->o.models[s->model].spec.model);
+    buf_putc(out, ',');
+    put_text(out, "node", s->node);
+    buf_printf(out, ",\"standby\":%s", truth(s->standby));
+    if (s->end > 0) buf_printf(out, ",\"first_layer\":%zu,\"end_layer\":%zu", s->first, s->end);
+    buf_putc(out, '}');
+}
+
+static void put_model(buf *out, const gate_placer *p, size_t i, const char **failed)
+{
+    size_t n = place_failed_nodes(p, i, clock_ns(), failed);
+    buf_putc(out, '{');
+    put_text(out, "model", p->o.models[i].spec.model);
+    buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
+               truth(place_travels(p, i)), truth(gate_stage_waits(p, i)), truth(gate_stage_is_idle(p, i)),
+               truth(p->settling));
+    for (size_t k = 0; k < n; k++) {
+        if (k) buf_putc(out, ',');
+        json_put_string(out, failed[k], strlen(failed[k]));
+    }
+    buf_puts(out, "]}");
+}
+
+static void put_seats(buf *out, const gate_placer *p, bool held)
+{
+    const char *between = "";
+    for (size_t i = 0; i < p->n_seats; i++) {
+        if (p->seats[i].held != held) continue;
+        buf_puts(out, between);
+        put_seat(out, p, &p->seats[i]);
+        between = ",";
+    }
+}
+
+int gate_put_placement(const gate *g, buf *out, shoal_err *err)
+{
+    const gate_placer *p = g->placer;
+    if (!p) return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
+    if (!p->leads) {
+        const char *leader = p->o.board->leader ? p->o.board->leader(p->o.board->user) : NULL;
+        return err_set(err, SHOAL_EINVALID, "%s%s places models now: ask that one",
+                       leader ? "the gateway " : "another gateway", leader ? leader : "");
+    }
+    const char **failed = calloc(p->n_failures + 1, sizeof *failed), *between = "";
+    if (!failed) return err_nomem(err);
+    buf_puts(out, "{\"nodes\":[");
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        if (!p->nodes[i].facts || p->nodes[i].removed) continue;
+        buf_puts(out, between);
+        put_node(out, p->nodes[i].facts);
+        between = ",";
+    }
+    buf_puts(out, "],\"now\":[");
+    put_seats(out, p, false);
+    buf_puts(out, "],\"leaving\":[");
+    put_seats(out, p, true);
+    buf_puts(out, "],\"models\":[");
+    for (size_t i = 0; i < p->o.n_models; i++) {
+        if (i) buf_putc(out, ',');
+        put_model(out, p, i, failed);
+    }
+    buf_puts(out, "]}");
+    free(failed);
+    return out->failed ? err_nomem(err) : 0;
+}

@@ -1,0 +1,105 @@
+/* gate_words.c: a person's word about a machine, and that it is kept. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "logging/log.h"
+#include "control/drains.h"
+#include "control/placement/gate_placer.h"
+
+/* The word is kept before it is obeyed. On failure all is as it was. */
+static int keep_drains(const gate_placer *p, shoal_err *err)
+{
+    const char **names = calloc(p->n_nodes + 1, sizeof *names);
+    size_t n = 0;
+    if (!names) return err_nomem(err);
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].drains) names[n++] = p->nodes[i].name;
+    int rc = drains_write(&p->g->standing.dir, names, n, err);
+    free(names);
+    return rc;
+}
+
+void place_keep_drains(const gate_placer *p)
+{
+    shoal_err err;
+    if (keep_drains(p, &err) != 0) LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err.message));
+}
+
+static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_err *err)
+{
+    bool before = n->drains;
+    n->drains = drains;
+    int rc = before == drains ? 0 : keep_drains(p, err);
+    if (rc != 0) n->drains = before;
+    return rc;
+}
+
+static int remember_drain(void *user, const char *name)
+{
+    gate_placer *p = user;
+    place_node *n = place_find_node(p, name);
+    if (!n) n = place_add_node(p, name);
+    if (!n) return SHOAL_ENOMEM;
+    n->drains = true;
+    return 0;
+}
+
+int place_read_drains(gate_placer *p, shoal_err *err)
+{
+    return drains_read(&p->g->standing.dir, remember_drain, p, err);
+}
+
+static int check_order(const gate_placer *p, gate_order what, shoal_err *err)
+{
+    const char *leader = p->o.board && !p->leads ? p->o.board->leader(p->o.board->user) : NULL;
+    if (what == GATE_REMOVE)
+        return p->g->standing.ca ? 0 : err_set(err, SHOAL_EINVALID, "ask the gateway that has the CA");
+    if (p->leads) return 0;
+    return leader ? err_set(err, SHOAL_EINVALID, "the gateway %s places models now: ask there", leader)
+                  : err_set(err, SHOAL_EFULL, "no gateway places models now; try again when etcd is back");
+}
+
+static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
+{
+    size_t n_revoked = 0;
+    if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
+    int rc = ca_revoke(g->standing.ca, n->name, gate_now(), &n_revoked, err);
+    if (rc != 0) return rc;
+    n->removed = true;
+    recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
+    if (set_drains(g->placer, n, false, err) != 0)        /* it is out all the same */
+        LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
+    if (e) gate_attach_expel(e, "this machine was removed from the cluster");
+    return 0;
+}
+
+bool gate_node_drains(const gate *g, const char *name)
+{
+    const place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    return n && n->drains;
+}
+
+int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
+{
+    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    if (!g->placer)
+        return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
+    int rc = check_order(g->placer, what, err);
+    if (rc != 0) return rc;
+    if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
+    if (n->here && what == GATE_REMOVE)
+        return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
+    roster_entry *e = roster_find(g->roster, name);
+    rc = what == GATE_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == GATE_DRAIN, err);
+    if (rc != 0) return rc;
+    LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
+        LOG_S("what", what == GATE_DRAIN    ? "drain"
+                      : what == GATE_RESUME ? "resume"
+                                            : "remove"));
+    if (what != GATE_REMOVE && e) {
+        e->drains = n->drains;
+        gate_attach_retell(e);
+    }
+    gate_place_changed(g);
+    return 0;
+}

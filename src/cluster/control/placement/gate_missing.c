@@ -1,0 +1,114 @@
+/* gate_missing.c: models that the plan has no machine for: the registry is told why, so that calls of them
+ * fail at once with that sentence.
+ *
+ * Nothing is told for SETTLE_MS after this gateway began to plan: machines that lost it are on their way
+ * back. A gateway that follows another one knows from the plans of all machines that nobody has a model, not
+ * why. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logging/log.h"
+#include "control/placement/gate_placer.h"
+
+enum { SETTLE_MS = 10000 }; /* as long as a machine pauses at most between two tries (gateways.h) */
+
+typedef struct place_missing { /* of one model */
+    bool told;
+    char lost[IDENTITY_NAME_SIZE]; /* the machine that had it last and is gone; "": none */
+} place_missing;
+
+static bool is_settled(const gate_placer *p, uint64_t now_ns)
+{
+    return now_ns - p->leads_ns >= SETTLE_MS * UINT64_C(1000000);
+}
+
+static bool has_seat(const gate_placer *p, size_t model)
+{
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (p->seats[i].model == model && !p->seats[i].standby) return true;
+    return false;
+}
+
+void place_note_lost(gate_placer *p, const placement *plan)
+{
+    if (!p->missing && !(p->missing = calloc(p->o.n_models + 1, sizeof *p->missing))) return;
+    for (size_t i = 0; i < plan->n_leavers; i++) {
+        const placement_leaver *l = &plan->leavers[i];
+        for (size_t m = 0; l->why == PLACEMENT_GONE && m < p->o.n_models; m++)
+            if (strcmp(p->o.models[m].spec.model, l->model) == 0)
+                snprintf(p->missing[m].lost, sizeof p->missing[m].lost, "%s", l->node);
+    }
+}
+
+static void found(gate_placer *p, size_t model)
+{
+    place_missing *x = &p->missing[model];
+    if (x->told && p->g->registry) registry_expect(p->g->registry, p->o.models[model].spec.model);
+    *x = (place_missing){0};
+}
+
+static void tell(gate_placer *p, size_t model, const char *why, bool lasting)
+{
+    place_missing *x = &p->missing[model];
+    const char *name = p->o.models[model].spec.model;
+    if (!x->told) LOG(LOG_WARN, "placement", "unplaced", LOG_S("model", name), LOG_S("reason", why));
+    x->told = true;
+    if (p->g->registry) registry_give_up(p->g->registry, name, why, lasting);
+}
+
+/* The plan's reason, and which machine or file is to blame where that does not say it. */
+static void say_why(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+                    const placement_model *models, size_t model)
+{
+    char part[300], why[400];
+    const place_missing *x = &p->missing[model];
+    bool lasting = placement_say_missing(plan, nodes, n_nodes, models, model, part, sizeof part);
+    bool away = *x->lost && !place_find_node(p, x->lost);
+    const char *stays = gate_files_why(p->files, model);
+    snprintf(why, sizeof why, "%.240s%s%.63s%s%s%.120s", part, away ? "; " : "", away ? x->lost : "",
+             away ? ", which served it, is gone" : "", stays ? "; its file stays on the gateway: " : "",
+             stays ? stays : "");
+    tell(p, model, why, lasting && !away);
+}
+
+void place_tell_missing(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+                        const placement_model *models, uint64_t now_ns)
+{
+    for (size_t i = 0; p->missing && i < p->o.n_models; i++) {
+        if (models[i].n_replicas == 0 || has_seat(p, i))
+            found(p, i);
+        else if (is_settled(p, now_ns) && !gate_files_pending(p->files, i))
+            say_why(p, plan, nodes, n_nodes, models, i);
+    }
+}
+
+/* ---- as another gateway has planned ------------------------------------------------------------------ */
+
+static void count_orders(const gate_placer *p, const place_node *n, bool *is_there)
+{
+    Shoal__V1__Plan *plan = n->plan.bytes ? shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes) : NULL;
+    for (size_t i = 0; plan && plan->assignments && i < plan->assignments->n_models; i++) {
+        const Shoal__V1__Assignment *a = plan->assignments->models[i];
+        for (size_t m = 0; m < p->o.n_models; m++)
+            is_there[m] |= strcmp(p->o.models[m].spec.model, a->model) == 0 && a->replicas > 0;
+    }
+    if (plan) shoal__v1__plan__free_unpacked(plan, NULL);
+}
+
+void place_tell_unplanned(gate_placer *p, const char *leader, uint64_t now_ns)
+{
+    char why[200];
+    bool *is_there = calloc(p->o.n_models + 1, sizeof *is_there);
+    if (!p->missing) p->missing = calloc(p->o.n_models + 1, sizeof *p->missing);
+    for (size_t i = 0; is_there && p->missing && i < p->n_nodes; i++) count_orders(p, &p->nodes[i], is_there);
+    snprintf(why, sizeof why,
+             "the gateway %.63s, which places models, has no machine for it; its /readyz says why", leader);
+    for (size_t i = 0; is_there && p->missing && i < p->o.n_models; i++) {
+        if (is_there[i] || p->alone)
+            found(p, i);
+        else if (is_settled(p, now_ns))
+            tell(p, i, why, false);
+    }
+    free(is_there);
+}

@@ -1,0 +1,17 @@
+/* gate_models.c: Fetch, of members. */
+#include "control/gate_impl.h"
+
+static bool find(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])
+{
+    return gate_place_file(user, digest, ret_path);
+}
+
+void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    gate *g = user;
+    const tls_identity *peer = grpc_call_peer(c);
+    if (peer)
+        model_send(&g->sends, c, msg, n, peer->common_name, find, g);
+    else
+        grpc_call_end(c, GRPC_UNAUTHENTICATED, "only members fetch models");
+}

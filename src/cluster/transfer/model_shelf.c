@@ -1,0 +1,305 @@
+/* model_shelf.c: names, links and room; see model_shelf.h. */
+#include "transfer/model_shelf.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "logging/log.h"
+#include "trust/folder.h"
+
+enum { DIGEST_LETTERS = 64 };
+
+/* ---- names --------------------------------------------------------------------------------------- */
+
+int model_file_make(model_file *ret, const char *name, const char *digest, uint64_t bytes, shoal_err *err)
+{
+    const char *dot = strrchr(name, '.');
+    *ret = (model_file){.bytes = bytes};
+    if (!parcel_digest_ok(digest) || bytes > INT64_MAX)
+        return err_set(err, SHOAL_EINVALID, "\"%.80s\" is no SHA-256 of a model", digest);
+    memcpy(ret->digest, digest, 65);
+    size_t n = dot ? strlen(dot) : 0;
+    bool plain = n > 1 && n < sizeof ret->suffix;
+    for (size_t i = 1; plain && i < n; i++) plain = isalnum((unsigned char)dot[i]);
+    if (plain && strcmp(dot, ".part") != 0 && strcmp(dot, ".d") != 0) memcpy(ret->suffix, dot, n + 1);
+    return 0;
+}
+
+void model_shelf_path(const model_shelf *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE])
+{
+    snprintf(ret, MODEL_PATH_SIZE, "%s/%s%s", s->folder, f->digest, part ? ".part" : f->suffix);
+}
+
+bool model_shelf_has(const model_shelf *s, const model_file *f, char ret_path[MODEL_PATH_SIZE])
+{
+    struct stat st;
+    model_shelf_path(s, f, false, ret_path);
+    return stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
+}
+
+/* The i-th file of a parcel; of one that is no folder the first. */
+static void file_of(const parcel *p, size_t i, model_file *ret)
+{
+    if (p->n_files)
+        model_file_make(ret, p->files[i].path, p->files[i].digest, p->files[i].bytes, NULL);
+    else
+        model_file_make(ret, p->name, p->digest, p->bytes, NULL);
+}
+
+static size_t count_of(const parcel *p)
+{
+    return p->n_files ? p->n_files : 1;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------- */
+
+/* A folder of links, and of folders of links. */
+static void remove_links(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (unlinkat(fd, e->d_name, 0) != 0 && (errno == EISDIR || errno == EPERM))
+            remove_links(fd, e->d_name);
+    }
+    if (d) closedir(d);
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+static bool link_file(int folder, const parcel_file *f)
+{
+    model_file blob;
+    char part[PARCEL_PATH_SIZE], to[sizeof blob + 8];
+    const char *slash = strchr(f->path, '/');
+    model_file_make(&blob, f->path, f->digest, f->bytes, NULL);
+    snprintf(part, sizeof part, "%.*s", slash ? (int)(slash - f->path) : 0, f->path);
+    snprintf(to, sizeof to, "%s%s%s", slash ? "../../" : "../", blob.digest, blob.suffix);
+    if (slash && mkdirat(folder, part, 0700) != 0 && errno != EEXIST) return false;
+    return symlinkat(to, folder, f->path) == 0;
+}
+
+/* It takes its name when all links are in it. */
+static bool build_folder(const model_shelf *s, const parcel *p, const char *path)
+{
+    char fresh[MODEL_PATH_SIZE + 8];
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    remove_links(AT_FDCWD, fresh);
+    int fd = mkdir(fresh, 0700) == 0 ? open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool ok = fd >= 0;
+    for (size_t i = 0; ok && i < p->n_files; i++) ok = link_file(fd, &p->files[i]);
+    int why = errno;
+    if (fd >= 0) close(fd);
+    if (ok && rename(fresh, path) == 0) return true;
+    LOG(LOG_ERROR, "store", "no_folder", LOG_S("path", path), LOG_S("reason", strerror(ok ? errno : why)));
+    remove_links(AT_FDCWD, fresh);
+    return false;
+}
+
+bool model_shelf_find(const model_shelf *s, const parcel *p, char ret_path[MODEL_PATH_SIZE])
+{
+    struct stat st;
+    model_file f;
+    for (size_t i = 0; i < count_of(p); i++) {
+        file_of(p, i, &f);
+        if (!model_shelf_has(s, &f, ret_path)) return false;
+    }
+    if (p->n_files == 0) return true;
+    snprintf(ret_path, MODEL_PATH_SIZE, "%s/%s.d", s->folder, p->digest);
+    return (lstat(ret_path, &st) == 0 && S_ISDIR(st.st_mode)) || build_folder(s, p, ret_path);
+}
+
+static bool names_folder(const char *name, const parcel *const *parcels, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (parcels[i]->n_files && strncmp(parcels[i]->digest, name, DIGEST_LETTERS) == 0 &&
+            strcmp(name + DIGEST_LETTERS, ".d") == 0)
+            return true;
+    return false;
+}
+
+/* A worker that still runs has its files open. */
+static void drop_folders(const model_shelf *s, const parcel *const *parcels, size_t n)
+{
+    DIR *d = opendir(s->folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        if (strlen(e->d_name) < DIGEST_LETTERS + 2 || names_folder(e->d_name, parcels, n)) continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+            remove_links(dirfd(d), e->d_name);
+    }
+    if (d) closedir(d);
+}
+
+/* ---- what is wanted ------------------------------------------------------------------------------ */
+
+bool model_shelf_wants(const model_shelf *s, const char *digest)
+{
+    for (size_t i = 0; i < s->n_wanted; i++)
+        if (strncmp(s->wanted[i].digest, digest, DIGEST_LETTERS) == 0) return true;
+    return false;
+}
+
+int model_shelf_want(model_shelf *s, const parcel *const *parcels, size_t n, shoal_err *err)
+{
+    char path[MODEL_PATH_SIZE];
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) most += count_of(parcels[i]);
+    if (most > MODEL_SHELF_MAX) most = MODEL_SHELF_MAX;
+    model_file *wanted = calloc(most + 1, sizeof *wanted);
+    if (!wanted) return err_nomem(err);
+    free(s->wanted);
+    s->wanted = wanted;
+    s->n_wanted = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < count_of(parcels[i]) && s->n_wanted < most; k++) {
+            model_file *f = &s->wanted[s->n_wanted++];
+            file_of(parcels[i], k, f);
+            if (model_shelf_has(s, f, path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+        }
+    drop_folders(s, parcels, n);
+    return 0;
+}
+
+/* ---- room ---------------------------------------------------------------------------------------- */
+
+typedef struct sight { /* what one look at the folder finds */
+    uint64_t bytes;
+    char oldest[300]; /* of those that nobody wants; "": none */
+    struct timespec when;
+} sight;
+
+static bool earlier(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static void look(const model_shelf *s, const char *but, sight *ret)
+{
+    DIR *d = opendir(s->folder);
+    *ret = (sight){0};
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        if (strncmp(e->d_name, but, DIGEST_LETTERS) == 0) continue;
+        ret->bytes += (uint64_t)st.st_size;
+        if (model_shelf_wants(s, e->d_name) || strlen(e->d_name) < DIGEST_LETTERS) continue;
+        if (*ret->oldest && !earlier(st.st_mtim, ret->when)) continue;
+        snprintf(ret->oldest, sizeof ret->oldest, "%s", e->d_name);
+        ret->when = st.st_mtim;
+    }
+    if (d) closedir(d);
+}
+
+/* Unlinking a file that a worker still maps takes nothing from it. What has come of the file counts as its.
+ */
+bool model_shelf_make_room(const model_shelf *s, const model_file *coming)
+{
+    sight found;
+    char path[MODEL_PATH_SIZE];
+    for (;;) {
+        look(s, coming->digest, &found);
+        bool fits = s->max_bytes == 0 ||
+                    (coming->bytes <= s->max_bytes && found.bytes <= s->max_bytes - coming->bytes);
+        if (fits || !*found.oldest) return fits;
+        snprintf(path, sizeof path, "%s/%s", s->folder, found.oldest);
+        LOG(LOG_INFO, "store", "evicted", LOG_S("file", found.oldest));
+        if (unlink(path) != 0) return false;
+    }
+}
+
+/* ---- what is damaged ----------------------------------------------------------------------------- */
+
+#define DAMAGED "damaged-"
+
+size_t model_shelf_files(const parcel *p, model_file *ret, size_t max)
+{
+    size_t n = count_of(p);
+    for (size_t i = 0; i < n && i < max; i++) file_of(p, i, &ret[i]);
+    return n < max ? n : max;
+}
+
+/* The oldest of the damaged ones, and how many there are. */
+static size_t find_damaged(const char *folder, char oldest[300])
+{
+    DIR *d = opendir(folder);
+    struct timespec when = {0};
+    size_t n = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        if (strncmp(e->d_name, DAMAGED, sizeof DAMAGED - 1) != 0) continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (n++ > 0 && !earlier(st.st_ctim, when)) continue;
+        snprintf(oldest, 300, "%s", e->d_name);
+        when = st.st_ctim;
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+bool model_shelf_set_aside(const model_shelf *s, const model_file *f)
+{
+    char path[MODEL_PATH_SIZE], aside[MODEL_PATH_SIZE], oldest[300];
+    model_shelf_path(s, f, false, path);
+    snprintf(aside, sizeof aside, "%s/" DAMAGED "%s%s", s->folder, f->digest, f->suffix);
+    if (rename(path, aside) != 0 && unlink(path) != 0 && errno != ENOENT) return false;
+    while (find_damaged(s->folder, oldest) > MODEL_SHELF_DAMAGED) {
+        snprintf(path, sizeof path, "%s/%s", s->folder, oldest);
+        if (unlink(path) != 0) break;
+    }
+    return true;
+}
+
+/* ---- what is held -------------------------------------------------------------------------------- */
+
+static bool is_whole(int folder, const char *name, model_file *ret)
+{
+    struct stat st;
+    char digest[65] = "";
+    if (strlen(name) < DIGEST_LETTERS || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    memcpy(digest, name, DIGEST_LETTERS);
+    return S_ISREG(st.st_mode) &&
+           model_file_make(ret, name + DIGEST_LETTERS, digest, (uint64_t)st.st_size, NULL) == 0 &&
+           strcmp(name + DIGEST_LETTERS, ret->suffix) == 0;
+}
+
+void model_shelf_look(model_shelf *s)
+{
+    model_file *held = malloc(MODEL_SHELF_MAX * sizeof *held);
+    DIR *d = held ? opendir(s->folder) : NULL;
+    size_t n = 0;
+    for (struct dirent *e; d && n < MODEL_SHELF_MAX && (e = readdir(d));)
+        if (is_whole(dirfd(d), e->d_name, &held[n])) n++;
+    if (d) closedir(d);
+    free(s->held);
+    s->held = held;
+    s->n_held = n;
+}
+
+int model_shelf_open(model_shelf *ret, const char *path, uint64_t max_bytes, shoal_err *err)
+{
+    folder f = FOLDER_NONE;
+    int rc = folder_open(&f, path, true, err);
+    folder_close(&f);
+    if (rc != 0) return rc;
+    *ret = (model_shelf){.folder = strdup(path), .max_bytes = max_bytes};
+    if (!ret->folder) return err_nomem(err);
+    model_shelf_look(ret);
+    return 0;
+}
+
+void model_shelf_close(model_shelf *s)
+{
+    free(s->folder);
+    free(s->wanted);
+    free(s->held);
+    *s = (model_shelf){0};
+}

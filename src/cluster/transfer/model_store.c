@@ -1,0 +1,574 @@
+/* model_store.c: one fetch at a time, from whoever has it, and a digest before a name. */
+#include "transfer/model_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "logging/log.h"
+#include "base/sha256.h"
+#include "transfer/model_holders.h"
+#include "transfer/model_send.h"
+#include "grpc/grpc.h"
+
+enum {
+    AGAIN_MIN_MS = 500,
+    AGAIN_MAX_MS = 30000,
+    SLICE_MS = 100,
+    STALL_MS = 10000,
+    STALL_BYTES = 64 << 10,
+    FAILED_MS = 60000, /* a machine that broke off is not asked for that file */
+    DOUBT_MS = 600000, /* one that had a part in a wrong file */
+    LIAR_MS = 3600000, /* one that alone sent another file than it said: for anything */
+    GIVERS_MAX = 8,
+};
+
+struct model_store {
+    uv_loop_t *loop;
+    model_store_options o;
+    model_shelf shelf;
+    model_holders holders;
+    char *gateway;
+    tls_context *tls, *node_tls;
+    size_t next; /* where to look first, so that one that fails keeps no other waiting */
+    uv_timer_t again, slice, stall;
+    uint64_t again_ms, in_slice;
+    /* the fetch that runs */
+    bool busy, hashing, closing;
+    model_file file;
+    model_holder from; /* node "": the gateway */
+    grpc_channel *channel;
+    grpc_client_call *call;
+    int fd;
+    uint64_t at, stall_at;
+    /* who has sent the bytes that are there: "" is the gateway */
+    char part[65], givers[GIVERS_MAX][IDENTITY_NAME_SIZE];
+    size_t n_givers;
+    bool older; /* some were there before, or more than GIVERS_MAX had a part */
+    uv_work_t work;
+    char found[65];
+    struct store_check *check; /* runs on the pool; NULL: none */
+    int n_open;                /* timers */
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* ---- a fetch ------------------------------------------------------------------------------------- */
+
+static void go_on(model_store *s);
+
+static void on_again(uv_timer_t *t)
+{
+    go_on(t->data);
+}
+
+static const char *source_name(const model_store *s)
+{
+    return *s->from.node ? s->from.node : s->gateway;
+}
+
+static void fetch_over(model_store *s)
+{
+    grpc_channel *ch = s->channel;
+    s->channel = NULL;
+    s->call = NULL;
+    uv_timer_stop(&s->slice);
+    uv_timer_stop(&s->stall);
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+    s->busy = false;
+    if (ch) grpc_channel_close(ch);
+}
+
+/* The next source is tried at once; behind the last, the gateway, all rest for a while. */
+static void fail(model_store *s, const char *why)
+{
+    if (!s->busy) return;
+    bool was_node = *s->from.node;
+    LOG(LOG_WARN, "store", "fetch_failed", LOG_S("digest", s->file.digest), LOG_I("at", s->at),
+        LOG_S("from", source_name(s)), LOG_S("reason", why));
+    fetch_over(s);
+    if (was_node) {
+        model_holders_shun(&s->holders, s->from.node, s->file.digest, uv_now(s->loop) + FAILED_MS);
+        if (s->next > 0) s->next--; /* the same file */
+        uv_timer_start(&s->again, on_again, 0, 0);
+        return;
+    }
+    s->again_ms = s->again_ms ? 2 * s->again_ms : AGAIN_MIN_MS;
+    if (s->again_ms > AGAIN_MAX_MS) s->again_ms = AGAIN_MAX_MS;
+    uv_timer_start(&s->again, on_again, s->again_ms, 0);
+}
+
+/* ---- who is to blame ----------------------------------------------------------------------------- */
+
+static void note_giver(model_store *s)
+{
+    for (size_t i = 0; i < s->n_givers; i++)
+        if (strcmp(s->givers[i], s->from.node) == 0) return;
+    if (s->n_givers < GIVERS_MAX)
+        memcpy(s->givers[s->n_givers++], s->from.node, IDENTITY_NAME_SIZE);
+    else
+        s->older = true;
+}
+
+static void note_liar(model_store *s, const char *node)
+{
+    LOG(LOG_ERROR, "store", "liar", LOG_S("node", node), LOG_S("digest", s->file.digest),
+        LOG_S("reason",
+              "it sent another file than the one that it said it has; it is not asked for an hour"));
+    model_holders_shun(&s->holders, node, NULL, uv_now(s->loop) + LIAR_MS);
+}
+
+/* Nobody knows which byte is wrong. */
+static void drop_part(model_store *s)
+{
+    char part[MODEL_PATH_SIZE];
+    model_shelf_path(&s->shelf, &s->file, true, part);
+    unlink(part);
+    *s->part = '\0';
+}
+
+static void blame(model_store *s)
+{
+    for (size_t i = 0; i < s->n_givers; i++) {
+        if (!*s->givers[i]) continue;
+        if (s->n_givers == 1 && !s->older)
+            note_liar(s, s->givers[i]);
+        else
+            model_holders_shun(&s->holders, s->givers[i], s->file.digest, uv_now(s->loop) + DOUBT_MS);
+    }
+    drop_part(s);
+}
+
+/* ---- the digest ---------------------------------------------------------------------------------- */
+
+static void hash(uv_work_t *w)
+{
+    model_store *s = w->data;
+    char path[MODEL_PATH_SIZE];
+    sha256_digest d;
+    model_shelf_path(&s->shelf, &s->file, true, path);
+    *s->found = '\0';
+    if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
+}
+
+static void release(model_store *s);
+
+static void hashed(uv_work_t *w, int status)
+{
+    model_store *s = w->data;
+    char part[MODEL_PATH_SIZE], path[MODEL_PATH_SIZE];
+    s->hashing = false;
+    if (s->closing) {
+        release(s);
+        return;
+    }
+    model_shelf_path(&s->shelf, &s->file, true, part);
+    model_shelf_path(&s->shelf, &s->file, false, path);
+    if (status != 0 || strcmp(s->found, s->file.digest) != 0) {
+        blame(s);
+        fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
+        return;
+    }
+    if (rename(part, path) != 0) {
+        fail(s, strerror(errno));
+        return;
+    }
+    LOG(LOG_INFO, "store", "fetched", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
+        LOG_S("from", source_name(s)));
+    s->again_ms = 0;
+    fetch_over(s);
+    model_shelf_look(&s->shelf);
+    s->o.changed(s->o.user);
+    go_on(s);
+}
+
+static void check(model_store *s)
+{
+    uv_timer_stop(&s->stall);
+    if (s->fd >= 0 && fsync(s->fd) != 0) {
+        fail(s, strerror(errno));
+        return;
+    }
+    s->work.data = s;
+    s->hashing = uv_queue_work(s->loop, &s->work, hash, hashed) == 0;
+    if (!s->hashing) fail(s, "out of memory");
+}
+
+/* ---- pieces -------------------------------------------------------------------------------------- */
+
+static void next_slice(uv_timer_t *t)
+{
+    model_store *s = t->data;
+    s->in_slice = 0;
+    if (s->call) grpc_client_pause(s->call, false);
+}
+
+static void keep_pace(model_store *s, size_t n)
+{
+    s->in_slice += n;
+    if (s->o.bytes_per_s == 0 || s->in_slice < s->o.bytes_per_s * SLICE_MS / 1000) return;
+    grpc_client_pause(s->call, true);
+    uv_timer_start(&s->slice, next_slice, s->in_slice * 1000 / s->o.bytes_per_s + 1, 0);
+}
+
+/* One that drips is no better than one that is gone, and holds up all that is behind it. */
+static void on_stall(uv_timer_t *t)
+{
+    model_store *s = t->data;
+    uint64_t came = s->at - s->stall_at;
+    s->stall_at = s->at;
+    if (came < STALL_BYTES && (s->o.bytes_per_s == 0 || s->o.bytes_per_s > STALL_BYTES))
+        fail(s, "it is too slow");
+}
+
+static bool write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
+{
+    while (n > 0) {
+        ssize_t k = pwrite(fd, bytes, n, (off_t)at);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return false;
+        bytes += k;
+        n -= (size_t)k;
+        at += (uint64_t)k;
+    }
+    return true;
+}
+
+static void on_chunk(void *user, const uint8_t *msg, size_t n)
+{
+    model_store *s = user;
+    Shoal__V1__FetchChunk *m;
+    const char *wrong = model_piece_take(msg, n, s->file.bytes - s->at, &m);
+    size_t len = m ? m->data.len : 0;
+    if (m && !write_all(s->fd, m->data.data, len, s->at)) wrong = strerror(errno);
+    if (m) shoal__v1__fetch_chunk__free_unpacked(m, NULL);
+    if (wrong == MODEL_PIECE_TOO_LONG) {
+        if (*s->from.node) note_liar(s, s->from.node);
+        drop_part(s);
+    }
+    if (wrong) {
+        fail(s, wrong);
+        return;
+    }
+    s->at += len;
+    if (len > 0) note_giver(s);
+    keep_pace(s, len);
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    model_store *s = user;
+    if (!s->call) return;
+    s->call = NULL;
+    if (status == GRPC_OK && s->at == s->file.bytes)
+        check(s);
+    else
+        fail(s, message && *message ? message
+                : status == GRPC_OK ? "it is shorter"
+                                    : grpc_status_name(status));
+}
+
+static void on_connected(void *user)
+{
+    model_store *s = user;
+    Shoal__V1__FetchRequest m = SHOAL__V1__FETCH_REQUEST__INIT;
+    uint8_t packed[96];
+    const grpc_client_events ev = {.user = s, .message = on_chunk, .end = on_end};
+    m.digest = s->file.digest;
+    m.offset = s->at;
+    size_t n = shoal__v1__fetch_request__pack(&m, packed);
+    s->call = grpc_call_start(s->channel, "/shoal.v1.Models/Fetch", packed, n, NULL, 0, 0, &ev);
+    if (!s->call) fail(s, "it takes no call now");
+}
+
+static void on_disconnected(void *user, const char *why)
+{
+    model_store *s = user;
+    if (!s->hashing) fail(s, why);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------------- */
+
+static int open_part(model_store *s)
+{
+    char path[MODEL_PATH_SIZE];
+    model_shelf_path(&s->shelf, &s->file, true, path);
+    s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
+    if (s->fd < 0 || fstat(s->fd, &st) != 0) return -1;
+    s->at = (uint64_t)st.st_size;
+    if (s->at > s->file.bytes && ftruncate(s->fd, 0) == 0) s->at = 0;
+    if (strcmp(s->part, s->file.digest) != 0) {
+        memcpy(s->part, s->file.digest, sizeof s->part);
+        s->n_givers = 0;
+        s->older = s->at > 0;
+    }
+    return s->at <= s->file.bytes ? 0 : -1;
+}
+
+static int connect_to_source(model_store *s, shoal_err *err)
+{
+    const grpc_channel_events ev = {.user = s, .connected = on_connected, .disconnected = on_disconnected};
+    grpc_channel_options o = {.tls = s->tls, .keepalive_ms = 5000, .keepalive_timeout_ms = 5000};
+    bool is_node = *s->from.node;
+    if (is_node) {
+        o.tls = s->node_tls;
+        o.server_name = s->from.node;
+        o.sni = MODEL_STORE_NAME;
+    }
+    uint64_t stall_ms = s->o.stall_ms ? s->o.stall_ms : STALL_MS;
+    s->stall_at = s->at;
+    uv_timer_start(&s->stall, on_stall, stall_ms, stall_ms);
+    LOG(LOG_INFO, "store", "fetching", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
+        LOG_I("from_byte", s->at), LOG_S("from", source_name(s)));
+    return grpc_channel_open(&s->channel, s->loop, is_node ? s->from.address : s->gateway, &o, &ev, err);
+}
+
+static void choose_source(model_store *s)
+{
+    const model_holder *at =
+        s->node_tls ? model_holders_pick(&s->holders, s->file.digest, uv_now(s->loop)) : NULL;
+    s->from = at ? *at : (model_holder){0};
+}
+
+static void begin(model_store *s, const model_file *f)
+{
+    shoal_err err;
+    s->busy = true;
+    s->file = *f;
+    s->at = s->in_slice = 0;
+    choose_source(s);
+    if (!model_shelf_make_room(&s->shelf, f)) {
+        s->from = (model_holder){0};
+        fail(s, "there is no room for it: give the store more (--models-gb)");
+    } else if (open_part(s) != 0) {
+        s->from = (model_holder){0};
+        fail(s, strerror(errno));
+    } else if (s->at == f->bytes) {
+        s->from = (model_holder){0}; /* nobody is asked */
+        check(s);
+    } else if (connect_to_source(s, &err) != 0) {
+        fail(s, err.message);
+    }
+}
+
+static void go_on(model_store *s)
+{
+    char path[MODEL_PATH_SIZE];
+    size_t n = s->shelf.n_wanted;
+    if (s->busy || s->closing || !s->gateway) return;
+    for (size_t k = 0; k < n; k++) {
+        size_t i = (s->next + k) % n;
+        if (model_shelf_has(&s->shelf, &s->shelf.wanted[i], path)) continue;
+        s->next = i + 1;
+        begin(s, &s->shelf.wanted[i]);
+        return;
+    }
+}
+
+/* ---- what others say ----------------------------------------------------------------------------- */
+
+static void go_on_now(model_store *s)
+{
+    if (s->busy) return;
+    uv_timer_stop(&s->again);
+    go_on(s);
+}
+
+/* ---- what is damaged ----------------------------------------------------------------------------- */
+
+typedef struct store_check {
+    model_store *s;
+    uv_work_t work;
+    size_t n;
+    struct {
+        model_file file;
+        char path[MODEL_PATH_SIZE];
+        bool damaged;
+    } files[];
+} store_check;
+
+static void compare(uv_work_t *w)
+{
+    store_check *c = w->data;
+    for (size_t i = 0; i < c->n; i++)
+        c->files[i].damaged = !sha256_file_is(c->files[i].path, c->files[i].file.digest);
+}
+
+static void set_aside(model_store *s, const store_check *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) {
+        const model_file *f = &c->files[i].file;
+        if (!c->files[i].damaged) continue;
+        bool gone = model_shelf_set_aside(&s->shelf, f);
+        LOG(LOG_ERROR, "store", "damaged", LOG_S("digest", f->digest), LOG_S("path", c->files[i].path),
+            LOG_S("so", gone ? "it is set aside and fetched again" : "remove it: it cannot be renamed here"));
+        any |= gone;
+    }
+    if (!any) return;
+    model_shelf_look(&s->shelf);
+    s->again_ms = 0;
+    s->o.changed(s->o.user);
+    go_on_now(s);
+}
+
+static void compared(uv_work_t *w, int status)
+{
+    store_check *c = w->data;
+    model_store *s = c->s;
+    s->check = NULL;
+    if (s->closing)
+        release(s);
+    else if (status == 0)
+        set_aside(s, c);
+    free(c);
+}
+
+void model_store_check(model_store *s, const parcel *const *parcels, size_t n)
+{
+    size_t most = 0;
+    model_file files[PARCEL_FILES_MAX];
+    if (s->check || s->closing) return;
+    for (size_t i = 0; i < n; i++) most += parcels[i]->n_files ? parcels[i]->n_files : 1;
+    store_check *c = calloc(1, sizeof *c + most * sizeof c->files[0]);
+    if (!c) return; /* the next refusal asks again */
+    c->s = s;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = model_shelf_files(parcels[i], files, PARCEL_FILES_MAX);
+        for (size_t f = 0; f < k; f++) {
+            c->files[c->n].file = files[f];
+            model_shelf_path(&s->shelf, &files[f], false, c->files[c->n++].path);
+        }
+    }
+    c->work.data = c;
+    s->check = uv_queue_work(s->loop, &c->work, compare, compared) == 0 ? c : NULL;
+    if (!s->check) free(c);
+}
+
+void model_store_want(model_store *s, const parcel *const *parcels, size_t n)
+{
+    shoal_err err;
+    if (model_shelf_want(&s->shelf, parcels, n, &err) != 0) return;
+    if (s->busy && !s->hashing && !model_shelf_wants(&s->shelf, s->file.digest)) fetch_over(s);
+    s->again_ms = 0;
+    go_on_now(s);
+}
+
+void model_store_hear(model_store *s, const Shoal__V1__Holders *m)
+{
+    shoal_err err;
+    if (model_holders_hear(&s->holders, m, &err) != 0) {
+        LOG(LOG_WARN, "store", "holders_refused", LOG_S("reason", err.message));
+        return;
+    }
+    go_on_now(s);
+}
+
+bool model_store_find(const model_store *s, const parcel *p, char ret_path[MODEL_PATH_SIZE])
+{
+    return model_shelf_find(&s->shelf, p, ret_path);
+}
+
+size_t model_store_count(const model_store *s)
+{
+    return s->shelf.n_held;
+}
+
+const model_file *model_store_at(const model_store *s, size_t i)
+{
+    return &s->shelf.held[i];
+}
+
+bool model_store_path(const model_store *s, const char *digest, char ret_path[MODEL_PATH_SIZE])
+{
+    for (size_t i = 0; i < s->shelf.n_held; i++)
+        if (strcmp(s->shelf.held[i].digest, digest) == 0)
+            return model_shelf_has(&s->shelf, &s->shelf.held[i], ret_path);
+    return false;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void set_tls(tls_context **to, tls_context *tls)
+{
+    if (tls) tls_context_ref(tls);
+    tls_context_unref(*to);
+    *to = tls;
+}
+
+int model_store_source(model_store *s, const char *address, tls_context *tls, tls_context *nodes,
+                       shoal_err *err)
+{
+    char *copy = strdup(address);
+    if (!copy) return err_nomem(err);
+    free(s->gateway);
+    s->gateway = copy;
+    set_tls(&s->tls, tls);
+    set_tls(&s->node_tls, nodes);
+    go_on(s);
+    return 0;
+}
+
+int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_options *o, shoal_err *err)
+{
+    model_store *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    int rc = model_shelf_open(&s->shelf, o->folder, o->max_bytes, err);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    s->loop = loop;
+    s->o = *o;
+    s->fd = -1;
+    uv_timer_t *const timers[] = {&s->again, &s->slice, &s->stall};
+    for (size_t i = 0; i < 3; i++) {
+        uv_timer_init(loop, timers[i]);
+        timers[i]->data = s;
+    }
+    s->n_open = 3;
+    *ret = s;
+    return 0;
+}
+
+static void release(model_store *s)
+{
+    if (s->n_open > 0 || s->hashing || s->check) return;
+    void (*closed)(void *) = s->closed;
+    void *user = s->closed_user;
+    tls_context_unref(s->tls);
+    tls_context_unref(s->node_tls);
+    model_shelf_close(&s->shelf);
+    model_holders_done(&s->holders);
+    free(s->gateway);
+    free(s);
+    if (closed) closed(user);
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    model_store *s = h->data;
+    s->n_open--;
+    release(s);
+}
+
+void model_store_close(model_store *s, void (*closed)(void *user), void *user)
+{
+    if (!s) {
+        if (closed) closed(user);
+        return;
+    }
+    s->closing = true;
+    s->closed = closed;
+    s->closed_user = user;
+    fetch_over(s);
+    uv_close((uv_handle_t *)&s->again, timer_closed);
+    uv_close((uv_handle_t *)&s->slice, timer_closed);
+    uv_close((uv_handle_t *)&s->stall, timer_closed);
+}

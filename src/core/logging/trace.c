@@ -1,0 +1,61 @@
+/* trace.c: a traceparent read and another one made. */
+#include "logging/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+enum { TRACE_AT = 3, SPAN_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
+enum { FLAG_SAMPLED = 1, FLAG_RANDOM = 2 };
+
+/* The hex digits s[n] in lower case, not all of them 0 where that means nothing. */
+static bool is_id(const char *s, size_t n)
+{
+    return strspn(s, "0123456789abcdef") >= n && strspn(s, "0") < n;
+}
+
+/* Section 3.2: of a version that is not known the first four fields hold, and more may follow. */
+static bool is_valid(const char *s)
+{
+    if (strlen(s) < LENGTH || s[2] != '-' || s[SPAN_AT - 1] != '-' || s[FLAGS_AT - 1] != '-') return false;
+    if (strspn(s, "0123456789abcdef") != 2 || memcmp(s, "ff", 2) == 0) return false;
+    if (s[LENGTH] && (memcmp(s, "00", 2) == 0 || s[LENGTH] != '-')) return false;
+    return is_id(s + TRACE_AT, 32) && is_id(s + SPAN_AT, 16) && strspn(s + FLAGS_AT, "0123456789abcdef") == 2;
+}
+
+static unsigned digit(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+static uint64_t draw(void)
+{
+    uint64_t v;
+    rng_draw(&v, sizeof v);
+    return v ? v : 1;
+}
+
+void trace_take(char ret[TRACE_SIZE], const char *given)
+{
+    char trace[TRACE_ID_SIZE];
+    unsigned flags = FLAG_SAMPLED | FLAG_RANDOM;
+    *ret = '\0';
+    if (!given) return;
+    if (is_valid(given)) {
+        snprintf(trace, sizeof trace, "%.32s", given + TRACE_AT);
+        flags &= digit(given[LENGTH - 1]);
+    } else {
+        snprintf(trace, sizeof trace, "%016llx%016llx", (unsigned long long)draw(),
+                 (unsigned long long)draw());
+    }
+    snprintf(ret, TRACE_SIZE, "00-%s-%016llx-%02x", trace, (unsigned long long)draw(), flags);
+}
+
+void trace_id(char ret[TRACE_ID_SIZE], const char *trace)
+{
+    buf_copy_str(ret, TRACE_ID_SIZE, is_valid(trace) ? trace + TRACE_AT : "");
+}

@@ -1,0 +1,26 @@
+/* trace.h: the trace that a request belongs to (W3C Trace Context, https://www.w3.org/TR/trace-context/).
+ *
+ * Whoever traces a request across services sends its trace and the span that calls us:
+ *
+ *     traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+ *                  version, trace id,                  span id,         flags
+ *
+ * We take the trace up with a span of our own, which goes to the workers, into the log and back to the
+ * client:
+ *
+ *     char mine[TRACE_SIZE] = "";
+ *     trace_take(mine, request_header(rq, "traceparent"));     // "": no trace was asked for
+ */
+#ifndef LOGGING_TRACE_H
+#define LOGGING_TRACE_H
+
+#define TRACE_SIZE    56 /* "00-" 32 "-" 16 "-" 2 and a NUL */
+#define TRACE_ID_SIZE 33
+
+/* NULL: ret is "". A valid header's trace and flags with a new span; for another one a new trace begins, as
+ * section 4.3 says ("new" will do to ask for one). */
+void trace_take(char ret[TRACE_SIZE], const char *given);
+/* The trace's id; "" of what is no traceparent. */
+void trace_id(char ret[TRACE_ID_SIZE], const char *trace);
+
+#endif

@@ -1,0 +1,352 @@
+/* packed_store.c: see packed_store.h. Whoever writes holds a lock on the folder, so that replicas which start
+ * together write one image, not one each. */
+#define _GNU_SOURCE
+#include "model/packed/packed_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/pages.h"
+
+#define SUFFIX        ".packed"
+#define FILES_MAX     4096 /* looked at in a store */
+#define SETTLED_S     2
+#define LEFT_BEHIND_S 3600 /* a temporary file this old is of a process that died */
+#define LOCK_WAIT_NS  100000000
+
+/* ---- identities ----------------------------------------------------------------------------------- */
+
+static uint64_t ns_of(struct timespec t)
+{
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int packed_identify(packed_identity *ret, const char *path, shoal_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return err_set(err, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "%s: %s", path, strerror(errno));
+    *ret = (packed_identity){0};
+    time_t now = time(NULL);
+    if (!S_ISREG(st.st_mode) || st.st_ctim.tv_sec + SETTLED_S > now) return 0;
+    *ret = (packed_identity){.device = st.st_dev,
+                             .inode = st.st_ino,
+                             .size = (uint64_t)st.st_size,
+                             .mtime_ns = ns_of(st.st_mtim),
+                             .ctime_ns = ns_of(st.st_ctim)};
+    return 0;
+}
+
+int packed_identify_also(packed_identity *id, const char *path, shoal_err *err)
+{
+    packed_identity both[2] = {*id};
+    sha256_digest d;
+    int rc = packed_identify(&both[1], path, err);
+    *id = (packed_identity){0};
+    if (rc || !packed_identity_known(&both[0]) || !packed_identity_known(&both[1])) return rc;
+    sha256_of(both, sizeof both, &d);
+    memcpy(id, d.bytes, sizeof d.bytes);
+    id->ctime_ns = both[0].ctime_ns > both[1].ctime_ns ? both[0].ctime_ns : both[1].ctime_ns;
+    return 0;
+}
+
+bool packed_identity_known(const packed_identity *id)
+{
+    return id->ctime_ns != 0;
+}
+
+/* ---- the folder ----------------------------------------------------------------------------------- */
+
+static int make_folder(const char *path)
+{
+    char *parent = strdup(path), *slash = parent ? strrchr(parent, '/') : NULL;
+    int rc = mkdir(path, S_IRWXU);
+    if (rc != 0 && errno == ENOENT && slash && slash > parent) {
+        *slash = '\0';
+        rc = make_folder(parent);
+        if (rc == 0) rc = mkdir(path, S_IRWXU);
+    }
+    int e = errno;
+    free(parent);
+    errno = e;
+    return rc != 0 && e != EEXIST ? -1 : 0;
+}
+
+int packed_store_folder(const packed_store *s, bool make, shoal_err *err)
+{
+    struct stat st;
+    if (make && make_folder(s->folder) != 0) {
+        err_set(err, SHOAL_EIO, "%s: %s", s->folder, strerror(errno));
+        return -1;
+    }
+    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_set(err, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "%s: %s", s->folder, strerror(errno));
+        return -1;
+    }
+    if (fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) &&
+        !(st.st_mode & (S_IWGRP | S_IWOTH)))
+        return fd;
+    close(fd);
+    err_set(err, SHOAL_EAUTH, "%s: others than its owner may write there: chmod go-w it", s->folder);
+    return -1;
+}
+
+typedef struct entry {
+    char name[96];
+    uint64_t bytes;
+    time_t used;
+} entry;
+
+typedef struct listing {
+    entry *at;
+    size_t n;
+    uint64_t bytes;
+} listing;
+
+static bool is_image(const char *name)
+{
+    size_t n = strlen(name);
+    return n > strlen(SUFFIX) && n < sizeof((entry *)0)->name &&
+           strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+/* What a process that died in the midst of writing left. */
+static void remove_left_behind(int fd, const char *name, const struct stat *st)
+{
+    if (strstr(name, SUFFIX ".tmp.") && st->st_mtime + LEFT_BEHIND_S < time(NULL)) unlinkat(fd, name, 0);
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    return x->used != y->used ? (x->used < y->used ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* The images, those unused for longest first. False without memory. */
+static bool list(int fd, listing *ret)
+{
+    *ret = (listing){.at = calloc(FILES_MAX, sizeof *ret->at)};
+    int copy = dup(fd);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!d && copy >= 0) close(copy);
+    if (!d || !ret->at) {
+        if (d) closedir(d);
+        free(ret->at);
+        return false;
+    }
+    rewinddir(d);
+    for (struct dirent *e; ret->n < FILES_MAX && (e = readdir(d));) {
+        struct stat st;
+        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        remove_left_behind(fd, e->d_name, &st);
+        if (!is_image(e->d_name)) continue;
+        entry *x = &ret->at[ret->n++];
+        *x = (entry){.bytes = (uint64_t)st.st_size, .used = st.st_mtime};
+        memcpy(x->name, e->d_name, strlen(e->d_name) + 1);
+        ret->bytes += x->bytes;
+    }
+    closedir(d);
+    qsort(ret->at, ret->n, sizeof *ret->at, by_use);
+    return true;
+}
+
+/* ---- looking -------------------------------------------------------------------------------------- */
+
+static char *path_of(const packed_store *s, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s/%s", s->folder, name) < 0 ? NULL : path;
+}
+
+char *packed_store_path(const packed_store *s, const packed_head *h)
+{
+    char model[65], layout[65], part[48] = "", name[96];
+    sha256_hex(&h->model, model);
+    sha256_hex(&h->layout, layout);
+    if (h->end_layer)
+        snprintf(part, sizeof part, "-%llu-%llu", (unsigned long long)h->first_layer,
+                 (unsigned long long)h->end_layer);
+    snprintf(name, sizeof name, "%.16s-%.8s%s" SUFFIX, model, layout, part);
+    return path_of(s, name);
+}
+
+void packed_store_touch(const char *path)
+{
+    utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static bool recalls(const packed_store *s, const char *name, const packed_identity *id, sha256_digest *ret)
+{
+    packed_head h;
+    char *path = path_of(s, name);
+    bool same = path && packed_peek(&h, path, NULL) == 0 && memcmp(&h.file, id, sizeof *id) == 0;
+    free(path);
+    if (same) *ret = h.model;
+    return same;
+}
+
+bool packed_store_recall(const packed_store *s, const packed_identity *id, sha256_digest *ret)
+{
+    listing l;
+    bool found = false;
+    int fd = s->folder && packed_identity_known(id) ? packed_store_folder(s, false, NULL) : -1;
+    if (fd < 0) return false;
+    if (list(fd, &l)) {
+        for (size_t i = l.n; !found && i > 0; i--) found = recalls(s, l.at[i - 1].name, id, ret);
+        free(l.at);
+    }
+    close(fd);
+    return found;
+}
+
+/* ---- keeping -------------------------------------------------------------------------------------- */
+
+/* Whoever writes has the folder's lock. */
+static int lock(int fd, const atomic_bool *stop, shoal_err *err)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_set(err, SHOAL_EIO, "it cannot be locked: %s", strerror(errno));
+        if (stop && atomic_load(stop)) return err_set(err, SHOAL_ECANCELLED, "stopped");
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_WAIT_NS}, NULL);
+    }
+    return 0;
+}
+
+/* What a file system has left for us, less a tenth that others may want. */
+static uint64_t room_on_disk(int fd)
+{
+    struct statvfs v;
+    if (fstatvfs(fd, &v) != 0) return UINT64_MAX;
+    return (uint64_t)v.f_bavail * v.f_frsize / 10 * 9;
+}
+
+static int make_room(const packed_store *s, int fd, uint64_t need, shoal_err *err)
+{
+    uint64_t most = s->max_bytes ? s->max_bytes : PACKED_STORE_MAX_BYTES;
+    listing l;
+    if (need > most)
+        return err_set(err, SHOAL_ELIMIT, "an image of %llu MB is larger than the store's limit of %llu MB",
+                       (unsigned long long)(need >> 20), (unsigned long long)(most >> 20));
+    if (!list(fd, &l)) return err_nomem(err);
+    for (size_t i = 0; i < l.n && l.bytes + need > most; i++)
+        if (unlinkat(fd, l.at[i].name, 0) == 0) l.bytes -= l.at[i].bytes;
+    free(l.at);
+    uint64_t room = room_on_disk(fd);
+    if (need > room)
+        return err_set(err, SHOAL_ELIMIT,
+                       "an image of %llu MB does not fit on the disk, which has %llu MB left",
+                       (unsigned long long)(need >> 20), (unsigned long long)(room >> 20));
+    return 0;
+}
+
+/* Somebody else has written one since `seen` was refused, or nothing was there. */
+static bool written_meanwhile(const char *path, uint64_t seen)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_ino != seen;
+}
+
+static int keep(const packed_store *s, int fd, const packed_head *h, const weights *w, uint64_t seen,
+                const atomic_bool *stop, shoal_err *err)
+{
+    int rc = lock(fd, stop, err);
+    if (rc) return rc;
+    char *path = packed_store_path(s, h);
+    if (!path) return err_nomem(err);
+    if (!written_meanwhile(path, seen)) {
+        rc = make_room(s, fd, weights_bytes(w) + PAGES_HUGE, err);
+        if (rc == 0) rc = packed_write(path, *h, w, stop, err);
+    }
+    free(path);
+    return rc;
+}
+
+int packed_store_keep(const packed_store *s, const packed_head *h, const weights *w, uint64_t seen,
+                      const atomic_bool *stop, shoal_err *err)
+{
+    if (!s->folder || s->read_only || weights_bytes(w) < s->min_bytes) return 0;
+    int fd = packed_store_folder(s, true, err);
+    if (fd < 0) return err ? err->code : SHOAL_EIO;
+    int rc = keep(s, fd, h, w, seen, stop, err);
+    close(fd); /* and the lock with it */
+    return rc;
+}
+
+uint64_t packed_store_seen(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* ---- for people ----------------------------------------------------------------------------------- */
+
+static int describe(const packed_store *s, const entry *e, packed_listed *ret, shoal_err *err)
+{
+    *ret = (packed_listed){.bytes = e->bytes, .used_s = e->used};
+    memcpy(ret->file, e->name, sizeof ret->file);
+    char *path = path_of(s, e->name);
+    if (!path) return err_nomem(err);
+    ret->status = packed_peek(&ret->head, path, NULL);
+    free(path);
+    return 0;
+}
+
+static int describe_all(const packed_store *s, const listing *l, packed_listed **ret, shoal_err *err)
+{
+    packed_listed *all = calloc(l->n + 1, sizeof *all);
+    int rc = all ? 0 : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < l->n; i++) rc = describe(s, &l->at[l->n - 1 - i], &all[i], err);
+    if (rc == 0)
+        *ret = all;
+    else
+        free(all);
+    return rc;
+}
+
+int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n, shoal_err *err)
+{
+    listing l;
+    *ret = NULL;
+    *ret_n = 0;
+    int rc = 0, fd = packed_store_folder(s, false, err);
+    if (fd < 0) return err->code == SHOAL_ENOTFOUND ? 0 : err->code;
+    if (!list(fd, &l)) {
+        rc = err_nomem(err);
+    } else {
+        rc = describe_all(s, &l, ret, err);
+        if (rc == 0) *ret_n = l.n;
+        free(l.at);
+    }
+    close(fd);
+    return rc;
+}
+
+int packed_store_remove(const packed_store *s, const packed_listed *images, size_t n, uint64_t *ret_bytes,
+                        shoal_err *err)
+{
+    *ret_bytes = 0;
+    if (n == 0) return 0;
+    int rc = 0, fd = packed_store_folder(s, false, err);
+    if (fd < 0) return err->code;
+    for (size_t i = 0; i < n; i++) {
+        if (unlinkat(fd, images[i].file, 0) == 0)
+            *ret_bytes += images[i].bytes;
+        else if (errno != ENOENT && rc == 0)
+            rc = err_set(err, SHOAL_EIO, "%s/%s: %s", s->folder, images[i].file, strerror(errno));
+    }
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,479 @@
+/* ollama.c: what Ollama's clients ask, as the body that ours would send. */
+#include "dialects/ollama.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "messages/fields.h"
+#include "json/json.h"
+
+#define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
+
+/* Put v, whose reference is taken, under key; SHOAL_ENOMEM also where there is no v. */
+static int put(json_t *o, const char *key, json_t *v)
+{
+    return v && json_object_set_new(o, key, v) == 0 ? 0 : SHOAL_ENOMEM;
+}
+
+static int copy(json_t *o, const char *key, const json_t *from, const char *named)
+{
+    const json_t *v = fields_get(from, named);
+    return v ? put(o, key, json_incref((json_t *)v)) : 0;
+}
+
+static json_t *text_of(const json_t *v)
+{
+    return v ? json_incref((json_t *)v) : json_string("");
+}
+
+static int refuse_pictures(const json_t *o, api_error *e)
+{
+    const json_t *images = fields_get(o, "images");
+    if (!images || (json_is_array(images) && json_array_size(images) == 0)) return 0;
+    return api_error_bad(e, "images", "no model here sees pictures");
+}
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static int put_options(json_t *body, const json_t *asked, api_error *e)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } MAP[] = {{"temperature", "temperature"},
+               {"top_p", "top_p"},
+               {"top_k", "top_k"},
+               {"min_p", "min_p"},
+               {"seed", "seed"},
+               {"stop", "stop"},
+               {"num_predict", "max_tokens"},
+               {"repeat_penalty", "repetition_penalty"},
+               {"presence_penalty", "presence_penalty"},
+               {"frequency_penalty", "frequency_penalty"}};
+    const json_t *o = fields_get(asked, "options");
+    if (put(body, "sampling_defaults", json_string("ollama")) != 0) return api_error_nomem(e);
+    if (o && !json_is_object(o)) return api_error_bad(e, "options", "\"options\" must be an object");
+    int64_t n = 0;
+    int rc = fields_int(o, "num_predict", -2, INT64_MAX, &n, e);
+    for (size_t i = 0; rc == 0 && o && i < sizeof MAP / sizeof *MAP; i++)
+        if (copy(body, MAP[i].ours, o, MAP[i].theirs) != 0) rc = api_error_nomem(e);
+    if (rc == 0 && n < 0 && put(body, "max_tokens", json_integer(-1)) != 0) rc = api_error_nomem(e);
+    return rc;
+}
+
+static int put_format(json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *f = fields_get(asked, "format");
+    const char *word = fields_text(f);
+    json_t *ours = NULL;
+    if (!f || (word && !*word)) return 0;
+    if (word && strcmp(word, "json") == 0)
+        ours = json_pack("{s:s}", "type", "json_object");
+    else if (json_is_object(f))
+        ours = json_pack("{s:s,s:{s:s,s:b,s:O}}", "type", "json_schema", "json_schema", "name", "answer",
+                         "strict", 1, "schema", f);
+    else
+        return api_error_bad(e, "format", "\"format\" must be \"json\" or a JSON schema");
+    return put(body, "response_format", ours) == 0 ? 0 : api_error_nomem(e);
+}
+
+/* true, false, or how hard. */
+static int put_think(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *think = fields_get(asked, "think");
+    if (!think) return 0;
+    a->thinks = !json_is_false(think);
+    int rc = json_is_boolean(think)
+                 ? put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think))
+                 : put(body, "reasoning_effort", json_incref((json_t *)think));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------ */
+
+/* Ollama's calls have no ids; ours are named by their place: a message, and a call in it. */
+static json_t *call_id(size_t message, size_t call)
+{
+    char id[48];
+    snprintf(id, sizeof id, "call_%zu_%zu", message, call);
+    return json_string(id);
+}
+
+static json_t *arguments_text(const json_t *v)
+{
+    buf text = {0};
+    if (json_is_string(v)) return json_incref((json_t *)v);
+    if (!v) return json_string("{}");
+    json_put(&text, v);
+    json_t *s = text.failed ? NULL : json_stringn(text.data, text.len);
+    buf_done(&text);
+    return s;
+}
+
+static json_t *our_call(const json_t *call, size_t message, size_t i)
+{
+    const json_t *f = json_object_get(call, "function");
+    json_t *ours = json_object(), *function = json_object();
+    int rc = ours && function ? 0 : SHOAL_ENOMEM;
+    if (rc == 0) rc = copy(function, "name", f, "name");
+    if (rc == 0) rc = put(function, "arguments", arguments_text(fields_get(f, "arguments")));
+    if (rc == 0) rc = put(ours, "id", call_id(message, i));
+    if (rc == 0) rc = put(ours, "type", json_string("function"));
+    if (rc == 0) rc = put(ours, "function", json_incref(function));
+    json_decref(function);
+    if (rc == 0) return ours;
+    json_decref(ours);
+    return NULL;
+}
+
+static json_t *our_calls(const json_t *calls, size_t message)
+{
+    json_t *all = json_array(), *call;
+    size_t i;
+    if (!all) return NULL;
+    json_array_foreach(calls, i, call)
+    {
+        if (json_array_append_new(all, our_call(call, message, i)) == 0) continue;
+        json_decref(all);
+        return NULL;
+    }
+    return all;
+}
+
+/* The call that a tool's message answers is the next one without an answer. */
+typedef struct awaited {
+    size_t message, n_calls, n_answered;
+} awaited;
+
+static int fill_message(json_t *ours, const json_t *m, size_t i, awaited *last)
+{
+    const json_t *calls = fields_get(m, "tool_calls");
+    const char *role = fields_text(json_object_get(m, "role"));
+    int rc = copy(ours, "role", m, "role");
+    if (rc == 0) rc = put(ours, "content", text_of(fields_get(m, "content")));
+    if (rc == 0) rc = copy(ours, "reasoning_content", m, "thinking");
+    if (rc == 0 && json_is_array(calls) && json_array_size(calls) > 0) {
+        *last = (awaited){.message = i, .n_calls = json_array_size(calls)};
+        rc = put(ours, "tool_calls", our_calls(calls, i));
+    }
+    if (rc == 0 && role && strcmp(role, "tool") == 0)
+        rc = put(ours, "tool_call_id", call_id(last->message, last->n_answered++));
+    return rc;
+}
+
+static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *theirs = fields_get(asked, "messages");
+    json_t *all, *m;
+    awaited last = {0};
+    size_t i;
+    if (theirs && !json_is_array(theirs))
+        return api_error_bad(e, "messages", "\"messages\" must be a list of messages");
+    all = json_array();
+    if (put(body, "messages", all) != 0) return api_error_nomem(e);
+    a->loads = json_array_size(theirs) == 0;
+    json_array_foreach(theirs, i, m)
+    {
+        if (!json_is_object(m)) return api_error_bad(e, "messages", "messages[%zu] must be an object", i);
+        if (refuse_pictures(m, e) != 0) return e->status;
+        json_t *ours = json_object();
+        if (!ours || json_array_append_new(all, ours) != 0 || fill_message(ours, m, i, &last) != 0)
+            return api_error_nomem(e);
+    }
+    return 0;
+}
+
+/* A prompt is a conversation of one request; a raw one, or one to be filled in, is a completion. */
+static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const char *system = NULL, *prompt = "", *suffix = "";
+    bool raw = false;
+    int rc = fields_str(asked, "prompt", &prompt, e);
+    if (rc == 0) rc = fields_str(asked, "system", &system, e);
+    if (rc == 0) rc = fields_str(asked, "suffix", &suffix, e);
+    if (rc == 0) rc = fields_bool(asked, "raw", &raw, e);
+    if (rc == 0) rc = refuse_pictures(asked, e);
+    if (rc != 0) return rc;
+    if (*suffix) return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
+    a->loads = !*prompt && !(system && *system);
+    if (raw) {
+        a->path = "/v1/completions";
+        return put(body, "prompt", json_string(prompt)) == 0 ? 0 : api_error_nomem(e);
+    }
+    json_t *messages = json_array();
+    if (put(body, "messages", messages) != 0) return api_error_nomem(e);
+    if (system && *system &&
+        json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system", "content", system)) != 0)
+        return api_error_nomem(e);
+    rc = json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* A chat takes both as they are; a completion takes one number. */
+static int put_logprobs(const ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    bool wanted = false;
+    int64_t n_top = 0;
+    int rc = fields_bool(asked, "logprobs", &wanted, e);
+    if (rc == 0) rc = fields_int(asked, "top_logprobs", 0, 20, &n_top, e);
+    if (rc == 0 && n_top > 0 && !wanted)
+        rc = api_error_bad(e, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
+    if (rc != 0 || !wanted) return rc;
+    bool is_chat = strcmp(a->path, "/v1/chat/completions") == 0;
+    rc = put(body, "logprobs", is_chat ? json_true() : json_integer(n_top));
+    if (rc == 0 && is_chat && n_top > 0) rc = put(body, "top_logprobs", json_integer(n_top));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* A chat drops its oldest messages unless it says "truncate": false. A prompt is never cut, and no reply goes on
+ * behind the end of the context by forgetting its beginning ("shift"). */
+static int read_truncation(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    bool cut = a->kind == OLLAMA_CHAT, shift = false;
+    int rc = fields_bool(asked, "truncate", &cut, e);
+    if (rc == 0) rc = fields_bool(asked, "shift", &shift, e);
+    if (rc != 0) return rc;
+    if (cut && a->kind != OLLAMA_CHAT)
+        return api_error_bad(
+            e, "truncate",
+            "\"truncate\": true is not offered for a prompt: send one that fits the context, "
+            "or the conversation's messages to /api/chat");
+    if (shift)
+        return api_error_bad(e, "shift",
+                             "\"shift\": true is not offered: a reply ends where the context is full");
+    a->truncates = cut;
+    return 0;
+}
+
+/* What would change the answer and is not offered. */
+static int refuse_others(const json_t *asked, api_error *e)
+{
+    const char *template = fields_text(fields_get(asked, "template"));
+    const json_t *context = fields_get(asked, "context");
+    if (fields_get(asked, "template") && !(template && !*template))
+        return api_error_bad(e, "template",
+                             "\"template\" is not offered: a model's own chat template is used; with "
+                             "\"raw\": true the prompt is taken as it is");
+    if (context && !(json_is_array(context) && json_array_size(context) == 0))
+        return api_error_bad(e, "context",
+                             "\"context\" is not offered: send the conversation's messages to /api/chat");
+    return 0;
+}
+
+/* ---- whole requests ------------------------------------------------------------------------------ */
+
+static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    a->stream = true;
+    a->path = "/v1/chat/completions";
+    int rc = fields_bool(asked, "stream", &a->stream, e);
+    if (rc == 0)
+        rc = a->kind == OLLAMA_CHAT ? put_messages(a, body, asked, e) : put_prompt(a, body, asked, e);
+    if (rc == 0) rc = refuse_others(asked, e);
+    if (rc == 0) rc = read_truncation(a, asked, e);
+    if (rc == 0) rc = put_logprobs(a, body, asked, e);
+    if (rc == 0) rc = put_options(body, asked, e);
+    if (rc == 0) rc = put_format(body, asked, e);
+    if (rc == 0) rc = put_think(a, body, asked, e);
+    if (rc != 0) return rc;
+    if (copy(body, "tools", asked, "tools") || put(body, "stream", json_true()) ||
+        put(body, "stream_options", json_pack("{s:b}", "include_usage", 1)))
+        return api_error_nomem(e);
+    return 0;
+}
+
+static const char *role_of(const json_t *messages, size_t i)
+{
+    const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+    return role ? role : "";
+}
+
+static bool is_instruction(const json_t *messages, size_t i)
+{
+    return strcmp(role_of(messages, i), "system") == 0 || strcmp(role_of(messages, i), "developer") == 0;
+}
+
+/* Where the shortened conversation may begin, at or behind `from`, its last message at the latest: with a user's
+ * message, as templates that demand turns want it, else not with a tool's result, whose call would be gone.
+ * 0: nowhere. */
+static size_t find_beginning(const json_t *messages, size_t from)
+{
+    size_t n = json_array_size(messages);
+    for (size_t i = from; i < n; i++)
+        if (strcmp(role_of(messages, i), "user") == 0) return i;
+    for (size_t i = from; i < n; i++)
+        if (!is_instruction(messages, i) && strcmp(role_of(messages, i), "tool") != 0) return i;
+    for (size_t i = from; --i > 0;)
+        if (strcmp(role_of(messages, i), "assistant") == 0) return i;
+    return 0;
+}
+
+/* A quarter at a time: a long conversation fits after a few tries, and most of it is kept. */
+bool ollama_shorten(json_t *body)
+{
+    const json_t *messages = json_object_get(body, "messages");
+    size_t n = json_array_size(messages), n_said = 0, n_gone = 0, from = 0;
+    for (size_t i = 0; i < n; i++) n_said += !is_instruction(messages, i);
+    if (n_said < 2) return false;
+    for (; n_gone < (n_said + 3) / 4; from++) n_gone += !is_instruction(messages, from);
+    size_t begin = find_beginning(messages, from);
+    json_t *left = json_array(); /* the old array may be shared with the request that was refused */
+    bool ok = left != NULL;
+    for (size_t i = 0; ok && i < n; i++)
+        if (i >= begin || is_instruction(messages, i))
+            ok = json_array_append(left, json_array_get(messages, i)) == 0;
+    ok = ok && json_array_size(left) < n && json_object_set(body, "messages", left) == 0;
+    json_decref(left);
+    return ok;
+}
+
+/* A completion has one number where a chat has two fields. */
+static int put_text_logprobs(json_t *body)
+{
+    json_t *n = json_object_get(body, "top_logprobs");
+    if (!json_object_get(body, "logprobs")) return 0;
+    if (put(body, "logprobs", n ? json_incref(n) : json_integer(0)) != 0) return SHOAL_ENOMEM;
+    json_object_del(body, "top_logprobs");
+    return 0;
+}
+
+int ollama_use_text(ollama_ask *a, json_t *body)
+{
+    json_t *messages = json_object_get(body, "messages"), *m;
+    buf text = {0};
+    size_t i;
+    if (a->kind != OLLAMA_GENERATE || !messages) return 0;
+    json_array_foreach(messages, i, m)
+    {
+        if (i > 0) buf_puts(&text, "\n\n");
+        buf_puts(&text, json_string_value(json_object_get(m, "content")));
+    }
+    int rc =
+        text.failed ? SHOAL_ENOMEM : put(body, "prompt", json_stringn(text.data ? text.data : "", text.len));
+    if (rc == 0) rc = put_text_logprobs(body);
+    buf_done(&text);
+    if (rc != 0) return rc;
+    json_object_del(body, "messages");
+    json_object_del(body, "chat_template_kwargs");
+    json_object_del(body, "reasoning_effort");
+    a->path = "/v1/completions";
+    return 0;
+}
+
+static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const char *field = a->kind == OLLAMA_EMBED ? "input" : "prompt";
+    a->path = "/v1/embeddings";
+    const json_t *v = fields_get(asked, field);
+    bool cut = true; /* as Ollama has it; /v1/embeddings refuses what is too long */
+    if (!v) return api_error_bad(e, field, "\"%s\" is missing", field);
+    int rc = fields_bool(asked, "truncate", &cut, e);
+    if (rc != 0) return rc;
+    a->loads =
+        (json_is_string(v) && json_string_length(v) == 0) || (json_is_array(v) && json_array_size(v) == 0);
+    return copy(body, "input", asked, field) || copy(body, "dimensions", asked, "dimensions") ||
+                   put(body, "truncate", json_boolean(cut))
+               ? api_error_nomem(e)
+               : 0;
+}
+
+/* "NAME:latest" is NAME. */
+static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    const char *name = NULL, *old = NULL;
+    int rc = fields_str(asked, "model", &name, e);
+    if (rc == 0) rc = fields_str(asked, "name", &old, e);
+    if (rc != 0) return rc;
+    if (!name) name = old;
+    if (!name || !*name) return api_error_bad(e, "model", "\"model\" is missing");
+    size_t n = strlen(name), n_tag = strlen(":latest");
+    if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
+    if (n >= sizeof a->model) return api_error_no_model(e, name);
+    snprintf(a->model, sizeof a->model, "%.*s", (int)n, name);
+    snprintf(a->shown, sizeof a->shown, "%s", name);
+    return 0;
+}
+
+/* One number and its unit of a duration, in seconds; false: it is none. */
+static bool read_part(const char **s, double *sum)
+{
+    static const struct {
+        const char *name;
+        double s;
+    } UNITS[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!isdigit((unsigned char)**s) && **s != '.') return false;
+    double n = strtod(*s, &end);
+    size_t len = strcspn(end, ".0123456789");
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++) {
+        if (strlen(UNITS[i].name) != len || strncmp(end, UNITS[i].name, len) != 0) continue;
+        *sum += n * UNITS[i].s;
+        *s = end + len;
+        return true;
+    }
+    return false;
+}
+
+/* Seconds as a number, or "5m", "1h30m", "300ms" (Go's durations); what is negative is for good. */
+static int read_keep_alive(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    const json_t *v = fields_get(asked, "keep_alive");
+    const char *text = fields_text(v), *s = text;
+    double sum = json_number_value(v);
+    bool ok = !v || json_is_number(v) || (s && *s), negative = s && *s == '-';
+    if (s && (*s == '-' || *s == '+')) s++;
+    if (s && *s && s[strspn(s, "0123456789")] == '\0')
+        sum = strtod(s, NULL);
+    else
+        while (ok && s && *s) ok = read_part(&s, &sum);
+    if (!ok || (text && s == text + (negative ? 1 : 0) && !*s))
+        return api_error_bad(e, "keep_alive", "\"keep_alive\" must be seconds, or a duration such as \"5m\"");
+    if (!v) return 0;
+    sum = ceil(negative ? -sum : sum);
+    a->keep_alive_s = sum < 0 || sum > KEEP_ALIVE_MAX_S ? OLLAMA_FOR_GOOD : (int64_t)sum;
+    return 0;
+}
+
+bool ollama_reference(const char *name, char *ret, size_t size)
+{
+    static const char *const HUBS[] = {"hf.co/", "huggingface.co/"};
+    static const char *const OURS[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
+    const char *prefix = "ollama:";
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
+        if (strncmp(name, OURS[i], strlen(OURS[i])) == 0) prefix = "";
+    for (size_t i = 0; i < sizeof HUBS / sizeof *HUBS; i++) {
+        size_t n = strlen(HUBS[i]);
+        if (strncmp(name, HUBS[i], n) != 0) continue;
+        prefix = "hf:";
+        name += n;
+        break;
+    }
+    int n = snprintf(ret, size, "%s%s", prefix, name);
+    return n > 0 && (size_t)n < size;
+}
+
+int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
+                api_error *e)
+{
+    json_t *asked = NULL, *body = json_object();
+    *ret = (ollama_ask){.kind = kind, .path = "/v1/models"};
+    *ret_body = NULL;
+    int rc = body ? fields_parse(&asked, bytes, n, e) : api_error_nomem(e);
+    if (rc == 0) rc = read_model(ret, asked, e);
+    ret->keep_alive_s = OLLAMA_NOT_SAID;
+    if (rc == 0 && kind < OLLAMA_SHOW) rc = read_keep_alive(ret, asked, e);
+    if (rc == 0 && kind == OLLAMA_PULL) ret->stream = true;
+    if (rc == 0 && kind == OLLAMA_PULL) rc = fields_bool(asked, "stream", &ret->stream, e);
+    if (rc == 0 && put(body, "model", json_string(ret->model)) != 0) rc = api_error_nomem(e);
+    if (rc == 0 && (kind == OLLAMA_CHAT || kind == OLLAMA_GENERATE))
+        rc = read_generation(ret, body, asked, e);
+    if (rc == 0 && (kind == OLLAMA_EMBED || kind == OLLAMA_EMBEDDINGS)) rc = read_texts(ret, body, asked, e);
+    json_drop(asked);
+    if (rc == 0 && kind < OLLAMA_SHOW)
+        *ret_body = body;
+    else
+        json_decref(body);
+    return rc;
+}

@@ -1,0 +1,445 @@
+/* ollama_put.c: our answers in Ollama's words. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "messages/fields.h"
+#include "dialects/ollama.h"
+
+static void put_text(buf *out, const char *key, const char *s, size_t n)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, s ? s : "", n);
+}
+
+static void put_str(buf *out, const char *key, const char *s)
+{
+    put_text(out, key, s, s ? strlen(s) : 0);
+}
+
+static void put_time(buf *out, const char *key, int64_t unix_us)
+{
+    time_t s = (time_t)(unix_us / 1000000);
+    struct tm tm;
+    char date[32];
+    gmtime_r(&s, &tm);
+    size_t n = strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, ",\"%s\":\"%.*s.%06dZ\"", key, (int)n, date, (int)(unix_us % 1000000));
+}
+
+/* ---- what comes ---------------------------------------------------------------------------------- */
+
+static void take_text(buf *to, const json_t *v)
+{
+    if (json_is_string(v)) buf_append(to, json_string_value(v), json_string_length(v));
+}
+
+static int take_calls(ollama_run *run, const json_t *calls)
+{
+    json_t *call;
+    size_t i;
+    json_array_foreach(calls, i, call)
+    {
+        json_int_t at = json_integer_value(json_object_get(call, "index"));
+        const json_t *f = json_object_get(call, "function");
+        if (at < 0 || at >= OLLAMA_CALLS_MAX) return SHOAL_EPROTOCOL;
+        if ((size_t)at >= run->n_calls) run->n_calls = (size_t)at + 1;
+        take_text(&run->calls[at].name, json_object_get(f, "name"));
+        take_text(&run->calls[at].arguments, json_object_get(f, "arguments"));
+    }
+    return 0;
+}
+
+static void take_usage(ollama_run *run, const json_t *usage)
+{
+    if (!json_is_object(usage)) return;
+    run->n_prompt = (uint64_t)json_integer_value(json_object_get(usage, "prompt_tokens"));
+    run->n_reply = (uint64_t)json_integer_value(json_object_get(usage, "completion_tokens"));
+}
+
+static void put_token(buf *to, const json_t *token, const json_t *logprob)
+{
+    const char *s = json_string_value(token);
+    buf_puts(to, to->len && to->data[to->len - 1] != '[' ? ",{\"token\":" : "{\"token\":");
+    json_put_string(to, s ? s : "", json_string_length(token));
+    buf_puts(to, ",\"logprob\":");
+    json_put_digits(to, logprob ? logprob : json_null(), 9);
+}
+
+/* Of a completion: {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{TEXT: logprob}]}. */
+static void take_completion_logprobs(buf *to, const json_t *l)
+{
+    const json_t *tokens = json_object_get(l, "tokens");
+    json_t *v, *one;
+    const char *text;
+    size_t i;
+    json_array_foreach(tokens, i, v)
+    {
+        put_token(to, v, json_array_get(json_object_get(l, "token_logprobs"), i));
+        json_t *top = json_array_get(json_object_get(l, "top_logprobs"), i);
+        if (json_object_size(top) > 0) buf_puts(to, ",\"top_logprobs\":[");
+        json_object_foreach(top, text, one)
+        {
+            json_t *key = json_string(text);
+            to->failed |= !key;
+            put_token(to, key, one);
+            buf_putc(to, '}');
+            json_decref(key);
+        }
+        buf_puts(to, json_object_size(top) > 0 ? "]}" : "}");
+    }
+}
+
+/* Of a chat its tokens are told as they are: {"token", "logprob", "bytes", "top_logprobs"}. */
+static void take_logprobs(buf *to, const json_t *l)
+{
+    json_t *v;
+    size_t i;
+    json_array_foreach(json_object_get(l, "content"), i, v)
+    {
+        if (to->len) buf_putc(to, ',');
+        json_put_digits(to, v, 9);
+    }
+    take_completion_logprobs(to, l);
+}
+
+int ollama_take(ollama_run *run, const json_t *chunk)
+{
+    const json_t *choice = json_array_get(json_object_get(chunk, "choices"), 0);
+    const json_t *delta = json_object_get(choice, "delta");
+    const char *finish = fields_text(json_object_get(choice, "finish_reason"));
+    if (!json_is_array(json_object_get(chunk, "choices"))) return SHOAL_EPROTOCOL;
+    take_usage(run, json_object_get(chunk, "usage"));
+    take_text(&run->text, json_object_get(delta ? delta : choice, delta ? "content" : "text"));
+    take_text(&run->thinking, json_object_get(delta, "reasoning_content"));
+    take_logprobs(&run->logprobs, json_object_get(choice, "logprobs"));
+    int rc = take_calls(run, json_object_get(delta, "tool_calls"));
+    if (finish) snprintf(run->finish, sizeof run->finish, "%s", finish);
+    return rc ? rc : run->text.failed || run->thinking.failed || run->logprobs.failed ? SHOAL_ENOMEM : 0;
+}
+
+void ollama_run_done(ollama_run *run)
+{
+    buf_done(&run->text);
+    buf_done(&run->thinking);
+    buf_done(&run->logprobs);
+    for (size_t i = 0; i < run->n_calls; i++) {
+        buf_done(&run->calls[i].name);
+        buf_done(&run->calls[i].arguments);
+    }
+    *run = (ollama_run){0};
+}
+
+/* ---- lines --------------------------------------------------------------------------------------- */
+
+/* What has not come whole is not there at all. */
+static void keep_whole(buf *out, size_t before)
+{
+    if (out->failed) out->len = before;
+}
+
+/* Arguments that are no JSON (a reply that was cut in the middle of them) are told as a text. */
+static void put_arguments(buf *out, const buf *text)
+{
+    json_t *v = NULL;
+    if (text->len && json_parse(&v, text->data, text->len, "arguments", NULL) == 0)
+        json_put(out, v);
+    else if (text->len)
+        json_put_string(out, text->data, text->len);
+    else
+        buf_puts(out, "{}");
+    json_decref(v);
+}
+
+static void put_calls(buf *out, const ollama_run *run)
+{
+    buf_puts(out, ",\"tool_calls\":[");
+    for (size_t i = 0; i < run->n_calls; i++) {
+        buf_puts(out, i ? ",{\"function\":{\"name\":" : "{\"function\":{\"name\":");
+        out->failed |= run->calls[i].name.failed || run->calls[i].arguments.failed;
+        json_put_string(out, run->calls[i].name.data ? run->calls[i].name.data : "", run->calls[i].name.len);
+        buf_puts(out, ",\"arguments\":");
+        put_arguments(out, &run->calls[i].arguments);
+        buf_puts(out, "}}");
+    }
+    buf_putc(out, ']');
+}
+
+static void put_head(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->shown, strlen(a->shown));
+    put_time(out, "created_at", t->unix_us);
+}
+
+/* What came, and nothing is kept of it. */
+static void put_said(buf *out, const ollama_ask *a, ollama_run *run, bool last)
+{
+    if (a->kind == OLLAMA_GENERATE) {
+        put_text(out, "response", run->text.data, run->text.len);
+        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+    } else {
+        buf_puts(out, ",\"message\":{\"role\":\"assistant\"");
+        put_text(out, "content", run->text.data, run->text.len);
+        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+        if (last && run->n_calls) put_calls(out, run);
+        buf_putc(out, '}');
+    }
+    if (run->logprobs.len) buf_printf(out, ",\"logprobs\":[%s]", run->logprobs.data);
+    buf_clear(&run->text);
+    buf_clear(&run->thinking);
+    buf_clear(&run->logprobs);
+}
+
+void ollama_put_line(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
+{
+    size_t before = out->len;
+    if (run->text.len == 0 && run->thinking.len == 0) return;
+    put_head(out, a, t);
+    put_said(out, a, run, false);
+    buf_puts(out, ",\"done\":false}\n");
+    keep_whole(out, before);
+}
+
+void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
+{
+    size_t before = out->len;
+    put_head(out, a, t);
+    put_said(out, a, run, true);
+    buf_printf(out,
+               ",\"done\":true,\"done_reason\":\"%s\",\"total_duration\":%llu,\"load_duration\":0,"
+               "\"prompt_eval_count\":%llu,\"prompt_eval_duration\":%llu,\"eval_count\":%llu,\"eval_"
+               "duration\":%llu}\n",
+               strcmp(run->finish, "length") == 0 ? "length" : "stop", (unsigned long long)t->total_ns,
+               (unsigned long long)run->n_prompt, (unsigned long long)t->prompt_ns,
+               (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns);
+    keep_whole(out, before);
+}
+
+static void put_no_vectors(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    if (a->kind == OLLAMA_EMBEDDINGS) {
+        buf_puts(out, "{\"embedding\":[]}");
+        return;
+    }
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->shown, strlen(a->shown));
+    buf_printf(out, ",\"embeddings\":[],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":0}",
+               (unsigned long long)t->total_ns);
+}
+
+void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    ollama_run nothing = {0};
+    if (a->kind == OLLAMA_EMBED || a->kind == OLLAMA_EMBEDDINGS) {
+        put_no_vectors(out, a, t);
+        return;
+    }
+    put_head(out, a, t);
+    put_said(out, a, &nothing, true);
+    buf_printf(out, ",\"done\":true,\"done_reason\":\"%s\"}", a->keep_alive_s == 0 ? "unload" : "load");
+}
+
+void ollama_put_status(buf *out, const char *status)
+{
+    buf_printf(out, "{\"status\":\"%s\"}\n", status);
+}
+
+void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_t total, uint64_t completed)
+{
+    buf what = {0};
+    buf_printf(&what, "pulling %s", file);
+    buf_puts(out, "{\"status\":");
+    json_put_string(out, what.data ? what.data : "", what.len);
+    if (*sha256) buf_printf(out, ",\"digest\":\"sha256:%.64s\"", sha256);
+    if (total) buf_printf(out, ",\"total\":%llu", (unsigned long long)total);
+    buf_printf(out, ",\"completed\":%llu}\n", (unsigned long long)completed);
+    out->failed |= what.failed;
+    buf_done(&what);
+}
+
+void ollama_put_error(buf *out, const char *message)
+{
+    size_t before = out->len;
+    buf_puts(out, "{\"error\":");
+    json_put_string(out, message, strlen(message));
+    buf_putc(out, '}');
+    keep_whole(out, before);
+}
+
+/* ---- vectors ------------------------------------------------------------------------------------- */
+
+int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const ollama_times *t)
+{
+    const json_t *data = json_object_get(ours, "data"), *usage = json_object_get(ours, "usage");
+    json_t *one;
+    size_t i;
+    if (!json_is_array(data) || json_array_size(data) == 0) return SHOAL_EPROTOCOL;
+    if (a->kind == OLLAMA_EMBEDDINGS) {
+        buf_puts(out, "{\"embedding\":");
+        json_put_digits(out, json_object_get(json_array_get(data, 0), "embedding"), 9);
+        buf_putc(out, '}');
+        return out->failed ? SHOAL_ENOMEM : 0;
+    }
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->shown, strlen(a->shown));
+    buf_puts(out, ",\"embeddings\":[");
+    json_array_foreach(data, i, one)
+    {
+        if (i) buf_putc(out, ',');
+        json_put_digits(out, json_object_get(one, "embedding"), 9);
+    }
+    buf_printf(out, "],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":%lld}",
+               (unsigned long long)t->total_ns,
+               (long long)json_integer_value(json_object_get(usage, "prompt_tokens")));
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* ---- models -------------------------------------------------------------------------------------- */
+
+static const char *said(const json_t *o, const char *key)
+{
+    const char *s = fields_text(json_object_get(o, key));
+    return s ? s : "";
+}
+
+/* "134.52M", as Ollama writes it; "" where it is not known. */
+static void put_parameter_size(buf *out, const json_t *m)
+{
+    double n = (double)json_integer_value(json_object_get(m, "parameters"));
+    if (n >= 1e9)
+        buf_printf(out, ",\"parameter_size\":\"%.1fB\"", n / 1e9);
+    else if (n >= 1e6)
+        buf_printf(out, ",\"parameter_size\":\"%.2fM\"", n / 1e6);
+    else if (n >= 1e3)
+        buf_printf(out, ",\"parameter_size\":\"%.2fK\"", n / 1e3);
+    else
+        put_str(out, "parameter_size", "");
+}
+
+static void put_details(buf *out, const json_t *m)
+{
+    const char *family = said(m, "architecture");
+    buf_puts(out, ",\"details\":{\"parent_model\":");
+    json_put_string(out, said(m, "root"), strlen(said(m, "root"))); /* of an alias: what it stands for */
+    buf_puts(out, ",\"format\":\"gguf\"");
+    put_str(out, "family", family);
+    buf_puts(out, ",\"families\":[");
+    json_put_string(out, family, strlen(family));
+    buf_putc(out, ']');
+    put_parameter_size(out, m);
+    put_str(out, "quantization_level", said(m, "quantisation"));
+    buf_putc(out, '}');
+}
+
+static long long number(const json_t *o, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(o, key));
+}
+
+/* A model that stays is said to go in a year. */
+static int64_t expiry(const json_t *m, const ollama_times *t)
+{
+    const json_t *left = json_object_get(m, "unloads_in_ms");
+    int64_t ms = left ? json_integer_value(left) : 365 * 86400 * INT64_C(1000);
+    return t->unix_us + (ms >= 0 && ms < INT64_C(1) << 50 ? ms : 0) * 1000;
+}
+
+static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
+{
+    const char *id = *said(m, "id") ? said(m, "id") : said(m, "name");
+    buf_puts(out, "{\"name\":");
+    json_put_string(out, id, strlen(id));
+    put_str(out, "model", id);
+    put_time(out, running ? "expires_at" : "modified_at",
+             running ? expiry(m, t) : number(m, "created") * 1000000);
+    if (running)
+        buf_printf(out, ",\"size\":%lld,\"size_vram\":0,\"context_length\":%lld",
+                   number(m, json_object_get(m, "memory_bytes") ? "memory_bytes" : "file_bytes"),
+                   number(m, "context_length"));
+    else
+        buf_printf(out, ",\"size\":%lld",
+                   number(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
+    put_str(out, "digest", *said(m, "digest") ? said(m, "digest") : said(m, "sha256"));
+    put_details(out, m);
+    buf_putc(out, '}');
+}
+
+static bool is_listed(const json_t *data, const char *name)
+{
+    const json_t *m;
+    size_t i;
+    json_array_foreach(data, i, m) if (strcmp(said(m, "id"), name) == 0) return true;
+    return false;
+}
+
+int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running, const ollama_times *t)
+{
+    const json_t *data = json_object_get(ours, "data");
+    json_t *m;
+    size_t i;
+    bool first = true;
+    if (!json_is_array(data)) return SHOAL_EPROTOCOL;
+    buf_puts(out, "{\"models\":[");
+    json_array_foreach(data, i, m)
+    {
+        if (running && (number(m, "ready") == 0 || *said(m, "root")))
+            continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_listed(out, m, running, t);
+    }
+    json_array_foreach(running ? NULL : stored, i, m)
+    {
+        if (is_listed(data, said(m, "name"))) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_listed(out, m, false, t);
+    }
+    buf_puts(out, "]}");
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* What a task lets a client do with its model. */
+static const char *capabilities(const char *task)
+{
+    if (strcmp(task, "generate") == 0 || !*task)
+        return "[\"completion\",\"tools\"]"; /* ensembles have no task */
+    return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
+}
+
+/* As PARAMETER lines of a Modelfile: a name, and its value in column 32. */
+static void put_parameters(buf *out, const json_t *sampling)
+{
+    const char *key, *newline = "";
+    const json_t *v;
+    json_object_foreach((json_t *)sampling, key, v)
+    {
+        bool penalty = strcmp(key, "repetition_penalty") == 0;
+        buf_printf(out, "%s%-30s %g", newline, penalty ? "repeat_penalty" : key, json_number_value(v));
+        newline = "\\n";
+    }
+}
+
+int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
+{
+    const char *family = said(ours, "architecture");
+    const char *NUMBERS[] = {"context_length", "embedding_length"};
+    if (!*said(ours, "id")) return SHOAL_EPROTOCOL;
+    buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"");
+    put_parameters(out, json_object_get(ours, "sampling"));
+    buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
+    put_details(out, ours);
+    put_time(out, "modified_at", number(ours, "created") * 1000000);
+    buf_puts(out, ",\"model_info\":{\"general.architecture\":");
+    json_put_string(out, family, strlen(family));
+    if (number(ours, "parameters"))
+        buf_printf(out, ",\"general.parameter_count\":%lld", number(ours, "parameters"));
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
+        const json_t *v = json_object_get(ours, NUMBERS[i]);
+        if (json_is_integer(v) && *family)
+            buf_printf(out, ",\"%.64s.%s\":%lld", family, NUMBERS[i], (long long)json_integer_value(v));
+    }
+    buf_printf(out, "},\"capabilities\":%s}", capabilities(said(ours, "task")));
+    return out->failed ? SHOAL_ENOMEM : 0;
+}

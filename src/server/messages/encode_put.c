@@ -1,0 +1,361 @@
+/* encode_put.c: replies of encoders as JSON: OpenAI's list of embeddings, and lists of the same form for
+ * classes and spans. */
+#include "messages/encode_put.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "json/json.h"
+#include "base/number.h"
+#include "base/utf8.h"
+
+/* Nine digits bring every float back exactly; JSON has no NaN or infinity. */
+static void put_float(buf *out, float v)
+{
+    if (isfinite(v))
+        number_put(out, (double)v, 9);
+    else
+        buf_puts(out, "null");
+}
+
+static void put_string(buf *out, const char *s)
+{
+    json_put_string(out, s, strlen(s));
+}
+
+static void put_tail(buf *out, const encode_spec *s, uint64_t n_tokens)
+{
+    buf_puts(out, "],\"model\":");
+    put_string(out, s->model);
+    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}",
+               (unsigned long long)n_tokens, (unsigned long long)n_tokens);
+}
+
+/* Entry number i of the list is about input `index`. */
+static void put_index_of(buf *out, size_t i, size_t index)
+{
+    buf_puts(out, i ? ",{\"index\":" : "{\"index\":");
+    number_put_u64(out, index);
+    buf_putc(out, ',');
+}
+
+static void put_index(buf *out, size_t i)
+{
+    put_index_of(out, i, i);
+}
+
+static void put_vector(buf *out, const float *v, size_t n, bool base64)
+{
+    if (base64) {
+        buf_putc(out, '"');
+        base64_encode(out, v, n * sizeof *v); /* little-endian hosts only, as all ours are */
+        buf_putc(out, '"');
+        return;
+    }
+    buf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_putc(out, ',');
+        put_float(out, v[i]);
+    }
+    buf_putc(out, ']');
+}
+
+/* The first n values, at the length of one again, as OpenAI's "dimensions". */
+static void put_shortened(buf *out, const float *v, size_t n, bool base64)
+{
+    buf values = {0};
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) squares += (double)v[i] * (double)v[i];
+    double scale = squares > 0 ? 1 / sqrt(squares) : 1;
+    for (size_t i = 0; i < n; i++) {
+        float x = (float)((double)v[i] * scale);
+        buf_append(&values, &x, sizeof x);
+    }
+    if (values.failed)
+        out->failed = true;
+    else
+        put_vector(out, (const float *)(const void *)values.data, n, base64);
+    buf_done(&values);
+}
+
+void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r,
+                           uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        put_index(out, i);
+        buf_puts(out, "\"object\":\"embedding\",\"embedding\":");
+        const Shoal__V1__Embedding *v = r->results[i];
+        if (s->dimensions && (size_t)s->dimensions < v->n_values)
+            put_shortened(out, v->values, (size_t)s->dimensions, s->base64);
+        else
+            put_vector(out, v->values, v->n_values, s->base64);
+        buf_putc(out, '}');
+        *ret_tokens += r->results[i]->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}
+
+void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                        uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        size_t n = s->top_k && (size_t)s->top_k < c->n_labels ? (size_t)s->top_k : c->n_labels;
+        put_index(out, i);
+        buf_puts(out, "\"labels\":[");
+        for (size_t k = 0; k < n; k++) {
+            buf_puts(out, k ? ",{\"label\":" : "{\"label\":");
+            put_string(out, c->labels[k]->label);
+            buf_puts(out, ",\"score\":");
+            put_float(out, c->labels[k]->score);
+            buf_putc(out, '}');
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += c->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}
+
+static bool is_safe(const encode_spec *s, const char *label)
+{
+    for (size_t i = 0; i < s->n_safe; i++)
+        if (strcmp(s->safe[i], label) == 0) return true;
+    return false;
+}
+
+/* One member of an object for each label that may flag: its name and what `put` says of it. */
+static void put_categories(buf *out, const encode_spec *s, const Shoal__V1__Classification *c,
+                           const char *name, void (*put)(buf *out, const encode_spec *s, float score))
+{
+    bool first = true;
+    buf_printf(out, ",\"%s\":{", name);
+    for (size_t k = 0; k < c->n_labels; k++) {
+        if (is_safe(s, c->labels[k]->label)) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_string(out, c->labels[k]->label);
+        buf_putc(out, ':');
+        put(out, s, c->labels[k]->score);
+    }
+    buf_putc(out, '}');
+}
+
+static void put_flag(buf *out, const encode_spec *s, float score)
+{
+    buf_puts(out, (double)score >= s->min_score ? "true" : "false");
+}
+
+static void put_score(buf *out, const encode_spec *s, float score)
+{
+    (void)s;
+    put_float(out, score);
+}
+
+static void put_read(buf *out, const encode_spec *s, float score)
+{
+    (void)s;
+    (void)score;
+    buf_puts(out, "[\"text\"]");
+}
+
+void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                            uint64_t *ret_tokens)
+{
+    uint64_t id;
+    rng_draw(&id, sizeof id);
+    *ret_tokens = 0;
+    buf_printf(out, "{\"id\":\"modr-%016llx\",\"model\":", (unsigned long long)id);
+    put_string(out, s->model);
+    buf_puts(out, ",\"results\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        bool flagged = false;
+        for (size_t k = 0; k < c->n_labels; k++)
+            flagged |= !is_safe(s, c->labels[k]->label) && (double)c->labels[k]->score >= s->min_score;
+        buf_printf(out, "%s{\"flagged\":%s", i ? "," : "", flagged ? "true" : "false");
+        put_categories(out, s, c, "categories", put_flag);
+        put_categories(out, s, c, "category_scores", put_score);
+        put_categories(out, s, c, "category_applied_input_types", put_read);
+        buf_putc(out, '}');
+        *ret_tokens += c->n_tokens;
+    }
+    buf_puts(out, "]}");
+}
+
+typedef struct ranked {
+    size_t index;
+    float score;
+} ranked;
+
+/* Equal scores keep the order of the request. */
+static int by_relevance(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->index < y->index ? -1 : 1;
+}
+
+void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                        uint64_t *ret_tokens)
+{
+    ranked *order = malloc(r->n_results * sizeof *order);
+    size_t n = s->top_k && (size_t)s->top_k < r->n_results ? (size_t)s->top_k : r->n_results;
+    *ret_tokens = 0;
+    if (!order) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        order[i] = (ranked){i, c->n_labels ? c->labels[0]->score : 0};
+        *ret_tokens += c->n_tokens;
+    }
+    qsort(order, r->n_results, sizeof *order, by_relevance);
+    buf_puts(out, "{\"object\":\"list\",\"results\":[");
+    for (size_t i = 0; i < n; i++) {
+        put_index_of(out, i, order[i].index);
+        buf_puts(out, "\"relevance_score\":");
+        put_float(out, order[i].score);
+        if (s->documents) {
+            buf_puts(out, ",\"document\":{\"text\":");
+            put_string(out, s->inputs[order[i].index].pair);
+            buf_putc(out, '}');
+        }
+        buf_putc(out, '}');
+    }
+    put_tail(out, s, *ret_tokens);
+    free(order);
+}
+
+static void put_span(buf *out, const Shoal__V1__Span *p)
+{
+    buf_printf(out, "{\"start\":%u,\"end\":%u,\"start_byte\":%u,\"end_byte\":%u,\"label\":", p->start, p->end,
+               p->start_byte, p->end_byte);
+    put_string(out, p->label);
+    buf_puts(out, ",\"text\":");
+    put_string(out, p->text);
+    buf_puts(out, ",\"score\":");
+    put_float(out, p->score);
+    buf_putc(out, '}');
+}
+
+void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Tagging *t = r->results[i];
+        put_index(out, i);
+        buf_puts(out, "\"spans\":[");
+        for (size_t k = 0; k < t->n_spans; k++) {
+            if (k) buf_putc(out, ',');
+            put_span(out, t->spans[k]);
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += t->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}
+
+/* Seventeen digits bring every double back exactly. */
+static void put_double(buf *out, double v)
+{
+    if (isfinite(v))
+        number_put(out, v, 17);
+    else
+        buf_puts(out, "null");
+}
+
+/* Probabilities by label; of a model that gives numbers, a list. */
+static void put_scores(buf *out, const Shoal__V1__ScoreReply *r, const Shoal__V1__ScoredRow *row)
+{
+    bool named = r->n_labels > 0 && r->n_labels == row->n_scores;
+    buf_puts(out, named ? "\"scores\":{" : "\"scores\":[");
+    for (size_t i = 0; i < row->n_scores; i++) {
+        if (i) buf_putc(out, ',');
+        if (named) {
+            put_string(out, r->labels[i]);
+            buf_putc(out, ':');
+        }
+        put_double(out, row->scores[i]);
+    }
+    buf_putc(out, named ? '}' : ']');
+}
+
+static void put_scored(buf *out, const Shoal__V1__ScoreReply *r, size_t i)
+{
+    const Shoal__V1__ScoredRow *row = r->rows[i];
+    put_index(out, i);
+    if (*row->sensor) {
+        buf_puts(out, "\"sensor\":");
+        put_string(out, row->sensor);
+        buf_putc(out, ',');
+    }
+    if (*row->time) {
+        buf_puts(out, "\"time\":");
+        put_string(out, row->time);
+        buf_putc(out, ',');
+    }
+    buf_printf(out, "\"line\":%u,\"row\":%u,", row->line, row->row);
+    if (*row->label) {
+        buf_puts(out, "\"label\":");
+        put_string(out, row->label);
+        buf_putc(out, ',');
+    }
+    put_scores(out, r, row);
+    buf_puts(out, ",\"raw\":[");
+    for (size_t k = 0; k < row->n_raw; k++) {
+        if (k) buf_putc(out, ',');
+        put_double(out, row->raw[k]);
+    }
+    buf_puts(out, "]}");
+}
+
+void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
+{
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_rows; i++) put_scored(out, r, i);
+    buf_puts(out, "],\"model\":");
+    put_string(out, s->model);
+    buf_printf(out, ",\"usage\":{\"rows\":%llu,\"sensors\":%u}}", (unsigned long long)r->n_read,
+               r->n_sensors);
+}
+
+static void put_guess(buf *out, const Shoal__V1__Guess *g)
+{
+    buf_puts(out, "{\"token\":");
+    put_string(out, g->token);
+    buf_printf(out, ",\"id\":%d,\"score\":", g->id);
+    put_float(out, g->score);
+    buf_puts(out, ",\"sequence\":");
+    put_string(out, g->sequence);
+    buf_putc(out, '}');
+}
+
+void encode_put_gaps(buf *out, const encode_spec *s, const Shoal__V1__FillMaskReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Filling *f = r->results[i];
+        put_index(out, i);
+        buf_puts(out, "\"masks\":[");
+        for (size_t k = 0; k < f->n_gaps; k++) {
+            buf_puts(out, k ? ",[" : "[");
+            for (size_t g = 0; g < f->gaps[k]->n_guesses; g++) {
+                if (g) buf_putc(out, ',');
+                put_guess(out, f->gaps[k]->guesses[g]);
+            }
+            buf_putc(out, ']');
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += f->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}

@@ -1,0 +1,753 @@
+/* cmd_serve.c: `shoal serve`: gateway, agent and workers of one machine.
+ *
+ * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
+ * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
+ * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: with
+ * drain_grace_ms the gateway says for so long that it is not ready, and answers; then it drains, then the
+ * workers go, then the loop runs out. A second signal cuts the answers that still run, a third ends
+ * everything at once. When the drain is over the process ends whatever its threads do (os/exit_guard.h). */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "logging/colour.h"
+#include "os/crash.h"
+#include "os/exit_guard.h"
+#include "os/handover.h"
+#include "json/json.h"
+#include "logging/log.h"
+#include "logging/log_ring.h"
+#include "cli/commands.h"
+#include "cluster/stage_name.h"
+#include "command/cli_home.h"
+#include "compute/compute.h"
+#include "config/config_fit.h"
+#include "endpoints/table.h"
+#include "gateway/gateway.h"
+#include "ingress/pool_job.h"
+#include "agent/agent.h"
+#include "control/gate.h"
+#include "serve/measure_here.h"
+#include "serve/measure_idle.h"
+#include "serve/serve_address.h"
+#include "serve/serve_arbiter.h"
+#include "serve/serve_check.h"
+#include "serve/serve_etcd.h"
+#include "serve/serve_keep.h"
+#include "serve/serve_models.h"
+#include "serve/serve_reload.h"
+#include "serve/serve_stages.h"
+#include "serve/supervised.h"
+#include "serve/supervisor.h"
+#include "trust/state.h"
+#include "wire/env_uv.h"
+#include "wire/listening.h"
+#include "wire/loop.h"
+
+enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
+enum { TEARDOWN_MS = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
+enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
+
+typedef struct server {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt, hangup;
+    supervised *supervised; /* NULL: nobody supervises */
+    uv_timer_t drain;
+    uint64_t start_ns;
+    gateway_config *config;
+    worker_spec *specs;
+    serve_stages stages; /* of models whose layers are dealt out */
+    gate_model *placed;  /* what the gate places; NULL: all is served here */
+    arbiter *arbiter;
+    int arbiter_fd;
+    registry *registry;
+    reach_far far; /* to workers of other machines */
+    agent *agent;
+    keep *keep; /* of models that come and go while it serves */
+    source *table;
+    dns *dns;
+    etcd *etcd;
+    gate_board board;                     /* kept in etcd */
+    double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
+    measure_idle *measure;                /* NULL: they are not asked for */
+    gateway *gateway;
+    gate *gate; /* NULL: no other machine may come */
+    char *config_path;
+    serve_reload *reload;
+    bool listen_given, had_terminal;
+    bool json_log, banner, said_ready, stopping, drained;
+    bool withdrawn; /* it is to stop, and answers new requests for drain_grace_ms more */
+    int exit_code, n_signals;
+} server;
+
+/* ---- ready ------------------------------------------------------------------------------------- */
+
+static void make_url(const server *s, char *out, size_t cap)
+{
+    const gateway_config *c = s->config;
+    serve_url(out, cap, c->listen ? c->listen : "", c->tls_cert != NULL, gateway_port(s->gateway));
+}
+
+/* Where the configuration names the replica's model, or that of which it is a stage. */
+static size_t model_index(const server *s, const replica *r)
+{
+    size_t i = 0, n = strlen(r->model);
+    stage_name_parse(r->model, &n, NULL, NULL);
+    while (i < s->config->n_models &&
+           (strncmp(s->config->models[i].name, r->model, n) != 0 || s->config->models[i].name[n]))
+        i++;
+    return i;
+}
+
+static void print_failures(server *s)
+{
+    for (size_t i = 0; i < registry_count(s->registry); i++) {
+        const replica *r = registry_at(s->registry, i);
+        if (r->state != REPLICA_FAILED || r->node) continue;
+        shoal_err err;
+        config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id, r->reason);
+        fprintf(stderr, "shoal serve: %s\n", err.message);
+    }
+}
+
+/* The replicas that this program starts, and those that have something to say: ready or failed for good. */
+static size_t count_settled(server *s, size_t *ret_ready, size_t *ret_failed)
+{
+    size_t n = 0;
+    *ret_ready = *ret_failed = 0;
+    for (size_t i = 0; i < registry_count(s->registry); i++) {
+        const replica *r = registry_at(s->registry, i);
+        replica_state state = r->state;
+        if (strcmp(r->source, "agent") != 0) continue;
+        n++;
+        *ret_ready += state == REPLICA_READY;
+        *ret_failed += state == REPLICA_FAILED;
+    }
+    return n;
+}
+
+static void begin_stop(server *s);
+
+/* What a worker says of itself counts more than what its file said before (serve_models_fit): the file may
+ * have been another one, or could not be read. Before anything was served that ends the start. */
+static void check_fit(server *s, const replica *r)
+{
+    if (r->state != REPLICA_READY || !r->info || s->stopping) return;
+    const Shoal__V1__ModelInfo *m = r->info;
+    model_facts f = {.task = m->task,
+                     .labels = (const char *const *)m->labels,
+                     .n_labels = m->n_labels,
+                     .has_chat_template = m->has_chat_template};
+    shoal_err err;
+    if (config_fit(s->config, r->model, &f, &err) == 0) return;
+    LOG(LOG_ERROR, "serve", "model_does_not_fit", LOG_S("replica", r->id), LOG_S("reason", err.message));
+    if (s->said_ready || r->node) return;
+    s->exit_code = cli_fail(&cmd_serve, &err);
+    begin_stop(s);
+}
+
+static void say_when_ready(server *s)
+{
+    size_t ready, failed, n;
+    if (s->said_ready || s->stopping || !s->gateway) return;
+    n = count_settled(s, &ready, &failed);
+    if (ready + failed < n) return;
+    s->said_ready = true;
+    print_failures(s);
+    if (n > 0 && ready == 0) {
+        s->exit_code = CLI_FAILED;
+        begin_stop(s);
+        return;
+    }
+    char url[256];
+    make_url(s, url, sizeof url);
+    double ms = clock_ms_since(s->start_ns);
+    LOG(LOG_INFO, "serve", "ready", LOG_S("url", url), LOG_I("replicas", ready), LOG_I("failed", failed),
+        LOG_F("ms", ms), LOG_I("restarts", handover_restarts()));
+    handover_tell(HANDOVER_READY, 0, 0);
+    if (handover_restarts() > 0) return; /* whoever reads standard output was told when it began */
+    if (s->banner) {
+        printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready,
+               ready == 1 ? "" : "s", url, ms);
+        serve_samples(url);
+    } else {
+        printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
+    }
+    fflush(stdout);
+}
+
+static void on_change(void *user, const registry_event *e)
+{
+    server *s = user;
+    if (e->what == REGISTRY_CHANGE) check_fit(s, e->replica);
+    if (e->what == REGISTRY_CHANGE || e->what == REGISTRY_DROP)
+        say_when_ready(s); /* nobody waits for it more */
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+static void etcd_told(void *user)
+{
+    server *s = user;
+    keep_close(s->keep);
+    agent_free(s->agent);
+    source_close(s->table);
+    dns_close(s->dns);
+    registry_free(s->registry);
+    s->agent = NULL;
+    s->keep = NULL;
+    s->registry = NULL;
+    uv_close((uv_handle_t *)&s->term, NULL);
+    uv_close((uv_handle_t *)&s->interrupt, NULL);
+    uv_close((uv_handle_t *)&s->hangup, NULL);
+    supervised_close(s->supervised);
+}
+
+static void workers_gone(void *user)
+{
+    server *s = user;
+    etcd_close(s->etcd, etcd_told, s);
+    s->etcd = NULL;
+}
+
+static void stop_workers(server *s)
+{
+    if (s->drained) return;
+    s->drained = true;
+    exit_guard_stopping(WORKER_GRACE_MS + EXIT_GRACE_MS, s->exit_code);
+    uv_close((uv_handle_t *)&s->drain, NULL);
+    serve_reload_free(s->reload);
+    s->reload = NULL;
+    measure_idle_close(s->measure);
+    s->measure = NULL;
+    gateway_free(s->gateway);
+    gate_close(s->gate, NULL, NULL); /* it leaves the registry now, the loop later */
+    s->gateway = NULL;
+    s->gate = NULL;
+    if (s->agent)
+        agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
+    else
+        workers_gone(s); /* the start failed before there were any */
+}
+
+static void stop_now(uv_timer_t *t)
+{
+    stop_workers(t->data);
+}
+
+/* Say so to those who still wait; whoever does not take even that is left behind. */
+static void cut(server *s, const char *reason)
+{
+    LOG(LOG_WARN, "serve", "drain_cut", LOG_S("reason", reason));
+    uv_timer_start(&s->drain, stop_now, CUT_GRACE_MS, 0);
+    gateway_cut(s->gateway);
+}
+
+static void drain_over(uv_timer_t *t)
+{
+    cut(t->data, "some answers did not end within drain_ms");
+}
+
+/* From here on a turn of the loop later: the server is not torn down under its own callback. */
+static void gateway_drained(void *user)
+{
+    server *s = user;
+    if (!s->drained) uv_timer_start(&s->drain, stop_now, 0, 0);
+}
+
+static void begin_stop(server *s)
+{
+    s->stopping = true;
+    keep_drain(s->keep);
+    etcd_drain(s->etcd);
+    if (s->gateway) {
+        uv_timer_start(&s->drain, drain_over, gateway_config_now(s->gateway)->drain_ms, 0);
+        gateway_drain(s->gateway, gateway_drained, s);
+    } else {
+        uv_timer_start(&s->drain, stop_now, 0, 0);
+    }
+}
+
+static void grace_over(uv_timer_t *t)
+{
+    server *s = t->data;
+    s->withdrawn = false;
+    begin_stop(s);
+}
+
+/* Whoever sends requests here hears at the next look at /readyz that it is to send no more; until then they
+ * are answered. Only whoever stops services looks there, so that a terminal's signal waits for nobody. */
+static bool withdraw(server *s, int signum)
+{
+    uint64_t grace_ms = s->gateway ? gateway_config_now(s->gateway)->drain_grace_ms : 0;
+    if (signum != SIGTERM || grace_ms == 0 || s->stopping || s->withdrawn) return false;
+    LOG(LOG_INFO, "serve", "withdrawn", LOG_I("ms", grace_ms));
+    s->withdrawn = true;
+    exit_guard_announced(grace_ms + gateway_config_now(s->gateway)->drain_ms + TEARDOWN_MS);
+    gateway_withdraw(s->gateway);
+    uv_timer_start(&s->drain, grace_over, grace_ms, 0);
+    return true;
+}
+
+static void signalled(uv_signal_t *h, int signum)
+{
+    server *s = h->data;
+    if (withdraw(s, signum)) return;
+    if (signum == SIGHUP && s->withdrawn) return;
+    s->withdrawn = false;                        /* a second one ends the grace */
+    if (signum == SIGHUP && s->stopping) return; /* a closed terminal sends it more than once */
+    if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
+    if (s->n_signals == 2) s->exit_code = 128 + signum;
+    if (s->n_signals == 2 && s->gateway) cut(s, "a second signal");
+    if (s->stopping) return;
+    LOG(LOG_INFO, "serve", "stopping", LOG_I("signal", signum));
+    begin_stop(s);
+}
+
+/* A process that has one may open it by this name, whatever its standard streams are. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* Both a closed terminal and whoever wants the file to be read again send SIGHUP; with the first the terminal
+ * is gone. */
+static void hung_up(uv_signal_t *h, int signum)
+{
+    server *s = h->data;
+    if (s->reload && !s->stopping && !s->withdrawn && !(s->had_terminal && !has_terminal()))
+        serve_reload_start(s->reload);
+    else
+        signalled(h, signum);
+}
+
+static void worker_exited(void *user, int pid, int status)
+{
+    server *s = user;
+    if (s->agent) agent_worker_exited(s->agent, pid, status);
+}
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* Among gateways that know each other the one that leads says who serves what, else the one with the CA. */
+static bool gate_places(const server *s)
+{
+    return s->gate && (gate_has_ca(s->gate) || s->config->etcd.n_endpoints > 0);
+}
+
+/* Where packed weights are kept: malloc'd, NULL for nowhere. */
+static char *serve_packed(agent_options *o, const gateway_config *c)
+{
+    char *path = NULL;
+    if (c->packed_mb == 0) return NULL;
+    int rc = c->packed_folder ? 0 : state_path(&path, c->cluster_state, "packed", NULL);
+    if (rc) return NULL; /* no home, no state: every start packs */
+    o->packed = path ? path : c->packed_folder;
+    o->packed_mb = (size_t)c->packed_mb;
+    o->packed_min_mb = (size_t)c->packed_min_mb;
+    o->packed_check = c->packed_check;
+    return path;
+}
+
+static int start_agent(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    agent_arbiter shared;
+    int rc = serve_arbiter_open(&s->arbiter, &s->arbiter_fd, &shared, err);
+    if (rc != 0) return rc;
+    bool places = gate_places(s); /* then the gate says what this machine serves; after a crash, the keeper */
+    agent_options o = {.workers = s->stages.alone,
+                       .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
+                       .member = s->gate ? gate_state(s->gate) : NULL,
+                       .log_level = c->log_level,
+                       .log_json = s->json_log,
+                       .arbiter = &shared};
+    char *packed = serve_packed(&o, c);
+    rc = agent_new(&s->agent, &s->loop, s->registry, &o, err);
+    free(packed);
+    return rc;
+}
+
+static bool leads(void *user)
+{
+    server *s = user;
+    return s->etcd && etcd_leads(s->etcd);
+}
+
+static const char *leader(void *user)
+{
+    server *s = user;
+    return s->etcd ? etcd_leader(s->etcd) : NULL;
+}
+
+static void post(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    server *s = user;
+    if (s->etcd) etcd_post(s->etcd, node, plan, n);
+}
+
+static void plan_read(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    server *s = user;
+    if (s->gate) gate_plan_read(s->gate, node, plan, n);
+}
+
+static void plans_synced(void *user)
+{
+    server *s = user;
+    if (s->gate) gate_plans_synced(s->gate);
+}
+
+static void elected(void *user, int64_t term)
+{
+    server *s = user;
+    if (s->gate) gate_leader_changed(s->gate);
+}
+
+static void serve_here(void *user, const worker_spec *workers, size_t n)
+{
+    server *s = user;
+    shoal_err err;
+    if (s->keep && !s->stopping && keep_base(s->keep, workers, n, &err) != 0)
+        LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
+}
+
+static const gateway_config *config_now(void *user)
+{
+    const server *s = user;
+    return s->gateway ? gateway_config_now(s->gateway) : s->config;
+}
+
+static int set_workers(void *user, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    server *s = user;
+    if (!s->agent || s->stopping) return err_set(err, SHOAL_EUNAVAILABLE, "the server is shutting down");
+    return agent_set(s->agent, workers, n, err);
+}
+
+static void hurry(void *user, const char *model)
+{
+    server *s = user;
+    if (s->agent) agent_hurry(s->agent, model);
+}
+
+/* What is served here is what the configuration says, or a gate, less and more what requests say. */
+static int start_keeping(server *s, shoal_err *err)
+{
+    keep_options o = {.registry = s->registry,
+                      .config = s->config,
+                      .now = config_now,
+                      .placed = gate_places(s),
+                      .set = set_workers,
+                      .hurry = hurry,
+                      .user = s};
+    int rc = serve_keep_open(&s->keep, &s->loop, &o, err);
+    if (rc != 0) return rc;
+    gateway_show_keeper(s->gateway, keep_keeper(s->keep));
+    return gate_places(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
+}
+
+static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
+{
+    server *s = user;
+    if (s->gate) gate_place_speeds(s->gate, bytes_per_s, multiplies_per_s);
+}
+
+/* What layers are dealt out by: now, and when the machine is at rest. */
+static int start_measuring(server *s, isa chosen, shoal_err *err)
+{
+    const measure_idle_options o = {.chosen = chosen,
+                                    .measured = measure_here(chosen, &s->bytes_per_s, &s->multiplies_per_s),
+                                    .found = on_measured,
+                                    .user = s};
+    return measure_idle_open(&s->measure, &s->loop, &o, err);
+}
+
+static int start_placing(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    if (!gate_places(s)) return 0;
+    s->board = (gate_board){.user = s, .leads = leads, .leader = leader, .post = post};
+    s->placed = calloc(c->n_models + 1, sizeof *s->placed);
+    if (!s->placed) return err_nomem(err);
+    for (size_t i = 0; i < c->n_models; i++) {
+        s->placed[i].want = serve_models_want(c, s->specs, i);
+        s->placed[i].want.shape = s->stages.shapes[i];
+        s->placed[i].spec = s->specs[i];
+    }
+    gate_place_options o = {.models = s->placed,
+                            .n_models = c->n_models,
+                            .alone = s->stages.alone,
+                            .n_alone = s->stages.n_alone,
+                            .site = c->cluster_site,
+                            .here = serve_here,
+                            .user = s,
+                            .board = c->etcd.n_endpoints > 0 ? &s->board : NULL};
+    isa chosen;
+    int rc = 0;
+    if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */
+        rc = start_measuring(s, chosen, err);
+    o.bytes_per_s = s->bytes_per_s;
+    o.multiplies_per_s = s->multiplies_per_s;
+    if (rc == 0) rc = gate_place(s->gate, &o, err);
+    if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
+    return rc;
+}
+
+/* Workers that others start. */
+static int start_discovery(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    dns_options o = {.names = c->dns, .n_names = c->n_dns, .server = c->dns_server};
+    int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
+    if (rc == 0 && c->n_dns) rc = dns_open(&s->dns, &s->loop, s->registry, &o, err);
+    if (rc != 0) return rc;
+    const serve_etcd_options etcd = {.name = s->gate ? gate_name(s->gate) : NULL,
+                                     .port = gateway_port(s->gateway),
+                                     .bytes_per_s = s->bytes_per_s,
+                                     .multiplies_per_s = s->multiplies_per_s,
+                                     .group = s->gate ? gate_group(s->gate) : NULL,
+                                     .board = {.user = s, .read = plan_read, .synced = plans_synced},
+                                     .election = {.user = s, .elected = elected}};
+    return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, &etcd, err);
+}
+
+static void watch_signals(server *s)
+{
+    uv_signal_init(&s->loop, &s->term);
+    uv_signal_init(&s->loop, &s->interrupt);
+    uv_signal_init(&s->loop, &s->hangup);
+    uv_timer_init(&s->loop, &s->drain);
+    s->term.data = s->interrupt.data = s->hangup.data = s->drain.data = s;
+    uv_signal_start(&s->term, signalled, SIGTERM);
+    uv_signal_start(&s->interrupt, signalled, SIGINT);
+    struct sigaction old;
+    bool ignored = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN; /* nohup */
+    if (!ignored) uv_signal_start(&s->hangup, hung_up, SIGHUP);
+    exit_guard_start(&(exit_guard){
+        .component = "serve", .stop_ms = s->config->drain_ms + TEARDOWN_MS, .cut_ms = TEARDOWN_MS});
+    s->had_terminal = has_terminal();
+}
+
+/* The port for other machines. Without a CA or a certificate there is none, and that is said before workers
+ * start. */
+static int start_gate(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    const gate_options o = {.listen = c->cluster_listen,
+                            .state = c->cluster_state,
+                            .name = c->cluster_name,
+                            .far = &s->far,
+                            .members = s->registry};
+    int rc = gate_open(&s->gate, &s->loop, &o, err);
+    if (rc == 0) gateway_show_gate(s->gateway, s->gate);
+    return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
+}
+
+static const config_model *find_model(const gateway_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
+    return NULL;
+}
+
+/* How many replicas of a whole model that was started are wanted now; false: as many as before. */
+static bool scale(gate_model *placed, worker_spec *alone, const config_model *m)
+{
+    int n = m->replicas ? (int)m->replicas : 1;
+    bool same =
+        (alone->n_replicas ? alone->n_replicas : 1) == n && (!placed || placed->want.n_standby == m->standby);
+    alone->n_replicas = n;
+    if (!placed) return !same;
+    placed->want.n_replicas = (unsigned)n;
+    placed->want.n_standby = m->standby;
+    placed->spec.n_replicas = n;
+    return !same;
+}
+
+/* The file was read again. Models come and go by other ways; of those that were started the numbers count. */
+static void take_replicas(void *user, const gateway_config *now)
+{
+    server *s = user;
+    bool changed = false;
+    shoal_err err;
+    for (size_t i = 0; i < s->stages.n_alone; i++) {
+        worker_spec *alone = &s->stages.alone[i];
+        const config_model *m = find_model(now, alone->model);
+        size_t at = 0;
+        while (s->placed && at < s->config->n_models && strcmp(s->config->models[at].name, alone->model) != 0)
+            at++;
+        if (m && alone->end_layer == 0) changed |= scale(s->placed ? &s->placed[at] : NULL, alone, m);
+    }
+    if (!changed) return;
+    if (s->placed)
+        gate_place_again(s->gate);
+    else if (keep_base(s->keep, s->stages.alone, s->stages.n_alone, &err) != 0)
+        LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
+}
+
+static int start_reload(server *s, shoal_err *err)
+{
+    const serve_reload_options o = {.loop = &s->loop,
+                                    .path = s->config_path,
+                                    .gateway = s->gateway,
+                                    .registry = s->registry,
+                                    .started = s->config,
+                                    .taken = take_replicas,
+                                    .user = s,
+                                    .json_log = s->json_log,
+                                    .listen_given = s->listen_given};
+    return serve_reload_new(&s->reload, &o, err);
+}
+
+/* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
+static int start(server *s, shoal_err *err)
+{
+    s->far.loop = &s->loop;
+    env time = env_uv(&s->loop);
+    reach how = reach_relays(&s->far);
+    int rc = registry_new_with(&s->registry, &time, &how, err);
+    if (rc != 0) return rc;
+    registry_set_watts(s->registry, s->config->watts_per_core);
+    rc = registry_set_site(s->registry, s->config->cluster_site, &s->config->spill, err);
+    if (rc == 0) rc = registry_listen(s->registry, on_change, s, err);
+    if (rc != 0) return rc;
+    rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
+    if (rc != 0) return serve_advise(err, rc);
+    rc = start_reload(s, err);
+    if (rc != 0) return rc;
+    if (s->config->cluster_listen) rc = start_gate(s, err);
+    if (rc == 0) rc = start_agent(s, err);
+    if (rc == 0) rc = start_keeping(s, err);
+    if (rc == 0) rc = start_placing(s, err);
+    if (rc == 0) rc = start_discovery(s, err);
+    if (rc == 0) keep_restore(s->keep);
+    if (rc == 0) handover_discard(); /* an address that the configuration names no more, say */
+    return rc;
+}
+
+static void server_done(server *s)
+{
+    serve_stages_done(&s->stages);
+    if (s->config) serve_models_free(s->specs, s->config->n_models);
+    free(s->placed);
+    serve_arbiter_close(s->arbiter, s->arbiter_fd);
+    config_free(s->config);
+    free(s->config_path);
+    log_ring_close();
+}
+
+static int serve(server *s)
+{
+    shoal_err err;
+    size_t n = s->config->limits.max_connections;
+    unsigned n_machines = s->config->cluster_listen ? GATE_CONNECTIONS_MAX : 0;
+    n = n == 0 ? 1024 : n < UINT16_MAX ? n : UINT16_MAX;
+    if (loop_open(&s->loop, LOOP_OTHER_FDS + n_machines + (unsigned)n, &err) != 0)
+        return cli_fail(&cmd_serve, &err);
+    listening_open(&s->loop);
+    crash_open("gateway", s->json_log);
+    watch_signals(s);
+    const supervised_events ev = {.exited = worker_exited, .user = s};
+    int level = log_level_parse(s->config->log_level);
+    bool failed =
+        supervised_open(&s->supervised, &s->loop, &ev, s->json_log, level, &err) != 0 || start(s, &err) != 0;
+    if (failed) begin_stop(s);
+    json_set_drop_large(pool_job_drop_json, &s->loop);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    json_set_drop_large(NULL, NULL);
+    listening_close();
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop);
+    if (failed) return cli_fail(&cmd_serve, &err); /* the last line, where it is seen */
+    LOG(LOG_INFO, "serve", "stopped", LOG_I("code", s->exit_code));
+    return s->exit_code;
+}
+
+static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log,
+                       shoal_err *err)
+{
+    int rc = path ? 0 : cli_home_find(&s->config_path, err);
+    if (path && !(s->config_path = strdup(path))) rc = err_nomem(err);
+    s->listen_given = listen || port >= 0;
+    if (rc == 0) rc = config_load(&s->config, s->config_path, err);
+    if (rc == 0) rc = serve_override_listen(s->config, listen, port, err);
+    if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
+    s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);
+    if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
+    if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
+    return rc;
+}
+
+/* shoal serve --check: all that can be found wrong without starting anything. */
+static int check(server *s)
+{
+    shoal_err err;
+    json_t *notes = json_array(), *note;
+    size_t i;
+    int rc = notes ? serve_check(s->config, s->specs, notes, &err) : err_nomem(&err);
+    if (rc != 0) {
+        json_decref(notes);
+        cli_fail(&cmd_serve, &err);
+        return CLI_FAILED;
+    }
+    printf("ok: %zu model%s, %zu pipeline%s, to listen on %s\n", s->config->n_models,
+           s->config->n_models == 1 ? "" : "s", s->config->n_pipelines,
+           s->config->n_pipelines == 1 ? "" : "s", s->config->listen);
+    json_array_foreach(notes, i, note) printf("note: %s\n", json_string_value(note));
+    json_decref(notes);
+    return CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
+    const char *config = NULL, *listen = NULL, *color = NULL;
+    bool json_log = false, banner = false, check_only = false, alone = false;
+    long long port = -1;
+    const cli_option options[] = {
+        CLI_STRING('c', "config", "FILE", "configuration (./, /etc/shoal/, then the installed shoal.yaml)",
+                   &config),
+        CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
+        CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
+        CLI_FLAG(0, "check", "check the configuration and its files, and exit: 0 valid, 1 not", &check_only),
+        CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &json_log),
+        CLI_COLOR(&color),
+        CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
+        CLI_FLAG(0, "no-supervise", "do not start the gateway again after a crash (for debuggers)", &alone),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_serve, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    rc = alone || check_only ? -1 : supervise(argc, argv, "shoal-gateway");
+    if (rc >= 0) return rc;
+    mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
+    shoal_err err;
+    if (colour_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);
+    if (load_config(&s, config, listen, port, json_log, &err) != 0) {
+        rc = cli_fail(&cmd_serve, &err);
+        if (check_only) rc = CLI_FAILED;
+    } else if (check_only) {
+        rc = check(&s);
+    } else if (serve_models_fit(s.config, s.specs, &err) != 0 ||
+               serve_stages_open(&s.stages, s.config, s.specs, &err) != 0) {
+        rc = cli_fail(&cmd_serve, &err);
+    } else {
+        s.banner = banner || isatty(STDOUT_FILENO);
+        rc = serve(&s);
+    }
+    server_done(&s);
+    return rc;
+}
+
+const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker per model replica",
+                               "", run, false};

@@ -1,0 +1,118 @@
+/* shoal chat [MODEL]: a conversation, line by line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "logging/colour.h"
+#include "repl/chat_session.h"
+#include "cli/commands.h"
+#include "command/line_editor.h"
+
+static int open_history(line_editor **ret, const chat_session *s, shoal_err *err)
+{
+    char *path = NULL;
+    shoal_err why;
+    if (s->terminal && !s->o->no_history && line_editor_history_path(&path, "chat_history", &why) != 0)
+        fprintf(stderr, "shoal chat: what you type is not kept: %s\n", why.message);
+    int rc = line_editor_open(
+        ret, &(line_editor_options){.prompt = "> ", .edit = s->terminal, .history = path}, err);
+    free(path);
+    return rc;
+}
+
+static void greet(const chat_session *s)
+{
+    const char *name = s->voice->model;
+    char *use = cli_model_use(name, s->o->model.manifest);
+    if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
+    if (use) cli_say("%s is for %s.\n", name, use);
+    if (s->home)
+        fprintf(stderr,
+                "It is told the %zu devices of %s. Each line stands alone; what is no clear request\n"
+                "is answered by the home's rules, and calls (->) are shown, not carried out.\n",
+                cli_home_n_devices(s->home), cli_home_path(s->home));
+    else if (use && !s->o->system)
+        fprintf(stderr, "It is told nothing about a home; -s gives it a system message.\n");
+    fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends; /help shows what else there is.\n");
+    free(use);
+}
+
+/* A person at a terminal may say something else after an error; a pipe ends with the first. */
+static int take_line(chat_session *s, const char *line, shoal_err *err)
+{
+    const char *said = line;
+    if (s->terminal) chat_session_watch_signals(s);
+    bool command = s->terminal && chat_command_is(line, &said);
+    int rc = command ? chat_command_run(s, line, err) : *said ? chat_session_turn(s, said, err) : 0;
+    fflush(stdout);
+    if (rc == 0 || !s->terminal || ferror(stdout)) return rc;
+    cli_say("shoal chat: %s\n", err->message);
+    return 0;
+}
+
+static int converse(chat_session *s, line_editor *e, shoal_err *err)
+{
+    const char *line;
+    int rc = 0;
+    while (rc == 0 && !s->unheard && !s->leaves && !ferror(stdout) && line_editor_read(e, &line))
+        rc = take_line(s, line, err);
+    return rc;
+}
+
+static int chat(chat_session *s, const char *name, shoal_err *err)
+{
+    line_editor *e = NULL;
+    shoal_generate_options checked = {0};
+    int rc = cli_sampling_resolve(&s->settings.sampling, &checked, err);
+    if (rc == 0) rc = open_history(&e, s, err);
+    if (rc == 0) rc = chat_session_open(s, name, err);
+    if (rc == 0 && s->terminal) greet(s);
+    if (rc == 0) rc = converse(s, e, err);
+    line_editor_close(e);
+    return rc;
+}
+
+static int finish(chat_session *s, int rc, const shoal_err *err)
+{
+    if (ferror(stdout)) return cli_flush(CLI_OK);
+    if (rc != 0) return cli_fail(&cmd_chat, err);
+    return s->unheard ? CLI_FAILED : CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    chat_options o = {.sampling = CLI_SAMPLING_UNSAID(256), .key = getenv("SHOAL_API_KEY")};
+    const cli_option options[] = {
+        CLI_STRING('s', "system", "TEXT", "the system message, instead of the home's", &o.system),
+        CLI_STRING(0, "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]",
+                   &o.server),
+        CLI_KEY(&o.key),
+        CLI_FLAG(0, "here", "load the model into this process, whatever runs", &o.here),
+        CLI_STRING(0, "config", "FILE", "shoal.yaml whose pipeline tells the model its home", &o.config),
+        CLI_FLAG(0, "no-home", "tell the model nothing about a home", &o.no_home),
+        CLI_FLAG(0, "no-history", "do not keep what is typed", &o.no_history),
+        CLI_SAMPLING_OPTIONS(&o.sampling, 256),
+        CLI_MODEL_OPTIONS(&o.model),
+        CLI_COLOR(&o.color),
+        CLI_JSON(&o.json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_chat, options, 0, 1, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    if (colour_choose(o.color, &err) != 0) return cli_fail(&cmd_chat, &err);
+    chat_session *s = calloc(1, sizeof *s);
+    if (!s) return CLI_FAILED;
+    s->o = &o;
+    s->settings.sampling = o.sampling;
+    s->terminal = !o.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    s->colour = s->terminal && colour_shows(STDERR_FILENO);
+    rc = finish(s, chat(s, a.n ? a.v[0] : NULL, &err), &err);
+    chat_session_close(s);
+    free(s);
+    return rc;
+}
+
+const cli_command cmd_chat = {"chat", "talk with a model, line by line", "[MODEL]", run, false};

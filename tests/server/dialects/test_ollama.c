@@ -1,0 +1,134 @@
+/* Ollama's requests as ours: fields of the wrong type are refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "dialects/ollama.h"
+#include "json/json.h"
+
+static void refused(ollama_kind kind, const char *field, const char *value)
+{
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    char json[256];
+    int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"messages\":[],\"%s\":%s}", field, value);
+    if (ollama_read(&a, kind, json, (size_t)n, &body, &e) != 400) fail_msg("taken: %s", json);
+    if (strcmp(e.param, field) != 0) fail_msg("%s\nrefused for \"%s\": %s", json, e.param, e.message);
+    assert_null(body);
+}
+
+static void ollama_refuses_what_is_no_text_by_name(void **state)
+{
+    static const char *const FIELDS[] = {"suffix", "system", "prompt"};
+    static const char *const VALUES[] = {"1", "-1.5", "{}", "[]", "true", "\"a\\u0000b\""};
+    for (size_t f = 0; f < sizeof FIELDS / sizeof *FIELDS; f++)
+        for (size_t v = 0; v < sizeof VALUES / sizeof *VALUES; v++)
+            refused(OLLAMA_GENERATE, FIELDS[f], VALUES[v]);
+    refused(OLLAMA_GENERATE, "suffix", "\"b\"");
+}
+
+static void ollama_takes_a_suffix_without_content(void **state)
+{
+    static const char *const VALUES[] = {"null", "\"\""};
+    for (size_t v = 0; v < 2; v++) {
+        ollama_ask a;
+        json_t *body = NULL;
+        api_error e = {0};
+        char json[256];
+        int n = snprintf(json, sizeof json, "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":%s}", VALUES[v]);
+        assert_int_equal(ollama_read(&a, OLLAMA_GENERATE, json, (size_t)n, &body, &e), 0);
+        assert_non_null(body);
+        json_decref(body);
+    }
+}
+
+/* {"truncate": ...} of the body for /v1/embeddings. */
+static bool truncates(ollama_kind kind, const char *json, bool *loads)
+{
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    assert_int_equal(ollama_read(&a, kind, json, strlen(json), &body, &e), 0);
+    bool cut = json_is_true(json_object_get(body, "truncate"));
+    *loads = a.loads;
+    json_decref(body);
+    return cut;
+}
+
+static void ollama_truncates_texts_unless_told_not_to(void **state)
+{
+    bool loads;
+    assert_true(truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":[\"a\"]}", &loads));
+    assert_false(loads);
+    assert_true(truncates(OLLAMA_EMBEDDINGS, "{\"model\":\"m\",\"prompt\":\"a\",\"truncate\":null}", &loads));
+    assert_false(truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":\"a\",\"truncate\":false}", &loads));
+    assert_false(loads);
+    truncates(OLLAMA_EMBED, "{\"model\":\"m\",\"input\":[]}", &loads);
+    assert_true(loads);
+    refused(OLLAMA_EMBED, "truncate", "1,\"input\":\"a\"");
+}
+
+/* A letter a message: s(ystem), u(ser), a(ssistant), t(ool). */
+static void shortens(const char *from, const char *to)
+{
+    static const struct {
+        char letter;
+        const char *role;
+    } ROLES[] = {{'s', "system"}, {'u', "user"}, {'a', "assistant"}, {'t', "tool"}};
+    char got[32] = "";
+    json_t *body = json_pack("{s:[]}", "messages"), *messages = json_object_get(body, "messages"), *m;
+    for (const char *c = from; *c; c++)
+        for (size_t r = 0; r < 4; r++)
+            if (ROLES[r].letter == *c)
+                json_array_append_new(messages, json_pack("{s:s}", "role", ROLES[r].role));
+    json_t *before = json_incref(messages);
+    bool shorter = ollama_shorten(body);
+    size_t i;
+    json_array_foreach(json_object_get(body, "messages"), i, m) got[i] =
+        json_string_value(json_object_get(m, "role"))[0];
+    if (strcmp(got, to) != 0 || shorter != (strcmp(from, to) != 0))
+        fail_msg("%s became %s, not %s", from, got, to);
+    assert_int_equal(json_array_size(before), strlen(from)); /* which others may share */
+    json_decref(before);
+    json_decref(body);
+}
+
+static void ollama_drops_the_oldest_messages(void **state)
+{
+    shortens("suauau", "suau");
+    shortens("uauauauau", "uauau"); /* a quarter, and on to a user's message */
+    shortens("usu", "su");
+    shortens("uaaa", "aaa"); /* no user says anything behind it */
+    shortens("uat", "at");   /* not a result without its call */
+    shortens("uatat", "at");
+    shortens("at", "at");
+    shortens("su", "su");
+    shortens("s", "s");
+    shortens("", "");
+    ollama_ask a;
+    json_t *body = NULL;
+    api_error e = {0};
+    static const char BODY[] = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}],\"truncate\":null}";
+    assert_int_equal(ollama_read(&a, OLLAMA_CHAT, BODY, sizeof BODY - 1, &body, &e), 0);
+    assert_true(a.truncates);
+    json_decref(body);
+    refused(OLLAMA_CHAT, "truncate", "1");
+    refused(OLLAMA_CHAT, "shift", "true");
+    refused(OLLAMA_GENERATE, "truncate", "true");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ollama_refuses_what_is_no_text_by_name),
+        cmocka_unit_test(ollama_takes_a_suffix_without_content),
+        cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
+        cmocka_unit_test(ollama_drops_the_oldest_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
