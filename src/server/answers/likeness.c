@@ -103,10 +103,10 @@ static uint64_t until(likeness_look *x)
 
 static call_context context_of(likeness_look *x)
 {
-    return (call_context){.request_id = x->rq->id,
-                          .deadline_ns = until(x),
-                          .latency = SHOAL__V1__LATENCY__REALTIME, /* somebody waits */
-                          .why = "cache"};
+    call_context of = request_context(x->rq, ""), ctx = call_context_named(&of, "cache");
+    ctx.deadline_ns = until(x);
+    ctx.latency = SHOAL__V1__LATENCY__REALTIME; /* somebody waits */
+    return ctx;
 }
 
 static void on_judged(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)

@@ -127,10 +127,9 @@ static model_call *start_call(shadow *s, const gateway_request *rq, const Shoal_
     Shoal__V1__GenerateRequest q = *request;
     const char *colon = strchr(s->route->shadow, ':');
     char model[136];
-    call_context ctx = {.request_id = rq->id,
-                        .deadline_ns = clock_ns() + SHADOW_DEADLINE_MS * 1000000ull,
-                        .latency = SHOAL__V1__LATENCY__BATCH,
-                        .why = "shadow"};
+    call_context of = request_context(rq, ""), ctx = call_context_named(&of, "shadow");
+    ctx.deadline_ns = clock_ns() + SHADOW_DEADLINE_MS * 1000000ull;
+    ctx.latency = SHOAL__V1__LATENCY__BATCH;
     call_events ev = {.user = s, .event = on_event, .end = on_end};
     call_terms none = {0};
     snprintf(model, sizeof model, "%.*s", (int)strcspn(s->route->shadow, ":"), s->route->shadow);

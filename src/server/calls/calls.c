@@ -79,6 +79,7 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
     char *at = (char *)(o + 1) + n_list;
     *o = (call_order){.refs = 1,
                       .task = task,
+                      .request = ctx->request,
                       .deadline_ns = ctx->deadline_ns,
                       .n_msg = n_msg,
                       .order = ctx->order,
@@ -133,6 +134,7 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
 static call_context context_of(const call_order *o)
 {
     return (call_context){.request_id = o->request_id,
+                          .request = o->request,
                           .traceparent = o->traceparent,
                           .deadline_ns = o->deadline_ns,
                           .why = o->why,
@@ -146,15 +148,35 @@ static call_context context_of(const call_order *o)
                           .latency = o->latency};
 }
 
+call_context call_context_named(const call_context *ctx, const char *why)
+{
+    return (call_context){.request_id = ctx->request_id,
+                          .request = ctx->request,
+                          .traceparent = ctx->traceparent,
+                          .deadline_ns = ctx->deadline_ns,
+                          .latency = ctx->latency,
+                          .why = why};
+}
+
+bool call_context_keep(call_context *ret, const call_context *ctx, const char *why, arena *mem)
+{
+    *ret = call_context_named(ctx, why);
+    ret->order = ctx->order;
+    ret->key = ctx->key;
+    ret->request_id = arena_strdup(mem, ctx->request_id ? ctx->request_id : "");
+    ret->traceparent = ctx->traceparent ? arena_strdup(mem, ctx->traceparent) : NULL;
+    return ret->request_id && (!ctx->traceparent || ret->traceparent);
+}
+
 call_context call_context_beside(const call_order *o, const char *why)
 {
-    return (call_context){.request_id = o->request_id,
-                          .traceparent = o->traceparent,
-                          .deadline_ns = o->deadline_ns,
-                          .why = why ? why : o->why,
-                          .order = o->order,
-                          .key = o->key,
-                          .latency = o->latency};
+    call_context ctx = context_of(o);
+    if (why) ctx.why = why;
+    ctx.feed = NULL;
+    ctx.pages = 0; /* it begins with something else */
+    ctx.n_stand_ins = 0;
+    ctx.limits = (reply_limits){0};
+    return ctx;
 }
 
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed)

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/bit_identity.h"
 #include "base/err.h"
 #include "calls/feed.h"
@@ -130,6 +131,7 @@ typedef struct call_result {
 
 typedef struct call_context { /* of the request this call belongs to; copied */
     const char *request_id;
+    uint64_t request;        /* its number, for observers (observer.h); 0: none */
     const char *traceparent; /* W3C Trace Context, handed on to the worker; NULL: none */
     uint64_t deadline_ns;    /* 0: none */
     const char *why;         /* for traces: "intent stage", "endpoint" */
@@ -150,6 +152,7 @@ typedef struct call_order {
     unsigned refs;
     call_task task;
     const char *model, *request_id, *traceparent, *why; /* "" for none */
+    uint64_t request;                                   /* its number; 0: none */
     const char *adapter;                                /* that the request names; "": none */
     uint64_t deadline_ns;
     bool resumes;       /* it goes on with a stream that began elsewhere, */
@@ -183,6 +186,12 @@ void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */
 ProtobufCMessage *call_order_request(const call_order *o);
 
+/* Of another call for the same request: what names it and how urgent it is, and nothing of which replicas or
+ * models are preferred. Borrows from ctx. */
+call_context call_context_named(const call_context *ctx, const char *why);
+/* The same with the preferred replicas, its texts in mem, for work that outlives the request. False: no memory.
+ */
+bool call_context_keep(call_context *ret, const call_context *ctx, const char *why, arena *mem);
 /* Of a further call that `o` needs: the same request, trace, deadline, urgency, and preferred replicas.
  * Borrows from o; why NULL: o's. */
 call_context call_context_beside(const call_order *o, const char *why);

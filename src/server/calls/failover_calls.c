@@ -86,6 +86,7 @@ static void cancel(model_call *call)
 
 static void finish(failover_call *c, const call_result *ended)
 {
+    call_observer_end(c->b->o.observer, c->base.o, ended);
     over_call_end(&c->base, ended);
     call_free(c);
 }
@@ -125,7 +126,8 @@ static void note_moved(failover_call *c, const char *to)
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", c->cause),
         LOG_S("to", to), LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids),
         LOG_S("request_id", c->base.o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o, c->cause, gap_ms);
+    call_observer_moved(c->b->o.observer, c->base.o,
+                        &(call_move){.cause = c->cause, .to = to, .gap_ms = gap_ms});
 }
 
 static void rest(failover_call *c)

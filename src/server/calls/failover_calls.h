@@ -17,15 +17,14 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
+#include "calls/observer.h"
 
 #define FAILOVER_WAIT_MS       30000
 #define FAILOVER_QUARANTINE_MS 600000
 
-typedef struct failover_options { /* zero: the defaults */
-    uint64_t wait_ms;             /* [FAILOVER_WAIT_MS] */
-    void *user;
-    /* A call goes on after it moved: cause as call_fault_name says, gap_ms without an event. May be NULL. */
-    void (*moved)(void *user, const call_order *o, const char *cause, double gap_ms);
+typedef struct failover_options {  /* zero: the defaults */
+    uint64_t wait_ms;              /* [FAILOVER_WAIT_MS] */
+    const call_observer *observer; /* told of moves and ends; outlives the calls; NULL: nobody */
 } failover_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

@@ -90,7 +90,7 @@ static bool ask_next(fallback_call *c)
     if (!started) return false;
     LOG(LOG_WARN, "calls", "degraded", LOG_S("wanted", c->base.o->model), LOG_S("asked", to),
         LOG_S("why", c->why), LOG_S("request_id", c->base.o->request_id));
-    if (c->b->o.degraded) c->b->o.degraded(c->b->o.user, c->base.o->model, to);
+    call_observer_degraded(c->b->o.observer, c->base.o, to);
     return true;
 }
 

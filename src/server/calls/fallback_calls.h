@@ -19,6 +19,7 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
+#include "calls/observer.h"
 
 #define FALLBACK_PATIENCE_MS 2000 /* or half of the time to the deadline, if that is less */
 #define FALLBACK_KNOWN_MS    10000
@@ -32,9 +33,7 @@ typedef struct fallback_rule {
 typedef struct fallback_options {
     const fallback_rule *rules; /* borrowed; one a model */
     size_t n_rules;
-    void *user;
-    /* A call is made of a stand-in. May be NULL. */
-    void (*degraded)(void *user, const char *wanted, const char *to);
+    const call_observer *observer; /* told of calls of stand-ins; outlives the calls; NULL: nobody */
 } fallback_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

@@ -123,9 +123,7 @@ static void on_end(const call_events *ev, const call_result *ended)
     if (failed && other->inner) return;
     cancel_branch(other);
     if (ended->status == 0) learn(c);
-    if (c->hedged && c->b->o.hedged)
-        c->b->o.hedged(c->b->o.user, c->base.o->model, CALL_TASKS[c->base.o->task].name,
-                       br == &c->second && !failed);
+    if (c->hedged) call_observer_hedged(c->b->o.observer, c->base.o, br == &c->second && !failed);
     over_call_end(&c->base, ended);
     call_free(c);
 }

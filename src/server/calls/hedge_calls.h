@@ -14,6 +14,7 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
+#include "calls/observer.h"
 
 #define HEDGE_QUANTILE    0.95
 #define HEDGE_SHARE       0.05
@@ -21,9 +22,7 @@
 #define HEDGE_SAMPLES_MIN 20 /* calls that are watched before one is hedged */
 
 typedef struct hedge_options {
-    void *user;
-    /* A second call was made, and it answered first, or not. May be NULL. */
-    void (*hedged)(void *user, const char *model, const char *task, bool won);
+    const call_observer *observer; /* told of second calls; outlives the calls; NULL: nobody */
 } hedge_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

@@ -23,6 +23,7 @@ typedef struct replica_calls {
     calls base;
     const env *env;
     registry *g;
+    const call_observer *observer;
     queue running, failing; /* every call is in one of them */
     env_timer *timer;       /* runs while calls are failing */
     scratch scratch;
@@ -44,6 +45,8 @@ typedef struct replica_call {
     feed_reader feed; /* what is still to be sent */
     bool sent_all;
     ProtobufCMessage *reply;
+    call_phase phases[CALL_PHASES_MAX]; /* as its last message told them */
+    size_t n_phases;
     int status; /* of one that is failing */
     call_fault fault;
     char message[512];
@@ -71,8 +74,24 @@ static bool is_lasting(const replica_calls *b, const char *model)
     return set && set->n == 0 && set->absent && set->lasting;
 }
 
+/* It reached a replica, and is over there. */
+static void tell_attempt(const replica_call *c, int status, call_fault fault)
+{
+    if (!c->r) return;
+    call_attempt a = {.replica_id = c->r->id,
+                      .identity = c->r->info ? c->r->info->identity : "",
+                      .start_ns = c->sent_ns,
+                      .end_ns = c->b->env->now_ns(c->b->env->user),
+                      .status = status,
+                      .fault = fault,
+                      .n_phases = c->n_phases};
+    memcpy(a.phases, c->phases, sizeof a.phases);
+    call_observer_attempt(c->b->observer, c->o, &a);
+}
+
 static void finish(replica_call *c, int status, call_fault fault, const char *message)
 {
+    tell_attempt(c, status, fault);
     const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
     call_result r = call_result_of(c->o, status, message);
     r.fault = fault;
@@ -115,6 +134,7 @@ static void cancel(model_call *call)
     grpc_client_call *gc = c->call;
     leave_replica(c);
     registry_reach(c->b->g)->cancel(gc);
+    tell_attempt(c, SHOAL_ECANCELLED, CALL_FAULT_NONE);
     call_free(c);
 }
 
@@ -297,6 +317,8 @@ static void on_event(replica_call *c, const uint8_t *msg, size_t n)
         return;
     }
     if (c->n_unanswered > 0 && answers(c->o->task, m)) input_done(c, c->b->env->now_ns(c->b->env->user));
+    size_t n_phases = call_phases_of(c->o->task, m, c->phases);
+    if (n_phases) c->n_phases = n_phases;
     c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
     protobuf_c_message_free_unpacked(m, &a);
 }
@@ -309,6 +331,8 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         on_event(c, msg, n);
     else if (!c->reply && !(c->reply = protobuf_c_message_unpack(task->reply, NULL, n, msg)))
         leave_without_memory(c);
+    else
+        c->n_phases = call_phases_of(c->o->task, c->reply, c->phases);
 }
 
 /* What the replica spent on this call: since it last gave something back, if the call was there by then. */
@@ -551,11 +575,11 @@ static const calls_ops OPS = {.start = start,
                               .info = info,
                               .free = replica_calls_free};
 
-int replica_calls_new(calls **ret, registry *g, shoal_err *err)
+int replica_calls_new(calls **ret, registry *g, const call_observer *observer, shoal_err *err)
 {
     replica_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    *b = (replica_calls){.base = {&OPS}, .env = registry_env(g), .g = g};
+    *b = (replica_calls){.base = {&OPS}, .env = registry_env(g), .g = g, .observer = observer};
     queue_init(&b->running);
     queue_init(&b->failing);
     b->timer = b->env->timer_new(b->env->user, end_failing, b);

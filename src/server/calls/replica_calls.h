@@ -6,10 +6,11 @@
 #ifndef CALLS_REPLICA_CALLS_H
 #define CALLS_REPLICA_CALLS_H
 
-#include "calls/calls.h"
+#include "calls/observer.h"
 #include "cluster/registry.h"
 
-/* The registry is borrowed and must outlive it; time and the way to workers are those that it has. */
-int replica_calls_new(calls **ret, registry *g, shoal_err *err);
+/* The registry is borrowed and must outlive it, as must the observer, which is told of attempts (NULL: nobody);
+ * time and the way to workers are those that the registry has. */
+int replica_calls_new(calls **ret, registry *g, const call_observer *observer, shoal_err *err);
 
 #endif

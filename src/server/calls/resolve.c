@@ -185,11 +185,9 @@ static void ask_model(resolve *x, const config_domains *set, char *text)
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&input};
     Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
     Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
-    call_context ctx = {.request_id = x->ask.request_id,
-                        .traceparent = x->ask.traceparent,
-                        .deadline_ns = until(x, set),
-                        .latency = SHOAL__V1__LATENCY__REALTIME, /* somebody waits to be asked */
-                        .why = "route"};
+    call_context ctx = call_context_named(&x->ask.ctx, "route");
+    ctx.deadline_ns = until(x, set);
+    ctx.latency = SHOAL__V1__LATENCY__REALTIME; /* somebody waits to be asked */
     input.text = text;
     embed.n_inputs = classify.n_inputs = 1;
     embed.inputs = classify.inputs = inputs;

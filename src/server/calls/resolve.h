@@ -33,8 +33,8 @@ typedef struct resolve_ask {
     bool (*fits)(void *user, const Shoal__V1__ModelInfo *info);
     /* With facts.resumes: is this the file that began? */
     bool (*began)(void *user, const Shoal__V1__ModelInfo *info);
-    bool plain; /* adapters cannot be asked for: "MODEL:ADAPTER" is as a model that is not there */
-    const char *request_id, *traceparent;
+    bool plain;       /* adapters cannot be asked for: "MODEL:ADAPTER" is as a model that is not there */
+    call_context ctx; /* of the request */
 } resolve_ask;
 
 /* What a route came to; borrowed until the callback returns, but for names of models, which are the book's.

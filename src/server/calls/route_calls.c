@@ -226,8 +226,7 @@ static int resolve_order(route_call *c)
                        .user = c,
                        .fits = fits,
                        .plain = true,
-                       .request_id = c->o->request_id,
-                       .traceparent = *c->o->traceparent ? c->o->traceparent : NULL};
+                       .ctx = call_context_beside(c->o, NULL)};
     fill(c, &ask);
     return resolve_start(&c->resolve, c->b->inner, c->b->env, c->b->book, &ask, on_resolved, c);
 }

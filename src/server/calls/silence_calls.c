@@ -134,10 +134,12 @@ static void note_moved(silence_call *c)
     double gap_ms = over_listened_ms(&c->b->base, c->spoke_ns);
     pulse_of(c->b, c->rival_life)->n_beaten++;
     c->moved = true;
+    const char *to = calls_where(c->main->inner).replica_id;
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", "silent"),
-        LOG_S("to", calls_where(c->main->inner).replica_id), LOG_F("gap_ms", gap_ms),
-        LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->base.o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o, "silent", gap_ms);
+        LOG_S("to", to), LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids),
+        LOG_S("request_id", c->base.o->request_id));
+    call_observer_moved(c->b->o.observer, c->base.o,
+                        &(call_move){.cause = "silent", .to = to, .gap_ms = gap_ms});
 }
 
 /* The second start's events count from its first new token on: what comes before the first has said as well,

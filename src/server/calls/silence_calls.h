@@ -30,6 +30,7 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
+#include "calls/observer.h"
 
 #define SILENCE_MIN_MS     100
 #define SILENCE_UNKNOWN_MS 1000 /* where nothing has been measured */
@@ -37,9 +38,7 @@
 #define SILENCE_WORKING_MS 10000 /* of a stream, while its worker works, or waits for a core */
 
 typedef struct silence_options {
-    void *user;
-    /* A stream goes on elsewhere: failover_calls.h; the cause is "silent". May be NULL. */
-    void (*moved)(void *user, const call_order *o, const char *cause, double gap_ms);
+    const call_observer *observer; /* told of moves; outlives the calls; NULL: nobody */
 } silence_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

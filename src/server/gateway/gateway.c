@@ -15,6 +15,7 @@
 #include "ingress/door_grpc.h"
 #include "ingress/door_http.h"
 #include "ingress/door_ws.h"
+#include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
 #include "gateway/keeper.h"
@@ -44,21 +45,6 @@ static int open_tls(gateway *g, shoal_err *err)
     return c->tls_cert && c->tls_key ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
 }
 
-static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
-{
-    gateway *g = user;
-    for (gateway_request *rq = g->requests; rq; rq = rq->next)
-        if (strcmp(rq->id, o->request_id) == 0) request_note_move(rq, cause, gap_ms);
-    metrics_add(g->metrics, METRIC_MOVES, 1, cause, NULL, NULL);
-    metrics_observe_s(g->metrics, METRIC_MOVE_S, gap_ms / 1000, cause, NULL);
-}
-
-static void on_hedged(void *user, const char *model, const char *task, bool won)
-{
-    gateway *g = user;
-    metrics_add(g->metrics, METRIC_HEDGES, 1, task, won ? "won" : "lost", NULL);
-}
-
 static void on_replica(void *user, const registry_event *e)
 {
     const gateway *g = user;
@@ -70,10 +56,11 @@ static void on_replica(void *user, const registry_event *e)
 static int open_calls(gateway *g, shoal_err *err)
 {
     const env *e = registry_env(g->registry);
-    failover_options failover = {.wait_ms = g->config->failover_wait_ms, .user = g, .moved = on_moved};
-    hedge_options hedge = {.user = g, .hedged = on_hedged};
-    silence_options silence = {.user = g, .moved = on_moved};
-    int rc = replica_calls_new(&g->base, g->registry, err);
+    failover_options failover = {.wait_ms = g->config->failover_wait_ms, .observer = &g->observer};
+    hedge_options hedge = {.observer = &g->observer};
+    silence_options silence = {.observer = &g->observer};
+    call_notes_open(g);
+    int rc = replica_calls_new(&g->base, g->registry, &g->observer, err);
     if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, g->config->failover_wait_ms, err);
     if (rc == 0) rc = failover_calls_new(&g->base, e, g->base, &failover, err);
     if (rc == 0) g->failover = g->base;

@@ -315,20 +315,6 @@ static void step(process_run *r)
     if (!waiting) finish(r, NULL, NULL);
 }
 
-/* The request may end before the run, which others wait for. Stand-ins are not taken: they are those of a route, and
- * each stage names its own model. */
-static bool keep_context(process_run *r, const call_context *ctx)
-{
-    r->ctx =
-        (call_context){.deadline_ns = ctx->deadline_ns,
-                       .latency = ctx->latency,
-                       .order = ctx->order,
-                       .key = ctx->key,
-                       .request_id = arena_strdup(r->memory, ctx->request_id ? ctx->request_id : ""),
-                       .traceparent = ctx->traceparent ? arena_strdup(r->memory, ctx->traceparent) : NULL};
-    return r->ctx.request_id && (!ctx->traceparent || r->ctx.traceparent);
-}
-
 int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
                       process_done_fn done, void *user, shoal_err *err)
 {
@@ -350,7 +336,9 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
                        .facts = facts,
                        .memory = memory,
                        .n_stages = n};
-    if (!keep_context(r, ctx)) {
+    /* The request may end before the run, which others wait for. Stand-ins are not taken: they are those of a
+     * route, and each stage names its own model. */
+    if (!call_context_keep(&r->ctx, ctx, NULL, r->memory)) {
         run_free(r);
         return err_nomem(err);
     }

@@ -13,6 +13,7 @@
 #include "access/browser.h"
 #include "request/capacity.h"
 #include "request/endpoint.h"
+#include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "request/sink.h"
 #include "request/uploads.h"
@@ -162,6 +163,7 @@ static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
     if (g->requests) g->requests->prev = rq;
     g->requests = rq;
     g->n_requests++;
+    call_notes_add(rq);
     d->rq = rq;
     return rq;
 }

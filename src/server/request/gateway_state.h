@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "cache/cache.h"
+#include "calls/observer.h"
 #include "cluster/registry.h"
 #include "config/config.h"
 #include "control/gate.h"
@@ -19,6 +20,8 @@
 typedef struct gateway gateway;
 typedef struct ws_socket ws_socket;
 typedef struct live live;
+
+enum { GATEWAY_NUMBERED = 256 };
 
 struct gateway {
     uv_loop_t *loop;
@@ -46,8 +49,11 @@ struct gateway {
     int port;         /* of `listen`; 0: a Unix socket */
     tls_context *tls; /* NULL: clear text */
     struct door_grpc *grpc;
-    gateway_request *requests; /* being answered */
-    ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
+    gateway_request *requests;                   /* being answered, */
+    gateway_request *numbered[GATEWAY_NUMBERED]; /* and by their numbers, the last of which is */
+    uint64_t last_number;
+    call_observer observer; /* of all calls (call_notes.h) */
+    ws_socket *sockets;     /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;
     size_t n_requests, n_admitted, n_background;
     size_t n_uploads; /* uploads.h */

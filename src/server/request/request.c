@@ -13,6 +13,7 @@
 #include "request/capacity.h"
 #include "request/dialect.h"
 #include "request/endpoint.h"
+#include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
 #include "request/sink.h"
@@ -81,6 +82,7 @@ const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE
 call_context request_context(const gateway_request *rq, const char *why)
 {
     call_context ctx = {.request_id = rq->id,
+                        .request = rq->number,
                         .traceparent = *rq->trace ? rq->trace : NULL,
                         .deadline_ns = rq->deadline_ns,
                         .latency = (Shoal__V1__Latency)rq->latency,
@@ -234,6 +236,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     else
         g->requests = rq->next;
     if (rq->next) rq->next->prev = rq->prev;
+    call_notes_remove(rq);
     g->n_requests--;
     g->n_admitted -= rq->n_counted;
     uploads_end(rq);

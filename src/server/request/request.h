@@ -119,6 +119,8 @@ typedef struct gateway_request {
     size_t room_bytes; /* on_room: no more than so many are unread */
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
+    uint64_t number;                     /* for its calls (call_notes.h) */
+    struct gateway_request *next_numbered;
 } gateway_request;
 
 /* What is asked, borrowed from its door. */

@@ -228,8 +228,7 @@ static int start(routed_job *j, const routed_about *a, api_error *e)
                        .header_holds = header_holds,
                        .fits = fits,
                        .began = began,
-                       .request_id = rq->id,
-                       .traceparent = ctx.traceparent};
+                       .ctx = ctx};
     fill_facts(&ask.facts, rq, a);
     fill_resumed(j, &ask.facts, a);
     request_watch(rq, on_gone, j);

@@ -13,16 +13,10 @@
 #include "request/routed.h"
 #include "request/watch.h"
 
-static void on_degraded(void *user, const char *wanted, const char *to)
-{
-    gateway *g = user;
-    metrics_add(g->metrics, METRIC_DEGRADED, 1, wanted, to, NULL);
-}
-
 static int open_fallbacks(settings *s, const env *e, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    fallback_options o = {.user = s->gateway, .degraded = on_degraded};
+    fallback_options o = {.observer = &s->gateway->observer};
     s->fallbacks = calloc(c->n_models + 1, sizeof *s->fallbacks);
     if (!s->fallbacks) return err_nomem(err);
     for (size_t i = 0; i < c->n_models; i++) {

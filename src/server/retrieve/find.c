@@ -257,19 +257,14 @@ static void on_looked(desk_job *j)
 
 static bool copy(find *f, const find_ask *ask)
 {
-    const call_context *ctx = ask->ctx;
     f->mem = arena_new(0);
     if (!f->mem) return false;
     f->collection = arena_strdup(f->mem, ask->collection);
     f->text = arena_strdup(f->mem, ask->text);
     f->owner = arena_strdup(f->mem, ask->owner ? ask->owner : "");
     f->rerank = ask->rerank ? arena_strdup(f->mem, ask->rerank) : NULL;
-    f->ctx = (call_context){.request_id = arena_strdup(f->mem, ctx->request_id ? ctx->request_id : ""),
-                            .traceparent = ctx->traceparent ? arena_strdup(f->mem, ctx->traceparent) : NULL,
-                            .deadline_ns = ctx->deadline_ns,
-                            .why = "retrieval"};
-    return f->collection && f->text && f->owner && f->ctx.request_id && (!ask->rerank || f->rerank) &&
-           (!ctx->traceparent || f->ctx.traceparent);
+    return f->collection && f->text && f->owner && (!ask->rerank || f->rerank) &&
+           call_context_keep(&f->ctx, ask->ctx, "retrieval", f->mem);
 }
 
 int find_start(find **ret, const find_ask *ask, shoal_err *err)

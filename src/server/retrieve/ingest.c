@@ -324,19 +324,13 @@ ingest *ingest_start(const ingest_ask *ask)
                    .user = ask->user,
                    .done = ask->done,
                    .mem = arena_new(0)};
-    const call_context *ctx = ask->ctx;
     bool fine =
         in->mem && buf_append(&in->body, ask->body, ask->n_body) == 0 && buf_reserve(&in->body, 1) == 0;
     if (fine) {
         in->collection_name = arena_strdup(in->mem, ask->collection);
         in->owner = arena_strdup(in->mem, ask->owner ? ask->owner : "");
-        in->ctx =
-            (call_context){.request_id = arena_strdup(in->mem, ctx->request_id ? ctx->request_id : ""),
-                           .traceparent = ctx->traceparent ? arena_strdup(in->mem, ctx->traceparent) : NULL,
-                           .deadline_ns = ctx->deadline_ns,
-                           .why = "documents"};
-        fine = in->collection_name && in->owner && in->ctx.request_id &&
-               (!ctx->traceparent || in->ctx.traceparent);
+        fine =
+            in->collection_name && in->owner && call_context_keep(&in->ctx, ask->ctx, "documents", in->mem);
     }
     if (!fine) {
         ingest_free(in);

@@ -107,6 +107,8 @@ struct sim_cluster {
     sim_model *models;
     placement_model *wants;
     env_timer *leader;
+    call_observer observer;
+    size_t n_attempts; /* that were told */
     size_t n_faults, n_moved, n_hedged, n_plans, n_placed, n_seats_moved, n_gaps;
     uint64_t changed_ns; /* when a plan last changed anything */
 };
@@ -661,12 +663,25 @@ static void sim_storm(sim_cluster *c, uint64_t ms)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void sim_on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
+/* What is told of an attempt makes sense, whatever befell it. */
+static void sim_on_attempt(void *user, const call_order *o, const call_attempt *a)
+{
+    sim_cluster *c = user;
+    c->n_attempts++;
+    sim_check(c, a->start_ns > 0 && a->end_ns >= a->start_ns && a->end_ns <= sim_now(c),
+              "an attempt's times are wrong");
+    sim_check(c, *a->replica_id && *a->identity, "an attempt is told of nobody");
+    sim_check(c, a->status == 0 || a->fault != CALL_FAULT_ABSENT, "an attempt was made of nobody");
+    if (a->status == 0 && CALL_TASKS[o->task].streams)
+        sim_check(c, a->n_phases == 3, "a stream ended without times");
+}
+
+static void sim_on_moved(void *user, const call_order *o, const call_move *m)
 {
     ((sim_cluster *)user)->n_moved++;
 }
 
-static void sim_on_hedged(void *user, const char *model, const char *task, bool won)
+static void sim_on_hedged(void *user, const call_order *o, bool won)
 {
     ((sim_cluster *)user)->n_hedged++;
 }
@@ -726,15 +741,17 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
 {
     const env *e = c->world.e;
     reach how = sim_reach(&c->world);
-    failover_options failover = {.user = c, .moved = sim_on_moved};
-    hedge_options hedge = {.user = c, .hedged = sim_on_hedged};
-    silence_options silence = {.user = c, .moved = sim_on_moved};
+    failover_options failover = {.observer = &c->observer};
+    hedge_options hedge = {.observer = &c->observer};
+    silence_options silence = {.observer = &c->observer};
+    c->observer =
+        (call_observer){.user = c, .attempt = sim_on_attempt, .moved = sim_on_moved, .hedged = sim_on_hedged};
     assert_int_equal(registry_new_with(&w->g, e, &how, NULL), 0);
     if (c->size.sites)
         assert_int_equal(registry_set_site(w->g, SIM_SITES[(w - c->gateways) % 3], &(router_spill){0}, NULL),
                          0);
     assert_int_equal(source_open(&w->members, w->g, "sim", NULL), 0);
-    assert_int_equal(replica_calls_new(&w->calls, w->g, NULL), 0);
+    assert_int_equal(replica_calls_new(&w->calls, w->g, &c->observer, NULL), 0);
     w->calls = watch_new(w, c);
     assert_int_equal(retry_calls_new(&w->calls, e, w->calls, 0, NULL), 0);
     assert_int_equal(failover_calls_new(&w->calls, e, w->calls, &failover, NULL), 0);

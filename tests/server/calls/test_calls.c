@@ -23,8 +23,10 @@ static void an_order_is_a_copy(void **state)
     char model[] = "m", id[] = "r1";
     Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
     req.text = "hello";
-    call_context ctx = {.request_id = id, .traceparent = "00-1", .deadline_ns = 7, .why = "endpoint"};
+    call_context ctx = {
+        .request_id = id, .request = 5, .traceparent = "00-1", .deadline_ns = 7, .why = "endpoint"};
     call_order *o = call_order_new(CALL_GENERATE, model, &req.base, &ctx);
+    assert_int_equal(o->request, 5);
     model[0] = id[0] = 'x';
     assert_string_equal(o->model, "m");
     assert_string_equal(o->request_id, "r1");
@@ -40,6 +42,48 @@ static void an_order_is_a_copy(void **state)
     o = call_order_new(CALL_GENERATE, "m", &req.base, NULL);
     assert_string_equal(o->request_id, "");
     call_order_unref(o);
+}
+
+/* Whoever makes further calls for a request loses nothing that names it or says how urgent it is. */
+static void a_request_s_context_goes_wherever_calls_are_made_for_it(void **state)
+{
+    Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
+    const char *stand_ins[] = {"s"};
+    char id[] = "r1", trace[] = "00-1";
+    call_context ctx = {.request_id = id,
+                        .request = 5,
+                        .traceparent = trace,
+                        .deadline_ns = 7,
+                        .why = "endpoint",
+                        .order = ROUTER_BY_HASH,
+                        .key = 3,
+                        .pages = 4,
+                        .latency = SHOAL__V1__LATENCY__BATCH,
+                        .stand_ins = stand_ins,
+                        .n_stand_ins = 1};
+    arena *mem = arena_new(0);
+    call_context kept;
+    assert_true(call_context_keep(&kept, &ctx, "stage", mem));
+    call_order *o = call_order_new(CALL_GENERATE, "m", &req.base, &ctx);
+    call_order *other = call_order_for(o, "n");
+    call_context all[] = {call_context_named(&ctx, "w"), kept, call_context_beside(o, NULL),
+                          call_context_beside(other, "w")};
+    id[0] = trace[0] = 'x';
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(all[i].request, 5);
+        assert_string_equal(all[i].request_id, i ? "r1" : "x1");
+        assert_string_equal(all[i].traceparent, i ? "00-1" : "x0-1");
+        assert_int_equal(all[i].deadline_ns, 7);
+        assert_int_equal(all[i].latency, SHOAL__V1__LATENCY__BATCH);
+        assert_int_equal(all[i].key, i ? 3 : 0);
+        assert_int_equal(all[i].n_stand_ins, 0);
+        assert_int_equal(all[i].pages, 0);
+    }
+    assert_string_equal(kept.why, "stage");
+    assert_string_equal(all[2].why, "endpoint");
+    call_order_unref(o);
+    call_order_unref(other);
+    arena_free(mem);
 }
 
 static void more_fields_follow_a_request(void **state)
@@ -102,8 +146,11 @@ static void nothing_happens_to_no_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_are_methods_of_the_protocol), cmocka_unit_test(an_order_is_a_copy),
-        cmocka_unit_test(more_fields_follow_a_request),      cmocka_unit_test(terms_avoid_the_latest_lives),
+        cmocka_unit_test(tasks_are_methods_of_the_protocol),
+        cmocka_unit_test(an_order_is_a_copy),
+        cmocka_unit_test(a_request_s_context_goes_wherever_calls_are_made_for_it),
+        cmocka_unit_test(more_fields_follow_a_request),
+        cmocka_unit_test(terms_avoid_the_latest_lives),
         cmocka_unit_test(nothing_happens_to_no_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

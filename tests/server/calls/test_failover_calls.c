@@ -8,24 +8,33 @@
 typedef struct bench {
     script s;
     calls *c;
-    int n_moved;
-    char cause[32];
+    call_observer observer;
+    int n_moved, n_restarted, n_ended;
+    char cause[32], to[32];
     double gap_ms;
 } bench;
 
-static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     bench *b = user;
     b->n_moved++;
-    snprintf(b->cause, sizeof b->cause, "%s", cause);
-    b->gap_ms = gap_ms;
+    b->n_restarted += m->restarted;
+    snprintf(b->cause, sizeof b->cause, "%s", m->cause);
+    snprintf(b->to, sizeof b->to, "%s", m->to);
+    b->gap_ms = m->gap_ms;
+}
+
+static void on_ended(void *user, const call_order *o, const call_result *r)
+{
+    ((bench *)user)->n_ended++;
 }
 
 static void bench_open(bench *b)
 {
     *b = (bench){0};
     script_init(&b->s);
-    failover_options o = {.user = b, .moved = on_moved};
+    b->observer = (call_observer){.user = b, .moved = on_moved, .end = on_ended};
+    failover_options o = {.observer = &b->observer};
     assert_int_equal(failover_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
 }
 
@@ -84,7 +93,10 @@ static void a_stream_goes_on_where_it_was(void **state)
     assert_int_equal(h.n_cached, 2); /* as the first worker found it */
     assert_int_equal(h.status, 0);
     assert_int_equal(b.n_moved, 1);
+    assert_int_equal(b.n_restarted, 0);
+    assert_int_equal(b.n_ended, 1);
     assert_string_equal(b.cause, "lost");
+    assert_string_equal(b.to, "m/0");
     assert_true(b.gap_ms == 30);
     bench_close(&b);
 }

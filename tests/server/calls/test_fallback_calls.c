@@ -7,11 +7,12 @@ typedef struct bench {
     script s;
     calls *c;
     int n_degraded;
+    call_observer observer;
 } bench;
 
-static void on_degraded(void *user, const char *wanted, const char *to)
+static void on_degraded(void *user, const call_order *o, const char *to)
 {
-    assert_string_equal(wanted, "m");
+    assert_string_equal(o->model, "m");
     assert_string_not_equal(to, "m");
     ((bench *)user)->n_degraded++;
 }
@@ -20,7 +21,8 @@ static void bench_open(bench *b)
 {
     static const char *const TO[] = {"s", "t"};
     static const fallback_rule RULES[] = {{"m", TO, 2}};
-    fallback_options o = {.rules = RULES, .n_rules = 1, .user = b, .degraded = on_degraded};
+    b->observer = (call_observer){.user = b, .degraded = on_degraded};
+    fallback_options o = {.rules = RULES, .n_rules = 1, .observer = &b->observer};
     b->n_degraded = 0;
     script_init(&b->s);
     assert_int_equal(fallback_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);

@@ -8,13 +8,14 @@ enum { EXPECTED_MS = 100 };
 typedef struct bench {
     script s;
     calls *c;
+    call_observer observer;
     int n_hedged, n_won;
 } bench;
 
-static void on_hedged(void *user, const char *model, const char *task, bool won)
+static void on_hedged(void *user, const call_order *o, bool won)
 {
     bench *b = user;
-    assert_string_equal(task, "embed");
+    assert_int_equal(o->task, CALL_EMBED);
     b->n_hedged++;
     b->n_won += won;
 }
@@ -25,7 +26,8 @@ static void bench_open(bench *b)
     script_init(&b->s);
     b->s.outlook.expected_ms = EXPECTED_MS;
     b->s.outlook.n_ready = 2;
-    hedge_options o = {.user = b, .hedged = on_hedged};
+    b->observer = (call_observer){.user = b, .hedged = on_hedged};
+    hedge_options o = {.observer = &b->observer};
     assert_int_equal(hedge_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
 }
 

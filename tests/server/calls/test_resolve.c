@@ -43,7 +43,7 @@ static void bench_open(bench *b)
                       .text = "turn it on",
                       .n_text = 10,
                       .task = CALL_GENERATE,
-                      .request_id = "r1",
+                      .ctx = {.request_id = "r1"},
                       .facts = {.endpoint = "chat_completions", .path = "", .api_key = "", .language = "en"}};
 }
 

@@ -9,16 +9,17 @@ enum { STEP_MS = 40, LIMIT_MS = 4 * STEP_MS };
 typedef struct bench {
     script s;
     calls *c;
+    call_observer observer;
     int n_moved;
     double gap_ms;
 } bench;
 
-static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     bench *b = user;
-    assert_string_equal(cause, "silent");
+    assert_string_equal(m->cause, "silent");
     b->n_moved++;
-    b->gap_ms = gap_ms;
+    b->gap_ms = m->gap_ms;
 }
 
 static void bench_open(bench *b)
@@ -26,7 +27,8 @@ static void bench_open(bench *b)
     *b = (bench){0};
     script_init(&b->s);
     b->s.outlook.step_ms = STEP_MS;
-    silence_options o = {.user = b, .moved = on_moved};
+    b->observer = (call_observer){.user = b, .moved = on_moved};
+    silence_options o = {.observer = &b->observer};
     assert_int_equal(silence_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
 }
 

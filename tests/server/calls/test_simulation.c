@@ -224,7 +224,8 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
 {
     const char *one = getenv("SHOAL_SIM_SEED"), *many = getenv("SHOAL_SIM_SEEDS");
     uint64_t n = many ? strtoull(many, NULL, 10) : N_SEEDS, first = one ? strtoull(one, NULL, 10) : 1;
-    size_t n_requests = 0, n_faults = 0, n_excused = 0, n_moved = 0, n_hedged = 0, n_refused = 0;
+    size_t n_requests = 0, n_faults = 0, n_excused = 0, n_moved = 0, n_hedged = 0, n_refused = 0,
+           n_attempts = 0;
     log_setup(getenv("SHOAL_SIM_LOG") ? LOG_DEBUG : LOG_OFF, false);
     for (uint64_t seed = first; seed < first + (one ? 1 : n); seed++) {
         story t = {.n_requests = 400, .seconds = 10, .fault_every_ms = 150};
@@ -234,6 +235,7 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
         n_excused += t.n_excused;
         n_moved += t.c.n_moved;
         n_hedged += t.c.n_hedged;
+        n_attempts += t.c.n_attempts;
         n_refused += t.n_refused;
         story_close(&t);
     }
@@ -243,6 +245,7 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
     assert_true(20 * n_excused < n_requests);
     assert_true(100 * n_refused < n_requests);
     assert_true(n_moved > n_requests / 100);
+    assert_true(n_attempts >= n_requests); /* each was at a replica, or at more than one */
     assert_true(n_faults > 20 * n);
 }
 

@@ -106,10 +106,12 @@ struct cluster {
 
 static size_t n_moved; /* over all seeds */
 
-static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     n_moved++;
 }
+
+static const call_observer MOVES = {.moved = on_moved};
 
 static uint64_t draw(cluster *k, uint64_t below)
 {
@@ -326,9 +328,9 @@ static calls *cluster_open(cluster *k, uint64_t seed)
         change(&k->replicas[i]);
     }
     assert_int_equal(retry_calls_new(&c, k->env, c, 0, NULL), 0);
-    assert_int_equal(failover_calls_new(&c, k->env, c, &(failover_options){.moved = on_moved}, NULL), 0);
+    assert_int_equal(failover_calls_new(&c, k->env, c, &(failover_options){.observer = &MOVES}, NULL), 0);
     assert_int_equal(hedge_calls_new(&c, k->env, c, &(hedge_options){0}, NULL), 0);
-    assert_int_equal(silence_calls_new(&c, k->env, c, &(silence_options){.moved = on_moved}, NULL), 0);
+    assert_int_equal(silence_calls_new(&c, k->env, c, &(silence_options){.observer = &MOVES}, NULL), 0);
     return c;
 }
 
