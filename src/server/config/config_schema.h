@@ -1,8 +1,8 @@
 /* config_schema.h: shoal.yaml as tables: which keys there are, what each may hold, and where it goes.
  *
  * A map of the file is a config_record, a key of it one row (config_field). Reading, defaults, ranges, error
- * sentences and the check of docs/configuration.md all follow the rows, so a new key is a member of a struct,
- * one row in config_schema.c and one row in the documentation. Inside config*.c and its tests, but
+ * sentences and the tables of docs/configuration.md all follow the rows, so a new key is a member of a struct,
+ * one row in config_schema.c and one in config_help.c. Inside config*.c and its tests, but
  * for config_nearest. */
 #ifndef CONFIG_CONFIG_SCHEMA_H
 #define CONFIG_CONFIG_SCHEMA_H

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "config/config_put.h"
-#include "config/config_schema.h"
+#include "config/config_docs.h"
 
 #define MODELS "models:\n  - name: m\n"
 /* Line 3 is the pipeline's name, line 5 its first stage. */
@@ -532,35 +532,16 @@ static void the_nearest_word_is_the_one_meant(void **state)
     assert_null(config_nearest("", words, 4));
 }
 
-/* A key's row in docs/configuration.md: "| `path.key` |" and then, for numbers, "MIN to MAX". */
-static void expect_row(const char *doc, const config_field *f, const char *path)
-{
-    char key[210], range[64] = "";
-    snprintf(key, sizeof key, "| `%s` |", path);
-    const char *row = strstr(doc, key);
-    if (!row) fail_msg("docs/configuration.md has no row %s", key);
-    if (f->kind == CONFIG_UINT)
-        snprintf(range, sizeof range, "| %llu to %llu |", (unsigned long long)f->min,
-                 (unsigned long long)f->max);
-    if (f->kind == CONFIG_NUMBER) snprintf(range, sizeof range, "| %g to %g |", f->low, f->high);
-    bool as_in_when = strstr(path, ".unless[]") != NULL;
-    if (strncmp(row + strlen(key) - 1, range, strlen(range)) != 0 && !as_in_when)
-        fail_msg("docs/configuration.md: %s should go on with %s", key, range);
-    for (size_t i = 0; f->words && f->words[i]; i++) {
-        const char *word = strstr(row, f->words[i]);
-        if (!word || word > strchr(row, '\n'))
-            fail_msg("docs/configuration.md: %s does not say %s", key, f->words[i]);
-    }
-}
-
-static void expect_documented(const char *doc, const config_record *rec, const char *path)
+static void expect_help(const config_record *rec, const char *path, size_t *n)
 {
     for (const config_field *f = rec->fields; f < rec->fields + rec->n; f++) {
         char at[200];
         snprintf(at, sizeof at, "%s%s%s", path, *path ? "." : "", f->key);
-        expect_row(doc, f, at);
+        if (!config_help_of(at)) fail_msg("config_help.c has no row %s", at);
+        ++*n;
         if (f->kind == CONFIG_LIST) strcat(at, "[]");
-        if (f->of && f->kind != CONFIG_PAIRS) expect_documented(doc, f->of, at);
+        bool as_when = strcmp(f->key, "unless") == 0;
+        if (f->of && f->kind != CONFIG_PAIRS && !as_when) expect_help(f->of, at, n);
     }
 }
 
@@ -706,14 +687,70 @@ static void times_are_rfc_3339(void **state)
         if (config_time_parse(WRONG[i], &s)) fail_msg("%s is taken", WRONG[i]);
 }
 
-static void every_key_is_documented(void **state)
+static void every_key_has_help_and_help_only_keys(void **state)
 {
-    buf doc = {0};
+    size_t n = 0;
+    expect_help(&config_schema, "", &n);
+    assert_int_equal(config_help_n, n);
+}
+
+static void assert_docs(const char *path, const char *want)
+{
+    buf out = {0};
     shoal_err err = {0};
-    if (file_read(&doc, SHOAL_SOURCE_DIR "/docs/configuration.md", 1 << 20, &err))
-        fail_msg("%s", err.message);
-    expect_documented(doc.data, &config_schema, "");
-    buf_done(&doc);
+    if (config_docs_put(&out, &path, 1, &err)) fail_msg("%s", err.message);
+    static const char HEAD[] = "| key | type | default | meaning |\n|---|---|---|---|\n";
+    assert_memory_equal(out.data, HEAD, sizeof HEAD - 1);
+    assert_string_equal(out.data + sizeof HEAD - 1, want);
+    buf_done(&out);
+}
+
+static void tables_of_keys_follow_the_rows(void **state)
+{
+    assert_docs(
+        "log.json",
+        "| `log.json` | true or false | false | JSON on a terminal, too; elsewhere it is JSON anyway, or "
+        "key=value with `SHOAL_LOG=pairs` |\n");
+    assert_docs("routes[].key", "| `routes[].key` | `session`, `user`, `prefix` or `request` | `session` | "
+                                "with `order: hash`: what stays "
+                                "with one replica. `session`: the header `x-shoal-session`, or the body's "
+                                "`session`; `user`: the body's "
+                                "`user`, or the API key's name; `prefix`: the first 1024 bytes of the "
+                                "prompt. Without one: `least_time` "
+                                "|\n");
+    assert_docs(
+        "metrics",
+        "| `metrics` | section | none | who may read /metrics |\n"
+        "| `metrics.key` | `admin`, `any` or `none` | `admin` | where there are `api_keys`: with which of "
+        "them. `none` leaves it open; Prometheus sends a key with `authorization: {credentials_file: "
+        "...}` |\n");
+}
+
+static void keys_apart_have_a_table_of_their_own(void **state)
+{
+    static const char *const STAGES = "pipelines[].stages", *const WHEN = "pipelines[].stages[].when";
+    buf stages = {0}, when = {0};
+    shoal_err err = {0};
+    assert_int_equal(config_docs_put(&stages, &STAGES, 1, &err), 0);
+    assert_int_equal(config_docs_put(&when, &WHEN, 1, &err), 0);
+    assert_non_null(strstr(stages.data, "| `pipelines[].stages[].when` |"));
+    assert_null(strstr(stages.data, "| `pipelines[].stages[].when[].stage` |"));
+    assert_null(strstr(when.data, "| `pipelines[].stages[].when` |"));
+    assert_non_null(strstr(when.data, "| `pipelines[].stages[].when[].stage` |"));
+    buf_done(&stages);
+    buf_done(&when);
+}
+
+static void an_unknown_key_has_no_table(void **state)
+{
+    static const char *const NAMES[] = {"tls", "limits.max_heders"};
+    buf out = {0};
+    shoal_err err = {0};
+    buf_puts(&out, "before");
+    assert_int_equal(config_docs_put(&out, NAMES, 2, &err), SHOAL_ENOTFOUND);
+    assert_string_equal(err.message, "shoal.yaml has no key 'limits.max_heders'");
+    assert_int_equal(out.len, 6);
+    buf_done(&out);
 }
 
 int main(void)
@@ -736,7 +773,10 @@ int main(void)
         cmocka_unit_test(later_failures_get_the_line_of_their_field),
         cmocka_unit_test(the_nearest_word_is_the_one_meant),
         cmocka_unit_test(shards_are_a_word_a_number_or_a_map),
-        cmocka_unit_test(every_key_is_documented),
+        cmocka_unit_test(every_key_has_help_and_help_only_keys),
+        cmocka_unit_test(tables_of_keys_follow_the_rows),
+        cmocka_unit_test(keys_apart_have_a_table_of_their_own),
+        cmocka_unit_test(an_unknown_key_has_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* shoal config check|show: a configuration looked over without starting anything, and what it comes to with
- * its defaults. docs/configuration.md has every key. */
+/* shoal config check|show|docs: check a configuration without starting anything, show it with its defaults, and
+ * print the tables of keys of docs/configuration.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "command/cli_home.h"
+#include "config/config_docs.h"
 #include "config/config_put.h"
 #include "serve/serve_check.h"
 #include "serve/serve_models.h"
@@ -96,11 +97,25 @@ static int show(const char *path, bool json, shoal_err *err)
     return rc;
 }
 
+/* ---- docs -------------------------------------------------------------------------------------------- */
+
+static int docs(const cli_args *a, shoal_err *err)
+{
+    buf out = {0};
+    int rc = config_docs_put(&out, (const char *const *)a->v, (size_t)a->n, err);
+    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    buf_done(&out);
+    return rc;
+}
+
 /* ---- the command ------------------------------------------------------------------------------------- */
+
+enum { KEYS_MAX = 64 };
 
 static const cli_verb VERBS[] = {
     {"check", "[FILE]", "say whether shoal serve would take it, and if not, why and in which line", 0, 1},
     {"show", "[FILE]", "print it with its defaults and whole paths; secrets are hidden", 0, 1},
+    {"docs", "[KEY...]", "print the reference of all keys, or of these, as a Markdown table", 0, KEYS_MAX},
     CLI_VERB_END};
 
 static int (*const RUN[])(const char *path, bool json, shoal_err *err) = {check, show};
@@ -115,11 +130,16 @@ static int run(int argc, char **argv)
     char *usual = NULL;
     int rc = cli_parse_verb(&a, &verb, &cmd_config, opts, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    rc = a.n > 0 ? 0 : cli_home_find(&usual, &err);
-    if (rc == 0) rc = RUN[verb - VERBS](a.n > 0 ? a.v[0] : usual, json, &err);
+    size_t which = (size_t)(verb - VERBS);
+    if (which == sizeof RUN / sizeof *RUN) {
+        rc = docs(&a, &err);
+    } else {
+        rc = a.n > 0 ? 0 : cli_home_find(&usual, &err);
+        if (rc == 0) rc = RUN[which](a.n > 0 ? a.v[0] : usual, json, &err);
+    }
     free(usual);
     return rc < 0 ? cli_fail(&cmd_config, &err) : cli_flush(rc);
 }
 
-const cli_command cmd_config = {"config", "check a configuration, and show it with its defaults",
-                                "check|show [FILE]", run, false};
+const cli_command cmd_config = {"config", "check a configuration, show it with its defaults, list all keys",
+                                "check|show [FILE], docs [KEY...]", run, false};
