@@ -52,12 +52,12 @@ static void open_worker(const char *dir, size_t i)
     char path[512], address[256];
     snprintf(path, sizeof path, SHOAL_SOURCE_DIR "/tests/data/%s", MODELS[i]);
     snprintf(address, sizeof address, "unix:%s/w", dir);
-    worker_options o = {.name = MODELS[i],
-                        .path = path,
+    worker_options o = {.model = {.name = MODELS[i],
+                                  .path = path,
+                                  .engine = {.n_threads = 1, .n_ctx = 48, .kv_bytes = 1 << 20}},
                         .address = address,
                         .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .engine = {.n_threads = 1, .n_ctx = 48, .kv_bytes = 1 << 20}};
+                        .arbiter_slot = -1};
     grpc_channel_events ev = {.connected = on_connected, .disconnected = on_disconnected};
     shoal_err err = {0};
     if (worker_new(&bench.workers[i], &bench.loop, &o, &err) ||

@@ -86,13 +86,14 @@ static void open_bench(void)
     if (bench.lost) return;
     atexit(close_bench);
     snprintf(address, sizeof address, "unix:%s/w", dir);
-    worker_options o = {.name = "stage",
-                        .path = MODEL,
-                        .address = address,
-                        .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .layers = {1, 3},
-                        .engine = {.n_threads = 1, .n_ctx = 48, .max_batch = 4, .kv_bytes = 1 << 18}};
+    worker_options o = {
+        .model = {.name = "stage",
+                  .path = MODEL,
+                  .layers = {1, 3},
+                  .engine = {.n_threads = 1, .n_ctx = 48, .max_batch = 4, .kv_bytes = 1 << 18}},
+        .address = address,
+        .arbiter_fd = -1,
+        .arbiter_slot = -1};
     grpc_channel_events ev = {.connected = on_connected, .disconnected = on_disconnected};
     bench.lost = !holds(worker_new(&bench.worker, &bench.loop, &o, NULL) == 0 &&
                         grpc_channel_new(&bench.channel, &bench.loop, address, &ev, NULL) == 0);

@@ -66,12 +66,12 @@ static bool connect_again(void)
 static void open_worker(void)
 {
     snprintf(bench.address, sizeof bench.address, "unix:%s/w", bench.dir);
-    worker_options o = {.name = "tiny",
-                        .path = SHOAL_SOURCE_DIR "/tests/data/hf/llama-gqa",
+    worker_options o = {.model = {.name = "tiny",
+                                  .path = SHOAL_SOURCE_DIR "/tests/data/hf/llama-gqa",
+                                  .engine = {.n_threads = 1, .n_ctx = 48, .kv_bytes = 1 << 20}},
                         .address = bench.address,
                         .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .engine = {.n_threads = 1, .n_ctx = 48, .kv_bytes = 1 << 20}};
+                        .arbiter_slot = -1};
     grpc_channel_events ev = {.connected = on_connected, .disconnected = on_disconnected};
     shoal_err err = {0};
     if (worker_new(&bench.w, &bench.loop, &o, &err) ||

@@ -36,7 +36,7 @@ struct bridge {
     void *closed_user;
 };
 
-static void woken(uv_poll_t *h, int status, int events)
+static void bridge_woken(uv_poll_t *h, int status, int events)
 {
     bridge *b = h->data;
     uint64_t n;
@@ -86,13 +86,13 @@ int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err)
         return err_set(err, SHOAL_EIO, "cannot make a wake-up handle: %s", uv_strerror(rc));
     }
     b->poll.data = b;
-    uv_poll_start(&b->poll, UV_READABLE, woken);
+    uv_poll_start(&b->poll, UV_READABLE, bridge_woken);
     b->done_tail = &b->done_head;
     *ret = b;
     return 0;
 }
 
-static void handle_closed(uv_handle_t *h)
+static void bridge_handle_closed(uv_handle_t *h)
 {
     bridge *b = h->data;
     void (*closed)(void *) = b->closed;
@@ -109,7 +109,7 @@ void bridge_close(bridge *b, void (*closed)(void *user), void *user)
 {
     b->closed = closed;
     b->closed_user = user;
-    uv_close((uv_handle_t *)&b->poll, handle_closed);
+    uv_close((uv_handle_t *)&b->poll, bridge_handle_closed);
 }
 
 static size_t record_bytes(size_t n_top, size_t text_len)

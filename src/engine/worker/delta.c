@@ -24,7 +24,7 @@ void delta_done(delta *d)
     for (int i = 0; bufs(d, i); i++) buf_done(bufs(d, i));
 }
 
-static void clear(delta *d)
+static void delta_clear(delta *d)
 {
     for (int i = 0; bufs(d, i); i++) buf_clear(bufs(d, i));
     d->n_logprobs = 0;
@@ -111,7 +111,7 @@ void delta_add_first(delta *d, const tokenizer *t, int32_t id)
     d->n_logprobs++;
 }
 
-static size_t put_string(delta *d, const char *s)
+static size_t delta_put_string(delta *d, const char *s)
 {
     size_t at = d->strings.len;
     buf_append(&d->strings, s, strlen(s) + 1);
@@ -129,8 +129,8 @@ void delta_add_tool_begin(delta *d, int index, const char *name)
     }
     d->bad_cut |= d->n_skip > 0;
     d->cuts = false;
-    p.name = put_string(d, name);
-    p.arguments = put_string(d, "");
+    p.name = delta_put_string(d, name);
+    p.arguments = delta_put_string(d, "");
     buf_append(&d->tools, &p, sizeof p);
 }
 
@@ -160,7 +160,7 @@ void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n)
         return;
     }
     tool_piece p = {.index = index};
-    p.name = put_string(d, "");
+    p.name = delta_put_string(d, "");
     p.arguments = d->strings.len;
     add_arguments(d, s, n);
     if (d->strings.len == p.arguments) {
@@ -232,6 +232,6 @@ int delta_pack(delta *d, buf *out)
     } else {
         rc = SHOAL_ENOMEM;
     }
-    clear(d);
+    delta_clear(d);
     return rc;
 }

@@ -39,17 +39,17 @@ int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 
 /* ---- results as replies -------------------------------------------------------------------------- */
 
-static bool is_result(const json_t *m)
+static bool form_is_result(const json_t *m)
 {
     const char *role = json_string_value(json_object_get(m, "role"));
     return role && (strcmp(role, "tool") == 0 || strcmp(role, "function") == 0);
 }
 
 /* The texts of the results that end the conversation, one a line; "" when it does not end in one. */
-static void put_results(buf *out, const json_t *messages)
+static void form_put_results(buf *out, const json_t *messages)
 {
     size_t n = json_array_size(messages), first = n;
-    while (first > 0 && is_result(json_array_get(messages, first - 1))) first--;
+    while (first > 0 && form_is_result(json_array_get(messages, first - 1))) first--;
     for (size_t i = first; i < n; i++) {
         const char *text = json_string_value(json_object_get(json_array_get(messages, i), "content"));
         if (!text || !*text) continue;
@@ -66,7 +66,7 @@ static int quote_results(form *f, const Shoal__V1__GenerateRequest *r, shoal_err
     json_t *messages = NULL;
     buf text = {0};
     int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
-    if (rc == 0) put_results(&text, messages);
+    if (rc == 0) form_put_results(&text, messages);
     json_decref(messages);
     if (text.failed) rc = err_nomem(err);
     if (rc == 0 && text.len > 0) {
@@ -92,12 +92,12 @@ static void tools_spec(form *f, const Shoal__V1__GenerateRequest *r)
     f->own.parallel = r->parallel_tool_calls;
 }
 
-int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+int form_init(form *ret, bool quotes_results, const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     *ret = (form){0};
     bool tools = r->constraint == CONSTRAINT(TOOLS), none = r->constraint == CONSTRAINT(NONE);
     bool may_talk = none || (tools && r->tool_choice == TOOL_CHOICE(TOOL_AUTO));
-    if (may_talk && *r->messages_json && model_quotes_results(m)) {
+    if (may_talk && *r->messages_json && quotes_results) {
         int rc = quote_results(ret, r, err);
         if (rc != 0 || ret->spec) return rc;
     }

@@ -1,7 +1,7 @@
 /* form.h: what form a reply must have: a GenerateRequest's constraint as the engine's grammar.
  *
  *     form f;
- *     form_init(&f, model, r, &err);          f.spec is NULL where any text will do
+ *     form_init(&f, quotes_results, r, &err); f.spec is NULL where any text will do
  *     rc = engine_generate(..., f.spec ...);
  *     SHOAL_EUNSUPPORTED and form_relax(&f, &err): try again
  *     form_done(&f); */
@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "grammar/grammar.h"
-#include "model/model.h"
+#include "chat/toolcall.h"
 #include "shoal/v1/worker.pb-c.h"
 
 typedef struct form {
@@ -27,8 +27,9 @@ typedef struct form {
 
 /* Fields that do not go together are SHOAL_EINVALID. */
 int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err);
-/* *ret can be given to form_done whatever is returned; r and m must outlive it. */
-int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, shoal_err *err);
+/* *ret can be given to form_done whatever is returned; r must outlive it. quotes_results: the
+ * reply to a result of a tool is that result (model_quotes_results). */
+int form_init(form *ret, bool quotes_results, const Shoal__V1__GenerateRequest *r, shoal_err *err);
 /* What of the form is the model's: how calls are written, and the thought (NULL: none) that may come first or
  * that the prompt ends in. */
 void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought);

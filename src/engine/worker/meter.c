@@ -10,7 +10,7 @@
 
 #define FOLDER "/sys/class/powercap"
 
-static bool read_number(const char *path, uint64_t *ret)
+static bool meter_read_number(const char *path, uint64_t *ret)
 {
     FILE *f = fopen(path, "re");
     unsigned long long v = 0;
@@ -35,7 +35,7 @@ static void add_package(meter *m, const char *folder, const char *name)
     int n = snprintf(range, sizeof range, "%s/%s/max_energy_range_uj", folder, name);
     if (n < 0 || (size_t)n >= sizeof range) return;
     snprintf(p->path, sizeof p->path, "%s/%s/energy_uj", folder, name);
-    if (read_number(range, &p->range_uj) && p->range_uj > 0 && read_number(p->path, &p->last_uj))
+    if (meter_read_number(range, &p->range_uj) && p->range_uj > 0 && meter_read_number(p->path, &p->last_uj))
         m->n_packages++;
 }
 
@@ -93,7 +93,7 @@ static double packages_moved(meter *m)
     for (size_t i = 0; i < m->n_packages; i++) {
         struct meter_package *p = &m->packages[i];
         uint64_t now;
-        if (!read_number(p->path, &now)) continue;
+        if (!meter_read_number(p->path, &now)) continue;
         j += (double)meter_moved(p->last_uj, now, p->range_uj) / 1e6;
         p->last_uj = now;
     }

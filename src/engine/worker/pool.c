@@ -3,7 +3,7 @@
 
 #include "base/progress.h"
 
-static void submit(pool *p, pool_job *j);
+static void pool_submit(pool *p, pool_job *j);
 
 static void next_heavy(pool *p)
 {
@@ -11,7 +11,7 @@ static void next_heavy(pool *p)
         pool_job *j = p->head;
         p->head = j->next;
         if (!p->head) p->tail = NULL;
-        submit(p, j);
+        pool_submit(p, j);
     }
 }
 
@@ -32,7 +32,7 @@ static void on_loop(uv_work_t *work, int status)
     j->done(j, status == 0); /* may free the worker, and p with it */
 }
 
-static void submit(pool *p, pool_job *j)
+static void pool_submit(pool *p, pool_job *j)
 {
     p->n_heavy += j->heavy;
     j->work.data = j;
@@ -48,7 +48,7 @@ void pool_start(pool *p, pool_job *j, bool heavy, void (*run)(pool_job *j),
     j->done = done;
     j->next = NULL;
     if (!heavy || p->n_heavy < POOL_HEAVY) {
-        submit(p, j);
+        pool_submit(p, j);
         return;
     }
     *(p->tail ? &p->tail->next : &p->head) = j;

@@ -11,9 +11,9 @@ static int parse_json(json_t **ret, const char *text, const char *what, shoal_er
     return *text ? json_parse(ret, text, strlen(text), what, err) : 0;
 }
 
-static int no_template(const worker *w, shoal_err *err)
+static int prompt_no_template(const worker *w, shoal_err *err)
 {
-    const char *why = model_chat_template_error(w->model);
+    const char *why = w->backend.about.no_chat_template;
     if (why)
         return err_set(err, SHOAL_EINVALID,
                        "%s: its chat template cannot be used: %s; send text instead of messages", w->name,
@@ -70,38 +70,37 @@ static int talk_done(talk *t, int rc, shoal_err *err)
 
 static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
-    const chat_template *t = model_chat_template(w->model);
+    const chat_template *t = w->backend.about.chat_template;
     talk talk;
-    if (!t) return no_template(w, err);
+    if (!t) return prompt_no_template(w, err);
     int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
     if (rc == 0)
-        rc = chat_prompt_encode(t, model_tokenizer(w->model), &talk.in, &ret->enc, &ret->in_thought, err);
+        rc = chat_prompt_encode(t, w->backend.about.tokenizer, &talk.in, &ret->enc, &ret->in_thought, err);
     if (rc == 0) use_template(t, talk.kwargs, ret);
     return talk_done(&talk, rc, err);
 }
 
 int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err)
 {
-    const chat_template *t = model_chat_template(w->model);
+    const chat_template *t = w->backend.about.chat_template;
     talk talk;
     buf marks = {0};
-    if (!t) return no_template(w, err);
+    if (!t) return prompt_no_template(w, err);
     int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
-    if (rc == 0) rc = chat_prompt_render(t, model_tokenizer(w->model), &talk.in, ret, &marks, err);
+    if (rc == 0) rc = chat_prompt_render(t, w->backend.about.tokenizer, &talk.in, ret, &marks, err);
     buf_done(&marks);
     return talk_done(&talk, rc, err);
 }
 
 static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
-    const tokenizer *t = model_tokenizer(w->model);
-    if (!t)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
-                       model_tokenizer_error(w->model));
+    const tokenizer *t;
+    int rc = backend_tokenizer(&w->backend, "; send token ids", &t, err);
+    if (rc != 0) return rc;
     /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
      * spell out others: whoever sends it writes the whole prompt. */
-    int rc = *r->messages_json ? encode_messages(w, r, ret, err)
-                               : tokenizer_encode_completion(t, r->text, strlen(r->text), &ret->enc, err);
+    rc = *r->messages_json ? encode_messages(w, r, ret, err)
+                           : tokenizer_encode_completion(t, r->text, strlen(r->text), &ret->enc, err);
     ret->ids = ret->enc.ids;
     ret->n = ret->enc.n;
     return rc;
@@ -110,9 +109,9 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
 /* The prompt that a worker made of the messages when this reply began. */
 static int take_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
-    const chat_template *t = model_chat_template(w->model);
+    const chat_template *t = w->backend.about.chat_template;
     json_t *kwargs = NULL;
-    if (!t) return no_template(w, err);
+    if (!t) return prompt_no_template(w, err);
     int rc = parse_kwargs(&kwargs, r->template_kwargs_json, err);
     if (rc == 0) use_template(t, kwargs, ret);
     json_decref(kwargs);
@@ -137,14 +136,14 @@ static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     ret->n = r->n_ids + 1;
     ret->ids = ret->start = calloc(ret->n, sizeof *ret->start);
     if (!ret->start) return err_nomem(err);
-    ret->start[0] = model_get_config(w->model)->start_id;
+    ret->start[0] = w->backend.about.config->start_id;
     if (r->n_ids) memcpy(ret->start + 1, r->ids, r->n_ids * sizeof *ret->start);
     return 0;
 }
 
 static int refuse_length(const worker *w, size_t n, shoal_err *err)
 {
-    size_t ctx = engine_ctx(w->engine), most = model_get_config(w->model)->n_ctx;
+    size_t ctx = w->backend.about.n_ctx, most = w->backend.about.config->n_ctx;
     char more[120] = "";
     if (ctx < most)
         snprintf(more, sizeof more, "; its settings context and kv_mb decide, and the model was made for %zu",
@@ -158,7 +157,7 @@ static int refuse_length(const worker *w, size_t n, shoal_err *err)
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     ret->calls = toolcall_find("hermes"); /* unless the template says otherwise */
-    if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
+    if (w->backend.about.config->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
     if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
         return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
     int rc = 0;
@@ -170,7 +169,7 @@ int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, sho
     } else {
         rc = tokenize_prompt(w, r, ret, err);
     }
-    if (rc == 0 && ret->n >= engine_ctx(w->engine)) rc = refuse_length(w, ret->n, err);
+    if (rc == 0 && ret->n >= w->backend.about.n_ctx) rc = refuse_length(w, ret->n, err);
     return rc;
 }
 

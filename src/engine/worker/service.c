@@ -33,32 +33,27 @@ uint64_t service_call_group(const call_trace *t)
 int service_call_admit(const worker *w, model_task task, shoal_err *err)
 {
     if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);
-    if (w->stage)
-        return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
-    model_task own = w->task;
-    if (own == task || (own == TASK_RERANK && task == TASK_CLASSIFY)) return 0;
-    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for the task %s, not %s", w->name, task_name(own),
-                   task_name(task));
+    return backend_admit(&w->backend, task, err);
 }
 
 int service_check_blocking(const worker *w, shoal_err *err)
 {
-    if (w->n_blocking < SERVICE_BLOCKING_MAX) return 0;
+    if (w->blocking.n < SERVICE_BLOCKING_MAX) return 0;
     return err_set(err, SHOAL_EFULL, "%s has %d calls under way: try again later", w->name,
                    SERVICE_BLOCKING_MAX);
 }
 
 void service_blocking_ended(worker *w)
 {
-    w->n_blocking--;
-    if (w->closing && w->n_blocking == 0) service_score_ended(w);
+    w->blocking.n--;
+    if (w->closing && w->blocking.n == 0) worker_blocking_ended(w);
 }
 
 void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
 {
     LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id),
         LOG_S("trace_id", t->trace_id), LOG_S("method", t->method), LOG_S("model", w->name),
-        LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
+        LOG_S("version", w->backend.about.version), LOG_S("quantisation", w->backend.about.quantisation),
         LOG_S("error", shoal_err_name(err->code)), LOG_F("ms", clock_ms_since(t->start_ns)));
     shoal_err told = *err;
     file_name_alone(told.message, w->path);
@@ -119,26 +114,38 @@ int service_may_go_on(const atomic_bool *gone, uint64_t deadline_ns, const char 
     return err_set(err, SHOAL_EDEADLINE, "the deadline passed %s", when);
 }
 
+int service_sound_check(const worker *w, shoal_err *err)
+{
+    if (w->sounds.n_jobs < SERVICE_SOUNDS_MAX) return 0;
+    return err_set(err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
+                   w->sounds.n_jobs);
+}
+
+void service_sound_ended(worker *w)
+{
+    if (--w->sounds.n_jobs == 0 && w->sounds.all_ended) w->sounds.all_ended(w);
+}
+
 int service_sound_take(worker *w, size_t n_bytes, shoal_err *err)
 {
-    size_t most = w->sound_bytes_max;
+    size_t most = w->sounds.n_bytes_max;
     if (n_bytes > most)
         return err_set(
             err, SHOAL_ELIMIT,
             "the sound needs %.1f MB, more than the %zu MB that %s may use (models[].sound_mb); send a "
             "shorter one, or raise sound_mb",
             (double)n_bytes / 1048576, most >> 20, w->name);
-    if (n_bytes > most - w->sound_bytes)
+    if (n_bytes > most - w->sounds.n_bytes)
         return err_set(
             err, SHOAL_EFULL,
             "%s has %.1f of %zu MB for sounds in use (models[].sound_mb) and needs %.1f more; try again in "
             "a second, or raise sound_mb",
-            w->name, (double)w->sound_bytes / 1048576, most >> 20, (double)n_bytes / 1048576);
-    w->sound_bytes += n_bytes;
+            w->name, (double)w->sounds.n_bytes / 1048576, most >> 20, (double)n_bytes / 1048576);
+    w->sounds.n_bytes += n_bytes;
     return 0;
 }
 
 void service_sound_give(worker *w, size_t n_bytes)
 {
-    w->sound_bytes -= n_bytes;
+    w->sounds.n_bytes -= n_bytes;
 }

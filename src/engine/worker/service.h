@@ -7,73 +7,76 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 
+#include "backend/backend.h"
 #include "base/arena.h"
+#include "base/bit_identity.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "logging/log.h"
-#include "base/bit_identity.h"
 #include "logging/trace.h"
-#include "infer/intake.h"
-#include "model/model.h"
-#include "speech/hearing.h"
-#include "speech/voice.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "grpc/grpc.h"
-#include "worker/model_facts.h"
 #include "worker/bridge.h"
 #include "worker/meter.h"
 #include "worker/pool.h"
-#include "worker/stage_link.h"
 #include "worker/worker.h"
 
-enum { MAX_HEALTH_WATCHERS = 32, SERVICE_N_STAGE_METHODS = 1 };
+enum { MAX_HEALTH_WATCHERS = 32, SERVICE_SOUNDS_MAX = 8, SERVICE_N_STAGE_METHODS = 1 };
 
 typedef struct stage_host stage_host; /* service_stage.c */
 
+/* Calls that work on threads of the pool. */
+typedef struct service_blocking {
+    size_t n;                                 /* on such threads, or waiting for one */
+    uint64_t n_scored, n_failed, n_cancelled; /* Score and ClassifyImage, of backends that do not count */
+} service_blocking;
+
+/* Generate's, Vote's (service_generate.c). */
+typedef struct service_generations {
+    struct gen_job *first;   /* all of them */
+    struct gen_job *resting; /* whose reader does not keep up */
+    uv_timer_t *rest_timer;  /* looks after those; freed by its close, as is the next */
+    uv_timer_t *pulse_timer; /* looks after all */
+    uint64_t progress_seen;  /* by its last look */
+} service_generations;
+
+/* Transcriptions and detections. */
+typedef struct service_sounds {
+    bool no_vad;                  /* of transcriptions that do not say */
+    size_t n_bytes, n_bytes_max;  /* of sounds under way: files, and windows of samples */
+    size_t n_jobs;                /* that are not freed yet: they hold on to the backend */
+    void (*all_ended)(worker *w); /* set at the end: runs when the last of them is freed */
+} service_sounds;
+
 struct worker {
     uv_loop_t *loop;
-    char *name, *socket; /* socket: the path of a Unix address, removed at the end; else NULL */
-    char *path;          /* of the model */
-    model *model;        /* NULL of trees, */
-    engine *engine;      /* and so is this */
-    intake intake;
-    model_task task;
+    char *name, *path; /* of the model */
+    char *socket;      /* path of a Unix address, removed at the end; else NULL */
     net_layers layers; /* end 0: all */
-    arbiter *arbiter;
-    stage_host *stage; /* of a worker that has some layers only, and so no engine; else NULL */
-    stage_link *link;  /* to the other stages, when this is the first; else NULL */
-    bridge *bridge;
-    grpc_server *server;
-    const char *version, *quantisation; /* the model's */
-    model_facts facts;
-    char digest[65], vocabulary[65]; /* the latter of the tokens alone; "" without */
+    backend backend;
+    char digest[65]; /* of the file and what its weights were brought to, in hex */
     char identity[BIT_IDENTITY_BYTES];
-    bool resumes_exactly; /* both as worker_identity.h says */
-    int n_threads;
     double load_ms;
     meter meter;
+
+    arbiter *arbiter;
+    grpc_server *server;
+    bridge *bridge;
+    pool pool;
+    buf scratch; /* packed messages; valid until the next use */
+
     bool draining;
-    size_t n_blocking; /* calls on threads of the pool, or waiting for one */
-    uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
-    pool pool;                                            /* of threads, which these share */
-    bool closing;                /* the server is closed, and some are still under way */
-    buf scratch;                 /* packed messages; valid until the next use */
-    struct gen_job *resting;     /* generations whose reader does not keep up (service_generate.c) */
-    uv_timer_t *rest_timer;      /* looks after them; freed by its close, as is the next */
-    struct gen_job *generations; /* all of them */
-    uv_timer_t *pulse_timer;     /* looks after these */
-    uint64_t progress_seen;      /* by its last look */
-    grpc_call *watchers[MAX_HEALTH_WATCHERS];
-    size_t n_watchers;
-    hearing *hearing;                    /* of a model that hears; else NULL */
-    voice *voice;                        /* of a voice detector, which has no engine; else NULL */
-    bool no_vad;                         /* of transcriptions that do not say */
-    sampling_defaults sampling;          /* of generations that do not say */
-    size_t sound_bytes, sound_bytes_max; /* of sounds under way: files, and windows of samples */
-    size_t n_hearing; /* transcriptions and detections that are not freed yet: they hold on to the model */
-    void (*heard_all)(worker *w); /* set at the end: runs when the last of them is freed */
+    bool closing; /* the server is closed, and some calls are still under way */
     void (*closed)(void *user);
     void *closed_user;
+
+    /* What the services keep. */
+    service_blocking blocking;
+    service_generations generations;
+    service_sounds sounds;
+    stage_host *stage_host; /* of a backend that is a stage; else NULL */
+    grpc_call *watchers[MAX_HEALTH_WATCHERS];
+    size_t n_watchers;
 };
 
 /* The methods; see proto/shoal/v1/worker.proto and proto/grpc/health/v1/health.proto. */
@@ -98,34 +101,25 @@ void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t
 /* The timer of generations that rest. */
 int service_generate_open(worker *w, shoal_err *err);
 void service_generate_close(worker *w);
-/* What it learns from the model, and its end; a model that does not hear is no error. */
-int service_transcribe_open(worker *w, shoal_err *err);
-void service_transcribe_close(worker *w);
-int service_detect_open(worker *w, const char *path, shoal_err *err); /* of another model: nothing */
-/* Stage.Run (proto/shoal/v1/stage.proto) of workers that are stages, whose user is the worker. Open makes the
- * stage of w->model; close joins its thread; drain ends the stream of the first stage. All but open do
- * nothing without a stage. */
+/* Stage.Run (proto/shoal/v1/stage.proto) of a backend that is a stage, whose user is the worker. Open starts
+ * the thread that computes, with keys and values kept as `kept`; close joins it; drain ends the stream of the
+ * first stage. Close and drain do nothing where open was not called. */
 extern const grpc_stream_method service_stage_methods[SERVICE_N_STAGE_METHODS];
-typedef struct stage_figures {
-    size_t first, end, n_pages;
-    uint64_t n_steps;
-    bool taken; /* a first stage uses it */
-} stage_figures;
-int service_stage_open(worker *w, const stage_options *o, shoal_err *err);
-void service_stage_figures(const worker *w, stage_figures *ret); /* w->stage is there */
+int service_stage_open(worker *w, kv_type kept, shoal_err *err);
+void service_stage_stats(const worker *w, engine_stats *ret); /* of a worker with a stage_host */
 void service_stage_drain(worker *w);
 void service_stage_close(worker *w);
 /* The last blocking call of a worker that is closing has ended (worker.c). */
-void service_score_ended(worker *w);
+void worker_blocking_ended(worker *w);
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 
 /* A message of more bytes is not unpacked, tokenised or compiled on the loop, which would stall every
  * other stream. */
 enum { SERVICE_LONG_BYTES = 64 << 10, SERVICE_BLOCKING_MAX = 256 };
-/* 0, or SHOAL_EFULL: SERVICE_BLOCKING_MAX calls are on threads of the pool or wait for one (n_blocking). */
+/* 0, or SHOAL_EFULL: SERVICE_BLOCKING_MAX calls are on threads of the pool or wait for one (blocking.n). */
 int service_check_blocking(const worker *w, shoal_err *err);
-/* One of n_blocking has ended; w may be gone when this returns. */
+/* One of blocking.n has ended; w may be gone when this returns. */
 void service_blocking_ended(worker *w);
 
 /* Names a call in the log, and when it began. */
@@ -164,6 +158,10 @@ void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Is a call's work on another thread still of use? SHOAL_ECANCELLED once *gone is set, SHOAL_EDEADLINE once the
  * deadline (0: none) has passed, `when`: "before all of the sound was decoded". Any thread. */
 int service_may_go_on(const atomic_bool *gone, uint64_t deadline_ns, const char *when, shoal_err *err);
+/* 0, or SHOAL_EFULL: SERVICE_SOUNDS_MAX sounds are under way. */
+int service_sound_check(const worker *w, shoal_err *err);
+/* One of sounds.n_jobs has ended; w may be gone when this returns. */
+void service_sound_ended(worker *w);
 /* Memory for a sound, counted against the worker's bound: SHOAL_EFULL while others have it, SHOAL_ELIMIT when
  * it is more than all of it. What was taken is given back by the same number. */
 int service_sound_take(worker *w, size_t n_bytes, shoal_err *err);

@@ -8,9 +8,10 @@
 #include "base/clock.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "signal/vad.h"
+#include "speech/voice.h"
 #include "worker/service.h"
 
-enum { MAX_HEARING = 8, LIGHT_S = 15 };
+enum { LIGHT_S = 15 };
 #define SAMPLES_BYTES ((size_t)2 * LIGHT_S * VOICE_RATE * sizeof(float)) /* that a sound may hold at once */
 
 typedef struct detect_job {
@@ -32,11 +33,6 @@ typedef struct detect_job {
     double work_ms;
 } detect_job;
 
-int service_detect_open(worker *w, const char *path, shoal_err *err)
-{
-    return model_get_config(w->model)->task == TASK_VAD ? voice_open(&w->voice, path, err) : 0;
-}
-
 static void detect_free(detect_job *j)
 {
     worker *w = j->w;
@@ -46,22 +42,22 @@ static void detect_free(detect_job *j)
     free(j->segments);
     service_sound_give(w, j->n_taken);
     free(j);
-    if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
+    service_sound_ended(w);
 }
 
 /* ---- another thread's part ----------------------------------------------------------------------- */
 
-static int may_go_on(void *user, shoal_err *err)
+static int detect_may_go_on(void *user, shoal_err *err)
 {
     const detect_job *j = user;
     return service_may_go_on(&j->gone, j->deadline_ns, "before all of the sound was decoded", err);
 }
 
 /* Then the rest is a job for later. */
-static int open_sound(detect_job *j)
+static int detect_open_sound(detect_job *j)
 {
     const ProtobufCBinaryData *audio = &j->request->audio;
-    audio_options o = {.rate = VOICE_RATE, .max_bytes = audio->len, .cancel = {may_go_on, j}};
+    audio_options o = {.rate = VOICE_RATE, .max_bytes = audio->len, .cancel = {detect_may_go_on, j}};
     const float *x;
     size_t n;
     int rc = sound_open(&j->sound, audio->data, audio->len, &o, &j->err);
@@ -70,7 +66,7 @@ static int open_sound(detect_job *j)
     return rc;
 }
 
-static int detect(detect_job *j)
+static int detect_segments(detect_job *j)
 {
     const Shoal__V1__DetectSpeechRequest *r = j->request;
     vad_options o = {.threshold = r->threshold,
@@ -78,7 +74,7 @@ static int detect(detect_job *j)
                      .min_silence_ms = r->min_silence_ms,
                      .max_speech_ms = r->max_speech_ms,
                      .pad_ms = r->pad_ms};
-    int rc = voice_all(j->w->voice, j->sound, &j->p, &j->n, &j->err);
+    int rc = j->w->backend.ops->detect(j->w->backend.state, j->sound, &j->p, &j->n, &j->err);
     j->n_samples = sound_length(j->sound);
     if (rc == 0 && !(j->segments = calloc(j->n / 2 + 1, sizeof *j->segments))) rc = err_nomem(&j->err);
     if (rc == 0)
@@ -86,13 +82,13 @@ static int detect(detect_job *j)
     return rc;
 }
 
-static void do_work(pool_job *work)
+static void detect_do_work(pool_job *work)
 {
     detect_job *j = (detect_job *)((char *)work - offsetof(detect_job, work));
     uint64_t start = clock_ns();
     bool begins = !j->sound;
-    j->rc = begins ? open_sound(j) : 0;
-    if (j->rc == 0 && !(begins && j->is_long)) j->rc = detect(j);
+    j->rc = begins ? detect_open_sound(j) : 0;
+    if (j->rc == 0 && !(begins && j->is_long)) j->rc = detect_segments(j);
     j->work_ms += clock_ms_since(start);
 }
 
@@ -122,12 +118,12 @@ static int send_reply(detect_job *j)
     return rc;
 }
 
-static void work_done(pool_job *work, bool ran)
+static void detect_work_done(pool_job *work, bool ran)
 {
     detect_job *j = (detect_job *)((char *)work - offsetof(detect_job, work));
     int rc = ran ? j->rc : SHOAL_ECANCELLED;
     if (j->call && rc == 0 && !j->p) {
-        pool_start(&j->w->pool, work, true, do_work, work_done);
+        pool_start(&j->w->pool, work, true, detect_do_work, detect_work_done);
         return;
     }
     if (j->call && rc == 0 && send_reply(j) != 0) rc = err_nomem(&j->err);
@@ -142,7 +138,7 @@ static void work_done(pool_job *work, bool ran)
     detect_free(j);
 }
 
-static void call_gone(void *user, grpc_call *c)
+static void detect_call_gone(void *user, grpc_call *c)
 {
     detect_job *j = user;
     j->call = NULL;
@@ -162,9 +158,7 @@ void service_detect(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (rc == 0) rc = service_call_unpack(&shoal__v1__detect_speech_request__descriptor, msg, n, &m, &err);
     Shoal__V1__DetectSpeechRequest *r = (Shoal__V1__DetectSpeechRequest *)m;
     if (rc == 0 && r->audio.len == 0) rc = err_set(&err, SHOAL_EINVALID, "audio is missing");
-    if (rc == 0 && w->n_hearing >= MAX_HEARING)
-        rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
-                     w->n_hearing);
+    if (rc == 0) rc = service_sound_check(w, &err);
     size_t n_taken = rc == 0 ? r->audio.len + SAMPLES_BYTES : 0;
     if (rc == 0) rc = service_sound_take(w, n_taken, &err);
     if (rc == 0 && !(j = calloc(1, sizeof *j))) {
@@ -182,7 +176,7 @@ void service_detect(void *user, grpc_call *c, const uint8_t *msg, size_t n)
                       .request = r,
                       .deadline_ns = grpc_call_deadline_ns(c),
                       .n_taken = n_taken};
-    w->n_hearing++;
-    grpc_call_on_cancel(c, call_gone, j);
-    pool_start(&w->pool, &j->work, false, do_work, work_done);
+    w->sounds.n_jobs++;
+    grpc_call_on_cancel(c, detect_call_gone, j);
+    pool_start(&w->pool, &j->work, false, detect_do_work, detect_work_done);
 }

@@ -25,25 +25,25 @@ typedef struct encode_call {
     Shoal__V1__FillMaskRequest *request; /* the others begin alike: one list of inputs */
 } encode_call;
 
-static encode_item *item_at(const encode_call *e, size_t i)
+static encode_item *encode_item_at(const encode_call *e, size_t i)
 {
     return (encode_item *)items_at(&e->call, i);
 }
 
-static void encode_free(items_call *c)
+static void encode_call_free(items_call *c)
 {
     encode_call *e = (encode_call *)c;
     for (size_t i = 0; i < c->n; i++) {
-        encoding_done(&item_at(e, i)->enc);
-        service_fill_done(&item_at(e, i)->fill);
-        free(item_at(e, i)->item.job.values);
+        encoding_done(&encode_item_at(e, i)->enc);
+        service_fill_done(&encode_item_at(e, i)->fill);
+        free(encode_item_at(e, i)->item.job.values);
     }
     shoal__v1__fill_mask_request__free_unpacked(e->request, NULL);
 }
 
 /* ---- replies ----------------------------------------------------------------------------------- */
 
-static int by_score(const void *a, const void *b)
+static int encode_by_score(const void *a, const void *b)
 {
     const Shoal__V1__LabelScore *x = a, *y = b;
     return (x->score < y->score) - (x->score > y->score);
@@ -51,19 +51,19 @@ static int by_score(const void *a, const void *b)
 
 static int classification(const worker *w, float *logits, arena *a, Shoal__V1__Classification *m)
 {
-    const model_config *mc = model_get_config(w->model);
+    const model_config *mc = w->backend.about.config;
     *m = (Shoal__V1__Classification)SHOAL__V1__CLASSIFICATION__INIT;
     float *scores = arena_alloc(a, mc->head.n_labels * sizeof *scores);
     Shoal__V1__LabelScore *labels = arena_alloc(a, mc->head.n_labels * sizeof *labels);
     m->labels = arena_alloc(a, mc->head.n_labels * sizeof *m->labels);
     if (!scores || !labels || !m->labels) return SHOAL_ENOMEM;
-    engine_scores(w->engine, logits, scores);
+    w->backend.ops->label_scores(w->backend.state, logits, scores);
     for (size_t i = 0; i < mc->head.n_labels; i++) {
         labels[i] = (Shoal__V1__LabelScore)SHOAL__V1__LABEL_SCORE__INIT;
         labels[i].label = (char *)mc->head.labels[i];
         labels[i].score = scores[i];
     }
-    qsort(labels, mc->head.n_labels, sizeof *labels, by_score);
+    qsort(labels, mc->head.n_labels, sizeof *labels, encode_by_score);
     for (size_t i = 0; i < mc->head.n_labels; i++) m->labels[i] = &labels[i];
     m->n_labels = mc->head.n_labels;
     m->logits = logits;
@@ -90,7 +90,7 @@ static int tagging(encode_call *e, encode_item *it, const char *text, arena *a, 
     entity *found = NULL;
     size_t n = 0;
     int rc =
-        tagging_entities(model_get_config(e->call.w->model), &it->enc, it->item.job.values, &found, &n, NULL);
+        tagging_entities(e->call.w->backend.about.config, &it->enc, it->item.job.values, &found, &n, NULL);
     Shoal__V1__Span *spans = arena_alloc(a, n * sizeof *spans);
     m->spans = arena_alloc(a, n * sizeof *m->spans);
     if (rc == 0 && n > 0 && (!spans || !m->spans)) rc = SHOAL_ENOMEM;
@@ -118,7 +118,7 @@ static int reply_classify(encode_call *e, arena *a, Shoal__V1__Timing *timing)
     m.results = arena_alloc(a, e->call.n * sizeof *m.results);
     if (!results || !m.results) return SHOAL_ENOMEM;
     for (; m.n_results < e->call.n; m.n_results++) {
-        const encode_item *it = item_at(e, m.n_results);
+        const encode_item *it = encode_item_at(e, m.n_results);
         if (classification(e->call.w, it->item.job.values, a, &results[m.n_results]) != 0)
             return SHOAL_ENOMEM;
         results[m.n_results].n_tokens = (uint32_t)it->enc.n;
@@ -135,7 +135,8 @@ static int reply_tag(encode_call *e, arena *a, Shoal__V1__Timing *timing)
     m.results = arena_alloc(a, e->call.n * sizeof *m.results);
     if (!results || !m.results) return SHOAL_ENOMEM;
     for (size_t i = 0; i < e->call.n; i++) {
-        if (tagging(e, item_at(e, i), e->request->inputs[i]->text, a, &results[i]) != 0) return SHOAL_ENOMEM;
+        if (tagging(e, encode_item_at(e, i), e->request->inputs[i]->text, a, &results[i]) != 0)
+            return SHOAL_ENOMEM;
         m.results[m.n_results++] = &results[i];
     }
     m.timing = timing;
@@ -150,30 +151,31 @@ static int reply_embed(encode_call *e, arena *a, Shoal__V1__Timing *timing)
     if (!results || !m.results) return SHOAL_ENOMEM;
     for (size_t i = 0; i < e->call.n; i++) {
         results[i] = (Shoal__V1__Embedding)SHOAL__V1__EMBEDDING__INIT;
-        results[i].values = item_at(e, i)->item.job.values;
-        results[i].n_values = item_at(e, i)->item.job.n_values;
-        results[i].n_tokens = (uint32_t)item_at(e, i)->enc.n;
+        results[i].values = encode_item_at(e, i)->item.job.values;
+        results[i].n_values = encode_item_at(e, i)->item.job.n_values;
+        results[i].n_tokens = (uint32_t)encode_item_at(e, i)->enc.n;
         m.results[m.n_results++] = &results[i];
     }
     m.timing = timing;
     return service_call_send(e->call.w, e->call.call, &m.base);
 }
 
-static int reply_fill(encode_call *e, arena *a, Shoal__V1__Timing *timing)
+static int encode_reply_fill(encode_call *e, arena *a, Shoal__V1__Timing *timing)
 {
     Shoal__V1__FillMaskReply m = SHOAL__V1__FILL_MASK_REPLY__INIT;
     Shoal__V1__Filling *results = arena_alloc(a, e->call.n * sizeof *results);
     m.results = arena_alloc(a, e->call.n * sizeof *m.results);
     if (!results || !m.results) return SHOAL_ENOMEM;
     for (size_t i = 0; i < e->call.n; i++) {
-        if (service_fill_put(e->call.w, &item_at(e, i)->fill, a, &results[i]) != 0) return SHOAL_ENOMEM;
+        if (service_fill_put(e->call.w, &encode_item_at(e, i)->fill, a, &results[i]) != 0)
+            return SHOAL_ENOMEM;
         m.results[m.n_results++] = &results[i];
     }
     m.timing = timing;
     return service_call_send(e->call.w, e->call.call, &m.base);
 }
 
-static int send_results(items_call *c)
+static int encode_send_results(items_call *c)
 {
     encode_call *e = (encode_call *)c;
     arena *a = arena_new(16384);
@@ -183,7 +185,7 @@ static int send_results(items_call *c)
     timing.compute_ms = c->compute_ms;
     int rc = e->task == TASK_CLASSIFY    ? reply_classify(e, a, &timing)
              : e->task == TASK_TAG       ? reply_tag(e, a, &timing)
-             : e->task == TASK_FILL_MASK ? reply_fill(e, a, &timing)
+             : e->task == TASK_FILL_MASK ? encode_reply_fill(e, a, &timing)
                                          : reply_embed(e, a, &timing);
     arena_free(a);
     return rc;
@@ -192,9 +194,9 @@ static int send_results(items_call *c)
 /* ---- running ----------------------------------------------------------------------------------- */
 
 /* For the engine's answer. */
-static int make_room(encode_call *e, encode_item *it, shoal_err *err)
+static int encode_make_room(encode_call *e, encode_item *it, shoal_err *err)
 {
-    const model_config *mc = model_get_config(e->call.w->model);
+    const model_config *mc = e->call.w->backend.about.config;
     size_t cols = e->task == TASK_EMBED       ? mc->n_embd
                   : e->task == TASK_FILL_MASK ? mc->n_vocab
                                               : mc->head.n_labels,
@@ -206,7 +208,7 @@ static int make_room(encode_call *e, encode_item *it, shoal_err *err)
     return it->item.job.values ? 0 : err_nomem(err);
 }
 
-static int submit(items_call *c, call_item *item, shoal_err *err)
+static int encode_submit(items_call *c, call_item *item, shoal_err *err)
 {
     encode_call *e = (encode_call *)c;
     encode_item *it = (encode_item *)item;
@@ -220,11 +222,12 @@ static int submit(items_call *c, call_item *item, shoal_err *err)
                      .deadline_ns = c->deadline_ns,
                      .latency = (int)e->request->latency,
                      .adapter = *e->request->adapter ? e->request->adapter : NULL};
-    int rc = item->job.values ? 0 : make_room(e, it, err);
-    return rc == 0 ? engine_encode(c->w->engine, &r, bridge_result, &item->job, &item->id, err) : rc;
+    int rc = item->job.values ? 0 : encode_make_room(e, it, err);
+    if (rc != 0) return rc;
+    return c->w->backend.ops->encode(c->w->backend.state, &r, bridge_result, &item->job, &item->id, err);
 }
 
-static void took(items_call *c, call_item *item)
+static void encode_took(items_call *c, call_item *item)
 {
     bridge_job *j = &item->job;
     if (j->queue_ms > c->queue_ms) c->queue_ms = j->queue_ms;
@@ -240,16 +243,16 @@ static void took(items_call *c, call_item *item)
 
 static size_t truncated_length(const encode_call *e)
 {
-    size_t limit = engine_ctx(e->call.w->engine);
+    size_t limit = e->call.w->backend.about.n_ctx;
     return e->request->truncate_tokens < limit ? e->request->truncate_tokens : limit;
 }
 
-static int tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
+static int encode_tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
 {
     worker *w = e->call.w;
-    const tokenizer *t = model_tokenizer(w->model);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
-    int rc = service_check_utf8(in->text, "text", err);
+    const tokenizer *t;
+    int rc = backend_tokenizer(&w->backend, "", &t, err);
+    if (rc == 0) rc = service_check_utf8(in->text, "text", err);
     if (rc == 0) rc = service_check_utf8(in->pair, "pair", err);
     if (rc == 0 && e->task == TASK_FILL_MASK)
         return service_fill_prepare(&it->fill, w, in, e->request->top_k, err);
@@ -263,23 +266,23 @@ static int tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput 
 
 static const char CUT[] = ": split the text, or ask for \"truncate\": true, which embeds its beginning";
 
-static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in, shoal_err *err)
+static int encode_prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in, shoal_err *err)
 {
     worker *w = e->call.w;
-    encode_item *it = item_at(e, i);
-    int rc = tokenize(e, it, in, err);
+    encode_item *it = encode_item_at(e, i);
+    int rc = encode_tokenize(e, it, in, err);
     size_t n = e->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
-    if (rc == 0 && n > engine_ctx(w->engine))
+    if (rc == 0 && n > w->backend.about.n_ctx)
         rc = err_set(err, SHOAL_ELIMIT,
                      "This model's maximum context length is %zu tokens, and the text has %zu (model %s)%s",
-                     engine_ctx(w->engine), n, w->name, e->task == TASK_EMBED ? CUT : "");
+                     w->backend.about.n_ctx, n, w->name, e->task == TASK_EMBED ? CUT : "");
     if (rc == 0 && n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->call.n > 1 ? err_prefix(err, rc, "input[%zu]", i) : rc;
     e->call.n_tokens += n;
     return 0;
 }
 
-static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
+static int encode_prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
 {
     encode_call *e = (encode_call *)c;
     ProtobufCMessage *m;
@@ -291,42 +294,44 @@ static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
         return err_set(err, n_inputs ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu inputs: give from 1 to %d",
                        n_inputs, MAX_INPUTS);
     rc = items_make(&e->call, n_inputs, err);
-    for (size_t i = 0; rc == 0 && i < n_inputs; i++) rc = prepare_item(e, i, e->request->inputs[i], err);
+    for (size_t i = 0; rc == 0 && i < n_inputs; i++)
+        rc = encode_prepare_item(e, i, e->request->inputs[i], err);
     return rc;
 }
 
-static void start(worker *w, grpc_call *c, model_task task, const char *method, const uint8_t *msg, size_t n)
+static void encode_begin(worker *w, grpc_call *c, model_task task, const char *method, const uint8_t *msg,
+                         size_t n)
 {
     static const items_ops OPS = {.item_size = sizeof(encode_item),
                                   .tokens = "tokens",
-                                  .submit = submit,
-                                  .took = took,
-                                  .reply = send_results,
-                                  .free = encode_free};
+                                  .submit = encode_submit,
+                                  .took = encode_took,
+                                  .reply = encode_send_results,
+                                  .free = encode_call_free};
     encode_call *e = (encode_call *)items_begin(&OPS, sizeof *e, w, c, method);
     if (!e) return;
     e->task = task;
     e->call.together = task == TASK_FILL_MASK ? MAX_FILLING : MAX_RUNNING;
-    items_run(&e->call, task, prepare, msg, n);
+    items_run(&e->call, task, encode_prepare, msg, n);
 }
 
 /* The other requests have the fields of FillMaskRequest but one, so all are read as that. */
 void service_classify(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    start(user, c, TASK_CLASSIFY, "Classify", msg, n);
+    encode_begin(user, c, TASK_CLASSIFY, "Classify", msg, n);
 }
 
 void service_tag(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    start(user, c, TASK_TAG, "Tag", msg, n);
+    encode_begin(user, c, TASK_TAG, "Tag", msg, n);
 }
 
 void service_embed(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    start(user, c, TASK_EMBED, "Embed", msg, n);
+    encode_begin(user, c, TASK_EMBED, "Embed", msg, n);
 }
 
 void service_fill_mask(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    start(user, c, TASK_FILL_MASK, "FillMask", msg, n);
+    encode_begin(user, c, TASK_FILL_MASK, "FillMask", msg, n);
 }

@@ -59,16 +59,16 @@ struct gen_job {
 static void look_after_resting(uv_timer_t *t)
 {
     worker *w = t->data;
-    for (gen_job **at = &w->resting, *g; (g = *at);) {
+    for (gen_job **at = &w->generations.resting, *g; (g = *at);) {
         if (g->call && grpc_call_unsent(g->call) > GO_ON_BYTES) {
             at = &g->next_resting;
             continue;
         }
         *at = g->next_resting;
         g->rests = false;
-        engine_pause(w->engine, g->id, false);
+        w->backend.ops->pause(w->backend.state, g->id, false);
     }
-    if (!w->resting) uv_timer_stop(t);
+    if (!w->generations.resting) uv_timer_stop(t);
 }
 
 static void rest_if_unread(gen_job *g)
@@ -76,28 +76,28 @@ static void rest_if_unread(gen_job *g)
     worker *w = g->w;
     if (g->rests || g->votes || !g->call || grpc_call_unsent(g->call) <= REST_BYTES) return;
     g->rests = true;
-    g->next_resting = w->resting;
-    w->resting = g;
-    engine_pause(w->engine, g->id, true);
-    if (!uv_is_active((uv_handle_t *)w->rest_timer))
-        uv_timer_start(w->rest_timer, look_after_resting, REST_LOOK_MS, REST_LOOK_MS);
+    g->next_resting = w->generations.resting;
+    w->generations.resting = g;
+    w->backend.ops->pause(w->backend.state, g->id, true);
+    if (!uv_is_active((uv_handle_t *)w->generations.rest_timer))
+        uv_timer_start(w->generations.rest_timer, look_after_resting, REST_LOOK_MS, REST_LOOK_MS);
 }
 
 static void forget_resting(gen_job *g)
 {
-    for (gen_job **at = &g->w->resting; *at; at = &(*at)->next_resting) {
+    for (gen_job **at = &g->w->generations.resting; *at; at = &(*at)->next_resting) {
         if (*at != g) continue;
         *at = g->next_resting;
         return;
     }
 }
 
-static void free_handle(uv_handle_t *h)
+static void generate_free_handle(uv_handle_t *h)
 {
     free(h);
 }
 
-static int open_timer(uv_timer_t **ret, worker *w, shoal_err *err)
+static int generate_open_timer(uv_timer_t **ret, worker *w, shoal_err *err)
 {
     *ret = malloc(sizeof **ret);
     if (!*ret) return err_nomem(err);
@@ -108,20 +108,20 @@ static int open_timer(uv_timer_t **ret, worker *w, shoal_err *err)
 
 static void close_timer(uv_timer_t **t)
 {
-    if (*t) uv_close((uv_handle_t *)*t, free_handle);
+    if (*t) uv_close((uv_handle_t *)*t, generate_free_handle);
     *t = NULL;
 }
 
 int service_generate_open(worker *w, shoal_err *err)
 {
-    int rc = open_timer(&w->rest_timer, w, err);
-    return rc == 0 ? open_timer(&w->pulse_timer, w, err) : rc;
+    int rc = generate_open_timer(&w->generations.rest_timer, w, err);
+    return rc == 0 ? generate_open_timer(&w->generations.pulse_timer, w, err) : rc;
 }
 
 void service_generate_close(worker *w)
 {
-    close_timer(&w->rest_timer);
-    close_timer(&w->pulse_timer);
+    close_timer(&w->generations.rest_timer);
+    close_timer(&w->generations.pulse_timer);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -129,16 +129,17 @@ void service_generate_close(worker *w)
 static void list_job(gen_job *g)
 {
     worker *w = g->w;
-    g->next = w->generations;
+    g->next = w->generations.first;
     if (g->next) g->next->prev = g;
-    w->generations = g;
+    w->generations.first = g;
 }
 
 static void unlist_job(gen_job *g)
 {
     if (g->next) g->next->prev = g->prev;
-    *(g->prev ? &g->prev->next : &g->w->generations) = g->next;
-    if (!g->w->generations && g->w->pulse_timer) uv_timer_stop(g->w->pulse_timer);
+    *(g->prev ? &g->prev->next : &g->w->generations.first) = g->next;
+    if (!g->w->generations.first && g->w->generations.pulse_timer)
+        uv_timer_stop(g->w->generations.pulse_timer);
 }
 
 static void gen_free(gen_job *g)
@@ -152,14 +153,19 @@ static void gen_free(gen_job *g)
     free(g);
 }
 
+static void cancel_generation(const gen_job *g)
+{
+    g->w->backend.ops->cancel(g->w->backend.state, g->id);
+}
+
 /* ---- the stream -------------------------------------------------------------------------------- */
 
 /* The answer cannot be whole any more. */
-static void give_up(gen_job *g)
+static void generate_give_up(gen_job *g)
 {
     grpc_call *c = g->call;
     g->call = NULL;
-    engine_cancel(g->w->engine, g->id);
+    cancel_generation(g);
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
@@ -169,7 +175,7 @@ static void refuse_begun(gen_job *g)
     shoal_err err;
     grpc_call *c = g->call;
     g->call = NULL;
-    engine_cancel(g->w->engine, g->id);
+    cancel_generation(g);
     err_set(&err, SHOAL_EINVALID, "resume_bytes does not fit: no piece of the text of resume_ids ends there");
     service_call_refuse(g->w, c, &g->trace, &err);
 }
@@ -183,17 +189,17 @@ static void send_delta(gen_job *g)
     if (delta_pack(&g->delta, out) == 0)
         grpc_call_send(g->call, out->data, out->len);
     else
-        give_up(g);
+        generate_give_up(g);
 }
 
-static void send_progress(gen_job *g)
+static void generate_send_progress(gen_job *g)
 {
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.progress = &g->progress;
     if (!g->has_progress || !g->call) return;
     g->has_progress = false;
     g->told = true;
-    if (service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
+    if (service_call_send(g->w, g->call, &ev.base) != 0) generate_give_up(g);
 }
 
 /* Who waits for a place, or for others' steps, is told that the engine goes on, if it does; not who has not
@@ -202,12 +208,12 @@ static void pulse(uv_timer_t *t)
 {
     worker *w = t->data;
     uint64_t now = progress_count(); /* a step may last */
-    bool goes_on = now != w->progress_seen;
-    w->progress_seen = now;
-    for (gen_job *g = w->generations; g; g = g->next) {
+    bool goes_on = now != w->generations.progress_seen;
+    w->generations.progress_seen = now;
+    for (gen_job *g = w->generations.first; g; g = g->next) {
         if (goes_on && !g->told && g->call && grpc_call_unsent(g->call) == 0) {
             g->has_progress = true;
-            send_progress(g);
+            generate_send_progress(g);
         }
         g->told = false;
     }
@@ -271,7 +277,7 @@ static void send_ballot(gen_job *g, const gen_event *of)
     b.position = (uint32_t)of->n_read;
     b.values = (ProtobufCBinaryData){of->text_len, (uint8_t *)of->text};
     ev.ballot = &b;
-    if (g->call && service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
+    if (g->call && service_call_send(g->w, g->call, &ev.base) != 0) generate_give_up(g);
 }
 
 /* What the engine says of the end behind them is nobody's question here. */
@@ -279,7 +285,7 @@ static void note_judged(gen_job *g, const gen_event *ev)
 {
     if (g->n_unjudged == 0) return;
     g->n_unjudged--;
-    delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
+    delta_add_logprob(&g->delta, g->w->backend.about.tokenizer, ev);
     if (g->n_unjudged == 0) send_delta(g);
 }
 
@@ -304,7 +310,7 @@ static void gen_token(bridge_job *j, const gen_event *ev)
         return;
     }
     if (ev->id >= 0) delta_add_id(&g->delta, ev->id, ev->prob_sum);
-    if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
+    if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, g->w->backend.about.tokenizer, ev);
     delta_add_thought(&g->delta, ev->thought, ev->thought_len);
     if (!g->tools)
         delta_add_text(&g->delta, ev->text, ev->text_len);
@@ -315,12 +321,12 @@ static void gen_token(bridge_job *j, const gen_event *ev)
 /* A vote would wait for ever for the mean of a ballot that never left. */
 static void gen_overflow(bridge_job *j)
 {
-    engine_cancel(((gen_job *)j)->w->engine, ((gen_job *)j)->id);
+    cancel_generation((gen_job *)j);
 }
 
 static void gen_flush(bridge_job *j)
 {
-    send_progress((gen_job *)j);
+    generate_send_progress((gen_job *)j);
     if (((gen_job *)j)->n_unjudged == 0) send_delta((gen_job *)j);
     rest_if_unread((gen_job *)j);
 }
@@ -330,7 +336,8 @@ static void log_done(const gen_job *g, const char *finish)
     const gen_timings *t = &g->job.timings;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", g->trace.request_id),
         LOG_S("trace_id", g->trace.trace_id), LOG_S("method", "Generate"), LOG_S("model", g->w->name),
-        LOG_S("version", g->w->version), LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
+        LOG_S("version", g->w->backend.about.version),
+        LOG_S("quantisation", g->w->backend.about.quantisation), LOG_S("finish", finish),
         LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
         LOG_I("tokens", t->n_generated), LOG_I("resumed_tokens", g->n_resumed),
         LOG_I("drafted_tokens", t->n_drafted), LOG_I("accepted_tokens", t->n_accepted),
@@ -338,7 +345,7 @@ static void log_done(const gen_job *g, const char *finish)
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
 }
 
-static void send_done(gen_job *g)
+static void generate_send_done(gen_job *g)
 {
     bool cut = g->tools && toolcall_is_open(g->tools);
     if (g->tools && toolcall_end(g->tools, g->job.finish == FINISH_LENGTH)) g->delta.text.failed = true;
@@ -372,7 +379,7 @@ static void gen_done(bridge_job *j)
 {
     gen_job *g = (gen_job *)j;
     if (g->call && j->status == 0) {
-        send_done(g);
+        generate_send_done(g);
     } else if (g->call) {
         shoal_err err;
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
@@ -389,10 +396,10 @@ void service_generate_gone(gen_job *g)
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id),
         LOG_S("trace_id", g->trace.trace_id), LOG_S("method", "Generate"), LOG_S("model", g->w->name),
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
-    engine_cancel(g->w->engine, g->id);
+    cancel_generation(g);
 }
 
-static void call_gone(void *user, grpc_call *c)
+static void generate_call_gone(void *user, grpc_call *c)
 {
     service_generate_gone(user);
 }
@@ -404,7 +411,7 @@ uint64_t service_generate_id(const gen_job *g)
 
 /* ---- the request ------------------------------------------------------------------------------- */
 
-static int check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
+static int generate_check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
 {
     int rc = 0;
 #define CHECK(field, min, max) \
@@ -418,7 +425,7 @@ static int check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
 
 static int convert_bias(const worker *w, const Shoal__V1__Sampling *s, logit_bias *ret, shoal_err *err)
 {
-    size_t n_vocab = model_get_config(w->model)->n_vocab;
+    size_t n_vocab = w->backend.about.config->n_vocab;
     for (size_t i = 0; i < s->n_bias; i++) {
         ret[i] = (logit_bias){.id = s->bias[i]->id, .bias = s->bias[i]->bias};
         if (ret[i].id < 0 || (size_t)ret[i].id >= n_vocab || !isfinite(ret[i].bias))
@@ -445,8 +452,8 @@ static int convert_sampling(const worker *w, const Shoal__V1__Sampling *asked, s
     if (!asked) return 0;
     Shoal__V1__Sampling filled = *asked;
     const Shoal__V1__Sampling *s = &filled;
-    fill_unsaid(&filled, &w->sampling);
-    int rc = check_sampling(s, err);
+    fill_unsaid(&filled, &w->backend.about.sampling);
+    int rc = generate_check_sampling(s, err);
     if (rc == 0 && s->n_bias > 0) {
         *ret_bias = calloc(s->n_bias, sizeof **ret_bias);
         rc = *ret_bias ? convert_bias(w, s, *ret_bias, err) : err_nomem(err);
@@ -465,7 +472,7 @@ static int convert_sampling(const worker *w, const Shoal__V1__Sampling *asked, s
     return 0;
 }
 
-static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
+static int generate_check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     int rc = service_check_utf8(r->text, "text", err);
     if (rc == 0) rc = service_check_utf8(r->schema, "schema", err);
@@ -543,7 +550,7 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
 static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p)
 {
     Shoal__V1__Started s = SHOAL__V1__STARTED__INIT;
-    size_t room = engine_ctx(g->w->engine) - p->n;
+    size_t room = g->w->backend.about.n_ctx - p->n;
     bool rendered = *r->messages_json && !r->n_prompt_ids;
     s.n_prompt = (uint32_t)(p->has_source ? p->enc.n : p->n);
     s.max_tokens = r->max_tokens && r->max_tokens < room ? r->max_tokens : (uint32_t)room;
@@ -554,12 +561,12 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
     if (service_call_send(g->w, g->call, &ev.base) != 0) {
-        give_up(g);
+        generate_give_up(g);
         return;
     }
     if (!r->echo) return;
     buf text = {0};
-    const tokenizer *t = model_tokenizer(g->w->model);
+    const tokenizer *t = g->w->backend.about.tokenizer;
     if (*r->text)
         buf_puts(&text, r->text);
     else if (t)
@@ -628,13 +635,14 @@ static void start_done(gen_start *st)
     buf_done(&st->message);
 }
 
-static int make_form(gen_start *st, shoal_err *err)
+static int generate_make_form(gen_start *st, shoal_err *err)
 {
     const prompt *p = &st->prompt;
-    int rc = form_init(&st->form, st->w->model, st->r, err);
+    const backend *b = &st->w->backend;
+    int rc = form_init(&st->form, st->w->backend.about.quotes_results, st->r, err);
     form_add_model(&st->form, p->calls, p->shows_thinking ? p->thinking : NULL, p->in_thought);
     if (rc != 0 || !st->form.spec) return rc;
-    do rc = engine_grammar(st->w->engine, st->form.spec, &st->grammar, err);
+    do rc = b->ops->grammar(b->state, st->form.spec, &st->grammar, err);
     while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&st->form, err));
     return rc;
 }
@@ -642,13 +650,13 @@ static int make_form(gen_start *st, shoal_err *err)
 /* Any thread: st is all that it changes. */
 static int get_ready(gen_start *st, shoal_err *err)
 {
-    int rc = check_request(st->r, err);
+    int rc = generate_check_request(st->r, err);
     if (rc == 0) rc = convert_sampling(st->w, st->r->sampling, &st->sampling, &st->bias, err);
     if (rc == 0) rc = prompt_make(&st->prompt, st->w, st->r, err);
-    return rc == 0 ? make_form(st, err) : rc;
+    return rc == 0 ? generate_make_form(st, err) : rc;
 }
 
-static int submit(gen_job *g, gen_start *st, shoal_err *err)
+static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
 {
     const Shoal__V1__GenerateRequest *r = st->r;
     const prompt *p = &st->prompt;
@@ -700,31 +708,31 @@ static int submit(gen_job *g, gen_start *st, shoal_err *err)
         json_decref(g->offered);
         g->offered = json_incref(st->form.tools);
     }
-    return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+    return g->w->backend.ops->generate(g->w->backend.state, &q, bridge_event, &g->job, &g->id, err);
 }
 
-static int begin(gen_start *st, gen_job **ret, shoal_err *err)
+static int generate_begin(gen_start *st, gen_job **ret, shoal_err *err)
 {
     worker *w = st->w;
     gen_job *g = NULL;
     int rc = new_job(&g, w, st->call, st->r, &st->prompt, err);
     if (rc != 0) return rc;
     g->trace = st->trace;
-    rc = submit(g, st, err);
+    rc = generate_submit(g, st, err);
     if (rc != 0) {
         gen_free(g);
         return rc;
     }
     *ret = g;
-    if (!uv_is_active((uv_handle_t *)w->pulse_timer))
-        uv_timer_start(w->pulse_timer, pulse, PULSE_MS, PULSE_MS);
+    if (!uv_is_active((uv_handle_t *)w->generations.pulse_timer))
+        uv_timer_start(w->generations.pulse_timer, pulse, PULSE_MS, PULSE_MS);
     send_started(g, st->r, &st->prompt);
     return 0;
 }
 
 /* ---- requests that take long to get ready: the thread pool ----------------------------------------- */
 
-static int unpack(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
+static int generate_unpack(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
 {
     ProtobufCMessage *m;
     int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, err);
@@ -739,18 +747,19 @@ static int unpack(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
 static int begin_and_tell(gen_start *st, shoal_err *err)
 {
     gen_job *g;
-    int rc = begin(st, &g, err);
+    int rc = generate_begin(st, &g, err);
     if (rc == 0 && g->call) { /* else it has ended for want of memory */
-        grpc_call_on_cancel(g->call, call_gone, g);
+        grpc_call_on_cancel(g->call, generate_call_gone, g);
         if (st->begun) st->begun(g->call, g);
     }
     return rc;
 }
 
-static void start_run(pool_job *work)
+static void generate_start_run(pool_job *work)
 {
     gen_start *st = (gen_start *)work;
-    if (!st->unpacked) st->rc = unpack(st, (const uint8_t *)st->message.data, st->message.len, &st->err);
+    if (!st->unpacked)
+        st->rc = generate_unpack(st, (const uint8_t *)st->message.data, st->message.len, &st->err);
     if (st->rc == 0) st->rc = get_ready(st, &st->err);
 }
 
@@ -773,7 +782,7 @@ static void start_gone(void *user, grpc_call *c)
 }
 
 /* *st is moved where it returns 0. */
-static int start_later(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
+static int generate_start_later(gen_start *st, const uint8_t *msg, size_t n, shoal_err *err)
 {
     worker *w = st->w;
     int rc = service_check_blocking(w, err);
@@ -781,9 +790,9 @@ static int start_later(gen_start *st, const uint8_t *msg, size_t n, shoal_err *e
     gen_start *own = rc == 0 ? malloc(sizeof *own) : NULL;
     if (!own) return rc ? rc : err_nomem(err);
     *own = *st;
-    w->n_blocking++;
+    w->blocking.n++;
     grpc_call_on_cancel(own->call, start_gone, own);
-    pool_start(&w->pool, &own->work, n > SERVICE_LONG_BYTES, start_run, start_ran);
+    pool_start(&w->pool, &own->work, n > SERVICE_LONG_BYTES, generate_start_run, start_ran);
     return 0;
 }
 
@@ -797,12 +806,12 @@ int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, boo
                            size_t n, void (*begun)(grpc_call *c, gen_job *g), shoal_err *err)
 {
     gen_start st = {.w = w, .call = c, .trace = *trace, .votes = votes, .begun = begun};
-    model_task own = w->task;
+    model_task own = w->backend.about.task;
     bool is_long = n > SERVICE_LONG_BYTES;
     int rc = service_call_admit(w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
-    if (rc == 0 && !is_long) rc = unpack(&st, msg, n, err);
+    if (rc == 0 && !is_long) rc = generate_unpack(&st, msg, n, err);
     if (rc == 0 && (is_long || takes_long(st.r))) {
-        rc = start_later(&st, msg, n, err);
+        rc = generate_start_later(&st, msg, n, err);
         if (rc == 0) return 0;
     } else if (rc == 0) {
         rc = get_ready(&st, err);

@@ -10,27 +10,27 @@
 #include "worker/service.h"
 #include "worker/worker_identity.h"
 
-static void describe_sampling(const worker *w, Shoal__V1__ModelInfo *m, Shoal__V1__Sampling *sampling)
+static bool info_generates(const backend_about *a)
 {
-    if (!w->sampling.said || (w->task != TASK_GENERATE && w->task != TASK_SEQ2SEQ)) return;
-#define DESCRIBE(field, min, max) sampling->field = w->sampling.field;
+    return a->task == TASK_GENERATE || a->task == TASK_SEQ2SEQ;
+}
+
+static void describe_sampling(const backend_about *a, Shoal__V1__ModelInfo *m, Shoal__V1__Sampling *sampling)
+{
+    if (!a->sampling.said || !info_generates(a)) return;
+#define DESCRIBE(field, min, max) sampling->field = a->sampling.field;
     SAMPLING_TABLE(DESCRIBE)
 #undef DESCRIBE
-    sampling->unsaid = SAMPLING_ALL & ~w->sampling.said;
+    sampling->unsaid = SAMPLING_ALL & ~a->sampling.said;
     m->sampling = sampling;
 }
 
-static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
+static void info_describe_network(const backend_about *a, Shoal__V1__ModelInfo *m)
 {
-    const model_config *mc = model_get_config(w->model);
-    const chat_template *t = model_chat_template(w->model);
-    m->architecture = (char *)arch_name(mc->arch);
-    if (w->engine) m->n_ctx = (uint32_t)engine_ctx(w->engine);
-    m->n_vocab = (uint32_t)mc->n_vocab;
-    m->n_embd = (uint32_t)mc->n_embd;
-    m->vocabulary = (char *)w->vocabulary;
-    if (w->engine && (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ))
-        m->n_parallel = (uint32_t)engine_width(w->engine);
+    const chat_template *t = a->chat_template;
+    if (a->config) m->n_vocab = (uint32_t)a->config->n_vocab;
+    if (a->config) m->n_embd = (uint32_t)a->config->n_embd;
+    m->n_ctx = (uint32_t)a->n_ctx;
     m->has_chat_template = t != NULL;
     if (!t) return;
     m->reasons = chat_template_thinking(t) != NULL;
@@ -46,8 +46,9 @@ typedef struct adapter_list {
 static size_t list_adapters(const worker *w, adapter_list *l)
 {
     size_t n = 0;
-    if (!w->engine) return 0;
-    for (; n < WORKER_ADAPTERS_MAX && engine_adapter_name(w->engine, n, l->name[n], l->digest[n]); n++) {
+    const backend *b = &w->backend;
+    if (!b->ops->adapter) return 0;
+    for (; n < WORKER_ADAPTERS_MAX && b->ops->adapter(b->state, n, l->name[n], l->digest[n]); n++) {
         l->names[n] = l->name[n];
         l->digests[n] = l->digest[n];
     }
@@ -57,9 +58,8 @@ static size_t list_adapters(const worker *w, adapter_list *l)
 enum { COLUMNS_MAX = 4096 };
 
 /* What a row of a model that scores is made of: readings where it takes windows of them, else features. */
-static size_t list_columns(const intake *in, char ***ret)
+static size_t list_columns(const series_spec *spec, char ***ret)
 {
-    const series_spec *spec = in->trees ? scorer_spec(in->trees) : in->spec;
     size_t n = !spec ? 0 : spec->n_channels ? spec->n_channels : spec->n_features;
     if (n == 0 || n > COLUMNS_MAX) return 0;
     *ret = (char **)(spec->n_channels ? spec->channels : spec->names);
@@ -70,7 +70,7 @@ typedef struct token_texts {
     char bos[128], eos[128];
 } token_texts;
 
-static void put_token(const tokenizer *t, int32_t id, char ret[128])
+static void info_put_token(const tokenizer *t, int32_t id, char ret[128])
 {
     size_t n = 0;
     const char *s = tokenizer_piece(t, id, &n);
@@ -78,14 +78,13 @@ static void put_token(const tokenizer *t, int32_t id, char ret[128])
 }
 
 /* What only few ask for. */
-static void describe_texts(const worker *w, Shoal__V1__ModelInfo *m, token_texts *texts)
+static void describe_texts(const backend_about *a, Shoal__V1__ModelInfo *m, token_texts *texts)
 {
-    const tokenizer *t = w->model ? model_tokenizer(w->model) : NULL;
-    if (w->model && model_chat_template(w->model))
-        m->chat_template = (char *)chat_template_source(model_chat_template(w->model));
+    const tokenizer *t = a->tokenizer;
+    if (a->chat_template) m->chat_template = (char *)chat_template_source(a->chat_template);
     if (!t) return;
-    put_token(t, tokenizer_bos(t), texts->bos);
-    put_token(t, tokenizer_eos(t), texts->eos);
+    info_put_token(t, tokenizer_bos(t), texts->bos);
+    info_put_token(t, tokenizer_eos(t), texts->eos);
     m->bos_token = texts->bos;
     m->eos_token = texts->eos;
 }
@@ -103,9 +102,29 @@ static int read_describe(const uint8_t *msg, size_t n, bool *ret_texts, shoal_er
     return 0;
 }
 
+static void describe_backend(const backend_about *a, Shoal__V1__ModelInfo *m)
+{
+    m->task = (char *)task_name(a->task);
+    m->architecture = (char *)a->architecture;
+    m->version = (char *)a->version;
+    m->quantisation = (char *)a->quantisation;
+    m->vocabulary = (char *)a->vocabulary;
+    m->exact_resume = a->exact_resume;
+    m->labels = (char **)a->labels;
+    m->n_labels = a->n_labels;
+    m->n_columns = list_columns(a->rows, &m->columns);
+    m->n_threads = (uint32_t)a->n_threads;
+    m->n_parallel = (uint32_t)a->n_parallel;
+    m->n_parameters = a->facts.n_parameters;
+    m->file_bytes = a->facts.file_bytes;
+    m->file_time_s = a->facts.file_time_s;
+    info_describe_network(a, m);
+}
+
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
+    const backend_about *about = &w->backend.about;
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
@@ -116,44 +135,43 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.adapter_digests = l.digests;
     m.n_adapters = m.n_adapter_digests = list_adapters(w, &l);
     m.name = w->name;
-    m.task = (char *)task_name(w->task);
     m.digest = w->digest;
     m.identity = w->identity;
-    m.exact_resume = w->resumes_exactly;
     m.capabilities = &can;
-    m.version = (char *)w->version;
-    m.quantisation = (char *)w->quantisation;
-    m.labels = (char **)w->intake.labels;
-    m.n_labels = w->intake.n_labels;
-    m.n_columns = list_columns(&w->intake, &m.columns);
     m.isa = (char *)isa_name(chosen);
-    m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();
     m.load_ms = w->load_ms;
-    m.n_parallel = 1;
-    describe_sampling(w, &m, &sampling);
-    m.n_parameters = w->facts.n_parameters;
-    m.file_bytes = w->facts.file_bytes;
-    m.file_time_s = w->facts.file_time_s;
-    if (w->model)
-        describe_network(w, &m);
-    else
-        m.architecture = (char *)forest_about(scorer_forest(w->intake.trees))->format;
+    describe_backend(about, &m);
+    describe_sampling(about, &m, &sampling);
     token_texts texts;
     bool more;
     shoal_err err;
     int rc = read_describe(msg, n, &more, &err);
-    if (more) describe_texts(w, &m, &texts);
+    if (more) describe_texts(about, &m, &texts);
     if (rc == 0)
         service_call_reply(w, c, &m.base);
     else
         grpc_call_end(c, grpc_status_from_err(rc), err.message);
 }
 
-static void engine_figures(const worker *w, Shoal__V1__Stats *m)
+/* Backends that have nothing to count leave that to the services. */
+static engine_stats get_stats(const worker *w)
 {
-    engine_stats s;
-    engine_get_stats(w->engine, &s);
+    const backend *b = &w->backend;
+    engine_stats s = {.n_running = w->blocking.n + w->sounds.n_jobs,
+                      .n_requests = w->blocking.n_scored,
+                      .n_failed = w->blocking.n_failed,
+                      .n_cancelled = w->blocking.n_cancelled};
+    if (b->ops->stats)
+        b->ops->stats(b->state, &s);
+    else if (w->stage_host)
+        service_stage_stats(w, &s);
+    return s;
+}
+
+static void info_put_stats(const worker *w, Shoal__V1__Stats *m)
+{
+    engine_stats s = get_stats(w);
     m->n_running = (uint32_t)s.n_running;
     m->n_waiting = (uint32_t)s.n_waiting;
     m->kv_pages_used = s.kv_pages_used;
@@ -179,20 +197,7 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     Shoal__V1__Stats m = SHOAL__V1__STATS__INIT;
-    if (w->engine) {
-        engine_figures(w, &m);
-    } else if (w->stage) {
-        stage_figures f;
-        service_stage_figures(w, &f);
-        m.kv_pages_total = f.n_pages;
-        m.n_steps = f.n_steps;
-    } else {
-        m.n_running =
-            (uint32_t)(w->n_blocking + w->n_hearing); /* neither trees nor a voice detector have one */
-        m.n_requests = w->n_scored;
-        m.n_failed = w->n_score_failures;
-        m.n_cancelled = w->n_score_cancels;
-    }
+    info_put_stats(w, &m);
     m.rss_bytes = sys_rss_bytes(0);
     m.run_delay_ms = sys_run_delay_ns() / 1000000;
     meter_read(&w->meter, clock_ns());

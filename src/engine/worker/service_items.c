@@ -11,7 +11,7 @@ call_item *items_at(const items_call *c, size_t i)
     return (call_item *)((char *)c->items + i * c->ops->item_size);
 }
 
-static void call_free(items_call *c)
+static void items_call_free(items_call *c)
 {
     c->ops->free(c);
     buf_done(&c->message);
@@ -19,7 +19,7 @@ static void call_free(items_call *c)
     free(c);
 }
 
-static void finish(items_call *c)
+static void items_finish(items_call *c)
 {
     grpc_call *call = c->call;
     if (c->ops->reply(c) != 0) {
@@ -32,7 +32,8 @@ static void finish(items_call *c)
     c->call = NULL;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", c->trace.request_id),
         LOG_S("trace_id", c->trace.trace_id), LOG_S("method", c->trace.method), LOG_S("model", c->w->name),
-        LOG_S("version", c->w->version), LOG_S("quantisation", c->w->quantisation), LOG_I("inputs", c->n),
+        LOG_S("version", c->w->backend.about.version),
+        LOG_S("quantisation", c->w->backend.about.quantisation), LOG_I("inputs", c->n),
         LOG_I(c->ops->tokens, c->n_tokens), LOG_F("queue_ms", c->queue_ms),
         LOG_F("compute_ms", c->compute_ms), LOG_F("ms", clock_ms_since(c->trace.start_ns)));
     grpc_call_end(call, GRPC_OK, NULL);
@@ -41,10 +42,10 @@ static void finish(items_call *c)
 static void cancel_running(items_call *c)
 {
     for (size_t i = 0; i < c->n_started; i++)
-        if (items_at(c, i)->running) engine_cancel(c->w->engine, items_at(c, i)->id);
+        if (items_at(c, i)->running) c->w->backend.ops->cancel(c->w->backend.state, items_at(c, i)->id);
 }
 
-static void fail(items_call *c, const shoal_err *err)
+static void items_fail(items_call *c, const shoal_err *err)
 {
     grpc_call *call = c->call;
     c->call = NULL;
@@ -61,7 +62,7 @@ static void submit_more(items_call *c)
         int rc = c->ops->submit(c, it, &err);
         if (rc == SHOAL_EFULL && c->n_running > 0) return;
         if (rc != 0) {
-            fail(c, &err);
+            items_fail(c, &err);
             return;
         }
         it->running = true;
@@ -83,14 +84,14 @@ static void item_done(bridge_job *j)
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
         err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s",
                 ours ? "the worker is shutting down" : j->message);
-        fail(c, &err);
+        items_fail(c, &err);
     }
     submit_more(c);
-    if (c->call && c->n_done == c->n) finish(c);
-    if (c->n_running == 0 && !c->call) call_free(c);
+    if (c->call && c->n_done == c->n) items_finish(c);
+    if (c->n_running == 0 && !c->call) items_call_free(c);
 }
 
-static void call_gone(void *user, grpc_call *call)
+static void items_call_gone(void *user, grpc_call *call)
 {
     items_call *c = user;
     c->call = NULL;
@@ -129,39 +130,39 @@ int items_make(items_call *c, size_t n, shoal_err *err)
     return 0;
 }
 
-static void run(items_call *c, int rc, const shoal_err *err)
+static void items_go(items_call *c, int rc, const shoal_err *err)
 {
     if (rc != 0) {
         service_call_refuse(c->w, c->call, &c->trace, err);
-        call_free(c);
+        items_call_free(c);
         return;
     }
-    grpc_call_on_cancel(c->call, call_gone, c);
+    grpc_call_on_cancel(c->call, items_call_gone, c);
     submit_more(c);
-    if (c->n_running == 0) call_free(c);
+    if (c->n_running == 0) items_call_free(c);
 }
 
 /* ---- long messages --------------------------------------------------------------------------------- */
 
-static items_call *call_of(pool_job *work)
+static items_call *items_call_of(pool_job *work)
 {
     return (items_call *)((char *)work - offsetof(items_call, work));
 }
 
 static void prepare_run(pool_job *work)
 {
-    items_call *c = call_of(work);
+    items_call *c = items_call_of(work);
     c->rc = c->prepare(c, (const uint8_t *)c->message.data, c->message.len, &c->err);
 }
 
 static void prepare_done(pool_job *work, bool ran)
 {
-    items_call *c = call_of(work);
+    items_call *c = items_call_of(work);
     worker *w = c->w;
     if (c->call)
-        run(c, c->rc, &c->err);
+        items_go(c, c->rc, &c->err);
     else
-        call_free(c);
+        items_call_free(c);
     service_blocking_ended(w);
 }
 
@@ -177,7 +178,7 @@ static int prepare_later(items_call *c, const uint8_t *msg, size_t n, shoal_err 
     int rc = service_check_blocking(c->w, err);
     if (rc == 0 && buf_append(&c->message, msg, n) != 0) rc = err_nomem(err);
     if (rc != 0) return rc;
-    c->w->n_blocking++;
+    c->w->blocking.n++;
     grpc_call_on_cancel(c->call, unprepared_gone, c);
     pool_start(&c->w->pool, &c->work, true, prepare_run, prepare_done);
     return 0;
@@ -194,5 +195,5 @@ void items_run(items_call *c, model_task task, items_prepare_fn prepare, const u
     } else if (rc == 0) {
         rc = prepare(c, msg, n, &err);
     }
-    run(c, rc, &err);
+    items_go(c, rc, &err);
 }

@@ -28,7 +28,7 @@ typedef struct weigh_call {
     encoding close; /* what ends a thought that the template has opened */
 } weigh_call;
 
-static weigh_item *item_at(const weigh_call *e, size_t i)
+static weigh_item *likelihood_item_at(const weigh_call *e, size_t i)
 {
     return (weigh_item *)items_at(&e->call, i);
 }
@@ -36,7 +36,7 @@ static weigh_item *item_at(const weigh_call *e, size_t i)
 static void weigh_free(items_call *c)
 {
     weigh_call *e = (weigh_call *)c;
-    for (size_t i = 0; i < c->n; i++) free(item_at(e, i)->ids);
+    for (size_t i = 0; i < c->n; i++) free(likelihood_item_at(e, i)->ids);
     prompt_done(&e->prompt);
     encoding_done(&e->close);
     if (e->request) shoal__v1__likelihood_request__free_unpacked(e->request, NULL);
@@ -44,7 +44,7 @@ static void weigh_free(items_call *c)
 
 /* ---- the reply ----------------------------------------------------------------------------------- */
 
-static int send_results(items_call *c)
+static int likelihood_send_results(items_call *c)
 {
     weigh_call *e = (weigh_call *)c;
     Shoal__V1__LikelihoodReply m = SHOAL__V1__LIKELIHOOD_REPLY__INIT;
@@ -52,8 +52,8 @@ static int send_results(items_call *c)
     Shoal__V1__Likelihood results[MAX_REPLIES], *list[MAX_REPLIES];
     for (size_t i = 0; i < c->n; i++) {
         results[i] = (Shoal__V1__Likelihood)SHOAL__V1__LIKELIHOOD__INIT;
-        results[i].log_prob = item_at(e, i)->log_prob;
-        results[i].n_tokens = item_at(e, i)->n_tokens;
+        results[i].log_prob = likelihood_item_at(e, i)->log_prob;
+        results[i].n_tokens = likelihood_item_at(e, i)->n_tokens;
         list[i] = &results[i];
     }
     timing.queue_ms = c->queue_ms;
@@ -67,7 +67,7 @@ static int send_results(items_call *c)
 
 /* ---- running ------------------------------------------------------------------------------------- */
 
-static int submit(items_call *c, call_item *item, shoal_err *err)
+static int likelihood_submit(items_call *c, call_item *item, shoal_err *err)
 {
     const weigh_call *e = (weigh_call *)c;
     const weigh_item *it = (weigh_item *)item;
@@ -82,10 +82,10 @@ static int submit(items_call *c, call_item *item, shoal_err *err)
                      .deadline_ns = c->deadline_ns,
                      .latency = (int)e->request->latency,
                      .group = service_call_group(&c->trace)};
-    return engine_generate(c->w->engine, &q, bridge_event, &item->job, &item->id, err);
+    return c->w->backend.ops->generate(c->w->backend.state, &q, bridge_event, &item->job, &item->id, err);
 }
 
-static void judged(bridge_job *j, const gen_event *ev)
+static void likelihood_judged(bridge_job *j, const gen_event *ev)
 {
     weigh_item *it = (weigh_item *)j;
     if (ev->kind != EVENT_JUDGED || ev->id < 0) return;
@@ -93,7 +93,7 @@ static void judged(bridge_job *j, const gen_event *ev)
     it->n_tokens++;
 }
 
-static void took(items_call *c, call_item *item)
+static void likelihood_took(items_call *c, call_item *item)
 {
     const bridge_job *j = &item->job;
     if (j->timings.queue_ms > c->queue_ms) c->queue_ms = j->timings.queue_ms;
@@ -107,23 +107,22 @@ static int close_thought(weigh_call *e, shoal_err *err)
 {
     const prompt *p = &e->prompt;
     if (!p->in_thought || !p->thinking) return 0;
-    return tokenizer_encode(model_tokenizer(e->call.w->model), p->thinking->close, strlen(p->thinking->close),
-                            NULL, 0, TOK_PARSE_SPECIAL, 0, &e->close, err);
+    return tokenizer_encode(e->call.w->backend.about.tokenizer, p->thinking->close,
+                            strlen(p->thinking->close), NULL, 0, TOK_PARSE_SPECIAL, 0, &e->close, err);
 }
 
 static int prepare_prompt(weigh_call *e, shoal_err *err)
 {
     const Shoal__V1__GenerateRequest *r = e->request->prompt;
     if (!r) return err_set(err, SHOAL_EINVALID, "there is no prompt that they might reply to");
-    if (!model_tokenizer(e->call.w->model))
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", e->call.w->name,
-                       model_tokenizer_error(e->call.w->model));
-    int rc = service_check_utf8(r->text, "prompt.text", err);
+    const tokenizer *t;
+    int rc = backend_tokenizer(&e->call.w->backend, "", &t, err);
+    if (rc == 0) rc = service_check_utf8(r->text, "prompt.text", err);
     if (rc == 0) rc = prompt_make(&e->prompt, e->call.w, r, err);
     return rc == 0 ? close_thought(e, err) : rc;
 }
 
-static int join(const weigh_call *e, weigh_item *it, const encoding *text, shoal_err *err)
+static int likelihood_join(const weigh_call *e, weigh_item *it, const encoding *text, shoal_err *err)
 {
     const prompt *p = &e->prompt;
     it->n_ids = p->n + e->close.n + text->n; /* each is bounded by the context */
@@ -135,23 +134,23 @@ static int join(const weigh_call *e, weigh_item *it, const encoding *text, shoal
     return 0;
 }
 
-static int prepare_item(weigh_call *e, size_t i, shoal_err *err)
+static int likelihood_prepare_item(weigh_call *e, size_t i, shoal_err *err)
 {
-    weigh_item *it = item_at(e, i);
+    weigh_item *it = likelihood_item_at(e, i);
     encoding enc = {0};
-    int rc = given_encode(model_tokenizer(e->call.w->model), e->prompt.calls, e->request->replies[i],
-                          engine_ctx(e->call.w->engine), &enc, err);
-    if (rc == 0) rc = join(e, it, &enc, err);
+    int rc = given_encode(e->call.w->backend.about.tokenizer, e->prompt.calls, e->request->replies[i],
+                          e->call.w->backend.about.n_ctx, &enc, err);
+    if (rc == 0) rc = likelihood_join(e, it, &enc, err);
     encoding_done(&enc);
-    if (rc == 0 && it->n_ids > engine_ctx(e->call.w->engine))
+    if (rc == 0 && it->n_ids > e->call.w->backend.about.n_ctx)
         rc = err_set(
             err, SHOAL_ELIMIT,
             "This model's maximum context length is %zu tokens, and prompt and reply have %zu (model %s)",
-            engine_ctx(e->call.w->engine), it->n_ids, e->call.w->name);
+            e->call.w->backend.about.n_ctx, it->n_ids, e->call.w->name);
     return rc != 0 && e->call.n > 1 ? err_prefix(err, rc, "reply %zu", i) : rc;
 }
 
-static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
+static int likelihood_prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
 {
     weigh_call *e = (weigh_call *)c;
     ProtobufCMessage *m;
@@ -165,7 +164,7 @@ static int prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err *err)
     rc = items_make(&e->call, n_replies, err);
     if (rc == 0) rc = prepare_prompt(e, err);
     e->call.n_tokens = e->prompt.n;
-    for (size_t i = 0; rc == 0 && i < e->call.n; i++) rc = prepare_item(e, i, err);
+    for (size_t i = 0; rc == 0 && i < e->call.n; i++) rc = likelihood_prepare_item(e, i, err);
     return rc;
 }
 
@@ -173,14 +172,14 @@ void service_likelihood(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const items_ops OPS = {.item_size = sizeof(weigh_item),
                                   .tokens = "prompt_tokens",
-                                  .submit = submit,
-                                  .judged = judged,
-                                  .took = took,
-                                  .reply = send_results,
+                                  .submit = likelihood_submit,
+                                  .judged = likelihood_judged,
+                                  .took = likelihood_took,
+                                  .reply = likelihood_send_results,
                                   .free = weigh_free};
     weigh_call *e = (weigh_call *)items_begin(&OPS, sizeof *e, user, c, "Likelihood");
     if (!e) return;
-    model_task own = e->call.w->task;
+    model_task own = e->call.w->backend.about.task;
     e->call.together = MAX_RUNNING;
-    items_run(&e->call, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, prepare, msg, n);
+    items_run(&e->call, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, likelihood_prepare, msg, n);
 }

@@ -55,7 +55,7 @@ static void block_free(block_call *b)
 
 /* ---- Score: on a thread of the pool -------------------------------------------------------------------- */
 
-static int may_go_on(void *user, shoal_err *err)
+static int score_may_go_on(void *user, shoal_err *err)
 {
     const block_call *b = user;
     char when[48];
@@ -81,16 +81,16 @@ static double *copy_doubles(arena *a, const double *v, size_t n)
     return ret;
 }
 
-static int add_row(const scorer_row *r, void *user, shoal_err *err)
+static int score_add_row(const scorer_row *r, void *user, shoal_err *err)
 {
     block_call *b = user;
-    const intake *in = &b->w->intake;
-    int rc = may_go_on(b, err);
+    const backend_about *about = &b->w->backend.about;
+    int rc = score_may_go_on(b, err);
     if (rc == 0) rc = grow_rows(b, err);
     if (rc != 0) return rc;
-    size_t n_scores = r->classes ? in->n_labels : in->n_raw;
+    size_t n_scores = r->classes ? about->n_labels : about->n_raw;
     b->n_bytes +=
-        strlen(r->item.sensor) + strlen(r->item.time) + (n_scores + in->n_raw) * sizeof(double) + 32;
+        strlen(r->item.sensor) + strlen(r->item.time) + (n_scores + about->n_raw) * sizeof(double) + 32;
     if (b->n_bytes > REPLY_MAX_BYTES)
         return err_set(err, SHOAL_ELIMIT, "more than %zu scores are too many for one answer: send fewer rows",
                        b->n_items);
@@ -101,9 +101,9 @@ static int add_row(const scorer_row *r, void *user, shoal_err *err)
     m->time = arena_strdup(b->mem, r->item.time);
     m->line = (uint32_t)r->item.line;
     m->row = (uint32_t)r->item.row;
-    if (r->classes) m->label = (char *)in->labels[r->best];
+    if (r->classes) m->label = (char *)about->labels[r->best];
     m->scores = copy_doubles(b->mem, r->classes ? r->classes : r->score, m->n_scores = n_scores);
-    m->raw = copy_doubles(b->mem, r->raw, m->n_raw = in->n_raw);
+    m->raw = copy_doubles(b->mem, r->raw, m->n_raw = about->n_raw);
     if (!m->sensor || !m->time || !m->scores || !m->raw) return err_nomem(err);
     b->rows[b->n_items++] = m;
     return 0;
@@ -123,13 +123,14 @@ static int run_score(block_call *b, shoal_err *err)
 {
     const ProtobufCBinaryData *text = &((Shoal__V1__ScoreRequest *)b->request)->csv;
     Shoal__V1__ScoreReply *m = arena_alloc(b->mem, sizeof *m);
+    const backend *be = &b->w->backend;
     intake_totals totals;
     csv *c = NULL;
     if (!m) return err_nomem(err);
     int rc = check_csv(text, err);
     if (rc == 0) rc = csv_over(&c, text->len ? (const char *)text->data : "", text->len, "the CSV", err);
-    if (rc == 0) csv_set_cancel(c, &(cancel_check){may_go_on, b});
-    if (rc == 0) rc = intake_score(&b->w->intake, c, b->deadline_ns, add_row, b, &totals, err);
+    if (rc == 0) csv_set_cancel(c, &(cancel_check){score_may_go_on, b});
+    if (rc == 0) rc = be->ops->score(be->state, c, b->deadline_ns, score_add_row, b, &totals, err);
     csv_close(c);
     /* Whatever is wrong with the text is wrong with the request. */
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
@@ -137,8 +138,8 @@ static int run_score(block_call *b, shoal_err *err)
     *m = (Shoal__V1__ScoreReply)SHOAL__V1__SCORE_REPLY__INIT;
     m->rows = b->rows;
     m->n_rows = b->n_items;
-    m->labels = (char **)b->w->intake.labels;
-    m->n_labels = b->w->intake.n_labels;
+    m->labels = (char **)be->about.labels;
+    m->n_labels = be->about.n_labels;
     m->n_read = totals.n_rows;
     m->n_sensors = (uint32_t)totals.n_sensors;
     m->timing = b->timing;
@@ -148,11 +149,11 @@ static int run_score(block_call *b, shoal_err *err)
 
 /* ---- ClassifyImage: likewise --------------------------------------------------------------------------- */
 
-static int make_pixels(block_call *b, float **ret, shoal_err *err)
+static int score_make_pixels(block_call *b, float **ret, shoal_err *err)
 {
     const ProtobufCBinaryData *image = &((Shoal__V1__ImageRequest *)b->request)->image;
-    image_limits limits = {.max_work = PICTURE_WORK_MAX, .cancel = {may_go_on, b}};
-    int rc = intake_pixels(&b->w->intake, image->data, image->len, &limits, ret, err);
+    image_limits limits = {.max_work = PICTURE_WORK_MAX, .cancel = {score_may_go_on, b}};
+    int rc = b->w->backend.ops->pixels(b->w->backend.state, image->data, image->len, &limits, ret, err);
     /* A broken picture is the request's, as is one of another kind. */
     if (rc == SHOAL_EFORMAT || rc == SHOAL_EUNSUPPORTED) rc = err->code = SHOAL_EINVALID;
     return rc;
@@ -171,12 +172,13 @@ static bool csv_is_heavy(const block_call *b)
 
 static int run_image(block_call *b, shoal_err *err)
 {
-    const intake *in = &b->w->intake;
-    float *logits = arena_alloc(b->mem, (in->n_labels + 1) * sizeof *logits);
+    const backend *be = &b->w->backend;
+    float *logits = arena_alloc(b->mem, (be->about.n_labels + 1) * sizeof *logits);
     if (!logits) return err_nomem(err);
     float *px = NULL;
-    int rc = make_pixels(b, &px, err);
-    if (rc == 0) rc = intake_look_at(in, px, b->deadline_ns, &(cancel_check){may_go_on, b}, logits, err);
+    int rc = score_make_pixels(b, &px, err);
+    if (rc == 0)
+        rc = be->ops->look(be->state, px, b->deadline_ns, &(cancel_check){score_may_go_on, b}, logits, err);
     free(px);
     if (rc != 0) return rc;
     Shoal__V1__ClassifyReply *m = service_classify_reply(b->w, b->mem, logits);
@@ -187,19 +189,19 @@ static int run_image(block_call *b, shoal_err *err)
     return 0;
 }
 
-static void run(pool_job *work)
+static void score_run(pool_job *work)
 {
     block_call *b = (block_call *)work;
-    uint64_t start = clock_ns();
+    uint64_t score_start = clock_ns();
     b->queue_ms = clock_ms_since(b->trace.start_ns);
-    b->err.code = may_go_on(b, &b->err);
+    b->err.code = score_may_go_on(b, &b->err);
     if (b->err.code == 0) b->err.code = b->kind->run(b, &b->err);
-    b->compute_ms = clock_ms_since(start);
+    b->compute_ms = clock_ms_since(score_start);
 }
 
 /* ---- the loop thread ----------------------------------------------------------------------------------- */
 
-static void answer(block_call *b)
+static void score_answer(block_call *b)
 {
     grpc_call *c = b->call;
     b->call = NULL;
@@ -207,45 +209,46 @@ static void answer(block_call *b)
     b->timing->compute_ms = b->compute_ms;
     if (b->err.code == 0 && service_call_send(b->w, c, b->reply) != 0) err_nomem(&b->err);
     if (b->err.code != 0) {
-        b->w->n_score_failures++;
+        b->w->blocking.n_failed++;
         service_call_refuse(b->w, c, &b->trace, &b->err);
         return;
     }
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", b->trace.request_id),
         LOG_S("trace_id", b->trace.trace_id), LOG_S("method", b->trace.method), LOG_S("model", b->w->name),
-        LOG_S("version", b->w->version), LOG_S("quantisation", b->w->quantisation),
-        LOG_I("scores", b->n_items), LOG_F("queue_ms", b->queue_ms), LOG_F("compute_ms", b->compute_ms),
+        LOG_S("version", b->w->backend.about.version),
+        LOG_S("quantisation", b->w->backend.about.quantisation), LOG_I("scores", b->n_items),
+        LOG_F("queue_ms", b->queue_ms), LOG_F("compute_ms", b->compute_ms),
         LOG_F("ms", clock_ms_since(b->trace.start_ns)));
     grpc_call_end(c, GRPC_OK, NULL);
 }
 
-static void has_run(pool_job *work, bool ran)
+static void score_has_run(pool_job *work, bool ran)
 {
     block_call *b = (block_call *)work;
     worker *w = b->w;
     /* Nobody but a closing engine cancels a live call. */
     if (b->call && b->err.code == SHOAL_ECANCELLED)
         err_set(&b->err, SHOAL_EUNAVAILABLE, "the worker is shutting down");
-    if (b->call) answer(b);
+    if (b->call) score_answer(b);
     block_free(b);
     service_blocking_ended(w);
 }
 
-static void call_gone(void *user, grpc_call *c)
+static void score_call_gone(void *user, grpc_call *c)
 {
     block_call *b = user;
     b->call = NULL;
-    b->w->n_score_cancels++;
+    b->w->blocking.n_cancelled++;
     atomic_store(&b->gone, true);
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", b->trace.request_id),
         LOG_S("trace_id", b->trace.trace_id), LOG_S("method", b->trace.method), LOG_S("model", b->w->name));
     pool_drop(&b->w->pool, &b->work); /* may free it */
 }
 
-static int prepare(block_call *b, const uint8_t *msg, size_t n, shoal_err *err)
+static int score_prepare(block_call *b, const uint8_t *msg, size_t n, shoal_err *err)
 {
     int rc = service_call_admit(b->w, b->kind->task, err);
-    if (rc == 0 && b->w->n_blocking >= MAX_BLOCKING)
+    if (rc == 0 && b->w->blocking.n >= MAX_BLOCKING)
         rc =
             err_set(err, SHOAL_EFULL, "%s has %d calls under way: try again later", b->w->name, MAX_BLOCKING);
     if (rc == 0) rc = service_call_unpack(b->kind->request, msg, n, &b->request, err);
@@ -254,11 +257,11 @@ static int prepare(block_call *b, const uint8_t *msg, size_t n, shoal_err *err)
     b->timing = b->mem ? arena_alloc(b->mem, sizeof *b->timing) : NULL;
     if (!b->timing) return err_nomem(err);
     *b->timing = (Shoal__V1__Timing)SHOAL__V1__TIMING__INIT;
-    pool_start(&b->w->pool, &b->work, b->kind->is_heavy(b), run, has_run);
+    pool_start(&b->w->pool, &b->work, b->kind->is_heavy(b), score_run, score_has_run);
     return 0;
 }
 
-static void start(worker *w, grpc_call *c, const block_kind *kind, const uint8_t *msg, size_t n)
+static void score_start(worker *w, grpc_call *c, const block_kind *kind, const uint8_t *msg, size_t n)
 {
     block_call *b = calloc(1, sizeof *b);
     if (!b) {
@@ -271,26 +274,26 @@ static void start(worker *w, grpc_call *c, const block_kind *kind, const uint8_t
     b->deadline_ns = grpc_call_deadline_ns(c);
     service_call_begin(w, c, kind->method, &b->trace);
     shoal_err err;
-    if (prepare(b, msg, n, &err) != 0) {
+    if (score_prepare(b, msg, n, &err) != 0) {
         service_call_refuse(w, c, &b->trace, &err);
         block_free(b);
         return;
     }
-    w->n_blocking++;
-    w->n_scored++;
-    grpc_call_on_cancel(c, call_gone, b);
+    w->blocking.n++;
+    w->blocking.n_scored++;
+    grpc_call_on_cancel(c, score_call_gone, b);
 }
 
 void service_score(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const block_kind KIND = {"Score", TASK_SCORE, &shoal__v1__score_request__descriptor, run_score,
                                     csv_is_heavy};
-    start(user, c, &KIND, msg, n);
+    score_start(user, c, &KIND, msg, n);
 }
 
 void service_classify_image(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const block_kind KIND = {"ClassifyImage", TASK_IMAGE, &shoal__v1__image_request__descriptor,
                                     run_image, picture_is_heavy};
-    start(user, c, &KIND, msg, n);
+    score_start(user, c, &KIND, msg, n);
 }

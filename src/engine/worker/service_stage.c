@@ -16,7 +16,7 @@
 #include "infer/stage.h"
 #include "shoal/v1/stage.pb-c.h"
 #include "worker/service.h"
-#include "worker/stage_rows.h"
+#include "backend/stage_rows.h"
 
 enum { QUEUE_MAX = 128 }; /* steps that wait: more than any first stage has under way */
 
@@ -40,7 +40,7 @@ typedef struct job_list {
 
 struct stage_host {
     worker *w;
-    stage *stage;
+    stage *stage; /* the backend's */
     stage_facts facts;
     grpc_call *call; /* of the first stage; NULL: there is none */
     uint64_t owner;  /* its number */
@@ -59,7 +59,7 @@ struct stage_host {
 
 /* ---- jobs ------------------------------------------------------------------------------------------- */
 
-static void job_free(stage_job *j)
+static void stage_job_free(stage_job *j)
 {
     if (!j) return;
     if (j->request) shoal__v1__stage_request__free_unpacked(j->request, NULL);
@@ -69,7 +69,7 @@ static void job_free(stage_job *j)
     free(j);
 }
 
-static void push(job_list *l, stage_job *j)
+static void stage_push(job_list *l, stage_job *j)
 {
     if (!l->head) l->tail = &l->head;
     j->next = NULL;
@@ -89,7 +89,7 @@ static stage_job *pop(job_list *l)
 
 /* ---- the stage's thread ------------------------------------------------------------------------------- */
 
-static int pack_rows(stage_host *h, stage_job *j, size_t n_rows, uint64_t compute_us)
+static int stage_pack_rows(stage_host *h, stage_job *j, size_t n_rows, uint64_t compute_us)
 {
     Shoal__V1__StageReply reply = SHOAL__V1__STAGE_REPLY__INIT;
     Shoal__V1__StageRows m = SHOAL__V1__STAGE_ROWS__INIT;
@@ -108,7 +108,7 @@ static int pack_rows(stage_host *h, stage_job *j, size_t n_rows, uint64_t comput
     return j->reply ? 0 : err_nomem(&j->err);
 }
 
-static void compute(stage_host *h, stage_job *j)
+static void stage_compute(stage_host *h, stage_job *j)
 {
     const Shoal__V1__StageStep *m = j->request->step;
     stage_step step = {
@@ -118,10 +118,10 @@ static void compute(stage_host *h, stage_job *j)
     rows_wire_get(j->wire, m->rows.data, n, h->facts.n_embd, h->rows);
     if (stage_run(h->stage, &step, h->rows, n, &j->err) != 0) return;
     if (h->facts.end == h->facts.n_layer) n = stage_keep_wanted(&step, h->rows, h->facts.n_embd);
-    pack_rows(h, j, n, (clock_ns() - start) / 1000);
+    stage_pack_rows(h, j, n, (clock_ns() - start) / 1000);
 }
 
-static void thread_main(void *arg)
+static void stage_thread_main(void *arg)
 {
     stage_host *h = arg;
     uv_mutex_lock(&h->lock);
@@ -134,21 +134,21 @@ static void thread_main(void *arg)
         uv_mutex_unlock(&h->lock);
         progress_begin();
         if (j->owner)
-            compute(h, j);
+            stage_compute(h, j);
         else
             stage_reset(h->stage);
         progress_end();
         uv_mutex_lock(&h->lock);
-        push(&h->done, j);
+        stage_push(&h->done, j);
         uv_async_send(&h->async);
     }
     uv_mutex_unlock(&h->lock);
 }
 
-static void submit(stage_host *h, stage_job *j)
+static void stage_submit(stage_host *h, stage_job *j)
 {
     uv_mutex_lock(&h->lock);
-    push(&h->queue, j);
+    stage_push(&h->queue, j);
     uv_cond_signal(&h->wake);
     uv_mutex_unlock(&h->lock);
 }
@@ -165,10 +165,10 @@ static void forget_owner(stage_host *h)
     job_list left = h->queue;
     h->queue = (job_list){0};
     uv_mutex_unlock(&h->lock);
-    for (stage_job *j; (j = pop(&left));) job_free(j);
+    for (stage_job *j; (j = pop(&left));) stage_job_free(j);
 }
 
-static void refuse(stage_host *h, const shoal_err *err)
+static void stage_refuse(stage_host *h, const shoal_err *err)
 {
     grpc_call *c = h->call;
     LOG(LOG_WARN, "worker", "stage_refused", LOG_S("model", h->w->name),
@@ -177,24 +177,24 @@ static void refuse(stage_host *h, const shoal_err *err)
     grpc_call_end(c, grpc_status_from_err(err->code), err->message);
 }
 
-static void deliver(uv_async_t *a)
+static void stage_deliver(uv_async_t *a)
 {
     stage_host *h = a->data;
     uv_mutex_lock(&h->lock);
     job_list done = h->done;
     h->done = (job_list){0};
     uv_mutex_unlock(&h->lock);
-    for (stage_job *j; (j = pop(&done)); job_free(j)) {
+    for (stage_job *j; (j = pop(&done)); stage_job_free(j)) {
         if (!h->call || j->owner != h->owner) continue;
         h->n_steps++;
         if (j->err.code != 0)
-            refuse(h, &j->err);
+            stage_refuse(h, &j->err);
         else
             grpc_call_send(h->call, j->reply, j->n_reply);
     }
 }
 
-static int open_stream(stage_host *h, const Shoal__V1__StageOpen *m, shoal_err *err)
+static int stage_open_stream(stage_host *h, const Shoal__V1__StageOpen *m, shoal_err *err)
 {
     const stage_facts *f = &h->facts;
     if (h->open) return err_set(err, SHOAL_EINVALID, "the stream was opened already");
@@ -227,7 +227,7 @@ static int open_stream(stage_host *h, const Shoal__V1__StageOpen *m, shoal_err *
 }
 
 /* Sizes are checked here, what they mean in stage_run. */
-static int read_step(const stage_host *h, stage_job *j, shoal_err *err)
+static int stage_read_step(const stage_host *h, stage_job *j, shoal_err *err)
 {
     const Shoal__V1__StageStep *m = j->request->step;
     size_t row = rows_wire_bytes(h->wire, h->facts.n_embd);
@@ -256,22 +256,22 @@ static int read_step(const stage_host *h, stage_job *j, shoal_err *err)
     return 0;
 }
 
-static int take_step(stage_host *h, stage_job *j, shoal_err *err)
+static int stage_take_step(stage_host *h, stage_job *j, shoal_err *err)
 {
     if (!h->open) return err_set(err, SHOAL_EINVALID, "a step came before the stream was opened");
-    int rc = read_step(h, j, err);
+    int rc = stage_read_step(h, j, err);
     if (rc != 0) return rc;
     uv_mutex_lock(&h->lock);
     bool full = h->queue.n >= QUEUE_MAX;
     uv_mutex_unlock(&h->lock);
     if (full) return err_set(err, SHOAL_EFULL, "%d steps wait already", (int)QUEUE_MAX);
-    submit(h, j);
+    stage_submit(h, j);
     return 0;
 }
 
 static void run_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    stage_host *h = ((worker *)user)->stage;
+    stage_host *h = ((worker *)user)->stage_host;
     ProtobufCMessage *m = NULL;
     shoal_err err;
     if (!h || c != h->call) return;
@@ -284,19 +284,19 @@ static void run_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     }
     bool step = rc == 0 && j->request->what_case == SHOAL__V1__STAGE_REQUEST__WHAT_STEP;
     if (step)
-        rc = take_step(h, j, &err);
+        rc = stage_take_step(h, j, &err);
     else if (rc == 0 && j->request->what_case == SHOAL__V1__STAGE_REQUEST__WHAT_OPEN)
-        rc = open_stream(h, j->request->open, &err);
+        rc = stage_open_stream(h, j->request->open, &err);
     else if (rc == 0)
         rc = err_set(&err, SHOAL_EINVALID, "the message says nothing that is known here");
-    if (!step || rc != 0) job_free(j);
-    if (rc != 0) refuse(h, &err);
+    if (!step || rc != 0) stage_job_free(j);
+    if (rc != 0) stage_refuse(h, &err);
 }
 
 static void run_begin(void *user, grpc_call *c)
 {
     worker *w = user;
-    stage_host *h = w->stage;
+    stage_host *h = w->stage_host;
     if (!h) {
         grpc_call_end(c, GRPC_UNIMPLEMENTED, "this worker is no stage of a model: it has all layers");
         return;
@@ -306,7 +306,7 @@ static void run_begin(void *user, grpc_call *c)
         grpc_call_end(c, GRPC_UNAVAILABLE, h->call ? "another first stage uses this one" : "shutting down");
         return;
     }
-    submit(h, reset); /* what the one before left */
+    stage_submit(h, reset); /* what the one before left */
     h->call = c;
     h->owner++;
     LOG(LOG_INFO, "worker", "stage_taken", LOG_S("model", w->name), LOG_I("first", h->facts.first),
@@ -315,14 +315,14 @@ static void run_begin(void *user, grpc_call *c)
 
 static void run_ended(void *user, grpc_call *c)
 {
-    stage_host *h = ((worker *)user)->stage;
+    stage_host *h = ((worker *)user)->stage_host;
     if (h && h->call == c) forget_owner(h);
     grpc_call_end(c, GRPC_OK, NULL);
 }
 
 static void run_cancelled(void *user, grpc_call *c)
 {
-    stage_host *h = ((worker *)user)->stage;
+    stage_host *h = ((worker *)user)->stage_host;
     if (!h || h->call != c) return;
     LOG(LOG_INFO, "worker", "stage_left", LOG_S("model", h->w->name));
     forget_owner(h);
@@ -337,42 +337,35 @@ const grpc_stream_method service_stage_methods[SERVICE_N_STAGE_METHODS] = {{.pat
 
 void service_stage_drain(worker *w)
 {
-    stage_host *h = w->stage;
+    stage_host *h = w->stage_host;
     if (!h || !h->call) return;
     grpc_call *c = h->call;
     forget_owner(h);
     grpc_call_end(c, GRPC_UNAVAILABLE, "shutting down");
 }
 
-void service_stage_figures(const worker *w, stage_figures *ret)
+void service_stage_stats(const worker *w, engine_stats *ret)
 {
-    const stage_host *h = w->stage;
-    *ret = (stage_figures){.first = h->facts.first,
-                           .end = h->facts.end,
-                           .n_pages = h->facts.n_pages,
-                           .n_steps = h->n_steps,
-                           .taken = h->call != NULL};
+    const stage_host *h = w->stage_host;
+    *ret = (engine_stats){.kv_pages_total = h->facts.n_pages, .n_steps = h->n_steps};
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-int service_stage_open(worker *w, const stage_options *o, shoal_err *err)
+int service_stage_open(worker *w, kv_type kept, shoal_err *err)
 {
     stage_host *h = calloc(1, sizeof *h);
     if (!h) return err_nomem(err);
     h->w = w;
-    h->kv_type = o->kv_type;
-    int rc = stage_new(&h->stage, w->model, o, err);
-    if (rc == 0) {
-        stage_get_facts(h->stage, &h->facts);
-        size_t n;
-        h->rows =
-            size_mul(h->facts.max_tokens, h->facts.n_embd, &n) ? NULL : mem_calloc64(n, sizeof *h->rows);
-        if (!h->rows) rc = err_nomem(err);
-    }
-    if (rc == 0 && uv_async_init(w->loop, &h->async, deliver) != 0) rc = err_nomem(err);
+    h->kv_type = kept;
+    h->stage = w->backend.ops->stage(w->backend.state);
+    stage_get_facts(h->stage, &h->facts);
+    size_t n;
+    bool absurd = size_mul(h->facts.max_tokens, h->facts.n_embd, &n) != 0;
+    h->rows = absurd ? NULL : mem_calloc64(n, sizeof *h->rows);
+    int rc = h->rows ? 0 : err_nomem(err);
+    if (rc == 0 && uv_async_init(w->loop, &h->async, stage_deliver) != 0) rc = err_nomem(err);
     if (rc != 0) {
-        stage_free(h->stage);
         free(h->rows);
         free(h);
         return rc;
@@ -380,11 +373,11 @@ int service_stage_open(worker *w, const stage_options *o, shoal_err *err)
     h->async.data = h;
     uv_mutex_init(&h->lock);
     uv_cond_init(&h->wake);
-    if (uv_thread_create(&h->thread, thread_main, h) != 0) {
+    if (uv_thread_create(&h->thread, stage_thread_main, h) != 0) {
         h->stopping = true;
         rc = err_set(err, SHOAL_ENOMEM, "the stage's thread could not be started");
     }
-    w->stage = h;
+    w->stage_host = h;
     return rc;
 }
 
@@ -399,17 +392,16 @@ static void async_closed(uv_handle_t *a)
 
 void service_stage_close(worker *w)
 {
-    stage_host *h = w->stage;
+    stage_host *h = w->stage_host;
     if (!h) return;
-    w->stage = NULL;
+    w->stage_host = NULL;
     uv_mutex_lock(&h->lock);
     bool runs = !h->stopping;
     h->stopping = true;
     uv_cond_signal(&h->wake);
     uv_mutex_unlock(&h->lock);
     if (runs) uv_thread_join(&h->thread);
-    for (stage_job *j; (j = pop(&h->queue));) job_free(j);
-    for (stage_job *j; (j = pop(&h->done));) job_free(j);
-    stage_free(h->stage);
+    for (stage_job *j; (j = pop(&h->queue));) stage_job_free(j);
+    for (stage_job *j; (j = pop(&h->done));) stage_job_free(j);
     uv_close((uv_handle_t *)&h->async, async_closed);
 }

@@ -10,15 +10,6 @@
 
 enum { TEXT_MAX_BYTES = 1 << 20, IDS_MAX = 1 << 20, LIGHT_BYTES = 64 << 10 };
 
-static int find_tokenizer(const worker *w, const tokenizer **ret, shoal_err *err)
-{
-    if (!w->model) return err_set(err, SHOAL_EUNSUPPORTED, "%s is made of trees and reads no text", w->name);
-    if (w->stage)
-        return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
-    *ret = model_tokenizer(w->model);
-    return *ret ? 0 : err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
-}
-
 /* ---- on a thread of the pool --------------------------------------------------------------------- */
 
 typedef struct text_call text_call;
@@ -56,13 +47,13 @@ static void text_free(text_call *t)
     free(t);
 }
 
-static void run(pool_job *work)
+static void text_run(pool_job *work)
 {
     text_call *t = (text_call *)work;
     t->err.code = t->kind->run(t, &t->err);
 }
 
-static void has_run(pool_job *work, bool ran)
+static void text_has_run(pool_job *work, bool ran)
 {
     text_call *t = (text_call *)work;
     worker *w = t->w;
@@ -74,24 +65,24 @@ static void has_run(pool_job *work, bool ran)
     service_blocking_ended(w);
 }
 
-static void call_gone(void *user, grpc_call *c)
+static void text_call_gone(void *user, grpc_call *c)
 {
     text_call *t = user;
     t->call = NULL;
     pool_drop(&t->w->pool, &t->work); /* may free it */
 }
 
-static int prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
+static int text_prepare(text_call *t, const uint8_t *msg, size_t n, shoal_err *err)
 {
-    int rc = find_tokenizer(t->w, &t->tok, err);
+    int rc = backend_tokenizer(&t->w->backend, "", &t->tok, err);
     if (rc == 0 && t->w->draining) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", t->w->name);
     if (rc == 0) rc = service_check_blocking(t->w, err);
     if (rc == 0) rc = service_call_unpack(t->kind->request, msg, n, &t->request, err);
-    if (rc == 0) pool_start(&t->w->pool, &t->work, n > LIGHT_BYTES, run, has_run);
+    if (rc == 0) pool_start(&t->w->pool, &t->work, n > LIGHT_BYTES, text_run, text_has_run);
     return rc;
 }
 
-static void start(worker *w, grpc_call *c, const text_kind *kind, const uint8_t *msg, size_t n)
+static void text_start(worker *w, grpc_call *c, const text_kind *kind, const uint8_t *msg, size_t n)
 {
     text_call *t = calloc(1, sizeof *t);
     if (!t) {
@@ -103,18 +94,19 @@ static void start(worker *w, grpc_call *c, const text_kind *kind, const uint8_t 
     t->call = c;
     service_call_begin(w, c, kind->method, &t->trace);
     shoal_err err;
-    if (prepare(t, msg, n, &err) != 0) {
+    if (text_prepare(t, msg, n, &err) != 0) {
         service_call_refuse(w, c, &t->trace, &err);
         text_free(t);
         return;
     }
-    w->n_blocking++;
-    grpc_call_on_cancel(c, call_gone, t);
+    w->blocking.n++;
+    grpc_call_on_cancel(c, text_call_gone, t);
 }
 
 /* ---- Tokenize ------------------------------------------------------------------------------------ */
 
-static int tokenize(const tokenizer *t, const Shoal__V1__TokenizeRequest *r, encoding *ret, shoal_err *err)
+static int text_tokenize(const tokenizer *t, const Shoal__V1__TokenizeRequest *r, encoding *ret,
+                         shoal_err *err)
 {
     const Shoal__V1__TextInput *in = r->input;
     if (!in) return err_set(err, SHOAL_EINVALID, "input is missing");
@@ -140,7 +132,7 @@ static int find_pieces(text_call *t, shoal_err *err)
 static int run_tokenize(text_call *t, shoal_err *err)
 {
     const Shoal__V1__TokenizeRequest *r = (const Shoal__V1__TokenizeRequest *)t->request;
-    int rc = tokenize(t->tok, r, &t->enc, err);
+    int rc = text_tokenize(t->tok, r, &t->enc, err);
     if (rc == 0 && r->pieces) rc = find_pieces(t, err);
     t->tokens = (Shoal__V1__TokenizeReply)SHOAL__V1__TOKENIZE_REPLY__INIT;
     t->tokens.ids = t->enc.ids;
@@ -154,12 +146,13 @@ static int run_tokenize(text_call *t, shoal_err *err)
 void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const text_kind KIND = {"Tokenize", &shoal__v1__tokenize_request__descriptor, run_tokenize};
-    start(user, c, &KIND, msg, n);
+    text_start(user, c, &KIND, msg, n);
 }
 
 /* ---- Detokenize ---------------------------------------------------------------------------------- */
 
-static int detokenize(const tokenizer *t, const Shoal__V1__DetokenizeRequest *r, buf *ret, shoal_err *err)
+static int text_detokenize(const tokenizer *t, const Shoal__V1__DetokenizeRequest *r, buf *ret,
+                           shoal_err *err)
 {
     size_t len;
     if (r->n_ids > IDS_MAX)
@@ -174,7 +167,7 @@ static int detokenize(const tokenizer *t, const Shoal__V1__DetokenizeRequest *r,
 
 static int run_detokenize(text_call *t, shoal_err *err)
 {
-    int rc = detokenize(t->tok, (const Shoal__V1__DetokenizeRequest *)t->request, &t->bytes, err);
+    int rc = text_detokenize(t->tok, (const Shoal__V1__DetokenizeRequest *)t->request, &t->bytes, err);
     t->text = (Shoal__V1__DetokenizeReply)SHOAL__V1__DETOKENIZE_REPLY__INIT;
     t->text.text = (ProtobufCBinaryData){.data = (uint8_t *)t->bytes.data, .len = t->bytes.len};
     t->reply = &t->text.base;
@@ -184,7 +177,7 @@ static int run_detokenize(text_call *t, shoal_err *err)
 void service_detokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const text_kind KIND = {"Detokenize", &shoal__v1__detokenize_request__descriptor, run_detokenize};
-    start(user, c, &KIND, msg, n);
+    text_start(user, c, &KIND, msg, n);
 }
 
 /* ---- Render -------------------------------------------------------------------------------------- */
@@ -201,5 +194,5 @@ static int run_render(text_call *t, shoal_err *err)
 void service_render(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     static const text_kind KIND = {"Render", &shoal__v1__render_request__descriptor, run_render};
-    start(user, c, &KIND, msg, n);
+    text_start(user, c, &KIND, msg, n);
 }

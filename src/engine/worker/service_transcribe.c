@@ -17,7 +17,7 @@
 #include "speech/transcription.h"
 #include "worker/service.h"
 
-enum { MAX_HEARING = 8, PROMPT_MAX = 8192, SOUND_MAX = 160 << 20 };
+enum { PROMPT_MAX = 8192, SOUND_MAX = 160 << 20 };
 
 typedef enum work_result { ALL_HEARD = 0, WINDOW_READY = 1, IS_LONG = 2 } work_result;
 
@@ -45,20 +45,6 @@ typedef struct hear_job {
     double work_ms, queue_ms, encode_ms, decode_ms;
 } hear_job;
 
-int service_transcribe_open(worker *w, shoal_err *err)
-{
-    if (model_get_config(w->model)->task != TASK_TRANSCRIBE) return 0;
-    w->hearing = calloc(1, sizeof *w->hearing);
-    return w->hearing ? hearing_init(w->hearing, w->model, err) : err_nomem(err);
-}
-
-void service_transcribe_close(worker *w)
-{
-    if (w->hearing) hearing_done(w->hearing);
-    free(w->hearing);
-    w->hearing = NULL;
-}
-
 static void hear_free(hear_job *j)
 {
     worker *w = j->w;
@@ -68,18 +54,18 @@ static void hear_free(hear_job *j)
     buf_done(&j->file);
     service_sound_give(w, j->n_taken);
     free(j);
-    if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
+    service_sound_ended(w);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
-static void fail(hear_job *j, const shoal_err *err)
+static void transcribe_fail(hear_job *j, const shoal_err *err)
 {
     if (j->call) service_call_refuse(j->w, j->call, &j->trace, err);
     j->call = NULL;
 }
 
-static void send_event(hear_job *j, const Shoal__V1__TranscribeEvent *ev)
+static void transcribe_send_event(hear_job *j, const Shoal__V1__TranscribeEvent *ev)
 {
     if (!j->call) return;
     if (service_call_send(j->w, j->call, &ev->base) != 0) j->nomem = true;
@@ -105,20 +91,20 @@ static void send_segment(void *user, const heard_segment *s)
     m.temperature = s->temperature;
     m.no_speech_prob = s->no_speech_prob;
     ev.segment = &m;
-    send_event(j, &ev);
+    transcribe_send_event(j, &ev);
 }
 
-static void send_progress(hear_job *j)
+static void transcribe_send_progress(hear_job *j)
 {
     Shoal__V1__TranscribeProgress m = SHOAL__V1__TRANSCRIBE_PROGRESS__INIT;
     Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
     m.done_ms = (uint64_t)transcription_done_ms(j->t);
     m.duration_ms = (uint64_t)transcription_duration_ms(j->t);
     ev.progress = &m;
-    send_event(j, &ev);
+    transcribe_send_event(j, &ev);
 }
 
-static void send_done(hear_job *j)
+static void transcribe_send_done(hear_job *j)
 {
     const hearing_language *l = transcription_language(j->t);
     Shoal__V1__TranscribeDone m = SHOAL__V1__TRANSCRIBE_DONE__INIT;
@@ -135,27 +121,28 @@ static void send_done(hear_job *j)
     ev.done = &m;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
         LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
-        LOG_S("version", j->w->version), LOG_S("quantisation", j->w->quantisation),
-        LOG_I("sound_ms", m.duration_ms), LOG_I("windows", m.n_windows), LOG_I("tokens", j->n_generated),
-        LOG_F("queue_ms", j->queue_ms), LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms),
-        LOG_F("decode_ms", j->decode_ms), LOG_F("ms", clock_ms_since(j->trace.start_ns)));
+        LOG_S("version", j->w->backend.about.version),
+        LOG_S("quantisation", j->w->backend.about.quantisation), LOG_I("sound_ms", m.duration_ms),
+        LOG_I("windows", m.n_windows), LOG_I("tokens", j->n_generated), LOG_F("queue_ms", j->queue_ms),
+        LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms), LOG_F("decode_ms", j->decode_ms),
+        LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     service_call_reply(j->w, j->call, &ev.base);
     j->call = NULL;
 }
 
 /* ---- another thread's part ----------------------------------------------------------------------- */
 
-static int may_go_on(void *user, shoal_err *err)
+static int transcribe_may_go_on(void *user, shoal_err *err)
 {
     const hear_job *j = user;
     return service_may_go_on(&j->gone, j->deadline_ns, "before all of the sound was decoded", err);
 }
 
 /* Of a sound that ends within the first window nothing is left to count. */
-static int open_sound(hear_job *j)
+static int transcribe_open_sound(hear_job *j)
 {
-    const hearing *h = j->w->hearing;
-    audio_options o = {.rate = h->mel.rate, .max_bytes = j->file.len, .cancel = {may_go_on, j}};
+    const hearing *h = j->w->backend.about.speech;
+    audio_options o = {.rate = h->mel.rate, .max_bytes = j->file.len, .cancel = {transcribe_may_go_on, j}};
     const float *x;
     size_t n;
     int rc = sound_open(&j->sound, j->file.data, j->file.len, &o, &j->err);
@@ -163,12 +150,12 @@ static int open_sound(hear_job *j)
     return rc == 0 && !sound_is_measured(j->sound) ? IS_LONG : rc;
 }
 
-static int begin(hear_job *j)
+static int transcribe_open(hear_job *j)
 {
     const Shoal__V1__TranscribeRequest *r = j->request;
-    int rc = j->sound ? sound_measure(j->sound, &j->err) : open_sound(j);
+    int rc = j->sound ? sound_measure(j->sound, &j->err) : transcribe_open_sound(j);
     if (rc != 0) return rc;
-    bool no_vad = r->vad ? r->vad == SHOAL__V1__VOICE_ACTIVITY__VAD_OFF : j->w->no_vad;
+    bool no_vad = r->vad ? r->vad == SHOAL__V1__VOICE_ACTIVITY__VAD_OFF : j->w->sounds.no_vad;
     transcription_options o = {.language = r->language,
                                .translate = r->translate,
                                .times = r->times,
@@ -180,25 +167,25 @@ static int begin(hear_job *j)
                                .deadline_ns = j->deadline_ns};
     sound *s = j->sound;
     j->sound = NULL;
-    return transcription_new(&j->t, j->w->hearing, s, &o, &j->err);
+    return transcription_new(&j->t, j->w->backend.about.speech, s, &o, &j->err);
 }
 
-static void do_work(pool_job *work)
+static void transcribe_do_work(pool_job *work)
 {
     hear_job *j = (hear_job *)((char *)work - offsetof(hear_job, work));
     uint64_t start = clock_ns();
-    j->rc = j->t ? 0 : begin(j);
+    j->rc = j->t ? 0 : transcribe_open(j);
     if (j->rc == 0) j->rc = transcription_next(j->t, &j->err);
     j->work_ms += clock_ms_since(start);
 }
 
-static void work_done(pool_job *work, bool ran);
+static void transcribe_work_done(pool_job *work, bool ran);
 
 /* The job is nobody's but the thread's until work_done. */
 static void start_work(hear_job *j, bool is_long)
 {
     j->in_pool = true;
-    pool_start(&j->w->pool, &j->work, is_long, do_work, work_done);
+    pool_start(&j->w->pool, &j->work, is_long, transcribe_do_work, transcribe_work_done);
 }
 
 /* ---- the engine's part --------------------------------------------------------------------------- */
@@ -218,7 +205,7 @@ static void note_timings(hear_job *j)
     j->decode_ms += t->decode_ms;
 }
 
-static void on_reply(bridge_job *b)
+static void transcribe_on_reply(bridge_job *b)
 {
     hear_job *j = (hear_job *)b;
     shoal_err err = {0};
@@ -234,27 +221,25 @@ static void on_reply(bridge_job *b)
         err_set(&err, ours ? SHOAL_EUNAVAILABLE : rc, "%s",
                 ours ? "the worker is shutting down" : b->message);
     if (rc == 0) rc = transcription_take(j->t, send_segment, j, &err);
-    if (rc == 0) send_progress(j);
+    if (rc == 0) transcribe_send_progress(j);
     if (rc == 0 && j->nomem) rc = err_nomem(&err);
     if (rc == 0) {
         start_work(j, false);
         return;
     }
-    fail(j, &err);
+    transcribe_fail(j, &err);
     hear_free(j);
 }
 
-static int submit(hear_job *j)
+static int transcribe_submit(hear_job *j)
 {
-    gen_request r;
-    enc_request source;
-    transcription_request(j->t, &r, &source);
-    int rc = engine_generate(j->w->engine, &r, bridge_event, &j->job, &j->id, &j->err);
+    const backend *b = &j->w->backend;
+    int rc = b->ops->transcribe(b->state, j->t, bridge_event, &j->job, &j->id, &j->err);
     j->in_engine = rc == 0;
     return rc;
 }
 
-static void work_done(pool_job *work, bool ran)
+static void transcribe_work_done(pool_job *work, bool ran)
 {
     hear_job *j = (hear_job *)((char *)work - offsetof(hear_job, work));
     int rc = ran ? j->rc : SHOAL_ECANCELLED;
@@ -263,32 +248,32 @@ static void work_done(pool_job *work, bool ran)
         start_work(j, true);
         return;
     }
-    if (j->call && rc == WINDOW_READY) rc = submit(j);
+    if (j->call && rc == WINDOW_READY) rc = transcribe_submit(j);
     if (j->in_engine) return;
     if (j->call && rc == ALL_HEARD)
-        send_done(j);
+        transcribe_send_done(j);
     else if (j->call)
-        fail(j, &j->err);
+        transcribe_fail(j, &j->err);
     hear_free(j);
 }
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static void call_gone(hear_job *j)
+static void transcribe_call_gone(hear_job *j)
 {
     j->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", j->trace.request_id),
         LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
         LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     atomic_store(&j->gone, true);
-    if (j->in_engine) engine_cancel(j->w->engine, j->id);
+    if (j->in_engine) j->w->backend.ops->cancel(j->w->backend.state, j->id);
     if (j->collecting)
         hear_free(j); /* nobody else has it yet */
     else if (j->in_pool)
         pool_drop(&j->w->pool, &j->work); /* may free it */
 }
 
-static int check(const Shoal__V1__TranscribeRequest *r, shoal_err *err)
+static int transcribe_check(const Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
     int rc = service_check_utf8(r->language, "language", err);
     if (rc == 0) rc = service_check_utf8(r->prompt, "prompt", err);
@@ -307,10 +292,8 @@ static void transcribe_begin(void *user, grpc_call *c)
     shoal_err err;
     service_call_begin(w, c, "Transcribe", &trace);
     int rc = service_call_admit(w, TASK_TRANSCRIBE, &err);
-    if (rc == 0 && w->n_hearing >= MAX_HEARING)
-        rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
-                     w->n_hearing);
-    size_t window = rc == 0 ? transcription_bytes(w->hearing) : 0;
+    if (rc == 0) rc = service_sound_check(w, &err);
+    size_t window = rc == 0 ? transcription_bytes(w->backend.about.speech) : 0;
     if (rc == 0) rc = service_sound_take(w, window, &err);
     hear_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
     if (!j) {
@@ -321,21 +304,21 @@ static void transcribe_begin(void *user, grpc_call *c)
         service_call_refuse(w, c, &trace, &err);
         return;
     }
-    *j = (hear_job){.job = {.b = w->bridge, .on_token = on_token, .on_done = on_reply},
+    *j = (hear_job){.job = {.b = w->bridge, .on_token = on_token, .on_done = transcribe_on_reply},
                     .w = w,
                     .call = c,
                     .trace = trace,
-                    .n_ctx = engine_ctx(w->engine),
+                    .n_ctx = w->backend.about.n_ctx,
                     .deadline_ns = grpc_call_deadline_ns(c),
                     .n_taken = window,
                     .collecting = true};
-    w->n_hearing++;
+    w->sounds.n_jobs++;
     grpc_call_set_data(c, j);
 }
 
-static void refuse(hear_job *j, const shoal_err *err)
+static void transcribe_refuse(hear_job *j, const shoal_err *err)
 {
-    fail(j, err);
+    transcribe_fail(j, err);
     hear_free(j);
 }
 
@@ -347,7 +330,7 @@ static void swap(char **a, char **b)
 }
 
 /* What a later message says replaces what an earlier one did; what it leaves out stays. */
-static void replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeRequest *later)
+static void transcribe_replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeRequest *later)
 {
     if (*later->language) swap(&r->language, &later->language);
     if (*later->prompt) swap(&r->prompt, &later->prompt);
@@ -359,7 +342,7 @@ static void replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeReques
 }
 
 /* The first message's audio is taken over, that of the others is put behind it. */
-static int collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
+static int transcribe_collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
     bool first = !j->request;
     if (r->audio.len > SOUND_MAX - j->file.len)
@@ -368,7 +351,7 @@ static int collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
     if (rc != 0) return rc;
     j->n_taken += r->audio.len;
     if (!first) {
-        replace(j->request, r);
+        transcribe_replace(j->request, r);
         return r->audio.len ? buf_append(&j->file, r->audio.data, r->audio.len) : 0;
     }
     j->request = r;
@@ -384,11 +367,11 @@ static void transcribe_message(void *user, grpc_call *c, const uint8_t *msg, siz
     ProtobufCMessage *m = NULL;
     shoal_err err;
     int rc = service_call_unpack(&shoal__v1__transcribe_request__descriptor, msg, n, &m, &err);
-    if (rc == 0) rc = check((Shoal__V1__TranscribeRequest *)m, &err);
-    if (rc == 0) rc = collect(j, (Shoal__V1__TranscribeRequest *)m, &err);
+    if (rc == 0) rc = transcribe_check((Shoal__V1__TranscribeRequest *)m, &err);
+    if (rc == 0) rc = transcribe_collect(j, (Shoal__V1__TranscribeRequest *)m, &err);
     if (rc == SHOAL_ENOMEM) err_nomem(&err);
     if (m && m != (ProtobufCMessage *)j->request) protobuf_c_message_free_unpacked(m, NULL);
-    if (rc != 0) refuse(j, &err);
+    if (rc != 0) transcribe_refuse(j, &err);
 }
 
 static void transcribe_ended(void *user, grpc_call *c)
@@ -397,7 +380,7 @@ static void transcribe_ended(void *user, grpc_call *c)
     shoal_err err;
     if (j->file.len == 0) {
         err_set(&err, SHOAL_EINVALID, "audio is missing");
-        refuse(j, &err);
+        transcribe_refuse(j, &err);
         return;
     }
     j->collecting = false;
@@ -406,7 +389,7 @@ static void transcribe_ended(void *user, grpc_call *c)
 
 static void transcribe_cancelled(void *user, grpc_call *c)
 {
-    call_gone(grpc_call_data(c));
+    transcribe_call_gone(grpc_call_data(c));
 }
 
 const grpc_stream_method service_transcribe = {.path = "/shoal.v1.Worker/Transcribe",

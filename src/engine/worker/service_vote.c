@@ -18,8 +18,8 @@ static void begun(grpc_call *c, struct gen_job *g)
     grpc_call_pause(c, false);
 }
 
-static int begin(worker *w, grpc_call *c, const call_trace *trace, const uint8_t *msg, size_t n,
-                 shoal_err *err)
+static int vote_start(worker *w, grpc_call *c, const call_trace *trace, const uint8_t *msg, size_t n,
+                      shoal_err *err)
 {
     grpc_call_pause(c, true);
     return service_generate_start(w, c, trace, true, msg, n, begun, err);
@@ -28,21 +28,21 @@ static int begin(worker *w, grpc_call *c, const call_trace *trace, const uint8_t
 /* A mean that comes too late, when the reply has ended here, is none of ours. */
 static int take_mean(worker *w, const struct gen_job *g, const Shoal__V1__Ballot *b, shoal_err *err)
 {
-    size_t n_vocab = model_get_config(w->model)->n_vocab;
+    size_t n_vocab = w->backend.about.config->n_vocab;
     buf aligned = {0};
     if (!b || b->values.len != n_vocab * sizeof(float))
         return err_set(err, SHOAL_EINVALID, "a ballot of %zu bytes: one of %zu numbers has %zu",
                        b ? b->values.len : 0, n_vocab, n_vocab * sizeof(float));
     if (buf_append(&aligned, b->values.data, b->values.len)) return err_nomem(err);
-    int rc = engine_ballot(w->engine, service_generate_id(g), b->position,
-                           (const float *)(void *)aligned.data, n_vocab);
+    int rc = w->backend.ops->ballot(w->backend.state, service_generate_id(g), b->position,
+                                    (const float *)(void *)aligned.data, n_vocab);
     buf_done(&aligned);
     if (rc == SHOAL_EINVALID)
         return err_set(err, SHOAL_EINVALID, "the ballot for token %u is no distribution", b->position);
     return 0;
 }
 
-static int take_message(worker *w, const struct gen_job *g, const uint8_t *msg, size_t n, shoal_err *err)
+static int vote_take_message(worker *w, const struct gen_job *g, const uint8_t *msg, size_t n, shoal_err *err)
 {
     ProtobufCMessage *m;
     int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, err);
@@ -58,7 +58,7 @@ static void vote_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     call_trace trace = {.method = "Vote"};
     shoal_err err;
     if (!g) service_call_begin(w, c, "Vote", &trace);
-    int rc = g ? take_message(w, g, msg, n, &err) : begin(w, c, &trace, msg, n, &err);
+    int rc = g ? vote_take_message(w, g, msg, n, &err) : vote_start(w, c, &trace, msg, n, &err);
     if (rc == 0) return;
     if (g) service_generate_gone(g);
     service_call_refuse(w, c, &trace, &err);

@@ -1,44 +1,30 @@
 /* worker_identity.c: see worker_identity.h. */
 #include "worker/worker_identity.h"
 
-#include "compute/compute.h"
-
-/* "file", and behind it what deviates from the file. */
-static void put_precision(buf *out, const worker *w, const worker_options *o)
+void worker_identity(char ret[BIT_IDENTITY_BYTES], const worker *w)
 {
-    buf_puts(out, BIT_IDENTITY_FILE);
-    if (w->model && net_kv_type_deviates(w->model, o->engine.kv_type))
-        buf_printf(out, ",kv=%s", kv_type_name(o->engine.kv_type));
-    if (o->n_stages > 0 && o->wire != ROWS_F32)
-        buf_printf(out, ",wire=%s@%zu", rows_wire_name(o->wire), o->layers.end);
-    if (w->task == TASK_TRANSCRIBE && o->no_vad) buf_puts(out, ",vad=off");
-}
-
-void worker_identity(char ret[BIT_IDENTITY_BYTES], const worker *w, const worker_options *o)
-{
+    const backend_about *a = &w->backend.about;
     buf precision = {0};
-    put_precision(&precision, w, o);
+    buf_puts(&precision, a->precision);
+    if (a->task == TASK_TRANSCRIBE && w->sounds.no_vad) buf_puts(&precision, ",vad=off");
     bit_identity m = {.digest = precision.failed ? "" : w->digest, /* without memory it is like no other */
-                      .engine = BIT_IDENTITY_ENGINE,
+                      .engine = w->backend.ops->engine,
                       .precision = precision.data,
-                      .numerics = NUMERICS_CONTRACT};
+                      .numerics = w->backend.ops->numerics};
     bit_identity_put(ret, &m);
     buf_done(&precision);
-}
-
-bool worker_resumes_exactly(const worker_options *o)
-{
-    return o->n_stages <= 1 || o->wire == ROWS_F32;
 }
 
 Shoal__V1__Capabilities worker_capabilities(const worker *w)
 {
     Shoal__V1__Capabilities c = SHOAL__V1__CAPABILITIES__INIT;
-    bool generates = w->engine && (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ);
-    bool reads_text = w->model && model_tokenizer(w->model);
-    c.ballots = generates;
-    c.beams = generates && engine_width(w->engine) > 1;
-    c.likelihood = c.grammar = generates && reads_text;
-    c.adapters = w->engine && !w->link;
+    const backend_about *a = &w->backend.about;
+    const backend_ops *ops = w->backend.ops;
+    bool generates = ops->generate && (a->task == TASK_GENERATE || a->task == TASK_SEQ2SEQ);
+    c.ballots = generates && ops->ballot;
+    c.beams = generates && a->n_parallel > 1;
+    c.likelihood = generates && a->tokenizer;
+    c.grammar = generates && a->tokenizer && ops->grammar;
+    c.adapters = a->takes_adapters;
     return c;
 }

@@ -56,12 +56,10 @@ static void bench_open(bench *b)
     fclose(f);
     assert_int_equal(file_read(&b->wav, WAV, 1 << 22, NULL), 0);
     assert_int_equal(uv_loop_init(&b->loop), 0);
-    worker_options o = {.name = "voice",
-                        .path = b->file,
+    worker_options o = {.model = {.name = "voice", .path = b->file, .engine = {.n_threads = 1}},
                         .address = b->address,
                         .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .engine = {.n_threads = 1}};
+                        .arbiter_slot = -1};
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};

@@ -66,12 +66,10 @@ static void replica_open(bench *b, int i, const char *model, engine_options eo)
     replica *r = &b->of[i];
     shoal_err err = {0};
     snprintf(r->address, sizeof r->address, "unix:%s/%d.sock", b->dir, i);
-    worker_options o = {.name = "tiny",
-                        .path = model,
+    worker_options o = {.model = {.name = "tiny", .path = model, .engine = eo},
                         .address = r->address,
                         .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .engine = eo};
+                        .arbiter_slot = -1};
     if (worker_new(&r->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = r, .connected = on_connected, .disconnected = on_disconnected};
     assert_int_equal(grpc_channel_new(&r->channel, &b->loop, r->address, &ev, &err), 0);

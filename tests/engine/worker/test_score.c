@@ -54,12 +54,10 @@ static void bench_open(bench *b, const char *model)
     assert_non_null(mkdtemp(b->dir));
     snprintf(b->address, sizeof b->address, "unix:%s/w.sock", b->dir);
     assert_int_equal(uv_loop_init(&b->loop), 0);
-    worker_options o = {.name = "tiny",
-                        .path = model,
+    worker_options o = {.model = {.name = "tiny", .path = model, .engine = {.n_threads = 2}},
                         .address = b->address,
                         .arbiter_fd = -1,
-                        .arbiter_slot = -1,
-                        .engine = {.n_threads = 2}};
+                        .arbiter_slot = -1};
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};

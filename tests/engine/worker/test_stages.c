@@ -11,7 +11,7 @@
 #include "shoal/v1/stage.pb-c.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "grpc/grpc.h"
-#include "worker/stage_link.h"
+#include "backend/stage_link.h"
 #include "worker/worker.h"
 
 #define MODEL    DATA "hf/qwen3-qknorm" /* three layers */
@@ -47,14 +47,14 @@ static void host_main(void *arg)
     host *h = arg;
     uv_loop_t loop;
     shoal_err err = {0};
-    worker_options o = {.name = "tiny",
-                        .path = h->model ? h->model : MODEL,
+    worker_options o = {.model = {.name = "tiny",
+                                  .path = h->model ? h->model : MODEL,
+                                  .layers = h->part,
+                                  .stages = h->stages,
+                                  .n_stages = h->n_stages,
+                                  .engine = {.n_threads = 1, .kv_bytes = 4 << 20}},
                         .address = h->address,
-                        .arbiter_fd = -1,
-                        .layers = h->part,
-                        .stages = h->stages,
-                        .n_stages = h->n_stages,
-                        .engine = {.n_threads = 1, .kv_bytes = 4 << 20}};
+                        .arbiter_fd = -1};
     uv_loop_init(&loop);
     uv_async_init(&loop, &h->stop, host_stop);
     h->stop.data = h;
@@ -230,12 +230,12 @@ static struct {
 
 static void nurse_main(int to)
 {
-    worker_options o = {.name = "tiny",
-                        .path = MODEL,
+    worker_options o = {.model = {.name = "tiny",
+                                  .path = MODEL,
+                                  .layers = {1, 3},
+                                  .engine = {.n_threads = 1, .kv_bytes = 4 << 20}},
                         .address = nurse.address,
                         .arbiter_fd = -1,
-                        .layers = {1, 3},
-                        .engine = {.n_threads = 1, .kv_bytes = 4 << 20},
                         .parent_pid = getpid()};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {

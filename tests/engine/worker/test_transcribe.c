@@ -47,14 +47,12 @@ static void bench_open_as(bench *b, const char *model, size_t sound_bytes, bool 
     assert_non_null(mkdtemp(b->dir));
     snprintf(b->address, sizeof b->address, "unix:%s/w.sock", b->dir);
     assert_int_equal(uv_loop_init(&b->loop), 0);
-    worker_options o = {.name = "ears",
-                        .path = model,
+    worker_options o = {.model = {.name = "ears", .path = model, .engine = {.n_threads = 2}},
                         .address = b->address,
                         .arbiter_fd = -1,
                         .arbiter_slot = -1,
                         .sound_bytes = sound_bytes,
-                        .no_vad = no_vad,
-                        .engine = {.n_threads = 2}};
+                        .no_vad = no_vad};
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};

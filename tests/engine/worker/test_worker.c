@@ -431,7 +431,7 @@ static void worker_refuses_a_model_of_another_digest(void **state)
     const char *const paths[] = {DATA "llama-gqa", SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf"};
     for (int i = 0; i < 2; i++) {
         worker_options o = options_for(&b, paths[i]);
-        o.sha256 = wrong;
+        o.model.sha256 = wrong;
         shoal_err err = {0};
         assert_int_equal(worker_new(&b.w, &b.loop, &o, &err), SHOAL_EDIGEST);
         assert_non_null(strstr(err.message, "llama-gqa"));

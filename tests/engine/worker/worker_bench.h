@@ -51,12 +51,10 @@ static inline void on_disconnected(void *user, const char *why)
 
 static inline worker_options options_for(bench *b, const char *model)
 {
-    return (worker_options){.name = "tiny",
-                            .path = model,
+    return (worker_options){.model = {.name = "tiny", .path = model, .engine = {.n_threads = 2}},
                             .address = b->address,
                             .arbiter_fd = -1,
-                            .arbiter_slot = -1,
-                            .engine = {.n_threads = 2}};
+                            .arbiter_slot = -1};
 }
 
 static inline void bench_dir(bench *b)
@@ -73,7 +71,7 @@ static inline void bench_open(bench *b, const char *model, const engine_options 
 {
     bench_dir(b);
     worker_options o = options_for(b, model);
-    if (eo) o.engine = *eo;
+    if (eo) o.model.engine = *eo;
     shoal_err err = {0};
     if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
     grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};

@@ -11,7 +11,7 @@
 #include "serve/plan_live.h"
 #include "serve/serve_models.h"
 #include "serve/serve_stages.h"
-#include "worker/stage_rows.h"
+#include "backend/stage_rows.h"
 
 /* All that the plan is made of. */
 typedef struct planning {

@@ -19,13 +19,13 @@ static int setup_log(const char *level, bool json)
 }
 
 /* "NAME=PATH" each; names point into malloc'd copies, which live as long as the process. */
-static int read_adapters(const cli_list *l, worker_adapter out[WORKER_ADAPTERS_MAX], shoal_err *err)
+static int read_adapters(const cli_list *l, backend_adapter out[WORKER_ADAPTERS_MAX], shoal_err *err)
 {
     for (size_t i = 0; i < l->n; i++) {
         const char *equals = strchr(l->v[i], '=');
         if (!equals || !equals[1])
             return err_set(err, SHOAL_EINVALID, "--adapter wants NAME=PATH, not \"%s\"", l->v[i]);
-        out[i] = (worker_adapter){.name = strndup(l->v[i], (size_t)(equals - l->v[i])), .path = equals + 1};
+        out[i] = (backend_adapter){.name = strndup(l->v[i], (size_t)(equals - l->v[i])), .path = equals + 1};
         if (!out[i].name) return err_nomem(err);
     }
     return 0;
@@ -42,7 +42,7 @@ static int read_layers(const char *s, net_layers *ret, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "--layers wants FIRST:END, as in 0:12, not \"%s\"", s);
 }
 
-static int read_stages(worker_options *w, const char *layers, const cli_list *stages, const char *wire,
+static int read_stages(backend_options *w, const char *layers, const cli_list *stages, const char *wire,
                        shoal_err *err)
 {
     int rc = read_layers(layers, &w->layers, err);
@@ -61,14 +61,14 @@ static int run(int argc, char **argv)
     bool json_log = false, no_drafts = false;
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32", *kept = NULL;
-    worker_adapter list[WORKER_ADAPTERS_MAX];
+    backend_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info", *regroup = NULL, *sampling = NULL;
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
               parent = 0, sound = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
-        CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
-        CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
-        CLI_STRING(0, "sha256", "HEX", "refuse any other file", &w.sha256),
+        CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.model.name),
+        CLI_STRING('m', "model", "PATH", "model file or folder", &w.model.path),
+        CLI_STRING(0, "sha256", "HEX", "refuse any other file", &w.model.sha256),
         CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
@@ -88,13 +88,14 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
         CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
         CLI_STRING(0, "member", "DIR", "this machine's certificate, to reach stages of other machines",
-                   &w.member),
+                   &w.model.member),
         CLI_STRING(0, "wire", "KIND", "rows between stages: f32 (exact), f16 or int8", &wire),
-        CLI_STRING(0, "packed", "DIR", "keep packed weights there (nowhere)", &w.store.folder),
+        CLI_STRING(0, "packed", "DIR", "keep packed weights there (nowhere)", &w.model.store.folder),
         CLI_INT(0, "packed-mb", "N", 1, 1LL << 40, "MB that they may take together", &packed_mb),
         CLI_INT(0, "packed-min-mb", "N", 0, 1LL << 40, "keep none of a model of fewer MB (32)", &packed_min),
-        CLI_FLAG(0, "packed-check", "compare them with their digest before they are used", &w.store.whole),
-        CLI_FLAG(0, "shared", "other workers here serve the same model", &w.store.shared),
+        CLI_FLAG(0, "packed-check", "compare them with their digest before they are used",
+                 &w.model.store.whole),
+        CLI_FLAG(0, "shared", "other workers here serve the same model", &w.model.store.shared),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
         CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
@@ -107,7 +108,7 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_worker, options, 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err;
-    if (!w.path || !w.address) {
+    if (!w.model.path || !w.address) {
         err_set(&err, SHOAL_EINVALID, "--model and --address are needed");
         return cli_fail(&cmd_worker, &err);
     }
@@ -117,22 +118,23 @@ static int run(int argc, char **argv)
     }
     crash_open("worker", json_log);
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
-    if (read_stages(&w, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
-    if (regroup && regroup_parse(regroup, &w.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);
-    if (sampling && sampling_parse(&w.sampling, sampling, &err) != 0) return cli_fail(&cmd_worker, &err);
-    w.adapters = list;
-    w.n_adapters = adapters.n;
-    if (!w.name) w.name = w.path;
-    w.engine = (engine_options){.n_threads = (int)threads,
-                                .max_batch = (size_t)batch,
-                                .max_queue = (size_t)queue,
-                                .n_ctx = (size_t)context,
-                                .kv_bytes = (size_t)kv,
-                                .prefill_chunk = (size_t)chunk,
-                                .no_drafts = no_drafts};
-    if (cli_kv_type(&w.engine.kv_type, kept, &err) != 0) return cli_fail(&cmd_worker, &err);
-    w.store.max_bytes = (uint64_t)packed_mb << 20;
-    w.store.min_bytes = (uint64_t)packed_min << 20;
+    if (read_stages(&w.model, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
+    if (regroup && regroup_parse(regroup, &w.model.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);
+    if (sampling && sampling_parse(&w.model.sampling, sampling, &err) != 0)
+        return cli_fail(&cmd_worker, &err);
+    w.model.adapters = list;
+    w.model.n_adapters = adapters.n;
+    if (!w.model.name) w.model.name = w.model.path;
+    w.model.engine = (engine_options){.n_threads = (int)threads,
+                                      .max_batch = (size_t)batch,
+                                      .max_queue = (size_t)queue,
+                                      .n_ctx = (size_t)context,
+                                      .kv_bytes = (size_t)kv,
+                                      .prefill_chunk = (size_t)chunk,
+                                      .no_drafts = no_drafts};
+    if (cli_kv_type(&w.model.engine.kv_type, kept, &err) != 0) return cli_fail(&cmd_worker, &err);
+    w.model.store.max_bytes = (uint64_t)packed_mb << 20;
+    w.model.store.min_bytes = (uint64_t)packed_min << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;
     w.arbiter_slot = (int)slot;
     w.parent_pid = (int)parent;

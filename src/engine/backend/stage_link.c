@@ -1,6 +1,6 @@
 /* stage_link.c: steps on their way through the stages, as the engine thread sees them; see stage_link.h. */
 #define _GNU_SOURCE
-#include "worker/stage_link_impl.h"
+#include "backend/stage_link_impl.h"
 #include "base/progress.h"
 
 #include <assert.h>
@@ -169,7 +169,7 @@ static const char *link_why(void *user)
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 /* Whoever proves to be the node that the address names will do: relays belong to members alone. */
-static int open_tls(stage_link *l, const char *member, shoal_err *err)
+static int link_open_tls(stage_link *l, const char *member, shoal_err *err)
 {
     char cert[4096], ca[4096], crl[4096];
     if (!member) return 0;
@@ -180,7 +180,7 @@ static int open_tls(stage_link *l, const char *member, shoal_err *err)
     return tls_context_new(&l->tls, TLS_CLIENT, &o, err);
 }
 
-static int wait_for_all(stage_link *l, shoal_err *err)
+static int link_wait_for_all(stage_link *l, shoal_err *err)
 {
     struct timespec until = in_ms(l->o.wait_ms ? l->o.wait_ms : WAIT_MS);
     pthread_mutex_lock(&l->lock);
@@ -197,7 +197,7 @@ static int wait_for_all(stage_link *l, shoal_err *err)
     return rc;
 }
 
-static void least(size_t *at, size_t n)
+static void link_least(size_t *at, size_t n)
 {
     if (n < *at) *at = n;
 }
@@ -216,10 +216,10 @@ static void fill_table(stage_link *l)
                         .receive = link_receive,
                         .why = link_why};
     for (size_t i = 0; i < l->n_hops; i++) {
-        least(&l->table.n_ctx, l->hops[i].facts.n_ctx);
-        least(&l->table.n_pages, l->hops[i].facts.n_pages);
-        least(&l->table.max_items, l->hops[i].facts.max_items);
-        least(&l->table.max_tokens, l->hops[i].facts.max_tokens);
+        link_least(&l->table.n_ctx, l->hops[i].facts.n_ctx);
+        link_least(&l->table.n_pages, l->hops[i].facts.n_pages);
+        link_least(&l->table.max_items, l->hops[i].facts.max_items);
+        link_least(&l->table.max_tokens, l->hops[i].facts.max_tokens);
     }
 }
 
@@ -231,9 +231,9 @@ static int open_link(stage_link *l, const stage_link_options *o, shoal_err *err)
     l->o = *o;
     l->digest = strdup(o->digest);
     l->name = strdup(o->name ? o->name : "");
-    int rc = l->digest && l->name ? open_tls(l, o->member, err) : err_nomem(err);
+    int rc = l->digest && l->name ? link_open_tls(l, o->member, err) : err_nomem(err);
     if (rc == 0) rc = stage_link_start(l, err);
-    if (rc == 0) rc = wait_for_all(l, err);
+    if (rc == 0) rc = link_wait_for_all(l, err);
     if (rc == 0) fill_table(l);
     return rc;
 }

@@ -10,7 +10,7 @@
 #include "shoal/v1/stage.pb-c.h"
 #include "grpc/grpc.h"
 #include "wire/loop.h"
-#include "worker/stage_link.h"
+#include "backend/stage_link.h"
 
 /* A step on its way: `hop` says to which stage it was sent last. */
 typedef struct trip {

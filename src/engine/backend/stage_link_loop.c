@@ -1,6 +1,6 @@
 /* stage_link_loop.c: the streams to the stages: what is sent, what comes back, and what is lost. */
 #define _GNU_SOURCE
-#include "worker/stage_link_impl.h"
+#include "backend/stage_link_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void drop_call(hop *h)
 }
 
 /* When all were there, every stream ends: a stage whose stream is new has an empty cache. */
-static void lose(hop *h, int code, const char *why)
+static void link_loop_lose(hop *h, int code, const char *why)
 {
     stage_link *l = h->l;
     char last[sizeof l->why.message];
@@ -55,7 +55,7 @@ static void lose(hop *h, int code, const char *why)
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
-static int send_message(stage_link *l, hop *h, const Shoal__V1__StageRequest *m)
+static int link_loop_send_message(stage_link *l, hop *h, const Shoal__V1__StageRequest *m)
 {
     size_t n = protobuf_c_message_get_packed_size(&m->base);
     buf_clear(&l->scratch);
@@ -75,7 +75,7 @@ static int send_trip(stage_link *l, trip *t, uint8_t *rows, size_t n)
     t->sent_ns = clock_ns();
     t->under_way = true;
     l->stats.sent_bytes += n;
-    return send_message(l, &l->hops[t->hop], &m);
+    return link_loop_send_message(l, &l->hops[t->hop], &m);
 }
 
 /* What the engine thread has sent since. */
@@ -91,7 +91,7 @@ static void send_new(stage_link *l)
         t->bytes = NULL;
     }
     pthread_mutex_unlock(&l->lock);
-    if (failed < l->n_hops) lose(&l->hops[failed], SHOAL_EUNAVAILABLE, "a step could not be sent");
+    if (failed < l->n_hops) link_loop_lose(&l->hops[failed], SHOAL_EUNAVAILABLE, "a step could not be sent");
 }
 
 /* The oldest step that is at this stage: replies come in order. */
@@ -128,7 +128,7 @@ static const hop *culprit(const stage_link *l)
 }
 
 /* A stage that gives back no finite numbers for finite ones computes wrongly. */
-static void judge(stage_link *l, trip *t, hop *h, const Shoal__V1__StageRows *m)
+static void link_loop_judge(stage_link *l, trip *t, hop *h, const Shoal__V1__StageRows *m)
 {
     if (!t->finite || rows_wire_finite(l->o.wire, m->rows.data, m->rows.len / l->row_bytes, l->o.n_embd))
         return;
@@ -140,7 +140,7 @@ static void judge(stage_link *l, trip *t, hop *h, const Shoal__V1__StageRows *m)
 }
 
 /* Under the lock; NULL or what was wrong. */
-static const char *take_rows(stage_link *l, size_t h, const Shoal__V1__StageRows *m)
+static const char *link_loop_take_rows(stage_link *l, size_t h, const Shoal__V1__StageRows *m)
 {
     trip *t = oldest_at(l, h);
     bool last = h + 1 == l->n_hops;
@@ -148,7 +148,7 @@ static const char *take_rows(stage_link *l, size_t h, const Shoal__V1__StageRows
     if (m->rows.len != (last ? t->n_wanted : t->n_rows) * l->row_bytes)
         return "it gave back another number of rows than it got";
     note_trip(l, t, m);
-    judge(l, t, &l->hops[h], m);
+    link_loop_judge(l, t, &l->hops[h], m);
     if (!last) {
         t->hop = h + 1;
         return send_trip(l, t, m->rows.data, m->rows.len) ? "its rows could not be sent on" : NULL;
@@ -162,7 +162,7 @@ static const char *take_rows(stage_link *l, size_t h, const Shoal__V1__StageRows
     return NULL;
 }
 
-static const char *check_facts(const stage_link *l, size_t i, const stage_facts *f)
+static const char *link_loop_check_facts(const stage_link *l, size_t i, const stage_facts *f)
 {
     size_t before = i ? l->hops[i - 1].facts.end : l->o.part.end;
     if (f->n_embd != l->o.n_embd || f->n_layer != l->o.n_layer) return "it has another model";
@@ -185,7 +185,7 @@ static const char *take_ready(stage_link *l, hop *h, const Shoal__V1__StageReady
                      .max_items = m->max_items,
                      .max_tokens = m->max_tokens};
     size_t at = (size_t)(h - l->hops), n_ready = 0;
-    const char *wrong = h->ready ? "it said twice that it is ready" : check_facts(l, at, &f);
+    const char *wrong = h->ready ? "it said twice that it is ready" : link_loop_check_facts(l, at, &f);
     if (wrong) return wrong;
     h->facts = f;
     h->ready = true;
@@ -193,7 +193,7 @@ static const char *take_ready(stage_link *l, hop *h, const Shoal__V1__StageReady
     for (size_t i = 0; i < l->n_hops; i++) n_ready += l->hops[i].ready;
     if (n_ready < l->n_hops) return NULL;
     for (size_t i = 1; i < l->n_hops; i++)
-        if ((wrong = check_facts(l, i, &l->hops[i].facts))) return wrong;
+        if ((wrong = link_loop_check_facts(l, i, &l->hops[i].facts))) return wrong;
     if (l->hops[l->n_hops - 1].facts.end != l->o.n_layer)
         return "it is the last one, and layers are missing behind it";
     pthread_mutex_lock(&l->lock);
@@ -204,7 +204,7 @@ static const char *take_ready(stage_link *l, hop *h, const Shoal__V1__StageReady
     return NULL;
 }
 
-static void on_message(void *user, const uint8_t *msg, size_t n)
+static void link_loop_on_message(void *user, const uint8_t *msg, size_t n)
 {
     hop *h = user;
     stage_link *l = h->l;
@@ -216,27 +216,27 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         code = SHOAL_EINVALID;
     } else if (m && m->what_case == SHOAL__V1__STAGE_REPLY__WHAT_ROWS) {
         pthread_mutex_lock(&l->lock);
-        wrong = take_rows(l, (size_t)(h - l->hops), m->rows);
+        wrong = link_loop_take_rows(l, (size_t)(h - l->hops), m->rows);
         pthread_mutex_unlock(&l->lock);
     }
     if (m) shoal__v1__stage_reply__free_unpacked(m, NULL);
-    if (wrong) lose(h, code, wrong);
+    if (wrong) link_loop_lose(h, code, wrong);
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void link_loop_on_end(void *user, grpc_status status, const char *message)
 {
     hop *h = user;
     bool wrong = status == GRPC_INVALID_ARGUMENT || status == GRPC_UNIMPLEMENTED;
     h->call = NULL;
-    lose(h, wrong ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE,
-         message && *message ? message : grpc_status_name(status));
+    link_loop_lose(h, wrong ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE,
+                   message && *message ? message : grpc_status_name(status));
 }
 
-static void open_stream(stage_link *l, hop *h)
+static void link_loop_open_stream(stage_link *l, hop *h)
 {
     Shoal__V1__StageRequest m = SHOAL__V1__STAGE_REQUEST__INIT;
     Shoal__V1__StageOpen open = SHOAL__V1__STAGE_OPEN__INIT;
-    grpc_client_events ev = {.user = h, .message = on_message, .end = on_end};
+    grpc_client_events ev = {.user = h, .message = link_loop_on_message, .end = link_loop_on_end};
     grpc_call_options opt = {.max_message = 128u << 20, .max_unsent = 64u << 20};
     h->call = grpc_call_open(h->channel, "/shoal.v1.Stage/Run", &opt, &ev);
     if (!h->call) return; /* again at the next look */
@@ -245,23 +245,23 @@ static void open_stream(stage_link *l, hop *h)
     open.kv_type = (char *)kv_type_name(l->o.kv_type);
     m.what_case = SHOAL__V1__STAGE_REQUEST__WHAT_OPEN;
     m.open = &open;
-    if (send_message(l, h, &m) != 0) {
+    if (link_loop_send_message(l, h, &m) != 0) {
         grpc_client_cancel(h->call);
         h->call = NULL;
     }
 }
 
-static void on_connected(void *user)
+static void link_loop_on_connected(void *user)
 {
     hop *h = user;
-    if (!h->call) open_stream(h->l, h);
+    if (!h->call) link_loop_open_stream(h->l, h);
 }
 
 /* Calls on it have ended before; without any, this is news. */
-static void on_disconnected(void *user, const char *why)
+static void link_loop_on_disconnected(void *user, const char *why)
 {
     hop *h = user;
-    if (!h->call) lose(h, SHOAL_EUNAVAILABLE, why);
+    if (!h->call) link_loop_lose(h, SHOAL_EUNAVAILABLE, why);
 }
 
 static uint64_t patience_ns(const stage_link *l)
@@ -282,10 +282,10 @@ static void look_for_silence(stage_link *l)
     bool silent = t && t->under_way && !t->back && now - t->sent_ns > most_ns;
     size_t h = silent ? t->hop : 0;
     pthread_mutex_unlock(&l->lock);
-    if (silent) lose(&l->hops[h], SHOAL_EUNAVAILABLE, "it does not answer");
+    if (silent) link_loop_lose(&l->hops[h], SHOAL_EUNAVAILABLE, "it does not answer");
 }
 
-static void look_again(uv_timer_t *t)
+static void link_loop_look_again(uv_timer_t *t)
 {
     stage_link *l = t->data;
     look_for_silence(l);
@@ -293,7 +293,7 @@ static void look_again(uv_timer_t *t)
         hop *h = &l->hops[i];
         if (h->call) continue;
         if (grpc_channel_is_connected(h->channel)) {
-            open_stream(l, h);
+            link_loop_open_stream(l, h);
             continue;
         }
         if (h->far) (void)tls_context_reload(l->tls, NULL); /* what was read before does for now */
@@ -301,7 +301,7 @@ static void look_again(uv_timer_t *t)
     }
 }
 
-static void woken(uv_async_t *a)
+static void link_loop_woken(uv_async_t *a)
 {
     stage_link *l = a->data;
     pthread_mutex_lock(&l->lock);
@@ -320,7 +320,7 @@ static void woken(uv_async_t *a)
     uv_close((uv_handle_t *)&l->async, NULL);
 }
 
-static void thread_main(void *arg)
+static void link_loop_thread_main(void *arg)
 {
     stage_link *l = arg;
     listening_open(&l->loop);
@@ -332,7 +332,7 @@ static void thread_main(void *arg)
 
 /* ---- its start ----------------------------------------------------------------------------------- */
 
-static bool take_part(char *to, size_t size, const char **s)
+static bool link_loop_take_part(char *to, size_t size, const char **s)
 {
     size_t n = strcspn(*s, "/");
     if (n == 0 || n >= size || (*s)[n] != '/') return false;
@@ -343,11 +343,12 @@ static bool take_part(char *to, size_t size, const char **s)
 }
 
 /* "relay:HOST:PORT/NODE/WORKER" */
-static int open_far(stage_link *l, hop *h, const grpc_channel_events *ev, shoal_err *err)
+static int link_loop_open_far(stage_link *l, hop *h, const grpc_channel_events *ev, shoal_err *err)
 {
     const char *worker = h->address + strlen(RELAY);
     char host[HOST_BYTES], node[NODE_BYTES];
-    if (!take_part(host, sizeof host, &worker) || !take_part(node, sizeof node, &worker) || !*worker)
+    if (!link_loop_take_part(host, sizeof host, &worker) ||
+        !link_loop_take_part(node, sizeof node, &worker) || !*worker)
         return err_set(err, SHOAL_EINVALID, "\"%s\" is not relay:HOST:PORT/NODE/WORKER", h->address);
     if (!l->tls)
         return err_set(err, SHOAL_EINVALID,
@@ -364,10 +365,11 @@ static int open_far(stage_link *l, hop *h, const grpc_channel_events *ev, shoal_
 
 static int open_hop(stage_link *l, hop *h, const char *address, shoal_err *err)
 {
-    const grpc_channel_events ev = {.user = h, .connected = on_connected, .disconnected = on_disconnected};
+    const grpc_channel_events ev = {
+        .user = h, .connected = link_loop_on_connected, .disconnected = link_loop_on_disconnected};
     h->l = l;
     if (!(h->address = strdup(address))) return err_nomem(err);
-    if (strncmp(address, RELAY, strlen(RELAY)) == 0) return open_far(l, h, &ev, err);
+    if (strncmp(address, RELAY, strlen(RELAY)) == 0) return link_loop_open_far(l, h, &ev, err);
     if (strncmp(address, "unix:", 5) == 0)
         return grpc_channel_new(&h->channel, &l->loop, h->address, &ev, err);
     return err_set(err, SHOAL_EINVALID,
@@ -393,13 +395,13 @@ int stage_link_start(stage_link *l, shoal_err *err)
 {
     int rc = loop_open(&l->loop, MAX_FDS, err);
     if (rc) return rc;
-    if (uv_async_init(&l->loop, &l->async, woken) != 0)
+    if (uv_async_init(&l->loop, &l->async, link_loop_woken) != 0)
         return err_set(err, SHOAL_EIO, "cannot make a wake-up handle");
     uv_timer_init(&l->loop, &l->retry);
     l->async.data = l->retry.data = l;
     rc = open_hops(l, err);
-    uv_timer_start(&l->retry, look_again, RETRY_MS, RETRY_MS);
-    if (uv_thread_create(&l->thread, thread_main, l) != 0)
+    uv_timer_start(&l->retry, link_loop_look_again, RETRY_MS, RETRY_MS);
+    if (uv_thread_create(&l->thread, link_loop_thread_main, l) != 0)
         return err_set(err, SHOAL_ENOMEM, "the thread of the stages' link could not be started");
     l->has_thread = true;
     return rc;

@@ -1,7 +1,7 @@
 /* model_facts.h: what lists of models tell about a model's files: how many parameters and bytes they have, and when they
  * were written. */
-#ifndef WORKER_MODEL_FACTS_H
-#define WORKER_MODEL_FACTS_H
+#ifndef BACKEND_MODEL_FACTS_H
+#define BACKEND_MODEL_FACTS_H
 
 #include <stdint.h>
 

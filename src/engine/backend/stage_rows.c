@@ -1,6 +1,6 @@
 /* stage_rows.c: numbers to bytes and back; see stage_rows.h. Bytes are little-endian, as all machines here.
  */
-#include "worker/stage_rows.h"
+#include "backend/stage_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static float within_f16(float x)
 
 /* The scale is rounded first, so that the bytes fit the scale that is sent; where that is too small for a
  * byte, the byte is the largest. */
-static uint8_t *put_block(uint8_t *bytes, const float *x, size_t n)
+static uint8_t *rows_put_block(uint8_t *bytes, const float *x, size_t n)
 {
     float most = 0;
     bool finite = true;
@@ -93,7 +93,7 @@ void rows_wire_put(rows_wire w, const float *rows, size_t n, size_t n_embd, uint
     for (size_t i = 0; w == ROWS_F16 && i < n * n_embd; i++) put_f16(bytes + 2 * i, within_f16(rows[i]));
     for (size_t r = 0; w == ROWS_INT8 && r < n; r++, rows += n_embd)
         for (size_t i = 0; i < n_embd; i += BLOCK)
-            bytes = put_block(bytes, rows + i, n_embd - i < BLOCK ? n_embd - i : BLOCK);
+            bytes = rows_put_block(bytes, rows + i, n_embd - i < BLOCK ? n_embd - i : BLOCK);
 }
 
 void rows_wire_get(rows_wire w, const uint8_t *bytes, size_t n, size_t n_embd, float *rows)

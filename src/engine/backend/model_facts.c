@@ -1,24 +1,24 @@
 /* model_facts.c: a sum over tensors, and one over files. */
-#include "worker/model_facts.h"
+#include "backend/model_facts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void add_file(model_facts *f, const struct stat *st)
+static void facts_add_file(model_facts *f, const struct stat *st)
 {
     if (!S_ISREG(st->st_mode)) return;
     f->file_bytes += (uint64_t)st->st_size;
     if (st->st_mtime > f->file_time_s) f->file_time_s = st->st_mtime;
 }
 
-static void add_folder(model_facts *f, const char *path)
+static void facts_add_folder(model_facts *f, const char *path)
 {
     struct stat st;
     DIR *d = opendir(path);
     for (const struct dirent *e; d && (e = readdir(d));)
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0) add_file(f, &st);
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0) facts_add_file(f, &st);
     if (d) closedir(d);
 }
 
@@ -40,8 +40,8 @@ model_facts model_facts_of(const model *m, const char *path)
     struct stat st;
     if (stat(path, &st) != 0) return f;
     if (S_ISDIR(st.st_mode))
-        add_folder(&f, path);
+        facts_add_folder(&f, path);
     else
-        add_file(&f, &st);
+        facts_add_file(&f, &st);
     return f;
 }

@@ -6,8 +6,8 @@
  *
  * What is not finite stays so in f32 and f16; in int8 its whole block becomes NaN. Finite numbers stay finite
  * in f16: those beyond its range become its largest. */
-#ifndef WORKER_STAGE_ROWS_H
-#define WORKER_STAGE_ROWS_H
+#ifndef BACKEND_STAGE_ROWS_H
+#define BACKEND_STAGE_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

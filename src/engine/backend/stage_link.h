@@ -13,12 +13,12 @@
  *                                               .n_layer = 8, .n_embd = 512}, &err);
  *     engine_new(&e, m, &(engine_options){.shards = stage_link_shards(l)}, &err);
  *     ... engine_free(e); stage_link_close(l); */
-#ifndef WORKER_STAGE_LINK_H
-#define WORKER_STAGE_LINK_H
+#ifndef BACKEND_STAGE_LINK_H
+#define BACKEND_STAGE_LINK_H
 
 #include "base/err.h"
 #include "infer/shards.h"
-#include "worker/stage_rows.h"
+#include "backend/stage_rows.h"
 
 typedef struct stage_link stage_link;
 

@@ -1,0 +1,69 @@
+/* backend_trees.c: gradient-boosted trees. A row is scored in microseconds where it is asked for, so there is
+ * no engine, and no turns are taken with others for a core. */
+#include <stdlib.h>
+
+#include "backend/backend.h"
+
+typedef struct trees_backend {
+    intake intake;
+    model_facts facts;
+} trees_backend;
+
+int backend_trees_recognises(backend_source *s, shoal_err *err)
+{
+    return scorer_holds(s->o->path);
+}
+
+static int trees_open(void **ret, backend_source *s, backend_digests *ret_digests, shoal_err *err)
+{
+    const backend_options *o = s->o;
+    if (o->regroup || o->engine.kv_type != KV_AS_WEIGHTS || o->n_adapters > 0)
+        return intake_refuse_of_trees(o->path, err);
+    trees_backend *b = calloc(1, sizeof *b);
+    int rc = b ? intake_open_trees(&b->intake, o->path, err) : err_nomem(err);
+    if (rc == 0) rc = scorer_digest(b->intake.trees, &ret_digests->file, err);
+    if (rc != 0) {
+        if (b) intake_done(&b->intake);
+        free(b);
+        return rc;
+    }
+    ret_digests->identity = ret_digests->file;
+    b->facts = model_facts_of(NULL, o->path);
+    *ret = b;
+    return 0;
+}
+
+static void trees_describe(const void *state, backend_about *ret)
+{
+    const trees_backend *b = state;
+    ret->task = TASK_SCORE;
+    ret->architecture = forest_about(scorer_forest(b->intake.trees))->format;
+    ret->facts = b->facts;
+    ret->no_tokenizer = "it is made of trees and reads no text";
+    ret->labels = b->intake.labels;
+    ret->n_labels = b->intake.n_labels;
+    ret->n_raw = b->intake.n_raw;
+    ret->exact_resume = true;
+    ret->rows = scorer_spec(b->intake.trees);
+}
+
+static int trees_score(const void *state, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
+                       intake_totals *ret_totals, shoal_err *err)
+{
+    return intake_score(&((const trees_backend *)state)->intake, c, deadline_ns, row, user, ret_totals, err);
+}
+
+static void trees_close(void *state)
+{
+    trees_backend *b = state;
+    intake_done(&b->intake);
+    free(b);
+}
+
+const backend_ops backend_trees = {.name = "trees",
+                                   .engine = BIT_IDENTITY_ENGINE,
+                                   .numerics = NUMERICS_CONTRACT,
+                                   .open = trees_open,
+                                   .describe = trees_describe,
+                                   .score = trees_score,
+                                   .close = trees_close};
