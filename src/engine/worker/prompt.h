@@ -25,7 +25,7 @@ typedef struct prompt {
     const toolcall_syntax *calls;  /* how the reply calls tools */
     const char *calls_label;       /* the same for people (chat_template_calls_label); NULL: no template */
     const thinking_form *thinking; /* NULL: it does not think */
-    bool shows_thinking;           /* a form of reply may begin with a thought */
+    bool shows_thinking;           /* a constrained reply may begin with a thought */
     bool in_thought;
 } prompt;
 

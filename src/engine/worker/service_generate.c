@@ -17,7 +17,7 @@
 #include "grammar/grammar_schema.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
-#include "worker/form.h"
+#include "worker/constraint.h"
 #include "worker/prompt.h"
 #include "worker/service.h"
 
@@ -490,7 +490,7 @@ static int generate_check_request(const Shoal__V1__GenerateRequest *r, shoal_err
     if (rc == 0 && r->only_prompt && (r->vote || r->n_beams > 1 || r->n_resume_ids))
         rc = err_set(err, SHOAL_EINVALID,
                      "only_prompt goes with no vote, no beams and no reply that is resumed");
-    if (rc == 0) rc = form_check(r, err);
+    if (rc == 0) rc = constraint_check(r, err);
     return rc;
 }
 
@@ -617,8 +617,8 @@ typedef struct gen_start {
     prompt prompt;
     sampling sampling;
     logit_bias *bias;
-    form form;
-    grammar *grammar; /* of form */
+    output_constraint constraint;
+    grammar *grammar; /* of constraint */
     bool votes;
     void (*begun)(grpc_call *c, gen_job *g);
     int rc;
@@ -628,22 +628,22 @@ typedef struct gen_start {
 static void start_done(gen_start *st)
 {
     grammar_free(st->grammar);
-    form_done(&st->form);
+    constraint_done(&st->constraint);
     free(st->bias);
     prompt_done(&st->prompt);
     if (st->unpacked) shoal__v1__generate_request__free_unpacked(st->unpacked, NULL);
     buf_done(&st->message);
 }
 
-static int generate_make_form(gen_start *st, shoal_err *err)
+static int generate_make_constraint(gen_start *st, shoal_err *err)
 {
     const prompt *p = &st->prompt;
     const backend *b = &st->w->backend;
-    int rc = form_init(&st->form, st->w->backend.about.quotes_results, st->r, err);
-    form_add_model(&st->form, p->calls, p->shows_thinking ? p->thinking : NULL, p->in_thought);
-    if (rc != 0 || !st->form.spec) return rc;
-    do rc = b->ops->grammar(b->state, st->form.spec, &st->grammar, err);
-    while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && form_relax(&st->form, err));
+    int rc = constraint_init(&st->constraint, st->w->backend.about.quotes_results, st->r, err);
+    constraint_add_model(&st->constraint, p->calls, p->shows_thinking ? p->thinking : NULL, p->in_thought);
+    if (rc != 0 || !st->constraint.spec) return rc;
+    do rc = b->ops->grammar(b->state, st->constraint.spec, &st->grammar, err);
+    while ((rc == SHOAL_EUNSUPPORTED || rc == SHOAL_ELIMIT) && constraint_relax(&st->constraint, err));
     return rc;
 }
 
@@ -653,7 +653,7 @@ static int get_ready(gen_start *st, shoal_err *err)
     int rc = generate_check_request(st->r, err);
     if (rc == 0) rc = convert_sampling(st->w, st->r->sampling, &st->sampling, &st->bias, err);
     if (rc == 0) rc = prompt_make(&st->prompt, st->w, st->r, err);
-    return rc == 0 ? generate_make_form(st, err) : rc;
+    return rc == 0 ? generate_make_constraint(st, err) : rc;
 }
 
 static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
@@ -685,7 +685,7 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
-                     .form = st->form.spec,
+                     .form = st->constraint.spec,
                      .grammar = &st->grammar,
                      .thinking = p->thinking,
                      .in_thought = p->in_thought,
@@ -704,9 +704,9 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
                      .only_judges = r->only_prompt,
                      .group = service_call_group(&g->trace)};
     show_markers(&q, r, p);
-    if (st->form.tools) { /* as they are held now */
+    if (st->constraint.tools) { /* as they are held now */
         json_decref(g->offered);
-        g->offered = json_incref(st->form.tools);
+        g->offered = json_incref(st->constraint.tools);
     }
     return g->w->backend.ops->generate(g->w->backend.state, &q, bridge_event, &g->job, &g->id, err);
 }

@@ -1,13 +1,13 @@
 /* service_likelihood.c: Likelihood: how likely given replies to a prompt are. See worker.proto.
  *
- * The prompt is made once; each reply, tokenised on its own (given.h), is put behind it and judged by the
+ * The prompt is made once; each reply, tokenised on its own (teacher_forced.h), is put behind it and judged by the
  * engine (gen_request.only_judges), several at a time (service_items.h). They share the pages of the prompt,
  * so that it is computed about once. Loop thread. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "shoal/v1/worker.pb-c.h"
-#include "worker/given.h"
+#include "worker/teacher_forced.h"
 #include "worker/prompt.h"
 #include "worker/service_items.h"
 
@@ -138,8 +138,8 @@ static int likelihood_prepare_item(weigh_call *e, size_t i, shoal_err *err)
 {
     weigh_item *it = likelihood_item_at(e, i);
     encoding enc = {0};
-    int rc = given_encode(e->call.w->backend.about.tokenizer, e->prompt.calls, e->request->replies[i],
-                          e->call.w->backend.about.n_ctx, &enc, err);
+    int rc = teacher_forced_encode(e->call.w->backend.about.tokenizer, e->prompt.calls,
+                                   e->request->replies[i], e->call.w->backend.about.n_ctx, &enc, err);
     if (rc == 0) rc = likelihood_join(e, it, &enc, err);
     encoding_done(&enc);
     if (rc == 0 && it->n_ids > e->call.w->backend.about.n_ctx)

@@ -1,5 +1,5 @@
-/* form.c: the constraint of a GenerateRequest -> grammar_spec. */
-#include "worker/form.h"
+/* constraint.c: the constraint of a GenerateRequest -> grammar_spec. */
+#include "worker/constraint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum {
     RELAX_WORK = 3,
 };
 
-int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
+int constraint_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     if ((unsigned)r->constraint > CONSTRAINT(CHOICES))
         return err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
@@ -39,17 +39,17 @@ int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 
 /* ---- results as replies -------------------------------------------------------------------------- */
 
-static bool form_is_result(const json_t *m)
+static bool constraint_is_result(const json_t *m)
 {
     const char *role = json_string_value(json_object_get(m, "role"));
     return role && (strcmp(role, "tool") == 0 || strcmp(role, "function") == 0);
 }
 
 /* The texts of the results that end the conversation, one a line; "" when it does not end in one. */
-static void form_put_results(buf *out, const json_t *messages)
+static void constraint_put_results(buf *out, const json_t *messages)
 {
     size_t n = json_array_size(messages), first = n;
-    while (first > 0 && form_is_result(json_array_get(messages, first - 1))) first--;
+    while (first > 0 && constraint_is_result(json_array_get(messages, first - 1))) first--;
     for (size_t i = first; i < n; i++) {
         const char *text = json_string_value(json_object_get(json_array_get(messages, i), "content"));
         if (!text || !*text) continue;
@@ -61,12 +61,12 @@ static void form_put_results(buf *out, const json_t *messages)
 
 /* Some models cannot answer from a tool's result: their replies would be invented. Their file says so, and
  * the reply is the result itself. */
-static int quote_results(form *f, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+static int quote_results(output_constraint *f, const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     json_t *messages = NULL;
     buf text = {0};
     int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
-    if (rc == 0) form_put_results(&text, messages);
+    if (rc == 0) constraint_put_results(&text, messages);
     json_decref(messages);
     if (text.failed) rc = err_nomem(err);
     if (rc == 0 && text.len > 0) {
@@ -81,7 +81,7 @@ static int quote_results(form *f, const Shoal__V1__GenerateRequest *r, shoal_err
 
 /* ---- the constraint ------------------------------------------------------------------------------ */
 
-static void tools_spec(form *f, const Shoal__V1__GenerateRequest *r)
+static void tools_spec(output_constraint *f, const Shoal__V1__GenerateRequest *r)
 {
     f->own.kind = GRAMMAR_TOOLS;
     f->own.tools_json = r->tools_json;
@@ -92,9 +92,10 @@ static void tools_spec(form *f, const Shoal__V1__GenerateRequest *r)
     f->own.parallel = r->parallel_tool_calls;
 }
 
-int form_init(form *ret, bool quotes_results, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+int constraint_init(output_constraint *ret, bool quotes_results, const Shoal__V1__GenerateRequest *r,
+                    shoal_err *err)
 {
-    *ret = (form){0};
+    *ret = (output_constraint){0};
     bool tools = r->constraint == CONSTRAINT(TOOLS), none = r->constraint == CONSTRAINT(NONE);
     bool may_talk = none || (tools && r->tool_choice == TOOL_CHOICE(TOOL_AUTO));
     if (may_talk && *r->messages_json && quotes_results) {
@@ -113,7 +114,8 @@ int form_init(form *ret, bool quotes_results, const Shoal__V1__GenerateRequest *
     return 0;
 }
 
-void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought)
+void constraint_add_model(output_constraint *f, const toolcall_syntax *calls, const thinking_form *thinking,
+                          bool in_thought)
 {
     f->own.syntax = calls;
     f->own.thinking = thinking;
@@ -136,7 +138,7 @@ static bool refused_tool(const shoal_err *why, size_t *ret)
 }
 
 /* Takes nothing; the new text is what the grammar reads next. */
-static const char *write_anew(form *f, const json_t *of)
+static const char *write_anew(output_constraint *f, const json_t *of)
 {
     buf packed = {0};
     json_put(&packed, of);
@@ -147,14 +149,14 @@ static const char *write_anew(form *f, const json_t *of)
 }
 
 /* Of one schema, as long as there is patience. */
-static bool relax_some(form *f, json_t *schema, const shoal_err *why)
+static bool relax_some(output_constraint *f, json_t *schema, const shoal_err *why)
 {
     bool everywhere = f->n_relaxed >= RELAX_ONE_BY_ONE, patient = f->n_relaxed < RELAX_MAX;
     f->n_relaxed += why->code == SHOAL_ELIMIT ? RELAX_WORK : 1;
     return patient && schema_relax(schema, why, everywhere);
 }
 
-static bool relax_tool(form *f, size_t i, shoal_err *why)
+static bool relax_tool(output_constraint *f, size_t i, shoal_err *why)
 {
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
     if (json_is_true(json_object_get(function, "strict"))) { /* OpenAI's default is that it is not */
@@ -178,7 +180,7 @@ static bool keep_type(json_t *schema)
     return ok;
 }
 
-static bool relax_schema(form *f, shoal_err *why)
+static bool relax_schema(output_constraint *f, shoal_err *why)
 {
     if (!f->may_relax) {
         const shoal_err said = *why;
@@ -192,7 +194,7 @@ static bool relax_schema(form *f, shoal_err *why)
     return (f->own.schema = write_anew(f, f->schema)) != NULL;
 }
 
-bool form_relax(form *f, shoal_err *why)
+bool constraint_relax(output_constraint *f, shoal_err *why)
 {
     static const char SCHEMA[] = "json_schema:", WHOLE[] = "the form of the reply";
     size_t i;
@@ -206,7 +208,7 @@ bool form_relax(form *f, shoal_err *why)
     return relax_tool(f, i, why);
 }
 
-void form_done(form *f)
+void constraint_done(output_constraint *f)
 {
     json_decref(f->tools);
     json_decref(f->schema);

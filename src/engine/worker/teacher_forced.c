@@ -1,12 +1,12 @@
-/* given.c: replies as a model writes them; see given.h. */
-#include "worker/given.h"
+/* teacher_forced.c: replies as a model writes them; see teacher_forced.h. */
+#include "worker/teacher_forced.h"
 
 #include <stdlib.h>
 
 #include "base/utf8.h"
 #include "chat/toolcall_write.h"
 
-void given_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks)
+void teacher_forced_write(const toolcall_syntax *syntax, const Shoal__V1__Reply *r, buf *text, buf *marks)
 {
     toolcall_call *calls = calloc(r->n_calls + 1, sizeof *calls);
     buf_puts(text, r->text);
@@ -27,11 +27,11 @@ static int check_utf8(const buf *text, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "the reply is not UTF-8 at byte %zu", bad);
 }
 
-int given_encode(const tokenizer *t, const toolcall_syntax *syntax, const Shoal__V1__Reply *r,
-                 size_t max_tokens, encoding *ret, shoal_err *err)
+int teacher_forced_encode(const tokenizer *t, const toolcall_syntax *syntax, const Shoal__V1__Reply *r,
+                          size_t max_tokens, encoding *ret, shoal_err *err)
 {
     buf text = {0}, marks = {0};
-    given_write(syntax, r, &text, &marks);
+    teacher_forced_write(syntax, r, &text, &marks);
     int rc = text.failed || marks.failed ? err_nomem(err) : check_utf8(&text, err);
     if (rc == 0 && text.len > 0)
         rc = tokenizer_encode_prompt(t, text.data, text.len, (const uint8_t *)marks.data, ret, err);
