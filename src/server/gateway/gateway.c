@@ -12,15 +12,12 @@
 #include "calls/retry_calls.h"
 #include "calls/silence_calls.h"
 #include "answers/caches.h"
-#include "ingress/door_grpc.h"
-#include "ingress/door_http.h"
-#include "ingress/door_ws.h"
 #include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
 #include "gateway/keeper.h"
 #include "answers/likeness.h"
-#include "ingress/listen.h"
+#include "ingress/ingress.h"
 #include "observe/accounting.h"
 #include "observe/live.h"
 #include "observe/recent.h"
@@ -37,13 +34,6 @@ static request_sinks SINKS = {&METRICS_SINK, &ACCOUNTING_SINK, &ADMISSION_SINK,
                               &LOG_SINK,     &RECENT_SINK,     NULL};
 
 /* ---- life ---------------------------------------------------------------------------------------- */
-
-static int open_tls(gateway *g, shoal_err *err)
-{
-    const gateway_config *c = g->config;
-    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
-    return c->tls_cert && c->tls_key ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
-}
 
 static void on_replica(void *user, const registry_event *e)
 {
@@ -137,11 +127,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = open_clerk(g, err);
-    if (rc == 0) rc = door_http_open(g, err);
-    if (rc == 0) rc = door_grpc_open(g, err);
-    if (rc == 0) rc = open_tls(g, err);
-    if (rc == 0) rc = listen_as_configured(g->server, g->config, g->tls, &g->port, err);
-    return rc;
+    return rc == 0 ? ingress_open(g, err) : rc;
 }
 
 int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gateway_config *config,
@@ -163,7 +149,7 @@ int gateway_reload(gateway *g, gateway_config *next, shoal_err *err)
 {
     settings *s = NULL;
     int rc = settings_new(&s, g, next, err);
-    if (rc == 0 && g->tls) rc = tls_context_reload(g->tls, err);
+    if (rc == 0) rc = ingress_reload(g, next, err);
     if (rc != 0) {
         settings_unref(s);
         settings_sweep(g); /* now: next may go at once */
@@ -175,8 +161,6 @@ int gateway_reload(gateway *g, gateway_config *next, shoal_err *err)
     g->settings = s;
     g->config = next;
     cache_limit(g->cache, &o);
-    http_limits l = door_http_limits(next);
-    http_server_limit(g->server, &l);
     return 0;
 }
 
@@ -204,7 +188,7 @@ void gateway_withdraw(gateway *g)
 {
     g->withdrawn = true;
     LOG(LOG_INFO, "gateway", "withdrawn", LOG_I("requests", g->n_requests));
-    grpc_health_tell(g->grpc);
+    ingress_withdraw(g);
 }
 
 void gateway_drain(gateway *g, void (*done)(void *user), void *user)
@@ -213,10 +197,10 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
     revalidate_cancel_all(g);
-    door_ws_drain(g);
-    door_grpc_drain(g->grpc);
     live_drain(g);
-    http_server_drain(g->server, done, user);
+    g->drained = done;
+    g->drained_user = user;
+    ingress_drain(g);
 }
 
 void gateway_cut(gateway *g)
@@ -234,15 +218,9 @@ void gateway_cut(gateway *g)
     }
 }
 
-static void on_closed(void *user)
+static void gateway_gone(gateway *g)
 {
-    free(user);
-}
-
-static void on_server_closed(void *user)
-{
-    gateway *g = user;
-    door_grpc_close(g->grpc, on_closed, g);
+    free(g);
 }
 
 void gateway_free(gateway *g)
@@ -253,13 +231,11 @@ void gateway_free(gateway *g)
         door_leave(d);
         d->ops->drop(d);
     }
-    door_ws_close(g);
+    ingress_close(g);
     shadow_cancel_all(g);
-    door_grpc_deafen(g->grpc);
     watch_close(g);
     live_close(g);
     caches_close(g);
-    http_server *server = g->server;
     desk_free(g->desk);
     confirm_book_done(&g->confirms);
     clerk_free(g->clerk);
@@ -273,9 +249,5 @@ void gateway_free(gateway *g)
     tls_context_unref(g->tls);
     buf_done(&g->metrics_text);
     buf_done(&g->openapi);
-    /* The server's last callbacks still point here: the struct goes with it. */
-    if (server)
-        http_server_close(server, on_server_closed, g);
-    else
-        free(g);
+    ingress_release(g, gateway_gone); /* whose last callbacks still point to g */
 }

@@ -12,12 +12,13 @@
 #include "request/admission.h"
 #include "ingress/door_grpc_impl.h"
 #include "ingress/door_grpc_infer.h"
-#include "ingress/door_http.h"
 #include "request/endpoint.h"
 #include "ingress/event.h"
+#include "ingress/ingress.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
 #include "request/uploads.h"
+#include "ingress/grpc_access.h"
 #include "ingress/grpc_fault.h"
 #include "ingress/grpc_rpc.h"
 #include "grpc/grpc_frame.h"
@@ -168,7 +169,7 @@ static void end_with(grpc_call *call, const grpc_fault *f, http_header *metadata
     grpc_call_end_with(call, f->status, text_of(&f->message), metadata, n);
 }
 
-static void refuse(grpc_call *call, const api_error *e)
+static void end_refused(grpc_call *call, const api_error *e)
 {
     http_header metadata[1];
     grpc_fault f = {0};
@@ -367,21 +368,21 @@ static rpc_call *call_new(door_grpc *at, grpc_call *call)
     return c;
 }
 
-static const char *header_of_call(const void *call, const char *lower_name)
+/* As over HTTP, sound may be long from those who would be let in. */
+static size_t grpc_body_limit(const gateway *g, const http_request *http)
 {
-    return grpc_call_metadata(call, lower_name);
-}
-
-static bool knows(const gateway *g, const char *shown, const char *model)
-{
-    const auth *a = g->settings->auth;
-    if (!admission_knows(g, shown)) return false;
-    return auth_count(a) == 0 || !model || auth_may_use(auth_find(a, shown), model);
-}
-
-bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model)
-{
-    return knows(d->gateway, admission_shown(header_of_call, call), model);
+    const gateway_config *c = g->config;
+    const char *allow;
+    size_t usual = door_body_bytes(g);
+    for (size_t i = 0; i < N_GRPC_RPCS; i++) {
+        if (strcmp(GRPC_RPCS[i].path, http_path(http)) != 0) continue;
+        const endpoint *at = endpoint_find(g->endpoints, GRPC_RPCS[i].method, GRPC_RPCS[i].target, &allow);
+        bool may =
+            at && at->takes & ENDPOINT_SOUND && grpc_access_shown(g, admission_shown_over_http(http), NULL);
+        /* Messages of a few hundred bytes have an eighth for their heads. */
+        if (may && c->max_audio_bytes > usual) usual = c->max_audio_bytes + c->max_audio_bytes / 8;
+    }
+    return usual + GRPC_FRAME_HEAD;
 }
 
 /* Strangers' messages are neither unpacked nor taken apart: door_enter refuses them by their key. Whether a
@@ -391,19 +392,21 @@ static size_t longest(void *user, const http_request *http)
     const gateway *g = ((const door_grpc *)user)->gateway;
     for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++)
         if (strcmp(GRPC_HEALTH_METHODS[i].path, http_path(http)) == 0) return GRPC_HEALTH_MESSAGE_MAX;
-    if (!knows(g, admission_shown_over_http(http), NULL)) return 0;
-    return door_grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
+    if (!grpc_access_shown(g, admission_shown_over_http(http), NULL)) return 0;
+    return grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
 }
 
 static int ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
 {
-    return door_grpc_knows(c->at, c->call, NULL) ? grpc_rpc_ask(&c->ask, c->rpc, c->method->input, msg, n, e)
-                                                 : grpc_rpc_ask_nothing(&c->ask, c->rpc, e);
+    return grpc_access_has(c->at->gateway, c->call, NULL)
+               ? grpc_rpc_ask(&c->ask, c->rpc, c->method->input, msg, n, e)
+               : grpc_rpc_ask_nothing(&c->ask, c->rpc, e);
 }
 
 static void refuse_call(rpc_call *c, const api_error *e)
 {
-    refuse(c->call, e);
+    request_count_refused(c->at->gateway, e);
+    end_refused(c->call, e);
     call_over(c);
 }
 
@@ -546,7 +549,7 @@ static void stream_begin(void *user, grpc_call *call)
 {
     door_grpc *d = user;
     rpc_call *c = call_new(d, call);
-    if (c && !door_grpc_knows(d, call, NULL)) enter(c, NULL, 0);
+    if (c && !grpc_access_has(d->gateway, call, NULL)) enter(c, NULL, 0);
 }
 
 static void take_piece(rpc_call *c, const uint8_t *bytes, size_t n)
@@ -571,8 +574,11 @@ static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size
     if (!grpc_rpc_piece(c->method->input, msg, n, &piece, &n_piece)) {
         api_error e = {0};
         api_error_bad(&e, NULL, "%s: the message is malformed", c->method->input->name);
-        if (c->entered) door_leave(&c->door);
-        refuse(call, &e);
+        if (c->entered)
+            door_leave(&c->door);
+        else
+            request_count_refused(c->at->gateway, &e);
+        end_refused(call, &e);
         call_over(c);
         return;
     }
@@ -651,11 +657,14 @@ static int open_server(door_grpc *d, shoal_err *err)
     if (rc == 0) grpc_server_on_long(d->server, on_long);
     if (rc == 0) rc = add_streams(d, err);
     if (rc == 0) rc = grpc_health_open(d, err);
-    if (rc == 0) d->handler = grpc_server_handler(d->server);
-    return rc;
+    if (rc != 0) return rc;
+    d->guest = (http_guest){
+        .wants = grpc_wants, .handler = grpc_server_handler(d->server), .body_limit = grpc_body_limit};
+    g->http_guest = &d->guest;
+    return 0;
 }
 
-int door_grpc_open(gateway *g, shoal_err *err)
+static int open_grpc(gateway *g, shoal_err *err)
 {
     g->grpc = calloc(1, sizeof *g->grpc);
     if (!g->grpc) return err_nomem(err);
@@ -663,36 +672,21 @@ int door_grpc_open(gateway *g, shoal_err *err)
     return open_server(g->grpc, err);
 }
 
-const http_handler *door_grpc_handler(const door_grpc *d)
+static void withdraw_grpc(gateway *g)
 {
-    return &d->handler;
+    grpc_health_tell(g->grpc);
 }
 
-/* As over HTTP, sound may be long from those who would be let in. */
-size_t door_grpc_body_limit(const gateway *g, const http_request *http)
+static void drain_grpc(gateway *g)
 {
-    const gateway_config *c = g->config;
-    const char *allow;
-    size_t usual = door_http_body_bytes(g);
-    for (size_t i = 0; i < N_GRPC_RPCS; i++) {
-        if (strcmp(GRPC_RPCS[i].path, http_path(http)) != 0) continue;
-        const endpoint *at = endpoint_find(g->endpoints, GRPC_RPCS[i].method, GRPC_RPCS[i].target, &allow);
-        bool may = at && at->takes & ENDPOINT_SOUND && knows(g, admission_shown_over_http(http), NULL);
-        /* Messages of a few hundred bytes have an eighth for their heads. */
-        if (may && c->max_audio_bytes > usual) usual = c->max_audio_bytes + c->max_audio_bytes / 8;
-    }
-    return usual + GRPC_FRAME_HEAD;
+    grpc_health_drain(g->grpc);
+    grpc_reflection_drain(g->grpc);
 }
 
-void door_grpc_drain(door_grpc *d)
+/* Before the registry may go: it is not heard any more. */
+static void close_grpc(gateway *g)
 {
-    grpc_health_drain(d);
-    grpc_reflection_drain(d);
-}
-
-void door_grpc_deafen(door_grpc *d)
-{
-    if (d) grpc_health_deafen(d);
+    if (g->grpc) grpc_health_deafen(g->grpc);
 }
 
 static void door_free(door_grpc *d)
@@ -718,16 +712,25 @@ static void on_closed(void *user)
     end_if_closed(d);
 }
 
-void door_grpc_close(door_grpc *d, void (*closed)(void *user), void *user)
+/* After g->server is closed. */
+static void release_grpc(gateway *g, void (*done)(void *g))
 {
+    door_grpc *d = g->grpc;
     if (!d) {
-        closed(user);
+        done(g);
         return;
     }
-    d->closed = closed;
-    d->closed_user = user;
+    d->closed = done;
+    d->closed_user = g;
     if (d->server)
         grpc_server_close(d->server, on_closed, d);
     else
         on_closed(d);
 }
+
+const ingress GRPC_INGRESS = {.name = "grpc",
+                              .open = open_grpc,
+                              .withdraw = withdraw_grpc,
+                              .drain = drain_grpc,
+                              .close = close_grpc,
+                              .release = release_grpc};

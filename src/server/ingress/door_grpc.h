@@ -10,23 +10,6 @@
 #ifndef INGRESS_DOOR_GRPC_H
 #define INGRESS_DOOR_GRPC_H
 
-#include "base/err.h"
-#include "http/http.h"
-
-struct gateway;
 typedef struct door_grpc door_grpc;
-
-/* g->grpc, within g->server. */
-int door_grpc_open(struct gateway *g, shoal_err *err);
-/* What the server is to do with requests that grpc_wants. */
-const http_handler *door_grpc_handler(const door_grpc *d);
-/* How long such a request may be. */
-size_t door_grpc_body_limit(const struct gateway *g, const http_request *http);
-void grpc_health_tell(door_grpc *d); /* watches hear what has changed */
-void door_grpc_drain(door_grpc *d);  /* ends what would go on for ever */
-/* Before the registry may go: it is not heard any more. NULL is fine, as below. */
-void door_grpc_deafen(door_grpc *d);
-/* When g->server is closed; closed(user) comes from the loop. */
-void door_grpc_close(door_grpc *d, void (*closed)(void *user), void *user);
 
 #endif

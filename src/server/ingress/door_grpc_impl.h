@@ -4,6 +4,7 @@
 
 #include "messages/proto_schema.h"
 #include "ingress/door_grpc.h"
+#include "ingress/door_http.h"
 #include "grpc/grpc.h"
 
 typedef struct grpc_watch grpc_watch;
@@ -12,7 +13,7 @@ typedef struct grpc_asker grpc_asker;
 struct door_grpc {
     struct gateway *gateway;
     grpc_server *server;
-    http_handler handler;
+    http_guest guest; /* what HTTP does with requests that grpc_wants */
     proto_schema *schema;
     grpc_method *methods;
     grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
@@ -27,13 +28,11 @@ struct door_grpc {
     void *closed_user;
 };
 
-/* Has this call a key that the gateway would let in, and may it use the model (NULL: any)? */
-bool door_grpc_knows(const door_grpc *d, const grpc_call *call, const char *model);
-
 /* grpc_health.c. A watch is told what has changed; user of all methods is the door_grpc. */
 enum { N_GRPC_HEALTH_METHODS = 2, GRPC_HEALTH_MESSAGE_MAX = 4096 };
 extern const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS];
 int grpc_health_open(door_grpc *d, shoal_err *err);
+void grpc_health_tell(door_grpc *d); /* watches hear what has changed */
 void grpc_health_deafen(door_grpc *d);
 void grpc_health_drain(door_grpc *d);
 

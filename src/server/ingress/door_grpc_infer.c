@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/proto_wire.h"
 #include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_access.h"
 #include "ingress/event.h"
 #include "request/gateway_state.h"
 #include "ingress/grpc_fault.h"
@@ -295,7 +296,7 @@ static const grpc_rpc *infer_rpc(void)
 static void on_begin(void *user, grpc_call *call)
 {
     door_grpc *d = user;
-    bool known = door_grpc_knows(d, call, NULL);
+    bool known = grpc_access_has(d->gateway, call, NULL);
     infer_stream *s = known && !d->gateway->draining ? calloc(1, sizeof *s) : NULL;
     if (!s) {
         grpc_status status = !known                 ? GRPC_UNAUTHENTICATED
@@ -366,9 +367,12 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
     }
     p->entering = true;
     if (grpc_rpc_ask(&p->ask, s->rpc, s->method->input, msg, n, &e) != 0) {
+        request_count_refused(s->at->gateway, &e);
         send_error(s, "", e.message);
         p->over = true;
     } else if (!note_request(p)) {
+        api_error_nomem(&e);
+        request_count_refused(s->at->gateway, &e);
         send_error(s, "", "out of memory");
         p->over = true;
     } else {

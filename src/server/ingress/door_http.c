@@ -9,15 +9,13 @@
 #include "logging/log.h"
 #include "request/admission.h"
 #include "request/dialect.h"
-#include "ingress/door_grpc.h"
-#include "ingress/door_ws.h"
+#include "ingress/ingress.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
 #include "request/uploads.h"
 #include "pipeline/pipeline.h"
 #include "wire/coding.h"
-#include "grpc/grpc.h"
 #include "wire/loop.h"
 
 enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
@@ -26,7 +24,7 @@ enum {
     SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
 };
 
-enum { HEADERS_MAX = 32, BODY_BYTES = 4 << 20 /* when the configuration says nothing */ };
+enum { HEADERS_MAX = 32 };
 
 typedef struct http_door {
     door door; /* first */
@@ -237,18 +235,17 @@ static const door_ops HTTP_DOOR = {.takes_lines = true,
 
 /* ---- what the server says ------------------------------------------------------------------------ */
 
-/* gRPC's requests are its door's (door_grpc.h). */
-static const http_handler *grpc_of(void *user, const http_request *http)
+static const http_handler *guest_of(void *user, const http_request *http)
 {
     const gateway *g = user;
-    return g->grpc && grpc_wants(http) ? door_grpc_handler(g->grpc) : NULL;
+    return g->http_guest && g->http_guest->wants(http) ? &g->http_guest->handler : NULL;
 }
 
 static http_intake intake(void *user, const http_request *http)
 {
     const gateway *g = user;
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) return grpc->intake(grpc->user, http);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) return guest->intake(guest->user, http);
     const char *allow;
     const endpoint *at = endpoint_find(g->endpoints, method_of(http), http_path(http), &allow);
     if (at && at->takes & ENDPOINT_TUNNEL && http_protocol(http)) return HTTP_TUNNEL;
@@ -261,6 +258,11 @@ static bool is_tunnel(void *user, const http_request *http)
     return http_protocol(http) && intake(user, http) == HTTP_TUNNEL;
 }
 
+static const http_tunnel *tunnel_of(void *user)
+{
+    return ((const gateway *)user)->http_tunnel;
+}
+
 http_request *door_http_take(door *d)
 {
     bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(d->rq->gateway, http_of(d));
@@ -269,9 +271,9 @@ http_request *door_http_take(door *d)
 
 static void on_request(void *user, http_request *http)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) {
-        grpc->on_request(grpc->user, http);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) {
+        guest->on_request(guest->user, http);
         return;
     }
     http_door *d = malloc(sizeof *d);
@@ -290,13 +292,13 @@ static void on_request(void *user, http_request *http)
 
 static void on_gone(void *user, http_request *http)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) {
-        grpc->on_gone(grpc->user, http);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) {
+        guest->on_gone(guest->user, http);
         return;
     }
     if (is_tunnel(user, http)) {
-        door_ws_shut(http);
+        tunnel_of(user)->shut(http);
         return;
     }
     http_door *d = http_data(http);
@@ -386,13 +388,13 @@ static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
 
 static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) {
-        grpc->on_body(grpc->user, http, bytes, n);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) {
+        guest->on_body(guest->user, http, bytes, n);
         return;
     }
     if (is_tunnel(user, http)) {
-        door_ws_receive(http, bytes, n);
+        tunnel_of(user)->receive(http, bytes, n);
         return;
     }
     http_door *d = http_data(http);
@@ -405,13 +407,13 @@ static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t
 
 static void on_body_end(void *user, http_request *http, int status, const char *why)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) {
-        grpc->on_body_end(grpc->user, http, status, why);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) {
+        guest->on_body_end(guest->user, http, status, why);
         return;
     }
     if (is_tunnel(user, http)) {
-        door_ws_shut(http);
+        tunnel_of(user)->shut(http);
         return;
     }
     http_door *d = http_data(http);
@@ -424,17 +426,17 @@ static void on_body_end(void *user, http_request *http, int status, const char *
 
 static void on_drained(void *user, http_request *http)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc) grpc->on_drained(grpc->user, http);
+    const http_handler *guest = guest_of(user, http);
+    if (guest) guest->on_drained(guest->user, http);
 }
 
 static void on_evict(void *user, http_request *http)
 {
-    const http_handler *grpc = grpc_of(user, http);
-    if (grpc)
-        grpc->on_evict(grpc->user, http);
+    const http_handler *guest = guest_of(user, http);
+    if (guest)
+        guest->on_evict(guest->user, http);
     else if (is_tunnel(user, http))
-        door_ws_evict(http);
+        tunnel_of(user)->evict(http);
 }
 
 /* Where keys are needed. Without them nobody is known, and nobody is held to that. */
@@ -449,10 +451,8 @@ static void error_body(void *user, const http_request *http, int status, const c
 {
     gateway *g = user;
     api_error e;
-    char code[16];
-    snprintf(code, sizeof code, "%d", status);
-    metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", code);
     api_error_from_status(&e, status, message);
+    request_count_refused(g, &e);
     dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
     *ret_content_type = "application/json";
 }
@@ -464,12 +464,6 @@ static bool listens(const gateway_config *c)
     return false;
 }
 
-size_t door_http_body_bytes(const gateway *g)
-{
-    size_t most = g->config->limits.max_body_bytes;
-    return most ? most : BODY_BYTES;
-}
-
 /* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
  * listens, and about texts and tables all the same. */
 static size_t body_limit(void *user, const http_request *http)
@@ -478,13 +472,13 @@ static size_t body_limit(void *user, const http_request *http)
     const char *allow;
     const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
     const gateway_config *c = g->config;
-    if (grpc_of(user, http)) return door_grpc_body_limit(g, http);
+    if (guest_of(user, http)) return g->http_guest->body_limit(g, http);
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     const char *shown = admission_shown_over_http(http);
     if (!admission_knows(g, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
-    size_t usual = door_http_body_bytes(g);
+    size_t usual = door_body_bytes(g);
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }
 
@@ -619,7 +613,7 @@ static int unpack(door *door, api_error *e)
             "the body's coding '%.40s' is not known here: send it plain, or as gzip, deflate or zstd", said);
     if (!c && !(is_whole && is_long(d))) return 0;
     size_t most = body_limit(d->gateway, d->http);
-    if (!most) most = door_http_body_bytes(d->gateway);
+    if (!most) most = door_body_bytes(d->gateway);
     if (is_whole) return read_ahead(d, c, most, e);
     int rc = coding_reader_new(&d->reader, c, most, &err);
     return rc == 0 ? 0 : refuse_body(e, rc, &err);
@@ -643,7 +637,7 @@ static void warn_of_descriptors(size_t wanted, size_t fits)
         LOG_S("reason", "the process may not open more files (ulimit -n, LimitNOFILE)"));
 }
 
-int door_http_open(gateway *g, shoal_err *err)
+static int open_http(gateway *g, shoal_err *err)
 {
     http_handler h = {.user = g,
                       .on_request = on_request,
@@ -661,3 +655,27 @@ int door_http_open(gateway *g, shoal_err *err)
     warn_of_descriptors(wanted.max_connections, l.max_connections);
     return http_server_new(&g->server, g->loop, &h, &l, err);
 }
+
+static int reload_http(gateway *g, const gateway_config *next, shoal_err *err)
+{
+    http_limits l = door_http_limits(next);
+    http_server_limit(g->server, &l);
+    return 0;
+}
+
+static void drain_http(gateway *g)
+{
+    http_server_drain(g->server, g->drained, g->drained_user);
+}
+
+/* The server's last callbacks still point to g. */
+static void release_http(gateway *g, void (*done)(void *g))
+{
+    if (g->server)
+        http_server_close(g->server, done, g);
+    else
+        done(g);
+}
+
+const ingress HTTP_INGRESS = {
+    .name = "http", .open = open_http, .reload = reload_http, .drain = drain_http, .release = release_http};

@@ -10,6 +10,7 @@
 #include "ingress/door_http.h"
 #include "request/endpoint.h"
 #include "ingress/event.h"
+#include "ingress/ingress.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
 #include "ingress/ws_ask.h"
@@ -138,6 +139,7 @@ static void refuse(ws_socket *s, const char *id, const api_error *e)
 {
     buf body = {0};
     const http_header h = {"content-type", "application/json"};
+    request_count_refused(s->gateway, e);
     api_error_put(&body, e);
     answer(s, id, e->status, &h, 1, body.data, body.failed ? 0 : body.len);
     buf_done(&body);
@@ -322,7 +324,7 @@ static void welcome(ws_socket *s)
 {
     s->is_known = true;
     if (auth_count(s->gateway->settings->auth) > 0) http_set_known(s->http);
-    websocket_limit_unpacked(s->ws, door_http_body_bytes(s->gateway));
+    websocket_limit_unpacked(s->ws, door_body_bytes(s->gateway));
 }
 
 /* Endpoints that take a body as it comes get it at once. */
@@ -528,7 +530,7 @@ static int start_timer(gateway *g)
 static ws_socket *socket_new(gateway *g, http_request *http)
 {
     http_limits h = door_http_limits(g->config);
-    websocket_limits l = {.max_message_bytes = door_http_body_bytes(g),
+    websocket_limits l = {.max_message_bytes = door_body_bytes(g),
                           .message_ms = h.request_timeout_ms,
                           .min_rate = h.min_body_rate,
                           .ping_ms = PING_MS};
@@ -571,30 +573,43 @@ void door_ws_handle(gateway_request *rq)
     http_set_idle(http, true);
 }
 
-void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n)
+/* ---- the ingress --------------------------------------------------------------------------------- */
+
+static void tunnel_receive(http_request *http, const uint8_t *bytes, size_t n)
 {
     websocket_receive(((ws_socket *)http_data(http))->ws, bytes, n);
 }
 
-void door_ws_shut(http_request *http)
+static void tunnel_shut(http_request *http)
 {
     websocket_shut(((ws_socket *)http_data(http))->ws);
 }
 
-void door_ws_evict(http_request *http)
+static void tunnel_evict(http_request *http)
 {
     websocket_close(((ws_socket *)http_data(http))->ws, CODE_TRY_AGAIN,
                     "others want this connection's place; connect again");
 }
 
-void door_ws_drain(gateway *g)
+static int open_ws(gateway *g, shoal_err *err)
+{
+    static const http_tunnel TUNNEL = {.receive = tunnel_receive, .shut = tunnel_shut, .evict = tunnel_evict};
+    g->http_tunnel = &TUNNEL;
+    return 0;
+}
+
+/* Close each as soon as it has no request. */
+static void drain_ws(gateway *g)
 {
     for (ws_socket *s = g->sockets; s; s = s->next)
         if (s->n_calls == 0) websocket_close(s->ws, CODE_GOING_AWAY, "the server is shutting down");
 }
 
-void door_ws_close(gateway *g)
+static void close_ws(gateway *g)
 {
     while (g->sockets) websocket_shut(g->sockets->ws);
     stop_timer(g);
 }
+
+const ingress WEBSOCKET_INGRESS = {
+    .name = "websocket", .open = open_ws, .drain = drain_ws, .close = close_ws};

@@ -26,17 +26,6 @@
 
 #include "request/request.h"
 
-struct gateway;
-
 void door_ws_handle(gateway_request *rq); /* GET /v1/ws */
-/* Of a tunnel whose http_data is not NULL. */
-void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n);
-void door_ws_shut(http_request *http);  /* the client sends no more, or is gone */
-void door_ws_evict(http_request *http); /* its place is wanted: it is told so */
-
-/* Close each as soon as it has no request. */
-void door_ws_drain(struct gateway *g);
-/* Close all now; their requests must have ended. */
-void door_ws_close(struct gateway *g);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/proto_wire.h"
 #include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_access.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
 
@@ -61,8 +62,8 @@ static health look(const door_grpc *d, const char *service)
 /* False: it has been answered. */
 static bool may_ask(const door_grpc *d, grpc_call *call, const char *service)
 {
-    bool may = is_service(d, service) || door_grpc_knows(d, call, service);
-    grpc_status why = door_grpc_knows(d, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
+    bool may = is_service(d, service) || grpc_access_has(d->gateway, call, service);
+    grpc_status why = grpc_access_has(d->gateway, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
     if (!may) grpc_call_end(call, why, "an API key that may use the model is needed to ask about it");
     return may;
 }
@@ -133,7 +134,7 @@ static void on_drained(void *user, grpc_call *call)
 /* Strangers leave most of the room to those who have a key. False: it has been answered. */
 static bool has_room(const door_grpc *d, grpc_call *call)
 {
-    size_t most = door_grpc_knows(d, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
+    size_t most = grpc_access_has(d->gateway, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
     char why[96];
     if (d->n_watches < most) return true;
     snprintf(why, sizeof why, "%zu calls watch, which is the limit; end some of them, or call Check", most);

@@ -10,6 +10,7 @@
 #include "base/proto_wire.h"
 #include "base/utf8.h"
 #include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_access.h"
 #include "request/gateway_state.h"
 
 enum { MESSAGE_MAX = 4096, NAME_MAX_BYTES = 1024, FILES_MAX = 16 };

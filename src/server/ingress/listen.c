@@ -1,5 +1,5 @@
-/* listen.c: addresses of the configuration. */
-#include "ingress/listen.h"
+/* listen.c: the addresses of the configuration: TCP, with TLS where it is configured, and Unix sockets. What an
+ * earlier process has left at a socket's path gives way; a socket that answers does not. */
 
 #include <errno.h>
 #include <grp.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "logging/log.h"
+#include "ingress/ingress.h"
 
 static const char *socket_path(const char *address)
 {
@@ -53,16 +54,37 @@ static int listen_at(http_server *s, const gateway_config *c, tls_context *tls, 
     return rc;
 }
 
-int listen_as_configured(http_server *s, const gateway_config *c, tls_context *tls, int *ret_port,
-                         shoal_err *err)
+static int open_tls(gateway *g, shoal_err *err)
 {
+    const gateway_config *c = g->config;
+    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
+    return c->tls_cert && c->tls_key ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
+}
+
+static int listen_as_configured(gateway *g, shoal_err *err)
+{
+    const gateway_config *c = g->config;
     const char *first = c->listen ? c->listen : "127.0.0.1:8080";
-    int rc = listen_at(s, c, tls, first, err);
-    if (rc == 0) *ret_port = socket_path(first) ? 0 : http_server_port(s);
+    int rc = listen_at(g->server, c, g->tls, first, err);
+    if (rc == 0) g->port = socket_path(first) ? 0 : http_server_port(g->server);
     for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
         const config_door *d = &c->also_listen[i];
-        rc = listen_at(s, c, tls, d->address, err);
+        rc = listen_at(g->server, c, g->tls, d->address, err);
         if (rc == 0 && socket_path(d->address)) rc = open_to(socket_path(d->address), d, err);
     }
     return rc;
 }
+
+static int open_addresses(gateway *g, shoal_err *err)
+{
+    int rc = open_tls(g, err);
+    return rc == 0 ? listen_as_configured(g, err) : rc;
+}
+
+/* Addresses take a restart; certificates are read again. */
+static int reload_tls(gateway *g, const gateway_config *next, shoal_err *err)
+{
+    return g->tls ? tls_context_reload(g->tls, err) : 0;
+}
+
+const ingress LISTEN_INGRESS = {.name = "listen", .open = open_addresses, .reload = reload_tls};

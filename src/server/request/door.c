@@ -18,7 +18,11 @@
 #include "request/sink.h"
 #include "request/uploads.h"
 
-enum { DRAWN_ID_BYTES = 8, DEADLINE_MAX_MS = 86400000 };
+enum {
+    BODY_BYTES = 4 << 20 /* when the configuration says nothing */,
+    DRAWN_ID_BYTES = 8,
+    DEADLINE_MAX_MS = 86400000
+};
 
 static bool id_is_fine(const char *s)
 {
@@ -172,6 +176,10 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
 {
     gateway_request *rq = request_new(g, d, received_ns);
     if (!rq) {
+        api_error e;
+        api_error_nomem(&e);
+        e.status = 503;
+        request_count_refused(g, &e);
         d->ops->reply(d, 503, NULL, 0, NULL, 0);
         return;
     }
@@ -201,6 +209,12 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     }
     int rc = d->ops->unpack ? d->ops->unpack(d, &e) : 0;
     if (rc != DOOR_LATER) door_go_on(d, rc ? &e : NULL);
+}
+
+size_t door_body_bytes(const gateway *g)
+{
+    size_t most = g->config->limits.max_body_bytes;
+    return most ? most : BODY_BYTES;
 }
 
 void door_go_on(door *d, const api_error *e)

@@ -69,6 +69,8 @@ struct door {
 
 /* A request comes in by d, whose last byte came at received_ns. */
 void door_enter(struct gateway *g, door *d, uint64_t received_ns);
+/* How long a body or a message may be, by any transport, where no sound and no document is taken. */
+size_t door_body_bytes(const struct gateway *g);
 /* Its body is ready, or e says what is wrong with it. d->rq may have been answered when this returns. */
 void door_go_on(door *d, const struct api_error *e);
 /* Its client has left before the answer was complete; d->rq is gone then, and none of d's ops is called. */

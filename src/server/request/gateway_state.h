@@ -46,8 +46,11 @@ struct gateway {
     confirm_book confirms;                   /* what guards asked back */
     clerk *clerk;                            /* of the conversations; NULL: none are kept */
     http_server *server;
-    int port;         /* of `listen`; 0: a Unix socket */
-    tls_context *tls; /* NULL: clear text */
+    const struct http_guest
+        *http_guest; /* another protocol's requests on its connections (door_http.h); NULL: */
+    const struct http_tunnel *http_tunnel; /* none; and what tunnels' bytes go to */
+    int port;                              /* of `listen`; 0: a Unix socket */
+    tls_context *tls;                      /* NULL: clear text */
     struct door_grpc *grpc;
     gateway_request *requests;                   /* being answered, */
     gateway_request *numbered[GATEWAY_NUMBERED]; /* and by their numbers, the last of which is */
@@ -67,6 +70,10 @@ struct gateway {
     bool openapi_keyed;
     size_t n_log_readers; /* who follow the log */
     bool draining;
+    void (*drained)(void *user); /* of the drain */
+    void *drained_user;
+    size_t n_released; /* of the ingress list, once the gateway is freed; then this is called: */
+    void (*released)(struct gateway *g);
     bool withdrawn;    /* it is not to be given new work, and answers what comes all the same */
     uv_timer_t *watch; /* watch.c's; freed by its close */
 };

@@ -306,6 +306,19 @@ static const char *wanted_headers(const gateway_request *rq)
     return n > 0 && n <= 2048 && strspn(wanted, NAMES) == n ? wanted : NULL;
 }
 
+static const char *error_code_of(const api_error *e)
+{
+    return e->code ? e->code : e->type;
+}
+
+void request_count_refused(gateway *g, const api_error *e)
+{
+    char status[NUMBER_SIZE];
+    number_write_i64(status, e->status);
+    metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", status);
+    metrics_add(g->metrics, METRIC_ERRORS, 1, "none", error_code_of(e), NULL);
+}
+
 void request_preflight(gateway_request *rq)
 {
     header_list h;
@@ -347,7 +360,7 @@ static void error_in_stream(gateway_request *rq, const api_error *e)
     buf_puts(&b, lines ? "" : "data: ");
     dialect_put_error(&b, dialect_here(rq), e);
     buf_puts(&b, lines ? "\n" : "\n\n");
-    rq->error_code = e->code ? e->code : e->type;
+    rq->error_code = error_code_of(e);
     if (b.failed)
         no_memory_in_stream(rq, lines);
     else
@@ -379,7 +392,7 @@ void request_error(gateway_request *rq, const api_error *e)
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
     reply(rq, e->status, &h, body.failed ? no_memory : body.data, body.failed ? strlen(no_memory) : body.len);
     buf_done(&body);
-    request_finish(rq, e->status, e->code ? e->code : e->type);
+    request_finish(rq, e->status, error_code_of(e));
 }
 
 static void begin(gateway_request *rq, const char *content_type)

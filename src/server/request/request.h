@@ -177,6 +177,8 @@ void request_text(gateway_request *rq, int status, const char *content_type, con
 void request_reply(gateway_request *rq, int status, const char *content_type, const http_header *more,
                    size_t n_more, const void *body, size_t len);
 void request_error(gateway_request *rq, const api_error *e);
+/* A message that became no request (malformed, too large, too many) was refused: counted as refused requests are. */
+void request_count_refused(struct gateway *g, const api_error *e);
 void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */
 
 /* text/event-stream; the caller writes whole "data: ...\n\n" events. */

@@ -246,10 +246,33 @@ static void one_key_leaves_a_quarter_of_the_places_to_others(void **state)
     world_close(&w);
 }
 
+/* What is refused before it is a request is counted as requests are that are refused. */
+static void refusals_without_a_request_are_counted(void **state)
+{
+    world w;
+    peer http, ws;
+    world_open(&w, &(gateway_config){0});
+    const metrics *m = w.gw->metrics;
+    peer_dial(&w, &http);
+    peer_puts(&http, "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    WORLD_UNTIL(&w, peer_has(&http, "HTTP/1.1 400"));
+    assert_int_equal(metrics_get(m, METRIC_REQUESTS, "none", "", "400"), 1);
+    assert_int_equal(metrics_get(m, METRIC_ERRORS, "none", "invalid_request_error", NULL), 1);
+    ws_dial(&w, &ws, NULL);
+    ws_say(&ws, "{\"id\":\"1\",\"way\":\"/healthz\"}");
+    WORLD_UNTIL(&w, peer_has(&ws, "\"status\":400"));
+    assert_int_equal(metrics_get(m, METRIC_REQUESTS, "none", "", "400"), 2);
+    assert_int_equal(metrics_get(m, METRIC_ERRORS, "none", "invalid_request_error", NULL), 2);
+    peer_close(&w, &http);
+    peer_close(&w, &ws);
+    world_close(&w);
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals_without_a_request_are_counted),
         cmocka_unit_test(a_websocket_that_starts_and_cancels_has_a_few_messages_a_turn),
         cmocka_unit_test(a_websocket_that_cancels_too_often_is_told_so),
         cmocka_unit_test(who_shows_no_key_ten_times_is_closed),
