@@ -718,12 +718,11 @@ static void tables_of_keys_follow_the_rows(void **state)
                                 "`user`, or the API key's name; `prefix`: the first 1024 bytes of the "
                                 "prompt. Without one: `least_time` "
                                 "|\n");
-    assert_docs(
-        "metrics",
-        "| `metrics` | section | none | who may read /metrics |\n"
-        "| `metrics.key` | `admin`, `any` or `none` | `admin` | where there are `api_keys`: with which of "
-        "them. `none` leaves it open; Prometheus sends a key with `authorization: {credentials_file: "
-        "...}` |\n");
+    assert_docs("metrics",
+                "| `metrics` | section | none | who may read /metrics |\n"
+                "| `metrics.key` | `admin`, `any` or `none` | `admin` | with `api_keys`: which of them may "
+                "read /metrics. `none` "
+                "needs no key; Prometheus sends a key with `authorization: {credentials_file: ...}` |\n");
 }
 
 static void keys_apart_have_a_table_of_their_own(void **state)
