@@ -12,7 +12,7 @@
 #ifndef FOREST_FEED_H
 #define FOREST_FEED_H
 
-#include "forest/csv.h"
+#include "formats/csv.h"
 #include "forest/series.h"
 
 enum { FEED_SENSORS_MAX = 1 << 16 };

@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "forest/forest_build.h"
-#include "forest/gz.h"
+#include "formats/gz.h"
 
 enum { FOREST_FILE_MAX = 512 << 20, WALKS = 8 };
 

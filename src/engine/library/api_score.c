@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv_write.h"
+#include "formats/csv_write.h"
 #include "library/api_impl.h"
 
 typedef struct sink {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/csv_write.h"
+#include "formats/csv_write.h"
 #include "base/number.h"
 #include "base/utf8.h"
 #include "messages/fields.h"

@@ -8,7 +8,7 @@
 #include "messages/api_error.h"
 #include "messages/upload.h"
 #include "shoal/v1/worker.pb-c.h"
-#include "signal/captions.h"
+#include "formats/captions.h"
 
 typedef struct transcribe_spec {
     arena *mem;        /* of the strings */

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
-#include "forest/csv.h"
+#include "formats/csv.h"
 
 static const char *const TYPE_NAMES[] = {
 #define PLAIN_NAME(e, name) [e] = name,

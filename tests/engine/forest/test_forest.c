@@ -13,7 +13,7 @@
 #include "json/json.h"
 #include "forest/forest.h"
 #include "forest/forest_link.h"
-#include "forest/gz.h"
+#include "formats/gz.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 

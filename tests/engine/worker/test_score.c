@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "logging/log.h"
-#include "forest/csv.h"
+#include "formats/csv.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "grpc/grpc.h"
 #include "worker/worker.h"

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
-#include "signal/captions.h"
+#include "formats/captions.h"
 #include "speech/listen.h"
 
 #define FILE_MAX ((size_t)1 << 30)

@@ -1,5 +1,5 @@
 /* gz.c: see gz.h; zlib tells gzip from plain bytes itself. */
-#include "forest/gz.h"
+#include "formats/gz.h"
 
 #include <errno.h>
 #include <fcntl.h>

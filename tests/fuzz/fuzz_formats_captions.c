@@ -5,7 +5,7 @@
 #include "json/json.h"
 #include "base/utf8.h"
 #include "memory.h"
-#include "signal/captions.h"
+#include "formats/captions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,14 @@
-#include "helper.h"
-#include "signal/captions.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "formats/captions.h"
+#include "json/json.h"
 
 #define TEXT(s) .text = s, .len = sizeof s - 1
 

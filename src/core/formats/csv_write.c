@@ -1,5 +1,5 @@
 /* csv_write.c: see csv_write.h. */
-#include "base/csv_write.h"
+#include "formats/csv_write.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* gz.h: files that may be gzipped, as one stream of plain bytes. */
-#ifndef FOREST_GZ_H
-#define FOREST_GZ_H
+#ifndef FORMATS_GZ_H
+#define FORMATS_GZ_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -7,8 +7,8 @@
  * Pure functions. Texts come from models: bytes that are no UTF-8 become U+FFFD; in cues line breaks and
  * control characters become spaces, "-->" becomes "-- >", and what WebVTT would read as markup is escaped, so
  * that no text can forge a cue. */
-#ifndef SIGNAL_CAPTIONS_H
-#define SIGNAL_CAPTIONS_H
+#ifndef FORMATS_CAPTIONS_H
+#define FORMATS_CAPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

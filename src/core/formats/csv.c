@@ -1,5 +1,5 @@
 /* csv.c: see csv.h. One row's text is kept in `row`, fields NUL-terminated and found by `starts`. */
-#include "forest/csv.h"
+#include "formats/csv.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/progress.h"
-#include "forest/gz.h"
+#include "formats/gz.h"
 
 struct csv {
     gz *file; /* NULL: text is all there is */

@@ -1,4 +1,4 @@
-#include "signal/captions.h"
+#include "formats/captions.h"
 
 #include <inttypes.h>
 #include <string.h>

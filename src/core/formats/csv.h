@@ -11,8 +11,8 @@
  *     csv_close(c);
  *
  * Memory is one row, whatever the file's length. */
-#ifndef FOREST_CSV_H
-#define FOREST_CSV_H
+#ifndef FORMATS_CSV_H
+#define FORMATS_CSV_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-/* csv_write.h: fields of a CSV (RFC 4180), as forest/csv.h reads them back. `more`: a comma first. Memory
+/* csv_write.h: fields of a CSV (RFC 4180), as formats/csv.h reads them back. `more`: a comma first. Memory
  * that runs out is found in out->failed. */
-#ifndef BASE_CSV_WRITE_H
-#define BASE_CSV_WRITE_H
+#ifndef FORMATS_CSV_WRITE_H
+#define FORMATS_CSV_WRITE_H
 
 #include <stdbool.h>
 
