@@ -57,7 +57,7 @@ typedef struct gate_model {
 } gate_model;
 
 /* Where gateways with the same models keep one plan, of which the one that leads writes
- * (discovery/etcd_board.h). */
+ * (discovery/etcd_shared_plan.h). */
 typedef struct gate_board {
     void *user;
     bool (*leads)(void *user);         /* this one does */

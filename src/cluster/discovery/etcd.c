@@ -15,12 +15,11 @@
 struct etcd {
     registry *g;
     env e;
-    etcd_client *client;
-    etcd_lease *lease;
+    etcd_session *session;
     etcd_source *source;
     etcd_publisher *publisher;
     etcd_election *election;
-    etcd_board *board; /* NULL: of no group */
+    etcd_shared_plan *plan; /* NULL: of no group */
     env_timer *goodbye;
     void (*closed)(void *user);
     void *closed_user;
@@ -49,7 +48,7 @@ int etcd_endpoint_parse(const char *text, const char **ret_address, int *ret_tls
 }
 
 /* All of one kind, and in clear only where no file speaks of TLS. */
-static int read_endpoints(const etcd_options *o, const char **ret, bool *ret_tls, shoal_err *err)
+static int etcd_read_endpoints(const etcd_options *o, const char **ret, bool *ret_tls, shoal_err *err)
 {
     bool files = o->ca || o->cert || o->key, clear = false, secure = files;
     for (size_t i = 0; i < o->n_endpoints; i++) {
@@ -64,50 +63,30 @@ static int read_endpoints(const etcd_options *o, const char **ret, bool *ret_tls
     return err_set(err, SHOAL_EINVALID, "an endpoint of etcd is http://, and TLS is asked for as well");
 }
 
-static int open_tls(tls_context **ret, const etcd_options *o, shoal_err *err)
+static int etcd_open_tls(tls_context **ret, const etcd_options *o, shoal_err *err)
 {
     const tls_options t = {.cert_file = o->cert, .key_file = o->key, .ca_file = o->ca};
     return tls_context_new(ret, TLS_CLIENT, &t, err);
 }
 
-static int open_client(etcd *x, uv_loop_t *loop, const etcd_options *o, shoal_err *err)
+static int etcd_connect(etcd *x, uv_loop_t *loop, const etcd_options *o, shoal_err *err)
 {
     const char **endpoints = calloc(o->n_endpoints + 1, sizeof *endpoints);
     bool secure = false;
     tls_context *tls = NULL;
     if (!endpoints) return err_nomem(err);
-    int rc = read_endpoints(o, endpoints, &secure, err);
-    if (rc == 0 && secure) rc = open_tls(&tls, o, err);
-    const etcd_client_options c = {.endpoints = endpoints,
-                                   .n_endpoints = o->n_endpoints,
-                                   .tls = tls,
-                                   .user = o->user,
-                                   .password_file = o->password_file};
-    if (rc == 0) rc = etcd_client_open(&x->client, loop, &x->e, &c, err);
+    int rc = etcd_read_endpoints(o, endpoints, &secure, err);
+    if (rc == 0 && secure) rc = etcd_open_tls(&tls, o, err);
+    const etcd_session_options session = {.endpoints = endpoints,
+                                          .n_endpoints = o->n_endpoints,
+                                          .tls = tls,
+                                          .user = o->user,
+                                          .password_file = o->password_file,
+                                          .lease_s = o->lease_s ? o->lease_s : ETCD_LEASE_S};
+    if (rc == 0) rc = etcd_session_open(&x->session, loop, &x->e, &session, err);
     tls_context_unref(tls);
     free(endpoints);
     return rc;
-}
-
-/* ---- the lease is everybody's -------------------------------------------------------------------- */
-
-static void granted(void *user)
-{
-    etcd *x = user;
-    etcd_publisher_granted(x->publisher);
-    etcd_election_granted(x->election);
-}
-
-static void confirmed(void *user)
-{
-    etcd *x = user;
-    etcd_election_confirmed(x->election);
-}
-
-static void lost(void *user)
-{
-    etcd *x = user;
-    etcd_election_lost(x->election);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -118,7 +97,7 @@ typedef struct names {
 } names;
 
 /* Behind a prefix there is one slash, however it was written. */
-static int make_names(names *ret, const env *e, const char *prefix, const char *group, shoal_err *err)
+static int etcd_make_names(names *ret, const env *e, const char *prefix, const char *group, shoal_err *err)
 {
     const char *p = prefix ? prefix : ETCD_PREFIX;
     size_t n = strlen(p);
@@ -138,33 +117,29 @@ static int make_names(names *ret, const env *e, const char *prefix, const char *
     return 0;
 }
 
-static int open_parts(etcd *x, const etcd_options *o, const names *n, shoal_err *err)
+static int etcd_open_parts(etcd *x, const etcd_options *o, const names *n, shoal_err *err)
 {
     const etcd_source_options source = {
         .prefix = n->prefix, .own = o->self->name, .instance = n->instance, .machine = n->machine};
     const etcd_publisher_options publisher = {
         .prefix = n->prefix, .instance = n->instance, .machine = n->machine, .self = o->self};
-    const etcd_lease_events lease = {.user = x, .granted = granted, .confirmed = confirmed, .lost = lost};
-    int rc = etcd_source_open(&x->source, x->client, x->g, &source, err);
+    int rc = etcd_source_open(&x->source, x->session, x->g, &source, err);
+    if (rc == 0) rc = etcd_publisher_open(&x->publisher, x->session, x->g, &publisher, err);
     if (rc == 0)
-        rc = etcd_lease_open(&x->lease, x->client, o->lease_s ? o->lease_s : ETCD_LEASE_S, &lease, err);
-    if (rc == 0) rc = etcd_publisher_open(&x->publisher, x->client, x->lease, x->g, &publisher, err);
-    if (rc == 0)
-        rc = etcd_election_open(&x->election, x->client, x->lease, n->leader, o->self->name, &o->election,
-                                err);
-    if (rc == 0 && o->group) rc = etcd_board_open(&x->board, x->client, x->election, n->plan, &o->board, err);
+        rc = etcd_election_open(&x->election, x->session, n->leader, o->self->name, &o->election, err);
+    if (rc == 0 && o->group)
+        rc = etcd_shared_plan_open(&x->plan, x->session, x->election, n->plan, &o->plan, err);
     if (rc == 0) etcd_election_campaign(x->election);
     return rc;
 }
 
-static void tear_down(etcd *x)
+static void etcd_tear_down(etcd *x)
 {
-    etcd_board_close(x->board);
+    etcd_shared_plan_close(x->plan);
     etcd_election_close(x->election);
     etcd_publisher_close(x->publisher);
-    etcd_lease_close(x->lease);
     etcd_source_close(x->source);
-    etcd_client_close(x->client);
+    etcd_session_close(x->session);
     x->e.timer_free(x->goodbye);
     free(x);
 }
@@ -175,7 +150,7 @@ static void say_closed(void *arg)
     etcd *x = arg;
     void (*closed)(void *) = x->closed;
     void *user = x->closed_user;
-    tear_down(x);
+    etcd_tear_down(x);
     if (closed) closed(user);
 }
 
@@ -187,11 +162,11 @@ int etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const etcd_options *o, s
     x->g = g;
     x->e = *registry_env(g);
     x->goodbye = x->e.timer_new(x->e.user, say_closed, x);
-    int rc = x->goodbye ? make_names(&n, &x->e, o->prefix, o->group, err) : err_nomem(err);
-    if (rc == 0) rc = open_client(x, loop, o, err);
-    if (rc == 0) rc = open_parts(x, o, &n, err);
+    int rc = x->goodbye ? etcd_make_names(&n, &x->e, o->prefix, o->group, err) : err_nomem(err);
+    if (rc == 0) rc = etcd_connect(x, loop, o, err);
+    if (rc == 0) rc = etcd_open_parts(x, o, &n, err);
     if (rc != 0) {
-        tear_down(x);
+        etcd_tear_down(x);
         return rc;
     }
     *ret = x;
@@ -224,12 +199,12 @@ void etcd_close(etcd *e, void (*closed)(void *user), void *user)
     etcd_election_resign(e->election);
     etcd_publisher_close(e->publisher);
     e->publisher = NULL;
-    etcd_lease_revoke(e->lease, heard, e);
+    etcd_session_revoke(e->session, heard, e);
 }
 
-void etcd_post(etcd *e, const char *node, const uint8_t *plan, size_t n)
+void etcd_put_plan(etcd *e, const char *node, const uint8_t *plan, size_t n)
 {
-    if (e->board) etcd_board_post(e->board, node, plan, n);
+    if (e->plan) etcd_shared_plan_put(e->plan, node, plan, n);
 }
 
 bool etcd_leads(etcd *e)

@@ -5,16 +5,14 @@
  *     if (etcd_leads(e)) ... place models ...
  *     etcd_close(e, closed, user);
  *
- * One client, one lease, and on them: etcd_source (others' replicas into the registry), etcd_publisher (those
- * of our agent into etcd), etcd_election; and where the gateways of a group place models together,
- * etcd_board. When etcd is away everything goes on with the last view. Loop thread. */
+ * One session, and on it: etcd_source (others' replicas into the registry), etcd_publisher (those of our agent
+ * into etcd), etcd_election; and where the gateways of a group place models together, etcd_shared_plan. When etcd is away everything goes on with the last view. Loop thread. */
 #ifndef DISCOVERY_ETCD_H
 #define DISCOVERY_ETCD_H
 
 #include <uv.h>
 
-#include "discovery/etcd_board.h"
-#include "discovery/etcd_election.h"
+#include "discovery/etcd_shared_plan.h"
 #include "cluster/registry.h"
 
 enum {
@@ -36,8 +34,8 @@ typedef struct etcd_options {
     unsigned lease_s;              /* [ETCD_LEASE_S] */
     const node *self;              /* this machine; its name is ours in etcd */
     const char *source;            /* ["agent"] whose replicas are published */
-    const char *group;             /* of gateways with one leader and one board [all, and no board] */
-    etcd_board_events board;       /* of a group; told on the loop, not before etcd_open has returned */
+    const char *group;             /* of gateways with one leader and one shared plan [all, and no plan] */
+    etcd_plan_events plan;         /* of a group; told on the loop, not before etcd_open has returned */
     etcd_election_events election; /* [nobody is told] */
 } etcd_options;
 
@@ -49,8 +47,8 @@ void etcd_close(etcd *e, void (*closed)(void *user), void *user);
 /* This process is about to stop: its replicas are said to be draining, another may lead. */
 void etcd_drain(etcd *e);
 
-/* Only who leads a group is heard (etcd_board.h). */
-void etcd_post(etcd *e, const char *node, const uint8_t *plan, size_t n);
+/* Counts from the leader of a group alone (etcd_shared_plan.h). */
+void etcd_put_plan(etcd *e, const char *node, const uint8_t *plan, size_t n);
 
 bool etcd_leads(etcd *e);
 const char *etcd_leader(const etcd *e); /* its name, as last heard; NULL: nobody */

@@ -26,7 +26,7 @@ enum { ETCD_VALUE_BYTES = 8192 }; /* of any value; a replica has some 300 */
 #define ETCD_REPLICAS "replicas/"
 #define ETCD_LEADER   "leader/"
 #define ETCD_LEADERS  "leaders/" /* GROUP/LEASE */
-#define ETCD_PLAN     "plan/"    /* GROUP/NODE, etcd_board.h */
+#define ETCD_PLAN     "plan/"    /* GROUP/NODE, etcd_shared_plan.h */
 
 typedef enum etcd_kind { ETCD_OTHER, ETCD_NODE, ETCD_MACHINE, ETCD_REPLICA } etcd_kind;
 

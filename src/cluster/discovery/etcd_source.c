@@ -293,7 +293,7 @@ static int copy_options(etcd_source *s, const etcd_source_options *o, shoal_err 
     return ok ? 0 : err_nomem(err);
 }
 
-int etcd_source_open(etcd_source **ret, etcd_client *c, registry *g, const etcd_source_options *o,
+int etcd_source_open(etcd_source **ret, etcd_session *session, registry *g, const etcd_source_options *o,
                      shoal_err *err)
 {
     etcd_source *s = calloc(1, sizeof *s);
@@ -307,7 +307,7 @@ int etcd_source_open(etcd_source **ret, etcd_client *c, registry *g, const etcd_
                                     .synced = on_synced,
                                     .away = on_away};
     if (rc == 0) rc = source_open(&s->s, g, "etcd", err);
-    if (rc == 0) rc = etcd_view_open(&s->view, c, &view, err);
+    if (rc == 0) rc = etcd_view_open(&s->view, session, &view, err);
     if (rc != 0) {
         etcd_source_close(s);
         return rc;

@@ -13,14 +13,14 @@
  * (ETCD_LINGER_MS), and dropped when its key does not return, at once when it stops to answer. One that said
  * it was draining goes at once.
  *
- *     etcd_source_open(&s, client, registry, &(etcd_source_options){.prefix = p, .own = "gate-1"}, err);
+ *     etcd_source_open(&s, session, registry, &(etcd_source_options){.prefix = p, .own = "gate-1"}, err);
  *     etcd_source_close(s);        // drops its members
  *
  * Loop thread. */
 #ifndef DISCOVERY_ETCD_SOURCE_H
 #define DISCOVERY_ETCD_SOURCE_H
 
-#include "discovery/etcd_client.h"
+#include "discovery/etcd_session.h"
 #include "cluster/registry.h"
 
 enum { ETCD_LINGER_MS = 15000 };
@@ -35,8 +35,8 @@ typedef struct etcd_source_options {
     unsigned linger_ms;   /* 0: ETCD_LINGER_MS */
 } etcd_source_options;
 
-/* Texts are copied; client and registry must outlive it. */
-int etcd_source_open(etcd_source **ret, etcd_client *c, registry *g, const etcd_source_options *o,
+/* Texts are copied; session and registry must outlive it. */
+int etcd_source_open(etcd_source **ret, etcd_session *session, registry *g, const etcd_source_options *o,
                      shoal_err *err);
 void etcd_source_close(etcd_source *s); /* accepts NULL */
 

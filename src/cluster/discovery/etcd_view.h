@@ -4,14 +4,14 @@
  * meanwhile, or a store that was put back from a copy, is listed anew, and only differences are told. Silence
  * is noticed: etcd is asked for a sign of life, and its endpoint left when none comes.
  *
- *     etcd_view_open(&v, client, &(etcd_view_options){.prefix = "/shoal/v1/home/", .keys = {...}}, err);
+ *     etcd_view_open(&v, session, &(etcd_view_options){.prefix = "/shoal/v1/home/", .keys = {...}}, err);
  *     etcd_view_close(v);
  *
  * While nothing is heard nothing is told: the keys stay as they were. Loop thread. */
 #ifndef DISCOVERY_ETCD_VIEW_H
 #define DISCOVERY_ETCD_VIEW_H
 
-#include "discovery/etcd_client.h"
+#include "discovery/etcd_session.h"
 #include "discovery/etcd_keys.h"
 
 typedef struct etcd_view etcd_view;
@@ -27,8 +27,8 @@ typedef struct etcd_view_options {
     unsigned page;       /* [512] keys of a page */
 } etcd_view_options;
 
-/* The client must outlive it. */
-int etcd_view_open(etcd_view **ret, etcd_client *c, const etcd_view_options *o, shoal_err *err);
+/* The session must outlive it. */
+int etcd_view_open(etcd_view **ret, etcd_session *s, const etcd_view_options *o, shoal_err *err);
 void etcd_view_close(etcd_view *v);           /* keys.drop of each; accepts NULL */
 bool etcd_view_is_synced(const etcd_view *v); /* and nothing is amiss */
 const etcd_keys *etcd_view_keys(const etcd_view *v);

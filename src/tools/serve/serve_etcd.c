@@ -58,7 +58,7 @@ int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_conf
                             .lease_s = c->etcd.lease_s,
                             .self = &self,
                             .group = with->group,
-                            .board = with->board,
+                            .plan = with->plan,
                             .election = with->election};
     int rc = etcd_open(ret, loop, g, &o, err);
     return rc == 0 ? 0 : err_prefix(err, rc, "discovery.etcd");

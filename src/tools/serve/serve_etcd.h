@@ -15,7 +15,7 @@ typedef struct serve_etcd_options {
     int port;
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
     const char *group;                    /* as etcd_options has it, and the next two */
-    etcd_board_events board;
+    etcd_plan_events plan;
     etcd_election_events election;
 } serve_etcd_options;
 

@@ -233,9 +233,8 @@ typedef struct gate {
     house *h;
     registry *g;
     source *own; /* "agent" */
-    etcd_client *c;
+    etcd_session *c;
     etcd_source *source;
-    etcd_lease *lease;
     etcd_publisher *publisher;
     etcd_election *election;
     const char *name;
@@ -243,25 +242,6 @@ typedef struct gate {
     int64_t term;
     char leader[64], why[160];
 } gate;
-
-static void gate_granted(void *user)
-{
-    gate *x = user;
-    if (x->publisher) etcd_publisher_granted(x->publisher);
-    if (x->election) etcd_election_granted(x->election);
-}
-
-static void gate_confirmed(void *user)
-{
-    gate *x = user;
-    if (x->election) etcd_election_confirmed(x->election);
-}
-
-static void gate_lost(void *user)
-{
-    gate *x = user;
-    if (x->election) etcd_election_lost(x->election);
-}
 
 static void gate_elected(void *user, int64_t term)
 {
@@ -295,15 +275,15 @@ static void gate_heard(void *user, const registry_event *e)
         if ((call) != 0) fail_msg("%s: %s", #call, err.message); \
     } while (0)
 
-/* A client and a registry; what else is wanted follows. */
-static void gate_open(gate *x, house *h, const char *name, const etcd_client_options *o)
+/* A session and a registry; what else is wanted follows. */
+static void gate_open(gate *x, house *h, const char *name, const etcd_session_options *o)
 {
     *x = (gate){.h = h, .name = name};
     OK(registry_new(&x->g, &h->loop, &err));
     OK(registry_listen(x->g, gate_heard, x, &err));
     OK(source_open(&x->own, x->g, "agent", &err));
     source_synced(x->own);
-    OK(etcd_client_open(&x->c, &h->loop, &h->e, o, &err));
+    OK(etcd_session_open(&x->c, &h->loop, &h->e, o, &err));
 }
 
 static void gate_read(gate *x, const char *prefix, unsigned linger_ms)
@@ -316,26 +296,19 @@ static void gate_read(gate *x, const char *prefix, unsigned linger_ms)
     OK(etcd_source_open(&x->source, x->c, x->g, &o, &err));
 }
 
-static void gate_lease(gate *x, unsigned ttl_s)
-{
-    const etcd_lease_events ev = {
-        .user = x, .granted = gate_granted, .confirmed = gate_confirmed, .lost = gate_lost};
-    OK(etcd_lease_open(&x->lease, x->c, ttl_s, &ev, &err));
-}
-
 static void gate_publish(gate *x, const char *prefix)
 {
     const node self = {.name = x->name, .isa = "avx2", .n_cores = 4};
     const etcd_publisher_options o = {
         .prefix = prefix, .instance = x->name, .machine = x->h->machine, .self = &self};
-    OK(etcd_publisher_open(&x->publisher, x->c, x->lease, x->g, &o, &err));
+    OK(etcd_publisher_open(&x->publisher, x->c, x->g, &o, &err));
 }
 
 static void gate_stand(gate *x, const char *prefix)
 {
     const etcd_election_events ev = {
         .user = x, .elected = gate_elected, .deposed = gate_deposed, .leader = gate_leader};
-    OK(etcd_election_open(&x->election, x->c, x->lease, prefix, x->name, &ev, &err));
+    OK(etcd_election_open(&x->election, x->c, prefix, x->name, &ev, &err));
     etcd_election_campaign(x->election);
 }
 
@@ -350,9 +323,8 @@ static void gate_die(gate *x)
 {
     etcd_election_close(x->election);
     etcd_publisher_close(x->publisher);
-    etcd_lease_close(x->lease);
     etcd_source_close(x->source);
-    etcd_client_close(x->c);
+    etcd_session_close(x->c);
     registry_unlisten(x->g, gate_heard, x);
     registry_free(x->g);
     x->g = NULL;

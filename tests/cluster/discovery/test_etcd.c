@@ -6,11 +6,14 @@
 #include "discovery/etcd.h"
 #include "etcd/rpc.pb-c.h"
 
+#define ETCD_PUT          "/etcdserverpb.KV/Put"
+#define ETCD_DELETE_RANGE "/etcdserverpb.KV/DeleteRange"
+
 typedef struct hall {
     etcd_server s;
     house h;
     const char *endpoints[1];
-    etcd_client_options o;
+    etcd_session_options o;
 } hall;
 
 static void hall_open(hall *x)
@@ -18,7 +21,7 @@ static void hall_open(hall *x)
     server_open(&x->s);
     house_open(&x->h);
     x->endpoints[0] = x->s.endpoint;
-    x->o = (etcd_client_options){.endpoints = x->endpoints, .n_endpoints = 1};
+    x->o = (etcd_session_options){.endpoints = x->endpoints, .n_endpoints = 1};
     server_start(&x->s);
 }
 
@@ -31,8 +34,8 @@ static void hall_close(hall *x)
 /* One publishes m/0, the other has found it. */
 static void hall_pair(hall *x, gate *a, gate *b, unsigned ttl_s)
 {
+    x->o.lease_s = ttl_s;
     gate_open(a, &x->h, "a", &x->o);
-    gate_lease(a, ttl_s);
     gate_publish(a, "/s/");
     gate_put(a, "m/0", 7);
     gate_open(b, &x->h, "b", &x->o);
@@ -91,7 +94,6 @@ static void etcd_tells_of_attached_machines(void **state)
                .n_labels = 1};
     hall_open(&x);
     hall_pair(&x, &a, &b, 10);
-    gate_lease(&b, 10);
     gate_publish(&b, "/s/");
     gate_read(&a, "/s/", 0);
     OK(source_open(&agents, a.g, "agents", &err));
@@ -160,8 +162,8 @@ static void etcd_keeps_a_living_replica_for_a_while(void **state)
     hall x;
     gate a, b;
     hall_open(&x);
+    x.o.lease_s = 1;
     gate_open(&a, &x.h, "a", &x.o);
-    gate_lease(&a, 1);
     gate_publish(&a, "/s/");
     gate_put(&a, "m/0", 7);
     gate_open(&b, &x.h, "b", &x.o);
@@ -170,7 +172,6 @@ static void etcd_keeps_a_living_replica_for_a_while(void **state)
     gate_die(&a);
     UNTIL(&x.h, registry_count(b.g) == 0);
     gate_open(&a, &x.h, "a", &x.o); /* back with an older generation, which is the truth now */
-    gate_lease(&a, 1);
     gate_publish(&a, "/s/");
     gate_put(&a, "m/0", 3);
     UNTIL(&x.h, gate_sees(&b, "a/m/0"));
@@ -236,7 +237,7 @@ static void etcd_that_was_never_there_is_said_to_be_away(void **state)
     gate b;
     house_open(&h);
     const char *const nowhere[] = {"127.0.0.1:1", "127.0.0.1:2"};
-    gate_open(&b, &h, "b", &(etcd_client_options){.endpoints = nowhere, .n_endpoints = 2});
+    gate_open(&b, &h, "b", &(etcd_session_options){.endpoints = nowhere, .n_endpoints = 2});
     gate_read(&b, "/s/", 0);
     UNTIL(&h, gate_away(&b));
     assert_false(source_is_synced(gate_etcd(&b)));
@@ -251,10 +252,10 @@ static void etcd_goes_to_the_next_endpoint(void **state)
     gate b;
     hall_open(&x);
     const char *const three[] = {"127.0.0.1:1", x.s.endpoint, "127.0.0.1:2"};
-    gate_open(&b, &x.h, "b", &(etcd_client_options){.endpoints = three, .n_endpoints = 3});
+    gate_open(&b, &x.h, "b", &(etcd_session_options){.endpoints = three, .n_endpoints = 3});
     gate_read(&b, "/s/", 0);
     UNTIL(&x.h, gate_synced(&b));
-    assert_string_equal(etcd_client_endpoint(b.c), x.s.endpoint);
+    assert_string_equal(etcd_session_endpoint(b.c), x.s.endpoint);
     gate_die(&b);
     hall_close(&x);
 }
@@ -281,11 +282,11 @@ static void on_asked(void *user, const etcd_answer *a)
     if (m) etcdserverpb__put_response__free_unpacked(m, NULL);
 }
 
-static asked ask_once(house *h, etcd_client *c, const char *path, const ProtobufCMessage *m)
+static asked ask_once(house *h, etcd_session *c, const char *path, const ProtobufCMessage *m)
 {
     asked x = {0};
-    UNTIL(h, etcd_client_is_up(c));
-    assert_non_null(etcd_client_call(c, path, m, on_asked, &x));
+    UNTIL(h, etcd_session_is_up(c));
+    assert_non_null(etcd_session_call(c, path, m, on_asked, &x));
     UNTIL(h, x.done);
     return x;
 }
@@ -297,7 +298,7 @@ static bool came_to_nothing(const asked *x)
            x->status == GRPC_UNAVAILABLE;
 }
 
-static asked ask(house *h, etcd_client *c, const char *path, const ProtobufCMessage *m)
+static asked ask(house *h, etcd_session *c, const char *path, const ProtobufCMessage *m)
 {
     asked x = ask_once(h, c, path, m);
     for (int i = 0; i < 20 && came_to_nothing(&x); i++) {
@@ -307,7 +308,7 @@ static asked ask(house *h, etcd_client *c, const char *path, const ProtobufCMess
     return x;
 }
 
-static int64_t write_key(house *h, etcd_client *c, const char *key, const char *value)
+static int64_t write_key(house *h, etcd_session *c, const char *key, const char *value)
 {
     Etcdserverpb__PutRequest m = ETCDSERVERPB__PUT_REQUEST__INIT;
     m.key = (ProtobufCBinaryData){.data = (uint8_t *)key, .len = strlen(key)};
@@ -319,7 +320,7 @@ static int64_t write_key(house *h, etcd_client *c, const char *key, const char *
 }
 
 /* The same shape as LeaseRevokeRequest: one number, in field 1. */
-static void compact(house *h, etcd_client *c, int64_t revision)
+static void compact(house *h, etcd_session *c, int64_t revision)
 {
     Etcdserverpb__LeaseRevokeRequest m = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
     m.id = revision;
@@ -383,7 +384,7 @@ static void etcd_lists_anew_what_was_compacted(void **state)
     gate_read(&b, "/s/", 0);
     UNTIL(&sleeper, gate_synced(&b));
     assert_non_null(registry_get(b.g, "old/m/0"));
-    etcd_client_doubt(b.c, "the test says so");
+    etcd_session_doubt(b.c, "the test says so");
     Etcdserverpb__DeleteRangeRequest gone = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
     gone.key = (ProtobufCBinaryData){.data = (uint8_t *)"/s/replicas/old/m/0", .len = 19};
     assert_int_equal(ask(&x.h, a.c, ETCD_DELETE_RANGE, &gone.base).status, GRPC_OK);
@@ -412,7 +413,7 @@ static void set_password(const char *path, const char *password)
 
 /* UserAdd and UserChangePassword have the shape of AuthenticateRequest, as have UserGrantRole (user, role),
  * RoleAdd (name) and AuthEnable (nothing). */
-static void administer(hall *x, etcd_client *c, const char *method, const char *first, const char *second)
+static void administer(hall *x, etcd_session *c, const char *method, const char *first, const char *second)
 {
     Etcdserverpb__AuthenticateRequest m = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
     char path[64];
@@ -451,11 +452,11 @@ static void etcd_wants_certificates_and_passwords(void **state)
     const tls_options t = {.cert_file = p.gateway.crt, .key_file = p.gateway.key, .ca_file = p.ca};
     OK(tls_context_new(&tls, TLS_CLIENT, &t, &err));
     x.endpoints[0] = x.s.endpoint;
-    x.o = (etcd_client_options){.endpoints = x.endpoints,
-                                .n_endpoints = 1,
-                                .tls = tls,
-                                .call_ms = 30000,
-                                .connect_ms = 30000}; /* it hashes slowly */
+    x.o = (etcd_session_options){.endpoints = x.endpoints,
+                                 .n_endpoints = 1,
+                                 .tls = tls,
+                                 .call_ms = 30000,
+                                 .connect_ms = 30000}; /* it hashes slowly */
     lock_up(&x);
     snprintf(file, sizeof file, "%s/password", x.s.dir);
 
@@ -506,7 +507,7 @@ static void etcd_of_another_ca_is_not_trusted(void **state)
     server_start(&x.s);
     OK(tls_context_new(&tls, TLS_CLIENT, &(tls_options){.ca_file = p.other_ca}, &err));
     x.endpoints[0] = x.s.endpoint;
-    x.o = (etcd_client_options){.endpoints = x.endpoints, .n_endpoints = 1, .tls = tls};
+    x.o = (etcd_session_options){.endpoints = x.endpoints, .n_endpoints = 1, .tls = tls};
     gate_open(&b, &x.h, "b", &x.o);
     gate_read(&b, "/s/", 0);
     UNTIL(&x.h, strstr(source_trouble(gate_etcd(&b)), "certificate") != NULL);
@@ -524,8 +525,8 @@ static void etcd_of_another_ca_is_not_trusted(void **state)
  */
 static void candidate(hall *x, gate *g, const char *name, unsigned ttl_s)
 {
+    x->o.lease_s = ttl_s;
     gate_open(g, &x->h, name, &x->o);
-    gate_lease(g, ttl_s);
     gate_stand(g, "/s/leader/");
 }
 
@@ -578,7 +579,7 @@ static void etcd_hears_of_a_resignation_when_it_is_back(void **state)
     candidate(&x, &b, "b", 600);
     UNTIL(&x.h, strcmp(b.leader, "a") == 0);
     server_kill(&x.s);
-    UNTIL(&x.h, !etcd_client_is_up(a.c));
+    UNTIL(&x.h, !etcd_session_is_up(a.c));
     etcd_election_resign(a.election);
     server_start(&x.s);
     UNTIL(&x.h, etcd_election_leads(b.election));
@@ -608,17 +609,17 @@ static void on_plans(void *user)
     ((reader *)user)->n_synced++;
 }
 
-static etcd_board *board(gate *g, reader *r)
+static etcd_shared_plan *board(gate *g, reader *r)
 {
-    etcd_board *b;
-    const etcd_board_events ev = {.user = r, .read = on_plan, .synced = on_plans};
-    OK(etcd_board_open(&b, g->c, g->election, "/s/plan/", &ev, &err));
+    etcd_shared_plan *b;
+    const etcd_plan_events ev = {.user = r, .read = on_plan, .synced = on_plans};
+    OK(etcd_shared_plan_open(&b, g->c, g->election, "/s/plan/", &ev, &err));
     return b;
 }
 
-static void post(etcd_board *b, const char *node, const char *plan)
+static void post(etcd_shared_plan *b, const char *node, const char *plan)
 {
-    etcd_board_post(b, node, (const uint8_t *)plan, plan ? strlen(plan) : 0);
+    etcd_shared_plan_put(b, node, (const uint8_t *)plan, plan ? strlen(plan) : 0);
 }
 
 /* Only who leads is heard, and what was written outlives it. */
@@ -632,14 +633,14 @@ static void etcd_keeps_the_plans_of_who_leads(void **state)
     candidate(&x, &a, "a", 6);
     UNTIL(&x.h, etcd_election_leads(a.election));
     candidate(&x, &b, "b", 60);
-    etcd_board *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
+    etcd_shared_plan *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
     UNTIL(&x.h, of_a.n_synced && of_b.n_synced && strcmp(b.leader, "a") == 0);
     post(at_b, "pi", "b's"); /* it does not lead: nobody hears it */
-    assert_int_equal(etcd_board_waiting(at_b), 0);
+    assert_int_equal(etcd_shared_plan_waiting(at_b), 0);
     post(at_a, "pi", "first");
     post(at_a, "pi", "second"); /* in the place of one that was not sent yet, or after it */
     post(at_a, "attic", "");
-    UNTIL(&x.h, etcd_board_waiting(at_a) == 0 && strcmp(of_b.node, "attic") == 0);
+    UNTIL(&x.h, etcd_shared_plan_waiting(at_a) == 0 && strcmp(of_b.node, "attic") == 0);
     assert_int_equal(of_b.n_gone, 0);
     post(at_a, "attic", NULL);
     UNTIL(&x.h, of_b.n_gone == 1);
@@ -653,16 +654,16 @@ static void etcd_keeps_the_plans_of_who_leads(void **state)
     etcd_election_resign(a.election);
     kill(x.s.pid, SIGCONT);
     UNTIL(&x.h, etcd_election_leads(b.election));
-    UNTIL(&x.h, etcd_board_waiting(at_a) == 0);
+    UNTIL(&x.h, etcd_shared_plan_waiting(at_a) == 0);
     post(at_b, "kit", "b's");
     UNTIL(&x.h, strcmp(of_a.node, "kit") == 0);
-    etcd_board_close(at_b);
+    etcd_shared_plan_close(at_b);
     reader after = {0};
     at_b = board(&b, &after);
     UNTIL(&x.h, after.n_synced);
     assert_int_equal(after.n_read, 2); /* pi's and kit's */
-    etcd_board_close(at_b);
-    etcd_board_close(at_a);
+    etcd_shared_plan_close(at_b);
+    etcd_shared_plan_close(at_a);
     gate_die(&b);
     gate_die(&a);
     hall_close(&x);
@@ -683,7 +684,7 @@ static void etcd_refuses_a_plan_of_who_leads_no_more(void **state)
     candidate(&x, &a, "a", 60);
     UNTIL(&x.h, etcd_election_leads(a.election));
     candidate(&x, &b, "b", 60);
-    etcd_board *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
+    etcd_shared_plan *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
     UNTIL(&x.h, of_a.n_synced && of_b.n_synced && strcmp(b.leader, "a") == 0);
     Etcdserverpb__DeleteRangeRequest taken = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
     taken.key = (ProtobufCBinaryData){.data = (uint8_t *)"/s/leader/", .len = 10};
@@ -691,13 +692,13 @@ static void etcd_refuses_a_plan_of_who_leads_no_more(void **state)
     assert_int_equal(ask(&other, thief.c, ETCD_DELETE_RANGE, &taken.base).status, GRPC_OK);
     assert_true(etcd_election_leads(a.election)); /* or so it believes */
     post(at_a, "pi", "old");
-    UNTIL(&x.h, etcd_board_waiting(at_a) == 0);
+    UNTIL(&x.h, etcd_shared_plan_waiting(at_a) == 0);
     UNTIL(&x.h, etcd_election_leads(a.election) || etcd_election_leads(b.election));
     post(etcd_election_leads(b.election) ? at_b : at_a, "pi", "new");
     UNTIL(&x.h, strcmp(of_b.plan, "new") == 0);
     assert_int_equal(of_b.n_read, 1);
-    etcd_board_close(at_b);
-    etcd_board_close(at_a);
+    etcd_shared_plan_close(at_b);
+    etcd_shared_plan_close(at_a);
     gate_die(&b);
     gate_die(&a);
     gate_die(&thief);

@@ -16,6 +16,7 @@
 #include "logging/log.h"
 #include "discovery/etcd_election.h"
 #include "discovery/etcd_view.h"
+#include "discovery/etcd_writer.h"
 #include "etcd/rpc.pb-c.h"
 
 /* ---- the stage ----------------------------------------------------------------------------------- */
@@ -30,7 +31,11 @@ typedef struct fake {
     bool mute, nonsense, compacted, is_over, full;
     int n_ranges, n_watches, n_grants, n_beats, n_txns, n_compacted;
     grpc_call *watch;
-    char candidate[64];
+    char candidate[64], value[16]; /* of the last put */
+    int64_t put_lease;
+    int n_deletes, n_refused;
+    grpc_status refusal;
+    bool fenced, is_fence_down;
 } fake;
 
 typedef struct stage {
@@ -38,9 +43,9 @@ typedef struct stage {
     env_sim *sim;
     env e;
     fake f[2];
-    etcd_client *c;
+    etcd_session *c;
+    etcd_listener listener;
     etcd_view *view;
-    etcd_lease *lease;
     etcd_election *election;
     int n_put, n_dropped, n_synced, n_away, n_elected, n_deposed, n_granted, n_lost;
     char away[200];
@@ -105,12 +110,27 @@ static void on_txn(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     Etcdserverpb__TxnRequest *q = etcdserverpb__txn_request__unpack(NULL, n, msg);
     Etcdserverpb__TxnResponse m = ETCDSERVERPB__TXN_RESPONSE__INIT;
     Etcdserverpb__ResponseHeader h = head_of(f);
-    const ProtobufCBinaryData *key = &q->success[0]->request_put->key;
-    snprintf(f->candidate, sizeof f->candidate, "%.*s", (int)key->len, (const char *)key->data);
-    etcdserverpb__txn_request__free_unpacked(q, NULL);
+    const Etcdserverpb__PutRequest *put =
+        q->success[0]->request_case == ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT
+            ? q->success[0]->request_put
+            : NULL;
     f->n_txns++;
+    if (f->n_refused > 0) {
+        f->n_refused--;
+        etcdserverpb__txn_request__free_unpacked(q, NULL);
+        grpc_call_end(c, f->refusal, "the script says so");
+        return;
+    }
+    f->n_deletes += !put;
+    if (put) {
+        snprintf(f->candidate, sizeof f->candidate, "%.*s", (int)put->key.len, (const char *)put->key.data);
+        snprintf(f->value, sizeof f->value, "%.*s", (int)put->value.len, (const char *)put->value.data);
+        f->put_lease = put->lease;
+    }
+    f->fenced = q->n_compare > 0;
+    etcdserverpb__txn_request__free_unpacked(q, NULL);
     m.header = &h;
-    m.succeeded = true;
+    m.succeeded = !(f->fenced && f->is_fence_down);
     say(c, &m.base, true);
 }
 
@@ -125,13 +145,7 @@ static void on_grant(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     say(c, &m.base, true);
 }
 
-static void on_other(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    grpc_call_end(c, GRPC_OK, NULL);
-}
-
-static const grpc_method methods[] = {
-    {ETCD_RANGE, on_range}, {ETCD_TXN, on_txn}, {ETCD_GRANT, on_grant}, {ETCD_DELETE_RANGE, on_other}};
+static const grpc_method methods[] = {{ETCD_RANGE, on_range}, {ETCD_TXN, on_txn}, {ETCD_GRANT, on_grant}};
 
 static void tell(fake *f, const char *key, bool deleted, bool fragment)
 {
@@ -226,7 +240,7 @@ static void fake_open(stage *s, fake *f)
     shoal_err err;
     *f = (fake){.cluster = 1, .revision = 5, .ttl_s = 10, .lease = 0xabc};
     snprintf(f->address, sizeof f->address, "unix:/tmp/shoal-etcd-script-%d-%d", (int)getpid(), number++);
-    assert_int_equal(grpc_server_new(&f->server, &s->loop, methods, 4, f, NULL, &err), 0);
+    assert_int_equal(grpc_server_new(&f->server, &s->loop, methods, 3, f, NULL, &err), 0);
     assert_int_equal(grpc_server_add_streams(f->server, streams, 2, f, &err), 0);
     if (grpc_server_listen(f->server, f->address, &err) != 0) fail_msg("%s", err.message);
 }
@@ -236,7 +250,7 @@ static uint64_t no_chance(void *user)
     return 0; /* the first endpoint first */
 }
 
-static void stage_open(stage *s, int n_endpoints)
+static void stage_open_with(stage *s, int n_endpoints, unsigned lease_s)
 {
     *s = (stage){0};
     log_setup(getenv("SHOAL_TEST_LOG") ? LOG_DEBUG : LOG_OFF, false);
@@ -249,16 +263,22 @@ static void stage_open(stage *s, int n_endpoints)
         fake_open(s, &s->f[i]);
         endpoints[i] = s->f[i].address;
     }
-    const etcd_client_options o = {.endpoints = endpoints, .n_endpoints = (size_t)n_endpoints};
-    assert_int_equal(etcd_client_open(&s->c, &s->loop, &s->e, &o, NULL), 0);
+    const etcd_session_options o = {
+        .endpoints = endpoints, .n_endpoints = (size_t)n_endpoints, .lease_s = lease_s};
+    assert_int_equal(etcd_session_open(&s->c, &s->loop, &s->e, &o, NULL), 0);
+}
+
+static void stage_open(stage *s, int n_endpoints)
+{
+    stage_open_with(s, n_endpoints, 0);
 }
 
 static void stage_close(stage *s)
 {
     etcd_election_close(s->election);
-    etcd_lease_close(s->lease);
     etcd_view_close(s->view);
-    etcd_client_close(s->c);
+    etcd_session_unlisten(&s->listener);
+    etcd_session_close(s->c);
     assert_int_equal(env_sim_timers(s->sim), 0);
     for (int i = 0; i < 2; i++) {
         grpc_server_close(s->f[i].server, NULL, NULL);
@@ -303,24 +323,13 @@ static void open_view(stage *s, unsigned page)
     assert_int_equal(etcd_view_open(&s->view, s->c, &o, NULL), 0);
 }
 
-static void on_granted(void *user)
-{
-    stage *s = user;
-    s->n_granted++;
-    if (s->election) etcd_election_granted(s->election);
-}
+static void on_ready(void *user) {}
 
-static void on_confirmed(void *user)
+static void on_lease(void *user, etcd_lease_event what)
 {
     stage *s = user;
-    if (s->election) etcd_election_confirmed(s->election);
-}
-
-static void on_lost(void *user)
-{
-    stage *s = user;
-    s->n_lost++;
-    if (s->election) etcd_election_lost(s->election);
+    s->n_granted += what == ETCD_LEASE_GRANTED;
+    s->n_lost += what == ETCD_LEASE_LOST;
 }
 
 static void on_elected(void *user, int64_t term)
@@ -335,11 +344,10 @@ static void on_deposed(void *user, const char *why)
 
 static void open_election(stage *s)
 {
-    const etcd_lease_events lease = {
-        .user = s, .granted = on_granted, .confirmed = on_confirmed, .lost = on_lost};
     const etcd_election_events ev = {.user = s, .elected = on_elected, .deposed = on_deposed};
-    assert_int_equal(etcd_lease_open(&s->lease, s->c, 10, &lease, NULL), 0);
-    assert_int_equal(etcd_election_open(&s->election, s->c, s->lease, "/s/", "gate-1", &ev, NULL), 0);
+    s->listener = (etcd_listener){.user = s, .ready = on_ready, .lease = on_lease};
+    assert_int_equal(etcd_session_listen(s->c, &s->listener, NULL), 0);
+    assert_int_equal(etcd_election_open(&s->election, s->c, "/s/", "gate-1", &ev, NULL), 0);
     etcd_election_campaign(s->election);
 }
 
@@ -400,7 +408,7 @@ static void etcd_resumes_within_a_revision_that_came_in_part(void **state)
     tell(&s.f[0], "/s/a", false, true);
     pass_ms(&s, 20);
     assert_int_equal(s.n_put, 1);
-    etcd_client_doubt(s.c, "the test says so");
+    etcd_session_doubt(s.c, "the test says so");
     pass_ms(&s, 1000);
     assert_int_equal(s.f[0].n_watches, 2);
     assert_int_equal(s.f[0].watched_from, 6);
@@ -422,14 +430,14 @@ static void etcd_lists_anew_and_tells_the_difference(void **state)
     s.f[0].revision = 20;
     s.f[0].n_keys = 3;
     s.f[0].compacted = true;
-    etcd_client_doubt(s.c, "the test says so");
+    etcd_session_doubt(s.c, "the test says so");
     pass_ms(&s, 1000);
     assert_int_equal(s.n_put, 4);
     assert_int_equal(s.n_dropped, 1);
     assert_int_equal(s.n_synced, 2);
     assert_int_equal(s.n_away, 0); /* too short to be said */
     s.f[0].revision = 4;           /* an older copy was put in place: each key counts as changed */
-    etcd_client_doubt(s.c, "the test says so");
+    etcd_session_doubt(s.c, "the test says so");
     pass_ms(&s, 1000);
     assert_int_equal(s.n_put, 4 + 3);
     assert_int_equal(s.n_dropped, 1);
@@ -444,7 +452,7 @@ static void etcd_that_says_nonsense_is_left(void **state)
     s.f[0].nonsense = true;
     open_view(&s, 0);
     pass_ms(&s, 1000);
-    assert_string_equal(etcd_client_endpoint(s.c), s.f[1].address);
+    assert_string_equal(etcd_session_endpoint(s.c), s.f[1].address);
     assert_int_equal(s.n_synced, 1);
     assert_int_equal(s.n_put, 2);
     stage_close(&s);
@@ -460,9 +468,9 @@ static void etcd_that_is_silent_is_left_for_the_next(void **state)
     assert_int_equal(s.f[0].n_watches, 1);
     s.f[0].mute = true;
     pass_ms(&s, 4000);
-    assert_string_equal(etcd_client_endpoint(s.c), s.f[0].address);
+    assert_string_equal(etcd_session_endpoint(s.c), s.f[0].address);
     pass_ms(&s, 4000);
-    assert_string_equal(etcd_client_endpoint(s.c), s.f[1].address);
+    assert_string_equal(etcd_session_endpoint(s.c), s.f[1].address);
     assert_int_equal(s.f[1].watched_from, 6); /* no listing: the same store */
     assert_int_equal(s.n_synced, 2);
     assert_int_equal(s.n_away, 0);
@@ -493,7 +501,7 @@ static void etcd_away_is_said_and_asked_for_with_patience(void **state)
 static void etcd_lease_that_ran_out_is_asked_for_anew(void **state)
 {
     stage s;
-    stage_open(&s, 1);
+    stage_open_with(&s, 1, 10);
     open_election(&s);
     elect(&s);
     pass_ms(&s, 60000);
@@ -513,12 +521,12 @@ static void etcd_lease_that_ran_out_is_asked_for_anew(void **state)
 static void etcd_leader_ends_by_its_own_clock(void **state)
 {
     stage s;
-    stage_open(&s, 1);
+    stage_open_with(&s, 1, 10);
     open_election(&s);
     elect(&s);
     pass_ms(&s, 3400); /* a keepalive was answered at 3.3 s */
     s.f[0].mute = true;
-    uint64_t until = etcd_lease_until_ns(s.lease), now = s.e.now_ns(s.e.user);
+    uint64_t until = etcd_session_lease_until_ns(s.c), now = s.e.now_ns(s.e.user);
     assert_true(until > now + 8500000000ull && until <= now + 9000000000ull);
     pass_ms(&s, (unsigned)((until - now) / 1000000) - 20);
     assert_true(etcd_election_leads(s.election));
@@ -536,7 +544,7 @@ static void etcd_leader_ends_by_its_own_clock(void **state)
 static void etcd_leader_whose_key_is_deleted_leads_no_more(void **state)
 {
     stage s;
-    stage_open(&s, 1);
+    stage_open_with(&s, 1, 10);
     open_election(&s);
     elect(&s);
     s.f[0].revision++;
@@ -557,6 +565,153 @@ static void etcd_leader_whose_key_is_deleted_leads_no_more(void **state)
     stage_close(&s);
 }
 
+/* ---- writers ------------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    etcd_writer *w;
+    int n_failed, n_refused;
+    bool leads;
+} writing;
+
+static void on_failed(void *user, const char *key, const char *why)
+{
+    writing *x = user;
+    if (why)
+        x->n_failed++;
+    else
+        x->n_refused++;
+}
+
+static const char *fence(void *user, int64_t *ret_revision)
+{
+    *ret_revision = 3;
+    return ((writing *)user)->leads ? "/s/leader/abc" : NULL;
+}
+
+static void open_writer(stage *s, writing *x, bool leased)
+{
+    stage_open_with(s, 1, leased ? 10 : 0);
+    s->listener = (etcd_listener){.user = s, .ready = on_ready, .lease = on_lease};
+    assert_int_equal(etcd_session_listen(s->c, &s->listener, NULL), 0);
+    *x = (writing){.leads = true};
+    const etcd_writer_options o = {
+        .user = x, .leased = leased, .fence = leased ? NULL : fence, .failed = on_failed};
+    assert_int_equal(etcd_writer_open(&x->w, s->c, &o, NULL), 0);
+}
+
+static void put_text(writing *x, const char *key, const char *value)
+{
+    assert_int_equal(etcd_writer_put(x->w, key, value, value ? strlen(value) : 0), 0);
+}
+
+static void etcd_writer_tries_again_with_growing_pauses(void **state)
+{
+    stage s;
+    writing x;
+    open_writer(&s, &x, true);
+    s.f[0].refusal = GRPC_RESOURCE_EXHAUSTED;
+    s.f[0].n_refused = 2;
+    put_text(&x, "/s/a", "1");
+    assert_int_equal(etcd_writer_waiting(x.w), 1);
+    pass_ms(&s, 160);
+    assert_int_equal(s.f[0].n_txns, 1);
+    assert_int_equal(x.n_failed, 1);
+    pass_ms(&s, 200);
+    assert_int_equal(s.f[0].n_txns, 2);
+    pass_ms(&s, 200);
+    assert_int_equal(s.f[0].n_txns, 2);
+    pass_ms(&s, 200);
+    assert_int_equal(s.f[0].n_txns, 3);
+    assert_int_equal(x.n_failed, 2);
+    assert_int_equal(etcd_writer_waiting(x.w), 0);
+    assert_string_equal(s.f[0].value, "1");
+    etcd_writer_close(x.w);
+    stage_close(&s);
+}
+
+static void etcd_writer_has_the_last_value_written(void **state)
+{
+    stage s;
+    writing x;
+    open_writer(&s, &x, true);
+    pass_ms(&s, 100);
+    put_text(&x, "/s/a", "1");
+    put_text(&x, "/s/a", "2"); /* the first is on its way */
+    put_text(&x, "/s/a", "3");
+    put_text(&x, "/s/b", NULL); /* was never there */
+    assert_int_equal(etcd_writer_waiting(x.w), 2);
+    pass_ms(&s, 20);
+    put_text(&x, "/s/a", "3");
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_txns, 2);
+    assert_string_equal(s.f[0].value, "3");
+    put_text(&x, "/s/a", NULL);
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_deletes, 1);
+    put_text(&x, "/s/a", NULL);
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_txns, 3);
+    etcd_writer_close(x.w);
+    stage_close(&s);
+}
+
+static void etcd_writer_writes_all_under_the_next_lease(void **state)
+{
+    stage s;
+    writing x;
+    open_writer(&s, &x, true);
+    put_text(&x, "/s/a", "1");
+    pass_ms(&s, 100);
+    assert_int_equal(s.f[0].put_lease, 0xabc);
+    s.f[0].lease = 0xabd;
+    s.f[0].refusal = GRPC_NOT_FOUND; /* no such lease */
+    s.f[0].n_refused = 1;
+    put_text(&x, "/s/b", "1");
+    pass_ms(&s, 100);
+    assert_int_equal(s.n_lost, 1);
+    assert_int_equal(s.n_granted, 2);
+    assert_int_equal(s.f[0].n_txns, 1 + 1 + 2);
+    assert_int_equal(s.f[0].put_lease, 0xabd);
+    assert_int_equal(etcd_writer_waiting(x.w), 0);
+    etcd_writer_rewrite(x.w); /* somebody deleted them */
+    pass_ms(&s, 300);
+    assert_int_equal(s.f[0].n_txns, 4 + 2);
+    etcd_writer_close(x.w);
+    stage_close(&s);
+}
+
+static void etcd_writer_behind_a_fence_gives_up(void **state)
+{
+    stage s;
+    writing x;
+    open_writer(&s, &x, false);
+    pass_ms(&s, 100);
+    put_text(&x, "/s/a", "1");
+    pass_ms(&s, 20);
+    assert_true(s.f[0].fenced);
+    assert_int_equal(s.f[0].put_lease, 0);
+    put_text(&x, "/s/a", "1"); /* what was written is forgotten: it may have been changed */
+    put_text(&x, "/s/b", NULL);
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_txns, 3);
+    assert_int_equal(s.f[0].n_deletes, 1);
+    s.f[0].is_fence_down = true;
+    put_text(&x, "/s/a", "2");
+    put_text(&x, "/s/b", "2");
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_txns, 4);
+    assert_int_equal(x.n_refused, 1);
+    assert_int_equal(etcd_writer_waiting(x.w), 0);
+    x.leads = false;
+    put_text(&x, "/s/a", "3");
+    assert_int_equal(etcd_writer_waiting(x.w), 0);
+    pass_ms(&s, 20);
+    assert_int_equal(s.f[0].n_txns, 4);
+    assert_int_equal(x.n_failed, 0);
+    etcd_writer_close(x.w);
+    stage_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +725,10 @@ int main(void)
         cmocka_unit_test(etcd_lease_that_ran_out_is_asked_for_anew),
         cmocka_unit_test(etcd_leader_ends_by_its_own_clock),
         cmocka_unit_test(etcd_leader_whose_key_is_deleted_leads_no_more),
+        cmocka_unit_test(etcd_writer_tries_again_with_growing_pauses),
+        cmocka_unit_test(etcd_writer_has_the_last_value_written),
+        cmocka_unit_test(etcd_writer_writes_all_under_the_next_lease),
+        cmocka_unit_test(etcd_writer_behind_a_fence_gives_up),
     };
     return cmocka_run_group_tests_name("etcd_script", tests, NULL, NULL);
 }

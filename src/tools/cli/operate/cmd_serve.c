@@ -391,7 +391,7 @@ static const char *leader(void *user)
 static void post(void *user, const char *node, const uint8_t *plan, size_t n)
 {
     server *s = user;
-    if (s->etcd) etcd_post(s->etcd, node, plan, n);
+    if (s->etcd) etcd_put_plan(s->etcd, node, plan, n);
 }
 
 static void plan_read(void *user, const char *node, const uint8_t *plan, size_t n)
@@ -515,7 +515,7 @@ static int start_discovery(server *s, shoal_err *err)
                                      .bytes_per_s = s->bytes_per_s,
                                      .multiplies_per_s = s->multiplies_per_s,
                                      .group = s->gate ? gate_group(s->gate) : NULL,
-                                     .board = {.user = s, .read = plan_read, .synced = plans_synced},
+                                     .plan = {.user = s, .read = plan_read, .synced = plans_synced},
                                      .election = {.user = s, .elected = elected}};
     return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, &etcd, err);
 }
