@@ -33,7 +33,7 @@ void stage_link_drop_trips(stage_link *l)
 static void count_numbers(const stage_step *s, size_t *ret)
 {
     *ret = 2 * s->n_copies;
-    for (size_t i = 0; i < s->n_items; i++) *ret += s->items[i].n_pages;
+    for (size_t i = 0; i < s->n_items; i++) *ret += s->items[i].n_pages + 2 * s->items[i].n_marks;
 }
 
 /* The step as the message has it; what it names is copied, since it goes to one stage after the other. */
@@ -54,9 +54,16 @@ static int trip_fill(trip *t, const stage_step *s)
         t->items[i].position = (uint32_t)from->position;
         t->items[i].n = (uint32_t)from->n;
         t->items[i].n_out = (uint32_t)from->n_out;
+        t->items[i].state = from->state;
         t->item_at[i] = &t->items[i];
         memcpy(t->numbers + at, from->pages, from->n_pages * sizeof *from->pages);
         at += from->n_pages;
+        t->items[i].marks = t->numbers + at;
+        t->items[i].n_marks = 2 * from->n_marks;
+        for (size_t k = 0; k < from->n_marks; k++) {
+            t->numbers[at++] = from->marks[k].position;
+            t->numbers[at++] = from->marks[k].state;
+        }
     }
     t->step.items = t->item_at;
     t->step.n_items = s->n_items;

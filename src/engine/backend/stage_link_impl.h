@@ -18,7 +18,7 @@ typedef struct trip {
     size_t hop, n_rows, n_wanted;
     Shoal__V1__StageStep step; /* without rows; borrows the next three */
     Shoal__V1__StageItem *items, **item_at;
-    uint32_t *numbers; /* pages of all items, then copies */
+    uint32_t *numbers; /* pages and marks of all items, then copies */
     uint8_t *bytes;    /* rows as they travel: to the first hop, and back from the last */
     bool under_way, back;
     bool finite;           /* what came so far; false from the beginning: it is nobody's fault but ours */

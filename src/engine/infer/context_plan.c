@@ -37,10 +37,9 @@ const char *context_plan_key(const model *m, const engine_options *o, size_t ser
 
 static size_t room(const kv_shape *shape, size_t bytes, size_t n_ctx, shoal_err *err)
 {
-    size_t page, tokens = n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX;
-    if (kv_page_bytes(shape, &page, err) != 0) return 0;
+    size_t n_pages, tokens = n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX;
     if (bytes == 0 && kv_default_bytes(shape, tokens, &bytes, err) != 0) return 0;
-    return bytes / page * KV_PAGE_TOKENS;
+    return kv_pages_in(shape, bytes, &n_pages, err) == 0 ? n_pages * KV_PAGE_TOKENS : 0;
 }
 
 size_t context_plan_served(const model *m, const engine_options *o)

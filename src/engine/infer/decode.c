@@ -165,7 +165,7 @@ static void plan(engine *e, engine_step *w)
  * for a guess. */
 static bool reserve_one(engine *e, engine_step *w, size_t i)
 {
-    while (kv_reserve(e->kv, &w->steppers[i]->kv, w->entries[i].n)) {
+    while (kv_reserve_guessed(e->kv, &w->steppers[i]->kv, w->entries[i].n, w->steppers[i]->draft.n_planned)) {
         session *last = places_youngest(e);
         w->entries[i].n -= w->steppers[i]->draft.n_planned;
         if (w->steppers[i]->draft.n_planned > 0) {
@@ -474,7 +474,10 @@ static int send_on(engine *e, const engine_step *w)
                                         .n_pages = pages_of(it->seq->n_tokens + it->n),
                                         .position = it->seq->n_tokens,
                                         .n = it->n,
-                                        .n_out = it->n_out};
+                                        .n_out = it->n_out,
+                                        .state = it->seq->state,
+                                        .marks = it->seq->marks,
+                                        .n_marks = it->seq->n_marks};
         n_rows += it->n;
     }
     stage_step step = {

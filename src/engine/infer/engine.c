@@ -62,16 +62,14 @@ static int make_steps(engine *e, shoal_err *err)
 static int meet_shards(engine *e, const kv_shape *shape, size_t *kv_bytes, shoal_err *err)
 {
     const shards *sh = e->o.shards;
-    size_t page, bytes;
-    int rc = kv_page_bytes(shape, &page, err);
-    if (rc) return rc;
+    size_t bytes;
     if (e->o.max_batch > sh->max_items || e->max_tokens > sh->max_tokens)
         return err_set(err, SHOAL_EINVALID,
                        "%zu sequences are to run together, but a stage has room for %zu: give all stages the "
                        "same --max-batch",
                        e->o.max_batch, sh->max_items);
     if (e->n_ctx > sh->n_ctx) e->n_ctx = sh->n_ctx;
-    if (size_mul(page, sh->n_pages, &bytes) == 0 && bytes < *kv_bytes) *kv_bytes = bytes;
+    if (kv_bytes_for(shape, sh->n_pages, &bytes, NULL) == 0 && bytes < *kv_bytes) *kv_bytes = bytes;
     e->hidden = mem_calloc64(e->max_tokens * e->c->n_embd, sizeof *e->hidden);
     e->sent_items = calloc(e->o.max_batch, sizeof *e->sent_items);
     e->copies = calloc(e->o.max_batch, sizeof *e->copies);

@@ -29,6 +29,7 @@ struct stage {
     net_item *items; /* [max_items], as is the next */
     kv_seq *seqs;
     uint32_t *writer; /* [n_pages]: which item of the step writes the page, counted from 1; 0: none */
+    bool *left;       /* [states + 1]: the step leaves this state */
 };
 
 int stage_check_part(const model_config *c, net_layers part, shoal_err *err)
@@ -67,7 +68,8 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
     s->items = calloc(max_batch, sizeof *s->items);
     s->seqs = calloc(max_batch, sizeof *s->seqs);
     s->writer = calloc(s->kv->n_pages, sizeof *s->writer);
-    return s->items && s->seqs && s->writer ? 0 : err_nomem(err);
+    s->left = calloc((size_t)s->kv->states.n + 1, sizeof *s->left);
+    return s->items && s->seqs && s->writer && s->left ? 0 : err_nomem(err);
 }
 
 static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
@@ -128,6 +130,7 @@ void stage_free(stage *s)
     free(s->items);
     free(s->seqs);
     free(s->writer);
+    free(s->left);
     free(s);
 }
 
@@ -138,6 +141,7 @@ void stage_get_facts(const stage *s, stage_facts *ret)
 
 void stage_reset(stage *s)
 {
+    if (s->kv->memory_bytes == 0) return;
     madvise(s->kv->memory, s->kv->memory_bytes, MADV_DONTNEED); /* anonymous: zeros from now on */
 }
 
@@ -176,6 +180,27 @@ static int check_item(const stage *s, const stage_item *it, size_t i, size_t n_l
     return 0;
 }
 
+/* The state that it goes on from, and where it leaves others. */
+static int check_states(const stage *s, const stage_item *it, size_t i, shoal_err *err)
+{
+    size_t n = s->kv->states.n, last = it->position;
+    if (n == 0) return 0;
+    if (it->state > n || (it->state == SEQ_STATE_NONE) != (it->position == 0))
+        return err_set(err, SHOAL_EINVALID, "item %zu goes on at position %zu from state %u; there are %zu",
+                       i, it->position, it->state, n);
+    for (size_t k = 0; k < it->n_marks; k++) {
+        const seq_mark *m = &it->marks[k];
+        if (m->state == SEQ_STATE_NONE || m->state > n || m->position <= last ||
+            m->position > it->position + it->n)
+            return err_set(err, SHOAL_EINVALID,
+                           "item %zu leaves state %u behind position %u; there are %zu, and it computes "
+                           "positions %zu to %zu, each once",
+                           i, m->state, m->position, n, it->position, it->position + it->n);
+        last = m->position;
+    }
+    return 0;
+}
+
 /* Pages of item i from `from` on: noted as its own; false when another has one. */
 static bool claim(stage *s, const stage_item *it, size_t i, size_t from)
 {
@@ -201,6 +226,23 @@ static bool apart(stage *s, const stage_step *step)
     return ok;
 }
 
+/* No state is left twice, or left and read. */
+static bool states_apart(stage *s, const stage_step *step)
+{
+    bool ok = true;
+    if (s->kv->states.n == 0) return true;
+    for (size_t i = 0; i < step->n_items; i++)
+        for (size_t k = 0; k < step->items[i].n_marks; k++) {
+            bool *left = &s->left[step->items[i].marks[k].state];
+            ok = ok && !*left;
+            *left = true;
+        }
+    for (size_t i = 0; i < step->n_items; i++) ok = ok && !s->left[step->items[i].state];
+    for (size_t i = 0; i < step->n_items; i++)
+        for (size_t k = 0; k < step->items[i].n_marks; k++) s->left[step->items[i].marks[k].state] = false;
+    return ok;
+}
+
 static int check_step(stage *s, const stage_step *step, size_t n_rows, shoal_err *err)
 {
     if (step->n_items > s->facts.max_items || n_rows > s->facts.max_tokens)
@@ -211,6 +253,7 @@ static int check_step(stage *s, const stage_step *step, size_t n_rows, shoal_err
     size_t left = n_rows;
     for (size_t i = 0; i < step->n_items; i++) {
         int rc = check_item(s, &step->items[i], i, left, err);
+        if (rc == 0) rc = check_states(s, &step->items[i], i, err);
         if (rc) return rc;
         left -= step->items[i].n;
     }
@@ -221,6 +264,8 @@ static int check_step(stage *s, const stage_step *step, size_t n_rows, shoal_err
                            step->copies[i].from, step->copies[i].to, s->facts.n_pages);
     if (!apart(s, step))
         return err_set(err, SHOAL_EINVALID, "a page is written by one item and used by another");
+    if (!states_apart(s, step))
+        return err_set(err, SHOAL_EINVALID, "a state is left by one item and used by another");
     return 0;
 }
 
@@ -228,6 +273,7 @@ static int check_step(stage *s, const stage_step *step, size_t n_rows, shoal_err
 
 static void copy_pages(stage *s, const stage_step *step)
 {
+    if (s->kv->page_bytes == 0) return; /* its layers have nothing but states */
     for (size_t i = 0; i < step->n_copies; i++) {
         stage_copy c = step->copies[i];
         if (c.from != c.to)
@@ -262,8 +308,12 @@ int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoa
     copy_pages(s, step);
     for (size_t i = 0; i < step->n_items; i++) {
         const stage_item *it = &step->items[i];
-        s->seqs[i] =
-            (kv_seq){.pages = (uint32_t *)it->pages, .n_pages = it->n_pages, .n_tokens = it->position};
+        s->seqs[i] = (kv_seq){.pages = (uint32_t *)it->pages,
+                              .n_pages = it->n_pages,
+                              .n_tokens = it->position,
+                              .state = it->state,
+                              .marks = (seq_mark *)it->marks,
+                              .n_marks = s->kv->states.n > 0 ? it->n_marks : 0};
         s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
     }
     walk(s, step, rows, n_rows);

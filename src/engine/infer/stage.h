@@ -3,8 +3,8 @@
  * A network that is too large or too slow for one machine is cut between layers. The first stage is an engine
  * (engine_options.shards): it has the embeddings, the head, all requests and the page tables. Every other
  * stage is one of these. It knows no sequence, no token and no request: a step names, for each item, the
- * pages of the cache that are its past and the positions to compute, and brings the stream's rows, which
- * become what the stage's layers make of them. So prefixes that are shared, chunks, preemption, beams and
+ * pages of the cache that are its past, the state behind them (seq_state.h) and the positions to compute, and
+ * brings the stream's rows, which become what the stage's layers make of them. So prefixes that are shared, chunks, preemption, beams and
  * replays need nothing here, and a stage that died is replaced by an empty one. How many threads a step gets
  * is learnt here (pace.h), and kept for the next process.
  *
@@ -27,6 +27,10 @@ typedef struct stage_item {
     const uint32_t *pages; /* [n_pages], of positions 0 ... up to its last */
     size_t n_pages, position, n;
     size_t n_out; /* the last n_out of them are wanted by the head */
+    /* Of a model whose layers have states: the one behind `position`, and where new ones are left. */
+    seq_state state;
+    const seq_mark *marks; /* [n_marks], by position */
+    size_t n_marks;
 } stage_item;
 
 typedef struct stage_copy {

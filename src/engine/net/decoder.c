@@ -10,7 +10,7 @@
 #include "model/packed/regroup.h"
 #include "net/attention/attend_block.h"
 #include "net/embed.h"
-#include "net/layer.h"
+#include "net/mixer.h"
 #include "net/passes.h"
 
 typedef struct decoder {
@@ -39,6 +39,7 @@ typedef struct decoder {
     distance distance;
     token_place *place;
     uint32_t *item, *order; /* [max_tokens]: whose the row is, and where it stands among the caller's */
+    uint32_t *row;          /* [max_tokens]: the row that stands there */
     uint32_t *row_token, *row_item, *row_at;
     const adapter **token_adapter, **row_adapter; /* [max_tokens or max_positions], [max_rows] */
 } decoder;
@@ -82,17 +83,15 @@ static void part_of(const model_config *c, net_layers part, size_t *first, size_
     *end = part.end ? part.end : c->n_layer;
 }
 
-/* Slots of the cache: one an attention layer, as many as a convolution needs. */
-static size_t slots_of(const model_config *c, unsigned flags)
+static size_t state_bytes(const model_config *c, const mixer *x)
 {
-    kv_shape one = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim};
-    return flags & LAYER_CONV ? shortconv_slots(&one, c->n_embd) : 1;
+    return x->state_bytes ? x->state_bytes(c) : 0;
 }
 
 static int load_layers(decoder *d, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = d->c;
-    size_t slot = 0;
+    size_t slot = 0, state_at = 0;
     d->layers = calloc(d->end - d->first, sizeof *d->layers);
     if (!d->layers) return err_nomem(err);
     for (size_t i = d->first; i < d->end; i++) {
@@ -105,8 +104,9 @@ static int load_layers(decoder *d, const model *m, isa set, shoal_err *err)
         if (rc) return rc;
         ly->attend.distance = d->distance.bias ? &d->distance : NULL;
         ly->attend.rope = rope_of(d, flags);
-        ly->attend.slot = ly->conv.slot = slot;
-        slot += slots_of(c, flags);
+        ly->mixer->place(ly, slot, state_at);
+        slot += ly->mixer->n_kv;
+        state_at += state_bytes(c, ly->mixer);
     }
     return 0;
 }
@@ -189,9 +189,11 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
     }
     d->item = calloc(n, sizeof *d->item);
     d->order = calloc(n > rows ? n : rows, sizeof *d->order);
+    d->row = calloc(n, sizeof *d->row);
     d->place = calloc(n, sizeof *d->place);
     d->token_adapter = calloc(n > acts_rows ? n : acts_rows, sizeof *d->token_adapter);
-    if (!d->attend_space || !d->place || !d->item || !d->order || !d->token_adapter) return err_nomem(err);
+    if (!d->attend_space || !d->place || !d->item || !d->order || !d->row || !d->token_adapter)
+        return err_nomem(err);
     return d->first == 0 ? make_head_space(d, err) : 0;
 }
 
@@ -234,9 +236,9 @@ static void decoder_free(net *n)
     proj_done(&d->head);
     space_done(&d->space);
     pages_unmap(d->logits, d->logits_bytes);
-    void *all[] = {d->layers, d->bias,  d->narrow,        d->last,       d->attend_space, d->parts,
-                   d->place,  d->item,  d->cross_scores,  d->cross_kv,   d->row_token,    d->row_item,
-                   d->row_at, d->order, d->token_adapter, d->row_adapter};
+    void *all[] = {d->layers, d->bias,  d->narrow,       d->last,          d->attend_space, d->parts,
+                   d->place,  d->item,  d->cross_scores, d->cross_kv,      d->row_token,    d->row_item,
+                   d->row_at, d->order, d->row,          d->token_adapter, d->row_adapter};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
@@ -249,10 +251,13 @@ static kv_shape kv_of(const model *m, const model_config *c, const char *prefix,
     kv_shape shape = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim, .type = DT_F32};
     for (size_t i = 0; i < c->n_layer; i++) {
         char name[64];
-        bool conv = config_layer(c, i) & LAYER_CONV;
-        shape.mixed |= conv;
-        if (i >= first && i < end) shape.n_layer += slots_of(c, config_layer(c, i));
-        snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, conv ? "shortconv.in_proj" : "attn_k");
+        const mixer *x = mixer_of(config_layer(c, i));
+        shape.stateful |= x->state_bytes != NULL;
+        if (i >= first && i < end) {
+            shape.n_layer += x->n_kv;
+            shape.state_bytes += state_bytes(c, x);
+        }
+        snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, x->measure);
         const tensor *t = model_tensor(m, name);
         if (i == 0 && t && dtype_block(regroup_type(m, t)) > 1) shape.type = DT_F16;
     }
@@ -402,6 +407,7 @@ static void lay_out_block(step *s, size_t i, size_t k, size_t n, size_t first)
         size_t t = s->n_laid++;
         d->item[t] = (uint32_t)i;
         d->order[t] = (uint32_t)(first + k);
+        d->row[first + k] = (uint32_t)t;
         d->token_adapter[t] = it->adapter;
         d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
         if (!s->rows_out && k + it->n_out >= it->n) lay_out_row(s, t, i, k + it->n_out - it->n);
@@ -490,6 +496,8 @@ static step step_of(decoder *d, const kv *cache, const net_item *items)
                   .attend = {.cache = cache,
                              .items = items,
                              .place = d->place,
+                             .order = d->order,
+                             .row = d->row,
                              .space = d->attend_space,
                              .space_floats = d->attend_floats,
                              .parts = d->parts,

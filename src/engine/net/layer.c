@@ -1,5 +1,5 @@
 /* layer.c: norms around branches around a stream; see layer.h. */
-#include "net/layer.h"
+#include "net/mixer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +30,10 @@ static int load_norms(layer *ly, const model *m, const model_config *c, const ch
 static int load_mixer(layer *ly, const model *m, const model_config *c, const char *prefix, isa set,
                       shoal_err *err)
 {
-    bool conv = ly->flags & LAYER_CONV;
-    const char *const in[] = {"shortconv.in_proj"}, *const qkv[] = {"attn_q", "attn_k", "attn_v"};
-    const char *const out[] = {conv ? "shortconv.out_proj" : "attn_output"};
-    int rc = proj_load(&ly->in, m, prefix, conv ? in : qkv, conv ? 1 : 3, set, err);
-    if (rc == 0) rc = proj_load(&ly->out, m, prefix, out, 1, set, err);
-    if (rc) return rc;
-    return conv ? shortconv_load(&ly->conv, m, prefix, err)
-                : attend_load(&ly->attend, m, c, prefix, ly->flags, err);
+    const mixer *x = ly->mixer;
+    int rc = proj_load(&ly->in, m, prefix, x->in, x->n_in, set, err);
+    if (rc == 0) rc = proj_load(&ly->out, m, prefix, &x->out, 1, set, err);
+    return rc ? rc : x->load(ly, m, c, prefix, err);
 }
 
 static int load_ffn(layer *ly, const model *m, const ffn_conf *c, const char *prefix, isa set, shoal_err *err)
@@ -51,7 +47,7 @@ static int load_ffn(layer *ly, const model *m, const ffn_conf *c, const char *pr
 int layer_load(layer *ly, const model *m, const model_config *c, const char *prefix, unsigned flags, isa set,
                shoal_err *err)
 {
-    *ly = (layer){.flags = flags};
+    *ly = (layer){.flags = flags, .mixer = mixer_of(flags)};
     int rc = load_norms(ly, m, c, prefix, err);
     if (rc == 0) rc = load_mixer(ly, m, c, prefix, set, err);
     return rc ? rc : load_ffn(ly, m, &c->ffn, prefix, set, err);
@@ -65,8 +61,7 @@ void layer_done(layer *ly)
     norm_done(&ly->ffn_post);
     proj_done(&ly->in);
     proj_done(&ly->out);
-    attend_done(&ly->attend);
-    shortconv_done(&ly->conv);
+    if (ly->mixer) ly->mixer->done(ly);
     proj_done(&ly->up);
     proj_done(&ly->down);
     moe_done(&ly->moe);
@@ -263,19 +258,6 @@ static void join(pass *p, const proj *out, rows *from, const norm *post)
     leave(p, post, !apart);
 }
 
-static void mix(pass *p, const layer *ly, rows *in)
-{
-    if (ly->flags & LAYER_CONV) {
-        blk_linear(&p->l, &ly->in, in, &p->conv_in, false);
-        blk_shortconv(&p->l, &ly->conv, p->causal, &p->conv_in, &p->conv);
-        join(p, &ly->out, &p->conv, &ly->attn_post);
-        return;
-    }
-    blk_linear(&p->l, &ly->in, in, &p->qkv, false);
-    p->attend(p, ly);
-    join(p, &ly->out, &p->att, &ly->attn_post);
-}
-
 /* Attention to the source, between a decoder's own and its feed-forward network. */
 static void cross_over(pass *p, const cross *x)
 {
@@ -303,7 +285,7 @@ void layer_run(pass *p, const layer *ly)
     rows *in = enter(p, &ly->attn_pre, &p->h), *second = NULL;
     if (p->c->branch == BRANCH_ONE_NORM) second = in;
     if (p->c->branch == BRANCH_TWO_NORMS) second = enter(p, &ly->ffn_pre, &p->h2);
-    mix(p, ly, in);
+    join(p, &ly->out, ly->mixer->run(p, ly, in), &ly->attn_post);
     if (ly->cross.q.n_parts > 0) cross_over(p, &ly->cross);
     feed(p, ly, second ? second : enter(p, &ly->ffn_pre, &p->h));
 }

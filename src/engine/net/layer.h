@@ -1,4 +1,4 @@
-/* layer.h: one layer of a transformer: a mixer (attention or a short convolution) and a feed-forward network
+/* layer.h: one layer of a transformer: a mixer (mixer.h: attention, ...) and a feed-forward network
  * around the residual stream, with norms wherever the configuration puts them (config.h: norm_place,
  * branch_kind). Decoders and encoders run the same layers and differ in how they attend.
  *
@@ -17,15 +17,18 @@
 #include "net/moe.h"
 #include "net/shortconv.h"
 
+typedef struct mixer mixer;
+
 typedef struct layer {
-    unsigned flags;                              /* LAYER_ */
+    unsigned flags; /* LAYER_ */
+    const mixer *mixer;
     norm attn_pre, attn_post, ffn_pre, ffn_post; /* w NULL where there is none */
-    proj in, out; /* q, k and v, or the convolution's input; and back into the stream */
-    attend attend;
-    shortconv conv; /* LAYER_CONV */
-    proj up, down;  /* dense; up may be gate and up */
-    moe moe;        /* moe.c NULL when dense */
-    cross cross;    /* of a decoder that reads a source; the caller loads it */
+    proj in, out;  /* what the mixer reads (q, k and v; a convolution's input); and back into the stream */
+    attend attend; /* the mixer's: one of these */
+    shortconv conv;
+    proj up, down; /* dense; up may be gate and up */
+    moe moe;       /* moe.c NULL when dense */
+    cross cross;   /* of a decoder that reads a source; the caller loads it */
 } layer;
 
 int layer_load(layer *ly, const model *m, const model_config *c, const char *prefix, unsigned flags, isa set,

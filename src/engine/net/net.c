@@ -1,17 +1,19 @@
 /* net.c: which operations compute a configuration. */
 #include "net/passes.h"
 
-/* A decoder's convolutions read what a cache keeps, which a pass over whole texts has not. */
-static bool convolves(const model_config *c)
+#include "net/mixer.h"
+
+/* Mixers with a state read it from a sequence's, which a pass over whole texts has not. */
+static bool has_state(const model_config *c)
 {
     for (size_t i = 0; i < c->n_layer; i++)
-        if (config_layer(c, i) & LAYER_CONV) return true;
+        if (mixer_of(config_layer(c, i))->state_bytes) return true;
     return false;
 }
 
 const net_ops *net_ops_for(const model_config *c, shoal_err *err)
 {
-    if (c->task == TASK_EMBED && convolves(c)) {
+    if (c->task == TASK_EMBED && has_state(c)) {
         err_set(err, SHOAL_EUNSUPPORTED, "embedding with short convolutions is not supported");
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* shortconv.c: gated short convolutions whose inputs live in the cache; see shortconv.h. */
+/* shortconv.c: gated short convolutions whose last inputs are a state; see shortconv.h. */
 #include "net/shortconv.h"
 
 #include <assert.h>
@@ -37,73 +37,84 @@ void shortconv_done(shortconv *c)
     *c = (shortconv){0};
 }
 
-size_t shortconv_slots(const kv_shape *shape, size_t width)
+size_t shortconv_state_bytes(const model_config *c)
 {
-    size_t each = 2 * shape->n_head_kv * shape->head_dim; /* numbers that a position has in one layer */
-    return (width + each - 1) / each;
+    return (c->n_conv - 1) * c->n_embd * sizeof(float);
 }
 
-/* Where position `pos` keeps its u: its page's slots are one piece of memory, [position][width]. */
-static void *kept(const shortconv *c, const attend_step *s, const kv_seq *seq, size_t pos)
+/* u = b * x in the place of b, as precise as keys are kept; `space` [width] is overwritten */
+static void gate_in(const shortconv *c, dtype type, const vec_kernels *v, float *in, float *space)
 {
-    size_t bytes = c->width * dtype_block_bytes(s->cache->shape.type);
-    uint8_t *slots = kv_k(s->cache, seq, c->slot, 0, pos / KV_PAGE_TOKENS);
-    return slots + pos % KV_PAGE_TOKENS * bytes;
-}
-
-/* u = b * x, into the cache; in's b is overwritten by it. */
-static void keep(const shortconv *c, const attend_step *s, const vec_kernels *v, float *in, size_t t)
-{
-    const kv_seq *seq = s->items[s->place[t].item].seq;
-    const float *x = in + 2 * c->width;
-    void *to = kept(c, s, seq, s->place[t].position);
+    const float *x = in + 2 * c->width, one = 1;
+    uint16_t *half = (void *)space;
     for (size_t i = 0; i < c->width; i++) in[i] *= x[i];
-    if (s->cache->shape.type == DT_F16)
-        v->to_f16(to, in, c->width);
-    else
-        memcpy(to, in, c->width * sizeof *in);
+    if (type != DT_F16) return;
+    v->to_f16(half, in, c->width);
+    memset(in, 0, c->width * sizeof *in);
+    v->attn_mix_f16(in, 0, &one, 0, 1, half, 0, 1, c->width);
 }
 
-/* out += w * u of one position; `space` [width] is overwritten */
-static void add_tap(const shortconv *c, const attend_step *s, const vec_kernels *v, float *out, const void *u,
-                    const float *w, float *space)
+/* Row i of a state. */
+static float *state_row(const shortconv *c, const attend_step *s, seq_state state, size_t i)
 {
-    const float *x = u, one = 1;
-    if (s->cache->shape.type == DT_F16) {
-        memset(space, 0, c->width * sizeof *space);
-        v->attn_mix_f16(space, 0, &one, 0, 1, u, 0, 1, c->width);
-        x = space;
-    }
-    for (size_t i = 0; i < c->width; i++) out[i] += w[i] * x[i];
+    return (float *)seq_state_at(&s->cache->states, state, c->state_at) + i * c->width;
 }
 
-static void convolve(const shortconv *c, const attend_step *s, const vec_kernels *v, float *in, float *out,
-                     size_t t)
+/* u of the position `back` before that of row t: of this step, or of the state that it began with. */
+static const float *input_at(const shortconv *c, const attend_step *s, const rows *in, size_t t, size_t back)
 {
     const kv_seq *seq = s->items[s->place[t].item].seq;
-    size_t pos = s->place[t].position;
-    const float *gate = in + c->width;
+    size_t nth = s->place[t].position - seq->n_tokens; /* token of its item */
+    if (back <= nth) return rows_at(in, s->row[s->order[t] - back]);
+    return state_row(c, s, seq->state, c->taps - 1 - (back - nth));
+}
+
+static void convolve(const shortconv *c, const attend_step *s, const rows *in, float *out, size_t t)
+{
+    const float *gate = rows_at(in, t) + c->width;
     if (c->bias)
         memcpy(out, c->bias, c->width * sizeof *out);
     else
         memset(out, 0, c->width * sizeof *out);
     for (size_t k = 0; k < c->taps; k++) {
         size_t back = c->taps - 1 - k;
-        if (back <= pos) add_tap(c, s, v, out, kept(c, s, seq, pos - back), c->w + k * c->width, in);
+        if (back > s->place[t].position) continue;
+        const float *w = c->w + k * c->width, *u = input_at(c, s, in, t, back);
+        for (size_t i = 0; i < c->width; i++) out[i] += w[i] * u[i];
     }
     for (size_t i = 0; i < c->width; i++) out[i] *= gate[i];
 }
 
+/* The states that the step leaves behind row t; zeros where there was no position. */
+static void leave_states(const shortconv *c, const attend_step *s, const rows *in, size_t t)
+{
+    const kv_seq *seq = s->items[s->place[t].item].seq;
+    size_t position = s->place[t].position;
+    for (size_t m = 0; m < seq->n_marks; m++) {
+        if (seq->marks[m].position != position + 1) continue;
+        for (size_t i = 0; i + 1 < c->taps; i++) {
+            size_t back = c->taps - 2 - i;
+            float *to = state_row(c, s, seq->marks[m].state, i);
+            if (back <= position)
+                memcpy(to, input_at(c, s, in, t, back), c->width * sizeof *to);
+            else
+                memset(to, 0, c->width * sizeof *to);
+        }
+    }
+}
+
 void blk_shortconv(lane *l, const shortconv *c, const attend_step *s, rows *in, rows *out)
 {
-    rows cache = {.n = in->n}; /* what this step keeps */
     size_t begin, end;
     assert(in->width == 3 * c->width && out->width == c->width);
-    rows_use(l, {in, READ_MINE | WRITE_MINE}, {&cache, WRITE_MINE});
+    rows_use(l, {in, READ_MINE | WRITE_MINE}, {out, WRITE_MINE});
     rows_share(l, in, &begin, &end);
-    for (size_t t = begin; t < end; t++) keep(c, s, l->v, rows_at(in, t), t);
+    for (size_t t = begin; t < end; t++)
+        gate_in(c, s->cache->shape.type, l->v, rows_at(in, t), rows_at(out, t));
     /* A sequence with one token reads what it wrote itself and what earlier steps wrote. */
-    rows_use(l, {in, READ_MINE | WRITE_MINE}, {&cache, s->all_single ? READ_MINE : READ_ALL},
-             {out, WRITE_MINE});
-    for (size_t t = begin; t < end; t++) convolve(c, s, l->v, rows_at(in, t), rows_at(out, t), t);
+    rows_use(l, {in, s->all_single ? READ_MINE : READ_ALL}, {out, WRITE_MINE});
+    for (size_t t = begin; t < end; t++) {
+        convolve(c, s, in, rows_at(out, t), t);
+        leave_states(c, s, in, t);
+    }
 }

@@ -26,6 +26,7 @@ typedef struct stage_job {
     Shoal__V1__StageRequest *request; /* what the pages of the items lie in */
     stage_item *items;
     stage_copy *copies;
+    seq_mark *marks; /* of all items */
     size_t n_rows;
     rows_wire wire;
     uint8_t *reply; /* packed, once it is computed */
@@ -65,6 +66,7 @@ static void stage_job_free(stage_job *j)
     if (j->request) shoal__v1__stage_request__free_unpacked(j->request, NULL);
     free(j->items);
     free(j->copies);
+    free(j->marks);
     free(j->reply);
     free(j);
 }
@@ -242,14 +244,24 @@ static int stage_read_step(const stage_host *h, stage_job *j, shoal_err *err)
     j->wire = h->wire;
     j->items = calloc(m->n_items + 1, sizeof *j->items);
     j->copies = calloc(m->n_copies / 2 + 1, sizeof *j->copies);
-    if (!j->items || !j->copies) return err_nomem(err);
+    size_t n_marks = 0;
+    for (size_t i = 0; i < m->n_items; i++) n_marks += m->items[i]->n_marks / 2;
+    j->marks = calloc(n_marks + 1, sizeof *j->marks);
+    if (!j->items || !j->copies || !j->marks) return err_nomem(err);
+    n_marks = 0;
     for (size_t i = 0; i < m->n_items; i++) {
         const Shoal__V1__StageItem *it = m->items[i];
+        seq_mark *marks = j->marks + n_marks;
+        for (size_t k = 0; k < it->n_marks / 2; k++)
+            j->marks[n_marks++] = (seq_mark){.position = it->marks[2 * k], .state = it->marks[2 * k + 1]};
         j->items[i] = (stage_item){.pages = it->pages,
                                    .n_pages = it->n_pages,
                                    .position = it->position,
                                    .n = it->n,
-                                   .n_out = it->n_out};
+                                   .n_out = it->n_out,
+                                   .state = it->state,
+                                   .marks = marks,
+                                   .n_marks = it->n_marks / 2};
     }
     for (size_t i = 0; i < m->n_copies / 2; i++)
         j->copies[i] = (stage_copy){.from = m->copies[2 * i], .to = m->copies[2 * i + 1]};

@@ -68,8 +68,8 @@ static void find_memory(inspect_report *r, const model *m, const net_ops *ops)
     size_t kv = 0;
     if (ops && (ops->roles & NET_DECODES)) {
         kv_shape s = ops->kv(m);
-        size_t all, n_ctx = model_get_config(m)->n_ctx;
-        r->kv_token_bytes = 2 * s.n_layer * s.n_head_kv * s.head_dim * (s.type == DT_F16 ? 2 : 4);
+        size_t all, page, n_ctx = model_get_config(m)->n_ctx;
+        if (kv_page_bytes(&s, &page, NULL) == 0) r->kv_token_bytes = page / KV_PAGE_TOKENS;
         if (kv_default_bytes(&s, n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX, &kv, NULL) != 0) kv = 0;
         if (!size_mul(r->kv_token_bytes, n_ctx, &all) && all < kv) kv = all;
     }

@@ -91,9 +91,10 @@ static size_t few_pages(const char *path)
     must(model_open(&m, path, &(model_options){.no_tokenizer = true}, &err));
     const net_ops *ops = net_ops_for(model_get_config(m), NULL);
     kv_shape s = ops->kv(m);
-    size_t page = 2 * s.n_layer * s.n_head_kv * s.head_dim * KV_PAGE_TOKENS * (s.type == DT_F16 ? 2 : 4);
+    size_t bytes;
+    must(kv_bytes_for(&s, 10, &bytes, &err));
     model_free(m);
-    return 10 * page;
+    return bytes;
 }
 
 static void check_family(const char *name)

@@ -321,6 +321,11 @@ static void parts_that_cannot_be_are_refused(void **state)
 
 /* ---- steps of a peer that lies ------------------------------------------------------------------------ */
 
+#define ITEM(pages, n_pages, position, n, n_out)       \
+    {                                                  \
+        pages, n_pages, position, n, n_out, 0, NULL, 0 \
+    }
+
 static void steps_that_lie_are_refused(void **state)
 {
     model *m;
@@ -329,28 +334,28 @@ static void steps_that_lie_are_refused(void **state)
     must(model_open(&m, q8, &(model_options){.no_tokenizer = true}, &err));
     must(stage_new(&s, m, &(stage_options){.part = {1, 2}, .n_ctx = 64, .max_batch = 4}, &err));
     stage_get_facts(s, &f);
-    uint32_t p[] = {0, 1, 2, 3, (uint32_t)f.n_pages};
+    uint32_t p[] = {0, 1, 2, 3, (uint32_t)f.n_pages}, twice[] = {0, 0};
     const struct {
         stage_item items[2];
         size_t n_items, n_rows;
         stage_copy copy;
     } cases[] = {
-        {{{p, 1, 0, 0, 0}}, 1, 0, {0, 0}},                         /* no row */
-        {{{p, 1, 0, 2, 3}}, 1, 2, {0, 0}},                         /* more wanted than there are */
-        {{{p, 1, 0, 3, 0}}, 1, 2, {0, 0}},                         /* rows that were not sent */
-        {{{p, 1, 0, 1, 0}}, 1, 2, {0, 0}},                         /* rows of nobody */
-        {{{p, 1, 16, 1, 0}}, 1, 1, {0, 0}},                        /* a page too few */
-        {{{p, 2, 0, 1, 0}}, 1, 1, {0, 0}},                         /* a page too many */
-        {{{p + 4, 1, 0, 1, 0}}, 1, 1, {0, 0}},                     /* a page that is not there */
-        {{{p, 5, 64, 1, 0}}, 1, 1, {0, 0}},                        /* behind the context */
-        {{{p, 1, SIZE_MAX, 1, 0}}, 1, 1, {0, 0}},                  /* far behind it */
-        {{{p, 1, 0, SIZE_MAX, 0}, {p, 1, 0, 3, 0}}, 2, 2, {0, 0}}, /* a sum that wraps around */
-        {{{p, 1, 0, 1, 0}, {p, 1, 0, 1, 0}}, 2, 2, {0, 0}},        /* two write one page */
-        {{{p, 1, 0, 1, 0}, {p, 2, 16, 1, 0}}, 2, 2, {0, 0}},       /* one reads what another writes */
-        {{{(uint32_t[]){0, 0}, 2, 16, 1, 0}}, 1, 1, {0, 0}},       /* and itself, as another position */
-        {{{p, 1, 0, 1, 0}}, 1, 1, {0, (uint32_t)f.n_pages}},       /* a copy to nowhere */
-        {{{p, 1, 0, 1, 0}}, 1, 1, {UINT32_MAX, 0}},                /* and from there */
-        {{{p, 1, 0, 1, 0}}, 1, f.max_tokens + 1, {0, 0}},          /* more than there is room for */
+        {{ITEM(p, 1, 0, 0, 0)}, 1, 0, {0, 0}},                             /* no row */
+        {{ITEM(p, 1, 0, 2, 3)}, 1, 2, {0, 0}},                             /* more wanted than there are */
+        {{ITEM(p, 1, 0, 3, 0)}, 1, 2, {0, 0}},                             /* rows that were not sent */
+        {{ITEM(p, 1, 0, 1, 0)}, 1, 2, {0, 0}},                             /* rows of nobody */
+        {{ITEM(p, 1, 16, 1, 0)}, 1, 1, {0, 0}},                            /* a page too few */
+        {{ITEM(p, 2, 0, 1, 0)}, 1, 1, {0, 0}},                             /* a page too many */
+        {{ITEM(p + 4, 1, 0, 1, 0)}, 1, 1, {0, 0}},                         /* a page that is not there */
+        {{ITEM(p, 5, 64, 1, 0)}, 1, 1, {0, 0}},                            /* behind the context */
+        {{ITEM(p, 1, SIZE_MAX, 1, 0)}, 1, 1, {0, 0}},                      /* far behind it */
+        {{ITEM(p, 1, 0, SIZE_MAX, 0), ITEM(p, 1, 0, 3, 0)}, 2, 2, {0, 0}}, /* a sum that wraps around */
+        {{ITEM(p, 1, 0, 1, 0), ITEM(p, 1, 0, 1, 0)}, 2, 2, {0, 0}},        /* two write one page */
+        {{ITEM(p, 1, 0, 1, 0), ITEM(p, 2, 16, 1, 0)}, 2, 2, {0, 0}},       /* one reads what another writes */
+        {{ITEM(twice, 2, 16, 1, 0)}, 1, 1, {0, 0}},              /* and itself, as another position */
+        {{ITEM(p, 1, 0, 1, 0)}, 1, 1, {0, (uint32_t)f.n_pages}}, /* a copy to nowhere */
+        {{ITEM(p, 1, 0, 1, 0)}, 1, 1, {UINT32_MAX, 0}},          /* and from there */
+        {{ITEM(p, 1, 0, 1, 0)}, 1, f.max_tokens + 1, {0, 0}},    /* more than there is room for */
     };
     float *rows = calloc((f.max_tokens + 1) * f.n_embd, sizeof *rows);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -360,9 +365,64 @@ static void steps_that_lie_are_refused(void **state)
         if (stage_run(s, &step, rows, cases[i].n_rows, &err) != SHOAL_EINVALID) fail_msg("case %zu", i);
         assert_true(strlen(err.message) > 0);
     }
-    stage_step fine = {.items = &(stage_item){p, 2, 15, 2, 1}, .n_items = 1};
+    stage_step fine = {.items = &(stage_item)ITEM(p, 2, 15, 2, 1), .n_items = 1};
     must(stage_run(s, &fine, rows, 2, &err));
     assert_int_equal(stage_keep_wanted(&fine, rows, f.n_embd), 1);
+    free(rows);
+    stage_free(s);
+    model_free(m);
+}
+
+/* Of a model with convolutions: states that are read and left. */
+static void states_that_lie_are_refused(void **state)
+{
+    model *m;
+    stage *s;
+    stage_facts f;
+    must(model_open(&m, DATA "hf/lfm2-conv", &(model_options){.no_tokenizer = true}, &err));
+    must(stage_new(&s, m, &(stage_options){.part = {1, 3}, .n_ctx = 64, .max_batch = 4}, &err));
+    stage_get_facts(s, &f);
+    uint32_t p[] = {0, 1}, last = (uint32_t)f.n_pages + KV_SPARE_STATES;
+    const struct {
+        uint32_t position, from;
+        seq_mark marks[2];
+        bool fine;
+    } cases[] = {
+        {0, 0, {{1, 1}, {2, last}}, true},      {3, 2, {{4, 1}, {5, 3}}, true},
+        {0, 0, {{1, 1}, {2, last + 1}}, false}, /* a state that is not there */
+        {0, 0, {{1, 1}, {2, 0}}, false},        /* none */
+        {0, 0, {{1, 1}, {3, 2}}, false},        /* behind what is computed */
+        {3, 2, {{3, 1}, {5, 3}}, false},        /* in front of it */
+        {0, 0, {{2, 1}, {1, 2}}, false},        /* out of order */
+        {0, 0, {{1, 1}, {2, 1}}, false},        /* left twice */
+        {3, 2, {{4, 1}, {5, 2}}, false},        /* left and read */
+        {3, 0, {{4, 1}, {5, 2}}, false},        /* from none in the middle */
+        {0, 3, {{1, 1}, {2, 2}}, false},        /* from one at the start */
+        {3, last + 1, {{4, 1}, {5, 2}}, false}, /* from one that is not there */
+    };
+    float *rows = calloc(2 * f.n_embd, sizeof *rows);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        shoal_err why = {0};
+        stage_item it = {.pages = p,
+                         .n_pages = 1,
+                         .position = cases[i].position,
+                         .n = 2,
+                         .state = cases[i].from,
+                         .marks = cases[i].marks,
+                         .n_marks = 2};
+        int rc = stage_run(s, &(stage_step){.items = &it, .n_items = 1}, rows, 2, &why);
+        if (rc != (cases[i].fine ? 0 : SHOAL_EINVALID)) fail_msg("case %zu: %s", i, why.message);
+    }
+    /* Two items may go on from one state, but not from one that either leaves. */
+    seq_mark marks[] = {{2, 3}, {2, 4}};
+    stage_item two[] = {
+        {.pages = p, .n_pages = 1, .position = 1, .n = 1, .state = 1, .marks = marks, .n_marks = 1},
+        {.pages = p + 1, .n_pages = 1, .position = 1, .n = 1, .state = 1, .marks = marks + 1, .n_marks = 1}};
+    stage_step step = {.items = two, .n_items = 2};
+    must(stage_run(s, &step, rows, 2, &err));
+    two[1].state = 3;
+    shoal_err why = {0};
+    assert_int_equal(stage_run(s, &step, rows, 2, &why), SHOAL_EINVALID);
     free(rows);
     stage_free(s);
     model_free(m);
@@ -417,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_part_keeps_its_own_layers_alone),
         cmocka_unit_test(parts_that_cannot_be_are_refused),
         cmocka_unit_test(steps_that_lie_are_refused),
+        cmocka_unit_test(states_that_lie_are_refused),
         cmocka_unit_test(stages_without_room_for_the_batch_are_refused),
     };
     return cmocka_run_group_tests(tests, quantise, clear);

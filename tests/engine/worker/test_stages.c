@@ -171,6 +171,47 @@ static void streams_through_sockets_are_the_same(void **state)
     streams_free(cut);
 }
 
+static void digest_of(const char *path, char hex[65])
+{
+    model *m;
+    sha256_digest d;
+    must(model_open(&m, path, &(model_options){.no_tokenizer = true}, &err));
+    must(model_digest(m, &d, &err));
+    sha256_hex(&d, hex);
+    model_free(m);
+}
+
+/* The states of convolutions stay with their layers; the first stage, which has one of them, numbers them. */
+static void states_through_sockets_are_the_same(void **state)
+{
+    static const char path[] = DATA "hf/lfm2-conv";
+    reply *whole[N_STREAM], *cut[N_STREAM];
+    char hex[65];
+    host a = {.model = path};
+    stage_link *l;
+    rig r;
+    rig_open(&r, path, (engine_options){0});
+    streams_start(r.e, whole, 60);
+    streams_wait(whole);
+    rig_close(&r);
+    digest_of(path, hex);
+    host_open(&a, "a", (net_layers){2, 4});
+    const char *const addresses[] = {a.address};
+    stage_link_options o = link_to(addresses, 1, 2, ROWS_F32);
+    o.digest = hex;
+    o.n_layer = 4;
+    must(stage_link_open(&l, &o, &err));
+    rig_open(&r, path, (engine_options){.shards = stage_link_shards(l), .draft_price = 1e-9});
+    streams_start(r.e, cut, 60);
+    streams_wait(cut);
+    streams_same(whole, cut);
+    rig_close(&r);
+    stage_link_close(l);
+    host_close(&a);
+    streams_free(whole);
+    streams_free(cut);
+}
+
 static size_t tokens_of(reply *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -943,14 +984,9 @@ static void rows_know_whether_they_are_finite(void **state)
 
 static int setup(void **state)
 {
-    model *m;
-    sha256_digest d;
     log_setup(LOG_OFF, false);
     if (!mkdtemp(dir) || nurse_start() != 0) return -1;
-    must(model_open(&m, MODEL, &(model_options){.no_tokenizer = true}, &err));
-    must(model_digest(m, &d, &err));
-    sha256_hex(&d, digest);
-    model_free(m);
+    digest_of(MODEL, digest);
     return 0;
 }
 
@@ -963,6 +999,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_through_sockets_are_the_same),
+        cmocka_unit_test(states_through_sockets_are_the_same),
         cmocka_unit_test(streams_outlive_their_stages),
         cmocka_unit_test(streams_outlive_kill_9),
         cmocka_unit_test(coarser_rows_stay_near),

@@ -33,6 +33,8 @@ typedef struct attend_step {
     const kv *cache;
     const net_item *items;
     const token_place *place; /* [n_tokens] */
+    const uint32_t *order;    /* [n_tokens]: where each row stands when items follow one another, */
+    const uint32_t *row;      /* [n_tokens]: and the row that stands there */
     bool all_single;          /* no item has more than one token */
     float *space;             /* [members][space_floats] */
     size_t space_floats;      /* attend_block_space */

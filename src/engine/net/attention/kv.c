@@ -26,17 +26,18 @@ struct kv_page {
     uint8_t n_ids;   /* that it is registered with: all, or those of a conversation's open page */
     uint64_t uid;    /* names what the page holds; 0: not registered */
     uint64_t parent; /* uid of the page before it, or the name of its salt */
+    seq_state state; /* behind its n_ids, while registered; SEQ_STATE_NONE: not known */
     int32_t ids[KV_PAGE_TOKENS];
 };
 
 int kv_shape_keep_as(kv_shape *s, kv_type t, shoal_err *err)
 {
     if (t == KV_AS_WEIGHTS || s->n_layer == 0) return 0;
-    if (t == KV_Q8_0 && s->mixed)
+    if (t == KV_Q8_0 && s->stateful)
         return err_set(
             err, SHOAL_EUNSUPPORTED,
-            "this model's convolutions keep their inputs beside keys and values, which q8_0 has no "
-            "place for: take f16");
+            "this model's convolutions round their inputs to the type of keys and values, for which q8_0 "
+            "is too coarse: take f16");
     if (t == KV_Q8_0 && (s->head_dim % KV_PAGE_TOKENS != 0 || s->head_dim > KV_HEAD_MAX))
         return err_set(
             err, SHOAL_EUNSUPPORTED,
@@ -47,7 +48,8 @@ int kv_shape_keep_as(kv_shape *s, kv_type t, shoal_err *err)
     return 0;
 }
 
-static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
+/* *ret_page: with its snapshot */
+static int lay_out(kv *c, const kv_shape *s, size_t *ret_page, shoal_err *err)
 {
     size_t bytes = s->type == DT_Q8_0 ? 1 : s->type == DT_F16 ? sizeof(uint16_t) : sizeof(float);
     size_t scales = s->type == DT_Q8_0 ? ATTN_Q8_SCALES : 0;
@@ -55,7 +57,8 @@ static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
     if (size_mul(s->head_dim, KV_PAGE_TOKENS * bytes, &c->head_bytes) ||
         size_add(c->head_bytes, scales, &c->head_bytes) ||
         size_mul(c->head_bytes, s->n_head_kv, &c->half_bytes) || size_mul(c->half_bytes, 2, &c->page_bytes) ||
-        size_mul(c->page_bytes, s->n_layer, &c->page_bytes) || c->page_bytes == 0) {
+        size_mul(c->page_bytes, s->n_layer, &c->page_bytes) ||
+        size_add(c->page_bytes, s->state_bytes, ret_page) || *ret_page == 0) {
         return err_set(err, SHOAL_EINVALID, "a key/value cache of %zu layers, %zu heads of %zu is absurd",
                        s->n_layer, s->n_head_kv, s->head_dim);
     }
@@ -65,14 +68,36 @@ static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
 int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err)
 {
     kv plan;
-    int rc = lay_out(&plan, shape, err);
-    if (rc == 0) *ret = plan.page_bytes;
+    size_t page;
+    int rc = lay_out(&plan, shape, &page, err);
+    if (rc == 0) *ret = page;
+    return rc;
+}
+
+int kv_bytes_for(const kv_shape *shape, size_t n_pages, size_t *ret, shoal_err *err)
+{
+    size_t page, pages, spare;
+    int rc = kv_page_bytes(shape, &page, err);
+    if (rc) return rc;
+    if (size_mul(page, n_pages, &pages) || size_mul(shape->state_bytes, KV_SPARE_STATES, &spare) ||
+        size_add(pages, spare, ret))
+        return err_set(err, SHOAL_EINVALID, "a key/value cache of %zu pages is absurd", n_pages);
+    return 0;
+}
+
+int kv_pages_in(const kv_shape *shape, size_t max_bytes, size_t *ret, shoal_err *err)
+{
+    size_t one, page;
+    int rc = kv_page_bytes(shape, &page, err);
+    if (rc == 0) rc = kv_bytes_for(shape, 1, &one, err);
+    if (rc == 0) *ret = max_bytes < one ? 0 : (max_bytes - one) / page + 1;
     return rc;
 }
 
 static int map_memory(kv *c, shoal_err *err)
 {
     c->memory_bytes = (size_t)c->n_pages * c->page_bytes;
+    if (c->memory_bytes == 0) return 0; /* these layers have nothing but a state */
     /* A decode step reads tiles of a KiB or two all over the cache: without huge pages each costs a walk of
      * the page tables. */
     c->memory = pages_map(c->memory_bytes, 0);
@@ -84,10 +109,10 @@ static int map_memory(kv *c, shoal_err *err)
 
 int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_err *err)
 {
-    size_t page = 0, bytes;
+    size_t page, bytes;
     int rc = kv_page_bytes(shape, &page, err);
     uint64_t half = room_read("").free_bytes / 2;
-    if (rc || size_mul(page, (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS, &bytes)) bytes = 0;
+    if (rc || kv_bytes_for(shape, (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS, &bytes, NULL)) bytes = 0;
     if (bytes > half) bytes = (size_t)half;
     *ret = bytes > KV_DEFAULT_BYTES ? bytes : KV_DEFAULT_BYTES;
     return rc;
@@ -96,12 +121,13 @@ int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
 {
     kv plan;
-    int rc = lay_out(&plan, shape, err);
+    size_t page, n;
+    int rc = lay_out(&plan, shape, &page, err);
+    if (rc == 0) rc = kv_pages_in(shape, max_bytes, &n, err);
     if (rc) return rc;
-    size_t n = max_bytes / plan.page_bytes;
     if (n == 0) {
         return err_set(err, SHOAL_ELIMIT, "a key/value cache of %zu bytes cannot hold one page of %zu bytes",
-                       max_bytes, plan.page_bytes);
+                       max_bytes, page);
     }
     kv *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
@@ -113,7 +139,9 @@ int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
     c->pages = calloc(c->n_pages, sizeof *c->pages);
     c->buckets = malloc(c->n_buckets * sizeof *c->buckets);
     c->alike = malloc(c->n_buckets * sizeof *c->alike);
-    if (!c->pages || !c->buckets || !c->alike || map_memory(c, NULL)) {
+    uint32_t n_states = shape->stateful ? c->n_pages + KV_SPARE_STATES : 0;
+    if (!c->pages || !c->buckets || !c->alike || map_memory(c, NULL) ||
+        seq_states_init(&c->states, shape->state_bytes, n_states, NULL)) {
         kv_free(c);
         return err_nomem(err);
     }
@@ -127,6 +155,7 @@ void kv_free(kv *c)
 {
     if (!c) return;
     pages_unmap(c->memory, c->memory_bytes);
+    seq_states_done(&c->states);
     free(c->pages);
     free(c->buckets);
     free(c->alike);
@@ -185,7 +214,8 @@ static void unlink_alike(kv *c, uint32_t page)
     if (p->like_next != NONE) c->pages[p->like_next].like_prev = p->like_prev;
 }
 
-/* The page behind `parent` that begins with most of ids[0..n), n > 0, and how many these are. */
+/* The page behind `parent` that begins with most of ids[0..n), n > 0, and how many these are. A state stands
+ * for a whole page. */
 static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t n, size_t *ret_same)
 {
     uint32_t best = NONE, page = *alike_of(c, parent, ids[0]);
@@ -194,7 +224,7 @@ static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t
         const struct kv_page *p = &c->pages[page];
         size_t same = 0;
         while (p->parent == parent && same < n && same < p->n_ids && p->ids[same] == ids[same]) same++;
-        if (same <= *ret_same) continue;
+        if (same <= *ret_same || (c->states.n > 0 && (same < p->n_ids || !p->state))) continue;
         *ret_same = same;
         best = page;
     }
@@ -230,6 +260,7 @@ static void forget(kv *c, uint32_t page)
     struct kv_page *p = &c->pages[page];
     if (p->n_ids == KV_PAGE_TOKENS) leave_bucket(c, page);
     unlink_alike(c, page);
+    seq_state_drop(&c->states, &p->state);
     p->uid = 0;
 }
 
@@ -328,10 +359,14 @@ static uint64_t chain_start(uint64_t salt)
 
 int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt)
 {
-    size_t cap = max_tokens / KV_PAGE_TOKENS + 1;
-    uint32_t *pages = calloc(cap, sizeof *pages);
+    size_t cap = max_tokens / KV_PAGE_TOKENS + 1, n_marks = cap + KV_GUESSES_MAX + 1;
+    uint32_t *pages = calloc(1, cap * sizeof *pages + n_marks * sizeof *s->marks);
     if (!pages) return SHOAL_ENOMEM;
-    *s = (kv_seq){.pages = pages, .cap_pages = cap, .salt = salt, .chain = chain_start(salt)};
+    *s = (kv_seq){.pages = pages,
+                  .cap_pages = cap,
+                  .salt = salt,
+                  .chain = chain_start(salt),
+                  .marks = (seq_mark *)(pages + cap)};
     return 0;
 }
 
@@ -349,10 +384,86 @@ void kv_seq_done(kv *c, kv_seq *s)
     *s = (kv_seq){0};
 }
 
+/* ---- states --------------------------------------------------------------------------------------- */
+
+/* The sequence's state is now `to`. */
+static void go_to(kv *c, kv_seq *s, seq_state to)
+{
+    seq_state_ref(&c->states, to);
+    seq_state_drop(&c->states, &s->state);
+    s->state = to;
+}
+
+static void drop_marks(kv *c, kv_seq *s)
+{
+    while (s->n_marks > 0) seq_state_drop(&c->states, &s->marks[--s->n_marks].state);
+}
+
+/* Of the pages that wait the first to go loses its snapshot; false: none has one. */
+static bool drop_snapshot(kv *c)
+{
+    for (int i = 0; i < KV_N_LINES; i++)
+        for (uint32_t page = c->line[i].head; page != NONE; page = c->pages[page].lru_next)
+            if (c->pages[page].state) {
+                seq_state_drop(&c->states, &c->pages[page].state);
+                return true;
+            }
+    return false;
+}
+
+static bool mark(kv *c, kv_seq *s, size_t position, bool must)
+{
+    seq_state state = seq_state_take(&c->states);
+    while (!state && must && drop_snapshot(c)) state = seq_state_take(&c->states);
+    if (state) s->marks[s->n_marks++] = (seq_mark){(uint32_t)position, state};
+    return state != SEQ_STATE_NONE;
+}
+
+/* A step of n tokens leaves states behind all positions that the sequence may end at and, where some are free,
+ * at the ends of pages before that. False: there are not enough. */
+static bool mark_states(kv *c, kv_seq *s, size_t n, size_t n_guessed)
+{
+    size_t end = s->n_tokens + n, sure = end - n_guessed;
+    assert(n_guessed < n && n_guessed <= KV_GUESSES_MAX);
+    for (size_t at = (s->n_tokens / KV_PAGE_TOKENS + 1) * KV_PAGE_TOKENS; at < sure; at += KV_PAGE_TOKENS)
+        mark(c, s, at, false);
+    for (size_t at = sure; at <= end; at++)
+        if (!mark(c, s, at, true)) return false;
+    return true;
+}
+
+static seq_state marked(const kv_seq *s, size_t position)
+{
+    for (size_t i = 0; i < s->n_marks; i++)
+        if (s->marks[i].position == position) return s->marks[i].state;
+    return SEQ_STATE_NONE;
+}
+
+static void keep_snapshot(kv *c, uint32_t page, seq_state state)
+{
+    if (!c->pages[page].state) c->pages[page].state = seq_state_ref(&c->states, state);
+}
+
+/* From adopted pages back to the last that has a snapshot. */
+static void step_back(kv *c, kv_seq *s)
+{
+    while (s->n_pages > 0 && !c->pages[s->pages[s->n_pages - 1]].state) {
+        uint32_t page = s->pages[--s->n_pages];
+        s->n_registered--;
+        s->n_tokens -= KV_PAGE_TOKENS;
+        s->chain = c->pages[page].parent;
+        page_unref(c, page);
+    }
+    if (s->n_pages > 0) go_to(c, s, c->pages[s->pages[s->n_pages - 1]].state);
+}
+
+/* ---- steps of a sequence -------------------------------------------------------------------------- */
+
 /* A conversation goes on in the page in which it rested. */
 static void go_on_in(kv *c, kv_seq *s, uint32_t page)
 {
     page_ref(c, page);
+    if (c->states.n > 0) go_to(c, s, c->pages[page].state);
     forget(c, page);
     c->pages[page].kept = false;
     s->pages[s->n_pages++] = page;
@@ -371,7 +482,8 @@ static void adopt_part(kv *c, kv_seq *s, const int32_t *ids, size_t n)
         go_on_in(c, s, from);
         return;
     }
-    page_ref(c, from); /* it stays where it is while room is made */
+    if (c->states.n > 0) return; /* the state behind part of a page is not known */
+    page_ref(c, from);           /* it stays where it is while room is made */
     if (kv_available(c) > 0) {
         uint32_t page = s->pages[s->n_pages++] = page_take(c);
         memcpy(c->memory + page * c->page_bytes, c->memory + from * c->page_bytes, c->page_bytes);
@@ -392,15 +504,26 @@ size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n)
         s->chain = c->pages[page].uid;
         s->n_tokens += KV_PAGE_TOKENS;
     }
+    if (c->states.n > 0) step_back(c, s);
     adopt_part(c, s, ids + s->n_tokens, n - s->n_tokens);
     return s->n_tokens;
 }
 
 int kv_reserve(kv *c, kv_seq *s, size_t n_tokens)
 {
+    return kv_reserve_guessed(c, s, n_tokens, 0);
+}
+
+int kv_reserve_guessed(kv *c, kv_seq *s, size_t n_tokens, size_t n_guessed)
+{
     size_t want = (s->n_tokens + n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS;
+    drop_marks(c, s); /* of the step before */
     if (want > s->cap_pages) return SHOAL_EFULL;
     if (want > s->n_pages && want - s->n_pages > kv_available(c)) return SHOAL_EFULL;
+    if (c->states.n > 0 && !mark_states(c, s, n_tokens, n_guessed)) {
+        drop_marks(c, s);
+        return SHOAL_EFULL;
+    }
     while (s->n_pages < want) s->pages[s->n_pages++] = page_take(c);
     return 0;
 }
@@ -417,6 +540,7 @@ static void register_page(kv *c, kv_seq *s, size_t at, const int32_t *ids)
         page_unref(c, s->pages[at]);
         s->pages[at] = known;
     }
+    keep_snapshot(c, s->pages[at], marked(s, (at + 1) * KV_PAGE_TOKENS));
     s->chain = c->pages[s->pages[at]].uid;
 }
 
@@ -428,6 +552,8 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens)
         register_page(c, s, s->n_registered, ids + s->n_registered * KV_PAGE_TOKENS);
         s->n_registered++;
     }
+    if (c->states.n > 0) go_to(c, s, marked(s, s->n_tokens));
+    assert(c->states.n == 0 || s->state);
     size_t n_open = s->n_tokens - s->n_registered * KV_PAGE_TOKENS;
     if (s->keeps && n_open > 0)
         memcpy(c->pages[s->pages[s->n_registered]].ids, ids + s->n_tokens - n_open, n_open * sizeof *ids);
@@ -448,6 +574,7 @@ int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
                c->page_bytes);
         if (c->copied) c->copied(c->copied_user, from->pages[from->n_registered], page);
     }
+    go_to(c, to, from->state);
     to->n_tokens = from->n_tokens;
     to->n_registered = from->n_registered;
     to->chain = from->chain;
@@ -462,7 +589,9 @@ static void rest(kv *c, const kv_seq *s)
     uint32_t page = s->pages[s->n_registered];
     const int32_t *ids = c->pages[page].ids;
     closest(c, s->chain, ids, n, &same);
-    if (same < n) enter(c, page, s->chain, ids, n);
+    if (same == n) return;
+    enter(c, page, s->chain, ids, n);
+    keep_snapshot(c, page, s->state);
 }
 
 void kv_release(kv *c, kv_seq *s)
@@ -474,6 +603,8 @@ void kv_release(kv *c, kv_seq *s)
         c->pages[page].kept |= s->keeps;
         page_unref(c, page);
     }
+    drop_marks(c, s);
+    seq_state_drop(&c->states, &s->state);
     s->n_tokens = s->n_registered = 0;
     s->chain = chain_start(s->salt);
 }

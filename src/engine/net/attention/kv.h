@@ -17,6 +17,10 @@
  * half of it is held so: over that, the conversation that rests the longest loses its pages' advantage, not
  * the pages.
  *
+ * Some models carry a state from token to token, too (seq_state.h). A page that is full, or in which a
+ * conversation rests, has a snapshot of the state behind its last position, and such a sequence is adopted
+ * up to a page that has one, in whole pages. A step leaves states behind every position at which it may end.
+ *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
 #ifndef NET_ATTENTION_KV_H
@@ -29,14 +33,16 @@
 #include "base/err.h"
 #include "compute/compute.h"
 #include "net/attention/kv_type.h"
+#include "net/seq_state.h"
 
 #define KV_PAGE_TOKENS 16
 #define KV_HEAD_MAX    1024 /* numbers of a head that are kept as int8 */
 
 typedef struct kv_shape {
     size_t n_layer, n_head_kv, head_dim;
-    dtype type; /* DT_F32, DT_F16, or DT_Q8_0: int8 */
-    bool mixed; /* some layers keep what is no key and no value: not as int8 */
+    dtype type;         /* DT_F32, DT_F16, or DT_Q8_0: int8 */
+    size_t state_bytes; /* of a sequence's state in these layers */
+    bool stateful;      /* layers of the model, these or others, have a state: not as int8 */
 } kv_shape;
 
 /* Have the shape's numbers kept as t; SHOAL_EUNSUPPORTED: its layers or heads do not allow it. */
@@ -55,6 +61,7 @@ typedef struct kv {
     uint32_t n_used;                           /* referenced by a sequence */
     uint8_t *memory;
     size_t memory_bytes;
+    seq_states states; /* of a stateful shape: one for each page and KV_SPARE_STATES more */
     struct kv_page *pages;
     uint32_t *buckets; /* of registered pages that are full */
     uint32_t *alike;   /* the same by the page in front and the first token: [n_buckets], too */
@@ -77,10 +84,21 @@ typedef struct kv_seq {
     bool keeps;          /* a conversation: more of it may come, and will want the pages */
     uint64_t salt;       /* what else their content depends on; 0: nothing */
     uint64_t chain;      /* uid of the last registered page, or the salt's name */
+    seq_state state;     /* behind its n_tokens, as far as the shape is stateful */
+    seq_mark *marks;     /* [n_marks] of its step, by position: where it leaves states; behind `pages` */
+    size_t n_marks;
 } kv_seq;
 
-/* Bytes of a page; SHOAL_EINVALID for a shape that is absurd. */
+/* Guessed tokens of one step; and states that a cache has beside one for each page, for steps: before and
+ * behind a step those of each lane of a beam search (BEAM_MAX) are different ones. */
+enum { KV_GUESSES_MAX = 32, KV_SPARE_STATES = 32 };
+
+/* Bytes of a page and its snapshot; SHOAL_EINVALID for a shape that is absurd. */
 int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err);
+/* The max_bytes that kv_new makes n_pages of. */
+int kv_bytes_for(const kv_shape *shape, size_t n_pages, size_t *ret, shoal_err *err);
+/* Pages that kv_new makes of max_bytes; 0: not even one. */
+int kv_pages_in(const kv_shape *shape, size_t max_bytes, size_t *ret, shoal_err *err);
 /* A ceiling for those who name none: room for one sequence of n_tokens (KV_DEFAULT_CTX where nobody asks for more), but
  * at most half of what this machine has left, and no less than KV_DEFAULT_BYTES. Pages are taken from the system as
  * sequences need them. SHOAL_EINVALID as above. */
@@ -104,13 +122,15 @@ void kv_seq_done(kv *c, kv_seq *s);         /* releases; a zeroed one is fine */
 size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n);
 /* Make room for n_tokens more. On SHOAL_EFULL nothing has changed: release something and retry. */
 int kv_reserve(kv *c, kv_seq *s, size_t n_tokens);
+/* The same for a step whose last n_guessed tokens, KV_GUESSES_MAX at most, may turn out to be others. */
+int kv_reserve_guessed(kv *c, kv_seq *s, size_t n_tokens, size_t n_guessed);
 /* n_tokens more were computed; ids are the sequence's tokens from its start, so that full pages can be
- * registered for others. */
+ * registered for others. Of what was reserved with guesses: all but these, then guess by guess. */
 void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
 /* Make `to`, which is empty, a copy of `from` that goes its own way: full pages are shared, an open one is
  * copied. SHOAL_EFULL: nothing has changed. */
 int kv_fork(kv *c, kv_seq *to, const kv_seq *from);
-/* Give all pages back; registered ones, and a conversation's open one, stay in the cache while there is room.
+/* Give all pages and states back; registered ones, and a conversation's open one, stay in the cache while there is room.
  */
 void kv_release(kv *c, kv_seq *s);
 /* No page that is registered is known any more. No sequence holds any. */
