@@ -8,7 +8,7 @@
 #define NLU_LINE_H
 
 #include "base/err.h"
-#include "nlu/words.h"
+#include "base/words.h"
 
 #define LINE_FIELDS_MAX 16
 

@@ -11,7 +11,7 @@
 #define NLU_PHRASE_H
 
 #include "yaml/yaml.h"
-#include "nlu/words.h"
+#include "base/words.h"
 
 #define PHRASE_PARTS_MAX 16
 #define UNITS_MAX        64 /* of one sentence; longer ones are not understood */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "nlu/words.h"
+#include "base/words.h"
 
 const char *near_verdict_name(near_verdict v)
 {
@@ -19,7 +19,7 @@ const char *near_verdict_name(near_verdict v)
 
 /* ---- languages ----------------------------------------------------------------------------------- */
 
-/* Words between blanks, folded as nlu/words.h folds. Negations hold in every language: a word that is none in
+/* Words between blanks, folded as base/words.h folds. Negations hold in every language: a word that is none in
  * this one costs a hit, a negation that is not known would cost the truth. */
 typedef struct tongue {
     const char *code;

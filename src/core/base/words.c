@@ -1,11 +1,12 @@
 /* words.c: splitting and comparing words; see words.h. */
-#include "nlu/words.h"
+#include "base/words.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/edits.h"
 #include "base/utf8.h"
 #include "shoal.h"
 
@@ -228,34 +229,6 @@ bool words_same_stem(const char *a, const char *b)
     return strcmp(a, b) == 0 || words_is_plural_of(a, b) || words_is_plural_of(b, a);
 }
 
-enum { DISTANCE_CAP = 48 }; /* longer words are compared as equal or not */
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t m = a < b ? a : b;
-    return m < c ? m : c;
-}
-
-size_t words_distance(const char *a, const char *b, size_t max)
-{
-    size_t n = strlen(a), m = strlen(b);
-    if ((n > m ? n - m : m - n) > max) return max + 1;
-    if (n > DISTANCE_CAP || m > DISTANCE_CAP) return strcmp(a, b) ? max + 1 : 0;
-    size_t rows[3][DISTANCE_CAP + 1]; /* before the last, the last, this */
-    for (size_t j = 0; j <= m; j++) rows[1][j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t *two = rows[(i + 2) % 3], *last = rows[i % 3], *now = rows[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (swapped && two[j - 2] + 1 < now[j]) now[j] = two[j - 2] + 1;
-        }
-    }
-    size_t d = rows[(n + 1) % 3][m];
-    return d > max ? max + 1 : d;
-}
-
 static bool has_digit(const char *s)
 {
     for (; *s; s++)
@@ -279,5 +252,5 @@ bool words_is_typo(const char *typed, const char *meant)
     if (n == 4 && m == 4) return is_swapped(typed, meant);
     if (n < 5 || m < 4 || has_digit(typed) || has_digit(meant)) return false;
     size_t max = n >= 9 ? 2 : 1;
-    return words_distance(typed, meant, max) <= max;
+    return edits(typed, meant, max) <= max;
 }

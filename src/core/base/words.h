@@ -9,8 +9,8 @@
  *     if (words_split(&w, a, text, strlen(text))) return err_nomem(err);
  *
  * Memory is the caller's arena. Pure: no locale, no files. */
-#ifndef NLU_WORDS_H
-#define NLU_WORDS_H
+#ifndef BASE_WORDS_H
+#define BASE_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,8 +50,6 @@ bool words_same_stem(const char *a, const char *b);
 /* The plural of `singular` as English and most names build it; `s` is folded. */
 bool words_is_plural_of(const char *s, const char *singular);
 
-/* Damerau-Levenshtein distance of two folded words (optimal string alignment; bytes), at most `max` + 1. */
-size_t words_distance(const char *a, const char *b, size_t max);
 /* May `typed` be `meant` with a typing error? Two letters changed about in four, one error from five letters
  * on, two from nine; the first letter stands, and digits are never taken for letters. */
 bool words_is_typo(const char *typed, const char *meant);
