@@ -55,7 +55,7 @@ part_cli() {
     one "inspect trees" -- "$shoal" models inspect $data/sensors/trees
     one "route list" -- "$shoal" route list -c shoal.yaml --json
     one "config check" -- "$shoal" config check shoal.yaml
-    one "config show" -- "$shoal" config show tests/fuzz/seeds/fuzz_config_read/keys.yaml
+    one "config show" -- "$shoal" config show tests/fuzz/seeds/fuzz_rules_config/keys.yaml
     one "pipeline check" -- "$shoal" pipeline check shoal.yaml --json
     one "pipeline graph" -f g.svg -- "$shoal" pipeline graph shoal.yaml --svg {}/g.svg
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0

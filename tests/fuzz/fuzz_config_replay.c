@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gateway_config *c = NULL;
     json_t *line = NULL;
     shoal_err err;
-    if (!holds(config_parse(&c, BOOK, sizeof BOOK - 1, "book", &err) == 0)) return 0;
+    if (!holds(config_parse(&c, NULL, BOOK, sizeof BOOK - 1, "book", &err) == 0)) return 0;
     if (json_parse(&line, (const char *)data, size, "line", &err) == 0) decide_again(c, line);
     json_decref(line);
     config_free(c);

@@ -115,7 +115,7 @@ static bool is_service(const lexicon *l, const char *name)
 }
 
 /* "light.turn_on" for a device whose id begins with "light.". */
-static void see_call(const home *h, const lexicon *l, const ground_call *c)
+static void see_call(const home *h, const lexicon *l, const device_call *c)
 {
     const device *d = target_of(h, c->arguments);
     if (!d) abort();
@@ -131,7 +131,7 @@ static void see(const home *h, const lexicon *l, const grounding *g)
     if (!g->text || !*g->text || !g->example) abort();
     if (has_options != (g->n_options > 0) || (g->verdict == GROUND_ACT && g->n_options != 1)) abort();
     for (size_t i = 0; i < g->n_options; i++) {
-        const ground_option *o = &g->options[i];
+        const device_option *o = &g->options[i];
         if (!o->say || !*o->say || !o->n_calls || o->n_calls > GROUND_CALLS_MAX) abort();
         for (size_t k = 0; k < o->n_calls; k++) see_call(h, l, &o->calls[k]);
     }
@@ -140,7 +140,7 @@ static void see(const home *h, const lexicon *l, const grounding *g)
 /* A model that calls what was not offered: of a proposal or a held request nothing comes of it. */
 static void hold(const grounding *g, const lexicon *lex, arena *a)
 {
-    static const ground_call made = {"lock.unlock", "{\"target\": \"lock.front_door\"}"};
+    static const device_call made = {"lock.unlock", "{\"target\": \"lock.front_door\"}"};
     checked c;
     if (!holds(check_calls(&c, g, lex, &made, 1, a, NULL) == 0)) return;
     if (!c.text || !*c.text) abort();

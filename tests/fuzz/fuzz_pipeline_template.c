@@ -34,9 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = 0;
     char *input = strchr(text, '\n');
     if (input) *input++ = 0;
-    config_stage stages[3] = {{.name = "t", .kind = STAGE_TAG, .model = "m"},
-                              {.name = "g", .kind = STAGE_CLASSIFY, .model = "m"},
-                              {.name = "r", .kind = STAGE_GENERATE, .model = "m", .prompt = text}};
+    config_stage stages[3] = {
+        {.name = "t", .kind = &STAGE_KINDS[STAGE_TAG], .model = "m"},
+        {.name = "g", .kind = &STAGE_KINDS[STAGE_CLASSIFY], .model = "m"},
+        {.name = "r", .kind = &STAGE_KINDS[STAGE_GENERATE], .model = "m", .prompt = text}};
     config_pipeline p = {.name = "p", .stages = stages, .n_stages = 3};
     json_t *value = NULL;
     if (input && pipeline_check(&p, "", NULL) == 0) {

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static gateway_config *configure(const char *yaml)
 {
     gateway_config *c = NULL;
-    holds(config_parse(&c, yaml, strlen(yaml), "fuzz.yaml", NULL) == 0);
+    holds(config_parse(&c, NULL, yaml, strlen(yaml), "fuzz.yaml", NULL) == 0);
     return c;
 }
 

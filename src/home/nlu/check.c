@@ -26,14 +26,14 @@ static bool same_json(const char *a, const char *b)
     return same;
 }
 
-static bool has_call(const ground_call *list, size_t n, const ground_call *c)
+static bool has_call(const device_call *list, size_t n, const device_call *c)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(list[i].name, c->name) == 0 && same_json(list[i].arguments, c->arguments)) return true;
     return false;
 }
 
-static bool is_option(const ground_option *o, const ground_call *made, size_t n)
+static bool is_option(const device_option *o, const device_call *made, size_t n)
 {
     if (o->n_calls != n) return false;
     for (size_t i = 0; i < n; i++)
@@ -41,17 +41,17 @@ static bool is_option(const ground_option *o, const ground_call *made, size_t n)
     return true;
 }
 
-static const ground_option *option_of(const grounding *g, const ground_call *made, size_t n)
+static const device_option *option_of(const grounding *g, const device_call *made, size_t n)
 {
     for (size_t i = 0; i < g->n_options; i++)
         if (is_option(&g->options[i], made, n)) return &g->options[i];
     return NULL;
 }
 
-int check_calls(checked *ret, const grounding *g, const lexicon *lex, const ground_call *made, size_t n_made,
+int check_calls(checked *ret, const grounding *g, const lexicon *lex, const device_call *made, size_t n_made,
                 arena *a, shoal_err *err)
 {
-    const ground_option *o = option_of(g, made, n_made);
+    const device_option *o = option_of(g, made, n_made);
     checked c = {.verdict = CHECK_REFUSED, .text = g->text};
     bool act = g->verdict == GROUND_ACT || g->verdict == GROUND_CHOOSE;
     if (act && !o && g->n_options == 1) {

@@ -25,11 +25,11 @@ typedef struct checked {
     check_verdict verdict;
     const char *text; /* never empty */
     size_t n_calls;
-    const ground_call *calls; /* of the grounding */
+    const device_call *calls; /* of the grounding */
 } checked;
 
 /* `made` is what the model called, arguments as JSON text. SHOAL_ENOMEM, or 0. */
-int check_calls(checked *ret, const grounding *g, const lexicon *lex, const ground_call *made, size_t n_made,
+int check_calls(checked *ret, const grounding *g, const lexicon *lex, const device_call *made, size_t n_made,
                 arena *a, shoal_err *err);
 
 #endif

@@ -9,17 +9,7 @@
 #define NLU_DEVICES_H
 
 #include "nlu/word_index.h"
-
-typedef struct device {
-    const char *id, *name; /* "light.kitchen", "Kitchen Light" */
-    const char *state;     /* "" or NULL: not known */
-    const char *area;      /* NULL: none is given */
-    const char *const *aliases;
-    size_t n_aliases;
-    const char *const *groups; /* what it belongs to beside its area ("upstairs") */
-    size_t n_groups;
-    const char *kind; /* what it is, where its id does not say so; NULL: the id's domain says it */
-} device;
+#include "pipeline/device.h"
 
 typedef struct word_list {
     size_t n;

@@ -41,22 +41,11 @@ typedef enum ground_verdict {
 } ground_verdict;
 const char *ground_verdict_name(ground_verdict v);
 
-typedef struct ground_call {
-    const char *name;      /* "light.turn_on" */
-    const char *arguments; /* JSON object: {"target": "light.kitchen", "brightness": 40} */
-} ground_call;
-
-typedef struct ground_option {
-    const char *say; /* "Turning on Kitchen Light." */
-    size_t n_calls;
-    ground_call *calls;
-} ground_option;
-
 typedef struct grounding {
     ground_verdict verdict;
     const char *text; /* the reply; never empty. For CHOOSE and PROPOSE what is said when nobody chooses */
     size_t n_options;
-    ground_option *options;
+    device_option *options;
     device_set named;    /* devices that the request names or may name */
     const char *example; /* something that can be asked of this home; "" when nothing can */
     bool question;       /* NOTHING, TALK: it was a question */

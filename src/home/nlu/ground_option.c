@@ -1,4 +1,4 @@
-/* ground_option.c: tasks as calls and sentences, the options of a grounding. */
+/* device_option.c: tasks as calls and sentences, the options of a grounding. */
 #include "nlu/grounder.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static const char *value_said(grounder *g, const attempt *t, const units *u, siz
     return grounder_slice(g, x->begin, x->end);
 }
 
-static ground_call make_call(grounder *g, const attempt *t, const units *u, size_t device)
+static device_call make_call(grounder *g, const attempt *t, const units *u, size_t device)
 {
     buf b = {0};
     const char *id = g->d.at[device].id;
@@ -59,7 +59,7 @@ static ground_call make_call(grounder *g, const attempt *t, const units *u, size
             json_put_string(&b, v, strlen(v));
     }
     buf_putc(&b, '}');
-    ground_call c = {
+    device_call c = {
         .name = arena_printf(g->a, "%.*s.%s", (int)g->d.words[device].n_domain, id, t->action->service),
         .arguments = b.failed ? NULL : arena_strndup(g->a, b.data, b.len)};
     if (!c.name || !c.arguments) g->nomem = true;
@@ -77,7 +77,7 @@ static const char *say_attempt(grounder *g, const attempt *t, const units *u)
     return grounder_fill(g, t->action->say, f, n);
 }
 
-static size_t add_calls(grounder *g, ground_call *out, size_t n, const attempt *t, const units *u)
+static size_t add_calls(grounder *g, device_call *out, size_t n, const attempt *t, const units *u)
 {
     for (size_t i = 0; i < g->d.n; i++)
         if (device_set_has(&t->targets, i) && n < GROUND_CALLS_MAX) out[n++] = make_call(g, t, u, i);
@@ -118,7 +118,7 @@ void option_give_tasks(grounder *g, grounding *out)
     size_t n_says = 0;
     give_options(g, out, 1);
     if (g->nomem) return;
-    ground_option *o = &out->options[0];
+    device_option *o = &out->options[0];
     o->calls = arena_alloc(g->a, GROUND_CALLS_MAX * sizeof *o->calls);
     if (!o->calls) {
         g->nomem = true;
@@ -142,7 +142,7 @@ void option_give_ways(grounder *g, grounding *out)
     const task *t = &g->tasks[0];
     give_options(g, out, t->n_ways);
     for (size_t i = 0; i < t->n_ways && !g->nomem; i++) {
-        ground_option *o = &out->options[i];
+        device_option *o = &out->options[i];
         const char *say = say_attempt(g, &t->ways[i], t->u);
         o->calls = arena_alloc(g->a, (device_set_count(&t->ways[i].targets) + 1) * sizeof *o->calls);
         if (!o->calls)
@@ -163,7 +163,7 @@ void option_give_guesses(grounder *g, grounding *out)
     for (size_t i = 0; i < g->lex->n_actions && out->n_options < GROUND_OPTIONS_MAX && !g->nomem; i++) {
         t.action = &g->lex->actions[i];
         if (!t.action->service || t.action->n_takes || !attempt_serves(g, t.action, device)) continue;
-        ground_option *o = &out->options[out->n_options++];
+        device_option *o = &out->options[out->n_options++];
         const char *say = say_attempt(g, &t, NULL);
         o->calls = arena_alloc(g->a, sizeof *o->calls);
         if (!o->calls)

@@ -6,7 +6,7 @@
  *         ground_task.c    a cue becomes a task
  *           ground_attempt.c an action on what was named
  *       ground_ask.c     questions about states
- *       ground_option.c  tasks as calls and sentences
+ *       device_option.c  tasks as calls and sentences
  *
  * Each calls those below it. Memory is the caller's arena; when it is out, `nomem` is set and what follows is
  * thrown away. */
@@ -111,7 +111,7 @@ const char *ask_keep(grounder *g, buf *b);
 void ask_answer_states(grounder *g, const device_set *s, const char *asked);
 bool ask_is_question(grounder *g, const units *u, size_t at);
 
-/* ---- ground_option.c ---- */
+/* ---- device_option.c ---- */
 void option_give_tasks(grounder *g, grounding *out);
 void option_give_ways(grounder *g, grounding *out);
 void option_give_guesses(grounder *g, grounding *out);

@@ -54,8 +54,10 @@
     X(not_understood)                                                                                  \
     X(remark)                                                                                          \
     X(propose)                                                                                         \
-    X(fallback) X(no_devices) X(state) X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) \
-        X(count_so) X(what_is_it) X(too_long) X(and) X(or) X(more)
+    X(fallback)                                                                                        \
+    X(no_devices)                                                                                      \
+    X(state) X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) \
+        X(too_long) X(and) X(or) X(more)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {

@@ -8,8 +8,8 @@
 #ifndef NLU_WORD_INDEX_H
 #define NLU_WORD_INDEX_H
 
-#include "nlu/device_set.h"
 #include "nlu/lexicon.h"
+#include "pipeline/device_set.h"
 
 typedef struct word_entry {
     const char *s; /* folded */

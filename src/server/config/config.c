@@ -276,12 +276,14 @@ static int check_files(const config_file *f, shoal_err *err)
 
 static int read_checked(config_file *f, shoal_err *err)
 {
-    int rc = config_read(&config_schema, f->doc, f->mem, &f->pub, err);
+    int rc = config_read(&config_schema, f->pub.kinds, f->doc, f->mem, &f->pub, err);
+    for (size_t i = 0; !rc && i < f->pub.n_pipelines; i++) f->pub.pipelines[i].kinds = f->pub.kinds;
     if (!rc) rc = locate(f, config_check(&f->pub, err), err);
     return rc ? rc : config_prices_fill(&f->pub, f->mem, err);
 }
 
-int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err)
+int config_parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                 const char *what, shoal_err *err)
 {
     if (len > CONFIG_MAX_BYTES)
         return err_set(err, SHOAL_ELIMIT, "%s: a configuration may hold %u bytes, this one has %zu", what,
@@ -300,6 +302,7 @@ int config_parse(gateway_config **ret, const char *yaml, size_t len, const char 
     }
     f->mem = mem;
     f->doc = doc;
+    f->pub.kinds = kinds ? kinds : &PLAIN_STAGES;
     rc = read_checked(f, err);
     if (rc)
         config_free(&f->pub);
@@ -308,12 +311,13 @@ int config_parse(gateway_config **ret, const char *yaml, size_t len, const char 
     return rc;
 }
 
-static int load(gateway_config **ret, const char *path, bool trained, shoal_err *err)
+static int load(gateway_config **ret, const stage_registry *kinds, const char *path, bool trained,
+                shoal_err *err)
 {
     buf text = {0};
     gateway_config *c = NULL;
     int rc = file_read(&text, path, CONFIG_MAX_BYTES, err);
-    if (!rc) rc = config_parse(&c, text.data ? text.data : "", text.len, path, err);
+    if (!rc) rc = config_parse(&c, kinds, text.data ? text.data : "", text.len, path, err);
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
     if (!rc) rc = open_pipelines((config_file *)c, err);
@@ -326,14 +330,14 @@ static int load(gateway_config **ret, const char *path, bool trained, shoal_err 
     return rc;
 }
 
-int config_load(gateway_config **ret, const char *path, shoal_err *err)
+int config_load(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return load(ret, path, true, err);
+    return load(ret, kinds, path, true, err);
 }
 
-int config_load_untrained(gateway_config **ret, const char *path, shoal_err *err)
+int config_load_untrained(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return load(ret, path, false, err);
+    return load(ret, kinds, path, false, err);
 }
 
 void config_free(gateway_config *c)

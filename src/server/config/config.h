@@ -25,7 +25,7 @@
 #include "config/config_cache.h"
 #include "config/config_ensembles.h"
 #include "config/config_keys.h"
-#include "nlu/devices.h"
+#include "pipeline/stage_kind.h"
 #include "pipeline/pipeline.h"
 #include "router/router.h"
 #include "routes/routes.h"
@@ -231,18 +231,21 @@ typedef struct gateway_config {
     host_rule *hosts; /* that http stages may ask */
     size_t n_hosts;
     config_library library;
-    route_book book; /* routes and domains */
+    route_book book;             /* routes and domains */
+    const stage_registry *kinds; /* of stages: those that it was read with */
     config_alias *aliases;
     size_t n_aliases;
 } gateway_config;
 
-/* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;
+/* Read, check, and open what its stages name. `kinds`: what the program registered; NULL: PLAIN_STAGES. Relative paths in it count from its folder;
  * errors begin with "path:line: " where a line is to blame. */
-int config_load(gateway_config **ret, const char *path, shoal_err *err);
+int config_load(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err);
 /* The same, but for centroids, which need not be there yet: for whoever makes them. */
-int config_load_untrained(gateway_config **ret, const char *path, shoal_err *err);
+int config_load_untrained(gateway_config **ret, const stage_registry *kinds, const char *path,
+                          shoal_err *err);
 /* The same from text; `what` names it in errors. */
-int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
+int config_parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                 const char *what, shoal_err *err);
 void config_free(gateway_config *c); /* NULL is fine */
 
 /* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins

@@ -8,6 +8,7 @@ enum { PATH_BYTES = 200 };
 
 typedef struct walk {
     buf *out;
+    const stage_registry *kinds;
     const char *path; /* the key that is printed; NULL: all */
     bool found;
 } walk;
@@ -26,13 +27,23 @@ static void put_words(buf *out, const char *const *words)
         buf_printf(out, "%s`%s`", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
 }
 
-static void put_type(buf *out, const config_field *f)
+static void put_kinds(buf *out, const stage_registry *kinds)
+{
+    const char *names[STAGE_KINDS_MAX + 1] = {NULL};
+    if (!kinds) kinds = &PLAIN_STAGES;
+    for (size_t i = 0; i < kinds->n_stages; i++) names[i] = kinds->stages[i].kind->name;
+    put_words(out, names);
+}
+
+static void put_type(buf *out, const stage_registry *kinds, const config_field *f)
 {
     static const char *const KINDS[] = {
         [CONFIG_TEXT] = "text", [CONFIG_BOOL] = "true or false",   [CONFIG_SECTION] = "section",
         [CONFIG_JSON] = "JSON", [CONFIG_SHARDS] = "number or map", [CONFIG_PAIRS] = "map of text to text"};
     if (f->words)
         put_words(out, f->words);
+    else if (f->kind == CONFIG_STAGE)
+        put_kinds(out, kinds);
     else if (f->kind == CONFIG_UINT)
         buf_printf(out, "%llu to %llu", (unsigned long long)f->min, (unsigned long long)f->max);
     else if (f->kind == CONFIG_NUMBER)
@@ -59,13 +70,14 @@ static void put_unset(buf *out, const config_field *f)
         buf_puts(out, "none");
 }
 
-static void put_row(buf *out, const config_field *f, const char *path, const config_help *help)
+static void put_row(const walk *w, const config_field *f, const char *path, const config_help *help)
 {
+    buf *out = w->out;
     buf_printf(out, "| `%s` | ", path);
     if (help && help->type)
         buf_puts(out, help->type);
     else
-        put_type(out, f);
+        put_type(out, w->kinds, f);
     buf_puts(out, " | ");
     if (help && help->unset)
         buf_puts(out, help->unset);
@@ -82,20 +94,21 @@ static void put_record(walk *w, const config_record *rec, const char *path, bool
         const config_help *help = config_help_of(at);
         bool named = w->path && strcmp(at, w->path) == 0, apart = help && help->apart;
         if (named) w->found = true;
-        if (inside || (named && !apart)) put_row(w->out, f, at, help);
+        if (inside || (named && !apart)) put_row(w, f, at, help);
         if (!f->of || f->kind == CONFIG_PAIRS) continue;
         if (f->kind == CONFIG_LIST) strncat(at, "[]", sizeof at - strlen(at) - 1);
         put_record(w, f->of, at, named || (inside && !apart));
     }
 }
 
-int config_docs_put(buf *out, const char *const *paths, size_t n_paths, shoal_err *err)
+int config_docs_put(buf *out, const stage_registry *kinds, const char *const *paths, size_t n_paths,
+                    shoal_err *err)
 {
     size_t before = out->len;
     buf_puts(out, "| key | type | default | meaning |\n|---|---|---|---|\n");
-    if (n_paths == 0) put_record(&(walk){out, NULL, true}, &config_schema, "", true);
+    if (n_paths == 0) put_record(&(walk){out, kinds, NULL, true}, &config_schema, "", true);
     for (size_t i = 0; i < n_paths; i++) {
-        walk w = {out, paths[i], false};
+        walk w = {out, kinds, paths[i], false};
         put_record(&w, &config_schema, "", false);
         if (w.found) continue;
         out->len = before;

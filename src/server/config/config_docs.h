@@ -27,7 +27,8 @@ extern const size_t config_help_n;
 const config_help *config_help_of(const char *path);
 
 /* Append one table of the keys named, in this order, each with all keys below it; of the whole file when there are
- * none. An unknown path is an error that names it (SHOAL_ENOTFOUND), and nothing is appended. */
-int config_docs_put(buf *out, const char *const *paths, size_t n_paths, shoal_err *err);
+ * none; stages are of these kinds (NULL: PLAIN_STAGES). An unknown path is an error that names it (SHOAL_ENOTFOUND), and nothing is appended. */
+int config_docs_put(buf *out, const stage_registry *kinds, const char *const *paths, size_t n_paths,
+                    shoal_err *err);
 
 #endif

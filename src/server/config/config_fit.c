@@ -32,13 +32,13 @@ static bool does(const model_facts *f, const char *task)
 static int fit_stage(const fitting *f, unsigned i)
 {
     const config_stage *s = &f->pipeline->stages[i];
-    const char *task = stage_kind_task(s->kind);
+    const char *task = s->kind->task;
     if (task && !does(f->facts, task))
         return config_fail(
             f->config, f->err,
             "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
-            f->i_pipeline, i, f->model, f->facts->task, stage_kind_name(s->kind), task);
-    if (s->kind == STAGE_GENERATE && !f->facts->has_chat_template)
+            f->i_pipeline, i, f->model, f->facts->task, s->kind->name, task);
+    if (s->kind->id == STAGE_GENERATE && !f->facts->has_chat_template)
         return config_fail(f->config, f->err,
                            "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
                            "given the messages of a generate stage",
@@ -65,7 +65,7 @@ static int no_such_label(const fitting *f, const char *where, const char *label)
 }
 
 /* Else they are the pipeline's own, or a language. A model of numbers has no labels. */
-static bool labels_are_the_models(const fitting *f, stage_kind k)
+static bool labels_are_the_models(const fitting *f, stage_id k)
 {
     return k == STAGE_CLASSIFY || k == STAGE_IMAGE || (k == STAGE_SCORE && f->facts->n_labels > 0);
 }
@@ -78,7 +78,7 @@ static int fit_conditions(const fitting *f, unsigned stage, const char *field, c
         if (!c[i].stage || !c[i].n_label) continue;
         int about = pipeline_stage_index(f->pipeline, c[i].stage, strlen(c[i].stage));
         if (about < 0 || !is_of_model(&f->pipeline->stages[about], f->model)) continue;
-        if (!labels_are_the_models(f, f->pipeline->stages[about].kind)) continue;
+        if (!labels_are_the_models(f, f->pipeline->stages[about].kind->id)) continue;
         for (unsigned k = 0; !rc && k < c[i].n_label; k++) {
             char where[96];
             snprintf(where, sizeof where, "pipelines[%zu].stages[%u].%s[%u].label[%u]", f->i_pipeline, stage,

@@ -48,7 +48,7 @@ static int read_file(nodes_file *f, const char *path, shoal_err *err)
     int rc = file_read(&text, path, NODES_MAX_BYTES, err);
     if (rc == 0) rc = yaml_parse(&f->doc, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
-    if (rc == 0) rc = config_read(&config_nodes_schema, f->doc, f->mem, &f->pub, err);
+    if (rc == 0) rc = config_read(&config_nodes_schema, NULL, f->doc, f->mem, &f->pub, err);
     if (rc == 0) rc = check_names(f, err);
     if (rc == 0) scale(&f->pub);
     return rc;

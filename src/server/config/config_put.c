@@ -59,6 +59,13 @@ static void put_word(putter *p, json_t *to, const config_field *f, const char *f
     }
 }
 
+static void put_stage_kind(putter *p, json_t *to, const config_field *f, const char *from)
+{
+    const stage_kind *k;
+    memcpy(&k, from + f->at, sizeof k);
+    put_member(p, to, f->key, json_string(k->name));
+}
+
 static void put_number(putter *p, json_t *to, const config_field *f, const char *from)
 {
     const double *at = (const double *)(const void *)(from + f->at);
@@ -152,6 +159,7 @@ static void put_field(putter *p, json_t *to, const config_field *f, const char *
         text = load_text(from + f->at);
         if (text && *text) put_member(p, to, f->key, text_of(p, f, text));
         break;
+    case CONFIG_STAGE: put_stage_kind(p, to, f, from); break;
     case CONFIG_WORD: put_word(p, to, f, from, in_list); break;
     case CONFIG_UINT:
         v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);

@@ -8,6 +8,7 @@
 
 /* Where reading is: `path` is the field's, for sentences ("pipelines[0].stages[2].model"). */
 typedef struct reader {
+    const stage_registry *kinds;
     const yaml_doc *doc;
     arena *mem;
     shoal_err *err;
@@ -137,6 +138,19 @@ static int find_word(reader *r, const config_field *f, const yaml_node *n, size_
         return 0;
     }
     return unknown_word(r, f, n);
+}
+
+static int read_stage_kind(reader *r, const config_field *f, const yaml_node *n, char *at)
+{
+    const stage_registry *kinds = r->kinds ? r->kinds : &PLAIN_STAGES;
+    const char *names[STAGE_KINDS_MAX + 1] = {NULL};
+    config_field of = *f;
+    size_t i = 0;
+    of.words = names;
+    for (size_t k = 0; k < kinds->n_stages; k++) names[k] = kinds->stages[k].kind->name;
+    int rc = find_word(r, &of, n, &i);
+    if (!rc) memcpy(at, &kinds->stages[i].kind, sizeof kinds->stages[i].kind);
+    return rc;
 }
 
 static int read_text(reader *r, const yaml_node *n, uint64_t min, uint64_t max, const char **ret)
@@ -284,6 +298,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     if (rc) return rc;
     switch (f->kind) {
     case CONFIG_TEXT: return read_text(r, n, f->min, f->max, (const char **)(into + f->at));
+    case CONFIG_STAGE: return read_stage_kind(r, f, n, into + f->at);
     case CONFIG_WORD: store_uint(into + f->at, f->width, word); return 0;
     case CONFIG_UINT: return read_uint(r, f, n, into + f->at);
     case CONFIG_NUMBER: return read_number(r, f, n, into + f->at);
@@ -341,9 +356,10 @@ static int read_record(reader *r, const config_record *rec, const yaml_node *n, 
     return rc;
 }
 
-int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, void *into, shoal_err *err)
+int config_read(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
+                void *into, shoal_err *err)
 {
-    reader r = {.doc = doc, .mem = mem, .err = err};
+    reader r = {.kinds = kinds, .doc = doc, .mem = mem, .err = err};
     set_defaults(schema, into);
     return read_record(&r, schema, yaml_root(doc), into);
 }

@@ -385,10 +385,6 @@ static const config_field condition_rows[] = {
 };
 RECORD(condition, stage_condition, condition_rows);
 
-#define KIND_NAME(e, name, task, gives, start) name,
-static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
-#undef KIND_NAME
-
 #define METHOD_NAME(e, name) name,
 static const char *const method_words[] = {HOST_METHOD_TABLE(METHOD_NAME) NULL};
 #undef METHOD_NAME
@@ -437,7 +433,11 @@ static const char *const row_words[] = {"last", "highest", "lowest", NULL};
 static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
          .required = true),
-    WORD("kind", config_stage, kind, stage_kinds, "what the stage does", .required = true),
+    {.key = "kind",
+     .kind = CONFIG_STAGE,
+     .at = offsetof(config_stage, kind),
+     .about = "what the stage does",
+     .required = true},
     TEXT("model", config_stage, model, 1, NAME_MAX_BYTES, "a name of 'models'"),
     TEXT("lexicon", config_stage, lexicon_path, 1, PATH_MAX_BYTES, "what words mean for devices"),
     TEXT("forms", config_stage, forms_path, 1, PATH_MAX_BYTES, "the forms of lines"),

@@ -15,6 +15,7 @@
 typedef enum config_kind {
     CONFIG_TEXT,   /* const char *: min to max bytes; with `words` one of them */
     CONFIG_WORD,   /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
+    CONFIG_STAGE,  /* const stage_kind *: the name of one that the registry has */
     CONFIG_UINT,   /* an unsigned integer of `width` bytes: min to max, times `unit` */
     CONFIG_NUMBER, /* double, or with `pointer` double * that is NULL when absent: low to high */
     CONFIG_BOOL,   /* bool */
@@ -59,9 +60,10 @@ extern const config_record config_schema;       /* the whole file; fills a gatew
 extern const config_record config_wish_schema;  /* of config_wish.h; fills a config_load */
 extern const config_record config_nodes_schema; /* of config_nodes.h; fills a config_nodes */
 
-/* Fill the zeroed struct `into` from a document's root. Structs and lists are made in `mem`, texts stay the
+/* Fill the zeroed struct `into`, with the kinds of stages that `kinds` (NULL: PLAIN_STAGES) has, from a document's root. Structs and lists are made in `mem`, texts stay the
  * document's. Errors are "file:line: path: ...", as of yaml_fail. */
-int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, void *into, shoal_err *err);
+int config_read(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
+                void *into, shoal_err *err);
 
 /* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near. */
 const char *config_nearest(const char *given, const char *const *words, size_t n_words);

@@ -44,7 +44,7 @@ int config_wish_parse(config_wish *ret, arena *mem, const json_t *o, shoal_err *
     shoal_err own;
     if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "the body must be a JSON object");
     int rc = json_put(&text, o) != 0 ? err_nomem(&own) : yaml_parse(&doc, text.data, text.len, "", &own);
-    if (rc == 0) rc = config_read(&config_wish_schema, doc, mem, &l, &own);
+    if (rc == 0) rc = config_read(&config_wish_schema, NULL, doc, mem, &l, &own);
     if (rc == 0 && !config_wish_copy(ret, mem, &l)) rc = err_nomem(&own);
     yaml_doc_free(doc);
     buf_done(&text);

@@ -35,7 +35,7 @@ int verify_apply(verify_verdict *ret, const verify_check *c, const verify_case *
     int rc = 0;
     *ret = (verify_verdict){.why = VERIFY_FINE};
     switch (c->kind) {
-    case VERIFY_DEVICES: return verify_devices(ret, c->lex, k, a, mem);
+    case VERIFY_DEVICES: return c->devices->apply(ret, c->lexicon, k, a, mem);
     case VERIFY_NUMBERS:
         rc = verify_numbers(a->text, &k->known, 1, &strange, mem);
         if (strange) ret->why = VERIFY_NUMBER;

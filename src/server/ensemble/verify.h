@@ -1,6 +1,6 @@
 /* verify.h: rules that hold an answer against what the request gives.
  *
- *     verify_check devices = {.kind = VERIFY_DEVICES, .lex = lex};
+ *     verify_check devices = {.kind = VERIFY_DEVICES, .devices = checker, .lexicon = lex};
  *     verify_answer a = {.text = "Turning on Lamp.", .calls = made, .n_calls = 1};
  *     verify_verdict v;
  *     rc = verify_apply(&v, &devices, &k, &a, arena);         // k: verify_case.h
@@ -9,7 +9,7 @@
  * A rule passes what it can account for and nothing else: what it cannot read, what is too long for it and
  * what it has nothing to hold against does not pass. Each is a pure function of one file:
  *
- *     devices   verify_devices.c   calls of devices that are there and were meant, and a text that fits them
+ *     devices   device_checker     calls of devices that are there and were meant, and a text that fits them
  *     numbers   verify_text.c      no number that question and context lack
  *     pattern   verify_text.c      regular expressions that must, or must not, be found
  *     json      verify_json.h      JSON of a schema
@@ -65,15 +65,16 @@ typedef enum verify_kind {
 
 typedef struct verify_answer {
     const char *text; /* "" for none */
-    const ground_call *calls;
+    const device_call *calls;
     size_t n_calls;
 } verify_answer;
 
 typedef struct verify_check {
     const char *name; /* as traces say it */
     verify_kind kind;
-    const lexicon *lex;       /* DEVICES; NULL: lists alone, not what the request means */
-    regex **must, **must_not; /* PATTERN */
+    const struct device_checker *devices; /* DEVICES */
+    const void *lexicon;                  /* of that; NULL: lists alone, not what the request means */
+    regex **must, **must_not;             /* PATTERN */
     size_t n_must, n_must_not;
     const struct verify_schema *schema; /* JSON; NULL: any */
     const char *model, *entails;        /* NLI: who is asked, and its label for "it follows" */
@@ -85,7 +86,7 @@ typedef struct verify_verdict {
     bool mends;           /* the rule knows the right answer: */
     verify_answer mended; /* this one */
     size_t n_options;     /* or that it is one of these, which a model may choose from; 0: it does not */
-    const ground_option *options;
+    const device_option *options;
 } verify_verdict;
 
 /* Everything of the verdict lives in the arena, or is the answer's. Not for NLI. SHOAL_ENOMEM, or 0. */
@@ -98,8 +99,17 @@ verify_why verify_may_leave(const verify_check *checks, size_t n, const verify_a
 
 /* ---- the rules ------------------------------------------------------------------------------------ */
 
-int verify_devices(verify_verdict *ret, const lexicon *lex, const verify_case *k, const verify_answer *a,
-                   arena *mem);
+/* The rule of devices is of a module above, which knows what requests for a home mean (home/rules). A program
+ * has one or none (stage_registry.devices). */
+typedef struct device_checker {
+    /* What words mean; errors begin with "file:line: ". */
+    int (*open)(void **ret_lexicon, const char *path, shoal_err *err);
+    void (*close)(void *lexicon); /* NULL is fine */
+    /* As verify_apply. lexicon NULL: lists alone. */
+    int (*apply)(verify_verdict *ret, const void *lexicon, const verify_case *k, const verify_answer *a,
+                 arena *mem);
+} device_checker;
+
 /* *ret_strange: some number of `text` is in none of the `n` texts. Numbers in digits. */
 int verify_numbers(const char *text, const char *const *known, size_t n, bool *ret_strange, arena *mem);
 /* Over the text with a line "NAME ARGUMENTS" behind it for each call. */

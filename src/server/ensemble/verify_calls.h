@@ -16,7 +16,7 @@
  * it is where a form was asked for (JSON, choices) in which a safe text cannot be said.
  *
  *     const char *const members[] = {"home-chat-s", "home-chat-m"};
- *     verify_check checks[] = {{.name = "devices", .kind = VERIFY_DEVICES, .lex = lex}};
+ *     verify_check checks[] = {{.name = "devices", .kind = VERIFY_DEVICES, .devices = d, .lexicon = lex}};
  *     verify_rule rules[] = {
  *         {"home-verified", members, 2, checks, 1, {VERIFY_REPAIR, VERIFY_ESCALATE}, 2, "..."},
  *     };

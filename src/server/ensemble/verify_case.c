@@ -11,7 +11,7 @@ typedef struct reader {
     buf context, known;
     device list[DEVICES_MAX];
     size_t n_devices;
-    ground_call made[VERIFY_MADE_MAX];
+    device_call made[VERIFY_MADE_MAX];
     size_t n_made;
     const char *question;
 } reader;
@@ -130,7 +130,7 @@ static void read_calls(reader *r, const json_t *m)
         const json_t *f = json_object_get(call, "function");
         const char *name = json_string_value(json_object_get(f, "name"));
         if (!name || r->n_made == VERIFY_MADE_MAX) continue;
-        r->made[r->n_made++] = (ground_call){.name = keep(r, name, strlen(name)),
+        r->made[r->n_made++] = (device_call){.name = keep(r, name, strlen(name)),
                                              .arguments = arguments_of(r, json_object_get(f, "arguments"))};
     }
 }

@@ -12,8 +12,10 @@
 #ifndef ENSEMBLE_VERIFY_CASE_H
 #define ENSEMBLE_VERIFY_CASE_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
-#include "nlu/ground.h"
+#include "pipeline/device.h"
 #include "shoal/v1/worker.pb-c.h"
 
 #define VERIFY_CALLS_MAX 32 /* of one answer: as many as endpoints keep */
@@ -32,7 +34,7 @@ typedef struct verify_case {
     bool no_calls;      /* the request wants none (tool_choice), */
     bool one_call;      /* or one at a time */
     size_t n_made;
-    const ground_call *made; /* called since the question: their results have come */
+    const device_call *made; /* called since the question: their results have come */
     bool formed;             /* JSON or one of given texts is wanted: no sentence can stand in for it */
     bool searches;           /* by beams, which cannot be told what to choose from */
 } verify_case;

@@ -45,12 +45,12 @@ static int give(verify_answer *ret, const said *s, const char *given, arena *mem
 {
     bool nomem = false;
     size_t n = s->n_calls + s->more;
-    ground_call *calls = arena_alloc(mem, (n + 1) * sizeof *calls);
+    device_call *calls = arena_alloc(mem, (n + 1) * sizeof *calls);
     const char *text = keep(&s->text, &nomem, mem);
     if (!calls) return SHOAL_ENOMEM;
     for (size_t i = 0; i < s->n_calls; i++)
-        calls[i] = (ground_call){keep(&s->names[i], &nomem, mem), keep(&s->arguments[i], &nomem, mem)};
-    if (s->more) calls[s->n_calls] = (ground_call){"", ""};
+        calls[i] = (device_call){keep(&s->names[i], &nomem, mem), keep(&s->arguments[i], &nomem, mem)};
+    if (s->more) calls[s->n_calls] = (device_call){"", ""};
     size_t n_given = strlen(given);
     if (strncmp(text, given, n_given) == 0) text += n_given;
     *ret = (verify_answer){text, calls, n};
@@ -122,7 +122,7 @@ static void put_text(take *to, const call_order *o, const verify_case *k, const 
     buf_done(&text);
 }
 
-static void put_call(take *to, const call_order *o, const ground_call *c, size_t i)
+static void put_call(take *to, const call_order *o, const device_call *c, size_t i)
 {
     Shoal__V1__ToolCallDelta call = SHOAL__V1__TOOL_CALL_DELTA__INIT, *list[] = {&call};
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
@@ -165,7 +165,7 @@ int verify_said_make(take *ret, const take *from, const call_order *o, const ver
 /* ---- a choice ------------------------------------------------------------------------------------ */
 
 /* As the bundled models write it; the worker takes the calls out again. */
-static char *option_text(const ground_option *o, arena *mem)
+static char *option_text(const device_option *o, arena *mem)
 {
     buf b = {0};
     buf_puts(&b, o->say);
@@ -177,7 +177,7 @@ static char *option_text(const ground_option *o, arena *mem)
     return text;
 }
 
-call_order *verify_said_choose(const call_order *o, const char *model, const ground_option *options, size_t n,
+call_order *verify_said_choose(const call_order *o, const char *model, const device_option *options, size_t n,
                                arena *mem)
 {
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);

@@ -24,7 +24,7 @@ int verify_said_make(take *ret, const take *from, const call_order *o, const ver
                      const verify_answer *a, const char *model);
 
 /* The request once more, to be answered by one of these options. NULL: out of memory. */
-call_order *verify_said_choose(const call_order *o, const char *model, const ground_option *options, size_t n,
+call_order *verify_said_choose(const call_order *o, const char *model, const device_option *options, size_t n,
                                arena *mem);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "ensemble/verify.h"
 
 /* ---- numbers ------------------------------------------------------------------------------------- */

@@ -139,7 +139,7 @@ static void say_too_large(api_error *e, const config_stage *failed)
 static void say_whose_fault(api_error *e, const process_outcome *o)
 {
     int status = o->failure->status;
-    bool host = o->failed->kind == STAGE_HTTP;
+    bool host = o->failed->kind->id == STAGE_HTTP;
     if (host && status != SHOAL_EINVALID && status != SHOAL_ENOMEM && status != SHOAL_EDEADLINE) {
         e->status = 502;
         e->type = "service_unavailable";

@@ -19,7 +19,7 @@ static void put_stage(buf *out, const config_stage *s)
 {
     buf_putc(out, '{');
     put_str(out, "stage", s->name);
-    put_str(out, "kind", stage_kind_name(s->kind));
+    put_str(out, "kind", s->kind->name);
     if (s->model) put_str(out, "model", s->model);
     buf_printf(out, ",\"optional\":%s}", s->optional ? "true" : "false");
 }

@@ -6,32 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "match/guard.h"
 #include "pipeline/pipeline_template.h"
-
-static const struct {
-    const char *name, *task;
-    unsigned gives;
-} kinds[] = {
-#define KIND_ROW(e, name, task, gives, start) [e] = {name, task, gives},
-    STAGE_KIND_TABLE(KIND_ROW)
-#undef KIND_ROW
-};
-
-const char *stage_kind_name(stage_kind k)
-{
-    return k < N_STAGE_KINDS ? kinds[k].name : "unknown";
-}
-
-const char *stage_kind_task(stage_kind k)
-{
-    return kinds[k].task;
-}
-
-unsigned stage_kind_gives(stage_kind k)
-{
-    return kinds[k].gives;
-}
 
 const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const char *name)
 {
@@ -44,8 +19,8 @@ const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const
 bool pipeline_is_deterministic(const config_pipeline *p)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (p->stages[i].temperature > 0 || p->stages[i].kind == STAGE_RETRIEVE ||
-            p->stages[i].kind == STAGE_HTTP)
+        if (p->stages[i].temperature > 0 || p->stages[i].kind->id == STAGE_RETRIEVE ||
+            p->stages[i].kind->id == STAGE_HTTP)
             return false;
     return true;
 }
@@ -307,13 +282,16 @@ static stage_verdict judge_conditions(const config_pipeline *p, const config_sta
     return any_holds(p, s->when, s->n_when, facts, why) ? STAGE_RUN : STAGE_SKIP;
 }
 
+bool pipeline_holds_back(const config_stage *s, const stage_fact *f)
+{
+    return s->kind->passes && f->state == STAGE_DONE && strcmp(f->label, s->kind->passes) != 0;
+}
+
 /* The guard before stage i that holds the request back; NULL: none. */
 static const config_stage *held_by(const config_pipeline *p, size_t i, const pipeline_facts *facts)
 {
     for (size_t k = 0; k < i; k++)
-        if (p->stages[k].kind == STAGE_GUARD && facts->stages[k].state == STAGE_DONE &&
-            strcmp(facts->stages[k].label, guard_verdict_name(GUARD_PASS)) != 0)
-            return &p->stages[k];
+        if (pipeline_holds_back(&p->stages[k], &facts->stages[k])) return &p->stages[k];
     return NULL;
 }
 
@@ -327,7 +305,7 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
     buf said = {0};
     stage_verdict v = judge_conditions(p, s, &own, &said);
     bool silent = v == STAGE_RUN && pipeline_is_silent(p, i, facts);
-    const config_stage *held = v == STAGE_RUN && s->kind == STAGE_HTTP ? held_by(p, i, facts) : NULL;
+    const config_stage *held = v == STAGE_RUN && s->kind->id == STAGE_HTTP ? held_by(p, i, facts) : NULL;
     if ((!silent && !held) || said.failed)
         buf_join(why, &said);
     else if (silent)

@@ -1,11 +1,9 @@
 /* pipeline.h: a pipeline as data: stages, what each waits for, when each runs.
  *
  * A stage is one model call (classify, tag, generate, embed, rerank, seq2seq, fill-mask; transcribe, vad,
- * image and score of what a request brings beside its text) or a rule that holds models by what is known:
- * ground finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
- * (nlu/line.h), check holds a model's reply against one of these, match finds the devices that a text names
- * in several languages (match/match.h), guard holds back what may not be done, or not yet (match/guard.h).
- * Conditions look at the input and at the results of stages declared before, so the stages form a graph
+ * image and score of what a request brings beside its text), a look into documents, a request to another host,
+ * or what a module above the server registered (stage_kind.h): the rules of home/rules hold models by what is
+ * known. Conditions look at the input and at the results of stages declared before, so the stages form a graph
  * without cycles by construction. A stage starts as soon as every stage it names (in conditions, templates or
  * `after`) has settled; stages that do not name each other run side by side. Everything here is pure: given
  * the facts so far it says wait, run or skip, and why. process.c makes the calls. A retrieve stage searches a
@@ -34,8 +32,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hosts/host_rule.h"
-#include "nlu/check.h"
-#include "nlu/line.h"
+#include "pipeline/device.h"
+#include "pipeline/stage_kind.h"
 
 #define PIPELINE_STAGES_MAX      32
 #define PIPELINE_DEVICES_MAX     DEVICES_MAX
@@ -49,18 +47,6 @@
 #define PIPELINE_CANDIDATES_MAX  64
 #define PIPELINE_DOCUMENTS_MAX   256
 #define PIPELINE_TOOLS_MAX       64
-
-/* What a kind of stage gives to conditions, templates and the answer. */
-enum {
-    GIVES_LABEL = 1,  /* label in conditions, {label.STAGE} */
-    GIVES_SCORE = 2,  /* score_min, score_below */
-    GIVES_TEXT = 4,   /* {text.STAGE}; the answer's text when it is the last that has any */
-    GIVES_PROB = 8,   /* mean_prob_below: it writes token by token */
-    READS_TEXT = 16,  /* one text, made from the template `input` */
-    READS_AUDIO = 32, /* what a request brings beside its text */
-    READS_IMAGE = 64,
-    READS_CSV = 128,
-};
 
 /* What a request may bring. X(enum, its name in conditions and requests, what people call it, how it is sent)
  */
@@ -79,41 +65,8 @@ const char *medium_name(medium m); /* "audio" */
 const char *medium_noun(medium m); /* "sound" */
 const char *medium_how(medium m);
 
-/* The kinds. A new one is a row here and the function that starts it, in a file of its own
- * (process_run.h). X(enum, name in YAML, task of its model or NULL for a rule, what it gives, its start) */
-#define STAGE_KIND_TABLE(X)                                                                              \
-    X(STAGE_CLASSIFY, "classify", "classify", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_classify)  \
-    X(STAGE_TAG, "tag", "tag", READS_TEXT, process_tag)                                                  \
-    X(STAGE_GENERATE, "generate", "generate", GIVES_TEXT | GIVES_PROB, process_generate)                 \
-    X(STAGE_EMBED, "embed", "embed", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_embed)              \
-    X(STAGE_RERANK, "rerank", "rerank", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_rerank)          \
-    X(STAGE_SEQ2SEQ, "seq2seq", "seq2seq", GIVES_TEXT | GIVES_PROB | READS_TEXT, process_seq2seq)        \
-    X(STAGE_FILL_MASK, "fill-mask", "fill-mask", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,    \
-      process_fill_mask)                                                                                 \
-    X(STAGE_TRANSCRIBE, "transcribe", "transcribe", GIVES_LABEL | GIVES_TEXT | GIVES_PROB | READS_AUDIO, \
-      process_transcribe)                                                                                \
-    X(STAGE_VAD, "vad", "vad", GIVES_LABEL | GIVES_SCORE | READS_AUDIO, process_vad)                     \
-    X(STAGE_IMAGE, "image", "classify-image", GIVES_LABEL | GIVES_SCORE | READS_IMAGE, process_image)    \
-    X(STAGE_SCORE, "score", "score", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_CSV, process_score)  \
-    X(STAGE_RETRIEVE, "retrieve", NULL, GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,             \
-      process_retrieve)                                                                                  \
-    X(STAGE_HTTP, "http", NULL, GIVES_TEXT, process_http)                                                \
-    X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                              \
-    X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                  \
-    X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                \
-    X(STAGE_MATCH, "match", NULL, GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT, process_match)    \
-    X(STAGE_GUARD, "guard", NULL, GIVES_LABEL | GIVES_TEXT | READS_TEXT, process_guard)
-typedef enum stage_kind {
-#define STAGE_KIND_ENUM(e, name, task, gives, start) e,
-    STAGE_KIND_TABLE(STAGE_KIND_ENUM)
-#undef STAGE_KIND_ENUM
-        N_STAGE_KINDS
-} stage_kind;
-const char *stage_kind_name(stage_kind k);
-const char *stage_kind_task(stage_kind k); /* NULL: a rule */
-unsigned stage_kind_gives(stage_kind k);
-medium
-stage_kind_medium(stage_kind k); /* what it reads of a request beside templates; MEDIUM_TEXT: nothing */
+/* What it reads of a request beside templates; MEDIUM_TEXT: nothing. */
+medium stage_kind_medium(const stage_kind *k);
 
 /* What a retrieve stage comes to. X(enum, label) */
 #define FOUND_LABELS(X)    \
@@ -190,7 +143,7 @@ typedef struct stage_tool {
 
 typedef struct config_stage {
     const char *name;
-    stage_kind kind;
+    const stage_kind *kind;
     const char *model;     /* NULL: a rule */
     stage_condition *when; /* any of them; none: always */
     unsigned n_when;
@@ -248,15 +201,11 @@ typedef struct config_stage {
     unsigned n_tools;
     const char *tool_choice; /* auto (NULL), required, none, or a tool's name */
     bool several_calls;
-    lexicon *lex;                  /* ground: what lexicon_path holds, once pipeline_open was called */
-    line_forms *lines;             /* line: the same */
-    struct device_lexicon *words;  /* match, guard: the same */
-    const struct tongue **tongues; /* match, guard: [n_languages] */
-    struct guard_rules *guard;     /* guard: what its keys say */
-    uint32_t needs;                /* bit i: waits for stage i; computed by pipeline_check, as are these: */
-    uint32_t reads;                /* bit i: it reads what stage i came to, so that it is silent with it */
-    bool reads_input;              /* and it reads the input */
-    bool is_typed;                 /* a later stage reads what it came to as JSON */
+    void *own;        /* what its kind loaded for it (pipeline_open) */
+    uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
+    uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
+    bool reads_input; /* and it reads the input */
+    bool is_typed;    /* a later stage reads what it came to as JSON */
 } config_stage;
 
 typedef struct config_pipeline {
@@ -265,6 +214,7 @@ typedef struct config_pipeline {
     unsigned n_devices;
     config_stage *stages;
     unsigned n_stages;
+    const stage_registry *kinds; /* where the kinds of its stages stand; NULL: PLAIN_STAGES */
 } config_pipeline;
 
 /* X(enum, name) */
@@ -310,8 +260,8 @@ typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
 int pipeline_check(config_pipeline *p, const char *where, shoal_err *err);
 /* All labels or verdicts that a stage can come to; NULL when only its model knows them. */
 const char *const *pipeline_labels(const config_stage *s, size_t *ret_n);
-/* Load the lexicons and forms that the stages name; pipeline_close lets go of them. Errors start with `where`
- * as those of pipeline_check do. */
+/* Load what the stages name, as their kinds do; pipeline_close lets go of it. Errors start with `where` as those
+ * of pipeline_check do. */
 int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);
 void pipeline_close(config_pipeline *p);
 
@@ -330,6 +280,9 @@ size_t pipeline_input_max(const config_pipeline *p);
 const config_each *pipeline_each(const config_stage *s);
 /* Does any stage of the pipeline read this medium? */
 bool pipeline_takes(const config_pipeline *p, medium m);
+
+/* Is it a guard that holds the request back? Then nothing is called, and it has the word. */
+bool pipeline_holds_back(const config_stage *s, const stage_fact *f);
 
 /* May stage i start now? An http stage may not while a guard before it is open, or when that holds the
  * request back. For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed,

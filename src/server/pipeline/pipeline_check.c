@@ -5,43 +5,93 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "match/guard.h"
 #include "pipeline/pipeline_template.h"
 #include "pipeline/pipeline_tools.h"
 
 /* Where a check is: the pipeline, the stage under check, and the field's path for messages. */
-typedef struct site {
+typedef struct stage_site {
     config_pipeline *p;
     unsigned stage;
     char path[96];
 } site;
 
-#define KINDS(k) (1u << (k))
+/* Kinds are bits: of each its place in the registry. */
 #define ANY_KIND (~0u)
 
-/* Those that give this, or, of 0, those with a model. */
-static unsigned kinds_that_give(unsigned what)
+static const stage_registry *kinds_of(const config_pipeline *p)
 {
+    return p->kinds ? p->kinds : &PLAIN_STAGES;
+}
+
+static unsigned bit_of(const config_pipeline *p, const stage_kind *k)
+{
+    const stage_row *row = stage_registry_row(p->kinds, k);
+    return row ? 1u << (row - kinds_of(p)->stages) : 0;
+}
+
+static unsigned kind_with_id(const config_pipeline *p, stage_id id)
+{
+    return bit_of(p, &STAGE_KINDS[id]);
+}
+
+/* Those that give this, or, of 0, those with a model. */
+static unsigned kinds_that_give(const config_pipeline *p, unsigned what)
+{
+    const stage_registry *r = kinds_of(p);
     unsigned kinds = 0;
-    for (int k = 0; k < N_STAGE_KINDS; k++)
-        if (what ? stage_kind_gives((stage_kind)k) & what : stage_kind_task((stage_kind)k) != NULL)
-            kinds |= KINDS(k);
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (what ? (r->stages[i].kind->gives & what) != 0 : r->stages[i].kind->task != NULL) kinds |= 1u << i;
+    return kinds;
+}
+
+/* Is the word in a list with blanks between them? *ret_needed: a '!' follows it. */
+static bool has_word(const char *list, const char *word, bool *ret_needed)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at && (at = strstr(at, word)); at += n) {
+        bool whole = (at == list || at[-1] == ' ') && strchr(" !", at[n]);
+        *ret_needed = at[n] == '!';
+        if (whole) return true;
+    }
+    return false;
+}
+
+/* Those of a list of names. */
+static unsigned kinds_named(const config_pipeline *p, const char *names)
+{
+    const stage_registry *r = kinds_of(p);
+    unsigned kinds = 0;
+    bool unused;
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (has_word(names, r->stages[i].kind->name, &unused)) kinds |= 1u << i;
+    return kinds;
+}
+
+/* Those that have a field. */
+static unsigned kinds_with(const config_pipeline *p, const char *field)
+{
+    const stage_registry *r = kinds_of(p);
+    unsigned kinds = 0;
+    bool unused;
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (has_word(r->stages[i].kind->fields, field, &unused)) kinds |= 1u << i;
     return kinds;
 }
 
 /* "classify, ground, line or check" */
-static void name_kinds(unsigned kinds, char *out, size_t cap)
+static void name_kinds(const config_pipeline *p, unsigned kinds, char *out, size_t cap)
 {
+    const stage_registry *r = kinds_of(p);
     size_t n = 0;
     unsigned left = kinds;
-    for (int k = 0; k < N_STAGE_KINDS && n < cap; k++) {
-        if (!(kinds & KINDS(k))) continue;
-        left &= ~KINDS(k);
+    for (size_t k = 0; k < r->n_stages && n < cap; k++) {
+        if (!(kinds >> k & 1)) continue;
+        left &= ~(1u << k);
         n += (size_t)snprintf(out + n, cap - n, "%s%s",
                               n == 0 ? ""
                               : left ? ", "
                                      : " or ",
-                              stage_kind_name((stage_kind)k));
+                              r->stages[k].kind->name);
     }
 }
 
@@ -58,10 +108,13 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, un
     if (i < 0 || (unsigned)i >= s->stage)
         return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
                        (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
-    if (!(kinds & KINDS(s->p->stages[i].kind))) {
+    if (!(kinds & bit_of(s->p, s->p->stages[i].kind))) {
         char wanted[160] = "";
-        const char *kind = stage_kind_name(s->p->stages[i].kind);
-        name_kinds(kinds, wanted, sizeof wanted);
+        const char *kind = s->p->stages[i].kind->name;
+        name_kinds(s->p, kinds, wanted, sizeof wanted);
+        if (!*wanted)
+            return err_set(err, SHOAL_EINVALID, "%s%s: this program has no kind of stage for it", s->path,
+                           field);
         return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is %s %s stage, %s %s stage is needed here", s->path,
                        field, s->p->stages[i].name, an(kind), kind, an(wanted), wanted);
     }
@@ -95,7 +148,7 @@ static int refer_one(site *s, const char *field, const char *name, size_t n_name
 static void await_input(site *s)
 {
     for (unsigned i = 0; i < s->stage; i++)
-        if (s->p->stages[i].kind == STAGE_TRANSCRIBE) s->p->stages[s->stage].needs |= 1u << i;
+        if (s->p->stages[i].kind->id == STAGE_TRANSCRIBE) s->p->stages[s->stage].needs |= 1u << i;
 }
 
 static void read_input(site *s)
@@ -104,42 +157,11 @@ static void read_input(site *s)
     s->p->stages[s->stage].reads_input = true;
 }
 
-/* The verdicts that a rule, or a voice detector, can come to; NULL for kinds whose labels are a model's. */
-static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
-{
-#define NAME_OF(e, n, about) n,
-    static const char *const ground_names[] = {GROUND_VERDICTS(NAME_OF)};
-    static const char *const line_names[] = {LINE_VERDICTS(NAME_OF)};
-    static const char *const check_names[] = {CHECK_VERDICTS(NAME_OF)};
-    static const char *const match_names[] = {MATCH_LABELS(NAME_OF)};
-    static const char *const guard_names[] = {GUARD_VERDICTS(NAME_OF)};
-#undef NAME_OF
-#define NAME_OF(e, n) n,
-    static const char *const voice_names[] = {VOICE_LABELS(NAME_OF)};
-    static const char *const found_names[] = {FOUND_LABELS(NAME_OF)};
-#undef NAME_OF
-    *ret_n = k == STAGE_GROUND     ? sizeof ground_names / sizeof *ground_names
-             : k == STAGE_LINE     ? sizeof line_names / sizeof *line_names
-             : k == STAGE_VAD      ? sizeof voice_names / sizeof *voice_names
-             : k == STAGE_RETRIEVE ? sizeof found_names / sizeof *found_names
-             : k == STAGE_MATCH    ? sizeof match_names / sizeof *match_names
-             : k == STAGE_GUARD    ? sizeof guard_names / sizeof *guard_names
-                                   : sizeof check_names / sizeof *check_names;
-    return k == STAGE_GROUND     ? ground_names
-           : k == STAGE_LINE     ? line_names
-           : k == STAGE_VAD      ? voice_names
-           : k == STAGE_RETRIEVE ? found_names
-           : k == STAGE_CHECK    ? check_names
-           : k == STAGE_MATCH    ? match_names
-           : k == STAGE_GUARD    ? guard_names
-                                 : NULL;
-}
-
 const char *const *pipeline_labels(const config_stage *st, size_t *ret_n)
 {
-    if (st->kind == STAGE_EMBED) return *ret_n = st->n_candidates, st->candidates;
-    if (st->kind == STAGE_RERANK) return *ret_n = st->n_documents, st->documents;
-    return verdicts_of(st->kind, ret_n);
+    if (st->kind->id == STAGE_EMBED) return *ret_n = st->n_candidates, st->candidates;
+    if (st->kind->id == STAGE_RERANK) return *ret_n = st->n_documents, st->documents;
+    return *ret_n = st->kind->n_labels, st->kind->labels;
 }
 
 static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
@@ -147,14 +169,14 @@ static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
     size_t n, k;
     const config_stage *about = &s->p->stages[pipeline_stage_index(s->p, c->stage, strlen(c->stage))];
     const char *const *names = pipeline_labels(about, &n);
-    bool verdicts = verdicts_of(about->kind, &k) != NULL; /* written out: a prefix of one would be a slip */
+    bool verdicts = about->kind->labels != NULL; /* written out: a prefix of one would be a slip */
     for (unsigned i = 0; names && i < c->n_label; i++) {
         for (k = 0; k < n; k++)
             if (verdicts ? strcmp(names[k], c->label[i]) == 0 : pipeline_label_is(names[k], c->label[i]))
                 break;
         if (k == n)
             return err_set(err, SHOAL_EINVALID, "%s.label[%u]: %s %s stage never comes to '%s'", s->path, i,
-                           an(stage_kind_name(about->kind)), stage_kind_name(about->kind), c->label[i]);
+                           an(about->kind->name), about->kind->name, c->label[i]);
     }
     return 0;
 }
@@ -184,7 +206,7 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
     unsigned what = c->mean_prob_below               ? GIVES_PROB
                     : c->score_min || c->score_below ? GIVES_SCORE
                                                      : GIVES_LABEL;
-    unsigned kinds = about_number ? KINDS(STAGE_SCORE) : kinds_that_give(what);
+    unsigned kinds = about_number ? kind_with_id(s->p, STAGE_SCORE) : kinds_that_give(s->p, what);
     int rc = refer_one(s, ".stage", c->stage, strlen(c->stage), kinds, err);
     return rc ? rc : check_labels(s, c, err);
 }
@@ -202,11 +224,11 @@ static int check_conditions(site *s, const char *field, const stage_condition *c
 }
 
 /* The kinds whose result a field can show. */
-static unsigned kinds_shown(template_field f)
+static unsigned kinds_shown(const config_pipeline *p, template_field f)
 {
-    return f == FIELD_LABEL   ? kinds_that_give(GIVES_LABEL)
-           : f == FIELD_TEXT  ? kinds_that_give(GIVES_TEXT)
-           : f == FIELD_SPANS ? KINDS(STAGE_TAG)
+    return f == FIELD_LABEL   ? kinds_that_give(p, GIVES_LABEL)
+           : f == FIELD_TEXT  ? kinds_that_give(p, GIVES_TEXT)
+           : f == FIELD_SPANS ? kind_with_id(p, STAGE_TAG)
                               : ANY_KIND;
 }
 
@@ -237,8 +259,9 @@ static int check_field_use(site *s, const char *field, const template_piece *pie
                        s->path, field, n, piece->at, each ? ", {" : "", each ? each->as : "",
                        each ? "}, {number}" : "");
     if (u.field == FIELD_INPUT || u.field == FIELD_SENTENCE) read_input(s);
-    int rc = u.field == FIELD_LABEL ? refer_one(s, field, u.stage, u.n_stage, kinds_shown(u.field), err) : 0;
-    if (!rc && u.stage) rc = refer_text(s, field, u.stage, u.n_stage, kinds_shown(u.field), err);
+    int rc =
+        u.field == FIELD_LABEL ? refer_one(s, field, u.stage, u.n_stage, kinds_shown(s->p, u.field), err) : 0;
+    if (!rc && u.stage) rc = refer_text(s, field, u.stage, u.n_stage, kinds_shown(s->p, u.field), err);
     if (!rc && u.field == FIELD_SPANS) rc = refer_one(s, field, u.stage, u.n_stage, ANY_KIND, err);
     if (!rc && (u.field == FIELD_JSON || u.field == FIELD_SPANS)) s->p->stages[u.i_stage].is_typed = true;
     return rc ? rc : check_functions(s, field, &u, err);
@@ -251,13 +274,6 @@ static int check_template(site *s, const char *field, const char *template, shoa
     while (!rc && template && template_next(&template, &piece))
         if (piece.is_field) rc = check_field_use(s, field, &piece, err);
     return rc;
-}
-
-/* Kinds that do for an item what they do for a request. */
-static unsigned kinds_that_repeat(void)
-{
-    return (kinds_that_give(READS_TEXT) & ~KINDS(STAGE_GUARD)) | KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) |
-           KINDS(STAGE_LINE) | KINDS(STAGE_HTTP);
 }
 
 /* The name under which templates know an item. */
@@ -286,7 +302,7 @@ static int check_source(site *s, const char *field, const config_each *each, sho
     if (u.field == FIELD_DEVICES && each->by != EACH_WHOLE)
         return err_set(err, SHOAL_EINVALID, "%s%s.by: devices are a list already", s->path, field);
     if (!u.stage) return 0;
-    int rc = refer_text(s, at, u.stage, u.n_stage, kinds_shown(u.field), err);
+    int rc = refer_text(s, at, u.stage, u.n_stage, kinds_shown(s->p, u.field), err);
     if (!rc && u.field == FIELD_JSON) s->p->stages[u.i_stage].is_typed = true;
     return rc;
 }
@@ -295,8 +311,9 @@ static int check_source(site *s, const char *field, const config_each *each, sho
 static int check_each(site *s, const config_stage *st, shoal_err *err)
 {
     const config_each *each = pipeline_each(st);
-    const char *field = st->each.of ? "foreach" : "reduce", *kind = stage_kind_name(st->kind);
-    unsigned may = st->each.of ? kinds_that_repeat() : KINDS(STAGE_GENERATE) | KINDS(STAGE_SEQ2SEQ);
+    const char *field = st->each.of ? "foreach" : "reduce", *kind = st->kind->name;
+    bool may = st->each.of ? st->kind->gives & REPEATS
+                           : st->kind->id == STAGE_GENERATE || st->kind->id == STAGE_SEQ2SEQ;
     if (!each) return 0;
     if (st->each.of && st->reduce.of)
         return err_set(
@@ -304,7 +321,7 @@ static int check_each(site *s, const config_stage *st, shoal_err *err)
             "%sreduce: a stage has 'foreach' or 'reduce'; what a foreach stage came to is for another one "
             "to reduce",
             s->path);
-    if (!(may & KINDS(st->kind)))
+    if (!may)
         return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage cannot go through a list", s->path, field,
                        an(kind), kind);
     if (each->overlap >= each->most / 2)
@@ -314,23 +331,27 @@ static int check_each(site *s, const config_stage *st, shoal_err *err)
     return rc ? rc : check_source(s, field, each, err);
 }
 
-/* Which kinds of stage have a field, and which need it. */
+/* A key of some kinds of stages. */
 typedef struct kind_field {
     const char *field;
     bool given;
-    unsigned may, must;
 } kind_field;
 
 static int check_field(const site *s, const kind_field *f, shoal_err *err)
 {
     const config_stage *st = &s->p->stages[s->stage];
     char kinds[160] = "";
-    const char *kind = stage_kind_name(st->kind);
-    name_kinds(f->may, kinds, sizeof kinds);
-    if (f->given && !(f->may & KINDS(st->kind)))
+    const char *kind = st->kind->name;
+    bool needed = false, has = has_word(st->kind->fields, f->field, &needed);
+    if (f->given && !has) {
+        name_kinds(s->p, kinds_with(s->p, f->field), kinds, sizeof kinds);
+        if (!*kinds)
+            return err_set(err, SHOAL_EINVALID, "%s%s: no kind of stage of this program has it", s->path,
+                           f->field);
         return err_set(err, SHOAL_EINVALID, "%s%s: only %s %s stage has it, '%s' is %s %s stage", s->path,
                        f->field, an(kinds), kinds, st->name, an(kind), kind);
-    if (!f->given && f->must & KINDS(st->kind))
+    }
+    if (!f->given && has && needed)
         return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage needs it", s->path, f->field, an(kind), kind);
     return 0;
 }
@@ -353,77 +374,59 @@ static int check_schema(const site *s, const config_stage *st, shoal_err *err)
     return 0;
 }
 
-static int check_guard_fields(const site *s, const config_stage *st, shoal_err *err)
-{
-    const unsigned match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD);
-    const kind_field rows[] = {
-        {"slots", st->slots != NULL, match, 0},
-        {"slot_labels", st->n_slot_labels != 0, match, 0},
-        {"languages", st->n_languages != 0, match | guard, 0},
-        {"rules", st->n_rules != 0, guard, 0},
-        {"ask_kinds", st->n_ask_kinds != 0, guard, 0},
-        {"ask_ids", st->n_ask_ids != 0, guard, 0},
-        {"ask_actions", st->n_ask_actions != 0, guard, 0},
-        {"max_targets", st->max_targets != 0, guard, 0},
-        {"confirm_s", st->confirm_s != 0, guard, 0},
-        {"say", st->n_say != 0, guard, 0},
-    };
-    int rc = 0;
-    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
-    return rc;
-}
-
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
-    const unsigned model = kinds_that_give(0), reads = kinds_that_give(READS_TEXT),
-                   chats = KINDS(STAGE_GENERATE), writes = chats | KINDS(STAGE_SEQ2SEQ),
-                   hears = KINDS(STAGE_TRANSCRIBE), voice = KINDS(STAGE_VAD), scores = KINDS(STAGE_SCORE),
-                   adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
-                   ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
-                   embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ),
-                   retrieve = KINDS(STAGE_RETRIEVE), match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD),
-                   http = KINDS(STAGE_HTTP);
     const kind_field rows[] = {
-        {"model", st->model != NULL, model, model},
-        {"system", st->system != NULL, chats, 0},
-        {"prompt", st->prompt != NULL, chats | hears, 0},
-        {"input", st->input != NULL, reads, 0},
-        {"candidates", st->n_candidates != 0, embed, embed},
-        {"documents", st->n_documents != 0, rerank, rerank},
-        {"collection", st->collection != NULL, retrieve, retrieve},
-        {"limit", st->limit != 0, retrieve, 0},
-        {"host", st->host != NULL, http, http},
-        {"method", st->method != HOST_GET, http, 0},
-        {"path", st->path != NULL, http, 0},
-        {"body", st->body != NULL, http, 0},
-        {"adapter", st->adapter != NULL, adapts, 0},
-        {"language", st->language != NULL, hears, 0},
-        {"translate", st->translate, hears, 0},
-        {"threshold", st->threshold != 0, voice, 0},
-        {"min_speech_ms", st->min_speech_ms != 0, voice, 0},
-        {"min_silence_ms", st->min_silence_ms != 0, voice, 0},
-        {"pad_ms", st->pad_ms != 0, voice, 0},
-        {"alert", st->n_alert != 0, scores, 0},
-        {"row", st->row != NULL, scores, 0},
-        {"beams", st->n_beams != 0, beams, 0},
-        {"max_tokens", st->max_tokens != 0, writes, 0},
-        {"temperature", st->temperature != 0, writes, 0},
-        {"top_p", st->top_p != 0, writes, 0},
-        {"seed", st->seed != 0, writes, 0},
-        {"schema", st->schema != NULL, chats, 0},
-        {"choices", st->choices != NULL, chats, 0},
-        {"tools", st->n_tools != 0, chats, 0},
-        {"tool_choice", st->tool_choice != NULL, chats, 0},
-        {"parallel_tool_calls", st->several_calls, chats, 0},
-        {"near", st->near_stage != NULL, chats, 0},
-        {"timeout_ms", st->timeout_ms != 0, model | retrieve | http, 0},
-        {"lexicon", st->lexicon_path != NULL, ground | match | guard, ground | match | guard},
-        {"intent", st->intent != NULL, ground | guard, 0},
-        {"forms", st->forms_path != NULL, line, line},
-        {"of", st->of != NULL, check | guard, check | guard},
-        {"against", st->against != NULL, check, check},
+        {"slots", st->slots != NULL},
+        {"slot_labels", st->n_slot_labels != 0},
+        {"languages", st->n_languages != 0},
+        {"rules", st->n_rules != 0},
+        {"ask_kinds", st->n_ask_kinds != 0},
+        {"ask_ids", st->n_ask_ids != 0},
+        {"ask_actions", st->n_ask_actions != 0},
+        {"max_targets", st->max_targets != 0},
+        {"confirm_s", st->confirm_s != 0},
+        {"say", st->n_say != 0},
+        {"model", st->model != NULL},
+        {"system", st->system != NULL},
+        {"prompt", st->prompt != NULL},
+        {"input", st->input != NULL},
+        {"candidates", st->n_candidates != 0},
+        {"documents", st->n_documents != 0},
+        {"collection", st->collection != NULL},
+        {"limit", st->limit != 0},
+        {"host", st->host != NULL},
+        {"method", st->method != HOST_GET},
+        {"path", st->path != NULL},
+        {"body", st->body != NULL},
+        {"adapter", st->adapter != NULL},
+        {"language", st->language != NULL},
+        {"translate", st->translate},
+        {"threshold", st->threshold != 0},
+        {"min_speech_ms", st->min_speech_ms != 0},
+        {"min_silence_ms", st->min_silence_ms != 0},
+        {"pad_ms", st->pad_ms != 0},
+        {"alert", st->n_alert != 0},
+        {"row", st->row != NULL},
+        {"beams", st->n_beams != 0},
+        {"max_tokens", st->max_tokens != 0},
+        {"temperature", st->temperature != 0},
+        {"top_p", st->top_p != 0},
+        {"seed", st->seed != 0},
+        {"schema", st->schema != NULL},
+        {"choices", st->choices != NULL},
+        {"tools", st->n_tools != 0},
+        {"tool_choice", st->tool_choice != NULL},
+        {"parallel_tool_calls", st->several_calls},
+        {"near", st->near_stage != NULL},
+        {"timeout_ms", st->timeout_ms != 0},
+        {"lexicon", st->lexicon_path != NULL},
+        {"intent", st->intent != NULL},
+        {"forms", st->forms_path != NULL},
+        {"of", st->of != NULL},
+        {"against", st->against != NULL},
     };
-    int rc = check_guard_fields(s, st, err);
+    int rc = 0;
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
     if (!rc && st->n_beams > 1 && st->temperature > 0)
         return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
@@ -435,31 +438,16 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
 static int check_read(site *s, const config_stage *st, shoal_err *err)
 {
     if (pipeline_each(st)) return 0; /* the item */
-    bool chats = st->kind == STAGE_GENERATE && !st->prompt;
-    bool reads = stage_kind_gives(st->kind) & READS_TEXT && !st->input;
-    if (chats || reads || st->kind == STAGE_GROUND || st->kind == STAGE_LINE) read_input(s);
-    if (st->kind == STAGE_TRANSCRIBE && st->reads_input)
+    bool chats = st->kind->id == STAGE_GENERATE && !st->prompt;
+    bool reads = st->kind->gives & READS_TEXT && !st->input;
+    if (chats || reads || st->kind->gives & READS_INPUT) read_input(s);
+    if (st->kind->id == STAGE_TRANSCRIBE && st->reads_input)
         return err_set(
             err, SHOAL_EINVALID,
             "%sprompt: there is no {input} before somebody is heard: it is what a transcribe stage "
             "writes",
             s->path);
     return 0;
-}
-
-/* Spans are counted in the text that the tag stage read. */
-static int check_slots(const site *s, const config_stage *st, shoal_err *err)
-{
-    if (st->n_slot_labels && !st->slots)
-        return err_set(err, SHOAL_EINVALID,
-                       "%sslot_labels: needs 'slots', the tag stage whose spans they are", s->path);
-    if (!st->slots) return 0;
-    const config_stage *tag = &s->p->stages[pipeline_stage_index(s->p, st->slots, strlen(st->slots))];
-    const char *mine = st->input ? st->input : "{input}", *its = tag->input ? tag->input : "{input}";
-    if (strcmp(mine, its) == 0) return 0;
-    return err_set(err, SHOAL_EINVALID,
-                   "%sslots: '%s' reads another text than this stage: give both the same 'input'", s->path,
-                   st->slots);
 }
 
 /* The template with the same in place of each of its fields. */
@@ -521,30 +509,47 @@ static int check_http(const site *s, const config_stage *st, shoal_err *err)
         s->path, why.message);
 }
 
+int stage_site_looks(stage_site *s, const char *field, const char *name, const char *kinds, shoal_err *err)
+{
+    return name ? refer_one(s, field, name, strlen(name), kinds_named(s->p, kinds), err) : 0;
+}
+
+int stage_site_knows(stage_site *s, const char *field, const char *name, const char *kinds, shoal_err *err)
+{
+    uint32_t needs = s->p->stages[s->stage].needs;
+    int rc = stage_site_looks(s, field, name, kinds, err);
+    s->p->stages[s->stage].needs = needs;
+    return rc;
+}
+
 static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
 {
     int rc = name ? refer_one(s, field, name, strlen(name), kinds, err) : 0;
     return name && !rc ? refer_text(s, field, name, strlen(name), kinds, err) : rc;
 }
 
+int stage_site_reads(stage_site *s, const char *field, const char *name, const char *kinds, shoal_err *err)
+{
+    return refer_if(s, field, name, kinds_named(s->p, kinds), err);
+}
+
+const config_stage *stage_site_stage(const stage_site *s, const char *name)
+{
+    return &s->p->stages[pipeline_stage_index(s->p, name, strlen(name))];
+}
+
+const char *stage_site_path(const stage_site *s)
+{
+    return s->path;
+}
+
 /* The stages that the fields of one kind name. */
 static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
 {
-    uint32_t needs = st->needs;
-    bool guards = st->kind == STAGE_GUARD;
-    const unsigned held =
-        KINDS(STAGE_MATCH) | KINDS(STAGE_GROUND) | KINDS(STAGE_CHECK) | KINDS(STAGE_GENERATE);
-    int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
-    /* A ground stage's is looked at in the end, nothing waits for it. */
-    if (!guards) s->p->stages[s->stage].needs = needs;
-    s->p->stages[s->stage].reads = 0;
-    if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
-    if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
-    if (!rc) rc = refer_if(s, "of", st->of, guards ? held : KINDS(STAGE_GENERATE), err);
-    if (!rc) rc = refer_if(s, "slots", st->slots, KINDS(STAGE_TAG), err);
-    if (!rc) rc = check_slots(s, st, err);
-    if (!rc) rc = refer_if(s, "against", st->against, KINDS(STAGE_GROUND) | KINDS(STAGE_LINE), err);
-    return rc;
+    unsigned options = kinds_that_give(s->p, GIVES_OPTIONS);
+    int rc = refer_if(s, "choices", st->choices, options, err);
+    if (!rc) rc = refer_if(s, "near", st->near_stage, options, err);
+    return rc || !st->kind->check ? rc : st->kind->check(s, st, err);
 }
 
 /* Stage names stand in templates, traces and metrics: letters, digits, '-' and '_'. */
@@ -565,7 +570,7 @@ static int check_name(const site *s, const char *name, shoal_err *err)
 static void await_guards(site *s)
 {
     for (unsigned i = 0; i < s->stage; i++)
-        if (s->p->stages[i].kind == STAGE_GUARD) s->p->stages[s->stage].needs |= 1u << i;
+        if (s->p->stages[i].kind->passes) s->p->stages[s->stage].needs |= 1u << i;
 }
 
 static int check_stage(site *s, shoal_err *err)
@@ -588,7 +593,7 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_template(s, "path", st->path, err);
     if (!rc) rc = check_template(s, "body", st->body, err);
     if (!rc) rc = check_http(s, st, err);
-    if (st->kind == STAGE_HTTP) await_guards(s);
+    if (st->kind->id == STAGE_HTTP) await_guards(s);
     return rc ? rc : check_read(s, st, err);
 }
 

@@ -83,8 +83,7 @@ static void put_box(const pipeline_graph *g, unsigned i, buf *out)
     put_text(middle, n->y + (s ? -3 : 4.5), "name", "middle", name_of(g, i), 64, out);
     if (s) {
         char what[160];
-        snprintf(what, sizeof what, "%s%s%s", stage_kind_name(s->kind), s->model ? " · " : "",
-                 s->model ? s->model : "");
+        snprintf(what, sizeof what, "%s%s%s", s->kind->name, s->model ? " · " : "", s->model ? s->model : "");
         put_text(middle, n->y + 13, "what", "middle", what, 160, out);
     }
     buf_puts(out, "</g>\n");
@@ -168,7 +167,7 @@ void pipeline_graph_put_dot(const pipeline_graph *g, buf *out)
     for (unsigned i = 1; i <= g->p->n_stages; i++) {
         const config_stage *s = &g->p->stages[i - 1];
         char what[200];
-        snprintf(what, sizeof what, "%s\n%s%s%s", s->name, stage_kind_name(s->kind), s->model ? " " : "",
+        snprintf(what, sizeof what, "%s\n%s%s%s", s->name, s->kind->name, s->model ? " " : "",
                  s->model ? s->model : "");
         buf_puts(out, "  ");
         put_quoted(s->name, out);
@@ -208,8 +207,8 @@ void pipeline_graph_put_text(const pipeline_graph *g, buf *out)
         const config_stage *s = i ? &g->p->stages[i - 1] : NULL;
         buf_printf(out, "  %s", name_of(g, i));
         if (s)
-            buf_printf(out, " (%s%s%s%s)", stage_kind_name(s->kind), s->model ? " " : "",
-                       s->model ? s->model : "", s->optional ? ", optional" : "");
+            buf_printf(out, " (%s%s%s%s)", s->kind->name, s->model ? " " : "", s->model ? s->model : "",
+                       s->optional ? ", optional" : "");
         buf_putc(out, '\n');
         for (size_t k = 0; k < g->n_edges; k++) {
             const graph_edge *e = &g->edges[k];

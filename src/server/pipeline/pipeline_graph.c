@@ -234,7 +234,7 @@ static void size_boxes(pipeline_graph *g)
     for (unsigned i = 0; i < g->p->n_stages; i++) {
         const config_stage *s = &g->p->stages[i];
         graph_node *n = &g->nodes[i + 1];
-        size_t below = strlen(stage_kind_name(s->kind)) + (s->model ? strlen(s->model) + 3 : 0);
+        size_t below = strlen(s->kind->name) + (s->model ? strlen(s->model) + 3 : 0);
         n->width =
             24 + fmax(pipeline_graph_text_width(strlen(s->name), 13.5), pipeline_graph_text_width(below, 11));
         n->height = fmax(BOX_HEIGHT, 10 + PORT_STEP * n->n_in);

@@ -30,9 +30,9 @@ const char *medium_how(medium m)
     return media[m].how;
 }
 
-medium stage_kind_medium(stage_kind k)
+medium stage_kind_medium(const stage_kind *k)
 {
-    unsigned gives = stage_kind_gives(k);
+    unsigned gives = k->gives;
     return gives & READS_AUDIO   ? MEDIUM_AUDIO
            : gives & READS_IMAGE ? MEDIUM_IMAGE
            : gives & READS_CSV   ? MEDIUM_CSV
@@ -48,7 +48,7 @@ const char *pipeline_input(const config_pipeline *p, size_t i, const pipeline_fa
 {
     if (*facts->input) return facts->input;
     for (size_t k = i; k-- > 0;)
-        if (p->stages[k].kind == STAGE_TRANSCRIBE && facts->stages[k].state == STAGE_DONE &&
+        if (p->stages[k].kind->id == STAGE_TRANSCRIBE && facts->stages[k].state == STAGE_DONE &&
             *facts->stages[k].text)
             return facts->stages[k].text;
     return "";
@@ -57,7 +57,7 @@ const char *pipeline_input(const config_pipeline *p, size_t i, const pipeline_fa
 static bool hears_before(const config_pipeline *p, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (p->stages[k].kind == STAGE_TRANSCRIBE) return true;
+        if (p->stages[k].kind->id == STAGE_TRANSCRIBE) return true;
     return false;
 }
 
@@ -68,7 +68,7 @@ static uint32_t silent_before(const config_pipeline *p, size_t i, const pipeline
     for (size_t k = 0; k < i; k++) {
         const config_stage *s = &p->stages[k];
         bool empty = !*pipeline_input(p, k + 1, facts), done = facts->stages[k].state == STAGE_DONE;
-        bool heard_nothing = s->kind == STAGE_TRANSCRIBE && empty;
+        bool heard_nothing = s->kind->id == STAGE_TRANSCRIBE && empty;
         bool read_nothing = !done && (s->reads & silent || (s->reads_input && empty && hears_before(p, k)));
         if (heard_nothing || read_nothing) silent |= 1u << k;
     }

@@ -136,7 +136,7 @@ static void pick_outcomes(walk *w, unsigned i)
     const char *labels[PATTERNS_MAX + 1] = {""};
     each_about(w->p, s->name, tell_apart, &a);
     size_t n_labels = a.n_patterns ? pick_labels(w, s, &a, labels) : 1;
-    size_t n_texts = s->kind == STAGE_TRANSCRIBE ? w->n_inputs + 1 : 1;
+    size_t n_texts = s->kind->id == STAGE_TRANSCRIBE ? w->n_inputs + 1 : 1;
     w->outcomes[i] = arena_alloc(w->memory, OUTCOMES_MAX * sizeof(stage_fact));
     if (!w->outcomes[i]) w->failed = true;
     for (size_t k = 0; k < n_labels * a.n_scores * a.n_probs * n_texts && !w->failed; k++) {

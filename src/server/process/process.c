@@ -1,11 +1,13 @@
 /* process.c: a run of a pipeline: starts each stage when it may, and notes how it ended. */
 #include "process/process_each.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "pipeline/pipeline_template.h"
 
 static const char *text_of(const buf *b)
 {
@@ -119,6 +121,14 @@ call_result process_alone(const config_stage *s, int status, const char *message
                          .identity = ""};
 }
 
+const char *process_read_kept(const stage_run *s)
+{
+    buf b = {0};
+    const char *text = process_read(s, &b) ? NULL : arena_strndup(s->run->memory, b.data, b.len);
+    buf_done(&b);
+    return text;
+}
+
 static void finish(process_run *r, const config_stage *failed, const call_result *failure)
 {
     process_outcome o = {.failed = failed, .failure = failure};
@@ -219,16 +229,33 @@ static bool fail_without_memory(stage_run *s)
     return false;
 }
 
-static int (*const starts[])(stage_run *, const call_context *) = {
-#define KIND_START(e, name, task, gives, start) [e] = start,
-    STAGE_KIND_TABLE(KIND_START)
-#undef KIND_START
-};
+const stage_runner *process_runner(const stage_run *s)
+{
+    const stage_row *row = stage_registry_row(s->run->in->pipeline->kinds, s->stage->kind);
+    assert(row && row->runner);
+    return row->runner;
+}
 
 int process_start_kind(stage_run *s, const call_context *ctx)
 {
     process_fact(s)->state = STAGE_RUNNING;
-    return starts[s->stage->kind](s, ctx);
+    return process_runner(s)->start(s, ctx);
+}
+
+stage_run *process_stage(const stage_run *s, const char *name)
+{
+    return &s->run->stages[pipeline_stage_index(s->run->in->pipeline, name, strlen(name))];
+}
+
+bool process_is_held_back(const stage_run *s)
+{
+    return pipeline_holds_back(s->stage, s->fact);
+}
+
+const char *process_text(const stage_run *s)
+{
+    const stage_runner *r = process_runner(s);
+    return r->text ? r->text(s) : s->fact->text;
 }
 
 bool process_is_asking(const stage_run *s)

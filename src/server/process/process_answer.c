@@ -10,22 +10,6 @@ static const char *text_of(const buf *b)
     return b->data && b->len ? b->data : "";
 }
 
-void process_put(process_run *r, json_t *o, const char *key, json_t *v)
-{
-    if (json_object_set_new(o, key, v) != 0) r->lacks_memory = true;
-}
-
-void process_add(process_run *r, json_t *array, json_t *v)
-{
-    if (json_array_append_new(array, v) != 0) r->lacks_memory = true;
-}
-
-json_t *process_rounded(double v)
-{
-    if (!isfinite(v)) return json_null();
-    return json_real(fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v);
-}
-
 static void put_ms(stage_run *s, json_t *t, const char *key, double ms)
 {
     process_put(s->run, t, key, isfinite(ms) ? json_real(round(ms * 1e3) / 1e3) : json_null());
@@ -38,14 +22,14 @@ static void put_times(stage_run *s, json_t *t)
     if (!s->times.known) return;
     put_ms(s, t, "queue_ms", s->times.queue_ms);
     put_ms(s, t, "prefill_ms", s->times.prefill_ms);
-    if (stage_kind_gives(s->stage->kind) & GIVES_PROB) put_ms(s, t, "decode_ms", s->times.decode_ms);
+    if (s->stage->kind->gives & GIVES_PROB) put_ms(s, t, "decode_ms", s->times.decode_ms);
 }
 
 static json_t *trace_new(const stage_run *s, bool ran)
 {
     json_t *t = json_object();
     process_put(s->run, t, "stage", json_string(s->stage->name));
-    process_put(s->run, t, "kind", json_string(stage_kind_name(s->stage->kind)));
+    process_put(s->run, t, "kind", json_string(s->stage->kind->name));
     if (s->stage->model) process_put(s->run, t, "model", json_string(s->stage->model));
     if (s->stage->adapter) process_put(s->run, t, "adapter", json_string(s->stage->adapter));
     process_put(s->run, t, "ran", json_boolean(ran));
@@ -60,7 +44,7 @@ void process_trace_skipped(stage_run *s)
 
 static void trace_facts(stage_run *s, json_t *t)
 {
-    unsigned gives = stage_kind_gives(s->stage->kind);
+    unsigned gives = s->stage->kind->gives;
     const stage_fact *f = process_fact(s);
     if (gives & GIVES_SCORE) {
         process_put(s->run, t, "label", json_string(f->label));
@@ -113,22 +97,11 @@ void process_trace_rule(stage_run *s)
     if (s->details) process_put(s->run, s->trace, "result", json_incref(s->details));
 }
 
-static json_t *call_json(process_run *r, const char *name, const char *arguments)
-{
-    json_t *o = json_object(), *args = NULL;
-    int rc = json_parse(&args, arguments, strlen(arguments), "arguments", NULL);
-    if (rc == SHOAL_ENOMEM) r->lacks_memory = true;
-    if (rc != 0) args = json_string(arguments); /* not JSON: the caller sees what the model said */
-    process_put(r, o, "name", json_string(name));
-    process_put(r, o, "arguments", args);
-    return o;
-}
-
 /* The first stage of this kind that is done. */
-static stage_run *result_of(process_run *r, stage_kind kind)
+static stage_run *result_of(process_run *r, stage_id kind)
 {
     for (size_t i = 0; i < r->n_stages; i++)
-        if (r->stages[i].stage->kind == kind && !pipeline_each(r->stages[i].stage) &&
+        if (r->stages[i].stage->kind->id == kind && !pipeline_each(r->stages[i].stage) &&
             r->facts[i].state == STAGE_DONE)
             return &r->stages[i];
     return NULL;
@@ -141,17 +114,6 @@ stage_run *process_speaker(process_run *r)
     for (size_t i = r->n_stages; i-- > 0;)
         if (r->facts[i].state == STAGE_DONE && process_speaks(r, i)) return &r->stages[i];
     return NULL;
-}
-
-json_t *process_calls(process_run *r, const stage_run *s)
-{
-    json_t *all = json_array();
-    if (!s) return all;
-    for (size_t i = 0; i < s->n_tools; i++)
-        process_add(r, all, call_json(r, text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
-    for (size_t i = 0; i < s->n_calls; i++)
-        process_add(r, all, call_json(r, s->calls[i].name, s->calls[i].arguments));
-    return all;
 }
 
 static json_t *usage_json(process_run *r, process_outcome *o)
@@ -180,7 +142,7 @@ static json_t *intent_json(process_run *r, stage_run *s)
 static void put_heard(process_run *r, json_t *a)
 {
     bool listens = false;
-    for (size_t i = 0; i < r->n_stages; i++) listens |= r->stages[i].stage->kind == STAGE_TRANSCRIBE;
+    for (size_t i = 0; i < r->n_stages; i++) listens |= r->stages[i].stage->kind->id == STAGE_TRANSCRIBE;
     if (!listens) return;
     pipeline_facts facts = {.input = "", .stages = r->facts};
     const char *heard = pipeline_input(r->in->pipeline, r->n_stages, &facts);
@@ -201,12 +163,23 @@ static void put_results(process_run *r, json_t *a)
 }
 
 /* The results of the last stage of this kind, as its trace has them; nothing where there is none. */
-static void put_details(process_run *r, json_t *a, const char *key, stage_kind kind)
+static void put_details(process_run *r, json_t *a, const stage_kind *kind)
 {
     for (size_t i = r->n_stages; i-- > 0;) {
         if (r->stages[i].stage->kind != kind || !r->stages[i].details) continue;
-        process_put(r, a, key, json_incref(r->stages[i].details));
+        process_put(r, a, kind->answer, json_incref(r->stages[i].details));
         return;
+    }
+}
+
+/* Of each kind that has them. Where the request is held back, those of guards alone: who does not look at the
+ * guard has nothing to act on. */
+static void put_all_details(process_run *r, json_t *a, bool held)
+{
+    const stage_registry *kinds = r->in->pipeline->kinds;
+    for (size_t i = 0; kinds && i < kinds->n_stages; i++) {
+        const stage_kind *k = kinds->stages[i].kind;
+        if (k->gives & GIVES_DETAILS && (!held || k->passes)) put_details(r, a, k);
     }
 }
 
@@ -234,9 +207,8 @@ json_t *process_answer(process_run *r, process_outcome *o)
     if (offers_tools(r->in->pipeline)) process_put(r, a, "calls", json_incref(calls));
     json_decref(calls);
     bool held = reply && process_is_held_back(reply);
-    if (!held) put_results(r, a); /* who does not look at the guard has nothing to act on */
-    if (!held) put_details(r, a, "targets", STAGE_MATCH);
-    put_details(r, a, "guard", STAGE_GUARD);
+    if (!held) put_results(r, a);
+    put_all_details(r, a, held);
     for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
     process_put(r, a, "trace", trace);
     process_put(r, a, "usage", usage_json(r, o));

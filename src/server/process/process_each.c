@@ -37,7 +37,7 @@ static bool reduces(const stage_run *s)
 
 static bool gives_text(const stage_run *s)
 {
-    return stage_kind_gives(s->stage->kind) & GIVES_TEXT;
+    return s->stage->kind->gives & GIVES_TEXT;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------- */

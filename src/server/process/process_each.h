@@ -15,7 +15,7 @@
 #ifndef PROCESS_PROCESS_EACH_H
 #define PROCESS_PROCESS_EACH_H
 
-#include "process/process_run.h"
+#include "process/stage_run.h"
 
 enum { EACH_VALUES_MAX_BYTES = 4 << 20, EACH_BURST = 4 };
 

@@ -65,7 +65,7 @@ static int check_file(const process_input *in, medium m, api_error *e)
 static bool listens(const config_pipeline *p)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (p->stages[i].kind == STAGE_TRANSCRIBE) return true;
+        if (p->stages[i].kind->id == STAGE_TRANSCRIBE) return true;
     return false;
 }
 
@@ -96,7 +96,7 @@ int process_check_media(const process_input *in, api_error *e)
     const config_stage *s = &in->pipeline->stages[stage];
     return api_error_bad(e, m == MEDIUM_TEXT ? "input" : medium_name(m),
                          "stage '%.64s' (%s) needs a %s, and the request brings none: %s", s->name,
-                         stage_kind_name(s->kind), medium_noun(m), medium_how(m));
+                         s->kind->name, medium_noun(m), medium_how(m));
 }
 
 /* ---- forms --------------------------------------------------------------------------------------------- */

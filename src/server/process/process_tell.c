@@ -8,21 +8,20 @@
 #include <string.h>
 
 #include "process/process_events.h"
-#include "process/process_run.h"
+#include "process/stage_run.h"
 
 /* Could this kind ever be the answer's text? Other hosts do not speak for us; a guard does when it holds
  * back. */
-static bool may_speak(stage_kind k)
+static bool may_speak(const stage_kind *k)
 {
-    return stage_kind_gives(k) & GIVES_TEXT && k != STAGE_HTTP && k != STAGE_MATCH && k != STAGE_GUARD;
+    return k->gives & SPEAKS;
 }
 
 bool process_speaks(const process_run *r, size_t i)
 {
-    /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say. */
-    stage_kind k = r->stages[i].stage->kind;
-    bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
-    return may_speak(k) && (!silent || *r->facts[i].text);
+    /* A rule may leave the word to others; nothing heard or no alert is nothing to say. */
+    const stage_kind *k = r->stages[i].stage->kind;
+    return may_speak(k) && (!(k->gives & MAY_BE_SILENT) || *r->facts[i].text);
 }
 
 /* Does a guard hold the request back, or may one still do so? Then it has the word, wherever it stands. */
@@ -31,7 +30,8 @@ static bool may_be_held_back(const process_run *r)
     for (size_t k = 0; k < r->n_stages; k++) {
         stage_state state = r->facts[k].state;
         bool open = state == STAGE_PENDING || state == STAGE_RUNNING;
-        if (open ? r->stages[k].stage->kind == STAGE_GUARD : process_is_held_back(&r->stages[k])) return true;
+        if (open ? r->stages[k].stage->kind->passes != NULL : process_is_held_back(&r->stages[k]))
+            return true;
     }
     return false;
 }
@@ -60,7 +60,7 @@ void process_tell_text(stage_run *s)
 {
     const process_watch *w = s->run->in->watch;
     size_t n = s->text.len;
-    bool writes = s->stage->kind == STAGE_GENERATE || s->stage->kind == STAGE_SEQ2SEQ;
+    bool writes = s->stage->kind->id == STAGE_GENERATE || s->stage->kind->id == STAGE_SEQ2SEQ;
     if (!w || s->whole || s->each || !writes || s->stage->optional || !has_the_word(s->run, s->index)) return;
     while (n > s->n_told && isspace((unsigned char)s->text.data[n - 1])) n--;
     if (n > s->n_told) w->text(w->user, s->text.data + s->n_told, n - s->n_told);

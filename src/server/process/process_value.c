@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "process/process_run.h"
+#include "process/stage_run.h"
 
 static json_t *label_value(stage_run *s)
 {
@@ -49,16 +49,16 @@ static json_t *calls_value(stage_run *s, bool is_rule)
 
 bool process_is_result(const config_stage *st)
 {
-    return pipeline_each(st) || st->schema || st->kind == STAGE_HTTP;
+    return pipeline_each(st) || st->schema || st->kind->id == STAGE_HTTP;
 }
 
 json_t *process_value(stage_run *s)
 {
-    stage_kind k = s->stage->kind;
-    unsigned gives = stage_kind_gives(k);
-    if (k == STAGE_TAG || k == STAGE_HTTP) return json_incref(s->slots);
-    if (k == STAGE_RETRIEVE || k == STAGE_SCORE) return s->results ? json_incref(s->results) : json_array();
-    if (k == STAGE_MATCH || k == STAGE_GUARD) return s->details ? json_incref(s->details) : json_object();
-    if (!stage_kind_task(k) || s->n_tools) return calls_value(s, !stage_kind_task(k));
-    return gives & GIVES_PROB ? text_value(process_fact(s)->text) : label_value(s);
+    const stage_kind *k = s->stage->kind;
+    if (k->id == STAGE_TAG || k->id == STAGE_HTTP) return json_incref(s->slots);
+    if (k->id == STAGE_RETRIEVE || k->id == STAGE_SCORE)
+        return s->results ? json_incref(s->results) : json_array();
+    if (k->gives & GIVES_DETAILS) return s->details ? json_incref(s->details) : json_object();
+    if (!k->task || s->n_tools) return calls_value(s, !k->task);
+    return k->gives & GIVES_PROB ? text_value(process_fact(s)->text) : label_value(s);
 }

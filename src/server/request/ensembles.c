@@ -25,7 +25,8 @@ typedef struct members {
     bool told[ENSEMBLE_MEMBERS_MAX];    /* that it is another file than it was calibrated as */
     const char *names[ENSEMBLE_MEMBERS_MAX];
     verify_check checks[ENSEMBLE_CHECKS_MAX];
-    lexicon *lexicons[ENSEMBLE_CHECKS_MAX]; /* owned, as are the next */
+    const device_checker *devices;       /* NULL: the program has none */
+    void *lexicons[ENSEMBLE_CHECKS_MAX]; /* its, owned, as are the next */
     verify_schema *schemas[ENSEMBLE_CHECKS_MAX];
     regex *patterns[ENSEMBLE_CHECKS_MAX][2][ENSEMBLE_PATTERNS_MAX]; /* must, must_not */
     rerank_member writers[ENSEMBLE_MEMBERS_MAX];
@@ -174,7 +175,10 @@ static int open_check(members *m, size_t i, const gateway_config *c, size_t of, 
     shoal_err why;
     char where[64];
     snprintf(where, sizeof where, "ensembles[%zu].check[%zu]", of, i);
-    if (k->lexicon && lexicon_load(&m->lexicons[i], k->lexicon, &why))
+    m->devices = c->kinds ? c->kinds->devices : NULL;
+    if (k->kind == CHECK_DEVICES && !m->devices)
+        return config_fail(c, err, "%s.kind: this program has no check of devices", where);
+    if (k->lexicon && m->devices->open(&m->lexicons[i], k->lexicon, &why))
         return config_fail(c, err, "%s.lexicon: %s", where, why.message);
     if (k->schema && verify_schema_load(&m->schemas[i], k->schema, &why))
         return config_fail(c, err, "%s.schema: %s", where, why.message);
@@ -182,7 +186,8 @@ static int open_check(members *m, size_t i, const gateway_config *c, size_t of, 
     if (!rc) rc = open_patterns(c, where, "must_not", k->must_not, k->n_must_not, m->patterns[i][1], err);
     m->checks[i] = (verify_check){.name = NAMES[k->kind],
                                   .kind = KINDS[k->kind],
-                                  .lex = m->lexicons[i],
+                                  .devices = m->devices,
+                                  .lexicon = m->lexicons[i],
                                   .must = m->patterns[i][0],
                                   .must_not = m->patterns[i][1],
                                   .n_must = k->n_must,
@@ -226,7 +231,7 @@ static int open_verify(ensembles *e, members *m, const gateway_config *c, size_t
 static void close_checks(members *m)
 {
     for (size_t i = 0; i < ENSEMBLE_CHECKS_MAX; i++) {
-        lexicon_free(m->lexicons[i]);
+        if (m->devices) m->devices->close(m->lexicons[i]);
         verify_schema_free(m->schemas[i]);
         for (size_t k = 0; k < 2 * ENSEMBLE_PATTERNS_MAX; k++)
             regex_free(m->patterns[i][k / ENSEMBLE_PATTERNS_MAX][k % ENSEMBLE_PATTERNS_MAX]);

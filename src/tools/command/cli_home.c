@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "os/installed.h"
 #include "config/config.h"
-#include "pipeline/pipeline.h"
+#include "rules/home.h"
 
 struct cli_home {
     char *path;
@@ -36,7 +36,7 @@ int cli_home_find(char **ret, shoal_err *err)
 
 static bool speaks_to(const config_stage *s, const char *model)
 {
-    return s->kind == STAGE_GENERATE && s->system && strcmp(s->model, model) == 0;
+    return s->kind->id == STAGE_GENERATE && s->system && strcmp(s->model, model) == 0;
 }
 
 static void find_pipeline(cli_home *h, const char *model)
@@ -62,7 +62,7 @@ int cli_home_open(cli_home **ret, const char *config, const char *model, shoal_e
         rc = (h->path = strdup(config)) ? 0 : err_nomem(err);
     else if (cli_home_find(&h->path, &nowhere) != 0 && nowhere.code == SHOAL_ENOMEM)
         rc = err_nomem(err);
-    if (rc == 0 && h->path) rc = config_load(&h->config, h->path, err);
+    if (rc == 0 && h->path) rc = config_load(&h->config, &HOME_STAGES, h->path, err);
     if (rc == 0 && h->config) find_pipeline(h, model);
     if (rc == 0 && h->pipeline) {
         *ret = h;
@@ -115,8 +115,9 @@ static int read_lines(const config_pipeline *p, const char *input, stage_fact *f
     int rc = 0;
     for (unsigned i = 0; i < p->n_stages && rc == 0; i++) {
         line_reading r = {0};
-        if (p->stages[i].kind != STAGE_LINE || !p->stages[i].lines) continue;
-        rc = line_read(&r, p->stages[i].lines, input, a, err);
+        const line_forms *forms = rules_line_forms(&p->stages[i]);
+        if (!forms) continue;
+        rc = line_read(&r, forms, input, a, err);
         if (rc == 0)
             facts[i] =
                 (stage_fact){.state = STAGE_DONE, .label = line_verdict_name(r.verdict), .text = r.text};
@@ -150,12 +151,14 @@ static int ask_rule(const config_pipeline *p, const config_stage *s, const char 
     line_reading r = {0};
     grounding g = {0};
     int rc = 0;
-    if (s->kind == STAGE_LINE && s->lines) {
-        rc = line_read(&r, s->lines, line, a, err);
+    const line_forms *forms = rules_line_forms(s);
+    const lexicon *lex = rules_lexicon(s);
+    if (forms) {
+        rc = line_read(&r, forms, line, a, err);
         if (rc == 0 && r.verdict == LINE_UNREADABLE) *ret_text = r.text;
         if (rc == 0 && r.verdict == LINE_READ) *ret_read = true;
-    } else if (s->kind == STAGE_GROUND && s->lex) {
-        rc = ground(&g, s->lex, p->devices, p->n_devices, line, a, err);
+    } else if (lex) {
+        rc = ground(&g, lex, p->devices, p->n_devices, line, a, err);
         if (rc == 0 && g.verdict != GROUND_ACT && g.verdict != GROUND_CHOOSE) *ret_text = g.text;
     }
     return rc;

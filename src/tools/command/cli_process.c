@@ -12,6 +12,7 @@
 #include "command/cli.h"
 #include "command/cli_home.h"
 #include "config/config.h"
+#include "rules/home.h"
 
 /* ---- where --------------------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ int cli_process_where(http_where *ret, const char *server, shoal_err *err)
     char *path = NULL;
     gateway_config *c = NULL;
     if (cli_home_find(&path, err) != 0) return http_where_parse(ret, "http://127.0.0.1:8080", err);
-    int rc = config_load(&c, path, err);
+    int rc = config_load(&c, &HOME_STAGES, path, err);
     if (rc == 0) rc = where_of_listen(ret, c, err);
     config_free(c);
     free(path);

@@ -16,6 +16,7 @@
 #include "model/packed/regroup.h"
 #include "trust/state.h"
 #include "view/ps_view.h"
+#include "rules/home.h"
 
 /* ---- where -------------------------------------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ static int find_store(const packed_wish *w, char **ret_folder, uint64_t *ret_max
     *ret_max = PACKED_STORE_MAX_BYTES;
     if (w->folder) return (*ret_folder = strdup(w->folder)) ? 0 : err_nomem(err);
     if (!path && cli_home_find(&usual, &none) == 0) path = usual;
-    int rc = path ? config_load(&c, path, err) : 0;
+    int rc = path ? config_load(&c, &HOME_STAGES, path, err) : 0;
     if (rc == 0) rc = place_of(c, ret_folder, ret_max, err);
     config_free(c);
     free(usual);

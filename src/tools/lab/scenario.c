@@ -187,7 +187,7 @@ int scenario_parse(lab_scenario **ret, const char *text, size_t len, const char 
     struct scenario_memory *m = calloc(1, sizeof *m);
     int rc = s && m && (m->mem = arena_new(0)) ? 0 : err_nomem(err);
     if (rc == 0) rc = yaml_parse(&m->doc, text, len, what, err);
-    if (rc == 0) rc = config_read(&scenario_schema, m->doc, m->mem, s, err);
+    if (rc == 0) rc = config_read(&scenario_schema, NULL, m->doc, m->mem, s, err);
     if (rc == 0) rc = check_all(&(check){s, m->doc, err});
     if (s) s->memory = m;
     if (rc == 0)

@@ -21,6 +21,7 @@
 #include "serve/serve_arbiter.h"
 #include "serve/serve_models.h"
 #include "trust/identity.h"
+#include "rules/home.h"
 
 enum { GRACE_MS = 5000, NEWS_MS = 20, DISTRUSTED_MAX = 16 };
 
@@ -528,7 +529,7 @@ static int check_whole(const gateway_config *c, shoal_err *err)
 
 static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *err)
 {
-    int rc = o->config ? config_load(&c->config, o->config, err) : 0;
+    int rc = o->config ? config_load(&c->config, &HOME_STAGES, o->config, err) : 0;
     if (rc == 0 && c->config) rc = check_whole(c->config, err);
     if (rc == 0 && c->config) rc = serve_models_find(&c->specs, c->config, err);
     if (rc == 0) rc = open_store(c, loop, o, err);

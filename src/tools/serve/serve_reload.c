@@ -9,6 +9,7 @@
 #include "logging/log.h"
 #include "config/config_diff.h"
 #include "config/config_fit.h"
+#include "rules/home.h"
 
 struct serve_reload {
     serve_reload_options o;
@@ -128,7 +129,7 @@ static void read_file(serve_reload *r)
     r->next = NULL;
     r->changes = NULL;
     r->why = (shoal_err){0};
-    int rc = config_load(&r->next, r->path, &r->why);
+    int rc = config_load(&r->next, &HOME_STAGES, r->path, &r->why);
     if (rc == 0 && r->o.listen_given) { /* the command line's word counts */
         r->next->listen = config_keep(r->next, r->o.started->listen);
         if (!r->next->listen) rc = err_nomem(&r->why);

@@ -27,7 +27,7 @@ static inline lexicon *load_lexicon(const char *path)
 }
 
 /* What is asked for, as "light.turn_on light.kitchen; lock.lock lock.front". */
-static inline void describe_calls(const ground_call *calls, size_t n, char *out, size_t cap)
+static inline void describe_calls(const device_call *calls, size_t n, char *out, size_t cap)
 {
     size_t len = 0;
     out[0] = 0;

@@ -4,14 +4,14 @@ static const device HOME[] = {
     {.id = "light.kitchen", .name = "Kitchen Light", .state = "off"},
     {.id = "lock.front", .name = "Front Door Lock", .state = "locked"},
 };
-static ground_call ON = {"light.turn_on", "{\"target\": \"light.kitchen\"}"};
-static ground_call OFF = {"light.turn_off", "{\"target\": \"light.kitchen\"}"};
-static ground_call LOCK = {"lock.lock", "{\"target\": \"lock.front\"}"};
+static device_call ON = {"light.turn_on", "{\"target\": \"light.kitchen\"}"};
+static device_call OFF = {"light.turn_off", "{\"target\": \"light.kitchen\"}"};
+static device_call LOCK = {"lock.lock", "{\"target\": \"lock.front\"}"};
 
 typedef struct bench {
     lexicon *lex;
     arena *a;
-    ground_option options[2];
+    device_option options[2];
     grounding g;
 } bench;
 
@@ -33,7 +33,7 @@ static void close_bench(bench *t)
     lexicon_free(t->lex);
 }
 
-static checked check_made(bench *t, const ground_call *made, size_t n)
+static checked check_made(bench *t, const device_call *made, size_t n)
 {
     checked c = {0};
     shoal_err err = {0};
@@ -46,7 +46,7 @@ static void the_call_that_was_asked_for_passes(void **state)
 {
     bench t;
     open_bench(&t, GROUND_ACT, 1);
-    ground_call made = {"light.turn_on", "{ \"target\" : \"light.kitchen\" }"}; /* spaces are no difference */
+    device_call made = {"light.turn_on", "{ \"target\" : \"light.kitchen\" }"}; /* spaces are no difference */
     checked c = check_made(&t, &made, 1);
     assert_int_equal(c.verdict, CHECK_PASSED);
     assert_ptr_equal(c.calls, &ON);
@@ -56,7 +56,7 @@ static void the_call_that_was_asked_for_passes(void **state)
 
 static void the_only_option_replaces_what_differs(void **state)
 {
-    static ground_call made[] = {
+    static device_call made[] = {
         {"light.turn_off", "{\"target\": \"light.kitchen\"}"},
         {"light.turn_on", "{\"target\": \"light.hall\"}"},
         {"light.turn_on", "{\"target\": \"light.kitchen\", \"brightness\": 100}"},
@@ -71,7 +71,7 @@ static void the_only_option_replaces_what_differs(void **state)
         assert_ptr_equal(c.calls, &ON);
     }
     assert_int_equal(check_made(&t, NULL, 0).verdict, CHECK_REPAIRED);
-    ground_call twice[] = {ON, ON};
+    device_call twice[] = {ON, ON};
     assert_int_equal(check_made(&t, twice, 2).verdict, CHECK_REPAIRED);
     close_bench(&t);
 }
@@ -84,9 +84,9 @@ static void one_of_several_options_passes_and_nothing_else(void **state)
     assert_int_equal(c.verdict, CHECK_PASSED);
     assert_ptr_equal(c.calls, &OFF);
     assert_string_equal(c.text, "Turning off Kitchen Light.");
-    ground_call both[] = {ON, OFF};
+    device_call both[] = {ON, OFF};
     const struct {
-        const ground_call *made;
+        const device_call *made;
         size_t n;
     } wrong[] = {{&LOCK, 1}, {NULL, 0}, {both, 2}};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
@@ -143,7 +143,7 @@ static void several_calls_pass_in_any_order(void **state)
     assert_int_equal(g.verdict, GROUND_ACT);
     assert_int_equal(g.options[0].n_calls, 2);
     t.g = g;
-    ground_call made[] = {LOCK, ON};
+    device_call made[] = {LOCK, ON};
     assert_int_equal(check_made(&t, made, 2).verdict, CHECK_PASSED);
     assert_int_equal(check_made(&t, made, 1).verdict, CHECK_REPAIRED);
     arena_free(a);

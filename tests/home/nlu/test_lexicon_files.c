@@ -53,7 +53,7 @@ static size_t read_home(const yaml_node *list, device out[HOME_MAX], arena *a)
 }
 
 /* "light.turn_on(light.kitchen, brightness=40)" */
-static void put_call(buf *out, const ground_call *c)
+static void put_call(buf *out, const device_call *c)
 {
     json_t *args = NULL, *v;
     const char *key;

@@ -59,7 +59,7 @@ static inline void book_open(book *b, const char *routes)
     shoal_err err;
     snprintf(yaml, sizeof yaml, "%s%s", BOOK_HEAD, routes);
     *b = (book){.text = ""};
-    if (config_parse(&b->config, yaml, strlen(yaml), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&b->config, NULL, yaml, strlen(yaml), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     b->facts = (route_facts){.endpoint = "chat_completions",
                              .path = "/v1/chat/completions",
                              .api_key = "",

@@ -201,14 +201,6 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: guess, model: m}\n", "stages[0].kind: 'guess' is none of classify, tag, ",
      5},
     {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
-    {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
-    {PIPE "      - {name: a, kind: line, forms: f, model: m}\n",
-     "only a classify, tag, generate, embed, rerank, seq2seq, fill-mask, transcribe, vad, image or score "
-     "stage",
-     5},
-    {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
-          "[{stage: a, label: [act]}]}\n",
-     "a line stage never comes to 'act'", 7},
     {PIPE "      - name: a\n        model: m\n        kind: clasify\n", "did you mean 'classify'?", 7},
     {PIPE "      - {name: a, kind: tag, model: m, when: [{text_prefix: x, score: 1}]}\n",
      "stages[0].when[0]: there is no key 'score' here", 5},
@@ -230,33 +222,22 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, retrieve, ground, "
-     "line, check, match or guard stage is needed",
+     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score or "
+     "retrieve stage is needed",
      7},
     {PIPE "      - {name: a, kind: retrieve}\n", "stages[0].collection: a retrieve stage needs it", 5},
     {PIPE "      - {name: a, kind: retrieve, collection: c, model: m}\n", "stages[0].model: only a classify",
      5},
     {PIPE "      - {name: a, kind: tag, model: m, limit: 3}\n", "limit: only a retrieve stage has it", 5},
+    {PIPE "      - {name: a, kind: ground, lexicon: l}\n",
+     "stages[0].kind: 'ground' is none of classify, tag, ", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, lexicon: l}\n",
+     "stages[0].lexicon: no kind of stage of this program has it", 5},
+    {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: generate, model: m, choices: a}\n",
+     "stages[1].choices: this program has no kind of stage for it", 6},
     {PIPE "      - {name: a, kind: retrieve, collection: c}\n"
           "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [some]}]}\n",
      "a retrieve stage never comes to 'some'", 6},
-    {PIPE "      - {name: a, kind: match}\n", "stages[0].lexicon: a match stage needs it", 5},
-    {PIPE "      - {name: a, kind: match, lexicon: l, max_targets: 3}\n",
-     "max_targets: only a guard stage has it", 5},
-    {PIPE "      - {name: a, kind: match, lexicon: l, slot_labels: [x]}\n", "slot_labels: needs 'slots'", 5},
-    {PIPE "      - {name: t, kind: tag, model: m, input: 'x {input}'}\n"
-          "      - {name: a, kind: match, lexicon: l, slots: t}\n",
-     "slots: 't' reads another text than this stage", 6},
-    {PIPE "      - {name: g, kind: guard, lexicon: l}\n", "stages[0].of: a guard stage needs it", 5},
-    {PIPE "      - {name: t, kind: tag, model: m}\n      - {name: g, kind: guard, of: t, lexicon: l}\n",
-     "'t' is a tag stage, a generate, ground, check or match stage is needed here", 6},
-    {PIPE "      - {name: a, kind: match, lexicon: l}\n"
-          "      - {name: g, kind: guard, of: a, lexicon: l, when: [{stage: a, label: [two]}]}\n",
-     "a match stage never comes to 'two'", 6},
-    {PIPE "      - {name: a, kind: match, lexicon: l}\n      - {name: g, kind: guard, of: a, lexicon: l}\n"
-          "      - {name: b, kind: tag, model: m, when: [{stage: g, label: [allow]}]}\n",
-     "a guard stage never comes to 'allow'", 7},
-    {PIPE "      - {name: g, kind: guard, of: a, lexicon: l, say: [{rule: later}]}\n", "say[0]", 5},
     {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
     {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
     {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},
@@ -326,7 +307,7 @@ static void bad_files_are_refused_with_line_and_field(void **state)
         const bad_case *b = &bad_cases[i];
         gateway_config *c = NULL;
         shoal_err err = {0};
-        int rc = config_parse(&c, b->yaml, strlen(b->yaml), "t.yaml", &err);
+        int rc = config_parse(&c, NULL, b->yaml, strlen(b->yaml), "t.yaml", &err);
         char start[32];
         snprintf(start, sizeof start, b->line ? "t.yaml:%d:" : "t.yaml", b->line);
         if (rc == 0 || c || !strstr(err.message, b->says) || strncmp(err.message, start, strlen(start)) != 0)
@@ -344,7 +325,7 @@ static void a_verify_may_have_ensembles_as_members(void **state)
                "  {name: v, kind: vote, members: [{model: m}, {model: n}]}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (config_parse(&c, YAML, strlen(YAML), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, YAML, strlen(YAML), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     assert_int_equal(c->ensembles[0].n_checks, 2);
     assert_string_equal(c->ensembles[0].checks[1].model, "n");
     assert_true(config_ensemble_find(c, "v") == &c->ensembles[1]);
@@ -356,7 +337,7 @@ static void a_pasted_key_is_not_repeated(void **state)
     gateway_config *c = NULL;
     shoal_err err = {0};
     const char *yaml = MODELS "api_keys: [sk-verysecret]\n";
-    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", &err), SHOAL_EINVALID);
+    assert_int_equal(config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err), SHOAL_EINVALID);
     assert_null(strstr(err.message, "verysecret"));
 }
 
@@ -367,7 +348,7 @@ static void huge_files_are_refused(void **state)
     memset(text, '#', n);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_equal(config_parse(&c, text, n, "t.yaml", &err), SHOAL_ELIMIT);
+    assert_int_equal(config_parse(&c, NULL, text, n, "t.yaml", &err), SHOAL_ELIMIT);
     free(text);
 }
 
@@ -375,7 +356,7 @@ static void what_is_left_out_has_its_default(void **state)
 {
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (config_parse(&c, MODELS, strlen(MODELS), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, MODELS, strlen(MODELS), "t.yaml", &err)) fail_msg("%s", err.message);
     assert_string_equal(c->listen, "127.0.0.1:8080");
     assert_string_equal(c->log_level, "info");
     assert_int_equal(c->max_requests, 256);
@@ -395,7 +376,7 @@ static void zero_turns_cache_and_deadline_off(void **state)
 {
     gateway_config *c = NULL;
     const char *yaml = MODELS "cache: {mb: 0}\ndeadline_ms: 0\n";
-    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    assert_int_equal(config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", NULL), 0);
     assert_int_equal(c->cache.bytes, 0);
     assert_int_equal(c->default_deadline_ms, 0);
     config_free(c);
@@ -413,7 +394,7 @@ static void every_section_is_read(void **state)
         "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8, kv_type: q8_0}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     assert_string_equal(c->tls_key, "k.pem");
     assert_int_equal(c->n_api_keys, 1);
     assert_int_equal(c->limits.max_body_bytes, 2048);
@@ -434,26 +415,11 @@ static void every_section_is_read(void **state)
     config_free(c);
 }
 
-static void the_home_cluster_is_valid_and_its_paths_are_resolved(void **state)
-{
-    gateway_config *c = NULL;
-    shoal_err err = {0};
-    if (config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
-    assert_int_equal(c->n_models, 5);
-    assert_string_equal(c->manifest, SHOAL_SOURCE_DIR "/models/models.json");
-    const config_pipeline *p = pipeline_find(c->pipelines, c->n_pipelines, "home");
-    assert_non_null(p);
-    assert_ptr_equal(p, pipeline_find(c->pipelines, c->n_pipelines, NULL));
-    assert_null(pipeline_find(c->pipelines, c->n_pipelines, "nowhere"));
-    assert_true(pipeline_is_deterministic(p));
-    config_free(c);
-}
-
 static void a_missing_file_is_named(void **state)
 {
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_not_equal(config_load(&c, "/nonexistent/shoal.yaml", &err), 0);
+    assert_int_not_equal(config_load(&c, NULL, "/nonexistent/shoal.yaml", &err), 0);
     assert_non_null(strstr(err.message, "/nonexistent/shoal.yaml"));
 }
 
@@ -466,7 +432,7 @@ static void a_device_may_have_no_state(void **state)
         "    stages: [{name: s, kind: tag, model: m}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     for (size_t i = 0; i < 3; i++) assert_string_equal(c->pipelines[0].devices[i].state, "");
     assert_string_equal(c->pipelines[0].devices[3].state, "off");
     config_free(c);
@@ -483,7 +449,7 @@ static void expect_load_error(const char *yaml, const char *says)
     fclose(f);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    int rc = config_load(&c, path, &err);
+    int rc = config_load(&c, NULL, path, &err);
     snprintf(want, sizeof want, says, path, dir);
     assert_int_equal(rc, SHOAL_EINVALID);
     assert_string_equal(err.message, want);
@@ -508,7 +474,7 @@ static void later_failures_get_the_line_of_their_field(void **state)
         "      - {name: a, kind: tag, model: m}\n      - name: b\n        kind: tag\n        model: m\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    assert_int_equal(config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", NULL), 0);
     config_fail(c, &err, "pipelines[0].stages[%d].model: is %s", 1, "wrong");
     assert_string_equal(err.message, "t.yaml:9: pipelines[0].stages[1].model: is wrong");
     config_fail(c, &err, "models[0].path: nothing there"); /* absent: the line of the deepest part */
@@ -554,7 +520,7 @@ static void shards_are_a_word_a_number_or_a_map(void **state)
                                "  - {name: d}\n";
     gateway_config *c;
     shoal_err err = {0};
-    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     assert_true(c->models[0].shards.automatic && placement_is_cut(&c->models[0].shards));
     assert_int_equal(c->models[1].shards.n, 3);
     assert_int_equal(c->models[1].wire, CONFIG_WIRE_INT8);
@@ -586,7 +552,7 @@ static void aliases_are_names_of_any_service(void **state)
         {"m:latest", "m:de"},    {"pipe", "home"},       {"away", "far"}};
     gateway_config *c;
     shoal_err err = {0};
-    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     assert_int_equal(c->n_aliases, 6);
     for (size_t i = 0; i < 6; i++) {
         const config_alias *a = config_alias_find(c, EXPECTED[i][0]);
@@ -603,7 +569,7 @@ static void aliases_are_names_of_any_service(void **state)
     buf yaml = {0};
     gateway_config *again;
     config_put_yaml(&yaml, tree);
-    if (config_parse(&again, yaml.data, yaml.len, "again.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&again, NULL, yaml.data, yaml.len, "again.yaml", &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(config_alias_find(again, "openai/gpt-4o-mini")->model, "both");
     config_free(again);
     buf_done(&yaml);
@@ -623,7 +589,7 @@ static void keys_are_texts_or_maps(void **state)
                "  - {name: me, sha256: 'sha256:3" KEY_REST "', admin: true}\n";
     gateway_config *c;
     shoal_err err = {0};
-    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     assert_int_equal(c->n_api_keys, 4);
     const config_key *k = c->api_keys;
     assert_string_equal(k[0].name, "");
@@ -698,7 +664,7 @@ static void assert_docs(const char *path, const char *want)
 {
     buf out = {0};
     shoal_err err = {0};
-    if (config_docs_put(&out, &path, 1, &err)) fail_msg("%s", err.message);
+    if (config_docs_put(&out, NULL, &path, 1, &err)) fail_msg("%s", err.message);
     static const char HEAD[] = "| key | type | default | meaning |\n|---|---|---|---|\n";
     assert_memory_equal(out.data, HEAD, sizeof HEAD - 1);
     assert_string_equal(out.data + sizeof HEAD - 1, want);
@@ -730,8 +696,8 @@ static void keys_apart_have_a_table_of_their_own(void **state)
     static const char *const STAGES = "pipelines[].stages", *const WHEN = "pipelines[].stages[].when";
     buf stages = {0}, when = {0};
     shoal_err err = {0};
-    assert_int_equal(config_docs_put(&stages, &STAGES, 1, &err), 0);
-    assert_int_equal(config_docs_put(&when, &WHEN, 1, &err), 0);
+    assert_int_equal(config_docs_put(&stages, NULL, &STAGES, 1, &err), 0);
+    assert_int_equal(config_docs_put(&when, NULL, &WHEN, 1, &err), 0);
     assert_non_null(strstr(stages.data, "| `pipelines[].stages[].when` |"));
     assert_null(strstr(stages.data, "| `pipelines[].stages[].when[].stage` |"));
     assert_null(strstr(when.data, "| `pipelines[].stages[].when` |"));
@@ -746,7 +712,7 @@ static void an_unknown_key_has_no_table(void **state)
     buf out = {0};
     shoal_err err = {0};
     buf_puts(&out, "before");
-    assert_int_equal(config_docs_put(&out, NAMES, 2, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(config_docs_put(&out, NULL, NAMES, 2, &err), SHOAL_ENOTFOUND);
     assert_string_equal(err.message, "shoal.yaml has no key 'limits.max_heders'");
     assert_int_equal(out.len, 6);
     buf_done(&out);
@@ -765,7 +731,6 @@ int main(void)
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(zero_turns_cache_and_deadline_off),
         cmocka_unit_test(every_section_is_read),
-        cmocka_unit_test(the_home_cluster_is_valid_and_its_paths_are_resolved),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(a_device_may_have_no_state),
         cmocka_unit_test(missing_files_are_found_at_load_with_their_line),

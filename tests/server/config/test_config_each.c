@@ -56,7 +56,7 @@ static void what_cannot_be_gone_through_is_refused(void **state)
         gateway_config *c = NULL;
         shoal_err err = {0};
         snprintf(yaml, sizeof yaml, "%s%s\n", PIPE, bad[i].stage);
-        if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err) != SHOAL_EINVALID)
+        if (config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err) != SHOAL_EINVALID)
             fail_msg("taken: %s", bad[i].stage);
         if (strncmp(err.message, "t.yaml:6: pipelines[0].stages[1]", 32) != 0 ||
             !strstr(err.message, bad[i].says))
@@ -69,7 +69,7 @@ static void what_is_left_out_is_usual(void **state)
     gateway_config *c = NULL;
     shoal_err err = {0};
     const char *yaml = PIPE "kind: generate, reduce: {of: a}}\n";
-    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     const config_stage *s = c->pipelines[0].stages;
     assert_string_equal(s[0].each.as, "item");
     assert_int_equal(s[0].each.parallel, 4);

@@ -91,7 +91,7 @@ static void stages_and_labels_are_held_against_the_model(void **state)
         const fit_case *t = &cases[i];
         gateway_config *c = NULL;
         shoal_err err = {0};
-        if (config_parse(&c, t->yaml, strlen(t->yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+        if (config_parse(&c, NULL, t->yaml, strlen(t->yaml), "t.yaml", &err)) fail_msg("%s", err.message);
         int rc = config_fit(c, t->model, t->facts, &err);
         if (rc != (t->says ? SHOAL_EINVALID : 0) ||
             (t->says && strncmp(err.message, t->says, strlen(t->says)) != 0))
@@ -103,7 +103,7 @@ static void stages_and_labels_are_held_against_the_model(void **state)
 static void models_of_pipelines_are_known(void **state)
 {
     gateway_config *c = NULL;
-    assert_int_equal(config_parse(&c, PIPE INTENT, strlen(PIPE INTENT), "t.yaml", NULL), 0);
+    assert_int_equal(config_parse(&c, NULL, PIPE INTENT, strlen(PIPE INTENT), "t.yaml", NULL), 0);
     assert_true(config_uses_model(c, "m"));
     assert_false(config_uses_model(c, "g"));
     config_free(c);

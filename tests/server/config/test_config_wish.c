@@ -108,7 +108,7 @@ static void load_names_who_uses_a_model(void **state)
     gateway_config *c;
     shoal_err err;
     char who[128];
-    if (config_parse(&c, text, strlen(text), "x.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, text, strlen(text), "x.yaml", &err) != 0) fail_msg("%s", err.message);
     for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
         config_wish_user(c, users[i][0], who, sizeof who);
         assert_string_equal(who, users[i][1]);

@@ -143,7 +143,7 @@ static void exactly_what_has_no_circle_is_taken(void **state)
         gateway_config *c = NULL;
         shoal_err err = {0};
         draw_web(&w, &seed);
-        int rc = config_parse(&c, w.yaml.data, w.yaml.len, "t.yaml", &err);
+        int rc = config_parse(&c, NULL, w.yaml.data, w.yaml.len, "t.yaml", &err);
         bool circle = has_circle(&w);
         if (circle != (rc != 0))
             fail_msg("run %llu: %s\n%s", (unsigned long long)run, err.message, w.yaml.data);

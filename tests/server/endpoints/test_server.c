@@ -306,7 +306,7 @@ static gateway_config *parsed(const char *more)
     shoal_err err = {0};
     char text[2048];
     snprintf(text, sizeof text, "models: [{name: slow, path: x}]\n%s", more);
-    if (config_parse(&c, text, strlen(text), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    if (config_parse(&c, NULL, text, strlen(text), "t.yaml", &err) != 0) fail_msg("%s", err.message);
     return c;
 }
 

@@ -38,6 +38,36 @@ typedef struct drawn {
     char prompts[STAGES_MAX][64];
 } drawn;
 
+/* Two kinds of a module above: a rule that reads the input, and one that names such a stage and a reply. */
+static int check_held(stage_site *s, const config_stage *st, shoal_err *err)
+{
+    int rc = stage_site_reads(s, "of", st->of, "generate", err);
+    return rc ? rc : stage_site_reads(s, "against", st->against, "rule", err);
+}
+
+static const char *const RULE_LABELS[] = {"act", "ask", "leave"}, *const HELD_LABELS[] = {"passed",
+                                                                                          "refused"};
+static const stage_kind RULE = {.name = "rule",
+                                .gives = GIVES_LABEL | GIVES_TEXT | READS_INPUT | REPEATS,
+                                .fields = "lexicon!",
+                                .labels = RULE_LABELS,
+                                .n_labels = 3},
+                        HELD = {.name = "held",
+                                .gives = GIVES_LABEL | GIVES_TEXT,
+                                .fields = "of! against!",
+                                .labels = HELD_LABELS,
+                                .n_labels = 2,
+                                .check = check_held};
+static const stage_row ROWS[] = {{&STAGE_KINDS[STAGE_CLASSIFY], NULL},
+                                 {&STAGE_KINDS[STAGE_GENERATE], NULL},
+                                 {&STAGE_KINDS[STAGE_TAG], NULL},
+                                 {&STAGE_KINDS[STAGE_EMBED], NULL},
+                                 {&STAGE_KINDS[STAGE_TRANSCRIBE], NULL},
+                                 {&STAGE_KINDS[STAGE_VAD], NULL},
+                                 {&RULE, NULL},
+                                 {&HELD, NULL}};
+static const stage_registry KINDS_HERE = {.stages = ROWS, .n_stages = 8};
+
 /* Mostly a stage before this one; sometimes itself, a later one, or none. */
 static const char *any_stage(uint64_t *seed, unsigned i, unsigned n)
 {
@@ -50,7 +80,7 @@ static const char *stage_that(const drawn *d, uint64_t *seed, unsigned i, unsign
 {
     for (unsigned tries = 0; i > 0 && tries < 20 && draw(seed, 40); tries++) {
         unsigned k = (unsigned)draw(seed, i);
-        if (stage_kind_gives(d->stages[k].kind) & gives) return NAMES[k];
+        if (d->stages[k].kind->gives & gives) return NAMES[k];
     }
     return any_stage(seed, i, d->p.n_stages);
 }
@@ -88,18 +118,18 @@ static void draw_condition(drawn *d, uint64_t *seed, unsigned i, unsigned k)
 static void draw_fields(drawn *d, uint64_t *seed, unsigned i)
 {
     config_stage *s = &d->stages[i];
-    if (stage_kind_task(s->kind)) s->model = "m";
-    if (s->kind == STAGE_EMBED) s->candidates = (const char **)CANDIDATES, s->n_candidates = 2;
-    if (s->kind == STAGE_GROUND) s->lexicon_path = "l";
-    if (s->kind == STAGE_GENERATE && draw(seed, 3) == 0) {
+    if (s->kind->task) s->model = "m";
+    if (s->kind->id == STAGE_EMBED) s->candidates = (const char **)CANDIDATES, s->n_candidates = 2;
+    if (s->kind == &RULE) s->lexicon_path = "l";
+    if (s->kind->id == STAGE_GENERATE && draw(seed, 3) == 0) {
         snprintf(d->prompts[i], sizeof *d->prompts, "{text.%s} {input}", stage_that(d, seed, i, GIVES_TEXT));
         s->prompt = d->prompts[i];
     }
-    if (s->kind != STAGE_CHECK) return;
+    if (s->kind != &HELD) return;
     s->of = s->against = any_stage(seed, i, d->p.n_stages);
     for (unsigned k = 0; k < i; k++) {
-        if (d->stages[k].kind == STAGE_GENERATE) s->of = NAMES[k];
-        if (d->stages[k].kind == STAGE_GROUND) s->against = NAMES[k];
+        if (d->stages[k].kind->id == STAGE_GENERATE) s->of = NAMES[k];
+        if (d->stages[k].kind == &RULE) s->against = NAMES[k];
     }
 }
 
@@ -119,9 +149,18 @@ static void draw_stage(drawn *d, uint64_t *seed, unsigned i)
 
 static void draw_pipeline(drawn *d, uint64_t *seed)
 {
-    static const stage_kind KINDS[] = {STAGE_CLASSIFY,   STAGE_GENERATE, STAGE_TAG,    STAGE_EMBED,
-                                       STAGE_TRANSCRIBE, STAGE_VAD,      STAGE_GROUND, STAGE_CHECK};
-    *d = (drawn){.p = {.name = "p", .stages = d->stages, .n_stages = 1 + (unsigned)draw(seed, STAGES_MAX)}};
+    static const stage_kind *const KINDS[] = {&STAGE_KINDS[STAGE_CLASSIFY],
+                                              &STAGE_KINDS[STAGE_GENERATE],
+                                              &STAGE_KINDS[STAGE_TAG],
+                                              &STAGE_KINDS[STAGE_EMBED],
+                                              &STAGE_KINDS[STAGE_TRANSCRIBE],
+                                              &STAGE_KINDS[STAGE_VAD],
+                                              &RULE,
+                                              &HELD};
+    *d = (drawn){.p = {.name = "p",
+                       .kinds = &KINDS_HERE,
+                       .stages = d->stages,
+                       .n_stages = 1 + (unsigned)draw(seed, STAGES_MAX)}};
     for (unsigned i = 0; i < d->p.n_stages; i++)
         d->stages[i] = (config_stage){
             .name = NAMES[i], .kind = KINDS[draw(seed, i < 3 ? 7 : 8)], .optional = draw(seed, 3) == 0};
@@ -141,7 +180,7 @@ static stage_fact outcome(const config_stage *s, unsigned i, uint64_t seed)
         return (stage_fact){.state = STAGE_FAILED, .label = "", .text = ""};
     if (known)
         f.label = known[draw(&own, n)];
-    else if (s->kind == STAGE_CLASSIFY)
+    else if (s->kind->id == STAGE_CLASSIFY)
         f.label = LABELS[draw(&own, 3)];
     f.score = (double)draw(&own, 101) / 100;
     f.mean_prob = (double)draw(&own, 101) / 100;
@@ -292,7 +331,7 @@ static const char *const TWO[] = {"on", "off"};
 static const char *const *two_labels(void *user, const config_stage *s, size_t *ret_n)
 {
     *ret_n = 2;
-    return s->kind == STAGE_CLASSIFY ? TWO : NULL;
+    return s->kind->id == STAGE_CLASSIFY ? TWO : NULL;
 }
 
 static void what_never_runs_is_found(void **state)
@@ -305,23 +344,23 @@ static void what_never_runs_is_found(void **state)
     stage_condition high = {.stage = "s0", .score_min = &most}, low = {.stage = "s0", .score_min = &half};
     stage_condition on_or_out[] = {is_on, is_out};
     config_stage stages[] = {
-        {.name = "s0", .kind = STAGE_CLASSIFY, .model = "m"},
-        {.name = "s1", .kind = STAGE_TAG, .model = "m", .when = &is_on, .n_when = 1},
+        {.name = "s0", .kind = &STAGE_KINDS[STAGE_CLASSIFY], .model = "m"},
+        {.name = "s1", .kind = &STAGE_KINDS[STAGE_TAG], .model = "m", .when = &is_on, .n_when = 1},
         {.name = "s2",
-         .kind = STAGE_TAG,
+         .kind = &STAGE_KINDS[STAGE_TAG],
          .model = "m",
          .when = &is_on,
          .n_when = 1,
          .unless = &is_any,
          .n_unless = 1},
         {.name = "s3",
-         .kind = STAGE_TAG,
+         .kind = &STAGE_KINDS[STAGE_TAG],
          .model = "m",
          .when = &high,
          .n_when = 1,
          .unless = &low,
          .n_unless = 1},
-        {.name = "s4", .kind = STAGE_TAG, .model = "m", .when = on_or_out, .n_when = 2},
+        {.name = "s4", .kind = &STAGE_KINDS[STAGE_TAG], .model = "m", .when = on_or_out, .n_when = 2},
     };
     config_pipeline p = {.name = "p", .stages = stages, .n_stages = 5};
     pipeline_reach r;
@@ -347,7 +386,8 @@ static void too_many_ways_are_cut(void **state)
     config_stage stages[30] = {{0}};
     for (unsigned i = 0; i < 30; i++) {
         snprintf(names[i], sizeof names[i], "s%u", i);
-        stages[i] = (config_stage){.name = names[i], .kind = STAGE_CLASSIFY, .model = "m", .optional = true};
+        stages[i] = (config_stage){
+            .name = names[i], .kind = &STAGE_KINDS[STAGE_CLASSIFY], .model = "m", .optional = true};
         for (unsigned k = 0; k < i; k++)
             conditions[i][k] = (stage_condition){.stage = names[k], .label = a, .n_label = 1};
         conditions[i][0].score_min = conditions[i][0].score_below = &none;

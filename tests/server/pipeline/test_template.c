@@ -14,9 +14,9 @@
 
 /* The third stage is under test; the first has tagged, the second answered with JSON. */
 static config_stage stages[3] = {
-    {.name = "slots", .kind = STAGE_TAG, .model = "m"},
-    {.name = "facts", .kind = STAGE_GENERATE, .model = "m"},
-    {.name = "r", .kind = STAGE_GENERATE, .model = "m"},
+    {.name = "slots", .kind = &STAGE_KINDS[STAGE_TAG], .model = "m"},
+    {.name = "facts", .kind = &STAGE_KINDS[STAGE_GENERATE], .model = "m"},
+    {.name = "r", .kind = &STAGE_KINDS[STAGE_GENERATE], .model = "m"},
 };
 
 static config_pipeline pipeline_with(const char *prompt)

@@ -10,6 +10,7 @@
 #include "command/cli_model.h"
 #include "eval/pipeline_test.h"
 #include "pipeline/pipeline_graph.h"
+#include "rules/home.h"
 
 typedef struct options {
     pipeline_test_options test;
@@ -106,7 +107,7 @@ static int graph(const options *o, const char *path, shoal_err *err)
     pipeline_graph *graphs = NULL;
     size_t n = 0;
     const char *only = o->test.pipeline;
-    int rc = cli_opened(config_load(&c, path, err), err);
+    int rc = cli_opened(config_load(&c, &HOME_STAGES, path, err), err);
     if (rc == 0 && !(graphs = calloc(c->n_pipelines + 1, sizeof *graphs))) rc = err_nomem(err);
     for (size_t i = 0; rc == 0 && i < c->n_pipelines; i++)
         if (!only || strcmp(c->pipelines[i].name, only) == 0)

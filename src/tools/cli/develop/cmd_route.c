@@ -12,6 +12,7 @@
 #include "command/cli_model.h"
 #include "command/cli_process.h"
 #include "routes/replay.h"
+#include "rules/home.h"
 
 enum { LINES_MAX_BYTES = 256 << 20 };
 
@@ -25,7 +26,7 @@ static int load(gateway_config **ret, const char *path, shoal_err *err)
 {
     char *found = NULL;
     int rc = path ? 0 : cli_home_find(&found, err);
-    if (rc == 0) rc = config_load(ret, path ? path : found, err);
+    if (rc == 0) rc = config_load(ret, &HOME_STAGES, path ? path : found, err);
     free(found);
     return rc;
 }
@@ -175,7 +176,7 @@ static int explain(const options *o, const char *arg, shoal_err *err)
 static int train(const options *o, const char *arg, shoal_err *err)
 {
     gateway_config *c = NULL;
-    int rc = config_load_untrained(&c, arg, err);
+    int rc = config_load_untrained(&c, &HOME_STAGES, arg, err);
     if (rc == 0) rc = cli_route_train(c, err);
     config_free(c);
     return rc;

@@ -55,7 +55,7 @@ static const char *name_of(const config_stage *s)
 
 static const char *kind_of(const config_stage *s)
 {
-    return stage_kind_name(s->kind);
+    return s->kind->name;
 }
 
 static const char *model_of(const config_stage *s)

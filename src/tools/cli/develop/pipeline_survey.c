@@ -9,6 +9,7 @@
 #include "command/cli.h"
 #include "serve/serve_models.h"
 #include "serve/serve_tools.h"
+#include "rules/home.h"
 
 bool pipeline_survey_takes(const pipeline_survey *s, size_t i)
 {
@@ -115,7 +116,7 @@ static int look_at_models(pipeline_survey *s, shoal_err *err)
 static const char *const *labels_of(void *user, const config_stage *st, size_t *ret_n)
 {
     const pipeline_survey *s = user;
-    bool own = st->kind == STAGE_CLASSIFY || st->kind == STAGE_IMAGE || st->kind == STAGE_SCORE;
+    bool own = st->kind->id == STAGE_CLASSIFY || st->kind->id == STAGE_IMAGE || st->kind->id == STAGE_SCORE;
     for (size_t i = 0; own && i < s->config->n_models; i++) {
         if (!s->labels[i] || strcmp(s->config->models[i].name, st->model) != 0) continue;
         for (*ret_n = 0; s->labels[i][*ret_n];) ++*ret_n;
@@ -180,7 +181,7 @@ int pipeline_survey_open(pipeline_survey *ret, const char *path, const char *onl
 {
     *ret = (pipeline_survey){.only = only, .problems = json_array()};
     if (!ret->problems) return err_nomem(err);
-    int rc = cli_opened(config_load(&ret->config, path, err), err);
+    int rc = cli_opened(config_load(&ret->config, &HOME_STAGES, path, err), err);
     if (rc == 0 && ret->config->n_pipelines == 0)
         rc = err_set(err, SHOAL_EFORMAT, "%s: has no pipelines", path);
     if (rc == 0) rc = check_name(ret, err);

@@ -11,6 +11,7 @@
 #include "config/config_put.h"
 #include "serve/serve_check.h"
 #include "serve/serve_models.h"
+#include "rules/home.h"
 
 /* ---- check ------------------------------------------------------------------------------------------- */
 
@@ -57,7 +58,7 @@ static int check(const char *path, bool json, shoal_err *err)
     gateway_config *c = NULL;
     json_t *notes = json_array();
     shoal_err why = {0};
-    int rc = notes ? config_load(&c, path, &why) : err_nomem(&why);
+    int rc = notes ? config_load(&c, &HOME_STAGES, path, &why) : err_nomem(&why);
     if (rc == 0) rc = look_over(c, notes, &why);
     if (rc != 0 && rc != SHOAL_ENOMEM) cli_say("shoal config: %s\n", why.message);
     if (rc == SHOAL_ENOMEM)
@@ -80,7 +81,7 @@ static int show(const char *path, bool json, shoal_err *err)
     gateway_config *c = NULL;
     json_t *tree = NULL;
     buf out = {0};
-    int rc = config_load(&c, path, err);
+    int rc = config_load(&c, &HOME_STAGES, path, err);
     if (rc == 0) {
         http_limits_fill(&c->limits);
         rc = config_to_json(&tree, c, true, err);
@@ -102,7 +103,7 @@ static int show(const char *path, bool json, shoal_err *err)
 static int docs(const cli_args *a, shoal_err *err)
 {
     buf out = {0};
-    int rc = config_docs_put(&out, (const char *const *)a->v, (size_t)a->n, err);
+    int rc = config_docs_put(&out, &HOME_STAGES, (const char *const *)a->v, (size_t)a->n, err);
     if (rc == 0) fwrite(out.data, 1, out.len, stdout);
     buf_done(&out);
     return rc;

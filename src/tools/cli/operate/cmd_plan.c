@@ -12,6 +12,7 @@
 #include "serve/serve_models.h"
 #include "serve/serve_stages.h"
 #include "backend/stage_rows.h"
+#include "rules/home.h"
 
 /* All that the plan is made of. */
 typedef struct planning {
@@ -76,7 +77,7 @@ static int check_nodes(const planning *x, shoal_err *err)
 static int make_plan(planning *x, const char *path, const char *nodes_path, const char *server,
                      shoal_err *err)
 {
-    int rc = cli_opened(config_load(&x->config, path, err), err);
+    int rc = cli_opened(config_load(&x->config, &HOME_STAGES, path, err), err);
     if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
     if (rc == 0) rc = serve_stages_open(&x->stages, x->config, x->specs, err);
     if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, server, err), err);

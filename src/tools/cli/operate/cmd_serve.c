@@ -49,6 +49,7 @@
 #include "wire/env_uv.h"
 #include "wire/listening.h"
 #include "wire/loop.h"
+#include "rules/home.h"
 
 enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
 enum { TEARDOWN_MS = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
@@ -678,7 +679,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     int rc = path ? 0 : cli_home_find(&s->config_path, err);
     if (path && !(s->config_path = strdup(path))) rc = err_nomem(err);
     s->listen_given = listen || port >= 0;
-    if (rc == 0) rc = config_load(&s->config, s->config_path, err);
+    if (rc == 0) rc = config_load(&s->config, &HOME_STAGES, s->config_path, err);
     if (rc == 0) rc = serve_override_listen(s->config, listen, port, err);
     if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
     s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);

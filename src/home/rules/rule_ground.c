@@ -1,0 +1,84 @@
+/* rule_ground.c: ground stages: what a request means for the devices of a home, or why nothing may happen. */
+#include "rules/rules.h"
+
+static stage_fact *fact_of(const stage_run *s)
+{
+    return s->fact;
+}
+
+/* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so
+ * that the rules work while the classifier does. */
+static const char *final_text(const stage_run *s)
+{
+    const char *text = fact_of(s)->text;
+    const grounding *g = s->own;
+    if (!g || g->verdict != GROUND_NOTHING || !s->stage->intent) return text;
+    const stage_fact *intent = fact_of(process_stage(s, s->stage->intent));
+    const char *say = intent->state == STAGE_DONE ? lexicon_talk_of(s->stage->own, intent->label) : NULL;
+    return say ? ground_say(g, say, s->memory) : text;
+}
+
+static int start_ground(stage_run *s, const call_context *ctx)
+{
+    (void)ctx; /* no call is made */
+    pipeline_facts f = process_facts(s);
+    grounding *g = arena_alloc(s->memory, sizeof *g);
+    const char *input = rules_input(s);
+    if (!g || !input || ground(g, s->stage->own, f.devices, f.n_devices, input, s->memory, NULL))
+        return SHOAL_ENOMEM;
+    s->own = g;
+    if (g->verdict == GROUND_ACT) {
+        s->calls = g->options[0].calls;
+        s->n_calls = g->options[0].n_calls;
+    }
+    fact_of(s)->label = ground_verdict_name(g->verdict);
+    fact_of(s)->text = g->text;
+    return 0;
+}
+
+static stage_options options_of(const stage_run *s)
+{
+    const grounding *g = s->own;
+    return (stage_options){&g->named, g->options, g->n_options};
+}
+
+const stage_runner rule_ground_runner = {.start = start_ground, .text = final_text, .options = options_of};
+
+/* ---- its keys ----------------------------------------------------------------------------------- */
+
+/* The intent is looked at in the end, nothing waits for it. */
+static int check_ground(stage_site *s, const config_stage *st, shoal_err *err)
+{
+    return stage_site_knows(s, "intent", st->intent, "classify", err);
+}
+
+static int open_ground(config_pipeline *p, unsigned i, const char *where, shoal_err *err)
+{
+    lexicon *lex = NULL;
+    shoal_err why;
+    int rc = p->stages[i].lexicon_path ? lexicon_load(&lex, p->stages[i].lexicon_path, &why) : 0;
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (rc) return err_set(err, SHOAL_EINVALID, "%sstages[%u].lexicon: %s", where, i, why.message);
+    p->stages[i].own = lex;
+    return 0;
+}
+
+static void close_ground(config_stage *s)
+{
+    lexicon_free(s->own);
+}
+
+#define NAME_OF(e, n, about) n,
+static const char *const LABELS[] = {GROUND_VERDICTS(NAME_OF)};
+#undef NAME_OF
+
+const stage_kind rule_ground_kind = {
+    .name = "ground",
+    .gives = GIVES_LABEL | GIVES_TEXT | READS_INPUT | GIVES_OPTIONS | SPEAKS | MAY_BE_SILENT | REPEATS,
+    .fields = "lexicon! intent",
+    .labels = LABELS,
+    .n_labels = sizeof LABELS / sizeof *LABELS,
+    .check = check_ground,
+    .open = open_ground,
+    .close = close_ground,
+};

@@ -1,0 +1,33 @@
+/* device.h: the devices of a home as configurations and requests list them, and what is called of them. Plain
+ * data: whoever makes one owns its texts. */
+#ifndef PIPELINE_DEVICE_H
+#define PIPELINE_DEVICE_H
+
+#include <stddef.h>
+
+#define DEVICES_MAX 256
+
+typedef struct device {
+    const char *id, *name; /* "light.kitchen", "Kitchen Light" */
+    const char *state;     /* "" or NULL: not known */
+    const char *area;      /* NULL: none is given */
+    const char *const *aliases;
+    size_t n_aliases;
+    const char *const *groups; /* what it belongs to beside its area ("upstairs") */
+    size_t n_groups;
+    const char *kind; /* what it is, where its id does not say so; NULL: the id's domain says it */
+} device;
+
+typedef struct device_call {
+    const char *name;      /* "light.turn_on" */
+    const char *arguments; /* JSON object: {"target": "light.kitchen", "brightness": 40} */
+} device_call;
+
+/* One way to carry out a request. */
+typedef struct device_option {
+    const char *say; /* "Turning on Kitchen Light." */
+    size_t n_calls;
+    device_call *calls;
+} device_option;
+
+#endif

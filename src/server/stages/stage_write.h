@@ -1,0 +1,21 @@
+/* stage_write.h: what kinds of stages have in common that write, call tools or rank texts. Inside stages/. */
+#ifndef STAGES_STAGE_WRITE_H
+#define STAGES_STAGE_WRITE_H
+
+#include "stages/stages.h"
+
+/* The start and the end of a generation (stage_generate.c): text, tool calls, tokens. */
+calls_generate_events stage_writing(stage_run *s);
+Shoal__V1__Sampling stage_sampling(const config_stage *st);
+unsigned stage_max_tokens(const config_stage *st);
+
+/* Functions (stage_tools.c): the stage's, as they are for this request's devices, into a request for its
+ * model, with memory of the run. SHOAL_EINVALID and s->err: one has to be called, and none can be. */
+int stage_offer_tools(stage_run *s, Shoal__V1__GenerateRequest *req);
+/* All that was called came to its end. */
+bool stage_calls_are_whole(const stage_run *s);
+
+/* n texts have these scores (stage_rank.c): the best becomes the label, all go to the trace, best first. */
+void stage_rank(stage_run *s, const char *const *texts, const double *scores, size_t n);
+
+#endif
