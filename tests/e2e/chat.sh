@@ -10,7 +10,7 @@ if command -v script >/dev/null; then
 
     at_terminal chat --here home-chat-s
     grep -q 'is for device commands and sensor alerts, not for conversation' "$screen" || fail "no word of what it is for"
-    grep -q 'told the 12 devices of shoal.yaml' "$screen" || fail "no word of the home"
+    grep -q 'knows the 12 devices of shoal.yaml' "$screen" || fail "no word of the home"
     keys 'turn on the kitchexn light\033[D\033[D\033[D\033[D\033[D\033[D\033[D\b\r'
     await '-> light.turn_on \{"target": "light.kitchen"\}'
     grep -q 'tool_call>' "$screen" && fail "raw tool calls"

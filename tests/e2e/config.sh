@@ -147,7 +147,7 @@ grep -q '^ok: 5 models, 1 pipeline' "$work/out" || fail "what --check says: $(ca
 
 # The same as a command, with notes; and what a file comes to, which reads as the same again.
 "$SHOAL_BIN" config check shoal.yaml >"$work/out" 2>"$log" || fail "shoal config check: $(cat "$log")"
-grep -q '^shoal.yaml: right; 5 models, 1 pipeline, 0 API keys' "$work/out" || fail "config check: $(cat "$work/out")"
+grep -q '^shoal.yaml: OK (5 models, 1 pipeline, 0 API keys' "$work/out" || fail "config check: $(cat "$work/out")"
 [ -s "$log" ] && fail "notes about the shipped file: $(cat "$log")"
 digest=$(printf secret | sha256sum | cut -d' ' -f1)
 { shipped; echo "api_keys:

@@ -13,7 +13,7 @@ plan() {
 
 plan 0 shoal.yaml
 has "$(hostname)"
-has "replica  no other node may have it"
+has "replica  only this machine is available"
 
 echo "manifest: $PWD/models/models.json
 models:
@@ -112,7 +112,7 @@ nodes:
   - {name: boss, cores: 2, memory_mb: 4096, gb_per_s: 5, gateway: true}
 NODES
 plan 0 "$work/grown.yaml" --nodes "$work/grown.nodes" --json
-has '{"model":"home-intent","node":"boss","standby":false,"why":"no other node may have it"}'
+has '{"model":"home-intent","node":"boss","standby":false,"why":"only this machine is available"}'
 has '{"model":"home-chat-s","node":"nas","standby":false,"why":'
 
 # What a running gateway would do: what runs stays, what is new is placed, what is not in the file goes.

@@ -62,7 +62,7 @@ pid=$(curl -s "$url/readyz" | grep -o '"id":"home-embed/0"[^}]*"pid":[0-9]*' | g
 kill -STOP "$pid" || fail "no home-embed"
 chat "turn on the bedroom lamp" -H 'x-shoal-deadline-ms: 1200'
 if grep -q 'deadline' "$body"; then echo "the machine is too slow to answer in 1.2 s"; else routed 'auto; home-chat-[sm] \('; fi
-grep -q 'route: auto; home-chat-m' "$head" && ! grep -qE 'event=decision .*(gave no answer in|may take|nobody serves home-embed|worker)' "$log" &&
+grep -q 'route: auto; home-chat-m' "$head" && ! grep -qE 'event=decision .*(gave no answer in|may take|no replica serves home-embed|worker)' "$log" &&
     fail "why the domain was not known is not said"
 kill -CONT "$pid" 2>/dev/null # if it was not replaced by now
 kill -KILL "$pid" 2>/dev/null

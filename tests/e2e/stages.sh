@@ -79,7 +79,7 @@ has '  heard   lights on' "$("$SHOAL_BIN" process --server "$url" --audio - <"$w
 answer=$(curl -s "$url/v1/process" -F file=@"$work/silence.wav")
 has '"text":null,"heard":null,"intent":null' "$answer"
 has '"stage":"request","kind":"ground","ran":false,"why":"nothing was heard"' "$answer"
-has "stage 'words' (model home-ears): this is no sound file" "$(curl -s "$url/v1/process" -F file=@README.md)"
+has "stage 'words' (model home-ears): not a supported audio file" "$(curl -s "$url/v1/process" -F file=@README.md)"
 has "give 'input' or 'audio', not both" "$(process hello --audio "$wav")"
 has 'multipart/form-data with the file as a part' \
     "$(curl -s "$url/v1/process" -H 'content-type: audio/wav' --data-binary @"$wav")"

@@ -7,7 +7,7 @@ said=$(build/shoal transcribe home-ears $wav/08-lights-on.wav) || fail "shoal tr
 build/shoal transcribe home-ears --format srt - <$wav/08-lights-on.wav | grep -q '^00:00:00,000 --> 00:00:01,' ||
     fail "no SRT from standard input"
 build/shoal transcribe home-ears README.md >/dev/null 2>"$work/e" && fail "heard a text file"
-grep -q 'README.md: this is no sound file' "$work/e" || fail "$(cat "$work/e")"
+grep -q 'README.md: not a supported audio file' "$work/e" || fail "$(cat "$work/e")"
 build/shoal transcribe home-ears -l klingon $wav/08-lights-on.wav >/dev/null 2>&1
 [ $? = 2 ] || fail "an unknown language is wrong usage"
 

@@ -41,7 +41,7 @@
 #define PLACEMENT_WHY_TABLE(X)                                                  \
     X(PLACEMENT_STAYS, "it is there already")                                   \
     X(PLACEMENT_PROMOTED, "it was loaded there as a standby")                   \
-    X(PLACEMENT_ONLY, "no other node may have it")                              \
+    X(PLACEMENT_ONLY, "only this machine is available")                              \
     X(PLACEMENT_FASTEST, "the most speed is left there")                        \
     X(PLACEMENT_SPREADS, "no other replica of the model is as near")            \
     X(PLACEMENT_DEALT, "so many layers its speed and memory are worth")         \

@@ -86,8 +86,7 @@ static int open_image(intake *in, const model *m, const char *path, shoal_err *e
     int rc = text ? read_steps(&in->prep, text, path, err) : 0;
     if (!text)
         in->notice =
-            "nothing says how its pictures are made ready (preprocessor_config.json): ViT's own steps "
-            "are taken, with mean and deviation 0.5";
+            "no preprocessor_config.json: using ViT's default preprocessing, with mean and deviation 0.5";
     return rc == 0 ? check_steps(in, err) : rc;
 }
 

@@ -68,7 +68,7 @@ int audio_family(const uint8_t *p, const char **ret, bool *ret_wav, shoal_err *e
                        m->name);
     }
     return err_set(err, SHOAL_EUNSUPPORTED,
-                   "this is no sound file that is known: WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are");
+                   "not a supported audio file (WAV, FLAC, Ogg Vorbis or Opus, MP3, AIFF)");
 }
 
 int audio_too_short(size_t n_bytes, shoal_err *err)

@@ -208,7 +208,7 @@ static void ask_domain(resolve *x)
     if (n == 0)
         unknown(x, "there is no text");
     else if (o.status != 0)
-        unknown(x, "nobody serves %.64s now", set->model);
+        unknown(x, "no replica serves %.64s now", set->model);
     else if (o.expected_ms > wait_ms)
         unknown(x, "%.64s would take about %.0f ms, and may take %.0f", set->model, o.expected_ms, wait_ms);
     else {

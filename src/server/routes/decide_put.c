@@ -34,7 +34,7 @@ static void put_wants(buf *out, unsigned wants)
     }
     ROUTE_WANT_TABLE(PUT_WANT)
 #undef PUT_WANT
-    if (first) buf_puts(out, "nothing");
+    if (first) buf_puts(out, "plain text");
 }
 
 static bool demands(const config_rule *r, route_condition c)
@@ -142,7 +142,7 @@ static void put_no(buf *out, const route_book *b, const decide_note *n, const ro
     case DECIDE_NO:
         buf_puts(out, n->cond == COND_PATTERN  ? ": not found: its "
                       : n->cond == COND_HEADER ? ": not there: its "
-                                               : ": not for ");
+                                               : ": no match: ");
         put_fact(out, b, n, n->cond, f);
         return;
     case DECIDE_GAVE_UP: buf_puts(out, ": the search for its pattern took too long"); return;
@@ -151,7 +151,7 @@ static void put_no(buf *out, const route_book *b, const decide_note *n, const ro
         return;
     case DECIDE_UNKNOWN: buf_printf(out, ": no model %s here", n->model); return;
     case DECIDE_UNFIT: buf_printf(out, ": %s does another task", n->model); return;
-    case DECIDE_AWAY: buf_printf(out, ": nobody serves %s now", n->model); return;
+    case DECIDE_AWAY: buf_printf(out, ": no replica serves %s now", n->model); return;
     case DECIDE_LATE:
         buf_printf(out, ": %s would be late: about %.0f ms, %.0f are left", n->model, n->expected_ms,
                    f->left_ms > 0 ? f->left_ms : 0);
@@ -160,7 +160,7 @@ static void put_no(buf *out, const route_book *b, const decide_note *n, const ro
         buf_printf(out, ": %s is busy: load %.2f, about %.0f ms", n->model, n->load, n->expected_ms);
         return;
     case DECIDE_OVER: put_over(out, n, f); return;
-    case DECIDE_EMPTY: buf_printf(out, ": %s leads to nobody", n->model); return;
+    case DECIDE_EMPTY: buf_printf(out, ": no target of %s can be asked", n->model); return;
     default: return;
     }
 }

@@ -275,7 +275,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     if (!detects_speech(m)) {
         buf_puts(out, ", ");
         put_count(out, r->used_weights);
-        buf_puts(out, " used for a token");
+        buf_puts(out, " active per token");
     }
     put_types(out, r, m);
     if (detects_speech(m)) {

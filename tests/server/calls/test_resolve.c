@@ -155,7 +155,7 @@ static void whoever_is_not_there_or_would_be_late_is_not_asked(void **state)
     assert_string_equal(b.fact.why, "m would take about 51 ms, and may take 50");
     b.s.outlook = (call_outlook){.status = SHOAL_EUNAVAILABLE};
     start(&b);
-    assert_string_equal(b.fact.why, "nobody serves m now");
+    assert_string_equal(b.fact.why, "no replica serves m now");
     assert_int_equal(b.what, DECIDE_DONE); /* the chain is asked all the same: somebody may come back */
     b.ask.n_text = 0;
     b.ask.text = "";

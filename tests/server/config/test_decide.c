@@ -29,7 +29,7 @@ static void the_first_rule_that_holds_answers_and_the_chain_stands_behind(void *
     assert_string_equal(book_steps(&b, "r"), "b d e");
     assert_string_equal(why_of(&b, &b.d.steps[0]), "rule 2: always");
     assert_string_equal(why_of(&b, &b.d.steps[1]), "fallback 1");
-    assert_string_equal(why_of(&b, &b.d.skipped[0]), "rule 1: not for language en");
+    assert_string_equal(why_of(&b, &b.d.skipped[0]), "rule 1: no match: language en");
     b.facts.language = "de";
     assert_string_equal(book_steps(&b, "r"), "a d b e");
     assert_string_equal(why_of(&b, &b.d.steps[0]), "rule 1: language de");
@@ -137,7 +137,7 @@ static void who_cannot_is_passed_over_with_a_reason(void **state)
     } rows[] = {
         {{0}, "b", "rule 1: no model a here"},
         {{.known = true, .ready = true}, "b", "rule 1: a does another task"},
-        {{.known = true, .fits = true}, "b", "rule 1: nobody serves a now"},
+        {{.known = true, .fits = true}, "b", "rule 1: no replica serves a now"},
         {{.known = true, .fits = true, .ready = true, .expected_ms = 900},
          "b",
          "rule 1: a would be late: about 900 ms, 200 are left"},

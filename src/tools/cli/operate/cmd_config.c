@@ -29,7 +29,7 @@ static void say_right(const gateway_config *c, const char *path, const json_t *n
 {
     for (size_t i = 0; i < json_array_size(notes); i++)
         cli_say("note: %s\n", json_string_value(json_array_get(notes, i)));
-    printf("%s: right; %zu model%s, %zu pipeline%s, %zu API key%s, to listen on %s\n", path, c->n_models,
+    printf("%s: OK (%zu model%s, %zu pipeline%s, %zu API key%s, listens on %s)\n", path, c->n_models,
            c->n_models == 1 ? "" : "s", c->n_pipelines, c->n_pipelines == 1 ? "" : "s", c->n_api_keys,
            c->n_api_keys == 1 ? "" : "s", c->listen);
 }

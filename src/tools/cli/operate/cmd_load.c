@@ -100,4 +100,4 @@ static int run(int argc, char **argv)
     return rc ? cli_fail(&cmd_load, &err) : cli_flush(CLI_OK);
 }
 
-const cli_command cmd_load = {"load", "let a running server serve one more model", "MODEL", run, false};
+const cli_command cmd_load = {"load", "load a model into a running server", "MODEL", run, false};

@@ -29,12 +29,12 @@ static void greet(const chat_session *s)
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
         fprintf(stderr,
-                "It is told the %zu devices of %s. Each line stands alone; what is no clear request\n"
-                "is answered by the home's rules, and calls (->) are shown, not carried out.\n",
+                "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear\n"
+                "request gets a rule-based answer. Calls (->) are shown, not carried out.\n",
                 cli_home_n_devices(s->home), cli_home_path(s->home));
     else if (use && !s->o->system)
-        fprintf(stderr, "It is told nothing about a home; -s gives it a system message.\n");
-    fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends; /help shows what else there is.\n");
+        fprintf(stderr, "It knows no devices; -s gives it a system message.\n");
+    fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists the commands.\n");
     free(use);
 }
 
