@@ -31,7 +31,7 @@ static void see_parts(const matching *m, const match_part *p, size_t n, size_t n
 {
     if (n > MATCH_PARTS_MAX) abort();
     for (size_t i = 0; i < n; i++) {
-        if (!p[i].text || !strstr(m->said->text, p[i].text) || p[i].n > MATCH_SHOWN) abort();
+        if (!p[i].text || !strstr(m->utterance->text, p[i].text) || p[i].n > MATCH_SHOWN) abort();
         for (size_t k = 0; k < p[i].n; k++)
             if (p[i].devices[k] >= n_devices) abort();
     }
@@ -56,7 +56,7 @@ static void see_guard(const device_lexicon *l, const matching *m, const device *
     if (!holds(guard(&g, &rules, &c, a) == 0)) return;
     if (!g.why || !*g.why || (g.verdict != GUARD_PASS && (!*g.text || !*g.rule))) abort();
     if (g.verdict == GUARD_PASS && (m->n_unknown || m->n_ambiguous || m->n > 2)) abort();
-    holds(guard_read_answer(&answer, l, m->said->text, a) == 0);
+    holds(guard_read_answer(&answer, l, m->utterance->text, a) == 0);
 }
 
 static void read_text(const device_lexicon *l, const device *list, size_t n, const char *text)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct splitter {
-    const tongue *t;
+    const language *t;
     compound_known_fn known;
     void *user;
     compound *out;
@@ -57,7 +57,7 @@ static bool may_split(const splitter *s, const char *word, size_t n)
     return false;
 }
 
-bool compound_split(compound *ret, const tongue *t, const char *word, compound_known_fn known, void *user)
+bool compound_split(compound *ret, const language *t, const char *word, compound_known_fn known, void *user)
 {
     char other[RESPELLED_BYTES];
     size_t n = strlen(word);

@@ -21,6 +21,6 @@ typedef struct compound {
 
 /* Take a folded word apart as `t` builds compounds, into two parts or more, the first as long as can be.
  * False: it is none, or the language has none. */
-bool compound_split(compound *ret, const tongue *t, const char *word, compound_known_fn known, void *user);
+bool compound_split(compound *ret, const language *t, const char *word, compound_known_fn known, void *user);
 
 #endif

@@ -43,7 +43,7 @@ static bool is_extended(const char *longer, const char *shorter, const char *end
     return n >= STEM_BYTES_MIN && strncmp(longer, shorter, n) == 0 && strcmp(longer + n, ending) == 0;
 }
 
-static bool same_but_ending(const tongue *t, const char *a, const char *b)
+static bool same_but_ending(const language *t, const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
     for (size_t i = 0; i < t->added.n; i++)
@@ -58,7 +58,7 @@ static bool same_but_ending(const tongue *t, const char *a, const char *b)
     return false;
 }
 
-bool device_index_alike(const tongue *t, const char *a, const char *b)
+bool device_index_alike(const language *t, const char *a, const char *b)
 {
     char x[RESPELLED_BYTES], y[RESPELLED_BYTES];
     if (*a != *b) return false;
@@ -95,7 +95,7 @@ static void look_up_with(finder *f, const char *word, size_t stem, const char *e
     look_up(f, form);
 }
 
-static void look_up_forms(finder *f, const tongue *t, const char *word)
+static void look_up_forms(finder *f, const language *t, const char *word)
 {
     size_t n = strlen(word);
     for (size_t i = 0; i < t->added.n; i++) {
@@ -107,7 +107,7 @@ static void look_up_forms(finder *f, const tongue *t, const char *word)
             look_up_with(f, word, n - strlen(t->changed.at[i]), t->changed.at[k]);
 }
 
-size_t device_index_find(const device_index *x, const tongue *t, const char *folded,
+size_t device_index_find(const device_index *x, const language *t, const char *folded,
                          const index_word *ret[INDEX_FORMS_MAX], bool *ret_inflected)
 {
     char other[RESPELLED_BYTES];
@@ -122,7 +122,7 @@ size_t device_index_find(const device_index *x, const tongue *t, const char *fol
     return f.n;
 }
 
-bool device_index_has(const device_index *x, const tongue *t, const char *folded)
+bool device_index_has(const device_index *x, const language *t, const char *folded)
 {
     const index_word *w[INDEX_FORMS_MAX];
     bool inflected;
@@ -181,8 +181,8 @@ static bool is_content(const device_index *x, const word_list *l, size_t i)
 static bool split_head(const device_index *x, const char *word, compound *c)
 {
     size_t n = strlen(word);
-    for (size_t i = 0; i < x->lex->n_tongues; i++) {
-        const tongue *t = &x->lex->tongues[i];
+    for (size_t i = 0; i < x->lex->n_languages; i++) {
+        const language *t = &x->lex->languages[i];
         if (!t->links.n || n >= COMPOUND_BYTES_MAX) continue;
         for (size_t at = COMPOUND_PART_BYTES; at + COMPOUND_PART_BYTES <= n; at++) {
             const word_sense *s = device_lexicon_sense(&t->senses, word + at);
@@ -200,8 +200,8 @@ static bool split_head(const device_index *x, const char *word, compound *c)
 static bool split_any(const device_index *x, const char *word, compound *c)
 {
     if (is_lexicon_word((void *)x->lex, word)) return false;
-    for (size_t i = 0; i < x->lex->n_tongues; i++)
-        if (compound_split(c, &x->lex->tongues[i], word, is_lexicon_word, (void *)x->lex)) return true;
+    for (size_t i = 0; i < x->lex->n_languages; i++)
+        if (compound_split(c, &x->lex->languages[i], word, is_lexicon_word, (void *)x->lex)) return true;
     return split_head(x, word, c);
 }
 
@@ -229,9 +229,9 @@ static unit_set mean_phrases(const device_index *x, const word_list *l, meaning 
     for (size_t i = 0; i < n; i++) {
         const word_sense *first = any_sense(x, l->at[i]);
         if (!first || !(first->classes & WORD_STARTS)) continue;
-        for (size_t k = 0; k < x->lex->n_tongues; k++)
-            for (size_t j = 0; j < x->lex->tongues[k].n_phrases; j++) {
-                const sense_phrase *p = &x->lex->tongues[k].phrases[j];
+        for (size_t k = 0; k < x->lex->n_languages; k++)
+            for (size_t j = 0; j < x->lex->languages[k].n_phrases; j++) {
+                const sense_phrase *p = &x->lex->languages[k].phrases[j];
                 unit_set got = phrase_list_at(&p->said, u, i, n, 0);
                 if (!got) continue;
                 used |= got;

@@ -60,11 +60,11 @@ void device_index_done(device_index *x);
 /* Who has the word, and, when nobody has it as it stands, with another ending of the language: *ret gets up
  * to INDEX_FORMS_MAX. Returns how many; *ret_inflected says which of the two it was. */
 #define INDEX_FORMS_MAX 16
-size_t device_index_find(const device_index *x, const tongue *t, const char *folded,
+size_t device_index_find(const device_index *x, const language *t, const char *folded,
                          const index_word *ret[INDEX_FORMS_MAX], bool *ret_inflected);
-bool device_index_has(const device_index *x, const tongue *t, const char *folded);
+bool device_index_has(const device_index *x, const language *t, const char *folded);
 /* The same word but for its spelling or an ending of the language? Both folded. */
-bool device_index_alike(const tongue *t, const char *a, const char *b);
+bool device_index_alike(const language *t, const char *a, const char *b);
 
 /* Cut a text into folded words: elisions come apart, hyphens and signs are left out. SHOAL_ENOMEM, or 0. */
 int device_index_words(const device_lexicon *lex, const char *text, word_list *ret, arena *a);

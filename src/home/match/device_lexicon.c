@@ -71,7 +71,7 @@ static void add_to(reader *r, strmap *m, const char *word, const word_sense *mor
     if (s && !failed(r)) join_sense(s, more);
 }
 
-static void add_word(reader *r, tongue *t, const char *word, const word_sense *more)
+static void add_word(reader *r, language *t, const char *word, const word_sense *more)
 {
     add_to(r, &t->senses, word, more);
     add_to(r, &r->l->any, word, more);
@@ -90,14 +90,14 @@ static bool is_word(const phrase *p)
 }
 
 /* The patterns of one word go into `senses`. */
-static void add_single_words(reader *r, tongue *t, const phrase_list *l, const word_sense *sense)
+static void add_single_words(reader *r, language *t, const phrase_list *l, const word_sense *sense)
 {
     for (size_t i = 0; i < l->n; i++)
         for (unsigned k = 0; is_word(&l->at[i]) && k < l->at[i].parts->n_alts; k++)
             add_word(r, t, l->at[i].parts->alts[k], sense);
 }
 
-static void read_list(reader *r, tongue *t, const yaml_node *map, int at, const char *key, bool required,
+static void read_list(reader *r, language *t, const yaml_node *map, int at, const char *key, bool required,
                       const char *sentence)
 {
     const yaml_node *n = failed(r) ? NULL : yaml_get(map, key);
@@ -109,11 +109,11 @@ static void read_list(reader *r, tongue *t, const yaml_node *map, int at, const 
     add_single_words(r, t, &t->lists[at], &sense);
 }
 
-static void read_lists(reader *r, tongue *t, const yaml_node *map)
+static void read_lists(reader *r, language *t, const yaml_node *map)
 {
 #define READ_LIST(class, member, required, about) \
     read_list(r, t, map, class##_AT, #member, required, "'%s' is missing: " about);
-    TONGUE_LISTS(READ_LIST)
+    LANGUAGE_LISTS(READ_LIST)
 #undef READ_LIST
 }
 
@@ -155,7 +155,7 @@ static void check_keys(reader *r, const yaml_node *map, const char *const *keys,
 
 /* ---- languages --------------------------------------------------------------------------------- */
 
-static void read_numbers(reader *r, tongue *t, const yaml_node *map)
+static void read_numbers(reader *r, language *t, const yaml_node *map)
 {
     const yaml_node *n = yaml_get(map, "numbers");
     if (n && n->kind != YAML_MAP) source_fail(r->s, n, "'numbers' must be a map of words to numbers%s", "");
@@ -169,7 +169,7 @@ static void read_numbers(reader *r, tongue *t, const yaml_node *map)
     }
 }
 
-static void read_saying(reader *r, const yaml_node *map, const char *key, tongue_saying *ret)
+static void read_saying(reader *r, const yaml_node *map, const char *key, language_saying *ret)
 {
     const yaml_node *n = source_need(r->s, map, key, YAML_MAP);
     if (!n) return;
@@ -177,11 +177,11 @@ static void read_saying(reader *r, const yaml_node *map, const char *key, tongue
     ret->why = source_text_of(r->s, n, "why");
 }
 
-static void read_sayings(reader *r, tongue *t, const yaml_node *map)
+static void read_sayings(reader *r, language *t, const yaml_node *map)
 {
     static const char *const keys[] = {
 #define SAYING_KEY(name) #name,
-        TONGUE_SAYINGS(SAYING_KEY)
+        LANGUAGE_SAYINGS(SAYING_KEY)
 #undef SAYING_KEY
             "passed",
         "confirmed", "and", "or", "more"};
@@ -189,7 +189,7 @@ static void read_sayings(reader *r, tongue *t, const yaml_node *map)
     if (!n) return;
     check_keys(r, n, keys, sizeof keys / sizeof *keys, "there is no reply '%s'");
 #define READ_SAYING(name) read_saying(r, n, #name, &t->sayings.name);
-    TONGUE_SAYINGS(READ_SAYING)
+    LANGUAGE_SAYINGS(READ_SAYING)
 #undef READ_SAYING
     t->passed = source_text_of(r->s, n, "passed");
     t->confirmed = source_text_of(r->s, n, "confirmed");
@@ -198,11 +198,11 @@ static void read_sayings(reader *r, tongue *t, const yaml_node *map)
     t->more = source_text_of(r->s, n, "more");
 }
 
-static void read_tongue(reader *r, const yaml_node *key, const yaml_node *map, tongue *t)
+static void read_language(reader *r, const yaml_node *key, const yaml_node *map, language *t)
 {
     static const char *const keys[] = {
 #define LIST_KEY(class, member, required, about) #member,
-        TONGUE_LISTS(LIST_KEY)
+        LANGUAGE_LISTS(LIST_KEY)
 #undef LIST_KEY
             "elisions",
         "links",
@@ -226,26 +226,26 @@ static void read_tongue(reader *r, const yaml_node *key, const yaml_node *map, t
 static void gather_elisions(reader *r)
 {
     size_t n = 0;
-    for (size_t i = 0; i < r->l->n_tongues; i++) n += r->l->tongues[i].elisions.n;
+    for (size_t i = 0; i < r->l->n_languages; i++) n += r->l->languages[i].elisions.n;
     r->l->elisions.at = source_take(r->s, n, sizeof *r->l->elisions.at);
-    for (size_t i = 0; i < r->l->n_tongues && !failed(r); i++)
-        for (size_t k = 0; k < r->l->tongues[i].elisions.n; k++)
-            r->l->elisions.at[r->l->elisions.n++] = r->l->tongues[i].elisions.at[k];
+    for (size_t i = 0; i < r->l->n_languages && !failed(r); i++)
+        for (size_t k = 0; k < r->l->languages[i].elisions.n; k++)
+            r->l->elisions.at[r->l->elisions.n++] = r->l->languages[i].elisions.at[k];
 }
 
-static void read_tongues(reader *r, const yaml_node *root)
+static void read_languages(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "languages", YAML_MAP);
     if (failed(r)) return;
-    if (n->n == 0 || n->n > TONGUES_MAX) source_fail(r->s, n, "one to eight languages are expected%s", "");
+    if (n->n == 0 || n->n > LANGUAGES_MAX) source_fail(r->s, n, "one to eight languages are expected%s", "");
     for (size_t i = 0; i < n->n && !failed(r); i++)
-        read_tongue(r, n->keys[i], n->items[i], &r->l->tongues[r->l->n_tongues++]);
+        read_language(r, n->keys[i], n->items[i], &r->l->languages[r->l->n_languages++]);
     gather_elisions(r);
 }
 
 /* ---- kinds and rooms --------------------------------------------------------------------------- */
 
-static void add_phrases(reader *r, tongue *t, const phrase_list *l, const word_sense *sense)
+static void add_phrases(reader *r, language *t, const phrase_list *l, const word_sense *sense)
 {
     add_single_words(r, t, l, sense);
     size_t more = 0;
@@ -275,7 +275,7 @@ static void check_phrases(reader *r, const yaml_node *at, const phrase_list *l)
     }
 }
 
-static void read_named(reader *r, tongue *t, const yaml_node *n, word_sense sense)
+static void read_named(reader *r, language *t, const yaml_node *n, word_sense sense)
 {
     phrase_list l = {0};
     read_phrases(r, n, &l);
@@ -283,17 +283,17 @@ static void read_named(reader *r, tongue *t, const yaml_node *n, word_sense sens
     if (!failed(r)) add_phrases(r, t, &l, &sense);
 }
 
-static tongue *tongue_of(reader *r, const yaml_node *key)
+static language *language_of(reader *r, const yaml_node *key)
 {
-    for (size_t i = 0; i < r->l->n_tongues; i++)
-        if (strcmp(r->l->tongues[i].name, key->text) == 0) return &r->l->tongues[i];
+    for (size_t i = 0; i < r->l->n_languages; i++)
+        if (strcmp(r->l->languages[i].name, key->text) == 0) return &r->l->languages[i];
     return NULL;
 }
 
 static void read_kind_words(reader *r, const yaml_node *key, const yaml_node *n, uint64_t bit)
 {
     static const char *const keys[] = {"one", "many", "named", "named_many"};
-    tongue *t = tongue_of(r, key);
+    language *t = language_of(r, key);
     if (!t) source_fail(r->s, key, "'%s' is neither a language nor a key of a kind", key->text);
     if (t && n->kind != YAML_MAP) source_fail(r->s, n, "words of a kind are a map: one, many%s", "");
     if (failed(r)) return;
@@ -346,7 +346,7 @@ static void read_rooms(reader *r, const yaml_node *root)
         r->l->rooms[r->l->n_rooms++] = source_text(r->s, n->keys[i]);
         if (room->kind != YAML_MAP) source_fail(r->s, room, "a room is a map of languages%s", "");
         for (size_t k = 0; k < room->n && !failed(r); k++) {
-            tongue *t = tongue_of(r, room->keys[k]);
+            language *t = language_of(r, room->keys[k]);
             if (!t) source_fail(r->s, room->keys[k], "there is no language '%s'", room->keys[k]->text);
             if (t) read_named(r, t, room->items[k], (word_sense){.rooms = (uint64_t)1 << i});
         }
@@ -361,7 +361,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
     reader at = {.s = src, .l = user}, *r = &at;
     if (root->kind != YAML_MAP) source_fail(src, root, "a lexicon is a map of sections%s", "");
     if (!failed(r)) check_keys(r, root, sections, 3, "there is no section '%s' in a lexicon of devices");
-    if (!failed(r)) read_tongues(r, root);
+    if (!failed(r)) read_languages(r, root);
     if (!failed(r)) read_kinds(r, root);
     if (!failed(r)) read_rooms(r, root);
     return src->rc;
@@ -369,7 +369,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
 
 static void free_maps(device_lexicon *l)
 {
-    for (size_t i = 0; i < l->n_tongues; i++) strmap_done(&l->tongues[i].senses);
+    for (size_t i = 0; i < l->n_languages; i++) strmap_done(&l->languages[i].senses);
     strmap_done(&l->any);
 }
 
@@ -423,10 +423,10 @@ size_t device_lexicon_kind_of_domain(const device_lexicon *l, const char *domain
     return SIZE_MAX;
 }
 
-const tongue *device_lexicon_tongue(const device_lexicon *l, const char *name)
+const language *device_lexicon_language(const device_lexicon *l, const char *name)
 {
-    for (size_t i = 0; i < l->n_tongues; i++)
-        if (strcmp(l->tongues[i].name, name) == 0) return &l->tongues[i];
+    for (size_t i = 0; i < l->n_languages; i++)
+        if (strcmp(l->languages[i].name, name) == 0) return &l->languages[i];
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* device_lexicon.h: what devices, rooms and brakes are called in several languages, read from YAML.
+/* device_lexicon.h: what devices, rooms and guard words are called in several languages, read from YAML.
  *
  * Nothing here knows a word of any language: lexicons/devices.yaml does, and says at its top how it is
  * written. A kind (light) and a room (kitchen) are the same thing in every language, so that a request in one
@@ -10,12 +10,12 @@
 #include "base/strmap.h"
 #include "nlu/lexicon.h"
 
-#define TONGUES_MAX      8
+#define LANGUAGES_MAX    8
 #define DEVICE_KINDS_MAX 64
 #define ROOMS_MAX        64
 
 /* Word lists of a language, patterns as phrase.h has them. X(class, member, required, what it is for) */
-#define TONGUE_LISTS(X)                                                                               \
+#define LANGUAGE_LISTS(X)                                                                             \
     X(WORD_DETERMINER, determiners, true, "the, my, ...")                                             \
     X(WORD_PREPOSITION, prepositions, true, "of, in, ...: between the words that name a device")      \
     X(WORD_ALL, all, true, "all, every, ...: each device that fits")                                  \
@@ -34,31 +34,31 @@
     X(WORD_NO, no, true, "the whole answer to a question back: do not")
 
 enum {
-#define TONGUE_BIT(class, member, required, about) class##_AT,
-    TONGUE_LISTS(TONGUE_BIT)
-#undef TONGUE_BIT
-        N_TONGUE_LISTS,
-#define TONGUE_BIT(class, member, required, about) class = 1 << class##_AT,
-    TONGUE_LISTS(TONGUE_BIT)
-#undef TONGUE_BIT
+#define LANGUAGE_BIT(class, member, required, about) class##_AT,
+    LANGUAGE_LISTS(LANGUAGE_BIT)
+#undef LANGUAGE_BIT
+        N_LANGUAGE_LISTS,
+#define LANGUAGE_BIT(class, member, required, about) class = 1 << class##_AT,
+    LANGUAGE_LISTS(LANGUAGE_BIT)
+#undef LANGUAGE_BIT
         WORD_STARTS = 1 << 30 /* begins several words that mean a kind or a room */
 };
 
 /* What a guard says, {names}, {what}, {count} and {max} filled in, and why, in words; by rule. X(member) */
-#define TONGUE_SAYINGS(X) \
-    X(negation)           \
-    X(later)              \
-    X(question)           \
-    X(unknown)            \
-    X(ambiguous)          \
-    X(dangerous)          \
-    X(too_many)           \
-    X(unread)             \
+#define LANGUAGE_SAYINGS(X) \
+    X(negation)             \
+    X(later)                \
+    X(question)             \
+    X(unknown)              \
+    X(ambiguous)            \
+    X(dangerous)            \
+    X(too_many)             \
+    X(unread)               \
     X(declined)
 
-typedef struct tongue_saying {
+typedef struct language_saying {
     const char *say, *why;
-} tongue_saying;
+} language_saying;
 
 /* What a word means in one language, or in any of them. */
 typedef struct word_sense {
@@ -87,9 +87,9 @@ typedef struct word_list_of {
     const char **at; /* folded */
 } word_list_of;
 
-typedef struct tongue {
+typedef struct language {
     const char *name; /* "de" */
-    phrase_list lists[N_TONGUE_LISTS];
+    phrase_list lists[N_LANGUAGE_LISTS];
     strmap senses; /* folded word -> word_sense */
     size_t n_phrases;
     sense_phrase *phrases;
@@ -98,13 +98,13 @@ typedef struct tongue {
     word_list_of added;    /* endings that a word may have beside the device's: "lamp", "lamps" */
     word_list_of changed;  /* endings that may stand for each other: "rote", "roten" */
     struct {
-#define TONGUE_MEMBER(name) tongue_saying name;
-        TONGUE_SAYINGS(TONGUE_MEMBER)
-#undef TONGUE_MEMBER
+#define LANGUAGE_MEMBER(name) language_saying name;
+        LANGUAGE_SAYINGS(LANGUAGE_MEMBER)
+#undef LANGUAGE_MEMBER
     } sayings;
     const char *passed, *confirmed; /* why nothing holds a request back */
     const char *and, * or, *more;   /* "A, B and C"; "{names} and {count} more" */
-} tongue;
+} language;
 
 typedef struct device_kind {
     const char *name;
@@ -115,8 +115,8 @@ typedef struct device_kind {
 
 typedef struct device_lexicon {
     arena *memory;
-    size_t n_tongues, n_kinds, n_rooms;
-    tongue tongues[TONGUES_MAX];
+    size_t n_languages, n_kinds, n_rooms;
+    language languages[LANGUAGES_MAX];
     device_kind *kinds;
     const char **rooms;
     strmap any;            /* folded word -> word_sense of all languages together */
@@ -133,7 +133,7 @@ void device_lexicon_free(device_lexicon *l); /* NULL is fine */
 size_t device_lexicon_kind(const device_lexicon *l, const char *name);
 size_t device_lexicon_kind_of_domain(const device_lexicon *l, const char *domain, size_t n);
 /* The language of that name; NULL: none. */
-const tongue *device_lexicon_tongue(const device_lexicon *l, const char *name);
+const language *device_lexicon_language(const device_lexicon *l, const char *name);
 
 #define RESPELLED_BYTES 128
 /* The sense of a folded word, or of the same as device_lexicon_respell writes it; NULL: none. */

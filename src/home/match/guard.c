@@ -22,10 +22,10 @@ static const struct {
     const char *name;
     guard_verdict verdict;
     bool confirmable;
-    size_t saying; /* in tongue.sayings */
+    size_t saying; /* in language.sayings */
 } RULES[] = {
 #define RULE_ROW(e, name, verdict, confirmable) \
-    [e] = {#name, verdict, confirmable, offsetof(tongue, sayings.name)},
+    [e] = {#name, verdict, confirmable, offsetof(language, sayings.name)},
     GUARD_RULES(RULE_ROW)
 #undef RULE_ROW
 };
@@ -47,7 +47,7 @@ guard_rule guard_rule_named(const char *name)
 typedef struct judge {
     const guard_rules *rules;
     const guard_case *c;
-    const tongue *t;
+    const language *t;
     arena *a;
     size_t n_targets;
     const device **targets; /* those of them that are devices of the list */
@@ -60,7 +60,7 @@ typedef struct judge {
 
 static const char *slice(judge *j, size_t begin, size_t end)
 {
-    const char *s = arena_strndup(j->a, j->c->found->said->text + begin, end - begin);
+    const char *s = arena_strndup(j->a, j->c->found->utterance->text + begin, end - begin);
     if (!s) j->nomem = true;
     return s ? s : "";
 }
@@ -73,26 +73,26 @@ static bool name_list(judge *j, size_t n)
     return j->names != NULL;
 }
 
-/* ---- brakes ------------------------------------------------------------------------------------ */
+/* ---- guard words ------------------------------------------------------------------------------------ */
 
 /* Units of a sentence that the language knows. */
-static unit_set known_units(const said *d, const said_sentence *s, const tongue *t)
+static unit_set known_units(const utterance *d, const utterance_sentence *s, const language *t)
 {
     unit_set known = 0;
     for (size_t i = s->from; i < s->to; i++)
-        if (d->units[i].kind == UNIT_WORD && said_sense(t, &d->units[i]))
+        if (d->units[i].kind == UNIT_WORD && utterance_sense(t, &d->units[i]))
             known |= (unit_set)1 << (i - s->from);
     return known;
 }
 
 /* The first of the list's patterns in a sentence, as `t` has them. */
-static bool brakes_in(judge *j, size_t at, const tongue *t, int list)
+static bool guard_word_in(judge *j, size_t at, const language *t, int list)
 {
-    const said *d = j->c->found->said;
-    const said_sentence *s = &d->sentences[at];
+    const utterance *d = j->c->found->utterance;
+    const utterance_sentence *s = &d->sentences[at];
     unit_set taken = j->c->found->named[at];
     if (t != d->t) taken |= known_units(d, s, d->t);
-    taken |= said_find(d, s, &t->lists[WORD_HARMLESS_AT], taken);
+    taken |= utterance_find(d, s, &t->lists[WORD_HARMLESS_AT], taken);
     unit_set got = phrase_list_in(&t->lists[list], d->units + s->from, 0, s->to - s->from, taken);
     if (!got) return false;
     size_t first = (size_t)__builtin_ctzll(got), last = 63 - (size_t)__builtin_clzll(got);
@@ -100,14 +100,14 @@ static bool brakes_in(judge *j, size_t at, const tongue *t, int list)
     return true;
 }
 
-static bool has_brake(judge *j, int list)
+static bool has_guard_word(judge *j, int list)
 {
-    const said *d = j->c->found->said;
+    const utterance *d = j->c->found->utterance;
     const device_lexicon *l = j->rules->lex;
     for (size_t i = 0; i < d->n_sentences; i++) {
-        if (brakes_in(j, i, d->t, list)) return true;
-        for (size_t k = 0; k < l->n_tongues; k++)
-            if (&l->tongues[k] != d->t && brakes_in(j, i, &l->tongues[k], list)) return true;
+        if (guard_word_in(j, i, d->t, list)) return true;
+        for (size_t k = 0; k < l->n_languages; k++)
+            if (&l->languages[k] != d->t && guard_word_in(j, i, &l->languages[k], list)) return true;
     }
     return false;
 }
@@ -247,13 +247,13 @@ static bool is_too_many(judge *j)
     return true;
 }
 
-/* Of a text with most words strange a brake may be among them, where brakes are looked for. */
+/* Of a text with most words strange a guard word may be among them, where guard words are looked for. */
 static bool is_unread(judge *j)
 {
     const matching *m = j->c->found;
-    bool brakes = j->rules->held & (1u << RULE_NEGATION | 1u << RULE_LATER);
-    bool strange = j->n_targets && 2 * m->n_strange > m->said->n_words;
-    return j->c->unread || m->said->cut || (brakes && strange);
+    bool guard_words = j->rules->held & (1u << RULE_NEGATION | 1u << RULE_LATER);
+    bool strange = j->n_targets && 2 * m->n_strange > m->utterance->n_words;
+    return j->c->unread || m->utterance->cut || (guard_words && strange);
 }
 
 /* ---- what is said ------------------------------------------------------------------------------ */
@@ -290,7 +290,7 @@ static const char *template_of(const judge *j, const char *rule, const char *oth
     return any ? any : otherwise;
 }
 
-static int say(judge *j, const char *rule, const tongue_saying *saying, guarding *ret)
+static int say(judge *j, const char *rule, const language_saying *saying, guarding *ret)
 {
     char count[24], max[24];
     snprintf(count, sizeof count, "%zu", j->count);
@@ -310,9 +310,9 @@ static bool holds(judge *j, guard_rule r)
     j->count = j->n_names = 0;
     switch (r) {
     case RULE_UNREAD: return is_unread(j);
-    case RULE_NEGATION: return has_brake(j, WORD_NEGATION_AT);
-    case RULE_LATER: return has_brake(j, WORD_LATER_AT);
-    case RULE_QUESTION: return names_any(j) && has_brake(j, WORD_QUESTION_AT);
+    case RULE_NEGATION: return has_guard_word(j, WORD_NEGATION_AT);
+    case RULE_LATER: return has_guard_word(j, WORD_LATER_AT);
+    case RULE_QUESTION: return names_any(j) && has_guard_word(j, WORD_QUESTION_AT);
     case RULE_UNKNOWN: return is_unknown(j);
     case RULE_AMBIGUOUS: return is_ambiguous(j);
     case RULE_DANGEROUS: return has_danger(j);
@@ -324,7 +324,7 @@ static bool holds(judge *j, guard_rule r)
 
 int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a)
 {
-    const tongue *t = c->found->said->t;
+    const language *t = c->found->utterance->t;
     judge j = {.rules = rules, .c = c, .t = t, .a = a, .what = ""};
     guarding g = {.verdict = GUARD_PASS, .rule = "", .text = "", .why = t->passed};
     if (find_targets(&j)) return SHOAL_ENOMEM;
@@ -343,7 +343,7 @@ int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a
         g.verdict = RULES[r].verdict;
         g.confirmable = RULES[r].confirmable;
         *ret = g;
-        return say(&j, RULES[r].name, (const tongue_saying *)((const char *)t + RULES[r].saying), ret);
+        return say(&j, RULES[r].name, (const language_saying *)((const char *)t + RULES[r].saying), ret);
     }
     if (j.nomem) return SHOAL_ENOMEM;
     *ret = g;
@@ -353,12 +353,12 @@ int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a
 /* ---- answers ----------------------------------------------------------------------------------- */
 
 /* All units of the text, but for signs and what is polite, are one of the list. */
-static bool is_whole(const said *d, const tongue *t, int list)
+static bool is_whole(const utterance *d, const language *t, int list)
 {
     bool any = false;
     for (size_t i = 0; i < d->n_sentences; i++) {
-        const said_sentence *s = &d->sentences[i];
-        unit_set got = said_find(d, s, &t->lists[list], 0);
+        const utterance_sentence *s = &d->sentences[i];
+        unit_set got = utterance_find(d, s, &t->lists[list], 0);
         any = any || got;
         for (size_t k = s->from; k < s->to; k++)
             if (!(got >> (k - s->from) & 1) && d->units[k].kind != UNIT_SIGN) return false;
@@ -368,12 +368,12 @@ static bool is_whole(const said *d, const tongue *t, int list)
 
 int guard_read_answer(guard_answer *ret, const device_lexicon *l, const char *text, arena *a)
 {
-    said d;
+    utterance d;
     *ret = ANSWER_NONE;
-    if (said_read(&d, l, NULL, 0, text, a)) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < l->n_tongues; i++)
-        if (is_whole(&d, &l->tongues[i], WORD_NO_AT)) *ret = ANSWER_NO;
-    for (size_t i = 0; i < l->n_tongues && *ret == ANSWER_NONE; i++)
-        if (is_whole(&d, &l->tongues[i], WORD_YES_AT)) *ret = ANSWER_YES;
+    if (utterance_read(&d, l, NULL, 0, text, a)) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < l->n_languages; i++)
+        if (is_whole(&d, &l->languages[i], WORD_NO_AT)) *ret = ANSWER_NO;
+    for (size_t i = 0; i < l->n_languages && *ret == ANSWER_NONE; i++)
+        if (is_whole(&d, &l->languages[i], WORD_YES_AT)) *ret = ANSWER_YES;
     return 0;
 }

@@ -8,7 +8,7 @@
  *     "unlock the front door"            ask    dangerous    really? goes on when it is confirmed
  *     "turn everything off", of 40       ask    too_many     really all? goes on when it is confirmed
  *
- * What a guard denies is not made good by another rule: it is the first in that order that holds. Brakes of
+ * What a guard denies is not made good by another rule: it is the first in that order that holds. Guard words of
  * other languages count, too, where the language that is spoken does not know their words. Pure; memory is
  * the caller's arena. */
 #ifndef MATCH_GUARD_H

@@ -56,9 +56,9 @@ typedef struct fit {
 
 typedef struct resolver {
     const device_index *x;
-    const tongue *t;
+    const language *t;
     arena *a;
-    const spoken *m;
+    const spoken_mention *m;
     size_t n_tokens;
     fit *fits;      /* [x->n] */
     uint8_t *has;   /* [x->n] FROM_* of the word that is looked at */
@@ -68,7 +68,7 @@ typedef struct resolver {
     bool beside;    /* something else was named before it in the sentence */
 } resolver;
 
-static void find_owners(resolver *r, const spoken_token *t)
+static void find_owners(resolver *r, const mention_token *t)
 {
     const index_word *who[INDEX_FORMS_MAX];
     memset(r->has, 0, r->x->n);
@@ -78,7 +78,7 @@ static void find_owners(resolver *r, const spoken_token *t)
 }
 
 /* "All the lamps" are those named so when some are. */
-static bool wants_named(const resolver *r, const spoken_token *t)
+static bool wants_named(const resolver *r, const mention_token *t)
 {
     if (!t->sense.named) return false;
     for (size_t i = 0; i < r->x->n; i++)
@@ -86,7 +86,7 @@ static bool wants_named(const resolver *r, const spoken_token *t)
     return false;
 }
 
-static unsigned worth_of_kind(const resolver *r, const spoken_token *t, size_t i, bool named)
+static unsigned worth_of_kind(const resolver *r, const mention_token *t, size_t i, bool named)
 {
     bool is_kind = r->x->devices[i].kinds & token_kinds(t);
     if (named && is_kind) return r->has[i] & FROM_NAME ? WORTH_NAME : 0;
@@ -94,7 +94,7 @@ static unsigned worth_of_kind(const resolver *r, const spoken_token *t, size_t i
     return r->has[i] & FROM_NAME && !r->group ? WORTH_BY_NAME : 0;
 }
 
-static unsigned worth_of(const resolver *r, const spoken_token *t, size_t i, bool named)
+static unsigned worth_of(const resolver *r, const mention_token *t, size_t i, bool named)
 {
     unsigned kind = token_kinds(t) ? worth_of_kind(r, t, i, named) : 0;
     if (kind || (token_kinds(t) && !t->sense.rooms)) return kind;
@@ -104,7 +104,7 @@ static unsigned worth_of(const resolver *r, const spoken_token *t, size_t i, boo
 }
 
 /* Hold one word against all devices. */
-static void hold_token(resolver *r, const spoken_token *t)
+static void hold_token(resolver *r, const mention_token *t)
 {
     find_owners(r, t);
     bool named = wants_named(r, t);
@@ -132,7 +132,7 @@ static bool is_said(const resolver *r, const char *word)
 {
     const word_sense *foreign = foreign_sense(r, word);
     for (size_t i = 0; i < r->n_tokens; i++) {
-        const spoken_token *t = &r->m->tokens[i];
+        const mention_token *t = &r->m->tokens[i];
         const char *s = t->s;
         if (device_index_alike(r->t, s, word) || device_index_alike(r->t, t->whole, word)) return true;
         if (foreign && ((foreign->one | foreign->many) & token_kinds(t) || foreign->rooms & t->sense.rooms))
@@ -165,7 +165,7 @@ static const index_name *whole_name(const resolver *r, size_t device)
 static bool is_own_plural(const resolver *r, const index_name *name)
 {
     for (size_t i = 0; i < r->n_tokens; i++) {
-        const spoken_token *t = &r->m->tokens[i];
+        const mention_token *t = &r->m->tokens[i];
         if (!t->sense.many || t->sense.one) continue;
         for (size_t k = 0; k < name->parts.n; k++)
             if (strcmp(name->parts.at[k], t->s) == 0) return true;
@@ -236,7 +236,7 @@ typedef struct gathering {
     const char *text;
 } gathering;
 
-static int put_part(gathering *g, match_part *list, size_t *n, const spoken *m)
+static int put_part(gathering *g, match_part *list, size_t *n, const spoken_mention *m)
 {
     if (*n == MATCH_PARTS_MAX) return 0;
     match_part *p = &list[(*n)++];
@@ -283,7 +283,7 @@ static bool is_stray(const resolver *r, unsigned best)
 
 static int gather(gathering *g, resolver *r)
 {
-    const spoken *m = r->m;
+    const spoken_mention *m = r->m;
     bool unread = m->stranger || m->full;
     size_t n = unread ? 0 : resolve(r, m->n);
     if (!unread && !n && m->n_own < m->n) n = resolve(r, m->n_own);
@@ -302,10 +302,10 @@ static int gather(gathering *g, resolver *r)
 
 /* ---- a text ------------------------------------------------------------------------------------ */
 
-static int read_sentence(gathering *g, const device_index *x, const said *d, size_t at,
+static int read_sentence(gathering *g, const device_index *x, const utterance *d, size_t at,
                          const match_options *o, unit_set *ret_named)
 {
-    const said_sentence *part = &d->sentences[at];
+    const utterance_sentence *part = &d->sentences[at];
     sentence *s = arena_alloc(g->a, sizeof *s);
     resolver r = {.x = x, .t = d->t, .a = g->a, .fits = g->fits, .has = g->has};
     if (!s) return SHOAL_ENOMEM;
@@ -329,7 +329,7 @@ static int read_sentence(gathering *g, const device_index *x, const said *d, siz
 
 static match_label label_of(const matching *m)
 {
-    if (m->n_unknown || m->said->cut) return MATCH_UNKNOWN;
+    if (m->n_unknown || m->utterance->cut) return MATCH_UNKNOWN;
     if (m->n_ambiguous) return MATCH_AMBIGUOUS;
     return m->n == 0 ? MATCH_NONE : m->n == 1 ? MATCH_ONE : MATCH_MANY;
 }
@@ -345,9 +345,9 @@ static int finish(gathering *g, size_t n)
     return 0;
 }
 
-static int read_sentences(gathering *g, const device_index *x, const said *d, const match_options *o)
+static int read_sentences(gathering *g, const device_index *x, const utterance *d, const match_options *o)
 {
-    *g->out = (matching){.said = d};
+    *g->out = (matching){.utterance = d};
     memset(g->by, 0, x->n);
     unit_set *named = arena_alloc(g->a, (d->n_sentences + 1) * sizeof *named);
     int rc = named ? 0 : SHOAL_ENOMEM;
@@ -363,11 +363,11 @@ static bool finds_more(const matching *a, const matching *b)
     return RANK[a->label] > RANK[b->label];
 }
 
-static int read_as(matching *ret, const device_index *x, const said *d, const tongue *t,
+static int read_as(matching *ret, const device_index *x, const utterance *d, const language *t,
                    const match_options *o, arena *a)
 {
     gathering g = {.out = ret, .by = arena_alloc(a, x->n + 1), .a = a, .text = d->text};
-    said *own = arena_alloc(a, sizeof *own);
+    utterance *own = arena_alloc(a, sizeof *own);
     g.fits = arena_alloc(a, (x->n + 1) * sizeof *g.fits);
     g.has = arena_alloc(a, x->n + 1);
     if (!own || !g.by || !g.fits || !g.has) return SHOAL_ENOMEM;
@@ -377,7 +377,8 @@ static int read_as(matching *ret, const device_index *x, const said *d, const to
     return rc ? rc : finish(&g, x->n);
 }
 
-static int read_best(matching *ret, const device_index *x, const said *d, const match_options *o, arena *a)
+static int read_best(matching *ret, const device_index *x, const utterance *d, const match_options *o,
+                     arena *a)
 {
     int rc = 0;
     for (size_t i = 0; i < d->n_tied && !rc; i++) {
@@ -393,8 +394,8 @@ int match(matching *ret, const device_lexicon *l, const device *list, size_t n, 
 {
     static const match_options NONE = {0};
     const match_options *o = options ? options : &NONE;
-    said d;
-    if (said_read(&d, l, o->only, o->n_only, text, a)) return SHOAL_ENOMEM;
+    utterance d;
+    if (utterance_read(&d, l, o->only, o->n_only, text, a)) return SHOAL_ENOMEM;
     device_index x;
     int rc = device_index_init(&x, l, list, n, a);
     if (!rc) rc = read_best(ret, &x, &d, o, a);

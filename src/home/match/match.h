@@ -16,7 +16,7 @@
 #define MATCH_MATCH_H
 
 #include "match/device_index.h"
-#include "match/said.h"
+#include "match/utterance.h"
 
 /* X(enum, label, what it means) */
 #define MATCH_LABELS(X)                                                      \
@@ -65,7 +65,7 @@ typedef struct match_part {
 
 typedef struct matching {
     match_label label;
-    const said *said; /* the text as it was read; its language is said->t */
+    const utterance *utterance; /* the text as it was read; its language is utterance->t */
     size_t n;
     match_device *devices; /* in the list's order, each once */
     size_t n_unknown, n_ambiguous;
@@ -80,7 +80,8 @@ typedef struct match_span {
 } match_span;
 
 typedef struct match_options {
-    const tongue *const *only; /* languages that may be spoken, the likeliest first; 0: all of the lexicon */
+    const language *const
+        *only; /* languages that may be spoken, the likeliest first; 0: all of the lexicon */
     size_t n_only;
     const match_span *spans; /* what stands in one names a device or a place, be it known or not; where there
                               * are some, words that nobody knows name none elsewhere */

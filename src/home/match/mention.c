@@ -5,18 +5,18 @@
 
 /* ---- tokens ------------------------------------------------------------------------------------ */
 
-static void add_token(spoken *m, const char *word, const char *whole, const word_sense *sense)
+static void add_token(spoken_mention *m, const char *word, const char *whole, const word_sense *sense)
 {
     if (m->n == MENTION_WORDS_MAX) {
         m->full = true;
         return;
     }
-    m->tokens[m->n++] = (spoken_token){word, whole, sense ? *sense : (word_sense){0}};
+    m->tokens[m->n++] = (mention_token){word, whole, sense ? *sense : (word_sense){0}};
 }
 
 /* A word that means a kind or a room is one token; a compound is its parts, as it is in the names of devices.
  */
-static int add_word(const sentence *s, spoken *m, const char *word, arena *a)
+static int add_word(const sentence *s, spoken_mention *m, const char *word, arena *a)
 {
     const word_sense *w = device_lexicon_sense(&s->t->senses, word);
     compound c;
@@ -34,9 +34,9 @@ static int add_word(const sentence *s, spoken *m, const char *word, arena *a)
 }
 
 /* "zwei" and "2" are the same. */
-static int add_number(const sentence *s, spoken *m, const unit *u, arena *a)
+static int add_number(const sentence *s, spoken_mention *m, const unit *u, arena *a)
 {
-    const word_sense *w = said_sense(s->t, u);
+    const word_sense *w = utterance_sense(s->t, u);
     const char *digits = w && w->number ? arena_printf(a, "%g", w->value) : u->s;
     if (!digits) return SHOAL_ENOMEM;
     add_token(m, digits, u->s, NULL);
@@ -44,7 +44,7 @@ static int add_number(const sentence *s, spoken *m, const unit *u, arena *a)
 }
 
 /* Several words that mean one thing are one token; its text is theirs with blanks between. */
-static int add_phrase(const sentence *s, spoken *m, size_t at, size_t n, arena *a)
+static int add_phrase(const sentence *s, spoken_mention *m, size_t at, size_t n, arena *a)
 {
     buf b = {0};
     for (size_t i = at; i < at + n; i++) buf_printf(&b, "%s%s", i > at ? " " : "", s->u[i].s);
@@ -55,20 +55,20 @@ static int add_phrase(const sentence *s, spoken *m, size_t at, size_t n, arena *
     return 0;
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------ */
+/* ---- clauses ------------------------------------------------------------------------------------ */
 
 /* Where reading stands. */
-typedef struct chunker {
+typedef struct clause_reader {
     sentence *s;
     arena *a;
-    spoken now;
+    spoken_mention now;
     bool open;      /* now has content, a stranger, or asks for everything */
     bool begun;     /* now has anything */
     bool has_known; /* content */
     bool joined, excluded;
     const unit *lone; /* a number without anything that it counts */
     unit_role last;
-} chunker;
+} clause_reader;
 
 /* A determiner within whole names says nothing, as in the index. */
 static bool is_silent(const sentence *s, size_t at)
@@ -79,7 +79,7 @@ static bool is_silent(const sentence *s, size_t at)
 }
 
 /* A stranger alone is what a request is about when it asks for something of it: "turn on the sauna". */
-static bool counts(const chunker *c)
+static bool counts(const clause_reader *c)
 {
     if (c->has_known || c->now.everything || c->excluded) return true;
     if (!c->now.stranger || !c->s->asks) return false;
@@ -92,14 +92,14 @@ static bool is_digits(const char *s)
 }
 
 /* "Pumps 1 and 2": the second number is of what the first one counts. SHOAL_ENOMEM, or 0. */
-static int take_lone_number(chunker *c)
+static int take_lone_number(clause_reader *c)
 {
     sentence *s = c->s;
-    const spoken *before = s->n_mentions ? &s->mentions[s->n_mentions - 1] : NULL;
+    const spoken_mention *before = s->n_mentions ? &s->mentions[s->n_mentions - 1] : NULL;
     bool counts_on =
         c->lone && c->joined && before && before->n > 1 && is_digits(before->tokens[before->n - 1].s);
     if (!counts_on || s->n_mentions == MENTIONS_MAX) return 0;
-    spoken *m = &s->mentions[s->n_mentions];
+    spoken_mention *m = &s->mentions[s->n_mentions];
     *m = *before;
     m->joined = true;
     m->n--;
@@ -110,7 +110,7 @@ static int take_lone_number(chunker *c)
     return 0;
 }
 
-static void close_chunk(chunker *c)
+static void close_clause(clause_reader *c)
 {
     c->lone = NULL;
     if (c->open && counts(c) && c->s->n_mentions < MENTIONS_MAX) {
@@ -119,16 +119,16 @@ static void close_chunk(chunker *c)
         c->s->mentions[c->s->n_mentions++] = c->now;
     }
     if (c->open) c->joined = false;
-    c->now = (spoken){0};
+    c->now = (spoken_mention){0};
     c->open = c->begun = c->has_known = false;
 }
 
-static int add_unit(chunker *c, size_t at)
+static int add_unit(clause_reader *c, size_t at)
 {
     const unit *u = &c->s->u[at];
     unit_role role = c->s->role[at];
     if (c->s->run_begins >> at & 1 && c->last == ROLE_CONTENT && c->open && c->s->named >> (at - 1) & 1)
-        close_chunk(c); /* two whole names, one behind the other */
+        close_clause(c); /* two whole names, one behind the other */
     c->open = c->open || role != ROLE_NUMBER;
     if (!c->now.end) c->now.begin = u->begin;
     c->now.end = u->end;
@@ -146,9 +146,9 @@ static int add_unit(chunker *c, size_t at)
     return n ? add_phrase(c->s, &c->now, at, n, c->a) : add_word(c->s, &c->now, u->s, c->a);
 }
 
-static void begin_mention(chunker *c, unit_role role, const unit *u)
+static void begin_mention(clause_reader *c, unit_role role, const unit *u)
 {
-    if (c->open && c->last != ROLE_PREPOSITION) close_chunk(c);
+    if (c->open && c->last != ROLE_PREPOSITION) close_clause(c);
     c->begun = true;
     if (role == ROLE_DETERMINER) c->now.fixed = true;
     if (role == ROLE_ALL) c->now.all = true;
@@ -160,18 +160,18 @@ static void begin_mention(chunker *c, unit_role role, const unit *u)
 }
 
 /* What ends a mention: "und", "außer", "mach", "an". */
-static int end_mention(chunker *c, unit_role role)
+static int end_mention(clause_reader *c, unit_role role)
 {
     bool named = c->open;
     if (!c->open && take_lone_number(c)) return SHOAL_ENOMEM;
-    close_chunk(c);
+    close_clause(c);
     if (role == ROLE_JOIN) c->joined = c->joined || named || c->s->n_mentions > 0;
     if (role == ROLE_EXCEPT) c->excluded = true;
     if (role == ROLE_VERB || role == ROLE_BREAK) c->excluded = c->joined = false;
     return 0;
 }
 
-static int take_unit(chunker *c, size_t at)
+static int take_unit(clause_reader *c, size_t at)
 {
     unit_role role = c->s->role[at];
     int rc = 0;
@@ -199,21 +199,21 @@ static int take_unit(chunker *c, size_t at)
 
 /* ---- what mentions take from each other -------------------------------------------------------- */
 
-static bool has_kind(const spoken *m)
+static bool has_kind(const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (token_kinds(&m->tokens[i])) return true;
     return false;
 }
 
-static bool has_room(const spoken *m)
+static bool has_room(const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (m->tokens[i].sense.rooms) return true;
     return false;
 }
 
-static bool is_place(const sentence *s, const spoken_token *t)
+static bool is_place(const sentence *s, const mention_token *t)
 {
     if (t->sense.rooms) return true;
     const index_word *who[INDEX_FORMS_MAX];
@@ -225,21 +225,21 @@ static bool is_place(const sentence *s, const spoken_token *t)
     return from && !(from & FROM_NAME) && from & (FROM_AREA | FROM_GROUP);
 }
 
-static bool is_only_place(const sentence *s, const spoken *m)
+static bool is_only_place(const sentence *s, const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (token_kinds(&m->tokens[i]) || !is_place(s, &m->tokens[i])) return false;
     return m->n > 0 && !m->stranger && !m->everything;
 }
 
-static bool is_only_kind(const spoken *m)
+static bool is_only_kind(const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (!token_kinds(&m->tokens[i]) || m->tokens[i].sense.rooms) return false;
     return (m->n > 0 || m->everything) && !m->stranger;
 }
 
-static void take_tokens(spoken *to, const spoken *from, bool kinds)
+static void take_tokens(spoken_mention *to, const spoken_mention *from, bool kinds)
 {
     for (size_t i = 0; i < from->n; i++)
         if (!kinds || token_kinds(&from->tokens[i]))
@@ -256,7 +256,7 @@ static void drop_mention(sentence *s, size_t at)
  * several joined before it, it is that of all of them that are named by kind alone. */
 static bool give_place(sentence *s, size_t at)
 {
-    spoken *place = &s->mentions[at];
+    spoken_mention *place = &s->mentions[at];
     if (at > 0 && is_only_kind(&s->mentions[at - 1]) && !s->mentions[at - 1].excluded) {
         for (size_t i = at; i-- > 0 && is_only_kind(&s->mentions[i]);) {
             take_tokens(&s->mentions[i], place, false);
@@ -276,7 +276,7 @@ static bool give_place(sentence *s, size_t at)
 static void share_place(sentence *s)
 {
     for (size_t i = s->n_mentions; i-- > 1;) {
-        spoken *m = &s->mentions[i], *before = &s->mentions[i - 1];
+        spoken_mention *m = &s->mentions[i], *before = &s->mentions[i - 1];
         bool both = m->joined && has_room(m) && has_kind(m) && is_only_kind(before) && !before->all &&
                     !before->everything && !m->excluded;
         if (!both) continue;
@@ -286,7 +286,7 @@ static void share_place(sentence *s)
     }
 }
 
-static void inherit_kind(spoken *to, const spoken *from)
+static void inherit_kind(spoken_mention *to, const spoken_mention *from)
 {
     take_tokens(to, from, true);
     to->all = to->all || from->all;
@@ -306,15 +306,15 @@ static void share_kinds(sentence *s)
 
 int mention_read(sentence *s, arena *a)
 {
-    chunker c = {.s = s, .a = a, .last = ROLE_BREAK};
+    clause_reader c = {.s = s, .a = a, .last = ROLE_BREAK};
     s->mentions = arena_alloc(a, MENTIONS_MAX * sizeof *s->mentions);
     int rc = s->mentions ? 0 : SHOAL_ENOMEM;
     for (size_t i = 0; i < s->n && !rc; i += s->phrase[i].n ? s->phrase[i].n : 1) rc = take_unit(&c, i);
     if (!rc && !c.open) rc = take_lone_number(&c);
     if (rc) return rc;
-    close_chunk(&c);
+    close_clause(&c);
     for (size_t i = 0; i < s->n_mentions;) {
-        spoken *m = &s->mentions[i];
+        spoken_mention *m = &s->mentions[i];
         bool loose = m->placed && !m->joined && !m->excluded && is_only_place(s, m);
         if (loose && give_place(s, i))
             drop_mention(s, i);

@@ -28,16 +28,16 @@ typedef enum unit_role {
 } unit_role;
 
 /* A word, a part of a compound, or several words that mean one thing. */
-typedef struct spoken_token {
+typedef struct mention_token {
     const char *s;     /* folded; digits for numbers */
     const char *whole; /* the word that it is part of, or itself */
     word_sense sense;  /* in the language that is spoken */
-} spoken_token;
+} mention_token;
 
-typedef struct spoken {
+typedef struct spoken_mention {
     size_t n;
     size_t n_own; /* the first of them are its own; the others are of what stands beside it */
-    spoken_token tokens[MENTION_WORDS_MAX];
+    mention_token tokens[MENTION_WORDS_MAX];
     size_t begin, end; /* bytes of the text, from the first content to the last */
     bool all, both, everything;
     bool stranger; /* a word of it is not known */
@@ -46,13 +46,13 @@ typedef struct spoken {
     bool joined;   /* a join stands before it */
     bool excluded; /* it is left out of what stands before */
     bool full;     /* it has more words than are looked at */
-} spoken;
+} spoken_mention;
 
 /* A sentence under way. */
 typedef struct sentence {
     const device_index *x;
-    const said *d;
-    const tongue *t;
+    const utterance *d;
+    const language *t;
     const unit *u;
     size_t n;
     const match_options *o;
@@ -65,7 +65,7 @@ typedef struct sentence {
     } phrase[UNITS_MAX]; /* "living room" */
     bool asks;           /* a verb is among them */
     size_t n_mentions;
-    spoken *mentions; /* [MENTIONS_MAX] */
+    spoken_mention *mentions; /* [MENTIONS_MAX] */
 } sentence;
 
 /* Is the word a part of compounds in this sentence (a `const sentence *`): a word of a device, a kind or a
@@ -76,7 +76,7 @@ void mention_roles(sentence *s);
 /* Read the mentions out of the roles, and what they take from each other (mention.c). SHOAL_ENOMEM, or 0. */
 int mention_read(sentence *s, arena *a);
 
-static inline uint64_t token_kinds(const spoken_token *t)
+static inline uint64_t token_kinds(const mention_token *t)
 {
     return t->sense.one | t->sense.many;
 }

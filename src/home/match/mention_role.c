@@ -66,7 +66,7 @@ static void mark_names(sentence *s)
 
 static size_t phrase_sense_at(const sentence *s, size_t at, word_sense *ret)
 {
-    const word_sense *first = said_sense(s->t, &s->u[at]);
+    const word_sense *first = utterance_sense(s->t, &s->u[at]);
     size_t best = 0;
     if (!first || !(first->classes & WORD_STARTS)) return 0;
     for (size_t i = 0; i < s->t->n_phrases; i++) {
@@ -101,14 +101,14 @@ static size_t list_at(const sentence *s, size_t at, unit_role *ret)
     return best;
 }
 
-static unit_set brakes_of(const sentence *s)
+static unit_set guard_words_of(const sentence *s)
 {
     static const int LISTS[] = {WORD_HARMLESS_AT, WORD_NEGATION_AT, WORD_LATER_AT, WORD_QUESTION_AT};
-    const said_sentence all = {(size_t)(s->u - s->d->units), (size_t)(s->u - s->d->units) + s->n};
-    unit_set brakes = 0;
+    const utterance_sentence all = {(size_t)(s->u - s->d->units), (size_t)(s->u - s->d->units) + s->n};
+    unit_set guard_words = 0;
     for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
-        brakes |= said_find(s->d, &all, &s->t->lists[LISTS[i]], s->named);
-    return brakes;
+        guard_words |= utterance_find(s->d, &all, &s->t->lists[LISTS[i]], s->named);
+    return guard_words;
 }
 
 /* ---- single words ------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static bool is_known_thing(const sentence *s, const unit *u)
 static bool leads_on(const sentence *s, size_t at)
 {
     if (at + 1 >= s->n || s->u[at + 1].kind != UNIT_WORD) return false;
-    const word_sense *next = said_sense(s->t, &s->u[at + 1]);
+    const word_sense *next = utterance_sense(s->t, &s->u[at + 1]);
     if (!next || word_sense_names(next)) return true;
     if (next->number && !next->classes) return false;
     if (next->classes & (WORD_DETERMINER | WORD_ALL | WORD_BOTH)) return true;
@@ -155,7 +155,7 @@ static bool begins_clause(const sentence *s, size_t at)
 static bool asks_here(const sentence *s, size_t at)
 {
     if (!begins_clause(s, at) || at + 1 == s->n) return false;
-    const word_sense *next = s->u[at + 1].kind == UNIT_WORD ? said_sense(s->t, &s->u[at + 1]) : NULL;
+    const word_sense *next = s->u[at + 1].kind == UNIT_WORD ? utterance_sense(s->t, &s->u[at + 1]) : NULL;
     bool particle = next && next->classes & WORD_FILLER && leads_on(s, at + 1);
     return particle || leads_on(s, at);
 }
@@ -188,7 +188,7 @@ static unit_role role_of(const sentence *s, size_t at)
     if (u->kind == UNIT_SIGN)
         return strcmp(u->s, "%") == 0 || strcmp(u->s, "\xC2\xB0") == 0 ? ROLE_FILLER : ROLE_BREAK;
     if (u->kind == UNIT_NUMBER) return ROLE_NUMBER;
-    const word_sense *w = said_sense(s->t, u);
+    const word_sense *w = utterance_sense(s->t, u);
     unit_role role = w ? closed_role(s, at, w) : ROLE_STRANGER;
     if (role == ROLE_STRANGER && is_known_thing(s, u)) return ROLE_CONTENT;
     return role;
@@ -248,7 +248,7 @@ static void mind_values(sentence *s)
 {
     for (size_t i = 0; i + 1 < s->n; i++) {
         const unit *next = &s->u[i + 1];
-        const word_sense *w = next->kind == UNIT_WORD ? said_sense(s->t, next) : NULL;
+        const word_sense *w = next->kind == UNIT_WORD ? utterance_sense(s->t, next) : NULL;
         bool sign = next->kind == UNIT_SIGN && s->role[i + 1] == ROLE_FILLER;
         bool value = sign || (w && w->classes & WORD_MEASURE);
         if (s->role[i] == ROLE_NUMBER && value && !(s->named >> i & 1)) s->role[i] = ROLE_FILLER;
@@ -259,7 +259,7 @@ void mention_roles(sentence *s)
 {
     for (size_t i = 0; i < s->n; i++) s->role[i] = ROLE_BREAK;
     mark_names(s);
-    unit_set brakes = brakes_of(s);
+    unit_set guard_words = guard_words_of(s);
     for (size_t i = 0; i < s->n;) {
         size_t n = 1;
         unit_role role = ROLE_CONTENT;
@@ -268,8 +268,9 @@ void mention_roles(sentence *s)
             s->phrase[i].n = n;
         else if (!named && !(n = list_at(s, i, &role)))
             role = role_of(s, i), n = 1;
-        bool braked = brakes >> i & 1 && role != ROLE_CONTENT && role != ROLE_VERB && role != ROLE_JOIN;
-        if (braked) role = ROLE_FILLER;
+        bool is_guard_word =
+            guard_words >> i & 1 && role != ROLE_CONTENT && role != ROLE_VERB && role != ROLE_JOIN;
+        if (is_guard_word) role = ROLE_FILLER;
         for (size_t k = i; !named && k < i + n && k < s->n; k++) s->role[k] = role;
         s->asks = s->asks || role == ROLE_VERB;
         i += named ? 1 : n;

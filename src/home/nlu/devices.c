@@ -187,13 +187,13 @@ bool devices_know_typed(const devices *d, const char *w)
 
 /* What each word of a mention can stand for, looked up once. Bit i of any and named: kinds[i]. */
 typedef struct query {
-    const mention *m;
+    const entity_mention *m;
     word_owners has[MENTION_WORDS_MAX];
     uint64_t any[MENTION_WORDS_MAX];   /* means whatever is of the kind ("light") */
     uint64_t named[MENTION_WORDS_MAX]; /* means those named so ("lamp"), else whatever is of the kind */
 } query;
 
-static query query_of(const devices *d, const mention *m)
+static query query_of(const devices *d, const entity_mention *m)
 {
     query q = {.m = m};
     for (size_t k = 0; k < m->n; k++) {
@@ -239,7 +239,7 @@ static int fit(const devices *d, size_t i, const query *q)
 }
 
 /* Do the words make up one whole name of the device, in any order? */
-static bool is_whole_name(const devices *d, size_t i, const mention *m)
+static bool is_whole_name(const devices *d, size_t i, const entity_mention *m)
 {
     for (size_t k = 0; k < d->words[i].n_names; k++) {
         const word_list *name = &d->words[i].names[k];
@@ -253,7 +253,7 @@ static bool is_whole_name(const devices *d, size_t i, const mention *m)
 }
 
 /* A plural that is how the device itself is called ("Dining Room Blinds") makes no group. */
-static bool is_own_plural(const devices *d, size_t i, const mention *m)
+static bool is_own_plural(const devices *d, size_t i, const entity_mention *m)
 {
     for (size_t k = 0; k < m->n; k++) {
         bool plural;
@@ -312,14 +312,14 @@ static device_set find_one(const devices *d, const query *q, uint64_t kinds)
     return device_set_count(&whole) ? whole : s;
 }
 
-static bool own_plural(const devices *d, const mention *m, uint64_t kinds)
+static bool own_plural(const devices *d, const entity_mention *m, uint64_t kinds)
 {
     for (size_t i = 0; i < d->n; i++)
         if (kind_in(d, i, kinds) && is_whole_name(d, i, m) && is_own_plural(d, i, m)) return true;
     return false;
 }
 
-device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool *ret_group)
+device_set devices_find(const devices *d, const entity_mention *m, uint64_t kinds, bool *ret_group)
 {
     bool group =
         m->all || m->everything || m->both || m->count > 1 || (m->plural && !own_plural(d, m, kinds));
@@ -330,7 +330,7 @@ device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool
     return s;
 }
 
-bool devices_has_stranger(const devices *d, const mention *m)
+bool devices_has_stranger(const devices *d, const entity_mention *m)
 {
     for (size_t k = 0; k < m->n; k++)
         if (!devices_know(d, m->at[k]) && !devices_is_kind_word(d->lex, m->at[k], NULL)) return true;

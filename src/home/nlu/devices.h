@@ -47,17 +47,17 @@ bool devices_know_typed(const devices *d, const char *folded);
 #define MENTION_WORDS_MAX 24
 
 /* What was said of a device. */
-typedef struct mention {
+typedef struct entity_mention {
     size_t n;
     const char *at[MENTION_WORDS_MAX]; /* content words, synonyms replaced */
     size_t begin, end;                 /* bytes in the text */
     bool plural;                       /* the word for the kind is a plural */
     bool all, both, everything, pronoun;
     size_t count; /* "the two lamps"; 0: none was said */
-} mention;
+} entity_mention;
 
 /* Does it say which devices? A pronoun does not. */
-static inline bool mention_says_target(const mention *m)
+static inline bool entity_mention_says_target(const entity_mention *m)
 {
     return m->n || m->all || m->both || m->everything;
 }
@@ -66,9 +66,9 @@ static inline bool mention_says_target(const mention *m)
  * several when it is unclear which. For a group (all, plural, everything): each that fits. *ret_group says
  * which of the two it was. Kinds are a preference: when nothing of them fits, what fits of others is given.
  */
-device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool *ret_group);
+device_set devices_find(const devices *d, const entity_mention *m, uint64_t kinds, bool *ret_group);
 /* Some word of the mention fits no device at all and means no kind. */
-bool devices_has_stranger(const devices *d, const mention *m);
+bool devices_has_stranger(const devices *d, const entity_mention *m);
 /* The word means a kind (any of its `words` or `names`), in singular or plural. */
 bool devices_is_kind_word(const lexicon *l, const char *folded, bool *ret_plural);
 

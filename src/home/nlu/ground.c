@@ -1,6 +1,6 @@
 /* ground.c: from a request to calls; see ground.h.
  *
- * Sentence by sentence: units, questions, then chunks at "and", "then" and commas. A chunk with a cue is a
+ * Sentence by sentence: units, questions, then clauses at "and", "then" and commas. A clause with a cue is a
  * task; one without adds devices or values to its neighbour. At the end a single judgement is made of all:
  * anything forbidden, put off or unexplained holds back what it may have covered. */
 #include "nlu/ground.h"
@@ -35,7 +35,7 @@ static bool is_whole(const grounder *g, const units *u, size_t at, const phrase_
             bool ignored;
             for (at = end; at < u->n && u->at[at].kind == UNIT_SIGN; at++)
                 ;
-            return chunk_start(u, at, u->n, g->lex, &ignored) == u->n;
+            return clause_start(u, at, u->n, g->lex, &ignored) == u->n;
         }
         if (u->at[at].kind != UNIT_SIGN) return false;
         at++;
@@ -67,18 +67,18 @@ static bool asks_by_mark(grounder *g, const units *u, size_t at, bool lead)
 {
     if (lead || u->n == 0 || u->at[u->n - 1].kind != UNIT_SIGN || strcmp(u->at[u->n - 1].s, "?") != 0)
         return false;
-    chunk_rest r;
+    clause_rest r;
     unit_set used = 0;
     if (phrase_list_in(&g->lex->leads, u->at, at, u->n, 0)) return false; /* "..., would you?" */
     for (size_t i = at; i < u->n; i++) {
         if (u->at[i].kind == UNIT_WORD && u->at[i].state) used |= (unit_set)1 << i;
     }
-    chunk_rest_read(&r, u, at, u->n, used, &g->d);
+    clause_rest_read(&r, u, at, u->n, used, &g->d);
     if (begins_with_name(g, u, at) && (r.n_strange || r.n_values || r.forbidden)) {
         piece_note_strange(g, u, &r);
         return g->question = true;
     }
-    if (!used || r.n_strange || r.n_values || !mention_says_target(&r.what)) return false;
+    if (!used || r.n_strange || r.n_values || !entity_mention_says_target(&r.what)) return false;
     bool group;
     device_set s = devices_find(&g->d, &r.what, UINT64_MAX, &group);
     if (!device_set_count(&s)) return false;
@@ -106,7 +106,7 @@ static void read_sentence(grounder *g, size_t from, size_t to)
     }
     bool lead = false;
     if (is_talk(g, u, 0)) return;
-    size_t at = chunk_start(u, 0, u->n, g->lex, &lead);
+    size_t at = clause_start(u, 0, u->n, g->lex, &lead);
     if (at == u->n || is_talk(g, u, at)) return;
     if (ask_is_question(g, u, at) || asks_by_mark(g, u, at, lead)) return;
     size_t named = device_set_count(&g->named);

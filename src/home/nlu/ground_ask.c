@@ -86,10 +86,11 @@ static bool try_ask(grounder *g, const units *u, size_t at, const phrase_list *l
     for (size_t i = 0; i < l->n; i++) {
         unit_set used = phrase_match(&l->at[i], u->at, at, u->n, 0, true);
         if (!used) continue;
-        chunk_rest r;
-        chunk_rest_read(&r, u, at, u->n, used, &g->d);
+        clause_rest r;
+        clause_rest_read(&r, u, at, u->n, used, &g->d);
         bool any = kind == ASKS_WHICH && ask_asked_state(u, used); /* "what's playing?" */
-        if (r.n_strange || r.n_values || r.later || r.forbidden || (!mention_says_target(&r.what) && !any))
+        if (r.n_strange || r.n_values || r.later || r.forbidden ||
+            (!entity_mention_says_target(&r.what) && !any))
             continue;
         bool group;
         if (kind != ASKS_STATE) r.what.all = true;
@@ -114,8 +115,8 @@ bool ask_is_question(grounder *g, const units *u, size_t at)
         try_ask(g, u, at, &g->lex->ask_state, ASKS_STATE))
         return true;
     if (!phrase_list_at(&g->lex->questions, u->at, at, u->n, 0)) return false;
-    chunk_rest r;
-    chunk_rest_read(&r, u, at, u->n, 0, &g->d);
+    clause_rest r;
+    clause_rest_read(&r, u, at, u->n, 0, &g->d);
     piece_note_strange(g, u, &r);
     g->question = true;
     return true;

@@ -47,7 +47,7 @@ static device_set all_of(const grounder *g, const action_def *x)
 }
 
 /* Nothing was named: what was named before, or the only device that can be meant. */
-static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
+static outcome unnamed_target(grounder *g, attempt *t, const clause_rest *r)
 {
     bool before = device_set_count(&g->last) > 0;
     if (before && (r->what.pronoun || r->n_values || r->only_state || !t->action->implied)) {
@@ -61,7 +61,7 @@ static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
 }
 
 /* Is nothing else said than one name of the device, all of it? */
-static bool is_that_name(const grounder *g, size_t device, const mention *m)
+static bool is_that_name(const grounder *g, size_t device, const entity_mention *m)
 {
     const device_words *w = &g->d.words[device];
     for (size_t k = 0; k <= w->n_names; k++)
@@ -69,10 +69,10 @@ static bool is_that_name(const grounder *g, size_t device, const mention *m)
     return false;
 }
 
-static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
+static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
 {
     bool group, unused;
-    mention said = r->what, *m = &said;
+    entity_mention said = r->what, *m = &said;
     t->targets = devices_find(&g->d, m, t->action->kinds, &group);
     if (!device_set_count(&t->targets) && m->n > 1 &&
         phrase_list_has_word(&g->lex->pronouns, m->at[m->n - 1])) {
@@ -111,7 +111,7 @@ static outcome check_kinds(grounder *g, attempt *t)
     return DO_IT;
 }
 
-static outcome check_number(const units *u, const value_def *def, const chunk_value *v)
+static outcome check_number(const units *u, const value_def *def, const clause_value *v)
 {
     double x = u->at[v->at].value;
     if (!v->choice && def->kind == VALUE_DURATION) return x > 0 && x <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
@@ -119,16 +119,16 @@ static outcome check_number(const units *u, const value_def *def, const chunk_va
     return x >= def->min && x <= def->max ? DO_IT : OUT_OF_RANGE;
 }
 
-static outcome assign_values(attempt *t, const units *u, const chunk_rest *r)
+static outcome assign_values(attempt *t, const units *u, const clause_rest *r)
 {
-    bool used[CHUNK_VALUES_MAX] = {false};
+    bool used[CLAUSE_VALUES_MAX] = {false};
     size_t n_used = 0;
     for (size_t k = 0; k < t->action->n_takes; k++) {
         const value_def *def = t->action->takes[k];
         if (def->kind == VALUE_TEXT) continue;
         const char *means;
         size_t i = 0;
-        while (i < r->n_values && (used[i] || !chunk_value_fits(&r->values[i], u, def, &means))) i++;
+        while (i < r->n_values && (used[i] || !clause_value_fits(&r->values[i], u, def, &means))) i++;
         t->odd = def;
         if (i == r->n_values) return ASK_VALUE;
         used[i] = true;
@@ -144,9 +144,9 @@ static outcome assign_values(attempt *t, const units *u, const chunk_rest *r)
 }
 
 /* Of what was said, the words that name some device. */
-mention attempt_known_part(const grounder *g, const mention *m)
+entity_mention attempt_known_part(const grounder *g, const entity_mention *m)
 {
-    mention known = *m;
+    entity_mention known = *m;
     known.n = 0;
     for (size_t i = 0; i < m->n; i++)
         if (devices_know(&g->d, m->at[i]) || devices_is_kind_word(g->lex, m->at[i], NULL))
@@ -155,10 +155,10 @@ mention attempt_known_part(const grounder *g, const mention *m)
 }
 
 /* An action that only says something does so whatever else was said: "remove milk from the list". */
-static attempt explain(grounder *g, const action_def *x, const chunk_rest *r)
+static attempt explain(grounder *g, const action_def *x, const clause_rest *r)
 {
     attempt t = {.action = x, .rest = r, .how = NOT_CLEAR};
-    mention known = attempt_known_part(g, &r->what);
+    entity_mention known = attempt_known_part(g, &r->what);
     bool group;
     if (r->later || r->forbidden || r->withdrawn || !known.n) return t;
     t.targets = devices_find(&g->d, &known, x->kinds, &group);
@@ -167,14 +167,14 @@ static attempt explain(grounder *g, const action_def *x, const chunk_rest *r)
     return t;
 }
 
-attempt attempt_action(grounder *g, const action_def *x, const units *u, const chunk_rest *r)
+attempt attempt_action(grounder *g, const action_def *x, const units *u, const clause_rest *r)
 {
     attempt t = {.action = x, .rest = r};
     bool strange = r->n_strange > 0;
     if (!x->service && strange) return explain(g, x, r);
-    t.how = mention_says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
+    t.how = entity_mention_says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
     if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
-    if (strange) t.how = t.how == NOT_HERE && mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
+    if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
     if (t.how == DO_IT) t.how = check_kinds(g, &t);
     if (t.how == DO_IT) t.how = assign_values(&t, u, r);
     return t;
@@ -189,7 +189,7 @@ const char *attempt_target_names(grounder *g, const attempt *t, bool any)
 
 static const char *what_was_said(grounder *g, const attempt *t)
 {
-    const mention *m = &t->rest->what;
+    const entity_mention *m = &t->rest->what;
     return m->n ? grounder_slice(g, m->begin, m->end) : t->action->verb ? t->action->verb : "";
 }
 

@@ -25,11 +25,11 @@ static const char *clock_text(grounder *g, double seconds)
 static const char *value_text(grounder *g, const attempt *t, const units *u, size_t k, bool *ret_number)
 {
     const value_def *def = t->action->takes[k];
-    const chunk_value *v = t->given[k];
+    const clause_value *v = t->given[k];
     *ret_number = def->kind == VALUE_NUMBER;
     if (def->kind == VALUE_TEXT) return t->text ? t->text : "";
     const char *means = NULL;
-    if (v->choice && chunk_value_fits(v, u, def, &means)) return means;
+    if (v->choice && clause_value_fits(v, u, def, &means)) return means;
     double x = u->at[v->at].value;
     return def->kind == VALUE_DURATION ? clock_text(g, x) : number_text(g, x);
 }

@@ -1,4 +1,4 @@
-/* ground_piece.c: the chunks of a sentence together: what one lends another, what a prohibition covers, what
+/* ground_piece.c: the clauses of a sentence together: what one lends another, what a prohibition covers, what
  * a correction takes back. */
 #include "nlu/grounder.h"
 
@@ -8,7 +8,7 @@
 #define CHUNKS_MAX 16
 
 typedef struct piece {
-    chunk *c;
+    clause *c;
     bool has_cue, scope;  /* scope: joined by "and", a prohibition before it covers it too */
     bool forbidden, done; /* done: it was an exception of a group */
     bool corrects;        /* "no, ...": the piece before does not count */
@@ -17,15 +17,15 @@ typedef struct piece {
     bool contrast;        /* joined by "but" */
 } piece;
 
-static bool is_empty(const chunk_rest *r)
+static bool is_empty(const clause_rest *r)
 {
-    return !mention_says_target(&r->what) && !r->n_values && !r->n_strange && !r->n_except && !r->forbidden &&
-           !r->later && !r->withdrawn;
+    return !entity_mention_says_target(&r->what) && !r->n_values && !r->n_strange && !r->n_except &&
+           !r->forbidden && !r->later && !r->withdrawn;
 }
 
-static chunk_rest *copy_rest(grounder *g, const chunk_rest *from, const chunk_rest *values)
+static clause_rest *copy_rest(grounder *g, const clause_rest *from, const clause_rest *values)
 {
-    chunk_rest *r = task_new_rest(g);
+    clause_rest *r = task_new_rest(g);
     if (g->nomem) return r;
     *r = *from;
     if (!values || r->n_values) return r;
@@ -34,19 +34,19 @@ static chunk_rest *copy_rest(grounder *g, const chunk_rest *from, const chunk_re
     return r;
 }
 
-static const chunk_rest *rest_of(const piece *p)
+static const clause_rest *rest_of(const piece *p)
 {
     return p->has_cue ? &p->c->cues[0].rest : &p->c->bare;
 }
 
 /* Something is forbidden. Of what it is said matters: it must not be done in the same breath. */
-static void hold_back(grounder *g, const chunk_rest *r)
+static void hold_back(grounder *g, const clause_rest *r)
 {
     bool group;
     g->forbidden = true;
-    mention known = attempt_known_part(g, &r->what);
+    entity_mention known = attempt_known_part(g, &r->what);
     device_set s = {{0}};
-    if (mention_says_target(&known))
+    if (entity_mention_says_target(&known))
         s = devices_find(&g->d, &known, UINT64_MAX, &group);
     else if (r->what.pronoun)
         s = g->last;
@@ -55,13 +55,13 @@ static void hold_back(grounder *g, const chunk_rest *r)
     grounder_name_all(g, &s);
 }
 
-void piece_note_strange(grounder *g, const units *u, const chunk_rest *r)
+void piece_note_strange(grounder *g, const units *u, const clause_rest *r)
 {
     if (!g->strange && r->first_strange != SIZE_MAX)
         g->strange = grounder_slice(g, u->at[r->first_strange].begin, u->at[r->first_strange].end);
     bool group;
-    if (!mention_says_target(&r->what)) return;
-    mention known = {0};
+    if (!entity_mention_says_target(&r->what)) return;
+    entity_mention known = {0};
     for (size_t i = 0; i < r->what.n; i++)
         if (devices_know(&g->d, r->what.at[i])) known.at[known.n++] = r->what.at[i];
     if (!known.n) return;
@@ -72,7 +72,7 @@ void piece_note_strange(grounder *g, const units *u, const chunk_rest *r)
 /* Words beside a request that name no device and hold nothing back: "the cows are coming". */
 static bool is_chatter(const grounder *g, const units *u, const piece *p)
 {
-    const chunk_rest *r = &p->c->bare;
+    const clause_rest *r = &p->c->bare;
     if (!p->comma || r->reported || r->n_values || r->n_except || r->contrast) return false;
     for (size_t i = p->c->from; i < p->c->to; i++) {
         const unit *x = &u->at[i];
@@ -84,19 +84,19 @@ static bool is_chatter(const grounder *g, const units *u, const piece *p)
     return r->n_strange > 0;
 }
 
-/* A chunk without a cue: more devices for the cue before (or after) it, exceptions, or not understood. */
+/* A clause without a cue: more devices for the cue before (or after) it, exceptions, or not understood. */
 static void join_bare(grounder *g, const units *u, piece *p, size_t i, size_t n, const piece *cue)
 {
-    chunk_rest *r = &p[i].c->bare;
+    clause_rest *r = &p[i].c->bare;
     if (is_chatter(g, u, &p[i])) {
         g->chatter = true;
-    } else if (r->n_strange || (!mention_says_target(&r->what) && r->n_values)) {
+    } else if (r->n_strange || (!entity_mention_says_target(&r->what) && r->n_values)) {
         piece_note_strange(g, u, r);
         g->unclear = true;
-    } else if (mention_says_target(&r->what) && cue) {
+    } else if (entity_mention_says_target(&r->what) && cue) {
         if (i + 1 < n && !p[i + 1].has_cue) task_inherit_kind(g, &r->what, &p[i + 1].c->bare.what);
         task_carry_out(g, cue->c, u, copy_rest(g, r, rest_of(cue)), i > 0 ? &rest_of(&p[i - 1])->what : NULL);
-    } else if (mention_says_target(&r->what)) {
+    } else if (entity_mention_says_target(&r->what)) {
         bool group;
         device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
         grounder_name_all(g, &s);
@@ -113,26 +113,27 @@ static const piece *cue_for(const piece *p, size_t i, size_t n)
     return NULL;
 }
 
-static void give_values(chunk_rest *to, const chunk_rest *from, bool instead)
+static void give_values(clause_rest *to, const clause_rest *from, bool instead)
 {
     if (instead) to->n_values = 0;
-    for (size_t v = 0; v < from->n_values && to->n_values < CHUNK_VALUES_MAX; v++)
+    for (size_t v = 0; v < from->n_values && to->n_values < CLAUSE_VALUES_MAX; v++)
         to->values[to->n_values++] = from->values[v];
 }
 
-/* "turn the lamp red, 40%": values of later chunks belong to the one before them; after "no," instead of its
+/* "turn the lamp red, 40%": values of later clauses belong to the one before them; after "no," instead of its
  * own. */
 static void gather_values(const grounder *g, piece *p, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        chunk_rest *r = &p[i].c->bare;
+        clause_rest *r = &p[i].c->bare;
         size_t to = i - 1;
         while (to > 0 && p[to].done) to--;
-        bool only_values = !p[i].has_cue && r->n_values && !mention_says_target(&r->what) && !r->n_strange;
-        if (!only_values || !mention_says_target(&rest_of(&p[to])->what)) continue;
+        bool only_values =
+            !p[i].has_cue && r->n_values && !entity_mention_says_target(&r->what) && !r->n_strange;
+        if (!only_values || !entity_mention_says_target(&rest_of(&p[to])->what)) continue;
         for (size_t k = 0; k < p[to].c->n_cues; k++) give_values(&p[to].c->cues[k].rest, r, p[i].corrects);
         give_values(&p[to].c->bare, r, p[i].corrects);
-        chunk_read_bare(p[to].c, g->lex);
+        clause_read_bare(p[to].c, g->lex);
         p[to].has_cue = p[to].c->n_cues > 0;
         p[i].done = true;
         p[i].corrects = false;
@@ -144,8 +145,9 @@ static void gather_values(const grounder *g, piece *p, size_t n)
 static void gather_contrasts(grounder *g, piece *p, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        if (!p[i].contrast || !mention_says_target(&p[i].c->bare.what) || p[i].c->bare.forbidden) continue;
-        const mention *m = &rest_of(&p[i - 1])->what;
+        if (!p[i].contrast || !entity_mention_says_target(&p[i].c->bare.what) || p[i].c->bare.forbidden)
+            continue;
+        const entity_mention *m = &rest_of(&p[i - 1])->what;
         bool group = m->all || m->everything || m->plural;
         if (p[i].has_cue && !(group && p[i].c->cues[0].rest.only_state && !p[i - 1].has_cue)) continue;
         if (p[i].has_cue || !group || !p[i - 1].has_cue) {
@@ -153,8 +155,8 @@ static void gather_contrasts(grounder *g, piece *p, size_t n)
             continue;
         }
         for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
-            chunk_rest *to = &p[i - 1].c->cues[k].rest;
-            if (to->n_except < CHUNK_EXCEPT_MAX) to->except[to->n_except++] = p[i].c->bare.what;
+            clause_rest *to = &p[i - 1].c->cues[k].rest;
+            if (to->n_except < CLAUSE_EXCEPT_MAX) to->except[to->n_except++] = p[i].c->bare.what;
         }
         p[i].done = true;
     }
@@ -164,36 +166,36 @@ static void gather_contrasts(grounder *g, piece *p, size_t n)
 static void gather_exceptions(piece *p, size_t n)
 {
     for (size_t i = 1; i < n; i++) { /* "all lights except the lamp and the fan off" */
-        chunk_rest *group = &p[i - 1].c->bare;
-        bool waits = !p[i - 1].has_cue && group->n_except && group->n_except < CHUNK_EXCEPT_MAX;
+        clause_rest *group = &p[i - 1].c->bare;
+        bool waits = !p[i - 1].has_cue && group->n_except && group->n_except < CLAUSE_EXCEPT_MAX;
         if (!waits || !p[i].has_cue || !p[i].c->cues[0].rest.only_state ||
-            !mention_says_target(&p[i].c->bare.what))
+            !entity_mention_says_target(&p[i].c->bare.what))
             continue;
         group->except[group->n_except++] = p[i].c->cues[0].rest.what;
         for (size_t k = 0; k < p[i].c->n_cues; k++) {
-            p[i].c->cues[k].rest.what = (mention){0};
+            p[i].c->cues[k].rest.what = (entity_mention){0};
             p[i].c->cues[k].rest.n_whole = 0;
         }
     }
     piece *cue = NULL;
     for (size_t i = 0; i < n; i++) {
-        const mention *m = &p[i].c->bare.what;
-        const chunk_rest *r = &p[i].c->bare;
-        if (i > 0 && p[i - 1].has_cue && !p[i].has_cue && r->n_except && !mention_says_target(m) &&
+        const entity_mention *m = &p[i].c->bare.what;
+        const clause_rest *r = &p[i].c->bare;
+        if (i > 0 && p[i - 1].has_cue && !p[i].has_cue && r->n_except && !entity_mention_says_target(m) &&
             !r->n_strange) {
             for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
-                chunk_rest *to = &p[i - 1].c->cues[k].rest;
-                for (size_t e = 0; e < r->n_except && to->n_except < CHUNK_EXCEPT_MAX; e++)
+                clause_rest *to = &p[i - 1].c->cues[k].rest;
+                for (size_t e = 0; e < r->n_except && to->n_except < CLAUSE_EXCEPT_MAX; e++)
                     to->except[to->n_except++] = r->except[e];
             }
             p[i].done = true;
             cue = &p[i - 1];
         } else if (p[i].has_cue) {
             cue = p[i].c->cues[0].rest.n_except ? &p[i] : NULL;
-        } else if (cue && mention_says_target(m) && !p[i].c->bare.n_strange) {
+        } else if (cue && entity_mention_says_target(m) && !p[i].c->bare.n_strange) {
             for (size_t k = 0; k < cue->c->n_cues; k++) {
-                chunk_rest *to = &cue->c->cues[k].rest;
-                if (to->n_except && to->n_except < CHUNK_EXCEPT_MAX) to->except[to->n_except++] = *m;
+                clause_rest *to = &cue->c->cues[k].rest;
+                if (to->n_except && to->n_except < CLAUSE_EXCEPT_MAX) to->except[to->n_except++] = *m;
             }
             p[i].done = true;
         } else {
@@ -205,22 +207,22 @@ static void gather_exceptions(piece *p, size_t n)
 /* "every light downstairs, off": the devices stood before the cue and were seen to with it. */
 static bool is_served(const piece *p, size_t i)
 {
-    const chunk_rest *r = &p[i].c->cues[0].rest;
+    const clause_rest *r = &p[i].c->cues[0].rest;
     bool before = false;
     for (size_t k = 0; k < i; k++) {
         if (p[k].has_cue) return false;
-        before = before || mention_says_target(&p[k].c->bare.what);
+        before = before || entity_mention_says_target(&p[k].c->bare.what);
     }
-    return before && !mention_says_target(&r->what) && !r->what.pronoun;
+    return before && !entity_mention_says_target(&r->what) && !r->what.pronoun;
 }
 
 /* "lock and unlock the door": the device stands behind the second cue. */
 static bool lends_target(const grounder *g, const piece *p, size_t i, size_t n)
 {
     if (!p[i].has_cue || i + 1 >= n || !p[i + 1].has_cue || device_set_count(&g->last)) return false;
-    const chunk_rest *own = &p[i].c->cues[0].rest, *next = &p[i + 1].c->cues[0].rest;
-    return !mention_says_target(&own->what) && !own->what.pronoun && !own->n_values && !own->n_strange &&
-           mention_says_target(&next->what);
+    const clause_rest *own = &p[i].c->cues[0].rest, *next = &p[i + 1].c->cues[0].rest;
+    return !entity_mention_says_target(&own->what) && !own->what.pronoun && !own->n_values &&
+           !own->n_strange && entity_mention_says_target(&next->what);
 }
 
 /* "unlock it, no, lock it": the piece before does not count. */
@@ -232,7 +234,7 @@ static void take_back(grounder *g)
 
 static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
 {
-    const chunk_rest *r = rest_of(&p[i]);
+    const clause_rest *r = rest_of(&p[i]);
     if (p[i].corrects) take_back(g);
     g->task_mark = g->n_tasks;
     g->problem_mark = g->n_problems;
@@ -261,17 +263,18 @@ static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
             for (size_t k = 0; k < p[i].c->n_cues; k++)
                 task_inherit_kind(g, &p[i].c->cues[k].rest.what, &p[i + 1].c->bare.what);
         bool before = g->unclear;
-        const mention *kind_from = i > 0 ? &rest_of(&p[i - 1])->what : NULL;
+        const entity_mention *kind_from = i > 0 ? &rest_of(&p[i - 1])->what : NULL;
         task_carry_out(g, p[i].c, u, NULL, kind_from);
         if (g->unclear && !before) piece_note_strange(g, u, r);
     }
 }
 
 /* "lamps 1 and 4": a number alone stands for the last word of the name before it. */
-static void take_number_as_name(const grounder *g, const units *u, const mention *before, chunk_rest *r)
+static void take_number_as_name(const grounder *g, const units *u, const entity_mention *before,
+                                clause_rest *r)
 {
     double v;
-    if (mention_says_target(&r->what) || r->n_values != 1 || r->values[0].choice || !before->n) return;
+    if (entity_mention_says_target(&r->what) || r->n_values != 1 || r->values[0].choice || !before->n) return;
     const unit *x = &u->at[r->values[0].at];
     const char *last = before->at[before->n - 1];
     bool number = (last[0] >= '0' && last[0] <= '9') || lexicon_number(g->lex, last, &v);
@@ -285,13 +288,14 @@ static void take_number_as_name(const grounder *g, const units *u, const mention
 static void name_numbers(const grounder *g, const units *u, piece *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        mention *m = p[i].has_cue ? &p[i].c->cues[0].rest.what : &p[i].c->bare.what;
+        entity_mention *m = p[i].has_cue ? &p[i].c->cues[0].rest.what : &p[i].c->bare.what;
         bool numbered = m->n && m->at[m->n - 1][0] >= '0' && m->at[m->n - 1][0] <= '9';
         if (numbered && i + 1 < n)
             for (size_t k = 0; k < p[i].c->n_cues; k++) p[i].c->cues[k].rest.what.plural = false;
         if (numbered && i + 1 < n) p[i].c->bare.what.plural = false;
         if (i == 0) continue;
-        const mention *before = p[i - 1].has_cue ? &p[i - 1].c->cues[0].rest.what : &p[i - 1].c->bare.what;
+        const entity_mention *before =
+            p[i - 1].has_cue ? &p[i - 1].c->cues[0].rest.what : &p[i - 1].c->bare.what;
         take_number_as_name(g, u, before, &p[i].c->bare);
         for (size_t k = 0; k < p[i].c->n_cues; k++) take_number_as_name(g, u, before, &p[i].c->cues[k].rest);
     }
@@ -344,7 +348,7 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
         size_t after = skip_correction(g, u, joined, to);
         bool corrects = after > joined && (n > 0 || g->n_tasks > 0);
         joined = after;
-        at = chunk_start(u, joined, to, g->lex, &lead);
+        at = clause_start(u, joined, to, g->lex, &lead);
         if (at >= to) break;
         size_t n_forbid = unit_set_len(phrase_list_at(&g->lex->prohibit, u->at, at, to, 0));
         size_t end = text_task(g, u, joined, to, false); /* "i need milk on the list": no polite beginning */
@@ -355,15 +359,15 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
             at = end;
             continue;
         }
-        end = text_chunk_end(g, u, at, to);
-        size_t last = chunk_trim(u, at, end, g->lex);
-        chunk *c = n < CHUNKS_MAX ? arena_alloc(g->a, sizeof *c) : NULL;
+        end = text_clause_end(g, u, at, to);
+        size_t last = clause_trim(u, at, end, g->lex);
+        clause *c = n < CHUNKS_MAX ? arena_alloc(g->a, sizeof *c) : NULL;
         if (!c) {
             g->nomem = g->nomem || n < CHUNKS_MAX;
             g->unclear = true;
             return;
         }
-        chunk_read(c, u, at, last, &g->d);
+        clause_read(c, u, at, last, &g->d);
         if (c->n_cues || !is_empty(&c->bare))
             p[n++] = (piece){.c = c,
                              .has_cue = c->n_cues > 0,

@@ -1,4 +1,4 @@
-/* ground_task.c: the cue of a chunk becomes a task: one way to carry it out, or several to choose from. */
+/* ground_task.c: the cue of a clause becomes a task: one way to carry it out, or several to choose from. */
 #include "nlu/grounder.h"
 
 #include <stdio.h>
@@ -40,20 +40,20 @@ void task_add(grounder *g, const task *t)
     grounder_name_all(g, &g->last);
 }
 
-static bool equal_rank(const chunk_cue *a, const chunk_cue *b)
+static bool equal_rank(const clause_cue *a, const clause_cue *b)
 {
     return a->rest.n_strange == b->rest.n_strange && unit_set_len(a->used) == unit_set_len(b->used);
 }
 
-chunk_rest *task_new_rest(grounder *g)
+clause_rest *task_new_rest(grounder *g)
 {
-    static chunk_rest none;
-    chunk_rest *r = arena_alloc(g->a, sizeof *r);
+    static clause_rest none;
+    clause_rest *r = arena_alloc(g->a, sizeof *r);
     if (!r) g->nomem = true;
     return r ? r : &none;
 }
 
-static bool has_kind_word(const grounder *g, const mention *m)
+static bool has_kind_word(const grounder *g, const entity_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (devices_is_kind_word(g->lex, m->at[i], NULL)) return true;
@@ -61,7 +61,7 @@ static bool has_kind_word(const grounder *g, const mention *m)
 }
 
 /* "the kitchen and bedroom lights": what is missing in the first comes from the second. */
-void task_inherit_kind(const grounder *g, mention *m, const mention *from)
+void task_inherit_kind(const grounder *g, entity_mention *m, const entity_mention *from)
 {
     if (!m->n || has_kind_word(g, m)) return;
     for (size_t i = 0; i < from->n && m->n < sizeof m->at / sizeof *m->at; i++)
@@ -70,20 +70,20 @@ void task_inherit_kind(const grounder *g, mention *m, const mention *from)
     m->all = m->all || from->all;
 }
 
-/* What the chunk's best cue that can be carried out means; *failed: why none can be. kind_from: the words for
+/* What the clause's best cue that can be carried out means; *failed: why none can be. kind_from: the words for
  * a kind are borrowed from there, or NULL. */
-static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
-                    const mention *kind_from, attempt *failed)
+static task ways_of(grounder *g, const clause *c, const units *u, const clause_rest *more,
+                    const entity_mention *kind_from, attempt *failed)
 {
     task t = {.u = u};
-    const chunk_cue *first = NULL;
-    const chunk_cue *open_verb = NULL; /* "turn on": of many kinds, so it implies no device of one */
+    const clause_cue *first = NULL;
+    const clause_cue *open_verb = NULL; /* "turn on": of many kinds, so it implies no device of one */
     *failed = (attempt){.how = NOT_CLEAR};
     for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, &c->cues[i])); i++) {
-        const chunk_cue *cue = &c->cues[i];
-        const chunk_rest *rest = more ? more : &cue->rest;
+        const clause_cue *cue = &c->cues[i];
+        const clause_rest *rest = more ? more : &cue->rest;
         if (kind_from) {
-            chunk_rest *borrowed = task_new_rest(g);
+            clause_rest *borrowed = task_new_rest(g);
             if (g->nomem) return t;
             *borrowed = *rest;
             task_inherit_kind(g, &borrowed->what, kind_from);
@@ -121,12 +121,12 @@ static bool ask_device(grounder *g, const task *t)
 /* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
  * neighbour without a cue). Where it is unclear which device is meant, the kind that was named before tells:
  * "the speakers in the music room and the ballroom". */
-void task_carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
-                    const mention *before)
+void task_carry_out(grounder *g, const clause *c, const units *u, const clause_rest *more,
+                    const entity_mention *before)
 {
     attempt failed, failed_again;
     task t = ways_of(g, c, u, more, NULL, &failed);
-    const mention *own = more ? &more->what : c->n_cues ? &c->cues[0].rest.what : NULL;
+    const entity_mention *own = more ? &more->what : c->n_cues ? &c->cues[0].rest.what : NULL;
     bool borrow = before && own && own->n && !has_kind_word(g, own) && has_kind_word(g, before);
     if (borrow && (t.n_ways > 1 || (!t.n_ways && failed.how == ASK_WHICH))) {
         task again = ways_of(g, c, u, more, before, &failed_again);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t text_chunk_end(const grounder *g, const units *u, size_t from, size_t to)
+size_t text_clause_end(const grounder *g, const units *u, size_t from, size_t to)
 {
     for (size_t i = from + 1; i < to; i++) {
         size_t n;
@@ -46,7 +46,7 @@ static bool has_content(const grounder *g, const units *u, size_t from, size_t t
 }
 
 static bool add_task_with(grounder *g, const units *u, const action_def *x, size_t text_from, size_t text_to,
-                          const chunk_rest *r, bool forbidden)
+                          const clause_rest *r, bool forbidden)
 {
     attempt way = attempt_action(g, x, u, r);
     if (text_from >= text_to || way.how == NOT_CLEAR || way.how == NOT_HERE || way.how == CANNOT)
@@ -76,10 +76,10 @@ static size_t try_named_list(grounder *g, const units *u, const action_def *x, c
     for (size_t p = from + 1; p < to; p++) {
         unit_set got = phrase_match(tail, u->at, p, to, 0, true);
         if (!got) continue;
-        size_t list = p + unit_set_len(got), end = text_chunk_end(g, u, list, to);
-        chunk_rest *r = task_new_rest(g);
-        chunk_rest_read(r, u, list, end, 0, &g->d);
-        if (r->n_strange || r->n_values || !mention_says_target(&r->what)) continue;
+        size_t list = p + unit_set_len(got), end = text_clause_end(g, u, list, to);
+        clause_rest *r = task_new_rest(g);
+        clause_rest_read(r, u, list, end, 0, &g->d);
+        if (r->n_strange || r->n_values || !entity_mention_says_target(&r->what)) continue;
         if (add_task_with(g, u, x, from, p, r, forbidden)) return end;
     }
     return 0;
@@ -104,7 +104,7 @@ static size_t try_only_list(grounder *g, const units *u, const action_def *x, si
     for (size_t i = from; i < to; i++) /* a list is named after all, though not so that it is found */
         if (u->at[i].kind == UNIT_DEVICE || (u->at[i].kind == UNIT_WORD && means_kind_of(g, x, u->at[i].s)))
             return 0;
-    chunk_rest *r = task_new_rest(g);
+    clause_rest *r = task_new_rest(g);
     r->device = r->first_strange = SIZE_MAX;
     g->last = (device_set){{0}};
     if (add_task_with(g, u, x, from, to, r, forbidden)) return to;
@@ -118,8 +118,8 @@ static size_t try_list_first(grounder *g, const units *u, const action_def *x, s
     size_t colon = at;
     while (colon < to && !(u->at[colon].kind == UNIT_SIGN && strcmp(u->at[colon].s, ":") == 0)) colon++;
     if (colon == at || colon + 1 >= to) return 0;
-    chunk_rest *r = task_new_rest(g);
-    chunk_rest_read(r, u, at, colon, 0, &g->d);
+    clause_rest *r = task_new_rest(g);
+    clause_rest_read(r, u, at, colon, 0, &g->d);
     bool group;
     device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
     size_t list = device_set_first(&s);

@@ -1,7 +1,7 @@
 /* grounder.h: a grounding under way; for the files ground*.c alone.
  *
  *     ground.c         sentences, and the one judgement at the end
- *       ground_piece.c   the chunks of a sentence together
+ *       ground_piece.c   the clauses of a sentence together
  *         ground_text.c    free text for lists
  *         ground_task.c    a cue becomes a task
  *           ground_attempt.c an action on what was named
@@ -13,7 +13,7 @@
 #ifndef NLU_GROUNDER_H
 #define NLU_GROUNDER_H
 
-#include "nlu/chunk.h"
+#include "nlu/clause.h"
 #include "nlu/ground.h"
 #include "nlu/reply.h"
 
@@ -36,11 +36,11 @@ typedef enum outcome {
 typedef struct attempt {
     outcome how;
     const action_def *action;
-    const chunk_rest *rest;
+    const clause_rest *rest;
     device_set targets;
-    const chunk_value *given[4]; /* for action->takes */
-    const char *text;            /* a TEXT value */
-    const value_def *odd;        /* OUT_OF_RANGE, ASK_VALUE */
+    const clause_value *given[4]; /* for action->takes */
+    const char *text;             /* a TEXT value */
+    const value_def *odd;         /* OUT_OF_RANGE, ASK_VALUE */
 } attempt;
 
 typedef struct task {
@@ -83,25 +83,25 @@ void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
 /* ---- ground_attempt.c ---- */
 bool attempt_serves(const grounder *g, const action_def *x, size_t device);
 const char *attempt_abilities(grounder *g, size_t device);
-mention attempt_known_part(const grounder *g, const mention *m);
-attempt attempt_action(grounder *g, const action_def *x, const units *u, const chunk_rest *r);
+entity_mention attempt_known_part(const grounder *g, const entity_mention *m);
+attempt attempt_action(grounder *g, const action_def *x, const units *u, const clause_rest *r);
 const char *attempt_target_names(grounder *g, const attempt *t, bool any);
 void attempt_tell(grounder *g, const attempt *t);
 
 /* ---- ground_task.c ---- */
 bool task_same_call(const attempt *a, const attempt *b);
 void task_add(grounder *g, const task *t);
-chunk_rest *task_new_rest(grounder *g);
-void task_inherit_kind(const grounder *g, mention *m, const mention *from);
-void task_carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
-                    const mention *before);
+clause_rest *task_new_rest(grounder *g);
+void task_inherit_kind(const grounder *g, entity_mention *m, const entity_mention *from);
+void task_carry_out(grounder *g, const clause *c, const units *u, const clause_rest *more,
+                    const entity_mention *before);
 
 /* ---- ground_text.c ---- */
-size_t text_chunk_end(const grounder *g, const units *u, size_t from, size_t to);
+size_t text_clause_end(const grounder *g, const units *u, size_t from, size_t to);
 size_t text_task(grounder *g, const units *u, size_t at, size_t to, bool forbidden);
 
 /* ---- ground_piece.c ---- */
-void piece_note_strange(grounder *g, const units *u, const chunk_rest *r);
+void piece_note_strange(grounder *g, const units *u, const clause_rest *r);
 void piece_read_all(grounder *g, const units *u, size_t at, size_t to);
 
 /* ---- ground_ask.c ---- */

@@ -39,25 +39,26 @@
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */
-#define LEXICON_REPLIES(X)                                                                             \
-    X(leave)                                                                                           \
-    X(leave_all)                                                                                       \
-    X(later)                                                                                           \
-    X(later_all)                                                                                       \
-    X(question)                                                                                        \
-    X(missing)                                                                                         \
-    X(which)                                                                                           \
-    X(cannot)                                                                                          \
-    X(no_action)                                                                                       \
-    X(need_value)                                                                                      \
-    X(out_of_range)                                                                                    \
-    X(not_understood)                                                                                  \
-    X(remark)                                                                                          \
-    X(propose)                                                                                         \
-    X(fallback)                                                                                        \
-    X(no_devices)                                                                                      \
-    X(state) X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) \
-        X(too_long) X(and) X(or) X(more)
+#define LEXICON_REPLIES(X)                                                                                \
+    X(leave)                                                                                              \
+    X(leave_all)                                                                                          \
+    X(later)                                                                                              \
+    X(later_all)                                                                                          \
+    X(question)                                                                                           \
+    X(missing)                                                                                            \
+    X(which)                                                                                              \
+    X(cannot)                                                                                             \
+    X(no_action)                                                                                          \
+    X(need_value)                                                                                         \
+    X(out_of_range)                                                                                       \
+    X(not_understood)                                                                                     \
+    X(remark)                                                                                             \
+    X(propose)                                                                                            \
+    X(fallback)                                                                                           \
+    X(no_devices)                                                                                         \
+    X(state)                                                                                              \
+    X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) \
+        X(and) X(or) X(more)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {

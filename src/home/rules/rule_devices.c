@@ -31,7 +31,7 @@ static int find_languages(const opening *o)
     o->d->languages = calloc(s->n_languages + 1, sizeof *o->d->languages);
     if (!o->d->languages) return err_nomem(o->err);
     for (unsigned i = 0; i < s->n_languages; i++) {
-        o->d->languages[i] = device_lexicon_tongue(o->d->words, s->languages[i]);
+        o->d->languages[i] = device_lexicon_language(o->d->words, s->languages[i]);
         if (!o->d->languages[i])
             return err_set(o->err, SHOAL_EINVALID, "%slanguages[%u]: '%s' is no language of %s", o->path, i,
                            s->languages[i], s->lexicon_path);
@@ -107,7 +107,7 @@ static int read_sayings(const opening *o, guard_rules *g)
         const stage_saying *from = &s->say[i];
         if (guard_rule_named(from->rule) == N_GUARD_RULES && strcmp(from->rule, "declined") != 0)
             return no_such_rule(o, "say", i, from->rule);
-        if (from->language && !device_lexicon_tongue(o->d->words, from->language))
+        if (from->language && !device_lexicon_language(o->d->words, from->language))
             return err_set(o->err, SHOAL_EINVALID, "%ssay[%u].language: '%s' is no language of %s", o->path,
                            i, from->language, s->lexicon_path);
         say[g->n_say++] = (guard_saying){from->rule, from->language, from->text};

@@ -9,8 +9,8 @@
 /* What such a stage has loaded (config_stage.own). */
 typedef struct rule_devices {
     device_lexicon *words;
-    const tongue **languages;  /* [n_languages of the stage] */
-    struct guard_rules *guard; /* what a guard's keys say */
+    const language **languages; /* [n_languages of the stage] */
+    struct guard_rules *guard;  /* what a guard's keys say */
 } rule_devices;
 
 const rule_devices *rule_devices_of(const config_stage *s);

@@ -104,7 +104,7 @@ static int note(stage_run *s, const guarding *g, const guard_case *c, const sha2
     process_put(r, o, "verdict", json_string(guard_verdict_name(g->verdict)));
     if (*g->rule) process_put(r, o, "rule", json_string(g->rule));
     process_put(r, o, "why", json_string(g->why));
-    process_put(r, o, "language", json_string(c->found->said->t->name));
+    process_put(r, o, "language", json_string(c->found->utterance->t->name));
     s->own = g;
     process_fact(s)->label = guard_verdict_name(g->verdict);
     process_fact(s)->text = g->text;

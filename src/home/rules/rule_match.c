@@ -76,7 +76,7 @@ static json_t *details_json(process_run *r, const matching *m)
     process_put(r, o, "devices", devices);
     process_put(r, o, "unknown", unknown);
     process_put(r, o, "ambiguous", ambiguous);
-    process_put(r, o, "language", json_string(m->said->t->name));
+    process_put(r, o, "language", json_string(m->utterance->t->name));
     return o;
 }
 

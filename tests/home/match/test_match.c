@@ -23,7 +23,7 @@ static void match_cases(const device_lexicon *l, const case_file *f, size_t home
         tally_ids(t, got, want);
         if (tell && !same_ids(got, want))
             print_error("%s:%zu: %s (%s)\n    expected: %s\n    got:      %s%s%s\n", f->path,
-                        rows->keys[i]->line, text, m.said->t->name, want, got, m.n_unknown ? ": " : "",
+                        rows->keys[i]->line, text, m.utterance->t->name, want, got, m.n_unknown ? ": " : "",
                         m.n_unknown ? m.unknown[0].text : "");
     }
     arena_free(a);
@@ -196,7 +196,7 @@ static void a_text_that_is_too_long_is_not_read(void **state)
     for (int i = 0; i < 65; i++) buf_printf(&b, "%s ", c.list[0].name);
     matching m = find_in(l, &c, b.data, a);
     assert_int_equal(m.label, MATCH_UNKNOWN);
-    assert_true(m.said->cut && m.n == 0);
+    assert_true(m.utterance->cut && m.n == 0);
     buf_done(&b);
     arena_free(a);
     free_crowd(&c);

@@ -19,11 +19,11 @@ static void close_bench(bench *t)
     lexicon_free(t->lex);
 }
 
-static mention said(bench *t, const char *text)
+static entity_mention said(bench *t, const char *text)
 {
     words w;
     word_list l;
-    mention m = {0};
+    entity_mention m = {0};
     assert_int_equal(words_split(&w, t->a, text, strlen(text)), 0);
     assert_int_equal(devices_canonical(&l, t->lex, &w, t->a), 0);
     for (size_t i = 0; i < l.n && m.n < MENTION_WORDS_MAX; i++) {
@@ -42,7 +42,7 @@ static const char *find_of(bench *t, const char *text, uint64_t kinds)
 {
     static char out[2048];
     bool group;
-    mention m = said(t, text);
+    entity_mention m = said(t, text);
     device_set s = devices_find(&t->d, &m, kinds, &group);
     size_t n = (size_t)snprintf(out, sizeof out, "%s", group ? "*" : "");
     for (size_t i = 0; i < t->d.n && n < sizeof out; i++)
@@ -159,7 +159,7 @@ static void words_of_no_device_and_no_kind_are_strangers(void **state)
 {
     bench t;
     open_bench(&t, FLAT, COUNT_OF(FLAT));
-    mention known = said(&t, "kitchen heater"), strange = said(&t, "kitchen zebra");
+    entity_mention known = said(&t, "kitchen heater"), strange = said(&t, "kitchen zebra");
     assert_false(devices_has_stranger(&t.d, &known));
     assert_true(devices_has_stranger(&t.d, &strange));
     assert_true(devices_know_typed(&t.d, "television"));
@@ -187,7 +187,7 @@ static void every_device_of_the_largest_home_is_found(void **state)
     }
     expect_found(&t, "room 256 light", "");
     bool group;
-    mention m = said(&t, "all lights");
+    entity_mention m = said(&t, "all lights");
     device_set s = devices_find(&t.d, &m, UINT64_MAX, &group);
     assert_int_equal(device_set_count(&s), DEVICES_MAX);
     close_bench(&t);

@@ -1,11 +1,11 @@
-/* said.c: texts as units, and their language; see said.h. */
-#include "match/said.h"
+/* utterance.c: texts as units, and their language; see utterance.h. */
+#include "match/utterance.h"
 
 #include <string.h>
 
 #include "match/device_index.h"
 
-const word_sense *said_sense(const tongue *t, const unit *u)
+const word_sense *utterance_sense(const language *t, const unit *u)
 {
     return u->kind == UNIT_NUMBER ? NULL : device_lexicon_sense(&t->senses, u->s);
 }
@@ -29,14 +29,14 @@ static bool is_left_out(const word *w)
     return w->sign && is_in(w->s, out, sizeof out / sizeof *out);
 }
 
-static void put_unit(said *d, const word *w, const char *s, size_t begin, size_t end)
+static void put_unit(utterance *d, const word *w, const char *s, size_t begin, size_t end)
 {
     unit_kind kind = w->sign ? UNIT_SIGN : w->number ? UNIT_NUMBER : UNIT_WORD;
     d->units[d->n++] = (unit){.kind = kind, .s = s, .begin = begin, .end = end, .value = w->value};
     d->n_words += kind == UNIT_WORD;
 }
 
-static int put_word(said *d, const device_lexicon *l, const word *w, arena *a)
+static int put_word(utterance *d, const device_lexicon *l, const word *w, arena *a)
 {
     size_t cut = w->sign || w->number ? 0 : device_lexicon_elided(l, w->s);
     size_t begin = w->begin;
@@ -52,11 +52,11 @@ static int put_word(said *d, const device_lexicon *l, const word *w, arena *a)
 }
 
 /* The sentence that began at `from` ends here; false: it is too long. */
-static bool end_sentence(said *d, size_t from)
+static bool end_sentence(utterance *d, size_t from)
 {
     if (d->n == from) return true;
     if (d->n - from > UNITS_MAX) return false;
-    d->sentences[d->n_sentences++] = (said_sentence){from, d->n};
+    d->sentences[d->n_sentences++] = (utterance_sentence){from, d->n};
     return true;
 }
 
@@ -67,7 +67,7 @@ static bool breaks_line(const words *w, size_t i)
     return memchr(w->text + w->at[i - 1].end, '\n', gap) != NULL;
 }
 
-static int cut_units(said *d, const device_lexicon *l, const words *w, arena *a)
+static int cut_units(utterance *d, const device_lexicon *l, const words *w, arena *a)
 {
     size_t from = 0;
     bool fits = true;
@@ -77,7 +77,7 @@ static int cut_units(said *d, const device_lexicon *l, const words *w, arena *a)
             from = d->n;
         }
         if (ends_sentence(&w->at[i]) || is_left_out(&w->at[i])) continue;
-        if (d->n + 2 > SAID_UNITS_MAX) fits = false;
+        if (d->n + 2 > UTTERANCE_UNITS_MAX) fits = false;
         if (fits && put_word(d, l, &w->at[i], a)) return SHOAL_ENOMEM;
     }
     d->cut = w->cut || !fits || !end_sentence(d, from);
@@ -86,50 +86,50 @@ static int cut_units(said *d, const device_lexicon *l, const words *w, arena *a)
 
 static bool is_word_of(void *user, const char *word)
 {
-    return word_sense_names(device_lexicon_sense(&((const tongue *)user)->senses, word));
+    return word_sense_names(device_lexicon_sense(&((const language *)user)->senses, word));
 }
 
-static size_t count_known(const said *d, const tongue *t)
+static size_t count_known(const utterance *d, const language *t)
 {
     size_t n = 0;
     compound c;
     for (size_t i = 0; i < d->n; i++) {
         if (d->units[i].kind != UNIT_WORD) continue;
-        n += said_sense(t, &d->units[i]) || compound_split(&c, t, d->units[i].s, is_word_of, (void *)t);
+        n += utterance_sense(t, &d->units[i]) || compound_split(&c, t, d->units[i].s, is_word_of, (void *)t);
     }
     return n;
 }
 
-static void choose_tongue(said *d, const device_lexicon *l, const tongue *const *only, size_t n_only)
+static void choose_language(utterance *d, const device_lexicon *l, const language *const *only, size_t n_only)
 {
-    size_t n = n_only ? n_only : l->n_tongues;
+    size_t n = n_only ? n_only : l->n_languages;
     for (size_t i = 0; i < n; i++) {
-        const tongue *t = n_only ? only[i] : &l->tongues[i];
+        const language *t = n_only ? only[i] : &l->languages[i];
         size_t known = count_known(d, t);
         if (d->t && known < d->n_known) continue;
         if (!d->t || known > d->n_known) d->n_tied = 0;
-        if (d->n_tied < TONGUES_MAX) d->tied[d->n_tied++] = t;
+        if (d->n_tied < LANGUAGES_MAX) d->tied[d->n_tied++] = t;
         d->t = d->tied[0];
         d->n_known = known;
     }
 }
 
-int said_read(said *ret, const device_lexicon *l, const tongue *const *only, size_t n_only, const char *text,
-              arena *a)
+int utterance_read(utterance *ret, const device_lexicon *l, const language *const *only, size_t n_only,
+                   const char *text, arena *a)
 {
-    said d = {.text = text};
+    utterance d = {.text = text};
     words w;
     if (words_split(&w, a, text, strlen(text))) return SHOAL_ENOMEM;
-    d.units = arena_alloc(a, (SAID_UNITS_MAX + 1) * sizeof *d.units);
-    d.sentences = arena_alloc(a, (SAID_UNITS_MAX + 1) * sizeof *d.sentences);
+    d.units = arena_alloc(a, (UTTERANCE_UNITS_MAX + 1) * sizeof *d.units);
+    d.sentences = arena_alloc(a, (UTTERANCE_UNITS_MAX + 1) * sizeof *d.sentences);
     if (!d.units || !d.sentences || cut_units(&d, l, &w, a)) return SHOAL_ENOMEM;
-    choose_tongue(&d, l, only, n_only);
+    choose_language(&d, l, only, n_only);
     if (d.cut) d.n = d.n_sentences = 0;
     *ret = d;
     return 0;
 }
 
-unit_set said_find(const said *d, const said_sentence *s, const phrase_list *l, unit_set taken)
+unit_set utterance_find(const utterance *d, const utterance_sentence *s, const phrase_list *l, unit_set taken)
 {
     const unit *u = d->units + s->from;
     size_t n = s->to - s->from;

@@ -1,5 +1,5 @@
-/* chunk.c: taking one request apart; see chunk.h. */
-#include "nlu/chunk.h"
+/* clause.c: taking one request apart; see clause.h. */
+#include "nlu/clause.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool is_phrase_at(const phrase_list *l, const units *u, size_t i, size_t 
     return true;
 }
 
-size_t chunk_start(const units *u, size_t from, size_t to, const lexicon *l, bool *ret_lead)
+size_t clause_start(const units *u, size_t from, size_t to, const lexicon *l, bool *ret_lead)
 {
     size_t at = from, n;
     for (;;) {
@@ -30,12 +30,12 @@ size_t chunk_start(const units *u, size_t from, size_t to, const lexicon *l, boo
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
 typedef struct rest_reader {
-    chunk_rest *r;
+    clause_rest *r;
     const units *u;
     size_t at, to;
     unit_set used;
     const devices *d;
-    mention *into; /* what, or except */
+    entity_mention *into; /* what, or except */
 } rest_reader;
 
 static bool free_at(const rest_reader *x, size_t i)
@@ -50,7 +50,7 @@ static bool phrase_here(rest_reader *x, const phrase_list *l, size_t *ret_n)
 
 static void name_word(rest_reader *x, const char *s)
 {
-    mention *m = x->into;
+    entity_mention *m = x->into;
     const unit *u = &x->u->at[x->at];
     if (m->n == 0) m->begin = u->begin;
     m->end = u->end;
@@ -83,8 +83,8 @@ static bool choice_here(const rest_reader *x, size_t *ret_n)
 
 static void add_value(rest_reader *x, size_t n, bool choice)
 {
-    if (x->r->n_values < CHUNK_VALUES_MAX)
-        x->r->values[x->r->n_values++] = (chunk_value){.at = x->at, .n = n, .choice = choice};
+    if (x->r->n_values < CLAUSE_VALUES_MAX)
+        x->r->values[x->r->n_values++] = (clause_value){.at = x->at, .n = n, .choice = choice};
     else
         x->r->n_strange++;
 }
@@ -128,7 +128,7 @@ static void strange(rest_reader *x)
 
 static void begin_except(rest_reader *x)
 {
-    if (x->r->n_except < CHUNK_EXCEPT_MAX)
+    if (x->r->n_except < CLAUSE_EXCEPT_MAX)
         x->into = &x->r->except[x->r->n_except++];
     else
         x->r->n_strange++;
@@ -159,7 +159,7 @@ static bool leads_nowhere(const rest_reader *x)
 static void read_word(rest_reader *x)
 {
     const lexicon *l = x->d->lex;
-    chunk_rest *r = x->r;
+    clause_rest *r = x->r;
     size_t n = 1;
     if (phrase_here(x, &l->report, &n)) r->reported = true;
     n = 1;
@@ -197,9 +197,10 @@ static void read_word(rest_reader *x)
     x->at += n;
 }
 
-void chunk_rest_read(chunk_rest *ret, const units *u, size_t from, size_t to, unit_set used, const devices *d)
+void clause_rest_read(clause_rest *ret, const units *u, size_t from, size_t to, unit_set used,
+                      const devices *d)
 {
-    *ret = (chunk_rest){.device = SIZE_MAX, .first_strange = SIZE_MAX};
+    *ret = (clause_rest){.device = SIZE_MAX, .first_strange = SIZE_MAX};
     rest_reader x = {.r = ret, .u = u, .at = from, .to = to, .used = used, .d = d, .into = &ret->what};
     while (x.at < to) {
         const unit *at = &u->at[x.at];
@@ -228,19 +229,19 @@ void chunk_rest_read(chunk_rest *ret, const units *u, size_t from, size_t to, un
 /* ---- cues ---------------------------------------------------------------------------------------- */
 
 /* What must not be: strange words, unless the request is held back anyway. */
-static size_t cost(const chunk_cue *c)
+static size_t cost(const clause_cue *c)
 {
     return c->rest.later || c->rest.forbidden || c->rest.withdrawn ? 0 : c->rest.n_strange;
 }
 
-static bool is_explained(const chunk_cue *c)
+static bool is_explained(const clause_cue *c)
 {
     return !c->rest.n_strange && !c->rest.later && !c->rest.forbidden && !c->rest.withdrawn;
 }
 
 /* Of cues that use as many words, one that explains them all wins: in "set the timer for 5 minutes" the time
  * is what is set. */
-static bool is_better(const chunk_cue *a, const chunk_cue *b)
+static bool is_better(const clause_cue *a, const clause_cue *b)
 {
     size_t ca = cost(a), cb = cost(b);
     if (ca != cb) return ca < cb;
@@ -248,10 +249,10 @@ static bool is_better(const chunk_cue *a, const chunk_cue *b)
     return na != nb ? na > nb : is_explained(a) && !is_explained(b);
 }
 
-static void keep_cue(chunk *c, const chunk_cue *x)
+static void keep_cue(clause *c, const clause_cue *x)
 {
-    size_t i = c->n_cues < CHUNK_CUES_MAX ? c->n_cues++ : CHUNK_CUES_MAX - 1;
-    if (i == CHUNK_CUES_MAX - 1 && c->n_cues == CHUNK_CUES_MAX && !is_better(x, &c->cues[i]) &&
+    size_t i = c->n_cues < CLAUSE_CUES_MAX ? c->n_cues++ : CLAUSE_CUES_MAX - 1;
+    if (i == CLAUSE_CUES_MAX - 1 && c->n_cues == CLAUSE_CUES_MAX && !is_better(x, &c->cues[i]) &&
         c->cues[i].action)
         return;
     for (; i > 0 && is_better(x, &c->cues[i - 1]); i--) c->cues[i] = c->cues[i - 1];
@@ -264,10 +265,10 @@ static bool takes_text(const action_def *x)
 }
 
 /* "kitchen timer 10 minutes": the values say what is wanted. */
-static void read_bare(chunk *c, const action_def *x)
+static void read_bare(clause *c, const action_def *x)
 {
     bool may = x->bare && c->bare.n_values && c->bare.what.n && !c->bare.n_strange;
-    if (may) keep_cue(c, &(chunk_cue){.action = x, .rest = c->bare});
+    if (may) keep_cue(c, &(clause_cue){.action = x, .rest = c->bare});
 }
 
 static bool only_states(const units *u, unit_set used)
@@ -278,7 +279,7 @@ static bool only_states(const units *u, unit_set used)
 }
 
 /* Many cues use the same words: what is left beside them is read once. */
-static const chunk_rest *rest_beside(const chunk *c, unit_set used)
+static const clause_rest *rest_beside(const clause *c, unit_set used)
 {
     for (size_t i = 0; i < c->n_cues; i++)
         if (c->cues[i].used == used) return &c->cues[i].rest;
@@ -298,30 +299,30 @@ static unit_set guards_in(const units *u, size_t from, size_t to, const lexicon 
     return all;
 }
 
-static void read_cues(chunk *c, const units *u, size_t from, const devices *d, const action_def *x)
+static void read_cues(clause *c, const units *u, size_t from, const devices *d, const action_def *x)
 {
     for (size_t i = 0; i < x->cues.n; i++) {
-        chunk_cue cue = {.action = x};
+        clause_cue cue = {.action = x};
         cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, c->guarded, false);
         if (!cue.used && c->except_at < c->to) /* "every light off except the lamp" */
             cue.used = phrase_match(&x->cues.at[i], u->at, from, c->except_at, c->guarded, false);
         if (!cue.used) continue;
-        const chunk_rest *known = rest_beside(c, cue.used);
+        const clause_rest *known = rest_beside(c, cue.used);
         if (known)
             cue.rest = *known;
         else
-            chunk_rest_read(&cue.rest, u, from, c->to, cue.used, d);
+            clause_rest_read(&cue.rest, u, from, c->to, cue.used, d);
         cue.rest.only_state = only_states(u, cue.used);
         keep_cue(c, &cue);
     }
 }
 
-void chunk_read_bare(chunk *c, const lexicon *l)
+void clause_read_bare(clause *c, const lexicon *l)
 {
     for (size_t i = 0; i < l->n_actions; i++) read_bare(c, &l->actions[i]);
 }
 
-size_t chunk_trim(const units *u, size_t from, size_t to, const lexicon *l)
+size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
 {
     for (size_t at = from + 1; at < to;) {
         size_t n = 0;
@@ -338,7 +339,7 @@ size_t chunk_trim(const units *u, size_t from, size_t to, const lexicon *l)
     return to;
 }
 
-void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const devices *d)
+void clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d)
 {
     ret->from = from;
     ret->to = to;
@@ -347,7 +348,7 @@ void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const device
     size_t n;
     for (ret->except_at = from; ret->except_at < to; ret->except_at++)
         if (is_phrase_at(&d->lex->except, u, ret->except_at, to, 0, &n)) break;
-    chunk_rest_read(&ret->bare, u, from, to, 0, d);
+    clause_rest_read(&ret->bare, u, from, to, 0, d);
     memset(ret->cues, 0, sizeof ret->cues);
     for (size_t i = 0; i < d->lex->n_actions; i++) {
         if (takes_text(&d->lex->actions[i])) continue;
@@ -356,7 +357,7 @@ void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const device
     }
 }
 
-bool chunk_value_fits(const chunk_value *v, const units *u, const value_def *def, const char **ret_means)
+bool clause_value_fits(const clause_value *v, const units *u, const value_def *def, const char **ret_means)
 {
     const unit *x = &u->at[v->at];
     *ret_means = NULL;
