@@ -8,6 +8,7 @@
 
 #include "dialects/responses.h"
 #include "json/json.h"
+#include "../server/messages/sse.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,8 +26,9 @@ static size_t count(const buf *b, const char *what)
     return n;
 }
 
-static void check_events(const buf *out)
+static void check_events(buf *out)
 {
+    sse_of(out);
     for (const char *at = out->data; at && (at = strstr(at, "\ndata: "));) {
         at += strlen("\ndata: ");
         json_t *o = json_loadb(at, strcspn(at, "\n"), 0, NULL);

@@ -79,7 +79,7 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 
 static void begin(door *d, int status, const http_header *headers, size_t n) {}
 
-static void events(door *d, const char *bytes, size_t n) {}
+static void drop_event(door *d, const event *e) {}
 
 static void end(door *d)
 {
@@ -99,7 +99,7 @@ static const door_ops REVALIDATION = {.method = method,
                                       .pause = pause_body,
                                       .reply = reply,
                                       .begin = begin,
-                                      .events = events,
+                                      .event = drop_event,
                                       .end = end,
                                       .unsent = unsent,
                                       .drop = end};

@@ -103,10 +103,10 @@ static void put_event(kserve_job *j, const kserve_tensors *t, bool last)
     api_error e = {0};
     buf none = {0};
     j->ask.reply_params = last ? "{\"triton_final_response\":true}" : "{\"triton_final_response\":false}";
-    buf_puts(&j->out, "data: ");
+    event_begin(&j->out, EVENT_DATA, NULL);
     if (kserve_put_answer(&j->out, &none, &j->ask, t, j->model, j->version, &e) != 0)
         break_stream(j, e.message);
-    buf_puts(&j->out, "\n\n");
+    event_end(&j->out);
     buf_done(&none);
 }
 
@@ -160,9 +160,11 @@ static void put_empty(kserve_job *j)
 
 static void put_broken(kserve_job *j)
 {
-    buf_puts(&j->out, "data: {\"error\":");
+    event_begin(&j->out, EVENT_ERROR, NULL);
+    buf_puts(&j->out, "{\"error\":");
     json_put_string(&j->out, j->broken, strlen(j->broken));
-    buf_puts(&j->out, "}\n\n");
+    buf_putc(&j->out, '}');
+    event_end(&j->out);
     request_stream_write(j->again.rq, &j->out);
 }
 

@@ -143,7 +143,7 @@ static void on_event(again *a, const event *e)
 static int send_lines(ollama_job *j)
 {
     if (j->out.failed) return SHOAL_ENOMEM;
-    request_stream_write(j->again.rq, &j->out);
+    if (j->out.len) request_event(j->again.rq, &(event){.data = j->out.data, .n_data = j->out.len});
     buf_clear(&j->out);
     return 0;
 }
@@ -167,7 +167,7 @@ static void on_end(again *a)
         ollama_put_error(&j->out, j->error);
     else
         ollama_put_last(&j->out, &j->ask, &j->run, &t);
-    if (*j->error && j->ask.stream) buf_putc(&j->out, '\n');
+    if (!*j->error && !j->ask.stream) buf_putc(&j->out, '\n');
     if (j->out.failed) {
         again_error(a, 500, "out of memory");
     } else if (j->ask.stream) {

@@ -26,7 +26,8 @@ static void gone(void *work)
 
 static void say(const store_job *j, buf *line)
 {
-    if (j->ask.stream && !line->failed) request_stream_write(j->rq, line);
+    bool is_told = j->ask.stream && !line->failed && line->len > 0;
+    if (is_told) request_event(j->rq, &(event){.data = line->data, .n_data = line->len});
     buf_done(line);
 }
 
@@ -89,6 +90,7 @@ static void end_well(store_job *j)
     buf out = {0};
     if (!j->ask.stream) {
         ollama_put_status(&out, "success");
+        buf_putc(&out, '\n');
         request_json(j->rq, 200, &out);
         buf_done(&out);
     } else {
@@ -111,7 +113,6 @@ static void on_fetched(void *user, const keeper_news *n, const api_error *e)
     }
     if (j->ask.stream) {
         ollama_put_error(&line, e->message);
-        buf_putc(&line, '\n');
         say(j, &line);
         j->rq->error_code = e->code;
         request_stream_end(j->rq);

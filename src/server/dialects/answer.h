@@ -105,12 +105,11 @@ void answer_put_kept(buf *out, const answer_form *f, const gen_choice *c, size_t
 /* The whole object of a request without "stream". */
 void answer_put(buf *out, const answer_form *f, const gen_answer *a);
 
-/* Stream events ("id: ...\ndata: ...\n\n"). The role comes with choice k's first chunk. */
+/* The events of a stream (messages/event.h). The role comes with choice k's first chunk. */
 void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k);
 void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_spec *s, size_t k,
                       const Shoal__V1__Delta *d);
 void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k);
-#define ANSWER_DONE "data: [DONE]\n\n"
 /* The usage chunk if it was asked for, and [DONE]. */
 /* Another text in place of all that choice k has said: an event "refine". */
 void answer_refine(gen_answer *a, size_t k, const Shoal__V1__Refined *r);

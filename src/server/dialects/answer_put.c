@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "messages/event.h"
 #include "json/json.h"
 #include "base/number.h"
 #include "dialects/answer_impl.h"
@@ -222,14 +223,10 @@ void answer_put(buf *out, const answer_form *f, const gen_answer *a)
 /* ---- streamed ------------------------------------------------------------------------------------ */
 
 /* The id says what has been sent once this event is. */
-static void event_begin(buf *out, const answer_form *f)
+static void chunk_event(buf *out, const answer_form *f)
 {
-    if (f->events && !f->events->untold) {
-        buf_puts(out, "id: ");
-        stream_id_put(out, f->events);
-        buf_putc(out, '\n');
-    }
-    buf_puts(out, "data: ");
+    if (f->events && !f->events->untold) stream_id_put(out, f->events);
+    event_begin(out, EVENT_DATA, NULL);
 }
 
 static void mark_text(const answer_form *f, size_t k, mark_part part, const char *s, size_t n)
@@ -239,7 +236,7 @@ static void mark_text(const answer_form *f, size_t k, mark_part part, const char
 
 static void chunk_begin(buf *out, const answer_form *f, size_t k)
 {
-    event_begin(out, f);
+    chunk_event(out, f);
     put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
     buf_puts(out, "{\"index\":");
     number_put_u64(out, k);
@@ -264,7 +261,8 @@ static void chunk_end(buf *out, const answer_form *f, const buf *parts, const ge
         degraded_put(out, f->degraded);
         f->degraded->told = true;
     }
-    buf_puts(out, f->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
+    buf_puts(out, f->include_usage ? ",\"usage\":null}" : "}");
+    event_end(out);
 }
 
 void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
@@ -399,15 +397,16 @@ void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
 void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, size_t k,
                         const Shoal__V1__Refined *r)
 {
-    buf_printf(out,
-               "event: refine\ndata: {\"id\":\"%s\",\"object\":\"%s.refined\",\"created\":%lld,\"model\":",
-               f->id, f->chat ? "chat.completion" : "text_completion", (long long)f->created);
+    event_begin(out, EVENT_DATA, "refine");
+    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s.refined\",\"created\":%lld,\"model\":", f->id,
+               f->chat ? "chat.completion" : "text_completion", (long long)f->created);
     json_put_string(out, r->model, strlen(r->model));
     buf_printf(out, ",\"choices\":[{\"index\":%zu,\"replaces\":{\"start\":0,\"end\":%zu},", k,
                a->choices[k].n_refined);
     buf_puts(out, f->chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":");
     json_put_string(out, r->text, strlen(r->text));
-    buf_puts(out, f->chat ? "}}]}\n\n" : "}]}\n\n");
+    buf_puts(out, f->chat ? "}}]}" : "}]}");
+    event_end(out);
 }
 
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
@@ -419,11 +418,12 @@ void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
     }
     if (f->include_usage) {
         if (f->events) f->events->usage_sent = true;
-        event_begin(out, f);
+        chunk_event(out, f);
         put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
         buf_puts(out, "],");
         put_usage(out, a);
-        buf_puts(out, "}\n\n");
+        buf_putc(out, '}');
+        event_end(out);
     }
-    buf_puts(out, ANSWER_DONE);
+    event_put_done(out);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "messages/event.h"
 #include "messages/fields.h"
 #include "dialects/llama.h"
 #include "json/json.h"
@@ -257,7 +258,8 @@ static void put_event(buf *out, const answer_form *f, const gen_choice *c, size_
 {
     gen_figures so_far = {.n_prompt = c->figures.n_prompt,
                           .n_generated = (uint32_t)(c->ids.len / sizeof(int32_t))};
-    buf_printf(out, "data: {\"index\":%zu", k);
+    event_begin(out, EVENT_DATA, NULL);
+    buf_printf(out, "{\"index\":%zu", k);
     put_str(out, "content", text, n);
     put_ids(out, ids, n_ids);
     buf_printf(out, ",\"stop\":false,\"id_slot\":-1,\"tokens_predicted\":%u,\"tokens_evaluated\":%u",
@@ -269,7 +271,8 @@ static void put_event(buf *out, const answer_form *f, const gen_choice *c, size_
         buf_putc(out, ']');
     }
     out->failed |= probs->failed;
-    buf_puts(out, "}\n\n");
+    buf_putc(out, '}');
+    event_end(out);
 }
 
 void llama_put_delta(buf *out, const answer_form *f, const gen_answer *a, size_t k, const Shoal__V1__Delta *d)
@@ -290,9 +293,9 @@ void llama_put_replay(buf *out, const answer_form *f, const gen_answer *a, size_
 
 void llama_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_t k)
 {
-    buf_puts(out, "data: ");
+    event_begin(out, EVENT_DATA, NULL);
     put_one(out, f, a, k);
-    buf_puts(out, "\n\n");
+    event_end(out);
 }
 
 /* ---- tokens -------------------------------------------------------------------------------------- */

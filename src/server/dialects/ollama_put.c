@@ -197,7 +197,7 @@ void ollama_put_line(buf *out, const ollama_ask *a, ollama_run *run, const ollam
     if (run->text.len == 0 && run->thinking.len == 0) return;
     put_head(out, a, t);
     put_said(out, a, run, false);
-    buf_puts(out, ",\"done\":false}\n");
+    buf_puts(out, ",\"done\":false}");
     keep_whole(out, before);
 }
 
@@ -209,7 +209,7 @@ void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollam
     buf_printf(out,
                ",\"done\":true,\"done_reason\":\"%s\",\"total_duration\":%llu,\"load_duration\":0,"
                "\"prompt_eval_count\":%llu,\"prompt_eval_duration\":%llu,\"eval_count\":%llu,\"eval_"
-               "duration\":%llu}\n",
+               "duration\":%llu}",
                strcmp(run->finish, "length") == 0 ? "length" : "stop", (unsigned long long)t->total_ns,
                (unsigned long long)run->n_prompt, (unsigned long long)t->prompt_ns,
                (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns);
@@ -242,7 +242,7 @@ void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
 
 void ollama_put_status(buf *out, const char *status)
 {
-    buf_printf(out, "{\"status\":\"%s\"}\n", status);
+    buf_printf(out, "{\"status\":\"%s\"}", status);
 }
 
 void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_t total, uint64_t completed)
@@ -253,7 +253,7 @@ void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_
     json_put_string(out, what.data ? what.data : "", what.len);
     if (*sha256) buf_printf(out, ",\"digest\":\"sha256:%.64s\"", sha256);
     if (total) buf_printf(out, ",\"total\":%llu", (unsigned long long)total);
-    buf_printf(out, ",\"completed\":%llu}\n", (unsigned long long)completed);
+    buf_printf(out, ",\"completed\":%llu}", (unsigned long long)completed);
     out->failed |= what.failed;
     buf_done(&what);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dialects/answer_impl.h"
+#include "messages/event.h"
 #include "messages/fields.h"
 #include "dialects/responses.h"
 #include "json/json.h"
@@ -211,23 +212,24 @@ void response_put(buf *out, const answer_form *f, const gen_answer *a)
 
 /* ---- events -------------------------------------------------------------------------------------- */
 
-static void event(buf *out, const answer_form *f, const char *type)
+static void typed_event(buf *out, const answer_form *f, const char *type)
 {
-    buf_printf(out, "event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%u", type, type,
-               f->response->sequence++);
+    event_begin(out, EVENT_DATA, type);
+    buf_printf(out, "{\"type\":\"%s\",\"sequence_number\":%u", type, f->response->sequence++);
 }
 
-static void event_end(buf *out)
+static void typed_end(buf *out)
 {
-    buf_puts(out, "}\n\n");
+    buf_putc(out, '}');
+    event_end(out);
 }
 
 static void put_state(buf *out, const answer_form *f, const char *type, const gen_answer *a)
 {
-    event(out, f, type);
+    typed_event(out, f, type);
     buf_puts(out, ",\"response\":");
     put_object(out, f, a);
-    event_end(out);
+    typed_end(out);
 }
 
 void response_put_created(buf *out, const answer_form *f)
@@ -239,13 +241,13 @@ void response_put_created(buf *out, const answer_form *f)
 /* An event about an item: "type", its id and place, and for parts of it the part's number. */
 static void item_event(buf *out, const answer_form *f, const char *type, const char *prefix, int place)
 {
-    event(out, f, type);
+    typed_event(out, f, type);
     buf_printf(out, ",\"item_id\":\"%s_%s\",\"output_index\":%d", prefix, HEX(f), place);
 }
 
 static void call_event(buf *out, const answer_form *f, const char *type, size_t i)
 {
-    event(out, f, type);
+    typed_event(out, f, type);
     buf_printf(out, ",\"item_id\":\"fc_%s_%zu\",\"output_index\":%d", HEX(f), i, f->response->calls[i]);
 }
 
@@ -259,18 +261,18 @@ static void part_event(buf *out, const answer_form *f, const char *type, const c
 static void begin_item(buf *out, const answer_form *f, int *place)
 {
     *place = (int)f->response->n_items++;
-    event(out, f, "response.output_item.added");
+    typed_event(out, f, "response.output_item.added");
     buf_printf(out, ",\"output_index\":%d,\"item\":", *place);
 }
 
 static void begin_part(buf *out, const answer_form *f, const char *prefix, int place, const char *part)
 {
     static const buf NONE;
-    event_end(out);
+    typed_end(out);
     part_event(out, f, "response.content_part.added", prefix, place);
     buf_puts(out, ",\"part\":");
     put_part(out, part, &NONE, strcmp(part, "output_text") == 0 ? &NONE : NULL);
-    event_end(out);
+    typed_end(out);
 }
 
 static void begin_message(buf *out, const answer_form *f)
@@ -288,7 +290,7 @@ void response_put_text(buf *out, const answer_form *f, const char *text, size_t 
     part_event(out, f, "response.output_text.delta", "msg", f->response->message);
     buf_puts(out, ",\"logprobs\":[],\"delta\":");
     json_put_string(out, text, n);
-    event_end(out);
+    typed_end(out);
 }
 
 void response_put_reasoning(buf *out, const answer_form *f, const char *text, size_t n)
@@ -303,7 +305,7 @@ void response_put_reasoning(buf *out, const answer_form *f, const char *text, si
     part_event(out, f, "response.reasoning_text.delta", "rs", r->reasoning);
     buf_puts(out, ",\"delta\":");
     json_put_string(out, text, n);
-    event_end(out);
+    typed_end(out);
 }
 
 void response_put_call(buf *out, const answer_form *f, size_t index, const char *name, const char *arguments,
@@ -314,13 +316,13 @@ void response_put_call(buf *out, const answer_form *f, size_t index, const char 
     if (r->calls[index] < 0) {
         begin_item(out, f, &r->calls[index]);
         put_call(out, f, index, name ? name : "", NULL);
-        event_end(out);
+        typed_end(out);
     }
     if (n == 0) return;
     call_event(out, f, "response.function_call_arguments.delta", index);
     buf_puts(out, ",\"delta\":");
     json_put_string(out, arguments, n);
-    event_end(out);
+    typed_end(out);
 }
 
 static void part_done(buf *out, const answer_form *f, const char *type, const char *prefix, int place,
@@ -333,11 +335,11 @@ static void part_done(buf *out, const answer_form *f, const char *type, const ch
     }
     buf_puts(out, ",\"text\":");
     put_string(out, text);
-    event_end(out);
+    typed_end(out);
     part_event(out, f, "response.content_part.done", prefix, place);
     buf_puts(out, ",\"part\":");
     put_part(out, part, text, logprobs);
-    event_end(out);
+    typed_end(out);
 }
 
 void response_put_done(buf *out, const answer_form *f, const gen_answer *a)
@@ -357,13 +359,13 @@ void response_put_done(buf *out, const answer_form *f, const gen_answer *a)
         put_string(out, &c->calls[i].name);
         buf_puts(out, ",\"arguments\":");
         put_string(out, &c->calls[i].arguments);
-        event_end(out);
+        typed_end(out);
     }
     for (unsigned at = 0; at < r->n_items; at++) {
-        event(out, f, "response.output_item.done");
+        typed_event(out, f, "response.output_item.done");
         buf_printf(out, ",\"output_index\":%u,\"item\":", at);
         put_item(out, f, c, (int)at);
-        event_end(out);
+        typed_end(out);
     }
 }
 

@@ -450,7 +450,7 @@ static void answer_whole(gen_job *j)
     gateway_request *rq = j->shared.rq;
     job_free(j);
     request_stream_begin(rq);
-    request_stream_write(rq, &(buf){.data = (char *)ANSWER_DONE, .len = sizeof ANSWER_DONE - 1});
+    request_event(rq, &EVENT_FINAL);
     request_stream_end(rq);
 }
 

@@ -71,9 +71,11 @@ static void put_event(transcribe_job *j, const char *type, const char *field, co
 {
     buf *out = &j->out;
     transcript_stream_put_id(out, &j->at);
-    buf_printf(out, "data: {\"type\":\"%s\",\"%s\":", type, field);
+    event_begin(out, EVENT_DATA, NULL);
+    buf_printf(out, "{\"type\":\"%s\",\"%s\":", type, field);
     json_put_string(out, text, n);
-    buf_puts(out, "}\n\n");
+    buf_putc(out, '}');
+    event_end(out);
 }
 
 static void flush(transcribe_job *j)

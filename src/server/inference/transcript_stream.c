@@ -82,8 +82,5 @@ int transcript_stream_end(transcript_stream *s, api_error *e)
 
 void transcript_stream_put_id(buf *out, const transcript_stream *s)
 {
-    if (!s->named) return;
-    buf_puts(out, "id: ");
-    stream_id_put(out, &s->id);
-    buf_putc(out, '\n');
+    if (s->named) stream_id_put(out, &s->id);
 }

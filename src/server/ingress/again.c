@@ -160,13 +160,19 @@ static void begin(door *d, int status, const http_header *headers, size_t n)
     settle(a);
 }
 
-static void events(door *d, const char *bytes, size_t n)
+static void hear_event(door *d, const event *e)
 {
     again *a = again_of(d);
-    event e;
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
     hold(a);
-    while (event_next(&bytes, &n, &e))
-        if (e.n_data > 0 && e.data[0] != '[') a->ops->event(a, &e);
+    if (is_told && e->n_data > 0) a->ops->event(a, e);
+    settle(a);
+}
+
+static void hear_flush(door *d)
+{
+    again *a = again_of(d);
+    hold(a);
     if (a->ops->flush) a->ops->flush(a);
     settle(a);
 }
@@ -202,7 +208,8 @@ static const door_ops AGAIN_DOOR = {.method = method,
                                     .pause = pause_body,
                                     .reply = reply,
                                     .begin = begin,
-                                    .events = events,
+                                    .event = hear_event,
+                                    .flush = hear_flush,
                                     .end = end,
                                     .unsent = unsent,
                                     .drop = drop};

@@ -28,7 +28,6 @@
 
 #include <jansson.h>
 
-#include "ingress/event.h"
 #include "request/request.h"
 
 typedef struct again again;
@@ -46,7 +45,7 @@ typedef struct again_ops {
     void (*reply)(again *a, const again_reply *r);
     /* Of a stream; NULL where none is asked for. */
     void (*begin)(again *a);                 /* NULL: there is nothing to do */
-    void (*event)(again *a, const event *e); /* with data; "[DONE]" is left out */
+    void (*event)(again *a, const event *e); /* with data; no EVENT_LAST */
     void (*flush)(again *a);                 /* behind the events that came together; NULL: nothing to do */
     void (*end)(again *a);
     void (*free)(again *a);

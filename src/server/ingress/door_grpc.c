@@ -13,7 +13,6 @@
 #include "ingress/door_grpc_impl.h"
 #include "ingress/door_grpc_infer.h"
 #include "request/endpoint.h"
-#include "ingress/event.h"
 #include "ingress/ingress.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
@@ -270,7 +269,7 @@ static void send_event(rpc_call *c, const event *e)
     if (c->failed) return; /* of a stream that lacks something nothing more is told */
     int rc = json_parse(&data, e->data, e->n_data, "an event", &err);
     if (rc == 0 && !json_is_object(data)) rc = err_set(&err, SHOAL_EFORMAT, "an event is no object");
-    bool is_error = rc == 0 && json_is_object(json_object_get(data, "error")); /* a text is a stage's own */
+    bool is_error = e->kind == EVENT_ERROR;
     if (rc == 0 && !is_error) rc = place_event(c->method->output, e, &data);
     if (rc != 0) {
         fail(c, rc, &err);
@@ -283,12 +282,10 @@ static void send_event(rpc_call *c, const event *e)
     json_decref(data);
 }
 
-/* OpenAI's "[DONE]" is our end. */
-static void events(door *d, const char *bytes, size_t n)
+static void write_event(door *d, const event *e)
 {
-    event e;
-    while (event_next(&bytes, &n, &e))
-        if (e.n_data && e.data[0] != '[') send_event(call_of(d), &e);
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
+    if (is_told && e->n_data) send_event(call_of(d), e);
 }
 
 static void end(door *d)
@@ -321,7 +318,7 @@ static const door_ops GRPC_DOOR = {.method = method,
                                    .pause = pause_body,
                                    .reply = reply,
                                    .begin = begin,
-                                   .events = events,
+                                   .event = write_event,
                                    .end = end,
                                    .unsent = unsent,
                                    .drop = drop};

@@ -12,7 +12,6 @@
 #include "base/proto_wire.h"
 #include "ingress/door_grpc_impl.h"
 #include "ingress/grpc_access.h"
-#include "ingress/event.h"
 #include "request/gateway_state.h"
 #include "ingress/grpc_fault.h"
 #include "ingress/grpc_rpc.h"
@@ -248,11 +247,10 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 
 static void begin(door *d, int status, const http_header *headers, size_t n) {}
 
-static void events(door *d, const char *bytes, size_t n)
+static void write_event(door *d, const event *e)
 {
-    event e;
-    while (event_next(&bytes, &n, &e))
-        if (e.n_data && e.data[0] != '[') send_piece(part_of(d), &e);
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
+    if (is_told && e->n_data) send_piece(part_of(d), e);
 }
 
 static void end(door *d)
@@ -279,7 +277,7 @@ static const door_ops PART_DOOR = {.method = method,
                                    .pause = pause_body,
                                    .reply = reply,
                                    .begin = begin,
-                                   .events = events,
+                                   .event = write_event,
                                    .end = end,
                                    .unsent = unsent,
                                    .drop = drop};

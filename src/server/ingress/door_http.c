@@ -24,7 +24,7 @@ enum {
     SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
 };
 
-enum { HEADERS_MAX = 32 };
+enum { HEADERS_MAX = 32, TEXT_KEPT_BYTES = 16 << 10 /* of memory for events, from one to the next */ };
 
 typedef struct http_door {
     door door; /* first */
@@ -32,6 +32,7 @@ typedef struct http_door {
     gateway *gateway;
     coding_writer *writer; /* of a stream that goes out packed */
     bool writer_failed;    /* no memory: nothing more goes out */
+    buf text;              /* events on their way out */
     coding_reader *reader; /* of a packed body in pieces */
     buf packed;            /* of it: what is unpacked in a later turn */
     bool has_more;         /* that is not empty, or the reader holds more */
@@ -63,6 +64,7 @@ static void http_door_free(http_door *d)
     pool_job_leave(d->job ? &d->job->job : NULL);
     coding_writer_free(d->writer);
     coding_reader_free(d->reader);
+    buf_done(&d->text);
     buf_done(&d->packed);
     buf_done(&d->plain);
     free(d);
@@ -190,13 +192,54 @@ static void write_packed(http_door *d, const char *bytes, size_t n, bool last)
     buf_done(&out);
 }
 
-static void events(door *d, const char *bytes, size_t n)
+static void write_text(http_door *h, const char *bytes, size_t n)
 {
-    http_door *h = (http_door *)d;
-    if (h->writer)
+    if (n > 0 && h->writer)
         write_packed(h, bytes, n, false);
     else
         http_respond_write(h->http, bytes, n);
+}
+
+static void write_line(http_door *h, const char *field, const char *s, size_t n)
+{
+    if (n == 0) return;
+    write_text(h, field, strlen(field));
+    write_text(h, s, n);
+    write_text(h, "\n", 1);
+}
+
+/* Events that come together go out together. */
+static void flush_events(door *d)
+{
+    http_door *h = (http_door *)d;
+    write_text(h, h->text.data, h->text.len);
+    if (h->text.cap > TEXT_KEPT_BYTES)
+        buf_done(&h->text);
+    else
+        buf_clear(&h->text);
+}
+
+/* Where there is no memory to put the event together, it goes out in pieces. */
+static void write_event(door *d, const event *e)
+{
+    http_door *h = (http_door *)d;
+    size_t before = h->text.len;
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR || !d->lines;
+    if (!is_told) return;
+    if (d->lines) {
+        buf_append(&h->text, e->data, e->n_data);
+        buf_putc(&h->text, '\n');
+    } else {
+        event_write_sse(&h->text, e);
+    }
+    if (!h->text.failed) return;
+    h->text.len = before;
+    h->text.failed = false;
+    flush_events(d);
+    write_line(h, "id: ", d->lines ? "" : e->id, d->lines ? 0 : e->n_id);
+    write_line(h, "event: ", d->lines ? "" : e->name, d->lines ? 0 : e->n_name);
+    write_line(h, d->lines ? "" : "data: ", e->data, e->n_data);
+    if (!d->lines) write_text(h, "\n", 1);
 }
 
 static void end(door *d)
@@ -228,7 +271,8 @@ static const door_ops HTTP_DOOR = {.takes_lines = true,
                                    .pause = pause_body,
                                    .reply = reply,
                                    .begin = begin,
-                                   .events = events,
+                                   .event = write_event,
+                                   .flush = flush_events,
                                    .end = end,
                                    .unsent = unsent,
                                    .drop = drop};

@@ -9,7 +9,6 @@
 #include "request/admission.h"
 #include "ingress/door_http.h"
 #include "request/endpoint.h"
-#include "ingress/event.h"
 #include "ingress/ingress.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
@@ -260,13 +259,11 @@ static void begin(door *d, int status, const http_header *headers, size_t n)
     send_message(c->socket, &out);
 }
 
-/* OpenAI's "[DONE]" is our end. */
-static void events(door *d, const char *bytes, size_t n)
+static void write_event(door *d, const event *e)
 {
     const ws_call *c = call_of(d);
-    event e;
-    while (event_next(&bytes, &n, &e))
-        if (e.n_data && e.data[0] != '[') send_event(c->socket, c->ask.id, &e);
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
+    if (is_told && e->n_data) send_event(c->socket, c->ask.id, e);
 }
 
 static void end(door *d)
@@ -297,7 +294,7 @@ static const door_ops WS_DOOR = {.method = method,
                                  .pause = pause_body,
                                  .reply = reply,
                                  .begin = begin,
-                                 .events = events,
+                                 .event = write_event,
                                  .end = end,
                                  .unsent = unsent,
                                  .drop = drop};

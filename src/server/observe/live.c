@@ -201,7 +201,8 @@ static void put_event(buf *out, const live *l, uint64_t since)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    buf_printf(out, "event: status\ndata: {\"at\":%.3f", (double)t.tv_sec + (double)t.tv_nsec / 1e9);
+    event_begin(out, EVENT_DATA, "status");
+    buf_printf(out, "{\"at\":%.3f", (double)t.tv_sec + (double)t.tv_nsec / 1e9);
     size_t before = out->len;
     buf_puts(out, ",\"gateway\":");
     size_t empty = out->len;
@@ -213,7 +214,8 @@ static void put_event(buf *out, const live *l, uint64_t since)
     put_changed(out, l, LIVE_REPLICA, since);
     buf_puts(out, "],\"gone\":[");
     put_gone(out, l, since);
-    buf_puts(out, "]}\n\n");
+    buf_puts(out, "]}");
+    event_end(out);
 }
 
 static bool has_news(const live *l, uint64_t since)

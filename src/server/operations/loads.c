@@ -39,15 +39,9 @@ static void put_news(buf *out, const keeper_news *n)
     buf_putc(out, '}');
 }
 
-/* As an event or as a line. */
-static void say(load_job *j, const buf *what)
+static void say(load_job *j, event_kind kind, const buf *what)
 {
-    buf out = {0};
-    if (!j->lines) buf_puts(&out, "data: ");
-    buf_join(&out, what);
-    buf_puts(&out, j->lines ? "\n" : "\n\n");
-    if (!out.failed) request_stream_write(j->rq, &out);
-    buf_done(&out);
+    if (!what->failed) request_event(j->rq, &(event){.kind = kind, .data = what->data, .n_data = what->len});
 }
 
 static void told(void *user, const keeper_news *n)
@@ -56,7 +50,7 @@ static void told(void *user, const keeper_news *n)
     buf out = {0};
     if (!j->streams || request_stream_is_full(j->rq)) return; /* who reads slowly hears less */
     put_news(&out, n);
-    say(j, &out);
+    say(j, EVENT_DATA, &out);
     buf_done(&out);
 }
 
@@ -82,12 +76,9 @@ static void end_stream(load_job *j, const keeper_news *n, const api_error *e)
         api_error_put(&out, e);
     else
         put_news(&out, n);
-    say(j, &out);
+    say(j, e ? EVENT_ERROR : EVENT_DATA, &out);
     buf_done(&out);
-    buf last = {0};
-    if (!j->lines) buf_puts(&last, "data: [DONE]\n\n");
-    request_stream_write(j->rq, &last);
-    buf_done(&last);
+    request_event(j->rq, &EVENT_FINAL);
     if (e) j->rq->error_code = e->code;
     request_stream_end(j->rq);
 }

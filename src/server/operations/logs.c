@@ -117,9 +117,10 @@ static void answer(gateway_request *rq, wish *w)
 static bool put_event(buf *out, uint64_t id, buf *line)
 {
     size_t before = out->len;
-    buf_printf(out, "id: %llu\ndata: ", (unsigned long long)id);
+    buf_printf(out, "%llu", (unsigned long long)id);
+    event_begin(out, EVENT_DATA, NULL);
     buf_join(out, line);
-    buf_puts(out, "\n\n");
+    event_end(out);
     buf_clear(line);
     if (!out->failed) return true;
     out->len = before;
@@ -153,7 +154,7 @@ static void tell(follower *f)
     if (request_stream_is_full(f->rq)) return;
     buf_clear(&f->out);
     put_news(f);
-    if (f->out.len == 0 && now - f->told_ns > QUIET_MS * 1000000ull) buf_puts(&f->out, ": still here\n\n");
+    if (f->out.len == 0 && now - f->told_ns > QUIET_MS * 1000000ull) event_put_alive(&f->out);
     if (f->out.len && !f->out.failed) {
         f->told_ns = now;
         request_stream_write(f->rq, &f->out);

@@ -4,29 +4,34 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "messages/event.h"
 
 void process_events_stage(buf *out, const json_t *entry)
 {
-    buf_puts(out, "event: stage\ndata: ");
+    event_begin(out, EVENT_DATA, "stage");
     if (json_put_digits(out, entry, 15)) out->failed = true;
-    buf_puts(out, "\n\n");
+    event_end(out);
 }
 
 void process_events_text(buf *out, const char *text, size_t n)
 {
     if (n == 0) return;
-    buf_puts(out, "event: text\ndata: {\"object\":\"shoal.process.text\",\"text\":");
+    event_begin(out, EVENT_DATA, "text");
+    buf_puts(out, "{\"object\":\"shoal.process.text\",\"text\":");
     json_put_string(out, text, n);
-    buf_puts(out, "}\n\n");
+    buf_putc(out, '}');
+    event_end(out);
 }
 
 void process_events_answer(buf *out, const char *id, double ms, const char *body, size_t n)
 {
-    buf_puts(out, "event: answer\ndata: {\"id\":");
+    event_begin(out, EVENT_DATA, "answer");
+    buf_puts(out, "{\"id\":");
     json_put_string(out, id, strlen(id));
     buf_printf(out, ",\"ms\":%.3f,", ms);
     buf_append(out, body + 1, n - 1); /* without its '{' */
-    buf_puts(out, "\n\ndata: [DONE]\n\n");
+    event_end(out);
+    event_put_done(out);
 }
 
 void process_events_replay(buf *out, const char *body, size_t n)

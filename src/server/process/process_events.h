@@ -1,9 +1,9 @@
 /* process_events.h: a run as events, for a client that wants to see it going on. No transport is known here:
  * each function appends whole events of text/event-stream to a buf.
  *
- *     event: stage    data: a stage has settled: its entry of the trace
- *     event: text     data: {"object":"shoal.process.text","text":"Turn"}: more of the answer's text
- *     event: answer   data: the answer, as it is without "stream"; then [DONE]
+ *     stage    a stage has settled: its entry of the trace
+ *     text     {"object":"shoal.process.text","text":"Turn"}: more of the answer's text
+ *     answer   the answer, as it is without "stream"; then EVENT_LAST
  *
  * The texts, joined, are the answer's text (or it is null, and there are none): a stage's words go out while
  * it writes only when nothing that is still to come could take their place. */

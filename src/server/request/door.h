@@ -1,7 +1,7 @@
 /* door.h: the way by which one request came, and by which its answer goes.
  *
  * Handlers know a gateway_request (request.h) and never its door, so an endpoint is served by every door
- * alike. A door says what was asked, and carries one answer: a reply, or begin + events* + end.
+ * alike. A door says what was asked, and carries one answer: a reply, or begin + event* + end.
  *
  *     door_http.c   HTTP/1.1 and HTTP/2; a stream's events are Server-Sent Events
  *     door_ws.c     one of many requests of a WebSocket; each event is a message
@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "http/http.h"
+#include "messages/event.h"
 
 struct api_error;
 struct gateway;
@@ -48,9 +49,8 @@ typedef struct door_ops {
     /* The final answer, whole. */
     void (*reply)(door *d, int status, const http_header *headers, size_t n, const void *body, size_t len);
     void (*begin)(door *d, int status, const http_header *headers, size_t n);
-    /* Whole events in the form of text/event-stream, which is the gateway's own; a door with another form
-     * takes them apart (event.h). */
-    void (*events)(door *d, const char *bytes, size_t n);
+    void (*event)(door *d, const event *e); /* borrowed; in the door's own form */
+    void (*flush)(door *d);                 /* behind the events that came together; NULL: nothing to do */
     void (*end)(door *d);
     size_t (*unsent)(const door *d); /* bytes of the answer that its client has not taken */
     void (*drop)(door *d);           /* the gateway goes: no answer comes */
@@ -62,6 +62,7 @@ struct door {
     background_kind background;       /* of a request without a client (answers/revalidate.h) */
     const void *connection;           /* only to be compared (capacity.h); NULL: none */
     const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
+    bool lines;                       /* its stream is lines of JSON, not Server-Sent Events */
     bool body_follows;                /* its body is still coming, of an endpoint that takes it in pieces */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */
     struct gateway_request *rq;       /* from door_enter until the final call */

@@ -335,36 +335,19 @@ void request_preflight(gateway_request *rq)
     request_finish(rq, 204, NULL);
 }
 
-static bool is_ollamas(const gateway_request *rq)
-{
-    return rq->endpoint && rq->endpoint->takes & ENDPOINT_OLLAMA;
-}
-
 static unsigned dialect_here(const gateway_request *rq)
 {
     return rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
-}
-
-static void no_memory_in_stream(gateway_request *rq, bool lines)
-{
-    char text[160];
-    int n = snprintf(text, sizeof text, lines ? "%s\n" : "data: %s\n\n", dialect_no_memory(dialect_here(rq)));
-    rq->door->ops->events(rq->door, text, (size_t)n);
 }
 
 /* After a stream has begun its status line is gone: the error becomes the stream's last event. */
 static void error_in_stream(gateway_request *rq, const api_error *e)
 {
     buf b = {0};
-    bool lines = is_ollamas(rq);
-    buf_puts(&b, lines ? "" : "data: ");
     dialect_put_error(&b, dialect_here(rq), e);
-    buf_puts(&b, lines ? "\n" : "\n\n");
+    const char *text = b.failed ? dialect_no_memory(dialect_here(rq)) : b.data;
     rq->error_code = error_code_of(e);
-    if (b.failed)
-        no_memory_in_stream(rq, lines);
-    else
-        request_stream_write(rq, &b);
+    request_event(rq, &(event){.kind = EVENT_ERROR, .data = text, .n_data = strlen(text)});
     buf_done(&b);
     request_stream_end(rq);
 }
@@ -426,12 +409,23 @@ size_t request_count_like(const gateway_request *rq)
 
 void request_lines_begin(gateway_request *rq)
 {
+    rq->door->lines = true;
     begin(rq, "application/x-ndjson");
 }
 
 void request_stream_write(gateway_request *rq, const buf *events)
 {
-    if (events->len > 0) rq->door->ops->events(rq->door, events->data, events->len);
+    const char *at = events->data;
+    size_t n = events->len;
+    event e;
+    while (n > 0 && event_next(&at, &n, &e)) rq->door->ops->event(rq->door, &e);
+    if (events->len > 0 && rq->door->ops->flush) rq->door->ops->flush(rq->door);
+}
+
+void request_event(gateway_request *rq, const event *e)
+{
+    rq->door->ops->event(rq->door, e);
+    if (rq->door->ops->flush) rq->door->ops->flush(rq->door);
 }
 
 /* Well below where the connection would be closed. */

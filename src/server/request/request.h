@@ -181,12 +181,13 @@ void request_error(gateway_request *rq, const api_error *e);
 void request_count_refused(struct gateway *g, const api_error *e);
 void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */
 
-/* text/event-stream; the caller writes whole "data: ...\n\n" events. */
+/* A stream of events (messages/event.h), over HTTP as text/event-stream. */
 void request_stream_begin(gateway_request *rq);
-/* The same for lines of JSON (application/x-ndjson), where the door takes them. */
+/* The same as lines of JSON (application/x-ndjson): the events' data, where the door takes them. */
 void request_lines_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
-void request_stream_end(gateway_request *rq); /* ends the request */
+void request_event(gateway_request *rq, const event *e); /* one, without a buffer */
+void request_stream_end(gateway_request *rq);            /* ends the request */
 /* How many streams of the same endpoint its client has open: of the same key or, without keys, from the same
  * address. For endpoints with a limited number of places, which one client must not hold alone. */
 size_t request_count_like(const gateway_request *rq);

@@ -1,5 +1,6 @@
 /* A run that is watched: which events come, when a text is shown, and that the texts joined are the answer's.
  */
+#include "../../server/messages/sse.h"
 #include "../../server/stages/fake_calls.h"
 
 #include "json/json.h"
@@ -215,7 +216,7 @@ static void a_kept_answer_is_told_as_events(void **state)
     process_events_replay(&out, body, strlen(body));
     process_events_answer(&out, "id1", 1.5, body, strlen(body));
     assert_string_equal(
-        out.data,
+        sse_of(&out),
         "event: stage\ndata: {\"stage\":\"x\",\"ran\":true}\n\n"
         "event: text\ndata: {\"object\":\"shoal.process.text\",\"text\":\"a\\nb\"}\n\n"
         "event: answer\ndata: {\"id\":\"id1\",\"ms\":1.500,\"text\":\"a\\nb\",\"trace\":[{\"stage\":\"x\","

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "../../text_bytes.h"
+#include "../messages/sse.h"
 #include "json/json.h"
 #include "base/utf8.h"
 #include "dialects/answer.h"
@@ -116,7 +117,7 @@ static void answer_stream_is_role_deltas_finish_usage_done(void **state)
     answer_put_finish(&f.out, &f.form, &f.answer, 0);
     answer_put_end(&f.out, &f.form, &f.answer);
     assert_string_equal(
-        f.out.data,
+        sse_of(&f.out),
         HEAD "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}" TAIL("null")
             HEAD "{\"index\":0,\"delta\":{\"content\":\"a\"}" TAIL("null") HEAD
         "{\"index\":0,\"delta\":{\"content\":\"b\"}" TAIL("null") HEAD

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../../text_bytes.h"
+#include "../messages/sse.h"
 #include "dialects/llama.h"
 #include "json/json.h"
 
@@ -323,21 +324,22 @@ static void llama_streams_tokens_and_then_the_end(void **state)
     answer_put_role(&out, &f, &a, 0);
     assert_int_equal(out.len, 0);
     answer_put_delta(&out, &f, &a, s, 0, &d);
-    assert_string_equal(out.data, "data: "
-                                  "{\"index\":0,\"content\":\"one\",\"tokens\":[5],\"stop\":false,\"id_"
-                                  "slot\":-1,\"tokens_predicted\":3,"
-                                  "\"tokens_evaluated\":4,\"completion_probabilities\":[{\"id\":5,\"token\":"
-                                  "\"\xef\xbf\xbd\",\"bytes\":[195],"
-                                  "\"logprob\":0,\"top_logprobs\":[]}]}\n\n");
+    assert_string_equal(sse_of(&out),
+                        "data: "
+                        "{\"index\":0,\"content\":\"one\",\"tokens\":[5],\"stop\":false,\"id_"
+                        "slot\":-1,\"tokens_predicted\":3,"
+                        "\"tokens_evaluated\":4,\"completion_probabilities\":[{\"id\":5,\"token\":"
+                        "\"\xef\xbf\xbd\",\"bytes\":[195],"
+                        "\"logprob\":0,\"top_logprobs\":[]}]}\n\n");
     buf_clear(&out);
     answer_put_finish(&out, &f, &a, 0);
-    assert_memory_equal(out.data, "data: {\"index\":0,\"content\":\"\",\"tokens\":[],", 42);
+    assert_memory_equal(sse_of(&out), "data: {\"index\":0,\"content\":\"\",\"tokens\":[],", 42);
     assert_non_null(strstr(out.data, "\"stop\":true"));
     buf_clear(&out);
     answer_put_end(&out, &f, &a);
     assert_int_equal(out.len, 0);
     answer_put_replay(&out, &f, &a, 0); /* of a kept answer */
-    assert_memory_equal(out.data,
+    assert_memory_equal(sse_of(&out),
                         "data: {\"index\":0,\"content\":\"one\\ntwo\",\"tokens\":[5,6,5],\"stop\":false", 65);
     buf_done(&out);
     answer_done(&a);

@@ -218,10 +218,17 @@ static const endpoint OLLAMA_ROWS[] = {
 };
 static const endpoint_table OLLAMA_TABLE = {OLLAMA_ROWS, sizeof OLLAMA_ROWS / sizeof *OLLAMA_ROWS};
 
+static void put_piece(buf *out, const char *text)
+{
+    event_begin(out, EVENT_DATA, NULL);
+    buf_printf(out, "{\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}", text);
+    event_end(out);
+}
+
 static void say(gateway_request *rq, const char *text)
 {
     buf b = {0};
-    buf_printf(&b, "data: {\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}\n\n", text);
+    put_piece(&b, text);
     request_stream_write(rq, &b);
     buf_done(&b);
 }
@@ -232,7 +239,7 @@ static void stream_without(house *h, long n)
     static const char TEXT[] = "a long piece of a reply, behind which the line's memory has to grow: "
                                "0123456789012345678901234567890123456789012345678901234567890123456789";
     buf piece = {0};
-    buf_printf(&piece, "data: {\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}\n\n", TEXT);
+    put_piece(&piece, TEXT);
     int fd = send_request(h, "POST /api/generate HTTP/1.0", "{\"model\":\"m\",\"prompt\":\"x\"}");
     gateway_request *rq = take_waiting(h);
     request_watch(rq, on_gone, NULL);

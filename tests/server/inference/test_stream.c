@@ -109,10 +109,11 @@ static void hear(buf *ret, const buf *events, size_t n, char *ret_id)
 {
     static const char *const KEYS[] = {"reasoning_content", "content"};
     const char *at = events->data;
-    for (size_t i = 0; i < n && at && *at; i++) {
-        const char *end = strstr(at, "\n\n"), *data = strstr(at, "\ndata: ");
-        if (ret_id) snprintf(ret_id, STREAM_ID_LETTERS, "%.*s", (int)(data - at - 4), at + 4);
-        json_t *chunk = json_loadb(data + 7, (size_t)(end - data - 7), 0, NULL);
+    size_t left = events->len;
+    event e;
+    for (size_t i = 0; i < n && left > 0 && event_next(&at, &left, &e); i++) {
+        if (ret_id) snprintf(ret_id, STREAM_ID_LETTERS, "%.*s", (int)e.n_id, e.id);
+        json_t *chunk = json_loadb(e.data, e.n_data, 0, NULL);
         const json_t *c = json_array_get(json_object_get(chunk, "choices"), 0),
                      *d = json_object_get(c, "delta");
         for (int k = 0; k < 2; k++) {
@@ -131,7 +132,6 @@ static void hear(buf *ret, const buf *events, size_t n, char *ret_id)
         if (json_object_get(d, "role")) buf_puts(ret, "(role)");
         if (json_is_string(json_object_get(c, "finish_reason"))) buf_puts(ret, "(end)");
         json_decref(chunk);
-        at = end + 2;
     }
 }
 
@@ -155,8 +155,10 @@ static void sort_out(buf *ret, const buf *heard)
 
 static size_t count_events(const buf *b)
 {
-    size_t n = 0;
-    for (const char *s = b->data; s && (s = strstr(s, "\n\n")); s += 2) n++;
+    size_t n = 0, left = b->len;
+    const char *at = b->data;
+    event e;
+    while (left > 0 && event_next(&at, &left, &e)) n++;
     return n;
 }
 
