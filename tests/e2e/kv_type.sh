@@ -51,7 +51,7 @@ speak b "Turn on the kitchen light." >/dev/null
 first=$(speak a "And the attic fan?")
 pid=$(pgrep -P "$server" -f 'name int8' | head -1)
 [ -n "$pid" ] || fail "no worker of int8"
-tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- '--kv-type q8_0' || fail "the worker was not told: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- '--options kv_type=q8_0' || fail "the worker was not told: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
 kill -9 "$pid"
 for _ in $(seq 200); do
     second=$(speak b "And the attic fan?" 2>/dev/null)

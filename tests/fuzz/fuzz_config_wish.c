@@ -26,7 +26,7 @@ static void read_again(const config_wish *w)
             !same(w->as.name, again.as.name))
             abort();
         if (w->as.replicas != again.as.replicas || w->as.kv_mb != again.as.kv_mb || w->keep != again.keep ||
-            w->as.kv_type != again.as.kv_type || w->as.regroup != again.as.regroup)
+            memcmp(&w->as.tuning, &again.as.tuning, sizeof again.as.tuning) != 0)
             abort();
         if (w->keep_alive_s != again.keep_alive_s || w->as.context != again.as.context) abort();
     }

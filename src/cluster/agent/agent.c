@@ -224,11 +224,9 @@ static bool same_sampling(const sampling_defaults *a, const sampling_defaults *b
 static bool same_spec(const worker_spec *a, const worker_spec *b)
 {
     bool same = same_text(a->path, b->path) && same_text(a->sha256, b->sha256) &&
-                a->n_threads == b->n_threads && a->kv_bytes == b->kv_bytes && a->max_batch == b->max_batch &&
-                a->max_queue == b->max_queue && a->n_ctx == b->n_ctx &&
-                a->prefill_chunk == b->prefill_chunk && a->no_drafts == b->no_drafts &&
-                a->no_vad == b->no_vad && a->kv_type == b->kv_type && a->sound_bytes == b->sound_bytes &&
-                strcmp(a->regroup, b->regroup) == 0 && same_sampling(&a->sampling, &b->sampling);
+                a->n_threads == b->n_threads && a->kv_bytes == b->kv_bytes && a->n_ctx == b->n_ctx &&
+                a->sound_bytes == b->sound_bytes && strcmp(a->options, b->options) == 0 &&
+                same_sampling(&a->sampling, &b->sampling);
     for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
         same = same_text(a->adapters[i], b->adapters[i]);
     for (size_t i = 0; same && i < WORKER_SPEC_STAGES; i++) same = same_text(a->stages[i], b->stages[i]);

@@ -35,31 +35,27 @@
 
 #define WORKER_SPEC_ADAPTERS 16
 #define WORKER_SPEC_STAGES   (SPLIT_STAGES_MAX - 1)
-
-/* In the order of net/attention/kv_type.h. */
-typedef enum worker_kv { WORKER_KV_AUTO, WORKER_KV_F32, WORKER_KV_F16, WORKER_KV_Q8_0 } worker_kv;
+#define WORKER_SPEC_OPTIONS  512
 
 typedef struct worker_spec {
-    const char *model;  /* the name clients use */
-    const char *path;   /* file or folder */
-    const char *sha256; /* pinned digest, NULL for none */
-    int n_replicas;     /* 0: 1 */
-    int n_standby;      /* of these, the last so many are not asked */
-    int n_threads;      /* 0: all cores of the machine */
-    size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
-    size_t sound_bytes; /* of all sounds that a worker hears at once; 0: its default */
+    const char *model;      /* the name clients use */
+    const char *path;       /* file or folder */
+    const char *sha256;     /* pinned digest, NULL for none */
+    int n_replicas;         /* 0: 1 */
+    int n_standby;          /* of these, the last so many are not asked */
+    int n_threads;          /* 0: all cores of the machine */
+    size_t kv_bytes, n_ctx; /* 0: the engine's defaults */
+    size_t sound_bytes;     /* of all sounds that a worker hears at once; 0: its default */
     const char *adapters[WORKER_SPEC_ADAPTERS]; /* "NAME=PATH"; NULL behind the last */
     /* Of a model in stages: its layers, and of the first stage the others in order, each the id of a worker
      * of this agent ("home-chat@8:16/0") or "relay:HOST:PORT/NODE/WORKER". end_layer 0: it is whole. */
     size_t first_layer, end_layer;
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
-    bool no_vad;                            /* sounds are transcribed whole, not only where somebody speaks */
     sampling_defaults sampling; /* of generations that do not say; over what the model's own files say */
-    bool no_drafts;             /* no tokens are guessed */
-    char regroup[16];           /* the type that its matrices are brought to; "": their own */
-    worker_kv kv_type;          /* what keys and values are kept as */
-    bool guest;                 /* it was loaded while others serve: /readyz does not wait for it */
+    /* What is between the configuration and the worker: "KEY=VALUE KEY=VALUE" (json/tuning.h). */
+    char options[WORKER_SPEC_OPTIONS];
+    bool guest; /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 
 /* A copy whose texts live in mem; false: no memory. */

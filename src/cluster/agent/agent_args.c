@@ -69,12 +69,6 @@ static void put_packed(args *x, const child *c)
     if (c->spec.n_replicas > 1) put(x, "--shared");
 }
 
-static void put_kv_type(args *x, worker_kv t)
-{
-    static const char *const names[] = {NULL, "f32", "f16", "q8_0"};
-    put_str(x, "--kv-type", names[t]);
-}
-
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
@@ -87,16 +81,10 @@ void args_build(args *x, const child *c)
     put_size(x, "--parent", (size_t)(a->book ? handover_supervisor() : getpid()));
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
     put_size(x, "--kv-bytes", c->spec.kv_bytes);
-    put_kv_type(x, c->spec.kv_type);
     put_size(x, "--sound-bytes", c->spec.sound_bytes);
-    put_size(x, "--max-batch", c->spec.max_batch);
-    put_size(x, "--max-queue", c->spec.max_queue);
     put_size(x, "--context", c->spec.n_ctx);
-    put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
-    if (c->spec.no_drafts) put(x, "--no-drafts");
-    if (c->spec.no_vad) put(x, "--no-vad");
+    put_str(x, "--options", *c->spec.options ? c->spec.options : NULL);
     put_sampling(x, &c->spec.sampling);
-    if (*c->spec.regroup) put_str(x, "--regroup", c->spec.regroup);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);
     put_packed(x, c);

@@ -43,9 +43,6 @@ static int check(const Shoal__V1__Assignment *m, shoal_err *err)
     if (!ok) return err_set(err, SHOAL_EINVALID, "%s: no machine has so many replicas", m->model);
     if (m->threads > ASSIGNMENT_THREADS_MAX)
         return err_set(err, SHOAL_EINVALID, "%s: no machine has so many threads", m->model);
-    if ((unsigned)m->kv_type > WORKER_KV_Q8_0)
-        return err_set(err, SHOAL_EINVALID, "%s: keys and values of kind %u are not known here", m->model,
-                       (unsigned)m->kv_type);
     return 0;
 }
 
@@ -96,13 +93,25 @@ static int take_stages(assignment *a, const Shoal__V1__Assignment *m, shoal_err 
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-/* The worker knows the types; here it has to be a word. */
-static int take_regroup(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+/* The worker knows what they mean; here each has to be "key=value" in letters that no text around it ends in. */
+static bool option_ok(const char *s)
 {
-    size_t n = strlen(m->regroup);
-    if (n >= sizeof a->spec.regroup || strspn(m->regroup, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
-        return err_set(err, SHOAL_EINVALID, "%s: the type of its matrices makes no sense", m->model);
-    memcpy(a->spec.regroup, m->regroup, n + 1);
+    size_t n_key = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (n_key == 0 || s[n_key] != '=') return false;
+    for (s += n_key; *s; s++)
+        if (*s <= ' ' || *s > '~') return false;
+    return true;
+}
+
+static int take_options(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    size_t n = 0, room = sizeof a->spec.options;
+    for (size_t i = 0; i < m->n_options; i++) {
+        const char *s = m->options[i];
+        if (!option_ok(s) || strlen(s) + 2 > room - n)
+            return err_set(err, SHOAL_EINVALID, "%s: its options make no sense", m->model);
+        n += (size_t)snprintf(a->spec.options + n, room - n, "%s%s", n ? " " : "", s);
+    }
     return 0;
 }
 
@@ -112,17 +121,11 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
                              .n_threads = (int)m->threads,
                              .kv_bytes = m->kv_bytes,
                              .sound_bytes = m->sound_bytes,
-                             .max_batch = m->max_batch,
-                             .max_queue = m->max_queue,
-                             .n_ctx = m->context,
-                             .prefill_chunk = m->prefill_chunk,
-                             .no_drafts = m->no_drafts,
-                             .no_vad = m->no_vad,
-                             .kv_type = (worker_kv)m->kv_type}};
+                             .n_ctx = m->context}};
     int rc = check(m, err);
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);
-    if (rc == 0) rc = take_regroup(&a, m, err);
+    if (rc == 0) rc = take_options(&a, m, err);
     if (rc == 0 && sampling_parse(&a.spec.sampling, m->sampling, err) != 0)
         rc = err_prefix(err, SHOAL_EINVALID, "%s: sampling", m->model);
     if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);

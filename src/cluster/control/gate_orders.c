@@ -57,6 +57,17 @@ static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spe
     return true;
 }
 
+/* One a text; they lie in the spec, which may be gone before this. */
+static bool put_options(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s)
+{
+    char *text = arena_strdup(o->memory, s->options), *rest = NULL;
+    a->options = arena_alloc(o->memory, (strlen(s->options) / 2 + 1) * sizeof(char *));
+    if (!text || !a->options) return false;
+    for (char *at = strtok_r(text, " ", &rest); at; at = strtok_r(NULL, " ", &rest))
+        a->options[a->n_options++] = at;
+    return true;
+}
+
 /* What a machine needs that has neither the file nor the options. */
 static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s, const gate_freight *t)
 {
@@ -64,18 +75,11 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
     a->kv_bytes = s->kv_bytes;
     a->sound_bytes = s->sound_bytes;
-    a->max_batch = (uint32_t)s->max_batch;
-    a->max_queue = (uint32_t)s->max_queue;
     a->context = (uint32_t)s->n_ctx;
-    a->prefill_chunk = (uint32_t)s->prefill_chunk;
-    a->no_drafts = s->no_drafts;
-    a->no_vad = s->no_vad;
-    a->regroup = arena_strdup(o->memory, s->regroup); /* it lies in the spec, which may be gone before this */
     char sampling[SAMPLING_TEXT_BYTES];
     sampling_format(&s->sampling, sampling);
     a->sampling = arena_strdup(o->memory, sampling);
-    a->kv_type = (Shoal__V1__KvType)s->kv_type;
-    return a->file && a->regroup && a->sampling && put_adapters(o, a, t);
+    return a->file && a->sampling && put_options(o, a, s) && put_adapters(o, a, t);
 }
 
 bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,

@@ -17,7 +17,7 @@
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
-#include "backend/model_facts.h"
+#include "backend/backend_facts.h"
 #include "backend/stage_rows.h"
 #include "base/bit_identity.h"
 #include "json/sampling.h"
@@ -68,7 +68,7 @@ typedef struct backend_about {
     model_task task;
     const char *architecture, *version, *quantisation; /* "": not known */
     const char *vocabulary; /* SHA-256 of the tokens alone, in hex; "": no tokenizer */
-    model_facts facts;
+    backend_facts facts;
     const model_config *config; /* NULL: no network */
     const tokenizer *tokenizer; /* NULL: no_tokenizer says why */
     const char *no_tokenizer;

@@ -78,7 +78,7 @@ int backend_model_open(backend_model *ret, backend_source *s, backend_digests *r
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", ret->name),
             LOG_S("notice", model_notice(ret->m)));
     log_tool_syntax(ret);
-    ret->facts = model_facts_of(ret->m, ret->path);
+    ret->facts = backend_facts_of(ret->m, ret->path);
     return 0;
 }
 

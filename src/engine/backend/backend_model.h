@@ -9,7 +9,7 @@ typedef struct backend_model {
     model *m;
     char *name, *path;
     char identity[65], vocabulary[65]; /* SHA-256 in hex */
-    model_facts facts;
+    backend_facts facts;
     int n_threads;      /* once it is started */
     char precision[64]; /* likewise; "": as the file */
 } backend_model;

@@ -2,11 +2,11 @@
  * no engine, and no turns are taken with others for a core. */
 #include <stdlib.h>
 
-#include "backend/backend.h"
+#include "backend/backend_tuning.h"
 
 typedef struct trees_backend {
     intake intake;
-    model_facts facts;
+    backend_facts facts;
 } trees_backend;
 
 int backend_trees_recognises(backend_source *s, shoal_err *err)
@@ -17,10 +17,10 @@ int backend_trees_recognises(backend_source *s, shoal_err *err)
 static int trees_open(void **ret, backend_source *s, backend_digests *ret_digests, shoal_err *err)
 {
     const backend_options *o = s->o;
-    if (o->regroup || o->engine.kv_type != KV_AS_WEIGHTS || o->n_adapters > 0)
-        return intake_refuse_of_trees(o->path, err);
+    int rc = backend_check_tuning(o, NULL, err);
+    if (rc != 0) return rc;
     trees_backend *b = calloc(1, sizeof *b);
-    int rc = b ? intake_open_trees(&b->intake, o->path, err) : err_nomem(err);
+    rc = b ? intake_open_trees(&b->intake, o->path, err) : err_nomem(err);
     if (rc == 0) rc = scorer_digest(b->intake.trees, &ret_digests->file, err);
     if (rc != 0) {
         if (b) intake_done(&b->intake);
@@ -28,7 +28,7 @@ static int trees_open(void **ret, backend_source *s, backend_digests *ret_digest
         return rc;
     }
     ret_digests->identity = ret_digests->file;
-    b->facts = model_facts_of(NULL, o->path);
+    b->facts = backend_facts_of(NULL, o->path);
     *ret = b;
     return 0;
 }

@@ -89,14 +89,6 @@ const char *config_keep(gateway_config *c, const char *s)
     return arena_strdup(((config_file *)c)->mem, s);
 }
 
-const char *config_regroup_name(config_regroup r)
-{
-#define NAME(e, name) name,
-    static const char *const names[] = {CONFIG_REGROUP_TABLE(NAME)};
-#undef NAME
-    return r == CONFIG_REGROUP_OFF ? "" : names[r];
-}
-
 sampling_defaults config_sampling_said(const config_sampling *s)
 {
     sampling_defaults d = {0};

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "json/sampling.h"
+#include "json/tuning.h"
 #include "discovery/dns.h"
 #include "hosts/host_rule.h"
 #include "cluster/placement.h"
@@ -58,44 +59,6 @@ typedef struct config_place {
 typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
 #undef CONFIG_WIRE_ENUM
 
-/* Whether tokens are guessed and verified several at a time (infer/decoding/draft.h). */
-#define CONFIG_DRAFTS_TABLE(X)    \
-    X(CONFIG_DRAFTS_AUTO, "auto") \
-    X(CONFIG_DRAFTS_OFF, "off")
-#define CONFIG_VAD_TABLE(X) \
-    X(CONFIG_VAD_ON, "on")  \
-    X(CONFIG_VAD_OFF, "off")
-#define CONFIG_VAD_ENUM(e, n) e,
-typedef enum config_vad { CONFIG_VAD_TABLE(CONFIG_VAD_ENUM) } config_vad;
-#undef CONFIG_VAD_ENUM
-#define CONFIG_DRAFTS_ENUM(e, n) e,
-typedef enum config_drafts { CONFIG_DRAFTS_TABLE(CONFIG_DRAFTS_ENUM) } config_drafts;
-#undef CONFIG_DRAFTS_ENUM
-
-/* Types of our own that a model's matrices may be regrouped to when it is loaded (model/packed/regroup.h). */
-#define CONFIG_REGROUP_TABLE(X)        \
-    X(CONFIG_REGROUP_OFF, "off")       \
-    X(CONFIG_REGROUP_S8_64, "s8_64")   \
-    X(CONFIG_REGROUP_S8_128, "s8_128") \
-    X(CONFIG_REGROUP_S8_256, "s8_256") \
-    X(CONFIG_REGROUP_S4_64, "s4_64")   \
-    X(CONFIG_REGROUP_S4_128, "s4_128")
-#define CONFIG_REGROUP_ENUM(e, n) e,
-typedef enum config_regroup { CONFIG_REGROUP_TABLE(CONFIG_REGROUP_ENUM) } config_regroup;
-#undef CONFIG_REGROUP_ENUM
-
-const char *config_regroup_name(config_regroup r); /* "s8_128"; "" for CONFIG_REGROUP_OFF */
-
-/* What keys and values are kept as, in the order of net/attention/kv_type.h. */
-#define CONFIG_KV_TYPE_TABLE(X) \
-    X(CONFIG_KV_AUTO, "auto")   \
-    X(CONFIG_KV_F32, "f32")     \
-    X(CONFIG_KV_F16, "f16")     \
-    X(CONFIG_KV_Q8_0, "q8_0")
-#define CONFIG_KV_TYPE_ENUM(e, n) e,
-typedef enum config_kv_type { CONFIG_KV_TYPE_TABLE(CONFIG_KV_TYPE_ENUM) } config_kv_type;
-#undef CONFIG_KV_TYPE_ENUM
-
 typedef struct config_sampling { /* of requests that do not say; NULL: as the model's own files */
 #define CONFIG_SAMPLING_MEMBER(field, min, max) double *field;
     SAMPLING_TABLE(CONFIG_SAMPLING_MEMBER)
@@ -106,19 +69,16 @@ sampling_defaults config_sampling_said(const config_sampling *s);
 
 typedef struct config_model {
     const char *name;
-    const char *path;   /* NULL: look the name up in the manifest */
-    const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
-    unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
-    config_vad vad; /* of a transcribing model */
+    const char *path;                           /* NULL: look the name up in the manifest */
+    const char *sha256;                         /* NULL: not pinned (or pinned by the manifest) */
+    unsigned replicas, threads, context, kv_mb; /* 0: default */
+    tuning tuning;                              /* the worker's own options */
     config_sampling sampling;
     unsigned sound_mb; /* of all sounds that a worker hears at once; 0: default */
     unsigned standby;  /* replicas that are loaded, and serve when one is missing */
     config_place place;
     placement_shards shards; /* how its layers are dealt out; zeroed: it is whole everywhere */
     config_wire wire;
-    config_drafts drafts;
-    config_regroup regroup;
-    config_kv_type kv_type;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
     double *cost, *energy_j;  /* of a thousand tokens, and joules of one; NULL: not said */

@@ -284,10 +284,6 @@ RECORD(place, config_model, place_rows);
 
 #define WORD_NAME(e, name) name,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
-static const char *const kv_types[] = {CONFIG_KV_TYPE_TABLE(WORD_NAME) NULL};
-static const char *const vad_ways[] = {CONFIG_VAD_TABLE(WORD_NAME) NULL};
-static const char *const draft_ways[] = {CONFIG_DRAFTS_TABLE(WORD_NAME) NULL};
-static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
 
 #define SAMPLING_ROW(field, min, max)                                                                  \
@@ -296,6 +292,12 @@ static const char *const regroups[] = {CONFIG_REGROUP_TABLE(WORD_NAME) NULL};
 static const config_field sampling_rows[] = {SAMPLING_TABLE(SAMPLING_ROW)};
 #undef SAMPLING_ROW
 RECORD(sampling, config_model, sampling_rows);
+
+/* The options that are the worker's own (json/tuning.h). */
+#define MODEL_UINT(key, least, most, about) UINT(#key, config_model, tuning.key, least, most, about),
+#define MODEL_WORD(key, about, ...)         WORD(#key, config_model, tuning.key, tuning_##key##_words, about),
+#define WISH_UINT(key, least, most, about)  UINT(#key, config_wish, as.tuning.key, least, most, about),
+#define WISH_WORD(key, about, ...)          WORD(#key, config_wish, as.tuning.key, tuning_##key##_words, about),
 
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
@@ -309,17 +311,10 @@ static const config_field model_rows[] = {
     WORD("wire", config_model, wire, wires, "how rows travel between its stages"),
     UINT("threads", config_model, threads, 1, 64, "threads of a worker"),
     UINT("context", config_model, context, 16, 1u << 20, "longest prompt and reply, in tokens"),
-    UINT("max_batch", config_model, max_batch, 1, 1024, "sequences that decode together"),
-    UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
-    UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
-    WORD("drafts", config_model, drafts, draft_ways, "whether next tokens are guessed, where that is faster"),
-    WORD("regroup", config_model, regroup, regroups,
-         "a type with wider groups that its matrices are brought to"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
-    WORD("kv_type", config_model, kv_type, kv_types, "what keys and values are kept as"),
     UINT("sound_mb", config_model, sound_mb, 1, 1u << 20, "memory of all sounds that a worker hears at once"),
-    WORD("vad", config_model, vad, vad_ways, "whether a transcription leaves out what is no speech"),
-    SECTION("sampling", sampling, "how replies are drawn unless the request says otherwise"),
+    TUNING_TABLE(MODEL_UINT, MODEL_WORD)
+        SECTION("sampling", sampling, "how replies are drawn unless the request says otherwise"),
     NUMBER("cost", config_model, cost, 0, 1e9, "of a thousand tokens, in any unit", .pointer = true),
     NUMBER("energy_j", config_model, energy_j, 0, 1e6, "joules of a token, in place of what is measured",
            .pointer = true),
@@ -339,15 +334,9 @@ static const config_field wish_rows[] = {
     UINT("replicas", config_wish, as.replicas, 1, 64, "worker processes"),
     UINT("threads", config_wish, as.threads, 1, 64, "threads of a worker"),
     UINT("context", config_wish, as.context, 16, 1u << 20, "longest prompt and reply, in tokens"),
-    UINT("max_batch", config_wish, as.max_batch, 1, 1024, "sequences that decode together"),
-    UINT("max_queue", config_wish, as.max_queue, 1, 100000, "waiting requests"),
-    UINT("prefill_chunk", config_wish, as.prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     UINT("kv_mb", config_wish, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
-    WORD("kv_type", config_wish, as.kv_type, kv_types, "what keys and values are kept as"),
-    WORD("regroup", config_wish, as.regroup, regroups,
-         "a type with wider groups that its matrices are brought to"),
-    UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600, "how long it stays unused",
-         .otherwise = CONFIG_WISH_STAYS),
+    TUNING_TABLE(WISH_UINT, WISH_WORD) UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600,
+                                            "how long it stays unused", .otherwise = CONFIG_WISH_STAYS),
     BOOL("keep", config_wish, keep, "whether it is loaded again after a restart"),
     BOOL("stream", config_wish, stream, "whether progress is told"),
 };

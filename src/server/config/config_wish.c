@@ -77,26 +77,14 @@ bool config_wish_copy(config_wish *ret, arena *mem, const config_wish *l)
     return true;
 }
 
-static bool put_types(json_t *o, const config_model *m)
-{
-#define KV_TYPE_NAME(e, name) name,
-    static const char *const names[] = {CONFIG_KV_TYPE_TABLE(KV_TYPE_NAME)};
-#undef KV_TYPE_NAME
-    if (m->kv_type != CONFIG_KV_AUTO &&
-        json_object_set_new(o, "kv_type", json_string(names[m->kv_type])) != 0)
-        return false;
-    return m->regroup == CONFIG_REGROUP_OFF ||
-           json_object_set_new(o, "regroup", json_string(config_regroup_name(m->regroup))) == 0;
-}
-
 json_t *config_wish_json(const config_wish *l)
 {
     const struct {
         const char *key;
         unsigned value;
-    } sizes[] = {{"replicas", l->as.replicas},   {"threads", l->as.threads},
-                 {"context", l->as.context},     {"max_batch", l->as.max_batch},
-                 {"max_queue", l->as.max_queue}, {"prefill_chunk", l->as.prefill_chunk},
+    } sizes[] = {{"replicas", l->as.replicas},
+                 {"threads", l->as.threads},
+                 {"context", l->as.context},
                  {"kv_mb", l->as.kv_mb}};
     json_t *o = json_object();
     bool ok = o != NULL;
@@ -108,7 +96,7 @@ json_t *config_wish_json(const config_wish *l)
         ok = !sizes[i].value || json_object_set_new(o, sizes[i].key, json_integer(sizes[i].value)) == 0;
     if (ok && l->keep_alive_s != CONFIG_WISH_STAYS)
         ok = json_object_set_new(o, "keep_alive_s", json_integer((json_int_t)l->keep_alive_s)) == 0;
-    if (ok) ok = put_types(o, &l->as);
+    if (ok) ok = tuning_put_json(o, &l->as.tuning) == 0;
     if (ok && l->keep) ok = json_object_set_new(o, "keep", json_true()) == 0;
     if (ok) return o;
     json_decref(o);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "logging/log.h"
+#include "json/tuning.h"
 #include "base/sys.h"
 #include "keep/keep_impl.h"
 
@@ -116,15 +117,11 @@ static bool find_in_file(job *j)
     TAKE(replicas);
     TAKE(threads);
     TAKE(context);
-    TAKE(max_batch);
-    TAKE(max_queue);
-    TAKE(prefill_chunk);
     TAKE(kv_mb);
     TAKE(sound_mb);
-    TAKE(kv_type);
-    TAKE(regroup);
-    TAKE(vad);
-    TAKE(drafts);
+    tuning t = m->tuning;
+    tuning_override(&t, &w->as.tuning);
+    w->as.tuning = t;
     j->sampling = config_sampling_said(&m->sampling);
     if (!m->path || w->as.name || !(j->found.path = realpath(m->path, NULL))) return false;
     struct stat st;
@@ -155,18 +152,21 @@ static worker_spec spec_of(const job *j)
                         .n_threads = (int)m->threads,
                         .kv_bytes = (size_t)m->kv_mb << 20,
                         .sound_bytes = (size_t)m->sound_mb << 20,
-                        .max_batch = m->max_batch,
-                        .max_queue = m->max_queue,
                         .n_ctx = m->context,
-                        .prefill_chunk = m->prefill_chunk,
-                        .kv_type = (worker_kv)m->kv_type,
-                        .no_drafts = m->drafts == CONFIG_DRAFTS_OFF,
-                        .no_vad = m->vad == CONFIG_VAD_OFF,
                         .sampling = j->found.sampling,
                         .guest = true};
     sampling_override(&spec.sampling, &j->sampling);
-    snprintf(spec.regroup, sizeof spec.regroup, "%s", config_regroup_name(m->regroup));
+    tuning_format(&m->tuning, spec.options);
     return spec;
+}
+
+_Static_assert(WORKER_SPEC_OPTIONS == TUNING_TEXT_BYTES, "a worker gets all options of its model");
+
+static bool has_options(const worker_spec *a, const worker_spec *wish)
+{
+    tuning all = {0}, few = {0};
+    return tuning_parse(&all, a->options, NULL) == 0 && tuning_parse(&few, wish->options, NULL) == 0 &&
+           tuning_includes(&all, &few);
 }
 
 /* The same file and, where the wish says any, the same sizes. */
@@ -176,9 +176,7 @@ static bool is_same(const worker_spec *a, const worker_spec *wish)
     bool same = real && strcmp(real, wish->path) == 0;
     free(real);
 #define SAME(field) (!wish->field || a->field == wish->field)
-    return same && SAME(n_threads) && SAME(kv_bytes) && SAME(max_batch) && SAME(max_queue) && SAME(n_ctx) &&
-           SAME(prefill_chunk) && SAME(kv_type) &&
-           (!*wish->regroup || strcmp(a->regroup, wish->regroup) == 0);
+    return same && SAME(n_threads) && SAME(kv_bytes) && SAME(n_ctx) && has_options(a, wish);
 #undef SAME
 }
 

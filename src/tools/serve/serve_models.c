@@ -11,15 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/backend_tuning.h"
 #include "base/file.h"
 #include "json/json.h"
+#include "json/tuning.h"
 #include "config/config_fit.h"
 #include "infer/context_plan.h"
 #include "infer/intake.h"
 #include "model/adapter.h"
 #include "model/model.h"
-#include "model/packed/regroup.h"
-#include "net/net.h"
 #include "serve/serve_calibrations.h"
 #include "serve/serve_stages.h"
 #include "serve/serve_tools.h"
@@ -65,6 +65,7 @@ static int open_manifest(const gateway_config *c, size_t i, manifest **ret, char
 }
 
 _Static_assert(CONFIG_ADAPTERS_MAX == WORKER_SPEC_ADAPTERS, "a worker gets all of its model's adapters");
+_Static_assert(WORKER_SPEC_OPTIONS == TUNING_TEXT_BYTES, "and all of its options");
 
 static int name_adapters(const config_model *m, worker_spec *ret)
 {
@@ -91,15 +92,9 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .n_threads = (int)cm->threads,
                          .kv_bytes = (size_t)cm->kv_mb << 20,
                          .sound_bytes = (size_t)cm->sound_mb << 20,
-                         .max_batch = cm->max_batch,
-                         .max_queue = cm->max_queue,
                          .n_ctx = cm->context,
-                         .prefill_chunk = cm->prefill_chunk,
-                         .no_drafts = cm->drafts == CONFIG_DRAFTS_OFF,
-                         .no_vad = cm->vad == CONFIG_VAD_OFF,
-                         .kv_type = (worker_kv)cm->kv_type,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
-    snprintf(ret->regroup, sizeof ret->regroup, "%s", config_regroup_name(cm->regroup));
+    tuning_format(&cm->tuning, ret->options);
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);
     int rc = 0;
@@ -200,14 +195,24 @@ static json_t *describe_error(size_t i, const char *key, const shoal_err *err)
     return json_pack("{s:I,s:s,s:s}", "model", (json_int_t)i, "key", key, "error", err->message);
 }
 
-static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
+/* How its worker would run it. */
+static int read_options(const worker_spec *s, backend_options *ret, shoal_err *err)
+{
+    tuning t = {0};
+    *ret = (backend_options){.path = s->path, .engine = {.n_ctx = s->n_ctx, .kv_bytes = s->kv_bytes}};
+    while (ret->n_adapters < WORKER_SPEC_ADAPTERS && s->adapters[ret->n_adapters]) ret->n_adapters++;
+    int rc = tuning_parse(&t, s->options, err);
+    return rc == 0 ? backend_tune(ret, &t, err) : rc;
+}
+
+static json_t *describe_trees(const worker_spec *s, size_t i, const backend_options *bo, bool digest)
 {
     intake in = {0};
     sha256_digest d;
     shoal_err err;
     char hex[65];
-    int rc = digest && (*s->regroup || s->kv_type || s->adapters[0]) ? intake_refuse_of_trees(s->path, &err)
-                                                                     : intake_open_trees(&in, s->path, &err);
+    int rc = digest ? backend_check_tuning(bo, NULL, &err) : 0;
+    if (rc == 0) rc = intake_open_trees(&in, s->path, &err);
     if (rc == 0 && digest && s->sha256) {
         rc = scorer_digest(in.trees, &d, &err);
         if (rc == 0) sha256_hex(&d, hex);
@@ -236,11 +241,10 @@ static int try_adapters(const worker_spec *s, const model *m, shoal_err *err)
 }
 
 /* "shorter": {"context": 2912, "model_context": 8192, "key": "kv_mb"} where the model could hold more. */
-static void describe_context(json_t *to, const model *m, const worker_spec *s)
+static void describe_context(json_t *to, const model *m, const engine_options *o)
 {
-    engine_options o = {.n_ctx = s->n_ctx, .kv_bytes = s->kv_bytes, .kv_type = (kv_type)s->kv_type};
-    size_t own = model_get_config(m)->n_ctx, served = context_plan_served(m, &o);
-    const char *key = context_plan_key(m, &o, served);
+    size_t own = model_get_config(m)->n_ctx, served = context_plan_served(m, o);
+    const char *key = context_plan_key(m, o, served);
     if (to && served && *key)
         json_object_set_new(to, "shorter",
                             json_pack("{s:I,s:I,s:s}", "context", (json_int_t)served, "model_context",
@@ -254,12 +258,14 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     model *m = NULL;
     shoal_err err;
     const char *key = "";
-    if (scorer_holds(s->path)) return describe_trees(s, i, digest);
-    int rc = digest && *s->regroup ? regroup_parse(s->regroup, &o.regroup, &err) : 0;
+    backend_options bo;
+    int rc = read_options(s, &bo, &err);
+    if (rc == 0 && scorer_holds(s->path)) return describe_trees(s, i, &bo, digest);
+    if (digest) o.regroup = bo.regroup;
     if (rc == 0) rc = model_open(&m, s->path, &o, &err);
     if (rc == 0) rc = model_check_text(m, &err);
     if (rc == 0 && (rc = context_plan_check(model_get_config(m), s->n_ctx, &err)) != 0) key = "context";
-    if (rc == 0 && digest) rc = net_check_kv_type(m, (kv_type)s->kv_type, &err);
+    if (rc == 0 && digest) rc = backend_check_tuning(&bo, m, &err);
     if (rc == 0 && digest) rc = try_adapters(s, m, &err);
     if (rc != 0) {
         model_free(m);
@@ -269,7 +275,7 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     json_t *j = json_pack("{s:I,s:s,s:o,s:b,s:o}", "model", (json_int_t)i, "task", task_name(mc->task),
                           "labels", labels_json(mc->head.labels, mc->head.n_labels), "chat",
                           model_chat_template(m) != NULL, "stages", serve_stages_describe(m));
-    if (digest) describe_context(j, m, s);
+    if (digest) describe_context(j, m, &bo.engine);
     model_free(m);
     return j;
 }

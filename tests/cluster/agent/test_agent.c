@@ -244,7 +244,7 @@ static void agent_changes_its_workers_as_it_is_told(void **state)
     assert_int_equal(a->process.pid, pid);
 
     uint64_t before = a->generation;
-    specs[0].max_batch = 2;
+    strcpy(specs[0].options, "max_batch=2");
     assert_int_equal(agent_set(b.a, specs, 2, &err), 0);
     while (!registry_get(b.g, "a/0") || registry_get(b.g, "a/0")->generation == before)
         uv_run(&b.loop, UV_RUN_ONCE);

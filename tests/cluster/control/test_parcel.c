@@ -177,8 +177,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
                            .first_layer = 0,
                            .end_layer = 3,
                            .wire = "f16",
-                           .kv_type = WORKER_KV_Q8_0,
-                           .no_vad = true,
+                           .options = "kv_type=q8_0 vad=off new=1.5,2",
                            .stages = {"m@3:5/0", "relay:10.0.0.2:7081/pi/m@5:8/0"}};
     const char *const first_nodes[2] = {"attic", NULL};
     worker_spec later = {.model = "m", .first_layer = 3, .end_layer = 5};
@@ -193,8 +192,8 @@ static void stages_arrive_as_they_were_ordered(void **state)
     if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
     assert_true(a.spec.first_layer == 0 && a.spec.end_layer == 3);
     assert_string_equal(a.spec.wire, "f16");
-    assert_int_equal(a.spec.kv_type, WORKER_KV_Q8_0);
-    assert_true(a.spec.no_vad);
+    assert_int_equal(o.message.models[0]->n_options, 3);
+    assert_string_equal(a.spec.options, s.options); /* also what only the worker may know */
     assert_string_equal(a.spec.stages[1], s.stages[1]);
     assert_null(a.spec.stages[2]);
     assignment_done(&a);
@@ -213,7 +212,7 @@ static void layers_that_make_no_sense_are_refused(void **state)
     f.name = "m.gguf";
     f.digest = (char *)hex_a;
     for (size_t i = 0; i <= WORKER_SPEC_STAGES; i++) many[i] = "m@3:8/0";
-    for (int how = 0; how < 11; how++) {
+    for (int how = 0; how < 10; how++) {
         assignment a = {0};
         shoal_err err = {0};
         Shoal__V1__Assignment m = SHOAL__V1__ASSIGNMENT__INIT;
@@ -227,9 +226,36 @@ static void layers_that_make_no_sense_are_refused(void **state)
         m.stages = how == 6 ? line : many;
         m.n_stages = how == 7 ? WORKER_SPEC_STAGES + 1 : how == 8 ? 0 : 1;
         m.wire = how == 9 ? "f8" : "int8";
-        m.kv_type = how == 10 ? (Shoal__V1__KvType)4 : SHOAL__V1__KV_TYPE__KV_TYPE_F16;
         assert_int_equal(assignment_take(&a, &m, &err), how == 0 ? 0 : SHOAL_EINVALID);
         if (how == 0) assignment_done(&a);
+    }
+}
+
+static void options_that_are_no_texts_of_their_own_are_refused(void **state)
+{
+    Shoal__V1__ModelFile f = SHOAL__V1__MODEL_FILE__INIT;
+    char longest[WORKER_SPEC_OPTIONS] = "k=";
+    char *const good[] = {"kv_type=q8_0", "max_batch=4", "empty="}, *const bad[] = {
+                                                                        "kv_type", "=q8_0", "a b=1",
+                                                                        "a=1 b=2", "a=1\n", "a=\x80",
+                                                                        "KV=1",    "",      longest};
+    f.name = "m.gguf";
+    f.digest = (char *)hex_a;
+    memset(longest + 2, 'x', sizeof longest - 3);
+    longest[sizeof longest - 1] = '\0';
+    for (size_t i = 0; i <= sizeof bad / sizeof *bad; i++) {
+        assignment a = {0};
+        shoal_err err = {0};
+        Shoal__V1__Assignment m = SHOAL__V1__ASSIGNMENT__INIT;
+        bool is_good = i == sizeof bad / sizeof *bad;
+        m.model = "m";
+        m.file = &f;
+        m.replicas = 1;
+        m.options = is_good ? (char **)good : (char **)&bad[i];
+        m.n_options = is_good ? 3 : 1;
+        assert_int_equal(assignment_take(&a, &m, &err), is_good ? 0 : SHOAL_EINVALID);
+        if (is_good) assert_string_equal(a.spec.options, "kv_type=q8_0 max_batch=4 empty=");
+        if (is_good) assignment_done(&a);
     }
 }
 
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(assignments_that_make_no_sense_are_refused),
         cmocka_unit_test(stages_arrive_as_they_were_ordered),
         cmocka_unit_test(layers_that_make_no_sense_are_refused),
+        cmocka_unit_test(options_that_are_no_texts_of_their_own_are_refused),
         cmocka_unit_test(who_lacks_a_file_hears_of_those_that_have_it_the_near_ones_first),
         cmocka_unit_test(a_machine_that_claims_what_cannot_be_is_refused),
         cmocka_unit_test(holders_are_asked_unless_they_have_failed),

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "../speech/voice_file.h"
-#include "backend/backend.h"
+#include "backend/backend_tuning.h"
 #include "base/file.h"
 #include "logging/log.h"
 
@@ -124,12 +124,34 @@ static void what_does_not_open_leaves_nothing_behind(void **state)
     }
 }
 
+/* The words of the table are those of the engine. */
+static void every_option_has_a_use(void **state)
+{
+    for (size_t i = 0; i < TUNING_N_ROWS; i++) {
+        const char *const numbers[] = {"17", NULL}, *const *values = tuning_rows[i].words;
+        for (values = values ? values + 1 : numbers; *values; values++) {
+            tuning t = {0};
+            backend_options o = {0}, zero = {0};
+            shoal_err err;
+            assert_int_equal(tuning_set(&t, tuning_rows[i].key, *values, NULL), 0);
+            if (backend_tune(&o, &t, &err) != 0) fail_msg("%s", err.message);
+            bool is_worker_s = strcmp(tuning_rows[i].key, "vad") == 0;
+            assert_true(is_worker_s == (memcmp(&o, &zero, sizeof o) == 0));
+        }
+    }
+    tuning t = {.kv_type = 3};
+    backend_options o = {0};
+    assert_int_equal(backend_tune(&o, &t, NULL), 0);
+    assert_int_equal(o.engine.kv_type, KV_Q8_0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_of_file_has_its_backend),
         cmocka_unit_test(what_a_model_cannot_do_is_said_alike),
         cmocka_unit_test(what_does_not_open_leaves_nothing_behind),
+        cmocka_unit_test(every_option_has_a_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -411,7 +411,7 @@ static void every_section_is_read(void **state)
     assert_string_equal(c->manifest, "/m.json");
     assert_int_equal(c->models[0].replicas, 2);
     assert_int_equal(c->models[0].kv_mb, 8);
-    assert_int_equal(c->models[0].kv_type, CONFIG_KV_Q8_0);
+    assert_string_equal(tuning_kv_type_words[c->models[0].tuning.kv_type], "q8_0");
     config_free(c);
 }
 

@@ -33,10 +33,10 @@ static void load_reads_the_keys_of_a_model(void **state)
     assert_null(l.what);
     assert_int_equal(l.as.replicas, 2);
     assert_int_equal(l.as.context, 64);
-    assert_int_equal(l.as.kv_type, CONFIG_KV_F16);
+    assert_string_equal(tuning_kv_type_words[l.as.tuning.kv_type], "f16");
     json_t *again = config_wish_json(&l);
     assert_string_equal(json_string_value(json_object_get(again, "kv_type")), "f16");
-    assert_int_equal(l.as.regroup, CONFIG_REGROUP_S8_128);
+    assert_string_equal(tuning_regroup_words[l.as.tuning.regroup], "s8_128");
     assert_string_equal(json_string_value(json_object_get(again, "regroup")), "s8_128");
     json_decref(again);
     assert_true(l.keep && l.stream);
@@ -86,7 +86,7 @@ static void load_written_is_read_again(void **state)
     json_t *o = config_wish_json(&l);
     assert_int_equal(config_wish_parse(&again, mem, o, &err), 0);
     assert_string_equal(again.what, "hf:a/b:Q4");
-    assert_int_equal(again.as.max_batch, 4);
+    assert_int_equal(again.as.tuning.max_batch, 4);
     assert_int_equal(again.keep_alive_s, 9);
     assert_true(again.keep);
     json_decref(o);

@@ -8,10 +8,11 @@
 #include "cli/commands.h"
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
+#include "command/cli_tuning.h"
 
 typedef struct sizes {
     long long replicas, threads, context, kv_mb, idle; /* 0: not said */
-    const char *kv_type, *regroup;                     /* NULL: not said */
+    cli_tuning own;                                    /* options of the worker */
 } sizes;
 
 /* A file of this machine by its whole path; all else is for the server to find. */
@@ -37,8 +38,7 @@ static int put_sizes(json_t *body, const sizes *s, const char *name, const char 
     int rc = json_object_set_new(body, "stream", json_true());
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value) rc |= json_object_set_new(body, numbers[i].key, json_integer(numbers[i].value));
-    if (s->kv_type) rc |= json_object_set_new(body, "kv_type", json_string(s->kv_type));
-    if (s->regroup) rc |= json_object_set_new(body, "regroup", json_string(s->regroup));
+    rc |= cli_tuning_put_json(&s->own, body);
     if (name) rc |= json_object_set_new(body, "name", json_string(name));
     if (sha256) rc |= json_object_set_new(body, "sha256", json_string(sha256));
     if (keep) rc |= json_object_set_new(body, "keep", json_true());
@@ -70,10 +70,6 @@ static int run(int argc, char **argv)
         CLI_INT(0, "context", "N", 16, 1 << 20, "longest prompt and reply, in tokens", &s.context),
         CLI_INT(0, "kv-mb", "N", 1, 1 << 20,
                 "ceiling of the cache of keys and values [room for 8,192 tokens]", &s.kv_mb),
-        CLI_STRING(0, "kv-type", "TYPE", "keep them as f32, f16 or q8_0 [what its weights ask for]",
-                   &s.kv_type),
-        CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
-                   &s.regroup),
         CLI_INT(0, "idle", "S", 1, 31536000, "unload it when it was not used for S seconds", &s.idle),
         CLI_STRING(0, "sha256", "HEX", "what the file must be", &sha256),
         CLI_FLAG(0, "keep", "load it again when the server starts again", &keep),
@@ -86,7 +82,7 @@ static int run(int argc, char **argv)
     cli_args a;
     shoal_err err = {0};
     http_where where;
-    int rc = cli_parse(&a, &cmd_load, options, 1, 1, argc, argv);
+    int rc = cli_parse(&a, &cmd_load, cli_tuning_behind(&s.own, options), 1, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     json_t *body = json_object();
     rc = body ? put_model(body, a.v[0], &err) : err_nomem(&err);

@@ -7,8 +7,8 @@
 #include "os/crash.h"
 #include "logging/log.h"
 #include "cli/commands.h"
-#include "command/cli_model.h"
-#include "model/packed/regroup.h"
+#include "command/cli_tuning.h"
+#include "backend/backend_tuning.h"
 #include "worker/worker.h"
 
 static int setup_log(const char *level, bool json)
@@ -55,16 +55,30 @@ static int read_stages(backend_options *w, const char *layers, const cli_list *s
     return rc;
 }
 
+/* A flag of its own is put over the agent's text. */
+static int read_tuning(worker_options *w, const char *text, const cli_tuning *flags, bool no_drafts,
+                       bool no_vad, shoal_err *err)
+{
+    tuning t = {0};
+    int rc = text ? tuning_parse(&t, text, err) : 0;
+    if (rc == 0 && no_drafts) rc = tuning_set(&t, "drafts", "off", err);
+    if (rc == 0 && no_vad) rc = tuning_set(&t, "vad", "off", err);
+    if (rc == 0) rc = cli_tuning_read(flags, &t, err);
+    w->no_vad = t.vad != 0;
+    return rc == 0 ? backend_tune(&w->model, &t, err) : rc;
+}
+
 static int run(int argc, char **argv)
 {
     worker_options w = {0};
-    bool json_log = false, no_drafts = false;
+    bool json_log = false, no_drafts = false, no_vad = false;
+    cli_tuning flags = {0};
     cli_list adapters = {0}, stages = {0};
-    const char *layers = NULL, *wire = "f32", *kept = NULL;
+    const char *layers = NULL, *wire = "f32", *tuned = NULL;
     backend_adapter list[WORKER_ADAPTERS_MAX];
-    const char *level = "info", *regroup = NULL, *sampling = NULL;
-    long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
-              parent = 0, sound = 0, packed_mb = 0, packed_min = PACKED_STORE_MIN_MB;
+    const char *level = "info", *sampling = NULL;
+    long long threads = 0, kv = 0, context = 0, fd = -1, slot = -1, parent = 0, sound = 0, packed_mb = 0,
+              packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.model.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.model.path),
@@ -72,18 +86,13 @@ static int run(int argc, char **argv)
         CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
-        CLI_STRING(0, "kv-type", "TYPE", "keep keys and values as f32, f16 or q8_0", &kept),
+        CLI_STRING(0, "options", "KEY=VALUE ...", "those below in one text, as the agent has them", &tuned),
         CLI_INT(0, "sound-bytes", "N", 0, 1LL << 46, "of all sounds that it hears at once (256 MiB)", &sound),
-        CLI_INT(0, "max-batch", "N", 0, 4096, "sequences that decode together", &batch),
-        CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
-        CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
-        CLI_FLAG(0, "no-vad", "transcribe sounds whole, silence and noise, too", &w.no_vad),
+        CLI_FLAG(0, "no-vad", "--vad off", &no_vad),
         CLI_STRING(0, "sampling", "FIELD=N,...", "what requests mean that do not say it (the model's)",
                    &sampling),
-        CLI_FLAG(0, "no-drafts", "guess no tokens ahead", &no_drafts),
-        CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",
-                   &regroup),
+        CLI_FLAG(0, "no-drafts", "--drafts off", &no_drafts),
         CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
         CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
         CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
@@ -105,7 +114,7 @@ static int run(int argc, char **argv)
     };
     cli_args a;
     prctl(PR_SET_NAME, "shoal-worker"); /* it was executed as /proc/self/exe */
-    int rc = cli_parse(&a, &cmd_worker, options, 0, 0, argc, argv);
+    int rc = cli_parse(&a, &cmd_worker, cli_tuning_behind(&flags, options), 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err;
     if (!w.model.path || !w.address) {
@@ -119,20 +128,14 @@ static int run(int argc, char **argv)
     crash_open("worker", json_log);
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w.model, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
-    if (regroup && regroup_parse(regroup, &w.model.regroup, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (sampling && sampling_parse(&w.model.sampling, sampling, &err) != 0)
         return cli_fail(&cmd_worker, &err);
     w.model.adapters = list;
     w.model.n_adapters = adapters.n;
     if (!w.model.name) w.model.name = w.model.path;
-    w.model.engine = (engine_options){.n_threads = (int)threads,
-                                      .max_batch = (size_t)batch,
-                                      .max_queue = (size_t)queue,
-                                      .n_ctx = (size_t)context,
-                                      .kv_bytes = (size_t)kv,
-                                      .prefill_chunk = (size_t)chunk,
-                                      .no_drafts = no_drafts};
-    if (cli_kv_type(&w.model.engine.kv_type, kept, &err) != 0) return cli_fail(&cmd_worker, &err);
+    w.model.engine =
+        (engine_options){.n_threads = (int)threads, .n_ctx = (size_t)context, .kv_bytes = (size_t)kv};
+    if (read_tuning(&w, tuned, &flags, no_drafts, no_vad, &err) != 0) return cli_fail(&cmd_worker, &err);
     w.model.store.max_bytes = (uint64_t)packed_mb << 20;
     w.model.store.min_bytes = (uint64_t)packed_min << 20;
     w.arbiter_fd = slot >= 0 ? (int)fd : -1;

@@ -1,19 +1,19 @@
-/* model_facts.c: a sum over tensors, and one over files. */
-#include "backend/model_facts.h"
+/* backend_facts.c: a sum over tensors, and one over files. */
+#include "backend/backend_facts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void facts_add_file(model_facts *f, const struct stat *st)
+static void facts_add_file(backend_facts *f, const struct stat *st)
 {
     if (!S_ISREG(st->st_mode)) return;
     f->file_bytes += (uint64_t)st->st_size;
     if (st->st_mtime > f->file_time_s) f->file_time_s = st->st_mtime;
 }
 
-static void facts_add_folder(model_facts *f, const char *path)
+static void facts_add_folder(backend_facts *f, const char *path)
 {
     struct stat st;
     DIR *d = opendir(path);
@@ -34,9 +34,9 @@ static uint64_t count_parameters(const model *m)
     return sum;
 }
 
-model_facts model_facts_of(const model *m, const char *path)
+backend_facts backend_facts_of(const model *m, const char *path)
 {
-    model_facts f = {.n_parameters = count_parameters(m)};
+    backend_facts f = {.n_parameters = count_parameters(m)};
     struct stat st;
     if (stat(path, &st) != 0) return f;
     if (S_ISDIR(st.st_mode))
