@@ -105,13 +105,15 @@ static bool is_one_of(uint64_t life, const uint64_t *lives, size_t n)
     return false;
 }
 
-bool route_may_return(const registry *g, const char *model, const uint64_t *lives, size_t n_lives)
+bool route_may_return(const registry *g, const char *model, const char *identity, const uint64_t *lives,
+                      size_t n_lives)
 {
     const replica_set *set = registry_find(g, model);
     if (set && set->n == 0) return !set->absent; /* declared */
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
         if (r->state == REPLICA_FAILED || r->state == REPLICA_DRAINING) continue;
+        if (identity && r->info && strcmp(r->info->identity, identity) != 0) continue;
         if (!takes_calls(g, r) || !is_one_of(r->life, lives, n_lives)) return true;
     }
     return false;

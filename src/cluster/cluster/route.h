@@ -28,7 +28,9 @@ const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *a
 /* One replica as the router sees it, for requests without an adapter. */
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns);
 /* The model has a replica that is in none of these lives, or may have one again by itself: one that starts,
- * was cut off, or is still to be placed. False: waiting for it is no use. */
-bool route_may_return(const registry *g, const char *model, const uint64_t *lives, size_t n_lives);
+ * was cut off, or is still to be placed. With an identity (NULL: any) only those count that have it, or have
+ * not been described yet. False: waiting for it is no use. */
+bool route_may_return(const registry *g, const char *model, const char *identity, const uint64_t *lives,
+                      size_t n_lives);
 
 #endif

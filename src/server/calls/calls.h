@@ -101,7 +101,8 @@ extern const call_task_info CALL_TASKS[CALL_N_TASKS];
     X(CALL_FAULT_LEAVES, "leaves")   /* the replica shuts down, and gave the call back */            \
     X(CALL_FAULT_LOST, "lost")       /* the worker died, or the link to it, with the call in hand */ \
     X(CALL_FAULT_NONSENSE, "broken") /* the replica answered what is no answer */                    \
-    X(CALL_FAULT_KILLS, "kills")     /* the request itself makes workers die: it is refused */
+    X(CALL_FAULT_KILLS, "kills")     /* the request itself makes workers die: it is refused */       \
+    X(CALL_FAULT_UNLIKE, "unlike")   /* what came cannot go on: who is left gives other bits */
 typedef enum call_fault {
 #define CALL_FAULT_ENUM(e, n) e,
     CALL_FAULT_TABLE(CALL_FAULT_ENUM)
@@ -233,6 +234,12 @@ struct call_events { /* copied; `to` is where the typed wrappers keep what they 
     void *user;
     void (*event)(const call_events *ev, const ProtobufCMessage *m); /* of a stream; m dies after it */
     void (*end)(const call_events *ev, const call_result *r);
+    /* Of a stream whose replica was lost, where nobody is left who could go on with the same bits: what came is
+     * void, and the answer begins anew with the next event. It starts nothing and does not cancel this call. With
+     * takes_back this may happen at any time; without it only until the reply has begun to grow, and a stream that has ends in
+     * CALL_FAULT_UNLIKE. NULL: then the second beginning is not told either. */
+    void (*restarted)(const call_events *ev);
+    bool takes_back;
     union {
 #define CALL_TO_STREAM(e, name, method, Request, request, Reply, reply, flags) \
     struct {                                                                   \

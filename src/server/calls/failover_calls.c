@@ -37,6 +37,9 @@ typedef struct failover_call {
     unsigned n_moves, n_broken; /* the latter since the reply last grew */
     blame_row row;
     resume log;
+    bool is_pinned;    /* its terms named an identity when they came */
+    bool inexact;      /* what its last replica began, none can go on with */
+    bool restarted;    /* the answer began anew, and has not grown since */
     feed_watch upload; /* whose end tells which request this is */
 } failover_call;
 
@@ -107,7 +110,7 @@ static bool try_start(failover_call *c)
 {
     call_order *next = resume_order(&c->log, c->base.o);
     c->try_ns = over_now_ns(&c->b->base);
-    bool started = over_call_start(&c->base, next, &c->base.terms, on_event, on_end);
+    bool started = over_call_start(&c->base, next, &c->base.terms, on_event, on_end, NULL);
     call_order_unref(next);
     return started;
 }
@@ -121,13 +124,16 @@ static void go_on(failover_call *c)
 /* The first word after a move. */
 static void note_moved(failover_call *c, const char *to)
 {
-    double gap_ms = over_ms_since(&c->b->base, c->lost_ns);
+    call_move m = {.cause = c->cause,
+                   .to = to,
+                   .gap_ms = over_ms_since(&c->b->base, c->lost_ns),
+                   .restarted = c->restarted};
     c->lost_ns = 0;
-    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", c->cause),
-        LOG_S("to", to), LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids),
-        LOG_S("request_id", c->base.o->request_id));
-    call_observer_moved(c->b->o.observer, c->base.o,
-                        &(call_move){.cause = c->cause, .to = to, .gap_ms = gap_ms});
+    c->restarted = false;
+    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", m.cause),
+        LOG_S("to", to), LOG_F("gap_ms", m.gap_ms), LOG_I("tokens", c->log.n_ids),
+        LOG_I("restarted", m.restarted), LOG_S("request_id", c->base.o->request_id));
+    call_observer_moved(c->b->o.observer, c->base.o, &m);
 }
 
 static void rest(failover_call *c)
@@ -207,7 +213,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
-typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP } verdict;
+typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP, END_BEGUN } verdict;
 
 static bool other_replica_is_there(const failover_call *c)
 {
@@ -276,7 +282,7 @@ static verdict judge(failover_call *c, const call_result *r)
     }
 }
 
-/* The same file and adapter must go on with what was begun, on somebody who lives. */
+/* Who has the same bits must go on with what was begun, and live. */
 static void set_terms(failover_call *c, const call_result *r)
 {
     uint64_t wait_ms = c->b->o.wait_ms ? c->b->o.wait_ms : FAILOVER_WAIT_MS;
@@ -289,6 +295,61 @@ static void set_terms(failover_call *c, const call_result *r)
     c->cause = call_fault_name(r->fault == CALL_FAULT_NONE ? CALL_FAULT_NONSENSE : r->fault);
     if (!c->lost_ns) c->lost_ns = now;
     c->n_moves++;
+}
+
+/* ---- beginning anew ------------------------------------------------------------------------------ */
+
+static bool is_there(const failover_call *c, const call_terms *t)
+{
+    call_outlook o;
+    calls_look(c->b->base.inner, c->base.o, t, &o);
+    return o.status == 0;
+}
+
+/* The same terms for replicas of any bits. */
+static call_terms terms_of_anybody(const failover_call *c)
+{
+    call_terms t = c->base.terms;
+    *t.identity = *t.adapter_digest = '\0';
+    return t;
+}
+
+/* Nobody can go on with what has begun: its engine cannot, or those who could are not there while others are.
+ */
+static bool cannot_go_on(const failover_call *c)
+{
+    call_terms any = terms_of_anybody(c);
+    if (!c->log.begun || c->n_moves == 0) return false;
+    if (c->inexact) return true;
+    return !is_there(c, &c->base.terms) && is_there(c, &any);
+}
+
+/* Not where the client has the beginning already from elsewhere, or has heard what it would have to forget. */
+static bool may_restart(const failover_call *c)
+{
+    if (c->is_pinned || c->base.o->resumes) return false;
+    return !c->log.grown || c->base.ev.takes_back;
+}
+
+static void restart(failover_call *c)
+{
+    LOG(LOG_INFO, "calls", "restarted", LOG_S("model", c->base.o->model), LOG_S("cause", c->cause),
+        LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->base.o->request_id));
+    c->base.terms = terms_of_anybody(c);
+    resume_restart(&c->log, !c->base.ev.restarted);
+    c->inexact = false;
+    c->restarted = true;
+    if (c->base.ev.restarted) c->base.ev.restarted(&c->base.ev);
+}
+
+static void end_begun(failover_call *c)
+{
+    char text[320];
+    snprintf(text, sizeof text,
+             "the worker of %.64s that began this answer stopped, and those that are left run another file, "
+             "engine or precision and would go on with other words; send the request again",
+             c->base.o->model);
+    fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_UNLIKE, text);
 }
 
 static void refuse(failover_call *c)
@@ -323,9 +384,19 @@ static void on_end(const call_events *ev, const call_result *r)
     }
     bool well = r->status == 0 && (!streams(c) || c->log.done);
     if (well && c->lost_ns) note_moved(c, r->replica_id);
+    if (r->life && r->identity && *r->identity) c->inexact = !r->exact_resume;
     verdict v = well ? END : judge(c, r);
     if (v == GO_ON || v == TRY_ALONE) set_terms(c, r);
     end_trial(c);
+    bool lost = v != GIVE_UP && (v != END || r->fault == CALL_FAULT_ABSENT);
+    if (!well && lost && cannot_go_on(c)) {
+        if (may_restart(c)) {
+            restart(c);
+            if (v != TRY_ALONE) v = GO_ON;
+        } else if (c->inexact || v == END) {
+            v = END_BEGUN;
+        }
+    }
     switch (v) {
     case END: finish(c, r); break;
     case GO_ON: go_on(c); break;
@@ -333,6 +404,7 @@ static void on_end(const call_events *ev, const call_result *r)
     case ASK_ALL: ask_all(c); break;
     case REST: rest(c); break;
     case GIVE_UP: give_up(c); break;
+    case END_BEGUN: end_begun(c); break;
     }
 }
 
@@ -376,7 +448,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     failover_calls *b = (failover_calls *)base;
     failover_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (failover_call){.b = b};
+    *c = (failover_call){.b = b, .is_pinned = *t->identity};
     over_call_init(&c->base, base, o, t, ev);
     if (is_quarantined(c)) {
         refuse_soon(c);

@@ -1,7 +1,11 @@
 /* failover_calls.h: a call whose worker dies goes on elsewhere, and whoever asked sees nothing of it.
  *
- * Of a stream all that came is kept (resume.h), so that another worker of the same model file goes on with
- * the next token: the same bytes, none twice, none missing. A unary call is sent again. When nobody is there
+ * Of a stream all that came is kept (resume.h), so that another worker of the same identity
+ * (base/bit_identity.h) goes on with the next token: the same bytes, none twice, none missing. Where none is
+ * ready and one of another identity is, or the engine resumes nothing exactly, the answer begins anew there,
+ * and whoever asked is told (call_events.restarted). A client that has heard some of it must not hear it
+ * contradicted: such a stream waits for its own identity as long as it may, and then ends in
+ * CALL_FAULT_UNLIKE. A unary call is sent again. When nobody is there
  * it waits for a restarted worker, until its deadline, or for wait_ms when it has none. Where only the link
  * was cut, the worker that had it may have it again, if nobody else is there.
  *

@@ -85,7 +85,7 @@ static bool ask_next(fallback_call *c)
     const char *to = c->rule->to[c->n_asked++];
     call_terms t = {.patience_ms = c->n_asked < c->rule->n_to ? 1 : 0};
     call_order *o = call_order_for(c->base.o, to);
-    bool started = over_call_start(&c->base, o, &t, on_event, on_end);
+    bool started = over_call_start(&c->base, o, &t, on_event, on_end, over_restarted);
     call_order_unref(o);
     if (!started) return false;
     LOG(LOG_WARN, "calls", "degraded", LOG_S("wanted", c->base.o->model), LOG_S("asked", to),
@@ -159,7 +159,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     over_call_init(&c->base, base, o, t, ev);
     c->rule = rule_of(c);
     if (c->rule) c->base.terms.patience_ms = patience_ms(c);
-    if (over_call_start(&c->base, o, &c->base.terms, on_event, on_end)) return &c->base.base;
+    if (over_call_start(&c->base, o, &c->base.terms, on_event, on_end, over_restarted)) return &c->base.base;
     call_free(c);
     return NULL;
 }

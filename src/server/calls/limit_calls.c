@@ -181,6 +181,17 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
+/* Its first token may take as long as a first token takes. */
+static void on_restarted(const call_events *ev)
+{
+    limit_call *c = ev->user;
+    c->so_far = (Shoal__V1__Done)SHOAL__V1__DONE__INIT;
+    c->began = c->done = false;
+    c->last_ns = over_listening_ns(&c->b->base);
+    watch(c);
+    over_restarted(ev);
+}
+
 static void on_end(const call_events *ev, const call_result *r)
 {
     limit_call *c = ev->user;
@@ -226,7 +237,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (o->task != CALL_GENERATE && o->task != CALL_VOTE) return calls_start(b->base.inner, o, t, ev);
     limit_call *c = call_new(b, o, t, ev);
     if (!c) return NULL;
-    if (!over_call_start(&c->base, o, &c->base.terms, on_event, on_end)) {
+    if (!over_call_start(&c->base, o, &c->base.terms, on_event, on_end, on_restarted)) {
         call_free(c);
         return NULL;
     }

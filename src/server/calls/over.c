@@ -85,12 +85,21 @@ void over_call_done(over_call *c)
 
 bool over_call_start(over_call *c, call_order *o, const call_terms *t,
                      void (*event)(const call_events *ev, const ProtobufCMessage *m),
-                     void (*end)(const call_events *ev, const call_result *r))
+                     void (*end)(const call_events *ev, const call_result *r),
+                     void (*restarted)(const call_events *ev))
 {
     call_events ev = {.user = c, .event = event, .end = end};
+    ev.restarted = c->ev.restarted ? restarted : NULL;
+    ev.takes_back = ev.restarted && c->ev.takes_back;
     c->inner = o ? calls_start(c->b->inner, o, t, &ev) : NULL;
     if (c->inner && c->paused) calls_pause(c->inner, true);
     return c->inner != NULL;
+}
+
+void over_restarted(const call_events *ev)
+{
+    const over_call *c = ev->user;
+    c->ev.restarted(&c->ev);
 }
 
 void over_call_end(over_call *c, const call_result *ended)

@@ -54,11 +54,15 @@ void over_look_for(const over_calls *b, const call_order *o, const char *model, 
 /* Copies t and ev, and takes a reference of o. */
 void over_call_init(over_call *c, calls *base, call_order *o, const call_terms *t, const call_events *ev);
 void over_call_done(over_call *c); /* out of its row, the order let go; memory is the caller's */
-/* The call underneath, which gets `c` as its user, paused if c is. False: out of memory; o may be NULL, for
- * an order that there was no memory for. */
+/* The call underneath, which gets `c` as its user, paused if c is. restarted: call_events has it; it is told
+ * only where whoever asked wants to hear it; over_restarted passes it on, for those who keep nothing of the
+ * answer; NULL: what came cannot be taken back. False: out of memory; o may be NULL, for an order that there was
+ * no memory for. */
 bool over_call_start(over_call *c, call_order *o, const call_terms *t,
                      void (*event)(const call_events *ev, const ProtobufCMessage *m),
-                     void (*end)(const call_events *ev, const call_result *r));
+                     void (*end)(const call_events *ev, const call_result *r),
+                     void (*restarted)(const call_events *ev));
+void over_restarted(const call_events *ev);
 /* The end for whoever asked, with the time from the start. */
 void over_call_end(over_call *c, const call_result *ended);
 void over_pause(model_call *call, bool paused);

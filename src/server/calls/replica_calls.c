@@ -252,7 +252,8 @@ static void look(calls *base, const call_order *o, const call_terms *t, call_out
     replica *r;
     *ret = (call_outlook){.status = pick(b, o, t, &d, &r)};
     if (ret->status == SHOAL_EUNAVAILABLE)
-        ret->may_return = route_may_return(b->g, o->model, t->avoid, t->n_avoid);
+        ret->may_return =
+            route_may_return(b->g, o->model, *t->identity ? t->identity : NULL, t->avoid, t->n_avoid);
     if (ret->status != 0) return;
     ret->n_ready = registry_find(b->g, o->model)->n_ready;
     unsigned width = r->info && r->info->n_parallel ? r->info->n_parallel : 1;

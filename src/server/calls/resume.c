@@ -76,13 +76,14 @@ static bool generates(const call_order *o)
 void resume_note(resume *r, const call_order *o, const ProtobufCMessage *m)
 {
     r->begun = true;
+    r->grown |= resume_grows(o, m);
     if (generates(o)) note_generated(r, (const gen_event *)m);
     if (o->task == CALL_TRANSCRIBE) note_heard(r, (const heard_event *)m);
 }
 
 bool resume_takes(const resume *r, const call_order *o, const ProtobufCMessage *m)
 {
-    if (generates(o)) return !r->begun || !((const gen_event *)m)->started;
+    if (generates(o)) return !(r->begun || r->told) || !((const gen_event *)m)->started;
     const heard_event *ev = (const heard_event *)m;
     return !ev->progress || ev->progress->done_ms > r->done_ms || !r->begun;
 }
@@ -141,6 +142,14 @@ call_order *resume_order(const resume *r, call_order *o)
     Shoal__V1__TranscribeRequest more = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
     more.skip_segments = (uint32_t)o->n_resumed + r->n_segments;
     return call_order_more(o, &more.base, more.skip_segments);
+}
+
+void resume_restart(resume *r, bool told)
+{
+    unsigned n_deaths = r->n_deaths;
+    resume_done(r);
+    r->n_deaths = n_deaths;
+    r->told = told;
 }
 
 void resume_done(resume *r)

@@ -16,7 +16,9 @@
 #include "calls/calls.h"
 
 typedef struct resume {
-    bool begun; /* the first event has been noted */
+    bool begun; /* the first event has been noted, */
+    bool told;  /* or was before the answer began anew */
+    bool grown; /* some of the reply has come */
     bool done;  /* and the last */
     /* of a generation */
     uint32_t max_tokens, n_cached;
@@ -49,6 +51,8 @@ const ProtobufCMessage *resume_mend(const resume *r, const call_order *o, const 
                                     resume_space *space);
 /* The order to go on with, o itself (one more reference) when nothing has come yet; NULL: no memory. */
 call_order *resume_order(const resume *r, call_order *o);
+/* The answer begins anew, elsewhere. told: whoever listens is not to hear of its beginning again. */
+void resume_restart(resume *r, bool told);
 void resume_done(resume *r); /* accepts a zeroed one */
 
 #endif

@@ -72,7 +72,7 @@ static void on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(retry_call *c)
 {
-    return over_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end);
+    return over_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end, over_restarted);
 }
 
 static bool may_hold(const retry_call *c)

@@ -101,9 +101,16 @@ static void on_end(const call_events *ev, const call_result *r)
     call_free(c);
 }
 
+static void on_restarted(const call_events *ev)
+{
+    const route_call *c = ev->user;
+    c->ev.restarted(&c->ev);
+}
+
 static bool start_inner(route_call *c, const decision *d, const route_facts *f)
 {
-    call_events ev = {.user = c, .event = on_event, .end = on_end};
+    call_events ev = {.user = c, .event = on_event, .end = on_end, .takes_back = c->ev.takes_back};
+    ev.restarted = c->ev.restarted ? on_restarted : NULL;
     const config_route *last = d->steps[0].route;
     const char *stand_ins[DECIDE_STEPS_MAX];
     call_context ctx = {.key = f->keys[last->key], .stand_ins = stand_ins};

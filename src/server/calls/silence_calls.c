@@ -160,10 +160,22 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
         note_pulse(c);
     }
     c->spoke_ns = over_listening_ns(&c->b->base);
-    if (c->moved && !resume_takes(&c->log, c->base.o, m)) return;
+    if ((c->moved || c->log.told) && !resume_takes(&c->log, c->base.o, m)) return;
     resume_note(&c->log, c->base.o, m);
     if (c->moved) m = resume_mend(&c->log, c->base.o, m, &space);
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
+}
+
+/* What the first said is void: a second start would go on with it. */
+static void on_restarted(const call_events *ev)
+{
+    branch *br = ev->user;
+    silence_call *c = br->c;
+    if (br != c->main) return; /* nothing of it has been told */
+    cancel_branch(rival_of(c));
+    c->spoke_ns = over_listening_ns(&c->b->base);
+    resume_restart(&c->log, !c->base.ev.restarted && (c->log.begun || c->log.told));
+    if (c->base.ev.restarted) c->base.ev.restarted(&c->base.ev);
 }
 
 /* A second start that fails is forgotten; where the first fails for want of a worker, the second is what is
@@ -186,7 +198,11 @@ static void on_end(const call_events *ev, const call_result *r)
 
 static bool start_branch(silence_call *c, branch *br, call_order *o, const call_terms *t)
 {
-    call_events ev = {.user = br, .event = on_event, .end = on_end};
+    call_events ev = {.user = br,
+                      .event = on_event,
+                      .end = on_end,
+                      .restarted = on_restarted,
+                      .takes_back = c->base.ev.takes_back};
     call_outlook out;
     calls_look(c->b->base.inner, o, t, &out);
     br->expected_ms = out.status == 0 ? out.expected_ms : 0;

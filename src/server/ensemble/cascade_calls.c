@@ -150,7 +150,7 @@ static bool ask(cascade_call *c)
     take_init(&c->now, member(c)->model);
     if (!is_last(c)) c->now.is_hopeless = is_hopeless, c->now.user = c;
     if (is_last(c)) note(c, member(c)->model);
-    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end);
+    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end, NULL);
     call_order_unref(o);
     return started;
 }

@@ -377,7 +377,7 @@ static void infer(verify_call *c, const verify_check *check)
     }
     call_context ctx = call_context_beside(o, "verify");
     call_order *q = call_order_new(CALL_CLASSIFY, check->model, &c->nli.request.base, &ctx);
-    bool started = over_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred);
+    bool started = over_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred, NULL);
     call_order_unref(q);
     if (!started) fail_nomem(c);
 }
@@ -447,7 +447,7 @@ static bool start_member(verify_call *c, call_order *o)
 {
     take_done(&c->now);
     take_init(&c->now, member(c));
-    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end);
+    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end, NULL);
     call_order_unref(o);
     return started;
 }

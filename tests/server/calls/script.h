@@ -71,6 +71,8 @@ typedef struct heard {
     bool cancels;
     const char *adapter; /* that its generations name; NULL: none */
     void (*on_end)(void *), *arg;
+    bool takes_back; /* of script_generate: it wants to hear of restarts, and takes back what it heard */
+    int n_restarted;
 } heard;
 
 /* ---- below --------------------------------------------------------------------------------------- */
@@ -336,6 +338,24 @@ static inline model_call *script_embed(calls *c, heard *h, uint64_t deadline_ns)
     return h->call = calls_embed(c, "m", &req, &ctx, hear_reply, h);
 }
 
+static inline void hear_any_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    hear_event(ev->user, (const Shoal__V1__GenerateEvent *)m);
+}
+
+static inline void hear_any_end(const call_events *ev, const call_result *r)
+{
+    hear_end(ev->user, r);
+}
+
+static inline void hear_restarted(const call_events *ev)
+{
+    heard *h = ev->user;
+    h->n_restarted++;
+    h->n_started = 0;
+    *h->text = '\0';
+}
+
 static inline model_call *script_generate(calls *c, heard *h, uint64_t deadline_ns)
 {
     Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
@@ -343,7 +363,16 @@ static inline model_call *script_generate(calls *c, heard *h, uint64_t deadline_
     calls_generate_events ev = {.user = h, .event = hear_event, .end = hear_stream_end};
     req.messages_json = "[]";
     if (h->adapter) req.adapter = (char *)h->adapter;
-    return h->call = calls_generate(c, "m", &req, &ctx, &ev);
+    if (!h->takes_back) return h->call = calls_generate(c, "m", &req, &ctx, &ev);
+    call_events back = {.user = h,
+                        .event = hear_any_event,
+                        .end = hear_any_end,
+                        .restarted = hear_restarted,
+                        .takes_back = true};
+    call_order *o = call_order_new(CALL_GENERATE, "m", &req.base, &ctx);
+    h->call = calls_start(c, o, &(call_terms){0}, &back);
+    call_order_unref(o);
+    return h->call;
 }
 
 #endif

@@ -3,7 +3,9 @@
  * A request's text is "SEED N_TOKENS"; its answer is one Started, N_TOKENS letters that follow from the seed,
  * one Done. A worker that goes on with a stream checks that what was said so far is what it would have said.
  *
- *     sim_reply r;
+ * Engines say the same in other letters: their tokens are `shift` higher.
+ *
+ *     sim_reply r = {.shift = 0};
  *     sim_reply_read(&r, request);                       // also one that resumes
  *     for (sim_words w; (ev = sim_reply_next(&r, &w));) say(ev);
  *     sim_heard_event(&heard, ev);                       // fails the test when a word is missing or twice */
@@ -17,6 +19,7 @@
 
 typedef struct sim_reply {
     uint32_t seed, n, n_tokens; /* n: tokens said, those before a resumption included */
+    int32_t shift;              /* of this engine; the caller's */
     bool begun, done;
 } sim_reply;
 
@@ -37,9 +40,10 @@ static int32_t sim_token(uint32_t seed, uint32_t n)
 
 static void sim_reply_read(sim_reply *r, const Shoal__V1__GenerateRequest *req)
 {
-    *r = (sim_reply){.n = (uint32_t)req->n_resume_ids};
+    *r = (sim_reply){.n = (uint32_t)req->n_resume_ids, .shift = r->shift};
     assert_int_equal(sscanf(req->text, "%u %u", &r->seed, &r->n_tokens), 2);
-    for (uint32_t i = 0; i < r->n; i++) assert_int_equal(req->resume_ids[i], sim_token(r->seed, i));
+    for (uint32_t i = 0; i < r->n; i++)
+        assert_int_equal(req->resume_ids[i], sim_token(r->seed, i) + r->shift);
     assert_int_equal(req->resume_bytes, r->n);
     assert_true(req->resume_prob_sum == r->n);
     assert_true(req->n_prompt_ids <= 1);
@@ -60,7 +64,7 @@ static const Shoal__V1__GenerateEvent *sim_reply_next(sim_reply *r, sim_words *w
         r->begun = true;
     } else if (r->n < r->n_tokens) {
         shoal__v1__delta__init(&w->delta);
-        w->id = sim_token(r->seed, r->n++);
+        w->id = sim_token(r->seed, r->n++) + r->shift;
         w->text[0] = (char)('a' + w->id);
         w->text[1] = 0;
         w->delta.ids = &w->id;
@@ -80,6 +84,7 @@ static const Shoal__V1__GenerateEvent *sim_reply_next(sim_reply *r, sim_words *w
 typedef struct sim_heard { /* at the other end */
     uint32_t seed, n_tokens, n_said;
     int n_started, n_done;
+    int32_t shift; /* of the engine that said the first token */
 } sim_heard;
 
 static void sim_heard_event(sim_heard *h, const Shoal__V1__GenerateEvent *ev)
@@ -90,7 +95,9 @@ static void sim_heard_event(sim_heard *h, const Shoal__V1__GenerateEvent *ev)
     if (!ev->delta) return;
     assert_int_equal(h->n_started, 1);
     assert_int_equal(ev->delta->n_ids, 1);
-    assert_int_equal(ev->delta->ids[0], sim_token(h->seed, h->n_said++)); /* none twice, none missing */
+    if (h->n_said == 0) h->shift = ev->delta->ids[0] - sim_token(h->seed, 0);
+    /* none twice, none missing, none of another engine */
+    assert_int_equal(ev->delta->ids[0], sim_token(h->seed, h->n_said++) + h->shift);
 }
 
 static bool sim_heard_all(const sim_heard *h)

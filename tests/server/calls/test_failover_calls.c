@@ -4,6 +4,9 @@
 
 #include "calls/blame.h"
 #include "calls/failover_calls.h"
+#include "calls/fallback_calls.h"
+#include "calls/limit_calls.h"
+#include "calls/silence_calls.h"
 
 typedef struct bench {
     script s;
@@ -121,6 +124,199 @@ static void a_stream_with_an_adapter_goes_on_with_that_very_one(void **state)
     begin_and_die(&b, &plain);
     assert_string_equal(script_last(&b.s)->terms.adapter_digest, "");
     calls_cancel(plain.call);
+    bench_close(&b);
+}
+
+/* ---- replicas with other bits --------------------------------------------------------------------- */
+
+/* Replica 2 computes the same file elsewhere; all others are alike. */
+static const char *engine_of(uint64_t life)
+{
+    return life == 2 ? "sha256:d;engine=cuda;precision=file;numerics=1"
+                     : "sha256:d;engine=shoal;precision=file;numerics=1";
+}
+
+static void expect_new_request(const scripted *c)
+{
+    Shoal__V1__GenerateRequest *req = request_of(c);
+    assert_string_equal(c->terms.identity, "");
+    assert_string_equal(req->messages_json, "[]");
+    assert_int_equal(req->n_resume_ids, 0);
+    assert_int_equal(req->n_prompt_ids, 0);
+    assert_int_equal(req->resume_bytes, 0);
+    assert_false(c->order->resumes);
+    protobuf_c_message_free_unpacked(&req->base, NULL);
+}
+
+/* Nobody has heard a word of it. */
+static void before_its_first_token_an_answer_restarts_unseen(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    script_generate(b.c, &h, 0);
+    say_started(b.s.calls[0]);
+    say_progress(b.s.calls[0], 2);
+    script_lives(&b.s, (uint64_t[]){2, 0});
+    script_end(b.s.calls[0], CALL_FAULT_LOST);
+    scripted *c = b.s.calls[1];
+    assert_int_equal(c->life, 2);
+    expect_new_request(c);
+    say_started(c);
+    say_progress(c, 1);
+    say(c, 20, "x");
+    say_done(c, 1);
+    script_end(c, CALL_FAULT_NONE);
+    assert_string_equal(h.text, "x");
+    assert_int_equal(h.n_started, 1);
+    assert_int_equal(h.n_cached, 1); /* as the one that answered found it */
+    assert_int_equal(h.status, 0);
+    assert_int_equal(b.n_restarted, 1);
+    bench_close(&b);
+}
+
+/* What was said is not contradicted: it waits for who can go on, and ends in a failure that says why. */
+static void an_answer_that_was_heard_ends_rather_than_going_on_with_other_bits(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    begin_and_die(&b, &h);
+    script_lives(&b.s, (uint64_t[]){2, 0});
+    assert_string_equal(b.s.calls[1]->terms.identity, engine_of(1));
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT);
+    env_sim_run(b.s.sim, 100);
+    assert_int_equal(h.n_ends, 0); /* its own may be restarted */
+    while (h.n_ends == 0) {
+        assert_string_equal(script_last(&b.s)->terms.identity, engine_of(1));
+        script_end(script_last(&b.s), CALL_FAULT_ABSENT);
+        env_sim_run(b.s.sim, FAILOVER_WAIT_MS / 4);
+    }
+    assert_int_equal(h.status, SHOAL_EUNAVAILABLE);
+    assert_int_equal(h.fault, CALL_FAULT_UNLIKE);
+    assert_string_equal(h.text, "ab");
+    assert_int_equal(b.n_moved, 0);
+    bench_close(&b);
+}
+
+static void who_takes_back_what_it_heard_gets_the_answer_anew(void **state)
+{
+    bench b;
+    heard h = {.takes_back = true};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    script_lives(&b.s, (uint64_t[]){1, 2, 0});
+    script_generate(b.c, &h, 0);
+    say_started(b.s.calls[0]);
+    say(b.s.calls[0], 10, "a");
+    script_end(b.s.calls[0], CALL_FAULT_LOST);
+    assert_int_equal(h.n_restarted, 1);
+    expect_new_request(b.s.calls[1]);
+    say_started(b.s.calls[1]);
+    say(b.s.calls[1], 20, "x");
+    script_lives(&b.s, (uint64_t[]){3, 0});
+    script_end(b.s.calls[1], CALL_FAULT_LOST); /* and back to ours */
+    assert_int_equal(h.n_restarted, 2);
+    expect_new_request(b.s.calls[2]);
+    say_started(b.s.calls[2]);
+    say(b.s.calls[2], 10, "a");
+    script_lives(&b.s, (uint64_t[]){2, 4, 0});
+    script_end(b.s.calls[2], CALL_FAULT_LOST); /* one of its own is there: it goes on */
+    assert_int_equal(b.s.calls[3]->life, 4);
+    say(b.s.calls[3], 11, "b");
+    say_done(b.s.calls[3], 0);
+    script_end(b.s.calls[3], CALL_FAULT_NONE);
+    assert_int_equal(h.n_restarted, 2);
+    assert_string_equal(h.text, "ab");
+    assert_int_equal(h.n_started, 1);
+    assert_int_equal(b.n_moved, 3);
+    assert_int_equal(b.n_restarted, 2);
+    bench_close(&b);
+}
+
+/* Equal bits are no use where an engine cannot begin in the middle. */
+static void what_cannot_be_resumed_exactly_restarts_or_ends_at_once(void **state)
+{
+    bench b;
+    heard back = {.takes_back = true}, h = {0};
+    bench_open(&b);
+    b.s.inexact = true;
+    begin_and_die(&b, &back);
+    assert_int_equal(back.n_restarted, 1);
+    expect_new_request(script_last(&b.s));
+    calls_cancel(back.call);
+    script_lives(&b.s, (uint64_t[]){1, 2, 0});
+    begin_and_die(&b, &h);
+    assert_int_equal(h.fault, CALL_FAULT_UNLIKE);
+    assert_string_equal(h.text, "ab");
+    bench_close(&b);
+}
+
+/* The client has the beginning already, from another gateway. */
+static void a_stream_that_goes_on_by_its_id_is_not_restarted(void **state)
+{
+    bench b;
+    heard h = {0};
+    Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
+    call_events ev = {.user = &h,
+                      .event = hear_any_event,
+                      .end = hear_any_end,
+                      .restarted = hear_restarted,
+                      .takes_back = true};
+    call_terms t = {0};
+    call_terms_pin(&t, engine_of(1), "");
+    bench_open(&b);
+    b.s.identity = engine_of;
+    req.messages_json = "[]";
+    call_order *o = call_order_new(CALL_GENERATE, "m", &req.base, &(call_context){.request_id = "r1"});
+    calls_start(b.c, o, &t, &ev);
+    call_order_unref(o);
+    say_started(b.s.calls[0]);
+    script_lives(&b.s, (uint64_t[]){2, 0});
+    script_end(b.s.calls[0], CALL_FAULT_LOST);
+    assert_string_equal(b.s.calls[1]->terms.identity, engine_of(1));
+    env_sim_run(b.s.sim, FAILOVER_WAIT_MS + 1000);
+    script_end(b.s.calls[1], CALL_FAULT_ABSENT);
+    script_end(b.s.calls[2], CALL_FAULT_ABSENT);
+    assert_int_equal(h.fault, CALL_FAULT_UNLIKE);
+    assert_int_equal(h.n_restarted, 0);
+    bench_close(&b);
+}
+
+/* Through everything that stands above: what they keep of the answer is void, too. */
+static void all_decorators_hear_of_a_restart(void **state)
+{
+    static const char *const TO[] = {"s"};
+    static const fallback_rule RULES[] = {{"m", TO, 1}};
+    static const reply_limits LIMITS = {.first_token_ms = 1000, .token_gap_ms = 100};
+    bench b;
+    heard h = {.takes_back = true};
+    bench_open(&b);
+    b.s.identity = engine_of;
+    fallback_options fallback = {.rules = RULES, .n_rules = 1};
+    assert_int_equal(silence_calls_new(&b.c, b.s.env, b.c, &(silence_options){0}, NULL), 0);
+    assert_int_equal(fallback_calls_new(&b.c, b.s.env, b.c, &fallback, NULL), 0);
+    assert_int_equal(limit_calls_new(&b.c, b.s.env, b.c, &LIMITS, NULL, NULL), 0);
+    script_generate(b.c, &h, 0);
+    say_started(b.s.calls[0]);
+    say(b.s.calls[0], 10, "a");
+    script_lives(&b.s, (uint64_t[]){2, 0});
+    script_end(b.s.calls[0], CALL_FAULT_LOST);
+    assert_int_equal(h.n_restarted, 1);
+    scripted *c = script_last(&b.s);
+    expect_new_request(c);
+    env_sim_run(b.s.sim, 500); /* a first token may take longer than the next ones */
+    assert_int_equal(h.n_ends, 0);
+    say_started(c);
+    say(c, 20, "x");
+    say(c, 21, "y");
+    env_sim_run(b.s.sim, 200);
+    assert_true(h.cut);
+    assert_string_equal(h.text, "xy");
+    assert_int_equal(h.n_started, 1);
+    assert_int_equal(h.n_generated, 2); /* of this answer alone */
     bench_close(&b);
 }
 
@@ -615,6 +811,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_goes_on_where_it_was),
         cmocka_unit_test(a_stream_with_an_adapter_goes_on_with_that_very_one),
+        cmocka_unit_test(before_its_first_token_an_answer_restarts_unseen),
+        cmocka_unit_test(an_answer_that_was_heard_ends_rather_than_going_on_with_other_bits),
+        cmocka_unit_test(who_takes_back_what_it_heard_gets_the_answer_anew),
+        cmocka_unit_test(what_cannot_be_resumed_exactly_restarts_or_ends_at_once),
+        cmocka_unit_test(a_stream_that_goes_on_by_its_id_is_not_restarted),
+        cmocka_unit_test(all_decorators_hear_of_a_restart),
         cmocka_unit_test(it_moves_as_often_as_it_must),
         cmocka_unit_test(a_unary_call_is_sent_again),
         cmocka_unit_test(where_only_the_link_was_cut_it_goes_back),

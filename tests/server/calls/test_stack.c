@@ -28,7 +28,8 @@ enum {
     STEP_MS = 10,
     PREFILL_MS = 30,
     RESTART_MS = 200,
-    DIGEST = 2, /* replica 2 has another file */
+    OTHER = 2, /* replica 2 runs another engine, */
+    SHIFT = 6, /* which says other letters */
 };
 
 /* ---- no memory ----------------------------------------------------------------------------------- */
@@ -104,11 +105,12 @@ struct cluster {
     bool quiet; /* no more faults */
 };
 
-static size_t n_moved; /* over all seeds */
+static size_t n_moved, n_restarted, n_taken_back; /* over all seeds */
 
 static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     n_moved++;
+    n_restarted += m->restarted;
 }
 
 static const call_observer MOVES = {.moved = on_moved};
@@ -120,7 +122,7 @@ static uint64_t draw(cluster *k, uint64_t below)
 
 static const char *digest_of(const cluster *k, const sim_replica *r)
 {
-    return r - k->replicas == DIGEST ? "other" : "same";
+    return r - k->replicas == OTHER ? "other" : "same";
 }
 
 static void sim_free_call(sim_call *c)
@@ -190,6 +192,7 @@ static void sim_read(sim_call *c)
 {
     if (c->order->task == CALL_EMBED) return;
     Shoal__V1__GenerateRequest *req = (void *)call_order_request(c->order);
+    c->reply.shift = c->r - c->k->replicas == OTHER ? SHIFT : 0;
     sim_reply_read(&c->reply, req);
     protobuf_c_message_free_unpacked(&req->base, NULL);
 }
@@ -342,7 +345,7 @@ typedef struct client {
     env_timer *timer;
     model_call *call;
     sim_heard heard;
-    bool unary, leaves;
+    bool unary, leaves, takes_back;
     int n_ends, status;
     char message[256];
 } client;
@@ -357,6 +360,21 @@ static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
     me->call = NULL;
 }
 
+static void on_any_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    on_event(ev->user, (const Shoal__V1__GenerateEvent *)m);
+}
+
+/* What was heard is void. */
+static void on_restarted(const call_events *ev)
+{
+    client *me = ev->user;
+    assert_int_equal(me->n_ends, 0);
+    n_taken_back += me->heard.n_said > 0;
+    me->heard.n_said = 0;
+    me->heard.n_started = 0;
+}
+
 static void end(client *me, const call_result *r)
 {
     me->n_ends++;
@@ -368,6 +386,11 @@ static void end(client *me, const call_result *r)
 static void on_stream_end(void *user, const call_result *r)
 {
     end(user, r);
+}
+
+static void on_any_end(const call_events *ev, const call_result *r)
+{
+    end(ev->user, r);
 }
 
 static void on_reply(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
@@ -387,8 +410,18 @@ static void arrive(void *arg)
     } else {
         Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
         calls_generate_events ev = {.user = me, .event = on_event, .end = on_stream_end};
+        call_events back = {.user = me,
+                            .event = on_any_event,
+                            .end = on_any_end,
+                            .restarted = on_restarted,
+                            .takes_back = true};
         req.text = text;
-        me->call = calls_generate(me->c, "m", &req, NULL, &ev);
+        call_order *o = me->takes_back ? call_order_new(CALL_GENERATE, "m", &req.base, NULL) : NULL;
+        if (!me->takes_back)
+            me->call = calls_generate(me->c, "m", &req, NULL, &ev);
+        else if (o)
+            me->call = calls_start(me->c, o, &(call_terms){0}, &back);
+        call_order_unref(o);
     }
     if (me->call) return;
     assert_true(refuse_one_of > 0);
@@ -424,6 +457,7 @@ static void tell(uint64_t seed, unsigned one_of)
                      .c = c,
                      .heard = {.seed = (uint32_t)draw(&k, 1000), .n_tokens = 1 + (uint32_t)draw(&k, 300)},
                      .unary = i >= N_STREAMS,
+                     .takes_back = i % 2,
                      .leaves = draw(&k, 10) == 0};
         all[i].timer = k.env->timer_new(k.env->user, arrive, &all[i]);
         /* Unary calls come later: deaths in a row are blamed on whoever saw no others. */
@@ -453,6 +487,7 @@ static void no_answer_is_lost_or_changed(void **state)
     }
     for (uint64_t seed = 1; seed <= N_SEEDS; seed++) tell(seed, 0);
     assert_true(n_moved > N_SEEDS * N_STREAMS / 10);
+    assert_true(n_restarted > N_SEEDS && n_taken_back > N_SEEDS / 2);
 }
 
 static void without_memory_every_call_ends_once(void **state)
