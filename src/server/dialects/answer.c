@@ -17,19 +17,28 @@ int answer_init(gen_answer *a, size_t n_choices)
     return a->choices ? 0 : SHOAL_ENOMEM;
 }
 
+static void choice_done(gen_choice *c)
+{
+    buf_done(&c->text);
+    buf_done(&c->ids);
+    buf_done(&c->reasoning);
+    for (size_t i = 0; i < c->n_calls; i++) {
+        buf_done(&c->calls[i].name);
+        buf_done(&c->calls[i].arguments);
+    }
+    for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&c->logprobs[i]);
+}
+
+void answer_restart(gen_answer *a, size_t k)
+{
+    bool role_sent = a->choices[k].role_sent;
+    choice_done(&a->choices[k]);
+    a->choices[k] = (gen_choice){.role_sent = role_sent};
+}
+
 void answer_done(gen_answer *a)
 {
-    for (size_t k = 0; k < a->n && a->choices; k++) {
-        gen_choice *c = &a->choices[k];
-        buf_done(&c->text);
-        buf_done(&c->ids);
-        buf_done(&c->reasoning);
-        for (size_t i = 0; i < c->n_calls; i++) {
-            buf_done(&c->calls[i].name);
-            buf_done(&c->calls[i].arguments);
-        }
-        for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&c->logprobs[i]);
-    }
+    for (size_t k = 0; k < a->n && a->choices; k++) choice_done(&a->choices[k]);
     free(a->choices);
     *a = (gen_answer){0};
 }

@@ -61,6 +61,8 @@ void answer_done(gen_answer *a);                  /* accepts a zeroed one */
 void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
 /* The prompt of choice k has so many tokens, as is said before any of it comes. */
 void answer_start(gen_answer *a, const gen_spec *s, size_t k, uint32_t n_prompt);
+/* What came of choice k is void, and it begins anew; that its first chunk is out stays. */
+void answer_restart(gen_answer *a, size_t k);
 /* Choice k is complete. */
 void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
 

@@ -29,6 +29,7 @@ typedef struct gen_branch { /* one choice's call */
     size_t k;
     model_call *call; /* NULL when it has ended */
     bool met;         /* we know whose answer it is */
+    bool counted;     /* so are the tokens of its prompt */
     bool behind;      /* of a resumed stream: the client has what has come so far */
     bool done;        /* the worker said how it finished */
 } gen_branch;
@@ -249,7 +250,9 @@ static void note_tool_syntax(gateway_request *rq, const char *label)
 static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
 {
     api_error e;
-    if (br->k % j->spec->n == 0) j->shared.rq->n_prompt_tokens += s->n_prompt; /* so far: it may be cut */
+    if (br->k % j->spec->n == 0 && !br->counted)
+        j->shared.rq->n_prompt_tokens += s->n_prompt; /* so far: it may be cut */
+    br->counted = true;
     answer_start(&j->answer, j->spec, br->k, s->n_prompt);
     note_tool_syntax(j->shared.rq, s->tool_syntax);
     if (!j->spec->stream) return true;
@@ -319,6 +322,19 @@ static void on_event(const call_events *events, const ProtobufCMessage *m)
     if (!lacks_memory(j) && j->out.len) flush(j);
 }
 
+/* The choice begins anew at a replica that gives other bits; of a stream nothing has been sent but its role. */
+static void on_restarted(const call_events *events)
+{
+    gen_branch *br = events->user;
+    gen_job *j = br->job;
+    answer_restart(&j->answer, br->k);
+    br->met = false;
+    if (j->n_branches == 1)
+        stream_forget(&j->stream);
+    else
+        j->stream.id.untold = true; /* its choices may come of several */
+}
+
 /* With a history that is too long for the model: once more with half of it. True: `j` is freed. */
 static bool begin_shorter(gen_job *j)
 {
@@ -369,7 +385,11 @@ static model_call *start_call(gen_job *j, gen_branch *br)
 {
     gateway_request *rq = j->shared.rq;
     call_context ctx = request_context(rq, "endpoint");
-    call_events ev = {.user = br, .event = on_event, .end = on_end};
+    call_events ev = {.user = br,
+                      .event = on_event,
+                      .end = on_end,
+                      .restarted = on_restarted,
+                      .takes_back = !j->spec->stream};
     Shoal__V1__GenerateRequest req;
     Shoal__V1__Sampling sampling;
     openai_spec_fill(j->spec, br->k, &req, &sampling);

@@ -171,6 +171,11 @@ int stream_meet(stream *s, const gateway_request *rq, const char *identity, cons
     return 0;
 }
 
+void stream_forget(stream *s)
+{
+    if (!s->resumes) s->met = false;
+}
+
 int stream_started(stream *s, size_t k, uint32_t max_tokens, api_error *e)
 {
     if (!s->named) return 0;

@@ -40,6 +40,8 @@ int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_erro
  * on. */
 int stream_meet(stream *s, const gateway_request *rq, const char *identity, const char *adapter_digest,
                 api_error *e);
+/* The answer of a new stream begins anew, and may be another's (stream_meet). */
+void stream_forget(stream *s);
 /* Choice k may have max_tokens; 409: a resumed one had room for another number where it began. */
 int stream_started(stream *s, size_t k, uint32_t max_tokens, api_error *e);
 /* Are this identity and this adapter those that began? */

@@ -87,6 +87,11 @@ int api_error_from_call(api_error *e, const call_result *r)
     if (r->fault == CALL_FAULT_KILLS)
         return api_error_set(e, 422, "invalid_request_error", "request_stops_workers", NULL, "%s",
                              r->message);
+    if (r->fault == CALL_FAULT_UNLIKE) {
+        api_error_set(e, 503, "service_unavailable", "restart_required", NULL, "%s", r->message);
+        e->retry_after_s = 1;
+        return e->status;
+    }
     for (size_t i = 0; i < sizeof OUTCOMES / sizeof *OUTCOMES; i++) {
         const struct outcome *o = &OUTCOMES[i];
         if (o->code != r->status) continue;

@@ -135,6 +135,7 @@ static void put_facts(buf *out, const request_facts *f)
     if (f->n_moves == 0) return;
     buf_printf(out, ",\"moves\":%u,\"move_gap_ms\":%.3f", f->n_moves, f->move_gap_ms);
     put_text(out, "move_cause", f->move_cause);
+    if (f->n_restarts) buf_printf(out, ",\"restarts\":%u", f->n_restarts);
 }
 
 static void put_entry(buf *out, const entry *e)

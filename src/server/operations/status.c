@@ -78,6 +78,21 @@ static void put_sampling(buf *out, const Shoal__V1__Sampling *s)
     buf_putc(out, '}');
 }
 
+/* By the names that the protocol gives them; nothing of a worker that is older than they are. */
+static void put_capabilities(buf *out, const Shoal__V1__Capabilities *c)
+{
+    const char *comma = "";
+    if (!c) return;
+    buf_puts(out, ",\"capabilities\":[");
+    for (unsigned i = 0; i < c->base.descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &c->base.descriptor->fields[i];
+        if (!*(const protobuf_c_boolean *)((const char *)c + f->offset)) continue;
+        buf_printf(out, "%s\"%s\"", comma, f->name);
+        comma = ",";
+    }
+    buf_putc(out, ']');
+}
+
 /* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
 static void put_model(buf *out, const gateway_request *rq, const char *name, replica_state state,
                       const char *reason, const Shoal__V1__ModelInfo *info)
@@ -95,6 +110,9 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         put_str(out, "version", info->version);
         put_str(out, "quantisation", info->quantisation);
         put_str(out, "digest", info->digest);
+        put_str(out, "identity", info->identity);
+        buf_printf(out, ",\"exact_resume\":%s", info->exact_resume ? "true" : "false");
+        put_capabilities(out, info->capabilities);
         put_str(out, "isa", info->isa);
         if (info->n_parameters)
             buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);

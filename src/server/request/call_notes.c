@@ -23,8 +23,9 @@ static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     gateway *g = user;
     gateway_request *rq = *place_of(g, o->request);
-    if (rq) request_note_move(rq, m->cause, m->gap_ms);
+    if (rq) request_note_move(rq, m);
     metrics_add(g->metrics, METRIC_MOVES, 1, m->cause, NULL, NULL);
+    if (m->restarted) metrics_add(g->metrics, METRIC_ANSWER_RESTARTS, 1, m->cause, NULL, NULL);
     metrics_observe_s(g->metrics, METRIC_MOVE_S, m->gap_ms / 1000, m->cause, NULL);
 }
 

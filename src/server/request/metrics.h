@@ -55,6 +55,8 @@
       "When the last model call ended, in seconds since 1970.")                                             \
     X(METRIC_MOVES, "shoal_moves_total", COUNTER, "cause",                                                  \
       "Model calls that went on elsewhere: lost, leaves, broken, silent.")                                  \
+    X(METRIC_ANSWER_RESTARTS, "shoal_answer_restarts_total", COUNTER, "cause",                              \
+      "Of these moves those to a replica of another identity, where the answer began anew.")                \
     X(METRIC_MOVE_S, "shoal_move_gap_seconds", HISTOGRAM, "cause",                                          \
       "From a worker's end to the first word of the next one.")                                             \
     X(METRIC_HEDGES, "shoal_hedges_total", COUNTER, "task,result",                                          \

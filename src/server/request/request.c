@@ -166,11 +166,12 @@ void request_note_time(gateway_request *rq, request_time t, double ms)
     f->known |= 1u << t;
 }
 
-void request_note_move(gateway_request *rq, const char *cause, double gap_ms)
+void request_note_move(gateway_request *rq, const call_move *m)
 {
     rq->facts.n_moves++;
-    rq->facts.move_gap_ms = gap_ms;
-    buf_copy_str(rq->facts.move_cause, sizeof rq->facts.move_cause, cause);
+    rq->facts.n_restarts += m->restarted;
+    rq->facts.move_gap_ms = m->gap_ms;
+    buf_copy_str(rq->facts.move_cause, sizeof rq->facts.move_cause, m->cause);
 }
 
 void request_note_result(gateway_request *rq, const call_result *r)
@@ -211,6 +212,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
         header_add(h, "age", h->age);
     }
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
+    if (rq->facts.n_restarts) header_add(h, "x-shoal-restarted", rq->facts.move_cause);
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
     if (*rq->tool_syntax) header_add(h, "x-shoal-tool-syntax", rq->tool_syntax);
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
@@ -223,6 +225,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
                "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
+               "x-shoal-restarted, "
                "x-shoal-ensemble, x-shoal-tool-syntax, "
                "x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES);
 }

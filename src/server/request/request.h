@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "calls/calls.h"
+#include "calls/observer.h"
 #include "config/config.h"
 #include "messages/degraded.h"
 #include "messages/api_error.h"
@@ -58,6 +58,7 @@ typedef struct request_facts {
     unsigned n_moves;           /* how often its call went on elsewhere, */
     char move_cause[16];        /* why the last time, */
     double move_gap_ms;         /* and how long nothing came then */
+    unsigned n_restarts;        /* of the moves: its answer began anew, with other bits */
 } request_facts;
 
 enum { REQUEST_MORE_MAX = 12 };
@@ -157,8 +158,8 @@ void request_note_result(gateway_request *rq, const call_result *r);
 
 /* A model call of rq took so long in this: for the metrics, and for who looks back. */
 void request_note_time(gateway_request *rq, request_time t, double ms);
-/* Its call goes on elsewhere: cause as call_fault_name says. */
-void request_note_move(gateway_request *rq, const char *cause, double gap_ms);
+/* Its call goes on elsewhere. */
+void request_note_move(gateway_request *rq, const call_move *m);
 
 /* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
 int request_count_choices(gateway_request *rq, size_t n, api_error *e);
