@@ -16,7 +16,7 @@ static bool split_from(splitter *s, const char *word, size_t n);
 /* word[0..len) is a part, perhaps with a link at its end, and the rest of the word is parts, too. */
 static bool takes(splitter *s, const char *word, size_t n, size_t len)
 {
-    const word_list_of *links = &s->t->links;
+    const word_list *links = &s->t->links;
     for (size_t i = 0; i < links->n; i++) {
         size_t tail = strlen(links->at[i]);
         if (len < tail + COMPOUND_PART_BYTES || memcmp(word + len - tail, links->at[i], tail) != 0) continue;

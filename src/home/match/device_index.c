@@ -330,10 +330,7 @@ static uint64_t kinds_also(const device_index *x, const char *id, uint64_t named
     size_t n = strcspn(id, ".");
     uint64_t kinds = 0;
     for (size_t i = 0; i < x->lex->n_kinds; i++)
-        for (size_t k = 0; named >> i & 1 && k < x->lex->kinds[i].also.n; k++) {
-            const char *domain = x->lex->kinds[i].also.at[k];
-            if (strlen(domain) == n && memcmp(domain, id, n) == 0) kinds |= (uint64_t)1 << i;
-        }
+        if (named >> i & 1 && word_list_has(&x->lex->kinds[i].also, id, n)) kinds |= (uint64_t)1 << i;
     return kinds;
 }
 

@@ -79,11 +79,6 @@ static void add_word(reader *r, language *t, const char *word, const word_sense 
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 
-static void read_phrases(reader *r, const yaml_node *n, phrase_list *ret)
-{
-    if (n && !failed(r)) r->s->rc = phrase_list_read(ret, r->s->d, n, r->s->a, r->s->err);
-}
-
 static bool is_word(const phrase *p)
 {
     return p->n == 1 && p->parts[0].kind == PART_WORD && !p->parts[0].optional;
@@ -103,7 +98,7 @@ static void read_list(reader *r, language *t, const yaml_node *map, int at, cons
     const yaml_node *n = failed(r) ? NULL : yaml_get(map, key);
     word_sense sense = {.classes = 1u << at};
     if (n)
-        read_phrases(r, n, &t->lists[at]);
+        source_phrases(r->s, n, &t->lists[at]);
     else if (required)
         source_fail(r->s, map, sentence, key);
     add_single_words(r, t, &t->lists[at], &sense);
@@ -118,39 +113,16 @@ static void read_lists(reader *r, language *t, const yaml_node *map)
 }
 
 /* Folded words; "" stands for none where `empty` may be. */
-static void read_endings(reader *r, const yaml_node *n, bool empty, word_list_of *ret)
+static void read_endings(reader *r, const yaml_node *n, bool empty, word_list *ret)
 {
-    if (!n || failed(r)) return;
-    if (n->kind != YAML_LIST) source_fail(r->s, n, "a list of words is expected here%s", "");
-    ret->at = source_take(r->s, n->n, sizeof *ret->at);
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
-        const yaml_node *item = n->items[i];
-        words w = {0};
-        bool none = empty && item->kind == YAML_SCALAR && !item->len;
-        if (item->kind != YAML_SCALAR || words_split(&w, r->s->a, item->text, item->len) || w.n != !none)
-            source_fail(r->s, item, "one word is expected here%s", "");
-        else
-            ret->at[ret->n++] = none ? "" : w.at[0].s;
-    }
+    if (n && n->kind != YAML_LIST) source_fail(r->s, n, "a list of words is expected here%s", "");
+    source_words(r->s, n, empty, ret);
 }
 
-static void read_texts(reader *r, const yaml_node *n, word_list_of *ret)
+static void read_texts(reader *r, const yaml_node *n, word_list *ret)
 {
-    if (!n || failed(r)) return;
-    if (n->kind != YAML_LIST) source_fail(r->s, n, "a list of texts is expected here%s", "");
-    ret->at = source_take(r->s, n->n, sizeof *ret->at);
-    for (size_t i = 0; i < n->n && !failed(r); i++) ret->at[ret->n++] = source_text(r->s, n->items[i]);
-}
-
-/* Every key of a map is one of these. */
-static void check_keys(reader *r, const yaml_node *map, const char *const *keys, size_t n,
-                       const char *sentence)
-{
-    for (size_t i = 0; i < map->n && !failed(r); i++) {
-        size_t k = 0;
-        while (k < n && strcmp(keys[k], map->keys[i]->text) != 0) k++;
-        if (k == n) source_fail(r->s, map->keys[i], sentence, map->keys[i]->text);
-    }
+    if (n && n->kind != YAML_LIST) source_fail(r->s, n, "a list of texts is expected here%s", "");
+    source_texts(r->s, n, ret);
 }
 
 /* ---- languages --------------------------------------------------------------------------------- */
@@ -160,12 +132,9 @@ static void read_numbers(reader *r, language *t, const yaml_node *map)
     const yaml_node *n = yaml_get(map, "numbers");
     if (n && n->kind != YAML_MAP) source_fail(r->s, n, "'numbers' must be a map of words to numbers%s", "");
     for (size_t i = 0; n && i < n->n && !failed(r); i++) {
-        words w = {0};
         word_sense sense = {.number = true, .value = source_double(r->s, n->items[i], "numbers", 0)};
-        if (words_split(&w, r->s->a, n->keys[i]->text, n->keys[i]->len) || w.n != 1)
-            source_fail(r->s, n->keys[i], "'%s' must be one word", n->keys[i]->text);
-        else
-            add_word(r, t, w.at[0].s, &sense);
+        const char *word = source_word(r->s, n->keys[i]);
+        if (word) add_word(r, t, word, &sense);
     }
 }
 
@@ -187,7 +156,7 @@ static void read_sayings(reader *r, language *t, const yaml_node *map)
         "confirmed", "and", "or", "more"};
     const yaml_node *n = source_need(r->s, map, "replies", YAML_MAP);
     if (!n) return;
-    check_keys(r, n, keys, sizeof keys / sizeof *keys, "there is no reply '%s'");
+    source_keys(r->s, n, keys, sizeof keys / sizeof *keys, "there is no reply '%s'");
 #define READ_SAYING(name) read_saying(r, n, #name, &t->sayings.name);
     LANGUAGE_SAYINGS(READ_SAYING)
 #undef READ_SAYING
@@ -213,7 +182,7 @@ static void read_language(reader *r, const yaml_node *key, const yaml_node *map,
     t->name = source_text(r->s, key);
     if (map->kind != YAML_MAP) source_fail(r->s, map, "language '%s' must be a map", key->text);
     if (failed(r)) return;
-    check_keys(r, map, keys, sizeof keys / sizeof *keys, "a language has no '%s'");
+    source_keys(r->s, map, keys, sizeof keys / sizeof *keys, "a language has no '%s'");
     read_lists(r, t, map);
     read_endings(r, yaml_get(map, "elisions"), false, &t->elisions);
     read_endings(r, yaml_get(map, "links"), true, &t->links);
@@ -278,7 +247,7 @@ static void check_phrases(reader *r, const yaml_node *at, const phrase_list *l)
 static void read_named(reader *r, language *t, const yaml_node *n, word_sense sense)
 {
     phrase_list l = {0};
-    read_phrases(r, n, &l);
+    source_phrases(r->s, n, &l);
     if (n) check_phrases(r, n, &l);
     if (!failed(r)) add_phrases(r, t, &l, &sense);
 }
@@ -297,8 +266,8 @@ static void read_kind_words(reader *r, const yaml_node *key, const yaml_node *n,
     if (!t) source_fail(r->s, key, "'%s' is neither a language nor a key of a kind", key->text);
     if (t && n->kind != YAML_MAP) source_fail(r->s, n, "words of a kind are a map: one, many%s", "");
     if (failed(r)) return;
-    check_keys(r, n, keys, sizeof keys / sizeof *keys,
-               "words of a kind are one, many, named, named_many; not '%s'");
+    source_keys(r->s, n, keys, sizeof keys / sizeof *keys,
+                "words of a kind are one, many, named, named_many; not '%s'");
     read_named(r, t, yaml_get(n, "one"), (word_sense){.one = bit});
     read_named(r, t, yaml_get(n, "many"), (word_sense){.many = bit});
     read_named(r, t, yaml_get(n, "named"), (word_sense){.one = bit, .named = bit});
@@ -360,7 +329,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
     static const char *const sections[] = {"languages", "kinds", "rooms"};
     reader at = {.s = src, .l = user}, *r = &at;
     if (root->kind != YAML_MAP) source_fail(src, root, "a lexicon is a map of sections%s", "");
-    if (!failed(r)) check_keys(r, root, sections, 3, "there is no section '%s' in a lexicon of devices");
+    if (!failed(r)) source_keys(r->s, root, sections, 3, "there is no section '%s' in a lexicon of devices");
     if (!failed(r)) read_languages(r, root);
     if (!failed(r)) read_kinds(r, root);
     if (!failed(r)) read_rooms(r, root);
@@ -416,10 +385,7 @@ size_t device_lexicon_kind(const device_lexicon *l, const char *name)
 size_t device_lexicon_kind_of_domain(const device_lexicon *l, const char *domain, size_t n)
 {
     for (size_t i = 0; i < l->n_kinds; i++)
-        for (size_t k = 0; k < l->kinds[i].domains.n; k++) {
-            const char *d = l->kinds[i].domains.at[k];
-            if (strlen(d) == n && memcmp(d, domain, n) == 0) return i;
-        }
+        if (word_list_has(&l->kinds[i].domains, domain, n)) return i;
     return SIZE_MAX;
 }
 
@@ -435,7 +401,5 @@ size_t device_lexicon_elided(const device_lexicon *l, const char *folded)
     const char *mark = strchr(folded, '\'');
     if (!mark || !mark[1]) return 0;
     size_t n = (size_t)(mark - folded);
-    for (size_t i = 0; i < l->elisions.n; i++)
-        if (strlen(l->elisions.at[i]) == n && memcmp(l->elisions.at[i], folded, n) == 0) return n + 1;
-    return 0;
+    return word_list_has(&l->elisions, folded, n) ? n + 1 : 0;
 }

@@ -82,21 +82,16 @@ typedef struct sense_phrase {
     word_sense sense;
 } sense_phrase;
 
-typedef struct word_list_of {
-    size_t n;
-    const char **at; /* folded */
-} word_list_of;
-
 typedef struct language {
     const char *name; /* "de" */
     phrase_list lists[N_LANGUAGE_LISTS];
     strmap senses; /* folded word -> word_sense */
     size_t n_phrases;
     sense_phrase *phrases;
-    word_list_of elisions; /* l, d: what an apostrophe cuts off ("l'entrée") */
-    word_list_of links;    /* between the parts of a compound, "" among them; none: no compounds */
-    word_list_of added;    /* endings that a word may have beside the device's: "lamp", "lamps" */
-    word_list_of changed;  /* endings that may stand for each other: "rote", "roten" */
+    word_list elisions; /* l, d: what an apostrophe cuts off ("l'entrée") */
+    word_list links;    /* between the parts of a compound, "" among them; none: no compounds */
+    word_list added;    /* endings that a word may have beside the device's: "lamp", "lamps" */
+    word_list changed;  /* endings that may stand for each other: "rote", "roten" */
     struct {
 #define LANGUAGE_MEMBER(name) language_saying name;
         LANGUAGE_SAYINGS(LANGUAGE_MEMBER)
@@ -108,9 +103,9 @@ typedef struct language {
 
 typedef struct device_kind {
     const char *name;
-    word_list_of domains; /* of ids; as they are written */
-    word_list_of also;    /* of these domains those devices whose names have a word of the kind */
-    bool careful;         /* a guard asks back first */
+    word_list domains; /* of ids; as they are written */
+    word_list also;    /* of these domains those devices whose names have a word of the kind */
+    bool careful;      /* a guard asks back first */
 } device_kind;
 
 typedef struct device_lexicon {
@@ -119,8 +114,8 @@ typedef struct device_lexicon {
     language languages[LANGUAGES_MAX];
     device_kind *kinds;
     const char **rooms;
-    strmap any;            /* folded word -> word_sense of all languages together */
-    word_list_of elisions; /* of all languages */
+    strmap any;         /* folded word -> word_sense of all languages together */
+    word_list elisions; /* of all languages */
 } device_lexicon;
 
 /* The caller frees *ret; any thread may read it. Errors begin with "file:line: ". */

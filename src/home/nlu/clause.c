@@ -373,7 +373,5 @@ bool clause_value_fits(const clause_value *v, const units *u, const value_def *d
     if (def->kind == VALUE_DURATION) return x->kind == UNIT_DURATION;
     if (def->kind != VALUE_NUMBER || x->kind != UNIT_NUMBER) return false;
     if (!x->measure) return def->bare;
-    for (size_t i = 0; i < def->n_measures; i++)
-        if (strcmp(def->measures[i], x->measure) == 0) return true;
-    return false;
+    return word_list_has(&def->measures, x->measure, strlen(x->measure));
 }

@@ -114,16 +114,20 @@ static int add_device(device_words *dw, const lexicon *lex, const device *d, are
 
 int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n, arena *a)
 {
-    devices d = {.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
-    d.words = arena_alloc(a, (d.n + 1) * sizeof *d.words);
-    if (!d.words) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < d.n; i++) {
-        int rc = add_device(&d.words[i], lex, &list[i], a);
-        if (!rc) rc = index_device(&d, i, a);
-        if (rc) return rc;
+    *ret = (devices){.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
+    ret->words = arena_alloc(a, (ret->n + 1) * sizeof *ret->words);
+    int rc = ret->words ? 0 : SHOAL_ENOMEM;
+    for (size_t i = 0; i < ret->n && !rc; i++) {
+        rc = add_device(&ret->words[i], lex, &list[i], a);
+        if (!rc) rc = index_device(ret, i, a);
     }
-    *ret = d;
-    return 0;
+    return rc;
+}
+
+void devices_done(devices *d)
+{
+    word_index_done(&d->known);
+    word_index_done(&d->typed);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------- */
@@ -149,10 +153,10 @@ static bool list_has(const lexicon *lex, const word_list *l, const char *w)
     return false;
 }
 
-static bool any_of(const char *const *list, size_t n, const char *w, bool *ret_plural)
+static bool any_of(const word_list *l, const char *w, bool *ret_plural)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool same = words_same(w, list[i]), plural = words_is_plural_of(w, list[i]);
+    for (size_t i = 0; i < l->n; i++) {
+        bool same = words_same(w, l->at[i]), plural = words_is_plural_of(w, l->at[i]);
         if (!same && !plural) continue;
         if (ret_plural) *ret_plural = plural;
         return true;
@@ -165,9 +169,7 @@ bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
     bool plural = false, found = false;
     for (size_t i = 0; i < l->n_kinds; i++) {
         bool p = false;
-        if (!any_of(l->kinds[i].words, l->kinds[i].n_words, w, &p) &&
-            !any_of(l->kinds[i].names, l->kinds[i].n_names, w, &p))
-            continue;
+        if (!any_of(&l->kinds[i].words, w, &p) && !any_of(&l->kinds[i].names, w, &p)) continue;
         found = true;
         plural = plural || p;
     }
@@ -200,9 +202,9 @@ static query query_of(const devices *d, const entity_mention *m)
         word_index_find(&d->known, d->lex, m->at[k], &q.has[k]);
         for (size_t i = 0; i < d->lex->n_kinds; i++) {
             const kind_def *kind = &d->lex->kinds[i];
-            if (any_of(kind->words, kind->n_words, m->at[k], NULL))
+            if (any_of(&kind->words, m->at[k], NULL))
                 q.any[k] |= (uint64_t)1 << i;
-            else if (any_of(kind->names, kind->n_names, m->at[k], NULL))
+            else if (any_of(&kind->names, m->at[k], NULL))
                 q.named[k] |= (uint64_t)1 << i;
         }
     }
@@ -216,9 +218,7 @@ static bool kind_among(const devices *d, size_t i, uint64_t kinds)
 
 static bool list_has_exactly(const word_list *l, const char *w)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->at[i], w) == 0) return true;
-    return false;
+    return word_list_has(l, w, strlen(w));
 }
 
 /* How a device fits: every word explained, and by what. 0: it does not. */

@@ -11,11 +11,6 @@
 #include "nlu/word_index.h"
 #include "pipeline/device.h"
 
-typedef struct word_list {
-    size_t n;
-    const char **at; /* folded, synonyms replaced */
-} word_list;
-
 typedef struct device_words {
     size_t kind;     /* SIZE_MAX: no kind of the lexicon */
     size_t n_domain; /* bytes of the id before its dot */
@@ -34,8 +29,9 @@ typedef struct devices {
     word_index typed; /* names and aliases as they are written */
 } devices;
 
-/* `list` is borrowed. SHOAL_ENOMEM, or 0. At most DEVICES_MAX are looked at. */
+/* `list` is borrowed. SHOAL_ENOMEM, or 0; call devices_done in any case. At most DEVICES_MAX are looked at. */
 int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n, arena *a);
+void devices_done(devices *d);
 
 /* Replace what the lexicon gives another word for ("television" by "tv"); several words may become one. */
 int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena *a);

@@ -322,25 +322,34 @@ static void judge(grounder *g, grounding *out)
     }
 }
 
+/* Words and devices are there: read them. False: out of memory. */
+static bool understand(grounder *g, grounding *out)
+{
+    *out = (grounding){.verdict = GROUND_UNCLEAR, .text = g->lex->reply.too_long};
+    if (g->w.n <= GROUND_WORDS_MAX) {
+        units_mend(&g->w, &g->d);
+        read_sentences(g);
+        judge(g, out);
+    }
+    if (g->nomem || !out->text) return false;
+    out->named = g->named;
+    out->example = example(g);
+    if (!*out->text) out->text = g->lex->reply.not_understood;
+    return true;
+}
+
 int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text, arena *a,
            shoal_err *err)
 {
     grounder *g = arena_alloc(a, sizeof *g);
+    grounding out;
     if (!g) return err_nomem(err);
     g->lex = lex;
     g->a = a;
-    if (devices_init(&g->d, lex, list, n, a) || words_split(&g->w, a, text, strlen(text)))
-        return err_nomem(err);
-    grounding out = {.verdict = GROUND_UNCLEAR, .text = lex->reply.too_long};
-    if (g->w.n <= GROUND_WORDS_MAX) {
-        units_mend(&g->w, &g->d);
-        read_sentences(g);
-        judge(g, &out);
-    }
-    if (g->nomem || !out.text) return err_nomem(err);
-    out.named = g->named;
-    out.example = example(g);
-    if (!*out.text) out.text = lex->reply.not_understood;
+    bool well = !devices_init(&g->d, lex, list, n, a) && !words_split(&g->w, a, text, strlen(text)) &&
+                understand(g, &out);
+    devices_done(&g->d);
+    if (!well) return err_nomem(err);
     *ret = out;
     return 0;
 }

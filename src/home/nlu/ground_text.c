@@ -90,8 +90,8 @@ static bool means_kind_of(const grounder *g, const action_def *x, const char *wo
     for (size_t k = 0; k < g->lex->n_kinds; k++) {
         const kind_def *kind = &g->lex->kinds[k];
         if (!(x->kinds >> k & 1)) continue;
-        for (size_t i = 0; i < kind->n_words; i++)
-            if (words_same_stem(kind->words[i], word)) return true;
+        for (size_t i = 0; i < kind->words.n; i++)
+            if (words_same_stem(kind->words.at[i], word)) return true;
     }
     return false;
 }

@@ -21,29 +21,6 @@ static bool failed(const reader *r)
     return r->s->rc != 0;
 }
 
-/* A list of words, folded; one word may stand alone. */
-static const char **read_words(reader *r, const yaml_node *n, size_t *ret_n)
-{
-    *ret_n = 0;
-    if (!n || failed(r)) return NULL;
-    size_t count = n->kind == YAML_LIST ? n->n : 1;
-    const char **out = source_take(r->s, count, sizeof *out);
-    for (size_t i = 0; i < count && !failed(r); i++) {
-        const yaml_node *item = n->kind == YAML_LIST ? n->items[i] : n;
-        words w = {0};
-        if (item->kind != YAML_SCALAR || words_split(&w, r->s->a, item->text, item->len) || w.n != 1)
-            source_fail(r->s, item, "one word is expected here%s", "");
-        else
-            out[(*ret_n)++] = w.at[0].s;
-    }
-    return out;
-}
-
-static void read_phrases(reader *r, const yaml_node *n, phrase_list *ret)
-{
-    if (n && !failed(r)) r->s->rc = phrase_list_read(ret, r->s->d, n, r->s->a, r->s->err);
-}
-
 static void read_lists(reader *r, const yaml_node *root)
 {
     const yaml_node *lists = source_need(r->s, root, "words", YAML_MAP);
@@ -51,7 +28,7 @@ static void read_lists(reader *r, const yaml_node *root)
 #define READ_LIST(name, required, about)       \
     n = lists ? yaml_get(lists, #name) : NULL; \
     if (n)                                     \
-        read_phrases(r, n, &r->l->name);       \
+        source_phrases(r->s, n, &r->l->name);  \
     else if (required)                         \
         source_fail(r->s, lists ? lists : root, "words: '%s' is missing: " about, #name);
     LEXICON_LISTS(READ_LIST)
@@ -67,16 +44,6 @@ static void read_replies(reader *r, const yaml_node *root)
 #undef READ_REPLY
 }
 
-static const char *fold_key(reader *r, const yaml_node *key)
-{
-    words w = {0};
-    if (words_split(&w, r->s->a, key->text, key->len) || w.n != 1) {
-        source_fail(r->s, key, "'%s' must be one word", key->text);
-        return NULL;
-    }
-    return w.at[0].s;
-}
-
 static void read_numbers(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "numbers", YAML_MAP),
@@ -84,12 +51,12 @@ static void read_numbers(reader *r, const yaml_node *root)
     if (failed(r)) return;
     r->l->numbers = source_take(r->s, n->n, sizeof *r->l->numbers);
     for (size_t i = 0; i < n->n && !failed(r); i++)
-        r->l->numbers[r->l->n_numbers++] =
-            (struct lexicon_number){fold_key(r, n->keys[i]), source_double(r->s, n->items[i], "numbers", 0)};
+        r->l->numbers[r->l->n_numbers++] = (struct lexicon_number){
+            source_word(r->s, n->keys[i]), source_double(r->s, n->items[i], "numbers", 0)};
     r->l->measures = source_take(r->s, m->n, sizeof *r->l->measures);
     for (size_t i = 0; i < m->n && !failed(r); i++)
-        r->l->measures[r->l->n_measures++] =
-            (struct lexicon_measure){fold_key(r, m->keys[i]), source_double(r->s, m->items[i], "time", 0)};
+        r->l->measures[r->l->n_measures++] = (struct lexicon_measure){
+            source_word(r->s, m->keys[i]), source_double(r->s, m->items[i], "time", 0)};
 }
 
 static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
@@ -100,7 +67,7 @@ static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
     value_choice *out = source_take(r->s, n->n, sizeof *out);
     for (size_t i = 0; i < n->n && !failed(r); i++) {
         out[i].means = source_text(r->s, n->keys[i]);
-        read_phrases(r, n->items[i], &out[i].said);
+        source_phrases(r->s, n->items[i], &out[i].said);
         *ret_n = i + 1;
     }
     return out;
@@ -120,7 +87,7 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
         source_fail(r->s, type, "'%s' is no type of value; number, choice, duration and text are",
                     type->text);
     v->kind = (value_kind)k;
-    v->measures = read_words(r, yaml_get(n, "measures"), &v->n_measures);
+    source_words(r->s, yaml_get(n, "measures"), false, &v->measures);
     v->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
     v->min = source_double(r->s, yaml_get(n, "min"), "min", -1e9);
     v->max = source_double(r->s, yaml_get(n, "max"), "max", 1e9);
@@ -140,20 +107,16 @@ static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_
 {
     k->name = source_text(r->s, key);
     if (n->kind != YAML_MAP) source_fail(r->s, n, "kind '%s' must be a map", k->name);
-    size_t n_also;
     const yaml_node *also = yaml_get(n, "also");
     if (failed(r)) return;
     const yaml_node *domains = source_need(r->s, n, "domains", YAML_LIST);
-    k->domains = source_take(r->s, domains ? domains->n : 0, sizeof *k->domains);
-    for (size_t i = 0; domains && i < domains->n && !failed(r); i++)
-        k->domains[k->n_domains++] = source_text(r->s, domains->items[i]);
+    source_texts(r->s, domains, &k->domains);
     if (also) {
         k->also_domain = source_text(r->s, source_need(r->s, also, "domain", YAML_SCALAR));
-        k->also_names = read_words(r, yaml_get(also, "names"), &n_also);
-        k->n_also = n_also;
+        source_words(r->s, yaml_get(also, "names"), false, &k->also_names);
     }
-    k->words = read_words(r, yaml_get(n, "words"), &k->n_words);
-    k->names = read_words(r, yaml_get(n, "names"), &k->n_names);
+    source_words(r->s, yaml_get(n, "words"), false, &k->words);
+    source_words(r->s, yaml_get(n, "names"), false, &k->names);
     k->example = source_text(r->s, yaml_get(n, "example"));
     k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
@@ -212,7 +175,7 @@ static void read_actions(reader *r, const yaml_node *root)
         x->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
         x->careful = source_bool(r->s, yaml_get(n, "careful"), "careful");
         const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
-        if (cues) read_phrases(r, cues, &x->cues);
+        if (cues) source_phrases(r->s, cues, &x->cues);
         if (!failed(r) && !x->verb && x->service)
             source_fail(r->s, n, "'verb' is missing in action '%s'", x->service);
     }
@@ -226,10 +189,8 @@ static void read_talk(reader *r, const yaml_node *root)
     for (size_t i = 0; i < list->n && !failed(r); i++) {
         const yaml_node *n = list->items[i], *labels = yaml_get(n, "labels");
         talk_def *t = &r->l->talk[r->l->n_talk++];
-        read_phrases(r, yaml_get(n, "cues"), &t->cues);
-        t->labels = source_take(r->s, labels ? labels->n : 0, sizeof *t->labels);
-        for (size_t k = 0; labels && k < labels->n && !failed(r); k++)
-            t->labels[t->n_labels++] = source_text(r->s, labels->items[k]);
+        source_phrases(r->s, yaml_get(n, "cues"), &t->cues);
+        source_texts(r->s, labels, &t->labels);
         t->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
     }
 }
@@ -241,8 +202,8 @@ static void read_synonyms(reader *r, const yaml_node *root)
     r->l->synonyms = source_take(r->s, n->n, sizeof *r->l->synonyms);
     for (size_t i = 0; i < n->n && !failed(r); i++) {
         synonym *s = &r->l->synonyms[r->l->n_synonyms++];
-        s->means = fold_key(r, n->keys[i]);
-        read_phrases(r, n->items[i], &s->said);
+        s->means = source_word(r->s, n->keys[i]);
+        source_phrases(r->s, n->items[i], &s->said);
         for (size_t k = 0; k < s->said.n && !failed(r); k++)
             if (s->said.at[k].parts->kind != PART_WORD || s->said.at[k].parts->optional)
                 source_fail(r->s, n->items[i], "synonym '%s' must begin with a word", s->said.at[k].source);
@@ -257,21 +218,21 @@ static void know(reader *r, const char *word)
     if (l->n_vocabulary < VOCABULARY_MAX && word) l->vocabulary[l->n_vocabulary++] = word;
 }
 
-static void know_all(reader *r, const char *const *w, size_t n)
+static void know_all(reader *r, const word_list *l)
 {
-    for (size_t i = 0; i < n; i++) know(r, w[i]);
+    for (size_t i = 0; i < l->n; i++) know(r, l->at[i]);
 }
 
 static void know_phrases(reader *r, const phrase_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         for (unsigned k = 0; k < l->at[i].n; k++)
-            know_all(r, l->at[i].parts[k].alts, l->at[i].parts[k].n_alts);
+            know_all(r, &(word_list){l->at[i].parts[k].n_alts, l->at[i].parts[k].alts});
 }
 
 static void know_choices(reader *r, const value_def *v)
 {
-    know_all(r, v->measures, v->n_measures);
+    know_all(r, &v->measures);
     for (size_t i = 0; i < v->n_choices; i++) know_phrases(r, &v->choices[i].said);
 }
 
@@ -307,12 +268,12 @@ static void collect_vocabulary(reader *r)
 #define KNOW_LIST(name, required, about) know_phrases(r, &l->name);
     LEXICON_LISTS(KNOW_LIST)
 #undef KNOW_LIST
-    know_all(r, l->states, l->n_states);
+    know_all(r, &l->states);
     for (size_t i = 0; i < l->n_numbers; i++) know(r, l->numbers[i].word);
     for (size_t i = 0; i < l->n_measures; i++) know(r, l->measures[i].word);
     for (size_t i = 0; i < l->n_kinds; i++) {
-        know_all(r, l->kinds[i].words, l->kinds[i].n_words);
-        know_all(r, l->kinds[i].names, l->kinds[i].n_names);
+        know_all(r, &l->kinds[i].words);
+        know_all(r, &l->kinds[i].names);
     }
     for (size_t i = 0; i < l->n_values; i++) know_choices(r, &l->values[i]);
     for (size_t i = 0; i < l->n_actions; i++) know_phrases(r, &l->actions[i].cues);
@@ -332,12 +293,9 @@ static const char *const SECTIONS[] = {"words",  "replies", "numbers", "time", "
 static void check_sections(reader *r, const yaml_node *root)
 {
     if (root->kind != YAML_MAP) source_fail(r->s, root, "a lexicon is a map of sections%s", "");
-    for (size_t i = 0; i < root->n && !failed(r); i++) {
-        size_t k = 0;
-        while (k < sizeof SECTIONS / sizeof *SECTIONS && strcmp(SECTIONS[k], root->keys[i]->text) != 0) k++;
-        if (k == sizeof SECTIONS / sizeof *SECTIONS)
-            source_fail(r->s, root->keys[i], "there is no section '%s' in a lexicon", root->keys[i]->text);
-    }
+    if (!failed(r))
+        source_keys(r->s, root, SECTIONS, sizeof SECTIONS / sizeof *SECTIONS,
+                    "there is no section '%s' in a lexicon");
 }
 
 static int read_all(source *src, const yaml_node *root, void *user)
@@ -347,8 +305,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
     if (!failed(r)) read_lists(r, root);
     if (!failed(r)) read_replies(r, root);
     if (!failed(r)) read_numbers(r, root);
-    if (!failed(r))
-        r->l->states = read_words(r, source_need(src, root, "states", YAML_LIST), &r->l->n_states);
+    if (!failed(r)) source_words(src, source_need(src, root, "states", YAML_LIST), false, &r->l->states);
     if (!failed(r)) read_values(r, root);
     if (!failed(r)) read_kinds(r, root);
     if (!failed(r)) read_actions(r, root);
@@ -389,18 +346,11 @@ void lexicon_free(lexicon *l)
 
 /* ---- asking ------------------------------------------------------------------------------------ */
 
-static bool has_domain(const kind_def *k, const char *domain, size_t n)
-{
-    for (size_t i = 0; i < k->n_domains; i++)
-        if (strlen(k->domains[i]) == n && memcmp(k->domains[i], domain, n) == 0) return true;
-    return false;
-}
-
 static bool has_also_name(const kind_def *k, const words *name)
 {
     for (size_t i = 0; i < name->n; i++)
-        for (size_t j = 0; j < k->n_also; j++)
-            if (words_same_stem(name->at[i].s, k->also_names[j])) return true;
+        for (size_t j = 0; j < k->also_names.n; j++)
+            if (words_same_stem(name->at[i].s, k->also_names.at[j])) return true;
     return false;
 }
 
@@ -412,7 +362,7 @@ size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n, const wor
         if (also && has_also_name(k, name)) return i;
     }
     for (size_t i = 0; i < l->n_kinds; i++)
-        if (has_domain(&l->kinds[i], domain, n)) return i;
+        if (word_list_has(&l->kinds[i].domains, domain, n)) return i;
     return SIZE_MAX;
 }
 
@@ -449,9 +399,7 @@ bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds)
 
 bool lexicon_is_state(const lexicon *l, const char *folded)
 {
-    for (size_t i = 0; i < l->n_states; i++)
-        if (strcmp(l->states[i], folded) == 0) return true;
-    return false;
+    return word_list_has(&l->states, folded, strlen(folded));
 }
 
 static bool label_is(const char *label, const char *pattern)
@@ -464,7 +412,7 @@ static bool label_is(const char *label, const char *pattern)
 const char *lexicon_talk_of(const lexicon *l, const char *label)
 {
     for (size_t i = 0; i < l->n_talk; i++)
-        for (size_t k = 0; k < l->talk[i].n_labels; k++)
-            if (label_is(label, l->talk[i].labels[k])) return l->talk[i].say;
+        for (size_t k = 0; k < l->talk[i].labels.n; k++)
+            if (label_is(label, l->talk[i].labels.at[k])) return l->talk[i].say;
     return NULL;
 }

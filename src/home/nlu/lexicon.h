@@ -6,7 +6,7 @@
 #ifndef NLU_LEXICON_H
 #define NLU_LEXICON_H
 
-#include "nlu/phrase.h"
+#include "nlu/source.h"
 
 #define LEXICON_KINDS_MAX 64
 
@@ -39,26 +39,27 @@
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */
-#define LEXICON_REPLIES(X)                                                                                \
-    X(leave)                                                                                              \
-    X(leave_all)                                                                                          \
-    X(later)                                                                                              \
-    X(later_all)                                                                                          \
-    X(question)                                                                                           \
-    X(missing)                                                                                            \
-    X(which)                                                                                              \
-    X(cannot)                                                                                             \
-    X(no_action)                                                                                          \
-    X(need_value)                                                                                         \
-    X(out_of_range)                                                                                       \
-    X(not_understood)                                                                                     \
-    X(remark)                                                                                             \
-    X(propose)                                                                                            \
-    X(fallback)                                                                                           \
-    X(no_devices)                                                                                         \
-    X(state)                                                                                              \
-    X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) \
-        X(and) X(or) X(more)
+#define LEXICON_REPLIES(X) \
+    X(leave)               \
+    X(leave_all)           \
+    X(later)               \
+    X(later_all)           \
+    X(question)            \
+    X(missing)             \
+    X(which)               \
+    X(cannot)              \
+    X(no_action)           \
+    X(need_value)          \
+    X(out_of_range)        \
+    X(not_understood)      \
+    X(remark)              \
+    X(propose)             \
+    X(fallback)            \
+    X(no_devices)          \
+    X(state)               \
+    X(state_yes)           \
+    X(state_no)            \
+    X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) X(and) X(or) X(more)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {
@@ -69,9 +70,8 @@ typedef struct value_def {
     const char *name; /* the argument's name */
     const char *said; /* what people call it */
     value_kind kind;
-    size_t n_measures;
-    const char **measures; /* NUMBER: folded units of measure */
-    bool bare;             /* NUMBER: may stand without one */
+    word_list measures; /* NUMBER: folded units of measure */
+    bool bare;          /* NUMBER: may stand without one */
     double min, max;
     size_t n_choices;
     value_choice *choices; /* CHOICE; NUMBER: words for numbers ("half"), means is digits */
@@ -79,14 +79,11 @@ typedef struct value_def {
 
 typedef struct kind_def {
     const char *name;
-    size_t n_domains;
-    const char **domains;    /* id prefixes */
+    word_list domains;       /* id prefixes */
     const char *also_domain; /* and of this one those whose name has a word of also_names */
-    size_t n_also;
-    const char **also_names;
-    size_t n_words, n_names;
-    const char **words; /* mean any device of the kind */
-    const char **names; /* mean those named so, else any of the kind */
+    word_list also_names;
+    word_list words; /* mean any device of the kind */
+    word_list names; /* mean those named so, else any of the kind */
     const char *example;
     const char *state_say; /* NULL: the usual reply */
 } kind_def;
@@ -106,8 +103,7 @@ typedef struct action_def {
 
 typedef struct talk_def {
     phrase_list cues; /* the whole text is one of these */
-    size_t n_labels;
-    const char **labels; /* or a classifier says one of these, a trailing '*' is a prefix */
+    word_list labels; /* or a classifier says one of these, a trailing '*' is a prefix */
     const char *say;
 } talk_def;
 
@@ -126,8 +122,7 @@ typedef struct lexicon {
         LEXICON_REPLIES(LEXICON_MEMBER)
 #undef LEXICON_MEMBER
     } reply;
-    size_t n_states;
-    const char **states; /* folded */
+    word_list states; /* folded */
     size_t n_numbers;
     struct lexicon_number {
         const char *word;

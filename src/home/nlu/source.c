@@ -1,5 +1,7 @@
-/* source.c: YAML files into what this room works with; see source.h. */
+/* source.c: YAML files into what the home works with; see source.h. */
 #include "nlu/source.h"
+
+#include <string.h>
 
 #include "base/err.h"
 
@@ -63,6 +65,62 @@ bool source_bool(source *r, const yaml_node *n, const char *field)
     bool v = false;
     if (n && !r->rc) r->rc = yaml_bool(r->d, n, field, &v, r->err);
     return v;
+}
+
+bool word_list_has(const word_list *l, const char *s, size_t n)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strlen(l->at[i]) == n && memcmp(l->at[i], s, n) == 0) return true;
+    return false;
+}
+
+void source_phrases(source *r, const yaml_node *n, phrase_list *ret)
+{
+    if (n && !r->rc) r->rc = phrase_list_read(ret, r->d, n, r->a, r->err);
+}
+
+void source_words(source *r, const yaml_node *n, bool empty, word_list *ret)
+{
+    if (!n || r->rc) return;
+    bool list = n->kind == YAML_LIST;
+    size_t count = list ? n->n : 1;
+    ret->at = source_take(r, count, sizeof *ret->at);
+    for (size_t i = 0; i < count && !r->rc; i++) {
+        const yaml_node *item = list ? n->items[i] : n;
+        words w = {0};
+        bool none = empty && item->kind == YAML_SCALAR && !item->len;
+        if (item->kind != YAML_SCALAR || words_split(&w, r->a, item->text, item->len) || w.n != !none)
+            source_fail(r, item, "one word is expected here%s", "");
+        else
+            ret->at[ret->n++] = none ? "" : w.at[0].s;
+    }
+}
+
+void source_texts(source *r, const yaml_node *n, word_list *ret)
+{
+    if (!n || r->rc) return;
+    ret->at = source_take(r, n->n, sizeof *ret->at);
+    for (size_t i = 0; i < n->n && !r->rc; i++) ret->at[ret->n++] = source_text(r, n->items[i]);
+}
+
+const char *source_word(source *r, const yaml_node *key)
+{
+    words w = {0};
+    if (r->rc) return NULL;
+    if (words_split(&w, r->a, key->text, key->len) || w.n != 1) {
+        source_fail(r, key, "'%s' must be one word", key->text);
+        return NULL;
+    }
+    return w.at[0].s;
+}
+
+void source_keys(source *r, const yaml_node *map, const char *const *keys, size_t n, const char *sentence)
+{
+    for (size_t i = 0; i < map->n && !r->rc; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(keys[k], map->keys[i]->text) != 0) k++;
+        if (k == n) source_fail(r, map->keys[i], sentence, map->keys[i]->text);
+    }
 }
 
 int source_read(const char *text, size_t len, const char *what,

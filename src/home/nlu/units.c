@@ -34,7 +34,7 @@ static const char *mended(const char *typed, const devices *d, size_t *compares)
 {
     guess g = {.typed = typed, .compares = compares};
     for (size_t i = 0; i < d->lex->n_vocabulary; i++) consider(&g, d->lex->vocabulary[i]);
-    for (size_t i = 0; i < d->known.n && !g.unclear; i++) consider(&g, d->known.at[i].s);
+    for (const word_entry *e = d->known.first; e && !g.unclear; e = e->next) consider(&g, e->s);
     return g.unclear ? NULL : g.meant;
 }
 
@@ -141,8 +141,9 @@ static const char *measure_of(const maker *m, const word *x)
 {
     if (!x) return NULL;
     for (size_t i = 0; i < m->d->lex->n_values; i++)
-        for (size_t k = 0; k < m->d->lex->values[i].n_measures; k++)
-            if (strcmp(m->d->lex->values[i].measures[k], x->s) == 0) return m->d->lex->values[i].measures[k];
+        for (size_t k = 0; k < m->d->lex->values[i].measures.n; k++)
+            if (strcmp(m->d->lex->values[i].measures.at[k], x->s) == 0)
+                return m->d->lex->values[i].measures.at[k];
     return NULL;
 }
 

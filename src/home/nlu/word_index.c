@@ -1,4 +1,4 @@
-/* word_index.c: words by hash; see word_index.h. */
+/* word_index.c: words, their other forms, and other ways to write numbers; see word_index.h. */
 #include "nlu/word_index.h"
 
 #include <stdio.h>
@@ -20,49 +20,28 @@ bool word_index_number(const lexicon *l, const char *s, double *ret)
     return true;
 }
 
-/* FNV-1a. A hostile list of devices may make it degenerate, no worse than a search through its words. */
-static size_t hash_of(const char *s)
-{
-    uint64_t h = 1469598103934665603u;
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return (size_t)(h ^ h >> 32);
-}
-
-/* The slot of the word, or the free one where it belongs. */
-static size_t slot_of(const word_index *x, const char *word)
-{
-    size_t i = hash_of(word) & (x->n_slots - 1);
-    while (x->slots[i] && strcmp(x->at[x->slots[i] - 1].s, word) != 0) i = (i + 1) & (x->n_slots - 1);
-    return i;
-}
-
-static int grow(word_index *x, arena *a)
-{
-    size_t cap = x->cap ? 2 * x->cap : 64, n_slots = 4 * cap;
-    word_entry *at = arena_alloc(a, cap * sizeof *at);
-    uint32_t *slots = arena_alloc(a, n_slots * sizeof *slots);
-    if (!at || !slots) return SHOAL_ENOMEM;
-    if (x->n) memcpy(at, x->at, x->n * sizeof *at);
-    *x = (word_index){
-        .n = x->n, .at = at, .cap = cap, .n_slots = n_slots, .slots = slots, .n_numbers = x->n_numbers};
-    for (size_t i = 0; i < x->n; i++) slots[slot_of(x, at[i].s)] = (uint32_t)(i + 1);
-    return 0;
-}
-
 int word_index_add(word_index *x, const lexicon *l, const char *word, size_t device, bool in_place, arena *a)
 {
-    if (x->n == x->cap && grow(x, a)) return SHOAL_ENOMEM;
-    size_t slot = slot_of(x, word);
-    if (!x->slots[slot]) {
-        word_entry *e = &x->at[x->n++];
+    word_entry *e = strmap_get(&x->words, word);
+    if (!e) {
+        e = arena_alloc(a, sizeof *e);
+        if (!e || !strmap_put(&x->words, word, e)) return SHOAL_ENOMEM;
         e->s = word;
         e->number = word_index_number(l, word, &e->value);
         x->n_numbers += e->number;
-        x->slots[slot] = (uint32_t)x->n;
+        if (x->last)
+            x->last->next = e;
+        else
+            x->first = e;
+        x->last = e;
     }
-    word_entry *e = &x->at[x->slots[slot] - 1];
     device_set_add(in_place ? &e->places : &e->names, device);
     return 0;
+}
+
+void word_index_done(word_index *x)
+{
+    strmap_done(&x->words);
 }
 
 /* ---- looking up ---------------------------------------------------------------------------------- */
@@ -89,8 +68,8 @@ static void look(lookup *k, size_t n, const char *tail)
     if (n + strlen(tail) >= sizeof s) return;
     memcpy(s, k->word, n);
     strcpy(s + n, tail);
-    uint32_t i = k->x->slots[slot_of(k->x, s)];
-    if (i && words_same_stem(s, k->word)) take(k, &k->x->at[i - 1]);
+    const word_entry *e = strmap_get(&k->x->words, s);
+    if (e && words_same_stem(s, k->word)) take(k, e);
 }
 
 static void look_endings(lookup *k)
@@ -110,14 +89,12 @@ bool word_index_find(const word_index *x, const lexicon *l, const char *word, wo
     lookup k = {.x = x, .word = word, .ret = ret};
     double v;
     if (ret) *ret = (word_owners){0};
-    if (!x->n) return false;
-    uint32_t i = x->slots[slot_of(x, word)];
-    if (i) take(&k, &x->at[i - 1]);
+    const word_entry *e = strmap_get(&x->words, word);
+    if (e) take(&k, e);
     if (k.found && !ret) return true;
     look_endings(&k);
     if (x->n_numbers && word_index_number(l, word, &v))
-        for (size_t n = 0; n < x->n; n++)
-            if (x->at[n].number && x->at[n].value == v && is_digit(*word) != is_digit(*x->at[n].s))
-                take(&k, &x->at[n]);
+        for (e = x->first; e; e = e->next)
+            if (e->number && e->value == v && is_digit(*word) != is_digit(*e->s)) take(&k, e);
     return k.found;
 }

@@ -15,6 +15,7 @@ static void open_bench(bench *t, const device *list, size_t n)
 
 static void close_bench(bench *t)
 {
+    devices_done(&t->d);
     arena_free(t->a);
     lexicon_free(t->lex);
 }
