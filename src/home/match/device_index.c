@@ -335,7 +335,7 @@ static uint64_t kinds_also(const device_index *x, const char *id, uint64_t named
 }
 
 /* The kind that is given, else that of the id's domain, and those of the name. */
-static uint64_t kinds_of(const device_index *x, const device *d, uint64_t named)
+static uint64_t device_index_kinds_of(const device_index *x, const device *d, uint64_t named)
 {
     size_t kind = d->kind ? device_lexicon_kind(x->lex, d->kind)
                           : device_lexicon_kind_of_domain(x->lex, d->id, strcspn(d->id, "."));
@@ -343,7 +343,7 @@ static uint64_t kinds_of(const device_index *x, const device *d, uint64_t named)
     return (kind == SIZE_MAX ? 0 : (uint64_t)1 << kind) | kinds_also(x, d->id, named);
 }
 
-static int add_device(device_index *x, size_t i)
+static int device_index_add_device(device_index *x, size_t i)
 {
     const device *d = &x->at[i];
     meaning named = {0}, placed = {0};
@@ -358,7 +358,7 @@ static int add_device(device_index *x, size_t i)
     if (!rc && dot && dot[1]) rc = add_text(x, i, dot + 1, FROM_ID, &placed, &text);
     bool odd = !rc && d->kind && device_lexicon_kind(x->lex, d->kind) == SIZE_MAX;
     if (odd) rc = add_text(x, i, d->kind, FROM_ID, &placed, &text);
-    x->devices[i].kinds = kinds_of(x, d, named.kinds);
+    x->devices[i].kinds = device_index_kinds_of(x, d, named.kinds);
     x->devices[i].rooms = named.rooms | placed.rooms;
     return rc;
 }
@@ -369,7 +369,7 @@ int device_index_init(device_index *ret, const device_lexicon *lex, const device
     ret->devices = arena_alloc(a, (n + 1) * sizeof *ret->devices);
     if (!ret->devices) return SHOAL_ENOMEM;
     int rc = 0;
-    for (size_t i = 0; i < n && !rc; i++) rc = add_device(ret, i);
+    for (size_t i = 0; i < n && !rc; i++) rc = device_index_add_device(ret, i);
     return rc;
 }
 

@@ -15,7 +15,7 @@ typedef struct reader {
     device_lexicon *l;
 } reader;
 
-static bool failed(const reader *r)
+static bool device_lexicon_failed(const reader *r)
 {
     return r->s->rc != 0;
 }
@@ -63,15 +63,15 @@ static void join_sense(word_sense *to, const word_sense *more)
 
 static void add_to(reader *r, strmap *m, const char *word, const word_sense *more)
 {
-    word_sense *s = failed(r) ? NULL : strmap_get(m, word);
-    if (!s && !failed(r)) {
+    word_sense *s = device_lexicon_failed(r) ? NULL : strmap_get(m, word);
+    if (!s && !device_lexicon_failed(r)) {
         s = source_take(r->s, 1, sizeof *s);
         if (s && !strmap_put(m, word, s)) source_nomem(r->s);
     }
-    if (s && !failed(r)) join_sense(s, more);
+    if (s && !device_lexicon_failed(r)) join_sense(s, more);
 }
 
-static void add_word(reader *r, language *t, const char *word, const word_sense *more)
+static void device_lexicon_add_word(reader *r, language *t, const char *word, const word_sense *more)
 {
     add_to(r, &t->senses, word, more);
     add_to(r, &r->l->any, word, more);
@@ -89,13 +89,13 @@ static void add_single_words(reader *r, language *t, const phrase_list *l, const
 {
     for (size_t i = 0; i < l->n; i++)
         for (unsigned k = 0; is_word(&l->at[i]) && k < l->at[i].parts->n_alts; k++)
-            add_word(r, t, l->at[i].parts->alts[k], sense);
+            device_lexicon_add_word(r, t, l->at[i].parts->alts[k], sense);
 }
 
 static void read_list(reader *r, language *t, const yaml_node *map, int at, const char *key, bool required,
                       const char *sentence)
 {
-    const yaml_node *n = failed(r) ? NULL : yaml_get(map, key);
+    const yaml_node *n = device_lexicon_failed(r) ? NULL : yaml_get(map, key);
     word_sense sense = {.classes = 1u << at};
     if (n)
         source_phrases(r->s, n, &t->lists[at]);
@@ -104,7 +104,7 @@ static void read_list(reader *r, language *t, const yaml_node *map, int at, cons
     add_single_words(r, t, &t->lists[at], &sense);
 }
 
-static void read_lists(reader *r, language *t, const yaml_node *map)
+static void device_lexicon_read_lists(reader *r, language *t, const yaml_node *map)
 {
 #define READ_LIST(class, member, required, about) \
     read_list(r, t, map, class##_AT, #member, required, "'%s' is missing: " about);
@@ -119,7 +119,7 @@ static void read_endings(reader *r, const yaml_node *n, bool empty, word_list *r
     source_words(r->s, n, empty, ret);
 }
 
-static void read_texts(reader *r, const yaml_node *n, word_list *ret)
+static void device_lexicon_read_texts(reader *r, const yaml_node *n, word_list *ret)
 {
     if (n && n->kind != YAML_LIST) source_fail(r->s, n, "a list of texts is expected here%s", "");
     source_texts(r->s, n, ret);
@@ -127,14 +127,14 @@ static void read_texts(reader *r, const yaml_node *n, word_list *ret)
 
 /* ---- languages --------------------------------------------------------------------------------- */
 
-static void read_numbers(reader *r, language *t, const yaml_node *map)
+static void device_lexicon_read_numbers(reader *r, language *t, const yaml_node *map)
 {
     const yaml_node *n = yaml_get(map, "numbers");
     if (n && n->kind != YAML_MAP) source_fail(r->s, n, "'numbers' must be a map of words to numbers%s", "");
-    for (size_t i = 0; n && i < n->n && !failed(r); i++) {
+    for (size_t i = 0; n && i < n->n && !device_lexicon_failed(r); i++) {
         word_sense sense = {.number = true, .value = source_double(r->s, n->items[i], "numbers", 0)};
         const char *word = source_word(r->s, n->keys[i]);
-        if (word) add_word(r, t, word, &sense);
+        if (word) device_lexicon_add_word(r, t, word, &sense);
     }
 }
 
@@ -146,7 +146,7 @@ static void read_saying(reader *r, const yaml_node *map, const char *key, langua
     ret->why = source_text_of(r->s, n, "why");
 }
 
-static void read_sayings(reader *r, language *t, const yaml_node *map)
+static void device_lexicon_read_sayings(reader *r, language *t, const yaml_node *map)
 {
     static const char *const keys[] = {
 #define SAYING_KEY(name) #name,
@@ -181,15 +181,15 @@ static void read_language(reader *r, const yaml_node *key, const yaml_node *map,
         "replies"};
     t->name = source_text(r->s, key);
     if (map->kind != YAML_MAP) source_fail(r->s, map, "language '%s' must be a map", key->text);
-    if (failed(r)) return;
+    if (device_lexicon_failed(r)) return;
     source_keys(r->s, map, keys, sizeof keys / sizeof *keys, "a language has no '%s'");
-    read_lists(r, t, map);
+    device_lexicon_read_lists(r, t, map);
     read_endings(r, yaml_get(map, "elisions"), false, &t->elisions);
     read_endings(r, yaml_get(map, "links"), true, &t->links);
     read_endings(r, yaml_get(map, "added"), false, &t->added);
     read_endings(r, yaml_get(map, "changed"), true, &t->changed);
-    read_numbers(r, t, map);
-    read_sayings(r, t, map);
+    device_lexicon_read_numbers(r, t, map);
+    device_lexicon_read_sayings(r, t, map);
 }
 
 static void gather_elisions(reader *r)
@@ -197,7 +197,7 @@ static void gather_elisions(reader *r)
     size_t n = 0;
     for (size_t i = 0; i < r->l->n_languages; i++) n += r->l->languages[i].elisions.n;
     r->l->elisions.at = source_take(r->s, n, sizeof *r->l->elisions.at);
-    for (size_t i = 0; i < r->l->n_languages && !failed(r); i++)
+    for (size_t i = 0; i < r->l->n_languages && !device_lexicon_failed(r); i++)
         for (size_t k = 0; k < r->l->languages[i].elisions.n; k++)
             r->l->elisions.at[r->l->elisions.n++] = r->l->languages[i].elisions.at[k];
 }
@@ -205,9 +205,9 @@ static void gather_elisions(reader *r)
 static void read_languages(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "languages", YAML_MAP);
-    if (failed(r)) return;
+    if (device_lexicon_failed(r)) return;
     if (n->n == 0 || n->n > LANGUAGES_MAX) source_fail(r->s, n, "one to eight languages are expected%s", "");
-    for (size_t i = 0; i < n->n && !failed(r); i++)
+    for (size_t i = 0; i < n->n && !device_lexicon_failed(r); i++)
         read_language(r, n->keys[i], n->items[i], &r->l->languages[r->l->n_languages++]);
     gather_elisions(r);
 }
@@ -219,7 +219,7 @@ static void add_phrases(reader *r, language *t, const phrase_list *l, const word
     add_single_words(r, t, l, sense);
     size_t more = 0;
     for (size_t i = 0; i < l->n; i++) more += !is_word(&l->at[i]);
-    if (!more || failed(r)) return;
+    if (!more || device_lexicon_failed(r)) return;
     sense_phrase *all = source_take(r->s, t->n_phrases + more, sizeof *all);
     if (!all) return;
     if (t->n_phrases) memcpy(all, t->phrases, t->n_phrases * sizeof *all);
@@ -228,7 +228,7 @@ static void add_phrases(reader *r, language *t, const phrase_list *l, const word
         if (is_word(&l->at[i])) continue;
         all[t->n_phrases++] = (sense_phrase){{1, &l->at[i]}, *sense};
         const phrase_part *first = l->at[i].parts;
-        for (unsigned k = 0; k < first->n_alts; k++) add_word(r, t, first->alts[k], &starts);
+        for (unsigned k = 0; k < first->n_alts; k++) device_lexicon_add_word(r, t, first->alts[k], &starts);
     }
     t->phrases = all;
 }
@@ -236,7 +236,7 @@ static void add_phrases(reader *r, language *t, const phrase_list *l, const word
 /* A kind or a room is words, nothing between them and nothing left open. */
 static void check_phrases(reader *r, const yaml_node *at, const phrase_list *l)
 {
-    for (size_t i = 0; i < l->n && !failed(r); i++) {
+    for (size_t i = 0; i < l->n && !device_lexicon_failed(r); i++) {
         bool plain = l->at[i].n > 0;
         for (unsigned k = 0; k < l->at[i].n; k++) plain &= l->at[i].parts[k].kind == PART_WORD;
         if (plain && l->at[i].parts[0].optional) plain = false;
@@ -249,7 +249,7 @@ static void read_named(reader *r, language *t, const yaml_node *n, word_sense se
     phrase_list l = {0};
     source_phrases(r->s, n, &l);
     if (n) check_phrases(r, n, &l);
-    if (!failed(r)) add_phrases(r, t, &l, &sense);
+    if (!device_lexicon_failed(r)) add_phrases(r, t, &l, &sense);
 }
 
 static language *language_of(reader *r, const yaml_node *key)
@@ -265,7 +265,7 @@ static void read_kind_words(reader *r, const yaml_node *key, const yaml_node *n,
     language *t = language_of(r, key);
     if (!t) source_fail(r->s, key, "'%s' is neither a language nor a key of a kind", key->text);
     if (t && n->kind != YAML_MAP) source_fail(r->s, n, "words of a kind are a map: one, many%s", "");
-    if (failed(r)) return;
+    if (device_lexicon_failed(r)) return;
     source_keys(r->s, n, keys, sizeof keys / sizeof *keys,
                 "words of a kind are one, many, named, named_many; not '%s'");
     read_named(r, t, yaml_get(n, "one"), (word_sense){.one = bit});
@@ -274,17 +274,18 @@ static void read_kind_words(reader *r, const yaml_node *key, const yaml_node *n,
     read_named(r, t, yaml_get(n, "named_many"), (word_sense){.many = bit, .named = bit});
 }
 
-static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, uint64_t bit, device_kind *k)
+static void device_lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *n, uint64_t bit,
+                                     device_kind *k)
 {
     k->name = source_text(r->s, key);
     if (n->kind != YAML_MAP) source_fail(r->s, n, "kind '%s' must be a map", key->text);
-    if (failed(r)) return;
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
+    if (device_lexicon_failed(r)) return;
+    for (size_t i = 0; i < n->n && !device_lexicon_failed(r); i++) {
         const char *name = n->keys[i]->text;
         if (strcmp(name, "domains") == 0)
-            read_texts(r, n->items[i], &k->domains);
+            device_lexicon_read_texts(r, n->items[i], &k->domains);
         else if (strcmp(name, "also") == 0)
-            read_texts(r, n->items[i], &k->also);
+            device_lexicon_read_texts(r, n->items[i], &k->also);
         else if (strcmp(name, "careful") == 0)
             k->careful = source_bool(r->s, n->items[i], "careful");
         else
@@ -292,29 +293,29 @@ static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, uint6
     }
 }
 
-static void read_kinds(reader *r, const yaml_node *root)
+static void device_lexicon_read_kinds(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "kinds", YAML_MAP);
-    if (failed(r)) return;
+    if (device_lexicon_failed(r)) return;
     if (n->n > DEVICE_KINDS_MAX) source_fail(r->s, n, "there are at most 64 kinds%s", "");
     r->l->kinds = source_take(r->s, n->n, sizeof *r->l->kinds);
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
+    for (size_t i = 0; i < n->n && !device_lexicon_failed(r); i++) {
         size_t at = r->l->n_kinds++;
-        read_kind(r, n->keys[i], n->items[i], (uint64_t)1 << at, &r->l->kinds[at]);
+        device_lexicon_read_kind(r, n->keys[i], n->items[i], (uint64_t)1 << at, &r->l->kinds[at]);
     }
 }
 
 static void read_rooms(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "rooms", YAML_MAP);
-    if (failed(r)) return;
+    if (device_lexicon_failed(r)) return;
     if (n->n > ROOMS_MAX) source_fail(r->s, n, "there are at most 64 rooms%s", "");
     r->l->rooms = source_take(r->s, n->n, sizeof *r->l->rooms);
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
+    for (size_t i = 0; i < n->n && !device_lexicon_failed(r); i++) {
         const yaml_node *room = n->items[i];
         r->l->rooms[r->l->n_rooms++] = source_text(r->s, n->keys[i]);
         if (room->kind != YAML_MAP) source_fail(r->s, room, "a room is a map of languages%s", "");
-        for (size_t k = 0; k < room->n && !failed(r); k++) {
+        for (size_t k = 0; k < room->n && !device_lexicon_failed(r); k++) {
             language *t = language_of(r, room->keys[k]);
             if (!t) source_fail(r->s, room->keys[k], "there is no language '%s'", room->keys[k]->text);
             if (t) read_named(r, t, room->items[k], (word_sense){.rooms = (uint64_t)1 << i});
@@ -324,15 +325,16 @@ static void read_rooms(reader *r, const yaml_node *root)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static int read_all(source *src, const yaml_node *root, void *user)
+static int device_lexicon_read_all(source *src, const yaml_node *root, void *user)
 {
     static const char *const sections[] = {"languages", "kinds", "rooms"};
     reader at = {.s = src, .l = user}, *r = &at;
     if (root->kind != YAML_MAP) source_fail(src, root, "a lexicon is a map of sections%s", "");
-    if (!failed(r)) source_keys(r->s, root, sections, 3, "there is no section '%s' in a lexicon of devices");
-    if (!failed(r)) read_languages(r, root);
-    if (!failed(r)) read_kinds(r, root);
-    if (!failed(r)) read_rooms(r, root);
+    if (!device_lexicon_failed(r))
+        source_keys(r->s, root, sections, 3, "there is no section '%s' in a lexicon of devices");
+    if (!device_lexicon_failed(r)) read_languages(r, root);
+    if (!device_lexicon_failed(r)) device_lexicon_read_kinds(r, root);
+    if (!device_lexicon_failed(r)) read_rooms(r, root);
     return src->rc;
 }
 
@@ -346,7 +348,7 @@ int device_lexicon_parse(device_lexicon **ret, const char *text, size_t len, con
 {
     device_lexicon *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
-    int rc = source_read(text, len, what, read_all, l, &l->memory, err);
+    int rc = source_read(text, len, what, device_lexicon_read_all, l, &l->memory, err);
     if (rc) {
         free_maps(l);
         free(l);

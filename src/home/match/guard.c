@@ -182,7 +182,7 @@ static bool is_like(const char *s, const char *pattern)
     return strcmp(s, pattern) == 0;
 }
 
-static bool list_has(const guard_list *l, const char *s)
+static bool guard_list_has(const guard_list *l, const char *s)
 {
     for (size_t i = 0; i < l->n; i++)
         if (is_like(s, l->at[i])) return true;
@@ -192,7 +192,7 @@ static bool list_has(const guard_list *l, const char *s)
 static bool is_listed_kind(const guard_rules *r, const device_lexicon *l, size_t kind)
 {
     bool any = r->kinds.n || r->ids.n || r->actions.n;
-    return any ? list_has(&r->kinds, l->kinds[kind].name) : l->kinds[kind].careful;
+    return any ? guard_list_has(&r->kinds, l->kinds[kind].name) : l->kinds[kind].careful;
 }
 
 /* By its kinds, whatever else it is: a switch that is called Oven is an oven. */
@@ -202,8 +202,8 @@ static bool is_dangerous(const guard_rules *r, const device *d, uint64_t kinds)
     for (size_t i = 0; i < r->lex->n_kinds; i++)
         if (kinds >> i & 1 && is_listed_kind(r, r->lex, i)) return true;
     snprintf(domain, sizeof domain, "%.*s", (int)strcspn(d->id, "."), d->id);
-    return list_has(&r->ids, d->id) || list_has(&r->kinds, domain) ||
-           (d->kind && list_has(&r->kinds, d->kind));
+    return guard_list_has(&r->ids, d->id) || guard_list_has(&r->kinds, domain) ||
+           (d->kind && guard_list_has(&r->kinds, d->kind));
 }
 
 static void name_dangerous(judge *j, const device_index *x)
@@ -213,7 +213,7 @@ static void name_dangerous(judge *j, const device_index *x)
             j->names[j->n_names++] = j->targets[i]->name;
     if (j->n_names) return;
     for (size_t i = 0; i < j->c->n_actions; i++) {
-        if (!list_has(&j->rules->actions, j->c->actions[i])) continue;
+        if (!guard_list_has(&j->rules->actions, j->c->actions[i])) continue;
         for (size_t k = 0; k < j->n_targets; k++) j->names[j->n_names++] = j->targets[k]->name;
         if (!j->n_targets) j->names[j->n_names++] = j->c->actions[i];
         return;
@@ -353,7 +353,7 @@ int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a
 /* ---- answers ----------------------------------------------------------------------------------- */
 
 /* All units of the text, but for signs and what is polite, are one of the list. */
-static bool is_whole(const utterance *d, const language *t, int list)
+static bool guard_is_whole(const utterance *d, const language *t, int list)
 {
     bool any = false;
     for (size_t i = 0; i < d->n_sentences; i++) {
@@ -372,8 +372,8 @@ int guard_read_answer(guard_answer *ret, const device_lexicon *l, const char *te
     *ret = ANSWER_NONE;
     if (utterance_read(&d, l, NULL, 0, text, a)) return SHOAL_ENOMEM;
     for (size_t i = 0; i < l->n_languages; i++)
-        if (is_whole(&d, &l->languages[i], WORD_NO_AT)) *ret = ANSWER_NO;
+        if (guard_is_whole(&d, &l->languages[i], WORD_NO_AT)) *ret = ANSWER_NO;
     for (size_t i = 0; i < l->n_languages && *ret == ANSWER_NONE; i++)
-        if (is_whole(&d, &l->languages[i], WORD_YES_AT)) *ret = ANSWER_YES;
+        if (guard_is_whole(&d, &l->languages[i], WORD_YES_AT)) *ret = ANSWER_YES;
     return 0;
 }

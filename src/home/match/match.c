@@ -78,7 +78,7 @@ static void find_owners(resolver *r, const mention_token *t)
 }
 
 /* "All the lamps" are those named so when some are. */
-static bool wants_named(const resolver *r, const mention_token *t)
+static bool match_wants_named(const resolver *r, const mention_token *t)
 {
     if (!t->sense.named) return false;
     for (size_t i = 0; i < r->x->n; i++)
@@ -94,7 +94,7 @@ static unsigned worth_of_kind(const resolver *r, const mention_token *t, size_t 
     return r->has[i] & FROM_NAME && !r->group ? WORTH_BY_NAME : 0;
 }
 
-static unsigned worth_of(const resolver *r, const mention_token *t, size_t i, bool named)
+static unsigned match_worth_of(const resolver *r, const mention_token *t, size_t i, bool named)
 {
     unsigned kind = token_kinds(t) ? worth_of_kind(r, t, i, named) : 0;
     if (kind || (token_kinds(t) && !t->sense.rooms)) return kind;
@@ -107,11 +107,11 @@ static unsigned worth_of(const resolver *r, const mention_token *t, size_t i, bo
 static void hold_token(resolver *r, const mention_token *t)
 {
     find_owners(r, t);
-    bool named = wants_named(r, t);
+    bool named = match_wants_named(r, t);
     for (size_t i = 0; i < r->x->n; i++) {
         fit *f = &r->fits[i];
         if (!f->worth) continue;
-        unsigned w = worth_of(r, t, i, named);
+        unsigned w = match_worth_of(r, t, i, named);
         f->worth = w ? f->worth + w : 0;
         f->part |= w >= WORTH_INFLECTED && !token_kinds(t);
         f->place |= w == WORTH_PLACE;
@@ -153,7 +153,7 @@ static bool all_said(const resolver *r, const word_list *l)
 }
 
 /* The name of the device that is said whole; NULL: none. */
-static const index_name *whole_name(const resolver *r, size_t device)
+static const index_name *match_whole_name(const resolver *r, size_t device)
 {
     const indexed_device *d = &r->x->devices[device];
     for (size_t k = 0; k < d->n_names; k++)
@@ -162,7 +162,7 @@ static const index_name *whole_name(const resolver *r, size_t device)
 }
 
 /* A plural that is how a device itself is called ("Dining Room Blinds") makes no group. */
-static bool is_own_plural(const resolver *r, const index_name *name)
+static bool match_is_own_plural(const resolver *r, const index_name *name)
 {
     for (size_t i = 0; i < r->n_tokens; i++) {
         const mention_token *t = &r->m->tokens[i];
@@ -211,16 +211,16 @@ static size_t resolve(resolver *r, size_t n_tokens)
     size_t n = hold_all(r);
     bool only_plural = plural && !r->m->all && !r->m->both && !r->m->everything && !r->by_group;
     for (size_t i = 0; i < r->x->n; i++) {
-        const index_name *whole = r->fits[i].worth ? whole_name(r, i) : NULL;
+        const index_name *whole = r->fits[i].worth ? match_whole_name(r, i) : NULL;
         if (whole) r->fits[i].worth += WORTH_WHOLE;
-        if (whole && only_plural && is_own_plural(r, whole)) r->group = false;
+        if (whole && only_plural && match_is_own_plural(r, whole)) r->group = false;
     }
     return n;
 }
 
 static match_by by_of(const resolver *r, size_t i)
 {
-    const index_name *whole = whole_name(r, i);
+    const index_name *whole = match_whole_name(r, i);
     if (whole) return whole->alias ? MATCH_BY_ALIAS : MATCH_BY_NAME;
     const fit *f = &r->fits[i];
     return f->group ? MATCH_BY_GROUP : f->part ? MATCH_BY_PART : f->place ? MATCH_BY_AREA : MATCH_BY_KIND;
@@ -236,7 +236,7 @@ typedef struct gathering {
     const char *text;
 } gathering;
 
-static int put_part(gathering *g, match_part *list, size_t *n, const spoken_mention *m)
+static int match_put_part(gathering *g, match_part *list, size_t *n, const spoken_mention *m)
 {
     if (*n == MATCH_PARTS_MAX) return 0;
     match_part *p = &list[(*n)++];
@@ -247,7 +247,7 @@ static int put_part(gathering *g, match_part *list, size_t *n, const spoken_ment
 static int put_ambiguous(gathering *g, const resolver *r, unsigned least)
 {
     size_t at = g->out->n_ambiguous;
-    if (put_part(g, g->out->ambiguous, &g->out->n_ambiguous, r->m)) return SHOAL_ENOMEM;
+    if (match_put_part(g, g->out->ambiguous, &g->out->n_ambiguous, r->m)) return SHOAL_ENOMEM;
     if (at == g->out->n_ambiguous) return 0;
     match_part *p = &g->out->ambiguous[at];
     p->devices = arena_alloc(g->a, MATCH_SHOWN * sizeof *p->devices);
@@ -281,18 +281,18 @@ static bool is_stray(const resolver *r, unsigned best)
     return true;
 }
 
-static int gather(gathering *g, resolver *r)
+static int match_gather(gathering *g, resolver *r)
 {
     const spoken_mention *m = r->m;
     bool unread = m->stranger || m->full;
     size_t n = unread ? 0 : resolve(r, m->n);
     if (!unread && !n && m->n_own < m->n) n = resolve(r, m->n_own);
-    if (!n) return put_part(g, g->out->unknown, &g->out->n_unknown, m);
+    if (!n) return match_put_part(g, g->out->unknown, &g->out->n_unknown, m);
     unsigned best = 0, n_best = 0;
     for (size_t i = 0; i < r->x->n; i++)
         if (r->fits[i].worth > best) best = r->fits[i].worth;
     for (size_t i = 0; i < r->x->n; i++) n_best += r->fits[i].worth == best;
-    if (is_stray(r, best)) return put_part(g, g->out->unknown, &g->out->n_unknown, m);
+    if (is_stray(r, best)) return match_put_part(g, g->out->unknown, &g->out->n_unknown, m);
     bool each = r->group || (m->excluded && best < WORTH_WHOLE);
     unsigned least = each ? 1 : best;
     if ((!each && n_best > 1) || (m->both && n != 2)) return put_ambiguous(g, r, least);
@@ -302,8 +302,8 @@ static int gather(gathering *g, resolver *r)
 
 /* ---- a text ------------------------------------------------------------------------------------ */
 
-static int read_sentence(gathering *g, const device_index *x, const utterance *d, size_t at,
-                         const match_options *o, unit_set *ret_named)
+static int match_read_sentence(gathering *g, const device_index *x, const utterance *d, size_t at,
+                               const match_options *o, unit_set *ret_named)
 {
     const utterance_sentence *part = &d->sentences[at];
     sentence *s = arena_alloc(g->a, sizeof *s);
@@ -322,7 +322,7 @@ static int read_sentence(gathering *g, const device_index *x, const utterance *d
     for (size_t i = 0; i < s->n_mentions && !rc; i++) {
         r.m = &s->mentions[i];
         r.beside = i > 0;
-        rc = gather(g, &r);
+        rc = match_gather(g, &r);
     }
     return rc;
 }
@@ -334,7 +334,7 @@ static match_label label_of(const matching *m)
     return m->n == 0 ? MATCH_NONE : m->n == 1 ? MATCH_ONE : MATCH_MANY;
 }
 
-static int finish(gathering *g, size_t n)
+static int match_finish(gathering *g, size_t n)
 {
     matching *out = g->out;
     out->devices = arena_alloc(g->a, (n + 1) * sizeof *out->devices);
@@ -345,13 +345,14 @@ static int finish(gathering *g, size_t n)
     return 0;
 }
 
-static int read_sentences(gathering *g, const device_index *x, const utterance *d, const match_options *o)
+static int match_read_sentences(gathering *g, const device_index *x, const utterance *d,
+                                const match_options *o)
 {
     *g->out = (matching){.utterance = d};
     memset(g->by, 0, x->n);
     unit_set *named = arena_alloc(g->a, (d->n_sentences + 1) * sizeof *named);
     int rc = named ? 0 : SHOAL_ENOMEM;
-    for (size_t i = 0; i < d->n_sentences && !rc; i++) rc = read_sentence(g, x, d, i, o, &named[i]);
+    for (size_t i = 0; i < d->n_sentences && !rc; i++) rc = match_read_sentence(g, x, d, i, o, &named[i]);
     g->out->named = named;
     return rc;
 }
@@ -373,8 +374,8 @@ static int read_as(matching *ret, const device_index *x, const utterance *d, con
     if (!own || !g.by || !g.fits || !g.has) return SHOAL_ENOMEM;
     *own = *d;
     own->t = t;
-    int rc = read_sentences(&g, x, own, o);
-    return rc ? rc : finish(&g, x->n);
+    int rc = match_read_sentences(&g, x, own, o);
+    return rc ? rc : match_finish(&g, x->n);
 }
 
 static int read_best(matching *ret, const device_index *x, const utterance *d, const match_options *o,

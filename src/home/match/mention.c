@@ -16,7 +16,7 @@ static void add_token(spoken_mention *m, const char *word, const char *whole, co
 
 /* A word that means a kind or a room is one token; a compound is its parts, as it is in the names of devices.
  */
-static int add_word(const sentence *s, spoken_mention *m, const char *word, arena *a)
+static int mention_add_word(const sentence *s, spoken_mention *m, const char *word, arena *a)
 {
     const word_sense *w = device_lexicon_sense(&s->t->senses, word);
     compound c;
@@ -143,7 +143,7 @@ static int add_unit(clause_reader *c, size_t at)
     size_t n = c->s->phrase[at].n;
     if (n) c->now.end = c->s->u[at + n - 1].end;
     if (is_silent(c->s, at)) return 0;
-    return n ? add_phrase(c->s, &c->now, at, n, c->a) : add_word(c->s, &c->now, u->s, c->a);
+    return n ? add_phrase(c->s, &c->now, at, n, c->a) : mention_add_word(c->s, &c->now, u->s, c->a);
 }
 
 static void begin_mention(clause_reader *c, unit_role role, const unit *u)

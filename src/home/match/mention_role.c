@@ -27,7 +27,7 @@ static size_t longest_of(const sentence *s, const index_name *first, size_t at)
 
 /* The longest name of a device that begins here; 0: none. Names are found by their first word as it stands,
  * and by the endings that a language adds. */
-static size_t name_at(const sentence *s, size_t at)
+static size_t mention_role_name_at(const sentence *s, size_t at)
 {
     const char *word = s->u[at].s;
     if (s->u[at].kind == UNIT_SIGN) return 0;
@@ -52,7 +52,7 @@ static size_t name_at(const sentence *s, size_t at)
 static void mark_names(sentence *s)
 {
     for (size_t i = 0; i < s->n;) {
-        size_t n = name_at(s, i);
+        size_t n = mention_role_name_at(s, i);
         for (size_t k = i; k < i + n; k++) {
             s->role[k] = s->u[k].kind == UNIT_NUMBER ? ROLE_NUMBER : ROLE_CONTENT;
             s->named |= (unit_set)1 << k;

@@ -17,7 +17,7 @@ static bool is_in(const char *s, const char *const *list, size_t n)
     return false;
 }
 
-static bool ends_sentence(const word *w)
+static bool utterance_ends_sentence(const word *w)
 {
     static const char *const ends[] = {".", "!", "?", ";", ":"};
     return w->sign && is_in(w->s, ends, sizeof ends / sizeof *ends);
@@ -72,11 +72,11 @@ static int cut_units(utterance *d, const device_lexicon *l, const words *w, aren
     size_t from = 0;
     bool fits = true;
     for (size_t i = 0; i < w->n && fits; i++) {
-        if (ends_sentence(&w->at[i]) || breaks_line(w, i)) {
+        if (utterance_ends_sentence(&w->at[i]) || breaks_line(w, i)) {
             fits = end_sentence(d, from);
             from = d->n;
         }
-        if (ends_sentence(&w->at[i]) || is_left_out(&w->at[i])) continue;
+        if (utterance_ends_sentence(&w->at[i]) || is_left_out(&w->at[i])) continue;
         if (d->n + 2 > UTTERANCE_UNITS_MAX) fits = false;
         if (fits && put_word(d, l, &w->at[i], a)) return SHOAL_ENOMEM;
     }

@@ -26,7 +26,7 @@ static bool same_json(const char *a, const char *b)
     return same;
 }
 
-static bool has_call(const device_call *list, size_t n, const device_call *c)
+static bool check_has_call(const device_call *list, size_t n, const device_call *c)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(list[i].name, c->name) == 0 && same_json(list[i].arguments, c->arguments)) return true;
@@ -37,7 +37,8 @@ static bool is_option(const device_option *o, const device_call *made, size_t n)
 {
     if (o->n_calls != n) return false;
     for (size_t i = 0; i < n; i++)
-        if (!has_call(o->calls, o->n_calls, &made[i]) || !has_call(made, n, &o->calls[i])) return false;
+        if (!check_has_call(o->calls, o->n_calls, &made[i]) || !check_has_call(made, n, &o->calls[i]))
+            return false;
     return true;
 }
 

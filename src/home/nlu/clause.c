@@ -81,7 +81,7 @@ static bool choice_here(const rest_reader *x, size_t *ret_n)
     return *ret_n > 0;
 }
 
-static void add_value(rest_reader *x, size_t n, bool choice)
+static void clause_add_value(rest_reader *x, size_t n, bool choice)
 {
     if (x->r->n_values < CLAUSE_VALUES_MAX)
         x->r->values[x->r->n_values++] = (clause_value){.at = x->at, .n = n, .choice = choice};
@@ -108,14 +108,14 @@ static bool names_by_number(const rest_reader *x, const unit *u)
 }
 
 /* A name, "the two lamps", or a value. */
-static void read_number(rest_reader *x, const unit *u)
+static void clause_read_number(rest_reader *x, const unit *u)
 {
     if (!u->measure && is_plural_word(x, x->at + 1) && u->value >= 2)
         x->into->count = (size_t)u->value;
     else if (names_by_number(x, u))
         name_word(x, u->s);
     else
-        add_value(x, 1, false);
+        clause_add_value(x, 1, false);
 }
 
 static void strange(rest_reader *x)
@@ -191,7 +191,7 @@ static void read_word(rest_reader *x)
     else if (phrase_here(x, &l->contrast, &n))
         r->contrast = true;
     else if (choice_here(x, &n))
-        add_value(x, n, true);
+        clause_add_value(x, n, true);
     else
         n = 1, strange(x);
     x->at += n;
@@ -214,9 +214,9 @@ void clause_rest_read(clause_rest *ret, const units *u, size_t from, size_t to, 
             if (phrase_here(&x, &d->lex->later, &n))
                 ret->later = true, x.at += n;
             else if (at->kind == UNIT_NUMBER)
-                read_number(&x, at), x.at++;
+                clause_read_number(&x, at), x.at++;
             else
-                add_value(&x, 1, false), x.at++;
+                clause_add_value(&x, 1, false), x.at++;
         } else if (at->kind == UNIT_SIGN &&
                    !is_phrase_at(&d->lex->fillers, u, x.at, to, used, &(size_t){0})) {
             read_sign(&x, at);

@@ -97,7 +97,7 @@ static int index_device(devices *d, size_t i, arena *a)
     return rc;
 }
 
-static int add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
+static int devices_add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
 {
     dw->n_domain = strcspn(d->id, ".");
     dw->raw = arena_alloc(a, (d->n_aliases + 2) * sizeof *dw->raw);
@@ -118,7 +118,7 @@ int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n,
     ret->words = arena_alloc(a, (ret->n + 1) * sizeof *ret->words);
     int rc = ret->words ? 0 : SHOAL_ENOMEM;
     for (size_t i = 0; i < ret->n && !rc; i++) {
-        rc = add_device(&ret->words[i], lex, &list[i], a);
+        rc = devices_add_device(&ret->words[i], lex, &list[i], a);
         if (!rc) rc = index_device(ret, i, a);
     }
     return rc;
@@ -132,7 +132,7 @@ void devices_done(devices *d)
 
 /* ---- comparing --------------------------------------------------------------------------------- */
 
-static bool is_digit(char c)
+static bool devices_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -142,11 +142,11 @@ static bool same_word(const lexicon *lex, const char *a, const char *b)
 {
     double x, y;
     if (a[0] == b[0]) return words_same_stem(a, b);
-    if (is_digit(a[0]) == is_digit(b[0])) return false;
+    if (devices_is_digit(a[0]) == devices_is_digit(b[0])) return false;
     return word_index_number(lex, a, &x) && word_index_number(lex, b, &y) && x == y;
 }
 
-static bool list_has(const lexicon *lex, const word_list *l, const char *w)
+static bool devices_list_has(const lexicon *lex, const word_list *l, const char *w)
 {
     for (size_t i = 0; i < l->n; i++)
         if (same_word(lex, w, l->at[i])) return true;
@@ -246,14 +246,14 @@ static bool is_whole_name(const devices *d, size_t i, const entity_mention *m)
         word_list said = {.n = m->n, .at = (const char **)m->at};
         bool whole = name->n == m->n;
         for (size_t j = 0; j < name->n && whole; j++)
-            whole = list_has(d->lex, &said, name->at[j]) && list_has(d->lex, name, m->at[j]);
+            whole = devices_list_has(d->lex, &said, name->at[j]) && devices_list_has(d->lex, name, m->at[j]);
         if (whole) return true;
     }
     return false;
 }
 
 /* A plural that is how the device itself is called ("Dining Room Blinds") makes no group. */
-static bool is_own_plural(const devices *d, size_t i, const entity_mention *m)
+static bool devices_is_own_plural(const devices *d, size_t i, const entity_mention *m)
 {
     for (size_t k = 0; k < m->n; k++) {
         bool plural;
@@ -272,7 +272,7 @@ static bool kind_in(const devices *d, size_t i, uint64_t kinds)
 /* ---- finding ----------------------------------------------------------------------------------- */
 
 /* "all the lamps" are those named so when some are; "all the lights" are lamps too. */
-static bool wants_named(const devices *d, const query *q)
+static bool devices_wants_named(const devices *d, const query *q)
 {
     for (size_t k = 0; k < q->m->n; k++)
         for (size_t i = 0; q->named[k] && i < d->n; i++)
@@ -290,7 +290,7 @@ static bool is_named_so(const devices *d, size_t i, const query *q)
 static device_set find_group(const devices *d, const query *q, uint64_t kinds)
 {
     device_set s = {{0}};
-    bool named = wants_named(d, q);
+    bool named = devices_wants_named(d, q);
     for (size_t i = 0; i < d->n; i++)
         if (kind_in(d, i, kinds) && fit(d, i, q) && (!named || is_named_so(d, i, q))) device_set_add(&s, i);
     return s;
@@ -315,7 +315,7 @@ static device_set find_one(const devices *d, const query *q, uint64_t kinds)
 static bool own_plural(const devices *d, const entity_mention *m, uint64_t kinds)
 {
     for (size_t i = 0; i < d->n; i++)
-        if (kind_in(d, i, kinds) && is_whole_name(d, i, m) && is_own_plural(d, i, m)) return true;
+        if (kind_in(d, i, kinds) && is_whole_name(d, i, m) && devices_is_own_plural(d, i, m)) return true;
     return false;
 }
 

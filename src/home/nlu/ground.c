@@ -24,7 +24,7 @@ const char *ground_verdict_name(ground_verdict v)
 /* ---- sentences ------------------------------------------------------------------------------------ */
 
 /* The whole sentence is one of the phrases, fillers and signs apart. */
-static bool is_whole(const grounder *g, const units *u, size_t at, const phrase_list *l)
+static bool ground_is_whole(const grounder *g, const units *u, size_t at, const phrase_list *l)
 {
     for (; at < u->n;) {
         unit_set got = phrase_list_at(l, u->at, at, u->n, 0);
@@ -46,7 +46,7 @@ static bool is_whole(const grounder *g, const units *u, size_t at, const phrase_
 static bool is_talk(grounder *g, const units *u, size_t at)
 {
     for (size_t i = 0; i < g->lex->n_talk; i++) {
-        if (!is_whole(g, u, at, &g->lex->talk[i].cues)) continue;
+        if (!ground_is_whole(g, u, at, &g->lex->talk[i].cues)) continue;
         g->talk = g->lex->talk[i].say;
         return true;
     }
@@ -92,7 +92,7 @@ static bool says_reported(const grounder *g, const units *u)
     return phrase_list_in(&g->lex->report, u->at, 0, u->n, 0) != 0;
 }
 
-static void read_sentence(grounder *g, size_t from, size_t to)
+static void ground_read_sentence(grounder *g, size_t from, size_t to)
 {
     units *u = arena_alloc(g->a, sizeof *u);
     if (!u) {
@@ -120,7 +120,7 @@ static void read_sentence(grounder *g, size_t from, size_t to)
     }
 }
 
-static bool ends_sentence(const words *w, size_t i)
+static bool ground_ends_sentence(const words *w, size_t i)
 {
     const word *x = &w->at[i];
     if (!x->sign) return false;
@@ -134,14 +134,14 @@ static bool ends_sentence(const words *w, size_t i)
 }
 
 /* Words but no end: "!!!" begins no sentence. */
-static void read_sentences(grounder *g)
+static void ground_read_sentences(grounder *g)
 {
     size_t from = 0;
     for (size_t i = 0; i < g->w.n && !g->nomem; i++) {
-        bool end = ends_sentence(&g->w, i);
+        bool end = ground_ends_sentence(&g->w, i);
         if (!end && i + 1 < g->w.n) continue;
         size_t to = end && strcmp(g->w.at[i].s, "?") != 0 ? i : i + 1;
-        if (to > from && !(to - from == 1 && g->w.at[from].sign)) read_sentence(g, from, to);
+        if (to > from && !(to - from == 1 && g->w.at[from].sign)) ground_read_sentence(g, from, to);
         from = i + 1;
     }
 }
@@ -275,7 +275,7 @@ static void spare_forbidden(grounder *g)
     }
 }
 
-static void judge(grounder *g, grounding *out)
+static void ground_judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
     if (g->d.n == 0 && !(g->talk && !strstr(g->talk, "{example}"))) { /* nothing can be done or shown */
@@ -328,8 +328,8 @@ static bool understand(grounder *g, grounding *out)
     *out = (grounding){.verdict = GROUND_UNCLEAR, .text = g->lex->reply.too_long};
     if (g->w.n <= GROUND_WORDS_MAX) {
         units_mend(&g->w, &g->d);
-        read_sentences(g);
-        judge(g, out);
+        ground_read_sentences(g);
+        ground_judge(g, out);
     }
     if (g->nomem || !out->text) return false;
     out->named = g->named;

@@ -97,7 +97,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
     return m->count && m->count != n ? ASK_WHICH : DO_IT;
 }
 
-static outcome check_kinds(grounder *g, attempt *t)
+static outcome ground_attempt_check_kinds(grounder *g, attempt *t)
 {
     size_t n = device_set_count(&t->targets), fits = 0;
     device_set fit = {{0}};
@@ -163,7 +163,8 @@ static attempt explain(grounder *g, const action_def *x, const clause_rest *r)
     if (r->later || r->forbidden || r->withdrawn || !known.n) return t;
     t.targets = devices_find(&g->d, &known, x->kinds, &group);
     grounder_name_all(g, &t.targets);
-    if (device_set_count(&t.targets) == 1) t.how = check_kinds(g, &t) == DO_IT ? DO_IT : NOT_CLEAR;
+    if (device_set_count(&t.targets) == 1)
+        t.how = ground_attempt_check_kinds(g, &t) == DO_IT ? DO_IT : NOT_CLEAR;
     return t;
 }
 
@@ -175,7 +176,7 @@ attempt attempt_action(grounder *g, const action_def *x, const units *u, const c
     t.how = entity_mention_says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
     if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
     if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
-    if (t.how == DO_IT) t.how = check_kinds(g, &t);
+    if (t.how == DO_IT) t.how = ground_attempt_check_kinds(g, &t);
     if (t.how == DO_IT) t.how = assign_values(&t, u, r);
     return t;
 }

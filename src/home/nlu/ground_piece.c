@@ -17,7 +17,7 @@ typedef struct piece {
     bool contrast;        /* joined by "but" */
 } piece;
 
-static bool is_empty(const clause_rest *r)
+static bool ground_piece_is_empty(const clause_rest *r)
 {
     return !entity_mention_says_target(&r->what) && !r->n_values && !r->n_strange && !r->n_except &&
            !r->forbidden && !r->later && !r->withdrawn;
@@ -368,7 +368,7 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
             return;
         }
         clause_read(c, u, at, last, &g->d);
-        if (c->n_cues || !is_empty(&c->bare))
+        if (c->n_cues || !ground_piece_is_empty(&c->bare))
             p[n++] = (piece){.c = c,
                              .has_cue = c->n_cues > 0,
                              .scope = scope,

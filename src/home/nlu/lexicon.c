@@ -16,12 +16,12 @@ typedef struct reader {
     lexicon *l;
 } reader;
 
-static bool failed(const reader *r)
+static bool lexicon_failed(const reader *r)
 {
     return r->s->rc != 0;
 }
 
-static void read_lists(reader *r, const yaml_node *root)
+static void lexicon_read_lists(reader *r, const yaml_node *root)
 {
     const yaml_node *lists = source_need(r->s, root, "words", YAML_MAP);
     const yaml_node *n;
@@ -38,34 +38,35 @@ static void read_lists(reader *r, const yaml_node *root)
 static void read_replies(reader *r, const yaml_node *root)
 {
     const yaml_node *replies = source_need(r->s, root, "replies", YAML_MAP);
-#define READ_REPLY(name) \
-    if (!failed(r)) r->l->reply.name = source_text(r->s, source_need(r->s, replies, #name, YAML_SCALAR));
+#define READ_REPLY(name)    \
+    if (!lexicon_failed(r)) \
+        r->l->reply.name = source_text(r->s, source_need(r->s, replies, #name, YAML_SCALAR));
     LEXICON_REPLIES(READ_REPLY)
 #undef READ_REPLY
 }
 
-static void read_numbers(reader *r, const yaml_node *root)
+static void lexicon_read_numbers(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "numbers", YAML_MAP),
                     *m = source_need(r->s, root, "time", YAML_MAP);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     r->l->numbers = source_take(r->s, n->n, sizeof *r->l->numbers);
-    for (size_t i = 0; i < n->n && !failed(r); i++)
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++)
         r->l->numbers[r->l->n_numbers++] = (struct lexicon_number){
             source_word(r->s, n->keys[i]), source_double(r->s, n->items[i], "numbers", 0)};
     r->l->measures = source_take(r->s, m->n, sizeof *r->l->measures);
-    for (size_t i = 0; i < m->n && !failed(r); i++)
+    for (size_t i = 0; i < m->n && !lexicon_failed(r); i++)
         r->l->measures[r->l->n_measures++] = (struct lexicon_measure){
             source_word(r->s, m->keys[i]), source_double(r->s, m->items[i], "time", 0)};
 }
 
 static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
 {
-    if (!n || failed(r)) return NULL;
+    if (!n || lexicon_failed(r)) return NULL;
     if (n->kind != YAML_MAP)
         source_fail(r->s, n, "'choices' must be a map of what it means to how it is said%s", "");
     value_choice *out = source_take(r->s, n->n, sizeof *out);
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++) {
         out[i].means = source_text(r->s, n->keys[i]);
         source_phrases(r->s, n->items[i], &out[i].said);
         *ret_n = i + 1;
@@ -77,10 +78,10 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
 {
     static const char *const kinds[] = {"number", "choice", "duration", "text"};
     v->name = source_text(r->s, key);
-    const yaml_node *said = failed(r) ? NULL : yaml_get(n, "said");
+    const yaml_node *said = lexicon_failed(r) ? NULL : yaml_get(n, "said");
     v->said = said ? source_text(r->s, said) : v->name;
     const yaml_node *type = source_need(r->s, n, "type", YAML_SCALAR);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     size_t k = 0;
     while (k < 4 && strcmp(type->text, kinds[k]) != 0) k++;
     if (k == 4)
@@ -97,18 +98,18 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
 static void read_values(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "values", YAML_MAP);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     r->l->values = source_take(r->s, n->n, sizeof *r->l->values);
-    for (size_t i = 0; i < n->n && !failed(r); i++)
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++)
         read_value(r, n->keys[i], n->items[i], &r->l->values[r->l->n_values++]);
 }
 
-static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_def *k)
+static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_def *k)
 {
     k->name = source_text(r->s, key);
     if (n->kind != YAML_MAP) source_fail(r->s, n, "kind '%s' must be a map", k->name);
     const yaml_node *also = yaml_get(n, "also");
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     const yaml_node *domains = source_need(r->s, n, "domains", YAML_LIST);
     source_texts(r->s, domains, &k->domains);
     if (also) {
@@ -121,20 +122,20 @@ static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_
     k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
 
-static void read_kinds(reader *r, const yaml_node *root)
+static void lexicon_read_kinds(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "kinds", YAML_MAP);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     if (n->n > LEXICON_KINDS_MAX) source_fail(r->s, n, "too many kinds%s", "");
     r->l->kinds = source_take(r->s, n->n, sizeof *r->l->kinds);
-    for (size_t i = 0; i < n->n && !failed(r); i++)
-        read_kind(r, n->keys[i], n->items[i], &r->l->kinds[r->l->n_kinds++]);
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++)
+        lexicon_read_kind(r, n->keys[i], n->items[i], &r->l->kinds[r->l->n_kinds++]);
 }
 
 static uint64_t read_kind_set(reader *r, const yaml_node *n)
 {
     uint64_t set = 0;
-    for (size_t i = 0; n && i < n->n && !failed(r); i++) {
+    for (size_t i = 0; n && i < n->n && !lexicon_failed(r); i++) {
         size_t k = 0;
         while (k < r->l->n_kinds && strcmp(r->l->kinds[k].name, n->items[i]->text) != 0) k++;
         if (k == r->l->n_kinds) source_fail(r->s, n->items[i], "there is no kind '%s'", n->items[i]->text);
@@ -145,7 +146,7 @@ static uint64_t read_kind_set(reader *r, const yaml_node *n)
 
 static void read_takes(reader *r, const yaml_node *n, action_def *x)
 {
-    for (size_t i = 0; n && i < n->n && !failed(r); i++) {
+    for (size_t i = 0; n && i < n->n && !lexicon_failed(r); i++) {
         size_t k = 0;
         while (k < r->l->n_values && strcmp(r->l->values[k].name, n->items[i]->text) != 0) k++;
         if (k == r->l->n_values)
@@ -160,9 +161,9 @@ static void read_takes(reader *r, const yaml_node *n, action_def *x)
 static void read_actions(reader *r, const yaml_node *root)
 {
     const yaml_node *list = source_need(r->s, root, "actions", YAML_LIST);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     r->l->actions = source_take(r->s, list->n, sizeof *r->l->actions);
-    for (size_t i = 0; i < list->n && !failed(r); i++) {
+    for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) {
         const yaml_node *n = list->items[i];
         action_def *x = &r->l->actions[r->l->n_actions++];
         x->service = source_text(r->s, yaml_get(n, "service"));
@@ -176,7 +177,7 @@ static void read_actions(reader *r, const yaml_node *root)
         x->careful = source_bool(r->s, yaml_get(n, "careful"), "careful");
         const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
         if (cues) source_phrases(r->s, cues, &x->cues);
-        if (!failed(r) && !x->verb && x->service)
+        if (!lexicon_failed(r) && !x->verb && x->service)
             source_fail(r->s, n, "'verb' is missing in action '%s'", x->service);
     }
 }
@@ -184,9 +185,9 @@ static void read_actions(reader *r, const yaml_node *root)
 static void read_talk(reader *r, const yaml_node *root)
 {
     const yaml_node *list = source_need(r->s, root, "talk", YAML_LIST);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     r->l->talk = source_take(r->s, list->n, sizeof *r->l->talk);
-    for (size_t i = 0; i < list->n && !failed(r); i++) {
+    for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) {
         const yaml_node *n = list->items[i], *labels = yaml_get(n, "labels");
         talk_def *t = &r->l->talk[r->l->n_talk++];
         source_phrases(r->s, yaml_get(n, "cues"), &t->cues);
@@ -198,13 +199,13 @@ static void read_talk(reader *r, const yaml_node *root)
 static void read_synonyms(reader *r, const yaml_node *root)
 {
     const yaml_node *n = source_need(r->s, root, "synonyms", YAML_MAP);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     r->l->synonyms = source_take(r->s, n->n, sizeof *r->l->synonyms);
-    for (size_t i = 0; i < n->n && !failed(r); i++) {
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++) {
         synonym *s = &r->l->synonyms[r->l->n_synonyms++];
         s->means = source_word(r->s, n->keys[i]);
         source_phrases(r->s, n->items[i], &s->said);
-        for (size_t k = 0; k < s->said.n && !failed(r); k++)
+        for (size_t k = 0; k < s->said.n && !lexicon_failed(r); k++)
             if (s->said.at[k].parts->kind != PART_WORD || s->said.at[k].parts->optional)
                 source_fail(r->s, n->items[i], "synonym '%s' must begin with a word", s->said.at[k].source);
     }
@@ -250,7 +251,7 @@ static void mark_beginnings(reader *r)
     for (size_t i = 0; i < l->n_synonyms; i++)
         for (size_t k = 0; k < l->synonyms[i].said.n; k++) n += l->synonyms[i].said.at[k].parts->n_alts;
     l->synonym_words = source_take(r->s, n, sizeof *l->synonym_words);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
     for (size_t i = 0; i < l->n_synonyms; i++)
         for (size_t k = 0; k < l->synonyms[i].said.n; k++) {
             const phrase_part *first = l->synonyms[i].said.at[k].parts;
@@ -264,7 +265,7 @@ static void collect_vocabulary(reader *r)
 {
     lexicon *l = r->l;
     l->vocabulary = source_take(r->s, VOCABULARY_MAX, sizeof *l->vocabulary);
-    if (failed(r)) return;
+    if (lexicon_failed(r)) return;
 #define KNOW_LIST(name, required, about) know_phrases(r, &l->name);
     LEXICON_LISTS(KNOW_LIST)
 #undef KNOW_LIST
@@ -293,26 +294,27 @@ static const char *const SECTIONS[] = {"words",  "replies", "numbers", "time", "
 static void check_sections(reader *r, const yaml_node *root)
 {
     if (root->kind != YAML_MAP) source_fail(r->s, root, "a lexicon is a map of sections%s", "");
-    if (!failed(r))
+    if (!lexicon_failed(r))
         source_keys(r->s, root, SECTIONS, sizeof SECTIONS / sizeof *SECTIONS,
                     "there is no section '%s' in a lexicon");
 }
 
-static int read_all(source *src, const yaml_node *root, void *user)
+static int lexicon_read_all(source *src, const yaml_node *root, void *user)
 {
     reader at = {.s = src, .l = user}, *r = &at;
     check_sections(r, root);
-    if (!failed(r)) read_lists(r, root);
-    if (!failed(r)) read_replies(r, root);
-    if (!failed(r)) read_numbers(r, root);
-    if (!failed(r)) source_words(src, source_need(src, root, "states", YAML_LIST), false, &r->l->states);
-    if (!failed(r)) read_values(r, root);
-    if (!failed(r)) read_kinds(r, root);
-    if (!failed(r)) read_actions(r, root);
-    if (!failed(r)) read_talk(r, root);
-    if (!failed(r)) read_synonyms(r, root);
-    if (!failed(r)) collect_vocabulary(r);
-    if (!failed(r)) mark_beginnings(r);
+    if (!lexicon_failed(r)) lexicon_read_lists(r, root);
+    if (!lexicon_failed(r)) read_replies(r, root);
+    if (!lexicon_failed(r)) lexicon_read_numbers(r, root);
+    if (!lexicon_failed(r))
+        source_words(src, source_need(src, root, "states", YAML_LIST), false, &r->l->states);
+    if (!lexicon_failed(r)) read_values(r, root);
+    if (!lexicon_failed(r)) lexicon_read_kinds(r, root);
+    if (!lexicon_failed(r)) read_actions(r, root);
+    if (!lexicon_failed(r)) read_talk(r, root);
+    if (!lexicon_failed(r)) read_synonyms(r, root);
+    if (!lexicon_failed(r)) collect_vocabulary(r);
+    if (!lexicon_failed(r)) mark_beginnings(r);
     return src->rc;
 }
 
@@ -320,7 +322,7 @@ int lexicon_parse(lexicon **ret, const char *text, size_t len, const char *what,
 {
     lexicon *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
-    int rc = source_read(text, len, what, read_all, l, &l->memory, err);
+    int rc = source_read(text, len, what, lexicon_read_all, l, &l->memory, err);
     if (rc)
         free(l);
     else

@@ -151,7 +151,7 @@ static void read_form(source *r, line_form *x, const yaml_node *n)
     read_must(r, x, yaml_get(n, "must"));
 }
 
-static int read_all(source *r, const yaml_node *root, void *user)
+static int line_read_all(source *r, const yaml_node *root, void *user)
 {
     line_forms *f = user;
     f->begins = source_text_of(r, root, "begins");
@@ -175,7 +175,7 @@ int line_forms_parse(line_forms **ret, const char *text, size_t len, const char 
 {
     line_forms *f = calloc(1, sizeof *f);
     if (!f) return err_nomem(err);
-    int rc = source_read(text, len, what, read_all, f, &f->memory, err);
+    int rc = source_read(text, len, what, line_read_all, f, &f->memory, err);
     if (rc)
         free(f);
     else
@@ -206,7 +206,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-static const char *keep(arena *a, piece p)
+static const char *line_keep(arena *a, piece p)
 {
     return arena_strndup(a, p.at, p.n);
 }
@@ -233,7 +233,7 @@ static bool is_name(piece p)
 }
 
 /* Digits, perhaps with a decimal point and a sign before them, then the unit and nothing else. */
-static bool read_number(const line_field *f, piece p, piece *ret_digits, double *ret)
+static bool line_read_number(const line_field *f, piece p, piece *ret_digits, double *ret)
 {
     size_t at = 0;
     double sign = 1;
@@ -272,7 +272,7 @@ typedef struct reading {
     bool nomem;
 } reading;
 
-static void refuse(reading *r, const char *reason, piece what)
+static void line_refuse(reading *r, const char *reason, piece what)
 {
     if (r->reason) return;
     r->reason = reason;
@@ -283,23 +283,23 @@ static void take_field(reading *r, piece p)
 {
     const char *eq = memchr(p.at, '=', p.n);
     if (!eq) {
-        refuse(r, r->values[0] ? r->f->reason.unknown : r->f->reason.subject, p);
+        line_refuse(r, r->values[0] ? r->f->reason.unknown : r->f->reason.subject, p);
         return;
     }
     size_t n_key = (size_t)(eq - p.at), v = value_index(r->form, p.at, n_key);
     piece key = {p.at, n_key}, value = {eq + 1, p.n - n_key - 1};
     if (v == SIZE_MAX || v == 0) {
-        refuse(r, r->f->reason.unknown, key);
+        line_refuse(r, r->f->reason.unknown, key);
         return;
     }
     if (r->values[v]) {
-        refuse(r, r->f->reason.twice, key);
+        line_refuse(r, r->f->reason.twice, key);
         return;
     }
     const line_field *field = &r->form->fields[v - 1];
-    bool fits = field->number ? read_number(field, value, &value, &r->numbers[v - 1]) : is_name(value);
-    if (!fits) refuse(r, r->f->reason.value, p);
-    r->values[v] = fits ? keep(r->a, value) : "";
+    bool fits = field->number ? line_read_number(field, value, &value, &r->numbers[v - 1]) : is_name(value);
+    if (!fits) line_refuse(r, r->f->reason.value, p);
+    r->values[v] = fits ? line_keep(r->a, value) : "";
     r->nomem = r->nomem || !r->values[v];
 }
 
@@ -307,16 +307,16 @@ static void read_fields(reading *r, const char *at)
 {
     piece p;
     if (!next_piece(&at, &p) || !is_name(p) || memchr(p.at, '=', p.n)) {
-        refuse(r, r->f->reason.subject, p);
+        line_refuse(r, r->f->reason.subject, p);
         return;
     }
-    r->values[0] = keep(r->a, p);
+    r->values[0] = line_keep(r->a, p);
     r->nomem = r->nomem || !r->values[0];
     while (next_piece(&at, &p)) take_field(r, p);
     for (size_t i = 0; i < r->form->n_fields; i++)
         if (!r->values[i + 1])
-            refuse(r, r->f->reason.missing,
-                   (piece){r->form->fields[i].name, strlen(r->form->fields[i].name)});
+            line_refuse(r, r->f->reason.missing,
+                        (piece){r->form->fields[i].name, strlen(r->form->fields[i].name)});
 }
 
 static size_t fill_fields(const line_form *x, const char *const *values, reply_field *out)
@@ -331,7 +331,7 @@ static const char *say_why(const line_forms *f, const reading *r, arena *a)
     piece what = r->what;
     if (what.n > 40) what.n = 40;
     while (what.n && ((unsigned char)what.at[what.n] & 0xC0) == 0x80) what.n--; /* whole characters */
-    const char *text = keep(a, what);
+    const char *text = line_keep(a, what);
     reply_field w[] = {{"what", text}};
     const char *why = text ? reply_fill(a, r->reason, w, 1) : NULL;
     reply_field e[] = {{"why", why}, {"example", r->form->example}};
@@ -354,7 +354,7 @@ static int read_form_of(line_reading *ret, const line_forms *f, const line_form 
     if (strlen(rest) <= LINE_BYTES_MAX)
         read_fields(&r, rest);
     else
-        refuse(&r, f->reason.unknown, (piece){rest, strcspn(rest, " \t\r\n")});
+        line_refuse(&r, f->reason.unknown, (piece){rest, strcspn(rest, " \t\r\n")});
     ret->form = form;
     ret->verdict = r.reason ? LINE_UNREADABLE : LINE_READ;
     if (r.nomem) return SHOAL_ENOMEM;
@@ -439,7 +439,8 @@ static size_t spells(const words *w, size_t i, size_t to, const words *value)
 }
 
 /* The sentence, with the names of the line spelt as the line has them. */
-static void put_sentence(buf *out, const words *w, size_t from, size_t to, const line_reading *r, arena *a)
+static void line_put_sentence(buf *out, const words *w, size_t from, size_t to, const line_reading *r,
+                              arena *a)
 {
     size_t end = w->at[from].begin;
     if (out->len) buf_putc(out, ' ');
@@ -480,7 +481,7 @@ const char *line_check(const line_reading *r, const char *said, arena *a, bool *
         while (to < w.n && !(w.at[to].sign && strchr(".!?", w.at[to].s[0]))) to++;
         size_t end = to < w.n ? to + 1 : to;
         bool wrong = false;
-        if (to > from && is_faithful(r, &w, from, to, &wrong)) put_sentence(&out, &w, from, end, r, a);
+        if (to > from && is_faithful(r, &w, from, to, &wrong)) line_put_sentence(&out, &w, from, end, r, a);
         contradicts = contradicts || wrong;
         from = end;
     }

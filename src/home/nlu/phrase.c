@@ -121,7 +121,7 @@ typedef struct matcher {
     unsigned steps; /* what is left of the work one match may take */
 } matcher;
 
-static int count(unit_set s)
+static int phrase_count(unit_set s)
 {
     return __builtin_popcountll(s);
 }
@@ -141,7 +141,7 @@ static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
     if (p->kind == PART_GAP) {
         for (size_t next = at; next <= m->to; next++) {
             if (!match_from(m, part + 1, next, &rest)) continue;
-            if (!found || count(rest) > count(best)) best = rest;
+            if (!found || phrase_count(rest) > phrase_count(best)) best = rest;
             found = true;
         }
     } else if (p->kind == PART_START || p->kind == PART_END) {
@@ -151,7 +151,8 @@ static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
         best = rest | (unit_set)1 << at;
         found = true;
     }
-    if (p->optional && match_from(m, part + 1, at, &rest) && (!found || count(rest) > count(best))) {
+    if (p->optional && match_from(m, part + 1, at, &rest) &&
+        (!found || phrase_count(rest) > phrase_count(best))) {
         best = rest;
         found = true;
     }
@@ -175,7 +176,7 @@ unit_set phrase_match(const phrase *p, const unit *u, size_t from, size_t to, un
             continue;
         }
         matcher m = {.p = p, .u = u, .from = from, .to = to, .taken = taken, .steps = 4096};
-        if (match_from(&m, 0, at, &got) && count(got) > count(best)) best = got;
+        if (match_from(&m, 0, at, &got) && phrase_count(got) > phrase_count(best)) best = got;
         if (at_start) break;
     }
     return best;
@@ -186,7 +187,7 @@ unit_set phrase_list_at(const phrase_list *l, const unit *u, size_t from, size_t
     unit_set best = 0;
     for (size_t i = 0; i < l->n; i++) {
         unit_set got = may_begin(&l->at[i], &u[from]) ? phrase_match(&l->at[i], u, from, to, taken, true) : 0;
-        if (got && count(got) > count(best)) best = got;
+        if (got && phrase_count(got) > phrase_count(best)) best = got;
     }
     return best;
 }

@@ -17,7 +17,7 @@ static const char *field_at(const char *p, const reply_field *f, size_t n, size_
     return NULL;
 }
 
-static const char *finish(arena *a, buf *b)
+static const char *reply_finish(arena *a, buf *b)
 {
     char *s = b->failed ? NULL : arena_strndup(a, b->data ? b->data : "", b->len);
     buf_done(b);
@@ -36,7 +36,7 @@ const char *reply_fill(arena *a, const char *template, const reply_field *fields
             buf_append(&b, p, len = 1);
         p += len;
     }
-    return finish(a, &b);
+    return reply_finish(a, &b);
 }
 
 /* Another device of the set is called the same: then the id tells them apart. */
@@ -61,7 +61,7 @@ const char *reply_names(arena *a, const devices *d, const device_set *s, const c
         buf_puts(&b, d->at[i].name);
         if (has_twin(d, s, i)) buf_printf(&b, " (%s)", d->at[i].id);
     }
-    const char *names = finish(a, &b);
+    const char *names = reply_finish(a, &b);
     if (n == last || !names) return names;
     char count[24];
     snprintf(count, sizeof count, "%zu", n - last);

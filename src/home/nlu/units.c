@@ -60,12 +60,12 @@ typedef struct maker {
     units *out;
 } maker;
 
-static const word *look(const maker *m, size_t ahead)
+static const word *units_look(const maker *m, size_t ahead)
 {
     return m->at + ahead < m->to ? &m->w->at[m->at + ahead] : NULL;
 }
 
-static void put(maker *m, unit u, size_t n_words)
+static void units_put(maker *m, unit u, size_t n_words)
 {
     u.begin = m->w->at[m->at].begin;
     u.end = m->w->at[m->at + n_words - 1].end;
@@ -76,7 +76,7 @@ static void put(maker *m, unit u, size_t n_words)
         m->out->cut = true;
 }
 
-static size_t name_at(const maker *m, const words *name)
+static size_t units_name_at(const maker *m, const words *name)
 {
     if (m->at + name->n > m->to || name->n == 0) return 0;
     for (size_t i = 0; i < name->n; i++)
@@ -86,13 +86,13 @@ static size_t name_at(const maker *m, const words *name)
 
 /* The longest whole name that stands here. One word that the lexicon knows too ("Garage") is left to
  * devices_find, which knows what is asked. */
-static size_t whole_name(const maker *m, unit *ret)
+static size_t units_whole_name(const maker *m, unit *ret)
 {
     size_t best = 0;
     for (size_t i = 0; i < m->d->n; i++) {
         for (size_t k = 0; k <= m->d->words[i].n_names; k++) {
             const words *name = &m->d->words[i].raw[k];
-            size_t n = name_at(m, name);
+            size_t n = units_name_at(m, name);
             if (n <= best || (n == 1 && lexicon_knows(m->d->lex, name->at[0].s))) continue;
             best = n;
             ret->device = i;
@@ -115,7 +115,7 @@ static bool is_and(const maker *m, const word *x)
 /* "25", "twenty five", "twenty-five", "one hundred"; *ret_n words of it, 0: none. */
 static double number_here(const maker *m, size_t ahead, size_t *ret_n)
 {
-    const word *x = look(m, ahead);
+    const word *x = units_look(m, ahead);
     double v, more;
     *ret_n = 0;
     if (!x) return 0;
@@ -126,9 +126,9 @@ static double number_here(const maker *m, size_t ahead, size_t *ret_n)
     if (!lexicon_number(m->d->lex, x->s, &v)) return 0;
     *ret_n = 1;
     for (;;) {
-        const word *next = look(m, ahead + *ret_n);
+        const word *next = units_look(m, ahead + *ret_n);
         size_t hyphen = next && next->sign && strcmp(next->s, "-") == 0;
-        next = look(m, ahead + *ret_n + hyphen);
+        next = units_look(m, ahead + *ret_n + hyphen);
         if (!next || next->number || !lexicon_number(m->d->lex, next->s, &more)) return v;
         bool tens = v >= 20 && v < 100 && more >= 1 && more < 10 && v / 10 == (double)(int)(v / 10);
         if (!tens && (more != 100 || v >= 1e9)) return v;
@@ -161,10 +161,10 @@ static bool is_hyphen(const word *x)
 static size_t half_more(const maker *m, size_t ahead, double *ret)
 {
     size_t at = ahead;
-    if (!is_and(m, look(m, at))) return 0;
+    if (!is_and(m, units_look(m, at))) return 0;
     at++;
-    if (is_determiner(m, look(m, at))) at++;
-    const word *x = look(m, at);
+    if (is_determiner(m, units_look(m, at))) at++;
+    const word *x = units_look(m, at);
     if (!x || x->number || !lexicon_number(m->d->lex, x->s, ret) || *ret >= 1) return 0;
     return at + 1 - ahead;
 }
@@ -175,26 +175,26 @@ static size_t one_duration(const maker *m, size_t ahead, double *ret_seconds)
     size_t n, at = ahead, more;
     double v = number_here(m, at, &n), unit_s, half = 0;
     at += n;
-    if (n == 0 && is_determiner(m, look(m, at)))
+    if (n == 0 && is_determiner(m, units_look(m, at)))
         v = 1, at++;
     else if (n == 0)
         return 0;
     if (n && v < 1) { /* half an hour, a quarter of an hour */
-        if (look(m, at) && phrase_list_has_word(&m->d->lex->prepositions, look(m, at)->s)) at++;
-        if (is_determiner(m, look(m, at))) at++;
+        if (units_look(m, at) && phrase_list_has_word(&m->d->lex->prepositions, units_look(m, at)->s)) at++;
+        if (is_determiner(m, units_look(m, at))) at++;
     }
     if (n && (more = half_more(m, at, &half))) v += half, at += more;
-    if (is_hyphen(look(m, at))) at++;
-    const word *x = look(m, at);
+    if (is_hyphen(units_look(m, at))) at++;
+    const word *x = units_look(m, at);
     if (!x || x->sign || !lexicon_measure(m->d->lex, x->s, &unit_s)) return 0;
     at++;
     if (half == 0 && (more = half_more(m, at, &half))) {
         double other;
-        const word *after = look(m, at + more);
+        const word *after = units_look(m, at + more);
         if (!after || after->sign || !lexicon_measure(m->d->lex, after->s, &other)) v += half, at += more;
     }
     *ret_seconds = v * unit_s;
-    const word *minutes = look(m, at);
+    const word *minutes = units_look(m, at);
     bool follows = minutes && minutes->number && minutes->glued; /* 1h30 */
     if (!follows || unit_s <= 60) return at - ahead;
     *ret_seconds += minutes->value * unit_s / 60;
@@ -206,8 +206,8 @@ static size_t duration_here(const maker *m, double *ret_seconds)
     double part;
     size_t n = one_duration(m, 0, ret_seconds), more;
     while (n) {
-        size_t skip = is_comma(look(m, n)) ? 1 : 0, digits;
-        skip += is_and(m, look(m, n + skip)) ? 1 : 0;
+        size_t skip = is_comma(units_look(m, n)) ? 1 : 0, digits;
+        skip += is_and(m, units_look(m, n + skip)) ? 1 : 0;
         number_here(m, n + skip, &digits);
         if (!digits || !(more = one_duration(m, n + skip, &part))) break;
         *ret_seconds += part;
@@ -219,7 +219,7 @@ static size_t duration_here(const maker *m, double *ret_seconds)
 /* "-5", and not the "-5" of "2-5". */
 static bool is_negative(const maker *m)
 {
-    const word *x = look(m, 0), *next = look(m, 1);
+    const word *x = units_look(m, 0), *next = units_look(m, 1);
     return is_hyphen(x) && !x->glued && next && next->number && next->glued;
 }
 
@@ -231,16 +231,16 @@ static size_t number_unit(const maker *m, unit *ret)
     if (n == 0) return 0;
     n += sign;
     n += half_more(m, n, &half); /* "twenty one and a half" */
-    const word *next = look(m, n);
+    const word *next = units_look(m, n);
     size_t hyphen = is_hyphen(next);
-    const char *measure = measure_of(m, look(m, n + hyphen));
+    const char *measure = measure_of(m, units_look(m, n + hyphen));
     if (!m->w->at[m->at + sign].number && v <= 1 && !measure) return 0;
     *ret = (unit){.kind = UNIT_NUMBER,
                   .value = sign ? -v - half : v + half,
                   .measure = measure,
                   .s = m->w->at[m->at + sign].s};
     n += measure ? 1 + hyphen : 0;
-    while (measure && measure_of(m, look(m, n))) n++; /* "degrees celsius" */
+    while (measure && measure_of(m, units_look(m, n))) n++; /* "degrees celsius" */
     return n;
 }
 
@@ -248,9 +248,9 @@ static size_t synonym_here(const maker *m, const char **ret_means)
 {
     unit u[8];
     size_t n = 0, best = 0;
-    if (!lexicon_begins_synonym(m->d->lex, look(m, 0)->s)) return 0;
-    for (; n < 8 && look(m, n); n++)
-        u[n] = (unit){.kind = look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = look(m, n)->s};
+    if (!lexicon_begins_synonym(m->d->lex, units_look(m, 0)->s)) return 0;
+    for (; n < 8 && units_look(m, n); n++)
+        u[n] = (unit){.kind = units_look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = units_look(m, n)->s};
     for (size_t k = 0; k < m->d->lex->n_synonyms; k++) {
         size_t len = (size_t)__builtin_popcountll(phrase_list_at(&m->d->lex->synonyms[k].said, u, 0, n, 0));
         if (len > best) best = len, *ret_means = m->d->lex->synonyms[k].means;
@@ -262,19 +262,19 @@ static void make_one(maker *m)
 {
     const word *x = &m->w->at[m->at];
     unit u = {.kind = x->sign ? UNIT_SIGN : UNIT_WORD, .s = x->s};
-    size_t n = whole_name(m, &u);
+    size_t n = units_whole_name(m, &u);
     if (n) {
         u.kind = UNIT_DEVICE;
-        put(m, u, n);
+        units_put(m, u, n);
     } else if ((n = duration_here(m, &u.value))) {
         u.kind = UNIT_DURATION;
-        put(m, u, n);
+        units_put(m, u, n);
     } else if ((n = number_unit(m, &u))) {
-        put(m, u, n);
+        units_put(m, u, n);
     } else {
         n = synonym_here(m, &u.s);
         u.state = lexicon_is_state(m->d->lex, u.s);
-        put(m, u, n ? n : 1);
+        units_put(m, u, n ? n : 1);
     }
 }
 

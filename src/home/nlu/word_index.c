@@ -6,14 +6,14 @@
 
 #include "shoal.h"
 
-static bool is_digit(char c)
+static bool word_index_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 bool word_index_number(const lexicon *l, const char *s, double *ret)
 {
-    size_t n = is_digit(*s) ? strspn(s, "0123456789") : 0;
+    size_t n = word_index_is_digit(*s) ? strspn(s, "0123456789") : 0;
     if (n == 0 || n > 6 || s[n]) return lexicon_number(l, s, ret);
     *ret = 0;
     for (size_t i = 0; i < n; i++) *ret = *ret * 10 + (s[i] - '0');
@@ -62,7 +62,7 @@ static void take(lookup *k, const word_entry *e)
 }
 
 /* The first n bytes of the word and a tail, when that is the same word but for its ending. */
-static void look(lookup *k, size_t n, const char *tail)
+static void word_index_look(lookup *k, size_t n, const char *tail)
 {
     char s[512];
     if (n + strlen(tail) >= sizeof s) return;
@@ -76,11 +76,11 @@ static void look_endings(lookup *k)
 {
     static const char *const tails[] = {"s", "'s", "es", "ies"};
     size_t n = strlen(k->word);
-    for (size_t i = 0; i < 3; i++) look(k, n, tails[i]);
-    if (n > 1) look(k, n - 1, "ies");
+    for (size_t i = 0; i < 3; i++) word_index_look(k, n, tails[i]);
+    if (n > 1) word_index_look(k, n - 1, "ies");
     for (size_t i = 0; i < 4; i++) {
         size_t m = strlen(tails[i]);
-        if (n > m && strcmp(k->word + n - m, tails[i]) == 0) look(k, n - m, i == 3 ? "y" : "");
+        if (n > m && strcmp(k->word + n - m, tails[i]) == 0) word_index_look(k, n - m, i == 3 ? "y" : "");
     }
 }
 
@@ -95,6 +95,7 @@ bool word_index_find(const word_index *x, const lexicon *l, const char *word, wo
     look_endings(&k);
     if (x->n_numbers && word_index_number(l, word, &v))
         for (e = x->first; e; e = e->next)
-            if (e->number && e->value == v && is_digit(*word) != is_digit(*e->s)) take(&k, e);
+            if (e->number && e->value == v && word_index_is_digit(*word) != word_index_is_digit(*e->s))
+                take(&k, e);
     return k.found;
 }

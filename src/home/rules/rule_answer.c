@@ -132,7 +132,7 @@ static size_t lead_len(const action_def *x)
 }
 
 /* Some call of the answer, or one made before it, is of an action with this beginning. */
-static bool is_done(const holding *h, const verify_answer *a, const action_def *said)
+static bool answer_is_done(const holding *h, const verify_answer *a, const action_def *said)
 {
     size_t n = lead_len(said);
     for (size_t i = 0; i < a->n_calls + h->k->n_made; i++)
@@ -153,7 +153,7 @@ static bool claims_hold(holding *h, const verify_answer *a, const words *text)
         words lead;
         split(h, &lead, x->say, lead_len(x));
         for (size_t i = 0; i < text->n && lead.n; i++)
-            if (words_at(text, i, &lead) && !is_done(h, a, x)) return false;
+            if (words_at(text, i, &lead) && !answer_is_done(h, a, x)) return false;
     }
     return true;
 }
@@ -330,7 +330,7 @@ static bool same_call(const device_call *x, const device_call *y)
     return same;
 }
 
-static bool has_call(const device_call *list, size_t n, const device_call *c)
+static bool answer_has_call(const device_call *list, size_t n, const device_call *c)
 {
     for (size_t i = 0; i < n; i++)
         if (same_call(&list[i], c)) return true;
@@ -343,8 +343,9 @@ static bool is_left(const holding *h, const device_call *c)
     const verify_case *k = h->k;
     for (size_t i = 0; i < h->g.n_options; i++) {
         const device_option *o = &h->g.options[i];
-        bool all = has_call(o->calls, o->n_calls, c) && !has_call(k->made, k->n_made, c);
-        for (size_t j = 0; j < k->n_made && all; j++) all = has_call(o->calls, o->n_calls, &k->made[j]);
+        bool all = answer_has_call(o->calls, o->n_calls, c) && !answer_has_call(k->made, k->n_made, c);
+        for (size_t j = 0; j < k->n_made && all; j++)
+            all = answer_has_call(o->calls, o->n_calls, &k->made[j]);
         if (all) return true;
     }
     return false;
@@ -378,8 +379,8 @@ static int hold(holding *h, verify_verdict *v)
     return k->one_call && h->g.options[0].n_calls > 1 ? hold_first(h, v) : hold_act(h, v);
 }
 
-static int apply(verify_verdict *ret, const void *lex, const verify_case *k, const verify_answer *a,
-                 arena *mem)
+static int answer_apply(verify_verdict *ret, const void *lex, const verify_case *k, const verify_answer *a,
+                        arena *mem)
 {
     holding h = {.lex = lex, .k = k, .a = a, .mem = mem};
     verify_verdict v = {.why = VERIFY_FINE};
@@ -409,4 +410,4 @@ static void close_lexicon(void *l)
     lexicon_free(l);
 }
 
-const device_checker rule_answer_devices = {open_lexicon, close_lexicon, apply};
+const device_checker rule_answer_devices = {open_lexicon, close_lexicon, answer_apply};

@@ -1,26 +1,21 @@
 /* rule_check.c: check stages: a model's reply, held against what a ground or line stage found. */
 #include "rules/rules.h"
 
-static stage_fact *fact_of(const stage_run *s)
-{
-    return s->fact;
-}
-
 static int check_line(stage_run *s, const stage_run *of, const stage_run *against)
 {
     bool kept = false;
-    const char *said = fact_of(of)->state == STAGE_DONE ? fact_of(of)->text : "";
+    const char *said = of->fact->state == STAGE_DONE ? of->fact->text : "";
     const char *text = line_check(against->own, said, s->memory, &kept);
     if (!text) return SHOAL_ENOMEM;
-    fact_of(s)->label = check_verdict_name(kept ? CHECK_PASSED : CHECK_REPAIRED);
-    fact_of(s)->text = text;
+    s->fact->label = check_verdict_name(kept ? CHECK_PASSED : CHECK_REPAIRED);
+    s->fact->text = text;
     return 0;
 }
 
-static int check_ground(stage_run *s, const stage_run *of, const stage_run *against)
+static int check_check_ground(stage_run *s, const stage_run *of, const stage_run *against)
 {
     device_call made[TOOL_CALLS_MAX];
-    size_t n = fact_of(of)->state == STAGE_DONE ? of->n_tools : 0;
+    size_t n = of->fact->state == STAGE_DONE ? of->n_tools : 0;
     for (size_t i = 0; i < n; i++)
         made[i] = (device_call){.name = of->tools[i].name.data ? of->tools[i].name.data : "",
                                 .arguments = of->tools[i].arguments.data ? of->tools[i].arguments.data : ""};
@@ -28,8 +23,8 @@ static int check_ground(stage_run *s, const stage_run *of, const stage_run *agai
     if (check_calls(&c, against->own, against->stage->own, made, n, s->memory, NULL)) return SHOAL_ENOMEM;
     s->calls = c.calls;
     s->n_calls = c.n_calls;
-    fact_of(s)->label = check_verdict_name(c.verdict);
-    fact_of(s)->text = c.text;
+    s->fact->label = check_verdict_name(c.verdict);
+    s->fact->text = c.text;
     return 0;
 }
 
@@ -38,11 +33,11 @@ static int start_check(stage_run *s, const call_context *ctx)
     (void)ctx; /* no call is made */
     const stage_run *of = process_stage(s, s->stage->of), *against = process_stage(s, s->stage->against);
     const line_reading *line = against->stage->kind == &rule_line_kind ? against->own : NULL;
-    if (against->own && !line) return check_ground(s, of, against);
+    if (against->own && !line) return check_check_ground(s, of, against);
     if (line && line->verdict == LINE_READ) return check_line(s, of, against);
     /* What it would be held against did not run: nothing is known, so nothing may be said or done. */
-    fact_of(s)->label = check_verdict_name(CHECK_REFUSED);
-    fact_of(s)->text =
+    s->fact->label = check_verdict_name(CHECK_REFUSED);
+    s->fact->text =
         line && *line->text ? line->text : "Nothing was done: there was nothing to hold the reply against.";
     return 0;
 }

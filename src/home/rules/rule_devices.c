@@ -84,7 +84,7 @@ static bool is_kind_of_device(const config_pipeline *p, const char *kind)
 }
 
 /* A slip here would leave a door unguarded. */
-static int check_kinds(const opening *o)
+static int devices_check_kinds(const opening *o)
 {
     const config_stage *s = o->s;
     for (unsigned i = 0; i < s->n_ask_kinds; i++) {
@@ -97,7 +97,7 @@ static int check_kinds(const opening *o)
     return 0;
 }
 
-static int read_sayings(const opening *o, guard_rules *g)
+static int devices_read_sayings(const opening *o, guard_rules *g)
 {
     const config_stage *s = o->s;
     guard_saying *say = calloc(s->n_say + 1, sizeof *say);
@@ -126,8 +126,8 @@ static int make_guard(const opening *o)
     g->actions = (guard_list){s->ask_actions, s->n_ask_actions};
     g->max_targets = s->max_targets;
     int rc = read_rules(o, g);
-    if (!rc) rc = check_kinds(o);
-    return rc ? rc : read_sayings(o, g);
+    if (!rc) rc = devices_check_kinds(o);
+    return rc ? rc : devices_read_sayings(o, g);
 }
 
 const rule_devices *rule_devices_of(const config_stage *s)

@@ -1,19 +1,14 @@
 /* rule_ground.c: ground stages: what a request means for the devices of a home, or why nothing may happen. */
 #include "rules/rules.h"
 
-static stage_fact *fact_of(const stage_run *s)
-{
-    return s->fact;
-}
-
 /* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so
  * that the rules work while the classifier does. */
 static const char *final_text(const stage_run *s)
 {
-    const char *text = fact_of(s)->text;
+    const char *text = s->fact->text;
     const grounding *g = s->own;
     if (!g || g->verdict != GROUND_NOTHING || !s->stage->intent) return text;
-    const stage_fact *intent = fact_of(process_stage(s, s->stage->intent));
+    const stage_fact *intent = process_stage(s, s->stage->intent)->fact;
     const char *say = intent->state == STAGE_DONE ? lexicon_talk_of(s->stage->own, intent->label) : NULL;
     return say ? ground_say(g, say, s->memory) : text;
 }
@@ -31,8 +26,8 @@ static int start_ground(stage_run *s, const call_context *ctx)
         s->calls = g->options[0].calls;
         s->n_calls = g->options[0].n_calls;
     }
-    fact_of(s)->label = ground_verdict_name(g->verdict);
-    fact_of(s)->text = g->text;
+    s->fact->label = ground_verdict_name(g->verdict);
+    s->fact->text = g->text;
     return 0;
 }
 
@@ -47,7 +42,7 @@ const stage_runner rule_ground_runner = {.start = start_ground, .text = final_te
 /* ---- its keys ----------------------------------------------------------------------------------- */
 
 /* The intent is looked at in the end, nothing waits for it. */
-static int check_ground(stage_site *s, const config_stage *st, shoal_err *err)
+static int ground_check_ground(stage_site *s, const config_stage *st, shoal_err *err)
 {
     return stage_site_knows(s, "intent", st->intent, "classify", err);
 }
@@ -78,7 +73,7 @@ const stage_kind rule_ground_kind = {
     .fields = "lexicon! intent",
     .labels = LABELS,
     .n_labels = sizeof LABELS / sizeof *LABELS,
-    .check = check_ground,
+    .check = ground_check_ground,
     .open = open_ground,
     .close = close_ground,
 };

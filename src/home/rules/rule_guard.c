@@ -97,7 +97,7 @@ static int digest_of(const stage_run *s, const guard_case *c, sha256_digest *ret
 
 /* ---- the stage --------------------------------------------------------------------------------- */
 
-static int note(stage_run *s, const guarding *g, const guard_case *c, const sha256_digest *about)
+static int guard_note(stage_run *s, const guarding *g, const guard_case *c, const sha256_digest *about)
 {
     process_run *r = s->run;
     json_t *o = s->details = json_object();
@@ -148,10 +148,10 @@ static int start_guard(stage_run *s, const call_context *ctx)
     c.confirmed = mine && in->agrees && memcmp(&about, &in->asked_about, sizeof about) == 0;
     c.unread = x->over;
     if (guard(g, rule_devices_of(s->stage)->guard, &c, s->run->memory)) return SHOAL_ENOMEM;
-    return note(s, g, &c, &about);
+    return guard_note(s, g, &c, &about);
 }
 
-static int read_answer(stage_answer *ret, const config_stage *s, const char *text, arena *a)
+static int guard_answer_of(stage_answer *ret, const config_stage *s, const char *text, arena *a)
 {
     guard_answer answer;
     if (guard_read_answer(&answer, rule_devices_of(s)->words, text, a)) return SHOAL_ENOMEM;
@@ -161,7 +161,7 @@ static int read_answer(stage_answer *ret, const config_stage *s, const char *tex
     return 0;
 }
 
-const stage_runner rule_guard_runner = {.start = start_guard, .read_answer = read_answer};
+const stage_runner rule_guard_runner = {.start = start_guard, .read_answer = guard_answer_of};
 
 /* ---- its keys ----------------------------------------------------------------------------------- */
 

@@ -1,11 +1,6 @@
 /* rule_line.c: line stages: a line of a declared form, read exactly. */
 #include "rules/rules.h"
 
-static stage_fact *fact_of(const stage_run *s)
-{
-    return s->fact;
-}
-
 static int start_line(stage_run *s, const call_context *ctx)
 {
     (void)ctx; /* no call is made */
@@ -13,8 +8,8 @@ static int start_line(stage_run *s, const call_context *ctx)
     line_reading *l = arena_alloc(s->memory, sizeof *l);
     if (!l || !input || line_read(l, s->stage->own, input, s->memory, NULL)) return SHOAL_ENOMEM;
     s->own = l;
-    fact_of(s)->label = line_verdict_name(l->verdict);
-    fact_of(s)->text = l->text;
+    s->fact->label = line_verdict_name(l->verdict);
+    s->fact->text = l->text;
     return 0;
 }
 

@@ -80,7 +80,7 @@ static json_t *details_json(process_run *r, const matching *m)
     return o;
 }
 
-static void note(stage_run *s, const matching *m)
+static void match_note(stage_run *s, const matching *m)
 {
     double least = m->n ? 1 : 0;
     for (size_t i = 0; i < m->n; i++) {
@@ -111,7 +111,7 @@ static int start_match(stage_run *s, const call_context *ctx)
     matching *m = arena_alloc(s->run->memory, sizeof *m);
     const char *text = process_read_kept(s);
     if (!m || !text || rule_devices_find(s, text, m)) return SHOAL_ENOMEM;
-    note(s, m);
+    match_note(s, m);
     return s->text.failed ? SHOAL_ENOMEM : 0;
 }
 

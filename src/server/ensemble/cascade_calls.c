@@ -41,7 +41,7 @@ static bool is_last(const cascade_call *c)
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void call_free(cascade_call *c)
+static void cascade_call_free(cascade_call *c)
 {
     if (c->gone) *c->gone = true;
     c->b->base.env->timer_free(c->timer);
@@ -51,14 +51,14 @@ static void call_free(cascade_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void cascade_cancel(model_call *call)
 {
     cascade_call *c = (cascade_call *)call;
     calls_cancel(c->base.inner);
-    call_free(c);
+    cascade_call_free(c);
 }
 
-static void finish(cascade_call *c, const call_result *ended)
+static void cascade_finish(cascade_call *c, const call_result *ended)
 {
     call_result r = *ended;
     r.trace = c->trace;
@@ -67,16 +67,16 @@ static void finish(cascade_call *c, const call_result *ended)
         r.why = c->why;
     }
     over_call_end(&c->base, &r);
-    call_free(c);
+    cascade_call_free(c);
 }
 
-static void fail_nomem(cascade_call *c)
+static void cascade_fail_nomem(cascade_call *c)
 {
     call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-    finish(c, &none);
+    cascade_finish(c, &none);
 }
 
-static void note(cascade_call *c, const char *text)
+static void cascade_note(cascade_call *c, const char *text)
 {
     size_t n = strlen(c->trace);
     snprintf(c->trace + n, sizeof c->trace - n, "%s%s", n ? ", " : "", text);
@@ -93,18 +93,18 @@ static void finish_best(cascade_call *c)
     if (*c->why) r.wanted = member(c)->model, r.why = c->why;
     over_call_end(&c->base, &r);
     take_free(reply);
-    call_free(c);
+    cascade_call_free(c);
 }
 
 /* As much as whoever asked takes; from the loop, and on from there when a pause ends. */
-static void tell(cascade_call *c)
+static void cascade_tell(cascade_call *c)
 {
     bool gone = false;
     c->gone = &gone;
     while (!gone && !c->base.paused && take_has_more(&c->best)) {
         ProtobufCMessage *m = take_next(&c->best, c->base.o);
         if (!m) {
-            fail_nomem(c);
+            cascade_fail_nomem(c);
             return;
         }
         c->base.ev.event(&c->base.ev, m);
@@ -115,14 +115,14 @@ static void tell(cascade_call *c)
     if (!c->base.paused) finish_best(c);
 }
 
-static void begin_to_tell(cascade_call *c)
+static void cascade_begin_to_tell(cascade_call *c)
 {
     c->tells = true;
     c->b->base.env->timer_stop(c->timer);
-    tell(c);
+    cascade_tell(c);
 }
 
-static void pause(model_call *call, bool paused)
+static void cascade_pause(model_call *call, bool paused)
 {
     cascade_call *c = (cascade_call *)call;
     over_pause(call, paused);
@@ -135,35 +135,35 @@ static void tell_best(cascade_call *c, const char *why)
     snprintf(c->why, sizeof c->why, "%s", why);
     LOG(LOG_WARN, "ensemble", "cascade_cut", LOG_S("route", c->rule->name), LOG_S("answers", c->best.model),
         LOG_S("wanted", member(c)->model), LOG_S("why", why), LOG_S("request_id", c->base.o->request_id));
-    begin_to_tell(c);
+    cascade_begin_to_tell(c);
 }
 
 /* ---- the way up ---------------------------------------------------------------------------------- */
 
 static bool is_hopeless(void *user, double at_most);
-static void on_event(const call_events *ev, const ProtobufCMessage *m);
-static void on_end(const call_events *ev, const call_result *r);
+static void cascade_on_event(const call_events *ev, const ProtobufCMessage *m);
+static void cascade_on_end(const call_events *ev, const call_result *r);
 
-static bool ask(cascade_call *c)
+static bool cascade_ask(cascade_call *c)
 {
     call_order *o = call_order_for(c->base.o, member(c)->model);
     take_init(&c->now, member(c)->model);
     if (!is_last(c)) c->now.is_hopeless = is_hopeless, c->now.user = c;
-    if (is_last(c)) note(c, member(c)->model);
-    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end, NULL);
+    if (is_last(c)) cascade_note(c, member(c)->model);
+    bool started = over_call_start(&c->base, o, &c->base.terms, cascade_on_event, cascade_on_end, NULL);
     call_order_unref(o);
     return started;
 }
 
 /* Milliseconds to the deadline; a lot without one. */
-static double left_ms(const cascade_call *c)
+static double cascade_left_ms(const cascade_call *c)
 {
     uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return 1e12;
     return end > now ? (double)(end - now) / 1e6 : 0;
 }
 
-static bool is_in_time(const cascade_call *c)
+static bool cascade_is_in_time(const cascade_call *c)
 {
     call_outlook look;
     call_order *o = c->base.o->deadline_ns ? call_order_for(c->base.o, member(c)->model) : NULL;
@@ -171,7 +171,7 @@ static bool is_in_time(const cascade_call *c)
     calls_look(c->b->base.inner, o, &c->base.terms, &look);
     call_order_unref(o);
     double expected_ms = look.status == 0 ? look.expected_ms : 0;
-    return expected_ms + MARGIN_MS < left_ms(c);
+    return expected_ms + MARGIN_MS < cascade_left_ms(c);
 }
 
 /* `now` may serve when nobody who follows is there in time. */
@@ -186,27 +186,27 @@ static void keep_better(cascade_call *c)
     c->now = (take){0};
 }
 
-static void ask_next(cascade_call *c)
+static void cascade_ask_next(cascade_call *c)
 {
     keep_better(c);
     c->i++;
-    if (c->best.model && !is_in_time(c)) {
+    if (c->best.model && !cascade_is_in_time(c)) {
         tell_best(c, "the deadline leaves no time for it");
         return;
     }
-    if (!ask(c)) {
-        fail_nomem(c);
+    if (!cascade_ask(c)) {
+        cascade_fail_nomem(c);
         return;
     }
     if (c->best.model && c->base.o->deadline_ns)
-        c->b->base.env->timer_start(c->timer, (uint64_t)(left_ms(c) - MARGIN_MS) + 1);
+        c->b->base.env->timer_start(c->timer, (uint64_t)(cascade_left_ms(c) - MARGIN_MS) + 1);
 }
 
-static void on_timer(void *arg)
+static void cascade_on_timer(void *arg)
 {
     cascade_call *c = arg;
     if (c->tells) {
-        tell(c);
+        cascade_tell(c);
         return;
     }
     if (c->spoke || !c->best.model) return; /* the deadline itself will end it */
@@ -216,14 +216,14 @@ static void on_timer(void *arg)
 }
 
 /* The member's confidence as its map has it, noted and told; true: it suffices. */
-static bool judge(cascade_call *c, double said)
+static bool cascade_judge(cascade_call *c, double said)
 {
     char text[96];
     double is = confidence_of(member(c)->map, said);
     bool sure = is >= member(c)->min_confidence;
     snprintf(text, sizeof text, "%.48s %.3f %s %.3f", member(c)->model, is, sure ? ">=" : "<",
              member(c)->min_confidence);
-    note(c, text);
+    cascade_note(c, text);
     if (c->b->o.judged) c->b->o.judged(c->b->o.user, c->rule->name, member(c)->model, is, sure);
     return sure;
 }
@@ -241,12 +241,12 @@ static bool is_strange(cascade_call *c, const char *digest)
     const char *wanted = member(c)->digest;
     if (!wanted || !*wanted || !digest || !*digest || strcmp(wanted, digest) == 0) return false;
     snprintf(text, sizeof text, "%.48s was calibrated as another file", member(c)->model);
-    note(c, text);
+    cascade_note(c, text);
     if (c->b->o.strange) c->b->o.strange(c->b->o.user, c->rule->name, member(c)->model, digest);
     return true;
 }
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void cascade_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     cascade_call *c = ev->user;
     if (is_last(c)) {
@@ -256,14 +256,14 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     }
     take_note(&c->now, c->base.o, m);
     if (c->now.hopeless_at < 0) return;
-    if (!is_strange(c, calls_where(c->base.inner).digest)) judge(c, c->now.hopeless_at);
+    if (!is_strange(c, calls_where(c->base.inner).digest)) cascade_judge(c, c->now.hopeless_at);
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
-    ask_next(c);
+    cascade_ask_next(c);
 }
 
 /* What is wrong with the request itself, or ends it, is no member's: it is the answer. */
-static bool is_final(const call_result *r)
+static bool cascade_is_final(const call_result *r)
 {
     return r->status != 0 && r->fault == CALL_FAULT_NONE && r->status != SHOAL_ELIMIT;
 }
@@ -273,10 +273,10 @@ static void end_of_last(cascade_call *c, const call_result *r)
     if (r->status != 0 && !c->spoke && c->best.model)
         tell_best(c, r->message);
     else
-        finish(c, r);
+        cascade_finish(c, r);
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void cascade_on_end(const call_events *ev, const call_result *r)
 {
     cascade_call *c = ev->user;
     c->base.inner = NULL;
@@ -285,50 +285,50 @@ static void on_end(const call_events *ev, const call_result *r)
         return;
     }
     take_end(&c->now, c->base.o, r);
-    if (is_final(r)) {
-        finish(c, r);
+    if (cascade_is_final(r)) {
+        cascade_finish(c, r);
         return;
     }
-    if (r->status != 0) note(c, "failed");
-    if (!take_is_whole(&c->now) || is_strange(c, r->digest) || !judge(c, take_confidence(&c->now))) {
-        ask_next(c);
+    if (r->status != 0) cascade_note(c, "failed");
+    if (!take_is_whole(&c->now) || is_strange(c, r->digest) || !cascade_judge(c, take_confidence(&c->now))) {
+        cascade_ask_next(c);
         return;
     }
     take_done(&c->best);
     c->best = c->now;
     c->now = (take){0};
-    begin_to_tell(c);
+    cascade_begin_to_tell(c);
 }
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const cascade_rule *rule_of(const cascade_calls *b, const char *name)
+static const cascade_rule *cascade_rule_of(const cascade_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
     return NULL;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *cascade_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     cascade_calls *b = (cascade_calls *)base;
-    const cascade_rule *rule = rule_of(b, o->model);
+    const cascade_rule *rule = cascade_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     cascade_call *c = malloc(sizeof *c);
     if (!c) return NULL;
     *c = (cascade_call){.b = b, .rule = rule};
-    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->timer = b->base.env->timer_new(b->base.env->user, cascade_on_timer, c);
     if (!c->timer) {
         free(c);
         return NULL;
     }
     over_call_init(&c->base, base, o, t, ev);
-    if (ask(c)) return &c->base.base;
-    call_free(c);
+    if (cascade_ask(c)) return &c->base.base;
+    cascade_call_free(c);
     return NULL;
 }
 
-static call_place where(const model_call *call)
+static call_place cascade_where(const model_call *call)
 {
     const cascade_call *c = (const cascade_call *)call;
     const call_result *r = &c->best.result;
@@ -343,25 +343,25 @@ static call_place where(const model_call *call)
 }
 
 /* What somebody knows of a cascade is what its first member would say. */
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void cascade_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    const cascade_rule *rule = rule_of((cascade_calls *)base, o->model);
+    const cascade_rule *rule = cascade_rule_of((cascade_calls *)base, o->model);
     over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+static const Shoal__V1__ModelInfo *cascade_info(calls *base, const char *model, bool *ret_known)
 {
     cascade_calls *b = (cascade_calls *)base;
-    const cascade_rule *rule = rule_of(b, model);
+    const cascade_rule *rule = cascade_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[rule->n_members - 1].model : model, ret_known);
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+static const calls_ops OPS = {.start = cascade_start,
+                              .pause = cascade_pause,
+                              .cancel = cascade_cancel,
+                              .where = cascade_where,
+                              .look = cascade_look,
+                              .info = cascade_info,
                               .free = over_free};
 
 int cascade_calls_new(calls **ret, const env *env_, calls *inner, const cascade_options *opts, shoal_err *err)

@@ -13,7 +13,7 @@ bool poll_takes(call_task task)
     return task == CALL_CLASSIFY || task == CALL_CLASSIFY_IMAGE || task == CALL_TAG;
 }
 
-static double weight_of_all(const poll_reply *r, size_t n)
+static double poll_weight_of_all(const poll_reply *r, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += r[i].weight;
@@ -54,7 +54,7 @@ static Shoal__V1__LabelScore *add_label(one_class *c, const char *label)
     return l->label ? l : NULL;
 }
 
-static int by_score(const void *a, const void *b)
+static int poll_by_score(const void *a, const void *b)
 {
     const Shoal__V1__LabelScore *x = *(Shoal__V1__LabelScore *const *)a,
                                 *y = *(Shoal__V1__LabelScore *const *)b;
@@ -77,7 +77,7 @@ static bool add_scores(one_class *to, const one_class *from, double share)
 static bool finish_class(one_class *c)
 {
     if (c->n_labels == 0) return true;
-    qsort(c->labels, c->n_labels, sizeof *c->labels, by_score);
+    qsort(c->labels, c->n_labels, sizeof *c->labels, poll_by_score);
     c->logits = malloc(c->n_labels * sizeof *c->logits);
     if (!c->logits) return false;
     for (size_t i = 0; i < c->n_labels; i++)
@@ -89,7 +89,7 @@ static bool finish_class(one_class *c)
 
 static bool merge_class(one_class *to, const poll_reply *r, size_t n, size_t at)
 {
-    double all = weight_of_all(r, n);
+    double all = poll_weight_of_all(r, n);
     for (size_t i = 0; i < n; i++) {
         const one_class *from = ((const classes *)r[i].reply)->results[at];
         if (!add_scores(to, from, r[i].weight / all)) return false;
@@ -138,7 +138,7 @@ typedef struct backed { /* a span, and the share that speaks for it */
     bool out;
 } backed;
 
-static bool is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
+static bool poll_is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
 {
     return a->start == b->start && a->end == b->end && strcmp(a->label, b->label) == 0;
 }
@@ -146,7 +146,7 @@ static bool is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
 static void back(backed *list, size_t *n, const Shoal__V1__Span *s, double share)
 {
     size_t i = 0;
-    while (i < *n && !is_same(list[i].span, s)) i++;
+    while (i < *n && !poll_is_same(list[i].span, s)) i++;
     if (i == *n) list[(*n)++] = (backed){.span = s};
     list[i].share += share;
     list[i].score += share * (double)s->score;
@@ -158,7 +158,7 @@ static bool overlap(const backed *a, const backed *b)
 }
 
 /* Only spans of a majority stay, and of two that overlap the heavier, then the surer, then the first. */
-static void decide(backed *list, size_t n)
+static void poll_decide(backed *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) list[i].out = list[i].share <= 0.5;
     for (size_t i = 0; i < n; i++) {
@@ -202,7 +202,7 @@ static bool add_span(one_tagging *to, const backed *b)
 
 static bool merge_tagging(one_tagging *to, const poll_reply *r, size_t n, size_t at)
 {
-    double all = weight_of_all(r, n);
+    double all = poll_weight_of_all(r, n);
     size_t n_most = 0, n_spans = 0;
     bool whole = true;
     for (size_t i = 0; i < n; i++) n_most += ((const tags *)r[i].reply)->results[at]->n_spans;
@@ -213,7 +213,7 @@ static bool merge_tagging(one_tagging *to, const poll_reply *r, size_t n, size_t
         for (size_t k = 0; k < from->n_spans; k++) back(list, &n_spans, from->spans[k], r[i].weight / all);
         if (from->n_tokens > to->n_tokens) to->n_tokens = from->n_tokens;
     }
-    decide(list, n_spans);
+    poll_decide(list, n_spans);
     qsort(list, n_spans, sizeof *list, by_place);
     for (size_t i = 0; whole && i < n_spans; i++)
         if (!list[i].out) whole = add_span(to, &list[i]);

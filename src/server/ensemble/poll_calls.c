@@ -37,7 +37,7 @@ struct poll_call {
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void dismiss_all(poll_call *c)
+static void poll_calls_dismiss_all(poll_call *c)
 {
     for (size_t i = 0; i < c->rule->n_members; i++) {
         model_call *inner = c->pollees[i].inner;
@@ -46,39 +46,39 @@ static void dismiss_all(poll_call *c)
     }
 }
 
-static void call_free(poll_call *c)
+static void poll_calls_call_free(poll_call *c)
 {
-    dismiss_all(c);
+    poll_calls_dismiss_all(c);
     for (size_t i = 0; i < c->rule->n_members; i++) take_done(&c->pollees[i].answer);
     c->b->base.env->timer_free(c->timer);
     over_call_done(&c->base);
     free(c);
 }
 
-static void cancel(model_call *call)
+static void poll_calls_cancel(model_call *call)
 {
-    call_free((poll_call *)call);
+    poll_calls_call_free((poll_call *)call);
 }
 
-static void pause(model_call *call, bool paused)
+static void poll_calls_pause(model_call *call, bool paused)
 {
     poll_call *c = (poll_call *)call;
     c->base.paused = paused;
     for (size_t i = 0; i < c->rule->n_members; i++) calls_pause(c->pollees[i].inner, paused);
 }
 
-static void finish(poll_call *c, const call_result *ended)
+static void poll_calls_finish(poll_call *c, const call_result *ended)
 {
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why && r.status == 0) r.wanted = c->rule->name, r.why = c->why;
     over_call_end(&c->base, &r);
-    call_free(c);
+    poll_calls_call_free(c);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
-static void note(poll_call *c, const pollee *p, const char *what)
+static void poll_calls_note(poll_call *c, const pollee *p, const char *what)
 {
     size_t n = strlen(c->trace);
     snprintf(c->trace + n, sizeof c->trace - n, "%s%.48s %g%s", n ? ", " : "mean of ", p->m->model,
@@ -94,13 +94,13 @@ static size_t collect(poll_call *c, poll_reply *ret, ProtobufCMessage **ret_owne
         call_result r;
         ProtobufCMessage *reply = NULL;
         if (take_is_whole(&p->answer) && take_result(&p->answer, c->base.o, &r, &reply) == 0) {
-            note(c, p, "");
+            poll_calls_note(c, p, "");
             if (n == 0) *ret_first = r;
             ret_owned[n] = reply;
             ret[n++] = (poll_reply){reply, p->m->weight};
             continue;
         }
-        note(c, p, " away");
+        poll_calls_note(c, p, " away");
         if (c->b->o.left) c->b->o.left(c->b->o.user, c->rule->name, p->m->model);
         if (!*c->why)
             snprintf(c->why, sizeof c->why, "%.64s has no part in it: %.150s", p->m->model,
@@ -110,17 +110,17 @@ static size_t collect(poll_call *c, poll_reply *ret, ProtobufCMessage **ret_owne
 }
 
 /* What a failure of all comes to: the first member's. */
-static void fail(poll_call *c)
+static void poll_calls_fail(poll_call *c)
 {
     call_result none =
         call_result_of(c->base.o, SHOAL_EDEADLINE, "the deadline passed before any model had answered");
     for (size_t i = 0; i < c->rule->n_members; i++) {
         const take *k = &c->pollees[i].answer;
         if (!k->ended) continue;
-        finish(c, k->lost ? &none : &k->result);
+        poll_calls_finish(c, k->lost ? &none : &k->result);
         return;
     }
-    finish(c, &none);
+    poll_calls_finish(c, &none);
 }
 
 static void answer(poll_call *c)
@@ -128,10 +128,10 @@ static void answer(poll_call *c)
     poll_reply replies[VOTE_MEMBERS_MAX];
     ProtobufCMessage *owned[VOTE_MEMBERS_MAX];
     call_result r;
-    dismiss_all(c);
+    poll_calls_dismiss_all(c);
     size_t n = collect(c, replies, owned, &r);
     if (n == 0) {
-        fail(c);
+        poll_calls_fail(c);
         return;
     }
     ProtobufCMessage *all = poll_merge(c->base.o->task, replies, n);
@@ -141,24 +141,24 @@ static void answer(poll_call *c)
     else
         r = call_result_of(c->base.o, SHOAL_ENOMEM,
                            "the models' answers could not be made one: out of memory");
-    finish(c, &r);
+    poll_calls_finish(c, &r);
     take_free(all);
 }
 
 /* What is wrong with the request is so for all: the first who says it ends the poll. */
-static bool is_final(const call_result *r)
+static bool poll_calls_is_final(const call_result *r)
 {
     return r->status == SHOAL_EINVALID || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_ELIMIT;
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void poll_calls_on_end(const call_events *ev, const call_result *r)
 {
     pollee *p = ev->user;
     poll_call *c = p->c;
     p->inner = NULL;
     take_end(&p->answer, c->base.o, r);
-    if (is_final(r)) {
-        finish(c, r);
+    if (poll_calls_is_final(r)) {
+        poll_calls_finish(c, r);
         return;
     }
     for (size_t i = 0; i < c->rule->n_members; i++)
@@ -166,7 +166,7 @@ static void on_end(const call_events *ev, const call_result *r)
     answer(c);
 }
 
-static void on_timer(void *arg)
+static void poll_calls_on_timer(void *arg)
 {
     poll_call *c = arg;
     for (size_t i = 0; i < c->rule->n_members; i++) {
@@ -178,10 +178,10 @@ static void on_timer(void *arg)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static bool ask(poll_call *c, size_t i)
+static bool poll_calls_ask(poll_call *c, size_t i)
 {
     pollee *p = &c->pollees[i];
-    call_events ev = {.user = p, .end = on_end};
+    call_events ev = {.user = p, .end = poll_calls_on_end};
     p->c = c;
     p->m = &c->rule->members[i];
     take_init(&p->answer, p->m->model);
@@ -196,36 +196,36 @@ static bool watch_deadline(poll_call *c)
     const env *e = c->b->base.env;
     uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return true;
-    c->timer = e->timer_new(e->user, on_timer, c);
+    c->timer = e->timer_new(e->user, poll_calls_on_timer, c);
     uint64_t left_ms = end > now ? (end - now) / 1000000u : 0;
     if (c->timer) e->timer_start(c->timer, left_ms > MARGIN_MS ? left_ms - MARGIN_MS : 0);
     return c->timer != NULL;
 }
 
-static const vote_rule *rule_of(const poll_calls *b, const char *name)
+static const vote_rule *poll_calls_rule_of(const poll_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
     return NULL;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *poll_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     poll_calls *b = (poll_calls *)base;
-    const vote_rule *rule = poll_takes(o->task) ? rule_of(b, o->model) : NULL;
+    const vote_rule *rule = poll_takes(o->task) ? poll_calls_rule_of(b, o->model) : NULL;
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     poll_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (poll_call){.b = b, .rule = rule};
     over_call_init(&c->base, base, o, t, ev);
     bool started = watch_deadline(c);
-    for (size_t i = 0; started && i < rule->n_members; i++) started = ask(c, i);
+    for (size_t i = 0; started && i < rule->n_members; i++) started = poll_calls_ask(c, i);
     if (started) return &c->base.base;
-    call_free(c);
+    poll_calls_call_free(c);
     return NULL;
 }
 
-static call_place where(const model_call *call)
+static call_place poll_calls_where(const model_call *call)
 {
     const poll_call *c = (const poll_call *)call;
     for (size_t i = 0; i < c->rule->n_members; i++)
@@ -233,10 +233,10 @@ static call_place where(const model_call *call)
     return (call_place){0};
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
+static const calls_ops OPS = {.start = poll_calls_start,
+                              .pause = poll_calls_pause,
+                              .cancel = poll_calls_cancel,
+                              .where = poll_calls_where,
                               .look = over_look,
                               .info = over_info,
                               .free = over_free};

@@ -44,18 +44,18 @@ struct refine_call {
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void dismiss(side *s)
+static void refine_dismiss(side *s)
 {
     model_call *inner = s->inner;
     s->inner = NULL;
     calls_cancel(inner);
 }
 
-static void call_free(refine_call *c)
+static void refine_call_free(refine_call *c)
 {
     if (c->gone) *c->gone = true;
-    dismiss(&c->fast);
-    dismiss(&c->better);
+    refine_dismiss(&c->fast);
+    refine_dismiss(&c->better);
     take_done(&c->fast.kept);
     take_done(&c->better.kept);
     take_done(&c->last);
@@ -64,9 +64,9 @@ static void call_free(refine_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void refine_cancel(model_call *call)
 {
-    call_free((refine_call *)call);
+    refine_call_free((refine_call *)call);
 }
 
 static side *other(side *s)
@@ -74,7 +74,7 @@ static side *other(side *s)
     return s == &s->c->fast ? &s->c->better : &s->c->fast;
 }
 
-static void finish(refine_call *c, const call_result *ended, const char *by)
+static void refine_finish(refine_call *c, const call_result *ended, const char *by)
 {
     call_result r = *ended;
     snprintf(c->trace, sizeof c->trace, "%s of %.64s, %.64s", by, c->rule->fast, c->rule->better);
@@ -82,7 +82,7 @@ static void finish(refine_call *c, const call_result *ended, const char *by)
     if (*c->why && r.status == 0) r.wanted = c->rule->better, r.why = c->why;
     if (r.status == 0 && c->b->o.answered) c->b->o.answered(c->b->o.user, c->rule->name, by);
     over_call_end(&c->base, &r);
-    call_free(c);
+    refine_call_free(c);
 }
 
 static void finish_side(side *s, const char *by)
@@ -91,14 +91,14 @@ static void finish_side(side *s, const char *by)
     call_result r;
     ProtobufCMessage *reply;
     take_result(&s->kept, c->base.o, &r, &reply);
-    finish(c, &r, by);
+    refine_finish(c, &r, by);
     take_free(reply);
 }
 
-static void fail_nomem(refine_call *c)
+static void refine_fail_nomem(refine_call *c)
 {
     call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-    finish(c, &none, "none");
+    refine_finish(c, &none, "none");
 }
 
 /* ---- telling ------------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static bool tell_kept(refine_call *c, take *k)
     while (!c->base.paused && take_has_more(k)) {
         ProtobufCMessage *m = take_next(k, c->base.o);
         if (!m) {
-            fail_nomem(c);
+            refine_fail_nomem(c);
             return false;
         }
         bool here = tell_one(c, m);
@@ -130,7 +130,7 @@ static bool tell_kept(refine_call *c, take *k)
 }
 
 /* The whole of a kept answer: its text, and how it ended. */
-static bool gather(const take *k, const call_order *o, buf *ret_text, char ret_finish[16])
+static bool refine_gather(const take *k, const call_order *o, buf *ret_text, char ret_finish[16])
 {
     take again = *k; /* a second reading of the same bytes */
     again.at = 0;
@@ -151,9 +151,9 @@ static void tell_refined(refine_call *c)
     char end[16] = "";
     Shoal__V1__Refined refined = SHOAL__V1__REFINED__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    if (!gather(&c->better.kept, c->base.o, &text, end)) {
+    if (!refine_gather(&c->better.kept, c->base.o, &text, end)) {
         buf_done(&text);
-        fail_nomem(c);
+        refine_fail_nomem(c);
         return;
     }
     refined.text = text.len ? text.data : (char *)(uintptr_t) "";
@@ -165,7 +165,7 @@ static void tell_refined(refine_call *c)
     while (here && take_has_more(&c->better.kept)) {
         ProtobufCMessage *m = take_next(&c->better.kept, c->base.o);
         if (!m) {
-            fail_nomem(c);
+            refine_fail_nomem(c);
             return;
         }
         if (((Shoal__V1__GenerateEvent *)m)->done) here = tell_one(c, m);
@@ -178,13 +178,13 @@ static void tell_refined(refine_call *c)
 static void tell_fast_end(refine_call *c, const char *why)
 {
     if (why) snprintf(c->why, sizeof c->why, "%s", why);
-    dismiss(&c->better);
+    refine_dismiss(&c->better);
     if (!tell_kept(c, &c->last) || c->base.paused) return; /* paused: the end of that tells the rest */
     finish_side(&c->fast, "fast");
 }
 
 /* Under `refines`: the fast one has ended, and the better one too, or it is not waited for any more. */
-static void conclude(refine_call *c, bool late)
+static void refine_conclude(refine_call *c, bool late)
 {
     side *f = &c->fast, *b = &c->better;
     if (c->base.paused || f->inner || take_has_more(&f->kept)) return;
@@ -203,7 +203,7 @@ static void pump(refine_call *c)
     if (!s || !tell_kept(c, &s->kept)) return;
     if (c->base.paused || take_has_more(&s->kept)) return;
     if (c->refines && s == &c->fast)
-        conclude(c, false);
+        refine_conclude(c, false);
     else if (s->kept.ended)
         finish_side(s, s == &c->fast ? "fast" : "better");
 }
@@ -212,7 +212,7 @@ static void choose(side *s)
 {
     refine_call *c = s->c;
     c->told = s;
-    dismiss(other(s));
+    refine_dismiss(other(s));
     pump(c);
 }
 
@@ -224,18 +224,18 @@ static bool speaks(const call_order *o, const ProtobufCMessage *m)
     return ((const Shoal__V1__GenerateEvent *)m)->delta || ((const Shoal__V1__GenerateEvent *)m)->done;
 }
 
-static bool is_done(const call_order *o, const ProtobufCMessage *m)
+static bool refine_is_done(const call_order *o, const ProtobufCMessage *m)
 {
     return o->task == CALL_GENERATE && ((const Shoal__V1__GenerateEvent *)m)->done;
 }
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void refine_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     side *s = ev->user;
     refine_call *c = s->c;
     bool fast = s == &c->fast;
     s->spoke |= speaks(c->base.o, m);
-    if (c->refines && fast && is_done(c->base.o, m)) {
+    if (c->refines && fast && refine_is_done(c->base.o, m)) {
         take_note(&c->last, c->base.o, m);
         return;
     }
@@ -249,7 +249,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     if (!fast || c->waited) choose(s);
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void refine_on_end(const call_events *ev, const call_result *r)
 {
     side *s = ev->user;
     refine_call *c = s->c;
@@ -258,7 +258,7 @@ static void on_end(const call_events *ev, const call_result *r)
     take_end(&s->kept, c->base.o, r);
     bool well = take_is_whole(&s->kept), heard = c->told == s;
     if (!well && !o->inner && !take_is_whole(&o->kept) && !(c->refines && c->fast.heard)) {
-        finish(c, r, "none"); /* both have failed */
+        refine_finish(c, r, "none"); /* both have failed */
         return;
     }
     bool unheard = c->refines && s == &c->fast && !s->heard && s->kept.at == 0;
@@ -274,7 +274,7 @@ static void on_end(const call_events *ev, const call_result *r)
         return;
     }
     if (!well && heard && !(c->refines && s == &c->fast)) {
-        finish(c, r, "none"); /* what was heard has no end */
+        refine_finish(c, r, "none"); /* what was heard has no end */
         return;
     }
     if (!c->told && well && (s == &c->better || c->waited)) {
@@ -282,30 +282,30 @@ static void on_end(const call_events *ev, const call_result *r)
         return;
     }
     if (c->refines && c->told == &c->fast)
-        conclude(c, false);
+        refine_conclude(c, false);
     else
         pump(c);
 }
 
 /* ---- time ---------------------------------------------------------------------------------------- */
 
-static uint64_t left_ms(const refine_call *c)
+static uint64_t refine_left_ms(const refine_call *c)
 {
     uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
     uint64_t left = end > now ? (end - now) / 1000000u : 0;
     return left > MARGIN_MS ? left - MARGIN_MS : 0;
 }
 
-static void on_timer(void *arg)
+static void refine_on_timer(void *arg)
 {
     refine_call *c = arg;
     if (c->refines) {
-        bool late = c->base.o->deadline_ns && left_ms(c) == 0;
+        bool late = c->base.o->deadline_ns && refine_left_ms(c) == 0;
         if (c->told == &c->fast && !c->base.paused) {
             if (take_has_more(&c->fast.kept))
                 pump(c);
             else
-                conclude(c, late);
+                refine_conclude(c, late);
             return;
         }
         pump(c);
@@ -319,7 +319,7 @@ static void on_timer(void *arg)
     if (c->fast.spoke) choose(&c->fast);
 }
 
-static void pause(model_call *call, bool paused)
+static void refine_pause(model_call *call, bool paused)
 {
     refine_call *c = (refine_call *)call;
     c->base.paused = paused;
@@ -330,7 +330,7 @@ static void pause(model_call *call, bool paused)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const refine_rule *rule_of(const refine_calls *b, const char *name)
+static const refine_rule *refine_rule_of(const refine_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
@@ -346,9 +346,9 @@ static bool wants_refined(const call_order *o)
     return wants;
 }
 
-static bool ask(side *s, refine_call *c, const char *model)
+static bool refine_ask(side *s, refine_call *c, const char *model)
 {
-    call_events ev = {.user = s, .event = on_event, .end = on_end};
+    call_events ev = {.user = s, .event = refine_on_event, .end = refine_on_end};
     s->c = c;
     s->model = model;
     take_init(&s->kept, model);
@@ -358,15 +358,15 @@ static bool ask(side *s, refine_call *c, const char *model)
     return s->inner != NULL;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *refine_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     refine_calls *b = (refine_calls *)base;
-    const refine_rule *rule = rule_of(b, o->model);
+    const refine_rule *rule = refine_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     refine_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (refine_call){.b = b, .rule = rule, .refines = wants_refined(o)};
-    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->timer = b->base.env->timer_new(b->base.env->user, refine_on_timer, c);
     if (!c->timer) {
         free(c);
         return NULL;
@@ -374,18 +374,18 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     over_call_init(&c->base, base, o, t, ev);
     take_init(&c->last, rule->fast);
     if (c->refines) c->told = &c->fast;
-    if (!ask(&c->fast, c, rule->fast) || !ask(&c->better, c, rule->better)) {
-        call_free(c);
+    if (!refine_ask(&c->fast, c, rule->fast) || !refine_ask(&c->better, c, rule->better)) {
+        refine_call_free(c);
         return NULL;
     }
     if (!c->refines)
         b->base.env->timer_start(c->timer, rule->wait_ms);
     else if (o->deadline_ns)
-        b->base.env->timer_start(c->timer, left_ms(c));
+        b->base.env->timer_start(c->timer, refine_left_ms(c));
     return &c->base.base;
 }
 
-static call_place where(const model_call *call)
+static call_place refine_where(const model_call *call)
 {
     const refine_call *c = (const refine_call *)call;
     const side *s = c->told;
@@ -397,25 +397,25 @@ static call_place where(const model_call *call)
     return p;
 }
 
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void refine_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    const refine_rule *rule = rule_of((refine_calls *)base, o->model);
+    const refine_rule *rule = refine_rule_of((refine_calls *)base, o->model);
     over_look_for((over_calls *)base, o, rule ? rule->fast : NULL, t, ret);
 }
 
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+static const Shoal__V1__ModelInfo *refine_info(calls *base, const char *model, bool *ret_known)
 {
     refine_calls *b = (refine_calls *)base;
-    const refine_rule *rule = rule_of(b, model);
+    const refine_rule *rule = refine_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->better : model, ret_known);
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+static const calls_ops OPS = {.start = refine_start,
+                              .pause = refine_pause,
+                              .cancel = refine_cancel,
+                              .where = refine_where,
+                              .look = refine_look,
+                              .info = refine_info,
                               .free = over_free};
 
 int refine_calls_new(calls **ret, const env *env_, calls *inner, const refine_options *opts, shoal_err *err)

@@ -62,7 +62,7 @@ static void fold(buf *to, const rerank_text *t)
     while (to->len && (to->data[to->len - 1] == ' ' || is_stop(to->data[to->len - 1]))) to->len--;
 }
 
-static bool is_same(const buf *a, const buf *b)
+static bool rerank_is_same(const buf *a, const buf *b)
 {
     return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
@@ -77,7 +77,7 @@ static int by_majority(const rerank_text *texts, size_t n, double *worth)
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         size_t say_so = 0;
-        for (size_t k = 0; k < n; k++) say_so += is_same(&folded[i], &folded[k]);
+        for (size_t k = 0; k < n; k++) say_so += rerank_is_same(&folded[i], &folded[k]);
         worth[i] = (double)say_so / (double)n;
     }
     for (size_t i = 0; i < n; i++) buf_done(&folded[i]);
@@ -175,15 +175,15 @@ static int worth_of_json(const verify_schema *schema, const rerank_text *t, doub
     return rc == SHOAL_ENOMEM ? rc : 0;
 }
 
-static bool is_empty(const rerank_text *t)
+static bool rerank_is_empty(const rerank_text *t)
 {
     for (size_t i = 0; i < t->len; i++)
         if (!is_space(t->s[i])) return false;
     return true;
 }
 
-static int worth_of(rerank_by rule, const rerank_text *words, size_t n_words, const rerank_needs *needs,
-                    const rerank_text *t, double *ret)
+static int rerank_worth_of(rerank_by rule, const rerank_text *words, size_t n_words,
+                           const rerank_needs *needs, const rerank_text *t, double *ret)
 {
     *ret = 0;
     switch (rule) {
@@ -208,10 +208,10 @@ int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const rerank_needs
                                             : 0;
     int rc = rule == RERANK_MAJORITY ? by_majority(texts, n, all) : 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (is_empty(&texts[i]))
+        if (rerank_is_empty(&texts[i]))
             all[i] = -INFINITY;
         else if (rule != RERANK_MAJORITY)
-            rc = worth_of(rule, words, n_words, needs, &texts[i], &all[i]);
+            rc = rerank_worth_of(rule, words, n_words, needs, &texts[i], &all[i]);
     }
     if (rc == 0) memcpy(worth, all, n * sizeof *all);
     return rc;
@@ -252,7 +252,7 @@ static size_t find_question(const json_t *messages)
 }
 
 /* What is no conversation asks nothing: the worker says what is wrong with it. */
-static void read_messages(rerank_asked *a, const char *messages)
+static void rerank_read_messages(rerank_asked *a, const char *messages)
 {
     json_t *all = NULL;
     shoal_err err;
@@ -270,7 +270,7 @@ int rerank_asked_init(rerank_asked *ret, const Shoal__V1__GenerateRequest *r)
 {
     rerank_asked a = {0};
     if (*r->messages_json)
-        read_messages(&a, r->messages_json);
+        rerank_read_messages(&a, r->messages_json);
     else
         buf_puts(&a.question, r->text);
     int rc = buf_reserve(&a.question, 1) || buf_reserve(&a.context, 1); /* their NULs */

@@ -33,7 +33,7 @@ static void shared_free(shared *s)
     free(s);
 }
 
-static void call_free(rerank_call *c)
+static void rerank_calls_call_free(rerank_call *c)
 {
     shared *s = c->s;
     if (c->gone) *c->gone = true;
@@ -44,12 +44,12 @@ static void call_free(rerank_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void rerank_calls_cancel(model_call *call)
 {
-    call_free((rerank_call *)call);
+    rerank_calls_call_free((rerank_call *)call);
 }
 
-static void pause(model_call *call, bool paused)
+static void rerank_calls_pause(model_call *call, bool paused)
 {
     rerank_call *c = (rerank_call *)call;
     c->base.paused = paused;
@@ -58,24 +58,24 @@ static void pause(model_call *call, bool paused)
 
 /* ---- telling ------------------------------------------------------------------------------------- */
 
-static void finish(rerank_call *c, const call_result *ended)
+static void rerank_calls_finish(rerank_call *c, const call_result *ended)
 {
     const rerank_run *r = c->s->r;
     call_result res = *ended;
     res.trace = r->trace;
     if (*r->why && res.status == 0) res.wanted = r->rule->name, res.why = r->why;
     over_call_end(&c->base, &res);
-    call_free(c);
+    rerank_calls_call_free(c);
 }
 
-static void fail_nomem(rerank_call *c)
+static void rerank_calls_fail_nomem(rerank_call *c)
 {
     call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-    finish(c, &none);
+    rerank_calls_finish(c, &none);
 }
 
 /* False: whoever asked has left, and c is gone. */
-static bool tell(rerank_call *c, const Shoal__V1__GenerateEvent *ev)
+static bool rerank_calls_tell(rerank_call *c, const Shoal__V1__GenerateEvent *ev)
 {
     bool gone = false;
     Shoal__V1__GenerateEvent more = *ev;
@@ -98,26 +98,26 @@ static void play(rerank_call *c, const candidate *k)
     while (!c->base.paused && take_has_more(&c->play)) {
         ProtobufCMessage *m = take_next(&c->play, c->base.o);
         if (!m) {
-            fail_nomem(c);
+            rerank_calls_fail_nomem(c);
             return;
         }
-        bool here = tell(c, (Shoal__V1__GenerateEvent *)m);
+        bool here = rerank_calls_tell(c, (Shoal__V1__GenerateEvent *)m);
         take_free(m);
         if (!here) return;
     }
     if (c->base.paused) return;
     take_result(&k->kept, c->base.o, &res, &reply);
-    finish(c, &res);
+    rerank_calls_finish(c, &res);
     take_free(reply);
 }
 
-static void on_timer(void *arg)
+static void rerank_calls_on_timer(void *arg)
 {
     rerank_call *c = arg;
     call_result failure;
     const candidate *k = rerank_run_choice(c->s->r, c->choice, &failure);
     if (!k) {
-        finish(c, &failure);
+        rerank_calls_finish(c, &failure);
         return;
     }
     if (!c->plays) c->play = k->kept;
@@ -134,7 +134,7 @@ static void on_decided(void *user)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const rerank_rule *rule_of(const rerank_calls *b, const char *name)
+static const rerank_rule *rerank_calls_rule_of(const rerank_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
@@ -142,8 +142,8 @@ static const rerank_rule *rule_of(const rerank_calls *b, const char *name)
 }
 
 /* Other tasks than generating are the first member's. */
-static model_call *start_first(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
-                               const call_events *ev)
+static model_call *rerank_calls_start_first(rerank_calls *b, const rerank_rule *rule, call_order *o,
+                                            const call_terms *t, const call_events *ev)
 {
     call_order *first = call_order_for(o, rule->members[0].model);
     model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
@@ -229,15 +229,15 @@ static shared *join(rerank_calls *b, const rerank_rule *rule, call_order *o, con
     return s;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *rerank_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     rerank_calls *b = (rerank_calls *)base;
-    const rerank_rule *rule = rule_of(b, o->model);
+    const rerank_rule *rule = rerank_calls_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
-    if (o->task != CALL_GENERATE) return start_first(b, rule, o, t, ev);
+    if (o->task != CALL_GENERATE) return rerank_calls_start_first(b, rule, o, t, ev);
     rerank_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->timer = b->base.env->timer_new(b->base.env->user, rerank_calls_on_timer, c);
     c->s = c->timer ? join(b, rule, o, t, &c->choice) : NULL;
     if (!c->s) {
         b->base.env->timer_free(c->timer);
@@ -251,7 +251,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base.base;
 }
 
-static call_place where(const model_call *call)
+static call_place rerank_calls_where(const model_call *call)
 {
     const rerank_call *c = (const rerank_call *)call;
     rerank_run *r = c->s->r;
@@ -265,25 +265,25 @@ static call_place where(const model_call *call)
     return p;
 }
 
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void rerank_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    const rerank_rule *rule = rule_of((rerank_calls *)base, o->model);
+    const rerank_rule *rule = rerank_calls_rule_of((rerank_calls *)base, o->model);
     over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+static const Shoal__V1__ModelInfo *rerank_calls_info(calls *base, const char *model, bool *ret_known)
 {
     rerank_calls *b = (rerank_calls *)base;
-    const rerank_rule *rule = rule_of(b, model);
+    const rerank_rule *rule = rerank_calls_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0].model : model, ret_known);
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+static const calls_ops OPS = {.start = rerank_calls_start,
+                              .pause = rerank_calls_pause,
+                              .cancel = rerank_calls_cancel,
+                              .where = rerank_calls_where,
+                              .look = rerank_calls_look,
+                              .info = rerank_calls_info,
                               .free = over_free};
 
 int rerank_calls_new(calls **ret, const env *env_, calls *inner, const rerank_options *opts, shoal_err *err)

@@ -15,22 +15,22 @@
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void dismiss(candidate *k)
+static void rerank_run_dismiss(candidate *k)
 {
     model_call *inner = k->inner;
     k->inner = NULL;
     calls_cancel(inner);
 }
 
-static void dismiss_all(rerank_run *r)
+static void rerank_run_dismiss_all(rerank_run *r)
 {
-    for (size_t i = 0; i < r->n; i++) dismiss(&r->c[i]);
+    for (size_t i = 0; i < r->n; i++) rerank_run_dismiss(&r->c[i]);
 }
 
 void rerank_run_free(rerank_run *r)
 {
     if (!r) return;
-    dismiss_all(r);
+    rerank_run_dismiss_all(r);
     calls_cancel(r->scorer);
     for (size_t i = 0; i < r->n; i++) {
         take_done(&r->c[i].kept);
@@ -70,7 +70,7 @@ static const char *judge_of(const rerank_rule *rule)
     return rule->model ? rule->model : rule->log_prob;
 }
 
-static size_t put(rerank_run *r, size_t n, const char *text)
+static size_t rerank_run_put(rerank_run *r, size_t n, const char *text)
 {
     return n < sizeof r->trace ? n + (size_t)snprintf(r->trace + n, sizeof r->trace - n, "%s", text) : n;
 }
@@ -86,7 +86,7 @@ static void worth_text(const rerank_run *r, double worth, char ret[40])
 }
 
 /* "log_prob by home-chat-m: home-chat-s -0.4120*, home-chat-s -1.2011, home-chat-m failed" */
-static void describe(rerank_run *r)
+static void rerank_run_describe(rerank_run *r)
 {
     const char *judge = judge_of(r->rule);
     char text[160], worth[40];
@@ -96,7 +96,7 @@ static void describe(rerank_run *r)
              : r->rule->log_prob ? "log_prob"
                                  : rerank_rule_name(r->rule->by),
              judge ? " by " : "", judge ? judge : "");
-    n = put(r, n, text);
+    n = rerank_run_put(r, n, text);
     for (size_t i = 0; i < r->n; i++) {
         bool in = at < r->n_whole && r->whole[at] == i;
         bool best = in && r->order[0] == at;
@@ -108,12 +108,12 @@ static void describe(rerank_run *r)
                  : r->is_sure         ? " spared"
                                       : " late",
                  best ? "*" : "");
-        n = put(r, n, text);
+        n = rerank_run_put(r, n, text);
         at += in;
     }
 }
 
-static void decide(rerank_run *r)
+static void rerank_run_decide(rerank_run *r)
 {
     r->at = RERANK_DECIDED;
     r->b->base.env->timer_stop(r->timer);
@@ -121,7 +121,7 @@ static void decide(rerank_run *r)
         for (size_t i = 0; i < r->n_whole; i++) r->order[i] = i;
     else
         rerank_order(r->worth, r->n_whole, r->order);
-    describe(r);
+    rerank_run_describe(r);
     if (r->n_whole > 0 && r->b->o.chose)
         r->b->o.chose(r->b->o.user, r->rule->name, r->c[r->whole[r->order[0]]].m->model);
     if (*r->why)
@@ -135,7 +135,7 @@ static void decide_unweighed(rerank_run *r, const char *why)
 {
     note_why(r, judge_of(r->rule) ? judge_of(r->rule) : r->rule->name, "did not weigh the candidates", why);
     r->weighed = false;
-    decide(r);
+    rerank_run_decide(r);
 }
 
 /* ---- weighing ------------------------------------------------------------------------------------ */
@@ -261,7 +261,7 @@ static void on_scorer_end(const call_events *ev, const call_result *res)
     r->weighed = r->rule->model ? take_relevance(r, (const Shoal__V1__ClassifyReply *)res->reply)
                                 : take_likelihood(r, (const Shoal__V1__LikelihoodReply *)res->reply);
     if (r->weighed && all_are_numbers(r))
-        decide(r);
+        rerank_run_decide(r);
     else
         decide_unweighed(r, "its answer was none");
 }
@@ -272,7 +272,7 @@ static void weigh_by_rule(rerank_run *r)
     for (size_t i = 0; i < r->n_whole; i++) texts[i] = r->c[r->whole[i]].text;
     r->weighed = rerank_by_rule(r->rule->by, &r->asked, &r->rule->needs, texts, r->n_whole, r->worth) == 0;
     if (r->weighed)
-        decide(r);
+        rerank_run_decide(r);
     else
         decide_unweighed(r, "out of memory");
 }
@@ -281,7 +281,7 @@ static void weigh_by_rule(rerank_run *r)
 static void weigh_by_model(rerank_run *r)
 {
     if (r->n_whole < 2 || all_agree(r)) {
-        decide(r);
+        rerank_run_decide(r);
         return;
     }
     uint64_t left_ms = rerank_run_left_ms(r);
@@ -298,7 +298,7 @@ static void weigh_by_model(rerank_run *r)
     watch(r, left_ms);
 }
 
-static bool is_whole(candidate *k)
+static bool rerank_run_is_whole(candidate *k)
 {
     if (!take_is_whole(&k->kept)) return false;
     k->text.s = rerank_read_all(&k->reader, &k->text.len);
@@ -308,10 +308,10 @@ static bool is_whole(candidate *k)
 /* Nobody more is waited for. */
 static void close_list(rerank_run *r)
 {
-    dismiss_all(r);
+    rerank_run_dismiss_all(r);
     for (size_t i = 0; i < r->n; i++) {
         candidate *k = &r->c[i];
-        if (is_whole(k)) {
+        if (rerank_run_is_whole(k)) {
             r->whole[r->n_whole++] = i;
             continue;
         }
@@ -327,7 +327,7 @@ static void weigh(rerank_run *r)
 {
     close_list(r);
     if (r->n_whole == 0)
-        decide(r);
+        rerank_run_decide(r);
     else if (judge_of(r->rule))
         weigh_by_model(r);
     else
@@ -336,7 +336,7 @@ static void weigh(rerank_run *r)
 
 /* ---- gathering ----------------------------------------------------------------------------------- */
 
-static bool ask_next(rerank_run *r);
+static bool rerank_run_ask_next(rerank_run *r);
 
 static bool somebody_writes(const rerank_run *r)
 {
@@ -362,19 +362,19 @@ static void ask_patiently(rerank_run *r)
         rerank_reader_done(&r->c[i].reader);
     }
     r->n_asked = 0;
-    if (!ask_next(r)) weigh(r);
+    if (!rerank_run_ask_next(r)) weigh(r);
 }
 
 /* As good as the rule allows, in itself. */
 static bool is_best(rerank_run *r, candidate *k)
 {
     double worth = 0;
-    if (!is_whole(k)) return false;
+    if (!rerank_run_is_whole(k)) return false;
     return rerank_by_rule(r->rule->by, &r->asked, &r->rule->needs, &k->text, 1, &worth) == 0 && worth >= 1;
 }
 
 /* The first of those that are as good as can be has come, and nobody before it writes any more. */
-static bool is_decided(rerank_run *r)
+static bool rerank_run_is_decided(rerank_run *r)
 {
     if (judge_of(r->rule) || !rerank_rule_tops(r->rule->by) || r->n_choices > 1) return false;
     for (size_t i = 0; i < r->n_asked && !r->c[i].inner; i++)
@@ -401,12 +401,12 @@ static void on_candidate_end(const call_events *ev, const call_result *res)
         weigh(r);
         return;
     }
-    r->is_sure = is_decided(r);
+    r->is_sure = rerank_run_is_decided(r);
     if (r->is_sure) {
         weigh(r);
         return;
     }
-    if (somebody_writes(r) || (r->n_asked < r->n && ask_next(r))) return;
+    if (somebody_writes(r) || (r->n_asked < r->n && rerank_run_ask_next(r))) return;
     if (nobody_was_there(r))
         ask_patiently(r);
     else
@@ -435,7 +435,7 @@ static bool any_is_whole(const rerank_run *r)
     return false;
 }
 
-static void on_timer(void *arg)
+static void rerank_run_on_timer(void *arg)
 {
     rerank_run *r = arg;
     if (r->at == RERANK_WEIGHS) {
@@ -464,7 +464,7 @@ static bool draws(const rerank_run *r, const rerank_member *m)
 }
 
 /* Candidate j of its member; see rerank_calls.h for the seeds. */
-static bool ask(candidate *k, size_t j)
+static bool rerank_run_ask(candidate *k, size_t j)
 {
     rerank_run *r = k->r;
     call_events ev = {.user = k, .event = on_candidate_event, .end = on_candidate_end};
@@ -483,7 +483,7 @@ static bool ask(candidate *k, size_t j)
 }
 
 /* All candidates, or those of the next member. */
-static bool ask_next(rerank_run *r)
+static bool rerank_run_ask_next(rerank_run *r)
 {
     bool in_turn = r->rule->in_turn && r->n_choices == 1;
     size_t j = 0, first = r->n_asked;
@@ -491,7 +491,7 @@ static bool ask_next(rerank_run *r)
         bool same = i > first && r->c[i - 1].m == r->c[i].m;
         if (i > first && in_turn && !same) break;
         j = same ? j + 1 : 0;
-        if (!ask(&r->c[i], j)) return false;
+        if (!rerank_run_ask(&r->c[i], j)) return false;
         r->n_asked++;
     }
     if (first == 0) watch(r, gather_ms(r));
@@ -500,7 +500,7 @@ static bool ask_next(rerank_run *r)
 
 /* How many candidates each member writes: as many as it is said, one where all would be the same, and more
  * where the request wants more choices than that. */
-static void count(const rerank_run *r, unsigned n_of[])
+static void rerank_run_count(const rerank_run *r, unsigned n_of[])
 {
     size_t n = 0, most = r->n_choices < RERANK_CANDIDATES_MAX ? r->n_choices : RERANK_CANDIDATES_MAX;
     bool grows = true;
@@ -523,7 +523,7 @@ static void count(const rerank_run *r, unsigned n_of[])
 static void list_candidates(rerank_run *r)
 {
     unsigned n_of[RERANK_CANDIDATES_MAX];
-    count(r, n_of);
+    rerank_run_count(r, n_of);
     for (size_t i = 0; i < r->rule->n_members; i++)
         for (unsigned j = 0; j < n_of[i] && r->n < RERANK_CANDIDATES_MAX; j++)
             r->c[r->n++] = (candidate){.r = r, .m = &r->rule->members[i]};
@@ -551,9 +551,9 @@ rerank_run *rerank_run_new(rerank_calls *b, const rerank_rule *rule, call_order 
     queue_put(&b->runs, &r->link);
     *r->terms.identity = 0; /* whose file answers is what is decided here */
     if (has_several(rule)) r->terms.hold_until_ns = over_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
-    r->timer = b->base.env->timer_new(b->base.env->user, on_timer, r);
+    r->timer = b->base.env->timer_new(b->base.env->user, rerank_run_on_timer, r);
     list_candidates(r);
-    if (r->timer && rerank_asked_init(&r->asked, req) == 0 && ask_next(r)) return r;
+    if (r->timer && rerank_asked_init(&r->asked, req) == 0 && rerank_run_ask_next(r)) return r;
     rerank_run_free(r);
     return NULL;
 }

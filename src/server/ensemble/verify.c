@@ -15,14 +15,14 @@ const char *verify_why_text(verify_why w)
     return TEXTS[w];
 }
 
-static bool is_blank(const char *s)
+static bool verify_is_blank(const char *s)
 {
     return s[strspn(s, " \t\r\n")] == '\0';
 }
 
 verify_why verify_may_leave(const verify_check *checks, size_t n, const verify_answer *a)
 {
-    if (a->n_calls == 0) return is_blank(a->text) ? VERIFY_EMPTY : VERIFY_FINE;
+    if (a->n_calls == 0) return verify_is_blank(a->text) ? VERIFY_EMPTY : VERIFY_FINE;
     for (size_t i = 0; i < n; i++)
         if (checks[i].kind == VERIFY_DEVICES) return VERIFY_FINE;
     return VERIFY_CALLS_UNCHECKED;

@@ -57,7 +57,7 @@ static const char *member(const verify_call *c)
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void call_free(verify_call *c)
+static void verify_calls_call_free(verify_call *c)
 {
     if (c->gone) *c->gone = true;
     c->b->base.env->timer_free(c->timer);
@@ -68,34 +68,34 @@ static void call_free(verify_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void verify_calls_cancel(model_call *call)
 {
     verify_call *c = (verify_call *)call;
     calls_cancel(c->base.inner);
-    call_free(c);
+    verify_calls_call_free(c);
 }
 
-static void finish(verify_call *c, const call_result *ended)
+static void verify_calls_finish(verify_call *c, const call_result *ended)
 {
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why) r.wanted = member(c), r.why = c->why;
     over_call_end(&c->base, &r);
-    call_free(c);
+    verify_calls_call_free(c);
 }
 
-static void fail(verify_call *c, int status, const char *message)
+static void verify_calls_fail(verify_call *c, int status, const char *message)
 {
     call_result none = call_result_of(c->base.o, status, message);
-    finish(c, &none);
+    verify_calls_finish(c, &none);
 }
 
-static void fail_nomem(verify_call *c)
+static void verify_calls_fail_nomem(verify_call *c)
 {
-    fail(c, SHOAL_ENOMEM, "out of memory");
+    verify_calls_fail(c, SHOAL_ENOMEM, "out of memory");
 }
 
-static void note(verify_call *c, const char *text)
+static void verify_calls_note(verify_call *c, const char *text)
 {
     size_t n = strlen(c->trace);
     snprintf(c->trace + n, sizeof c->trace - n, "%s%s", n ? ", " : "", text);
@@ -111,7 +111,7 @@ static void judged(verify_call *c, verify_end end)
                                          [VERIFY_REFUSED] = "refused"};
     char passed[64];
     snprintf(passed, sizeof passed, "%.48s passed", member(c));
-    note(c, end == VERIFY_PASSED ? passed : TRACES[end]);
+    verify_calls_note(c, end == VERIFY_PASSED ? passed : TRACES[end]);
     if (c->b->o.judged) c->b->o.judged(c->b->o.user, c->rule->name, member(c), end);
 }
 
@@ -122,19 +122,19 @@ static void finish_told(verify_call *c)
     call_result r;
     ProtobufCMessage *reply;
     take_result(c->tells, c->base.o, &r, &reply);
-    finish(c, &r);
+    verify_calls_finish(c, &r);
     take_free(reply);
 }
 
 /* As much as whoever asked takes; from the loop, and on from there when a pause ends. */
-static void tell(verify_call *c)
+static void verify_calls_tell(verify_call *c)
 {
     bool gone = false;
     c->gone = &gone;
     while (!gone && !c->base.paused && take_has_more(c->tells)) {
         ProtobufCMessage *m = take_next(c->tells, c->base.o);
         if (!m) {
-            fail_nomem(c);
+            verify_calls_fail_nomem(c);
             return;
         }
         c->base.ev.event(&c->base.ev, m);
@@ -145,14 +145,14 @@ static void tell(verify_call *c)
     if (!c->base.paused) finish_told(c);
 }
 
-static void begin_to_tell(verify_call *c, take *what)
+static void verify_calls_begin_to_tell(verify_call *c, take *what)
 {
     c->tells = what;
     c->b->base.env->timer_stop(c->timer);
-    tell(c);
+    verify_calls_tell(c);
 }
 
-static void pause(model_call *call, bool paused)
+static void verify_calls_pause(model_call *call, bool paused)
 {
     verify_call *c = (verify_call *)call;
     over_pause(call, paused);
@@ -162,9 +162,9 @@ static void pause(model_call *call, bool paused)
 static void tell_made(verify_call *c, const verify_answer *a)
 {
     if (verify_said_make(&c->other, &c->now, c->base.o, &c->k, a, c->rule->name) != 0)
-        fail_nomem(c);
+        verify_calls_fail_nomem(c);
     else
-        begin_to_tell(c, &c->other);
+        verify_calls_begin_to_tell(c, &c->other);
 }
 
 static void tell_safe(verify_call *c)
@@ -176,25 +176,25 @@ static void tell_safe(verify_call *c)
 
 /* ---- the ways out -------------------------------------------------------------------------------- */
 
-static void ask(verify_call *c, call_order *o);
+static void verify_calls_ask(verify_call *c, call_order *o);
 static void check_on(verify_call *c);
 
 /* Milliseconds to the deadline, less what an answer needs to get out; a lot without one. */
-static double left_ms(const verify_call *c)
+static double verify_calls_left_ms(const verify_call *c)
 {
     uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return 1e12;
     return end > now ? (double)(end - now) / 1e6 - MARGIN_MS : 0;
 }
 
-static bool is_in_time(const verify_call *c, const char *model)
+static bool verify_calls_is_in_time(const verify_call *c, const char *model)
 {
     call_outlook look;
     call_order *o = c->base.o->deadline_ns ? call_order_for(c->base.o, model) : NULL;
     if (!o) return true; /* without memory it is tried */
     calls_look(c->b->base.inner, o, &c->base.terms, &look);
     call_order_unref(o);
-    return (look.status == 0 ? look.expected_ms : 0) < left_ms(c);
+    return (look.status == 0 ? look.expected_ms : 0) < verify_calls_left_ms(c);
 }
 
 /* There is no time for more: what a rule had mended goes out, else the safe text. */
@@ -205,7 +205,7 @@ static void end_early(verify_call *c, const char *why)
         LOG_S("why", why), LOG_S("request_id", c->base.o->request_id));
     if (c->k.formed) {
         judged(c, VERIFY_REFUSED);
-        fail(c, SHOAL_EDEADLINE, "no answer had passed the checks as the deadline came near");
+        verify_calls_fail(c, SHOAL_EDEADLINE, "no answer had passed the checks as the deadline came near");
     } else if (c->has_spare) {
         judged(c, VERIFY_REPAIRED);
         tell_made(c, &c->spare);
@@ -245,7 +245,7 @@ static bool repair(verify_call *c)
     if (v->n_options && !c->again && !c->k.searches) {
         judged(c, VERIFY_ASKED);
         c->again = true;
-        ask(c, verify_said_choose(c->base.o, member(c), v->options, v->n_options, c->mem));
+        verify_calls_ask(c, verify_said_choose(c->base.o, member(c), v->options, v->n_options, c->mem));
         return true;
     }
     return c->has_spare ? hold_mended(c, &c->spare) : false;
@@ -255,7 +255,7 @@ static bool escalate(verify_call *c)
 {
     if (c->i + 1 == c->rule->n_members) return false;
     keep_spare(c);
-    if (!is_in_time(c, c->rule->members[c->i + 1])) {
+    if (!verify_calls_is_in_time(c, c->rule->members[c->i + 1])) {
         c->i++;
         end_early(c, "the deadline leaves no time for it");
         return true;
@@ -263,7 +263,7 @@ static bool escalate(verify_call *c)
     judged(c, VERIFY_ESCALATED);
     c->i++;
     c->again = false;
-    ask(c, call_order_for(c->base.o, member(c)));
+    verify_calls_ask(c, call_order_for(c->base.o, member(c)));
     return true;
 }
 
@@ -273,7 +273,7 @@ static void give_up(verify_call *c)
     char text[256];
     if (!c->any) {
         judged(c, VERIFY_REFUSED);
-        finish(c, &c->now.result);
+        verify_calls_finish(c, &c->now.result);
     } else if (c->k.formed) {
         judged(c, VERIFY_REFUSED);
         snprintf(
@@ -281,7 +281,7 @@ static void give_up(verify_call *c)
             "no answer passed the checks of '%.64s' (%s), and there is no safe text of the form that was "
             "asked for",
             c->rule->name, verify_why_text(c->verdict.why));
-        fail(c, SHOAL_EUNSUPPORTED, text);
+        verify_calls_fail(c, SHOAL_EUNSUPPORTED, text);
     } else {
         tell_safe(c);
     }
@@ -303,7 +303,7 @@ static void passed(verify_call *c)
     if (!c->mended) {
         judged(c, VERIFY_PASSED);
         if (c->plain)
-            begin_to_tell(c, &c->now);
+            verify_calls_begin_to_tell(c, &c->now);
         else
             tell_made(c, &c->answer);
         return;
@@ -314,7 +314,7 @@ static void passed(verify_call *c)
 }
 
 /* by: the check's name. */
-static void failed(verify_call *c, const char *by, const verify_verdict *v)
+static void verify_calls_failed(verify_call *c, const char *by, const verify_verdict *v)
 {
     char text[160];
     if (c->mended) { /* one rule's right answer is another's wrong one */
@@ -327,7 +327,7 @@ static void failed(verify_call *c, const char *by, const verify_verdict *v)
     if (!take_is_whole(&c->now)) c->verdict.why = VERIFY_SILENT;
     const char *why = verify_why_text(c->verdict.why);
     snprintf(text, sizeof text, "%.48s%s%.24s: %s", member(c), *by ? " " : "", by, why);
-    note(c, text);
+    verify_calls_note(c, text);
     LOG(LOG_INFO, "ensemble", "verify_held", LOG_S("route", c->rule->name), LOG_S("model", member(c)),
         LOG_S("check", by), LOG_S("why", why), LOG_S("request_id", c->base.o->request_id));
     next_step(c);
@@ -339,7 +339,7 @@ static void on_nothing(const call_events *ev, const ProtobufCMessage *m)
     (void)m;
 }
 
-static void go_on(verify_call *c, verify_why why)
+static void verify_calls_go_on(verify_call *c, verify_why why)
 {
     if (why == VERIFY_FINE) {
         c->at++;
@@ -347,7 +347,7 @@ static void go_on(verify_call *c, verify_why why)
         return;
     }
     verify_verdict v = {.why = why};
-    failed(c, c->rule->checks[c->at].name, &v);
+    verify_calls_failed(c, c->rule->checks[c->at].name, &v);
 }
 
 static void on_inferred(const call_events *ev, const call_result *r)
@@ -356,8 +356,8 @@ static void on_inferred(const call_events *ev, const call_result *r)
     const verify_check *check = &c->rule->checks[c->at];
     c->base.inner = NULL;
     const Shoal__V1__ClassifyReply *reply = (const Shoal__V1__ClassifyReply *)r->reply;
-    go_on(c, r->status == 0 ? verify_nli_judge(&c->nli, reply, check->entails, check->min_score)
-                            : VERIFY_NOT_CHECKED);
+    verify_calls_go_on(c, r->status == 0 ? verify_nli_judge(&c->nli, reply, check->entails, check->min_score)
+                                         : VERIFY_NOT_CHECKED);
 }
 
 /* Text is inferred; calls are for other checks. */
@@ -368,18 +368,18 @@ static void infer(verify_call *c, const verify_check *check)
     const Shoal__V1__ModelInfo *judge = calls_info(c->b->base.inner, check->model, NULL);
     size_t bytes = verify_nli_piece_bytes(judge ? judge->n_ctx : 0);
     if (verify_nli_ask(&c->nli, c->k.context, c->answer.text, bytes, c->mem)) {
-        fail_nomem(c);
+        verify_calls_fail_nomem(c);
         return;
     }
     if (only_calls || c->nli.why != VERIFY_FINE) {
-        go_on(c, only_calls ? VERIFY_FINE : c->nli.why);
+        verify_calls_go_on(c, only_calls ? VERIFY_FINE : c->nli.why);
         return;
     }
     call_context ctx = call_context_beside(o, "verify");
     call_order *q = call_order_new(CALL_CLASSIFY, check->model, &c->nli.request.base, &ctx);
     bool started = over_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred, NULL);
     call_order_unref(q);
-    if (!started) fail_nomem(c);
+    if (!started) verify_calls_fail_nomem(c);
 }
 
 static void check_on(verify_call *c)
@@ -393,23 +393,23 @@ static void check_on(verify_call *c)
             return;
         }
         if (verify_apply(&v, check, &c->k, &c->answer, c->mem)) {
-            fail_nomem(c);
+            verify_calls_fail_nomem(c);
             return;
         }
         if (v.why == VERIFY_FINE) continue;
-        failed(c, check->name, &v);
+        verify_calls_failed(c, check->name, &v);
         return;
     }
     v.why = verify_may_leave(r->checks, r->n_checks, &c->answer);
     if (v.why == VERIFY_FINE)
         passed(c);
     else
-        failed(c, "", &v);
+        verify_calls_failed(c, "", &v);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void verify_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     verify_call *c = ev->user;
     take_note(&c->now, c->base.o, m);
@@ -417,25 +417,25 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
 
 /* What is wrong with the request itself, or ends it, is no member's: it is the answer. Not so of a question
  * that we have asked. */
-static bool is_final(const verify_call *c, const call_result *r)
+static bool verify_calls_is_final(const verify_call *c, const call_result *r)
 {
     return r->status != 0 && r->fault == CALL_FAULT_NONE && r->status != SHOAL_ELIMIT && !c->again;
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void verify_calls_on_end(const call_events *ev, const call_result *r)
 {
     verify_call *c = ev->user;
     c->base.inner = NULL;
     take_end(&c->now, c->base.o, r);
-    if (is_final(c, r)) {
-        finish(c, r);
+    if (verify_calls_is_final(c, r)) {
+        verify_calls_finish(c, r);
         return;
     }
     bool whole = take_is_whole(&c->now);
     c->any |= whole;
     c->answer = (verify_answer){.text = ""};
     if (whole && verify_said_read(&c->answer, &c->plain, &c->now, c->base.o, &c->k, c->mem)) {
-        fail_nomem(c);
+        verify_calls_fail_nomem(c);
         return;
     }
     c->mended = false;
@@ -447,22 +447,23 @@ static bool start_member(verify_call *c, call_order *o)
 {
     take_done(&c->now);
     take_init(&c->now, member(c));
-    bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end, NULL);
+    bool started =
+        over_call_start(&c->base, o, &c->base.terms, verify_calls_on_event, verify_calls_on_end, NULL);
     call_order_unref(o);
     return started;
 }
 
 /* Takes the order, NULL where there was no memory for it. */
-static void ask(verify_call *c, call_order *o)
+static void verify_calls_ask(verify_call *c, call_order *o)
 {
-    if (!start_member(c, o)) fail_nomem(c);
+    if (!start_member(c, o)) verify_calls_fail_nomem(c);
 }
 
-static void on_timer(void *arg)
+static void verify_calls_on_timer(void *arg)
 {
     verify_call *c = arg;
     if (c->tells) {
-        tell(c);
+        verify_calls_tell(c);
         return;
     }
     calls_cancel(c->base.inner);
@@ -472,7 +473,7 @@ static void on_timer(void *arg)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const verify_rule *rule_of(const verify_calls *b, const char *name)
+static const verify_rule *verify_calls_rule_of(const verify_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
@@ -486,7 +487,7 @@ static verify_call *call_new(verify_calls *b, const verify_rule *rule, const cal
     c->b = b;
     c->rule = rule;
     c->mem = arena_new(0);
-    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->timer = b->base.env->timer_new(b->base.env->user, verify_calls_on_timer, c);
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
     bool read = r && c->mem && c->timer && verify_case_read(&c->k, r, c->mem) == 0;
     if (r) take_free(&r->base);
@@ -507,25 +508,25 @@ static model_call *start_other(verify_calls *b, const verify_rule *rule, call_or
     return call;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *verify_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     verify_calls *b = (verify_calls *)base;
-    const verify_rule *rule = rule_of(b, o->model);
+    const verify_rule *rule = verify_calls_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     if (o->task != CALL_GENERATE) return start_other(b, rule, o, t, ev);
     verify_call *c = call_new(b, rule, o);
     if (!c) return NULL;
     over_call_init(&c->base, base, o, t, ev);
     if (!start_member(c, call_order_for(o, member(c)))) {
-        call_free(c);
+        verify_calls_call_free(c);
         return NULL;
     }
-    double left = left_ms(c);
+    double left = verify_calls_left_ms(c);
     if (o->deadline_ns) b->base.env->timer_start(c->timer, left > 0 ? (uint64_t)left + 1 : 0);
     return &c->base.base;
 }
 
-static call_place where(const model_call *call)
+static call_place verify_calls_where(const model_call *call)
 {
     const verify_call *c = (const verify_call *)call;
     const call_result *r = c->tells ? &c->tells->result : NULL;
@@ -536,25 +537,25 @@ static call_place where(const model_call *call)
 }
 
 /* What somebody knows of it is what its first member would say. */
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void verify_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    const verify_rule *rule = rule_of((verify_calls *)base, o->model);
+    const verify_rule *rule = verify_calls_rule_of((verify_calls *)base, o->model);
     over_look_for((over_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
 }
 
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+static const Shoal__V1__ModelInfo *verify_calls_info(calls *base, const char *model, bool *ret_known)
 {
     verify_calls *b = (verify_calls *)base;
-    const verify_rule *rule = rule_of(b, model);
+    const verify_rule *rule = verify_calls_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0] : model, ret_known);
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+static const calls_ops OPS = {.start = verify_calls_start,
+                              .pause = verify_calls_pause,
+                              .cancel = verify_calls_cancel,
+                              .where = verify_calls_where,
+                              .look = verify_calls_look,
+                              .info = verify_calls_info,
                               .free = over_free};
 
 int verify_calls_new(calls **ret, const env *env_, calls *inner, const verify_options *opts, shoal_err *err)

@@ -16,7 +16,7 @@ typedef struct reader {
     const char *question;
 } reader;
 
-static const char *keep(reader *r, const char *s, size_t n)
+static const char *verify_case_keep(reader *r, const char *s, size_t n)
 {
     const char *kept = arena_strndup(r->a, s, n);
     if (!kept) r->nomem = true;
@@ -66,7 +66,7 @@ bool verify_case_device(device *ret, const char *line, size_t n, arena *a, bool 
     return !*ret_nomem;
 }
 
-static void add_device(reader *r, const device *d)
+static void verify_case_add_device(reader *r, const device *d)
 {
     for (size_t i = 0; i < r->n_devices; i++) {
         if (strcmp(r->list[i].id, d->id) != 0) continue;
@@ -76,12 +76,12 @@ static void add_device(reader *r, const device *d)
     if (r->n_devices < DEVICES_MAX) r->list[r->n_devices++] = *d;
 }
 
-static void read_devices(reader *r, const char *text)
+static void verify_case_read_devices(reader *r, const char *text)
 {
     while (*text) {
         device d;
         size_t n = strcspn(text, "\n");
-        if (verify_case_device(&d, text, n, r->a, &r->nomem)) add_device(r, &d);
+        if (verify_case_device(&d, text, n, r->a, &r->nomem)) verify_case_add_device(r, &d);
         text += n + (text[n] == '\n');
     }
 }
@@ -100,7 +100,7 @@ static const char *content_of(reader *r, const json_t *m)
         const json_t *s = json_object_get(part, "text");
         if (json_is_string(s)) buf_append(&text, json_string_value(s), json_string_length(s));
     }
-    const char *kept = keep(r, text.len ? text.data : "", text.len);
+    const char *kept = verify_case_keep(r, text.len ? text.data : "", text.len);
     r->nomem |= text.failed;
     buf_done(&text);
     return kept;
@@ -115,7 +115,7 @@ static const char *arguments_of(reader *r, const json_t *v)
         json_put(&text, v);
     else
         buf_puts(&text, "{}");
-    const char *kept = keep(r, text.len ? text.data : "", text.len);
+    const char *kept = verify_case_keep(r, text.len ? text.data : "", text.len);
     r->nomem |= text.failed;
     buf_done(&text);
     return kept;
@@ -130,7 +130,7 @@ static void read_calls(reader *r, const json_t *m)
         const json_t *f = json_object_get(call, "function");
         const char *name = json_string_value(json_object_get(f, "name"));
         if (!name || r->n_made == VERIFY_MADE_MAX) continue;
-        r->made[r->n_made++] = (device_call){.name = keep(r, name, strlen(name)),
+        r->made[r->n_made++] = (device_call){.name = verify_case_keep(r, name, strlen(name)),
                                              .arguments = arguments_of(r, json_object_get(f, "arguments"))};
     }
 }
@@ -156,12 +156,12 @@ static void read_message(reader *r, const json_t *m)
         r->n_made = 0;
     } else {
         add_line(&r->context, text);
-        if (strcmp(role, "system") == 0) read_devices(r, text);
+        if (strcmp(role, "system") == 0) verify_case_read_devices(r, text);
     }
     add_line(&r->known, text);
 }
 
-static void read_messages(reader *r, const char *messages)
+static void verify_case_read_messages(reader *r, const char *messages)
 {
     json_t *list = NULL;
     if (json_parse(&list, messages, strlen(messages), "messages", NULL) == SHOAL_ENOMEM) r->nomem = true;
@@ -190,7 +190,7 @@ static void read_tools(reader *r, verify_case *ret, const Shoal__V1__GenerateReq
     {
         const char *name = json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
         if (name && is_wanted(q, name) && ret->tools)
-            ret->tools[ret->n_tools++] = keep(r, name, strlen(name));
+            ret->tools[ret->n_tools++] = verify_case_keep(r, name, strlen(name));
     }
     ret->offers_tools = n > 0;
     ret->one_call = n > 0 && !q->parallel_tool_calls;
@@ -214,13 +214,13 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
     *ret = (verify_case){.given = ""};
     *r = (reader){.a = a, .question = ""};
     bool chat = q->messages_json && *q->messages_json;
-    if (chat) read_messages(r, q->messages_json);
-    if (!chat && q->text) add_line(&r->known, r->question = keep(r, q->text, strlen(q->text)));
+    if (chat) verify_case_read_messages(r, q->messages_json);
+    if (!chat && q->text) add_line(&r->known, r->question = verify_case_keep(r, q->text, strlen(q->text)));
     if (!chat && q->echo) ret->given = r->question;
     if (q->tools_json && *q->tools_json) read_tools(r, ret, q);
     ret->question = r->question;
-    ret->context = keep(r, r->context.len ? r->context.data : "", r->context.len);
-    ret->known = keep(r, r->known.len ? r->known.data : "", r->known.len);
+    ret->context = verify_case_keep(r, r->context.len ? r->context.data : "", r->context.len);
+    ret->known = verify_case_keep(r, r->known.len ? r->known.data : "", r->known.len);
     ret->n_devices = r->n_devices;
     ret->devices = copy(r, r->list, r->n_devices, sizeof *r->list);
     ret->n_made = r->n_made;

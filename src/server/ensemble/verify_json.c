@@ -174,7 +174,7 @@ static bool fits(const json_t *schema, const json_t *v)
 
 /* ---- reading a schema ---------------------------------------------------------------------------- */
 
-static int check_schema(const json_t *s, const char *what, shoal_err *err);
+static int verify_json_check_schema(const json_t *s, const char *what, shoal_err *err);
 
 static bool all_strings(const json_t *list)
 {
@@ -224,7 +224,7 @@ static int check_members(const json_t *map, const char *what, shoal_err *err)
     int rc = 0;
     json_object_foreach((json_t *)(uintptr_t)map, key, s)
     {
-        if (!rc) rc = check_schema(s, what, err);
+        if (!rc) rc = verify_json_check_schema(s, what, err);
     }
     return rc;
 }
@@ -240,11 +240,11 @@ static int check_keyword(const char *word, const json_t *v, const char *what, sh
     if (!has_form(k->form, v))
         return err_set(err, SHOAL_EINVALID, "%s: what stands behind '%s' is not what belongs there", what,
                        word);
-    if (k->form == SCHEMA) return check_schema(v, what, err);
+    if (k->form == SCHEMA) return verify_json_check_schema(v, what, err);
     return k->form == SCHEMAS ? check_members(v, what, err) : 0;
 }
 
-static int check_schema(const json_t *s, const char *what, shoal_err *err)
+static int verify_json_check_schema(const json_t *s, const char *what, shoal_err *err)
 {
     const char *key;
     const json_t *v;
@@ -262,7 +262,7 @@ static int check_schema(const json_t *s, const char *what, shoal_err *err)
 /* Takes root. */
 static int make(verify_schema **ret, json_t *root, const char *what, shoal_err *err)
 {
-    int rc = check_schema(root, what, err);
+    int rc = verify_json_check_schema(root, what, err);
     verify_schema *s = rc == 0 ? malloc(sizeof *s) : NULL;
     if (rc == 0 && !s) rc = err_nomem(err);
     if (rc != 0) {

@@ -107,7 +107,7 @@ int verify_nli_ask(verify_nli *ret, const char *context, const char *text, size_
 }
 
 /* -1: the model has no such label. */
-static double score_of(const Shoal__V1__Classification *c, const char *label)
+static double verify_nli_score_of(const Shoal__V1__Classification *c, const char *label)
 {
     for (size_t i = 0; i < c->n_labels; i++)
         if (strcmp(c->labels[i]->label, label) == 0) return c->labels[i]->score;
@@ -121,7 +121,7 @@ verify_why verify_nli_judge(const verify_nli *n, const Shoal__V1__ClassifyReply 
     for (size_t i = 0; i < n->n_sentences; i++) {
         double best = -1;
         for (size_t k = 0; k < n->n_pieces; k++) {
-            double s = score_of(reply->results[i * n->n_pieces + k], entails);
+            double s = verify_nli_score_of(reply->results[i * n->n_pieces + k], entails);
             if (s < 0) return VERIFY_NOT_CHECKED;
             if (s > best) best = s;
         }

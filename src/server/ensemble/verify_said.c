@@ -34,7 +34,7 @@ static void hear(said *s, const Shoal__V1__GenerateEvent *ev)
     buf_puts(&s->text, ev->refined->text);
 }
 
-static const char *keep(const buf *b, bool *ret_nomem, arena *mem)
+static const char *verify_said_keep(const buf *b, bool *ret_nomem, arena *mem)
 {
     const char *s = b->failed ? NULL : arena_strndup(mem, b->len ? b->data : "", b->len);
     *ret_nomem |= !s;
@@ -46,10 +46,11 @@ static int give(verify_answer *ret, const said *s, const char *given, arena *mem
     bool nomem = false;
     size_t n = s->n_calls + s->more;
     device_call *calls = arena_alloc(mem, (n + 1) * sizeof *calls);
-    const char *text = keep(&s->text, &nomem, mem);
+    const char *text = verify_said_keep(&s->text, &nomem, mem);
     if (!calls) return SHOAL_ENOMEM;
     for (size_t i = 0; i < s->n_calls; i++)
-        calls[i] = (device_call){keep(&s->names[i], &nomem, mem), keep(&s->arguments[i], &nomem, mem)};
+        calls[i] = (device_call){verify_said_keep(&s->names[i], &nomem, mem),
+                                 verify_said_keep(&s->arguments[i], &nomem, mem)};
     if (s->more) calls[s->n_calls] = (device_call){"", ""};
     size_t n_given = strlen(given);
     if (strncmp(text, given, n_given) == 0) text += n_given;
@@ -87,7 +88,7 @@ int verify_said_read(verify_answer *ret, bool *ret_plain, const take *from, cons
 /* ---- an answer into events ----------------------------------------------------------------------- */
 
 /* Started or Done as the member said it, to be freed by take_free; NULL: it did not say one. */
-static Shoal__V1__GenerateEvent *find(const take *from, const call_order *o, bool done)
+static Shoal__V1__GenerateEvent *verify_said_find(const take *from, const call_order *o, bool done)
 {
     take again = *from;
     again.at = 0;
@@ -102,13 +103,13 @@ static Shoal__V1__GenerateEvent *find(const take *from, const call_order *o, boo
 static void put_started(take *to, const take *from, const call_order *o)
 {
     Shoal__V1__Started none = SHOAL__V1__STARTED__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = find(from, o, false);
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = verify_said_find(from, o, false);
     ev.started = was ? was->started : &none;
     take_note(to, o, &ev.base);
     if (was) take_free(&was->base);
 }
 
-static void put_text(take *to, const call_order *o, const verify_case *k, const verify_answer *a)
+static void verify_said_put_text(take *to, const call_order *o, const verify_case *k, const verify_answer *a)
 {
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
@@ -139,7 +140,7 @@ static void put_call(take *to, const call_order *o, const device_call *c, size_t
 static void put_done(take *to, const take *from, const call_order *o, bool calls)
 {
     Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = find(from, o, true);
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = verify_said_find(from, o, true);
     if (was) done = *was->done; /* its strings stay was's */
     done.finish = (char *)(uintptr_t)(calls ? "tool_calls" : "stop");
     ev.done = &done;
@@ -155,7 +156,7 @@ int verify_said_make(take *ret, const take *from, const call_order *o, const ver
     if (take_is_whole(from)) r = from->result;
     take_init(ret, model);
     put_started(ret, from, o);
-    put_text(ret, o, k, a);
+    verify_said_put_text(ret, o, k, a);
     for (size_t i = 0; i < a->n_calls; i++) put_call(ret, o, &a->calls[i], i);
     put_done(ret, from, o, a->n_calls > 0);
     take_end(ret, o, &r);
@@ -165,7 +166,7 @@ int verify_said_make(take *ret, const take *from, const call_order *o, const ver
 /* ---- a choice ------------------------------------------------------------------------------------ */
 
 /* As the bundled models write it; the worker takes the calls out again. */
-static char *option_text(const device_option *o, arena *mem)
+static char *verify_said_option_text(const device_option *o, arena *mem)
 {
     buf b = {0};
     buf_puts(&b, o->say);
@@ -183,7 +184,8 @@ call_order *verify_said_choose(const call_order *o, const char *model, const dev
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
     char **texts = arena_alloc(mem, n * sizeof *texts);
     bool have = r && texts;
-    for (size_t i = 0; have && i < n; i++) have = (texts[i] = option_text(&options[i], mem)) != NULL;
+    for (size_t i = 0; have && i < n; i++)
+        have = (texts[i] = verify_said_option_text(&options[i], mem)) != NULL;
     call_context ctx = call_context_beside(o, NULL);
     call_order *other = NULL;
     if (have) {

@@ -8,7 +8,7 @@
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
 /* "-5" is another number than "5", unless the sign joins words: "pump-5", "2-5". */
-static double value_of(const words *w, size_t i)
+static double verify_text_value_of(const words *w, size_t i)
 {
     size_t at = w->at[i].begin;
     const char *text = w->text;
@@ -19,7 +19,7 @@ static double value_of(const words *w, size_t i)
 static int put_numbers(buf *out, const words *w)
 {
     for (size_t i = 0; i < w->n; i++) {
-        double v = value_of(w, i);
+        double v = verify_text_value_of(w, i);
         if (w->at[i].number) buf_append(out, &v, sizeof v);
     }
     return out->failed ? SHOAL_ENOMEM : 0;
@@ -70,7 +70,7 @@ static bool put_answer(buf *out, const verify_answer *a)
 }
 
 /* A search that gives up knows nothing: then it neither has what it must nor lacks what it must not. */
-static verify_why judge(const verify_check *c, const buf *text)
+static verify_why verify_text_judge(const verify_check *c, const buf *text)
 {
     const char *s = text->len ? text->data : "";
     if (text->len > REGEX_BYTES) return VERIFY_TOO_LONG;
@@ -85,7 +85,7 @@ int verify_pattern(verify_why *ret, const verify_check *c, const verify_answer *
 {
     buf text = {0};
     int rc = put_answer(&text, a) ? 0 : SHOAL_ENOMEM;
-    if (rc == 0) *ret = judge(c, &text);
+    if (rc == 0) *ret = verify_text_judge(c, &text);
     buf_done(&text);
     return rc;
 }

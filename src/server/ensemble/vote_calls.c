@@ -47,7 +47,7 @@ struct vote_call {
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void dismiss(voter *v)
+static void vote_dismiss(voter *v)
 {
     model_call *inner = v->inner;
     v->inner = NULL;
@@ -57,10 +57,10 @@ static void dismiss(voter *v)
     v->feed = NULL;
 }
 
-static void call_free(vote_call *c)
+static void vote_call_free(vote_call *c)
 {
     for (size_t i = 0; i < c->rule->n_members; i++) {
-        dismiss(&c->voters[i]);
+        vote_dismiss(&c->voters[i]);
         resume_done(&c->voters[i].log);
         call_order_unref(c->voters[i].order);
         buf_done(&c->voters[i].ballot);
@@ -71,24 +71,24 @@ static void call_free(vote_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void vote_cancel(model_call *call)
 {
-    call_free((vote_call *)call);
+    vote_call_free((vote_call *)call);
 }
 
-static void finish(vote_call *c, const call_result *ended)
+static void vote_finish(vote_call *c, const call_result *ended)
 {
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why) r.wanted = c->rule->name, r.why = c->why;
     over_call_end(&c->base, &r);
-    call_free(c);
+    vote_call_free(c);
 }
 
-static void fail(vote_call *c, int status, const char *message)
+static void vote_fail(vote_call *c, int status, const char *message)
 {
     call_result r = call_result_of(c->base.o, status, message);
-    finish(c, &r);
+    vote_finish(c, &r);
 }
 
 static size_t count_voters(const vote_call *c)
@@ -98,7 +98,7 @@ static size_t count_voters(const vote_call *c)
     return n;
 }
 
-static void pause(model_call *call, bool paused)
+static void vote_pause(model_call *call, bool paused)
 {
     vote_call *c = (vote_call *)call;
     c->base.paused = paused;
@@ -108,8 +108,8 @@ static void pause(model_call *call, bool paused)
 
 /* ---- asking -------------------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m);
-static void on_end(const call_events *ev, const call_result *r);
+static void vote_on_event(const call_events *ev, const ProtobufCMessage *m);
+static void vote_on_end(const call_events *ev, const call_result *r);
 
 /* The order of a member as it was at first: its own model, and how it is voted. */
 static call_order *order_of(const vote_call *c, const voter *v)
@@ -137,9 +137,9 @@ static call_order *order_now(const vote_call *c, const voter *v)
     return resume_order(&here, v->order);
 }
 
-static bool ask(vote_call *c, voter *v)
+static bool vote_ask(vote_call *c, voter *v)
 {
-    call_events ev = {.user = v, .event = on_event, .end = on_end};
+    call_events ev = {.user = v, .event = vote_on_event, .end = vote_on_end};
     call_terms t = c->base.terms;
     t.hold_until_ns = c->hold_until_ns;
     v->feed = call_feed_new(&(call_feed_options){.keep_bytes = 1});
@@ -171,7 +171,7 @@ static bool ask_all(vote_call *c)
     c->anew = false;
     begin_vote(c);
     for (size_t i = 0; i < c->rule->n_members; i++)
-        if (!ask(c, &c->voters[i])) return false;
+        if (!vote_ask(c, &c->voters[i])) return false;
     if (c->base.paused) calls_pause(c->voters[c->leader].inner, true);
     c->b->base.env->timer_start(c->timer, VOTE_SILENCE_MS);
     return true;
@@ -194,9 +194,9 @@ static void begin_anew_soon(vote_call *c, uint64_t ms)
     c->b->base.env->timer_start(c->timer, ms);
 }
 
-static void dismiss_all(vote_call *c)
+static void vote_dismiss_all(vote_call *c)
 {
-    for (size_t i = 0; i < c->rule->n_members; i++) dismiss(&c->voters[i]);
+    for (size_t i = 0; i < c->rule->n_members; i++) vote_dismiss(&c->voters[i]);
 }
 
 /* Nobody is left: all are waited for. */
@@ -206,7 +206,7 @@ static void wait_for_all(vote_call *c, const call_result *last)
     bool may_return = last->fault != CALL_FAULT_NONE && last->fault != CALL_FAULT_NONSENSE;
     if (!c->hold_until_ns) c->hold_until_ns = end ? end : now + VOTE_WAIT_MS * 1000000ull;
     if (!may_return || now >= c->hold_until_ns || c->log.broken) {
-        finish(c, last);
+        vote_finish(c, last);
         return;
     }
     c->moved = true;
@@ -230,25 +230,25 @@ static void go_on_without(vote_call *c, voter *v, const call_result *r)
     }
     while (!c->voters[c->leader].inner) c->leader = (c->leader + 1) % c->rule->n_members;
     c->moved = true;
-    dismiss_all(c);
+    vote_dismiss_all(c);
     begin_anew_soon(c, 0);
 }
 
 /* What is wrong with the request itself is so for all. */
-static bool is_final(const call_result *r)
+static bool vote_is_final(const call_result *r)
 {
     return r->status != 0 && r->fault == CALL_FAULT_NONE;
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void vote_on_end(const call_events *ev, const call_result *r)
 {
     voter *v = ev->user;
     vote_call *c = v->c;
     bool led = v == &c->voters[c->leader];
     v->inner = NULL;
-    dismiss(v);
-    if (led && (r->status == 0 || is_final(r))) {
-        finish(c, r);
+    vote_dismiss(v);
+    if (led && (r->status == 0 || vote_is_final(r))) {
+        vote_finish(c, r);
         return;
     }
     if (r->status == 0) { /* its end is none for the others: it has less room, or another end token */
@@ -262,7 +262,7 @@ static void expel(vote_call *c, voter *v, const char *why)
 {
     call_result r = call_result_of(c->base.o, SHOAL_EUNAVAILABLE, why);
     r.fault = CALL_FAULT_NONSENSE;
-    dismiss(v);
+    vote_dismiss(v);
     go_on_without(c, v, &r);
 }
 
@@ -281,22 +281,22 @@ static voter *find_silent(vote_call *c)
     return n_voted > 0 && !c->base.paused ? silent : NULL;
 }
 
-static void refuse(vote_call *c)
+static void vote_refuse(vote_call *c)
 {
     call_result r = call_result_of(c->base.o, SHOAL_EUNSUPPORTED, c->why);
     over_call_end(&c->base, &r);
-    call_free(c);
+    vote_call_free(c);
 }
 
-static void on_timer(void *arg)
+static void vote_on_timer(void *arg)
 {
     vote_call *c = arg;
     if (c->refused) {
-        refuse(c);
+        vote_refuse(c);
         return;
     }
     if (c->anew) {
-        if (!ask_all(c)) fail(c, SHOAL_ENOMEM, "out of memory");
+        if (!ask_all(c)) vote_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
     voter *silent = find_silent(c); /* the others' turn comes with the next beat */
@@ -306,7 +306,7 @@ static void on_timer(void *arg)
 
 /* ---- the vote ------------------------------------------------------------------------------------ */
 
-static double weight_of_all(const vote_call *c)
+static double vote_weight_of_all(const vote_call *c)
 {
     double sum = 0;
     for (size_t i = 0; i < c->rule->n_members; i++)
@@ -327,7 +327,7 @@ static void add_ballot(float *mean, const voter *v, size_t n, float share, bool 
 static float *mean_of_all(const vote_call *c, size_t n)
 {
     float *mean = malloc(n * sizeof *mean);
-    double all = weight_of_all(c);
+    double all = vote_weight_of_all(c);
     bool first = true;
     for (size_t i = 0; mean && i < c->rule->n_members; i++) {
         const voter *v = &c->voters[i];
@@ -378,7 +378,7 @@ static void elect(vote_call *c)
     int rc = mean ? tell_all(c, mean, bytes) : SHOAL_ENOMEM;
     free(mean);
     if (rc != 0) {
-        fail(c, SHOAL_ENOMEM, "out of memory");
+        vote_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
     double took_ms = over_listened_ms(c->base.b, c->asked_ns);
@@ -400,14 +400,14 @@ static void take_ballot(vote_call *c, voter *v, const Shoal__V1__Ballot *b)
     }
     buf_clear(&v->ballot);
     if (buf_append(&v->ballot, b->values.data, n) != 0) {
-        fail(c, SHOAL_ENOMEM, "out of memory");
+        vote_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
     v->voted = true;
     elect(c);
 }
 
-static void tell(vote_call *c, const ProtobufCMessage *m)
+static void vote_tell(vote_call *c, const ProtobufCMessage *m)
 {
     resume_space space;
     if (c->moved && !resume_takes(&c->log, c->base.o, m)) return;
@@ -416,7 +416,7 @@ static void tell(vote_call *c, const ProtobufCMessage *m)
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void vote_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     voter *v = ev->user;
     vote_call *c = v->c;
@@ -427,12 +427,12 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     }
     v->started = true;
     if (event->started && !v->log.begun) resume_note(&v->log, v->order, m);
-    if (v == &c->voters[c->leader]) tell(c, m);
+    if (v == &c->voters[c->leader]) vote_tell(c, m);
 }
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const vote_rule *rule_of(const vote_calls *b, const char *name)
+static const vote_rule *vote_rule_of(const vote_calls *b, const char *name)
 {
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
@@ -440,8 +440,8 @@ static const vote_rule *rule_of(const vote_calls *b, const char *name)
 }
 
 /* Tasks that have no tokens are the first member's. */
-static model_call *start_first(vote_calls *b, const vote_rule *rule, call_order *o, const call_terms *t,
-                               const call_events *ev)
+static model_call *vote_start_first(vote_calls *b, const vote_rule *rule, call_order *o, const call_terms *t,
+                                    const call_events *ev)
 {
     call_order *first = call_order_for(o, rule->members[0].model);
     model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
@@ -449,7 +449,7 @@ static model_call *start_first(vote_calls *b, const vote_rule *rule, call_order 
     return call;
 }
 
-static void describe(vote_call *c)
+static void vote_describe(vote_call *c)
 {
     size_t n = (size_t)snprintf(c->trace, sizeof c->trace, "%s mean of",
                                 c->rule->geometric ? "geometric" : "arithmetic");
@@ -488,31 +488,31 @@ static bool have_one_vocabulary(vote_call *c)
     return true;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *vote_begin(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     vote_calls *b = (vote_calls *)base;
-    const vote_rule *rule = rule_of(b, o->model);
+    const vote_rule *rule = vote_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
-    if (o->task != CALL_GENERATE) return start_first(b, rule, o, t, ev);
+    if (o->task != CALL_GENERATE) return vote_start_first(b, rule, o, t, ev);
     vote_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (vote_call){.b = b, .rule = rule};
-    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->timer = b->base.env->timer_new(b->base.env->user, vote_on_timer, c);
     if (!c->timer) {
         free(c);
         return NULL;
     }
     over_call_init(&c->base, base, o, t, ev);
-    describe(c);
+    vote_describe(c);
     init_voters(c);
     c->refused = !have_one_vocabulary(c);
     if (c->refused) b->base.env->timer_start(c->timer, 0);
     if (c->refused || ask_all(c)) return &c->base.base;
-    call_free(c);
+    vote_call_free(c);
     return NULL;
 }
 
-static call_place where(const model_call *call)
+static call_place vote_where(const model_call *call)
 {
     const vote_call *c = (const vote_call *)call;
     call_place p = calls_where(c->voters[c->leader].inner);
@@ -521,25 +521,25 @@ static call_place where(const model_call *call)
     return p;
 }
 
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void vote_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    const vote_rule *rule = rule_of((vote_calls *)base, o->model);
+    const vote_rule *rule = vote_rule_of((vote_calls *)base, o->model);
     over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+static const Shoal__V1__ModelInfo *vote_info(calls *base, const char *model, bool *ret_known)
 {
     vote_calls *b = (vote_calls *)base;
-    const vote_rule *rule = rule_of(b, model);
+    const vote_rule *rule = vote_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0].model : model, ret_known);
 }
 
-static const calls_ops OPS = {.start = start,
-                              .pause = pause,
-                              .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+static const calls_ops OPS = {.start = vote_begin,
+                              .pause = vote_pause,
+                              .cancel = vote_cancel,
+                              .where = vote_where,
+                              .look = vote_look,
+                              .info = vote_info,
                               .free = over_free};
 
 int vote_calls_new(calls **ret, const env *env_, calls *inner, const vote_options *opts, shoal_err *err)

@@ -18,7 +18,7 @@ typedef struct stage_site {
 /* Kinds are bits: of each its place in the registry. */
 #define ANY_KIND (~0u)
 
-static const stage_registry *kinds_of(const config_pipeline *p)
+static const stage_registry *pipeline_check_kinds_of(const config_pipeline *p)
 {
     return p->kinds ? p->kinds : &PLAIN_STAGES;
 }
@@ -26,7 +26,7 @@ static const stage_registry *kinds_of(const config_pipeline *p)
 static unsigned bit_of(const config_pipeline *p, const stage_kind *k)
 {
     const stage_row *row = stage_registry_row(p->kinds, k);
-    return row ? 1u << (row - kinds_of(p)->stages) : 0;
+    return row ? 1u << (row - pipeline_check_kinds_of(p)->stages) : 0;
 }
 
 static unsigned kind_with_id(const config_pipeline *p, stage_id id)
@@ -37,7 +37,7 @@ static unsigned kind_with_id(const config_pipeline *p, stage_id id)
 /* Those that give this, or, of 0, those with a model. */
 static unsigned kinds_that_give(const config_pipeline *p, unsigned what)
 {
-    const stage_registry *r = kinds_of(p);
+    const stage_registry *r = pipeline_check_kinds_of(p);
     unsigned kinds = 0;
     for (size_t i = 0; i < r->n_stages; i++)
         if (what ? (r->stages[i].kind->gives & what) != 0 : r->stages[i].kind->task != NULL) kinds |= 1u << i;
@@ -59,7 +59,7 @@ static bool has_word(const char *list, const char *word, bool *ret_needed)
 /* Those of a list of names. */
 static unsigned kinds_named(const config_pipeline *p, const char *names)
 {
-    const stage_registry *r = kinds_of(p);
+    const stage_registry *r = pipeline_check_kinds_of(p);
     unsigned kinds = 0;
     bool unused;
     for (size_t i = 0; i < r->n_stages; i++)
@@ -70,7 +70,7 @@ static unsigned kinds_named(const config_pipeline *p, const char *names)
 /* Those that have a field. */
 static unsigned kinds_with(const config_pipeline *p, const char *field)
 {
-    const stage_registry *r = kinds_of(p);
+    const stage_registry *r = pipeline_check_kinds_of(p);
     unsigned kinds = 0;
     bool unused;
     for (size_t i = 0; i < r->n_stages; i++)
@@ -81,7 +81,7 @@ static unsigned kinds_with(const config_pipeline *p, const char *field)
 /* "classify, ground, line or check" */
 static void name_kinds(const config_pipeline *p, unsigned kinds, char *out, size_t cap)
 {
-    const stage_registry *r = kinds_of(p);
+    const stage_registry *r = pipeline_check_kinds_of(p);
     size_t n = 0;
     unsigned left = kinds;
     for (size_t k = 0; k < r->n_stages && n < cap; k++) {
@@ -357,7 +357,7 @@ static int check_field(const site *s, const kind_field *f, shoal_err *err)
 }
 
 /* That it is JSON; what a worker cannot follow of it, the worker says. */
-static int check_schema(const site *s, const config_stage *st, shoal_err *err)
+static int pipeline_check_check_schema(const site *s, const config_stage *st, shoal_err *err)
 {
     json_t *v = NULL;
     shoal_err why;
@@ -431,7 +431,7 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
     if (!rc && st->n_beams > 1 && st->temperature > 0)
         return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
                        s->path);
-    return rc ? rc : check_schema(s, st, err);
+    return rc ? rc : pipeline_check_check_schema(s, st, err);
 }
 
 /* What the stage reads where no template says it. */

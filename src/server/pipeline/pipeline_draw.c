@@ -59,8 +59,8 @@ void pipeline_graph_end_svg(buf *out)
     buf_puts(out, "</svg>\n");
 }
 
-static void put_text(double x, double y, const char *class, const char *anchor, const char *s, size_t most,
-                     buf *out)
+static void pipeline_draw_put_text(double x, double y, const char *class, const char *anchor, const char *s,
+                                   size_t most, buf *out)
 {
     buf_printf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y, anchor);
     put_xml(s, most, out);
@@ -80,11 +80,11 @@ static void put_box(const pipeline_graph *g, unsigned i, buf *out)
                "<rect class=\"box%s%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>\n",
                s && !s->model ? " rule" : "", s && s->optional ? " optional" : "", n->x, n->y - n->height / 2,
                n->width, n->height, s ? 6 : 16);
-    put_text(middle, n->y + (s ? -3 : 4.5), "name", "middle", name_of(g, i), 64, out);
+    pipeline_draw_put_text(middle, n->y + (s ? -3 : 4.5), "name", "middle", name_of(g, i), 64, out);
     if (s) {
         char what[160];
         snprintf(what, sizeof what, "%s%s%s", s->kind->name, s->model ? " · " : "", s->model ? s->model : "");
-        put_text(middle, n->y + 13, "what", "middle", what, 160, out);
+        pipeline_draw_put_text(middle, n->y + 13, "what", "middle", what, 160, out);
     }
     buf_puts(out, "</g>\n");
 }
@@ -133,7 +133,7 @@ static void put_edge(const pipeline_graph *g, const graph_edge *e, buf *out)
     if (e->label.len) {
         char class[16];
         snprintf(class, sizeof class, "label%s", bars);
-        put_text(to->x - 12, port - 4, class, "end", text_of(&e->label), GRAPH_LABEL_MAX, out);
+        pipeline_draw_put_text(to->x - 12, port - 4, class, "end", text_of(&e->label), GRAPH_LABEL_MAX, out);
     }
     buf_puts(out, "</g>\n");
 }
@@ -141,7 +141,7 @@ static void put_edge(const pipeline_graph *g, const graph_edge *e, buf *out)
 void pipeline_graph_put_svg(const pipeline_graph *g, double y, buf *out)
 {
     buf_printf(out, "<g transform=\"translate(0 %.1f)\">\n", y);
-    put_text(16, 24, "title", "start", g->p->name, 64, out);
+    pipeline_draw_put_text(16, 24, "title", "start", g->p->name, 64, out);
     for (size_t i = 0; i < g->n_edges; i++) put_edge(g, &g->edges[i], out);
     for (unsigned i = 0; i <= g->p->n_stages; i++) put_box(g, i, out);
     buf_puts(out, "</g>\n");

@@ -38,8 +38,8 @@ static int no_such_function(const char *name, size_t n, shoal_err *err)
 }
 
 /* A number of 1 to FUNCTION_NUMBER_MAX; with `either_way` also one of these from the end. */
-static int read_number(const char **at, const char *end, bool either_way, const char *name, long *ret,
-                       shoal_err *err)
+static int function_read_number(const char **at, const char *end, bool either_way, const char *name,
+                                long *ret, shoal_err *err)
 {
     const char *s = *at;
     bool negative = either_way && s < end && *s == '-';
@@ -93,7 +93,7 @@ static int read_arguments(const char **at, const char *end, pipeline_function *f
         const char *s = skip_blanks(*at, end);
         if (s < end && *s == ':') *at = skip_blanks(s + 1, end);
         rc = *a == 't' ? read_text(at, end, name, f, n_texts++, err)
-                       : read_number(at, end, *a == 'i', name, &f->number, err);
+                       : function_read_number(at, end, *a == 'i', name, &f->number, err);
     }
     if (!rc && f->kind == FUNCTION_REPLACE && f->n_text[0] == 0)
         rc = err_set(err, SHOAL_EINVALID, "'replace' needs a text to look for, not an empty one");
@@ -224,7 +224,7 @@ static void put_words(buf *out, const buf *in, size_t n)
     buf_append(out, in->data, i);
 }
 
-static size_t line_end(const buf *in, size_t at)
+static size_t function_line_end(const buf *in, size_t at)
 {
     const char *end = memchr(in->data + at, '\n', in->len - at);
     return end ? (size_t)(end - in->data) : in->len;
@@ -232,8 +232,8 @@ static size_t line_end(const buf *in, size_t at)
 
 static void put_lines(buf *out, const buf *in, size_t n)
 {
-    size_t end = line_end(in, 0);
-    while (--n > 0 && end < in->len) end = line_end(in, end + 1);
+    size_t end = function_line_end(in, 0);
+    while (--n > 0 && end < in->len) end = function_line_end(in, end + 1);
     buf_append(out, in->data, end);
 }
 
@@ -244,8 +244,8 @@ static void put_line(buf *out, const buf *in, long n)
     for (size_t i = 0; i < len; i++) n_lines += in->data[i] == '\n';
     size_t wanted = n > 0 ? (size_t)n : n_lines + 1 - (size_t)-n, at = 0;
     if (wanted < 1 || wanted > n_lines) return;
-    while (--wanted > 0) at = line_end(in, at) + 1;
-    size_t end = line_end(in, at);
+    while (--wanted > 0) at = function_line_end(in, at) + 1;
+    size_t end = function_line_end(in, at);
     buf_append(out, in->data + at, end - at - (end > at && in->data[end - 1] == '\r'));
 }
 
@@ -258,7 +258,7 @@ static void put_trimmed(buf *out, const buf *in)
 }
 
 /* Where text number 0 stands from `at` on, or SIZE_MAX. */
-static size_t find(const pipeline_function *f, const buf *in, size_t at)
+static size_t function_find(const pipeline_function *f, const buf *in, size_t at)
 {
     size_t n = f->n_text[0];
     for (size_t i = at; n <= in->len && i <= in->len - n; i++)
@@ -271,7 +271,7 @@ static void put_replaced(buf *out, const buf *in, const pipeline_function *f)
 {
     size_t at = 0;
     while (at < in->len && out->len <= PIPELINE_FILLED_MAX_BYTES) {
-        size_t found = find(f, in, at), end = found == SIZE_MAX ? in->len : found;
+        size_t found = function_find(f, in, at), end = found == SIZE_MAX ? in->len : found;
         buf_append(out, in->data + at, end - at);
         if (found == SIZE_MAX) break;
         buf_append(out, f->text[1], f->n_text[1]);
@@ -282,7 +282,7 @@ static void put_replaced(buf *out, const buf *in, const pipeline_function *f)
 /* What stands before the first text of this kind, all without one; resp. after it, nothing without one. */
 static void put_side(buf *out, const buf *in, const pipeline_function *f)
 {
-    size_t found = find(f, in, 0);
+    size_t found = function_find(f, in, 0);
     if (f->kind == FUNCTION_BEFORE) {
         buf_append(out, in->data, found == SIZE_MAX ? in->len : found);
     } else if (found != SIZE_MAX) {
@@ -302,14 +302,14 @@ void pipeline_put_percent(buf *out, const char *s, size_t n)
     }
 }
 
-static bool is_blank(const buf *in)
+static bool function_is_blank(const buf *in)
 {
     for (size_t i = 0; i < in->len; i++)
         if (!isspace((unsigned char)in->data[i])) return false;
     return true;
 }
 
-static void apply(const pipeline_function *f, const buf *in, buf *out)
+static void function_apply(const pipeline_function *f, const buf *in, buf *out)
 {
     switch (f->kind) {
     case FUNCTION_TRIM: put_trimmed(out, in); break;
@@ -324,7 +324,7 @@ static void apply(const pipeline_function *f, const buf *in, buf *out)
     case FUNCTION_LINES: put_lines(out, in, (size_t)f->number); break;
     case FUNCTION_LINE: put_line(out, in, f->number); break;
     case FUNCTION_DEFAULT:
-        if (is_blank(in))
+        if (function_is_blank(in))
             buf_append(out, f->text[0], f->n_text[0]);
         else
             buf_join(out, in);
@@ -342,7 +342,7 @@ void pipeline_function_apply(const pipeline_function *f, buf *text)
 {
     buf out = {0};
     if (text->failed || buf_reserve(text, 0)) return;
-    apply(f, text, &out);
+    function_apply(f, text, &out);
     if (out.len > PIPELINE_FILLED_MAX_BYTES) {
         out.len = PIPELINE_FILLED_MAX_BYTES;
         out.len -= utf8_incomplete_tail(out.data, out.len);

@@ -61,7 +61,7 @@ typedef struct apart {
     size_t n_scores, n_probs;
 } apart;
 
-static void add_value(double *to, size_t *n, double v)
+static void pipeline_reach_add_value(double *to, size_t *n, double v)
 {
     for (size_t i = 0; i < *n; i++)
         if (to[i] == v) return;
@@ -71,8 +71,8 @@ static void add_value(double *to, size_t *n, double v)
 static void add_bound(double *to, size_t *n, const double *bound)
 {
     if (!bound) return;
-    add_value(to, n, *bound);
-    add_value(to, n, *bound - 1e-6);
+    pipeline_reach_add_value(to, n, *bound);
+    pipeline_reach_add_value(to, n, *bound - 1e-6);
 }
 
 static void tell_apart(void *user, const stage_condition *c)
@@ -189,7 +189,7 @@ static bool is_spent(const walk *w)
     return w->cut || w->n_tries >= TRIES_MAX || w->n_tries_all >= TRIES_ALL_MAX;
 }
 
-static bool is_decided(const walk *w)
+static bool pipeline_reach_is_decided(const walk *w)
 {
     return (w->runs && w->skips) || w->failed || (!w->cut && is_spent(w));
 }
@@ -232,7 +232,7 @@ static void try_from(walk *w, unsigned i)
         try_from(w, i + 1);
         return;
     }
-    for (size_t k = 0; k < w->n_outcomes[i] && !is_decided(w); k++) {
+    for (size_t k = 0; k < w->n_outcomes[i] && !pipeline_reach_is_decided(w); k++) {
         w->facts[i] = w->outcomes[i][k];
         try_from(w, i + 1);
     }
@@ -256,10 +256,10 @@ static void search(walk *w, unsigned target)
     w->ancestors = ancestors_of(w->p, target);
     w->n_tries = 0;
     w->runs = w->skips = false;
-    for (unsigned brings = 1; brings < 1u << N_MEDIA && !is_decided(w); brings++) {
+    for (unsigned brings = 1; brings < 1u << N_MEDIA && !pipeline_reach_is_decided(w); brings++) {
         bool text = brings >> MEDIUM_TEXT & 1;
         if (brings & ~media) continue;
-        for (size_t k = 0; k < (text ? w->n_inputs : 1) && !is_decided(w); k++) {
+        for (size_t k = 0; k < (text ? w->n_inputs : 1) && !pipeline_reach_is_decided(w); k++) {
             for (unsigned i = 0; i < w->p->n_stages; i++) w->facts[i] = (stage_fact){.label = "", .text = ""};
             w->known = (pipeline_facts){.input = text ? w->inputs[k] : "",
                                         .brings = brings,

@@ -155,7 +155,7 @@ const json_t *template_json_at(const json_t *v, const char *path, size_t n)
 }
 
 /* Of a text the text itself, of nothing nothing, of all else JSON. */
-static void put_json(const json_t *v, buf *out)
+static void template_put_json(const json_t *v, buf *out)
 {
     if (json_is_string(v))
         buf_append(out, json_string_value(v), json_string_length(v));
@@ -179,14 +179,14 @@ static void put_spans(const json_t *spans, const template_use *u, buf *out)
 }
 
 /* The input with its first letter in upper case (ASCII). */
-static void put_sentence(const pipeline_facts *facts, buf *out)
+static void template_put_sentence(const pipeline_facts *facts, buf *out)
 {
     if (!*facts->input) return;
     buf_putc(out, (char)toupper((unsigned char)*facts->input));
     buf_puts(out, facts->input + 1);
 }
 
-static void put_devices(const pipeline_facts *facts, buf *out)
+static void template_put_devices(const pipeline_facts *facts, buf *out)
 {
     for (size_t i = 0; i < facts->n_devices; i++) {
         const config_device *d = &facts->devices[i];
@@ -199,21 +199,21 @@ static void put_field(const template_use *u, const pipeline_facts *facts, buf *o
     const stage_fact *f = u->i_stage >= 0 ? &facts->stages[u->i_stage] : NULL;
     switch (u->field) {
     case FIELD_INPUT: buf_puts(out, facts->input); break;
-    case FIELD_SENTENCE: put_sentence(facts, out); break;
-    case FIELD_DEVICES: put_devices(facts, out); break;
+    case FIELD_SENTENCE: template_put_sentence(facts, out); break;
+    case FIELD_DEVICES: template_put_devices(facts, out); break;
     case FIELD_CONTEXT: buf_puts(out, facts->context); break;
     case FIELD_LABEL: buf_puts(out, f->label); break;
     case FIELD_TEXT: buf_puts(out, f->text); break;
     case FIELD_SPANS: put_spans(f->value, u, out); break;
-    case FIELD_JSON: put_json(template_json_at(f->value, u->path, u->n_path), out); break;
-    case FIELD_ITEM: put_json(template_json_at(facts->item, u->path, u->n_path), out); break;
+    case FIELD_JSON: template_put_json(template_json_at(f->value, u->path, u->n_path), out); break;
+    case FIELD_ITEM: template_put_json(template_json_at(facts->item, u->path, u->n_path), out); break;
     case FIELD_NUMBER: buf_printf(out, "%zu", facts->i_item + 1); break;
     case FIELD_UNKNOWN: break;
     }
 }
 
 /* The JSON that the field shows; NULL: it shows a text. */
-static const json_t *value_of(const template_use *u, const pipeline_facts *facts)
+static const json_t *template_value_of(const template_use *u, const pipeline_facts *facts)
 {
     if (u->field == FIELD_JSON) return template_json_at(facts->stages[u->i_stage].value, u->path, u->n_path);
     return u->field == FIELD_ITEM ? template_json_at(facts->item, u->path, u->n_path) : NULL;
@@ -225,15 +225,15 @@ static void put_as_json(const template_use *u, const pipeline_facts *facts, cons
     bool typed = (u->field == FIELD_JSON || u->field == FIELD_ITEM) && !u->n_functions;
     if (!typed && (u->field != FIELD_NUMBER || u->n_functions))
         json_put_string(out, text->data ? text->data : "", text->len);
-    else if (typed && !value_of(u, facts))
+    else if (typed && !template_value_of(u, facts))
         buf_puts(out, "null");
     else if (!typed)
         buf_join(out, text);
-    else if (json_put_digits(out, value_of(u, facts), 15))
+    else if (json_put_digits(out, template_value_of(u, facts), 15))
         out->failed = true;
 }
 
-static void fill(const template_use *u, const pipeline_facts *facts, fill_as as, buf *out)
+static void template_fill(const template_use *u, const pipeline_facts *facts, fill_as as, buf *out)
 {
     buf text = {0};
     pipeline_function f;
@@ -259,7 +259,7 @@ int pipeline_expand_as(const config_pipeline *p, const char *template, const pip
             continue;
         }
         template_use u = template_read(p, facts->as, &piece);
-        fill(&u, facts, as, out);
+        template_fill(&u, facts, as, out);
     }
     return out->failed ? SHOAL_ENOMEM : 0;
 }

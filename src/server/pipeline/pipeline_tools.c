@@ -117,7 +117,7 @@ typedef struct offering {
 } offering;
 
 /* What device i gives to an "enum_of"; NULL: nothing. */
-static const char *value_of(const config_device *d, const char *of)
+static const char *pipeline_tools_value_of(const config_device *d, const char *of)
 {
     if (strcmp(of, "names") == 0) return d->name;
     if (strcmp(of, "areas") == 0) return d->area;
@@ -140,7 +140,7 @@ static bool fill_enum(offering *o, json_t *schema, const char *of)
 {
     json_t *values = json_array();
     for (size_t i = 0; values && i < o->n_devices; i++) {
-        const char *v = value_of(&o->devices[i], of);
+        const char *v = pipeline_tools_value_of(&o->devices[i], of);
         if (v && !has_text(values, v) && json_array_append_new(values, json_string(v)) != 0) o->failed = true;
     }
     if (o->any && json_array_append_new(values, json_string("?")) != 0) o->failed = true;

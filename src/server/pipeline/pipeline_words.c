@@ -1,7 +1,7 @@
 /* pipeline_words.c: see pipeline_words.h. */
 #include "pipeline/pipeline_words.h"
 
-static void put_labels(const stage_condition *c, buf *out)
+static void pipeline_words_put_labels(const stage_condition *c, buf *out)
 {
     if (c->n_label) buf_puts(out, " is ");
     for (unsigned i = 0; i < c->n_label; i++)
@@ -21,7 +21,7 @@ static void put_stage(const stage_condition *c, bool with_name, buf *out)
     size_t start = out->len;
     bool first = c->n_label == 0;
     if (with_name) buf_puts(out, c->stage);
-    put_labels(c, out);
+    pipeline_words_put_labels(c, out);
     put_bound("scores ", c->score_min, " or more", &first, out);
     put_bound("scores under ", c->score_below, "", &first, out);
     put_bound("gives ", c->number_min, " or more", &first, out);

@@ -129,7 +129,7 @@ const char *process_read_kept(const stage_run *s)
     return text;
 }
 
-static void finish(process_run *r, const config_stage *failed, const call_result *failure)
+static void process_finish(process_run *r, const config_stage *failed, const call_result *failure)
 {
     process_outcome o = {.failed = failed, .failure = failure};
     if (*r->degraded.wanted) o.degraded = &r->degraded;
@@ -169,7 +169,7 @@ static void take_value(stage_run *s)
     if (!s->value) s->run->lacks_memory = true;
 }
 
-static void go_on(stage_run *s)
+static void process_go_on(stage_run *s)
 {
     process_tell_stage(s);
     step(s->run);
@@ -204,9 +204,9 @@ void process_settle(stage_run *s, const call_result *r)
     process_trace_call(s, r);
     /* Optional is what a model cannot do, not what this process lacks the memory for. */
     if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
-        finish(run, s->stage, r);
+        process_finish(run, s->stage, r);
     else
-        go_on(s);
+        process_go_on(s);
 }
 
 void process_settle_broken(stage_run *s, const call_result *r, const char *message)
@@ -225,7 +225,7 @@ void process_note_timing(stage_run *s, const Shoal__V1__Timing *t)
 static bool fail_without_memory(stage_run *s)
 {
     call_result none = process_alone(s->stage, SHOAL_ENOMEM, "out of memory");
-    finish(s->run, s->stage, &none);
+    process_finish(s->run, s->stage, &none);
     return false;
 }
 
@@ -274,7 +274,7 @@ static bool fail_start(stage_run *s, int status, const char *message)
         process_tell_stage(s);
         return true;
     }
-    finish(s->run, s->stage, &r);
+    process_finish(s->run, s->stage, &r);
     return false;
 }
 
@@ -339,7 +339,7 @@ static void step(process_run *r)
     }
     for (size_t i = 0; waiting && i < r->n_stages; i++)
         if (r->facts[i].state == STAGE_RUNNING) process_tell_text(&r->stages[i]);
-    if (!waiting) finish(r, NULL, NULL);
+    if (!waiting) process_finish(r, NULL, NULL);
 }
 
 int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,

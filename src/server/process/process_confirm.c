@@ -48,8 +48,8 @@ static const config_stage *guard_named(const config_pipeline *p, const char *nam
 }
 
 /* The token alone, or with the request itself, is a yes. */
-static int read_answer(const process_input *in, const confirm_question *q, const config_stage *by,
-                       stage_answer *ret)
+static int process_confirm_read_answer(const process_input *in, const confirm_question *q,
+                                       const config_stage *by, stage_answer *ret)
 {
     *ret = STAGE_ANSWER_YES;
     if (!*in->text || strcmp(in->text, q->input) == 0) return 0;
@@ -61,7 +61,7 @@ static int read_answer(const process_input *in, const confirm_question *q, const
 static int take_up(process_input *in, const confirm_question *q, const config_stage *by, api_error *e)
 {
     stage_answer answer;
-    if (read_answer(in, q, by, &answer)) return api_error_nomem(e);
+    if (process_confirm_read_answer(in, q, by, &answer)) return api_error_nomem(e);
     if (answer == STAGE_ANSWER_OTHER) return 0; /* another request: the question is dropped */
     char *text = arena_strdup(in->memory, q->input);
     if (!text) return api_error_nomem(e);

@@ -109,7 +109,7 @@ static size_t item_number(const stage_run *item)
 }
 
 /* Its value and text into their places. False: they are too long, or there is no memory. */
-static bool keep(stage_run *s, stage_run *item)
+static bool process_each_keep(stage_run *s, stage_run *item)
 {
     stage_each *e = s->each;
     json_t *value = process_value(item);
@@ -157,7 +157,7 @@ static void note_item(stage_run *item, const call_result *r)
     if (r->status)
         fail_item(s, item, r);
     else
-        keep(s, item);
+        process_each_keep(s, item);
     for (unsigned i = 0; i < EACH_PARALLEL_MAX; i++)
         if (s->each->open[i] == item) s->each->open[i] = NULL;
     s->each->n_open--;
@@ -319,7 +319,7 @@ static void put_whole(stage_run *s)
 }
 
 /* All is over: the stage is as one that made a single call. */
-static void conclude(stage_run *s)
+static void process_each_conclude(stage_run *s)
 {
     stage_each *e = s->each;
     char why[sizeof e->why];
@@ -336,7 +336,7 @@ static void resume(stage_run *s)
 {
     proceed(s);
     if (!s->each->over) return;
-    conclude(s);
+    process_each_conclude(s);
     call_result ended = s->each->ended;
     process_settle(s, &ended);
 }
@@ -377,7 +377,7 @@ int process_each_start(stage_run *s, const call_context *ctx, shoal_err *err)
     if (rc) return rc;
     proceed(s);
     if (!e->over) return 0;
-    conclude(s);
+    process_each_conclude(s);
     return e->ended.status ? err_set(err, e->ended.status, "%s", e->ended.message) : 0;
 }
 

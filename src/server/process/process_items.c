@@ -20,7 +20,7 @@ static int too_many(const config_each *each, shoal_err *err)
 }
 
 /* A part of a text, without the white space around it; nothing, where nothing else is. */
-static int put_part(const cutting *c, const char *s, size_t n)
+static int process_items_put_part(const cutting *c, const char *s, size_t n)
 {
     while (n && strchr(" \t\r\n", s[n - 1])) n--;
     for (; n && strchr(" \t\r\n", *s); s++) n--;
@@ -31,7 +31,7 @@ static int put_part(const cutting *c, const char *s, size_t n)
 
 /* ---- how a text is cut --------------------------------------------------------------------------------- */
 
-static size_t line_end(const char *s, size_t at, size_t end)
+static size_t process_items_line_end(const char *s, size_t at, size_t end)
 {
     const char *found = memchr(s + at, '\n', end - at);
     return found ? (size_t)(found - s) + 1 : end;
@@ -40,7 +40,7 @@ static size_t line_end(const char *s, size_t at, size_t end)
 /* A paragraph ends before a line on which nothing is. */
 static size_t paragraph_end(const char *s, size_t at, size_t end)
 {
-    for (size_t i = line_end(s, at, end); i < end; i = line_end(s, i, end))
+    for (size_t i = process_items_line_end(s, at, end); i < end; i = process_items_line_end(s, i, end))
         if (strspn(s + i, " \t\r") + i == end || s[i + strspn(s + i, " \t\r")] == '\n') return i;
     return end;
 }
@@ -52,7 +52,7 @@ static int cut_pieces(const cutting *c, const char *text, size_t n)
     int rc = plain_read(&p, PLAIN_TEXT, text, n, c->each->of, NULL, c->err);
     if (!rc) rc = pieces_cut(&ps, &p, c->each->most, c->each->overlap, NULL, c->err);
     for (size_t i = 0; !rc && i < ps.n; i++)
-        rc = put_part(c, p.text.data + ps.v[i].start, ps.v[i].end - ps.v[i].start);
+        rc = process_items_put_part(c, p.text.data + ps.v[i].start, ps.v[i].end - ps.v[i].start);
     pieces_done(&ps);
     plain_done(&p);
     return rc;
@@ -64,17 +64,17 @@ static int cut_text(const cutting *c, const char *s, each_by by)
     int rc = 0;
     if (by == EACH_PIECES) return cut_pieces(c, s, n);
     for (size_t at = 0, end; !rc && (at += strspn(s + at, " \t\r\n")) < n; at = end) {
-        end = by == EACH_LINES        ? line_end(s, at, n)
+        end = by == EACH_LINES        ? process_items_line_end(s, at, n)
               : by == EACH_PARAGRAPHS ? paragraph_end(s, at, n)
                                       : piece_sentence_end(s, at, n);
-        rc = put_part(c, s + at, end - at);
+        rc = process_items_put_part(c, s + at, end - at);
     }
     return rc;
 }
 
 /* ---- what the items are of -------------------------------------------------------------------------- */
 
-static int put_devices(const cutting *c, const pipeline_facts *f)
+static int process_items_put_devices(const cutting *c, const pipeline_facts *f)
 {
     if (f->n_devices > c->each->max) return too_many(c->each, c->err);
     for (size_t i = 0; i < f->n_devices; i++) {
@@ -87,7 +87,7 @@ static int put_devices(const cutting *c, const pipeline_facts *f)
 }
 
 /* Null, and what never came to be, is a list of nothing. */
-static int put_json(const cutting *c, const json_t *v, each_by by)
+static int process_items_put_json(const cutting *c, const json_t *v, each_by by)
 {
     static const char *const names[] = {"an object", "a list", "a text", "a number",
                                         "a number",  "true",   "false"};
@@ -111,8 +111,8 @@ static int put_source(const cutting *c, const pipeline_facts *f, const template_
     case FIELD_INPUT: return cut_text(c, f->input, cut);
     case FIELD_CONTEXT: return cut_text(c, f->context, cut);
     case FIELD_TEXT: return cut_text(c, fact->text, cut);
-    case FIELD_DEVICES: return put_devices(c, f);
-    default: return put_json(c, template_json_at(fact->value, u->path, u->n_path), by);
+    case FIELD_DEVICES: return process_items_put_devices(c, f);
+    default: return process_items_put_json(c, template_json_at(fact->value, u->path, u->n_path), by);
     }
 }
 
@@ -144,7 +144,8 @@ static const char *item_text(const json_t *item, buf *json)
 
 static int close_group(const cutting *c, buf *group)
 {
-    int rc = group->failed ? err_nomem(c->err) : put_part(c, group->data ? group->data : "", group->len);
+    int rc = group->failed ? err_nomem(c->err)
+                           : process_items_put_part(c, group->data ? group->data : "", group->len);
     buf_clear(group);
     return rc;
 }

@@ -130,7 +130,7 @@ static int take_file(process_input *in, const multipart_part *part, medium m, ap
 }
 
 /* A part's text as the JSON that it stands for: devices and contexts may be JSON themselves. */
-static int text_value(const multipart_part *part, json_t **ret, api_error *e)
+static int process_media_text_value(const multipart_part *part, json_t **ret, api_error *e)
 {
     shoal_err err;
     if (part->len > FORM_TEXT_MAX || memchr(part->data, '\0', part->len) ||
@@ -160,7 +160,7 @@ static bool names_file(const char *name)
 }
 
 /* The parts that are no files, as the JSON object that they stand for. */
-static int read_texts(const multipart *m, json_t *fields, api_error *e)
+static int process_media_read_texts(const multipart *m, json_t *fields, api_error *e)
 {
     int status = 0;
     for (size_t i = 0; i < m->n && !status; i++) {
@@ -171,7 +171,7 @@ static int read_texts(const multipart *m, json_t *fields, api_error *e)
             return api_error_bad(e, NULL, "the form has a part whose name is not UTF-8");
         if (json_object_get(fields, part->name))
             return api_error_bad(e, part->name, "the form has two parts '%s'", part->name);
-        status = text_value(part, &v, e);
+        status = process_media_text_value(part, &v, e);
         if (!status && json_object_set_new(fields, part->name, v)) status = api_error_nomem(e);
     }
     return status;
@@ -196,7 +196,7 @@ int process_parse_form(process_input *ret, const gateway_config *config, const c
     multipart *m = malloc(sizeof *m);
     int status = in.memory && fields && m ? multipart_parse(m, content_type, body, len, ret_error)
                                           : api_error_nomem(ret_error);
-    if (!status) status = read_texts(m, fields, ret_error);
+    if (!status) status = process_media_read_texts(m, fields, ret_error);
     if (!status) status = process_read_fields(fields, config, &in, ret_error);
     if (!status) status = read_files(m, &in, ret_error);
     if (!status) status = process_check_media(&in, ret_error);

@@ -118,7 +118,7 @@ static const char *read_device(const json_t *v, config_device *d, arena *a)
     return ok ? NULL : "aliases";
 }
 
-static int read_devices(const json_t *list, process_input *in, api_error *e)
+static int process_parse_read_devices(const json_t *list, process_input *in, api_error *e)
 {
     size_t n = json_array_size(list);
     if (!json_is_array(list))
@@ -210,7 +210,7 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
 {
     if (!context || json_is_null(context)) return 0;
     if (json_is_string(context)) return read_free_text(json_string_value(context), in, e);
-    if (json_is_array(context)) return read_devices(context, in, e);
+    if (json_is_array(context)) return process_parse_read_devices(context, in, e);
     if (!json_is_object(context))
         return api_error_bad(e, "context",
                              "'context' must be a string, a list of devices, or an object with 'devices' or "
@@ -221,7 +221,7 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
     {
         int status;
         if (strcmp(key, "devices") == 0)
-            status = read_devices(v, in, e);
+            status = process_parse_read_devices(v, in, e);
         else if (strcmp(key, "confirm") == 0)
             status = read_confirm(v, in, e);
         else if (strcmp(key, "text") == 0 && json_is_string(v))
@@ -280,7 +280,7 @@ int process_read_fields(const json_t *body, const gateway_config *config, proces
     status = read_context(json_object_get(body, "context"), in, e);
     if (!status) status = read_confirm(json_object_get(body, "confirm"), in, e);
     const json_t *devices = json_object_get(body, "devices");
-    if (!status && devices && !json_is_null(devices)) status = read_devices(devices, in, e);
+    if (!status && devices && !json_is_null(devices)) status = process_parse_read_devices(devices, in, e);
     return status ? status : process_read_media(body, in, e);
 }
 

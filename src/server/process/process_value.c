@@ -25,7 +25,7 @@ static json_t *label_value(stage_run *s)
 }
 
 /* Models write JSON where a schema or the prompt asks for it; other texts are texts. */
-static json_t *text_value(const char *text)
+static json_t *process_value_text_value(const char *text)
 {
     json_t *v = NULL;
     size_t at = strspn(text, " \t\r\n");
@@ -60,5 +60,5 @@ json_t *process_value(stage_run *s)
         return s->results ? json_incref(s->results) : json_array();
     if (k->gives & GIVES_DETAILS) return s->details ? json_incref(s->details) : json_object();
     if (!k->task || s->n_tools) return calls_value(s, !k->task);
-    return k->gives & GIVES_PROB ? text_value(process_fact(s)->text) : label_value(s);
+    return k->gives & GIVES_PROB ? process_value_text_value(process_fact(s)->text) : label_value(s);
 }

@@ -15,7 +15,7 @@ static double cosine(const Shoal__V1__Embedding *a, const Shoal__V1__Embedding *
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
-static bool is_whole(const stage_run *s, const Shoal__V1__EmbedReply *reply)
+static bool embed_is_whole(const stage_run *s, const Shoal__V1__EmbedReply *reply)
 {
     if (!reply || reply->n_results != s->stage->n_candidates + 1) return false;
     for (size_t i = 0; i < reply->n_results; i++)
@@ -33,7 +33,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
         process_settle(s, r);
         return;
     }
-    if (!is_whole(s, reply)) {
+    if (!embed_is_whole(s, reply)) {
         process_settle_broken(s, r, "the worker sent other vectors than it was asked for");
         return;
     }

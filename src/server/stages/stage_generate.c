@@ -102,7 +102,7 @@ static bool near_devices(const stage_run *s, config_device ret[PIPELINE_NEAR_DEV
     return true;
 }
 
-static char *option_text(arena *a, const device_option *o)
+static char *generate_option_text(arena *a, const device_option *o)
 {
     buf b = {0};
     buf_puts(&b, o->say);
@@ -126,7 +126,7 @@ static int option_texts(const stage_run *s, char ***ret, size_t *ret_n)
     char **texts = arena_alloc(s->memory, o.n * sizeof *texts);
     if (!texts) return SHOAL_ENOMEM;
     for (size_t i = 0; i < o.n; i++)
-        if (!(texts[i] = option_text(s->memory, &o.at[i]))) return SHOAL_ENOMEM;
+        if (!(texts[i] = generate_option_text(s->memory, &o.at[i]))) return SHOAL_ENOMEM;
     *ret = texts;
     *ret_n = o.n;
     return 0;

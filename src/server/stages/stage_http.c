@@ -42,7 +42,7 @@ static void on_answer(void *user, const host_reply *r)
     process_settle(s, &end);
 }
 
-static int fill(const stage_run *s, const char *template, fill_as as, buf *ret)
+static int http_fill(const stage_run *s, const char *template, fill_as as, buf *ret)
 {
     pipeline_facts facts = process_facts(s);
     int rc = pipeline_expand_as(s->run->in->pipeline, template, &facts, as, ret);
@@ -53,8 +53,8 @@ static int start_http(stage_run *s, const call_context *ctx)
 {
     const config_stage *st = s->stage;
     buf path = {0}, body = {0};
-    int rc = fill(s, st->path ? st->path : "", FILL_PERCENT, &path);
-    if (!rc && st->body) rc = fill(s, st->body, FILL_JSON, &body);
+    int rc = http_fill(s, st->path ? st->path : "", FILL_PERCENT, &path);
+    if (!rc && st->body) rc = http_fill(s, st->body, FILL_JSON, &body);
     if (!rc && st->path && !host_path_ok(path.data))
         rc = err_set(&s->err, SHOAL_EINVALID,
                      "a field of the path holds '.' or '..' as a segment, which would leave the host's URL");

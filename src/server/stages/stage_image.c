@@ -3,7 +3,7 @@
 
 #define LABELS_IN_TRACE 5
 
-static void put_labels(stage_run *s, const Shoal__V1__Classification *c)
+static void image_put_labels(stage_run *s, const Shoal__V1__Classification *c)
 {
     s->results = json_array();
     for (size_t i = 0; i < c->n_labels && i < LABELS_IN_TRACE; i++) {
@@ -26,7 +26,7 @@ static void on_seen(void *user, const call_result *r, const Shoal__V1__ClassifyR
         process_settle_broken(s, r, "the worker sent no label");
         return;
     }
-    put_labels(s, reply->results[0]);
+    image_put_labels(s, reply->results[0]);
     buf_puts(&s->label, reply->results[0]->labels[0]->label);
     process_fact(s)->score = (double)reply->results[0]->labels[0]->score;
     process_settle(s, r);

@@ -1,7 +1,7 @@
 /* stage_rerank.c: rerank stages: the stage's documents by how well they answer a text. */
 #include "stages/stage_write.h"
 
-static bool is_whole(const stage_run *s, const Shoal__V1__ClassifyReply *reply)
+static bool rerank_is_whole(const stage_run *s, const Shoal__V1__ClassifyReply *reply)
 {
     if (!reply || reply->n_results != s->stage->n_documents) return false;
     for (size_t i = 0; i < reply->n_results; i++)
@@ -18,7 +18,7 @@ static void on_ranked(void *user, const call_result *r, const Shoal__V1__Classif
         process_settle(s, r);
         return;
     }
-    if (!is_whole(s, reply)) {
+    if (!rerank_is_whole(s, reply)) {
         process_settle_broken(s, r, "the worker sent other scores than it was asked for");
         return;
     }

@@ -12,7 +12,7 @@
 #define ROWS_IN_TRACE 32
 
 /* The probability of a row's label; of a model that gives numbers, the first. */
-static double score_of(const Shoal__V1__ScoreReply *r, const Shoal__V1__ScoredRow *row)
+static double score_score_of(const Shoal__V1__ScoreReply *r, const Shoal__V1__ScoredRow *row)
 {
     for (size_t i = 0; *row->label && i < r->n_labels && i < row->n_scores; i++)
         if (strcmp(r->labels[i], row->label) == 0) return row->scores[i];
@@ -26,7 +26,7 @@ static size_t pick_row(const config_stage *st, const Shoal__V1__ScoreReply *repl
     if (!st->row || strcmp(st->row, "last") == 0) return best;
     double sign = strcmp(st->row, "highest") == 0 ? 1 : -1, most = -INFINITY;
     for (size_t i = 0; i < reply->n_rows; i++) {
-        double v = sign * score_of(reply, reply->rows[i]);
+        double v = sign * score_score_of(reply, reply->rows[i]);
         if (!(v > most)) continue;
         most = v;
         best = i;
@@ -47,7 +47,7 @@ static void put_row(stage_run *s, const Shoal__V1__ScoreReply *reply, const Shoa
 {
     process_run *r = s->run;
     json_t *o = json_object();
-    double score = score_of(reply, row);
+    double score = score_score_of(reply, row);
     if (*row->sensor) process_put(r, o, "sensor", json_string(row->sensor));
     if (*row->time) process_put(r, o, "time", json_string(row->time));
     process_put(r, o, "line", json_integer(row->line));
@@ -59,7 +59,7 @@ static void put_row(stage_run *s, const Shoal__V1__ScoreReply *reply, const Shoa
 /* "m003 at 832: fault 0.970", "line 7: 21.5" */
 static void say_row(stage_run *s, const Shoal__V1__ScoreReply *reply, const Shoal__V1__ScoredRow *row)
 {
-    double score = score_of(reply, row);
+    double score = score_score_of(reply, row);
     if (s->text.len) buf_putc(&s->text, '\n');
     if (*row->sensor)
         buf_puts(&s->text, row->sensor);
@@ -83,7 +83,7 @@ static bool put_facts(stage_run *s, const Shoal__V1__ScoreReply *reply)
     for (size_t i = 0; i < reply->n_rows; i++) {
         const Shoal__V1__ScoredRow *row = reply->rows[i];
         if (alert ? strcmp(row->label, alert) != 0 : i != picked) continue;
-        double score = score_of(reply, row);
+        double score = score_score_of(reply, row);
         if (score > best) best = score;
         if (n++ >= ROWS_IN_TRACE) continue;
         put_row(s, reply, row);

@@ -24,14 +24,14 @@ static void note_done(stage_run *s, const Shoal__V1__TranscribeDone *d)
     process_put(s->run, s->details, "duration", process_rounded((double)d->duration_ms / 1000));
 }
 
-static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
+static void transcribe_on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
 {
     stage_run *s = user;
     if (ev->segment) add_segment(s, ev->segment);
     if (ev->done && !s->details) note_done(s, ev->done);
 }
 
-static bool is_blank(char c)
+static bool transcribe_is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -40,8 +40,8 @@ static bool is_blank(char c)
 static void trim(buf *b)
 {
     size_t front = 0;
-    while (b->len && is_blank(b->data[b->len - 1])) b->data[--b->len] = '\0';
-    while (front < b->len && is_blank(b->data[front])) front++;
+    while (b->len && transcribe_is_blank(b->data[b->len - 1])) b->data[--b->len] = '\0';
+    while (front < b->len && transcribe_is_blank(b->data[front])) front++;
     if (front) buf_consume(b, front);
 }
 
@@ -58,7 +58,7 @@ static void settle_too_long(stage_run *s, const call_result *r)
     process_settle(s, &failed);
 }
 
-static void on_end(void *user, const call_result *r)
+static void transcribe_on_end(void *user, const call_result *r)
 {
     stage_run *s = user;
     trim(&s->text);
@@ -83,7 +83,7 @@ static void cut_hints(buf *b)
 static int start_transcribe(stage_run *s, const call_context *ctx)
 {
     Shoal__V1__TranscribeRequest req = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
-    calls_transcribe_events ev = {.user = s, .event = on_event, .end = on_end};
+    calls_transcribe_events ev = {.user = s, .event = transcribe_on_event, .end = transcribe_on_end};
     pipeline_facts facts = process_facts(s);
     buf prompt = {0};
     const char *template = s->stage->prompt ? s->stage->prompt : "";
