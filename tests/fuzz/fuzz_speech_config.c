@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { N_VOCAB = 64 };
 
-static void check_rule(const hearing *h, bool times)
+static void check_rule(const whisper_tokens *h, bool times)
 {
     speech_rule r;
     float *logits = calloc(N_VOCAB, sizeof *logits); /* exact: a write beside it is seen */
@@ -37,13 +37,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = nul ? (size_t)(nul - data) : size;
     char *generation = strndup((const char *)data, n);
     char *features = nul ? strndup((const char *)nul + 1, size - n - 1) : NULL;
-    hearing h = {.n_vocab = N_VOCAB, .n_ctx = 16, .sot = 1, .eot = 2};
+    whisper_tokens h = {.n_vocab = N_VOCAB, .n_ctx = 16, .sot = 1, .eot = 2};
     shoal_err err = {0};
-    if (generation && hearing_read(&h, generation, features, 80, 100, &err) == 0) {
+    if (generation && whisper_tokens_read(&h, generation, features, 80, 100, &err) == 0) {
         check_rule(&h, false);
         check_rule(&h, true);
     }
-    hearing_done(&h);
+    whisper_tokens_done(&h);
     free(features);
     free(generation);
     return 0;

@@ -77,9 +77,9 @@ typedef struct backend_about {
     bool quotes_results;          /* model_quotes_results */
     /* [n_labels]: of classes, in the order of the scores. */
     const char *const *labels;
-    size_t n_labels, n_raw;  /* n_raw: of what scores rows, scores before the link function */
-    const series_spec *rows; /* of what scores rows: how they are made */
-    const hearing *speech;   /* of a model that transcribes */
+    size_t n_labels, n_raw;       /* n_raw: of what scores rows, scores before the link function */
+    const series_spec *rows;      /* of what scores rows: how they are made */
+    const whisper_tokens *speech; /* of a model that transcribes */
     sampling_defaults sampling;
     int n_threads;
     size_t n_ctx;          /* tokens that one request has room for */
@@ -140,7 +140,8 @@ typedef struct backend_ops {
                   shoal_err *err); /* intake_pixels */
     int (*look)(const void *state, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
                 float *ret_logits, shoal_err *err); /* intake_look_at */
-    int (*detect)(const void *state, sound *s, float **ret, size_t *ret_n, shoal_err *err); /* voice_all */
+    int (*detect)(const void *state, sound *s, float **ret, size_t *ret_n,
+                  shoal_err *err); /* vad_model_all */
     /* Not NULL: these are some layers of a network, and serve Stage.Run alone. */
     stage *(*stage)(void *state);
 

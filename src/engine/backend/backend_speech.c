@@ -1,12 +1,12 @@
 /* backend_speech.c: a Whisper-shaped model: a network and its engine, and the table of its tokens
- * (speech/hearing.h) that steers what it writes down. */
+ * (speech/whisper_tokens.h) that steers what it writes down. */
 #include <stdlib.h>
 
 #include "backend/backend_net_impl.h"
 
 typedef struct speech_backend {
     net_backend net; /* first: the operations of backend_net.c take it */
-    hearing tokens;
+    whisper_tokens tokens;
 } speech_backend;
 
 int backend_speech_recognises(backend_source *s, shoal_err *err)
@@ -17,7 +17,7 @@ int backend_speech_recognises(backend_source *s, shoal_err *err)
 static void speech_close(void *state)
 {
     speech_backend *b = state;
-    hearing_done(&b->tokens);
+    whisper_tokens_done(&b->tokens);
     backend_net_close_state(&b->net);
     free(b);
 }
@@ -37,7 +37,7 @@ static int speech_open(void **ret, backend_source *s, backend_digests *ret_diges
 static int speech_start(void *state, const backend_options *o, const backend_env *env, shoal_err *err)
 {
     speech_backend *b = state;
-    int rc = hearing_init(&b->tokens, b->net.model.m, err);
+    int rc = whisper_tokens_init(&b->tokens, b->net.model.m, err);
     return rc == 0 ? backend_net_start(&b->net, o, env, err) : rc;
 }
 

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 
 #include "backend/backend_model.h"
-#include "speech/voice.h"
+#include "speech/vad_model.h"
 
 typedef struct vad_backend {
     backend_model model; /* what it is; its weights are the detector's own */
-    voice *detector;
+    vad_model *detector;
 } vad_backend;
 
 int backend_vad_recognises(backend_source *s, shoal_err *err)
@@ -17,7 +17,7 @@ int backend_vad_recognises(backend_source *s, shoal_err *err)
 static void vad_close(void *state)
 {
     vad_backend *b = state;
-    voice_free(b->detector);
+    vad_model_free(b->detector);
     backend_model_close(&b->model);
     free(b);
 }
@@ -38,7 +38,7 @@ static int vad_start(void *state, const backend_options *o, const backend_env *e
 {
     vad_backend *b = state;
     backend_model_threads(&b->model, &o->engine);
-    return voice_open(&b->detector, o->path, err);
+    return vad_model_open(&b->detector, o->path, err);
 }
 
 static void vad_describe(const void *state, backend_about *ret)
@@ -48,7 +48,7 @@ static void vad_describe(const void *state, backend_about *ret)
 
 static int vad_detect(const void *state, sound *s, float **ret, size_t *ret_n, shoal_err *err)
 {
-    return voice_all(((const vad_backend *)state)->detector, s, ret, ret_n, err);
+    return vad_model_all(((const vad_backend *)state)->detector, s, ret, ret_n, err);
 }
 
 const backend_ops backend_vad = {.name = "vad",

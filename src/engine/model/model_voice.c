@@ -1,5 +1,5 @@
 /* model_voice.c: a bare safetensors or ONNX file -> model. Only Silero's voice detector comes so: it is known
- * by the names of its tensors, and speech/voice.h computes it. */
+ * by the names of its tensors, and speech/vad_model.h computes it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include "compute/compute.h"
 #include "infer/engine.h"
 
-void speech_rule_init(speech_rule *r, const hearing *h, const hearing_language *language, bool translate,
-                      bool times)
+void speech_rule_init(speech_rule *r, const whisper_tokens *h, const whisper_language *language,
+                      bool translate, bool times)
 {
     *r = (speech_rule){.h = h, .times = times && h->time_0 >= 0};
     int32_t task = translate ? h->translate : h->transcribe;
@@ -35,7 +35,7 @@ static void only(float *logits, size_t n_vocab, int32_t id)
     logits[id] = x;
 }
 
-static void only_languages(const hearing *h, float *logits, size_t n_vocab)
+static void only_languages(const whisper_tokens *h, float *logits, size_t n_vocab)
 {
     size_t best = 0;
     for (size_t i = 1; i < h->n_languages; i++)
@@ -68,7 +68,7 @@ static float probability(const float *logits, size_t n_vocab, int32_t id)
 }
 
 /* What steers a reply is no part of a text. */
-static void forbid_controls(const hearing *h, bool times, float *logits, size_t n_vocab)
+static void forbid_controls(const whisper_tokens *h, bool times, float *logits, size_t n_vocab)
 {
     for (size_t i = 0; i < h->n_never; i++) logits[h->never[i]] = GEN_NEVER;
     for (size_t i = 0; i < h->n_languages; i++) forbid_id(logits, h->languages[i].id);
@@ -82,14 +82,14 @@ static void forbid_controls(const hearing *h, bool times, float *logits, size_t 
 }
 
 /* A text's tokens are all below the controls that begin with its end, in every model of this kind. */
-static void forbid_text(const hearing *h, float *logits)
+static void forbid_text(const whisper_tokens *h, float *logits)
 {
     for (size_t i = 0; i < (size_t)h->time_0; i++)
         if ((int32_t)i != h->eot) logits[i] = GEN_NEVER;
 }
 
 /* Times come in pairs, never go back, and no segment is empty. */
-static void keep_order(const hearing *h, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
+static void keep_order(const whisper_tokens *h, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
 {
     size_t begin = (size_t)h->time_0, least = begin;
     bool last = ids[n - 1] >= h->time_0, before = n < 2 || ids[n - 2] >= h->time_0;
@@ -100,7 +100,7 @@ static void keep_order(const hearing *h, const int32_t *ids, size_t n, float *lo
     forbid(logits, begin, least);
 }
 
-static void mask_times(const hearing *h, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
+static void mask_times(const whisper_tokens *h, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
 {
     size_t begin = (size_t)h->time_0;
     if (n == 0) {
@@ -118,7 +118,7 @@ static void mask_times(const hearing *h, const int32_t *ids, size_t n, float *lo
 void speech_rule_mask(void *user, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
 {
     speech_rule *r = user;
-    const hearing *h = r->h;
+    const whisper_tokens *h = r->h;
     if (n == 0 && h->no_speech >= 0) r->no_speech = probability(logits, n_vocab, h->no_speech);
     if (n < r->n_lead) {
         if (n == 0 && r->finds_language)

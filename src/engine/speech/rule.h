@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-#include "speech/hearing.h"
+#include "speech/whisper_tokens.h"
 
 typedef struct speech_rule {
-    const hearing *h;
+    const whisper_tokens *h;
     bool times;
     bool finds_language; /* the first token is one of the languages */
     int32_t lead[3];     /* else, and behind it: these tokens */
@@ -20,8 +20,8 @@ typedef struct speech_rule {
 } speech_rule;
 
 /* language NULL: it is to be found out, if there is more than one. */
-void speech_rule_init(speech_rule *r, const hearing *h, const hearing_language *language, bool translate,
-                      bool times);
+void speech_rule_init(speech_rule *r, const whisper_tokens *h, const whisper_language *language,
+                      bool translate, bool times);
 /* A gen_rule's mask; user is the speech_rule. */
 void speech_rule_mask(void *user, const int32_t *ids, size_t n, float *logits, size_t n_vocab);
 

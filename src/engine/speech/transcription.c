@@ -33,9 +33,9 @@ typedef struct reply {
 } reply;
 
 struct transcription {
-    const hearing *h;
+    const whisper_tokens *h;
     transcription_options o;
-    const hearing_language *language;
+    const whisper_language *language;
     sound *sound;
     trimmed *trimmed;
     size_t n;        /* samples in all */
@@ -61,7 +61,7 @@ struct transcription {
 /* <|startofprev|>, the last words of the prompt, <|startoftranscript|>. */
 static int make_prompt(transcription *t, shoal_err *err)
 {
-    const hearing *h = t->h;
+    const whisper_tokens *h = t->h;
     const char *words = t->o.prompt && *t->o.prompt ? t->o.prompt : NULL;
     encoding e = {0};
     buf spaced = {0};
@@ -84,7 +84,7 @@ static int make_prompt(transcription *t, shoal_err *err)
     return rc;
 }
 
-static int refuse_language(const hearing *h, const char *name, shoal_err *err)
+static int refuse_language(const whisper_tokens *h, const char *name, shoal_err *err)
 {
     buf known = {0};
     for (size_t i = 0; i < h->n_languages; i++)
@@ -97,13 +97,13 @@ static int refuse_language(const hearing *h, const char *name, shoal_err *err)
 
 static int check_options(transcription *t, shoal_err *err)
 {
-    const hearing *h = t->h;
+    const whisper_tokens *h = t->h;
     const char *name = t->o.language;
     if (t->o.translate && (h->translate < 0 || !h->multilingual))
         return err_set(err, SHOAL_EINVALID, "%s does not translate%s", model_name(h->model),
                        h->multilingual ? "" : ": it knows English alone");
     if (!name || !*name || strcasecmp(name, "auto") == 0) return 0;
-    t->language = hearing_find_language(h, name);
+    t->language = whisper_tokens_find_language(h, name);
     return t->language ? 0 : refuse_language(h, name, err);
 }
 
@@ -124,7 +124,7 @@ static size_t pause_of(const transcription *t)
     return (size_t)t->h->mel.rate * ms / 1000;
 }
 
-int transcription_new(transcription **ret, const hearing *h, sound *s, const transcription_options *o,
+int transcription_new(transcription **ret, const whisper_tokens *h, sound *s, const transcription_options *o,
                       shoal_err *err)
 {
     transcription *t = calloc(1, sizeof *t);
@@ -234,7 +234,7 @@ static int cut_window(transcription *t, shoal_err *err)
  * the tests' recordings wrong instead of 35 % (docs/speech.md). Others were trained on silence. */
 static int hear_window(transcription *t, shoal_err *err)
 {
-    const hearing *h = t->h;
+    const whisper_tokens *h = t->h;
     size_t n_mels = h->mel.n_mels, sounding = (t->n_window + h->mel.hop - 1) / h->mel.hop;
     int rc = mel_whisper(t->mel, t->x, t->n_window, h->n_window, t->bands, err);
     if (h->time_0 < 0) sounding = h->n_frames;
@@ -283,7 +283,7 @@ static uint64_t seed_of(const transcription *t)
 
 void transcription_request(transcription *t, gen_request *ret, enc_request *ret_source)
 {
-    const hearing *h = t->h;
+    const whisper_tokens *h = t->h;
     *ret_source = (enc_request){.features = t->frames, .n_features = h->n_frames, .width = h->mel.n_mels};
     *ret = (gen_request){.ids = t->prompt,
                          .n_ids = t->n_prompt,
@@ -449,7 +449,7 @@ static int give_whole(taker *k, const int32_t *ids, size_t n, size_t *ret)
 static void note_language(transcription *t, const int32_t *ids, size_t n)
 {
     if (t->language || !t->rule.finds_language || n == 0) return;
-    t->language = hearing_language_of(t->h, ids[0]);
+    t->language = whisper_tokens_language_of(t->h, ids[0]);
     if (!t->language) return;
     t->rule.finds_language = false;
     t->rule.lead[0] = t->language->id;
@@ -553,7 +553,7 @@ int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err
 
 /* ---- what is known ------------------------------------------------------------------------------- */
 
-const hearing_language *transcription_language(const transcription *t)
+const whisper_language *transcription_language(const transcription *t)
 {
     return t->language;
 }
@@ -574,7 +574,7 @@ size_t transcription_windows(const transcription *t)
     return t->n_windows;
 }
 
-size_t transcription_bytes(const hearing *h)
+size_t transcription_bytes(const whisper_tokens *h)
 {
     /* The trimmed window in a buffer that doubles, and what is not decided about. */
     return (2 * h->n_window + 10 * (size_t)h->mel.rate) * sizeof(float);

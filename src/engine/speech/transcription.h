@@ -7,7 +7,7 @@
  * none, into windows that overlap, of which the second leaves out the words that it repeats. No more than a
  * window and some seconds of samples are in memory (sound.h).
  *
- *     transcription_new(&t, &hearing, sound, &options, &err);         // the sound is t's now
+ *     transcription_new(&t, &tokens, sound, &options, &err);         // the sound is t's now
  *     while ((rc = transcription_next(t, &err)) > 0) {                // makes features: some milliseconds
  *         gen_request r;
  *         enc_request source;
@@ -36,7 +36,7 @@
 
 #include "infer/engine.h"
 #include "signal/sound.h"
-#include "speech/hearing.h"
+#include "speech/whisper_tokens.h"
 
 /* Zero means what stands in brackets. */
 typedef struct transcription_options {
@@ -71,7 +71,7 @@ typedef struct transcription transcription;
 
 /* The sound (at the model's rate) is taken, whatever comes of it, and measured if it is not yet; h is
  * borrowed, and so are a file's bytes. SHOAL_EINVALID: a language or a task that the model does not know. */
-int transcription_new(transcription **ret, const hearing *h, sound *s, const transcription_options *o,
+int transcription_new(transcription **ret, const whisper_tokens *h, sound *s, const transcription_options *o,
                       shoal_err *err);
 void transcription_free(transcription *t); /* NULL is fine; not while the engine has its request */
 
@@ -85,11 +85,11 @@ int transcription_add(transcription *t, int32_t id, float logprob); /* 0 or SHOA
 int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err);
 
 /* Set once the first window was taken, if it was not given; NULL: not known (a model without languages). */
-const hearing_language *transcription_language(const transcription *t);
+const whisper_language *transcription_language(const transcription *t);
 int64_t transcription_duration_ms(const transcription *t);
 int64_t transcription_done_ms(const transcription *t); /* heard so far */
 size_t transcription_windows(const transcription *t);  /* that a model heard, each counted once */
 /* Bytes of samples that one transcription has in memory at most, beside the file. */
-size_t transcription_bytes(const hearing *h);
+size_t transcription_bytes(const whisper_tokens *h);
 
 #endif

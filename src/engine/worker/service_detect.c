@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "signal/vad.h"
-#include "speech/voice.h"
+#include "speech/vad_model.h"
 #include "worker/service.h"
 
 enum { LIGHT_S = 15 };
-#define SAMPLES_BYTES ((size_t)2 * LIGHT_S * VOICE_RATE * sizeof(float)) /* that a sound may hold at once */
+#define SAMPLES_BYTES \
+    ((size_t)2 * LIGHT_S * VAD_MODEL_RATE * sizeof(float)) /* that a sound may hold at once */
 
 typedef struct detect_job {
     worker *w;
@@ -57,11 +58,11 @@ static int detect_may_go_on(void *user, shoal_err *err)
 static int detect_open_sound(detect_job *j)
 {
     const ProtobufCBinaryData *audio = &j->request->audio;
-    audio_options o = {.rate = VOICE_RATE, .max_bytes = audio->len, .cancel = {detect_may_go_on, j}};
+    audio_options o = {.rate = VAD_MODEL_RATE, .max_bytes = audio->len, .cancel = {detect_may_go_on, j}};
     const float *x;
     size_t n;
     int rc = sound_open(&j->sound, audio->data, audio->len, &o, &j->err);
-    if (rc == 0) rc = sound_view(j->sound, 0, LIGHT_S * VOICE_RATE, &x, &n, &j->err);
+    if (rc == 0) rc = sound_view(j->sound, 0, LIGHT_S * VAD_MODEL_RATE, &x, &n, &j->err);
     j->is_long = rc == 0 && !sound_is_measured(j->sound);
     return rc;
 }
@@ -102,15 +103,15 @@ static int send_reply(detect_job *j)
     int rc = s && m.segments ? 0 : SHOAL_ENOMEM;
     for (size_t i = 0; rc == 0 && i < j->n_segments; i++) {
         s[i] = (Shoal__V1__SpeechSegment)SHOAL__V1__SPEECH_SEGMENT__INIT;
-        s[i].start_ms = (double)j->segments[i].start * 1000 / VOICE_RATE;
-        s[i].end_ms = (double)j->segments[i].end * 1000 / VOICE_RATE;
+        s[i].start_ms = (double)j->segments[i].start * 1000 / VAD_MODEL_RATE;
+        s[i].end_ms = (double)j->segments[i].end * 1000 / VAD_MODEL_RATE;
         m.segments[m.n_segments++] = &s[i];
     }
     if (j->request->probabilities) {
         m.probabilities = j->p;
         m.n_probabilities = j->n;
     }
-    m.duration_ms = (double)j->n_samples * 1000 / VOICE_RATE;
+    m.duration_ms = (double)j->n_samples * 1000 / VAD_MODEL_RATE;
     m.compute_ms = j->work_ms;
     if (rc == 0) rc = service_call_send(j->w, j->call, &m.base);
     free(m.segments);

@@ -106,7 +106,7 @@ static void transcribe_send_progress(hear_job *j)
 
 static void transcribe_send_done(hear_job *j)
 {
-    const hearing_language *l = transcription_language(j->t);
+    const whisper_language *l = transcription_language(j->t);
     Shoal__V1__TranscribeDone m = SHOAL__V1__TRANSCRIBE_DONE__INIT;
     Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
     if (l) m.language = (char *)l->code;
@@ -141,7 +141,7 @@ static int transcribe_may_go_on(void *user, shoal_err *err)
 /* Of a sound that ends within the first window nothing is left to count. */
 static int transcribe_open_sound(hear_job *j)
 {
-    const hearing *h = j->w->backend.about.speech;
+    const whisper_tokens *h = j->w->backend.about.speech;
     audio_options o = {.rate = h->mel.rate, .max_bytes = j->file.len, .cancel = {transcribe_may_go_on, j}};
     const float *x;
     size_t n;

@@ -102,7 +102,7 @@ static int find_speed(inspect_report *r, const model *m, shoal_err *err)
     return 0;
 }
 
-/* speech/voice.h computes it; it has no layers, vocabulary or context to describe. */
+/* speech/vad_model.h computes it; it has no layers, vocabulary or context to describe. */
 static bool detects_speech(const model *m)
 {
     return model_get_config(m)->task == TASK_VAD;

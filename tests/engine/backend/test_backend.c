@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../speech/voice_file.h"
+#include "../speech/vad_model_file.h"
 #include "backend/backend_tuning.h"
 #include "base/file.h"
 #include "logging/log.h"

@@ -101,7 +101,7 @@ static inline float *fixture_sound(const fixture *f, const char *name, size_t *r
 typedef struct ears {
     model *m;
     engine *e;
-    hearing h;
+    whisper_tokens h;
 } ears;
 
 static inline void ears_open(ears *r, const char *path, engine_options o)
@@ -109,14 +109,14 @@ static inline void ears_open(ears *r, const char *path, engine_options o)
     *r = (ears){0};
     if (o.n_threads == 0) o.n_threads = 2;
     must(model_open(&r->m, path, NULL, &err));
-    must(hearing_init(&r->h, r->m, &err));
+    must(whisper_tokens_init(&r->h, r->m, &err));
     must(engine_new(&r->e, r->m, &o, &err));
 }
 
 static inline void ears_close(ears *r)
 {
     engine_free(r->e);
-    hearing_done(&r->h);
+    whisper_tokens_done(&r->h);
     model_free(r->m);
 }
 

@@ -256,7 +256,7 @@ static void times_cut_windows_into_segments(void **state)
     float *x = malloc(N * sizeof *x);
     for (size_t i = 0; i < N; i++) x[i] = (float)(i % 100) / (i / 3200 % 2 ? 200 : 2000); /* no steady tone */
     ears_open(&r, MODEL, (engine_options){0});
-    hearing h = r.h;
+    whisper_tokens h = r.h;
     h.time_0 = T; /* as if its vocabulary went on */
     transcription_options o = {.times = true, .no_vad = true};
     assert_int_equal(transcription_new(&t, &h, sound_of(x, N), &o, &err), 0);
@@ -366,7 +366,7 @@ static void sentences_in_one_recording_are_all_heard(void **state)
 
 /* ---- replies that look wrong --------------------------------------------------------------------- */
 
-static transcription *of_silence(const hearing *h, float temperature)
+static transcription *of_silence(const whisper_tokens *h, float temperature)
 {
     transcription *t;
     transcription_options o = {.no_vad = true, .temperature = temperature, .seed = 5};
@@ -604,14 +604,14 @@ static void languages_are_known_by_many_names(void **state)
 /* A model of one language has no token for it, and says its name all the same. */
 static void a_model_without_languages_is_english(void **state)
 {
-    hearing h = {.n_vocab = 100, .sot = 10, .eot = 9};
+    whisper_tokens h = {.n_vocab = 100, .sot = 10, .eot = 9};
     speech_rule r;
     float logits[100] = {0};
-    must(hearing_read(&h, "{\"is_multilingual\": false, \"no_timestamps_token_id\": 20}", NULL, 80, 3000,
-                      &err));
+    must(whisper_tokens_read(&h, "{\"is_multilingual\": false, \"no_timestamps_token_id\": 20}", NULL, 80,
+                             3000, &err));
     assert_int_equal(h.n_languages, 1);
     assert_string_equal(h.languages[0].name, "english");
-    assert_ptr_equal(hearing_find_language(&h, "en"), &h.languages[0]);
+    assert_ptr_equal(whisper_tokens_find_language(&h, "en"), &h.languages[0]);
     h.no_speech = 15;
     logits[15] = 9;
     speech_rule_init(&r, &h, NULL, false, true);
@@ -622,17 +622,17 @@ static void a_model_without_languages_is_english(void **state)
     assert_true(logits[15] == GEN_NEVER);
     speech_rule_init(&r, &h, &h.languages[0], false, false);
     assert_int_equal(r.n_lead, 1);
-    hearing_done(&h);
+    whisper_tokens_done(&h);
 }
 
 static void other_models_do_not_hear(void **state)
 {
     model *m;
-    hearing h;
+    whisper_tokens h;
     must(model_open(&m, DATA "hf/bart", NULL, &err));
     shoal_err err = {0};
-    assert_int_equal(hearing_init(&h, m, &err), SHOAL_EUNSUPPORTED);
-    hearing_done(&h);
+    assert_int_equal(whisper_tokens_init(&h, m, &err), SHOAL_EUNSUPPORTED);
+    whisper_tokens_done(&h);
     model_free(m);
 }
 
@@ -670,25 +670,25 @@ enum {
     TIME_0 = 19
 };
 
-static hearing_language both[] = {{EN, "en", "english"}, {DE, "de", "german"}};
+static whisper_language both[] = {{EN, "en", "english"}, {DE, "de", "german"}};
 static int32_t never[] = {3}, never_first[] = {4};
-static const hearing made = {.n_vocab = N_VOCAB,
-                             .multilingual = true,
-                             .sot = SOT,
-                             .eot = EOT,
-                             .transcribe = TRANSCRIBE,
-                             .translate = TRANSLATE,
-                             .no_timestamps = NO_TIMES,
-                             .no_speech = NO_SPEECH,
-                             .previous = PREV,
-                             .time_0 = TIME_0,
-                             .max_first_time = 5,
-                             .languages = both,
-                             .n_languages = 2,
-                             .never = never,
-                             .n_never = 1,
-                             .never_first = never_first,
-                             .n_never_first = 1};
+static const whisper_tokens made = {.n_vocab = N_VOCAB,
+                                    .multilingual = true,
+                                    .sot = SOT,
+                                    .eot = EOT,
+                                    .transcribe = TRANSCRIBE,
+                                    .translate = TRANSLATE,
+                                    .no_timestamps = NO_TIMES,
+                                    .no_speech = NO_SPEECH,
+                                    .previous = PREV,
+                                    .time_0 = TIME_0,
+                                    .max_first_time = 5,
+                                    .languages = both,
+                                    .n_languages = 2,
+                                    .never = never,
+                                    .n_never = 1,
+                                    .never_first = never_first,
+                                    .n_never_first = 1};
 
 static bool may(const speech_rule *r, const int32_t *ids, size_t n, int32_t id)
 {

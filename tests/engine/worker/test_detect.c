@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "../speech/voice_file.h"
+#include "../speech/vad_model_file.h"
 #include "base/file.h"
 #include "logging/log.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "signal/audio.h"
-#include "speech/voice.h"
+#include "speech/vad_model.h"
 #include "grpc/grpc.h"
 #include "worker/worker.h"
 
@@ -132,7 +132,7 @@ static void a_sound_has_its_probabilities(void **state)
 {
     bench b;
     reply r;
-    voice *v;
+    vad_model *v;
     sound *x = NULL;
     float *p;
     size_t n;
@@ -145,8 +145,8 @@ static void a_sound_has_its_probabilities(void **state)
     Shoal__V1__DetectSpeechReply *m =
         shoal__v1__detect_speech_reply__unpack(NULL, r.bytes.len, (uint8_t *)r.bytes.data);
     assert_int_equal(sound_open(&x, b.wav.data, b.wav.len, NULL, NULL), 0);
-    assert_int_equal(voice_parse(&v, b.weights.data, b.weights.len, "made", NULL), 0);
-    assert_int_equal(voice_all(v, x, &p, &n, NULL), 0);
+    assert_int_equal(vad_model_parse(&v, b.weights.data, b.weights.len, "made", NULL), 0);
+    assert_int_equal(vad_model_all(v, x, &p, &n, NULL), 0);
     assert_int_equal(m->n_probabilities, n);
     assert_memory_equal(m->probabilities, p, n * sizeof *p);
     assert_int_equal(m->n_segments, 1);
@@ -154,7 +154,7 @@ static void a_sound_has_its_probabilities(void **state)
     shoal__v1__detect_speech_reply__free_unpacked(m, NULL);
     free(p);
     sound_free(x);
-    voice_free(v);
+    vad_model_free(v);
     buf_done(&r.bytes);
     bench_close(&b);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../engine/speech/voice_file.h"
+#include "../../engine/speech/vad_model_file.h"
 #include "base/file.h"
 #include "inspect/inspect.h"
 

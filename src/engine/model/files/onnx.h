@@ -1,7 +1,7 @@
 /* onnx.h: the constants (initializers) of an ONNX graph as a list of tensors.
  *
  * Only the weights are read; nothing executes the graph. A caller that knows the network by the names of its
- * tensors computes it itself, as speech/voice.h does. Format: onnx.proto3 of the ONNX specification, messages
+ * tensors computes it itself, as speech/vad_model.h does. Format: onnx.proto3 of the ONNX specification, messages
  * ModelProto, GraphProto and TensorProto. */
 #ifndef MODEL_FILES_ONNX_H
 #define MODEL_FILES_ONNX_H

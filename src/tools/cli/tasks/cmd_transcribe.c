@@ -79,7 +79,7 @@ static void on_segment(void *user, const heard_segment *s)
 
 static int print_captions(transcript_out *o, const transcription *t, bool translated, shoal_err *err)
 {
-    const hearing_language *l = transcription_language(t);
+    const whisper_language *l = transcription_language(t);
     caption *c = (caption *)(void *)o->segments.data;
     size_t n = o->segments.len / sizeof *c, at = 0, at_id = 0;
     for (size_t i = 0; i < n; i++) {
@@ -121,11 +121,11 @@ static int open_sound(const char *path, uint32_t rate, buf *file, sound **ret, s
 static int hear(const cli_engine *ce, const char *path, const transcription_options *to, transcript_out *o,
                 shoal_err *err)
 {
-    hearing h = {0};
+    whisper_tokens h = {0};
     transcription *t = NULL;
     sound *s = NULL;
     buf file = {0};
-    int rc = hearing_init(&h, ce->m, err);
+    int rc = whisper_tokens_init(&h, ce->m, err);
     if (rc == 0) rc = open_sound(path, h.mel.rate, &file, &s, err);
     if (rc == 0) rc = transcription_new(&t, &h, s, to, err);
     if (rc == 0) rc = speech_listen(ce->e, t, on_segment, show_progress, o, err);
@@ -136,7 +136,7 @@ static int hear(const cli_engine *ce, const char *path, const transcription_opti
     if (rc == 0 && !o->live) rc = print_captions(o, t, to->translate, err);
     transcription_free(t);
     buf_done(&file);
-    hearing_done(&h);
+    whisper_tokens_done(&h);
     buf_done(&o->segments);
     buf_done(&o->texts);
     buf_done(&o->ids);

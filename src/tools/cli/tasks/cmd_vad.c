@@ -7,18 +7,18 @@
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "signal/vad.h"
-#include "speech/voice.h"
+#include "speech/vad_model.h"
 
 #define FILE_MAX ((size_t)1 << 30)
 
 /* The samples are decoded as they are looked at; *ret_samples is how many there were. */
-static int hear(const voice *v, const buf *file, float **ret, size_t *ret_n, size_t *ret_samples,
+static int hear(const vad_model *v, const buf *file, float **ret, size_t *ret_n, size_t *ret_samples,
                 shoal_err *err)
 {
-    audio_options o = {.rate = VOICE_RATE, .max_bytes = FILE_MAX, .max_seconds = 24 * 3600};
+    audio_options o = {.rate = VAD_MODEL_RATE, .max_bytes = FILE_MAX, .max_seconds = 24 * 3600};
     sound *s = NULL;
     int rc = sound_open(&s, file->data ? file->data : "", file->len, &o, err);
-    if (rc == 0) rc = voice_all(v, s, ret, ret_n, err);
+    if (rc == 0) rc = vad_model_all(v, s, ret, ret_n, err);
     if (rc == 0) *ret_samples = sound_length(s);
     sound_free(s);
     return rc;
@@ -27,31 +27,31 @@ static int hear(const voice *v, const buf *file, float **ret, size_t *ret_n, siz
 static int find(const char *model, const char *path, const vad_options *o, vad_segment **ret, size_t *ret_n,
                 size_t *ret_samples, shoal_err *err)
 {
-    voice *v = NULL;
+    vad_model *v = NULL;
     buf file = {0};
     float *p = NULL;
     size_t n = 0;
-    int rc = voice_open(&v, model, err);
+    int rc = vad_model_open(&v, model, err);
     if (rc == 0) rc = file_read(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
     if (rc == 0 && (rc = hear(v, &file, &p, &n, ret_samples, err)) != 0) err_prefix(err, rc, "%s", path);
     if (rc == 0 && !(*ret = calloc(n / 2 + 1, sizeof **ret))) rc = err_nomem(err);
     if (rc == 0) rc = vad_segments(p, n, *ret_samples, o, *ret, n / 2 + 1, ret_n, err);
     free(p);
     buf_done(&file);
-    voice_free(v);
+    vad_model_free(v);
     return rc;
 }
 
 static int print(const vad_segment *s, size_t n, size_t n_samples, bool json)
 {
     buf out = {0};
-    if (json) buf_printf(&out, "{\"duration\":%.3f,\"segments\":[", (double)n_samples / VOICE_RATE);
+    if (json) buf_printf(&out, "{\"duration\":%.3f,\"segments\":[", (double)n_samples / VAD_MODEL_RATE);
     for (size_t i = 0; i < n; i++)
         buf_printf(&out, json ? "%s{\"start\":%.3f,\"end\":%.3f}" : "%s%.3f %.3f",
                    i == 0 ? ""
                    : json ? ","
                           : "\n",
-                   (double)s[i].start / VOICE_RATE, (double)s[i].end / VOICE_RATE);
+                   (double)s[i].start / VAD_MODEL_RATE, (double)s[i].end / VAD_MODEL_RATE);
     if (json) buf_puts(&out, "]}");
     int rc = json || n > 0 ? cli_print(&out) : CLI_OK;
     buf_done(&out);

@@ -1,7 +1,7 @@
-/* voice.c: the voice detector's weights and one window's pass; see voice.h. Frames lie [time][channel], with
+/* vad_model.c: the voice detector's weights and one window's pass; see vad_model.h. Frames lie [time][channel], with
  * an empty one in front and behind, and kernels [out][tap][channel]: three taps are one run of numbers, and
  * each output is one dot product. */
-#include "speech/voice.h"
+#include "speech/vad_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ enum {
     N_BINS = 129,
     N_CONVS = 4,
     WIDEST = 129,
-    N_GATES = 4 * VOICE_WIDTH,
-    HEARD = VOICE_CONTEXT + VOICE_WINDOW,
+    N_GATES = 4 * VAD_MODEL_WIDTH,
+    HEARD = VAD_MODEL_CONTEXT + VAD_MODEL_WINDOW,
     PADDED = HEARD + PAD,
 };
 
@@ -33,12 +33,12 @@ typedef struct convolution {
     const float *weight, *bias; /* [out][TAPS][in], [out] */
 } convolution;
 
-struct voice {
+struct vad_model {
     const vec_kernels *k;
     arena *mem;
     const float *transform; /* [2 * N_BINS][FRAME]: real parts, then imaginary ones */
     convolution conv[N_CONVS];
-    const float *from_input, *from_hidden; /* [N_GATES][VOICE_WIDTH]: input, forget, cell, output */
+    const float *from_input, *from_hidden; /* [N_GATES][VAD_MODEL_WIDTH]: input, forget, cell, output */
     const float *gate_bias, *hidden_bias;
     const float *out, *out_bias;
 };
@@ -46,7 +46,7 @@ struct voice {
 /* ---- loading ------------------------------------------------------------------------------------- */
 
 typedef struct loader {
-    voice *v;
+    vad_model *v;
     const st_list *list;
     const char *what;
     shoal_err *err;
@@ -104,7 +104,7 @@ static bool load_convolution(loader *l, size_t i)
         {.in = N_BINS, .out = 128, .stride = 1},
         {.in = 128, .out = 64, .stride = 2},
         {.in = 64, .out = 64, .stride = 2},
-        {.in = 64, .out = VOICE_WIDTH, .stride = 1},
+        {.in = 64, .out = VAD_MODEL_WIDTH, .stride = 1},
     };
     convolution *c = &l->v->conv[i];
     char name[32];
@@ -119,27 +119,27 @@ static bool load_convolution(loader *l, size_t i)
 
 static bool load_all(loader *l)
 {
-    voice *v = l->v;
+    vad_model *v = l->v;
     for (size_t i = 0; i < N_CONVS; i++)
         if (!load_convolution(l, i)) return false;
     return (v->transform = take(l, "stft_conv.weight", 2 * N_BINS, 1, FRAME)) &&
-           (v->from_input = take(l, "lstm_cell.weight_ih", N_GATES, 1, VOICE_WIDTH)) &&
-           (v->from_hidden = take(l, "lstm_cell.weight_hh", N_GATES, 1, VOICE_WIDTH)) &&
+           (v->from_input = take(l, "lstm_cell.weight_ih", N_GATES, 1, VAD_MODEL_WIDTH)) &&
+           (v->from_hidden = take(l, "lstm_cell.weight_hh", N_GATES, 1, VAD_MODEL_WIDTH)) &&
            (v->gate_bias = take(l, "lstm_cell.bias_ih", 1, 1, N_GATES)) &&
            (v->hidden_bias = take(l, "lstm_cell.bias_hh", 1, 1, N_GATES)) &&
-           (v->out = take(l, "final_conv.weight", 1, VOICE_WIDTH, 1)) &&
+           (v->out = take(l, "final_conv.weight", 1, VAD_MODEL_WIDTH, 1)) &&
            (v->out_bias = take(l, "final_conv.bias", 1, 1, 1));
 }
 
-int voice_parse(voice **ret, const void *data, size_t n, const char *what, shoal_err *err)
+int vad_model_parse(vad_model **ret, const void *data, size_t n, const char *what, shoal_err *err)
 {
     shoal_err local;
     st_list list = {0};
     isa kernels = ISA_SCALAR;
-    voice *v = calloc(1, sizeof *v);
+    vad_model *v = calloc(1, sizeof *v);
     if (!err) err = &local;
     if (!v || !(v->mem = arena_new(0))) {
-        voice_free(v);
+        vad_model_free(v);
         return err_nomem(err);
     }
     loader l = {.v = v, .list = &list, .what = what, .err = err};
@@ -151,11 +151,11 @@ int voice_parse(voice **ret, const void *data, size_t n, const char *what, shoal
     if (rc == 0)
         *ret = v;
     else
-        voice_free(v);
+        vad_model_free(v);
     return rc;
 }
 
-int voice_open(voice **ret, const char *path, shoal_err *err)
+int vad_model_open(vad_model **ret, const char *path, shoal_err *err)
 {
     file_map m = {0};
     buf inside = {0};
@@ -163,13 +163,13 @@ int voice_open(voice **ret, const char *path, shoal_err *err)
     if (folder && buf_printf(&inside, "%s/model.safetensors", path)) return err_nomem(err);
     const char *file = folder ? inside.data : path;
     int rc = file_map_open(&m, file, err);
-    if (rc == 0) rc = voice_parse(ret, m.data, m.len, file, err);
+    if (rc == 0) rc = vad_model_parse(ret, m.data, m.len, file, err);
     file_map_close(&m);
     buf_done(&inside);
     return rc;
 }
 
-void voice_free(voice *v)
+void vad_model_free(vad_model *v)
 {
     if (!v) return;
     arena_free(v->mem);
@@ -185,14 +185,14 @@ typedef struct frames {
 } frames;
 
 /* What is heard, with its end mirrored behind it. */
-static void put_heard(const voice_state *s, const float *x, float *heard)
+static void put_heard(const vad_model_state *s, const float *x, float *heard)
 {
     memcpy(heard, s->context, sizeof s->context);
-    memcpy(heard + VOICE_CONTEXT, x, VOICE_WINDOW * sizeof *x);
+    memcpy(heard + VAD_MODEL_CONTEXT, x, VAD_MODEL_WINDOW * sizeof *x);
     for (size_t i = 0; i < PAD; i++) heard[HEARD + i] = heard[HEARD - 2 - i];
 }
 
-static void magnitudes(const voice *v, const float *heard, frames *y)
+static void magnitudes(const vad_model *v, const float *heard, frames *y)
 {
     memset(y, 0, sizeof *y);
     y->n = N_FRAMES;
@@ -205,7 +205,7 @@ static void magnitudes(const voice *v, const float *heard, frames *y)
         }
 }
 
-static void convolve(const voice *v, const convolution *c, const frames *x, frames *y)
+static void convolve(const vad_model *v, const convolution *c, const frames *x, frames *y)
 {
     memset(y, 0, sizeof *y);
     y->n = (x->n - 1) / c->stride + 1;
@@ -222,23 +222,24 @@ static float sigmoid(float x)
     return 1.0f / (1.0f + math_expf(-x));
 }
 
-static void remember(const voice *v, voice_state *s, const float *x)
+static void remember(const vad_model *v, vad_model_state *s, const float *x)
 {
     float gate[N_GATES];
     for (size_t i = 0; i < N_GATES; i++)
-        gate[i] = (v->k->dot(v->from_input + i * VOICE_WIDTH, x, VOICE_WIDTH) + v->gate_bias[i]) +
-                  (v->k->dot(v->from_hidden + i * VOICE_WIDTH, s->hidden, VOICE_WIDTH) + v->hidden_bias[i]);
-    for (size_t i = 0; i < VOICE_WIDTH; i++) {
-        float in = sigmoid(gate[i]), forget = sigmoid(gate[VOICE_WIDTH + i]);
-        float fresh = math_tanhf(gate[2 * VOICE_WIDTH + i]), out = sigmoid(gate[3 * VOICE_WIDTH + i]);
+        gate[i] =
+            (v->k->dot(v->from_input + i * VAD_MODEL_WIDTH, x, VAD_MODEL_WIDTH) + v->gate_bias[i]) +
+            (v->k->dot(v->from_hidden + i * VAD_MODEL_WIDTH, s->hidden, VAD_MODEL_WIDTH) + v->hidden_bias[i]);
+    for (size_t i = 0; i < VAD_MODEL_WIDTH; i++) {
+        float in = sigmoid(gate[i]), forget = sigmoid(gate[VAD_MODEL_WIDTH + i]);
+        float fresh = math_tanhf(gate[2 * VAD_MODEL_WIDTH + i]), out = sigmoid(gate[3 * VAD_MODEL_WIDTH + i]);
         s->cell[i] = forget * s->cell[i] + in * fresh;
         s->hidden[i] = out * math_tanhf(s->cell[i]);
     }
 }
 
-float voice_push(const voice *v, voice_state *s, const float *x)
+float vad_model_push(const vad_model *v, vad_model_state *s, const float *x)
 {
-    float heard[PADDED], shown[VOICE_WIDTH];
+    float heard[PADDED], shown[VAD_MODEL_WIDTH];
     frames a, b;
     put_heard(s, x, heard);
     magnitudes(v, heard, &a);
@@ -246,34 +247,34 @@ float voice_push(const voice *v, voice_state *s, const float *x)
     convolve(v, &v->conv[1], &b, &a);
     convolve(v, &v->conv[2], &a, &b);
     convolve(v, &v->conv[3], &b, &a);
-    remember(v, s, a.x + VOICE_WIDTH);
-    memcpy(s->context, x + VOICE_WINDOW - VOICE_CONTEXT, sizeof s->context);
-    for (size_t i = 0; i < VOICE_WIDTH; i++) shown[i] = s->hidden[i] > 0 ? s->hidden[i] : 0;
-    return sigmoid(v->k->dot(v->out, shown, VOICE_WIDTH) + v->out_bias[0]);
+    remember(v, s, a.x + VAD_MODEL_WIDTH);
+    memcpy(s->context, x + VAD_MODEL_WINDOW - VAD_MODEL_CONTEXT, sizeof s->context);
+    for (size_t i = 0; i < VAD_MODEL_WIDTH; i++) shown[i] = s->hidden[i] > 0 ? s->hidden[i] : 0;
+    return sigmoid(v->k->dot(v->out, shown, VAD_MODEL_WIDTH) + v->out_bias[0]);
 }
 
-/* The sound from `at` on fills x[VOICE_WINDOW], silence behind it; *ret_n samples are its own. */
+/* The sound from `at` on fills x[VAD_MODEL_WINDOW], silence behind it; *ret_n samples are its own. */
 static int window_at(sound *s, size_t at, float *x, size_t *ret_n, shoal_err *err)
 {
     const float *from = NULL;
-    int rc = sound_view(s, at, VOICE_WINDOW, &from, ret_n, err);
+    int rc = sound_view(s, at, VAD_MODEL_WINDOW, &from, ret_n, err);
     if (rc != 0) return rc;
     if (*ret_n > 0) memcpy(x, from, *ret_n * sizeof *x);
-    memset(x + *ret_n, 0, (VOICE_WINDOW - *ret_n) * sizeof *x);
+    memset(x + *ret_n, 0, (VAD_MODEL_WINDOW - *ret_n) * sizeof *x);
     return 0;
 }
 
-int voice_all(const voice *v, sound *s, float **ret, size_t *ret_n, shoal_err *err)
+int vad_model_all(const vad_model *v, sound *s, float **ret, size_t *ret_n, shoal_err *err)
 {
-    voice_state state = {0};
-    float x[VOICE_WINDOW];
+    vad_model_state state = {0};
+    float x[VAD_MODEL_WINDOW];
     size_t n = 0;
     buf p = {0};
     int rc = buf_reserve(&p, sizeof(float)) ? err_nomem(err) : 0;
-    for (size_t at = 0; rc == 0; at += VOICE_WINDOW) {
+    for (size_t at = 0; rc == 0; at += VAD_MODEL_WINDOW) {
         rc = window_at(s, at, x, &n, err);
         if (rc != 0 || n == 0) break;
-        float now = voice_push(v, &state, x);
+        float now = vad_model_push(v, &state, x);
         progress_tick();
         if (buf_append(&p, &now, sizeof now)) rc = err_nomem(err);
     }

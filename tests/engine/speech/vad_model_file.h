@@ -1,4 +1,4 @@
-/* voice_file.h: a voice detector of random weights, as a safetensors file or as ONNX. Include once a test
+/* vad_model_file.h: a voice detector of random weights, as a safetensors file or as ONNX. Include once a test
  * file. */
 #ifndef TESTS_SPEECH_VOICE_FILE_H
 #define TESTS_SPEECH_VOICE_FILE_H

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "signal/vad.h"
-#include "speech/voice.h"
-#include "voice_file.h"
+#include "speech/vad_model.h"
+#include "vad_model_file.h"
 
 #define SILERO SHOAL_SOURCE_DIR "/../shared/borrowed/silero-vad/"
 
@@ -78,55 +78,55 @@ static float *make_sound(size_t n)
 
 static void random_weights_follow_the_formulas(void **state)
 {
-    enum { N = 12 * VOICE_WINDOW };
+    enum { N = 12 * VAD_MODEL_WINDOW };
     buf file = {0};
     float *w[N_TENSORS], *x = make_sound(N);
-    voice *v;
-    voice_state s = {0};
+    vad_model *v;
+    vad_model_state s = {0};
     memory m = {0};
     double spread = 0, first = -1;
     make_file(&file, SIZE_MAX, NULL, w);
-    must(voice_parse(&v, file.data, file.len, "made", &err));
+    must(vad_model_parse(&v, file.data, file.len, "made", &err));
     for (size_t i = 0; i < 12; i++) {
-        double p = (double)voice_push(v, &s, x + i * VOICE_WINDOW),
-               ref = formula(w, &m, x + i * VOICE_WINDOW);
+        double p = (double)vad_model_push(v, &s, x + i * VAD_MODEL_WINDOW),
+               ref = formula(w, &m, x + i * VAD_MODEL_WINDOW);
         if (!(fabs(p - ref) < 1e-5)) fail_msg("window %zu: %.8f, not %.8f", i, p, ref);
         if (first < 0) first = p;
         if (fabs(p - first) > spread) spread = fabs(p - first);
     }
     assert_true(spread > 1e-4); /* else the test sees nothing */
     for (size_t i = 0; i < N_TENSORS; i++) free(w[i]);
-    voice_free(v);
+    vad_model_free(v);
     free(x);
     buf_done(&file);
 }
 
 static void a_whole_sound_is_its_windows(void **state)
 {
-    enum { N = 5 * VOICE_WINDOW + 100 };
+    enum { N = 5 * VAD_MODEL_WINDOW + 100 };
     buf file = {0};
-    float *x = make_sound(6 * VOICE_WINDOW), *p;
-    voice *v;
-    voice_state s = {0};
+    float *x = make_sound(6 * VAD_MODEL_WINDOW), *p;
+    vad_model *v;
+    vad_model_state s = {0};
     size_t n;
     make_file(&file, SIZE_MAX, NULL, NULL);
-    must(voice_parse(&v, file.data, file.len, "made", &err));
+    must(vad_model_parse(&v, file.data, file.len, "made", &err));
     sound *whole = copy_of(x, N);
-    must(voice_all(v, whole, &p, &n, &err));
+    must(vad_model_all(v, whole, &p, &n, &err));
     sound_free(whole);
     assert_int_equal(n, 6);
-    memset(x + N, 0, (6 * VOICE_WINDOW - N) * sizeof *x); /* silence behind it */
+    memset(x + N, 0, (6 * VAD_MODEL_WINDOW - N) * sizeof *x); /* silence behind it */
     for (size_t i = 0; i < n; i++) {
-        float q = voice_push(v, &s, x + i * VOICE_WINDOW);
+        float q = vad_model_push(v, &s, x + i * VAD_MODEL_WINDOW);
         assert_memory_equal(&q, &p[i], sizeof q);
     }
     free(p);
     sound *nothing = copy_of(x, 0);
-    must(voice_all(v, nothing, &p, &n, &err));
+    must(vad_model_all(v, nothing, &p, &n, &err));
     sound_free(nothing);
     assert_int_equal(n, 0);
     free(p);
-    voice_free(v);
+    vad_model_free(v);
     free(x);
     buf_done(&file);
 }
@@ -134,19 +134,19 @@ static void a_whole_sound_is_its_windows(void **state)
 static void other_files_are_refused(void **state)
 {
     static const char *const shapes[] = {"258,256", "256,1,258", "66048", "1,258,256", "129,2,256"};
-    voice *v = NULL;
+    vad_model *v = NULL;
     shoal_err err = {0};
     for (size_t i = 0; i < N_TENSORS; i++) {
         buf file = {0};
         make_file(&file, i, NULL, NULL);
-        assert_int_equal(voice_parse(&v, file.data, file.len, "made", &err), SHOAL_EUNSUPPORTED);
+        assert_int_equal(vad_model_parse(&v, file.data, file.len, "made", &err), SHOAL_EUNSUPPORTED);
         assert_non_null(strstr(err.message, TENSORS[i].name));
         buf_done(&file);
     }
     for (size_t i = 1; i < sizeof shapes / sizeof *shapes; i++) {
         buf file = {0};
         make_file(&file, SIZE_MAX, shapes[i], NULL);
-        if (voice_parse(&v, file.data, file.len, "made", &err) != SHOAL_EUNSUPPORTED)
+        if (vad_model_parse(&v, file.data, file.len, "made", &err) != SHOAL_EUNSUPPORTED)
             fail_msg("%s", shapes[i]);
         buf_done(&file);
     }
@@ -154,39 +154,40 @@ static void other_files_are_refused(void **state)
     make_file(&file, SIZE_MAX, NULL, NULL);
     float nan = NAN;
     memcpy(file.data + file.len - 4, &nan, 4);
-    assert_int_equal(voice_parse(&v, file.data, file.len, "made", &err), SHOAL_EFORMAT);
-    assert_int_equal(voice_parse(&v, file.data, file.len - 1, "made", &err), SHOAL_EFORMAT);
+    assert_int_equal(vad_model_parse(&v, file.data, file.len, "made", &err), SHOAL_EFORMAT);
+    assert_int_equal(vad_model_parse(&v, file.data, file.len - 1, "made", &err), SHOAL_EFORMAT);
     buf_done(&file);
-    assert_int_not_equal(voice_open(&v, DATA "speech", &err), 0);
-    assert_int_equal(voice_open(&v, DATA "hf/whisper", &err), SHOAL_EUNSUPPORTED);
+    assert_int_not_equal(vad_model_open(&v, DATA "speech", &err), 0);
+    assert_int_equal(vad_model_open(&v, DATA "hf/whisper", &err), SHOAL_EUNSUPPORTED);
 }
 
 static void onnx_holds_the_same_weights(void **state)
 {
     enum { N = 4 };
     buf file = {0}, graph = {0};
-    float *x = make_sound(N * VOICE_WINDOW);
-    voice *a, *b, *none = NULL;
-    voice_state s = {0}, t = {0};
+    float *x = make_sound(N * VAD_MODEL_WINDOW);
+    vad_model *a, *b, *none = NULL;
+    vad_model_state s = {0}, t = {0};
     shoal_err why;
     make_file(&file, SIZE_MAX, NULL, NULL);
     make_onnx(&graph, SIZE_MAX);
-    must(voice_parse(&a, file.data, file.len, "made", &err));
-    must(voice_parse(&b, graph.data, graph.len, "made", &err));
+    must(vad_model_parse(&a, file.data, file.len, "made", &err));
+    must(vad_model_parse(&b, graph.data, graph.len, "made", &err));
     for (size_t i = 0; i < N; i++) {
-        float p = voice_push(a, &s, x + i * VOICE_WINDOW), q = voice_push(b, &t, x + i * VOICE_WINDOW);
+        float p = vad_model_push(a, &s, x + i * VAD_MODEL_WINDOW),
+              q = vad_model_push(b, &t, x + i * VAD_MODEL_WINDOW);
         assert_memory_equal(&p, &q, sizeof p);
     }
-    assert_int_equal(voice_parse(&none, graph.data, graph.len - 1, "made", &why), SHOAL_EFORMAT);
+    assert_int_equal(vad_model_parse(&none, graph.data, graph.len - 1, "made", &why), SHOAL_EFORMAT);
     for (size_t i = 0; i < N_TENSORS; i++) {
         graph.len = 0;
         make_onnx(&graph, i);
-        assert_int_equal(voice_parse(&none, graph.data, graph.len, "made", &why), SHOAL_EUNSUPPORTED);
+        assert_int_equal(vad_model_parse(&none, graph.data, graph.len, "made", &why), SHOAL_EUNSUPPORTED);
         assert_non_null(strstr(why.message, TENSORS[i].name));
         assert_non_null(strstr(why.message, "silero_vad_16k_op15.onnx"));
     }
-    voice_free(a);
-    voice_free(b);
+    vad_model_free(a);
+    vad_model_free(b);
     free(x);
     buf_done(&file);
     buf_done(&graph);
@@ -198,14 +199,14 @@ static void silero_hears_a_president(void **state)
                                   0.049358f, 0.021967f, 0.026098f, 0.028267f};
     static const double stretches[][2] = {{0.29, 2.302}, {3.266, 4.446}, {5.378, 7.71}, {8.162, 10.622}};
     if (!file_exists(SILERO "jfk.wav")) skip();
-    voice *v;
+    vad_model *v;
     float *p, top = 0;
     size_t n, n_samples, n_seg;
     vad_segment seg[16];
     float *x = read_sound(SILERO "jfk.wav", &n_samples);
-    must(voice_open(&v, SILERO "silero_vad_16k.safetensors", &err));
+    must(vad_model_open(&v, SILERO "silero_vad_16k.safetensors", &err));
     sound *jfk = sound_of(x, n_samples);
-    must(voice_all(v, jfk, &p, &n, &err));
+    must(vad_model_all(v, jfk, &p, &n, &err));
     sound_free(jfk);
     assert_int_equal(n, 344);
     for (size_t i = 0; i < n; i++) top = p[i] > top ? p[i] : top;
@@ -219,7 +220,7 @@ static void silero_hears_a_president(void **state)
         assert_true(fabs((double)seg[i].end / 16000 - stretches[i][1]) < 1e-3);
     }
     free(p);
-    voice_free(v);
+    vad_model_free(v);
 }
 
 int main(void)

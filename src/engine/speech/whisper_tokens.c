@@ -1,5 +1,5 @@
-/* hearing.c: a model's tokens from generation_config.json and the tokenizer; see hearing.h. */
-#include "speech/hearing.h"
+/* whisper_tokens.c: a model's tokens from generation_config.json and the tokenizer; see whisper_tokens.h. */
+#include "speech/whisper_tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { TICK_HOPS = 2, SUPPRESS_MAX = 4096 };
 /* ---- tokens -------------------------------------------------------------------------------------- */
 
 /* The id of a token by its spelling; -1: the tokenizer has none of it. */
-static int id_of(const hearing *h, const char *spelling, int32_t *ret, shoal_err *err)
+static int id_of(const whisper_tokens *h, const char *spelling, int32_t *ret, shoal_err *err)
 {
     encoding e = {0};
     *ret = -1;
@@ -27,8 +27,8 @@ static int id_of(const hearing *h, const char *spelling, int32_t *ret, shoal_err
 }
 
 /* From the configuration's key, or by one of two spellings. */
-static int read_id(hearing *h, const json_t *config, const char *key, const char *spelling, const char *other,
-                   int32_t *ret, shoal_err *err)
+static int read_id(whisper_tokens *h, const json_t *config, const char *key, const char *spelling,
+                   const char *other, int32_t *ret, shoal_err *err)
 {
     int64_t id = -1;
     int rc = key ? json_get_int(config, key, 0, (int64_t)h->n_vocab - 1, &id, err) : 0;
@@ -38,7 +38,7 @@ static int read_id(hearing *h, const json_t *config, const char *key, const char
     return rc;
 }
 
-static int read_tokens(hearing *h, const json_t *config, shoal_err *err)
+static int read_tokens(whisper_tokens *h, const json_t *config, shoal_err *err)
 {
     const json_t *tasks = json_object_get(config, "task_to_id");
     h->transcribe = h->translate = -1;
@@ -59,8 +59,8 @@ static int read_tokens(hearing *h, const json_t *config, shoal_err *err)
 }
 
 /* Ids that the vocabulary does not have cannot come anyway. */
-static int read_list(const hearing *h, const json_t *config, const char *key, int32_t **ret, size_t *ret_n,
-                     shoal_err *err)
+static int read_list(const whisper_tokens *h, const json_t *config, const char *key, int32_t **ret,
+                     size_t *ret_n, shoal_err *err)
 {
     const json_t *list = json_object_get(config, key);
     if (!list || json_is_null(list)) return 0;
@@ -79,18 +79,18 @@ static int read_list(const hearing *h, const json_t *config, const char *key, in
 
 /* ---- languages ----------------------------------------------------------------------------------- */
 
-static void add_language(hearing *h, const char *code, int32_t id)
+static void add_language(whisper_tokens *h, const char *code, int32_t id)
 {
     const language *known = language_find(code);
-    if (h->n_languages == HEARING_LANGUAGES_MAX || strlen(code) >= sizeof h->languages->code) return;
-    hearing_language *l = &h->languages[h->n_languages++];
+    if (h->n_languages == WHISPER_LANGUAGES_MAX || strlen(code) >= sizeof h->languages->code) return;
+    whisper_language *l = &h->languages[h->n_languages++];
     l->id = id;
     snprintf(l->code, sizeof l->code, "%s", code);
     l->name = known ? known->name : "";
 }
 
 /* {"<|en|>": 50259, ...} */
-static int read_map(hearing *h, json_t *map, shoal_err *err)
+static int read_map(whisper_tokens *h, json_t *map, shoal_err *err)
 {
     const char *key;
     json_t *v;
@@ -108,7 +108,7 @@ static int read_map(hearing *h, json_t *map, shoal_err *err)
     return 0;
 }
 
-static int find_languages(hearing *h, shoal_err *err)
+static int find_languages(whisper_tokens *h, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < N_LANGUAGES; i++) {
@@ -121,10 +121,10 @@ static int find_languages(hearing *h, shoal_err *err)
     return rc;
 }
 
-static int read_languages(hearing *h, const json_t *config, shoal_err *err)
+static int read_languages(whisper_tokens *h, const json_t *config, shoal_err *err)
 {
     json_t *map = json_object_get(config, "lang_to_id");
-    h->languages = calloc(HEARING_LANGUAGES_MAX, sizeof *h->languages);
+    h->languages = calloc(WHISPER_LANGUAGES_MAX, sizeof *h->languages);
     if (!h->languages) return err_nomem(err);
     if (!h->multilingual) {
         add_language(h, "en", -1);
@@ -140,16 +140,16 @@ static bool is_code(const char *name, const char *code)
     return strncasecmp(name, code, n) == 0 && (name[n] == '\0' || name[n] == '-' || name[n] == '_');
 }
 
-const hearing_language *hearing_find_language(const hearing *h, const char *name)
+const whisper_language *whisper_tokens_find_language(const whisper_tokens *h, const char *name)
 {
     for (size_t i = 0; i < h->n_languages; i++) {
-        const hearing_language *l = &h->languages[i];
+        const whisper_language *l = &h->languages[i];
         if (is_code(name, l->code) || (*l->name && strcasecmp(l->name, name) == 0)) return l;
     }
     return NULL;
 }
 
-const hearing_language *hearing_language_of(const hearing *h, int32_t id)
+const whisper_language *whisper_tokens_language_of(const whisper_tokens *h, int32_t id)
 {
     for (size_t i = 0; i < h->n_languages; i++)
         if (h->languages[i].id == id) return &h->languages[i];
@@ -158,7 +158,8 @@ const hearing_language *hearing_language_of(const hearing *h, int32_t id)
 
 /* ---- features ------------------------------------------------------------------------------------ */
 
-static int read_features(hearing *h, const json_t *config, size_t n_mels, size_t n_frames, shoal_err *err)
+static int read_features(whisper_tokens *h, const json_t *config, size_t n_mels, size_t n_frames,
+                         shoal_err *err)
 {
     size_t chunk = 0;
     mel *probe = NULL;
@@ -186,7 +187,7 @@ static int parse(json_t **ret, const char *text, const char *what, shoal_err *er
     return rc;
 }
 
-static int read_all(hearing *h, const json_t *generation, shoal_err *err)
+static int read_all(whisper_tokens *h, const json_t *generation, shoal_err *err)
 {
     h->multilingual = true;
     int rc = json_get_bool(generation, "is_multilingual", &h->multilingual, err);
@@ -198,8 +199,8 @@ static int read_all(hearing *h, const json_t *generation, shoal_err *err)
     return rc;
 }
 
-int hearing_read(hearing *h, const char *generation_json, const char *preprocessor_json, size_t n_mels,
-                 size_t n_frames, shoal_err *err)
+int whisper_tokens_read(whisper_tokens *h, const char *generation_json, const char *preprocessor_json,
+                        size_t n_mels, size_t n_frames, shoal_err *err)
 {
     json_t *generation = NULL, *features = NULL;
     int rc = parse(&generation, generation_json, "generation_config.json", err);
@@ -211,24 +212,24 @@ int hearing_read(hearing *h, const char *generation_json, const char *preprocess
     return rc;
 }
 
-int hearing_init(hearing *ret, const model *m, shoal_err *err)
+int whisper_tokens_init(whisper_tokens *ret, const model *m, shoal_err *err)
 {
     const model_config *c = model_get_config(m);
-    *ret = (hearing){.model = m, .n_vocab = c->n_vocab, .n_ctx = c->n_ctx, .sot = c->start_id};
+    *ret = (whisper_tokens){.model = m, .n_vocab = c->n_vocab, .n_ctx = c->n_ctx, .sot = c->start_id};
     if (c->task != TASK_TRANSCRIBE || c->source.n_mel == 0 || c->n_eos == 0)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s does not turn speech into text", model_name(m));
     if (!model_tokenizer(m))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m), model_tokenizer_error(m));
     ret->eot = c->eos_ids[0];
-    int rc = hearing_read(ret, model_generation_json(m), model_preprocessor_json(m), c->source.n_mel,
-                          2 * c->source.n_ctx, err);
+    int rc = whisper_tokens_read(ret, model_generation_json(m), model_preprocessor_json(m), c->source.n_mel,
+                                 2 * c->source.n_ctx, err);
     return rc ? err_prefix(err, rc, "%s", model_name(m)) : 0;
 }
 
-void hearing_done(hearing *h)
+void whisper_tokens_done(whisper_tokens *h)
 {
     free(h->languages);
     free(h->never);
     free(h->never_first);
-    *h = (hearing){0};
+    *h = (whisper_tokens){0};
 }
