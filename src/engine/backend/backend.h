@@ -24,7 +24,7 @@
 #include "base/sha256.h"
 #include "forest/scorer.h"
 #include "infer/engine.h"
-#include "infer/intake.h"
+#include "infer/preprocessor.h"
 #include "infer/stage.h"
 #include "model/packed/packed_store.h"
 #include "net/net.h"
@@ -135,11 +135,11 @@ typedef struct backend_ops {
 
     /* Calls that block, on a thread that may wait. */
     int (*score)(const void *state, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
-                 intake_totals *ret_totals, shoal_err *err); /* intake_score */
+                 preprocessor_totals *ret_totals, shoal_err *err); /* preprocessor_score */
     int (*pixels)(const void *state, const void *bytes, size_t n, const image_limits *limits, float **ret,
-                  shoal_err *err); /* intake_pixels */
+                  shoal_err *err); /* preprocessor_pixels */
     int (*look)(const void *state, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
-                float *ret_logits, shoal_err *err); /* intake_look_at */
+                float *ret_logits, shoal_err *err); /* preprocessor_look_at */
     int (*detect)(const void *state, sound *s, float **ret, size_t *ret_n,
                   shoal_err *err); /* vad_model_all */
     /* Not NULL: these are some layers of a network, and serve Stage.Run alone. */

@@ -23,7 +23,7 @@ void backend_net_close_state(net_backend *b)
 {
     engine_free(b->engine);
     stage_link_close(b->link);
-    intake_done(&b->intake);
+    preprocessor_done(&b->preprocessor);
     backend_model_close(&b->model);
 }
 
@@ -90,9 +90,10 @@ int backend_net_start(void *state, const backend_options *o, const backend_env *
     b->exact_resume = o->n_stages <= 1 || o->wire == ROWS_F32;
     int rc = o->layers.end > 0 || o->n_stages > 0 ? link_stages(b, o, err) : 0;
     if (rc == 0) rc = start_engine(b, o, env, err);
-    if (rc == 0) rc = intake_open(&b->intake, o->path, b->model.m, b->engine, err);
-    if (rc == 0 && b->intake.notice)
-        LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", o->name), LOG_S("notice", b->intake.notice));
+    if (rc == 0) rc = preprocessor_open(&b->preprocessor, o->path, b->model.m, b->engine, err);
+    if (rc == 0 && b->preprocessor.notice)
+        LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", o->name),
+            LOG_S("notice", b->preprocessor.notice));
     for (size_t i = 0; rc == 0 && i < o->n_adapters; i++)
         rc = engine_adapter_load(b->engine, o->adapters[i].name, o->adapters[i].path, 1, err);
     return rc;
@@ -110,10 +111,10 @@ void backend_net_describe(const void *state, backend_about *ret)
 {
     const net_backend *b = state;
     backend_model_describe(&b->model, ret);
-    ret->labels = b->intake.labels;
-    ret->n_labels = b->intake.n_labels;
-    ret->n_raw = b->intake.n_raw;
-    ret->rows = b->intake.spec;
+    ret->labels = b->preprocessor.labels;
+    ret->n_labels = b->preprocessor.n_labels;
+    ret->n_raw = b->preprocessor.n_raw;
+    ret->rows = b->preprocessor.spec;
     ret->n_ctx = engine_ctx(b->engine);
     ret->exact_resume = b->exact_resume;
     ret->takes_adapters = !b->link;
@@ -178,22 +179,23 @@ static void net_word_scores(const void *state, float *row)
 /* ---- rows and pictures --------------------------------------------------------------------------- */
 
 static int net_score(const void *state, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
-                     intake_totals *ret_totals, shoal_err *err)
+                     preprocessor_totals *ret_totals, shoal_err *err)
 {
-    return intake_score(&((const net_backend *)state)->intake, c, deadline_ns, row, user, ret_totals, err);
+    return preprocessor_score(&((const net_backend *)state)->preprocessor, c, deadline_ns, row, user,
+                              ret_totals, err);
 }
 
 static int net_pixels(const void *state, const void *bytes, size_t n, const image_limits *limits, float **ret,
                       shoal_err *err)
 {
-    return intake_pixels(&((const net_backend *)state)->intake, bytes, n, limits, ret, err);
+    return preprocessor_pixels(&((const net_backend *)state)->preprocessor, bytes, n, limits, ret, err);
 }
 
 static int net_look(const void *state, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
                     float *ret_logits, shoal_err *err)
 {
-    return intake_look_at(&((const net_backend *)state)->intake, pixels, deadline_ns, cancel, ret_logits,
-                          err);
+    return preprocessor_look_at(&((const net_backend *)state)->preprocessor, pixels, deadline_ns, cancel,
+                                ret_logits, err);
 }
 
 const backend_ops backend_net = {.name = "net",

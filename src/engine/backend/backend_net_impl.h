@@ -8,8 +8,8 @@
 typedef struct net_backend {
     backend_model model;
     engine *engine;
-    stage_link *link; /* to the other stages of a network that is cut; NULL: all layers are here */
-    intake intake;    /* what it reads besides text */
+    stage_link *link;          /* to the other stages of a network that is cut; NULL: all layers are here */
+    preprocessor preprocessor; /* what it reads besides text */
     const char *longer_by;
     bool exact_resume;
 } net_backend;

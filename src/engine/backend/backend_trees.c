@@ -5,7 +5,7 @@
 #include "backend/backend_tuning.h"
 
 typedef struct trees_backend {
-    intake intake;
+    preprocessor preprocessor;
     backend_facts facts;
 } trees_backend;
 
@@ -20,10 +20,10 @@ static int trees_open(void **ret, backend_source *s, backend_digests *ret_digest
     int rc = backend_check_tuning(o, NULL, err);
     if (rc != 0) return rc;
     trees_backend *b = calloc(1, sizeof *b);
-    rc = b ? intake_open_trees(&b->intake, o->path, err) : err_nomem(err);
-    if (rc == 0) rc = scorer_digest(b->intake.trees, &ret_digests->file, err);
+    rc = b ? preprocessor_open_trees(&b->preprocessor, o->path, err) : err_nomem(err);
+    if (rc == 0) rc = scorer_digest(b->preprocessor.trees, &ret_digests->file, err);
     if (rc != 0) {
-        if (b) intake_done(&b->intake);
+        if (b) preprocessor_done(&b->preprocessor);
         free(b);
         return rc;
     }
@@ -37,26 +37,27 @@ static void trees_describe(const void *state, backend_about *ret)
 {
     const trees_backend *b = state;
     ret->task = TASK_SCORE;
-    ret->architecture = forest_about(scorer_forest(b->intake.trees))->format;
+    ret->architecture = forest_about(scorer_forest(b->preprocessor.trees))->format;
     ret->facts = b->facts;
     ret->no_tokenizer = "it is made of trees and reads no text";
-    ret->labels = b->intake.labels;
-    ret->n_labels = b->intake.n_labels;
-    ret->n_raw = b->intake.n_raw;
+    ret->labels = b->preprocessor.labels;
+    ret->n_labels = b->preprocessor.n_labels;
+    ret->n_raw = b->preprocessor.n_raw;
     ret->exact_resume = true;
-    ret->rows = scorer_spec(b->intake.trees);
+    ret->rows = scorer_spec(b->preprocessor.trees);
 }
 
 static int trees_score(const void *state, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
-                       intake_totals *ret_totals, shoal_err *err)
+                       preprocessor_totals *ret_totals, shoal_err *err)
 {
-    return intake_score(&((const trees_backend *)state)->intake, c, deadline_ns, row, user, ret_totals, err);
+    return preprocessor_score(&((const trees_backend *)state)->preprocessor, c, deadline_ns, row, user,
+                              ret_totals, err);
 }
 
 static void trees_close(void *state)
 {
     trees_backend *b = state;
-    intake_done(&b->intake);
+    preprocessor_done(&b->preprocessor);
     free(b);
 }
 

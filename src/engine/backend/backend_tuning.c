@@ -19,5 +19,5 @@ int backend_check_tuning(const backend_options *o, const model *m, shoal_err *er
 {
     if (m) return net_check_kv_type(m, o->engine.kv_type, err);
     bool asked = o->regroup || o->engine.kv_type != KV_AS_WEIGHTS || o->n_adapters > 0;
-    return asked ? intake_refuse_of_trees(o->path, err) : 0;
+    return asked ? preprocessor_refuse_of_trees(o->path, err) : 0;
 }

@@ -59,8 +59,8 @@ static int open_trees(shoal_model *m, const char *path, const shoal_options *opt
 {
     sha256_digest d;
     if (is_said(opts->adapter) || is_said(opts->regroup) || is_said(opts->kv_type))
-        return intake_refuse_of_trees(path, err);
-    int rc = intake_open_trees(&m->in, path, err);
+        return preprocessor_refuse_of_trees(path, err);
+    int rc = preprocessor_open_trees(&m->in, path, err);
     if (rc == 0) rc = scorer_digest(m->in.trees, &d, err);
     if (rc != 0) return rc;
     sha256_hex(&d, m->digest);
@@ -87,7 +87,7 @@ static int open_network(shoal_model *m, const char *path, const shoal_options *o
     if (rc != 0) return rc;
     sha256_hex(&d, m->digest);
     rc = engine_new(&m->e, m->m, &eo, err);
-    return rc == 0 ? intake_open(&m->in, path, m->m, m->e, err) : rc;
+    return rc == 0 ? preprocessor_open(&m->in, path, m->m, m->e, err) : rc;
 }
 
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err)
@@ -116,7 +116,7 @@ void shoal_model_close(shoal_model *m)
     if (!m) return;
     if (m->e) engine_stop(m->e);
     wait_for_calls(m);
-    intake_done(&m->in);
+    preprocessor_done(&m->in);
     engine_free(m->e);
     model_free(m->m);
     free(m->name);

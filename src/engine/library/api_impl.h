@@ -7,13 +7,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "infer/engine.h"
-#include "infer/intake.h"
+#include "infer/preprocessor.h"
 #include "shoal.h"
 
 struct shoal_model {
     model *m;  /* NULL of trees, */
     engine *e; /* and so is this */
-    intake in;
+    preprocessor in;
     char *name; /* of trees: the file's or the folder's */
     char digest[65];
     isa kernels;

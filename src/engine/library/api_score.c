@@ -16,7 +16,7 @@ typedef struct sink {
 static int give_row(const scorer_row *r, void *user, shoal_err *err)
 {
     const sink *s = user;
-    const intake *in = &s->m->in;
+    const preprocessor *in = &s->m->in;
     shoal_score out = {.sensor = r->item.sensor,
                        .time = r->item.time,
                        .line = r->item.line,
@@ -35,8 +35,8 @@ static int do_score(shoal_model *m, csv *c, shoal_score_fn fn, void *user, shoal
                     shoal_err *err)
 {
     sink s = {m, fn, user};
-    intake_totals t;
-    int rc = intake_score(&m->in, c, 0, give_row, &s, &t, err);
+    preprocessor_totals t;
+    int rc = preprocessor_score(&m->in, c, 0, give_row, &s, &t, err);
     if (rc == 0 && ret) *ret = (shoal_score_totals){t.n_rows, t.n_items, t.n_sensors};
     return rc;
 }
@@ -97,8 +97,8 @@ static int do_look(shoal_model *m, const void *bytes, size_t n, const float *pix
     if (rc != 0) return rc;
     float *logits = calloc(m->in.n_labels + 1, sizeof *logits);
     if (!logits) return err_nomem(err);
-    rc = pixels ? intake_look_at(&m->in, pixels, 0, NULL, logits, err)
-                : intake_look(&m->in, bytes, n, 0, logits, err);
+    rc = pixels ? preprocessor_look_at(&m->in, pixels, 0, NULL, logits, err)
+                : preprocessor_look(&m->in, bytes, n, 0, logits, err);
     if (rc == 0) rc = api_sort_labels(m, logits, 0, ret, err);
     if (rc != 0) free(logits);
     return rc;

@@ -124,7 +124,7 @@ static int run_score(block_call *b, shoal_err *err)
     const ProtobufCBinaryData *text = &((Shoal__V1__ScoreRequest *)b->request)->csv;
     Shoal__V1__ScoreReply *m = arena_alloc(b->mem, sizeof *m);
     const backend *be = &b->w->backend;
-    intake_totals totals;
+    preprocessor_totals totals;
     csv *c = NULL;
     if (!m) return err_nomem(err);
     int rc = check_csv(text, err);

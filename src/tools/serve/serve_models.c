@@ -17,7 +17,7 @@
 #include "json/tuning.h"
 #include "config/config_fit.h"
 #include "infer/context_plan.h"
-#include "infer/intake.h"
+#include "infer/preprocessor.h"
 #include "model/adapter.h"
 #include "model/model.h"
 #include "serve/serve_calibrations.h"
@@ -207,12 +207,12 @@ static int read_options(const worker_spec *s, backend_options *ret, shoal_err *e
 
 static json_t *describe_trees(const worker_spec *s, size_t i, const backend_options *bo, bool digest)
 {
-    intake in = {0};
+    preprocessor in = {0};
     sha256_digest d;
     shoal_err err;
     char hex[65];
     int rc = digest ? backend_check_tuning(bo, NULL, &err) : 0;
-    if (rc == 0) rc = intake_open_trees(&in, s->path, &err);
+    if (rc == 0) rc = preprocessor_open_trees(&in, s->path, &err);
     if (rc == 0 && digest && s->sha256) {
         rc = scorer_digest(in.trees, &d, &err);
         if (rc == 0) sha256_hex(&d, hex);
@@ -224,7 +224,7 @@ static json_t *describe_trees(const worker_spec *s, size_t i, const backend_opti
                     ? describe_error(i, "", &err)
                     : json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(TASK_SCORE),
                                 "labels", labels_json(in.labels, in.n_labels), "chat", 0);
-    intake_done(&in);
+    preprocessor_done(&in);
     return j;
 }
 

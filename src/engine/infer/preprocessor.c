@@ -1,6 +1,6 @@
-/* intake.c: see intake.h. */
+/* preprocessor.c: see preprocessor.h. */
 #define _GNU_SOURCE
-#include "infer/intake.h"
+#include "infer/preprocessor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
-int intake_refuse_of_trees(const char *path, shoal_err *err)
+int preprocessor_refuse_of_trees(const char *path, shoal_err *err)
 {
     return err_set(err, SHOAL_EUNSUPPORTED,
                    "%s: trees have no matrices: adapters, regroup and kv_type are for networks", path);
 }
 
-int intake_open_trees(intake *ret, const char *path, shoal_err *err)
+int preprocessor_open_trees(preprocessor *ret, const char *path, shoal_err *err)
 {
-    intake in = {0};
+    preprocessor in = {0};
     int rc = scorer_open(&in.trees, path, err);
     if (rc != 0) return rc;
     const forest_info *info = forest_about(scorer_forest(in.trees));
@@ -26,7 +26,7 @@ int intake_open_trees(intake *ret, const char *path, shoal_err *err)
     in.n_raw = info->n_outputs;
     in.labels = calloc(in.n_labels + 1, sizeof *in.labels);
     if (!in.labels) {
-        intake_done(&in);
+        preprocessor_done(&in);
         return err_nomem(err);
     }
     for (size_t i = 0; i < in.n_labels; i++) in.labels[i] = scorer_label(in.trees, i);
@@ -35,7 +35,7 @@ int intake_open_trees(intake *ret, const char *path, shoal_err *err)
 }
 
 /* How its windows are made, by config.json; not knowing is no failure yet. */
-static int open_series(intake *in, const model *m, const char *path, shoal_err *err)
+static int open_series(preprocessor *in, const model *m, const char *path, shoal_err *err)
 {
     const char *text = model_series_json(m);
     const series_conf *want = &in->config->series;
@@ -67,7 +67,7 @@ static int read_steps(image_prep *ret, const char *text, const char *path, shoal
 }
 
 /* Whatever a picture's size, what comes out has to be what the network reads. */
-static int check_steps(const intake *in, shoal_err *err)
+static int check_steps(const preprocessor *in, shoal_err *err)
 {
     uint32_t w, h;
     size_t side = in->config->image.size;
@@ -79,7 +79,7 @@ static int check_steps(const intake *in, shoal_err *err)
     return rc;
 }
 
-static int open_image(intake *in, const model *m, const char *path, shoal_err *err)
+static int open_image(preprocessor *in, const model *m, const char *path, shoal_err *err)
 {
     const char *text = model_preprocessor_json(m);
     image_prep_default(&in->prep, (uint32_t)in->config->image.size);
@@ -90,11 +90,11 @@ static int open_image(intake *in, const model *m, const char *path, shoal_err *e
     return rc == 0 ? check_steps(in, err) : rc;
 }
 
-int intake_open(intake *ret, const char *path, const model *m, engine *e, shoal_err *err)
+int preprocessor_open(preprocessor *ret, const char *path, const model *m, engine *e, shoal_err *err)
 {
     const model_config *config = model_get_config(m);
     size_t n = config->head.n_labels;
-    intake in = {.engine = e, .config = config, .n_labels = n, .n_raw = n};
+    preprocessor in = {.engine = e, .config = config, .n_labels = n, .n_raw = n};
     in.labels = calloc(n + 1, sizeof *in.labels);
     if (!in.labels) return err_nomem(err);
     for (size_t i = 0; i < n; i++) in.labels[i] = config->head.labels[i];
@@ -104,29 +104,29 @@ int intake_open(intake *ret, const char *path, const model *m, engine *e, shoal_
     if (rc == 0)
         *ret = in;
     else
-        intake_done(&in);
+        preprocessor_done(&in);
     return rc;
 }
 
-void intake_done(intake *in)
+void preprocessor_done(preprocessor *in)
 {
     scorer_close(in->trees);
     series_spec_free(in->spec);
     free(in->labels);
-    *in = (intake){0};
+    *in = (preprocessor){0};
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
 typedef struct run {
-    const intake *in;
+    const preprocessor *in;
     flight flight;
     double *raw, *score;  /* [n_labels] */
     float *probabilities; /* [n_labels] */
     scorer_row_fn row;
     void *user;
     uint64_t deadline_ns;
-    intake_totals *totals;
+    preprocessor_totals *totals;
 } run;
 
 /* Sensor and time lie behind each other in the tag. */
@@ -190,8 +190,8 @@ static int run_windows(run *r, feed *d, shoal_err *err)
     return rc;
 }
 
-static int score_windows(const intake *in, feed *d, uint64_t deadline_ns, const cancel_check *cancel,
-                         scorer_row_fn row, void *user, intake_totals *totals, shoal_err *err)
+static int score_windows(const preprocessor *in, feed *d, uint64_t deadline_ns, const cancel_check *cancel,
+                         scorer_row_fn row, void *user, preprocessor_totals *totals, shoal_err *err)
 {
     size_t n = in->config->head.n_labels;
     run *r = calloc(1, sizeof *r); /* a flight is too large for a thread's stack */
@@ -225,12 +225,12 @@ static int count_row(const scorer_row *row, void *user, shoal_err *err)
     return c->row(row, c->user, err);
 }
 
-int intake_score(const intake *in, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
-                 intake_totals *ret_totals, shoal_err *err)
+int preprocessor_score(const preprocessor *in, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
+                       preprocessor_totals *ret_totals, shoal_err *err)
 {
     feed *d = NULL;
     counted trees = {.row = row, .user = user};
-    *ret_totals = (intake_totals){0};
+    *ret_totals = (preprocessor_totals){0};
     if (!in->trees && !in->spec)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s",
                        *in->why.message ? in->why.message : "the model does not score rows");
@@ -255,8 +255,8 @@ static int no_pictures(shoal_err *err)
     return err_set(err, SHOAL_EUNSUPPORTED, "the model does not look at pictures");
 }
 
-int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
-                   float *ret_logits, shoal_err *err)
+int preprocessor_look_at(const preprocessor *in, const float *pixels, uint64_t deadline_ns,
+                         const cancel_check *cancel, float *ret_logits, shoal_err *err)
 {
     if (in->trees || in->config->image.size == 0) return no_pictures(err);
     size_t side = in->config->image.size;
@@ -278,7 +278,7 @@ int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, 
 }
 
 /* *ret is malloc'd. */
-static int make_pixels(const intake *in, const image *im, float **ret, shoal_err *err)
+static int make_pixels(const preprocessor *in, const image *im, float **ret, shoal_err *err)
 {
     uint32_t w, h;
     size_t side = in->config->image.size;
@@ -299,10 +299,10 @@ static int make_pixels(const intake *in, const image *im, float **ret, shoal_err
     return rc;
 }
 
-int intake_pixels(const intake *in, const void *bytes, size_t n, const image_limits *limits, float **ret,
-                  shoal_err *err)
+int preprocessor_pixels(const preprocessor *in, const void *bytes, size_t n, const image_limits *limits,
+                        float **ret, shoal_err *err)
 {
-    static const image_limits ours = {.max_pixels = INTAKE_PIXELS_MAX};
+    static const image_limits ours = {.max_pixels = PREPROCESSOR_PIXELS_MAX};
     image im = {0};
     if (in->trees || in->config->image.size == 0) return no_pictures(err);
     int rc = image_decode(&im, bytes, n, limits ? limits : &ours, err);
@@ -311,12 +311,12 @@ int intake_pixels(const intake *in, const void *bytes, size_t n, const image_lim
     return rc;
 }
 
-int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
-                shoal_err *err)
+int preprocessor_look(const preprocessor *in, const void *bytes, size_t n, uint64_t deadline_ns,
+                      float *ret_logits, shoal_err *err)
 {
     float *px = NULL;
-    int rc = intake_pixels(in, bytes, n, NULL, &px, err);
-    if (rc == 0) rc = intake_look_at(in, px, deadline_ns, NULL, ret_logits, err);
+    int rc = preprocessor_pixels(in, bytes, n, NULL, &px, err);
+    if (rc == 0) rc = preprocessor_look_at(in, px, deadline_ns, NULL, ret_logits, err);
     free(px);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include <png.h>
 #include <unistd.h>
 
-#include "infer/intake.h"
+#include "infer/preprocessor.h"
 #include "shoal.h"
 
 #define LSTM  DATA "sensors/lstm"
