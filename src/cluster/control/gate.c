@@ -106,7 +106,7 @@ static void on_tick(uv_timer_t *t)
     }
     gate_attach_tick(g, clock_ns(), gate_now());
     if (g->registry) recall_look(&g->recall, g->registry, clock_ns());
-    gate_place_tick(g, clock_ns());
+    placer_tick(g, clock_ns());
     log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
 }
 
@@ -233,7 +233,7 @@ void gate_release(gate *g)
     void (*closed)(void *) = g->closed;
     void *user = g->closed_user;
     gate_attach_forget(g);
-    gate_place_free(g->placer);
+    placer_free(g->placer);
     roster_free(g->roster);
     recall_done(&g->recall);
     tls_context_unref(g->tls);

@@ -49,7 +49,7 @@ int gate_port(const gate *g);
 const char *gate_name(const gate *g);
 const char *gate_state(const gate *g); /* the state folder, with its certificate */
 const roster *gate_roster(const gate *g);
-/* ---- placement (gate_place.c) --------------------------------------------------------------------- */
+/* ---- placement (placer.c) --------------------------------------------------------------------- */
 
 typedef struct gate_model {
     placement_model want;

@@ -51,7 +51,7 @@ static void let_in(session *s);
 static void session_free(session *s)
 {
     session *rival = s->rival;
-    if (s->entry) gate_place_changed(s->g);
+    if (s->entry) placer_changed(s->g);
     if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
     if (s->entry) roster_leave(s->g->roster, s->entry);
     if (s->holder) s->holder->rival = NULL;
@@ -376,7 +376,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (bits & ROSTER_HELLO) {
         if (!s->entry->epoch) s->entry->epoch = (uint64_t)gate_now() * 1000000u;
         welcome(s);
-        gate_place_greet(s->g, s->entry->name);
+        placer_greet(s->g, s->entry->name);
     }
     if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
     if (s->entry->role != ROLE_NODE) return;
@@ -384,7 +384,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (bits & ROSTER_REPLICAS) {
         gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
         gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
-        if (!s->entry->had) gate_place_changed(s->g);
+        if (!s->entry->had) placer_changed(s->g);
     }
 }
 
@@ -436,7 +436,7 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
     m.ping = now_ns;
     uint64_t silent_ns = listening_ns() - s->heard_ns;
     if (silent_ns > s->g->silence_ns) {
-        gate_place_lost(s->g, s->entry->name, silent_ns);
+        placer_lost(s->g, s->entry->name, silent_ns);
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
     } else if (now > s->until)
         hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");

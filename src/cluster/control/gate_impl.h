@@ -14,7 +14,7 @@
 #include "grpc/grpc.h"
 
 typedef struct gate_job gate_job;
-typedef struct gate_placer gate_placer;
+typedef struct placer placer;
 
 struct gate {
     uv_loop_t *loop;
@@ -36,7 +36,7 @@ struct gate {
     registry *registry;
     recall recall;
     model_sends sends;
-    gate_placer *placer; /* NULL: this gateway places nothing */
+    placer *placer; /* NULL: this gateway places nothing */
     uint64_t silence_ns;
     void (*closed)(void *user);
     void *closed_user;
@@ -63,16 +63,16 @@ void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry
 void gate_attach_expel(roster_entry *e, const char *why);
 const char *gate_attach_from(const roster_entry *e); /* where it came from; "" when it has left */
 
-/* gate_place.c, gate_relief.c */
-void gate_place_enrolled(gate *g, const char *node); /* a machine that was never here, or not as itself */
-void gate_place_greet(gate *g, const char *node);    /* it does not know what it is to serve */
-void gate_place_changed(gate *g);                    /* plan again soon */
-void gate_place_lost(gate *g, const char *node,
-                     uint64_t silent_ns); /* it will be detached: so long it was silent */
-void gate_place_tick(gate *g, uint64_t now_ns);
-void gate_place_free(gate_placer *p); /* accepts NULL */
+/* placer.c, placer_relief.c */
+void placer_enrolled(gate *g, const char *node); /* a machine that was never here, or not as itself */
+void placer_greet(gate *g, const char *node);    /* it does not know what it is to serve */
+void placer_changed(gate *g);                    /* plan again soon */
+void placer_lost(gate *g, const char *node,
+                 uint64_t silent_ns); /* it will be detached: so long it was silent */
+void placer_tick(gate *g, uint64_t now_ns);
+void placer_free(placer *p); /* accepts NULL */
 /* The path of the file that has this digest, if it may be fetched. */
-bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH]);
+bool placer_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH]);
 
 /* gate_models.c: Fetch. */
 void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);

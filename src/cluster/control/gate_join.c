@@ -122,7 +122,7 @@ static void worked(uv_work_t *w, int status)
                       j->err.message);
     else if (j->call)
         (j->renews ? answer_renewed : answer_enrolled)(j);
-    if (j->rc == 0 && !j->renews && j->id.role == ROLE_NODE) gate_place_enrolled(g, j->id.name);
+    if (j->rc == 0 && !j->renews && j->id.role == ROLE_NODE) placer_enrolled(g, j->id.name);
     g->jobs = j->next;
     if (!g->jobs) g->last_job = &g->jobs;
     job_free(j);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "json/json.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 static void put_text(buf *out, const char *key, const char *s)
 {
@@ -38,7 +38,7 @@ static void put_node(buf *out, const node *n)
     buf_puts(out, "]}");
 }
 
-static void put_seat(buf *out, const gate_placer *p, const place_seat *s)
+static void put_seat(buf *out, const placer *p, const placer_seat *s)
 {
     buf_putc(out, '{');
     put_text(out, "model", p->o.models[s->model].spec.model);
@@ -49,14 +49,14 @@ static void put_seat(buf *out, const gate_placer *p, const place_seat *s)
     buf_putc(out, '}');
 }
 
-static void put_model(buf *out, const gate_placer *p, size_t i, const char **failed)
+static void put_model(buf *out, const placer *p, size_t i, const char **failed)
 {
-    size_t n = place_failed_nodes(p, i, clock_ns(), failed);
+    size_t n = placer_failed_nodes(p, i, clock_ns(), failed);
     buf_putc(out, '{');
     put_text(out, "model", p->o.models[i].spec.model);
     buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
-               truth(place_travels(p, i)), truth(gate_stage_waits(p, i)), truth(gate_stage_is_idle(p, i)),
-               truth(p->settling));
+               truth(placer_travels(p, i)), truth(placer_stage_waits(p, i)),
+               truth(placer_stage_is_idle(p, i)), truth(p->settling));
     for (size_t k = 0; k < n; k++) {
         if (k) buf_putc(out, ',');
         json_put_string(out, failed[k], strlen(failed[k]));
@@ -64,7 +64,7 @@ static void put_model(buf *out, const gate_placer *p, size_t i, const char **fai
     buf_puts(out, "]}");
 }
 
-static void put_seats(buf *out, const gate_placer *p, bool held)
+static void put_seats(buf *out, const placer *p, bool held)
 {
     const char *between = "";
     for (size_t i = 0; i < p->n_seats; i++) {
@@ -77,7 +77,7 @@ static void put_seats(buf *out, const gate_placer *p, bool held)
 
 int gate_put_placement(const gate *g, buf *out, shoal_err *err)
 {
-    const gate_placer *p = g->placer;
+    const placer *p = g->placer;
     if (!p) return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
     if (!p->leads) {
         const char *leader = p->o.board->leader ? p->o.board->leader(p->o.board->user) : NULL;

@@ -4,10 +4,10 @@
 
 #include "logging/log.h"
 #include "control/drains.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 /* The word is kept before it is obeyed. On failure all is as it was. */
-static int keep_drains(const gate_placer *p, shoal_err *err)
+static int keep_drains(const placer *p, shoal_err *err)
 {
     const char **names = calloc(p->n_nodes + 1, sizeof *names);
     size_t n = 0;
@@ -19,13 +19,13 @@ static int keep_drains(const gate_placer *p, shoal_err *err)
     return rc;
 }
 
-void place_keep_drains(const gate_placer *p)
+void placer_keep_drains(const placer *p)
 {
     shoal_err err;
     if (keep_drains(p, &err) != 0) LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err.message));
 }
 
-static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_err *err)
+static int set_drains(const placer *p, placer_node *n, bool drains, shoal_err *err)
 {
     bool before = n->drains;
     n->drains = drains;
@@ -36,20 +36,20 @@ static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_er
 
 static int remember_drain(void *user, const char *name)
 {
-    gate_placer *p = user;
-    place_node *n = place_find_node(p, name);
-    if (!n) n = place_add_node(p, name);
+    placer *p = user;
+    placer_node *n = placer_find_node(p, name);
+    if (!n) n = placer_add_node(p, name);
     if (!n) return SHOAL_ENOMEM;
     n->drains = true;
     return 0;
 }
 
-int place_read_drains(gate_placer *p, shoal_err *err)
+int placer_read_drains(placer *p, shoal_err *err)
 {
     return drains_read(&p->g->standing.dir, remember_drain, p, err);
 }
 
-static int check_order(const gate_placer *p, gate_order what, shoal_err *err)
+static int check_order(const placer *p, gate_order what, shoal_err *err)
 {
     const char *leader = p->o.board && !p->leads ? p->o.board->leader(p->o.board->user) : NULL;
     if (what == GATE_REMOVE)
@@ -59,7 +59,7 @@ static int check_order(const gate_placer *p, gate_order what, shoal_err *err)
                   : err_set(err, SHOAL_EFULL, "no gateway places models now; try again when etcd is back");
 }
 
-static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
+static int expel(gate *g, placer_node *n, roster_entry *e, shoal_err *err)
 {
     size_t n_revoked = 0;
     if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
@@ -75,13 +75,13 @@ static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
 
 bool gate_node_drains(const gate *g, const char *name)
 {
-    const place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    const placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     return n && n->drains;
 }
 
 int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
 {
-    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!g->placer)
         return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
     int rc = check_order(g->placer, what, err);
@@ -100,6 +100,6 @@ int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
         e->drains = n->drains;
         gate_attach_retell(e);
     }
-    gate_place_changed(g);
+    placer_changed(g);
     return 0;
 }

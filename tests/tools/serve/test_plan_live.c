@@ -6,7 +6,7 @@
 #include "base/sys.h"
 #include "cluster/source.h"
 #include "compute/measure.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 #include "serve/measure_idle.h"
 #include "serve/plan_live.h"
 
@@ -60,7 +60,7 @@ static const gate_board BOARD = {.leads = always, .leader = nobody, .post = unpo
 
 static void tick(unsigned n)
 {
-    while (n-- > 0) gate_place_tick(w.gate, h.now_ns += 1000000000u);
+    while (n-- > 0) placer_tick(w.gate, h.now_ns += 1000000000u);
 }
 
 static void gateway_open(void)

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "control/gate_holders.h"
 #include "control/gate_orders.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 enum {
     LEAD_MS = 1000,
@@ -54,7 +54,7 @@ static void put_model(buf *out, const gate_model *m)
     put_list(out, m->want.nodes, m->want.n_nodes);
 }
 
-int place_name_group(gate_placer *p, shoal_err *err)
+int placer_name_group(placer *p, shoal_err *err)
 {
     buf text = {0};
     sha256_digest digest;
@@ -79,7 +79,7 @@ const char *gate_group(const gate *g)
 
 /* ---- a plan of seats ------------------------------------------------------------------------------- */
 
-static void count_seats(const gate_placer *p, size_t model, const char *name, unsigned ret[2])
+static void count_seats(const placer *p, size_t model, const char *name, unsigned ret[2])
 {
     ret[0] = ret[1] = 0;
     for (size_t i = 0; i < p->n_seats; i++)
@@ -87,7 +87,7 @@ static void count_seats(const gate_placer *p, size_t model, const char *name, un
             ret[p->seats[i].standby]++;
 }
 
-bool place_is_news(place_told *told, const ProtobufCMessage *m)
+bool placer_is_news(placer_told *told, const ProtobufCMessage *m)
 {
     size_t size = protobuf_c_message_get_packed_size(m);
     uint8_t *bytes = malloc(size + 1);
@@ -96,11 +96,11 @@ bool place_is_news(place_told *told, const ProtobufCMessage *m)
     bool same = told->bytes && told->n == size && memcmp(told->bytes, bytes, size) == 0;
     free(same ? bytes : told->bytes);
     if (same) return false;
-    *told = (place_told){bytes, size};
+    *told = (placer_told){bytes, size};
     return true;
 }
 
-static bool add_model(const gate_placer *p, gate_orders *all, const place_node *n, size_t model)
+static bool add_model(const placer *p, gate_orders *all, const placer_node *n, size_t model)
 {
     const gate_freight *t = gate_files_of(p->files, model);
     const worker_spec *s = &p->o.models[model].spec;
@@ -111,7 +111,7 @@ static bool add_model(const gate_placer *p, gate_orders *all, const place_node *
     return !t || gate_orders_add(all, s, t, k[0], k[1], NULL);
 }
 
-static void write_one(gate_placer *p, place_node *n)
+static void write_one(placer *p, placer_node *n)
 {
     Shoal__V1__Plan plan = SHOAL__V1__PLAN__INIT;
     gate_orders all;
@@ -119,43 +119,43 @@ static void write_one(gate_placer *p, place_node *n)
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_models; i++) ok = add_model(p, &all, n, i);
     for (size_t i = 0; ok && i < p->n_seats; i++)
-        if (gate_stage_is_on(&p->seats[i], n->name))
-            ok = gate_stage_order(p, &p->seats[i], n->facts->is_gateway, &all);
+        if (placer_stage_is_on(&p->seats[i], n->name))
+            ok = placer_stage_order(p, &p->seats[i], n->facts->is_gateway, &all);
     plan.assignments = &all.message;
     plan.drains = n->drains;
-    if (ok && place_is_news(&n->plan, &plan.base) && p->o.board)
+    if (ok && placer_is_news(&n->plan, &plan.base) && p->o.board)
         p->o.board->post(p->o.board->user, n->name, n->plan.bytes, n->plan.n);
     gate_orders_close(&all);
 }
 
-void place_write(gate_placer *p)
+void placer_write(placer *p)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].facts) write_one(p, &p->nodes[i]);
 }
 
-void place_unwrite(gate_placer *p, place_node *n)
+void placer_unwrite(placer *p, placer_node *n)
 {
     if (n->plan.bytes && p->leads && p->o.board) p->o.board->post(p->o.board->user, n->name, NULL, 0);
     free(n->plan.bytes);
-    n->plan = (place_told){0};
+    n->plan = (placer_told){0};
 }
 
 /* ---- telling ------------------------------------------------------------------------------------- */
 
-static size_t model_of(const gate_placer *p, const char *name)
+static size_t model_of(const placer *p, const char *name)
 {
     size_t m = 0;
     while (m < p->o.n_models && strcmp(p->o.models[m].spec.model, name) != 0) m++;
     return m;
 }
 
-static bool spec_of(const gate_placer *p, const Shoal__V1__Assignment *a, worker_spec *ret)
+static bool spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec *ret)
 {
     size_t m = model_of(p, a->model);
     if (m == p->o.n_models) return false;
-    if (a->end_layer > 0) return gate_stage_ordered(p, m, a, ret);
-    if (a->replicas > PLACE_SEATS_MAX || a->standby > PLACE_SEATS_MAX) return false;
+    if (a->end_layer > 0) return placer_stage_ordered(p, m, a, ret);
+    if (a->replicas > PLACER_SEATS_MAX || a->standby > PLACER_SEATS_MAX) return false;
     if (a->replicas + a->standby == 0) return false;
     *ret = p->o.models[m].spec;
     ret->n_standby = (int)a->standby;
@@ -163,10 +163,10 @@ static bool spec_of(const gate_placer *p, const Shoal__V1__Assignment *a, worker
     return true;
 }
 
-static void serve_here(const gate_placer *p, const Shoal__V1__Assignments *all)
+static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
 {
     size_t n_orders = all ? all->n_models : 0, n = 0;
-    worker_spec *list = n_orders <= PLACE_SEATS_MAX ? calloc(n_orders + 1, sizeof *list) : NULL;
+    worker_spec *list = n_orders <= PLACER_SEATS_MAX ? calloc(n_orders + 1, sizeof *list) : NULL;
     if (!list) return; /* the next time does it */
     for (size_t i = 0; i < n_orders; i++) n += spec_of(p, all->models[i], &list[n]);
     p->o.here(p->o.user, list, n);
@@ -174,7 +174,7 @@ static void serve_here(const gate_placer *p, const Shoal__V1__Assignments *all)
 }
 
 /* What must be known of one file, resp. of a folder's files. */
-static bool add_holders(const gate_placer *p, holders_list *l, const roster_entry *e, const gate_freight *t)
+static bool add_holders(const placer *p, holders_list *l, const roster_entry *e, const gate_freight *t)
 {
     bool ok = true;
     for (size_t k = 0; ok && t && k < t->n_parts; k++) {
@@ -187,7 +187,7 @@ static bool add_holders(const gate_placer *p, holders_list *l, const roster_entr
 }
 
 /* Holders first, so that a machine that is assigned a file knows whom to ask. */
-static void tell_holders(const gate_placer *p, place_node *n, const roster_entry *e,
+static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
                          const Shoal__V1__Assignments *all)
 {
     holders_list l = {0};
@@ -198,20 +198,20 @@ static void tell_holders(const gate_placer *p, place_node *n, const roster_entry
         if (model < p->o.n_models) ok = add_holders(p, &l, e, gate_files_of(p->files, model));
     }
     m.holders = ok ? holders_message(&l) : NULL;
-    if (m.holders && (n->holders.bytes || l.n > 0) && place_is_news(&n->holders, &m.holders->base))
+    if (m.holders && (n->holders.bytes || l.n > 0) && placer_is_news(&n->holders, &m.holders->base))
         gate_attach_send(e, &m);
     holders_done(&l);
 }
 
-static void tell_node(const gate_placer *p, place_node *n, const roster_entry *e, Shoal__V1__Assignments *all)
+static void tell_node(const placer *p, placer_node *n, const roster_entry *e, Shoal__V1__Assignments *all)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     tell_holders(p, n, e, all);
     m.assign = all;
-    if (place_is_news(&n->assigned, &all->base)) gate_attach_send(e, &m);
+    if (placer_is_news(&n->assigned, &all->base)) gate_attach_send(e, &m);
 }
 
-static void deliver(gate_placer *p, place_node *n)
+static void deliver(placer *p, placer_node *n)
 {
     const roster_entry *e = n->here ? NULL : roster_find(p->g->roster, n->name);
     if (!n->plan.bytes || (!n->here && (!e || e->role != ROLE_NODE || !n->attached))) return;
@@ -224,23 +224,23 @@ static void deliver(gate_placer *p, place_node *n)
     shoal__v1__plan__free_unpacked(plan, NULL);
 }
 
-void place_deliver(gate_placer *p)
+void placer_deliver(placer *p)
 {
     for (size_t i = 0; i < p->n_nodes; i++) deliver(p, &p->nodes[i]);
 }
 
 /* ---- leading and following ------------------------------------------------------------------------- */
 
-static bool add_seats(gate_placer *p, size_t model, const char *node, unsigned n, bool standby)
+static bool add_seats(placer *p, size_t model, const char *node, unsigned n, bool standby)
 {
-    place_seat s = {.model = model, .standby = standby};
+    placer_seat s = {.model = model, .standby = standby};
     memcpy(s.node, node, strlen(node) + 1);
     for (unsigned i = 0; i < n; i++)
-        if (!place_add_seat(p, &s)) return false;
+        if (!placer_add_seat(p, &s)) return false;
     return true;
 }
 
-static bool seats_of_plan(gate_placer *p, const place_node *n)
+static bool seats_of_plan(placer *p, const placer_node *n)
 {
     Shoal__V1__Plan *plan = shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes);
     if (!plan) return false;
@@ -250,7 +250,7 @@ static bool seats_of_plan(gate_placer *p, const place_node *n)
         size_t m = model_of(p, a->model);
         if (m == p->o.n_models) continue;
         ok = a->end_layer > 0
-                 ? gate_stage_add(p, m, n, a)
+                 ? placer_stage_add(p, m, n, a)
                  : add_seats(p, m, n->name, a->replicas, false) && add_seats(p, m, n->name, a->standby, true);
     }
     shoal__v1__plan__free_unpacked(plan, NULL);
@@ -258,48 +258,48 @@ static bool seats_of_plan(gate_placer *p, const place_node *n)
 }
 
 /* Behind the seats of all plans. */
-static bool drop_uncalled(gate_placer *p, const place_node *n)
+static bool drop_uncalled(placer *p, const placer_node *n)
 {
     Shoal__V1__Plan *plan = n->plan.bytes ? shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes) : NULL;
     if (!plan) return !n->plan.bytes;
     for (size_t i = 0; plan->assignments && i < plan->assignments->n_models; i++) {
         const Shoal__V1__Assignment *a = plan->assignments->models[i];
         size_t m = model_of(p, a->model);
-        if (m < p->o.n_models && a->n_stages > 0) gate_stage_drop_uncalled(p, m, n, a);
+        if (m < p->o.n_models && a->n_stages > 0) placer_stage_drop_uncalled(p, m, n, a);
     }
     shoal__v1__plan__free_unpacked(plan, NULL);
     return true;
 }
 
-static bool seats_alone(gate_placer *p, const place_node *n)
+static bool seats_alone(placer *p, const placer_node *n)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_alone; i++) {
         const worker_spec *s = &p->o.alone[i];
         size_t m = model_of(p, s->model);
-        place_seat stage = {.model = m, .first = s->first_layer, .end = s->end_layer, .in_use = true};
+        placer_seat stage = {.model = m, .first = s->first_layer, .end = s->end_layer, .in_use = true};
         if (m == p->o.n_models) continue;
         memcpy(stage.node, n->name, sizeof stage.node);
         ok = s->end_layer > 0
-                 ? place_add_seat(p, &stage)
+                 ? placer_add_seat(p, &stage)
                  : add_seats(p, m, n->name, s->n_replicas > 0 ? (unsigned)s->n_replicas : 1, false);
     }
     return ok;
 }
 
 /* Where nobody has planned: what is there. */
-static bool seats_that_are(gate_placer *p, const place_node *n)
+static bool seats_that_are(placer *p, const placer_node *n)
 {
     const roster_entry *e = roster_find(p->g->roster, n->name);
-    if (e && e->role == ROLE_NODE && e->replicas) return place_adopt(p, e);
+    if (e && e->role == ROLE_NODE && e->replicas) return placer_adopt(p, e);
     return !n->here || !p->alone || seats_alone(p, n);
 }
 
-static void begin_to_lead(gate_placer *p)
+static void begin_to_lead(placer *p)
 {
     p->n_seats = 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
-        const place_node *n = &p->nodes[i];
+        const placer_node *n = &p->nodes[i];
         if (!(n->plan.bytes ? seats_of_plan(p, n) : seats_that_are(p, n)))
             return; /* tried again with the next look */
     }
@@ -311,9 +311,9 @@ static void begin_to_lead(gate_placer *p)
     LOG(LOG_INFO, "placement", "leads", LOG_S("group", p->group), LOG_I("seats", p->n_seats));
 }
 
-static void serve_alone(gate_placer *p, uint64_t now_ns)
+static void serve_alone(placer *p, uint64_t now_ns)
 {
-    const place_node *own = place_find_node(p, gate_name(p->g));
+    const placer_node *own = placer_find_node(p, gate_name(p->g));
     if (own && own->plan.bytes) {
         p->alone = false;
         return;
@@ -327,7 +327,7 @@ static void serve_alone(gate_placer *p, uint64_t now_ns)
     p->o.here(p->o.user, p->o.alone, p->o.n_alone);
 }
 
-bool place_leads(gate_placer *p, uint64_t now_ns)
+bool placer_leads(placer *p, uint64_t now_ns)
 {
     const gate_board *b = p->o.board;
     if (!b) return true;
@@ -337,23 +337,23 @@ bool place_leads(gate_placer *p, uint64_t now_ns)
     if (p->leads && !elected) LOG(LOG_WARN, "placement", "follows", LOG_S("group", p->group));
     p->leads = p->leads && elected;
     if (p->leads) return true;
-    place_look_around(p, now_ns);
+    placer_look_around(p, now_ns);
     if (elected && is_past(p->elected_ns, now_ns, LEAD_MS)) begin_to_lead(p);
     if (p->leads) return true;
-    place_deliver(p);
+    placer_deliver(p);
     serve_alone(p, now_ns);
     const char *leader = b->leader ? b->leader(b->user) : NULL;
-    if (p->synced_ns && leader) place_tell_unplanned(p, leader, now_ns);
+    if (p->synced_ns && leader) placer_tell_unplanned(p, leader, now_ns);
     return false;
 }
 
 /* ---- what the board says ----------------------------------------------------------------------------- */
 
-static void take_drains(gate_placer *p, place_node *n, bool drains)
+static void take_drains(placer *p, placer_node *n, bool drains)
 {
     if (n->drains == drains) return;
     n->drains = drains;
-    place_keep_drains(p);
+    placer_keep_drains(p);
     roster_entry *e = roster_find(p->g->roster, n->name);
     if (!e) return;
     e->drains = drains;
@@ -362,20 +362,20 @@ static void take_drains(gate_placer *p, place_node *n, bool drains)
 
 void gate_plan_read(gate *g, const char *name, const uint8_t *bytes, size_t size)
 {
-    gate_placer *p = g->placer;
+    placer *p = g->placer;
     if (!p || p->leads || g->closing) return; /* who leads has written it */
-    place_node *n = place_find_node(p, name);
+    placer_node *n = placer_find_node(p, name);
     if (!bytes) {
         if (n) free(n->plan.bytes);
-        if (n) n->plan = (place_told){0};
+        if (n) n->plan = (placer_told){0};
         return;
     }
     Shoal__V1__Plan *plan = shoal__v1__plan__unpack(NULL, size, bytes);
-    if (plan && !n) n = place_add_node(p, name);
+    if (plan && !n) n = placer_add_node(p, name);
     if (plan && n) {
-        place_is_news(&n->plan, &plan->base);
+        placer_is_news(&n->plan, &plan->base);
         take_drains(p, n, plan->drains);
-        gate_place_changed(g);
+        placer_changed(g);
     } else {
         LOG(LOG_WARN, "placement", "plan_unread", LOG_S("node", name));
     }
@@ -385,10 +385,10 @@ void gate_plan_read(gate *g, const char *name, const uint8_t *bytes, size_t size
 void gate_plans_synced(gate *g)
 {
     if (g->placer) g->placer->synced_ns = clock_ns();
-    gate_place_changed(g);
+    placer_changed(g);
 }
 
 void gate_leader_changed(gate *g)
 {
-    gate_place_changed(g);
+    placer_changed(g);
 }

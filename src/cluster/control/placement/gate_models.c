@@ -3,7 +3,7 @@
 
 static bool find(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
-    return gate_place_file(user, digest, ret_path);
+    return placer_file(user, digest, ret_path);
 }
 
 void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n)

@@ -1,4 +1,4 @@
-/* gate_failed.c: machines on which a model's worker could not start, so that another machine has it
+/* placer_failed.c: machines on which a model's worker could not start, so that another machine has it
  * meanwhile.
  *
  * What the registry shows as failed counts against that machine for FAILED_MIN_MS, doubling to FAILED_MAX_MS
@@ -9,38 +9,38 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 enum { FAILED_MIN_MS = 30000, FAILED_MAX_MS = 600000, FAILURES_MAX = 256 };
 
-typedef struct place_failure {
+typedef struct placer_failure {
     size_t model;
     char node[IDENTITY_NAME_SIZE];
     uint64_t until_ns;
     unsigned n;
     bool is_now; /* it is still shown as failed */
-} place_failure;
+} placer_failure;
 
-static place_failure *find(gate_placer *p, size_t model, const char *node)
+static placer_failure *find(placer *p, size_t model, const char *node)
 {
     for (size_t i = 0; i < p->n_failures; i++)
         if (p->failures[i].model == model && strcmp(p->failures[i].node, node) == 0) return &p->failures[i];
     return NULL;
 }
 
-static place_failure *add(gate_placer *p, size_t model, const char *node)
+static placer_failure *add(placer *p, size_t model, const char *node)
 {
     if (p->n_failures == FAILURES_MAX) return NULL;
     if (!p->failures && !(p->failures = calloc(FAILURES_MAX, sizeof *p->failures))) return NULL;
-    place_failure *f = &p->failures[p->n_failures++];
-    *f = (place_failure){.model = model};
+    placer_failure *f = &p->failures[p->n_failures++];
+    *f = (placer_failure){.model = model};
     snprintf(f->node, sizeof f->node, "%s", node);
     return f;
 }
 
-static void note_failed(gate_placer *p, size_t model, const char *node, const char *reason, uint64_t now_ns)
+static void note_failed(placer *p, size_t model, const char *node, const char *reason, uint64_t now_ns)
 {
-    place_failure *f = find(p, model, node);
+    placer_failure *f = find(p, model, node);
     if (f && f->is_now && now_ns < f->until_ns) return;
     if (!f && !(f = add(p, model, node))) return;
     uint64_t ms = (uint64_t)FAILED_MIN_MS << (f->n < 5 ? f->n : 5);
@@ -54,13 +54,13 @@ static void note_failed(gate_placer *p, size_t model, const char *node, const ch
 }
 
 /* What its replicas say of one model. */
-static void look(gate_placer *p, size_t model, uint64_t now_ns)
+static void look(placer *p, size_t model, uint64_t now_ns)
 {
     const replica_set *set = registry_find(p->g->registry, p->o.models[model].spec.model);
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
         const char *node = r->node ? r->node->name : gate_name(p->g);
-        place_failure *f = find(p, model, node);
+        placer_failure *f = find(p, model, node);
         if (r->state == REPLICA_FAILED)
             note_failed(p, model, node, r->reason, now_ns);
         else if (f && r->state == REPLICA_READY)
@@ -68,7 +68,7 @@ static void look(gate_placer *p, size_t model, uint64_t now_ns)
     }
 }
 
-static bool is_shown(const gate_placer *p, const place_failure *f)
+static bool is_shown(const placer *p, const placer_failure *f)
 {
     const replica_set *set = registry_find(p->g->registry, p->o.models[f->model].spec.model);
     for (size_t i = 0; set && i < set->n; i++) {
@@ -79,18 +79,18 @@ static bool is_shown(const gate_placer *p, const place_failure *f)
     return false;
 }
 
-void place_look_at_failures(gate_placer *p, uint64_t now_ns)
+void placer_look_at_failures(placer *p, uint64_t now_ns)
 {
     if (!p->g->registry) return;
     for (size_t i = 0; i < p->o.n_models; i++) look(p, i, now_ns);
     for (size_t i = p->n_failures; i-- > 0;) p->failures[i].is_now = is_shown(p, &p->failures[i]);
 }
 
-size_t place_failed_nodes(const gate_placer *p, size_t model, uint64_t now_ns, const char **ret)
+size_t placer_failed_nodes(const placer *p, size_t model, uint64_t now_ns, const char **ret)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_failures; i++) {
-        const place_failure *f = &p->failures[i];
+        const placer_failure *f = &p->failures[i];
         if (f->model == model && (f->is_now || now_ns < f->until_ns)) ret[n++] = f->node;
     }
     return n;

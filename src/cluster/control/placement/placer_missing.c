@@ -1,4 +1,4 @@
-/* gate_missing.c: models that the plan has no machine for: the registry is told why, so that calls of them
+/* placer_missing.c: models that the plan has no machine for: the registry is told why, so that calls of them
  * fail at once with that sentence.
  *
  * Nothing is told for SETTLE_MS after this gateway began to plan: machines that lost it are on their way
@@ -9,28 +9,28 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 enum { SETTLE_MS = 10000 }; /* as long as a machine pauses at most between two tries (gateways.h) */
 
-typedef struct place_missing { /* of one model */
+typedef struct placer_missing { /* of one model */
     bool told;
     char lost[IDENTITY_NAME_SIZE]; /* the machine that had it last and is gone; "": none */
-} place_missing;
+} placer_missing;
 
-static bool is_settled(const gate_placer *p, uint64_t now_ns)
+static bool is_settled(const placer *p, uint64_t now_ns)
 {
     return now_ns - p->leads_ns >= SETTLE_MS * UINT64_C(1000000);
 }
 
-static bool has_seat(const gate_placer *p, size_t model)
+static bool has_seat(const placer *p, size_t model)
 {
     for (size_t i = 0; i < p->n_seats; i++)
         if (p->seats[i].model == model && !p->seats[i].standby) return true;
     return false;
 }
 
-void place_note_lost(gate_placer *p, const placement *plan)
+void placer_note_lost(placer *p, const placement *plan)
 {
     if (!p->missing && !(p->missing = calloc(p->o.n_models + 1, sizeof *p->missing))) return;
     for (size_t i = 0; i < plan->n_leavers; i++) {
@@ -41,16 +41,16 @@ void place_note_lost(gate_placer *p, const placement *plan)
     }
 }
 
-static void found(gate_placer *p, size_t model)
+static void found(placer *p, size_t model)
 {
-    place_missing *x = &p->missing[model];
+    placer_missing *x = &p->missing[model];
     if (x->told && p->g->registry) registry_expect(p->g->registry, p->o.models[model].spec.model);
-    *x = (place_missing){0};
+    *x = (placer_missing){0};
 }
 
-static void tell(gate_placer *p, size_t model, const char *why, bool lasting)
+static void tell(placer *p, size_t model, const char *why, bool lasting)
 {
-    place_missing *x = &p->missing[model];
+    placer_missing *x = &p->missing[model];
     const char *name = p->o.models[model].spec.model;
     if (!x->told) LOG(LOG_WARN, "placement", "unplaced", LOG_S("model", name), LOG_S("reason", why));
     x->told = true;
@@ -58,13 +58,13 @@ static void tell(gate_placer *p, size_t model, const char *why, bool lasting)
 }
 
 /* The plan's reason, and which machine or file is to blame where that does not say it. */
-static void say_why(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+static void say_why(placer *p, const placement *plan, const node *nodes, size_t n_nodes,
                     const placement_model *models, size_t model)
 {
     char part[300], why[400];
-    const place_missing *x = &p->missing[model];
+    const placer_missing *x = &p->missing[model];
     bool lasting = placement_say_missing(plan, nodes, n_nodes, models, model, part, sizeof part);
-    bool away = *x->lost && !place_find_node(p, x->lost);
+    bool away = *x->lost && !placer_find_node(p, x->lost);
     const char *stays = gate_files_why(p->files, model);
     snprintf(why, sizeof why, "%.240s%s%.63s%s%s%.120s", part, away ? "; " : "", away ? x->lost : "",
              away ? ", which served it, is gone" : "", stays ? "; its file stays on the gateway: " : "",
@@ -72,8 +72,8 @@ static void say_why(gate_placer *p, const placement *plan, const node *nodes, si
     tell(p, model, why, lasting && !away);
 }
 
-void place_tell_missing(gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
-                        const placement_model *models, uint64_t now_ns)
+void placer_tell_missing(placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+                         const placement_model *models, uint64_t now_ns)
 {
     for (size_t i = 0; p->missing && i < p->o.n_models; i++) {
         if (models[i].n_replicas == 0 || has_seat(p, i))
@@ -85,7 +85,7 @@ void place_tell_missing(gate_placer *p, const placement *plan, const node *nodes
 
 /* ---- as another gateway has planned ------------------------------------------------------------------ */
 
-static void count_orders(const gate_placer *p, const place_node *n, bool *is_there)
+static void count_orders(const placer *p, const placer_node *n, bool *is_there)
 {
     Shoal__V1__Plan *plan = n->plan.bytes ? shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes) : NULL;
     for (size_t i = 0; plan && plan->assignments && i < plan->assignments->n_models; i++) {
@@ -96,7 +96,7 @@ static void count_orders(const gate_placer *p, const place_node *n, bool *is_the
     if (plan) shoal__v1__plan__free_unpacked(plan, NULL);
 }
 
-void place_tell_unplanned(gate_placer *p, const char *leader, uint64_t now_ns)
+void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns)
 {
     char why[200];
     bool *is_there = calloc(p->o.n_models + 1, sizeof *is_there);

@@ -1,4 +1,4 @@
-/* gate_place.c: the plan, applied: who serves what, and how everybody hears of it.
+/* placer.c: the plan, applied: who serves what, and how everybody hears of it.
  *
  * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
  * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "logging/log.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
 enum { GRACE_MS = 3000, PLAN_MS = 1000 };
 
@@ -18,46 +18,46 @@ enum { GRACE_MS = 3000, PLAN_MS = 1000 };
 
 static void files_changed(void *user)
 {
-    gate_placer *p = user;
-    gate_place_changed(p->g);
+    placer *p = user;
+    placer_changed(p->g);
 }
 
-bool place_travels(const gate_placer *p, size_t model)
+bool placer_travels(const placer *p, size_t model)
 {
     return gate_files_of(p->files, model) != NULL;
 }
 
-bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH])
+bool placer_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
     return g->placer && gate_files_find(g->placer->files, digest, ret_path);
 }
 
 /* ---- machines ------------------------------------------------------------------------------------ */
 
-place_node *place_find_node(const gate_placer *p, const char *name)
+placer_node *placer_find_node(const placer *p, const char *name)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         if (strcmp(p->nodes[i].name, name) == 0) return &p->nodes[i];
     return NULL;
 }
 
-place_node *place_add_node(gate_placer *p, const char *name)
+placer_node *placer_add_node(placer *p, const char *name)
 {
-    if (p->n_nodes >= PLACE_NODES_MAX) return NULL;
+    if (p->n_nodes >= PLACER_NODES_MAX) return NULL;
     if (p->n_nodes == p->cap_nodes) {
         size_t cap = p->cap_nodes ? 2 * p->cap_nodes : 8;
-        place_node *more = realloc(p->nodes, cap * sizeof *more);
+        placer_node *more = realloc(p->nodes, cap * sizeof *more);
         if (!more) return NULL;
         p->nodes = more;
         p->cap_nodes = cap;
     }
-    place_node *n = &p->nodes[p->n_nodes++];
-    *n = (place_node){0};
+    placer_node *n = &p->nodes[p->n_nodes++];
+    *n = (placer_node){0};
     snprintf(n->name, sizeof n->name, "%s", name);
     return n;
 }
 
-static void set_facts(place_node *n, const node *facts)
+static void set_facts(placer_node *n, const node *facts)
 {
     node *copy, f = *facts;
     f.name = n->name;
@@ -69,11 +69,11 @@ static void set_facts(place_node *n, const node *facts)
     n->facts = copy;
 }
 
-static void look_here(gate_placer *p)
+static void look_here(placer *p)
 {
-    place_node *n = place_find_node(p, gate_name(p->g));
+    placer_node *n = placer_find_node(p, gate_name(p->g));
     node *now = NULL;
-    if (!n) n = place_add_node(p, gate_name(p->g));
+    if (!n) n = placer_add_node(p, gate_name(p->g));
     if (!n || (p->o.machine ? p->o.machine : node_here)(&now, NULL) != 0) return;
     n->here = n->attached = true;
     now->site = p->o.site;
@@ -83,17 +83,17 @@ static void look_here(gate_placer *p)
     node_free(now);
 }
 
-bool place_add_seat(gate_placer *p, const place_seat *s)
+bool placer_add_seat(placer *p, const placer_seat *s)
 {
-    if (p->n_seats >= PLACE_SEATS_MAX) return false;
-    place_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
+    if (p->n_seats >= PLACER_SEATS_MAX) return false;
+    placer_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
     if (!more) return false;
     p->seats = more;
     p->seats[p->n_seats++] = *s;
     return true;
 }
 
-bool place_node_answers(const gate_placer *p, const char *node_name, const char *model)
+bool placer_node_answers(const placer *p, const char *node_name, const char *model)
 {
     const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++) {
@@ -103,18 +103,18 @@ bool place_node_answers(const gate_placer *p, const char *node_name, const char 
     return false;
 }
 
-static bool seat_answers(const gate_placer *p, const place_seat *s)
+static bool seat_answers(const placer *p, const placer_seat *s)
 {
     if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
-    return place_node_answers(p, s->node, p->o.models[s->model].spec.model);
+    return placer_node_answers(p, s->node, p->o.models[s->model].spec.model);
 }
 
 /* Do as many replicas of the model answer as are wanted, wherever they are? */
-static bool is_served(const gate_placer *p, size_t model)
+static bool is_served(const placer *p, size_t model)
 {
     unsigned n = 0;
     for (size_t i = 0; i < p->n_seats; i++) {
-        const place_seat *s = &p->seats[i];
+        const placer_seat *s = &p->seats[i];
         n += s->model == model && !s->standby && !s->held && s->end == 0 && seat_answers(p, s);
     }
     return n >= p->o.models[model].want.n_replicas;
@@ -122,19 +122,19 @@ static bool is_served(const gate_placer *p, size_t model)
 
 /* By the word of a gateway before this one, or of this one before it was gone. What others serve by now they
  * keep: a machine that comes back moves nothing. */
-bool place_adopt(gate_placer *p, const roster_entry *e)
+bool placer_adopt(placer *p, const roster_entry *e)
 {
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
         size_t m = 0, first = 0, end = 0;
-        while (m < p->o.n_models && !gate_stage_reported(p, m, r, &first, &end)) m++;
+        while (m < p->o.n_models && !placer_stage_reported(p, m, r, &first, &end)) m++;
         if (m == p->o.n_models) m = 0;
         while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
         if (!r->assigned || m == p->o.n_models || (end == 0 && is_served(p, m))) continue;
-        place_seat s = {.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
+        placer_seat s = {.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s.node, e->name, sizeof s.node);
         (void)gate_replicas_address(e, s.at, sizeof s.at); /* "" without one */
-        if (!place_add_seat(p, &s)) return false;
+        if (!placer_add_seat(p, &s)) return false;
     }
     return true;
 }
@@ -145,15 +145,15 @@ static bool counts(const roster_entry *e)
     return e->role == ROLE_NODE && e->facts && e->load && e->replicas && *e->facts->address;
 }
 
-static void look_at_attached(gate_placer *p, const roster_entry *e, uint64_t now_ns)
+static void look_at_attached(placer *p, const roster_entry *e, uint64_t now_ns)
 {
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
-    place_node *n = place_find_node(p, e->name);
+    placer_node *n = placer_find_node(p, e->name);
     if (!facts || (n && (n->here || n->removed))) return;
     bool is_new = !n;
-    if (!n) n = place_add_node(p, e->name);
+    if (!n) n = placer_add_node(p, e->name);
     if (is_new && n) join_wave_note(&p->wave, now_ns / 1000000);
-    if (!n || (p->leads && !n->facts && !place_adopt(p, e))) return; /* it was not there until now */
+    if (!n || (p->leads && !n->facts && !placer_adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
     if (!gate_replicas_address(e, n->at, sizeof n->at)) *n->at = '\0';
@@ -161,14 +161,14 @@ static void look_at_attached(gate_placer *p, const roster_entry *e, uint64_t now
 }
 
 /* Through etcd: attached to another gateway of the group, or one. */
-static void look_at_others(gate_placer *p)
+static void look_at_others(placer *p)
 {
     size_t at = 0;
     for (const node *f; p->g->registry && (f = registry_next_node(p->g->registry, &at));) {
         const char *source = registry_node_source(p->g->registry, f->name);
         if (!source || strcmp(source, "etcd") != 0 || !f->group || strcmp(f->group, p->group) != 0) continue;
-        place_node *n = place_find_node(p, f->name);
-        if (!n) n = place_add_node(p, f->name);
+        placer_node *n = placer_find_node(p, f->name);
+        if (!n) n = placer_add_node(p, f->name);
         if (!n || n->here || n->removed || n->attached) continue;
         n->attached = true;
         n->gone_ns = 0;
@@ -178,27 +178,27 @@ static void look_at_others(gate_placer *p)
 }
 
 /* A person's word outlives the connection, and a plan that another one made is not ours to forget. */
-static bool is_kept(const gate_placer *p, const place_node *n)
+static bool is_kept(const placer *p, const placer_node *n)
 {
     return n->drains || (!p->leads && n->plan.bytes);
 }
 
-static void forget_told(place_node *n)
+static void forget_told(placer_node *n)
 {
     free(n->assigned.bytes);
     free(n->holders.bytes);
-    n->assigned = n->holders = (place_told){0};
+    n->assigned = n->holders = (placer_told){0};
 }
 
-static void forget_node(gate_placer *p, place_node *n)
+static void forget_node(placer *p, placer_node *n)
 {
-    place_unwrite(p, n);
+    placer_unwrite(p, n);
     node_free(n->facts);
     forget_told(n);
     *n = p->nodes[--p->n_nodes];
 }
 
-void place_look_around(gate_placer *p, uint64_t now_ns)
+void placer_look_around(placer *p, uint64_t now_ns)
 {
     for (size_t i = 0; i < p->n_nodes; i++) p->nodes[i].attached = false;
     look_here(p);
@@ -206,7 +206,7 @@ void place_look_around(gate_placer *p, uint64_t now_ns)
         if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i), now_ns);
     if (p->o.board) look_at_others(p);
     for (size_t i = p->n_nodes; i-- > 0;) {
-        place_node *n = &p->nodes[i];
+        placer_node *n = &p->nodes[i];
         if (n->attached) continue;
         if (!n->gone_ns) n->gone_ns = now_ns;
         bool over = now_ns - n->gone_ns >= GRACE_MS * UINT64_C(1000000);
@@ -223,11 +223,11 @@ void place_look_around(gate_placer *p, uint64_t now_ns)
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
 /* Do all of the model's planned seats answer, and is there one? */
-static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n, size_t model)
+static bool is_replaced(const placer *p, const placer_seat *seats, size_t n, size_t model)
 {
     size_t n_planned = 0;
     for (size_t i = 0; i < n; i++) {
-        const place_seat *s = &seats[i];
+        const placer_seat *s = &seats[i];
         if (s->model != model || s->standby || s->held) continue;
         if ((s->end > 0 && !s->in_use) || !seat_answers(p, s)) return false;
         n_planned++;
@@ -236,7 +236,7 @@ static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n,
 }
 
 /* Of those that are whole. */
-static size_t count_on(const place_seat *seats, size_t n, size_t model, const char *name)
+static size_t count_on(const placer_seat *seats, size_t n, size_t model, const char *name)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
@@ -244,9 +244,9 @@ static size_t count_on(const place_seat *seats, size_t n, size_t model, const ch
     return k;
 }
 
-static bool may_be_held(const gate_placer *p, const place_seat *s, const placement *plan)
+static bool may_be_held(const placer *p, const placer_seat *s, const placement *plan)
 {
-    const place_node *n = place_find_node(p, s->node);
+    const placer_node *n = placer_find_node(p, s->node);
     if (!n || !n->attached || n->removed || s->standby) return false;
     for (size_t i = 0; i < plan->n_leavers; i++) {
         const placement_leaver *l = &plan->leavers[i];
@@ -257,24 +257,24 @@ static bool may_be_held(const gate_placer *p, const place_seat *s, const placeme
 }
 
 /* The new seats, and those of the old ones that are held. */
-static bool take_seats(gate_placer *p, const placement *plan, const node *nodes)
+static bool take_seats(placer *p, const placement *plan, const node *nodes)
 {
-    place_seat *seats = calloc(plan->n_seats + p->n_seats + 1, sizeof *seats);
+    placer_seat *seats = calloc(plan->n_seats + p->n_seats + 1, sizeof *seats);
     size_t n = 0;
     if (!seats) return false;
     for (size_t i = 0; i < plan->n_seats; i++) {
         const placement_seat *from = &plan->seats[i];
-        const place_node *at = place_find_node(p, nodes[from->node].name);
-        seats[n] = (place_seat){
+        const placer_node *at = placer_find_node(p, nodes[from->node].name);
+        seats[n] = (placer_seat){
             .model = from->model, .standby = from->standby, .first = from->first, .end = from->end};
         snprintf(seats[n].node, IDENTITY_NAME_SIZE, "%s", nodes[from->node].name);
         if (at) memcpy(seats[n].at, at->at, sizeof at->at);
         n++;
     }
     size_t n_planned = n;
-    n = gate_stage_keep(p, seats, n);
+    n = placer_stage_keep(p, seats, n);
     for (size_t i = 0; i < p->n_seats; i++) {
-        place_seat s = p->seats[i];
+        placer_seat s = p->seats[i];
         if (s.end > 0) continue;
         size_t had = count_on(p->seats, i + 1, s.model, s.node);
         if (had <= count_on(seats, n_planned, s.model, s.node)) continue; /* it is planned */
@@ -288,7 +288,7 @@ static bool take_seats(gate_placer *p, const placement *plan, const node *nodes)
     return true;
 }
 
-static void say(const gate_placer *p, const placement *plan, const node *nodes)
+static void say(const placer *p, const placement *plan, const node *nodes)
 {
     for (size_t i = 0; i < plan->n_seats; i++) {
         const placement_seat *s = &plan->seats[i];
@@ -315,7 +315,7 @@ typedef struct desk { /* what placement_plan looks at */
     const char **failed;   /* of all models, one behind the other */
 } desk;
 
-static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
+static bool set_desk(desk *d, const placer *p, uint64_t now_ns)
 {
     d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
     d->models = calloc(p->o.n_models + 1, sizeof *d->models);
@@ -325,20 +325,20 @@ static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
     if (!d->nodes || !d->models || !d->now || !d->gateways || !d->failed) return false;
     size_t n_failed = 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
-        const place_node *n = &p->nodes[i];
+        const placer_node *n = &p->nodes[i];
         if (!n->facts || n->removed) continue;
         d->nodes[d->n_nodes++] = *n->facts;
         if (n->facts->is_gateway) d->gateways[d->n_gateways++] = n->name;
     }
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
-        d->models[i].waits = gate_stage_waits(p, i);
+        d->models[i].waits = placer_stage_waits(p, i);
         d->models[i].settling = p->settling;
-        d->models[i].idle = gate_stage_is_idle(p, i);
+        d->models[i].idle = placer_stage_is_idle(p, i);
         d->models[i].failed = &d->failed[n_failed];
-        d->models[i].n_failed = place_failed_nodes(p, i, now_ns, &d->failed[n_failed]);
+        d->models[i].n_failed = placer_failed_nodes(p, i, now_ns, &d->failed[n_failed]);
         n_failed += d->models[i].n_failed;
-        if (place_travels(p, i)) continue;
+        if (placer_travels(p, i)) continue;
         d->models[i].nodes = d->gateways;
         d->models[i].n_nodes = d->n_gateways;
     }
@@ -352,31 +352,31 @@ static bool set_desk(desk *d, const gate_placer *p, uint64_t now_ns)
     return true;
 }
 
-static void plan(gate_placer *p, uint64_t now_ns)
+static void plan(placer *p, uint64_t now_ns)
 {
     desk d = {0};
     placement plan = {0};
     shoal_err err;
     p->changed = false;
     p->planned_ns = now_ns;
-    if (!place_leads(p, now_ns)) return;
-    place_look_around(p, now_ns);
+    if (!placer_leads(p, now_ns)) return;
+    placer_look_around(p, now_ns);
     p->settling = join_wave_is_on(&p->wave, now_ns / 1000000);
-    place_look_at_failures(p, now_ns);
+    placer_look_at_failures(p, now_ns);
     gate_files_look(p->files);
-    gate_stage_look(p, now_ns);
+    placer_stage_look(p, now_ns);
     int rc = set_desk(&d, p, now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
     if (rc == 0) {
-        place_relieve(p, &plan, d.nodes, d.n_nodes, d.models);
+        placer_relieve(p, &plan, d.nodes, d.n_nodes, d.models);
         say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
-        gate_stage_dealt(p, &plan, now_ns);
-        place_note_lost(p, &plan);
-        if (take_seats(p, &plan, d.nodes)) place_write(p);
-        place_deliver(p);
-        place_tell_missing(p, &plan, d.nodes, d.n_nodes, d.models, now_ns);
+        placer_stage_dealt(p, &plan, now_ns);
+        placer_note_lost(p, &plan);
+        if (take_seats(p, &plan, d.nodes)) placer_write(p);
+        placer_deliver(p);
+        placer_tell_missing(p, &plan, d.nodes, d.n_nodes, d.models, now_ns);
     } else {
         LOG(LOG_ERROR, "placement", "no_plan", LOG_S("reason", err.message));
     }
@@ -392,28 +392,28 @@ static void plan(gate_placer *p, uint64_t now_ns)
 
 static void on_soon(uv_timer_t *t)
 {
-    gate_placer *p = t->data;
+    placer *p = t->data;
     if (!p->g->closing) plan(p, clock_ns());
 }
 
-void gate_place_changed(gate *g)
+void placer_changed(gate *g)
 {
-    gate_placer *p = g->placer;
+    placer *p = g->placer;
     if (!p || p->changed || g->closing) return;
     uint64_t past = (clock_ns() - p->planned_ns) / 1000000;
     p->changed = true;
     uv_timer_start(&p->soon, on_soon, past >= PLAN_MS ? 0 : PLAN_MS - past, 0);
 }
 
-void gate_place_lost(gate *g, const char *name, uint64_t silent_ns)
+void placer_lost(gate *g, const char *name, uint64_t silent_ns)
 {
-    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (n) n->gone_ns = clock_ns() - silent_ns;
 }
 
-void gate_place_greet(gate *g, const char *name)
+void placer_greet(gate *g, const char *name)
 {
-    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
+    placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!n) return;
     forget_told(n);
     roster_entry *e = roster_find(g->roster, name);
@@ -421,9 +421,9 @@ void gate_place_greet(gate *g, const char *name)
     n->removed = false; /* it has another certificate */
 }
 
-void gate_place_tick(gate *g, uint64_t now_ns)
+void placer_tick(gate *g, uint64_t now_ns)
 {
-    gate_placer *p = g->placer;
+    placer *p = g->placer;
     if (!p || now_ns - p->planned_ns < PLAN_MS * UINT64_C(1000000) / 2) return;
     uv_timer_stop(&p->soon);
     plan(p, now_ns);
@@ -437,7 +437,7 @@ static void soon_closed(uv_handle_t *h)
 }
 
 /* The timer is closed by the loop, after all else is gone; files that are still read free themselves. */
-void gate_place_free(gate_placer *p)
+void placer_free(placer *p)
 {
     if (!p) return;
     for (size_t i = 0; i < p->n_nodes; i++) {
@@ -458,7 +458,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
 {
     if (!g->standing.ca && !o->board)
         return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");
-    gate_placer *p = calloc(1, sizeof *p);
+    placer *p = calloc(1, sizeof *p);
     if (!p) return err_nomem(err);
     p->g = g;
     p->o = *o;
@@ -471,8 +471,8 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
-    if (rc == 0 && o->board) rc = place_name_group(p, err);
-    if (rc == 0) rc = place_read_drains(p, err);
+    if (rc == 0 && o->board) rc = placer_name_group(p, err);
+    if (rc == 0) rc = placer_read_drains(p, err);
     if (rc == 0) plan(p, clock_ns());
     return rc;
 }

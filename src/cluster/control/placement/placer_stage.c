@@ -1,4 +1,4 @@
-/* gate_stage.c: the stages of models whose layers are dealt out, from the plan to the machines.
+/* placer_stage.c: the stages of models whose layers are dealt out, from the plan to the machines.
  *
  * A model may have two chains of stages: the one that is used, and the one that is planned. They are one as
  * long as the plan does not change. When it does, the planned stages but the first are started where they are
@@ -11,24 +11,24 @@
 
 #include "base/clock.h"
 #include "cluster/stage_name.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 #include "agent/stage_spec.h"
 
 enum { RETURN_MS = 3000 }; /* for machines to find a gateway that has started again */
 
 typedef enum { USED, PLANNED } chain_kind;
 
-static bool is_of(const place_seat *s, size_t model, chain_kind kind)
+static bool is_of(const placer_seat *s, size_t model, chain_kind kind)
 {
     return s->model == model && s->end > 0 && (kind == USED ? s->in_use : !s->held);
 }
 
-static bool same_stage(const place_seat *a, const place_seat *b)
+static bool same_stage(const placer_seat *a, const placer_seat *b)
 {
     return a->model == b->model && a->first == b->first && a->end == b->end && strcmp(a->node, b->node) == 0;
 }
 
-static bool has_stage(const place_seat *seats, size_t n, const place_seat *s, chain_kind kind)
+static bool has_stage(const placer_seat *seats, size_t n, const placer_seat *s, chain_kind kind)
 {
     for (size_t i = 0; i < n; i++)
         if (is_of(&seats[i], s->model, kind) && same_stage(&seats[i], s)) return true;
@@ -38,17 +38,17 @@ static bool has_stage(const place_seat *seats, size_t n, const place_seat *s, ch
 /* ---- which chain ----------------------------------------------------------------------------------- */
 
 /* Those of another gateway are known to it alone: its first stage waits for them. */
-static bool is_loaded(const gate_placer *p, const place_seat *s)
+static bool is_loaded(const placer *p, const placer_seat *s)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
-    const place_node *n = place_find_node(p, s->node);
+    const placer_node *n = placer_find_node(p, s->node);
     if (n && !n->here && n->facts && n->facts->is_gateway) return true;
     return stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end) &&
-           place_node_answers(p, s->node, name);
+           placer_node_answers(p, s->node, name);
 }
 
 /* Do the planned stages cover all layers, and are all but the first one loaded? */
-static bool is_prepared(const gate_placer *p, const place_seat *seats, size_t n, size_t model)
+static bool is_prepared(const placer *p, const placer_seat *seats, size_t n, size_t model)
 {
     size_t n_layers = 0;
     for (size_t i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static bool is_prepared(const gate_placer *p, const place_seat *seats, size_t n,
 }
 
 /* Is the model planned in one piece, and answers there? Then no chain of it is needed. */
-static bool is_whole_now(const gate_placer *p, const place_seat *seats, size_t n, size_t model)
+static bool is_whole_now(const placer *p, const placer_seat *seats, size_t n, size_t model)
 {
     bool planned = false;
     for (size_t i = 0; i < n; i++) planned |= seats[i].model == model && seats[i].end == 0;
@@ -71,7 +71,7 @@ static bool is_whole_now(const gate_placer *p, const place_seat *seats, size_t n
     return false;
 }
 
-static size_t keep_model(const gate_placer *p, place_seat *seats, size_t n, size_t model)
+static size_t keep_model(const placer *p, placer_seat *seats, size_t n, size_t model)
 {
     size_t n_planned = n;
     bool changes = is_prepared(p, seats, n, model) || is_whole_now(p, seats, n, model);
@@ -79,7 +79,7 @@ static size_t keep_model(const gate_placer *p, place_seat *seats, size_t n, size
         if (is_of(&seats[i], model, PLANNED))
             seats[i].in_use = changes || has_stage(p->seats, p->n_seats, &seats[i], USED);
     for (size_t i = 0; !changes && i < p->n_seats; i++) {
-        place_seat s = p->seats[i];
+        placer_seat s = p->seats[i];
         if (!is_of(&s, model, USED) || has_stage(seats, n_planned, &s, PLANNED)) continue;
         s.held = true;
         seats[n++] = s;
@@ -87,7 +87,7 @@ static size_t keep_model(const gate_placer *p, place_seat *seats, size_t n, size
     return n;
 }
 
-size_t gate_stage_keep(const gate_placer *p, place_seat *seats, size_t n)
+size_t placer_stage_keep(const placer *p, placer_seat *seats, size_t n)
 {
     for (size_t i = 0; i < p->o.n_models; i++)
         if (placement_is_cut(&p->o.models[i].want.shards)) n = keep_model(p, seats, n, i);
@@ -97,7 +97,7 @@ size_t gate_stage_keep(const gate_placer *p, place_seat *seats, size_t n)
 /* ---- what is told ---------------------------------------------------------------------------------- */
 
 /* The stage of the used chain that begins with this layer. */
-static const place_seat *used_from(const gate_placer *p, size_t model, size_t first)
+static const placer_seat *used_from(const placer *p, size_t model, size_t first)
 {
     for (size_t i = 0; i < p->n_seats; i++)
         if (is_of(&p->seats[i], model, USED) && p->seats[i].first == first) return &p->seats[i];
@@ -105,8 +105,7 @@ static const place_seat *used_from(const gate_placer *p, size_t model, size_t fi
 }
 
 /* How the first stage, at `from`, reaches that one; NULL: it cannot. */
-static const char *address_of(const gate_placer *p, const place_seat *from, const place_seat *to,
-                              arena *strings)
+static const char *address_of(const placer *p, const placer_seat *from, const placer_seat *to, arena *strings)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
     if (!stage_name_put(name, sizeof name, p->o.models[to->model].spec.model, to->first, to->end))
@@ -116,7 +115,7 @@ static const char *address_of(const gate_placer *p, const place_seat *from, cons
 }
 
 /* The worker of that seat; false: it is not to run yet. `strings` owns what is new in it. */
-static bool spec_of(const gate_placer *p, const place_seat *s, arena *strings, worker_spec *ret)
+static bool spec_of(const placer *p, const placer_seat *s, arena *strings, worker_spec *ret)
 {
     const gate_model *m = &p->o.models[s->model];
     size_t at = s->end, n = 0;
@@ -124,7 +123,7 @@ static bool spec_of(const gate_placer *p, const place_seat *s, arena *strings, w
     if (s->first > 0) return true;
     if (!s->in_use) return false;
     while (at < m->want.shape.n_layer) {
-        const place_seat *next = used_from(p, s->model, at);
+        const placer_seat *next = used_from(p, s->model, at);
         if (!next || n == WORKER_SPEC_STAGES) return false;
         ret->stages[n] = address_of(p, s, next, strings);
         if (!ret->stages[n++]) return false;
@@ -133,12 +132,12 @@ static bool spec_of(const gate_placer *p, const place_seat *s, arena *strings, w
     return n > 0;
 }
 
-static const char *first_node(const gate_placer *p, const worker_spec *of, chain_kind kind)
+static const char *first_node(const placer *p, const worker_spec *of, chain_kind kind)
 {
     const char *at = NULL;
     bool is_in = false;
     for (size_t i = 0; i < p->n_seats; i++) {
-        const place_seat *x = &p->seats[i];
+        const placer_seat *x = &p->seats[i];
         if (!is_of(x, x->model, kind) || strcmp(p->o.models[x->model].spec.model, of->model) != 0) continue;
         if (x->first == 0) at = x->node;
         is_in |= x->first == of->first_layer && x->end == of->end_layer;
@@ -147,7 +146,7 @@ static const char *first_node(const gate_placer *p, const worker_spec *of, chain
 }
 
 /* The machines with first stages of the chains that it is in, which alone may call it. */
-static void find_first_nodes(const gate_placer *p, const worker_spec *s, const char *ret[2])
+static void find_first_nodes(const placer *p, const worker_spec *s, const char *ret[2])
 {
     size_t n = 0;
     for (int kind = USED; kind <= PLANNED; kind++) {
@@ -156,7 +155,7 @@ static void find_first_nodes(const gate_placer *p, const worker_spec *s, const c
     }
 }
 
-bool gate_stage_order(const gate_placer *p, const place_seat *s, bool bare, gate_orders *to)
+bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, gate_orders *to)
 {
     const char *first_nodes[2] = {NULL, NULL};
     const gate_freight *t = gate_files_of(p->files, s->model);
@@ -166,7 +165,7 @@ bool gate_stage_order(const gate_placer *p, const place_seat *s, bool bare, gate
     return gate_orders_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
 }
 
-bool gate_stage_is_on(const place_seat *s, const char *node)
+bool placer_stage_is_on(const placer_seat *s, const char *node)
 {
     return s->end > 0 && strcmp(s->node, node) == 0;
 }
@@ -182,7 +181,7 @@ static bool has_layers(const gate_model *m, const Shoal__V1__Assignment *a)
            (a->first_layer == 0) == (a->n_stages > 0);
 }
 
-bool gate_stage_ordered(const gate_placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret)
+bool placer_stage_ordered(const placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret)
 {
     const gate_model *m = &p->o.models[model];
     if (!has_layers(m, a)) return false;
@@ -191,18 +190,18 @@ bool gate_stage_ordered(const gate_placer *p, size_t model, const Shoal__V1__Ass
     return true;
 }
 
-bool gate_stage_add(gate_placer *p, size_t model, const place_node *n, const Shoal__V1__Assignment *a)
+bool placer_stage_add(placer *p, size_t model, const placer_node *n, const Shoal__V1__Assignment *a)
 {
-    place_seat s = {.model = model, .first = a->first_layer, .end = a->end_layer, .in_use = true};
+    placer_seat s = {.model = model, .first = a->first_layer, .end = a->end_layer, .in_use = true};
     if (!has_layers(&p->o.models[model], a)) return true;
     memcpy(s.node, n->name, sizeof s.node);
     memcpy(s.at, n->at, sizeof s.at);
-    return place_add_seat(p, &s);
+    return placer_add_seat(p, &s);
 }
 
 /* Does this first stage call that one? Its way there ends as the names of stages do. */
-static bool calls(const gate_placer *p, const place_node *from, const Shoal__V1__Assignment *first,
-                  const place_seat *s)
+static bool calls(const placer *p, const placer_node *from, const Shoal__V1__Assignment *first,
+                  const placer_seat *s)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX], way[2 * sizeof name];
     if (!stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end)) return false;
@@ -215,20 +214,20 @@ static bool calls(const gate_placer *p, const place_node *from, const Shoal__V1_
     return false;
 }
 
-void gate_stage_drop_uncalled(gate_placer *p, size_t model, const place_node *from,
-                              const Shoal__V1__Assignment *first)
+void placer_stage_drop_uncalled(placer *p, size_t model, const placer_node *from,
+                                const Shoal__V1__Assignment *first)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_seats; i++) {
-        const place_seat *s = &p->seats[i];
+        const placer_seat *s = &p->seats[i];
         bool other = s->model == model && s->end > 0 && s->first > 0 && !calls(p, from, first, s);
         if (!other) p->seats[n++] = *s;
     }
     p->n_seats = n;
 }
 
-bool gate_stage_reported(const gate_placer *p, size_t model, const Shoal__V1__ReplicaReport *r,
-                         size_t *ret_first, size_t *ret_end)
+bool placer_stage_reported(const placer *p, size_t model, const Shoal__V1__ReplicaReport *r,
+                           size_t *ret_first, size_t *ret_end)
 {
     const gate_model *m = &p->o.models[model];
     size_t n, first, end;
@@ -240,7 +239,7 @@ bool gate_stage_reported(const gate_placer *p, size_t model, const Shoal__V1__Re
     return true;
 }
 
-bool gate_stage_waits(const gate_placer *p, size_t model)
+bool placer_stage_waits(const placer *p, size_t model)
 {
     return placement_is_cut(&p->o.models[model].want.shards) &&
            clock_ns() - p->leads_ns < RETURN_MS * UINT64_C(1000000);
@@ -250,12 +249,12 @@ bool gate_stage_waits(const gate_placer *p, size_t model)
 
 enum { IDLE_MS = 30000, SETTLED_MS = 600000 };
 
-typedef struct place_calm { /* of one model */
+typedef struct placer_calm { /* of one model */
     uint64_t asked_ns, dealt_ns;
     bool idle;
-} place_calm;
+} placer_calm;
 
-static bool is_asked(const gate_placer *p, size_t model)
+static bool is_asked(const placer *p, size_t model)
 {
     const replica_set *set =
         p->g->registry ? registry_find(p->g->registry, p->o.models[model].spec.model) : NULL;
@@ -267,11 +266,11 @@ static bool is_asked(const gate_placer *p, size_t model)
     return false;
 }
 
-void gate_stage_look(gate_placer *p, uint64_t now_ns)
+void placer_stage_look(placer *p, uint64_t now_ns)
 {
     if (!p->calm && !(p->calm = calloc(p->o.n_models + 1, sizeof *p->calm))) return;
     for (size_t i = 0; i < p->o.n_models; i++) {
-        place_calm *c = &p->calm[i];
+        placer_calm *c = &p->calm[i];
         if (!c->dealt_ns) c->dealt_ns = now_ns; /* before this gateway */
         if (is_asked(p, i) || !c->asked_ns) c->asked_ns = now_ns;
         c->idle = placement_is_cut(&p->o.models[i].want.shards) &&
@@ -280,14 +279,14 @@ void gate_stage_look(gate_placer *p, uint64_t now_ns)
     }
 }
 
-bool gate_stage_is_idle(const gate_placer *p, size_t model)
+bool placer_stage_is_idle(const placer *p, size_t model)
 {
     return p->calm && p->calm[model].idle;
 }
 
-void gate_stage_dealt(gate_placer *p, const placement *plan, uint64_t now_ns)
+void placer_stage_dealt(placer *p, const placement *plan, uint64_t now_ns)
 {
     for (size_t i = 0; p->calm && i < plan->n_seats; i++)
         if (plan->seats[i].why == PLACEMENT_DEALT || plan->seats[i].why == PLACEMENT_RELIEVES)
-            p->calm[plan->seats[i].model] = (place_calm){.dealt_ns = now_ns, .asked_ns = now_ns};
+            p->calm[plan->seats[i].model] = (placer_calm){.dealt_ns = now_ns, .asked_ns = now_ns};
 }

@@ -1,4 +1,4 @@
-/* gate_relief.c: replicas that move for balance.
+/* placer_relief.c: replicas that move for balance.
  *
  * Nothing moves for balance by itself: only when a machine has joined that was never here, for models that
  * say `place.rebalance`, or by a person's word, for all. Then one replica after the other moves, each when
@@ -8,20 +8,20 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "control/placement/gate_placer.h"
+#include "control/placement/placer.h"
 
-void gate_place_enrolled(gate *g, const char *name)
+void placer_enrolled(gate *g, const char *name)
 {
-    gate_placer *p = g->placer;
-    if (!p || p->n_newcomers == PLACE_NEWCOMERS_MAX) return;
+    placer *p = g->placer;
+    if (!p || p->n_newcomers == PLACER_NEWCOMERS_MAX) return;
     snprintf(p->newcomers[p->n_newcomers++], IDENTITY_NAME_SIZE, "%s", name);
 }
 
 /* Those that are there now ask for relief of the others. */
-static void look_for_newcomers(gate_placer *p)
+static void look_for_newcomers(placer *p)
 {
     for (size_t i = p->n_newcomers; i-- > 0;) {
-        const place_node *n = place_find_node(p, p->newcomers[i]);
+        const placer_node *n = placer_find_node(p, p->newcomers[i]);
         if (!n || !n->facts) continue;
         memmove(p->newcomers[i], p->newcomers[--p->n_newcomers], IDENTITY_NAME_SIZE);
         if (p->relief == RELIEF_NONE) p->relief = RELIEF_MARKED;
@@ -42,7 +42,7 @@ static bool awaits_one(const placement *plan, const node *nodes, size_t n_nodes,
     return false;
 }
 
-static bool has_seat(const gate_placer *p, const char *node)
+static bool has_seat(const placer *p, const char *node)
 {
     for (size_t i = 0; i < p->n_seats; i++)
         if (strcmp(p->seats[i].node, node) == 0) return true;
@@ -50,11 +50,11 @@ static bool has_seat(const gate_placer *p, const char *node)
 }
 
 /* One that drains, or is away, and has no replica any more keeps nobody waiting: it may be so for good. */
-static const char *waits_for_node(const gate_placer *p)
+static const char *waits_for_node(const placer *p)
 {
     const char *why = NULL;
     for (size_t i = 0; i < p->n_nodes; i++) {
-        const place_node *n = &p->nodes[i];
+        const placer_node *n = &p->nodes[i];
         if ((n->attached && !n->drains) || !has_seat(p, n->name)) continue;
         why = n->drains ? "a machine drains and has replicas left" : "a machine with replicas is away";
     }
@@ -70,7 +70,7 @@ static bool has_gap(const placement *plan, size_t model)
 
 /* Does anything come or go? A replica that waits for a successor which no machine may have is there for good.
  */
-static bool moves(const gate_placer *p, const placement *plan)
+static bool moves(const placer *p, const placement *plan)
 {
     for (size_t i = 0; i < plan->n_seats; i++)
         if (plan->seats[i].why != PLACEMENT_STAYS) return true;
@@ -84,7 +84,7 @@ static bool moves(const gate_placer *p, const placement *plan)
 }
 
 /* What must end before a replica moves for balance; NULL: nothing, all is where it should be. */
-static const char *waits_for(const gate_placer *p, const placement *plan, const node *nodes, size_t n_nodes,
+static const char *waits_for(const placer *p, const placement *plan, const node *nodes, size_t n_nodes,
                              const placement_model *models)
 {
     if (moves(p, plan)) return "replicas come or go";
@@ -93,15 +93,15 @@ static const char *waits_for(const gate_placer *p, const placement *plan, const 
     return waits_for_node(p);
 }
 
-static void say_why_it_waits(gate_placer *p, const char *why)
+static void say_why_it_waits(placer *p, const char *why)
 {
     if (p->relief_waits == why) return;
     p->relief_waits = why;
     if (why) LOG(LOG_INFO, "placement", "rebalance_waits", LOG_S("until", why));
 }
 
-void place_relieve(gate_placer *p, placement *plan, const node *nodes, size_t n_nodes,
-                   const placement_model *models)
+void placer_relieve(placer *p, placement *plan, const node *nodes, size_t n_nodes,
+                    const placement_model *models)
 {
     look_for_newcomers(p);
     if (p->relief == RELIEF_NONE) return;
@@ -121,7 +121,7 @@ int gate_rebalance(gate *g, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "another gateway places models now: ask that one");
     g->placer->relief = RELIEF_ALL;
     g->placer->relief_waits = NULL; /* whoever asks again is told again */
-    gate_place_changed(g);
+    placer_changed(g);
     return 0;
 }
 
@@ -130,10 +130,10 @@ void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s)
     if (!g->placer) return;
     g->placer->o.bytes_per_s = bytes_per_s;
     g->placer->o.multiplies_per_s = multiplies_per_s;
-    gate_place_changed(g);
+    placer_changed(g);
 }
 
 void gate_place_again(gate *g)
 {
-    gate_place_changed(g);
+    placer_changed(g);
 }
