@@ -56,20 +56,20 @@ typedef struct gate_model {
     worker_spec spec; /* of one worker; path is the file on this machine */
 } gate_model;
 
-/* Where gateways with the same models keep one plan, of which the one that leads writes
+/* Where gateways with the same models keep one shared plan, of which the one that leads writes
  * (discovery/etcd_shared_plan.h). */
-typedef struct gate_board {
+typedef struct gate_shared_plan {
     void *user;
     bool (*leads)(void *user);         /* this one does */
     const char *(*leader)(void *user); /* its name; NULL: nobody leads, as far as is known */
     void (*post)(void *user, const char *node, const uint8_t *plan,
                  size_t n); /* plan NULL: it has none more */
-} gate_board;
+} gate_shared_plan;
 
 typedef struct gate_place_options {
     const gate_model *models; /* with what they point to they must outlive the gate */
     size_t n_models;
-    const worker_spec *alone; /* what this machine serves where a board has no plan for it; as models */
+    const worker_spec *alone; /* what this machine serves where the shared plan has nothing for it; as models */
     size_t n_alone;
     const char *site;                           /* of this machine; NULL: none */
     double bytes_per_s, multiplies_per_s;       /* that it has measured; 0: it has not */
@@ -77,12 +77,12 @@ typedef struct gate_place_options {
     /* What this machine itself is to serve from now on; the list is borrowed by the call. */
     void (*here)(void *user, const worker_spec *workers, size_t n);
     void *user;
-    const gate_board *board; /* NULL: this gateway places alone. Must outlive the gate */
+    const gate_shared_plan *shared_plan; /* NULL: this gateway places alone. Must outlive the gate */
 } gate_place_options;
 
 /* From now on this gateway says which machine serves what: it plans when something has changed, at most once
  * a second, tells attached machines and, by `here` (for the first time inside this call), its own. Without a
- * board only the gateway with the CA does: SHOAL_EINVALID elsewhere. With one, whoever leads plans for all
+ * shared plan only the gateway with the CA does: SHOAL_EINVALID elsewhere. With one, whoever leads plans for all
  * machines that are attached to gateways of the group, and for these; the others tell theirs what was
  * planned. While nobody leads all stays as it is; a gateway of which no plan is known a while after its start
  * serves its own models. */
@@ -91,9 +91,9 @@ bool gate_has_ca(const gate *g);
 /* Append what the last plan was made of and came to, a JSON object (serve/plan_live.h reads it).
  * SHOAL_EINVALID: another gateway places models. */
 int gate_put_placement(const gate *g, buf *out, shoal_err *err);
-/* Gateways with the same group have the same models; NULL: this one has no board. */
+/* Gateways with the same group have the same models; NULL: this one has no shared plan. */
 const char *gate_group(const gate *g);
-/* From the board: a machine's plan, or NULL: it has none; all have been read; another leads, or this one
+/* From the shared plan: a machine's part, or NULL: it has none; all have been read; another leads, or this one
  * does. */
 void gate_plan_read(gate *g, const char *node, const uint8_t *plan, size_t n);
 void gate_plans_synced(gate *g);

@@ -80,7 +80,8 @@ int gate_put_placement(const gate *g, buf *out, shoal_err *err)
     const placer *p = g->placer;
     if (!p) return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
     if (!p->leads) {
-        const char *leader = p->o.board->leader ? p->o.board->leader(p->o.board->user) : NULL;
+        const char *leader =
+            p->o.shared_plan->leader ? p->o.shared_plan->leader(p->o.shared_plan->user) : NULL;
         return err_set(err, SHOAL_EINVALID, "%s%s places models now: ask that one",
                        leader ? "the gateway " : "another gateway", leader ? leader : "");
     }

@@ -51,7 +51,8 @@ int placer_read_drains(placer *p, shoal_err *err)
 
 static int check_order(const placer *p, gate_order what, shoal_err *err)
 {
-    const char *leader = p->o.board && !p->leads ? p->o.board->leader(p->o.board->user) : NULL;
+    const char *leader =
+        p->o.shared_plan && !p->leads ? p->o.shared_plan->leader(p->o.shared_plan->user) : NULL;
     if (what == GATE_REMOVE)
         return p->g->standing.ca ? 0 : err_set(err, SHOAL_EINVALID, "ask the gateway that has the CA");
     if (p->leads) return 0;

@@ -56,7 +56,7 @@ static int machine(node **ret, shoal_err *err)
     return node_copy(ret, &n, err);
 }
 
-static const gate_board BOARD = {.leads = always, .leader = nobody, .post = unposted};
+static const gate_shared_plan SHARED_PLAN = {.leads = always, .leader = nobody, .post = unposted};
 
 static void tick(unsigned n)
 {
@@ -67,8 +67,11 @@ static void gateway_open(void)
 {
     shoal_err err;
     const gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state, .members = h.g};
-    const gate_place_options p = {
-        .models = h.models, .n_models = h.n_models, .here = unserved, .machine = machine, .board = &BOARD};
+    const gate_place_options p = {.models = h.models,
+                                  .n_models = h.n_models,
+                                  .here = unserved,
+                                  .machine = machine,
+                                  .shared_plan = &SHARED_PLAN};
     world_reopen(&o);
     if (gate_place(w.gate, &p, &err) != 0) fail_msg("%s", err.message);
     gate_plans_synced(w.gate);

@@ -3,7 +3,7 @@
  * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
  * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
  * is held until there is. A machine that is gone counts as there until it was not heard for GRACE_MS. Of
- * several gateways with a board the one that leads plans (gate_board.c). */
+ * several gateways with a shared plan the one that leads plans (shared_plan.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,7 +204,7 @@ void placer_look_around(placer *p, uint64_t now_ns)
     look_here(p);
     for (size_t i = 0; i < roster_count(p->g->roster); i++)
         if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i), now_ns);
-    if (p->o.board) look_at_others(p);
+    if (p->o.shared_plan) look_at_others(p);
     for (size_t i = p->n_nodes; i-- > 0;) {
         placer_node *n = &p->nodes[i];
         if (n->attached) continue;
@@ -456,13 +456,13 @@ void placer_free(placer *p)
 
 int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
 {
-    if (!g->standing.ca && !o->board)
+    if (!g->standing.ca && !o->shared_plan)
         return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");
     placer *p = calloc(1, sizeof *p);
     if (!p) return err_nomem(err);
     p->g = g;
     p->o = *o;
-    p->leads = !o->board;
+    p->leads = !o->shared_plan;
     p->opened_ns = p->leads_ns = clock_ns();
     g->placer = p;
     uv_timer_init(g->loop, &p->soon);
@@ -471,7 +471,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
-    if (rc == 0 && o->board) rc = placer_name_group(p, err);
+    if (rc == 0 && o->shared_plan) rc = placer_name_group(p, err);
     if (rc == 0) rc = placer_read_drains(p, err);
     if (rc == 0) plan(p, clock_ns());
     return rc;

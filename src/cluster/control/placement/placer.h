@@ -1,5 +1,5 @@
 /* placer.h: what the files of placement share: placer.c (the plan), placer_stage.c (models whose
- * layers are dealt out), gate_board.c (plans of a gateway that leads, and of those that follow) and
+ * layers are dealt out), shared_plan.c (plans of a gateway that leads, and of those that follow) and
  * gate_words.c (a person's word). */
 #ifndef CONTROL_PLACEMENT_PLACER_H
 #define CONTROL_PLACEMENT_PLACER_H
@@ -67,7 +67,7 @@ struct placer {
     char group[17]; /* of gateways with the same models; "": this one places alone */
     bool leads;     /* it plans; else it does what another one has planned */
     bool alone;     /* nobody has planned for this machine: it serves what its configuration lists */
-    uint64_t opened_ns, elected_ns, synced_ns; /* synced: all plans of the board are read; 0: not yet */
+    uint64_t opened_ns, elected_ns, synced_ns; /* synced: all of the shared plan is read; 0: not yet */
     uint64_t leads_ns;                         /* when it began to plan, or was opened */
     struct placer_failure *failures;           /* placer_failed.c's; NULL: none yet */
     size_t n_failures;
@@ -115,11 +115,11 @@ bool placer_stage_is_idle(const placer *p, size_t model);
 void placer_stage_look(placer *p, uint64_t now_ns);
 void placer_stage_dealt(placer *p, const placement *plan, uint64_t now_ns);
 
-/* gate_board.c */
+/* shared_plan.c */
 int placer_name_group(placer *p, shoal_err *err);
 /* True when this gateway is to plan now; else it has done what others planned. */
 bool placer_leads(placer *p, uint64_t now_ns);
-/* Make each machine's plan of the seats; what is new goes to the board. */
+/* Make each machine's plan of the seats; what is new goes to the shared plan. */
 void placer_write(placer *p);
 void placer_unwrite(placer *p, placer_node *n); /* it is gone */
 /* Each machine that is attached here, and this one, is told its plan. */

@@ -74,7 +74,7 @@ typedef struct server {
     source *table;
     dns *dns;
     etcd *etcd;
-    gate_board board;                     /* kept in etcd */
+    gate_shared_plan shared_plan;         /* kept in etcd */
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
     measure_idle *measure;                /* NULL: they are not asked for */
     gateway *gateway;
@@ -476,7 +476,7 @@ static int start_placing(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
     if (!gate_places(s)) return 0;
-    s->board = (gate_board){.user = s, .leads = leads, .leader = leader, .post = post};
+    s->shared_plan = (gate_shared_plan){.user = s, .leads = leads, .leader = leader, .post = post};
     s->placed = calloc(c->n_models + 1, sizeof *s->placed);
     if (!s->placed) return err_nomem(err);
     for (size_t i = 0; i < c->n_models; i++) {
@@ -491,7 +491,7 @@ static int start_placing(server *s, shoal_err *err)
                             .site = c->cluster_site,
                             .here = serve_here,
                             .user = s,
-                            .board = c->etcd.n_endpoints > 0 ? &s->board : NULL};
+                            .shared_plan = c->etcd.n_endpoints > 0 ? &s->shared_plan : NULL};
     isa chosen;
     int rc = 0;
     if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */

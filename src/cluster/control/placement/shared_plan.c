@@ -1,4 +1,4 @@
-/* gate_board.c: plans as bytes: made of seats, read back into seats, told to machines, and kept by several
+/* shared_plan.c: plans as bytes: made of seats, read back into seats, told to machines, and kept by several
  * gateways.
  *
  * A gateway that begins to lead takes its seats from the plans of the one before, so that nothing moves
@@ -123,8 +123,8 @@ static void write_one(placer *p, placer_node *n)
             ok = placer_stage_order(p, &p->seats[i], n->facts->is_gateway, &all);
     plan.assignments = &all.message;
     plan.drains = n->drains;
-    if (ok && placer_is_news(&n->plan, &plan.base) && p->o.board)
-        p->o.board->post(p->o.board->user, n->name, n->plan.bytes, n->plan.n);
+    if (ok && placer_is_news(&n->plan, &plan.base) && p->o.shared_plan)
+        p->o.shared_plan->post(p->o.shared_plan->user, n->name, n->plan.bytes, n->plan.n);
     gate_orders_close(&all);
 }
 
@@ -136,7 +136,8 @@ void placer_write(placer *p)
 
 void placer_unwrite(placer *p, placer_node *n)
 {
-    if (n->plan.bytes && p->leads && p->o.board) p->o.board->post(p->o.board->user, n->name, NULL, 0);
+    if (n->plan.bytes && p->leads && p->o.shared_plan)
+        p->o.shared_plan->post(p->o.shared_plan->user, n->name, NULL, 0);
     free(n->plan.bytes);
     n->plan = (placer_told){0};
 }
@@ -329,7 +330,7 @@ static void serve_alone(placer *p, uint64_t now_ns)
 
 bool placer_leads(placer *p, uint64_t now_ns)
 {
-    const gate_board *b = p->o.board;
+    const gate_shared_plan *b = p->o.shared_plan;
     if (!b) return true;
     bool elected = p->synced_ns && b->leads(b->user);
     if (!elected) p->elected_ns = 0;
@@ -347,7 +348,7 @@ bool placer_leads(placer *p, uint64_t now_ns)
     return false;
 }
 
-/* ---- what the board says ----------------------------------------------------------------------------- */
+/* ---- what the shared plan says ----------------------------------------------------------------------------- */
 
 static void take_drains(placer *p, placer_node *n, bool drains)
 {

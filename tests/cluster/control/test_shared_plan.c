@@ -1,4 +1,4 @@
-/* A gateway that follows, then leads, with a board that is an array: what was planned stays, whoever leads.
+/* A gateway that follows, then leads, with a shared plan that is an array: what was planned stays, whoever leads.
  */
 #include "gate_world.h"
 
@@ -71,19 +71,20 @@ static size_t make_plan(uint8_t out[512], bool drains)
     return shoal__v1__plan__pack(&plan, out);
 }
 
-static void start(played *s, const gate_model *models, size_t n, gate_board *board)
+static void start(played *s, const gate_model *models, size_t n, gate_shared_plan *shared_plan)
 {
     static worker_spec alone[4];
     shoal_err err;
     for (size_t i = 0; i < n; i++) alone[i] = models[i].spec;
-    *board = (gate_board){.user = s, .leads = played_leads, .leader = played_leader, .post = played_post};
+    *shared_plan =
+        (gate_shared_plan){.user = s, .leads = played_leads, .leader = played_leader, .post = played_post};
     const gate_place_options o = {.models = models,
                                   .n_models = n,
                                   .alone = alone,
                                   .n_alone = n,
                                   .here = played_here,
                                   .user = s,
-                                  .board = board};
+                                  .shared_plan = shared_plan};
     if (gate_place(w.gate, &o, &err) != 0) fail_msg("%s", err.message);
 }
 
@@ -93,10 +94,10 @@ static void what_was_planned_stays_when_another_leads(void **state)
     const gate_model models[] = {
         {{.name = "one", .n_replicas = 2}, {.model = "one", .path = path, .n_replicas = 2}}};
     played s = {.leader = "other"};
-    gate_board board;
+    gate_shared_plan shared_plan;
     uint8_t plan[512];
     shoal_err err;
-    start(&s, models, 1, &board);
+    start(&s, models, 1, &shared_plan);
     assert_int_equal(strlen(gate_group(w.gate)), 16);
     gate_plan_read(w.gate, "boss", plan, make_plan(plan, false));
     gate_plans_synced(w.gate);
@@ -187,10 +188,10 @@ static void stages_stay_where_they_are_when_another_leads(void **state)
 {
     const gate_model models[] = {cut_model(path_of_model())};
     played s = {.leader = "other"};
-    gate_board board;
+    gate_shared_plan shared_plan;
     uint8_t plan[512];
     stages dealt = {0};
-    start(&s, models, 1, &board);
+    start(&s, models, 1, &shared_plan);
     add_stage(&dealt, 0, 3);
     add_stage(&dealt, 3, 8);
     add_stage(&dealt, 4, 8);
@@ -224,10 +225,10 @@ static void layers_that_make_no_sense_are_no_stages(void **state)
 {
     const gate_model models[] = {cut_model(path_of_model())};
     played s = {.leader = "other"};
-    gate_board board;
+    gate_shared_plan shared_plan;
     uint8_t plan[512];
     stages odd = {0};
-    start(&s, models, 1, &board);
+    start(&s, models, 1, &shared_plan);
     add_stage(&odd, 5, 5);
     add_stage(&odd, 7, 9);          /* it has 8 */
     add_stage(&odd, 0, UINT32_MAX); /* the same */
@@ -244,16 +245,16 @@ static void layers_that_make_no_sense_are_no_stages(void **state)
     assert_int_equal(s.specs[0].end_layer, 8);
 }
 
-/* Nonsense from the board, models that nobody has, counts that nobody could start. */
+/* Nonsense from the shared plan, models that nobody has, counts that nobody could start. */
 static void a_plan_that_makes_no_sense_changes_nothing(void **state)
 {
     static char two[] = "two";
     const gate_model models[] = {
         {{.name = "one", .n_replicas = 1}, {.model = "one", .path = path_of_model(), .n_replicas = 1}}};
     played s = {0};
-    gate_board board;
+    gate_shared_plan shared_plan;
     uint8_t plan[512];
-    start(&s, models, 1, &board);
+    start(&s, models, 1, &shared_plan);
     gate_plan_read(w.gate, "boss", (const uint8_t *)"\xff\xff\xff", 3);
     Shoal__V1__Assignment a[2] = {SHOAL__V1__ASSIGNMENT__INIT, SHOAL__V1__ASSIGNMENT__INIT};
     Shoal__V1__Assignment *list[] = {&a[0], &a[1]};
