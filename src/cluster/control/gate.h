@@ -69,7 +69,7 @@ typedef struct gate_shared_plan {
 typedef struct gate_place_options {
     const gate_model *models; /* with what they point to they must outlive the gate */
     size_t n_models;
-    const worker_spec *alone; /* what this machine serves where the shared plan has nothing for it; as models */
+    const worker_spec *alone; /* what this machine serves that is not in the shared plan; as models */
     size_t n_alone;
     const char *site;                           /* of this machine; NULL: none */
     double bytes_per_s, multiplies_per_s;       /* that it has measured; 0: it has not */
@@ -107,12 +107,12 @@ void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s);
 /* n_replicas and n_standby of the models have changed: the next plan follows. */
 void gate_place_again(gate *g);
 
-/* A person's word about a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
+/* An operator's command for a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
  * others have taken over; RESUME: it may have some again; REMOVE: its certificate is revoked, its replicas
  * are placed elsewhere at once. SHOAL_ENOTFOUND, SHOAL_EINVALID (this gateway places nothing), SHOAL_EFULL:
  * try again. */
-typedef enum gate_order { GATE_DRAIN, GATE_RESUME, GATE_REMOVE } gate_order;
-int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err);
+typedef enum operator_command { OPERATOR_DRAIN, OPERATOR_RESUME, OPERATOR_REMOVE } operator_command;
+int gate_node_command(gate *g, const char *name, operator_command what, shoal_err *err);
 bool gate_node_drains(const gate *g, const char *name);
 
 /* Everybody is cut off; `closed` when the memory is gone. g may be NULL (closed is called at once). */

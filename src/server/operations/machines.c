@@ -159,19 +159,19 @@ void machines_rebalance(gateway_request *rq)
 /* ---- a person's word ----------------------------------------------------------------------------- */
 
 static const char *const ORDERS[] = {
-    [GATE_DRAIN] = "drain", [GATE_RESUME] = "resume", [GATE_REMOVE] = "remove"};
+    [OPERATOR_DRAIN] = "drain", [OPERATOR_RESUME] = "resume", [OPERATOR_REMOVE] = "remove"};
 
 /* "kitchen-pi/drain" */
-static bool parse_order(const char *path, char name[IDENTITY_NAME_SIZE], gate_order *ret)
+static bool parse_order(const char *path, char name[IDENTITY_NAME_SIZE], operator_command *ret)
 {
     const char *slash = strchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
     if (n == 0 || n >= IDENTITY_NAME_SIZE) return false;
     memcpy(name, path, n);
     name[n] = '\0';
-    for (int k = GATE_DRAIN; k <= GATE_REMOVE; k++)
+    for (int k = OPERATOR_DRAIN; k <= OPERATOR_REMOVE; k++)
         if (strcmp(slash + 1, ORDERS[k]) == 0) {
-            *ret = (gate_order)k;
+            *ret = (operator_command)k;
             return true;
         }
     return false;
@@ -181,7 +181,7 @@ void machines_order(gateway_request *rq)
 {
     const char *path = request_path(rq) + strlen("/v1/nodes/");
     char name[IDENTITY_NAME_SIZE];
-    gate_order what;
+    operator_command what;
     shoal_err err = {.message = "this gateway has no port for other machines"};
     api_error e;
     if (!parse_order(path, name, &what)) {
@@ -190,7 +190,7 @@ void machines_order(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    int rc = rq->gateway->gate ? gate_node_order(rq->gateway->gate, name, what, &err) : SHOAL_EINVALID;
+    int rc = rq->gateway->gate ? gate_node_command(rq->gateway->gate, name, what, &err) : SHOAL_EINVALID;
     if (rc != 0) {
         int status = rc == SHOAL_ENOTFOUND ? 404 : rc == SHOAL_EINVALID ? 400 : 503;
         api_error_set(&e, status, "invalid_request_error", "node_order", NULL, "%s", err.message);

@@ -106,13 +106,13 @@ static void what_was_planned_stays_when_another_leads(void **state)
     assert_int_equal(s.specs[0].n_replicas, 2);
     assert_int_equal(s.specs[0].n_standby, 0);
     assert_string_equal(s.specs[0].path, path);
-    assert_int_equal(gate_node_order(w.gate, "boss", GATE_DRAIN, &err), SHOAL_EINVALID);
+    assert_int_equal(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err), SHOAL_EINVALID);
     assert_true(says(&err, "the gateway other places models now"));
     s.leader = NULL;
-    assert_int_equal(gate_node_order(w.gate, "boss", GATE_DRAIN, &err), SHOAL_EFULL);
+    assert_int_equal(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err), SHOAL_EFULL);
 
     s.leads = true;
-    TURN_UNTIL(gate_node_order(w.gate, "boss", GATE_DRAIN, &err) == 0);
+    TURN_UNTIL(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err) == 0);
     assert_int_equal(s.n_posts, 0); /* that it leads now is no news for anybody */
     TURN_UNTIL(s.n_posts > 0);
     assert_string_equal(s.node, "boss");

@@ -267,9 +267,10 @@ static void live_through(uint64_t seed)
     for (int k = 0; k < 6; k++) {
         size_t i = draw((unsigned)h.n_nodes);
         if (draw(3) == 0 && h.there[i]) {
-            gate_order order = gate_node_drains(w.gate, h.nodes[i].name) ? GATE_RESUME : GATE_DRAIN;
-            if (gate_node_order(w.gate, h.nodes[i].name, order, &err) != 0) fail_msg("%s", err.message);
-            check(seed, order == GATE_DRAIN ? "one drains" : "one has resumed", &was, 1);
+            operator_command command =
+                gate_node_drains(w.gate, h.nodes[i].name) ? OPERATOR_RESUME : OPERATOR_DRAIN;
+            if (gate_node_command(w.gate, h.nodes[i].name, command, &err) != 0) fail_msg("%s", err.message);
+            check(seed, command == OPERATOR_DRAIN ? "one drains" : "one has resumed", &was, 1);
         } else if (h.there[i]) {
             h.there[i] = false;
             source_drop_node(h.others, h.nodes[i].name);
@@ -282,7 +283,7 @@ static void live_through(uint64_t seed)
     plan_live_done(&was);
     for (size_t i = 0; i < h.n_nodes; i++)
         if (gate_node_drains(w.gate, h.nodes[i].name))
-            gate_node_order(w.gate, h.nodes[i].name, GATE_RESUME, &err);
+            gate_node_command(w.gate, h.nodes[i].name, OPERATOR_RESUME, &err);
     cluster_close();
 }
 

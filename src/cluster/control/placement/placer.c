@@ -177,7 +177,7 @@ static void look_at_others(placer *p)
     }
 }
 
-/* A person's word outlives the connection, and a plan that another one made is not ours to forget. */
+/* An operator's command outlives the connection, and a plan that another one made is not ours to forget. */
 static bool is_kept(const placer *p, const placer_node *n)
 {
     return n->drains || (!p->leads && n->plan.bytes);

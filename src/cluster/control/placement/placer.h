@@ -1,6 +1,6 @@
 /* placer.h: what the files of placement share: placer.c (the plan), placer_stage.c (models whose
  * layers are dealt out), shared_plan.c (plans of a gateway that leads, and of those that follow) and
- * gate_words.c (a person's word). */
+ * operator_command.c (drain, resume, remove). */
 #ifndef CONTROL_PLACEMENT_PLACER_H
 #define CONTROL_PLACEMENT_PLACER_H
 
@@ -143,7 +143,7 @@ void placer_tell_missing(placer *p, const placement *plan, const node *nodes, si
                          const placement_model *models, uint64_t now_ns);
 void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns);
 
-/* gate_words.c */
+/* operator_command.c */
 int placer_read_drains(placer *p, shoal_err *err);
 void placer_keep_drains(const placer *p); /* a failure is logged */
 

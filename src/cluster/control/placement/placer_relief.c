@@ -1,7 +1,7 @@
 /* placer_relief.c: replicas that move for balance.
  *
  * Nothing moves for balance by itself: only when a machine has joined that was never here, for models that
- * say `place.rebalance`, or by a person's word, for all. Then one replica after the other moves, each when
+ * say `place.rebalance`, or by an operator's command, for all. Then one replica after the other moves, each when
  * the one before has left the node that it was on, as long as it is worth it (placement_relieve). A model
  * that is missing for good (no machine has its label, say) does not keep the others from moving. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* gate_words.c: a person's word about a machine, and that it is kept. */
+/* operator_command.c: an operator drains, resumes or removes a machine, and that is kept on disk. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "control/drains.h"
 #include "control/placement/placer.h"
 
-/* The word is kept before it is obeyed. On failure all is as it was. */
+/* The command is kept before it is obeyed. On failure all is as it was. */
 static int keep_drains(const placer *p, shoal_err *err)
 {
     const char **names = calloc(p->n_nodes + 1, sizeof *names);
@@ -49,11 +49,11 @@ int placer_read_drains(placer *p, shoal_err *err)
     return drains_read(&p->g->standing.dir, remember_drain, p, err);
 }
 
-static int check_order(const placer *p, gate_order what, shoal_err *err)
+static int check_command(const placer *p, operator_command what, shoal_err *err)
 {
     const char *leader =
         p->o.shared_plan && !p->leads ? p->o.shared_plan->leader(p->o.shared_plan->user) : NULL;
-    if (what == GATE_REMOVE)
+    if (what == OPERATOR_REMOVE)
         return p->g->standing.ca ? 0 : err_set(err, SHOAL_EINVALID, "ask the gateway that has the CA");
     if (p->leads) return 0;
     return leader ? err_set(err, SHOAL_EINVALID, "the gateway %s places models now: ask there", leader)
@@ -80,24 +80,25 @@ bool gate_node_drains(const gate *g, const char *name)
     return n && n->drains;
 }
 
-int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
+int gate_node_command(gate *g, const char *name, operator_command what, shoal_err *err)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!g->placer)
         return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
-    int rc = check_order(g->placer, what, err);
+    int rc = check_command(g->placer, what, err);
     if (rc != 0) return rc;
     if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
-    if (n->here && what == GATE_REMOVE)
+    if (n->here && what == OPERATOR_REMOVE)
         return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
     roster_entry *e = roster_find(g->roster, name);
-    rc = what == GATE_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == GATE_DRAIN, err);
+    rc =
+        what == OPERATOR_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == OPERATOR_DRAIN, err);
     if (rc != 0) return rc;
     LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
-        LOG_S("what", what == GATE_DRAIN    ? "drain"
-                      : what == GATE_RESUME ? "resume"
-                                            : "remove"));
-    if (what != GATE_REMOVE && e) {
+        LOG_S("what", what == OPERATOR_DRAIN    ? "drain"
+                      : what == OPERATOR_RESUME ? "resume"
+                                                : "remove"));
+    if (what != OPERATOR_REMOVE && e) {
         e->drains = n->drains;
         gate_attach_retell(e);
     }
