@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "control/assignment.h"
 #include "control/gate_holders.h"
-#include "control/gate_orders.h"
+#include "control/desired_state.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data"
 
@@ -119,14 +119,14 @@ static void an_assignment_with_adapters_is_said_and_understood(void **state)
     gate_part parts[2] = {{.path = "m.gguf"}, {.path = DATA "/adapters/llama-one", .name = "one"}};
     const gate_freight t = {.parts = parts, .n_parts = 2};
     const worker_spec s = {.model = "llama", .n_threads = 2, .kv_bytes = 1 << 20, .n_ctx = 512};
-    gate_orders o;
+    desired_state o;
     assignment a = {0};
     shoal_err err;
     snprintf(parts[0].parcel.name, 20, "m.gguf");
     snprintf(parts[0].parcel.digest, 65, "%s", hex_a);
     assert_int_equal(parcel_read(&parts[1].parcel, parts[1].path, NULL, &err), 0);
-    assert_true(gate_orders_open(&o, 1));
-    assert_true(gate_orders_add(&o, &s, &t, 2, 1, NULL));
+    assert_true(desired_state_open(&o, 1));
+    assert_true(desired_state_add(&o, &s, &t, 2, 1, NULL));
     assert_int_equal(o.message.n_models, 1);
     if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(a.model, "llama");
@@ -138,7 +138,7 @@ static void an_assignment_with_adapters_is_said_and_understood(void **state)
     assert_string_equal(a.adapters[0].parcel.digest, parts[1].parcel.digest);
     assignment_done(&a);
     parcel_done(&parts[1].parcel);
-    gate_orders_close(&o);
+    desired_state_close(&o);
 }
 
 static void assignments_that_make_no_sense_are_refused(void **state)
@@ -168,7 +168,7 @@ static void assignments_that_make_no_sense_are_refused(void **state)
 
 /* ---- stages -------------------------------------------------------------------------------------- */
 
-/* The layers of a model, from a gateway's orders to what a machine starts. */
+/* The layers of a model, from a gateway's assignments to what a machine starts. */
 static void stages_arrive_as_they_were_ordered(void **state)
 {
     gate_part part = {.path = "m.gguf"};
@@ -181,14 +181,14 @@ static void stages_arrive_as_they_were_ordered(void **state)
                            .stages = {"m@3:5/0", "relay:10.0.0.2:7081/pi/m@5:8/0"}};
     const char *const first_nodes[2] = {"attic", NULL};
     worker_spec later = {.model = "m", .first_layer = 3, .end_layer = 5};
-    gate_orders o;
+    desired_state o;
     assignment a = {0};
     shoal_err err;
     snprintf(part.parcel.name, 20, "m.gguf");
     snprintf(part.parcel.digest, 65, "%s", hex_a);
-    assert_true(gate_orders_open(&o, 2));
-    assert_true(gate_orders_add(&o, &s, &t, 1, 0, first_nodes));
-    assert_true(gate_orders_add(&o, &later, &t, 1, 0, first_nodes));
+    assert_true(desired_state_open(&o, 2));
+    assert_true(desired_state_add(&o, &s, &t, 1, 0, first_nodes));
+    assert_true(desired_state_add(&o, &later, &t, 1, 0, first_nodes));
     if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
     assert_true(a.spec.first_layer == 0 && a.spec.end_layer == 3);
     assert_string_equal(a.spec.wire, "f16");
@@ -202,7 +202,7 @@ static void stages_arrive_as_they_were_ordered(void **state)
     assert_int_equal(a.n_first_nodes, 1);
     assert_string_equal(a.first_nodes[0], "attic");
     assignment_done(&a);
-    gate_orders_close(&o);
+    desired_state_close(&o);
 }
 
 static void layers_that_make_no_sense_are_refused(void **state)

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "control/gate_files.h"
 #include "control/gate_impl.h"
-#include "control/gate_orders.h"
+#include "control/desired_state.h"
 #include "control/placement/join_wave.h"
 
 enum { PLACER_NEWCOMERS_MAX = 16, PLACER_SEATS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
@@ -94,14 +94,14 @@ bool placer_is_news(placer_told *told, const ProtobufCMessage *m);
 size_t placer_stage_keep(const placer *p, placer_seat *seats, size_t n);
 /* Is it a stage on that machine? */
 bool placer_stage_is_on(const placer_seat *s, const char *node);
-/* The worker of that seat among a machine's orders, if it is to run and its file may travel; `bare`: the
+/* The worker of that seat among a machine's desired state, if it is to run and its file may travel; `bare`: the
  * machine has the file. False: no memory. */
-bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, gate_orders *to);
-/* The worker of such an order, which its strings are borrowed from; false: its layers make no sense. */
+bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, desired_state *to);
+/* The worker of such an assignment, which its strings are borrowed from; false: its layers make no sense. */
 bool placer_stage_ordered(const placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret);
-/* A seat of that order, used; none where its layers make no sense. False: out of memory, or too many. */
+/* A seat of that assignment, used; none where its layers make no sense. False: out of memory, or too many. */
 bool placer_stage_add(placer *p, size_t model, const placer_node *n, const Shoal__V1__Assignment *a);
-/* Of the model's seats only those of the chain remain that begins with this order: others were to take over
+/* Of the model's seats only those of the chain remain that begins with this assignment: others were to take over
  * from it, which the next plan says again. */
 void placer_stage_drop_uncalled(placer *p, size_t model, const placer_node *from,
                                 const Shoal__V1__Assignment *first);

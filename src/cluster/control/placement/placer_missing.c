@@ -85,7 +85,7 @@ void placer_tell_missing(placer *p, const placement *plan, const node *nodes, si
 
 /* ---- as another gateway has planned ------------------------------------------------------------------ */
 
-static void count_orders(const placer *p, const placer_node *n, bool *is_there)
+static void count_assigned(const placer *p, const placer_node *n, bool *is_there)
 {
     Shoal__V1__Plan *plan = n->plan.bytes ? shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes) : NULL;
     for (size_t i = 0; plan && plan->assignments && i < plan->assignments->n_models; i++) {
@@ -101,7 +101,7 @@ void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns)
     char why[200];
     bool *is_there = calloc(p->o.n_models + 1, sizeof *is_there);
     if (!p->missing) p->missing = calloc(p->o.n_models + 1, sizeof *p->missing);
-    for (size_t i = 0; is_there && p->missing && i < p->n_nodes; i++) count_orders(p, &p->nodes[i], is_there);
+    for (size_t i = 0; is_there && p->missing && i < p->n_nodes; i++) count_assigned(p, &p->nodes[i], is_there);
     snprintf(why, sizeof why,
              "the gateway %.63s, which places models, has no machine for it; its /readyz says why", leader);
     for (size_t i = 0; is_there && p->missing && i < p->o.n_models; i++) {

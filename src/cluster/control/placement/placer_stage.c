@@ -155,14 +155,14 @@ static void find_first_nodes(const placer *p, const worker_spec *s, const char *
     }
 }
 
-bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, gate_orders *to)
+bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, desired_state *to)
 {
     const char *first_nodes[2] = {NULL, NULL};
     const gate_freight *t = gate_files_of(p->files, s->model);
     worker_spec spec;
     if ((!t && !bare) || !spec_of(p, s, to->memory, &spec)) return true;
     find_first_nodes(p, &spec, first_nodes);
-    return gate_orders_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
+    return desired_state_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
 }
 
 bool placer_stage_is_on(const placer_seat *s, const char *node)

@@ -10,7 +10,7 @@
 #include "logging/log.h"
 #include "base/sha256.h"
 #include "control/gate_holders.h"
-#include "control/gate_orders.h"
+#include "control/desired_state.h"
 #include "control/placement/placer.h"
 
 enum {
@@ -100,22 +100,22 @@ bool placer_is_news(placer_told *told, const ProtobufCMessage *m)
     return true;
 }
 
-static bool add_model(const placer *p, gate_orders *all, const placer_node *n, size_t model)
+static bool add_model(const placer *p, desired_state *all, const placer_node *n, size_t model)
 {
     const gate_freight *t = gate_files_of(p->files, model);
     const worker_spec *s = &p->o.models[model].spec;
     unsigned k[2];
     count_seats(p, model, n->name, k);
     if (k[0] + k[1] == 0) return true;
-    if (n->facts->is_gateway) return gate_orders_add(all, s, NULL, k[0], k[1], NULL);
-    return !t || gate_orders_add(all, s, t, k[0], k[1], NULL);
+    if (n->facts->is_gateway) return desired_state_add(all, s, NULL, k[0], k[1], NULL);
+    return !t || desired_state_add(all, s, t, k[0], k[1], NULL);
 }
 
 static void write_one(placer *p, placer_node *n)
 {
     Shoal__V1__Plan plan = SHOAL__V1__PLAN__INIT;
-    gate_orders all;
-    if (!gate_orders_open(&all, p->o.n_models + p->n_seats)) return; /* the next plan says it */
+    desired_state all;
+    if (!desired_state_open(&all, p->o.n_models + p->n_seats)) return; /* the next plan says it */
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_models; i++) ok = add_model(p, &all, n, i);
     for (size_t i = 0; ok && i < p->n_seats; i++)
@@ -125,7 +125,7 @@ static void write_one(placer *p, placer_node *n)
     plan.drains = n->drains;
     if (ok && placer_is_news(&n->plan, &plan.base) && p->o.shared_plan)
         p->o.shared_plan->post(p->o.shared_plan->user, n->name, n->plan.bytes, n->plan.n);
-    gate_orders_close(&all);
+    desired_state_close(&all);
 }
 
 void placer_write(placer *p)
@@ -166,10 +166,10 @@ static bool spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec
 
 static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
 {
-    size_t n_orders = all ? all->n_models : 0, n = 0;
-    worker_spec *list = n_orders <= PLACER_SEATS_MAX ? calloc(n_orders + 1, sizeof *list) : NULL;
+    size_t n_assigned = all ? all->n_models : 0, n = 0;
+    worker_spec *list = n_assigned <= PLACER_SEATS_MAX ? calloc(n_assigned + 1, sizeof *list) : NULL;
     if (!list) return; /* the next time does it */
-    for (size_t i = 0; i < n_orders; i++) n += spec_of(p, all->models[i], &list[n]);
+    for (size_t i = 0; i < n_assigned; i++) n += spec_of(p, all->models[i], &list[n]);
     p->o.here(p->o.user, list, n);
     free(list);
 }

@@ -1,18 +1,18 @@
-/* gate_orders.c: see gate_orders.h. */
-#include "control/gate_orders.h"
+/* desired_state.c: see desired_state.h. */
+#include "control/desired_state.h"
 
-bool gate_orders_open(gate_orders *o, size_t n_models)
+bool desired_state_open(desired_state *o, size_t n_models)
 {
-    *o = (gate_orders){.memory = arena_new(0)};
+    *o = (desired_state){.memory = arena_new(0)};
     shoal__v1__assignments__init(&o->message);
     o->message.models =
         o->memory ? arena_alloc(o->memory, (n_models + 1) * sizeof(Shoal__V1__Assignment *)) : NULL;
     if (o->message.models) return true;
-    gate_orders_close(o);
+    desired_state_close(o);
     return false;
 }
 
-static Shoal__V1__ModelFile *put_part(gate_orders *o, const gate_part *p)
+static Shoal__V1__ModelFile *put_part(desired_state *o, const gate_part *p)
 {
     size_t n = p->parcel.n_files + 1;
     Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
@@ -23,7 +23,7 @@ static Shoal__V1__ModelFile *put_part(gate_orders *o, const gate_part *p)
     return m;
 }
 
-static bool put_adapters(gate_orders *o, Shoal__V1__Assignment *a, const gate_freight *t)
+static bool put_adapters(desired_state *o, Shoal__V1__Assignment *a, const gate_freight *t)
 {
     size_t n = t->n_parts - 1;
     Shoal__V1__AssignedAdapter *x = arena_alloc(o->memory, (n + 1) * sizeof *x);
@@ -40,7 +40,7 @@ static bool put_adapters(gate_orders *o, Shoal__V1__Assignment *a, const gate_fr
     return true;
 }
 
-static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s,
+static bool put_stage(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s,
                       const char *const *first_nodes)
 {
     size_t n = 0;
@@ -58,7 +58,7 @@ static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spe
 }
 
 /* One a text; they lie in the spec, which may be gone before this. */
-static bool put_options(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s)
+static bool put_options(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s)
 {
     char *text = arena_strdup(o->memory, s->options), *rest = NULL;
     a->options = arena_alloc(o->memory, (strlen(s->options) / 2 + 1) * sizeof(char *));
@@ -69,7 +69,8 @@ static bool put_options(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
 }
 
 /* What a machine needs that has neither the file nor the options. */
-static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s, const gate_freight *t)
+static bool put_freight(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s,
+                        const gate_freight *t)
 {
     a->file = put_part(o, &t->parts[0]);
     a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
@@ -82,8 +83,8 @@ static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_s
     return a->file && a->sampling && put_options(o, a, s) && put_adapters(o, a, t);
 }
 
-bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
-                     unsigned n_standby, const char *const *first_nodes)
+bool desired_state_add(desired_state *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
+                       unsigned n_standby, const char *const *first_nodes)
 {
     Shoal__V1__Assignment *a = arena_alloc(o->memory, sizeof *a);
     if (!a) return false;
@@ -97,8 +98,8 @@ bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t
     return true;
 }
 
-void gate_orders_close(gate_orders *o)
+void desired_state_close(desired_state *o)
 {
     arena_free(o->memory);
-    *o = (gate_orders){0};
+    *o = (desired_state){0};
 }
