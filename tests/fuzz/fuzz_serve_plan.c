@@ -1,4 +1,5 @@
-/* What a gateway answers to `shoal plan --server`: any bytes give nodes, seats and models, or an error. */
+/* What a gateway answers to `shoal plan --server`: any bytes give nodes, assignments and models, or an
+ * error. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -84,15 +84,15 @@ bool placement_runs_low(const node *n)
     return n->on_battery && n->battery_percent < PLACEMENT_BATTERY_LOW;
 }
 
-uint64_t placement_seat_bytes(const desk *d, const placement_seat *s)
+uint64_t placement_assignment_bytes(const desk *d, const placement_assignment *s)
 {
     const placement_model *m = &d->models[s->model];
     return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
 }
 
-static void count(desk *d, const seat *x, int by)
+static void count(desk *d, const assignment *x, int by)
 {
-    uint64_t bytes = placement_seat_bytes(d, &x->s);
+    uint64_t bytes = placement_assignment_bytes(d, &x->s);
     d->taken[x->s.node] += by > 0 ? bytes : -bytes;
     if (!x->s.standby) d->work[x->s.node] += by * (double)bytes;
 }
@@ -101,28 +101,28 @@ static void take_in_hand(desk *d, size_t model)
 {
     memset(d->on_node, 0, d->n_nodes * sizeof *d->on_node);
     memset(d->on_site, 0, d->n_nodes * sizeof *d->on_site);
-    for (size_t i = 0; i < d->n_seats; i++) {
-        const seat *x = &d->seats[i];
+    for (size_t i = 0; i < d->n_assignments; i++) {
+        const assignment *x = &d->assignments[i];
         if (x->out || x->s.model != model) continue;
         d->on_node[x->s.node]++;
         d->on_site[d->site[x->s.node]]++;
     }
 }
 
-void placement_sit(desk *d, const placement_seat *s)
+void placement_assign(desk *d, const placement_assignment *s)
 {
-    if (d->n_seats == d->cap) {
+    if (d->n_assignments == d->cap) {
         size_t cap = d->cap ? 2 * d->cap : 64;
-        seat *p = realloc(d->seats, cap * sizeof *p);
+        assignment *p = realloc(d->assignments, cap * sizeof *p);
         if (!p) {
             d->failed = true;
             return;
         }
-        d->seats = p;
+        d->assignments = p;
         d->cap = cap;
     }
-    seat *x = &d->seats[d->n_seats++];
-    *x = (seat){.s = *s};
+    assignment *x = &d->assignments[d->n_assignments++];
+    *x = (assignment){.s = *s};
     count(d, x, 1);
     d->on_node[s->node]++;
     d->on_site[d->site[s->node]]++;
@@ -131,7 +131,7 @@ void placement_sit(desk *d, const placement_seat *s)
 
 static void sit(desk *d, size_t model, size_t at, bool standby, placement_why why)
 {
-    placement_sit(d, &(placement_seat){.model = model, .node = at, .standby = standby, .why = why});
+    placement_assign(d, &(placement_assignment){.model = model, .node = at, .standby = standby, .why = why});
 }
 
 static void note_leaver(desk *d, const char *model, const char *at, placement_why why)
@@ -149,8 +149,8 @@ static void note_leaver(desk *d, const char *model, const char *at, placement_wh
     d->leavers[d->n_leavers++] = (placement_leaver){model, at, why};
 }
 
-/* A seat that began in this plan just vanishes. */
-void placement_leave(desk *d, seat *x, placement_why why)
+/* An assignment that began in this plan just vanishes. */
+void placement_leave(desk *d, assignment *x, placement_why why)
 {
     bool was_there = x->s.why == PLACEMENT_STAYS || x->s.why == PLACEMENT_PROMOTED;
     x->out = true;
@@ -205,10 +205,10 @@ static bool is_better(const bid *a, const bid *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-static bool has_reason_to_move(const desk *d, const seat *x, size_t to);
+static bool has_reason_to_move(const desk *d, const assignment *x, size_t to);
 
 /* What the mover itself adds to the nearness of a place. */
-static unsigned own_part(const desk *d, const placement_model *m, const seat *mover, size_t at)
+static unsigned own_part(const desk *d, const placement_model *m, const assignment *mover, size_t at)
 {
     if (!mover) return 0;
     bool same_site = m->spread == PLACEMENT_BY_SITE && d->site[mover->s.node] == d->site[at];
@@ -216,7 +216,7 @@ static unsigned own_part(const desk *d, const placement_model *m, const seat *mo
 }
 
 /* The best node for one more; with a mover, of those that are reason enough for it to go there. */
-static long choose(const desk *d, size_t model, const seat *mover, placement_why *ret_why)
+static long choose(const desk *d, size_t model, const assignment *mover, placement_why *ret_why)
 {
     const placement_model *m = &d->models[model];
     long best = NOWHERE;
@@ -262,24 +262,25 @@ static bool is_of_kind(const placement_model *m, const placement_now *x)
     return placement_is_cut(&m->shards) && x->first < x->end && x->end <= m->shape.n_layer;
 }
 
-static void seat_again(desk *d, const placement_now *x, size_t model, size_t at)
+static void assignment_again(desk *d, const placement_now *x, size_t model, size_t at)
 {
-    const placement_seat s = {.model = model,
-                              .node = at,
-                              .standby = x->standby,
-                              .first = x->first,
-                              .end = x->end,
-                              .why = PLACEMENT_STAYS};
+    const placement_assignment s = {.model = model,
+                                    .node = at,
+                                    .standby = x->standby,
+                                    .first = x->first,
+                                    .end = x->end,
+                                    .why = PLACEMENT_STAYS};
     const placement_model *m = &d->models[model];
-    placement_no no = placement_may_part(m, &d->nodes[at], d->taken[at], placement_seat_bytes(d, &s), true);
+    placement_no no =
+        placement_may_part(m, &d->nodes[at], d->taken[at], placement_assignment_bytes(d, &s), true);
     if (no == PLACEMENT_YES)
-        placement_sit(d, &s);
+        placement_assign(d, &s);
     else
         note_leaver(d, x->model, x->node, PLACEMENT_FORBIDDEN);
 }
 
 /* What is there sits down first; what may not be there is shown the door. */
-static void seat_present(desk *d, const placement_now *x)
+static void assignment_present(desk *d, const placement_now *x)
 {
     long model = find_model(d, x->model), at = find_node(d, x->node);
     if (at == NOWHERE)
@@ -289,33 +290,34 @@ static void seat_present(desk *d, const placement_now *x)
     else if (!is_of_kind(&d->models[model], x))
         note_leaver(d, x->model, x->node, PLACEMENT_REDEALT);
     else
-        seat_again(d, x, (size_t)model, (size_t)at);
+        assignment_again(d, x, (size_t)model, (size_t)at);
 }
 
 /* Those that serve before those that wait, in case that it has become tight. */
-static void seat_all_present(desk *d, const placement_now *now, size_t n)
+static void assignment_all_present(desk *d, const placement_now *now, size_t n)
 {
     for (int standby = 0; standby < 2; standby++)
         for (size_t i = 0; i < n; i++)
-            if (now[i].standby == standby) seat_present(d, &now[i]);
+            if (now[i].standby == standby) assignment_present(d, &now[i]);
 }
 
-static unsigned count_seats(const desk *d, size_t model, bool standby)
+static unsigned count_assignments(const desk *d, size_t model, bool standby)
 {
     unsigned n = 0;
-    for (size_t i = 0; i < d->n_seats; i++)
-        n += !d->seats[i].out && d->seats[i].s.model == model && d->seats[i].s.standby == standby;
+    for (size_t i = 0; i < d->n_assignments; i++)
+        n += !d->assignments[i].out && d->assignments[i].s.model == model &&
+             d->assignments[i].s.standby == standby;
     return n;
 }
 
-/* The model's seat that is worst placed (or best); NULL when it has none of the kind. */
-static seat *pick_seat(desk *d, size_t model, bool standby, bool worst)
+/* The model's assignment that is worst placed (or best); NULL when it has none of the kind. */
+static assignment *pick_assignment(desk *d, size_t model, bool standby, bool worst)
 {
     const placement_model *m = &d->models[model];
-    seat *found = NULL;
+    assignment *found = NULL;
     bid found_bid = {0};
-    for (size_t i = 0; i < d->n_seats; i++) {
-        seat *x = &d->seats[i];
+    for (size_t i = 0; i < d->n_assignments; i++) {
+        assignment *x = &d->assignments[i];
         if (x->out || x->s.model != model || x->s.standby != standby) continue;
         bid b = bid_of(d, m, x->s.node);
         if (found && is_better(&b, &found_bid) == worst) continue;
@@ -328,16 +330,16 @@ static seat *pick_seat(desk *d, size_t model, bool standby, bool worst)
 static void drop_unwanted(desk *d, size_t model)
 {
     const placement_model *m = &d->models[model];
-    for (unsigned n = count_seats(d, model, true);
-         n > m->n_standby && count_seats(d, model, false) >= m->n_replicas; n--)
-        placement_leave(d, pick_seat(d, model, true, true), PLACEMENT_UNWANTED);
-    for (unsigned n = count_seats(d, model, false); n > m->n_replicas; n--)
-        placement_leave(d, pick_seat(d, model, false, true), PLACEMENT_UNWANTED);
+    for (unsigned n = count_assignments(d, model, true);
+         n > m->n_standby && count_assignments(d, model, false) >= m->n_replicas; n--)
+        placement_leave(d, pick_assignment(d, model, true, true), PLACEMENT_UNWANTED);
+    for (unsigned n = count_assignments(d, model, false); n > m->n_replicas; n--)
+        placement_leave(d, pick_assignment(d, model, false, true), PLACEMENT_UNWANTED);
 }
 
 /* Off a node where its worker cannot start, off a battery that runs low, and off a crowded place to one that
  * is less so even with this one. */
-static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
+static bool has_reason_to_move(const desk *d, const assignment *x, size_t to)
 {
     const placement_model *m = &d->models[x->s.model];
     const node *from = &d->nodes[x->s.node];
@@ -355,15 +357,18 @@ static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
 
 static void spread_those(desk *d, size_t model, bool standby)
 {
-    for (size_t i = 0; i < d->n_seats && !d->failed; i++) {
-        const seat *x = &d->seats[i];
+    for (size_t i = 0; i < d->n_assignments && !d->failed; i++) {
+        const assignment *x = &d->assignments[i];
         placement_why why;
         if (x->out || x->s.model != model || x->s.standby != standby) continue;
         long to = choose(d, model, x, &why);
         if (to == NOWHERE) continue;
         bool low = placement_runs_low(&d->nodes[x->s.node]);
         bool failed = has_failed(&d->models[model], &d->nodes[x->s.node]);
-        placement_leave(d, &d->seats[i], failed ? PLACEMENT_FAILED : low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
+        placement_leave(d, &d->assignments[i],
+                        failed ? PLACEMENT_FAILED
+                        : low  ? PLACEMENT_LOW
+                               : PLACEMENT_CROWDED);
         sit(d, model, (size_t)to, standby, why);
     }
 }
@@ -377,9 +382,9 @@ static void spread(desk *d, size_t model)
 
 static void promote(desk *d, size_t model)
 {
-    seat *x;
-    for (unsigned n = count_seats(d, model, false); n < d->models[model].n_replicas; n++) {
-        if (!(x = pick_seat(d, model, true, false))) return;
+    assignment *x;
+    for (unsigned n = count_assignments(d, model, false); n < d->models[model].n_replicas; n++) {
+        if (!(x = pick_assignment(d, model, true, false))) return;
         count(d, x, -1);
         x->s.standby = false;
         if (x->s.why == PLACEMENT_STAYS) x->s.why = PLACEMENT_PROMOTED;
@@ -399,7 +404,7 @@ static void fill(desk *d, size_t model, bool standby)
 {
     const placement_model *m = &d->models[model];
     unsigned wanted = standby ? m->n_standby : m->n_replicas;
-    for (unsigned n = count_seats(d, model, standby); n < wanted && !d->failed; n++) {
+    for (unsigned n = count_assignments(d, model, standby); n < wanted && !d->failed; n++) {
         placement_why why;
         long at = choose(d, model, NULL, &why);
         if (at == NOWHERE || waits_for_nodes(d, model, (size_t)at)) return;
@@ -410,8 +415,8 @@ static void fill(desk *d, size_t model, bool standby)
 static uint64_t standby_bytes(const desk *d, size_t at)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < d->n_seats; i++) {
-        const seat *x = &d->seats[i];
+    for (size_t i = 0; i < d->n_assignments; i++) {
+        const assignment *x = &d->assignments[i];
         if (!x->out && x->s.standby && x->s.node == at) n += d->models[x->s.model].memory_bytes;
     }
     return n;
@@ -421,14 +426,14 @@ static uint64_t standby_bytes(const desk *d, size_t at)
 static void evict_for(desk *d, size_t model)
 {
     const placement_model *m = &d->models[model];
-    if (m->n_replicas == 0 || count_seats(d, model, false) > 0) return;
+    if (m->n_replicas == 0 || count_assignments(d, model, false) > 0) return;
     for (size_t at = 0; at < d->n_nodes; at++) {
         uint64_t free_bytes = standby_bytes(d, at);
         if (free_bytes == 0 ||
             placement_may(m, &d->nodes[at], d->taken[at] - free_bytes, false) != PLACEMENT_YES)
             continue;
-        for (size_t i = 0; i < d->n_seats; i++) {
-            seat *x = &d->seats[i];
+        for (size_t i = 0; i < d->n_assignments; i++) {
+            assignment *x = &d->assignments[i];
             if (x->out || !x->s.standby || x->s.node != at) continue;
             placement_leave(d, x, PLACEMENT_EVICTED);
             if (placement_may(m, &d->nodes[at], d->taken[at], false) == PLACEMENT_YES) break;
@@ -506,7 +511,7 @@ static void desk_close(desk *d)
     free(d->work);
     free(d->on_node);
     free(d->on_site);
-    free(d->seats);
+    free(d->assignments);
     free(d->leavers);
 }
 
@@ -514,12 +519,13 @@ static void collect(desk *d, placement *p)
 {
     for (size_t model = 0; model < d->n_models; model++) {
         const placement_model *m = &d->models[model];
-        unsigned n[2] = {count_seats(d, model, false), count_seats(d, model, true)};
+        unsigned n[2] = {count_assignments(d, model, false), count_assignments(d, model, true)};
         if (!placement_chain_is_whole(d, model)) n[0] = 0;
         for (int standby = 0; standby < 2; standby++)
-            for (size_t i = 0; i < d->n_seats; i++) {
-                const seat *x = &d->seats[i];
-                if (!x->out && x->s.model == model && x->s.standby == standby) p->seats[p->n_seats++] = x->s;
+            for (size_t i = 0; i < d->n_assignments; i++) {
+                const assignment *x = &d->assignments[i];
+                if (!x->out && x->s.model == model && x->s.standby == standby)
+                    p->assignments[p->n_assignments++] = x->s;
             }
         bool waits = m->settling && n[0] > 0;
         if (!waits && (n[0] < m->n_replicas || n[1] < m->n_standby))
@@ -538,12 +544,12 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
     placement p = {0};
     int rc = desk_open(&d, err);
     if (rc == 0) {
-        seat_all_present(&d, now, n_now);
+        assignment_all_present(&d, now, n_now);
         d.changed = true;
         for (int i = 0; i < PASSES_MAX && d.changed && !d.failed; i++) run_pass(&d);
-        p.seats = calloc(d.n_seats + 1, sizeof *p.seats);
+        p.assignments = calloc(d.n_assignments + 1, sizeof *p.assignments);
         p.gaps = calloc(n_models + 1, sizeof *p.gaps);
-        if (d.failed || !p.seats || !p.gaps) rc = err_nomem(err);
+        if (d.failed || !p.assignments || !p.gaps) rc = err_nomem(err);
     }
     if (rc == 0) {
         collect(&d, &p);
@@ -564,29 +570,29 @@ enum { WAS_AT_LEAST = 10, IS_AT_MOST = 7 };
 typedef struct loads { /* of one node */
     uint64_t taken;
     double work;
-    unsigned n_seats;
+    unsigned n_assignments;
 } loads;
 
 static void count_loads(const placement *p, const placement_model *models, loads *ret)
 {
     const desk d = {.models = models};
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placement_seat *s = &p->seats[i];
-        uint64_t bytes = placement_seat_bytes(&d, s);
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placement_assignment *s = &p->assignments[i];
+        uint64_t bytes = placement_assignment_bytes(&d, s);
         ret[s->node].taken += bytes;
         if (s->standby) continue;
         ret[s->node].work += (double)bytes;
-        ret[s->node].n_seats++;
+        ret[s->node].n_assignments++;
     }
 }
 
 /* Would the model's replicas be as far apart there as they are now? */
 static bool stays_apart(const placement *p, const node *nodes, const placement_model *models,
-                        const placement_seat *s, size_t to)
+                        const placement_assignment *s, size_t to)
 {
     placement_spread by = models[s->model].spread;
-    for (size_t i = 0; by != PLACEMENT_ANYHOW && i < p->n_seats; i++) {
-        const placement_seat *o = &p->seats[i];
+    for (size_t i = 0; by != PLACEMENT_ANYHOW && i < p->n_assignments; i++) {
+        const placement_assignment *o = &p->assignments[i];
         if (o == s || o->model != s->model) continue;
         if (o->node == to) return false;
         if (by == PLACEMENT_BY_SITE && same_site(&nodes[o->node], &nodes[to]) &&
@@ -598,7 +604,7 @@ static bool stays_apart(const placement *p, const node *nodes, const placement_m
 
 /* How much less the busier of both has to do; 0: it is not worth it, or may not be. */
 static double gain_of(const placement *p, const node *nodes, const placement_model *models, const loads *l,
-                      const placement_seat *s, size_t to)
+                      const placement_assignment *s, size_t to)
 {
     const placement_model *m = &models[s->model];
     const node *a = &nodes[s->node], *b = &nodes[to];
@@ -615,14 +621,14 @@ bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const pl
                        size_t n_models, bool all)
 {
     loads *l = calloc(n_nodes + 1, sizeof *l);
-    placement_seat *best = NULL;
+    placement_assignment *best = NULL;
     double best_gain = 0;
     size_t best_to = 0;
     if (!l) return false;
     count_loads(p, models, l);
-    for (size_t i = 0; i < p->n_seats; i++) {
-        placement_seat *s = &p->seats[i];
-        if (s->standby || s->end > 0 || l[s->node].n_seats < 2 || !(all || models[s->model].rebalance))
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        placement_assignment *s = &p->assignments[i];
+        if (s->standby || s->end > 0 || l[s->node].n_assignments < 2 || !(all || models[s->model].rebalance))
             continue;
         for (size_t to = 0; to < n_nodes; to++) {
             double gain = gain_of(p, nodes, models, l, s, to);
@@ -656,31 +662,31 @@ static size_t order_nodes(const node *nodes, size_t n_nodes, node *ret)
 
 static placement_now *now_of(const placement *p, const node *nodes, const placement_model *models)
 {
-    placement_now *now = calloc(p->n_seats + 1, sizeof *now);
-    for (size_t i = 0; now && i < p->n_seats; i++)
-        now[i] = (placement_now){.model = models[p->seats[i].model].name,
-                                 .node = nodes[p->seats[i].node].name,
-                                 .standby = p->seats[i].standby,
-                                 .first = p->seats[i].first,
-                                 .end = p->seats[i].end};
+    placement_now *now = calloc(p->n_assignments + 1, sizeof *now);
+    for (size_t i = 0; now && i < p->n_assignments; i++)
+        now[i] = (placement_now){.model = models[p->assignments[i].model].name,
+                                 .node = nodes[p->assignments[i].node].name,
+                                 .standby = p->assignments[i].standby,
+                                 .first = p->assignments[i].first,
+                                 .end = p->assignments[i].end};
     return now;
 }
 
-/* Seats of ordered[] become seats of nodes[]. */
+/* Assignments of ordered[] become assignments of nodes[]. */
 static void number_nodes(placement *p, const node *ordered, const node *nodes, size_t n_nodes)
 {
     const desk d = {.nodes = nodes, .n_nodes = n_nodes};
-    for (size_t i = 0; i < p->n_seats; i++)
-        p->seats[i].node = (size_t)find_node(&d, ordered[p->seats[i].node].name);
+    for (size_t i = 0; i < p->n_assignments; i++)
+        p->assignments[i].node = (size_t)find_node(&d, ordered[p->assignments[i].node].name);
 }
 
 /* What stays is told with the reason for which it came. */
 static void keep_reasons(placement *next, const placement *was)
 {
-    for (size_t i = 0; i < next->n_seats; i++) {
-        placement_seat *s = &next->seats[i];
-        for (size_t k = 0; k < was->n_seats && s->why == PLACEMENT_STAYS; k++) {
-            const placement_seat *o = &was->seats[k];
+    for (size_t i = 0; i < next->n_assignments; i++) {
+        placement_assignment *s = &next->assignments[i];
+        for (size_t k = 0; k < was->n_assignments && s->why == PLACEMENT_STAYS; k++) {
+            const placement_assignment *o = &was->assignments[k];
             bool same = o->model == s->model && o->node == s->node && o->standby == s->standby &&
                         o->first == s->first && o->end == s->end;
             if (same) s->why = o->why;
@@ -694,8 +700,8 @@ static int grow(placement *p, const node *nodes, size_t n_nodes, const placement
 {
     placement next = {0};
     placement_now *now = now_of(p, nodes, models);
-    int rc =
-        now ? placement_plan(&next, nodes, n_nodes, models, n_models, now, p->n_seats, err) : err_nomem(err);
+    int rc = now ? placement_plan(&next, nodes, n_nodes, models, n_models, now, p->n_assignments, err)
+                 : err_nomem(err);
     keep_reasons(&next, p);
     next.n_leavers = 0; /* nothing of it ran */
     placement_done(p);
@@ -745,8 +751,8 @@ uint64_t placement_taken_bytes(const placement *p, const placement_model *models
 {
     const desk d = {.models = models};
     uint64_t n = 0;
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].node == node) n += placement_seat_bytes(&d, &p->seats[i]);
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].node == node) n += placement_assignment_bytes(&d, &p->assignments[i]);
     return n;
 }
 
@@ -815,7 +821,7 @@ bool placement_say_missing(const placement *p, const node *nodes, size_t n_nodes
 
 void placement_done(placement *p)
 {
-    free(p->seats);
+    free(p->assignments);
     free(p->leavers);
     free(p->gaps);
     *p = (placement){0};

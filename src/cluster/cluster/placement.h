@@ -12,8 +12,8 @@
  *
  *     placement p;
  *     placement_plan(&p, nodes, n_nodes, models, n_models, now, n_now, &err);
- *     for (size_t i = 0; i < p.n_seats; i++)
- *         print(models[p.seats[i].model].name, nodes[p.seats[i].node].name);
+ *     for (size_t i = 0; i < p.n_assignments; i++)
+ *         print(models[p.assignments[i].model].name, nodes[p.assignments[i].node].name);
  *     placement_done(&p);
  *
  * No clock, no chance, no I/O: the same input gives the same plan, and the plan as input gives itself. */
@@ -119,12 +119,12 @@ typedef struct placement_now {
     size_t first, end; /* layers of a stage; end 0: all of them */
 } placement_now;
 
-typedef struct placement_seat {
+typedef struct placement_assignment {
     size_t model, node; /* places in the lists */
     bool standby;
     size_t first, end; /* layers of a stage; end 0: all of them */
     placement_why why;
-} placement_seat;
+} placement_assignment;
 
 /* One that ends; by name, since its node or model may be in no list. */
 typedef struct placement_leaver {
@@ -138,8 +138,8 @@ typedef struct placement_gap {
 } placement_gap;
 
 typedef struct placement {
-    placement_seat *seats; /* in the order of the models, replicas before standbys */
-    size_t n_seats;
+    placement_assignment *assignments; /* in the order of the models, replicas before standbys */
+    size_t n_assignments;
     placement_leaver *leavers; /* their names are those of the input */
     size_t n_leavers;
     placement_gap *gaps;
@@ -155,10 +155,10 @@ enum {
 int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, const placement_now *now, size_t n_now, shoal_err *err);
 void placement_done(placement *p);
-/* Move one replica of the plan, its seat's reason PLACEMENT_RELIEVED, from a node with several to one that
- * then has at most seven tenths of what the other had to read for each byte a second: the move that gains
- * most. Of all models, or of those that say `rebalance`; standbys and layers stay. False: no move is worth
- * it. */
+/* Move one replica of the plan, its assignment's reason PLACEMENT_RELIEVED, from a node with several to one
+ * that then has at most seven tenths of what the other had to read for each byte a second: the move that
+ * gains most. Of all models, or of those that say `rebalance`; standbys and layers stay. False: no move is
+ * worth it. */
 bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
                        size_t n_models, bool all);
 /* The plan of a cluster that was set up node by node: its gateways serve alone, then the others join in the
@@ -180,13 +180,13 @@ placement_no placement_may(const placement_model *m, const node *n, uint64_t tak
 /* What replicas may take of the node's memory. */
 uint64_t placement_budget_bytes(const node *n);
 
-/* What the plan's seats take of a node's memory, and why the node has none, or no further, replica. */
+/* What the plan's assignments take of a node's memory, and why the node has none, or no further, replica. */
 uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node);
 placement_no placement_refusal(const placement *p, const node *nodes, const placement_model *models,
                                size_t model, size_t node);
-/* Why the plan has no seat for a model, as a part of a sentence: "no machine may have it: it lacks a label
- * (attic, nas); it is not attached (pi)". True: that can end only when somebody changes something; false: a
- * machine may come nearer, leave its battery, or come back. */
+/* Why the plan has no assignment for a model, as a part of a sentence: "no machine may have it: it lacks a
+ * label (attic, nas); it is not attached (pi)". True: that can end only when somebody changes something;
+ * false: a machine may come nearer, leave its battery, or come back. */
 bool placement_say_missing(const placement *p, const node *nodes, size_t n_nodes,
                            const placement_model *models, size_t model, char *ret, size_t size);
 

@@ -4,10 +4,10 @@
 
 #include "cluster/placement.h"
 
-typedef struct seat {
-    placement_seat s;
+typedef struct assignment {
+    placement_assignment s;
     bool out; /* left */
-} seat;
+} assignment;
 
 typedef struct desk {
     const node *nodes;
@@ -20,8 +20,8 @@ typedef struct desk {
     double *work;      /* [n_nodes] bytes that serving reads */
     unsigned *on_node; /* [n_nodes] of the model in hand, */
     unsigned *on_site; /* and of it at the site */
-    seat *seats;
-    size_t n_seats, cap;
+    assignment *assignments;
+    size_t n_assignments, cap;
     placement_leaver *leavers;
     size_t n_leavers, leavers_cap;
     bool failed, changed;
@@ -33,12 +33,12 @@ bool placement_runs_low(const node *n);
 /* placement_may of a part of the model that takes so many bytes. */
 placement_no placement_may_part(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes,
                                 bool stays);
-uint64_t placement_seat_bytes(const desk *d, const placement_seat *s);
-void placement_sit(desk *d, const placement_seat *s);
-void placement_leave(desk *d, seat *x, placement_why why);
+uint64_t placement_assignment_bytes(const desk *d, const placement_assignment *s);
+void placement_assign(desk *d, const placement_assignment *s);
+void placement_leave(desk *d, assignment *x, placement_why why);
 
-/* placement_stages.c: seats of a model that is cut. False: it is in one piece, and to be placed like others
- * (shards: auto). */
+/* placement_stages.c: assignments of a model that is cut. False: it is in one piece, and to be placed like
+ * others (shards: auto). */
 bool placement_deal(desk *d, size_t model);
 /* Do its stages, if it has any, cover all layers? */
 bool placement_chain_is_whole(const desk *d, size_t model);

@@ -1,4 +1,4 @@
-/* placement_stages.c: seats of models whose layers are dealt out over machines.
+/* placement_stages.c: assignments of models whose layers are dealt out over machines.
  *
  * A chain that is whole stays as it is, unless stages share a machine and others could be used, or nobody
  * asks the model and another deal is much faster. Where a stage has lost its machine, another one takes its
@@ -10,7 +10,7 @@
 #include "cluster/placement_impl.h"
 
 typedef struct chain {           /* a model's stages, in the order of their layers */
-    size_t at[SPLIT_STAGES_MAX]; /* in desk.seats */
+    size_t at[SPLIT_STAGES_MAX]; /* in desk.assignments */
     size_t n, n_machines;
     bool whole;
 } chain;
@@ -20,7 +20,8 @@ typedef struct chain {           /* a model's stages, in the order of their laye
 static void insert(const desk *d, chain *c, size_t i)
 {
     size_t k = c->n++;
-    for (; k > 0 && d->seats[c->at[k - 1]].s.first > d->seats[i].s.first; k--) c->at[k] = c->at[k - 1];
+    for (; k > 0 && d->assignments[c->at[k - 1]].s.first > d->assignments[i].s.first; k--)
+        c->at[k] = c->at[k - 1];
     c->at[k] = i;
 }
 
@@ -29,7 +30,7 @@ static size_t count_machines(const desk *d, const chain *c)
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
         size_t k = 0;
-        while (k < i && d->seats[c->at[k]].s.node != d->seats[c->at[i]].s.node) k++;
+        while (k < i && d->assignments[c->at[k]].s.node != d->assignments[c->at[i]].s.node) k++;
         n += k == i;
     }
     return n;
@@ -39,12 +40,14 @@ static chain chain_of(const desk *d, size_t model)
 {
     chain c = {0};
     size_t layers = 0;
-    for (size_t i = 0; i < d->n_seats && c.n < SPLIT_STAGES_MAX; i++) {
-        const seat *x = &d->seats[i];
+    for (size_t i = 0; i < d->n_assignments && c.n < SPLIT_STAGES_MAX; i++) {
+        const assignment *x = &d->assignments[i];
         if (!x->out && x->s.model == model && x->s.end > 0) insert(d, &c, i);
     }
-    for (size_t i = 0; i < c.n && d->seats[c.at[i]].s.first == layers; i++) layers = d->seats[c.at[i]].s.end;
-    c.whole = c.n > 0 && layers == d->models[model].shape.n_layer && d->seats[c.at[c.n - 1]].s.end == layers;
+    for (size_t i = 0; i < c.n && d->assignments[c.at[i]].s.first == layers; i++)
+        layers = d->assignments[c.at[i]].s.end;
+    c.whole =
+        c.n > 0 && layers == d->models[model].shape.n_layer && d->assignments[c.at[c.n - 1]].s.end == layers;
     c.n_machines = count_machines(d, &c);
     return c;
 }
@@ -57,8 +60,9 @@ bool placement_chain_is_whole(const desk *d, size_t model)
 
 static bool has_whole_one(const desk *d, size_t model)
 {
-    for (size_t i = 0; i < d->n_seats; i++)
-        if (!d->seats[i].out && d->seats[i].s.model == model && d->seats[i].s.end == 0) return true;
+    for (size_t i = 0; i < d->n_assignments; i++)
+        if (!d->assignments[i].out && d->assignments[i].s.model == model && d->assignments[i].s.end == 0)
+            return true;
     return false;
 }
 
@@ -71,12 +75,13 @@ static bool may_be_whole(const desk *d, size_t model)
 
 static void sit(desk *d, size_t model, size_t at, size_t first, size_t end, placement_why why)
 {
-    placement_sit(d, &(placement_seat){.model = model, .node = at, .first = first, .end = end, .why = why});
+    placement_assign(
+        d, &(placement_assignment){.model = model, .node = at, .first = first, .end = end, .why = why});
 }
 
 static void leave_all(desk *d, const chain *c)
 {
-    for (size_t i = 0; i < c->n; i++) placement_leave(d, &d->seats[c->at[i]], PLACEMENT_REDEALT);
+    for (size_t i = 0; i < c->n; i++) placement_leave(d, &d->assignments[c->at[i]], PLACEMENT_REDEALT);
 }
 
 /* ---- all layers anew ------------------------------------------------------------------------------ */
@@ -93,8 +98,8 @@ static uint64_t own_bytes(const desk *d, const chain *c, size_t at)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
-        const placement_seat *s = &d->seats[c->at[i]].s;
-        if (s->node == at) n += placement_seat_bytes(d, s);
+        const placement_assignment *s = &d->assignments[c->at[i]].s;
+        if (s->node == at) n += placement_assignment_bytes(d, s);
     }
     return n;
 }
@@ -193,7 +198,7 @@ static double slowest_ms(const desk *d, const chain *c, size_t model)
 {
     double most = 0;
     for (size_t i = 0; i < c->n; i++) {
-        const placement_seat *s = &d->seats[c->at[i]].s;
+        const placement_assignment *s = &d->assignments[c->at[i]].s;
         split_place at = placement_place_of(&d->nodes[s->node]);
         double ms = split_stage_ms(&d->models[model].shape, &at, s->end - s->first, s->first == 0);
         if (ms > most) most = ms;
@@ -232,16 +237,16 @@ static void redeal(desk *d, const chain *c, size_t model)
 static bool shares_machine(const desk *d, const chain *c, size_t at)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (d->seats[c->at[i]].s.node == at) return true;
+        if (d->assignments[c->at[i]].s.node == at) return true;
     return false;
 }
 
 /* Later stages are reached by the first one. */
 static bool is_reached(const desk *d, const chain *c, size_t first, size_t at)
 {
-    if (first > 0) return !d->nodes[at].unreached || d->seats[c->at[0]].s.node == at;
+    if (first > 0) return !d->nodes[at].unreached || d->assignments[c->at[0]].s.node == at;
     for (size_t i = 0; i < c->n; i++) {
-        size_t to = d->seats[c->at[i]].s.node;
+        size_t to = d->assignments[c->at[i]].s.node;
         if (d->nodes[to].unreached && to != at) return false;
     }
     return true;
@@ -275,7 +280,7 @@ static bool first_gap(const desk *d, const chain *c, size_t n_layer, gap *ret)
 {
     size_t at = 0;
     for (size_t i = 0; i < c->n; i++) {
-        const placement_seat *s = &d->seats[c->at[i]].s;
+        const placement_assignment *s = &d->assignments[c->at[i]].s;
         *ret = (gap){at, s->first};
         if (s->first != at) return true;
         at = s->end;
@@ -284,8 +289,8 @@ static bool first_gap(const desk *d, const chain *c, size_t n_layer, gap *ret)
     return at != n_layer;
 }
 
-/* False when the layers that are missing have nowhere to go; then nothing has changed but seats that have
- * just been taken, which the new deal takes away again. */
+/* False when the layers that are missing have nowhere to go; then nothing has changed but assignments that
+ * have just been taken, which the new deal takes away again. */
 static bool relieve(desk *d, chain *c, size_t model)
 {
     gap g;
@@ -308,16 +313,16 @@ static size_t find_node(const desk *d, const char *name)
     return i;
 }
 
-static seat *find_stage(const desk *d, const chain *c, size_t first, size_t end, size_t at)
+static assignment *find_stage(const desk *d, const chain *c, size_t first, size_t end, size_t at)
 {
     for (size_t i = 0; i < c->n; i++) {
-        seat *x = &d->seats[c->at[i]];
+        assignment *x = &d->assignments[c->at[i]];
         if (!x->out && x->s.first == first && x->s.end == end && x->s.node == at) return x;
     }
     return NULL;
 }
 
-static bool is_named(const desk *d, const placement_shards *s, const placement_seat *x)
+static bool is_named(const desk *d, const placement_shards *s, const placement_assignment *x)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->n_parts; at += s->parts[i++].n_layers)
@@ -331,7 +336,7 @@ static void deal_as_named(desk *d, chain *c, size_t model)
     const placement_model *m = &d->models[model];
     const placement_shards *s = &m->shards;
     for (size_t i = 0; i < c->n; i++) {
-        seat *x = &d->seats[c->at[i]];
+        assignment *x = &d->assignments[c->at[i]];
         if (!is_named(d, s, &x->s)) placement_leave(d, x, PLACEMENT_REDEALT);
     }
     size_t first = 0;
@@ -383,8 +388,8 @@ bool placement_price(const placement *p, const node *nodes, const placement_mode
     split_place places[SPLIT_STAGES_MAX];
     split_part parts[SPLIT_STAGES_MAX];
     size_t n = 0;
-    for (size_t i = 0; i < p->n_seats && n < SPLIT_STAGES_MAX; i++) {
-        const placement_seat *s = &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments && n < SPLIT_STAGES_MAX; i++) {
+        const placement_assignment *s = &p->assignments[i];
         if (s->model != model || s->end == 0) continue;
         size_t k = n;
         for (; k > 0 && parts[k - 1].first > s->first; k--) parts[k] = parts[k - 1];

@@ -38,7 +38,7 @@ static void put_node(buf *out, const node *n)
     buf_puts(out, "]}");
 }
 
-static void put_seat(buf *out, const placer *p, const placer_seat *s)
+static void put_assignment(buf *out, const placer *p, const placer_assignment *s)
 {
     buf_putc(out, '{');
     put_text(out, "model", p->o.models[s->model].spec.model);
@@ -64,13 +64,13 @@ static void put_model(buf *out, const placer *p, size_t i, const char **failed)
     buf_puts(out, "]}");
 }
 
-static void put_seats(buf *out, const placer *p, bool held)
+static void put_assignments(buf *out, const placer *p, bool held)
 {
     const char *between = "";
-    for (size_t i = 0; i < p->n_seats; i++) {
-        if (p->seats[i].held != held) continue;
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        if (p->assignments[i].held != held) continue;
         buf_puts(out, between);
-        put_seat(out, p, &p->seats[i]);
+        put_assignment(out, p, &p->assignments[i]);
         between = ",";
     }
 }
@@ -95,9 +95,9 @@ int gate_put_placement(const gate *g, buf *out, shoal_err *err)
         between = ",";
     }
     buf_puts(out, "],\"now\":[");
-    put_seats(out, p, false);
+    put_assignments(out, p, false);
     buf_puts(out, "],\"leaving\":[");
-    put_seats(out, p, true);
+    put_assignments(out, p, true);
     buf_puts(out, "],\"models\":[");
     for (size_t i = 0; i < p->o.n_models; i++) {
         if (i) buf_putc(out, ',');

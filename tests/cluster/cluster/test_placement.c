@@ -24,11 +24,12 @@ static placement plan(const node *n, size_t n_nodes, const placement_model *m, s
     return p;
 }
 
-static void expect(const placement *p, size_t seat, size_t at, placement_why why)
+static void expect(const placement *p, size_t assignment, size_t at, placement_why why)
 {
-    if (seat >= p->n_seats) fail_msg("there are %zu seats", p->n_seats);
-    if (p->seats[seat].node != at || p->seats[seat].why != why)
-        fail_msg("seat %zu is at %zu: %s", seat, p->seats[seat].node, placement_why_text(p->seats[seat].why));
+    if (assignment >= p->n_assignments) fail_msg("there are %zu assignments", p->n_assignments);
+    if (p->assignments[assignment].node != at || p->assignments[assignment].why != why)
+        fail_msg("assignment %zu is at %zu: %s", assignment, p->assignments[assignment].node,
+                 placement_why_text(p->assignments[assignment].why));
 }
 
 static const node HOME[] = {
@@ -63,19 +64,19 @@ static void placement_waits_with_crowding_while_nodes_come(void **state)
     placement_model m = {
         .name = "chat", .n_replicas = 3, .n_standby = 1, .memory_bytes = GB, .settling = true};
     placement p = plan(HOME, 1, &m, 1, NULL, 0);
-    assert_int_equal(p.n_seats, 1);
-    assert_false(p.seats[0].standby);
+    assert_int_equal(p.n_assignments, 1);
+    assert_false(p.assignments[0].standby);
     assert_int_equal(p.n_gaps, 0);
     placement_done(&p);
     const placement_now crowded[] = {{.model = "chat", .node = "attic"}, {.model = "chat", .node = "attic"}};
     p = plan(HOME, 2, &m, 1, crowded, 2);
     assert_int_equal(p.n_leavers, 0);
-    assert_int_equal(p.n_seats, 3); /* nas has none: that one shares nothing */
+    assert_int_equal(p.n_assignments, 3); /* nas has none: that one shares nothing */
     placement_done(&p);
     m.settling = false;
     p = plan(HOME, 3, &m, 1, crowded, 2);
     assert_int_equal(p.n_leavers, 1);
-    assert_int_equal(p.n_seats, 4);
+    assert_int_equal(p.n_assignments, 4);
     placement_done(&p);
     m.settling = true;
     m.n_replicas = 1;
@@ -127,7 +128,7 @@ static void placement_leaves_a_node_where_the_worker_cannot_start(void **state)
     expect(&p, 0, 0, PLACEMENT_FASTEST); /* not nas, the fastest */
     placement_done(&p);
     p = plan(HOME, 3, &m, 1, &now, 1);
-    assert_int_equal(p.n_seats, 1);
+    assert_int_equal(p.n_assignments, 1);
     expect(&p, 0, 0, PLACEMENT_FASTEST);
     assert_int_equal(p.n_leavers, 1);
     assert_int_equal(p.leavers[0].why, PLACEMENT_FAILED);
@@ -140,10 +141,10 @@ static void placement_leaves_a_node_where_the_worker_cannot_start(void **state)
     placement_done(&p);
 }
 
-static const placement_seat *relieved(const placement *p)
+static const placement_assignment *relieved(const placement *p)
 {
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].why == PLACEMENT_RELIEVED) return &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].why == PLACEMENT_RELIEVED) return &p->assignments[i];
     return NULL;
 }
 
@@ -232,11 +233,11 @@ static void placement_keeps_the_models_rules(void **state)
     expect(&p, 0, 2, PLACEMENT_ONLY);
     placement_done(&p);
     p = plan(n, 3, &near, 1, NULL, 0);
-    for (size_t i = 0; i < p.n_seats; i++) assert_int_not_equal(p.seats[i].node, 2);
+    for (size_t i = 0; i < p.n_assignments; i++) assert_int_not_equal(p.assignments[i].node, 2);
     expect(&p, 0, 0, PLACEMENT_FASTEST); /* the faster one is on battery */
     placement_done(&p);
     p = plan(n, 3, &mains, 1, NULL, 0);
-    for (size_t i = 0; i < p.n_seats; i++) assert_int_not_equal(p.seats[i].node, 1);
+    for (size_t i = 0; i < p.n_assignments; i++) assert_int_not_equal(p.assignments[i].node, 1);
     placement_done(&p);
     assert_int_equal(placement_may(&near, &n[2], 0, false), PLACEMENT_TOO_FAR);
     assert_int_equal(
@@ -252,7 +253,7 @@ static void placement_says_what_has_no_place(void **state)
                            {.name = "vast", .n_replicas = 1, .n_standby = 1, .memory_bytes = 64 * GB}};
     placement p = plan(HOME, 3, m, 2, NULL, 0);
     expect(&p, 0, 1, PLACEMENT_ONLY);
-    assert_int_equal(p.n_seats, 1);
+    assert_int_equal(p.n_assignments, 1);
     assert_int_equal(p.n_gaps, 2);
     assert_int_equal(p.gaps[0].n_replicas, 1);
     assert_int_equal(p.gaps[1].n_replicas, 1);
@@ -269,13 +270,13 @@ static void placement_promotes_the_standby_of_a_node_that_is_gone(void **state)
     placement p = plan(HOME, 3, &m, 1, now, 2);
     expect(&p, 0, 1, PLACEMENT_STAYS);
     expect(&p, 1, 0, PLACEMENT_STAYS);
-    assert_true(p.seats[1].standby);
+    assert_true(p.assignments[1].standby);
     assert_int_equal(p.n_leavers, 0);
     placement_done(&p);
     node left[] = {HOME[0], HOME[2]};
     p = plan(left, 2, &m, 1, now, 2);
     expect(&p, 0, 0, PLACEMENT_PROMOTED);
-    assert_false(p.seats[0].standby);
+    assert_false(p.assignments[0].standby);
     expect(&p, 1, 1, PLACEMENT_SPREADS);
     assert_int_equal(p.n_leavers, 1);
     assert_int_equal(p.leavers[0].why, PLACEMENT_GONE);
@@ -309,7 +310,7 @@ static void placement_moves_what_must_move_and_nothing_else(void **state)
     placement_done(&p);
     m[1].n_replicas = 0;
     p = plan(HOME, 3, &m[1], 1, &now[2], 1);
-    assert_int_equal(p.n_seats, 0);
+    assert_int_equal(p.n_assignments, 0);
     assert_int_equal(p.leavers[0].why, PLACEMENT_UNWANTED);
     placement_done(&p);
 }
@@ -384,26 +385,27 @@ static void make_world(world *w, uint64_t seed)
 
 static size_t as_now(const world *w, const placement *p, placement_now now[SEATS])
 {
-    assert_true(p->n_seats <= SEATS);
-    for (size_t i = 0; i < p->n_seats; i++)
-        now[i] = (placement_now){.model = w->models[p->seats[i].model].name,
-                                 .node = w->nodes[p->seats[i].node].name,
-                                 .standby = p->seats[i].standby};
-    return p->n_seats;
+    assert_true(p->n_assignments <= SEATS);
+    for (size_t i = 0; i < p->n_assignments; i++)
+        now[i] = (placement_now){.model = w->models[p->assignments[i].model].name,
+                                 .node = w->nodes[p->assignments[i].node].name,
+                                 .standby = p->assignments[i].standby};
+    return p->n_assignments;
 }
 
 static uint64_t taken_bytes(const world *w, const placement *p, size_t at)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].node == at) n += w->models[p->seats[i].model].memory_bytes;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].node == at) n += w->models[p->assignments[i].model].memory_bytes;
     return n;
 }
 
 static unsigned count_at(const placement *p, size_t model, size_t at)
 {
     unsigned n = 0;
-    for (size_t i = 0; i < p->n_seats; i++) n += p->seats[i].model == model && p->seats[i].node == at;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        n += p->assignments[i].model == model && p->assignments[i].node == at;
     return n;
 }
 
@@ -413,7 +415,7 @@ static unsigned count_at(const placement *p, size_t model, size_t at)
 static void check_counts(const world *w, const placement *p)
 {
     unsigned n[MODELS][2] = {0};
-    for (size_t i = 0; i < p->n_seats; i++) n[p->seats[i].model][p->seats[i].standby]++;
+    for (size_t i = 0; i < p->n_assignments; i++) n[p->assignments[i].model][p->assignments[i].standby]++;
     for (size_t i = 0; i < p->n_gaps; i++) {
         n[p->gaps[i].model][0] += p->gaps[i].n_replicas;
         n[p->gaps[i].model][1] += p->gaps[i].n_standby;
@@ -433,16 +435,16 @@ static void check_places(const world *w, const placement *p)
         for (size_t i = 0; i < p->n_gaps; i++)
             HOLDS(w,
                   placement_may(&w->models[p->gaps[i].model], &w->nodes[at], taken, false) != PLACEMENT_YES);
-        for (size_t i = 0; i < p->n_seats; i++) {
-            const placement_model *m = &w->models[p->seats[i].model];
-            const node *from = &w->nodes[p->seats[i].node], *to = &w->nodes[at];
+        for (size_t i = 0; i < p->n_assignments; i++) {
+            const placement_model *m = &w->models[p->assignments[i].model];
+            const node *from = &w->nodes[p->assignments[i].node], *to = &w->nodes[at];
             HOLDS(w, placement_may(m, from, 0, true) == PLACEMENT_YES);
             bool worse = m->battery == PLACEMENT_BATTERY_AVOID && to->on_battery;
             if (m->spread != PLACEMENT_BY_NODE || worse ||
                 placement_may(m, to, taken, false) != PLACEMENT_YES)
                 continue;
-            HOLDS(w,
-                  count_at(p, p->seats[i].model, p->seats[i].node) <= count_at(p, p->seats[i].model, at) + 1);
+            HOLDS(w, count_at(p, p->assignments[i].model, p->assignments[i].node) <=
+                         count_at(p, p->assignments[i].model, at) + 1);
         }
     }
 }
@@ -458,8 +460,8 @@ static void check_settled(const world *w, const placement *p)
 {
     placement again = plan_again(w, p);
     HOLDS(w, again.n_leavers == 0);
-    HOLDS(w, again.n_seats == p->n_seats);
-    for (size_t i = 0; i < again.n_seats; i++) HOLDS(w, again.seats[i].why == PLACEMENT_STAYS);
+    HOLDS(w, again.n_assignments == p->n_assignments);
+    for (size_t i = 0; i < again.n_assignments; i++) HOLDS(w, again.assignments[i].why == PLACEMENT_STAYS);
     placement_done(&again);
 }
 
@@ -517,10 +519,11 @@ static void placement_does_not_reshuffle_when_a_node_returns(void **state)
             placement_why why = with.leavers[i].why;
             HOLDS(&w, why == PLACEMENT_CROWDED || why == PLACEMENT_LOW || why == PLACEMENT_EVICTED);
         }
-        for (size_t i = 0; i < with.n_seats; i++) {
-            placement_why why = with.seats[i].why;
+        for (size_t i = 0; i < with.n_assignments; i++) {
+            placement_why why = with.assignments[i].why;
             HOLDS(&w, why == PLACEMENT_STAYS || why == PLACEMENT_PROMOTED ||
-                          &w.nodes[with.seats[i].node] == n || with.n_leavers > 0 || without.n_gaps > 0);
+                          &w.nodes[with.assignments[i].node] == n || with.n_leavers > 0 ||
+                          without.n_gaps > 0);
         }
         placement_done(&p);
         placement_done(&without);
@@ -538,7 +541,7 @@ static void placement_is_the_same_for_lists_in_another_order(void **state)
         for (size_t i = 0; i < w.n_nodes; i++) turned[i] = w.nodes[w.n_nodes - 1 - i];
         placement a = plan(w.nodes, w.n_nodes, w.models, w.n_models, NULL, 0);
         placement b = plan(turned, w.n_nodes, w.models, w.n_models, NULL, 0);
-        HOLDS(&w, a.n_seats == b.n_seats);
+        HOLDS(&w, a.n_assignments == b.n_assignments);
         for (size_t m = 0; m < w.n_models; m++)
             for (size_t i = 0; i < w.n_nodes; i++)
                 HOLDS(&w, count_at(&a, m, i) == count_at(&b, m, w.n_nodes - 1 - i));
@@ -562,7 +565,7 @@ static void placement_plans_a_thousand_nodes(void **state)
         m[i] = (placement_model){.name = names[N + i], .n_replicas = 8, .n_standby = 2, .memory_bytes = GB};
     }
     placement p = plan(n, N, m, M, NULL, 0);
-    assert_int_equal(p.n_seats, M * 10);
+    assert_int_equal(p.n_assignments, M * 10);
     assert_int_equal(p.n_gaps, 0);
     placement_done(&p);
 }

@@ -23,12 +23,13 @@ static placement plan(const node *n, size_t n_nodes, const placement_model *m, s
     return p;
 }
 
-static void expect(const placement *p, size_t seat, size_t at, size_t first, size_t end, placement_why why)
+static void expect(const placement *p, size_t assignment, size_t at, size_t first, size_t end,
+                   placement_why why)
 {
-    if (seat >= p->n_seats) fail_msg("there are %zu seats", p->n_seats);
-    const placement_seat *s = &p->seats[seat];
+    if (assignment >= p->n_assignments) fail_msg("there are %zu assignments", p->n_assignments);
+    const placement_assignment *s = &p->assignments[assignment];
     if (s->node != at || s->first != first || s->end != end || s->why != why)
-        fail_msg("seat %zu is at %zu, layers %zu:%zu: %s", seat, s->node, s->first, s->end,
+        fail_msg("assignment %zu is at %zu, layers %zu:%zu: %s", assignment, s->node, s->first, s->end,
                  placement_why_text(s->why));
 }
 
@@ -99,9 +100,10 @@ static void a_lost_stage_is_relieved(void **state)
     small[0].memory_bytes = 5 * GB;
     p = plan(small, 2, &m, 1, now, 2);
     assert_int_equal(p.n_gaps, 0);
-    assert_int_equal(p.n_seats, 2);
-    assert_int_equal(p.seats[0].why, PLACEMENT_DEALT);
-    assert_true(p.seats[0].first == 0 && p.seats[0].end == p.seats[1].first && p.seats[1].end == 12);
+    assert_int_equal(p.n_assignments, 2);
+    assert_int_equal(p.assignments[0].why, PLACEMENT_DEALT);
+    assert_true(p.assignments[0].first == 0 && p.assignments[0].end == p.assignments[1].first &&
+                p.assignments[1].end == 12);
     placement_done(&p);
 }
 
@@ -109,20 +111,20 @@ static void auto_is_whole_where_it_can_be(void **state)
 {
     placement_model m = of((placement_shards){.automatic = true});
     placement p = plan(HOME, 3, &m, 1, NULL, 0);
-    assert_int_equal(p.n_seats, 1);
+    assert_int_equal(p.n_assignments, 1);
     expect(&p, 0, 1, 0, 0, PLACEMENT_FASTEST);
     placement_done(&p);
     node n[] = {HOME[0], HOME[1], HOME[2]};
     n[0].memory_bytes = n[1].memory_bytes = 4 * GB;
     p = plan(n, 3, &m, 1, NULL, 0);
-    assert_int_equal(p.n_seats, 2);
+    assert_int_equal(p.n_assignments, 2);
     assert_int_equal(p.n_gaps, 0);
-    assert_true(p.seats[0].end == p.seats[1].first && p.seats[1].end == 12);
+    assert_true(p.assignments[0].end == p.assignments[1].first && p.assignments[1].end == 12);
     placement_done(&p);
     m.shape.layer_bytes = 2 * GB;
     m.memory_bytes = 24 * GB;
     p = plan(n, 3, &m, 1, NULL, 0);
-    assert_int_equal(p.n_seats, 0);
+    assert_int_equal(p.n_assignments, 0);
     assert_int_equal(p.gaps[0].n_replicas, 1);
     placement_done(&p);
 }
@@ -138,7 +140,7 @@ static void named_layers_go_where_they_are_named(void **state)
     placement_now now[] = {{.model = "chat", .node = "shed", .first = 0, .end = 4},
                            {.model = "chat", .node = "nas", .first = 4, .end = 12}};
     p = plan(HOME, 2, &m, 1, now, 2); /* the shed is gone: the nas keeps its layers, and waits */
-    assert_int_equal(p.n_seats, 1);
+    assert_int_equal(p.n_assignments, 1);
     expect(&p, 0, 1, 4, 12, PLACEMENT_STAYS);
     assert_int_equal(p.gaps[0].n_replicas, 1);
     placement_done(&p);
@@ -215,8 +217,8 @@ static void check_layers(const world *w, const placement *p)
         unsigned n_at[64] = {0};
         size_t n_layer = w->models[m].shape.n_layer, n_whole = 0, first_at = SIZE_MAX;
         bool once = true, cut = placement_is_cut(&w->models[m].shards);
-        for (size_t i = 0; i < p->n_seats; i++) {
-            const placement_seat *s = &p->seats[i];
+        for (size_t i = 0; i < p->n_assignments; i++) {
+            const placement_assignment *s = &p->assignments[i];
             if (s->model != m) continue;
             if (s->end > 0 && s->first == 0) first_at = s->node;
             n_whole += s->end == 0;
@@ -229,9 +231,9 @@ static void check_layers(const world *w, const placement *p)
         HOLDS(w, n_whole + once == 1 || is_gap(p, m));
         HOLDS(w, !(w->models[m].shards.n > 0 && n_whole > 0));
         HOLDS(w, cut || !once);
-        for (size_t i = 0; once && i < p->n_seats; i++)
-            if (p->seats[i].model == m && p->seats[i].first > 0)
-                HOLDS(w, !w->nodes[p->seats[i].node].unreached || p->seats[i].node == first_at);
+        for (size_t i = 0; once && i < p->n_assignments; i++)
+            if (p->assignments[i].model == m && p->assignments[i].first > 0)
+                HOLDS(w, !w->nodes[p->assignments[i].node].unreached || p->assignments[i].node == first_at);
     }
 }
 
@@ -239,8 +241,8 @@ static void check_memory(const world *w, const placement *p)
 {
     for (size_t at = 0; at < w->n_nodes; at++) {
         uint64_t taken = 0;
-        for (size_t i = 0; i < p->n_seats; i++) {
-            const placement_seat *s = &p->seats[i];
+        for (size_t i = 0; i < p->n_assignments; i++) {
+            const placement_assignment *s = &p->assignments[i];
             const placement_model *m = &w->models[s->model];
             if (s->node == at)
                 taken += s->end ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
@@ -252,15 +254,15 @@ static void check_memory(const world *w, const placement *p)
 static placement plan_again(const world *w, const placement *p)
 {
     static placement_now now[SEATS];
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placement_seat *s = &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placement_assignment *s = &p->assignments[i];
         now[i] = (placement_now){.model = w->models[s->model].name,
                                  .node = w->nodes[s->node].name,
                                  .standby = s->standby,
                                  .first = s->first,
                                  .end = s->end};
     }
-    return plan(w->nodes, w->n_nodes, w->models, w->n_models, now, p->n_seats);
+    return plan(w->nodes, w->n_nodes, w->models, w->n_models, now, p->n_assignments);
 }
 
 static void check_all(const world *w, const placement *p)
@@ -269,8 +271,8 @@ static void check_all(const world *w, const placement *p)
     check_memory(w, p);
     placement again = plan_again(w, p);
     HOLDS(w, again.n_leavers == 0);
-    HOLDS(w, again.n_seats == p->n_seats);
-    for (size_t i = 0; i < again.n_seats; i++) HOLDS(w, again.seats[i].why == PLACEMENT_STAYS);
+    HOLDS(w, again.n_assignments == p->n_assignments);
+    for (size_t i = 0; i < again.n_assignments; i++) HOLDS(w, again.assignments[i].why == PLACEMENT_STAYS);
     placement_done(&again);
 }
 
@@ -318,14 +320,15 @@ static void stages_are_the_same_for_lists_in_another_order(void **state)
         for (size_t i = 0; i < w.n_nodes; i++) turned[i] = w.nodes[w.n_nodes - 1 - i];
         placement a = plan(w.nodes, w.n_nodes, w.models, w.n_models, NULL, 0);
         placement b = plan(turned, w.n_nodes, w.models, w.n_models, NULL, 0);
-        HOLDS(&w, a.n_seats == b.n_seats);
-        for (size_t i = 0; i < a.n_seats; i++) {
+        HOLDS(&w, a.n_assignments == b.n_assignments);
+        for (size_t i = 0; i < a.n_assignments; i++) {
             size_t k = 0;
-            while (k < b.n_seats &&
-                   (b.seats[k].model != a.seats[i].model || b.seats[k].first != a.seats[i].first ||
-                    b.seats[k].end != a.seats[i].end || b.seats[k].node != w.n_nodes - 1 - a.seats[i].node))
+            while (k < b.n_assignments && (b.assignments[k].model != a.assignments[i].model ||
+                                           b.assignments[k].first != a.assignments[i].first ||
+                                           b.assignments[k].end != a.assignments[i].end ||
+                                           b.assignments[k].node != w.n_nodes - 1 - a.assignments[i].node))
                 k++;
-            HOLDS(&w, k < b.n_seats);
+            HOLDS(&w, k < b.n_assignments);
         }
         placement_done(&a);
         placement_done(&b);

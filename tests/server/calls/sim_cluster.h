@@ -459,10 +459,10 @@ static void follow(sim_cluster *c, const sim_view *v, const placement *p)
         sim_check(c, s != NULL, "the plan lets leave what is not there");
         s->wanted = false;
     }
-    for (size_t i = 0; i < p->n_seats; i++) {
-        if (p->seats[i].why == PLACEMENT_STAYS) continue;
-        sim_node *n = v->at[p->seats[i].node];
-        sim_seat *s = seat_for(n, &c->models[p->seats[i].model]);
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        if (p->assignments[i].why == PLACEMENT_STAYS) continue;
+        sim_node *n = v->at[p->assignments[i].node];
+        sim_seat *s = seat_for(n, &c->models[p->assignments[i].model]);
         s->wanted = true;
         c->n_placed++;
         if (agent_is_linked(n)) seat_load(s);
@@ -480,8 +480,8 @@ static void start_missing(sim_cluster *c)
 static void check_plan(const sim_cluster *c, const sim_view *v, const placement *p)
 {
     uint64_t *taken = calloc(v->n_nodes + 1, sizeof *taken);
-    for (size_t i = 0; i < p->n_seats; i++)
-        taken[p->seats[i].node] += c->wants[p->seats[i].model].memory_bytes;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        taken[p->assignments[i].node] += c->wants[p->assignments[i].model].memory_bytes;
     for (size_t i = 0; i < v->n_nodes; i++)
         sim_check(c, taken[i] <= placement_budget_bytes(&v->nodes[i]),
                   "a machine is planned over its memory");

@@ -1,6 +1,7 @@
-/* What `shoal plan` says of a cluster and what its gateway does, seat by seat: twenty random clusters whose
- * machines join, leave, come back, drain and resume. The gateway is a real one; its machines are told by a
- * source, as those of other gateways are, and its clock is the test's, so that nothing waits. */
+/* What `shoal plan` says of a cluster and what its gateway does, assignment by assignment: twenty random
+ * clusters whose machines join, leave, come back, drain and resume. The gateway is a real one; its machines
+ * are told by a source, as those of other gateways are, and its clock is the test's, so that nothing
+ * waits. */
 #include "../../cluster/control/gate_world.h"
 
 #include "base/sys.h"
@@ -163,40 +164,42 @@ static void cluster_close(void)
     memset(h.there, 0, sizeof h.there);
 }
 
-/* ---- seats --------------------------------------------------------------------------------------------- */
+/* ---- assignments --------------------------------------------------------------------------------------- */
 
-typedef struct seats {
+typedef struct assignments {
     char all[SEATS_MAX][SEAT_BYTES];
     size_t n;
-} seats;
+} assignments;
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
 
-static void add_seat(seats *s, const char *model, const char *at, bool standby, size_t first, size_t end)
+static void add_assignment(assignments *s, const char *model, const char *at, bool standby, size_t first,
+                           size_t end)
 {
     assert_true(s->n < SEATS_MAX);
     snprintf(s->all[s->n++], SEAT_BYTES, "%s on %s %s %zu:%zu", model, at, standby ? "stands by" : "serves",
              first, end);
 }
 
-static seats seats_now(const plan_live *x)
+static assignments assignments_now(const plan_live *x)
 {
-    seats s = {.n = 0};
+    assignments s = {.n = 0};
     for (size_t i = 0; i < x->n_now; i++)
-        add_seat(&s, x->now[i].model, x->now[i].node, x->now[i].standby, x->now[i].first, x->now[i].end);
+        add_assignment(&s, x->now[i].model, x->now[i].node, x->now[i].standby, x->now[i].first,
+                       x->now[i].end);
     qsort(s.all, s.n, SEAT_BYTES, by_text);
     return s;
 }
 
-static seats seats_of(const placement *p, const node *nodes)
+static assignments assignments_of(const placement *p, const node *nodes)
 {
-    seats s = {.n = 0};
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placement_seat *x = &p->seats[i];
-        add_seat(&s, h.wants[x->model].name, nodes[x->node].name, x->standby, x->first, x->end);
+    assignments s = {.n = 0};
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placement_assignment *x = &p->assignments[i];
+        add_assignment(&s, h.wants[x->model].name, nodes[x->node].name, x->standby, x->first, x->end);
     }
     qsort(s.all, s.n, SEAT_BYTES, by_text);
     return s;
@@ -213,7 +216,7 @@ static plan_live ask(void)
     return x;
 }
 
-static void agree(uint64_t seed, const char *after, const seats *planned, const seats *done)
+static void agree(uint64_t seed, const char *after, const assignments *planned, const assignments *done)
 {
     size_t same = 0;
     while (same < planned->n && same < done->n && strcmp(planned->all[same], done->all[same]) == 0) same++;
@@ -236,7 +239,7 @@ static void check(uint64_t seed, const char *after, plan_live *was, unsigned n_t
     }
     assert_int_equal(placement_plan(&p, is.nodes, is.n_nodes, models, h.n_models, was->now, was->n_now, NULL),
                      0);
-    seats planned = seats_of(&p, is.nodes), done = seats_now(&is);
+    assignments planned = assignments_of(&p, is.nodes), done = assignments_now(&is);
     agree(seed, after, &planned, &done);
     placement_done(&p);
     plan_live_done(was);
@@ -249,7 +252,7 @@ static void check_grown(uint64_t seed, const plan_live *is)
     placement p;
     assert_true(is->nodes[0].is_gateway);
     assert_int_equal(placement_grow(&p, is->nodes, is->n_nodes, h.wants, h.n_models, NULL), 0);
-    seats planned = seats_of(&p, is->nodes), done = seats_now(is);
+    assignments planned = assignments_of(&p, is->nodes), done = assignments_now(is);
     agree(seed, "all have joined", &planned, &done);
     placement_done(&p);
 }

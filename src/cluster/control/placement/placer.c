@@ -1,9 +1,9 @@
 /* placer.c: the plan, applied: who serves what, and how everybody hears of it.
  *
- * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
- * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
- * is held until there is. A machine that is gone counts as there until it was not heard for GRACE_MS. Of
- * several gateways with a shared plan the one that leads plans (shared_plan.c). */
+ * The assignments of the last plan are what the next one begins with. An assignment that ends for the sake of
+ * another is held until the model's other assignments answer, so that moving costs no answer; where there is
+ * nowhere to go, it is held until there is. A machine that is gone counts as there until it was not heard for
+ * GRACE_MS. Of several gateways with a shared plan the one that leads plans (shared_plan.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,13 +83,13 @@ static void look_here(placer *p)
     node_free(now);
 }
 
-bool placer_add_seat(placer *p, const placer_seat *s)
+bool placer_add_assignment(placer *p, const placer_assignment *s)
 {
-    if (p->n_seats >= PLACER_SEATS_MAX) return false;
-    placer_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
+    if (p->n_assignments >= PLACER_ASSIGNMENTS_MAX) return false;
+    placer_assignment *more = realloc(p->assignments, (p->n_assignments + 1) * sizeof *more);
     if (!more) return false;
-    p->seats = more;
-    p->seats[p->n_seats++] = *s;
+    p->assignments = more;
+    p->assignments[p->n_assignments++] = *s;
     return true;
 }
 
@@ -103,7 +103,7 @@ bool placer_node_answers(const placer *p, const char *node_name, const char *mod
     return false;
 }
 
-static bool seat_answers(const placer *p, const placer_seat *s)
+static bool assignment_answers(const placer *p, const placer_assignment *s)
 {
     if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
     return placer_node_answers(p, s->node, p->o.models[s->model].spec.model);
@@ -113,9 +113,9 @@ static bool seat_answers(const placer *p, const placer_seat *s)
 static bool is_served(const placer *p, size_t model)
 {
     unsigned n = 0;
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placer_seat *s = &p->seats[i];
-        n += s->model == model && !s->standby && !s->held && s->end == 0 && seat_answers(p, s);
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placer_assignment *s = &p->assignments[i];
+        n += s->model == model && !s->standby && !s->held && s->end == 0 && assignment_answers(p, s);
     }
     return n >= p->o.models[model].want.n_replicas;
 }
@@ -131,10 +131,11 @@ bool placer_adopt(placer *p, const roster_entry *e)
         if (m == p->o.n_models) m = 0;
         while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
         if (!r->assigned || m == p->o.n_models || (end == 0 && is_served(p, m))) continue;
-        placer_seat s = {.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
+        placer_assignment s = {
+            .model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s.node, e->name, sizeof s.node);
         (void)gate_replicas_address(e, s.at, sizeof s.at); /* "" without one */
-        if (!placer_add_seat(p, &s)) return false;
+        if (!placer_add_assignment(p, &s)) return false;
     }
     return true;
 }
@@ -222,29 +223,30 @@ void placer_look_around(placer *p, uint64_t now_ns)
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-/* Do all of the model's planned seats answer, and is there one? */
-static bool is_replaced(const placer *p, const placer_seat *seats, size_t n, size_t model)
+/* Do all of the model's planned assignments answer, and is there one? */
+static bool is_replaced(const placer *p, const placer_assignment *assignments, size_t n, size_t model)
 {
     size_t n_planned = 0;
     for (size_t i = 0; i < n; i++) {
-        const placer_seat *s = &seats[i];
+        const placer_assignment *s = &assignments[i];
         if (s->model != model || s->standby || s->held) continue;
-        if ((s->end > 0 && !s->in_use) || !seat_answers(p, s)) return false;
+        if ((s->end > 0 && !s->in_use) || !assignment_answers(p, s)) return false;
         n_planned++;
     }
     return n_planned > 0;
 }
 
 /* Of those that are whole. */
-static size_t count_on(const placer_seat *seats, size_t n, size_t model, const char *name)
+static size_t count_on(const placer_assignment *assignments, size_t n, size_t model, const char *name)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        k += seats[i].model == model && seats[i].end == 0 && strcmp(seats[i].node, name) == 0;
+        k += assignments[i].model == model && assignments[i].end == 0 &&
+             strcmp(assignments[i].node, name) == 0;
     return k;
 }
 
-static bool may_be_held(const placer *p, const placer_seat *s, const placement *plan)
+static bool may_be_held(const placer *p, const placer_assignment *s, const placement *plan)
 {
     const placer_node *n = placer_find_node(p, s->node);
     if (!n || !n->attached || n->removed || s->standby) return false;
@@ -256,42 +258,42 @@ static bool may_be_held(const placer *p, const placer_seat *s, const placement *
     return true;
 }
 
-/* The new seats, and those of the old ones that are held. */
-static bool take_seats(placer *p, const placement *plan, const node *nodes)
+/* The new assignments, and those of the old ones that are held. */
+static bool take_assignments(placer *p, const placement *plan, const node *nodes)
 {
-    placer_seat *seats = calloc(plan->n_seats + p->n_seats + 1, sizeof *seats);
+    placer_assignment *assignments = calloc(plan->n_assignments + p->n_assignments + 1, sizeof *assignments);
     size_t n = 0;
-    if (!seats) return false;
-    for (size_t i = 0; i < plan->n_seats; i++) {
-        const placement_seat *from = &plan->seats[i];
+    if (!assignments) return false;
+    for (size_t i = 0; i < plan->n_assignments; i++) {
+        const placement_assignment *from = &plan->assignments[i];
         const placer_node *at = placer_find_node(p, nodes[from->node].name);
-        seats[n] = (placer_seat){
+        assignments[n] = (placer_assignment){
             .model = from->model, .standby = from->standby, .first = from->first, .end = from->end};
-        snprintf(seats[n].node, IDENTITY_NAME_SIZE, "%s", nodes[from->node].name);
-        if (at) memcpy(seats[n].at, at->at, sizeof at->at);
+        snprintf(assignments[n].node, IDENTITY_NAME_SIZE, "%s", nodes[from->node].name);
+        if (at) memcpy(assignments[n].at, at->at, sizeof at->at);
         n++;
     }
     size_t n_planned = n;
-    n = placer_stage_keep(p, seats, n);
-    for (size_t i = 0; i < p->n_seats; i++) {
-        placer_seat s = p->seats[i];
+    n = placer_stage_keep(p, assignments, n);
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        placer_assignment s = p->assignments[i];
         if (s.end > 0) continue;
-        size_t had = count_on(p->seats, i + 1, s.model, s.node);
-        if (had <= count_on(seats, n_planned, s.model, s.node)) continue; /* it is planned */
-        if (!may_be_held(p, &s, plan) || is_replaced(p, seats, n_planned, s.model)) continue;
+        size_t had = count_on(p->assignments, i + 1, s.model, s.node);
+        if (had <= count_on(assignments, n_planned, s.model, s.node)) continue; /* it is planned */
+        if (!may_be_held(p, &s, plan) || is_replaced(p, assignments, n_planned, s.model)) continue;
         s.held = true;
-        seats[n++] = s;
+        assignments[n++] = s;
     }
-    free(p->seats);
-    p->seats = seats;
-    p->n_seats = n;
+    free(p->assignments);
+    p->assignments = assignments;
+    p->n_assignments = n;
     return true;
 }
 
 static void say(const placer *p, const placement *plan, const node *nodes)
 {
-    for (size_t i = 0; i < plan->n_seats; i++) {
-        const placement_seat *s = &plan->seats[i];
+    for (size_t i = 0; i < plan->n_assignments; i++) {
+        const placement_assignment *s = &plan->assignments[i];
         if (s->why != PLACEMENT_STAYS)
             LOG(LOG_INFO, "placement", "placed", LOG_S("model", p->o.models[s->model].spec.model),
                 LOG_S("node", nodes[s->node].name), LOG_I("first", s->first), LOG_I("end", s->end),
@@ -319,7 +321,7 @@ static bool set_desk(desk *d, const placer *p, uint64_t now_ns)
 {
     d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
     d->models = calloc(p->o.n_models + 1, sizeof *d->models);
-    d->now = calloc(p->n_seats + 1, sizeof *d->now);
+    d->now = calloc(p->n_assignments + 1, sizeof *d->now);
     d->gateways = calloc(p->n_nodes + 1, sizeof *d->gateways);
     d->failed = calloc(p->n_failures + 1, sizeof *d->failed);
     if (!d->nodes || !d->models || !d->now || !d->gateways || !d->failed) return false;
@@ -342,13 +344,13 @@ static bool set_desk(desk *d, const placer *p, uint64_t now_ns)
         d->models[i].nodes = d->gateways;
         d->models[i].n_nodes = d->n_gateways;
     }
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (!p->seats[i].held)
-            d->now[d->n_now++] = (placement_now){.model = p->o.models[p->seats[i].model].spec.model,
-                                                 .node = p->seats[i].node,
-                                                 .standby = p->seats[i].standby,
-                                                 .first = p->seats[i].first,
-                                                 .end = p->seats[i].end};
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (!p->assignments[i].held)
+            d->now[d->n_now++] = (placement_now){.model = p->o.models[p->assignments[i].model].spec.model,
+                                                 .node = p->assignments[i].node,
+                                                 .standby = p->assignments[i].standby,
+                                                 .first = p->assignments[i].first,
+                                                 .end = p->assignments[i].end};
     return true;
 }
 
@@ -374,7 +376,7 @@ static void plan(placer *p, uint64_t now_ns)
         p->n_missing = plan.n_gaps;
         placer_stage_dealt(p, &plan, now_ns);
         placer_note_lost(p, &plan);
-        if (take_seats(p, &plan, d.nodes)) placer_write(p);
+        if (take_assignments(p, &plan, d.nodes)) placer_write(p);
         placer_deliver(p);
         placer_tell_missing(p, &plan, d.nodes, d.n_nodes, d.models, now_ns);
     } else {
@@ -447,7 +449,7 @@ void placer_free(placer *p)
     }
     gate_files_close(p->files);
     free(p->nodes);
-    free(p->seats);
+    free(p->assignments);
     free(p->missing);
     free(p->failures);
     free(p->calm);

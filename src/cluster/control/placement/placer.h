@@ -10,7 +10,7 @@
 #include "control/desired_state.h"
 #include "control/placement/join_wave.h"
 
-enum { PLACER_NEWCOMERS_MAX = 16, PLACER_SEATS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
+enum { PLACER_NEWCOMERS_MAX = 16, PLACER_ASSIGNMENTS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
 
 /* What was said last of or to a machine, packed; NULL: nothing. */
 typedef struct placer_told {
@@ -29,7 +29,7 @@ typedef struct placer_node {
     placer_told assigned, holders;
 } placer_node;
 
-typedef struct placer_seat {
+typedef struct placer_assignment {
     size_t model;
     char node[IDENTITY_NAME_SIZE];
     bool standby;
@@ -39,7 +39,7 @@ typedef struct placer_seat {
     size_t first, end;
     bool in_use;
     char at[REACH_ADDRESS_SIZE];
-} placer_seat;
+} placer_assignment;
 
 /* Which replicas may move for balance now: none, those of models that say so, or all. */
 typedef enum placer_relief { RELIEF_NONE, RELIEF_MARKED, RELIEF_ALL } placer_relief;
@@ -50,8 +50,8 @@ struct placer {
     gate_files *files;
     placer_node *nodes;
     size_t n_nodes, cap_nodes;
-    placer_seat *seats;
-    size_t n_seats;
+    placer_assignment *assignments;
+    size_t n_assignments;
     uv_timer_t soon;
     bool changed;
     uint64_t planned_ns;
@@ -77,8 +77,9 @@ struct placer {
 /* placer.c */
 placer_node *placer_find_node(const placer *p, const char *name);
 placer_node *placer_add_node(placer *p, const char *name); /* NULL: out of memory, or there are too many */
-bool placer_add_seat(placer *p, const placer_seat *s);     /* false: out of memory, or there are too many */
-/* What an attached machine says that it serves already, as seats. */
+bool placer_add_assignment(placer *p,
+                           const placer_assignment *s); /* false: out of memory, or there are too many */
+/* What an attached machine says that it serves already, as assignments. */
 bool placer_adopt(placer *p, const roster_entry *e);
 void placer_look_around(placer *p, uint64_t now_ns);
 bool placer_travels(const placer *p, size_t model);
@@ -89,20 +90,21 @@ bool placer_is_news(placer_told *told, const ProtobufCMessage *m);
 
 /* placer_stage.c */
 /* Which of the planned stages are used from now on, and which of the old ones are still: a first stage is
- * told of others only when all of these are loaded. seats[n] are the planned ones, with room for the old
- * ones, of which it adds those that are held; returns how many there are then. */
-size_t placer_stage_keep(const placer *p, placer_seat *seats, size_t n);
+ * told of others only when all of these are loaded. assignments[n] are the planned ones, with room for the
+ * old ones, of which it adds those that are held; returns how many there are then. */
+size_t placer_stage_keep(const placer *p, placer_assignment *assignments, size_t n);
 /* Is it a stage on that machine? */
-bool placer_stage_is_on(const placer_seat *s, const char *node);
-/* The worker of that seat among a machine's desired state, if it is to run and its file may travel; `bare`: the
- * machine has the file. False: no memory. */
-bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, desired_state *to);
+bool placer_stage_is_on(const placer_assignment *s, const char *node);
+/* The worker of that assignment among a machine's desired state, if it is to run and its file may travel;
+ * `bare`: the machine has the file. False: no memory. */
+bool placer_stage_order(const placer *p, const placer_assignment *s, bool bare, desired_state *to);
 /* The worker of such an assignment, which its strings are borrowed from; false: its layers make no sense. */
 bool placer_stage_ordered(const placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret);
-/* A seat of that assignment, used; none where its layers make no sense. False: out of memory, or too many. */
+/* The same as one of the placer's, in use; none where its layers make no sense. False: out of memory, or too
+ * many. */
 bool placer_stage_add(placer *p, size_t model, const placer_node *n, const Shoal__V1__Assignment *a);
-/* Of the model's seats only those of the chain remain that begins with this assignment: others were to take over
- * from it, which the next plan says again. */
+/* Of the model's assignments only those of the chain remain that begins with this assignment: others were to
+ * take over from it, which the next plan says again. */
 void placer_stage_drop_uncalled(placer *p, size_t model, const placer_node *from,
                                 const Shoal__V1__Assignment *first);
 /* The layers that a report is about; false: it is of no stage of this model. */
@@ -119,7 +121,7 @@ void placer_stage_dealt(placer *p, const placement *plan, uint64_t now_ns);
 int placer_name_group(placer *p, shoal_err *err);
 /* True when this gateway is to plan now; else it has done what others planned. */
 bool placer_leads(placer *p, uint64_t now_ns);
-/* Make each machine's plan of the seats; what is new goes to the shared plan. */
+/* Make each machine's plan of the assignments; what is new goes to the shared plan. */
 void placer_write(placer *p);
 void placer_unwrite(placer *p, placer_node *n); /* it is gone */
 /* Each machine that is attached here, and this one, is told its plan. */
@@ -135,9 +137,9 @@ void placer_look_at_failures(placer *p, uint64_t now_ns);
  * p->n_failures. Borrowed until the next look. */
 size_t placer_failed_nodes(const placer *p, size_t model, uint64_t now_ns, const char **ret);
 
-/* placer_missing.c: the machines that are gone, before seats are taken: the plan's names are those of the
- * seats. Then the registry is told which models no machine has, and why: of the plan that was just made;
- * resp. of those that `leader` has made. */
+/* placer_missing.c: the machines that are gone, before assignments are taken: the plan's names are those of
+ * the assignments. Then the registry is told which models no machine has, and why: of the plan that was just
+ * made; resp. of those that `leader` has made. */
 void placer_note_lost(placer *p, const placement *plan);
 void placer_tell_missing(placer *p, const placement *plan, const node *nodes, size_t n_nodes,
                          const placement_model *models, uint64_t now_ns);

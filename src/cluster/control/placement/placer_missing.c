@@ -23,10 +23,10 @@ static bool is_settled(const placer *p, uint64_t now_ns)
     return now_ns - p->leads_ns >= SETTLE_MS * UINT64_C(1000000);
 }
 
-static bool has_seat(const placer *p, size_t model)
+static bool has_assignment(const placer *p, size_t model)
 {
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].model == model && !p->seats[i].standby) return true;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].model == model && !p->assignments[i].standby) return true;
     return false;
 }
 
@@ -76,7 +76,7 @@ void placer_tell_missing(placer *p, const placement *plan, const node *nodes, si
                          const placement_model *models, uint64_t now_ns)
 {
     for (size_t i = 0; p->missing && i < p->o.n_models; i++) {
-        if (models[i].n_replicas == 0 || has_seat(p, i))
+        if (models[i].n_replicas == 0 || has_assignment(p, i))
             found(p, i);
         else if (is_settled(p, now_ns) && !gate_files_pending(p->files, i))
             say_why(p, plan, nodes, n_nodes, models, i);
@@ -101,7 +101,8 @@ void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns)
     char why[200];
     bool *is_there = calloc(p->o.n_models + 1, sizeof *is_there);
     if (!p->missing) p->missing = calloc(p->o.n_models + 1, sizeof *p->missing);
-    for (size_t i = 0; is_there && p->missing && i < p->n_nodes; i++) count_assigned(p, &p->nodes[i], is_there);
+    for (size_t i = 0; is_there && p->missing && i < p->n_nodes; i++)
+        count_assigned(p, &p->nodes[i], is_there);
     snprintf(why, sizeof why,
              "the gateway %.63s, which places models, has no machine for it; its /readyz says why", leader);
     for (size_t i = 0; is_there && p->missing && i < p->o.n_models; i++) {

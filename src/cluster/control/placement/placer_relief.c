@@ -1,9 +1,9 @@
 /* placer_relief.c: replicas that move for balance.
  *
  * Nothing moves for balance by itself: only when a machine has joined that was never here, for models that
- * say `place.rebalance`, or by an operator's command, for all. Then one replica after the other moves, each when
- * the one before has left the node that it was on, as long as it is worth it (placement_relieve). A model
- * that is missing for good (no machine has its label, say) does not keep the others from moving. */
+ * say `place.rebalance`, or by an operator's command, for all. Then one replica after the other moves, each
+ * when the one before has left the node that it was on, as long as it is worth it (placement_relieve). A
+ * model that is missing for good (no machine has its label, say) does not keep the others from moving. */
 #include <stdio.h>
 #include <string.h>
 
@@ -42,10 +42,10 @@ static bool awaits_one(const placement *plan, const node *nodes, size_t n_nodes,
     return false;
 }
 
-static bool has_seat(const placer *p, const char *node)
+static bool has_assignment(const placer *p, const char *node)
 {
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (strcmp(p->seats[i].node, node) == 0) return true;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (strcmp(p->assignments[i].node, node) == 0) return true;
     return false;
 }
 
@@ -55,7 +55,7 @@ static const char *waits_for_node(const placer *p)
     const char *why = NULL;
     for (size_t i = 0; i < p->n_nodes; i++) {
         const placer_node *n = &p->nodes[i];
-        if ((n->attached && !n->drains) || !has_seat(p, n->name)) continue;
+        if ((n->attached && !n->drains) || !has_assignment(p, n->name)) continue;
         why = n->drains ? "a machine drains and has replicas left" : "a machine with replicas is away";
     }
     return why;
@@ -72,10 +72,10 @@ static bool has_gap(const placement *plan, size_t model)
  */
 static bool moves(const placer *p, const placement *plan)
 {
-    for (size_t i = 0; i < plan->n_seats; i++)
-        if (plan->seats[i].why != PLACEMENT_STAYS) return true;
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].held && !has_gap(plan, p->seats[i].model)) return true;
+    for (size_t i = 0; i < plan->n_assignments; i++)
+        if (plan->assignments[i].why != PLACEMENT_STAYS) return true;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].held && !has_gap(plan, p->assignments[i].model)) return true;
     for (size_t i = 0; i < plan->n_leavers; i++)
         for (size_t m = 0; m < p->o.n_models; m++)
             if (strcmp(p->o.models[m].spec.model, plan->leavers[i].model) == 0 && !has_gap(plan, m))

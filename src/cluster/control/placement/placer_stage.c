@@ -18,27 +18,28 @@ enum { RETURN_MS = 3000 }; /* for machines to find a gateway that has started ag
 
 typedef enum { USED, PLANNED } chain_kind;
 
-static bool is_of(const placer_seat *s, size_t model, chain_kind kind)
+static bool is_of(const placer_assignment *s, size_t model, chain_kind kind)
 {
     return s->model == model && s->end > 0 && (kind == USED ? s->in_use : !s->held);
 }
 
-static bool same_stage(const placer_seat *a, const placer_seat *b)
+static bool same_stage(const placer_assignment *a, const placer_assignment *b)
 {
     return a->model == b->model && a->first == b->first && a->end == b->end && strcmp(a->node, b->node) == 0;
 }
 
-static bool has_stage(const placer_seat *seats, size_t n, const placer_seat *s, chain_kind kind)
+static bool has_stage(const placer_assignment *assignments, size_t n, const placer_assignment *s,
+                      chain_kind kind)
 {
     for (size_t i = 0; i < n; i++)
-        if (is_of(&seats[i], s->model, kind) && same_stage(&seats[i], s)) return true;
+        if (is_of(&assignments[i], s->model, kind) && same_stage(&assignments[i], s)) return true;
     return false;
 }
 
 /* ---- which chain ----------------------------------------------------------------------------------- */
 
 /* Those of another gateway are known to it alone: its first stage waits for them. */
-static bool is_loaded(const placer *p, const placer_seat *s)
+static bool is_loaded(const placer *p, const placer_assignment *s)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
     const placer_node *n = placer_find_node(p, s->node);
@@ -48,22 +49,22 @@ static bool is_loaded(const placer *p, const placer_seat *s)
 }
 
 /* Do the planned stages cover all layers, and are all but the first one loaded? */
-static bool is_prepared(const placer *p, const placer_seat *seats, size_t n, size_t model)
+static bool is_prepared(const placer *p, const placer_assignment *assignments, size_t n, size_t model)
 {
     size_t n_layers = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!is_of(&seats[i], model, PLANNED)) continue;
-        n_layers += seats[i].end - seats[i].first;
-        if (seats[i].first > 0 && !is_loaded(p, &seats[i])) return false;
+        if (!is_of(&assignments[i], model, PLANNED)) continue;
+        n_layers += assignments[i].end - assignments[i].first;
+        if (assignments[i].first > 0 && !is_loaded(p, &assignments[i])) return false;
     }
     return n_layers > 0 && n_layers == p->o.models[model].want.shape.n_layer;
 }
 
 /* Is the model planned in one piece, and answers there? Then no chain of it is needed. */
-static bool is_whole_now(const placer *p, const placer_seat *seats, size_t n, size_t model)
+static bool is_whole_now(const placer *p, const placer_assignment *assignments, size_t n, size_t model)
 {
     bool planned = false;
-    for (size_t i = 0; i < n; i++) planned |= seats[i].model == model && seats[i].end == 0;
+    for (size_t i = 0; i < n; i++) planned |= assignments[i].model == model && assignments[i].end == 0;
     const char *name = p->o.models[model].spec.model;
     const replica_set *set = planned && p->g->registry ? registry_find(p->g->registry, name) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++)
@@ -71,41 +72,44 @@ static bool is_whole_now(const placer *p, const placer_seat *seats, size_t n, si
     return false;
 }
 
-static size_t keep_model(const placer *p, placer_seat *seats, size_t n, size_t model)
+static size_t keep_model(const placer *p, placer_assignment *assignments, size_t n, size_t model)
 {
     size_t n_planned = n;
-    bool changes = is_prepared(p, seats, n, model) || is_whole_now(p, seats, n, model);
+    bool changes = is_prepared(p, assignments, n, model) || is_whole_now(p, assignments, n, model);
     for (size_t i = 0; i < n_planned; i++)
-        if (is_of(&seats[i], model, PLANNED))
-            seats[i].in_use = changes || has_stage(p->seats, p->n_seats, &seats[i], USED);
-    for (size_t i = 0; !changes && i < p->n_seats; i++) {
-        placer_seat s = p->seats[i];
-        if (!is_of(&s, model, USED) || has_stage(seats, n_planned, &s, PLANNED)) continue;
+        if (is_of(&assignments[i], model, PLANNED))
+            assignments[i].in_use =
+                changes || has_stage(p->assignments, p->n_assignments, &assignments[i], USED);
+    for (size_t i = 0; !changes && i < p->n_assignments; i++) {
+        placer_assignment s = p->assignments[i];
+        if (!is_of(&s, model, USED) || has_stage(assignments, n_planned, &s, PLANNED)) continue;
         s.held = true;
-        seats[n++] = s;
+        assignments[n++] = s;
     }
     return n;
 }
 
-size_t placer_stage_keep(const placer *p, placer_seat *seats, size_t n)
+size_t placer_stage_keep(const placer *p, placer_assignment *assignments, size_t n)
 {
     for (size_t i = 0; i < p->o.n_models; i++)
-        if (placement_is_cut(&p->o.models[i].want.shards)) n = keep_model(p, seats, n, i);
+        if (placement_is_cut(&p->o.models[i].want.shards)) n = keep_model(p, assignments, n, i);
     return n;
 }
 
 /* ---- what is told ---------------------------------------------------------------------------------- */
 
 /* The stage of the used chain that begins with this layer. */
-static const placer_seat *used_from(const placer *p, size_t model, size_t first)
+static const placer_assignment *used_from(const placer *p, size_t model, size_t first)
 {
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (is_of(&p->seats[i], model, USED) && p->seats[i].first == first) return &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (is_of(&p->assignments[i], model, USED) && p->assignments[i].first == first)
+            return &p->assignments[i];
     return NULL;
 }
 
 /* How the first stage, at `from`, reaches that one; NULL: it cannot. */
-static const char *address_of(const placer *p, const placer_seat *from, const placer_seat *to, arena *strings)
+static const char *address_of(const placer *p, const placer_assignment *from, const placer_assignment *to,
+                              arena *strings)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
     if (!stage_name_put(name, sizeof name, p->o.models[to->model].spec.model, to->first, to->end))
@@ -114,8 +118,8 @@ static const char *address_of(const placer *p, const placer_seat *from, const pl
     return *to->at ? arena_printf(strings, "relay:%s/%s/%s/0", to->at, to->node, name) : NULL;
 }
 
-/* The worker of that seat; false: it is not to run yet. `strings` owns what is new in it. */
-static bool spec_of(const placer *p, const placer_seat *s, arena *strings, worker_spec *ret)
+/* The worker of that assignment; false: it is not to run yet. `strings` owns what is new in it. */
+static bool spec_of(const placer *p, const placer_assignment *s, arena *strings, worker_spec *ret)
 {
     const gate_model *m = &p->o.models[s->model];
     size_t at = s->end, n = 0;
@@ -123,7 +127,7 @@ static bool spec_of(const placer *p, const placer_seat *s, arena *strings, worke
     if (s->first > 0) return true;
     if (!s->in_use) return false;
     while (at < m->want.shape.n_layer) {
-        const placer_seat *next = used_from(p, s->model, at);
+        const placer_assignment *next = used_from(p, s->model, at);
         if (!next || n == WORKER_SPEC_STAGES) return false;
         ret->stages[n] = address_of(p, s, next, strings);
         if (!ret->stages[n++]) return false;
@@ -136,8 +140,8 @@ static const char *first_node(const placer *p, const worker_spec *of, chain_kind
 {
     const char *at = NULL;
     bool is_in = false;
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placer_seat *x = &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placer_assignment *x = &p->assignments[i];
         if (!is_of(x, x->model, kind) || strcmp(p->o.models[x->model].spec.model, of->model) != 0) continue;
         if (x->first == 0) at = x->node;
         is_in |= x->first == of->first_layer && x->end == of->end_layer;
@@ -155,7 +159,7 @@ static void find_first_nodes(const placer *p, const worker_spec *s, const char *
     }
 }
 
-bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, desired_state *to)
+bool placer_stage_order(const placer *p, const placer_assignment *s, bool bare, desired_state *to)
 {
     const char *first_nodes[2] = {NULL, NULL};
     const gate_freight *t = gate_files_of(p->files, s->model);
@@ -165,7 +169,7 @@ bool placer_stage_order(const placer *p, const placer_seat *s, bool bare, desire
     return desired_state_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
 }
 
-bool placer_stage_is_on(const placer_seat *s, const char *node)
+bool placer_stage_is_on(const placer_assignment *s, const char *node)
 {
     return s->end > 0 && strcmp(s->node, node) == 0;
 }
@@ -192,16 +196,16 @@ bool placer_stage_ordered(const placer *p, size_t model, const Shoal__V1__Assign
 
 bool placer_stage_add(placer *p, size_t model, const placer_node *n, const Shoal__V1__Assignment *a)
 {
-    placer_seat s = {.model = model, .first = a->first_layer, .end = a->end_layer, .in_use = true};
+    placer_assignment s = {.model = model, .first = a->first_layer, .end = a->end_layer, .in_use = true};
     if (!has_layers(&p->o.models[model], a)) return true;
     memcpy(s.node, n->name, sizeof s.node);
     memcpy(s.at, n->at, sizeof s.at);
-    return placer_add_seat(p, &s);
+    return placer_add_assignment(p, &s);
 }
 
 /* Does this first stage call that one? Its way there ends as the names of stages do. */
 static bool calls(const placer *p, const placer_node *from, const Shoal__V1__Assignment *first,
-                  const placer_seat *s)
+                  const placer_assignment *s)
 {
     char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX], way[2 * sizeof name];
     if (!stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end)) return false;
@@ -218,12 +222,12 @@ void placer_stage_drop_uncalled(placer *p, size_t model, const placer_node *from
                                 const Shoal__V1__Assignment *first)
 {
     size_t n = 0;
-    for (size_t i = 0; i < p->n_seats; i++) {
-        const placer_seat *s = &p->seats[i];
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placer_assignment *s = &p->assignments[i];
         bool other = s->model == model && s->end > 0 && s->first > 0 && !calls(p, from, first, s);
-        if (!other) p->seats[n++] = *s;
+        if (!other) p->assignments[n++] = *s;
     }
-    p->n_seats = n;
+    p->n_assignments = n;
 }
 
 bool placer_stage_reported(const placer *p, size_t model, const Shoal__V1__ReplicaReport *r,
@@ -286,7 +290,7 @@ bool placer_stage_is_idle(const placer *p, size_t model)
 
 void placer_stage_dealt(placer *p, const placement *plan, uint64_t now_ns)
 {
-    for (size_t i = 0; p->calm && i < plan->n_seats; i++)
-        if (plan->seats[i].why == PLACEMENT_DEALT || plan->seats[i].why == PLACEMENT_RELIEVES)
-            p->calm[plan->seats[i].model] = (placer_calm){.dealt_ns = now_ns, .asked_ns = now_ns};
+    for (size_t i = 0; p->calm && i < plan->n_assignments; i++)
+        if (plan->assignments[i].why == PLACEMENT_DEALT || plan->assignments[i].why == PLACEMENT_RELIEVES)
+            p->calm[plan->assignments[i].model] = (placer_calm){.dealt_ns = now_ns, .asked_ns = now_ns};
 }

@@ -1,7 +1,7 @@
-/* shared_plan.c: plans as bytes: made of seats, read back into seats, told to machines, and kept by several
- * gateways.
+/* shared_plan.c: plans as bytes: made of assignments, read back into assignments, told to machines, and kept
+ * by several gateways.
  *
- * A gateway that begins to lead takes its seats from the plans of the one before, so that nothing moves
+ * A gateway that begins to lead takes its assignments from the plans of the one before, so that nothing moves
  * because of that; LEAD_MS after its election, when it has read what the other one wrote last. */
 #include <stdlib.h>
 #include <string.h>
@@ -77,14 +77,15 @@ const char *gate_group(const gate *g)
     return g->placer && *g->placer->group ? g->placer->group : NULL;
 }
 
-/* ---- a plan of seats ------------------------------------------------------------------------------- */
+/* ---- a plan of assignments ----------------------------------------------------------------------------- */
 
-static void count_seats(const placer *p, size_t model, const char *name, unsigned ret[2])
+static void count_assignments(const placer *p, size_t model, const char *name, unsigned ret[2])
 {
     ret[0] = ret[1] = 0;
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].model == model && p->seats[i].end == 0 && strcmp(p->seats[i].node, name) == 0)
-            ret[p->seats[i].standby]++;
+    for (size_t i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i].model == model && p->assignments[i].end == 0 &&
+            strcmp(p->assignments[i].node, name) == 0)
+            ret[p->assignments[i].standby]++;
 }
 
 bool placer_is_news(placer_told *told, const ProtobufCMessage *m)
@@ -105,7 +106,7 @@ static bool add_model(const placer *p, desired_state *all, const placer_node *n,
     const gate_freight *t = gate_files_of(p->files, model);
     const worker_spec *s = &p->o.models[model].spec;
     unsigned k[2];
-    count_seats(p, model, n->name, k);
+    count_assignments(p, model, n->name, k);
     if (k[0] + k[1] == 0) return true;
     if (n->facts->is_gateway) return desired_state_add(all, s, NULL, k[0], k[1], NULL);
     return !t || desired_state_add(all, s, t, k[0], k[1], NULL);
@@ -115,12 +116,12 @@ static void write_one(placer *p, placer_node *n)
 {
     Shoal__V1__Plan plan = SHOAL__V1__PLAN__INIT;
     desired_state all;
-    if (!desired_state_open(&all, p->o.n_models + p->n_seats)) return; /* the next plan says it */
+    if (!desired_state_open(&all, p->o.n_models + p->n_assignments)) return; /* the next plan says it */
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_models; i++) ok = add_model(p, &all, n, i);
-    for (size_t i = 0; ok && i < p->n_seats; i++)
-        if (placer_stage_is_on(&p->seats[i], n->name))
-            ok = placer_stage_order(p, &p->seats[i], n->facts->is_gateway, &all);
+    for (size_t i = 0; ok && i < p->n_assignments; i++)
+        if (placer_stage_is_on(&p->assignments[i], n->name))
+            ok = placer_stage_order(p, &p->assignments[i], n->facts->is_gateway, &all);
     plan.assignments = &all.message;
     plan.drains = n->drains;
     if (ok && placer_is_news(&n->plan, &plan.base) && p->o.shared_plan)
@@ -156,7 +157,7 @@ static bool spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec
     size_t m = model_of(p, a->model);
     if (m == p->o.n_models) return false;
     if (a->end_layer > 0) return placer_stage_ordered(p, m, a, ret);
-    if (a->replicas > PLACER_SEATS_MAX || a->standby > PLACER_SEATS_MAX) return false;
+    if (a->replicas > PLACER_ASSIGNMENTS_MAX || a->standby > PLACER_ASSIGNMENTS_MAX) return false;
     if (a->replicas + a->standby == 0) return false;
     *ret = p->o.models[m].spec;
     ret->n_standby = (int)a->standby;
@@ -167,7 +168,7 @@ static bool spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec
 static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
 {
     size_t n_assigned = all ? all->n_models : 0, n = 0;
-    worker_spec *list = n_assigned <= PLACER_SEATS_MAX ? calloc(n_assigned + 1, sizeof *list) : NULL;
+    worker_spec *list = n_assigned <= PLACER_ASSIGNMENTS_MAX ? calloc(n_assigned + 1, sizeof *list) : NULL;
     if (!list) return; /* the next time does it */
     for (size_t i = 0; i < n_assigned; i++) n += spec_of(p, all->models[i], &list[n]);
     p->o.here(p->o.user, list, n);
@@ -232,16 +233,16 @@ void placer_deliver(placer *p)
 
 /* ---- leading and following ------------------------------------------------------------------------- */
 
-static bool add_seats(placer *p, size_t model, const char *node, unsigned n, bool standby)
+static bool add_assignments(placer *p, size_t model, const char *node, unsigned n, bool standby)
 {
-    placer_seat s = {.model = model, .standby = standby};
+    placer_assignment s = {.model = model, .standby = standby};
     memcpy(s.node, node, strlen(node) + 1);
     for (unsigned i = 0; i < n; i++)
-        if (!placer_add_seat(p, &s)) return false;
+        if (!placer_add_assignment(p, &s)) return false;
     return true;
 }
 
-static bool seats_of_plan(placer *p, const placer_node *n)
+static bool assignments_of_plan(placer *p, const placer_node *n)
 {
     Shoal__V1__Plan *plan = shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes);
     if (!plan) return false;
@@ -250,15 +251,15 @@ static bool seats_of_plan(placer *p, const placer_node *n)
         const Shoal__V1__Assignment *a = plan->assignments->models[i];
         size_t m = model_of(p, a->model);
         if (m == p->o.n_models) continue;
-        ok = a->end_layer > 0
-                 ? placer_stage_add(p, m, n, a)
-                 : add_seats(p, m, n->name, a->replicas, false) && add_seats(p, m, n->name, a->standby, true);
+        ok = a->end_layer > 0 ? placer_stage_add(p, m, n, a)
+                              : add_assignments(p, m, n->name, a->replicas, false) &&
+                                    add_assignments(p, m, n->name, a->standby, true);
     }
     shoal__v1__plan__free_unpacked(plan, NULL);
     return ok;
 }
 
-/* Behind the seats of all plans. */
+/* Behind the assignments of all plans. */
 static bool drop_uncalled(placer *p, const placer_node *n)
 {
     Shoal__V1__Plan *plan = n->plan.bytes ? shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes) : NULL;
@@ -272,36 +273,36 @@ static bool drop_uncalled(placer *p, const placer_node *n)
     return true;
 }
 
-static bool seats_alone(placer *p, const placer_node *n)
+static bool assignments_alone(placer *p, const placer_node *n)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_alone; i++) {
         const worker_spec *s = &p->o.alone[i];
         size_t m = model_of(p, s->model);
-        placer_seat stage = {.model = m, .first = s->first_layer, .end = s->end_layer, .in_use = true};
+        placer_assignment stage = {.model = m, .first = s->first_layer, .end = s->end_layer, .in_use = true};
         if (m == p->o.n_models) continue;
         memcpy(stage.node, n->name, sizeof stage.node);
         ok = s->end_layer > 0
-                 ? placer_add_seat(p, &stage)
-                 : add_seats(p, m, n->name, s->n_replicas > 0 ? (unsigned)s->n_replicas : 1, false);
+                 ? placer_add_assignment(p, &stage)
+                 : add_assignments(p, m, n->name, s->n_replicas > 0 ? (unsigned)s->n_replicas : 1, false);
     }
     return ok;
 }
 
 /* Where nobody has planned: what is there. */
-static bool seats_that_are(placer *p, const placer_node *n)
+static bool assignments_that_are(placer *p, const placer_node *n)
 {
     const roster_entry *e = roster_find(p->g->roster, n->name);
     if (e && e->role == ROLE_NODE && e->replicas) return placer_adopt(p, e);
-    return !n->here || !p->alone || seats_alone(p, n);
+    return !n->here || !p->alone || assignments_alone(p, n);
 }
 
 static void begin_to_lead(placer *p)
 {
-    p->n_seats = 0;
+    p->n_assignments = 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
         const placer_node *n = &p->nodes[i];
-        if (!(n->plan.bytes ? seats_of_plan(p, n) : seats_that_are(p, n)))
+        if (!(n->plan.bytes ? assignments_of_plan(p, n) : assignments_that_are(p, n)))
             return; /* tried again with the next look */
     }
     for (size_t i = 0; i < p->n_nodes; i++)
@@ -309,7 +310,7 @@ static void begin_to_lead(placer *p)
     p->leads = true;
     p->leads_ns = clock_ns();
     p->alone = false;
-    LOG(LOG_INFO, "placement", "leads", LOG_S("group", p->group), LOG_I("seats", p->n_seats));
+    LOG(LOG_INFO, "placement", "leads", LOG_S("group", p->group), LOG_I("seats", p->n_assignments));
 }
 
 static void serve_alone(placer *p, uint64_t now_ns)
@@ -348,7 +349,7 @@ bool placer_leads(placer *p, uint64_t now_ns)
     return false;
 }
 
-/* ---- what the shared plan says ----------------------------------------------------------------------------- */
+/* ---- what the shared plan says ------------------------------------------------------------------------- */
 
 static void take_drains(placer *p, placer_node *n, bool drains)
 {

@@ -183,8 +183,8 @@ static void print_model(const planning *x, size_t model)
 {
     const placement_model *m = &x->models[model];
     cli_printf("%s  (%.0f MiB each)\n", m->name, (double)m->memory_bytes / (1 << 20));
-    for (size_t i = 0; i < x->p.n_seats; i++) {
-        const placement_seat *s = &x->p.seats[i];
+    for (size_t i = 0; i < x->p.n_assignments; i++) {
+        const placement_assignment *s = &x->p.assignments[i];
         if (s->model != model) continue;
         char what[32] = "replica";
         if (s->standby) strcpy(what, "standby");
@@ -228,11 +228,11 @@ static void put_gap(buf *out, const planning *x, const placement_gap *g)
     buf_puts(out, "]}");
 }
 
-static void put_seats(buf *out, const planning *x)
+static void put_assignments(buf *out, const planning *x)
 {
     buf_puts(out, "{\"placements\":[");
-    for (size_t i = 0; i < x->p.n_seats; i++) {
-        const placement_seat *s = &x->p.seats[i];
+    for (size_t i = 0; i < x->p.n_assignments; i++) {
+        const placement_assignment *s = &x->p.assignments[i];
         put(out, i ? ",{\"model\":" : "{\"model\":", x->models[s->model].name);
         put(out, ",\"node\":", x->nodes[s->node].name);
         buf_printf(out, ",\"standby\":%s", s->standby ? "true" : "false");
@@ -266,7 +266,7 @@ static void put_prices(buf *out, const planning *x)
 static int print_json(const planning *x)
 {
     buf out = {0};
-    put_seats(&out, x);
+    put_assignments(&out, x);
     put_prices(&out, x);
     buf_puts(&out, "],\"stopping\":[");
     for (size_t i = 0; i < x->p.n_leavers; i++) {
