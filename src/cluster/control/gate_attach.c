@@ -27,11 +27,11 @@ typedef struct session {
     char name[IDENTITY_NAME_SIZE]; /* while it has no entry */
     role role;
     char serial[65];
-    int64_t until;     /* of its certificate */
-    uint64_t heard_ns; /* its last message, by listening_ns() */
-    unsigned n_heard;  /* messages since the last look around */
-    bool paused;       /* it has said enough until the next */
-    uint64_t told;     /* of other gateways, last (gate_others_digest) */
+    int64_t until;      /* of its certificate */
+    uint64_t heard_ns;  /* its last message, by listening_ns() */
+    unsigned n_heard;   /* messages since the last look around */
+    bool paused;        /* it has said enough until the next */
+    uint64_t last_sent; /* digest of the list of other gateways (gate_others_digest) */
 } session;
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
@@ -310,8 +310,8 @@ static void tell_others(session *s)
     gate_others all;
     gate_others_list(&all, s->g, s->entry, grpc_call_from(s->call));
     uint64_t digest = gate_others_digest(&all);
-    if (digest == s->told) return;
-    s->told = digest;
+    if (digest == s->last_sent) return;
+    s->last_sent = digest;
     m.gateways = &all.message;
     send_message(s->call, &m);
 }

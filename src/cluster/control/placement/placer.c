@@ -184,18 +184,18 @@ static bool is_kept(const placer *p, const placer_node *n)
     return n->drains || (!p->leads && n->plan.bytes);
 }
 
-static void forget_told(placer_node *n)
+static void forget_last_sent(placer_node *n)
 {
     free(n->assigned.bytes);
     free(n->holders.bytes);
-    n->assigned = n->holders = (placer_told){0};
+    n->assigned = n->holders = (last_sent){0};
 }
 
 static void forget_node(placer *p, placer_node *n)
 {
     placer_unwrite(p, n);
     node_free(n->facts);
-    forget_told(n);
+    forget_last_sent(n);
     *n = p->nodes[--p->n_nodes];
 }
 
@@ -417,7 +417,7 @@ void placer_greet(gate *g, const char *name)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!n) return;
-    forget_told(n);
+    forget_last_sent(n);
     roster_entry *e = roster_find(g->roster, name);
     if (e) e->drains = n->drains;
     n->removed = false; /* it has another certificate */
@@ -444,7 +444,7 @@ void placer_free(placer *p)
     if (!p) return;
     for (size_t i = 0; i < p->n_nodes; i++) {
         node_free(p->nodes[i].facts);
-        forget_told(&p->nodes[i]);
+        forget_last_sent(&p->nodes[i]);
         free(p->nodes[i].plan.bytes);
     }
     gate_files_close(p->files);

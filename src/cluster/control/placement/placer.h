@@ -12,11 +12,11 @@
 
 enum { PLACER_NEWCOMERS_MAX = 16, PLACER_ASSIGNMENTS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
 
-/* What was said last of or to a machine, packed; NULL: nothing. */
-typedef struct placer_told {
+/* The last message of a kind that was sent of or to a machine, packed; NULL: none. */
+typedef struct last_sent {
     uint8_t *bytes;
     size_t n;
-} placer_told;
+} last_sent;
 
 /* A machine that is attached, or was until lately. */
 typedef struct placer_node {
@@ -25,8 +25,8 @@ typedef struct placer_node {
     char at[REACH_ADDRESS_SIZE]; /* of its relay; "": none, or this machine */
     bool here, attached, drains, removed;
     uint64_t gone_ns;
-    placer_told plan; /* a Plan, packed: what it is to serve; no bytes: nobody has said */
-    placer_told assigned, holders;
+    last_sent plan; /* a Plan, packed: what it is to serve; no bytes: nobody has said */
+    last_sent assigned, holders;
 } placer_node;
 
 typedef struct placer_assignment {
@@ -85,8 +85,8 @@ void placer_look_around(placer *p, uint64_t now_ns);
 bool placer_travels(const placer *p, size_t model);
 /* Does that model, or stage of one, answer there? */
 bool placer_node_answers(const placer *p, const char *node_name, const char *model);
-/* Is it news? Then it is kept. */
-bool placer_is_news(placer_told *told, const ProtobufCMessage *m);
+/* Does it differ from the last one? Then it is kept as that. */
+bool placer_is_new(last_sent *last, const ProtobufCMessage *m);
 
 /* placer_stage.c */
 /* Which of the planned stages are used from now on, and which of the old ones are still: a first stage is

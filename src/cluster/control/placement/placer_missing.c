@@ -14,7 +14,7 @@
 enum { SETTLE_MS = 10000 }; /* as long as a machine pauses at most between two tries (gateways.h) */
 
 typedef struct placer_missing { /* of one model */
-    bool told;
+    bool reported;
     char lost[IDENTITY_NAME_SIZE]; /* the machine that had it last and is gone; "": none */
 } placer_missing;
 
@@ -44,7 +44,7 @@ void placer_note_lost(placer *p, const placement *plan)
 static void found(placer *p, size_t model)
 {
     placer_missing *x = &p->missing[model];
-    if (x->told && p->g->registry) registry_expect(p->g->registry, p->o.models[model].spec.model);
+    if (x->reported && p->g->registry) registry_expect(p->g->registry, p->o.models[model].spec.model);
     *x = (placer_missing){0};
 }
 
@@ -52,8 +52,8 @@ static void tell(placer *p, size_t model, const char *why, bool lasting)
 {
     placer_missing *x = &p->missing[model];
     const char *name = p->o.models[model].spec.model;
-    if (!x->told) LOG(LOG_WARN, "placement", "unplaced", LOG_S("model", name), LOG_S("reason", why));
-    x->told = true;
+    if (!x->reported) LOG(LOG_WARN, "placement", "unplaced", LOG_S("model", name), LOG_S("reason", why));
+    x->reported = true;
     if (p->g->registry) registry_give_up(p->g->registry, name, why, lasting);
 }
 

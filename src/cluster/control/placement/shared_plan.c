@@ -88,16 +88,16 @@ static void count_assignments(const placer *p, size_t model, const char *name, u
             ret[p->assignments[i].standby]++;
 }
 
-bool placer_is_news(placer_told *told, const ProtobufCMessage *m)
+bool placer_is_new(last_sent *last, const ProtobufCMessage *m)
 {
     size_t size = protobuf_c_message_get_packed_size(m);
     uint8_t *bytes = malloc(size + 1);
     if (!bytes) return false;
     protobuf_c_message_pack(m, bytes);
-    bool same = told->bytes && told->n == size && memcmp(told->bytes, bytes, size) == 0;
-    free(same ? bytes : told->bytes);
+    bool same = last->bytes && last->n == size && memcmp(last->bytes, bytes, size) == 0;
+    free(same ? bytes : last->bytes);
     if (same) return false;
-    *told = (placer_told){bytes, size};
+    *last = (last_sent){bytes, size};
     return true;
 }
 
@@ -124,7 +124,7 @@ static void write_one(placer *p, placer_node *n)
             ok = placer_stage_order(p, &p->assignments[i], n->facts->is_gateway, &all);
     plan.assignments = &all.message;
     plan.drains = n->drains;
-    if (ok && placer_is_news(&n->plan, &plan.base) && p->o.shared_plan)
+    if (ok && placer_is_new(&n->plan, &plan.base) && p->o.shared_plan)
         p->o.shared_plan->post(p->o.shared_plan->user, n->name, n->plan.bytes, n->plan.n);
     desired_state_close(&all);
 }
@@ -140,7 +140,7 @@ void placer_unwrite(placer *p, placer_node *n)
     if (n->plan.bytes && p->leads && p->o.shared_plan)
         p->o.shared_plan->post(p->o.shared_plan->user, n->name, NULL, 0);
     free(n->plan.bytes);
-    n->plan = (placer_told){0};
+    n->plan = (last_sent){0};
 }
 
 /* ---- telling ------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
         if (model < p->o.n_models) ok = add_holders(p, &l, e, gate_files_of(p->files, model));
     }
     m.holders = ok ? holders_message(&l) : NULL;
-    if (m.holders && (n->holders.bytes || l.n > 0) && placer_is_news(&n->holders, &m.holders->base))
+    if (m.holders && (n->holders.bytes || l.n > 0) && placer_is_new(&n->holders, &m.holders->base))
         gate_attach_send(e, &m);
     holders_done(&l);
 }
@@ -210,7 +210,7 @@ static void tell_node(const placer *p, placer_node *n, const roster_entry *e, Sh
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     tell_holders(p, n, e, all);
     m.assign = all;
-    if (placer_is_news(&n->assigned, &all->base)) gate_attach_send(e, &m);
+    if (placer_is_new(&n->assigned, &all->base)) gate_attach_send(e, &m);
 }
 
 static void deliver(placer *p, placer_node *n)
@@ -369,13 +369,13 @@ void gate_plan_read(gate *g, const char *name, const uint8_t *bytes, size_t size
     placer_node *n = placer_find_node(p, name);
     if (!bytes) {
         if (n) free(n->plan.bytes);
-        if (n) n->plan = (placer_told){0};
+        if (n) n->plan = (last_sent){0};
         return;
     }
     Shoal__V1__Plan *plan = shoal__v1__plan__unpack(NULL, size, bytes);
     if (plan && !n) n = placer_add_node(p, name);
     if (plan && n) {
-        placer_is_news(&n->plan, &plan->base);
+        placer_is_new(&n->plan, &plan->base);
         take_drains(p, n, plan->drains);
         placer_changed(g);
     } else {
