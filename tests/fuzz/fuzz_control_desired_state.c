@@ -16,23 +16,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was understood of a parcel, said again, is understood the same. */
-static void say_again(const parcel *p)
+/* What was understood of an artifact, said again, is understood the same. */
+static void say_again(const artifact *p)
 {
     Shoal__V1__ModelFile m;
-    Shoal__V1__FolderFile files[PARCEL_FILES_MAX], *list[PARCEL_FILES_MAX];
-    parcel q = {0};
+    Shoal__V1__FolderFile files[ARTIFACT_FILES_MAX], *list[ARTIFACT_FILES_MAX];
+    artifact q = {0};
     shoal_err err;
-    parcel_put(p, &m, files, list);
-    if (!holds(parcel_take(&q, &m, &err) == 0)) return;
+    artifact_put(p, &m, files, list);
+    if (!holds(artifact_take(&q, &m, &err) == 0)) return;
     if (strcmp(p->digest, q.digest) != 0 || p->n_files != q.n_files || p->bytes != q.bytes) abort();
     for (size_t i = 0; i < p->n_files; i++) {
         model_file f;
-        if (!parcel_path_ok(p->files[i].path)) abort();
+        if (!artifact_path_ok(p->files[i].path)) abort();
         if (model_file_make(&f, p->files[i].path, p->files[i].digest, p->files[i].bytes, &err) != 0) abort();
         if (strchr(f.suffix, '/')) abort();
     }
-    parcel_done(&q);
+    artifact_done(&q);
 }
 
 static void take_assignments(const Shoal__V1__Assignments *all)
@@ -42,8 +42,8 @@ static void take_assignments(const Shoal__V1__Assignments *all)
         shoal_err err;
         if (assignment_take(&a, all->models[i], &err) != 0) continue;
         if (a.spec.n_replicas < 1 || a.spec.n_replicas > ASSIGNMENT_REPLICAS_MAX) abort();
-        say_again(&a.parcel);
-        for (size_t k = 0; k < a.n_adapters; k++) say_again(&a.adapters[k].parcel);
+        say_again(&a.artifact);
+        for (size_t k = 0; k < a.n_adapters; k++) say_again(&a.adapters[k].artifact);
         assignment_done(&a);
     }
 }

@@ -28,7 +28,7 @@ static int take_adapters(assignment *a, const Shoal__V1__Assignment *m, shoal_er
         for (size_t k = 0; k < i; k++)
             if (strcmp(a->adapters[k].name, to->name) == 0)
                 return err_set(err, SHOAL_EINVALID, "it has two adapters called %s", to->name);
-        int rc = parcel_take(&to->parcel, from->file, err);
+        int rc = artifact_take(&to->artifact, from->file, err);
         if (rc != 0) return rc;
     }
     return 0;
@@ -128,7 +128,7 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
     if (rc == 0) rc = take_options(&a, m, err);
     if (rc == 0 && sampling_parse(&a.spec.sampling, m->sampling, err) != 0)
         rc = err_prefix(err, SHOAL_EINVALID, "%s: sampling", m->model);
-    if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
+    if (rc == 0) rc = artifact_take(&a.artifact, m->file, err);
     if (rc == 0) rc = take_adapters(&a, m, err);
     if (rc != 0) {
         assignment_done(&a);
@@ -142,9 +142,9 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
 
 void assignment_done(assignment *a)
 {
-    for (size_t i = 0; i < a->n_adapters; i++) parcel_done(&a->adapters[i].parcel);
+    for (size_t i = 0; i < a->n_adapters; i++) artifact_done(&a->adapters[i].artifact);
     free(a->adapters);
-    parcel_done(&a->parcel);
+    artifact_done(&a->artifact);
     arena_free(a->strings);
     *a = (assignment){0};
 }

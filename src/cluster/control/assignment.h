@@ -11,19 +11,19 @@
 
 #include "base/arena.h"
 #include "agent/agent.h"
-#include "transfer/parcel.h"
+#include "transfer/artifact.h"
 #include "control/roster.h"
 
 enum { ASSIGNMENT_ADAPTER_NAME = 64, ASSIGNMENT_REPLICAS_MAX = 64, ASSIGNMENT_THREADS_MAX = 4096 };
 
 typedef struct assignment_adapter {
     char name[ASSIGNMENT_ADAPTER_NAME];
-    parcel parcel;
+    artifact artifact;
 } assignment_adapter;
 
 typedef struct assignment { /* zeroed: none */
     char model[ROSTER_TEXT_MAX + 1];
-    parcel parcel;
+    artifact artifact;
     assignment_adapter *adapters;
     size_t n_adapters;
     unsigned n_serving;       /* of spec.n_replicas; the others stand by */

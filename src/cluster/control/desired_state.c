@@ -14,12 +14,12 @@ bool desired_state_open(desired_state *o, size_t n_models)
 
 static Shoal__V1__ModelFile *put_part(desired_state *o, const gate_part *p)
 {
-    size_t n = p->parcel.n_files + 1;
+    size_t n = p->artifact.n_files + 1;
     Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
     Shoal__V1__FolderFile *files = arena_alloc(o->memory, n * sizeof *files);
     Shoal__V1__FolderFile **list = arena_alloc(o->memory, n * sizeof(Shoal__V1__FolderFile *));
     if (!m || !files || !list) return NULL;
-    parcel_put(&p->parcel, m, files, list);
+    artifact_put(&p->artifact, m, files, list);
     return m;
 }
 

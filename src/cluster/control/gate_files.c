@@ -37,7 +37,7 @@ static void job_free(job *j)
     for (size_t i = 0; i < j->freight.n_parts; i++) {
         free(j->freight.parts[i].path);
         free(j->freight.parts[i].name);
-        parcel_done(&j->freight.parts[i].parcel);
+        artifact_done(&j->freight.parts[i].artifact);
     }
     free(j->freight.parts);
     free(j->model);
@@ -61,8 +61,8 @@ static void read_parts(uv_work_t *w)
     j->err = (shoal_err){0};
     for (size_t i = 0; j->rc == 0 && i < j->freight.n_parts; i++) {
         gate_part *p = &j->freight.parts[i];
-        parcel_done(&p->parcel);
-        j->rc = parcel_read(&p->parcel, p->path, i == 0 ? j->pinned : NULL, &j->err);
+        artifact_done(&p->artifact);
+        j->rc = artifact_read(&p->artifact, p->path, i == 0 ? j->pinned : NULL, &j->err);
     }
 }
 
@@ -117,7 +117,7 @@ static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s,
     j->work.data = j;
     j->mark = mark_of(s->path);
     if (s->sha256 && j->freight.n_parts == 1 && !file_is_dir(s->path)) { /* nothing has to be read */
-        j->known = parcel_read(&j->freight.parts[0].parcel, s->path, s->sha256, &j->err) == 0;
+        j->known = artifact_read(&j->freight.parts[0].artifact, s->path, s->sha256, &j->err) == 0;
         if (!j->known) say_why(j, j->err.message);
         return 0;
     }
@@ -142,15 +142,15 @@ static void have_verified(uv_work_t *w, int status)
 {
     job *j = w->data;
     gate_part *p = &j->freight.parts[0];
-    uint64_t had = p->parcel.bytes;
+    uint64_t had = p->artifact.bytes;
     shoal_err err;
     j->verifying = false;
     if (!j->of) {
         job_free(j);
         return;
     }
-    if (status != 0 || !j->right || parcel_read(&p->parcel, p->path, j->pinned, &err) != 0) return;
-    if (p->parcel.bytes != had) j->of->changed(j->of->user);
+    if (status != 0 || !j->right || artifact_read(&p->artifact, p->path, j->pinned, &err) != 0) return;
+    if (p->artifact.bytes != had) j->of->changed(j->of->user);
 }
 
 /* A file that was not there, or was cut, may be put back. One that is known by its pinned digest is compared
@@ -187,11 +187,11 @@ const char *gate_files_why(const gate_files *f, size_t model)
 static bool find_in(const gate_part *p, const char *digest, char ret[MODEL_SEND_PATH])
 {
     int n = -1;
-    if (p->parcel.n_files == 0 && strcmp(p->parcel.digest, digest) == 0)
+    if (p->artifact.n_files == 0 && strcmp(p->artifact.digest, digest) == 0)
         n = snprintf(ret, MODEL_SEND_PATH, "%s", p->path);
-    for (size_t i = 0; n < 0 && i < p->parcel.n_files; i++)
-        if (strcmp(p->parcel.files[i].digest, digest) == 0)
-            n = snprintf(ret, MODEL_SEND_PATH, "%s/%s", p->path, p->parcel.files[i].path);
+    for (size_t i = 0; n < 0 && i < p->artifact.n_files; i++)
+        if (strcmp(p->artifact.files[i].digest, digest) == 0)
+            n = snprintf(ret, MODEL_SEND_PATH, "%s/%s", p->path, p->artifact.files[i].path);
     return n > 0 && n < MODEL_SEND_PATH;
 }
 

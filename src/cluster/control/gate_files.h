@@ -17,14 +17,14 @@
 
 #include "control/gate.h"
 #include "transfer/model_send.h"
-#include "transfer/parcel.h"
+#include "transfer/artifact.h"
 
 typedef struct gate_files gate_files;
 
 typedef struct gate_part {
     char *path; /* on this machine */
     char *name; /* of an adapter; NULL: it is the model */
-    parcel parcel;
+    artifact artifact;
 } gate_part;
 
 typedef struct gate_freight { /* of one model */

@@ -7,7 +7,7 @@
 
 #include "json/json.h"
 #include "base/utf8.h"
-#include "transfer/parcel.h"
+#include "transfer/artifact.h"
 #include "wire/address.h"
 
 struct roster {
@@ -160,7 +160,7 @@ static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
 static int check_shelf(const Shoal__V1__Shelf *s, shoal_err *err)
 {
     bool ok = s->n_digests <= ROSTER_SHELF_MAX;
-    for (size_t i = 0; ok && i < s->n_digests; i++) ok = parcel_digest_ok(s->digests[i]);
+    for (size_t i = 0; ok && i < s->n_digests; i++) ok = artifact_digest_ok(s->digests[i]);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "the files that it has make no sense");
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transfer/parcel.h"
+#include "transfer/artifact.h"
 #include "wire/address.h"
 
 struct model_held {
@@ -32,7 +32,7 @@ static int take_holder(model_holder *to, const Shoal__V1__Holder *m, shoal_err *
 
 static int take_file(model_held *to, const Shoal__V1__HeldFile *m, shoal_err *err)
 {
-    if (!parcel_digest_ok(m->digest) || m->n_holders > HOLDERS_OF_FILE_MAX)
+    if (!artifact_digest_ok(m->digest) || m->n_holders > HOLDERS_OF_FILE_MAX)
         return err_set(err, SHOAL_EINVALID, "no SHA-256, or more than %d machines have it",
                        HOLDERS_OF_FILE_MAX);
     memcpy(to->digest, m->digest, 65);

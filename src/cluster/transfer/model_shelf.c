@@ -22,7 +22,7 @@ int model_file_make(model_file *ret, const char *name, const char *digest, uint6
 {
     const char *dot = strrchr(name, '.');
     *ret = (model_file){.bytes = bytes};
-    if (!parcel_digest_ok(digest) || bytes > INT64_MAX)
+    if (!artifact_digest_ok(digest) || bytes > INT64_MAX)
         return err_set(err, SHOAL_EINVALID, "\"%.80s\" is no SHA-256 of a model", digest);
     memcpy(ret->digest, digest, 65);
     size_t n = dot ? strlen(dot) : 0;
@@ -44,8 +44,8 @@ bool model_shelf_has(const model_shelf *s, const model_file *f, char ret_path[MO
     return stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
 }
 
-/* The i-th file of a parcel; of one that is no folder the first. */
-static void file_of(const parcel *p, size_t i, model_file *ret)
+/* The i-th file of an artifact; of one that is no folder the first. */
+static void file_of(const artifact *p, size_t i, model_file *ret)
 {
     if (p->n_files)
         model_file_make(ret, p->files[i].path, p->files[i].digest, p->files[i].bytes, NULL);
@@ -53,7 +53,7 @@ static void file_of(const parcel *p, size_t i, model_file *ret)
         model_file_make(ret, p->name, p->digest, p->bytes, NULL);
 }
 
-static size_t count_of(const parcel *p)
+static size_t count_of(const artifact *p)
 {
     return p->n_files ? p->n_files : 1;
 }
@@ -75,10 +75,10 @@ static void remove_links(int at, const char *name)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static bool link_file(int folder, const parcel_file *f)
+static bool link_file(int folder, const artifact_file *f)
 {
     model_file blob;
-    char part[PARCEL_PATH_SIZE], to[sizeof blob + 8];
+    char part[ARTIFACT_PATH_SIZE], to[sizeof blob + 8];
     const char *slash = strchr(f->path, '/');
     model_file_make(&blob, f->path, f->digest, f->bytes, NULL);
     snprintf(part, sizeof part, "%.*s", slash ? (int)(slash - f->path) : 0, f->path);
@@ -88,7 +88,7 @@ static bool link_file(int folder, const parcel_file *f)
 }
 
 /* It takes its name when all links are in it. */
-static bool build_folder(const model_shelf *s, const parcel *p, const char *path)
+static bool build_folder(const model_shelf *s, const artifact *p, const char *path)
 {
     char fresh[MODEL_PATH_SIZE + 8];
     snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -104,7 +104,7 @@ static bool build_folder(const model_shelf *s, const parcel *p, const char *path
     return false;
 }
 
-bool model_shelf_find(const model_shelf *s, const parcel *p, char ret_path[MODEL_PATH_SIZE])
+bool model_shelf_find(const model_shelf *s, const artifact *p, char ret_path[MODEL_PATH_SIZE])
 {
     struct stat st;
     model_file f;
@@ -117,22 +117,22 @@ bool model_shelf_find(const model_shelf *s, const parcel *p, char ret_path[MODEL
     return (lstat(ret_path, &st) == 0 && S_ISDIR(st.st_mode)) || build_folder(s, p, ret_path);
 }
 
-static bool names_folder(const char *name, const parcel *const *parcels, size_t n)
+static bool names_folder(const char *name, const artifact *const *artifacts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (parcels[i]->n_files && strncmp(parcels[i]->digest, name, DIGEST_LETTERS) == 0 &&
+        if (artifacts[i]->n_files && strncmp(artifacts[i]->digest, name, DIGEST_LETTERS) == 0 &&
             strcmp(name + DIGEST_LETTERS, ".d") == 0)
             return true;
     return false;
 }
 
 /* A worker that still runs has its files open. */
-static void drop_folders(const model_shelf *s, const parcel *const *parcels, size_t n)
+static void drop_folders(const model_shelf *s, const artifact *const *artifacts, size_t n)
 {
     DIR *d = opendir(s->folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         struct stat st;
-        if (strlen(e->d_name) < DIGEST_LETTERS + 2 || names_folder(e->d_name, parcels, n)) continue;
+        if (strlen(e->d_name) < DIGEST_LETTERS + 2 || names_folder(e->d_name, artifacts, n)) continue;
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
             remove_links(dirfd(d), e->d_name);
     }
@@ -148,11 +148,11 @@ bool model_shelf_wants(const model_shelf *s, const char *digest)
     return false;
 }
 
-int model_shelf_want(model_shelf *s, const parcel *const *parcels, size_t n, shoal_err *err)
+int model_shelf_want(model_shelf *s, const artifact *const *artifacts, size_t n, shoal_err *err)
 {
     char path[MODEL_PATH_SIZE];
     size_t most = 0;
-    for (size_t i = 0; i < n; i++) most += count_of(parcels[i]);
+    for (size_t i = 0; i < n; i++) most += count_of(artifacts[i]);
     if (most > MODEL_SHELF_MAX) most = MODEL_SHELF_MAX;
     model_file *wanted = calloc(most + 1, sizeof *wanted);
     if (!wanted) return err_nomem(err);
@@ -160,12 +160,12 @@ int model_shelf_want(model_shelf *s, const parcel *const *parcels, size_t n, sho
     s->wanted = wanted;
     s->n_wanted = 0;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count_of(parcels[i]) && s->n_wanted < most; k++) {
+        for (size_t k = 0; k < count_of(artifacts[i]) && s->n_wanted < most; k++) {
             model_file *f = &s->wanted[s->n_wanted++];
-            file_of(parcels[i], k, f);
+            file_of(artifacts[i], k, f);
             if (model_shelf_has(s, f, path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
         }
-    drop_folders(s, parcels, n);
+    drop_folders(s, artifacts, n);
     return 0;
 }
 
@@ -220,7 +220,7 @@ bool model_shelf_make_room(const model_shelf *s, const model_file *coming)
 
 #define DAMAGED "damaged-"
 
-size_t model_shelf_files(const parcel *p, model_file *ret, size_t max)
+size_t model_shelf_files(const artifact *p, model_file *ret, size_t max)
 {
     size_t n = count_of(p);
     for (size_t i = 0; i < n && i < max; i++) file_of(p, i, &ret[i]);

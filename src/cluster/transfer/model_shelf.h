@@ -5,15 +5,15 @@
  * wanted. What is not wanted stays until its room is needed; then the least recently wanted goes first.
  *
  *     model_shelf_open(&s, "…/models", 64000000000, &err);
- *     model_shelf_want(&s, parcels, n_parcels, &err);
- *     if (model_shelf_find(&s, parcels[0], path)) serve(path);
+ *     model_shelf_want(&s, artifacts, n_parcels, &err);
+ *     if (model_shelf_find(&s, artifacts[0], path)) serve(path);
  *     model_shelf_close(&s);
  *
  * One thread; what it does blocks for the time of a few names on the disk. */
 #ifndef TRANSFER_MODEL_SHELF_H
 #define TRANSFER_MODEL_SHELF_H
 
-#include "transfer/parcel.h"
+#include "transfer/artifact.h"
 
 enum { MODEL_PATH_SIZE = 4096, MODEL_SHELF_MAX = 2048, MODEL_SHELF_DAMAGED = 2 };
 
@@ -35,13 +35,13 @@ int model_file_make(model_file *ret, const char *name, const char *digest, uint6
 
 int model_shelf_open(model_shelf *ret, const char *folder, uint64_t max_bytes, shoal_err *err);
 /* The files of these, at most MODEL_SHELF_MAX, and nothing else. Copied. SHOAL_ENOMEM: as it was. */
-int model_shelf_want(model_shelf *s, const parcel *const *parcels, size_t n, shoal_err *err);
+int model_shelf_want(model_shelf *s, const artifact *const *artifacts, size_t n, shoal_err *err);
 bool model_shelf_wants(const model_shelf *s, const char *digest); /* or a longer name that begins with it */
 bool model_shelf_has(const model_shelf *s, const model_file *f, char ret_path[MODEL_PATH_SIZE]);
-/* All of a parcel is here, and this is where. */
-bool model_shelf_find(const model_shelf *s, const parcel *p, char ret_path[MODEL_PATH_SIZE]);
-/* The files of a parcel, into ret[max]; how many there are. */
-size_t model_shelf_files(const parcel *p, model_file *ret, size_t max);
+/* All of an artifact is here, and this is where. */
+bool model_shelf_find(const model_shelf *s, const artifact *p, char ret_path[MODEL_PATH_SIZE]);
+/* The files of an artifact, into ret[max]; how many there are. */
+size_t model_shelf_files(const artifact *p, model_file *ret, size_t max);
 void model_shelf_path(const model_shelf *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE]);
 /* Files that nobody wants go until so many bytes fit; false: they do not. */
 bool model_shelf_make_room(const model_shelf *s, const model_file *coming);

@@ -430,17 +430,17 @@ static void compared(uv_work_t *w, int status)
     free(c);
 }
 
-void model_store_check(model_store *s, const parcel *const *parcels, size_t n)
+void model_store_check(model_store *s, const artifact *const *artifacts, size_t n)
 {
     size_t most = 0;
-    model_file files[PARCEL_FILES_MAX];
+    model_file files[ARTIFACT_FILES_MAX];
     if (s->check || s->closing) return;
-    for (size_t i = 0; i < n; i++) most += parcels[i]->n_files ? parcels[i]->n_files : 1;
+    for (size_t i = 0; i < n; i++) most += artifacts[i]->n_files ? artifacts[i]->n_files : 1;
     store_check *c = calloc(1, sizeof *c + most * sizeof c->files[0]);
     if (!c) return; /* the next refusal asks again */
     c->s = s;
     for (size_t i = 0; i < n; i++) {
-        size_t k = model_shelf_files(parcels[i], files, PARCEL_FILES_MAX);
+        size_t k = model_shelf_files(artifacts[i], files, ARTIFACT_FILES_MAX);
         for (size_t f = 0; f < k; f++) {
             c->files[c->n].file = files[f];
             model_shelf_path(&s->shelf, &files[f], false, c->files[c->n++].path);
@@ -451,10 +451,10 @@ void model_store_check(model_store *s, const parcel *const *parcels, size_t n)
     if (!s->check) free(c);
 }
 
-void model_store_want(model_store *s, const parcel *const *parcels, size_t n)
+void model_store_want(model_store *s, const artifact *const *artifacts, size_t n)
 {
     shoal_err err;
-    if (model_shelf_want(&s->shelf, parcels, n, &err) != 0) return;
+    if (model_shelf_want(&s->shelf, artifacts, n, &err) != 0) return;
     if (s->busy && !s->hashing && !model_shelf_wants(&s->shelf, s->file.digest)) fetch_over(s);
     s->again_ms = 0;
     go_on_now(s);
@@ -470,7 +470,7 @@ void model_store_hear(model_store *s, const Shoal__V1__Holders *m)
     go_on_now(s);
 }
 
-bool model_store_find(const model_store *s, const parcel *p, char ret_path[MODEL_PATH_SIZE])
+bool model_store_find(const model_store *s, const artifact *p, char ret_path[MODEL_PATH_SIZE])
 {
     return model_shelf_find(&s->shelf, p, ret_path);
 }

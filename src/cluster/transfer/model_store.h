@@ -9,8 +9,8 @@
  *     model_store_options o = {.folder = "…/models", .changed = look, .user = me};
  *     model_store_open(&s, loop, &o, err);
  *     model_store_source(s, "10.0.0.1:7080", tls, node_tls, err);
- *     model_store_want(s, parcels, n);    // `changed` when one of their files has come
- *     if (model_store_find(s, parcels[0], path)) ...
+ *     model_store_want(s, artifacts, n);    // `changed` when one of their files has come
+ *     if (model_store_find(s, artifacts[0], path)) ...
  *
  * Loop thread; digests are made on the pool, and writes go to the page cache. */
 #ifndef TRANSFER_MODEL_STORE_H
@@ -43,11 +43,11 @@ int model_store_source(model_store *s, const char *address, tls_context *tls, tl
 /* Who has what, as the gateway says. */
 void model_store_hear(model_store *s, const Shoal__V1__Holders *m);
 /* Copied. Without memory all is as it was. */
-void model_store_want(model_store *s, const parcel *const *parcels, size_t n);
+void model_store_want(model_store *s, const artifact *const *artifacts, size_t n);
 /* A worker could not read these: their files are compared with their digests, on the pool. What is damaged is
  * set aside and fetched again; `changed` when something was. While one check runs, another is forgotten. */
-void model_store_check(model_store *s, const parcel *const *parcels, size_t n);
-bool model_store_find(const model_store *s, const parcel *p, char ret_path[MODEL_PATH_SIZE]);
+void model_store_check(model_store *s, const artifact *const *artifacts, size_t n);
+bool model_store_find(const model_store *s, const artifact *p, char ret_path[MODEL_PATH_SIZE]);
 /* What is here and whole, for others. */
 size_t model_store_count(const model_store *s);
 const model_file *model_store_at(const model_store *s, size_t i);

@@ -176,17 +176,17 @@ static bool is_distrusted(const crew *c, const char *digest)
 static bool find_model(crew *c, crew_assigned *a)
 {
     const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->a.model) : NULL;
-    bool same = e && e->sha256 && strcmp(e->sha256, a->a.parcel.digest) == 0 && a->a.parcel.n_files == 0 &&
-                !is_distrusted(c, a->a.parcel.digest);
+    bool same = e && e->sha256 && strcmp(e->sha256, a->a.artifact.digest) == 0 &&
+                a->a.artifact.n_files == 0 && !is_distrusted(c, a->a.artifact.digest);
     a->own_file = same && snprintf(a->path, sizeof a->path, "%s", e->file) < (int)sizeof a->path;
-    return a->own_file || model_store_find(c->store, &a->a.parcel, a->path);
+    return a->own_file || model_store_find(c->store, &a->a.artifact, a->path);
 }
 
 static bool find_adapter(crew *c, crew_assigned *a, size_t i)
 {
     char path[MODEL_PATH_SIZE];
     const assignment_adapter *x = &a->a.adapters[i];
-    if (!model_store_find(c->store, &x->parcel, path)) return false;
+    if (!model_store_find(c->store, &x->artifact, path)) return false;
     if (!a->adapters[i] && asprintf(&a->adapters[i], "%s=%s", x->name, path) < 0) a->adapters[i] = NULL;
     return a->adapters[i] != NULL;
 }
@@ -214,7 +214,7 @@ static worker_spec spec_of(const crew_assigned *a)
     worker_spec s = a->a.spec;
     s.model = a->a.model;
     s.path = a->path;
-    s.sha256 = a->a.parcel.n_files ? NULL : a->a.parcel.digest; /* of a folder each file was checked */
+    s.sha256 = a->a.artifact.n_files ? NULL : a->a.artifact.digest; /* of a folder each file was checked */
     for (size_t i = 0; i < a->a.n_adapters; i++) s.adapters[i] = a->adapters[i];
     return s;
 }
@@ -254,12 +254,12 @@ static bool take(crew *c, crew_assigned *to, const Shoal__V1__Assignment *m)
 static void want(crew *c)
 {
     size_t most = c->n_assigned * (1 + WORKER_SPEC_ADAPTERS) + 1, n = 0;
-    const parcel **list = calloc(most, sizeof(parcel *));
+    const artifact **list = calloc(most, sizeof(artifact *));
     for (size_t i = 0; list && i < c->n_assigned; i++) {
         crew_assigned *a = &c->assigned[i];
         find_files(c, a);
-        if (!a->own_file) list[n++] = &a->a.parcel;
-        for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].parcel;
+        if (!a->own_file) list[n++] = &a->a.artifact;
+        for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].artifact;
     }
     if (list) model_store_want(c->store, list, n); /* else the next assignment says as much */
     free(list);
@@ -302,15 +302,15 @@ static void distrust(crew *c, const crew_assigned *a)
 {
     LOG(LOG_ERROR, "crew", "file_refused", LOG_S("model", a->a.model), LOG_S("path", a->path),
         LOG_S("so", "it is fetched from other machines"));
-    if (c->n_distrusted < DISTRUSTED_MAX) memcpy(c->distrusted[c->n_distrusted++], a->a.parcel.digest, 65);
+    if (c->n_distrusted < DISTRUSTED_MAX) memcpy(c->distrusted[c->n_distrusted++], a->a.artifact.digest, 65);
 }
 
 static void check_files(crew *c, crew_assigned *a)
 {
-    const parcel *list[1 + WORKER_SPEC_ADAPTERS];
+    const artifact *list[1 + WORKER_SPEC_ADAPTERS];
     size_t n = 0;
-    if (!a->own_file) list[n++] = &a->a.parcel;
-    for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].parcel;
+    if (!a->own_file) list[n++] = &a->a.artifact;
+    for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].artifact;
     model_store_check(c->store, list, n);
 }
 
@@ -360,7 +360,7 @@ static void put_shelf(crew *c, Shoal__V1__AgentMessage *m)
     shoal__v1__shelf__init(&c->shelf);
     for (size_t i = 0; i < n; i++) list[i] = (char *)model_store_at(c->store, i)->digest;
     for (size_t i = 0; i < c->n_assigned; i++)
-        if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.parcel.digest;
+        if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.artifact.digest;
     c->shelf.digests = list;
     c->shelf.n_digests = n < ROSTER_SHELF_MAX ? n : ROSTER_SHELF_MAX;
     m->shelf = &c->shelf;
@@ -430,7 +430,7 @@ static bool find_blob(const void *user, const char *digest, char ret_path[MODEL_
 {
     const crew *c = user;
     for (size_t i = 0; i < c->n_assigned; i++)
-        if (c->assigned[i].own_file && strcmp(c->assigned[i].a.parcel.digest, digest) == 0)
+        if (c->assigned[i].own_file && strcmp(c->assigned[i].a.artifact.digest, digest) == 0)
             return snprintf(ret_path, MODEL_SEND_PATH, "%s", c->assigned[i].path) < MODEL_SEND_PATH;
     return model_store_path(c->store, digest, ret_path);
 }

@@ -65,9 +65,9 @@ static uint8_t *serve_files(void)
     return data;
 }
 
-static parcel parcel_of(const char *name, const char *digest)
+static artifact artifact_of(const char *name, const char *digest)
 {
-    parcel p = {.bytes = FILE_BYTES};
+    artifact p = {.bytes = FILE_BYTES};
     snprintf(p.name, sizeof p.name, "%s", name);
     snprintf(p.digest, sizeof p.digest, "%s", digest);
     return p;
@@ -123,8 +123,8 @@ static void a_file_comes_and_a_lie_keeps_no_other_waiting(void **state)
     char folder[256], path[MODEL_PATH_SIZE];
     uint8_t *data = serve_files();
     model_store *s = open_store(&m, folder, 0);
-    const parcel a = parcel_of("x.gguf", digests[1]), b = parcel_of("y.gguf", digests[0]);
-    const parcel *both[] = {&a, &b};
+    const artifact a = artifact_of("x.gguf", digests[1]), b = artifact_of("y.gguf", digests[0]);
+    const artifact *both[] = {&a, &b};
     model_store_want(s, both, 2);
     TURN_UNTIL(n_come == 1);
     assert_true(model_store_find(s, &b, path));
@@ -145,7 +145,7 @@ static void a_part_is_gone_on_with_and_a_wrong_one_is_not_kept(void **state)
     char folder[256], path[MODEL_PATH_SIZE], part[MODEL_PATH_SIZE];
     uint8_t *data = serve_files();
     model_store *s = open_store(&m, folder, 0);
-    const parcel file = parcel_of("x.gguf", digests[0]), *one[] = {&file};
+    const artifact file = artifact_of("x.gguf", digests[0]), *one[] = {&file};
     snprintf(part, sizeof part, "%s/%s.part", folder, digests[0]);
     for (int wrong = 0; wrong < 2; wrong++) {
         data[5] ^= (uint8_t)wrong;
@@ -169,7 +169,7 @@ static void what_nobody_wants_makes_room(void **state)
     model_store *s = open_store(&m, folder, FILE_BYTES + 1000);
     snprintf(old, sizeof old, "%s/%064d.gguf", folder, 7);
     write_file(old, data, 2000);
-    const parcel file = parcel_of("x.gguf", digests[0]), *one[] = {&file};
+    const artifact file = artifact_of("x.gguf", digests[0]), *one[] = {&file};
     model_store_want(s, one, 1);
     TURN_UNTIL(n_come == 1);
     assert_true(model_store_find(s, &file, path));
@@ -209,7 +209,7 @@ static void file_in(const char *folder, const char *name, const char *text)
 static void a_folder_comes_whole_and_goes_when_it_is_not_wanted(void **state)
 {
     machine_up m;
-    parcel p = {0};
+    artifact p = {0};
     char folder[256], path[MODEL_PATH_SIZE], at[MODEL_PATH_SIZE + 32], hf[256];
     shoal_err err;
     buf text = {0};
@@ -226,10 +226,10 @@ static void a_folder_comes_whole_and_goes_when_it_is_not_wanted(void **state)
     file_in(at, "config.json", "{\"pooling_mode\": \"mean\"}");
     models[0] = (gate_model){.want = {.name = "hf", .n_replicas = 1}, .spec = {.model = "hf", .path = hf}};
     place_models(1);
-    assert_int_equal(parcel_read(&p, hf, NULL, &err), 0);
+    assert_int_equal(artifact_read(&p, hf, NULL, &err), 0);
     assert_int_equal(p.n_files, 5);
     model_store *s = open_store(&m, folder, 0);
-    const parcel *one[] = {&p};
+    const artifact *one[] = {&p};
     assert_false(model_store_find(s, &p, path));
     model_store_want(s, one, 1);
     TURN_UNTIL(n_come == 4);
@@ -245,7 +245,7 @@ static void a_folder_comes_whole_and_goes_when_it_is_not_wanted(void **state)
     model_store_want(s, one, 1); /* its files are there still */
     assert_true(model_store_find(s, &p, path));
     buf_done(&text);
-    parcel_done(&p);
+    artifact_done(&p);
     close_store(s, &m);
 }
 
@@ -359,7 +359,7 @@ static void fetch_from(giver *const *givers, size_t n, uint64_t stall_ms)
     sha256_digest d;
     char hex[65];
     model_store *s = open_store_with(&m, folder, (model_store_options){.stall_ms = stall_ms});
-    const parcel file = parcel_of("x.gguf", digests[0]), *one[] = {&file};
+    const artifact file = artifact_of("x.gguf", digests[0]), *one[] = {&file};
     say_holders(s, givers, n);
     model_store_want(s, one, 1);
     TURN_UNTIL(n_come == 1);
@@ -521,8 +521,8 @@ static void files_that_are_not_what_their_names_say_are_found(void **state)
     snprintf(folder, sizeof folder, "%s/store", place);
     const model_store_options o = {.folder = folder, .changed = count_change, .user = &n_changed};
     assert_int_equal(model_store_open(&s, &w.loop, &o, &err), 0);
-    parcel good = parcel_of("m.gguf", digests[0]), other = parcel_of("m.gguf", digests[1]);
-    const parcel *all[] = {&good, &other};
+    artifact good = artifact_of("m.gguf", digests[0]), other = artifact_of("m.gguf", digests[1]);
+    const artifact *all[] = {&good, &other};
     snprintf(path, sizeof path, "%s/%s.gguf", folder, digests[0]);
     write_file(path, data, FILE_BYTES);
     snprintf(path, sizeof path, "%s/%s.gguf", folder, digests[1]);

@@ -180,7 +180,7 @@ static bool add_holders(const placer *p, holders_list *l, const roster_entry *e,
 {
     bool ok = true;
     for (size_t k = 0; ok && t && k < t->n_parts; k++) {
-        const parcel *x = &t->parts[k].parcel;
+        const artifact *x = &t->parts[k].artifact;
         for (size_t f = 0; ok && f < x->n_files; f++)
             ok = holders_add(l, p->g->roster, e, x->files[f].digest, gate_replicas_address);
         if (ok && x->n_files == 0) ok = holders_add(l, p->g->roster, e, x->digest, gate_replicas_address);

@@ -27,41 +27,41 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- parcels ------------------------------------------------------------------------------------- */
+/* ---- artifacts ------------------------------------------------------------------------------------- */
 
 static void a_folder_is_said_and_understood(void **state)
 {
-    parcel p = {0}, q = {0};
+    artifact p = {0}, q = {0};
     Shoal__V1__ModelFile m;
-    Shoal__V1__FolderFile files[PARCEL_FILES_MAX], *list[PARCEL_FILES_MAX];
+    Shoal__V1__FolderFile files[ARTIFACT_FILES_MAX], *list[ARTIFACT_FILES_MAX];
     shoal_err err;
-    if (parcel_read(&p, DATA "/hf/llama-gqa/", NULL, &err) != 0) fail_msg("%s", err.message);
+    if (artifact_read(&p, DATA "/hf/llama-gqa/", NULL, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(p.name, "llama-gqa");
     assert_true(p.n_files >= 2);
-    parcel_put(&p, &m, files, list);
-    if (parcel_take(&q, &m, &err) != 0) fail_msg("%s", err.message);
+    artifact_put(&p, &m, files, list);
+    if (artifact_take(&q, &m, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(p.digest, q.digest);
     assert_int_equal(p.n_files, q.n_files);
     assert_int_equal(p.bytes, q.bytes);
     for (size_t i = 0; i < p.n_files; i++) assert_string_equal(p.files[i].path, q.files[i].path);
-    parcel_done(&q);
+    artifact_done(&q);
     files[0].digest = hex_a; /* one file is another: then the list is */
-    assert_int_equal(parcel_take(&q, &m, &err), SHOAL_EINVALID);
-    parcel_done(&p);
-    assert_int_equal(parcel_read(&p, DATA "/no-such-file", NULL, &err), SHOAL_EIO);
+    assert_int_equal(artifact_take(&q, &m, &err), SHOAL_EINVALID);
+    artifact_done(&p);
+    assert_int_equal(artifact_read(&p, DATA "/no-such-file", NULL, &err), SHOAL_EIO);
 }
 
 static void a_pinned_file_is_not_read(void **state)
 {
-    parcel p = {0};
+    artifact p = {0};
     char upper[65];
     memset(upper, 'A', 64);
     upper[64] = '\0';
-    assert_int_equal(parcel_read(&p, DATA "/hf/llama-gqa/config.json", upper, NULL), 0);
+    assert_int_equal(artifact_read(&p, DATA "/hf/llama-gqa/config.json", upper, NULL), 0);
     assert_string_equal(p.digest, hex_a);
     assert_string_equal(p.name, "config.json");
     assert_int_equal(p.n_files, 0);
-    parcel_done(&p);
+    artifact_done(&p);
 }
 
 static void paths_lead_nowhere_else(void **state)
@@ -70,36 +70,36 @@ static void paths_lead_nowhere_else(void **state)
                              *const bad[] = {"",      "/etc/passwd", "..",   "../x",    "a/../b",
                                              "a/b/c", "a/",          "/",    ".hidden", "a/.b",
                                              "a\nb",  "a\\b",        "\xff", "a//b",    "a/./b"};
-    char longest[PARCEL_PATH_SIZE + 1];
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_true(parcel_path_ok(good[i]));
+    char longest[ARTIFACT_PATH_SIZE + 1];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_true(artifact_path_ok(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (parcel_path_ok(bad[i])) fail_msg("\"%s\" may be a path", bad[i]);
-    memset(longest, 'x', PARCEL_PATH_SIZE);
-    longest[PARCEL_PATH_SIZE] = '\0';
-    assert_false(parcel_path_ok(longest));
-    longest[PARCEL_PATH_SIZE - 1] = '\0';
-    assert_true(parcel_path_ok(longest));
+        if (artifact_path_ok(bad[i])) fail_msg("\"%s\" may be a path", bad[i]);
+    memset(longest, 'x', ARTIFACT_PATH_SIZE);
+    longest[ARTIFACT_PATH_SIZE] = '\0';
+    assert_false(artifact_path_ok(longest));
+    longest[ARTIFACT_PATH_SIZE - 1] = '\0';
+    assert_true(artifact_path_ok(longest));
 }
 
 /* A list with the right digest whose paths cannot lie beside each other. */
 static int take_list(const char *first, const char *second)
 {
-    parcel made = {.n_files = 2, .files = calloc(2, sizeof(parcel_file))}, q = {0};
+    artifact made = {.n_files = 2, .files = calloc(2, sizeof(artifact_file))}, q = {0};
     Shoal__V1__ModelFile m;
     Shoal__V1__FolderFile files[2], *list[2];
-    char lines[2 * (PARCEL_PATH_SIZE + 80)];
+    char lines[2 * (ARTIFACT_PATH_SIZE + 80)];
     sha256_digest d;
-    snprintf(made.files[0].path, PARCEL_PATH_SIZE, "%s", first);
-    snprintf(made.files[1].path, PARCEL_PATH_SIZE, "%s", second);
+    snprintf(made.files[0].path, ARTIFACT_PATH_SIZE, "%s", first);
+    snprintf(made.files[1].path, ARTIFACT_PATH_SIZE, "%s", second);
     memcpy(made.files[0].digest, hex_a, 65);
     memcpy(made.files[1].digest, hex_b, 65);
     int n = snprintf(lines, sizeof lines, "%s %s\n%s %s\n", hex_a, first, hex_b, second);
     sha256_of(lines, (size_t)n, &d);
     sha256_hex(&d, made.digest);
-    parcel_put(&made, &m, files, list);
-    int rc = parcel_take(&q, &m, NULL);
-    parcel_done(&q);
-    parcel_done(&made);
+    artifact_put(&made, &m, files, list);
+    int rc = artifact_take(&q, &m, NULL);
+    artifact_done(&q);
+    artifact_done(&made);
     return rc;
 }
 
@@ -122,9 +122,9 @@ static void an_assignment_with_adapters_is_said_and_understood(void **state)
     desired_state o;
     assignment a = {0};
     shoal_err err;
-    snprintf(parts[0].parcel.name, 20, "m.gguf");
-    snprintf(parts[0].parcel.digest, 65, "%s", hex_a);
-    assert_int_equal(parcel_read(&parts[1].parcel, parts[1].path, NULL, &err), 0);
+    snprintf(parts[0].artifact.name, 20, "m.gguf");
+    snprintf(parts[0].artifact.digest, 65, "%s", hex_a);
+    assert_int_equal(artifact_read(&parts[1].artifact, parts[1].path, NULL, &err), 0);
     assert_true(desired_state_open(&o, 1));
     assert_true(desired_state_add(&o, &s, &t, 2, 1, NULL));
     assert_int_equal(o.message.n_models, 1);
@@ -135,9 +135,9 @@ static void an_assignment_with_adapters_is_said_and_understood(void **state)
     assert_int_equal(a.spec.n_ctx, 512);
     assert_int_equal(a.n_adapters, 1);
     assert_string_equal(a.adapters[0].name, "one");
-    assert_string_equal(a.adapters[0].parcel.digest, parts[1].parcel.digest);
+    assert_string_equal(a.adapters[0].artifact.digest, parts[1].artifact.digest);
     assignment_done(&a);
-    parcel_done(&parts[1].parcel);
+    artifact_done(&parts[1].artifact);
     desired_state_close(&o);
 }
 
@@ -184,8 +184,8 @@ static void stages_arrive_as_they_were_ordered(void **state)
     desired_state o;
     assignment a = {0};
     shoal_err err;
-    snprintf(part.parcel.name, 20, "m.gguf");
-    snprintf(part.parcel.digest, 65, "%s", hex_a);
+    snprintf(part.artifact.name, 20, "m.gguf");
+    snprintf(part.artifact.digest, 65, "%s", hex_a);
     assert_true(desired_state_open(&o, 2));
     assert_true(desired_state_add(&o, &s, &t, 1, 0, first_nodes));
     assert_true(desired_state_add(&o, &later, &t, 1, 0, first_nodes));

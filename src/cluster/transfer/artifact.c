@@ -1,5 +1,5 @@
-/* parcel.c: files and lists of them; see parcel.h. */
-#include "transfer/parcel.h"
+/* artifact.c: files and lists of them; see artifact.h. */
+#include "transfer/artifact.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* ---- names --------------------------------------------------------------------------------------- */
 
-bool parcel_digest_ok(const char *s)
+bool artifact_digest_ok(const char *s)
 {
     return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
 }
@@ -27,11 +27,11 @@ static bool part_ok(const char *s, size_t n)
     return n > 0 && s[0] != '.'; /* neither "." and ".." nor what is hidden */
 }
 
-bool parcel_path_ok(const char *s)
+bool artifact_path_ok(const char *s)
 {
     const char *slash = strchr(s, '/');
     size_t n = strlen(s), first = slash ? (size_t)(slash - s) : n;
-    if (n >= PARCEL_PATH_SIZE || !utf8_valid(s, n, NULL) || !part_ok(s, first)) return false;
+    if (n >= ARTIFACT_PATH_SIZE || !utf8_valid(s, n, NULL) || !part_ok(s, first)) return false;
     return !slash || (part_ok(slash + 1, n - first - 1) && !strchr(slash + 1, '/'));
 }
 
@@ -48,7 +48,7 @@ static bool is_of_others(const char *name)
 
 /* ---- lists --------------------------------------------------------------------------------------- */
 
-static int list_digest(const parcel *p, char ret[65], shoal_err *err)
+static int list_digest(const artifact *p, char ret[65], shoal_err *err)
 {
     sha256 *h = sha256_new();
     sha256_digest d;
@@ -64,17 +64,17 @@ static int list_digest(const parcel *p, char ret[65], shoal_err *err)
     return 0;
 }
 
-void parcel_done(parcel *p)
+void artifact_done(artifact *p)
 {
     free(p->files);
-    *p = (parcel){0};
+    *p = (artifact){0};
 }
 
 /* ---- from the disk ------------------------------------------------------------------------------- */
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const parcel_file *)a)->path, ((const parcel_file *)b)->path);
+    return strcmp(((const artifact_file *)a)->path, ((const artifact_file *)b)->path);
 }
 
 static int digest_of_file(const char *path, char ret[65], shoal_err *err)
@@ -85,17 +85,17 @@ static int digest_of_file(const char *path, char ret[65], shoal_err *err)
     return rc;
 }
 
-static int add(parcel *p, const char *folder, const char *within, uint64_t bytes, shoal_err *err)
+static int add(artifact *p, const char *folder, const char *within, uint64_t bytes, shoal_err *err)
 {
-    if (p->n_files == PARCEL_FILES_MAX)
+    if (p->n_files == ARTIFACT_FILES_MAX)
         return err_set(err, SHOAL_ELIMIT,
                        "%s: more than %d files do not travel: take out what is not the model's", folder,
-                       PARCEL_FILES_MAX);
-    if (!parcel_path_ok(within))
+                       ARTIFACT_FILES_MAX);
+    if (!artifact_path_ok(within))
         return err_set(err, SHOAL_EINVALID,
                        "%s/%s: a name that cannot travel: shorten it to %d bytes of plain UTF-8", folder,
-                       within, PARCEL_PATH_SIZE - 1);
-    parcel_file *f = &p->files[p->n_files++];
+                       within, ARTIFACT_PATH_SIZE - 1);
+    artifact_file *f = &p->files[p->n_files++];
     snprintf(f->path, sizeof f->path, "%s", within);
     f->bytes = bytes;
     p->bytes += bytes;
@@ -103,7 +103,7 @@ static int add(parcel *p, const char *folder, const char *within, uint64_t bytes
 }
 
 /* Links are followed: the caches of hubs are made of them. */
-static int walk(parcel *p, const char *folder, const char *within, bool deeper, shoal_err *err)
+static int walk(artifact *p, const char *folder, const char *within, bool deeper, shoal_err *err)
 {
     buf at = {0}, name = {0};
     struct stat st;
@@ -130,9 +130,9 @@ static int walk(parcel *p, const char *folder, const char *within, bool deeper, 
     return rc;
 }
 
-static int read_folder(parcel *p, const char *path, shoal_err *err)
+static int read_folder(artifact *p, const char *path, shoal_err *err)
 {
-    p->files = calloc(PARCEL_FILES_MAX, sizeof *p->files);
+    p->files = calloc(ARTIFACT_FILES_MAX, sizeof *p->files);
     int rc = p->files ? walk(p, path, "", true, err) : err_nomem(err);
     if (rc == 0 && p->n_files == 0) rc = err_set(err, SHOAL_EINVALID, "%s: there is no file in it", path);
     if (rc == 0) qsort(p->files, p->n_files, sizeof *p->files, by_path);
@@ -145,7 +145,7 @@ static int read_folder(parcel *p, const char *path, shoal_err *err)
     return rc == 0 ? list_digest(p, p->digest, err) : rc;
 }
 
-static int read_file(parcel *p, const char *path, const char *pinned, shoal_err *err)
+static int read_file(artifact *p, const char *path, const char *pinned, shoal_err *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) return err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
@@ -156,9 +156,9 @@ static int read_file(parcel *p, const char *path, const char *pinned, shoal_err 
     return 0;
 }
 
-int parcel_read(parcel *ret, const char *path, const char *pinned, shoal_err *err)
+int artifact_read(artifact *ret, const char *path, const char *pinned, shoal_err *err)
 {
-    parcel p = {0};
+    artifact p = {0};
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;
     size_t at = n;
@@ -168,14 +168,14 @@ int parcel_read(parcel *ret, const char *path, const char *pinned, shoal_err *er
     if (rc == 0)
         *ret = p;
     else
-        parcel_done(&p);
+        artifact_done(&p);
     return rc;
 }
 
 /* ---- over the wire ------------------------------------------------------------------------------- */
 
-void parcel_put(const parcel *p, Shoal__V1__ModelFile *m, Shoal__V1__FolderFile *files,
-                Shoal__V1__FolderFile **list)
+void artifact_put(const artifact *p, Shoal__V1__ModelFile *m, Shoal__V1__FolderFile *files,
+                  Shoal__V1__FolderFile **list)
 {
     shoal__v1__model_file__init(m);
     m->name = (char *)p->name;
@@ -192,13 +192,13 @@ void parcel_put(const parcel *p, Shoal__V1__ModelFile *m, Shoal__V1__FolderFile 
     m->n_files = p->n_files;
 }
 
-static int take_file(parcel *p, size_t i, const Shoal__V1__FolderFile *f, shoal_err *err)
+static int take_file(artifact *p, size_t i, const Shoal__V1__FolderFile *f, shoal_err *err)
 {
-    if (!parcel_path_ok(f->path) || (i > 0 && strcmp(p->files[i - 1].path, f->path) >= 0))
+    if (!artifact_path_ok(f->path) || (i > 0 && strcmp(p->files[i - 1].path, f->path) >= 0))
         return err_set(err, SHOAL_EINVALID, "its list has a path that leads elsewhere, or is out of order");
-    if (!parcel_digest_ok(f->digest) || f->bytes > INT64_MAX || p->bytes > INT64_MAX - f->bytes)
+    if (!artifact_digest_ok(f->digest) || f->bytes > INT64_MAX || p->bytes > INT64_MAX - f->bytes)
         return err_set(err, SHOAL_EINVALID, "its list has a file that cannot be");
-    parcel_file *to = &p->files[i];
+    artifact_file *to = &p->files[i];
     snprintf(to->path, sizeof to->path, "%s", f->path);
     memcpy(to->digest, f->digest, 65);
     to->bytes = f->bytes;
@@ -207,7 +207,7 @@ static int take_file(parcel *p, size_t i, const Shoal__V1__FolderFile *f, shoal_
 }
 
 /* A file cannot be a folder of others as well. */
-static bool is_crossed(const parcel *p)
+static bool is_crossed(const artifact *p)
 {
     for (size_t i = 0; i < p->n_files; i++) {
         size_t n = strlen(p->files[i].path);
@@ -218,11 +218,11 @@ static bool is_crossed(const parcel *p)
     return false;
 }
 
-static int take_folder(parcel *p, const Shoal__V1__ModelFile *m, shoal_err *err)
+static int take_folder(artifact *p, const Shoal__V1__ModelFile *m, shoal_err *err)
 {
     char digest[65];
-    if (m->n_files > PARCEL_FILES_MAX)
-        return err_set(err, SHOAL_EINVALID, "its list has more than %d files", PARCEL_FILES_MAX);
+    if (m->n_files > ARTIFACT_FILES_MAX)
+        return err_set(err, SHOAL_EINVALID, "its list has more than %d files", ARTIFACT_FILES_MAX);
     p->files = calloc(m->n_files, sizeof *p->files);
     if (!p->files) return err_nomem(err);
     p->n_files = m->n_files;
@@ -235,10 +235,10 @@ static int take_folder(parcel *p, const Shoal__V1__ModelFile *m, shoal_err *err)
     return rc;
 }
 
-int parcel_take(parcel *ret, const Shoal__V1__ModelFile *m, shoal_err *err)
+int artifact_take(artifact *ret, const Shoal__V1__ModelFile *m, shoal_err *err)
 {
-    parcel p = {0};
-    if (!parcel_digest_ok(m->digest) || m->bytes > INT64_MAX)
+    artifact p = {0};
+    if (!artifact_digest_ok(m->digest) || m->bytes > INT64_MAX)
         return err_set(err, SHOAL_EINVALID, "\"%.80s\" is no SHA-256 of a model", m->digest);
     memcpy(p.digest, m->digest, 65);
     if (strlen(m->name) < sizeof p.name) strcpy(p.name, m->name);
@@ -247,7 +247,7 @@ int parcel_take(parcel *ret, const Shoal__V1__ModelFile *m, shoal_err *err)
         p.bytes = m->bytes;
         *ret = p;
     } else {
-        parcel_done(&p);
+        artifact_done(&p);
     }
     return rc;
 }
