@@ -12,7 +12,7 @@ bool desired_state_open(desired_state *o, size_t n_models)
     return false;
 }
 
-static Shoal__V1__ModelFile *put_part(desired_state *o, const gate_part *p)
+static Shoal__V1__ModelFile *put_part(desired_state *o, const bundle_part *p)
 {
     size_t n = p->artifact.n_files + 1;
     Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
@@ -23,7 +23,7 @@ static Shoal__V1__ModelFile *put_part(desired_state *o, const gate_part *p)
     return m;
 }
 
-static bool put_adapters(desired_state *o, Shoal__V1__Assignment *a, const gate_freight *t)
+static bool put_adapters(desired_state *o, Shoal__V1__Assignment *a, const bundle *t)
 {
     size_t n = t->n_parts - 1;
     Shoal__V1__AssignedAdapter *x = arena_alloc(o->memory, (n + 1) * sizeof *x);
@@ -69,8 +69,7 @@ static bool put_options(desired_state *o, Shoal__V1__Assignment *a, const worker
 }
 
 /* What a machine needs that has neither the file nor the options. */
-static bool put_freight(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s,
-                        const gate_freight *t)
+static bool put_bundle(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s, const bundle *t)
 {
     a->file = put_part(o, &t->parts[0]);
     a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
@@ -83,7 +82,7 @@ static bool put_freight(desired_state *o, Shoal__V1__Assignment *a, const worker
     return a->file && a->sampling && put_options(o, a, s) && put_adapters(o, a, t);
 }
 
-bool desired_state_add(desired_state *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
+bool desired_state_add(desired_state *o, const worker_spec *s, const bundle *t, unsigned n_replicas,
                        unsigned n_standby, const char *const *first_nodes)
 {
     Shoal__V1__Assignment *a = arena_alloc(o->memory, sizeof *a);
@@ -93,7 +92,7 @@ bool desired_state_add(desired_state *o, const worker_spec *s, const gate_freigh
     a->replicas = n_replicas;
     a->standby = n_standby;
     if (s->end_layer > 0 && !put_stage(o, a, s, first_nodes)) return false;
-    if (t && !put_freight(o, a, s, t)) return false;
+    if (t && !put_bundle(o, a, s, t)) return false;
     o->message.models[o->message.n_models++] = a;
     return true;
 }

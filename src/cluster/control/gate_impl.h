@@ -5,7 +5,7 @@
 #include "logging/log_limit.h"
 #include "join/attach.h"
 #include "control/gate.h"
-#include "control/gate_files.h"
+#include "control/bundles.h"
 #include "control/recall.h"
 #include "cluster/source.h"
 #include "control/standing.h"

@@ -116,8 +116,8 @@ static void lists_that_contradict_themselves_are_refused(void **state)
 
 static void an_assignment_with_adapters_is_said_and_understood(void **state)
 {
-    gate_part parts[2] = {{.path = "m.gguf"}, {.path = DATA "/adapters/llama-one", .name = "one"}};
-    const gate_freight t = {.parts = parts, .n_parts = 2};
+    bundle_part parts[2] = {{.path = "m.gguf"}, {.path = DATA "/adapters/llama-one", .name = "one"}};
+    const bundle t = {.parts = parts, .n_parts = 2};
     const worker_spec s = {.model = "llama", .n_threads = 2, .kv_bytes = 1 << 20, .n_ctx = 512};
     desired_state o;
     assignment a = {0};
@@ -171,8 +171,8 @@ static void assignments_that_make_no_sense_are_refused(void **state)
 /* The layers of a model, from a gateway's assignments to what a machine starts. */
 static void stages_arrive_as_they_were_ordered(void **state)
 {
-    gate_part part = {.path = "m.gguf"};
-    const gate_freight t = {.parts = &part, .n_parts = 1};
+    bundle_part part = {.path = "m.gguf"};
+    const bundle t = {.parts = &part, .n_parts = 1};
     const worker_spec s = {.model = "m",
                            .first_layer = 0,
                            .end_layer = 3,

@@ -24,12 +24,12 @@ static void files_changed(void *user)
 
 bool placer_travels(const placer *p, size_t model)
 {
-    return gate_files_of(p->files, model) != NULL;
+    return bundles_of(p->bundles, model) != NULL;
 }
 
 bool placer_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
-    return g->placer && gate_files_find(g->placer->files, digest, ret_path);
+    return g->placer && bundles_find(g->placer->bundles, digest, ret_path);
 }
 
 /* ---- machines ------------------------------------------------------------------------------------ */
@@ -365,7 +365,7 @@ static void plan(placer *p, uint64_t now_ns)
     placer_look_around(p, now_ns);
     p->settling = join_wave_is_on(&p->wave, now_ns / 1000000);
     placer_look_at_failures(p, now_ns);
-    gate_files_look(p->files);
+    bundles_look(p->bundles);
     placer_stage_look(p, now_ns);
     int rc = set_desk(&d, p, now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
@@ -447,7 +447,7 @@ void placer_free(placer *p)
         forget_last_sent(&p->nodes[i]);
         free(p->nodes[i].plan.bytes);
     }
-    gate_files_close(p->files);
+    bundles_close(p->bundles);
     free(p->nodes);
     free(p->assignments);
     free(p->missing);
@@ -470,7 +470,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     uv_timer_init(g->loop, &p->soon);
     p->soon.data = p;
     uv_unref((uv_handle_t *)&p->soon);
-    int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
+    int rc = bundles_open(&p->bundles, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
     if (rc == 0 && o->shared_plan) rc = placer_name_group(p, err);

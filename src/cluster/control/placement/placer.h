@@ -5,7 +5,7 @@
 #define CONTROL_PLACEMENT_PLACER_H
 
 #include "base/arena.h"
-#include "control/gate_files.h"
+#include "control/bundles.h"
 #include "control/gate_impl.h"
 #include "control/desired_state.h"
 #include "control/placement/join_wave.h"
@@ -47,7 +47,7 @@ typedef enum placer_relief { RELIEF_NONE, RELIEF_MARKED, RELIEF_ALL } placer_rel
 struct placer {
     gate *g;
     gate_place_options o;
-    gate_files *files;
+    bundles *bundles;
     placer_node *nodes;
     size_t n_nodes, cap_nodes;
     placer_assignment *assignments;

@@ -65,7 +65,7 @@ static void say_why(placer *p, const placement *plan, const node *nodes, size_t 
     const placer_missing *x = &p->missing[model];
     bool lasting = placement_say_missing(plan, nodes, n_nodes, models, model, part, sizeof part);
     bool away = *x->lost && !placer_find_node(p, x->lost);
-    const char *stays = gate_files_why(p->files, model);
+    const char *stays = bundles_why(p->bundles, model);
     snprintf(why, sizeof why, "%.240s%s%.63s%s%s%.120s", part, away ? "; " : "", away ? x->lost : "",
              away ? ", which served it, is gone" : "", stays ? "; its file stays on the gateway: " : "",
              stays ? stays : "");
@@ -78,7 +78,7 @@ void placer_tell_missing(placer *p, const placement *plan, const node *nodes, si
     for (size_t i = 0; p->missing && i < p->o.n_models; i++) {
         if (models[i].n_replicas == 0 || has_assignment(p, i))
             found(p, i);
-        else if (is_settled(p, now_ns) && !gate_files_pending(p->files, i))
+        else if (is_settled(p, now_ns) && !bundles_pending(p->bundles, i))
             say_why(p, plan, nodes, n_nodes, models, i);
     }
 }

@@ -162,7 +162,7 @@ static void find_first_nodes(const placer *p, const worker_spec *s, const char *
 bool placer_stage_order(const placer *p, const placer_assignment *s, bool bare, desired_state *to)
 {
     const char *first_nodes[2] = {NULL, NULL};
-    const gate_freight *t = gate_files_of(p->files, s->model);
+    const bundle *t = bundles_of(p->bundles, s->model);
     worker_spec spec;
     if ((!t && !bare) || !spec_of(p, s, to->memory, &spec)) return true;
     find_first_nodes(p, &spec, first_nodes);

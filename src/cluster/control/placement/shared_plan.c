@@ -103,7 +103,7 @@ bool placer_is_new(last_sent *last, const ProtobufCMessage *m)
 
 static bool add_model(const placer *p, desired_state *all, const placer_node *n, size_t model)
 {
-    const gate_freight *t = gate_files_of(p->files, model);
+    const bundle *t = bundles_of(p->bundles, model);
     const worker_spec *s = &p->o.models[model].spec;
     unsigned k[2];
     count_assignments(p, model, n->name, k);
@@ -176,7 +176,7 @@ static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
 }
 
 /* What must be known of one file, resp. of a folder's files. */
-static bool add_holders(const placer *p, holders_list *l, const roster_entry *e, const gate_freight *t)
+static bool add_holders(const placer *p, holders_list *l, const roster_entry *e, const bundle *t)
 {
     bool ok = true;
     for (size_t k = 0; ok && t && k < t->n_parts; k++) {
@@ -197,7 +197,7 @@ static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
     bool ok = true;
     for (size_t i = 0; ok && i < all->n_models; i++) {
         size_t model = model_of(p, all->models[i]->model);
-        if (model < p->o.n_models) ok = add_holders(p, &l, e, gate_files_of(p->files, model));
+        if (model < p->o.n_models) ok = add_holders(p, &l, e, bundles_of(p->bundles, model));
     }
     m.holders = ok ? holders_message(&l) : NULL;
     if (m.holders && (n->holders.bytes || l.n > 0) && placer_is_new(&n->holders, &m.holders->base))

@@ -1,5 +1,5 @@
-/* gate_files.c: one job for each model; see gate_files.h. */
-#include "control/gate_files.h"
+/* bundles.c: one job for each model; see bundles.h. */
+#include "control/bundles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,19 +11,19 @@
 #include "base/sha256.h"
 
 typedef struct job {
-    gate_files *of; /* NULL: closed meanwhile */
+    bundles *of; /* NULL: closed meanwhile */
     uv_work_t work;
     bool running;          /* then all below is another thread's */
     bool verifying, right; /* its file is compared with the pinned digest; it was the right one */
     bool known;
     char *model, *pinned;
-    gate_freight freight;
+    bundle bundle;
     uint64_t mark; /* of the first part's file, as it was looked at */
     int rc;
     shoal_err err;
 } job;
 
-struct gate_files {
+struct bundles {
     uv_loop_t *loop;
     job **jobs;
     size_t n;
@@ -34,12 +34,12 @@ struct gate_files {
 static void job_free(job *j)
 {
     if (!j) return;
-    for (size_t i = 0; i < j->freight.n_parts; i++) {
-        free(j->freight.parts[i].path);
-        free(j->freight.parts[i].name);
-        artifact_done(&j->freight.parts[i].artifact);
+    for (size_t i = 0; i < j->bundle.n_parts; i++) {
+        free(j->bundle.parts[i].path);
+        free(j->bundle.parts[i].name);
+        artifact_done(&j->bundle.parts[i].artifact);
     }
-    free(j->freight.parts);
+    free(j->bundle.parts);
     free(j->model);
     free(j->pinned);
     free(j);
@@ -59,8 +59,8 @@ static void read_parts(uv_work_t *w)
     job *j = w->data;
     j->rc = 0;
     j->err = (shoal_err){0};
-    for (size_t i = 0; j->rc == 0 && i < j->freight.n_parts; i++) {
-        gate_part *p = &j->freight.parts[i];
+    for (size_t i = 0; j->rc == 0 && i < j->bundle.n_parts; i++) {
+        bundle_part *p = &j->bundle.parts[i];
         artifact_done(&p->artifact);
         j->rc = artifact_read(&p->artifact, p->path, i == 0 ? j->pinned : NULL, &j->err);
     }
@@ -85,7 +85,7 @@ static void have_read(uv_work_t *w, int status)
 }
 
 /* "NAME=PATH", as the worker is told. */
-static int split_adapter(gate_part *p, const char *text)
+static int split_adapter(bundle_part *p, const char *text)
 {
     const char *equals = strchr(text, '=');
     if (!equals) return SHOAL_EINVALID;
@@ -99,16 +99,16 @@ static int fill(job *j, const worker_spec *s, shoal_err *err)
     size_t n = 0;
     while (n < WORKER_SPEC_ADAPTERS && s->adapters[n]) n++;
     j->model = strdup(s->model);
-    j->freight.parts = calloc(n + 1, sizeof *j->freight.parts);
+    j->bundle.parts = calloc(n + 1, sizeof *j->bundle.parts);
     if (s->sha256) j->pinned = strdup(s->sha256);
-    if (!j->model || !j->freight.parts || (s->sha256 && !j->pinned)) return err_nomem(err);
-    j->freight.n_parts = n + 1;
-    int rc = (j->freight.parts[0].path = strdup(s->path)) ? 0 : SHOAL_ENOMEM;
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = split_adapter(&j->freight.parts[i + 1], s->adapters[i]);
+    if (!j->model || !j->bundle.parts || (s->sha256 && !j->pinned)) return err_nomem(err);
+    j->bundle.n_parts = n + 1;
+    int rc = (j->bundle.parts[0].path = strdup(s->path)) ? 0 : SHOAL_ENOMEM;
+    for (size_t i = 0; rc == 0 && i < n; i++) rc = split_adapter(&j->bundle.parts[i + 1], s->adapters[i]);
     return rc == 0 ? 0 : err_set(err, rc, "%s: its adapters cannot be told apart", s->model);
 }
 
-static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s, shoal_err *err)
+static int begin(bundles *f, uv_loop_t *loop, size_t i, const worker_spec *s, shoal_err *err)
 {
     job *j = f->jobs[i] = calloc(1, sizeof *j);
     int rc = j ? fill(j, s, err) : err_nomem(err);
@@ -116,8 +116,8 @@ static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s,
     j->of = f;
     j->work.data = j;
     j->mark = mark_of(s->path);
-    if (s->sha256 && j->freight.n_parts == 1 && !file_is_dir(s->path)) { /* nothing has to be read */
-        j->known = artifact_read(&j->freight.parts[0].artifact, s->path, s->sha256, &j->err) == 0;
+    if (s->sha256 && j->bundle.n_parts == 1 && !file_is_dir(s->path)) { /* nothing has to be read */
+        j->known = artifact_read(&j->bundle.parts[0].artifact, s->path, s->sha256, &j->err) == 0;
         if (!j->known) say_why(j, j->err.message);
         return 0;
     }
@@ -125,23 +125,23 @@ static int begin(gate_files *f, uv_loop_t *loop, size_t i, const worker_spec *s,
     return j->running ? 0 : err_nomem(err);
 }
 
-const gate_freight *gate_files_of(const gate_files *f, size_t model)
+const bundle *bundles_of(const bundles *f, size_t model)
 {
     const job *j = f->jobs[model];
-    return !j->running && j->known ? &j->freight : NULL;
+    return !j->running && j->known ? &j->bundle : NULL;
 }
 
 static void verify(uv_work_t *w)
 {
     job *j = w->data;
-    j->right = sha256_file_is(j->freight.parts[0].path, j->pinned);
+    j->right = sha256_file_is(j->bundle.parts[0].path, j->pinned);
 }
 
 /* Its length is what it should be, whatever was seen before. */
 static void have_verified(uv_work_t *w, int status)
 {
     job *j = w->data;
-    gate_part *p = &j->freight.parts[0];
+    bundle_part *p = &j->bundle.parts[0];
     uint64_t had = p->artifact.bytes;
     shoal_err err;
     j->verifying = false;
@@ -159,8 +159,8 @@ static void look_again(job *j)
 {
     uv_work_cb work = j->known ? verify : read_parts;
     uv_after_work_cb after = j->known ? have_verified : have_read;
-    uint64_t mark = mark_of(j->freight.parts[0].path);
-    if (j->running || j->verifying || mark == j->mark || (j->known && (!j->pinned || j->freight.n_parts > 1)))
+    uint64_t mark = mark_of(j->bundle.parts[0].path);
+    if (j->running || j->verifying || mark == j->mark || (j->known && (!j->pinned || j->bundle.n_parts > 1)))
         return;
     j->mark = mark;
     LOG(LOG_INFO, "placement", "file_changed", LOG_S("model", j->model));
@@ -168,23 +168,23 @@ static void look_again(job *j)
     *(j->known ? &j->verifying : &j->running) = begun;
 }
 
-void gate_files_look(gate_files *f)
+void bundles_look(bundles *f)
 {
     for (size_t i = 0; i < f->n; i++) look_again(f->jobs[i]);
 }
 
-bool gate_files_pending(const gate_files *f, size_t model)
+bool bundles_pending(const bundles *f, size_t model)
 {
     return f->jobs[model]->running;
 }
 
-const char *gate_files_why(const gate_files *f, size_t model)
+const char *bundles_why(const bundles *f, size_t model)
 {
     const job *j = f->jobs[model];
     return j->running || j->known ? NULL : *j->err.message ? j->err.message : "it was not read";
 }
 
-static bool find_in(const gate_part *p, const char *digest, char ret[MODEL_SEND_PATH])
+static bool find_in(const bundle_part *p, const char *digest, char ret[MODEL_SEND_PATH])
 {
     int n = -1;
     if (p->artifact.n_files == 0 && strcmp(p->artifact.digest, digest) == 0)
@@ -195,37 +195,37 @@ static bool find_in(const gate_part *p, const char *digest, char ret[MODEL_SEND_
     return n > 0 && n < MODEL_SEND_PATH;
 }
 
-bool gate_files_find(const gate_files *f, const char *digest, char ret_path[MODEL_SEND_PATH])
+bool bundles_find(const bundles *f, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
     for (size_t i = 0; i < f->n; i++) {
-        const gate_freight *t = gate_files_of(f, i);
+        const bundle *t = bundles_of(f, i);
         for (size_t k = 0; t && k < t->n_parts; k++)
             if (find_in(&t->parts[k], digest, ret_path)) return true;
     }
     return false;
 }
 
-int gate_files_open(gate_files **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
-                    void (*changed)(void *user), void *user, shoal_err *err)
+int bundles_open(bundles **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
+                 void (*changed)(void *user), void *user, shoal_err *err)
 {
-    gate_files *f = calloc(1, sizeof *f);
+    bundles *f = calloc(1, sizeof *f);
     job **jobs = calloc(n_models + 1, sizeof(job *));
     if (!f || !jobs) {
         free(f);
         free(jobs);
         return err_nomem(err);
     }
-    *f = (gate_files){.loop = loop, .jobs = jobs, .n = n_models, .changed = changed, .user = user};
+    *f = (bundles){.loop = loop, .jobs = jobs, .n = n_models, .changed = changed, .user = user};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n_models; i++) rc = begin(f, loop, i, &models[i].spec, err);
     if (rc == 0)
         *ret = f;
     else
-        gate_files_close(f);
+        bundles_close(f);
     return rc;
 }
 
-void gate_files_close(gate_files *f)
+void bundles_close(bundles *f)
 {
     for (size_t i = 0; f && i < f->n; i++) {
         if (f->jobs[i] && (f->jobs[i]->running || f->jobs[i]->verifying))
