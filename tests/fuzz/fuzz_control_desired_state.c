@@ -11,7 +11,7 @@
 #include "join/gateways.h"
 #include "transfer/model_holders.h"
 #include "transfer/model_send.h"
-#include "transfer/model_shelf.h"
+#include "transfer/blob_store.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -30,7 +30,7 @@ enum {
 struct model_store {
     uv_loop_t *loop;
     model_store_options o;
-    model_shelf shelf;
+    blob_store blobs;
     model_holders holders;
     char *gateway;
     tls_context *tls, *node_tls;
@@ -127,7 +127,7 @@ static void note_liar(model_store *s, const char *node)
 static void drop_part(model_store *s)
 {
     char part[MODEL_PATH_SIZE];
-    model_shelf_path(&s->shelf, &s->file, true, part);
+    blob_store_path(&s->blobs, &s->file, true, part);
     unlink(part);
     *s->part = '\0';
 }
@@ -151,7 +151,7 @@ static void hash(uv_work_t *w)
     model_store *s = w->data;
     char path[MODEL_PATH_SIZE];
     sha256_digest d;
-    model_shelf_path(&s->shelf, &s->file, true, path);
+    blob_store_path(&s->blobs, &s->file, true, path);
     *s->found = '\0';
     if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
 }
@@ -167,8 +167,8 @@ static void hashed(uv_work_t *w, int status)
         release(s);
         return;
     }
-    model_shelf_path(&s->shelf, &s->file, true, part);
-    model_shelf_path(&s->shelf, &s->file, false, path);
+    blob_store_path(&s->blobs, &s->file, true, part);
+    blob_store_path(&s->blobs, &s->file, false, path);
     if (status != 0 || strcmp(s->found, s->file.digest) != 0) {
         blame(s);
         fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
@@ -182,7 +182,7 @@ static void hashed(uv_work_t *w, int status)
         LOG_S("from", source_name(s)));
     s->again_ms = 0;
     fetch_over(s);
-    model_shelf_look(&s->shelf);
+    blob_store_look(&s->blobs);
     s->o.changed(s->o.user);
     go_on(s);
 }
@@ -297,7 +297,7 @@ static void on_disconnected(void *user, const char *why)
 static int open_part(model_store *s)
 {
     char path[MODEL_PATH_SIZE];
-    model_shelf_path(&s->shelf, &s->file, true, path);
+    blob_store_path(&s->blobs, &s->file, true, path);
     s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat st;
     if (s->fd < 0 || fstat(s->fd, &st) != 0) return -1;
@@ -343,7 +343,7 @@ static void begin(model_store *s, const model_file *f)
     s->file = *f;
     s->at = s->in_slice = 0;
     choose_source(s);
-    if (!model_shelf_make_room(&s->shelf, f)) {
+    if (!blob_store_make_room(&s->blobs, f)) {
         s->from = (model_holder){0};
         fail(s, "there is no room for it: give the store more (--models-gb)");
     } else if (open_part(s) != 0) {
@@ -360,13 +360,13 @@ static void begin(model_store *s, const model_file *f)
 static void go_on(model_store *s)
 {
     char path[MODEL_PATH_SIZE];
-    size_t n = s->shelf.n_wanted;
+    size_t n = s->blobs.n_wanted;
     if (s->busy || s->closing || !s->gateway) return;
     for (size_t k = 0; k < n; k++) {
         size_t i = (s->next + k) % n;
-        if (model_shelf_has(&s->shelf, &s->shelf.wanted[i], path)) continue;
+        if (blob_store_has(&s->blobs, &s->blobs.wanted[i], path)) continue;
         s->next = i + 1;
-        begin(s, &s->shelf.wanted[i]);
+        begin(s, &s->blobs.wanted[i]);
         return;
     }
 }
@@ -406,13 +406,13 @@ static void set_aside(model_store *s, const store_check *c)
     for (size_t i = 0; i < c->n; i++) {
         const model_file *f = &c->files[i].file;
         if (!c->files[i].damaged) continue;
-        bool gone = model_shelf_set_aside(&s->shelf, f);
+        bool gone = blob_store_set_aside(&s->blobs, f);
         LOG(LOG_ERROR, "store", "damaged", LOG_S("digest", f->digest), LOG_S("path", c->files[i].path),
             LOG_S("so", gone ? "it is set aside and fetched again" : "remove it: it cannot be renamed here"));
         any |= gone;
     }
     if (!any) return;
-    model_shelf_look(&s->shelf);
+    blob_store_look(&s->blobs);
     s->again_ms = 0;
     s->o.changed(s->o.user);
     go_on_now(s);
@@ -440,10 +440,10 @@ void model_store_check(model_store *s, const artifact *const *artifacts, size_t 
     if (!c) return; /* the next refusal asks again */
     c->s = s;
     for (size_t i = 0; i < n; i++) {
-        size_t k = model_shelf_files(artifacts[i], files, ARTIFACT_FILES_MAX);
+        size_t k = blob_store_files(artifacts[i], files, ARTIFACT_FILES_MAX);
         for (size_t f = 0; f < k; f++) {
             c->files[c->n].file = files[f];
-            model_shelf_path(&s->shelf, &files[f], false, c->files[c->n++].path);
+            blob_store_path(&s->blobs, &files[f], false, c->files[c->n++].path);
         }
     }
     c->work.data = c;
@@ -454,8 +454,8 @@ void model_store_check(model_store *s, const artifact *const *artifacts, size_t 
 void model_store_want(model_store *s, const artifact *const *artifacts, size_t n)
 {
     shoal_err err;
-    if (model_shelf_want(&s->shelf, artifacts, n, &err) != 0) return;
-    if (s->busy && !s->hashing && !model_shelf_wants(&s->shelf, s->file.digest)) fetch_over(s);
+    if (blob_store_want(&s->blobs, artifacts, n, &err) != 0) return;
+    if (s->busy && !s->hashing && !blob_store_wants(&s->blobs, s->file.digest)) fetch_over(s);
     s->again_ms = 0;
     go_on_now(s);
 }
@@ -472,24 +472,24 @@ void model_store_hear(model_store *s, const Shoal__V1__Holders *m)
 
 bool model_store_find(const model_store *s, const artifact *p, char ret_path[MODEL_PATH_SIZE])
 {
-    return model_shelf_find(&s->shelf, p, ret_path);
+    return blob_store_find(&s->blobs, p, ret_path);
 }
 
 size_t model_store_count(const model_store *s)
 {
-    return s->shelf.n_held;
+    return s->blobs.n_held;
 }
 
 const model_file *model_store_at(const model_store *s, size_t i)
 {
-    return &s->shelf.held[i];
+    return &s->blobs.held[i];
 }
 
 bool model_store_path(const model_store *s, const char *digest, char ret_path[MODEL_PATH_SIZE])
 {
-    for (size_t i = 0; i < s->shelf.n_held; i++)
-        if (strcmp(s->shelf.held[i].digest, digest) == 0)
-            return model_shelf_has(&s->shelf, &s->shelf.held[i], ret_path);
+    for (size_t i = 0; i < s->blobs.n_held; i++)
+        if (strcmp(s->blobs.held[i].digest, digest) == 0)
+            return blob_store_has(&s->blobs, &s->blobs.held[i], ret_path);
     return false;
 }
 
@@ -519,7 +519,7 @@ int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_optio
 {
     model_store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
-    int rc = model_shelf_open(&s->shelf, o->folder, o->max_bytes, err);
+    int rc = blob_store_open(&s->blobs, o->folder, o->max_bytes, err);
     if (rc != 0) {
         free(s);
         return rc;
@@ -544,7 +544,7 @@ static void release(model_store *s)
     void *user = s->closed_user;
     tls_context_unref(s->tls);
     tls_context_unref(s->node_tls);
-    model_shelf_close(&s->shelf);
+    blob_store_close(&s->blobs);
     model_holders_done(&s->holders);
     free(s->gateway);
     free(s);

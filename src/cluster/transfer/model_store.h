@@ -18,7 +18,7 @@
 
 #include <uv.h>
 
-#include "transfer/model_shelf.h"
+#include "transfer/blob_store.h"
 #include "wire/tls.h"
 
 /* Under this name a machine's relay reaches what it lets other nodes fetch. Workers' names have a slash. */

@@ -477,21 +477,21 @@ static bool is_file(const char *path)
 static void damaged_files_get_another_name_and_few_of_them_stay(void **state)
 {
     char folder[200], path[MODEL_PATH_SIZE], digest[65] = "";
-    model_shelf s;
+    blob_store s;
     model_file f;
     size_t n_aside = 0;
-    snprintf(folder, sizeof folder, "%s/shelf", place);
-    assert_int_equal(model_shelf_open(&s, folder, 0, NULL), 0);
+    snprintf(folder, sizeof folder, "%s/blobs", place);
+    assert_int_equal(blob_store_open(&s, folder, 0, NULL), 0);
     for (int i = 0; i < 5; i++) {
         memset(digest, 'a' + i, 64);
         assert_int_equal(model_file_make(&f, "m.gguf", digest, 3, NULL), 0);
-        model_shelf_path(&s, &f, false, path);
+        blob_store_path(&s, &f, false, path);
         write_file(path, "bad", 3);
-        model_shelf_look(&s);
+        blob_store_look(&s);
         assert_int_equal(s.n_held, 1);
-        assert_true(model_shelf_set_aside(&s, &f));
+        assert_true(blob_store_set_aside(&s, &f));
         assert_false(is_file(path));
-        model_shelf_look(&s);
+        blob_store_look(&s);
         assert_int_equal(s.n_held, 0); /* nobody is told that it is here */
     }
     for (int i = 0; i < 5; i++) {
@@ -499,10 +499,10 @@ static void damaged_files_get_another_name_and_few_of_them_stay(void **state)
         snprintf(path, sizeof path, "%s/damaged-%s.gguf", folder, digest);
         n_aside += is_file(path);
     }
-    assert_int_equal(n_aside, MODEL_SHELF_DAMAGED);
-    assert_true(is_file(path));                 /* the last one */
-    assert_true(model_shelf_set_aside(&s, &f)); /* it is not there */
-    model_shelf_close(&s);
+    assert_int_equal(n_aside, BLOB_STORE_DAMAGED);
+    assert_true(is_file(path));                /* the last one */
+    assert_true(blob_store_set_aside(&s, &f)); /* it is not there */
+    blob_store_close(&s);
 }
 
 static void count_change(void *user)

@@ -1,5 +1,5 @@
-/* model_shelf.c: names, links and room; see model_shelf.h. */
-#include "transfer/model_shelf.h"
+/* blob_store.c: names, links and room; see blob_store.h. */
+#include "transfer/blob_store.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -32,15 +32,15 @@ int model_file_make(model_file *ret, const char *name, const char *digest, uint6
     return 0;
 }
 
-void model_shelf_path(const model_shelf *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE])
+void blob_store_path(const blob_store *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE])
 {
     snprintf(ret, MODEL_PATH_SIZE, "%s/%s%s", s->folder, f->digest, part ? ".part" : f->suffix);
 }
 
-bool model_shelf_has(const model_shelf *s, const model_file *f, char ret_path[MODEL_PATH_SIZE])
+bool blob_store_has(const blob_store *s, const model_file *f, char ret_path[MODEL_PATH_SIZE])
 {
     struct stat st;
-    model_shelf_path(s, f, false, ret_path);
+    blob_store_path(s, f, false, ret_path);
     return stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
 }
 
@@ -88,7 +88,7 @@ static bool link_file(int folder, const artifact_file *f)
 }
 
 /* It takes its name when all links are in it. */
-static bool build_folder(const model_shelf *s, const artifact *p, const char *path)
+static bool build_folder(const blob_store *s, const artifact *p, const char *path)
 {
     char fresh[MODEL_PATH_SIZE + 8];
     snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -104,13 +104,13 @@ static bool build_folder(const model_shelf *s, const artifact *p, const char *pa
     return false;
 }
 
-bool model_shelf_find(const model_shelf *s, const artifact *p, char ret_path[MODEL_PATH_SIZE])
+bool blob_store_find(const blob_store *s, const artifact *p, char ret_path[MODEL_PATH_SIZE])
 {
     struct stat st;
     model_file f;
     for (size_t i = 0; i < count_of(p); i++) {
         file_of(p, i, &f);
-        if (!model_shelf_has(s, &f, ret_path)) return false;
+        if (!blob_store_has(s, &f, ret_path)) return false;
     }
     if (p->n_files == 0) return true;
     snprintf(ret_path, MODEL_PATH_SIZE, "%s/%s.d", s->folder, p->digest);
@@ -127,7 +127,7 @@ static bool names_folder(const char *name, const artifact *const *artifacts, siz
 }
 
 /* A worker that still runs has its files open. */
-static void drop_folders(const model_shelf *s, const artifact *const *artifacts, size_t n)
+static void drop_folders(const blob_store *s, const artifact *const *artifacts, size_t n)
 {
     DIR *d = opendir(s->folder);
     for (struct dirent *e; d && (e = readdir(d));) {
@@ -141,19 +141,19 @@ static void drop_folders(const model_shelf *s, const artifact *const *artifacts,
 
 /* ---- what is wanted ------------------------------------------------------------------------------ */
 
-bool model_shelf_wants(const model_shelf *s, const char *digest)
+bool blob_store_wants(const blob_store *s, const char *digest)
 {
     for (size_t i = 0; i < s->n_wanted; i++)
         if (strncmp(s->wanted[i].digest, digest, DIGEST_LETTERS) == 0) return true;
     return false;
 }
 
-int model_shelf_want(model_shelf *s, const artifact *const *artifacts, size_t n, shoal_err *err)
+int blob_store_want(blob_store *s, const artifact *const *artifacts, size_t n, shoal_err *err)
 {
     char path[MODEL_PATH_SIZE];
     size_t most = 0;
     for (size_t i = 0; i < n; i++) most += count_of(artifacts[i]);
-    if (most > MODEL_SHELF_MAX) most = MODEL_SHELF_MAX;
+    if (most > BLOB_STORE_MAX) most = BLOB_STORE_MAX;
     model_file *wanted = calloc(most + 1, sizeof *wanted);
     if (!wanted) return err_nomem(err);
     free(s->wanted);
@@ -163,7 +163,7 @@ int model_shelf_want(model_shelf *s, const artifact *const *artifacts, size_t n,
         for (size_t k = 0; k < count_of(artifacts[i]) && s->n_wanted < most; k++) {
             model_file *f = &s->wanted[s->n_wanted++];
             file_of(artifacts[i], k, f);
-            if (model_shelf_has(s, f, path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+            if (blob_store_has(s, f, path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
         }
     drop_folders(s, artifacts, n);
     return 0;
@@ -182,7 +182,7 @@ static bool earlier(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-static void look(const model_shelf *s, const char *but, sight *ret)
+static void look(const blob_store *s, const char *but, sight *ret)
 {
     DIR *d = opendir(s->folder);
     *ret = (sight){0};
@@ -191,7 +191,7 @@ static void look(const model_shelf *s, const char *but, sight *ret)
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
         if (strncmp(e->d_name, but, DIGEST_LETTERS) == 0) continue;
         ret->bytes += (uint64_t)st.st_size;
-        if (model_shelf_wants(s, e->d_name) || strlen(e->d_name) < DIGEST_LETTERS) continue;
+        if (blob_store_wants(s, e->d_name) || strlen(e->d_name) < DIGEST_LETTERS) continue;
         if (*ret->oldest && !earlier(st.st_mtim, ret->when)) continue;
         snprintf(ret->oldest, sizeof ret->oldest, "%s", e->d_name);
         ret->when = st.st_mtim;
@@ -201,7 +201,7 @@ static void look(const model_shelf *s, const char *but, sight *ret)
 
 /* Unlinking a file that a worker still maps takes nothing from it. What has come of the file counts as its.
  */
-bool model_shelf_make_room(const model_shelf *s, const model_file *coming)
+bool blob_store_make_room(const blob_store *s, const model_file *coming)
 {
     sight found;
     char path[MODEL_PATH_SIZE];
@@ -220,7 +220,7 @@ bool model_shelf_make_room(const model_shelf *s, const model_file *coming)
 
 #define DAMAGED "damaged-"
 
-size_t model_shelf_files(const artifact *p, model_file *ret, size_t max)
+size_t blob_store_files(const artifact *p, model_file *ret, size_t max)
 {
     size_t n = count_of(p);
     for (size_t i = 0; i < n && i < max; i++) file_of(p, i, &ret[i]);
@@ -245,13 +245,13 @@ static size_t find_damaged(const char *folder, char oldest[300])
     return n;
 }
 
-bool model_shelf_set_aside(const model_shelf *s, const model_file *f)
+bool blob_store_set_aside(const blob_store *s, const model_file *f)
 {
     char path[MODEL_PATH_SIZE], aside[MODEL_PATH_SIZE], oldest[300];
-    model_shelf_path(s, f, false, path);
+    blob_store_path(s, f, false, path);
     snprintf(aside, sizeof aside, "%s/" DAMAGED "%s%s", s->folder, f->digest, f->suffix);
     if (rename(path, aside) != 0 && unlink(path) != 0 && errno != ENOENT) return false;
-    while (find_damaged(s->folder, oldest) > MODEL_SHELF_DAMAGED) {
+    while (find_damaged(s->folder, oldest) > BLOB_STORE_DAMAGED) {
         snprintf(path, sizeof path, "%s/%s", s->folder, oldest);
         if (unlink(path) != 0) break;
     }
@@ -271,12 +271,12 @@ static bool is_whole(int folder, const char *name, model_file *ret)
            strcmp(name + DIGEST_LETTERS, ret->suffix) == 0;
 }
 
-void model_shelf_look(model_shelf *s)
+void blob_store_look(blob_store *s)
 {
-    model_file *held = malloc(MODEL_SHELF_MAX * sizeof *held);
+    model_file *held = malloc(BLOB_STORE_MAX * sizeof *held);
     DIR *d = held ? opendir(s->folder) : NULL;
     size_t n = 0;
-    for (struct dirent *e; d && n < MODEL_SHELF_MAX && (e = readdir(d));)
+    for (struct dirent *e; d && n < BLOB_STORE_MAX && (e = readdir(d));)
         if (is_whole(dirfd(d), e->d_name, &held[n])) n++;
     if (d) closedir(d);
     free(s->held);
@@ -284,22 +284,22 @@ void model_shelf_look(model_shelf *s)
     s->n_held = n;
 }
 
-int model_shelf_open(model_shelf *ret, const char *path, uint64_t max_bytes, shoal_err *err)
+int blob_store_open(blob_store *ret, const char *path, uint64_t max_bytes, shoal_err *err)
 {
     folder f = FOLDER_NONE;
     int rc = folder_open(&f, path, true, err);
     folder_close(&f);
     if (rc != 0) return rc;
-    *ret = (model_shelf){.folder = strdup(path), .max_bytes = max_bytes};
+    *ret = (blob_store){.folder = strdup(path), .max_bytes = max_bytes};
     if (!ret->folder) return err_nomem(err);
-    model_shelf_look(ret);
+    blob_store_look(ret);
     return 0;
 }
 
-void model_shelf_close(model_shelf *s)
+void blob_store_close(blob_store *s)
 {
     free(s->folder);
     free(s->wanted);
     free(s->held);
-    *s = (model_shelf){0};
+    *s = (blob_store){0};
 }
