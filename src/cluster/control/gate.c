@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "logging/log.h"
 #include "control/gate_impl.h"
-#include "control/gate_others.h"
+#include "control/peer_gateways.h"
 #include "join/join.h"
 
 static const grpc_method methods[] = {
@@ -132,7 +132,7 @@ static int follow(gate *g, const char *listen, shoal_err *err)
     static char version[] = SHOAL_VERSION;
     char *address = NULL, at[GATEWAYS_ADDRESS_SIZE];
     int rc = join_address(&g->standing.dir, &address, err);
-    gate_others_own(at, sizeof at, listen, gate_port(g));
+    peer_gateways_own(at, sizeof at, listen, gate_port(g));
     f.version = version;
     f.address = at;
     const attach_options o = {.address = address,

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "logging/log.h"
 #include "control/gate_impl.h"
-#include "control/gate_others.h"
+#include "control/peer_gateways.h"
 #include "wire/listening.h"
 
 enum { RIVAL_MS = 1000, FIRST_MAX = 64 << 10 };
@@ -31,7 +31,7 @@ typedef struct session {
     uint64_t heard_ns;  /* its last message, by listening_ns() */
     unsigned n_heard;   /* messages since the last look around */
     bool paused;        /* it has said enough until the next */
-    uint64_t last_sent; /* digest of the list of other gateways (gate_others_digest) */
+    uint64_t last_sent; /* digest of the list of other gateways (peer_gateways_digest) */
 } session;
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
@@ -307,9 +307,9 @@ static void send_list(session *s)
 static void tell_others(session *s)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
-    gate_others all;
-    gate_others_list(&all, s->g, s->entry, grpc_call_from(s->call));
-    uint64_t digest = gate_others_digest(&all);
+    peer_gateways all;
+    peer_gateways_list(&all, s->g, s->entry, grpc_call_from(s->call));
+    uint64_t digest = peer_gateways_digest(&all);
     if (digest == s->last_sent) return;
     s->last_sent = digest;
     m.gateways = &all.message;

@@ -74,7 +74,7 @@ void placer_free(placer *p); /* accepts NULL */
 /* The path of the file that has this digest, if it may be fetched. */
 bool placer_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH]);
 
-/* gate_models.c: Fetch. */
+/* gate_fetch.c: Fetch. */
 void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 
 /* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more (was NULL: what

@@ -13,7 +13,7 @@
 
 #include "base/sha256.h"
 #include "control/assignment.h"
-#include "control/gate_holders.h"
+#include "control/holders.h"
 #include "control/desired_state.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data"

@@ -153,7 +153,7 @@ static void look_at_attached(placer *p, const roster_entry *e, uint64_t now_ns)
     if (!facts || (n && (n->here || n->removed))) return;
     bool is_new = !n;
     if (!n) n = placer_add_node(p, e->name);
-    if (is_new && n) join_wave_note(&p->wave, now_ns / 1000000);
+    if (is_new && n) join_burst_note(&p->burst, now_ns / 1000000);
     if (!n || (p->leads && !n->facts && !placer_adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
@@ -363,7 +363,7 @@ static void plan(placer *p, uint64_t now_ns)
     p->planned_ns = now_ns;
     if (!placer_leads(p, now_ns)) return;
     placer_look_around(p, now_ns);
-    p->settling = join_wave_is_on(&p->wave, now_ns / 1000000);
+    p->settling = join_burst_is_on(&p->burst, now_ns / 1000000);
     placer_look_at_failures(p, now_ns);
     bundles_look(p->bundles);
     placer_stage_look(p, now_ns);

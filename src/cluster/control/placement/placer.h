@@ -8,7 +8,7 @@
 #include "control/bundles.h"
 #include "control/gate_impl.h"
 #include "control/desired_state.h"
-#include "control/placement/join_wave.h"
+#include "control/placement/join_burst.h"
 
 enum { PLACER_NEWCOMERS_MAX = 16, PLACER_ASSIGNMENTS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
 
@@ -55,7 +55,7 @@ struct placer {
     uv_timer_t soon;
     bool changed;
     uint64_t planned_ns;
-    join_wave wave;           /* of machines that are new here, */
+    join_burst burst;         /* of machines that are new here, */
     bool settling;            /* and whether it was on when this was planned */
     size_t n_missing;         /* as last said */
     struct placer_calm *calm; /* [o.n_models], placer_stage.c's */

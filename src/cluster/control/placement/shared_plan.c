@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "logging/log.h"
 #include "base/sha256.h"
-#include "control/gate_holders.h"
+#include "control/holders.h"
 #include "control/desired_state.h"
 #include "control/placement/placer.h"
 

@@ -1,5 +1,5 @@
-/* gate_holders.c: see gate_holders.h. */
-#include "control/gate_holders.h"
+/* holders.c: see holders.h. */
+#include "control/holders.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* gate_models.c: Fetch, of members. */
+/* gate_fetch.c: Fetch, of members. */
 #include "control/gate_impl.h"
 
 static bool find(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])

@@ -1,4 +1,4 @@
-/* gate_holders.h: what attached machines have fetched, told to those that lack it.
+/* holders.h: what attached machines have fetched, told to those that lack it.
  *
  * A machine says with each report what others may fetch of it (Shelf). One that has been assigned a file that
  * it does not have hears who has it: machines of its own site first, beginning at a place that follows from
@@ -11,8 +11,8 @@
  *     holders_done(&l);
  *
  * Pure but for memory. */
-#ifndef CONTROL_GATE_HOLDERS_H
-#define CONTROL_GATE_HOLDERS_H
+#ifndef CONTROL_HOLDERS_H
+#define CONTROL_HOLDERS_H
 
 #include "transfer/model_holders.h"
 #include "control/roster.h"

@@ -1,5 +1,5 @@
-/* gate_others.c: who follows this gateway, whom it follows, and of whom that one has told. */
-#include "control/gate_others.h"
+/* peer_gateways.c: who follows this gateway, whom it follows, and of whom that one has told. */
+#include "control/peer_gateways.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_loopback(const char *host)
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
 }
 
-static bool is_said(const gate_others *o, const char *name)
+static bool is_said(const peer_gateways *o, const char *name)
 {
     for (size_t i = 0; i < o->message.n_others; i++)
         if (strcmp(o->names[i], name) == 0) return true;
@@ -33,7 +33,7 @@ static bool is_told(const gate *g, const roster_entry *to, const char *name)
     return to->role == ROLE_GATEWAY || is_of_ours(g, name);
 }
 
-static void add(gate_others *o, const gate *g, const roster_entry *to, const char *from, const char *name,
+static void add(peer_gateways *o, const gate *g, const roster_entry *to, const char *from, const char *name,
                 const char *where)
 {
     address a;
@@ -68,7 +68,7 @@ static bool may_go_home(const gate *g, const roster_entry *e)
            !is_asked(g, e->name);
 }
 
-void gate_others_list(gate_others *ret, const gate *g, const roster_entry *to, const char *from)
+void peer_gateways_list(peer_gateways *ret, const gate *g, const roster_entry *to, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     memset(ret, 0, sizeof *ret);
@@ -91,14 +91,14 @@ static uint64_t mix(uint64_t h, const char *s)
     return (h ^ '\n') * UINT64_C(1099511628211);
 }
 
-uint64_t gate_others_digest(const gate_others *o)
+uint64_t peer_gateways_digest(const peer_gateways *o)
 {
     uint64_t h = UINT64_C(14695981039346656037) + o->message.home;
     for (size_t i = 0; i < o->message.n_others; i++) h = mix(mix(h, o->names[i]), o->addresses[i]);
     return h ? h : 1;
 }
 
-void gate_others_own(char *ret, size_t size, const char *listen, int port)
+void peer_gateways_own(char *ret, size_t size, const char *listen, int port)
 {
     address a;
     bool anywhere = address_parse(&a, listen, NULL) != 0 || !*a.host || strcmp(a.host, "0.0.0.0") == 0 ||
