@@ -352,12 +352,12 @@ load 400 'threads' '{"model":"home-slots","threads":1024}'
 no_model home-slots
 stop_shoal
 
-# ---- beside what a gate has placed
+# ---- beside what the control plane has placed
 "$SHOAL_BIN" ca init --cluster here --state "$work/gate" >/dev/null || fail "shoal ca init"
 printf 'manifest: %s/models.json\ncluster: {listen: "127.0.0.1:0", state: %s}\nmodels: [{name: home-intent}]\n' "$models" "$work/gate" >"$work/gate.yaml"
 start_shoal "$work/gate.yaml"
 load 200 '"state":"ready"' '{"model":"home-slots","keep":true}'
-unload 409 'whose gate places it' '{"model":"home-intent","force":true}'
+unload 409 'whose control plane places it' '{"model":"home-intent","force":true}'
 sleep 1.2 # a plan later
 want 200 '"id":"home-slots"' GET /v1/models
 stop_shoal

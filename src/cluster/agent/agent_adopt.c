@@ -3,7 +3,7 @@
  * A slot of `unclaimed` has a process that lives and no child. A child of the same id gets that slot when it
  * is added, and with it the socket's path, so its command line can be compared when it is to start. What
  * nothing has claimed after a while (a model that is not wanted any more) is ended; loads by request and
- * plans of a gate come within that time. */
+ * plans of a gateway come within that time. */
 #define _GNU_SOURCE
 #include "agent/agent_impl.h"
 

@@ -205,7 +205,7 @@ bool bundles_find(const bundles *f, const char *digest, char ret_path[MODEL_SEND
     return false;
 }
 
-int bundles_open(bundles **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
+int bundles_open(bundles **ret, uv_loop_t *loop, const control_model *models, size_t n_models,
                  void (*changed)(void *user), void *user, shoal_err *err)
 {
     bundles *f = calloc(1, sizeof *f);

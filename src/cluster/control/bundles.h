@@ -16,7 +16,7 @@
 
 #include <uv.h>
 
-#include "control/gate.h"
+#include "control/control.h"
 #include "transfer/model_send.h"
 #include "transfer/artifact.h"
 
@@ -40,7 +40,7 @@ const char *bundles_why(const bundles *f, size_t model);
 /* Has a file that could not be used changed, or a pinned one its length? Then it is looked at again. */
 void bundles_look(bundles *f);
 /* models must outlive it; `changed` when another model may travel. */
-int bundles_open(bundles **ret, uv_loop_t *loop, const gate_model *models, size_t n_models,
+int bundles_open(bundles **ret, uv_loop_t *loop, const control_model *models, size_t n_models,
                  void (*changed)(void *user), void *user, shoal_err *err);
 const bundle *bundles_of(const bundles *f, size_t model);
 /* A file of one that travels, by its own digest. */

@@ -60,27 +60,27 @@ static int check_command(const placer *p, operator_command what, shoal_err *err)
                   : err_set(err, SHOAL_EFULL, "no gateway places models now; try again when etcd is back");
 }
 
-static int expel(gate *g, placer_node *n, roster_entry *e, shoal_err *err)
+static int expel(control *g, placer_node *n, roster_entry *e, shoal_err *err)
 {
     size_t n_revoked = 0;
     if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
-    int rc = ca_revoke(g->standing.ca, n->name, gate_now(), &n_revoked, err);
+    int rc = ca_revoke(g->standing.ca, n->name, control_now(), &n_revoked, err);
     if (rc != 0) return rc;
     n->removed = true;
     recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
     if (set_drains(g->placer, n, false, err) != 0)        /* it is out all the same */
         LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
-    if (e) gate_attach_expel(e, "this machine was removed from the cluster");
+    if (e) control_attach_expel(e, "this machine was removed from the cluster");
     return 0;
 }
 
-bool gate_node_drains(const gate *g, const char *name)
+bool control_node_drains(const control *g, const char *name)
 {
     const placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     return n && n->drains;
 }
 
-int gate_node_command(gate *g, const char *name, operator_command what, shoal_err *err)
+int control_node_command(control *g, const char *name, operator_command what, shoal_err *err)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!g->placer)
@@ -100,7 +100,7 @@ int gate_node_command(gate *g, const char *name, operator_command what, shoal_er
                                                 : "remove"));
     if (what != OPERATOR_REMOVE && e) {
         e->drains = n->drains;
-        gate_attach_retell(e);
+        control_attach_retell(e);
     }
     placer_changed(g);
     return 0;

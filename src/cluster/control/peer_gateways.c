@@ -20,26 +20,26 @@ static bool is_said(const peer_gateways *o, const char *name)
 
 /* Where gateways place models together, a machine is sent to none that would place others on it: those that
  * etcd shows in the same group. */
-static bool is_of_ours(const gate *g, const char *name)
+static bool is_of_ours(const control *g, const char *name)
 {
-    const char *group = gate_group(g);
+    const char *group = control_group(g);
     const node *n = group && g->registry ? registry_node(g->registry, name) : NULL;
     return !group || (n && n->group && strcmp(n->group, group) == 0);
 }
 
 /* Gateways hear of all: each chooses for its own machines. */
-static bool is_told(const gate *g, const roster_entry *to, const char *name)
+static bool is_told(const control *g, const roster_entry *to, const char *name)
 {
     return to->role == ROLE_GATEWAY || is_of_ours(g, name);
 }
 
-static void add(peer_gateways *o, const gate *g, const roster_entry *to, const char *from, const char *name,
-                const char *where)
+static void add(peer_gateways *o, const control *g, const roster_entry *to, const char *from,
+                const char *name, const char *where)
 {
     address a;
     size_t i = o->message.n_others;
     if (i == GATEWAYS_MAX || !*name || strcmp(name, to->name) == 0 || is_said(o, name)) return;
-    if (strcmp(name, gate_name(g)) == 0 || !is_told(g, to, name)) return;
+    if (strcmp(name, control_name(g)) == 0 || !is_told(g, to, name)) return;
     if (!gateways_address_ok(where) || address_parse(&a, where, NULL) != 0) return;
     if (is_loopback(a.host) && !is_loopback(from)) return;
     snprintf(o->names[i], sizeof o->names[i], "%s", name);
@@ -52,7 +52,7 @@ static void add(peer_gateways *o, const gate *g, const roster_entry *to, const c
 }
 
 /* Does anything of this gateway's clients run on that machine? */
-static bool is_asked(const gate *g, const char *node_name)
+static bool is_asked(const control *g, const char *node_name)
 {
     for (size_t i = 0; g->registry && i < registry_count(g->registry); i++) {
         const replica *r = registry_at(g->registry, i);
@@ -62,13 +62,13 @@ static bool is_asked(const gate *g, const char *node_name)
 }
 
 /* Without etcd who has no CA places nothing: its machines belong to the one that has it. */
-static bool may_go_home(const gate *g, const roster_entry *e)
+static bool may_go_home(const control *g, const roster_entry *e)
 {
     return e->role == ROLE_NODE && !g->placer && g->follow && attach_is_up(g->follow) &&
            !is_asked(g, e->name);
 }
 
-void peer_gateways_list(peer_gateways *ret, const gate *g, const roster_entry *to, const char *from)
+void peer_gateways_list(peer_gateways *ret, const control *g, const roster_entry *to, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     memset(ret, 0, sizeof *ret);
@@ -79,7 +79,7 @@ void peer_gateways_list(peer_gateways *ret, const gate *g, const roster_entry *t
         add(ret, g, to, from, known->list[i].name, known->list[i].address);
     for (size_t i = 0; i < roster_count(g->roster); i++) {
         const roster_entry *e = roster_at(g->roster, i);
-        if (e->role == ROLE_GATEWAY && gate_replicas_address(e, at, sizeof at))
+        if (e->role == ROLE_GATEWAY && control_replicas_address(e, at, sizeof at))
             add(ret, g, to, from, e->name, at);
     }
     ret->message.home = may_go_home(g, to);

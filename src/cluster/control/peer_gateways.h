@@ -1,4 +1,4 @@
-/* peer_gateways.h: the other gateways of the cluster, of which a gate tells its machines.
+/* peer_gateways.h: the other gateways of the cluster, of which a gateway tells its machines.
  *
  * Who has no CA follows the gateway that has it, and says where its own port for machines is. So the one with
  * the CA knows them all and tells them of each other, as it tells its machines: no other word is needed, and
@@ -8,7 +8,7 @@
 #ifndef CONTROL_PEER_GATEWAYS_H
 #define CONTROL_PEER_GATEWAYS_H
 
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 
 typedef struct peer_gateways {
     Shoal__V1__Gateways message; /* points into the rest: do not copy */
@@ -18,7 +18,7 @@ typedef struct peer_gateways {
 } peer_gateways;
 
 /* What is to be told to that machine, or gateway, which came from there. */
-void peer_gateways_list(peer_gateways *ret, const gate *g, const roster_entry *to, const char *from);
+void peer_gateways_list(peer_gateways *ret, const control *g, const roster_entry *to, const char *from);
 /* Of what it says; not 0. */
 uint64_t peer_gateways_digest(const peer_gateways *o);
 /* What a gateway that listens there says of its own address: the host where it listens at one, and the port;

@@ -46,7 +46,7 @@ typedef struct roster_entry {
     uint64_t twice_ns; /* when another machine with its certificate was last refused; 0: none was */
     char twice_from[64], from[64]; /* where that one came from, and where this one is */
     double rtt_ms;                 /* 0: not measured yet */
-    bool drains;                   /* a person said so (gate.h) */
+    bool drains;                   /* a person said so (control.h) */
     void *session;                 /* the caller's */
 } roster_entry;
 

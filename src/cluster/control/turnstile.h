@@ -1,6 +1,6 @@
 /* turnstile.h: how often one member may begin to attach.
  *
- * Each beginning costs the gate a session, and others a plan that may change; a machine that begins and
+ * Each beginning costs the listener a session, and others a plan that may change; a machine that begins and
  * leaves without end would cost that without end. A member may begin TURNSTILE_BURST times at once and once
  * in TURNSTILE_REFILL_MS after that: more than any honest one whose link is bad needs (attach_pause_ms), and
  * others are not asked.

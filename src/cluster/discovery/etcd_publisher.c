@@ -61,7 +61,7 @@ static void publisher_put_replica(etcd_publisher *p, const replica *r)
     buf_done(&value);
 }
 
-/* Our agent's and those of the machines that are attached to us (gate.h); lists and names are everybody's
+/* Our agent's and those of the machines that are attached to us (control.h); lists and names are everybody's
  * own. */
 static bool is_ours(const replica *r)
 {

@@ -6,7 +6,7 @@
  *
  * A replica is "GATEWAY/ID" here; one on a machine that has joined is "NODE/ID", whichever gateway the
  * machine is attached to, so that it is the same one when the machine attaches to another, or to this one
- * (gate.h).
+ * (control.h).
  *
  * A key that goes is no proof that its replica does: etcd may have been away for longer than a lease lasts,
  * and the publisher writes the key again as soon as it can. So a replica that answers us is kept for a while

@@ -174,9 +174,9 @@ int gateway_port(const gateway *g)
     return g->port;
 }
 
-void gateway_show_gate(gateway *g, gate *at)
+void gateway_set_control(gateway *g, control *at)
 {
-    g->gate = at;
+    g->control = at;
 }
 
 void gateway_show_keeper(gateway *g, const keeper *k)

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "cluster/registry.h"
-#include "control/gate.h"
+#include "control/control.h"
 #include "config/config.h"
 #include "request/endpoint.h"
 #include "gateway/keeper.h"
@@ -26,11 +26,11 @@ int gateway_reload(gateway *g, gateway_config *next, shoal_err *err);
 const gateway_config *gateway_config_now(const gateway *g); /* until the next reload */
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
-void gateway_show_gate(gateway *g, gate *at);
-/* Who loads and unloads models (keeper.h); NULL: nobody. As the gate. */
+void gateway_set_control(gateway *g, control *at);
+/* Who loads and unloads models (keeper.h); NULL: nobody. As the control plane. */
 void gateway_show_keeper(gateway *g, const keeper *k);
-/* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until it
- * drains. */
+/* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until
+ * it drains. */
 void gateway_withdraw(gateway *g);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);

@@ -1,10 +1,10 @@
 /* keep.h: the keeper of `shoal serve`: which models this machine serves beside, or without, those of the
  * configuration.
  *
- * What runs is one list of worker_specs: the base (what the configuration says, or the gate that places
- * models), less what was unloaded, and what was loaded. Every change makes the list anew and gives it to
- * `set` (agent_set), which starts and dismisses; whether a model is ready, has failed or is gone is read from
- * the registry. So there is no second account of what runs.
+ * What runs is one list of worker_specs: the base (what the configuration says, or the control plane that
+ * places models), less what was unloaded, and what was loaded. Every change makes the list anew and gives it
+ * to `set` (agent_set), which starts and dismisses; whether a model is ready, has failed or is gone is read
+ * from the registry. So there is no second account of what runs.
  *
  *     job:  resolve (pool) ─► fetch (a process) ─► resolve ─► settle: list anew ─► watch ─► done
  *
@@ -37,7 +37,7 @@ typedef struct keep_options {
     const char *store;    /* the folder of fetched models, made when the first one comes */
     const char *manifest; /* models.json of the configuration; NULL: none */
     const char *book;     /* the file of what is loaded again; NULL: nothing is */
-    bool placed;          /* the base is what a gate has placed: it alone says what leaves it */
+    bool placed;          /* the base is what the control plane has placed: it alone says what leaves it */
     int (*set)(void *user, const worker_spec *workers, size_t n, shoal_err *err);
     void (*hurry)(void *user, const char *model);
     void *user;

@@ -462,10 +462,10 @@ static void unload(job *j)
     else if (!m && !base_find(k, j->model) && kept_look(k, j->model).n == 0)
         job_fail(j, 404, "model_not_found", "the model '%s' is not loaded", j->model);
     else if (!m && k->o.placed)
-        job_fail(
-            j, 409, "model_is_placed",
-            "'%s' is a model of the cluster's configuration, whose gate places it; take it out of shoal.yaml",
-            j->model);
+        job_fail(j, 409, "model_is_placed",
+                 "'%s' is a model of the cluster's configuration, whose control plane places it; take it out "
+                 "of shoal.yaml",
+                 j->model);
     else if (*user && !(j->how & KEEPER_FORCE))
         job_fail(j, 409, "model_is_used",
                  "%s uses '%s', and would fail without it; \"force\": true unloads it all the same", user,

@@ -8,7 +8,7 @@
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "operations/status.h"
-#include "control/gate.h"
+#include "control/control.h"
 
 /* ---- the list ------------------------------------------------------------------------------------ */
 
@@ -82,22 +82,22 @@ static bool has_source(const registry *g, const char *name)
 }
 
 /* Among gateways that know each other, this one is one of them. */
-static void put_self(buf *out, const registry *g, const gate *x)
+static void put_self(buf *out, const registry *g, const control *x)
 {
     node *here = NULL;
     if (!has_source(g, "etcd") || node_here(&here, NULL) != 0) return;
     node n = *here;
-    n.name = gate_name(x);
+    n.name = control_name(x);
     n.site = registry_site(g);
     n.is_gateway = true;
-    n.draining = gate_node_drains(x, n.name);
+    n.draining = control_node_drains(x, n.name);
     put_node(out, &n);
     node_free(here);
 }
 
 void machines_list(gateway_request *rq)
 {
-    const gate *x = rq->gateway->gate;
+    const control *x = rq->gateway->control;
     buf out = {0};
     if (!x) {
         refuse_alone(rq);
@@ -105,8 +105,8 @@ void machines_list(gateway_request *rq)
     }
     if (buf_puts(&out, "{\"nodes\":[") == 0) {
         put_self(&out, rq->registry, x);
-        put_attached(&out, rq->registry, gate_roster(x));
-        put_others(&out, rq->registry, gate_roster(x));
+        put_attached(&out, rq->registry, control_roster(x));
+        put_others(&out, rq->registry, control_roster(x));
         buf_puts(&out, "],");
         status_put_sources(&out, rq->registry);
         buf_putc(&out, '}');
@@ -119,14 +119,14 @@ void machines_list(gateway_request *rq)
 
 void machines_placement(gateway_request *rq)
 {
-    const gate *x = rq->gateway->gate;
+    const control *x = rq->gateway->control;
     buf out = {0};
     shoal_err err;
     if (!x) {
         refuse_alone(rq);
         return;
     }
-    int rc = gate_put_placement(x, &out, &err);
+    int rc = control_put_placement(x, &out, &err);
     if (rc == 0) {
         request_json(rq, 200, &out);
     } else {
@@ -143,11 +143,11 @@ void machines_placement(gateway_request *rq)
 void machines_rebalance(gateway_request *rq)
 {
     shoal_err err;
-    if (!rq->gateway->gate) {
+    if (!rq->gateway->control) {
         refuse_alone(rq);
         return;
     }
-    if (gate_rebalance(rq->gateway->gate, &err) == 0) {
+    if (control_rebalance(rq->gateway->control, &err) == 0) {
         request_json(rq, 200, &(buf){.data = "{\"rebalances\":true}", .len = 19});
         return;
     }
@@ -190,7 +190,8 @@ void machines_order(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    int rc = rq->gateway->gate ? gate_node_command(rq->gateway->gate, name, what, &err) : SHOAL_EINVALID;
+    int rc =
+        rq->gateway->control ? control_node_command(rq->gateway->control, name, what, &err) : SHOAL_EINVALID;
     if (rc != 0) {
         int status = rc == SHOAL_ENOTFOUND ? 404 : rc == SHOAL_EINVALID ? 400 : 503;
         api_error_set(&e, status, "invalid_request_error", "node_order", NULL, "%s", err.message);

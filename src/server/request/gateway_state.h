@@ -9,7 +9,7 @@
 #include "calls/observer.h"
 #include "cluster/registry.h"
 #include "config/config.h"
-#include "control/gate.h"
+#include "control/control.h"
 #include "request/endpoint.h"
 #include "request/request.h"
 #include "request/settings.h"
@@ -25,7 +25,7 @@ enum { GATEWAY_NUMBERED = 256 };
 
 struct gateway {
     uv_loop_t *loop;
-    gate *gate;                  /* NULL: this machine serves alone */
+    control *control;            /* NULL: this machine serves alone */
     const struct keeper *keeper; /* NULL: no models are loaded while it serves */
     registry *registry;
     const gateway_config *config; /* the settings' */

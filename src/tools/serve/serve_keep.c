@@ -19,7 +19,7 @@ char *serve_keep_store(const gateway_config *c, const char *manifest)
     if (env && *env) return strdup(env);
     if (manifest && installed_has(manifest)) {
         int rc = state_path(&own, c ? c->cluster_state : NULL, "store",
-                            &err);                             /* DIR/models is what gates have sent */
+                            &err);                             /* DIR/models is what gateways have sent */
         if (rc != SHOAL_EINVALID) return rc == 0 ? own : NULL; /* else there is no home */
     }
     return manifest ? file_folder(manifest) : strdup("models");

@@ -3,7 +3,7 @@
  *
  *     serve_stages st = {0};
  *     serve_stages_open(&st, config, specs, err);       reads files in a process of its own: before threads
- *     ... st.shapes[i], if models[i] is cut; st.alone: what an agent without a gate starts ...
+ *     ... st.shapes[i], if models[i] is cut; st.alone: what an agent without a control plane starts ...
  *     serve_stages_done(&st); */
 #ifndef SERVE_SERVE_STAGES_H
 #define SERVE_SERVE_STAGES_H

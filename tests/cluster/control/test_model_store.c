@@ -1,6 +1,6 @@
-/* The store of models against a real gate and nodes that die, lie and drip: files come, go on where they
- * were, and are what their digest says. */
-#include "gate_world.h"
+/* The store of models against a real control plane and nodes that die, lie and drip: files come, go on where
+ * they were, and are what their digest says. */
+#include "control_world.h"
 
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 
 enum { FILE_BYTES = 3000000 };
 
-static gate_model models[4];
+static control_model models[4];
 static char paths[4][256], digests[2][65];
 static int n_come;
 
@@ -34,11 +34,11 @@ static void write_file(const char *path, const void *data, size_t n)
 static void place_models(size_t n)
 {
     shoal_err err;
-    const gate_place_options o = {.models = models, .n_models = n, .here = nothing_here};
-    if (gate_place(w.gate, &o, &err) != 0) fail_msg("%s", err.message);
+    const control_place_options o = {.models = models, .n_models = n, .here = nothing_here};
+    if (control_place(w.control, &o, &err) != 0) fail_msg("%s", err.message);
 }
 
-/* Two files that the gate places; the second one's digest is a lie. */
+/* Two files that the control plane places; the second one's digest is a lie. */
 static uint8_t *make_files(void)
 {
     uint8_t *data = malloc(FILE_BYTES);
@@ -51,9 +51,9 @@ static uint8_t *make_files(void)
     for (int i = 0; i < 2; i++) {
         snprintf(paths[i], sizeof paths[i], "%s/m%d.gguf", place, i);
         write_file(paths[i], data, FILE_BYTES);
-        models[i] =
-            (gate_model){.want = {.name = i ? "liar" : "good", .n_replicas = 1, .memory_bytes = FILE_BYTES},
-                         .spec = {.model = i ? "liar" : "good", .path = paths[i], .sha256 = digests[i]}};
+        models[i] = (control_model){
+            .want = {.name = i ? "liar" : "good", .n_replicas = 1, .memory_bytes = FILE_BYTES},
+            .spec = {.model = i ? "liar" : "good", .path = paths[i], .sha256 = digests[i]}};
     }
     return data;
 }
@@ -224,7 +224,7 @@ static void a_folder_comes_whole_and_goes_when_it_is_not_wanted(void **state)
     file_in(hf, "pytorch_model.bin", "the same weights");
     file_in(hf, ".hidden", "x");
     file_in(at, "config.json", "{\"pooling_mode\": \"mean\"}");
-    models[0] = (gate_model){.want = {.name = "hf", .n_replicas = 1}, .spec = {.model = "hf", .path = hf}};
+    models[0] = (control_model){.want = {.name = "hf", .n_replicas = 1}, .spec = {.model = "hf", .path = hf}};
     place_models(1);
     assert_int_equal(artifact_read(&p, hf, NULL, &err), 0);
     assert_int_equal(p.n_files, 5);

@@ -1,5 +1,5 @@
 /* Addresses of workers behind relays, and what attached machines' replicas become in the registry. */
-#include "gate_world.h"
+#include "control_world.h"
 
 #include "cluster/registry.h"
 #include "wire/env_uv.h"
@@ -31,11 +31,11 @@ static void an_address_names_relay_machine_and_worker(void **state)
     assert_false(reach_parse(longest, at, node, &worker));
 }
 
-/* ---- a gate that tells a registry ------------------------------------------------------------------ */
+/* ---- a listener that tells a registry ------------------------------------------------------------------ */
 
 static registry *members;
 static reach_far far;
-static gate *second;
+static control *second;
 
 typedef struct saying { /* what a machine reports */
     machine_up up;
@@ -76,8 +76,8 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    gate_options o = {.listen = "127.0.0.1:0", .state = path, .members = members, .far = &far};
-    assert_int_equal(gate_open(&second, &w.loop, &o, &err), 0);
+    control_options o = {.listen = "127.0.0.1:0", .state = path, .members = members, .far = &far};
+    assert_int_equal(control_open(&second, &w.loop, &o, &err), 0);
     assert_true(registry_all_ready(members)); /* nobody is waited for */
 
     one = (saying){.up.dir = FOLDER_NONE, .n = 2};
@@ -87,7 +87,7 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     f.address = ":9"; /* the discard port: nobody is there */
     f.n_cores = 3;
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
     attach_options a = {
         .address = w.address, .dir = &one.up.dir, .facts = &f, .report = report, .user = &one};
     assert_int_equal(attach_open(&one.up.a, &w.loop, &a, &err), 0);
@@ -118,8 +118,8 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     one.up.closed = false;
     up_stop(&one.up);
 
-    gate_close(second, world_closed, &closed);
-    registry_free(members); /* the gate has left it already */
+    control_close(second, world_closed, &closed);
+    registry_free(members); /* the listener has left it already */
     TURN_UNTIL(closed);
     assert_null(far.tls);
 }

@@ -41,7 +41,7 @@ static void house_close(house *h)
     sim_world_close(&h->world);
 }
 
-/* The gate looks around every second. */
+/* The listener looks around every second. */
 static void pass(house *h, uint64_t seconds)
 {
     for (uint64_t i = 0; i < seconds; i++) {

@@ -1,5 +1,5 @@
 /* The relay: gateways reach the worker they name, and nobody else does. */
-#include "gate_world.h"
+#include "control_world.h"
 
 #include "join/relay.h"
 #include "grpc/grpc.h"

@@ -1,6 +1,7 @@
-/* A gateway that follows, then leads, with a shared plan that is an array: what was planned stays, whoever leads.
+/* A gateway that follows, then leads, with a shared plan that is an array: what was planned stays, whoever
+ * leads.
  */
-#include "gate_world.h"
+#include "control_world.h"
 
 typedef struct played {
     bool leads;
@@ -71,48 +72,48 @@ static size_t make_plan(uint8_t out[512], bool drains)
     return shoal__v1__plan__pack(&plan, out);
 }
 
-static void start(played *s, const gate_model *models, size_t n, gate_shared_plan *shared_plan)
+static void start(played *s, const control_model *models, size_t n, control_shared_plan *shared_plan)
 {
     static worker_spec alone[4];
     shoal_err err;
     for (size_t i = 0; i < n; i++) alone[i] = models[i].spec;
     *shared_plan =
-        (gate_shared_plan){.user = s, .leads = played_leads, .leader = played_leader, .post = played_post};
-    const gate_place_options o = {.models = models,
-                                  .n_models = n,
-                                  .alone = alone,
-                                  .n_alone = n,
-                                  .here = played_here,
-                                  .user = s,
-                                  .shared_plan = shared_plan};
-    if (gate_place(w.gate, &o, &err) != 0) fail_msg("%s", err.message);
+        (control_shared_plan){.user = s, .leads = played_leads, .leader = played_leader, .post = played_post};
+    const control_place_options o = {.models = models,
+                                     .n_models = n,
+                                     .alone = alone,
+                                     .n_alone = n,
+                                     .here = played_here,
+                                     .user = s,
+                                     .shared_plan = shared_plan};
+    if (control_place(w.control, &o, &err) != 0) fail_msg("%s", err.message);
 }
 
 static void what_was_planned_stays_when_another_leads(void **state)
 {
     const char *path = path_of_model();
-    const gate_model models[] = {
+    const control_model models[] = {
         {{.name = "one", .n_replicas = 2}, {.model = "one", .path = path, .n_replicas = 2}}};
     played s = {.leader = "other"};
-    gate_shared_plan shared_plan;
+    control_shared_plan shared_plan;
     uint8_t plan[512];
     shoal_err err;
     start(&s, models, 1, &shared_plan);
-    assert_int_equal(strlen(gate_group(w.gate)), 16);
-    gate_plan_read(w.gate, "boss", plan, make_plan(plan, false));
-    gate_plans_synced(w.gate);
+    assert_int_equal(strlen(control_group(w.control)), 16);
+    control_plan_read(w.control, "boss", plan, make_plan(plan, false));
+    control_plans_synced(w.control);
     TURN_UNTIL(s.n_here > 0);
     assert_int_equal(s.n_specs, 1);
     assert_int_equal(s.specs[0].n_replicas, 2);
     assert_int_equal(s.specs[0].n_standby, 0);
     assert_string_equal(s.specs[0].path, path);
-    assert_int_equal(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err), SHOAL_EINVALID);
+    assert_int_equal(control_node_command(w.control, "boss", OPERATOR_DRAIN, &err), SHOAL_EINVALID);
     assert_true(says(&err, "the gateway other places models now"));
     s.leader = NULL;
-    assert_int_equal(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err), SHOAL_EFULL);
+    assert_int_equal(control_node_command(w.control, "boss", OPERATOR_DRAIN, &err), SHOAL_EFULL);
 
     s.leads = true;
-    TURN_UNTIL(gate_node_command(w.gate, "boss", OPERATOR_DRAIN, &err) == 0);
+    TURN_UNTIL(control_node_command(w.control, "boss", OPERATOR_DRAIN, &err) == 0);
     assert_int_equal(s.n_posts, 0); /* that it leads now is no news for anybody */
     TURN_UNTIL(s.n_posts > 0);
     assert_string_equal(s.node, "boss");
@@ -125,19 +126,19 @@ static void what_was_planned_stays_when_another_leads(void **state)
     s.leads = false; /* and the one that leads next says that it shall not drain */
     int n = s.n_here;
     TURN_UNTIL(s.n_here > n + 1);
-    gate_plan_read(w.gate, "boss", plan, make_plan(plan, false));
-    assert_false(gate_node_drains(w.gate, "boss"));
+    control_plan_read(w.control, "boss", plan, make_plan(plan, false));
+    assert_false(control_node_drains(w.control, "boss"));
 }
 
 /* ---- a model whose layers are dealt out ------------------------------------------------------------- */
 
-static gate_model cut_model(const char *path)
+static control_model cut_model(const char *path)
 {
-    return (gate_model){{.name = "one",
-                         .n_replicas = 1,
-                         .shards = {.n = 2},
-                         .shape = {.n_layer = 8, .n_embd = 4, .layer_bytes = 16, .layer_multiplies = 16}},
-                        {.model = "one", .path = path, .n_replicas = 1}};
+    return (control_model){{.name = "one",
+                            .n_replicas = 1,
+                            .shards = {.n = 2},
+                            .shape = {.n_layer = 8, .n_embd = 4, .layer_bytes = 16, .layer_multiplies = 16}},
+                           {.model = "one", .path = path, .n_replicas = 1}};
 }
 
 typedef struct stages { /* of one machine's plan */
@@ -186,17 +187,17 @@ static void is_stage(const played *x, size_t i, size_t first, size_t end, const 
  * way in is not of the chain, and left to the next plan. */
 static void stages_stay_where_they_are_when_another_leads(void **state)
 {
-    const gate_model models[] = {cut_model(path_of_model())};
+    const control_model models[] = {cut_model(path_of_model())};
     played s = {.leader = "other"};
-    gate_shared_plan shared_plan;
+    control_shared_plan shared_plan;
     uint8_t plan[512];
     stages dealt = {0};
     start(&s, models, 1, &shared_plan);
     add_stage(&dealt, 0, 3);
     add_stage(&dealt, 3, 8);
     add_stage(&dealt, 4, 8);
-    gate_plan_read(w.gate, "boss", plan, pack_stages(&dealt, plan));
-    gate_plans_synced(w.gate);
+    control_plan_read(w.control, "boss", plan, pack_stages(&dealt, plan));
+    control_plans_synced(w.control);
     TURN_UNTIL(s.n_specs == 3); /* it follows: all of it */
     assert_string_equal(s.specs[0].path, models[0].spec.path);
     is_stage(&s, 0, 0, 3, "one@3:8/0");
@@ -223,9 +224,9 @@ static void stages_stay_where_they_are_when_another_leads(void **state)
 
 static void layers_that_make_no_sense_are_no_stages(void **state)
 {
-    const gate_model models[] = {cut_model(path_of_model())};
+    const control_model models[] = {cut_model(path_of_model())};
     played s = {.leader = "other"};
-    gate_shared_plan shared_plan;
+    control_shared_plan shared_plan;
     uint8_t plan[512];
     stages odd = {0};
     start(&s, models, 1, &shared_plan);
@@ -234,8 +235,8 @@ static void layers_that_make_no_sense_are_no_stages(void **state)
     add_stage(&odd, 0, UINT32_MAX); /* the same */
     add_stage(&odd, 0, 3);
     odd.all[3].n_stages = 0; /* it calls nobody */
-    gate_plan_read(w.gate, "boss", plan, pack_stages(&odd, plan));
-    gate_plans_synced(w.gate);
+    control_plan_read(w.control, "boss", plan, pack_stages(&odd, plan));
+    control_plans_synced(w.control);
     TURN_UNTIL(s.n_here > 1);
     assert_int_equal(s.n_specs, 0);
     s.leads = true;
@@ -249,13 +250,13 @@ static void layers_that_make_no_sense_are_no_stages(void **state)
 static void a_plan_that_makes_no_sense_changes_nothing(void **state)
 {
     static char two[] = "two";
-    const gate_model models[] = {
+    const control_model models[] = {
         {{.name = "one", .n_replicas = 1}, {.model = "one", .path = path_of_model(), .n_replicas = 1}}};
     played s = {0};
-    gate_shared_plan shared_plan;
+    control_shared_plan shared_plan;
     uint8_t plan[512];
     start(&s, models, 1, &shared_plan);
-    gate_plan_read(w.gate, "boss", (const uint8_t *)"\xff\xff\xff", 3);
+    control_plan_read(w.control, "boss", (const uint8_t *)"\xff\xff\xff", 3);
     Shoal__V1__Assignment a[2] = {SHOAL__V1__ASSIGNMENT__INIT, SHOAL__V1__ASSIGNMENT__INIT};
     Shoal__V1__Assignment *list[] = {&a[0], &a[1]};
     Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
@@ -267,12 +268,12 @@ static void a_plan_that_makes_no_sense_changes_nothing(void **state)
     all.models = list;
     all.n_models = 2;
     odd.assignments = &all;
-    gate_plan_read(w.gate, "boss", plan, shoal__v1__plan__pack(&odd, plan));
-    gate_plans_synced(w.gate);
+    control_plan_read(w.control, "boss", plan, shoal__v1__plan__pack(&odd, plan));
+    control_plans_synced(w.control);
     TURN_UNTIL(s.n_here > 0);
     assert_int_equal(s.n_specs, 0);
-    gate_plan_read(w.gate, "boss", NULL,
-                   0); /* nobody has planned for it: it serves what it was configured to */
+    control_plan_read(w.control, "boss", NULL,
+                      0); /* nobody has planned for it: it serves what it was configured to */
     TURN_UNTIL(s.n_specs == 1);
     assert_int_equal(s.specs[0].n_replicas, 1);
 }

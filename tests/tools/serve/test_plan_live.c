@@ -2,7 +2,7 @@
  * clusters whose machines join, leave, come back, drain and resume. The gateway is a real one; its machines
  * are told by a source, as those of other gateways are, and its clock is the test's, so that nothing
  * waits. */
-#include "../../cluster/control/gate_world.h"
+#include "../../cluster/control/control_world.h"
 
 #include "base/sys.h"
 #include "cluster/source.h"
@@ -18,7 +18,7 @@ typedef struct house {
     registry *g;
     source *others;
     uint64_t random, now_ns, boss_bytes;
-    gate_model models[MODELS_MAX];
+    control_model models[MODELS_MAX];
     placement_model wants[MODELS_MAX];
     char names[MODELS_MAX][16], node_names[NODES_MAX][16];
     node nodes[NODES_MAX];
@@ -57,25 +57,25 @@ static int machine(node **ret, shoal_err *err)
     return node_copy(ret, &n, err);
 }
 
-static const gate_shared_plan SHARED_PLAN = {.leads = always, .leader = nobody, .post = unposted};
+static const control_shared_plan SHARED_PLAN = {.leads = always, .leader = nobody, .post = unposted};
 
 static void tick(unsigned n)
 {
-    while (n-- > 0) placer_tick(w.gate, h.now_ns += 1000000000u);
+    while (n-- > 0) placer_tick(w.control, h.now_ns += 1000000000u);
 }
 
 static void gateway_open(void)
 {
     shoal_err err;
-    const gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state, .members = h.g};
-    const gate_place_options p = {.models = h.models,
-                                  .n_models = h.n_models,
-                                  .here = unserved,
-                                  .machine = machine,
-                                  .shared_plan = &SHARED_PLAN};
+    const control_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state, .members = h.g};
+    const control_place_options p = {.models = h.models,
+                                     .n_models = h.n_models,
+                                     .here = unserved,
+                                     .machine = machine,
+                                     .shared_plan = &SHARED_PLAN};
     world_reopen(&o);
-    if (gate_place(w.gate, &p, &err) != 0) fail_msg("%s", err.message);
-    gate_plans_synced(w.gate);
+    if (control_place(w.control, &p, &err) != 0) fail_msg("%s", err.message);
+    control_plans_synced(w.control);
     h.now_ns = clock_ns();
     tick(3); /* it is elected, reads what others planned, and plans */
 }
@@ -83,7 +83,7 @@ static void gateway_open(void)
 static void gateway_close(void)
 {
     w.closed = false;
-    gate_close(w.gate, world_closed, &w.closed);
+    control_close(w.control, world_closed, &w.closed);
     TURN_UNTIL(w.closed);
 }
 
@@ -121,7 +121,7 @@ static void draw_node(size_t i)
     h.nodes[i] = (node){.name = h.node_names[i],
                         .site = draw(2) ? "home" : "garden",
                         .address = "127.0.0.1:9",
-                        .group = gate_group(w.gate),
+                        .group = control_group(w.control),
                         .n_cores = 1 + draw(8),
                         .memory_bytes = (1 + draw(12)) * GB / 2,
                         .bytes_per_s = 1e9 + 1e8 * draw(200) + 1.0 / 3,
@@ -149,7 +149,7 @@ static void cluster_open(uint64_t seed)
     assert_int_equal(registry_new(&h.g, &w.loop, NULL), 0);
     assert_int_equal(source_open(&h.others, h.g, "etcd", NULL), 0);
     gateway_open();
-    w.gate->placer->leads_ns = 0; /* nobody is waited for any more: layers are dealt out */
+    w.control->placer->leads_ns = 0; /* nobody is waited for any more: layers are dealt out */
     tick(1);
     h.n_nodes = 2 + draw(NODES_MAX - 1);
     for (size_t i = 0; i < h.n_nodes; i++) draw_node(i);
@@ -210,7 +210,7 @@ static plan_live ask(void)
     plan_live x = {0};
     buf out = {0};
     shoal_err err;
-    if (gate_put_placement(w.gate, &out, &err) != 0 || plan_live_read(&x, out.data, out.len, &err) != 0)
+    if (control_put_placement(w.control, &out, &err) != 0 || plan_live_read(&x, out.data, out.len, &err) != 0)
         fail_msg("%s", err.message);
     buf_done(&out);
     return x;
@@ -271,8 +271,9 @@ static void live_through(uint64_t seed)
         size_t i = draw((unsigned)h.n_nodes);
         if (draw(3) == 0 && h.there[i]) {
             operator_command command =
-                gate_node_drains(w.gate, h.nodes[i].name) ? OPERATOR_RESUME : OPERATOR_DRAIN;
-            if (gate_node_command(w.gate, h.nodes[i].name, command, &err) != 0) fail_msg("%s", err.message);
+                control_node_drains(w.control, h.nodes[i].name) ? OPERATOR_RESUME : OPERATOR_DRAIN;
+            if (control_node_command(w.control, h.nodes[i].name, command, &err) != 0)
+                fail_msg("%s", err.message);
             check(seed, command == OPERATOR_DRAIN ? "one drains" : "one has resumed", &was, 1);
         } else if (h.there[i]) {
             h.there[i] = false;
@@ -285,8 +286,8 @@ static void live_through(uint64_t seed)
     }
     plan_live_done(&was);
     for (size_t i = 0; i < h.n_nodes; i++)
-        if (gate_node_drains(w.gate, h.nodes[i].name))
-            gate_node_command(w.gate, h.nodes[i].name, OPERATOR_RESUME, &err);
+        if (control_node_drains(w.control, h.nodes[i].name))
+            control_node_command(w.control, h.nodes[i].name, OPERATOR_RESUME, &err);
     cluster_close();
 }
 
@@ -300,7 +301,7 @@ static void plans_of_random_clusters_are_what_their_gateways_do(void **state)
     memset(h.digest, 'a', 64);
     gateway_close();
     for (uint64_t seed = 1; seed <= CLUSTERS; seed++) live_through(seed);
-    const gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state};
+    const control_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state};
     world_reopen(&o);
 }
 
@@ -327,7 +328,7 @@ static void layers_are_dealt_out_anew_when_nobody_asks_and_it_gains_much(void **
     assert_non_null(f);
     fclose(f);
     memset(h.digest, 'a', 64);
-    h.models[0] = (gate_model){
+    h.models[0] = (control_model){
         .want = {.name = "big",
                  .n_replicas = 1,
                  .memory_bytes = GB,
@@ -339,12 +340,12 @@ static void layers_are_dealt_out_anew_when_nobody_asks_and_it_gains_much(void **
     assert_int_equal(registry_new(&h.g, &w.loop, NULL), 0);
     assert_int_equal(source_open(&h.others, h.g, "etcd", NULL), 0);
     gateway_open();
-    w.gate->placer->leads_ns = 0;
+    w.control->placer->leads_ns = 0;
     for (size_t i = 0; i < 2; i++) {
         draw_node(i);
         h.nodes[i] = (node){.name = h.node_names[i],
                             .address = "127.0.0.1:9",
-                            .group = gate_group(w.gate),
+                            .group = control_group(w.control),
                             .n_cores = 4,
                             .memory_bytes = 8 * GB,
                             .bytes_per_s = i ? 7e9 : 1e9};
@@ -363,7 +364,7 @@ static void layers_are_dealt_out_anew_when_nobody_asks_and_it_gains_much(void **
     tick(1300);
     assert_int_equal(layers_on("n0"), 4); /* a little faster is no reason */
     cluster_close();
-    const gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state};
+    const control_options o = {.listen = "127.0.0.1:0", .name = "boss", .state = w.state};
     world_reopen(&o);
 }
 

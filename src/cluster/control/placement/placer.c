@@ -27,7 +27,7 @@ bool placer_travels(const placer *p, size_t model)
     return bundles_of(p->bundles, model) != NULL;
 }
 
-bool placer_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH])
+bool placer_file(const control *g, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
     return g->placer && bundles_find(g->placer->bundles, digest, ret_path);
 }
@@ -71,9 +71,9 @@ static void set_facts(placer_node *n, const node *facts)
 
 static void look_here(placer *p)
 {
-    placer_node *n = placer_find_node(p, gate_name(p->g));
+    placer_node *n = placer_find_node(p, control_name(p->g));
     node *now = NULL;
-    if (!n) n = placer_add_node(p, gate_name(p->g));
+    if (!n) n = placer_add_node(p, control_name(p->g));
     if (!n || (p->o.machine ? p->o.machine : node_here)(&now, NULL) != 0) return;
     n->here = n->attached = true;
     now->site = p->o.site;
@@ -98,7 +98,7 @@ bool placer_node_answers(const placer *p, const char *node_name, const char *mod
     const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++) {
         const node *at = set->replicas[i]->node;
-        if (strcmp(at ? at->name : gate_name(p->g), node_name) == 0) return true;
+        if (strcmp(at ? at->name : control_name(p->g), node_name) == 0) return true;
     }
     return false;
 }
@@ -134,7 +134,7 @@ bool placer_adopt(placer *p, const roster_entry *e)
         placer_assignment s = {
             .model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s.node, e->name, sizeof s.node);
-        (void)gate_replicas_address(e, s.at, sizeof s.at); /* "" without one */
+        (void)control_replicas_address(e, s.at, sizeof s.at); /* "" without one */
         if (!placer_add_assignment(p, &s)) return false;
     }
     return true;
@@ -157,7 +157,7 @@ static void look_at_attached(placer *p, const roster_entry *e, uint64_t now_ns)
     if (!n || (p->leads && !n->facts && !placer_adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
-    if (!gate_replicas_address(e, n->at, sizeof n->at)) *n->at = '\0';
+    if (!control_replicas_address(e, n->at, sizeof n->at)) *n->at = '\0';
     set_facts(n, facts);
 }
 
@@ -398,7 +398,7 @@ static void on_soon(uv_timer_t *t)
     if (!p->g->closing) plan(p, clock_ns());
 }
 
-void placer_changed(gate *g)
+void placer_changed(control *g)
 {
     placer *p = g->placer;
     if (!p || p->changed || g->closing) return;
@@ -407,13 +407,13 @@ void placer_changed(gate *g)
     uv_timer_start(&p->soon, on_soon, past >= PLAN_MS ? 0 : PLAN_MS - past, 0);
 }
 
-void placer_lost(gate *g, const char *name, uint64_t silent_ns)
+void placer_lost(control *g, const char *name, uint64_t silent_ns)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (n) n->gone_ns = clock_ns() - silent_ns;
 }
 
-void placer_greet(gate *g, const char *name)
+void placer_greet(control *g, const char *name)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!n) return;
@@ -423,7 +423,7 @@ void placer_greet(gate *g, const char *name)
     n->removed = false; /* it has another certificate */
 }
 
-void placer_tick(gate *g, uint64_t now_ns)
+void placer_tick(control *g, uint64_t now_ns)
 {
     placer *p = g->placer;
     if (!p || now_ns - p->planned_ns < PLAN_MS * UINT64_C(1000000) / 2) return;
@@ -456,7 +456,7 @@ void placer_free(placer *p)
     uv_close((uv_handle_t *)&p->soon, soon_closed);
 }
 
-int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
+int control_place(control *g, const control_place_options *o, shoal_err *err)
 {
     if (!g->standing.ca && !o->shared_plan)
         return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "control/bundles.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 #include "control/desired_state.h"
 #include "control/placement/join_burst.h"
 
@@ -45,8 +45,8 @@ typedef struct placer_assignment {
 typedef enum placer_relief { RELIEF_NONE, RELIEF_MARKED, RELIEF_ALL } placer_relief;
 
 struct placer {
-    gate *g;
-    gate_place_options o;
+    control *g;
+    control_place_options o;
     bundles *bundles;
     placer_node *nodes;
     size_t n_nodes, cap_nodes;

@@ -59,7 +59,7 @@ static void look(placer *p, size_t model, uint64_t now_ns)
     const replica_set *set = registry_find(p->g->registry, p->o.models[model].spec.model);
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
-        const char *node = r->node ? r->node->name : gate_name(p->g);
+        const char *node = r->node ? r->node->name : control_name(p->g);
         placer_failure *f = find(p, model, node);
         if (r->state == REPLICA_FAILED)
             note_failed(p, model, node, r->reason, now_ns);
@@ -73,7 +73,7 @@ static bool is_shown(const placer *p, const placer_failure *f)
     const replica_set *set = registry_find(p->g->registry, p->o.models[f->model].spec.model);
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
-        if (r->state == REPLICA_FAILED && strcmp(r->node ? r->node->name : gate_name(p->g), f->node) == 0)
+        if (r->state == REPLICA_FAILED && strcmp(r->node ? r->node->name : control_name(p->g), f->node) == 0)
             return true;
     }
     return false;

@@ -10,7 +10,7 @@
 #include "logging/log.h"
 #include "control/placement/placer.h"
 
-void placer_enrolled(gate *g, const char *name)
+void placer_enrolled(control *g, const char *name)
 {
     placer *p = g->placer;
     if (!p || p->n_newcomers == PLACER_NEWCOMERS_MAX) return;
@@ -113,7 +113,7 @@ void placer_relieve(placer *p, placement *plan, const node *nodes, size_t n_node
     p->relief = RELIEF_NONE;
 }
 
-int gate_rebalance(gate *g, shoal_err *err)
+int control_rebalance(control *g, shoal_err *err)
 {
     if (!g->placer)
         return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
@@ -125,7 +125,7 @@ int gate_rebalance(gate *g, shoal_err *err)
     return 0;
 }
 
-void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s)
+void control_place_speeds(control *g, double bytes_per_s, double multiplies_per_s)
 {
     if (!g->placer) return;
     g->placer->o.bytes_per_s = bytes_per_s;
@@ -133,7 +133,7 @@ void gate_place_speeds(gate *g, double bytes_per_s, double multiplies_per_s)
     placer_changed(g);
 }
 
-void gate_place_again(gate *g)
+void control_place_again(control *g)
 {
     placer_changed(g);
 }

@@ -121,7 +121,7 @@ static const char *address_of(const placer *p, const placer_assignment *from, co
 /* The worker of that assignment; false: it is not to run yet. `strings` owns what is new in it. */
 static bool spec_of(const placer *p, const placer_assignment *s, arena *strings, worker_spec *ret)
 {
-    const gate_model *m = &p->o.models[s->model];
+    const control_model *m = &p->o.models[s->model];
     size_t at = s->end, n = 0;
     *ret = stage_spec(&m->spec, m->want.shape.n_layer, s->first, s->end);
     if (s->first > 0) return true;
@@ -176,7 +176,7 @@ bool placer_stage_is_on(const placer_assignment *s, const char *node)
 
 /* ---- what is heard --------------------------------------------------------------------------------- */
 
-static bool has_layers(const gate_model *m, const Shoal__V1__Assignment *a)
+static bool has_layers(const control_model *m, const Shoal__V1__Assignment *a)
 {
     for (size_t i = 0; i < a->n_stages; i++)
         if (!*a->stages[i] || !roster_text_ok(a->stages[i])) return false;
@@ -187,7 +187,7 @@ static bool has_layers(const gate_model *m, const Shoal__V1__Assignment *a)
 
 bool placer_stage_ordered(const placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret)
 {
-    const gate_model *m = &p->o.models[model];
+    const control_model *m = &p->o.models[model];
     if (!has_layers(m, a)) return false;
     *ret = stage_spec(&m->spec, m->want.shape.n_layer, a->first_layer, a->end_layer);
     for (size_t i = 0; i < a->n_stages; i++) ret->stages[i] = a->stages[i];
@@ -233,7 +233,7 @@ void placer_stage_drop_uncalled(placer *p, size_t model, const placer_node *from
 bool placer_stage_reported(const placer *p, size_t model, const Shoal__V1__ReplicaReport *r,
                            size_t *ret_first, size_t *ret_end)
 {
-    const gate_model *m = &p->o.models[model];
+    const control_model *m = &p->o.models[model];
     size_t n, first, end;
     if (!placement_is_cut(&m->want.shards) || !stage_name_parse(r->id, &n, &first, &end)) return false;
     if (strlen(m->spec.model) != n || strncmp(m->spec.model, r->id, n) != 0) return false;

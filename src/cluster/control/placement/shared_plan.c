@@ -32,7 +32,7 @@ static void put_list(buf *out, const char *const *list, size_t n)
     buf_putc(out, ';');
 }
 
-static void put_shards(buf *out, const gate_model *m)
+static void put_shards(buf *out, const control_model *m)
 {
     const placement_shards *s = &m->want.shards;
     if (!placement_is_cut(s)) return;
@@ -41,7 +41,7 @@ static void put_shards(buf *out, const gate_model *m)
         buf_printf(out, "%s=%zu,", s->parts[i].node, s->parts[i].n_layers);
 }
 
-static void put_model(buf *out, const gate_model *m)
+static void put_model(buf *out, const control_model *m)
 {
     const char *slash = strrchr(m->spec.path, '/');
     buf_printf(out, "%s;%s;%s;%u;%u;%d;%d;%g;", m->spec.model, slash ? slash + 1 : m->spec.path,
@@ -72,7 +72,7 @@ int placer_name_group(placer *p, shoal_err *err)
     return 0;
 }
 
-const char *gate_group(const gate *g)
+const char *control_group(const control *g)
 {
     return g->placer && *g->placer->group ? g->placer->group : NULL;
 }
@@ -182,8 +182,8 @@ static bool add_holders(const placer *p, holders_list *l, const roster_entry *e,
     for (size_t k = 0; ok && t && k < t->n_parts; k++) {
         const artifact *x = &t->parts[k].artifact;
         for (size_t f = 0; ok && f < x->n_files; f++)
-            ok = holders_add(l, p->g->roster, e, x->files[f].digest, gate_replicas_address);
-        if (ok && x->n_files == 0) ok = holders_add(l, p->g->roster, e, x->digest, gate_replicas_address);
+            ok = holders_add(l, p->g->roster, e, x->files[f].digest, control_replicas_address);
+        if (ok && x->n_files == 0) ok = holders_add(l, p->g->roster, e, x->digest, control_replicas_address);
     }
     return ok;
 }
@@ -201,7 +201,7 @@ static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
     }
     m.holders = ok ? holders_message(&l) : NULL;
     if (m.holders && (n->holders.bytes || l.n > 0) && placer_is_new(&n->holders, &m.holders->base))
-        gate_attach_send(e, &m);
+        control_attach_send(e, &m);
     holders_done(&l);
 }
 
@@ -210,7 +210,7 @@ static void tell_node(const placer *p, placer_node *n, const roster_entry *e, Sh
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     tell_holders(p, n, e, all);
     m.assign = all;
-    if (placer_is_new(&n->assigned, &all->base)) gate_attach_send(e, &m);
+    if (placer_is_new(&n->assigned, &all->base)) control_attach_send(e, &m);
 }
 
 static void deliver(placer *p, placer_node *n)
@@ -315,7 +315,7 @@ static void begin_to_lead(placer *p)
 
 static void serve_alone(placer *p, uint64_t now_ns)
 {
-    const placer_node *own = placer_find_node(p, gate_name(p->g));
+    const placer_node *own = placer_find_node(p, control_name(p->g));
     if (own && own->plan.bytes) {
         p->alone = false;
         return;
@@ -331,7 +331,7 @@ static void serve_alone(placer *p, uint64_t now_ns)
 
 bool placer_leads(placer *p, uint64_t now_ns)
 {
-    const gate_shared_plan *b = p->o.shared_plan;
+    const control_shared_plan *b = p->o.shared_plan;
     if (!b) return true;
     bool elected = p->synced_ns && b->leads(b->user);
     if (!elected) p->elected_ns = 0;
@@ -359,10 +359,10 @@ static void take_drains(placer *p, placer_node *n, bool drains)
     roster_entry *e = roster_find(p->g->roster, n->name);
     if (!e) return;
     e->drains = drains;
-    gate_attach_retell(e);
+    control_attach_retell(e);
 }
 
-void gate_plan_read(gate *g, const char *name, const uint8_t *bytes, size_t size)
+void control_plan_read(control *g, const char *name, const uint8_t *bytes, size_t size)
 {
     placer *p = g->placer;
     if (!p || p->leads || g->closing) return; /* who leads has written it */
@@ -384,13 +384,13 @@ void gate_plan_read(gate *g, const char *name, const uint8_t *bytes, size_t size
     if (plan) shoal__v1__plan__free_unpacked(plan, NULL);
 }
 
-void gate_plans_synced(gate *g)
+void control_plans_synced(control *g)
 {
     if (g->placer) g->placer->synced_ns = clock_ns();
     placer_changed(g);
 }
 
-void gate_leader_changed(gate *g)
+void control_leader_changed(control *g)
 {
     placer_changed(g);
 }

@@ -32,7 +32,7 @@
 #include "gateway/gateway.h"
 #include "ingress/pool_job.h"
 #include "agent/agent.h"
-#include "control/gate.h"
+#include "control/control.h"
 #include "serve/measure_here.h"
 #include "serve/measure_idle.h"
 #include "serve/serve_address.h"
@@ -63,8 +63,8 @@ typedef struct server {
     uint64_t start_ns;
     gateway_config *config;
     worker_spec *specs;
-    serve_stages stages; /* of models whose layers are dealt out */
-    gate_model *placed;  /* what the gate places; NULL: all is served here */
+    serve_stages stages;   /* of models whose layers are dealt out */
+    control_model *placed; /* what the control plane places; NULL: all is served here */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -74,11 +74,11 @@ typedef struct server {
     source *table;
     dns *dns;
     etcd *etcd;
-    gate_shared_plan shared_plan;         /* kept in etcd */
+    control_shared_plan shared_plan;      /* kept in etcd */
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
     measure_idle *measure;                /* NULL: they are not asked for */
     gateway *gateway;
-    gate *gate; /* NULL: no other machine may come */
+    control *control; /* NULL: no other machine may come */
     char *config_path;
     serve_reload *reload;
     bool listen_given, had_terminal;
@@ -228,9 +228,9 @@ static void stop_workers(server *s)
     measure_idle_close(s->measure);
     s->measure = NULL;
     gateway_free(s->gateway);
-    gate_close(s->gate, NULL, NULL); /* it leaves the registry now, the loop later */
+    control_close(s->control, NULL, NULL); /* it leaves the registry now, the loop later */
     s->gateway = NULL;
-    s->gate = NULL;
+    s->control = NULL;
     if (s->agent)
         agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
     else
@@ -339,9 +339,9 @@ static void worker_exited(void *user, int pid, int status)
 /* ---- start ------------------------------------------------------------------------------------- */
 
 /* Among gateways that know each other the one that leads says who serves what, else the one with the CA. */
-static bool gate_places(const server *s)
+static bool places_models(const server *s)
 {
-    return s->gate && (gate_has_ca(s->gate) || s->config->etcd.n_endpoints > 0);
+    return s->control && (control_has_ca(s->control) || s->config->etcd.n_endpoints > 0);
 }
 
 /* Where packed weights are kept: malloc'd, NULL for nowhere. */
@@ -364,10 +364,10 @@ static int start_agent(server *s, shoal_err *err)
     agent_arbiter shared;
     int rc = serve_arbiter_open(&s->arbiter, &s->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
-    bool places = gate_places(s); /* then the gate says what this machine serves; after a crash, the keeper */
+    bool places = places_models(s); /* the placer says what runs here; after a crash, the keeper */
     agent_options o = {.workers = s->stages.alone,
                        .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
-                       .member = s->gate ? gate_state(s->gate) : NULL,
+                       .member = s->control ? control_state(s->control) : NULL,
                        .log_level = c->log_level,
                        .log_json = s->json_log,
                        .arbiter = &shared};
@@ -398,19 +398,19 @@ static void post(void *user, const char *node, const uint8_t *plan, size_t n)
 static void plan_read(void *user, const char *node, const uint8_t *plan, size_t n)
 {
     server *s = user;
-    if (s->gate) gate_plan_read(s->gate, node, plan, n);
+    if (s->control) control_plan_read(s->control, node, plan, n);
 }
 
 static void plans_synced(void *user)
 {
     server *s = user;
-    if (s->gate) gate_plans_synced(s->gate);
+    if (s->control) control_plans_synced(s->control);
 }
 
 static void elected(void *user, int64_t term)
 {
     server *s = user;
-    if (s->gate) gate_leader_changed(s->gate);
+    if (s->control) control_leader_changed(s->control);
 }
 
 static void serve_here(void *user, const worker_spec *workers, size_t n)
@@ -440,26 +440,27 @@ static void hurry(void *user, const char *model)
     if (s->agent) agent_hurry(s->agent, model);
 }
 
-/* What is served here is what the configuration says, or a gate, less and more what requests say. */
+/* What is served here is what the configuration says, or the control plane, less and more what requests
+ * say. */
 static int start_keeping(server *s, shoal_err *err)
 {
     keep_options o = {.registry = s->registry,
                       .config = s->config,
                       .now = config_now,
-                      .placed = gate_places(s),
+                      .placed = places_models(s),
                       .set = set_workers,
                       .hurry = hurry,
                       .user = s};
     int rc = serve_keep_open(&s->keep, &s->loop, &o, err);
     if (rc != 0) return rc;
     gateway_show_keeper(s->gateway, keep_keeper(s->keep));
-    return gate_places(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
+    return places_models(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
 }
 
 static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
 {
     server *s = user;
-    if (s->gate) gate_place_speeds(s->gate, bytes_per_s, multiplies_per_s);
+    if (s->control) control_place_speeds(s->control, bytes_per_s, multiplies_per_s);
 }
 
 /* What layers are dealt out by: now, and when the machine is at rest. */
@@ -475,8 +476,8 @@ static int start_measuring(server *s, isa chosen, shoal_err *err)
 static int start_placing(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    if (!gate_places(s)) return 0;
-    s->shared_plan = (gate_shared_plan){.user = s, .leads = leads, .leader = leader, .post = post};
+    if (!places_models(s)) return 0;
+    s->shared_plan = (control_shared_plan){.user = s, .leads = leads, .leader = leader, .post = post};
     s->placed = calloc(c->n_models + 1, sizeof *s->placed);
     if (!s->placed) return err_nomem(err);
     for (size_t i = 0; i < c->n_models; i++) {
@@ -484,21 +485,21 @@ static int start_placing(server *s, shoal_err *err)
         s->placed[i].want.shape = s->stages.shapes[i];
         s->placed[i].spec = s->specs[i];
     }
-    gate_place_options o = {.models = s->placed,
-                            .n_models = c->n_models,
-                            .alone = s->stages.alone,
-                            .n_alone = s->stages.n_alone,
-                            .site = c->cluster_site,
-                            .here = serve_here,
-                            .user = s,
-                            .shared_plan = c->etcd.n_endpoints > 0 ? &s->shared_plan : NULL};
+    control_place_options o = {.models = s->placed,
+                               .n_models = c->n_models,
+                               .alone = s->stages.alone,
+                               .n_alone = s->stages.n_alone,
+                               .site = c->cluster_site,
+                               .here = serve_here,
+                               .user = s,
+                               .shared_plan = c->etcd.n_endpoints > 0 ? &s->shared_plan : NULL};
     isa chosen;
     int rc = 0;
     if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */
         rc = start_measuring(s, chosen, err);
     o.bytes_per_s = s->bytes_per_s;
     o.multiplies_per_s = s->multiplies_per_s;
-    if (rc == 0) rc = gate_place(s->gate, &o, err);
+    if (rc == 0) rc = control_place(s->control, &o, err);
     if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
     return rc;
 }
@@ -511,11 +512,11 @@ static int start_discovery(server *s, shoal_err *err)
     int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
     if (rc == 0 && c->n_dns) rc = dns_open(&s->dns, &s->loop, s->registry, &o, err);
     if (rc != 0) return rc;
-    const serve_etcd_options etcd = {.name = s->gate ? gate_name(s->gate) : NULL,
+    const serve_etcd_options etcd = {.name = s->control ? control_name(s->control) : NULL,
                                      .port = gateway_port(s->gateway),
                                      .bytes_per_s = s->bytes_per_s,
                                      .multiplies_per_s = s->multiplies_per_s,
-                                     .group = s->gate ? gate_group(s->gate) : NULL,
+                                     .group = s->control ? control_group(s->control) : NULL,
                                      .plan = {.user = s, .read = plan_read, .synced = plans_synced},
                                      .election = {.user = s, .elected = elected}};
     return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, &etcd, err);
@@ -543,13 +544,13 @@ static void watch_signals(server *s)
 static int start_gate(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    const gate_options o = {.listen = c->cluster_listen,
-                            .state = c->cluster_state,
-                            .name = c->cluster_name,
-                            .far = &s->far,
-                            .members = s->registry};
-    int rc = gate_open(&s->gate, &s->loop, &o, err);
-    if (rc == 0) gateway_show_gate(s->gateway, s->gate);
+    const control_options o = {.listen = c->cluster_listen,
+                               .state = c->cluster_state,
+                               .name = c->cluster_name,
+                               .far = &s->far,
+                               .members = s->registry};
+    int rc = control_open(&s->control, &s->loop, &o, err);
+    if (rc == 0) gateway_set_control(s->gateway, s->control);
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
@@ -561,7 +562,7 @@ static const config_model *find_model(const gateway_config *c, const char *name)
 }
 
 /* How many replicas of a whole model that was started are wanted now; false: as many as before. */
-static bool scale(gate_model *placed, worker_spec *alone, const config_model *m)
+static bool scale(control_model *placed, worker_spec *alone, const config_model *m)
 {
     int n = m->replicas ? (int)m->replicas : 1;
     bool same =
@@ -590,7 +591,7 @@ static void take_replicas(void *user, const gateway_config *now)
     }
     if (!changed) return;
     if (s->placed)
-        gate_place_again(s->gate);
+        control_place_again(s->control);
     else if (keep_base(s->keep, s->stages.alone, s->stages.n_alone, &err) != 0)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
@@ -650,7 +651,7 @@ static int serve(server *s)
 {
     shoal_err err;
     size_t n = s->config->limits.max_connections;
-    unsigned n_machines = s->config->cluster_listen ? GATE_CONNECTIONS_MAX : 0;
+    unsigned n_machines = s->config->cluster_listen ? CONTROL_CONNECTIONS_MAX : 0;
     n = n == 0 ? 1024 : n < UINT16_MAX ? n : UINT16_MAX;
     if (loop_open(&s->loop, LOOP_OTHER_FDS + n_machines + (unsigned)n, &err) != 0)
         return cli_fail(&cmd_serve, &err);

@@ -1,4 +1,4 @@
-/* gate_attach.c: sessions of attached machines: one a name, the newest of the same agent.
+/* control_attach.c: sessions of attached machines: one a name, the newest of the same agent.
  *
  * Another agent with the certificate of one that is attached is the same machine after a loss of power, or
  * another machine with a copy of its disk. It waits while the one that is attached is asked for a sign of
@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "logging/log.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 #include "control/peer_gateways.h"
 #include "wire/listening.h"
 
 enum { RIVAL_MS = 1000, FIRST_MAX = 64 << 10 };
 
 typedef struct session {
-    gate *g;
+    control *g;
     grpc_call *call;
     roster_entry *entry;           /* NULL: another connection of the same machine has it */
     struct session *holder;        /* of the name, while this one waits for it */
@@ -64,7 +64,7 @@ static void session_free(session *s)
 static void hang_up(session *s, grpc_status status, const char *why)
 {
     const char *name = s->entry ? s->entry->name : s->name;
-    if (gate_may_log(s->g, name))
+    if (control_may_log(s->g, name))
         LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", name), LOG_S("reason", why));
     grpc_call_end(s->call, status, why);
     session_free(s);
@@ -74,7 +74,7 @@ static void on_cancelled(void *user, grpc_call *c)
 {
     session *s = grpc_call_data(c);
     if (!s) return;
-    if (s->entry && gate_may_log(s->g, s->entry->name))
+    if (s->entry && control_may_log(s->g, s->entry->name))
         LOG(LOG_INFO, "gate", "node_detached", LOG_S("node", s->entry->name), LOG_S("reason", "it has left"));
     session_free(s);
 }
@@ -109,14 +109,14 @@ static const char *objection(const tls_identity *peer)
 }
 
 /* What it has already goes on. */
-static bool begins_too_often(gate *g, const char *name, grpc_call *c)
+static bool begins_too_often(control *g, const char *name, grpc_call *c)
 {
     char why[96];
     uint64_t wait_ms = turnstile_pass(&g->turnstile, name, clock_ns() / 1000000);
     if (wait_ms == 0) return false;
     snprintf(why, sizeof why, "this machine attaches too often; try again in %llu s",
              (unsigned long long)(wait_ms + 999) / 1000);
-    if (gate_may_log(g, name))
+    if (control_may_log(g, name))
         LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("node", name),
             LOG_S("reason", why));
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, why);
@@ -166,7 +166,7 @@ static void refuse_rival(session *s)
              "disk do. "
              "Remove the state folder of one of them, and let it join with a token of its own",
              e->name, e->from);
-    if (gate_may_log(s->g, e->twice_from))
+    if (control_may_log(s->g, e->twice_from))
         LOG(LOG_WARN, "gate", "identity_twice", LOG_S("node", e->name), LOG_S("attached_from", e->from),
             LOG_S("refused_from", e->twice_from),
             LOG_S("hint", "let one of them join with a token of its own"));
@@ -227,11 +227,11 @@ static void look_at_rival(session *s)
 
 static void on_begin(void *user, grpc_call *c)
 {
-    gate *g = user;
+    control *g = user;
     const tls_identity *peer = grpc_call_peer(c);
     const char *why = objection(peer);
     if (why) {
-        if (gate_may_log(g, grpc_call_from(c)))
+        if (control_may_log(g, grpc_call_from(c)))
             LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
         grpc_call_end(c, peer ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED, why);
         return;
@@ -267,7 +267,7 @@ static void tell_members(const session *s)
     shoal_err err;
     node n = {.name = e->name,
               .site = *f->site ? f->site : NULL,
-              .address = gate_replicas_address(e, at, sizeof at) ? at : NULL,
+              .address = control_replicas_address(e, at, sizeof at) ? at : NULL,
               .isa = f->isa,
               .n_cores = f->n_cores,
               .memory_bytes = f->memory_bytes,
@@ -322,13 +322,13 @@ static void welcome(session *s)
     Shoal__V1__Welcome w = SHOAL__V1__WELCOME__INIT;
     w.cluster = s->g->standing.own.id.cluster;
     w.gateway = s->g->standing.own.id.name;
-    w.report_ms = GATE_REPORT_MS;
-    w.now = gate_now();
+    w.report_ms = CONTROL_REPORT_MS;
+    w.now = control_now();
     m.welcome = &w;
     send_message(s->call, &m);
     send_list(s);
     tell_others(s);
-    if (!gate_may_log(s->g, s->entry->name)) return;
+    if (!control_may_log(s->g, s->entry->name)) return;
     LOG(LOG_INFO, "gate", "node_attached", LOG_S("node", s->entry->name),
         LOG_S("from", grpc_call_from(s->call)), LOG_S("site", s->entry->facts->site),
         LOG_I("cores", s->entry->facts->n_cores));
@@ -338,8 +338,8 @@ static void welcome(session *s)
  * what it has to say waits on its own side. */
 static void listen_less(session *s)
 {
-    if (++s->n_heard < GATE_MESSAGES || s->paused) return;
-    if (s->entry && gate_may_log(s->g, s->entry->name))
+    if (++s->n_heard < CONTROL_MESSAGES || s->paused) return;
+    if (s->entry && control_may_log(s->g, s->entry->name))
         LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry->name));
     s->paused = true;
     grpc_call_pause(s->call, true);
@@ -374,7 +374,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         return;
     }
     if (bits & ROSTER_HELLO) {
-        if (!s->entry->epoch) s->entry->epoch = (uint64_t)gate_now() * 1000000u;
+        if (!s->entry->epoch) s->entry->epoch = (uint64_t)control_now() * 1000000u;
         welcome(s);
         placer_greet(s->g, s->entry->name);
     }
@@ -382,43 +382,43 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (s->entry->role != ROLE_NODE) return;
     if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
     if (bits & ROSTER_REPLICAS) {
-        gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
-        gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
+        control_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
+        control_replicas_tell(s->g, s->entry, grpc_call_from(c));
         if (!s->entry->had) placer_changed(s->g);
     }
 }
 
-void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
+void control_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
 {
     session *s = e->session;
     if (s) send_message(s->call, m);
 }
 
-const char *gate_attach_from(const roster_entry *e)
+const char *control_attach_from(const roster_entry *e)
 {
     session *s = e->session;
     return s ? grpc_call_from(s->call) : "";
 }
 
-void gate_attach_retell(const roster_entry *e)
+void control_attach_retell(const roster_entry *e)
 {
     session *s = e->session;
-    if (s) gate_replicas_tell(s->g, e, grpc_call_from(s->call));
+    if (s) control_replicas_tell(s->g, e, grpc_call_from(s->call));
 }
 
-void gate_attach_expel(roster_entry *e, const char *why)
+void control_attach_expel(roster_entry *e, const char *why)
 {
     session *s = e->session;
     if (s) recall_lacks_others(&s->g->recall, e->name, NULL, NULL);
     if (s) hang_up(s, GRPC_UNAUTHENTICATED, why);
 }
 
-const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach",
-                                               .max_message = ROSTER_MESSAGE_MAX,
-                                               .begin = on_begin,
-                                               .message = on_message,
-                                               .ended = on_ended,
-                                               .cancelled = on_cancelled};
+const grpc_stream_method control_attach_method = {.path = "/shoal.v1.Cluster/Attach",
+                                                  .max_message = ROSTER_MESSAGE_MAX,
+                                                  .begin = on_begin,
+                                                  .message = on_message,
+                                                  .ended = on_ended,
+                                                  .cancelled = on_cancelled};
 
 /* ---- looking around ------------------------------------------------------------------------------ */
 
@@ -449,13 +449,13 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
     }
 }
 
-void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now)
+void control_attach_tick(control *g, uint64_t now_ns, int64_t now)
 {
     for (size_t i = roster_count(g->roster); i-- > 0;) look_at_rival(roster_at(g->roster, i)->session);
     for (size_t i = roster_count(g->roster); i-- > 0;) look_at(roster_at(g->roster, i)->session, now_ns, now);
 }
 
-void gate_attach_forget(gate *g)
+void control_attach_forget(control *g)
 {
     for (size_t i = 0; g->roster && i < roster_count(g->roster); i++) {
         session *s = roster_at(g->roster, i)->session;
@@ -467,12 +467,12 @@ void gate_attach_forget(gate *g)
     }
 }
 
-void gate_attach_tell_revoked(gate *g)
+void control_attach_tell_revoked(control *g)
 {
     for (size_t i = roster_count(g->roster); i-- > 0;) {
         session *s = roster_at(g->roster, i)->session;
         if (trust_serial_is_revoked(g->standing.own.trust, s->serial))
-            gate_attach_expel(s->entry, "the certificate of this machine was revoked");
+            control_attach_expel(s->entry, "the certificate of this machine was revoked");
         else
             send_list(s);
     }

@@ -1,14 +1,14 @@
-/* gate_fetch.c: Fetch, of members. */
-#include "control/gate_impl.h"
+/* control_fetch.c: Fetch, of members. */
+#include "control/control_impl.h"
 
 static bool find(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
     return placer_file(user, digest, ret_path);
 }
 
-void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+void control_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    gate *g = user;
+    control *g = user;
     const tls_identity *peer = grpc_call_peer(c);
     if (peer)
         model_send(&g->sends, c, msg, n, peer->common_name, find, g);

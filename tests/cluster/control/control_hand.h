@@ -1,8 +1,8 @@
-/* One channel to a gate, and a call on it that says what no machine would. */
-#ifndef TESTS_GATE_HAND_H
-#define TESTS_GATE_HAND_H
+/* One channel to a control-plane listener, and a call on it that says what no machine would. */
+#ifndef TESTS_CONTROL_HAND_H
+#define TESTS_CONTROL_HAND_H
 
-#include "gate_world.h"
+#include "control_world.h"
 
 #include "grpc/grpc.h"
 

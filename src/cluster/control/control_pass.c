@@ -1,17 +1,17 @@
-/* gate_pass.c: joins and renewals at a gateway without the CA. The one that it follows answers them: a token
- * opens the door by itself, and a renewal is signed by the certificate that is renewed, so that nothing
+/* control_pass.c: joins and renewals at a gateway without the CA. The one that it follows answers them: a
+ * token opens the door by itself, and a renewal is signed by the certificate that is renewed, so that nothing
  * depends on who carries it. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "logging/log.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 
 enum { PASSED_MAX = 64, PASSED_MS = 12000 };
 
 typedef struct passed {
-    gate *g;
+    control *g;
     grpc_call *call;
     grpc_client_call *there;
 } passed;
@@ -20,7 +20,7 @@ typedef struct passed {
 static void finish(passed *p, grpc_status status, const char *message)
 {
     char why[256];
-    gate *g = p->g;
+    control *g = p->g;
     const char *where = g->follow ? attach_address(g->follow) : "";
     bool is_attempt = status == GRPC_UNAUTHENTICATED || status == GRPC_INVALID_ARGUMENT;
     bool lost = status == GRPC_CANCELLED || status == GRPC_UNAVAILABLE || status == GRPC_DEADLINE_EXCEEDED;
@@ -54,13 +54,13 @@ static void on_caller_gone(void *user, grpc_call *c)
     free(p);
 }
 
-void gate_pass_on(gate *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n)
+void control_pass_on(control *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n)
 {
     passed *p = g->n_passed < PASSED_MAX ? calloc(1, sizeof *p) : NULL;
     const grpc_client_events ev = {.user = p, .message = on_answer, .end = on_end};
     if (!p || !g->follow) {
         free(p);
-        gate_end_crowded(c);
+        control_end_crowded(c);
         return;
     }
     *p = (passed){.g = g, .call = c};

@@ -1,5 +1,5 @@
-/* gate_join.c: certificates for those who bring a token, or a certificate that is valid. The CA blocks on the
- * disk, so it works on the thread pool, one job at a time: its handle belongs to one thread. */
+/* control_join.c: certificates for those who bring a token, or a certificate that is valid. The CA blocks on
+ * the disk, so it works on the thread pool, one job at a time: its handle belongs to one thread. */
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 
 #include "base/clock.h"
 #include "logging/log.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 #include "join/join.h"
 #include "trust/cert.h"
 #include "trust/key.h"
 
 enum { JOBS_MAX = 64 };
 
-struct gate_job {
-    gate_job *next;
-    gate *g;
+struct control_job {
+    control_job *next;
+    control *g;
     uv_work_t work;
     grpc_call *call; /* NULL: the caller has left */
     bool renews;
@@ -31,7 +31,7 @@ struct gate_job {
     buf cert, ca, crl;
 };
 
-static void job_free(gate_job *j)
+static void job_free(control_job *j)
 {
     if (j->token) OPENSSL_cleanse(j->token, strlen(j->token));
     free(j->token);
@@ -44,7 +44,7 @@ static void job_free(gate_job *j)
 
 /* ---- on the pool --------------------------------------------------------------------------------- */
 
-static int do_enrol(gate_job *j, ca *c, int64_t now)
+static int do_enrol(control_job *j, ca *c, int64_t now)
 {
     int rc = ca_enrol(c, j->token, j->request, j->n_request, now, &j->cert, &j->id, &j->err);
     if (rc == 0) rc = ca_put_cert(c, &j->ca, &j->err);
@@ -54,10 +54,10 @@ static int do_enrol(gate_job *j, ca *c, int64_t now)
 
 static void work(uv_work_t *w)
 {
-    gate_job *j = w->data;
+    control_job *j = w->data;
     ca *c = j->g->standing.ca;
-    j->rc = j->renews ? ca_renew(c, j->serial, j->request, j->n_request, gate_now(), &j->cert, &j->err)
-                      : do_enrol(j, c, gate_now());
+    j->rc = j->renews ? ca_renew(c, j->serial, j->request, j->n_request, control_now(), &j->cert, &j->err)
+                      : do_enrol(j, c, control_now());
 }
 
 /* ---- answers ------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static void answer(grpc_call *c, const ProtobufCMessage *m)
     free(bytes);
 }
 
-static void answer_enrolled(const gate_job *j)
+static void answer_enrolled(const control_job *j)
 {
     Shoal__V1__EnrolReply m = SHOAL__V1__ENROL_REPLY__INIT;
     m.certificate = j->cert.data;
@@ -87,17 +87,17 @@ static void answer_enrolled(const gate_job *j)
     answer(j->call, &m.base);
 }
 
-static void answer_renewed(const gate_job *j)
+static void answer_renewed(const control_job *j)
 {
     Shoal__V1__RenewReply m = SHOAL__V1__RENEW_REPLY__INIT;
     m.certificate = j->cert.data;
     answer(j->call, &m.base);
 }
 
-static void log_outcome(const gate_job *j)
+static void log_outcome(const control_job *j)
 {
     const char *event = j->renews ? "renew" : "join";
-    if ((j->rc != 0 || j->renews) && !gate_may_log(j->g, j->from)) return;
+    if ((j->rc != 0 || j->renews) && !control_may_log(j->g, j->from)) return;
     if (j->rc != 0)
         LOG(LOG_WARN, "gate", j->renews ? "renew_refused" : "join_refused", LOG_S("from", j->from),
             LOG_S("reason", j->err.message));
@@ -108,12 +108,12 @@ static void log_outcome(const gate_job *j)
             LOG_S("from", j->from));
 }
 
-static void start_next(gate *g);
+static void start_next(control *g);
 
 static void worked(uv_work_t *w, int status)
 {
-    gate_job *j = w->data;
-    gate *g = j->g;
+    control_job *j = w->data;
+    control *g = j->g;
     log_outcome(j);
     bool is_attempt = j->rc == SHOAL_EAUTH || j->rc == SHOAL_EINVALID;
     if (!j->renews && !j->passed_on && is_attempt) guard_failed(&g->guard, j->from, clock_ns() / 1000000);
@@ -129,31 +129,31 @@ static void worked(uv_work_t *w, int status)
     start_next(g);
 }
 
-static void start_next(gate *g)
+static void start_next(control *g)
 {
     if (!g->jobs || g->closing)
-        gate_release(g);
+        control_release(g);
     else
         uv_queue_work(g->loop, &g->jobs->work, work, worked);
 }
 
 /* Its caller is told nothing more, and tells it nothing more. */
-static void let_go(gate_job *j)
+static void let_go(control_job *j)
 {
     if (j->call) grpc_call_set_data(j->call, NULL);
     j->call = NULL;
 }
 
-void gate_jobs_forget(gate *g)
+void control_jobs_forget(control *g)
 {
-    gate_job *waiting = g->jobs ? g->jobs->next : NULL;
+    control_job *waiting = g->jobs ? g->jobs->next : NULL;
     if (g->jobs) {
         let_go(g->jobs);
         g->jobs->next = NULL;
         g->last_job = &g->jobs->next;
     }
     while (waiting) {
-        gate_job *next = waiting->next;
+        control_job *next = waiting->next;
         let_go(waiting);
         job_free(waiting);
         waiting = next;
@@ -164,12 +164,12 @@ void gate_jobs_forget(gate *g)
 
 static void on_caller_gone(void *user, grpc_call *c)
 {
-    gate_job *j = grpc_call_data(c);
+    control_job *j = grpc_call_data(c);
     if (j) j->call = NULL;
 }
 
 /* Takes j. */
-static void submit(gate *g, gate_job *j, grpc_call *c)
+static void submit(control *g, control_job *j, grpc_call *c)
 {
     j->g = g;
     j->work.data = j;
@@ -182,14 +182,14 @@ static void submit(gate *g, gate_job *j, grpc_call *c)
     if (idle) start_next(g);
 }
 
-static size_t count_jobs(const gate *g)
+static size_t count_jobs(const control *g)
 {
     size_t n = 0;
-    for (const gate_job *j = g->jobs; j; j = j->next) n++;
+    for (const control_job *j = g->jobs; j; j = j->next) n++;
     return n;
 }
 
-void gate_end_crowded(grpc_call *c)
+void control_end_crowded(grpc_call *c)
 {
     char message[96];
     snprintf(message, sizeof message, "too many are joining at once; " JOIN_RETRY, 1ull);
@@ -197,19 +197,19 @@ void gate_end_crowded(grpc_call *c)
 }
 
 /* May anything be asked of the CA now? Else the call has been ended. */
-static bool is_possible(gate *g, grpc_call *c)
+static bool is_possible(control *g, grpc_call *c)
 {
     if (count_jobs(g) >= JOBS_MAX)
-        gate_end_crowded(c);
+        control_end_crowded(c);
     else
         return true;
     return false;
 }
 
 /* One renewal of a member at a time: one that asks without end does not take the places of others. */
-static bool waits_already(const gate *g, const char *serial)
+static bool waits_already(const control *g, const char *serial)
 {
-    for (const gate_job *j = g->jobs; j; j = j->next)
+    for (const control_job *j = g->jobs; j; j = j->next)
         if (j->renews && strcmp(j->serial, serial) == 0) return true;
     return false;
 }
@@ -219,7 +219,7 @@ static bool is_gateway(const tls_identity *who)
     return who && strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0;
 }
 
-static bool is_patient(gate *g, grpc_call *c)
+static bool is_patient(control *g, grpc_call *c)
 {
     char message[96];
     if (is_gateway(grpc_call_peer(c))) return true;
@@ -231,9 +231,9 @@ static bool is_patient(gate *g, grpc_call *c)
     return false;
 }
 
-static gate_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, const char *token)
+static control_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, const char *token)
 {
-    gate_job *j = calloc(1, sizeof *j);
+    control_job *j = calloc(1, sizeof *j);
     if (j) {
         j->request = malloc(request->len ? request->len : 1);
         j->token = token ? strdup(token) : NULL;
@@ -250,12 +250,12 @@ static gate_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, const
     return j;
 }
 
-void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+void control_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    gate *g = user;
+    control *g = user;
     if (!is_patient(g, c)) return;
     if (!g->standing.ca) {
-        gate_pass_on(g, c, "/shoal.v1.Join/Enrol", msg, n);
+        control_pass_on(g, c, "/shoal.v1.Join/Enrol", msg, n);
         return;
     }
     if (!is_possible(g, c)) return;
@@ -265,7 +265,7 @@ void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the request cannot be read");
         return;
     }
-    gate_job *j = job_new(c, &m->request, m->token);
+    control_job *j = job_new(c, &m->request, m->token);
     if (j) submit(g, j, c);
     OPENSSL_cleanse(m->token, strlen(m->token));
     shoal__v1__enrol_request__free_unpacked(m, NULL);
@@ -273,7 +273,7 @@ void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 
 /* The serial of the certificate that is to be renewed: the caller's own, or, where a gateway passes it on,
  * the one whose key has signed the request. False: the call has been ended. */
-static bool find_serial(const gate *g, grpc_call *c, const Shoal__V1__RenewRequest *m, char ret[65])
+static bool find_serial(const control *g, grpc_call *c, const Shoal__V1__RenewRequest *m, char ret[65])
 {
     const tls_identity *peer = grpc_call_peer(c);
     X509 *cert = NULL;
@@ -288,7 +288,7 @@ static bool find_serial(const gate *g, grpc_call *c, const Shoal__V1__RenewReque
     bool own = rc == 0 && strcmp(serial, peer->serial) == 0;
     const trust_want want = {.role = ROLE_NODE};
     if (rc == 0 && !own &&
-        trust_check(g->standing.own.trust, cert, &want, gate_now(), NULL, &err) != TRUST_OK)
+        trust_check(g->standing.own.trust, cert, &want, control_now(), NULL, &err) != TRUST_OK)
         rc = SHOAL_EAUTH;
     if (rc == 0 && !own &&
         !key_has_signed(X509_get0_pubkey(cert), JOIN_RENEW, m->request.data, m->request.len,
@@ -300,7 +300,7 @@ static bool find_serial(const gate *g, grpc_call *c, const Shoal__V1__RenewReque
     return rc == 0;
 }
 
-static void renew(gate *g, grpc_call *c, const Shoal__V1__RenewRequest *m)
+static void renew(control *g, grpc_call *c, const Shoal__V1__RenewRequest *m)
 {
     char serial[65];
     if (!find_serial(g, c, m, serial)) return;
@@ -308,23 +308,23 @@ static void renew(gate *g, grpc_call *c, const Shoal__V1__RenewRequest *m)
         grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "this certificate is being renewed");
         return;
     }
-    gate_job *j = job_new(c, &m->request, NULL);
+    control_job *j = job_new(c, &m->request, NULL);
     if (!j) return;
     j->renews = true;
     memcpy(j->serial, serial, sizeof j->serial);
     submit(g, j, c);
 }
 
-void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+void control_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
-    gate *g = user;
+    control *g = user;
     if (!grpc_call_peer(c)) {
         grpc_call_end(c, GRPC_UNAUTHENTICATED,
                       "a certificate is renewed by who shows it; join with a token instead");
         return;
     }
     if (!g->standing.ca) {
-        gate_pass_on(g, c, "/" JOIN_RENEW, msg, n);
+        control_pass_on(g, c, "/" JOIN_RENEW, msg, n);
         return;
     }
     if (!is_possible(g, c)) return;

@@ -1,4 +1,4 @@
-/* gate_show.c: what the last plan was made of, as JSON, so that others can plan from the same
+/* control_show.c: what the last plan was made of, as JSON, so that others can plan from the same
  * (serve/plan_live.h). */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void put_assignments(buf *out, const placer *p, bool held)
     }
 }
 
-int gate_put_placement(const gate *g, buf *out, shoal_err *err)
+int control_put_placement(const control *g, buf *out, shoal_err *err)
 {
     const placer *p = g->placer;
     if (!p) return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");

@@ -1,5 +1,5 @@
 /* Joining and staying attached, over TLS, and everybody who must stay out. */
-#include "gate_hand.h"
+#include "control_hand.h"
 
 #include "logging/log_limit.h"
 #include "control/turnstile.h"
@@ -7,7 +7,7 @@
 
 static const roster_entry *entry(const char *name)
 {
-    return roster_find(gate_roster(w.gate), name);
+    return roster_find(control_roster(w.control), name);
 }
 
 static void a_machine_joins_attaches_and_reports(void **state)
@@ -84,19 +84,19 @@ static void a_second_gateway_stands_on_its_certificate(void **state)
 {
     char text[TOKEN_TEXT_SIZE], path[128];
     shoal_err err;
-    gate *second = NULL;
+    control *second = NULL;
     bool closed = false;
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    const gate_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
-    if (gate_open(&second, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
-    assert_string_equal(gate_name(second), "second");
+    const control_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    if (control_open(&second, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(control_name(second), "second");
     /* It cannot sign: it passes on what asks for that. */
     TURN_UNTIL(entry("second") && entry("second")->facts);
     char first[sizeof w.address];
     memcpy(first, w.address, sizeof first);
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
     world_token(ROLE_NODE, text);
     if (world_join("kit", text, NULL, &err) != 0) fail_msg("%s", err.message);
     assert_int_equal(world_join("cat", text, NULL, &err), SHOAL_EAUTH);
@@ -107,12 +107,12 @@ static void a_second_gateway_stands_on_its_certificate(void **state)
     up_join(&m, "pi");
     attach_close(m.a, world_closed, &m.closed);
     TURN_UNTIL(m.closed);
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
     m.closed = false;
     up_start(&m);
-    TURN_UNTIL(roster_find(gate_roster(second), "pi"));
+    TURN_UNTIL(roster_find(control_roster(second), "pi"));
     up_stop(&m);
-    gate_close(second, world_closed, &closed);
+    control_close(second, world_closed, &closed);
     TURN_UNTIL(closed);
 }
 
@@ -120,12 +120,13 @@ static void a_nodes_certificate_opens_no_gate(void **state)
 {
     char text[TOKEN_TEXT_SIZE], path[128];
     shoal_err err;
-    gate *g;
+    control *g;
     world_token(ROLE_NODE, text);
     assert_int_equal(world_join("pi", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/pi", place);
-    assert_int_equal(gate_open(&g, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err),
-                     SHOAL_EAUTH);
+    assert_int_equal(
+        control_open(&g, &w.loop, &(control_options){.listen = "127.0.0.1:0", .state = path}, &err),
+        SHOAL_EAUTH);
     assert_true(says(&err, "is a node's certificate"));
 }
 
@@ -162,7 +163,7 @@ static void a_second_gateway_hears_of_revocations(void **state)
 {
     char text[TOKEN_TEXT_SIZE], path[128], first[sizeof w.address], serial[CERT_SERIAL_SIZE];
     shoal_err err;
-    gate *second;
+    control *second;
     bool closed = false;
     machine_up m;
     up_join(&m, "pi");
@@ -172,12 +173,12 @@ static void a_second_gateway_hears_of_revocations(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    const gate_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
-    assert_int_equal(gate_open(&second, &w.loop, &o, &err), 0);
+    const control_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    assert_int_equal(control_open(&second, &w.loop, &o, &err), 0);
     TURN_UNTIL(entry("second") && entry("second")->facts);
     assert_int_equal(entry("second")->role, ROLE_GATEWAY);
     memcpy(first, w.address, sizeof first);
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
     m.closed = false;
     m.n_attached = 0;
     up_start(&m);
@@ -185,14 +186,14 @@ static void a_second_gateway_hears_of_revocations(void **state)
     assert_int_equal(ca_revoke(w.ca, "pi", today(), NULL, NULL), 0);
     TURN_UNTIL(m.n_detached >= 2);
     assert_non_null(strstr(m.why, "revoked"));
-    assert_null(roster_find(gate_roster(second), "pi"));
+    assert_null(roster_find(control_roster(second), "pi"));
     assert_true(revoked_there(path, serial));
     up_stop(&m);
     memcpy(w.address, first, sizeof first);
-    /* It is a member like others: put out, it is told so, and opens no gate again. */
+    /* It is a member like others: put out, it is told so, and opens no listener again. */
     assert_int_equal(ca_revoke(w.ca, "second", today(), NULL, NULL), 0);
     TURN_UNTIL(!entry("second"));
-    gate_close(second, world_closed, &closed);
+    control_close(second, world_closed, &closed);
     TURN_UNTIL(closed);
 }
 
@@ -321,7 +322,7 @@ static void half_open_connections_hold_few_places(void **state)
         fds[i] = stranger_connect(w.address, i % 2);
         uv_run(&w.loop, UV_RUN_NOWAIT);
     }
-    TURN_UNTIL(strangers_cut(fds, N) >= N - GATE_STRANGERS_MAX);
+    TURN_UNTIL(strangers_cut(fds, N) >= N - CONTROL_UNAUTHENTICATED_MAX);
     uint64_t before = entry("pi")->heard_ns;
     TURN_UNTIL(entry("pi")->heard_ns != before);
     assert_int_equal(m.n_detached, 0);
@@ -601,10 +602,10 @@ static void a_gateway_that_comes_back_finds_its_machines(void **state)
     machine_up m;
     bool closed = false;
     up_join(&m, "pi");
-    gate_close(w.gate, world_closed, &closed);
+    control_close(w.control, world_closed, &closed);
     TURN_UNTIL(closed && m.n_detached >= 1);
-    world_reopen(&(gate_options){.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
-    assert_string_equal(gate_name(w.gate), "boss"); /* from its certificate */
+    world_reopen(&(control_options){.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
+    assert_string_equal(control_name(w.control), "boss"); /* from its certificate */
     TURN_UNTIL(m.n_attached == 2);
     assert_non_null(entry("pi"));
     up_stop(&m);

@@ -1,4 +1,4 @@
-/* gate_replicas.c: what attached machines say of their replicas, told to the registry.
+/* control_replicas.c: what attached machines say of their replicas, told to the registry.
  *
  * A machine has an address of its own (NodeFacts.address), or a port alone, and then the host that it came
  * from. Its replicas are "NODE/ID" in the registry: ids are the machine's own, and two machines may have the
@@ -9,7 +9,7 @@
 
 #include "logging/log.h"
 #include "cluster/stage_name.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 
 static replica_state state_of(const char *name)
 {
@@ -28,9 +28,9 @@ static bool address_of(char *out, size_t n, const char *said, const char *from)
 }
 
 /* A machine that drains gets no calls, and its streams move: as long as somebody else has the model. */
-static bool is_spared(const gate *g, const char *node_name, const char *model)
+static bool is_spared(const control *g, const char *node_name, const char *model)
 {
-    const replica_set *set = gate_node_drains(g, node_name) ? registry_find(g->registry, model) : NULL;
+    const replica_set *set = control_node_drains(g, node_name) ? registry_find(g->registry, model) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++) {
         const node *at = set->replicas[i]->node;
         if (!at || strcmp(at->name, node_name) != 0) return true;
@@ -38,7 +38,7 @@ static bool is_spared(const gate *g, const char *node_name, const char *model)
     return false;
 }
 
-static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
+static void put_one(control *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
 {
     char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
     shoal_err err;
@@ -62,7 +62,7 @@ static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__
 
 /* Once a machine has served a model, calls of it wait for one that comes back, and are not told that there is
  * no such model. */
-static void remember(gate *g, const char *node, const Shoal__V1__ReplicaReport *r)
+static void remember(control *g, const char *node, const Shoal__V1__ReplicaReport *r)
 {
     shoal_err err;
     if (state_of(r->state) != REPLICA_READY) return;
@@ -77,12 +77,12 @@ static bool has(const Shoal__V1__Replicas *all, const char *id)
     return false;
 }
 
-bool gate_replicas_address(const roster_entry *e, char *ret, size_t size)
+bool control_replicas_address(const roster_entry *e, char *ret, size_t size)
 {
-    return e->facts && address_of(ret, size, e->facts->address, gate_attach_from(e));
+    return e->facts && address_of(ret, size, e->facts->address, control_attach_from(e));
 }
 
-void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
+void control_replicas_tell(control *g, const roster_entry *e, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
@@ -101,8 +101,8 @@ static bool has_model(const void *all, const char *model)
     return false;
 }
 
-void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
-                        const Shoal__V1__Replicas *is)
+void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replicas *was,
+                           const Shoal__V1__Replicas *is)
 {
     char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2];
     if (!was) recall_lacks_others(&g->recall, node, has_model, is);

@@ -1,5 +1,5 @@
-/* gate.c: the port, whom TLS lets in, and the look around once a second. */
-#include "control/gate.h"
+/* control.c: the port, whom TLS lets in, and the look around once a second. */
+#include "control/control.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,42 +8,42 @@
 
 #include "base/clock.h"
 #include "logging/log.h"
-#include "control/gate_impl.h"
+#include "control/control_impl.h"
 #include "control/peer_gateways.h"
 #include "join/join.h"
 
 static const grpc_method methods[] = {
-    {"/shoal.v1.Join/Enrol", gate_on_enrol},
-    {"/shoal.v1.Join/Renew", gate_on_renew},
-    {"/shoal.v1.Models/Fetch", gate_on_fetch},
+    {"/shoal.v1.Join/Enrol", control_on_enrol},
+    {"/shoal.v1.Join/Renew", control_on_renew},
+    {"/shoal.v1.Models/Fetch", control_on_fetch},
 };
 
-int64_t gate_now(void)
+int64_t control_now(void)
 {
     return (int64_t)time(NULL);
 }
 
-int gate_port(const gate *g)
+int control_port(const control *g)
 {
     return grpc_server_port(g->server);
 }
 
-const char *gate_name(const gate *g)
+const char *control_name(const control *g)
 {
     return g->standing.own.id.name;
 }
 
-const char *gate_state(const gate *g)
+const char *control_state(const control *g)
 {
     return g->standing.dir.path;
 }
 
-bool gate_has_ca(const gate *g)
+bool control_has_ca(const control *g)
 {
     return g->standing.ca != NULL;
 }
 
-const roster *gate_roster(const gate *g)
+const roster *control_roster(const control *g)
 {
     return g->roster;
 }
@@ -53,7 +53,7 @@ const roster *gate_roster(const gate *g)
 /* Chain, dates and list are right by now, but a list may be newer than the one that TLS has read. */
 static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
-    const gate *g = user;
+    const control *g = user;
     role r;
     if (!role_parse(&r, who->unit, strlen(who->unit)))
         snprintf(why, TLS_WHY_BYTES, "its certificate says no role");
@@ -64,20 +64,20 @@ static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
     return false;
 }
 
-bool gate_may_log(gate *g, const char *from)
+bool control_may_log(control *g, const char *from)
 {
     return log_limit_take(&g->lines, from, clock_ns() / 1000000);
 }
 
 static void on_refused(void *user, const char *from, const char *why)
 {
-    if (!gate_may_log(user, from)) return;
+    if (!control_may_log(user, from)) return;
     LOG(LOG_WARN, "gate", "connection_refused", LOG_S("from", from), LOG_S("reason", why));
 }
 
 /* ---- once a second ------------------------------------------------------------------------------- */
 
-static void read_files_again(gate *g, unsigned changed)
+static void read_files_again(control *g, unsigned changed)
 {
     shoal_err err;
     if (tls_context_reload(g->tls, &err) != 0 || tls_context_reload(g->as_client, &err) != 0) {
@@ -91,20 +91,20 @@ static void read_files_again(gate *g, unsigned changed)
 
 static void on_tick(uv_timer_t *t)
 {
-    gate *g = t->data;
+    control *g = t->data;
     unsigned changed = 0;
     shoal_err err;
     if (g->recheck) grpc_server_recheck(g->server);
     g->recheck = false;
     /* While the CA works for somebody it is not looked at: it belongs to that thread. */
-    if (!g->jobs && standing_tick(&g->standing, gate_now(), &changed, &err) != 0)
+    if (!g->jobs && standing_tick(&g->standing, control_now(), &changed, &err) != 0)
         LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
     if (changed) read_files_again(g, changed);
     if (changed & STANDING_CRL) {
-        gate_attach_tell_revoked(g);
+        control_attach_tell_revoked(g);
         g->recheck = true; /* when they have heard why */
     }
-    gate_attach_tick(g, clock_ns(), gate_now());
+    control_attach_tick(g, clock_ns(), control_now());
     if (g->registry) recall_look(&g->recall, g->registry, clock_ns());
     placer_tick(g, clock_ns());
     log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
@@ -114,25 +114,25 @@ static void on_tick(uv_timer_t *t)
 
 static void on_followed(void *user)
 {
-    gate *g = user;
+    control *g = user;
     shoal_err err;
     if (standing_reload(&g->standing, &err) != 0) {
         LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
         return;
     }
     read_files_again(g, STANDING_CRL);
-    gate_attach_tell_revoked(g);
+    control_attach_tell_revoked(g);
     g->recheck = true;
 }
 
 /* The gateway with the CA has the lists, signs our next certificate, and tells others where we are. */
-static int follow(gate *g, const char *listen, shoal_err *err)
+static int follow(control *g, const char *listen, shoal_err *err)
 {
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     static char version[] = SHOAL_VERSION;
     char *address = NULL, at[GATEWAYS_ADDRESS_SIZE];
     int rc = join_address(&g->standing.dir, &address, err);
-    peer_gateways_own(at, sizeof at, listen, gate_port(g));
+    peer_gateways_own(at, sizeof at, listen, control_port(g));
     f.version = version;
     f.address = at;
     const attach_options o = {.address = address,
@@ -149,14 +149,14 @@ static int follow(gate *g, const char *listen, shoal_err *err)
 
 static void follow_closed(void *user)
 {
-    gate *g = user;
+    control *g = user;
     g->follow_open = false;
-    gate_release(g);
+    control_release(g);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int open_server(gate *g, const gate_options *o, shoal_err *err)
+static int open_server(control *g, const control_options *o, shoal_err *err)
 {
     const standing *s = &g->standing;
     tls_options tls = {.cert_file = s->cert_file,
@@ -167,10 +167,10 @@ static int open_server(gate *g, const gate_options *o, shoal_err *err)
                        .admit = admit,
                        .user = g};
     http_limits limits = {.max_body_bytes = ROSTER_MESSAGE_MAX,
-                          .max_connections = GATE_CONNECTIONS_MAX,
-                          .max_strangers = GATE_STRANGERS_MAX,
-                          .keepalive_ms = GATE_SILENCE_MS,
-                          .keepalive_timeout_ms = GATE_SILENCE_MS,
+                          .max_connections = CONTROL_CONNECTIONS_MAX,
+                          .max_strangers = CONTROL_UNAUTHENTICATED_MAX,
+                          .keepalive_ms = CONTROL_SILENCE_MS,
+                          .keepalive_timeout_ms = CONTROL_SILENCE_MS,
                           .write_timeout_ms = UINT64_MAX};
     tls_options client = tls;
     client.guests = false;
@@ -183,17 +183,17 @@ static int open_server(gate *g, const gate_options *o, shoal_err *err)
         rc = grpc_server_new(&g->server, g->loop, methods, sizeof methods / sizeof *methods, g, &limits, err);
     if (rc != 0) return rc;
     g->server_open = true;
-    rc = grpc_server_add_streams(g->server, &gate_attach_method, 1, g, err);
+    rc = grpc_server_add_streams(g->server, &control_attach_method, 1, g, err);
     if (rc == 0) rc = grpc_server_listen_tls(g->server, o->listen, g->tls, err);
     if (rc == 0) grpc_server_on_refused(g->server, on_refused, g);
     return rc;
 }
 
-static int open_gate(gate *g, const gate_options *o, shoal_err *err)
+static int control_start(control *g, const control_options *o, shoal_err *err)
 {
     g->registry = o->members;
-    g->silence_ns = (o->silence_ms ? o->silence_ms : GATE_SILENCE_MS) * UINT64_C(1000000);
-    int rc = standing_open(&g->standing, o->state, o->name, gate_now(), err);
+    g->silence_ns = (o->silence_ms ? o->silence_ms : CONTROL_SILENCE_MS) * UINT64_C(1000000);
+    int rc = standing_open(&g->standing, o->state, o->name, control_now(), err);
     if (rc == 0) rc = roster_new(&g->roster, err);
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
@@ -203,36 +203,36 @@ static int open_gate(gate *g, const gate_options *o, shoal_err *err)
     uv_timer_init(g->loop, &g->tick);
     g->tick_open = true;
     g->tick.data = g;
-    uv_timer_start(&g->tick, on_tick, GATE_REPORT_MS, GATE_REPORT_MS);
+    uv_timer_start(&g->tick, on_tick, CONTROL_REPORT_MS, CONTROL_REPORT_MS);
     uv_unref((uv_handle_t *)&g->tick);
     return 0;
 }
 
-int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err)
+int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal_err *err)
 {
-    gate *g = calloc(1, sizeof *g);
+    control *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
     g->loop = loop;
     g->last_job = &g->jobs;
     g->standing.dir = FOLDER_NONE;
-    int rc = open_gate(g, o, err);
+    int rc = control_start(g, o, err);
     if (rc != 0) {
-        gate_close(g, NULL, NULL);
+        control_close(g, NULL, NULL);
         return rc;
     }
-    LOG(LOG_INFO, "gate", "listening", LOG_S("address", o->listen), LOG_I("port", gate_port(g)),
-        LOG_S("cluster", g->standing.own.id.cluster), LOG_S("name", gate_name(g)),
+    LOG(LOG_INFO, "gate", "listening", LOG_S("address", o->listen), LOG_I("port", control_port(g)),
+        LOG_S("cluster", g->standing.own.id.cluster), LOG_S("name", control_name(g)),
         LOG_S("ca", g->standing.ca ? "here" : "elsewhere"));
     *ret = g;
     return 0;
 }
 
-void gate_release(gate *g)
+void control_release(control *g)
 {
     if (!g->closing || g->server_open || g->tick_open || g->follow_open || g->jobs) return;
     void (*closed)(void *) = g->closed;
     void *user = g->closed_user;
-    gate_attach_forget(g);
+    control_attach_forget(g);
     placer_free(g->placer);
     roster_free(g->roster);
     recall_done(&g->recall);
@@ -245,19 +245,19 @@ void gate_release(gate *g)
 
 static void server_closed(void *user)
 {
-    gate *g = user;
+    control *g = user;
     g->server_open = false;
-    gate_release(g);
+    control_release(g);
 }
 
 static void tick_closed(uv_handle_t *h)
 {
-    gate *g = h->data;
+    control *g = h->data;
     g->tick_open = false;
-    gate_release(g);
+    control_release(g);
 }
 
-void gate_close(gate *g, void (*closed)(void *user), void *user)
+void control_close(control *g, void (*closed)(void *user), void *user)
 {
     if (!g) {
         if (closed) closed(user);
@@ -266,7 +266,7 @@ void gate_close(gate *g, void (*closed)(void *user), void *user)
     g->closing = true;
     g->closed = closed;
     g->closed_user = user;
-    gate_jobs_forget(g);
+    control_jobs_forget(g);
     source_close(g->members); /* now: its registry may go before the connections have */
     g->members = NULL;
     g->registry = NULL;
@@ -278,5 +278,5 @@ void gate_close(gate *g, void (*closed)(void *user), void *user)
     if (g->server_open)
         grpc_server_close(g->server, server_closed, g);
     else
-        gate_release(g);
+        control_release(g);
 }

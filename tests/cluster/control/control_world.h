@@ -1,6 +1,7 @@
-/* A cluster in one process: a CA, a gate on its loop, and machines that join from threads of their own. */
-#ifndef TESTS_GATE_WORLD_H
-#define TESTS_GATE_WORLD_H
+/* A cluster in one process: a CA, a control-plane listener on its loop, and machines that join from threads
+ * of their own. */
+#ifndef TESTS_CONTROL_WORLD_H
+#define TESTS_CONTROL_WORLD_H
 
 #include "../trust/trust_fixture.h"
 
@@ -15,19 +16,19 @@
 #include "base/clock.h"
 #include "logging/log.h"
 #include "join/attach.h"
-#include "control/gate.h"
+#include "control/control.h"
 #include "join/join.h"
 
-typedef struct gate_world {
+typedef struct control_world {
     uv_loop_t loop;
     char state[80]; /* the gateway's folder, with the CA */
     char address[64];
     ca *ca;
-    gate *gate;
+    control *control;
     bool closed;
-} gate_world;
+} control_world;
 
-static gate_world w;
+static control_world w;
 
 static inline int64_t today(void)
 {
@@ -53,7 +54,7 @@ static inline int world_open_with(void **state, uint64_t silence_ms)
 {
     shoal_err err;
     char path[128];
-    gate_options o = {.listen = "127.0.0.1:0", .name = "boss", .silence_ms = silence_ms};
+    control_options o = {.listen = "127.0.0.1:0", .name = "boss", .silence_ms = silence_ms};
     log_setup(LOG_OFF, false);
     memset(&w, 0, sizeof w);
     if (place_open(state) != 0 || uv_loop_init(&w.loop) != 0) return -1;
@@ -64,11 +65,11 @@ static inline int world_open_with(void **state, uint64_t silence_ms)
     folder_close(&f);
     o.state = w.state;
     if (ca_init(path, "home", today(), &err) != 0 || ca_open(&w.ca, path, &err) != 0 ||
-        gate_open(&w.gate, &w.loop, &o, &err) != 0) {
+        control_open(&w.control, &w.loop, &o, &err) != 0) {
         print_error("%s\n", err.message);
         return -1;
     }
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(w.gate));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(w.control));
     return 0;
 }
 
@@ -77,11 +78,11 @@ static inline int world_open(void **state)
     return world_open_with(state, WORLD_SILENCE_MS);
 }
 
-/* The gate once more, at the port that it had: another program may have got that for a moment. */
-static inline void world_reopen(const gate_options *o)
+/* The listener once more, at the port that it had: another program may have got that for a moment. */
+static inline void world_reopen(const control_options *o)
 {
     shoal_err err;
-    for (int i = 0; gate_open(&w.gate, &w.loop, o, &err) != 0; i++) {
+    for (int i = 0; control_open(&w.control, &w.loop, o, &err) != 0; i++) {
         if (i == 200 || !strstr(err.message, "in use")) fail_msg("%s", err.message);
         uv_run(&w.loop, UV_RUN_NOWAIT);
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -90,7 +91,7 @@ static inline void world_reopen(const gate_options *o)
 
 static inline int world_close(void **state)
 {
-    gate_close(w.gate, world_closed, &w.closed);
+    control_close(w.control, world_closed, &w.closed);
     uv_run(&w.loop, UV_RUN_DEFAULT);
     ca_close(w.ca);
     if (!w.closed || uv_loop_close(&w.loop) != 0) return -1;

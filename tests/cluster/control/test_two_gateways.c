@@ -1,21 +1,21 @@
 /* Two gateways of one cluster, of which one has the CA, and machines that go from the one to the other. */
-#include "gate_hand.h"
+#include "control_hand.h"
 
 #include "join/gateways.h"
 #include "grpc/grpc.h"
 
-static gate *second;
+static control *second;
 static char second_state[128], first[32];
 static bool second_closed;
 
 static const roster_entry *at_first(const char *name)
 {
-    return roster_find(gate_roster(w.gate), name);
+    return roster_find(control_roster(w.control), name);
 }
 
 static const roster_entry *at_second(const char *name)
 {
-    return roster_find(gate_roster(second), name);
+    return roster_find(control_roster(second), name);
 }
 
 /* The world, and a second gateway that follows the one with the CA. */
@@ -27,8 +27,10 @@ static int two_open(void **state)
     memcpy(first, w.address, sizeof first);
     world_token(ROLE_GATEWAY, text);
     snprintf(second_state, sizeof second_state, "%s/second", place);
-    const gate_options o = {.listen = "127.0.0.1:0", .state = second_state, .silence_ms = WORLD_SILENCE_MS};
-    if (world_join("second", text, NULL, &err) != 0 || gate_open(&second, &w.loop, &o, &err) != 0) return -1;
+    const control_options o = {
+        .listen = "127.0.0.1:0", .state = second_state, .silence_ms = WORLD_SILENCE_MS};
+    if (world_join("second", text, NULL, &err) != 0 || control_open(&second, &w.loop, &o, &err) != 0)
+        return -1;
     second_closed = false;
     TURN_UNTIL(at_first("second") && at_first("second")->facts);
     return 0;
@@ -36,7 +38,7 @@ static int two_open(void **state)
 
 static void close_second(void)
 {
-    if (second) gate_close(second, world_closed, &second_closed);
+    if (second) control_close(second, world_closed, &second_closed);
     second = NULL;
     TURN_UNTIL(second_closed);
 }
@@ -52,19 +54,19 @@ static int two_close(void **state)
 static void first_goes(void)
 {
     bool closed = false;
-    gate_close(w.gate, world_closed, &closed);
-    w.gate = NULL;
+    control_close(w.control, world_closed, &closed);
+    w.control = NULL;
     TURN_UNTIL(closed);
 }
 
 static void first_returns(void)
 {
-    world_reopen(&(gate_options){.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
+    world_reopen(&(control_options){.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
 }
 
 static void go_to_second(void)
 {
-    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
 }
 
 static void roam(machine_up *m, const char *name)
@@ -146,7 +148,7 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     machine_up m;
     char path[160], text[TOKEN_TEXT_SIZE], state_path[128];
     ca *other;
-    gate *stranger;
+    control *stranger;
     shoal_err err;
     bool closed = false;
     snprintf(state_path, sizeof state_path, "%s/stranger", place);
@@ -156,13 +158,13 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     folder_close(&f);
     assert_int_equal(ca_init(path, "home", today(), NULL), 0);
     assert_int_equal(ca_open(&other, path, NULL), 0);
-    const gate_options o = {.listen = "127.0.0.1:0", .state = state_path, .name = "evil"};
-    if (gate_open(&stranger, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    const control_options o = {.listen = "127.0.0.1:0", .state = state_path, .name = "evil"};
+    if (control_open(&stranger, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     close_second();
     world_token(ROLE_NODE, text);
     m = (machine_up){.dir = FOLDER_NONE, .roams = true};
     assert_int_equal(world_join("pi", text, &m.dir, NULL), 0);
-    int n = snprintf(text, sizeof text, "evil 127.0.0.1:%d\n", gate_port(stranger));
+    int n = snprintf(text, sizeof text, "evil 127.0.0.1:%d\n", control_port(stranger));
     assert_int_equal(folder_write(&m.dir, "gateways", 0644, text, (size_t)n, NULL), 0);
     up_start(&m);
     TURN_UNTIL(m.n_attached == 1);
@@ -170,11 +172,11 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     first_goes();
     TURN_UNTIL(m.n_detached >= 3); /* to the stranger, and back, and again */
     assert_int_equal(m.n_attached, 1);
-    assert_int_equal(roster_count(gate_roster(stranger)), 0);
+    assert_int_equal(roster_count(control_roster(stranger)), 0);
     first_returns();
     TURN_UNTIL(m.n_attached == 2);
     up_stop(&m);
-    gate_close(stranger, world_closed, &closed);
+    control_close(stranger, world_closed, &closed);
     TURN_UNTIL(closed);
     ca_close(other);
 }
