@@ -65,9 +65,9 @@ c_tests() {
 # there are threads has ThreadSanitizer something to see: not in layers, nor in programs of the others, that have one;
 # of speech it sees what worker_test_transcribe does, with more of them.
 figures='^infer_test_(home_agreement|table)$'
-threaded='^(compute|net|infer|worker|wire|join|retrieve)_|^command_test_load$|^lab_test_relay$'
+threaded='^(compute|net|infer|worker|wire|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
 one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
-one_thread+='|join_test_(roster|rundir)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
+one_thread+='|agent_test_rundir|control_test_(artifact|drains|join_burst|member_table|recall)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
 tests_of() {
     if ! $reduced; then
         c_tests

@@ -36,7 +36,8 @@ static int take_adapters(assignment *a, const Shoal__V1__Assignment *m, shoal_er
 
 static int check(const Shoal__V1__Assignment *m, shoal_err *err)
 {
-    if (!*m->model || !roster_text_ok(m->model)) return err_set(err, SHOAL_EINVALID, "it names no model");
+    if (!*m->model || !member_table_text_ok(m->model))
+        return err_set(err, SHOAL_EINVALID, "it names no model");
     if (!m->file) return err_set(err, SHOAL_EINVALID, "%s: it has no file", m->model);
     bool ok = m->replicas <= ASSIGNMENT_REPLICAS_MAX && m->standby <= ASSIGNMENT_REPLICAS_MAX &&
               m->replicas + m->standby > 0 && m->replicas + m->standby <= ASSIGNMENT_REPLICAS_MAX;
@@ -51,7 +52,7 @@ static int check(const Shoal__V1__Assignment *m, shoal_err *err)
 static bool texts_ok(char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!*list[i] || !roster_text_ok(list[i])) return false;
+        if (!*list[i] || !member_table_text_ok(list[i])) return false;
     return true;
 }
 

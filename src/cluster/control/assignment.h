@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "agent/agent.h"
 #include "transfer/artifact.h"
-#include "control/roster.h"
+#include "control/member_table.h"
 
 enum { ASSIGNMENT_ADAPTER_NAME = 64, ASSIGNMENT_REPLICAS_MAX = 64, ASSIGNMENT_THREADS_MAX = 4096 };
 
@@ -22,7 +22,7 @@ typedef struct assignment_adapter {
 } assignment_adapter;
 
 typedef struct assignment { /* zeroed: none */
-    char model[ROSTER_TEXT_MAX + 1];
+    char model[MEMBER_TABLE_TEXT_MAX + 1];
     artifact artifact;
     assignment_adapter *adapters;
     size_t n_adapters;

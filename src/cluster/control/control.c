@@ -43,9 +43,9 @@ bool control_has_ca(const control *g)
     return g->standing.ca != NULL;
 }
 
-const roster *control_roster(const control *g)
+const member_table *control_member_table(const control *g)
 {
-    return g->roster;
+    return g->member_table;
 }
 
 /* ---- whom TLS lets in ---------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static int open_server(control *g, const control_options *o, shoal_err *err)
                        .guests = true,
                        .admit = admit,
                        .user = g};
-    http_limits limits = {.max_body_bytes = ROSTER_MESSAGE_MAX,
+    http_limits limits = {.max_body_bytes = MEMBER_TABLE_MESSAGE_MAX,
                           .max_connections = CONTROL_CONNECTIONS_MAX,
                           .max_strangers = CONTROL_UNAUTHENTICATED_MAX,
                           .keepalive_ms = CONTROL_SILENCE_MS,
@@ -194,7 +194,7 @@ static int control_start(control *g, const control_options *o, shoal_err *err)
     g->registry = o->members;
     g->silence_ns = (o->silence_ms ? o->silence_ms : CONTROL_SILENCE_MS) * UINT64_C(1000000);
     int rc = standing_open(&g->standing, o->state, o->name, control_now(), err);
-    if (rc == 0) rc = roster_new(&g->roster, err);
+    if (rc == 0) rc = member_table_new(&g->member_table, err);
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
@@ -234,7 +234,7 @@ void control_release(control *g)
     void *user = g->closed_user;
     control_attach_forget(g);
     placer_free(g->placer);
-    roster_free(g->roster);
+    member_table_free(g->member_table);
     recall_done(&g->recall);
     tls_context_unref(g->tls);
     tls_context_unref(g->as_client);

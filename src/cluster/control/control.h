@@ -2,11 +2,11 @@
  *
  * One gRPC server behind TLS 1.3, with the services of cluster.proto. Whoever has no certificate may say one
  * thing: Enrol, with a token, and not often (trust/guard.h). Members renew their certificates and nodes
- * attach; it keeps their roster. A revocation reaches attached machines within two seconds, by `shoal
+ * attach; it keeps the member table. A revocation reaches attached machines within two seconds, by `shoal
  * ca revoke` on this machine or by the list that comes from the gateway with the CA.
  *
  *     control_open(&g, loop, &(control_options){.listen = ":7080", .members = registry}, err);
- *     roster_put_json(control_roster(g), clock_ns(), &out);
+ *     member_table_put_json(control_member_table(g), clock_ns(), &out);
  *     control_close(g, closed, user);
  *
  * What the CA does (a signature, two files synced) runs on the loop's thread pool, one after the other. Loop
@@ -20,7 +20,7 @@
 #include "agent/agent.h"
 #include "cluster/placement.h"
 #include "cluster/registry.h"
-#include "control/roster.h"
+#include "control/member_table.h"
 
 typedef struct control control;
 
@@ -38,7 +38,7 @@ typedef struct control_options {
 enum {
     CONTROL_REPORT_MS = 1000, /* so often machines report, and the listener looks around */
     CONTROL_SILENCE_MS = 5000,
-    CONTROL_CONNECTIONS_MAX = ROSTER_NODES_MAX + 64,
+    CONTROL_CONNECTIONS_MAX = MEMBER_TABLE_NODES_MAX + 64,
     CONTROL_UNAUTHENTICATED_MAX =
         64,                /* connections of one address without a certificate, or on the way to show one */
     CONTROL_MESSAGES = 64, /* of one machine between two looks around: then it waits for the next */
@@ -49,7 +49,7 @@ int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal
 int control_port(const control *g);
 const char *control_name(const control *g);
 const char *control_state(const control *g); /* the state folder, with its certificate */
-const roster *control_roster(const control *g);
+const member_table *control_member_table(const control *g);
 /* ---- placement (placer.c) --------------------------------------------------------------------- */
 
 typedef struct control_model {

@@ -19,7 +19,7 @@ enum { RIVAL_MS = 1000, FIRST_MAX = 64 << 10 };
 typedef struct session {
     control *g;
     grpc_call *call;
-    roster_entry *entry;           /* NULL: another connection of the same machine has it */
+    member_entry *entry;           /* NULL: another connection of the same machine has it */
     struct session *holder;        /* of the name, while this one waits for it */
     struct session *rival;         /* who waits for this one; NULL: nobody */
     uint64_t knocked_ns;           /* when a rival has said who it is; by listening_ns(); 0: it has not yet */
@@ -53,7 +53,7 @@ static void session_free(session *s)
     session *rival = s->rival;
     if (s->entry) placer_changed(s->g);
     if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
-    if (s->entry) roster_leave(s->g->roster, s->entry);
+    if (s->entry) member_table_leave(s->g->member_table, s->entry);
     if (s->holder) s->holder->rival = NULL;
     if (rival) rival->holder = NULL;
     buf_done(&s->first);
@@ -135,7 +135,7 @@ static void let_in(session *s)
     if (s->holder) s->holder->rival = NULL;
     s->holder = NULL;
     s->first = (buf){0};
-    int rc = roster_admit(s->g->roster, s->name, clock_ns(), &s->entry, &err);
+    int rc = member_table_admit(s->g->member_table, s->name, clock_ns(), &s->entry, &err);
     if (rc != 0) {
         grpc_call_end(s->call, grpc_status_from_err(rc), err.message);
         session_free(s);
@@ -154,7 +154,7 @@ static void let_in(session *s)
 static void refuse_rival(session *s)
 {
     session *rival = s->rival;
-    roster_entry *e = s->entry;
+    member_entry *e = s->entry;
     char why[320];
     s->rival = NULL;
     rival->holder = NULL;
@@ -177,7 +177,7 @@ static void refuse_rival(session *s)
 /* Of an agent of before, which says no instance, its address has to tell. */
 static bool is_same_agent(const session *s, const Shoal__V1__AgentMessage *m)
 {
-    const roster_entry *e = s->holder->entry;
+    const member_entry *e = s->holder->entry;
     if (m->instance && e->instance) return m->instance == e->instance;
     return strcmp(grpc_call_from(s->call), grpc_call_from(s->holder->call)) == 0;
 }
@@ -250,7 +250,7 @@ static void on_begin(void *user, grpc_call *c)
     snprintf(s->name, sizeof s->name, "%.*s", (int)sizeof s->name - 1, peer->common_name);
     role_parse(&s->role, peer->unit, strlen(peer->unit));
     grpc_call_set_data(c, s);
-    roster_entry *e = roster_find(g->roster, s->name);
+    member_entry *e = member_table_find(g->member_table, s->name);
     if (e && e->session)
         wait_behind(s, e->session);
     else
@@ -261,7 +261,7 @@ static void on_begin(void *user, grpc_call *c)
 
 static void tell_members(const session *s)
 {
-    const roster_entry *e = s->entry;
+    const member_entry *e = s->entry;
     const Shoal__V1__NodeFacts *f = e->facts;
     char at[REACH_ADDRESS_SIZE];
     shoal_err err;
@@ -368,45 +368,45 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     s->heard_ns = listening_ns();
     listen_less(s);
     if (s->rival && s->rival->knocked_ns) refuse_rival(s);
-    int rc = roster_hear(s->g->roster, s->entry, msg, n, now, &bits, &pong, &err);
+    int rc = member_table_hear(s->g->member_table, s->entry, msg, n, now, &bits, &pong, &err);
     if (rc != 0) {
         hang_up(s, grpc_status_from_err(rc), err.message);
         return;
     }
-    if (bits & ROSTER_HELLO) {
+    if (bits & MEMBER_TABLE_HELLO) {
         if (!s->entry->epoch) s->entry->epoch = (uint64_t)control_now() * 1000000u;
         welcome(s);
         placer_greet(s->g, s->entry->name);
     }
-    if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
+    if ((bits & MEMBER_TABLE_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
     if (s->entry->role != ROLE_NODE) return;
-    if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
-    if (bits & ROSTER_REPLICAS) {
+    if (s->g->members && (bits & (MEMBER_TABLE_HELLO | MEMBER_TABLE_LOAD))) tell_members(s);
+    if (bits & MEMBER_TABLE_REPLICAS) {
         control_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
         control_replicas_tell(s->g, s->entry, grpc_call_from(c));
         if (!s->entry->had) placer_changed(s->g);
     }
 }
 
-void control_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
+void control_attach_send(const member_entry *e, const Shoal__V1__ServerMessage *m)
 {
     session *s = e->session;
     if (s) send_message(s->call, m);
 }
 
-const char *control_attach_from(const roster_entry *e)
+const char *control_attach_from(const member_entry *e)
 {
     session *s = e->session;
     return s ? grpc_call_from(s->call) : "";
 }
 
-void control_attach_retell(const roster_entry *e)
+void control_attach_retell(const member_entry *e)
 {
     session *s = e->session;
     if (s) control_replicas_tell(s->g, e, grpc_call_from(s->call));
 }
 
-void control_attach_expel(roster_entry *e, const char *why)
+void control_attach_expel(member_entry *e, const char *why)
 {
     session *s = e->session;
     if (s) recall_lacks_others(&s->g->recall, e->name, NULL, NULL);
@@ -414,7 +414,7 @@ void control_attach_expel(roster_entry *e, const char *why)
 }
 
 const grpc_stream_method control_attach_method = {.path = "/shoal.v1.Cluster/Attach",
-                                                  .max_message = ROSTER_MESSAGE_MAX,
+                                                  .max_message = MEMBER_TABLE_MESSAGE_MAX,
                                                   .begin = on_begin,
                                                   .message = on_message,
                                                   .ended = on_ended,
@@ -451,14 +451,16 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
 
 void control_attach_tick(control *g, uint64_t now_ns, int64_t now)
 {
-    for (size_t i = roster_count(g->roster); i-- > 0;) look_at_rival(roster_at(g->roster, i)->session);
-    for (size_t i = roster_count(g->roster); i-- > 0;) look_at(roster_at(g->roster, i)->session, now_ns, now);
+    for (size_t i = member_table_count(g->member_table); i-- > 0;)
+        look_at_rival(member_table_at(g->member_table, i)->session);
+    for (size_t i = member_table_count(g->member_table); i-- > 0;)
+        look_at(member_table_at(g->member_table, i)->session, now_ns, now);
 }
 
 void control_attach_forget(control *g)
 {
-    for (size_t i = 0; g->roster && i < roster_count(g->roster); i++) {
-        session *s = roster_at(g->roster, i)->session;
+    for (size_t i = 0; g->member_table && i < member_table_count(g->member_table); i++) {
+        session *s = member_table_at(g->member_table, i)->session;
         if (s && s->rival) {
             buf_done(&s->rival->first);
             free(s->rival);
@@ -469,8 +471,8 @@ void control_attach_forget(control *g)
 
 void control_attach_tell_revoked(control *g)
 {
-    for (size_t i = roster_count(g->roster); i-- > 0;) {
-        session *s = roster_at(g->roster, i)->session;
+    for (size_t i = member_table_count(g->member_table); i-- > 0;) {
+        session *s = member_table_at(g->member_table, i)->session;
         if (trust_serial_is_revoked(g->standing.own.trust, s->serial))
             control_attach_expel(s->entry, "the certificate of this machine was revoked");
         else

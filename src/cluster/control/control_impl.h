@@ -22,7 +22,7 @@ struct control {
     tls_context *tls, *as_client;
     reach_far *far; /* NULL: workers of other machines are not reached */
     grpc_server *server;
-    roster *roster;
+    member_table *member_table;
     guard guard;
     turnstile turnstile;
     log_limit lines; /* that others have caused */
@@ -59,10 +59,10 @@ void control_attach_forget(control *g);       /* the calls are gone already */
 void control_attach_tell_revoked(control *g); /* send the list to all, and those on it away */
 
 /* To the machine's session, which may be in trouble: then it is not sent. */
-void control_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m);
-void control_attach_retell(const roster_entry *e); /* its replicas, to the registry */
-void control_attach_expel(roster_entry *e, const char *why);
-const char *control_attach_from(const roster_entry *e); /* where it came from; "" when it has left */
+void control_attach_send(const member_entry *e, const Shoal__V1__ServerMessage *m);
+void control_attach_retell(const member_entry *e); /* its replicas, to the registry */
+void control_attach_expel(member_entry *e, const char *why);
+const char *control_attach_from(const member_entry *e); /* where it came from; "" when it has left */
 
 /* placer.c, placer_relief.c */
 void placer_enrolled(control *g, const char *node); /* a machine that was never here, or not as itself */
@@ -81,8 +81,8 @@ void control_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 /* control_replicas.c: the machine's replicas as members, resp. those that it had and has no more (was NULL:
  * what it had before it attached). */
 /* "HOST:PORT" of the machine's relay; false: it has none. */
-bool control_replicas_address(const roster_entry *e, char *ret, size_t size);
-void control_replicas_tell(control *g, const roster_entry *e, const char *from);
+bool control_replicas_address(const member_entry *e, char *ret, size_t size);
+void control_replicas_tell(control *g, const member_entry *e, const char *from);
 void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replicas *was,
                            const Shoal__V1__Replicas *is);
 

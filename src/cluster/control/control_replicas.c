@@ -40,7 +40,7 @@ static bool is_spared(const control *g, const char *node_name, const char *model
 
 static void put_one(control *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
 {
-    char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
+    char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
     shoal_err err;
     snprintf(id, sizeof id, "%s/%s", node, r->id);
     snprintf(address, sizeof address, "relay:%s/%s/%s", at, node, r->id);
@@ -77,12 +77,12 @@ static bool has(const Shoal__V1__Replicas *all, const char *id)
     return false;
 }
 
-bool control_replicas_address(const roster_entry *e, char *ret, size_t size)
+bool control_replicas_address(const member_entry *e, char *ret, size_t size)
 {
     return e->facts && address_of(ret, size, e->facts->address, control_attach_from(e));
 }
 
-void control_replicas_tell(control *g, const roster_entry *e, const char *from)
+void control_replicas_tell(control *g, const member_entry *e, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
@@ -104,7 +104,7 @@ static bool has_model(const void *all, const char *model)
 void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replicas *was,
                            const Shoal__V1__Replicas *is)
 {
-    char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2];
+    char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2];
     if (!was) recall_lacks_others(&g->recall, node, has_model, is);
     for (size_t i = 0; g->members && was && i < was->n_replicas; i++) {
         if (has(is, was->replicas[i]->id)) continue;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has(const roster_entry *e, const char *digest)
+static bool has(const member_entry *e, const char *digest)
 {
     for (size_t i = 0; e->shelf && i < e->shelf->n_digests; i++)
         if (strcmp(e->shelf->digests[i], digest) == 0) return true;
     return false;
 }
 
-static bool same_site(const roster_entry *a, const roster_entry *b)
+static bool same_site(const member_entry *a, const member_entry *b)
 {
     return a->facts && b->facts && strcmp(a->facts->site, b->facts->site) == 0;
 }
@@ -25,12 +25,12 @@ static size_t start_of(const char *name)
     return h;
 }
 
-static void add_those(holders_item *to, const roster *r, const roster_entry *asks, bool near,
+static void add_those(holders_item *to, const member_table *r, const member_entry *asks, bool near,
                       holders_address *where)
 {
-    size_t n = roster_count(r), start = start_of(asks->name);
+    size_t n = member_table_count(r), start = start_of(asks->name);
     for (size_t k = 0; k < n && to->n < HOLDERS_OF_FILE_MAX; k++) {
-        const roster_entry *e = roster_at(r, (start + k) % n);
+        const member_entry *e = member_table_at(r, (start + k) % n);
         if (e == asks || e->role != ROLE_NODE || same_site(e, asks) != near || !has(e, to->digest)) continue;
         if (!where(e, to->at[to->n].address, sizeof to->at[0].address)) continue;
         to->at[to->n++].node = e->name;
@@ -48,7 +48,7 @@ static bool grow(holders_list *l)
     return true;
 }
 
-bool holders_add(holders_list *l, const roster *r, const roster_entry *to, const char *digest,
+bool holders_add(holders_list *l, const member_table *r, const member_entry *to, const char *digest,
                  holders_address *where)
 {
     if (has(to, digest) || l->n == HOLDERS_FILES_MAX) return true;

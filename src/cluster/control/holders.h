@@ -6,7 +6,7 @@
  * only passed on: who fetches compares the digest.
  *
  *     holders_list l = {0};
- *     for (each file that it needs) holders_add(&l, roster, e, digest, address_of);
+ *     for (each file that it needs) holders_add(&l, members, e, digest, address_of);
  *     m.holders = holders_message(&l);     // valid until holders_done
  *     holders_done(&l);
  *
@@ -15,13 +15,13 @@
 #define CONTROL_HOLDERS_H
 
 #include "transfer/model_holders.h"
-#include "control/roster.h"
+#include "control/member_table.h"
 
 typedef struct holders_item {
     char digest[65];
     size_t n;
     struct {
-        const char *node; /* the roster's */
+        const char *node; /* the member table's */
         char address[HOLDERS_ADDRESS_SIZE];
     } at[HOLDERS_OF_FILE_MAX];
 } holders_item;
@@ -34,10 +34,10 @@ typedef struct holders_list { /* zeroed: empty */
 } holders_list;
 
 /* Where a machine's relay is reached: "HOST:PORT"; false: it cannot be. */
-typedef bool holders_address(const roster_entry *e, char *ret, size_t size);
+typedef bool holders_address(const member_entry *e, char *ret, size_t size);
 
 /* Nothing is added where nobody else has it, or where `to` has it itself. False: no memory. */
-bool holders_add(holders_list *l, const roster *r, const roster_entry *to, const char *digest,
+bool holders_add(holders_list *l, const member_table *r, const member_entry *to, const char *digest,
                  holders_address *where);
 /* Borrows from l; NULL: no memory. */
 Shoal__V1__Holders *holders_message(holders_list *l);

@@ -60,7 +60,7 @@ static int check_command(const placer *p, operator_command what, shoal_err *err)
                   : err_set(err, SHOAL_EFULL, "no gateway places models now; try again when etcd is back");
 }
 
-static int expel(control *g, placer_node *n, roster_entry *e, shoal_err *err)
+static int expel(control *g, placer_node *n, member_entry *e, shoal_err *err)
 {
     size_t n_revoked = 0;
     if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
@@ -90,7 +90,7 @@ int control_node_command(control *g, const char *name, operator_command what, sh
     if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
     if (n->here && what == OPERATOR_REMOVE)
         return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
-    roster_entry *e = roster_find(g->roster, name);
+    member_entry *e = member_table_find(g->member_table, name);
     rc =
         what == OPERATOR_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == OPERATOR_DRAIN, err);
     if (rc != 0) return rc;

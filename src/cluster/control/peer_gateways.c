@@ -28,12 +28,12 @@ static bool is_of_ours(const control *g, const char *name)
 }
 
 /* Gateways hear of all: each chooses for its own machines. */
-static bool is_told(const control *g, const roster_entry *to, const char *name)
+static bool is_told(const control *g, const member_entry *to, const char *name)
 {
     return to->role == ROLE_GATEWAY || is_of_ours(g, name);
 }
 
-static void add(peer_gateways *o, const control *g, const roster_entry *to, const char *from,
+static void add(peer_gateways *o, const control *g, const member_entry *to, const char *from,
                 const char *name, const char *where)
 {
     address a;
@@ -62,13 +62,13 @@ static bool is_asked(const control *g, const char *node_name)
 }
 
 /* Without etcd who has no CA places nothing: its machines belong to the one that has it. */
-static bool may_go_home(const control *g, const roster_entry *e)
+static bool may_go_home(const control *g, const member_entry *e)
 {
     return e->role == ROLE_NODE && !g->placer && g->follow && attach_is_up(g->follow) &&
            !is_asked(g, e->name);
 }
 
-void peer_gateways_list(peer_gateways *ret, const control *g, const roster_entry *to, const char *from)
+void peer_gateways_list(peer_gateways *ret, const control *g, const member_entry *to, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     memset(ret, 0, sizeof *ret);
@@ -77,8 +77,8 @@ void peer_gateways_list(peer_gateways *ret, const control *g, const roster_entry
     const gateways *known = g->follow ? attach_gateways(g->follow) : NULL;
     for (size_t i = 0; known && i < known->n; i++)
         add(ret, g, to, from, known->list[i].name, known->list[i].address);
-    for (size_t i = 0; i < roster_count(g->roster); i++) {
-        const roster_entry *e = roster_at(g->roster, i);
+    for (size_t i = 0; i < member_table_count(g->member_table); i++) {
+        const member_entry *e = member_table_at(g->member_table, i);
         if (e->role == ROLE_GATEWAY && control_replicas_address(e, at, sizeof at))
             add(ret, g, to, from, e->name, at);
     }

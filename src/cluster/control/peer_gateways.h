@@ -18,7 +18,7 @@ typedef struct peer_gateways {
 } peer_gateways;
 
 /* What is to be told to that machine, or gateway, which came from there. */
-void peer_gateways_list(peer_gateways *ret, const control *g, const roster_entry *to, const char *from);
+void peer_gateways_list(peer_gateways *ret, const control *g, const member_entry *to, const char *from);
 /* Of what it says; not 0. */
 uint64_t peer_gateways_digest(const peer_gateways *o);
 /* What a gateway that listens there says of its own address: the host where it listens at one, and the port;

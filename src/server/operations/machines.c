@@ -50,26 +50,26 @@ static void put_node(buf *out, const node *n)
 }
 
 /* Another gateway that is attached here for lists and certificates says less of itself than it tells all. */
-static bool is_told_better(const registry *g, const roster_entry *e)
+static bool is_told_better(const registry *g, const member_entry *e)
 {
     return e->role == ROLE_GATEWAY && registry_node(g, e->name);
 }
 
-static void put_attached(buf *out, const registry *g, const roster *r)
+static void put_attached(buf *out, const registry *g, const member_table *r)
 {
-    for (size_t i = 0; i < roster_count(r); i++) {
-        const roster_entry *e = roster_at(r, i);
+    for (size_t i = 0; i < member_table_count(r); i++) {
+        const member_entry *e = member_table_at(r, i);
         if (is_told_better(g, e)) continue;
         if (out->data[out->len - 1] != '[') buf_putc(out, ',');
-        roster_put_entry(e, clock_ns(), out);
+        member_table_put_entry(e, clock_ns(), out);
     }
 }
 
-static void put_others(buf *out, const registry *g, const roster *r)
+static void put_others(buf *out, const registry *g, const member_table *r)
 {
     size_t at = 0;
     for (const node *n; (n = registry_next_node(g, &at));) {
-        const roster_entry *e = roster_find(r, n->name);
+        const member_entry *e = member_table_find(r, n->name);
         if (!e || is_told_better(g, e)) put_node(out, n);
     }
 }
@@ -105,8 +105,8 @@ void machines_list(gateway_request *rq)
     }
     if (buf_puts(&out, "{\"nodes\":[") == 0) {
         put_self(&out, rq->registry, x);
-        put_attached(&out, rq->registry, control_roster(x));
-        put_others(&out, rq->registry, control_roster(x));
+        put_attached(&out, rq->registry, control_member_table(x));
+        put_others(&out, rq->registry, control_member_table(x));
         buf_puts(&out, "],");
         status_put_sources(&out, rq->registry);
         buf_putc(&out, '}');

@@ -16,7 +16,7 @@
 #include "transfer/model_send.h"
 #include "transfer/model_store.h"
 #include "join/relay.h"
-#include "control/roster.h"
+#include "control/member_table.h"
 #include "model/model.h"
 #include "serve/serve_arbiter.h"
 #include "serve/serve_models.h"
@@ -362,7 +362,7 @@ static void put_shelf(crew *c, Shoal__V1__AgentMessage *m)
     for (size_t i = 0; i < c->n_assigned; i++)
         if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.artifact.digest;
     c->shelf.digests = list;
-    c->shelf.n_digests = n < ROSTER_SHELF_MAX ? n : ROSTER_SHELF_MAX;
+    c->shelf.n_digests = n < MEMBER_TABLE_SHELF_MAX ? n : MEMBER_TABLE_SHELF_MAX;
     m->shelf = &c->shelf;
 }
 

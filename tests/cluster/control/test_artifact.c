@@ -261,9 +261,9 @@ static void options_that_are_no_texts_of_their_own_are_refused(void **state)
 
 /* ---- who has what -------------------------------------------------------------------------------- */
 
-static roster_entry *attached(roster *r, const char *name, const char *site, char *digest)
+static member_entry *attached(member_table *r, const char *name, const char *site, char *digest)
 {
-    roster_entry *e;
+    member_entry *e;
     unsigned bits;
     uint64_t pong;
     uint8_t bytes[400];
@@ -276,14 +276,14 @@ static roster_entry *attached(roster *r, const char *name, const char *site, cha
     m.shelf = &shelf;
     shelf.digests = &digest;
     shelf.n_digests = digest != NULL;
-    assert_int_equal(roster_admit(r, name, 1, &e, NULL), 0);
+    assert_int_equal(member_table_admit(r, name, 1, &e, NULL), 0);
     size_t n = shoal__v1__agent_message__pack(&m, bytes);
-    assert_int_equal(roster_hear(r, e, bytes, n, 1, &bits, &pong, NULL), 0);
-    assert_true(bits & ROSTER_SHELF);
+    assert_int_equal(member_table_hear(r, e, bytes, n, 1, &bits, &pong, NULL), 0);
+    assert_true(bits & MEMBER_TABLE_SHELF);
     return e;
 }
 
-static bool where(const roster_entry *e, char *ret, size_t size)
+static bool where(const member_entry *e, char *ret, size_t size)
 {
     snprintf(ret, size, "10.0.0.%c:7081", e->name[0]);
     return e->name[0] != 'x'; /* it cannot be reached */
@@ -291,11 +291,11 @@ static bool where(const roster_entry *e, char *ret, size_t size)
 
 static void who_lacks_a_file_hears_of_those_that_have_it_the_near_ones_first(void **state)
 {
-    roster *r;
+    member_table *r;
     holders_list l = {0};
-    assert_int_equal(roster_new(&r, NULL), 0);
+    assert_int_equal(member_table_new(&r, NULL), 0);
     attached(r, "1-far", "town", hex_a);
-    roster_entry *me = attached(r, "2-me", "house", hex_b);
+    member_entry *me = attached(r, "2-me", "house", hex_b);
     attached(r, "3-near", "house", hex_a);
     attached(r, "4-other", "house", hex_b);
     attached(r, "x-nowhere", "house", hex_a);
@@ -311,28 +311,28 @@ static void who_lacks_a_file_hears_of_those_that_have_it_the_near_ones_first(voi
     assert_string_equal(m->files[0]->holders[0]->address, "10.0.0.3:7081");
     assert_string_equal(m->files[0]->holders[1]->node, "1-far");
     holders_done(&l);
-    roster_free(r);
+    member_table_free(r);
 }
 
 static void a_machine_that_claims_what_cannot_be_is_refused(void **state)
 {
-    roster *r;
-    roster_entry *e;
+    member_table *r;
+    member_entry *e;
     unsigned bits;
     uint64_t pong;
     uint8_t bytes[400];
     char *odd = "../../etc/passwd";
     Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
     Shoal__V1__Shelf shelf = SHOAL__V1__SHELF__INIT;
-    assert_int_equal(roster_new(&r, NULL), 0);
+    assert_int_equal(member_table_new(&r, NULL), 0);
     e = attached(r, "pi", "house", hex_a);
     m.shelf = &shelf;
     shelf.digests = &odd;
     shelf.n_digests = 1;
     size_t n = shoal__v1__agent_message__pack(&m, bytes);
-    assert_int_equal(roster_hear(r, e, bytes, n, 1, &bits, &pong, NULL), SHOAL_EPROTOCOL);
+    assert_int_equal(member_table_hear(r, e, bytes, n, 1, &bits, &pong, NULL), SHOAL_EPROTOCOL);
     assert_string_equal(e->shelf->digests[0], hex_a); /* what it said before stays */
-    roster_free(r);
+    member_table_free(r);
 }
 
 static int hear_one(model_holders *h, const char *digest, const char *node, const char *address)

@@ -5,9 +5,9 @@
 #include "control/turnstile.h"
 #include "grpc/grpc.h"
 
-static const roster_entry *entry(const char *name)
+static const member_entry *entry(const char *name)
 {
-    return roster_find(control_roster(w.control), name);
+    return member_table_find(control_member_table(w.control), name);
 }
 
 static void a_machine_joins_attaches_and_reports(void **state)
@@ -110,7 +110,7 @@ static void a_second_gateway_stands_on_its_certificate(void **state)
     snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
     m.closed = false;
     up_start(&m);
-    TURN_UNTIL(roster_find(control_roster(second), "pi"));
+    TURN_UNTIL(member_table_find(control_member_table(second), "pi"));
     up_stop(&m);
     control_close(second, world_closed, &closed);
     TURN_UNTIL(closed);
@@ -186,7 +186,7 @@ static void a_second_gateway_hears_of_revocations(void **state)
     assert_int_equal(ca_revoke(w.ca, "pi", today(), NULL, NULL), 0);
     TURN_UNTIL(m.n_detached >= 2);
     assert_non_null(strstr(m.why, "revoked"));
-    assert_null(roster_find(control_roster(second), "pi"));
+    assert_null(member_table_find(control_member_table(second), "pi"));
     assert_true(revoked_there(path, serial));
     up_stop(&m);
     memcpy(w.address, first, sizeof first);
@@ -402,7 +402,7 @@ static void a_copy_of_a_machine_that_is_attached_is_refused(void **state)
     assert_int_equal(copy.n_attached, 0);
     assert_int_equal(first.n_attached, 1);
     assert_int_equal(first.n_detached, 0);
-    roster_put_entry(entry("twin"), clock_ns(), &json);
+    member_table_put_entry(entry("twin"), clock_ns(), &json);
     assert_non_null(strstr(json.data, "\"from\":\"127.0.0.1\",\"also_from\":\"127.0.0.1\",\"also_s\":"));
     buf_done(&json);
     up_stop(&first);

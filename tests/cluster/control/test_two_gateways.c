@@ -8,14 +8,14 @@ static control *second;
 static char second_state[128], first[32];
 static bool second_closed;
 
-static const roster_entry *at_first(const char *name)
+static const member_entry *at_first(const char *name)
 {
-    return roster_find(control_roster(w.control), name);
+    return member_table_find(control_member_table(w.control), name);
 }
 
-static const roster_entry *at_second(const char *name)
+static const member_entry *at_second(const char *name)
 {
-    return roster_find(control_roster(second), name);
+    return member_table_find(control_member_table(second), name);
 }
 
 /* The world, and a second gateway that follows the one with the CA. */
@@ -172,7 +172,7 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     first_goes();
     TURN_UNTIL(m.n_detached >= 3); /* to the stranger, and back, and again */
     assert_int_equal(m.n_attached, 1);
-    assert_int_equal(roster_count(control_roster(stranger)), 0);
+    assert_int_equal(member_table_count(control_member_table(stranger)), 0);
     first_returns();
     TURN_UNTIL(m.n_attached == 2);
     up_stop(&m);

@@ -122,7 +122,7 @@ static bool is_served(const placer *p, size_t model)
 
 /* By the word of a gateway before this one, or of this one before it was gone. What others serve by now they
  * keep: a machine that comes back moves nothing. */
-bool placer_adopt(placer *p, const roster_entry *e)
+bool placer_adopt(placer *p, const member_entry *e)
 {
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
@@ -141,12 +141,12 @@ bool placer_adopt(placer *p, const roster_entry *e)
 }
 
 /* A machine counts when it has said how it is, and what it serves. */
-static bool counts(const roster_entry *e)
+static bool counts(const member_entry *e)
 {
     return e->role == ROLE_NODE && e->facts && e->load && e->replicas && *e->facts->address;
 }
 
-static void look_at_attached(placer *p, const roster_entry *e, uint64_t now_ns)
+static void look_at_attached(placer *p, const member_entry *e, uint64_t now_ns)
 {
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
     placer_node *n = placer_find_node(p, e->name);
@@ -203,8 +203,9 @@ void placer_look_around(placer *p, uint64_t now_ns)
 {
     for (size_t i = 0; i < p->n_nodes; i++) p->nodes[i].attached = false;
     look_here(p);
-    for (size_t i = 0; i < roster_count(p->g->roster); i++)
-        if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i), now_ns);
+    for (size_t i = 0; i < member_table_count(p->g->member_table); i++)
+        if (counts(member_table_at(p->g->member_table, i)))
+            look_at_attached(p, member_table_at(p->g->member_table, i), now_ns);
     if (p->o.shared_plan) look_at_others(p);
     for (size_t i = p->n_nodes; i-- > 0;) {
         placer_node *n = &p->nodes[i];
@@ -418,7 +419,7 @@ void placer_greet(control *g, const char *name)
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
     if (!n) return;
     forget_last_sent(n);
-    roster_entry *e = roster_find(g->roster, name);
+    member_entry *e = member_table_find(g->member_table, name);
     if (e) e->drains = n->drains;
     n->removed = false; /* it has another certificate */
 }

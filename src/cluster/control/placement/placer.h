@@ -10,7 +10,11 @@
 #include "control/desired_state.h"
 #include "control/placement/join_burst.h"
 
-enum { PLACER_NEWCOMERS_MAX = 16, PLACER_ASSIGNMENTS_MAX = 4096, PLACER_NODES_MAX = 2 * ROSTER_NODES_MAX };
+enum {
+    PLACER_NEWCOMERS_MAX = 16,
+    PLACER_ASSIGNMENTS_MAX = 4096,
+    PLACER_NODES_MAX = 2 * MEMBER_TABLE_NODES_MAX
+};
 
 /* The last message of a kind that was sent of or to a machine, packed; NULL: none. */
 typedef struct last_sent {
@@ -80,7 +84,7 @@ placer_node *placer_add_node(placer *p, const char *name); /* NULL: out of memor
 bool placer_add_assignment(placer *p,
                            const placer_assignment *s); /* false: out of memory, or there are too many */
 /* What an attached machine says that it serves already, as assignments. */
-bool placer_adopt(placer *p, const roster_entry *e);
+bool placer_adopt(placer *p, const member_entry *e);
 void placer_look_around(placer *p, uint64_t now_ns);
 bool placer_travels(const placer *p, size_t model);
 /* Does that model, or stage of one, answer there? */

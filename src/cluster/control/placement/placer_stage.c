@@ -41,7 +41,7 @@ static bool has_stage(const placer_assignment *assignments, size_t n, const plac
 /* Those of another gateway are known to it alone: its first stage waits for them. */
 static bool is_loaded(const placer *p, const placer_assignment *s)
 {
-    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
+    char name[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX];
     const placer_node *n = placer_find_node(p, s->node);
     if (n && !n->here && n->facts && n->facts->is_gateway) return true;
     return stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end) &&
@@ -111,7 +111,7 @@ static const placer_assignment *used_from(const placer *p, size_t model, size_t 
 static const char *address_of(const placer *p, const placer_assignment *from, const placer_assignment *to,
                               arena *strings)
 {
-    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
+    char name[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX];
     if (!stage_name_put(name, sizeof name, p->o.models[to->model].spec.model, to->first, to->end))
         return NULL;
     if (strcmp(from->node, to->node) == 0) return arena_printf(strings, "%s/0", name);
@@ -179,7 +179,7 @@ bool placer_stage_is_on(const placer_assignment *s, const char *node)
 static bool has_layers(const control_model *m, const Shoal__V1__Assignment *a)
 {
     for (size_t i = 0; i < a->n_stages; i++)
-        if (!*a->stages[i] || !roster_text_ok(a->stages[i])) return false;
+        if (!*a->stages[i] || !member_table_text_ok(a->stages[i])) return false;
     return placement_is_cut(&m->want.shards) && a->first_layer < a->end_layer &&
            a->end_layer <= m->want.shape.n_layer && a->n_stages <= WORKER_SPEC_STAGES &&
            (a->first_layer == 0) == (a->n_stages > 0);
@@ -207,7 +207,7 @@ bool placer_stage_add(placer *p, size_t model, const placer_node *n, const Shoal
 static bool calls(const placer *p, const placer_node *from, const Shoal__V1__Assignment *first,
                   const placer_assignment *s)
 {
-    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX], way[2 * sizeof name];
+    char name[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX], way[2 * sizeof name];
     if (!stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end)) return false;
     bool near = strcmp(from->name, s->node) == 0;
     snprintf(way, sizeof way, "%s%s%s%s/0", near ? "" : "/", near ? "" : s->node, near ? "" : "/", name);

@@ -176,20 +176,21 @@ static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
 }
 
 /* What must be known of one file, resp. of a folder's files. */
-static bool add_holders(const placer *p, holders_list *l, const roster_entry *e, const bundle *t)
+static bool add_holders(const placer *p, holders_list *l, const member_entry *e, const bundle *t)
 {
     bool ok = true;
     for (size_t k = 0; ok && t && k < t->n_parts; k++) {
         const artifact *x = &t->parts[k].artifact;
         for (size_t f = 0; ok && f < x->n_files; f++)
-            ok = holders_add(l, p->g->roster, e, x->files[f].digest, control_replicas_address);
-        if (ok && x->n_files == 0) ok = holders_add(l, p->g->roster, e, x->digest, control_replicas_address);
+            ok = holders_add(l, p->g->member_table, e, x->files[f].digest, control_replicas_address);
+        if (ok && x->n_files == 0)
+            ok = holders_add(l, p->g->member_table, e, x->digest, control_replicas_address);
     }
     return ok;
 }
 
 /* Holders first, so that a machine that is assigned a file knows whom to ask. */
-static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
+static void tell_holders(const placer *p, placer_node *n, const member_entry *e,
                          const Shoal__V1__Assignments *all)
 {
     holders_list l = {0};
@@ -205,7 +206,7 @@ static void tell_holders(const placer *p, placer_node *n, const roster_entry *e,
     holders_done(&l);
 }
 
-static void tell_node(const placer *p, placer_node *n, const roster_entry *e, Shoal__V1__Assignments *all)
+static void tell_node(const placer *p, placer_node *n, const member_entry *e, Shoal__V1__Assignments *all)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     tell_holders(p, n, e, all);
@@ -215,7 +216,7 @@ static void tell_node(const placer *p, placer_node *n, const roster_entry *e, Sh
 
 static void deliver(placer *p, placer_node *n)
 {
-    const roster_entry *e = n->here ? NULL : roster_find(p->g->roster, n->name);
+    const member_entry *e = n->here ? NULL : member_table_find(p->g->member_table, n->name);
     if (!n->plan.bytes || (!n->here && (!e || e->role != ROLE_NODE || !n->attached))) return;
     Shoal__V1__Plan *plan = shoal__v1__plan__unpack(NULL, n->plan.n, n->plan.bytes);
     if (!plan) return; /* no memory: the next time does it */
@@ -292,7 +293,7 @@ static bool assignments_alone(placer *p, const placer_node *n)
 /* Where nobody has planned: what is there. */
 static bool assignments_that_are(placer *p, const placer_node *n)
 {
-    const roster_entry *e = roster_find(p->g->roster, n->name);
+    const member_entry *e = member_table_find(p->g->member_table, n->name);
     if (e && e->role == ROLE_NODE && e->replicas) return placer_adopt(p, e);
     return !n->here || !p->alone || assignments_alone(p, n);
 }
@@ -356,7 +357,7 @@ static void take_drains(placer *p, placer_node *n, bool drains)
     if (n->drains == drains) return;
     n->drains = drains;
     placer_keep_drains(p);
-    roster_entry *e = roster_find(p->g->roster, n->name);
+    member_entry *e = member_table_find(p->g->member_table, n->name);
     if (!e) return;
     e->drains = drains;
     control_attach_retell(e);

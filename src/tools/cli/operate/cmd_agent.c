@@ -19,7 +19,7 @@
 #include "join/attach.h"
 #include "join/join.h"
 #include "join/relay.h"
-#include "control/roster.h"
+#include "control/member_table.h"
 #include "serve/agent_crew.h"
 #include "serve/measure_here.h"
 #include "serve/measure_idle.h"
@@ -84,11 +84,11 @@ static int check(const asked *q, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "give the token with --token or in --token-file, not both");
     if (!q->join && (q->token || q->token_file))
         return err_set(err, SHOAL_EINVALID, "a token is for joining: say where with --join HOST:PORT");
-    if (q->labels.n > ROSTER_LABELS_MAX)
-        return err_set(err, SHOAL_EINVALID, "a machine has at most %d labels", ROSTER_LABELS_MAX);
+    if (q->labels.n > MEMBER_TABLE_LABELS_MAX)
+        return err_set(err, SHOAL_EINVALID, "a machine has at most %d labels", MEMBER_TABLE_LABELS_MAX);
     for (size_t i = 0; i < q->labels.n; i++)
-        if (!roster_text_ok(q->labels.v[i]) || !*q->labels.v[i])
-            return err_set(err, SHOAL_EINVALID, "a label is a line of 1 to %d bytes", ROSTER_TEXT_MAX);
+        if (!member_table_text_ok(q->labels.v[i]) || !*q->labels.v[i])
+            return err_set(err, SHOAL_EINVALID, "a label is a line of 1 to %d bytes", MEMBER_TABLE_TEXT_MAX);
     int rc = q->site ? identity_name_check(q->site, strlen(q->site), "site", err) : 0;
     return rc == 0 && q->name ? identity_name_check(q->name, strlen(q->name), "node", err) : rc;
 }

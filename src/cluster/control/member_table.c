@@ -1,5 +1,5 @@
-/* roster.c: the table, and the rules for what machines say. */
-#include "control/roster.h"
+/* member_table.c: the table, and the rules for what machines say. */
+#include "control/member_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,20 +10,20 @@
 #include "transfer/artifact.h"
 #include "wire/address.h"
 
-struct roster {
-    roster_entry **entries;
+struct member_table {
+    member_entry **entries;
     size_t n, cap;
 };
 
-int roster_new(roster **ret, shoal_err *err)
+int member_table_new(member_table **ret, shoal_err *err)
 {
-    roster *r = calloc(1, sizeof *r);
+    member_table *r = calloc(1, sizeof *r);
     if (!r) return err_nomem(err);
     *ret = r;
     return 0;
 }
 
-static void entry_free(roster_entry *e)
+static void entry_free(member_entry *e)
 {
     if (e->facts) shoal__v1__node_facts__free_unpacked(e->facts, NULL);
     if (e->load) shoal__v1__node_load__free_unpacked(e->load, NULL);
@@ -33,7 +33,7 @@ static void entry_free(roster_entry *e)
     free(e);
 }
 
-void roster_free(roster *r)
+void member_table_free(member_table *r)
 {
     if (!r) return;
     for (size_t i = 0; i < r->n; i++) entry_free(r->entries[i]);
@@ -41,39 +41,40 @@ void roster_free(roster *r)
     free(r);
 }
 
-size_t roster_count(const roster *r)
+size_t member_table_count(const member_table *r)
 {
     return r->n;
 }
 
-roster_entry *roster_at(const roster *r, size_t i)
+member_entry *member_table_at(const member_table *r, size_t i)
 {
     return r->entries[i];
 }
 
-roster_entry *roster_find(const roster *r, const char *name)
+member_entry *member_table_find(const member_table *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->entries[i]->name, name) == 0) return r->entries[i];
     return NULL;
 }
 
-static int grow(roster *r, shoal_err *err)
+static int grow(member_table *r, shoal_err *err)
 {
     if (r->n < r->cap) return 0;
-    if (r->n >= ROSTER_NODES_MAX)
-        return err_set(err, SHOAL_ELIMIT, "%d machines are attached, which is the limit", ROSTER_NODES_MAX);
+    if (r->n >= MEMBER_TABLE_NODES_MAX)
+        return err_set(err, SHOAL_ELIMIT, "%d machines are attached, which is the limit",
+                       MEMBER_TABLE_NODES_MAX);
     size_t cap = r->cap ? r->cap * 2 : 8;
-    roster_entry **more = realloc(r->entries, cap * sizeof *more);
+    member_entry **more = realloc(r->entries, cap * sizeof *more);
     if (!more) return err_nomem(err);
     r->entries = more;
     r->cap = cap;
     return 0;
 }
 
-int roster_admit(roster *r, const char *name, uint64_t now_ns, roster_entry **ret, shoal_err *err)
+int member_table_admit(member_table *r, const char *name, uint64_t now_ns, member_entry **ret, shoal_err *err)
 {
-    roster_entry *e = roster_find(r, name);
+    member_entry *e = member_table_find(r, name);
     int rc = e ? 0 : grow(r, err);
     if (rc != 0) return rc;
     if (!e) {
@@ -88,7 +89,7 @@ int roster_admit(roster *r, const char *name, uint64_t now_ns, roster_entry **re
     return 0;
 }
 
-void roster_leave(roster *r, roster_entry *e)
+void member_table_leave(member_table *r, member_entry *e)
 {
     size_t i = 0;
     while (i < r->n && r->entries[i] != e) i++;
@@ -100,12 +101,12 @@ void roster_leave(roster *r, roster_entry *e)
 
 /* ---- the rules ----------------------------------------------------------------------------------- */
 
-bool roster_text_ok(const char *s)
+bool member_table_text_ok(const char *s)
 {
     size_t n = strlen(s);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
-    return n <= ROSTER_TEXT_MAX && utf8_valid(s, n, NULL);
+    return n <= MEMBER_TABLE_TEXT_MAX && utf8_valid(s, n, NULL);
 }
 
 static bool number_is_fine(double x)
@@ -130,10 +131,11 @@ static bool address_ok(const char *s)
 static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     const char *const texts[] = {f->version, f->site, f->isa, f->address};
-    bool ok = f->n_labels <= ROSTER_LABELS_MAX && f->n_cores <= 65536 && bytes_are_fine(f->memory_bytes) &&
-              number_is_fine(f->bytes_per_s) && number_is_fine(f->multiplies_per_s);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && roster_text_ok(texts[i]);
-    for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && roster_text_ok(f->labels[i]);
+    bool ok = f->n_labels <= MEMBER_TABLE_LABELS_MAX && f->n_cores <= 65536 &&
+              bytes_are_fine(f->memory_bytes) && number_is_fine(f->bytes_per_s) &&
+              number_is_fine(f->multiplies_per_s);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && member_table_text_ok(texts[i]);
+    for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && member_table_text_ok(f->labels[i]);
     ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site))) && address_ok(f->address);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its facts make no sense");
 }
@@ -148,23 +150,23 @@ static int check_load(const Shoal__V1__NodeLoad *l, shoal_err *err)
 
 static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
 {
-    bool ok = all->n_replicas <= ROSTER_REPLICAS_MAX;
+    bool ok = all->n_replicas <= MEMBER_TABLE_REPLICAS_MAX;
     for (size_t i = 0; ok && i < all->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = all->replicas[i];
-        ok = *r->id && *r->model && roster_text_ok(r->id) && roster_text_ok(r->model) &&
-             roster_text_ok(r->state) && roster_text_ok(r->reason);
+        ok = *r->id && *r->model && member_table_text_ok(r->id) && member_table_text_ok(r->model) &&
+             member_table_text_ok(r->state) && member_table_text_ok(r->reason);
     }
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its replicas make no sense");
 }
 
 static int check_shelf(const Shoal__V1__Shelf *s, shoal_err *err)
 {
-    bool ok = s->n_digests <= ROSTER_SHELF_MAX;
+    bool ok = s->n_digests <= MEMBER_TABLE_SHELF_MAX;
     for (size_t i = 0; ok && i < s->n_digests; i++) ok = artifact_digest_ok(s->digests[i]);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "the files that it has make no sense");
 }
 
-static int check(const roster_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
+static int check(const member_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
 {
     if (!m->hello && !e->facts) return err_set(err, SHOAL_EPROTOCOL, "it does not begin with hello");
     if (m->epoch > INT64_MAX) return err_set(err, SHOAL_EPROTOCOL, "its epoch makes no sense");
@@ -176,31 +178,31 @@ static int check(const roster_entry *e, const Shoal__V1__AgentMessage *m, shoal_
 }
 
 /* What the message holds becomes the entry's. */
-static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
+static unsigned take(member_entry *e, Shoal__V1__AgentMessage *m)
 {
-    unsigned bits = m->pong ? ROSTER_PONG : 0;
+    unsigned bits = m->pong ? MEMBER_TABLE_PONG : 0;
     if (m->hello) {
         e->epoch = m->epoch;
         e->instance = m->instance;
         if (e->facts) shoal__v1__node_facts__free_unpacked(e->facts, NULL);
         e->facts = m->hello;
-        bits |= ROSTER_HELLO;
+        bits |= MEMBER_TABLE_HELLO;
     }
     if (m->load) {
         if (e->load) shoal__v1__node_load__free_unpacked(e->load, NULL);
         e->load = m->load;
-        bits |= ROSTER_LOAD;
+        bits |= MEMBER_TABLE_LOAD;
     }
     if (m->replicas) {
         if (e->had) shoal__v1__replicas__free_unpacked(e->had, NULL);
         e->had = e->replicas;
         e->replicas = m->replicas;
-        bits |= ROSTER_REPLICAS;
+        bits |= MEMBER_TABLE_REPLICAS;
     }
     if (m->shelf) {
         if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
         e->shelf = m->shelf;
-        bits |= ROSTER_SHELF;
+        bits |= MEMBER_TABLE_SHELF;
     }
     m->shelf = NULL;
     m->hello = NULL;
@@ -209,11 +211,11 @@ static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
     return bits;
 }
 
-int roster_hear(roster *r, roster_entry *e, const uint8_t *bytes, size_t n, uint64_t now_ns,
-                unsigned *ret_bits, uint64_t *ret_pong, shoal_err *err)
+int member_table_hear(member_table *r, member_entry *e, const uint8_t *bytes, size_t n, uint64_t now_ns,
+                      unsigned *ret_bits, uint64_t *ret_pong, shoal_err *err)
 {
-    if (n > ROSTER_MESSAGE_MAX)
-        return err_set(err, SHOAL_EPROTOCOL, "its message is longer than %d bytes", ROSTER_MESSAGE_MAX);
+    if (n > MEMBER_TABLE_MESSAGE_MAX)
+        return err_set(err, SHOAL_EPROTOCOL, "its message is longer than %d bytes", MEMBER_TABLE_MESSAGE_MAX);
     Shoal__V1__AgentMessage *m = shoal__v1__agent_message__unpack(NULL, n, bytes);
     if (!m) return err_set(err, SHOAL_EPROTOCOL, "its message cannot be read");
     int rc = check(e, m, err);
@@ -283,7 +285,7 @@ static double seconds(uint64_t now_ns, uint64_t then_ns)
     return now_ns > then_ns ? (double)(now_ns - then_ns) / 1e9 : 0;
 }
 
-void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out)
+void member_table_put_entry(const member_entry *e, uint64_t now_ns, buf *out)
 {
     buf_puts(out, "{\"name\":");
     json_put_string(out, e->name, strlen(e->name));
@@ -303,12 +305,12 @@ void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out)
     buf_putc(out, '}');
 }
 
-void roster_put_json(const roster *r, uint64_t now_ns, buf *out)
+void member_table_put_json(const member_table *r, uint64_t now_ns, buf *out)
 {
     buf_puts(out, "{\"nodes\":[");
     for (size_t i = 0; i < r->n; i++) {
         if (i) buf_putc(out, ',');
-        roster_put_entry(r->entries[i], now_ns, out);
+        member_table_put_entry(r->entries[i], now_ns, out);
     }
     buf_puts(out, "]}");
 }
