@@ -30,17 +30,17 @@ int control_port(const control *g)
 
 const char *control_name(const control *g)
 {
-    return g->standing.own.id.name;
+    return g->credential.own.id.name;
 }
 
 const char *control_state(const control *g)
 {
-    return g->standing.dir.path;
+    return g->credential.dir.path;
 }
 
 bool control_has_ca(const control *g)
 {
-    return g->standing.ca != NULL;
+    return g->credential.ca != NULL;
 }
 
 const member_table *control_member_table(const control *g)
@@ -57,7 +57,7 @@ static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
     role r;
     if (!role_parse(&r, who->unit, strlen(who->unit)))
         snprintf(why, TLS_WHY_BYTES, "its certificate says no role");
-    else if (trust_serial_is_revoked(g->standing.own.trust, who->serial))
+    else if (trust_serial_is_revoked(g->credential.own.trust, who->serial))
         snprintf(why, TLS_WHY_BYTES, "its certificate was revoked");
     else
         return true;
@@ -85,8 +85,8 @@ static void read_files_again(control *g, unsigned changed)
         return;
     }
     LOG(LOG_INFO, "gate", "certificates_read",
-        LOG_S("own", changed & STANDING_CERT ? "renewed" : "as it was"),
-        LOG_I("crl", trust_crl_number(g->standing.own.trust)));
+        LOG_S("own", changed & NODE_CREDENTIAL_CERT ? "renewed" : "as it was"),
+        LOG_I("crl", trust_crl_number(g->credential.own.trust)));
 }
 
 static void on_tick(uv_timer_t *t)
@@ -97,10 +97,10 @@ static void on_tick(uv_timer_t *t)
     if (g->recheck) grpc_server_recheck(g->server);
     g->recheck = false;
     /* While the CA works for somebody it is not looked at: it belongs to that thread. */
-    if (!g->jobs && standing_tick(&g->standing, control_now(), &changed, &err) != 0)
+    if (!g->jobs && node_credential_tick(&g->credential, control_now(), &changed, &err) != 0)
         LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
     if (changed) read_files_again(g, changed);
-    if (changed & STANDING_CRL) {
+    if (changed & NODE_CREDENTIAL_CRL) {
         control_attach_tell_revoked(g);
         g->recheck = true; /* when they have heard why */
     }
@@ -116,11 +116,11 @@ static void on_followed(void *user)
 {
     control *g = user;
     shoal_err err;
-    if (standing_reload(&g->standing, &err) != 0) {
+    if (node_credential_reload(&g->credential, &err) != 0) {
         LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
         return;
     }
-    read_files_again(g, STANDING_CRL);
+    read_files_again(g, NODE_CREDENTIAL_CRL);
     control_attach_tell_revoked(g);
     g->recheck = true;
 }
@@ -131,13 +131,13 @@ static int follow(control *g, const char *listen, shoal_err *err)
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     static char version[] = SHOAL_VERSION;
     char *address = NULL, at[GATEWAYS_ADDRESS_SIZE];
-    int rc = join_address(&g->standing.dir, &address, err);
+    int rc = join_address(&g->credential.dir, &address, err);
     peer_gateways_own(at, sizeof at, listen, control_port(g));
     f.version = version;
     f.address = at;
     const attach_options o = {.address = address,
                               .role = ROLE_GATEWAY,
-                              .dir = &g->standing.dir,
+                              .dir = &g->credential.dir,
                               .facts = &f,
                               .changed = on_followed,
                               .user = g};
@@ -158,7 +158,7 @@ static void follow_closed(void *user)
 
 static int open_server(control *g, const control_options *o, shoal_err *err)
 {
-    const standing *s = &g->standing;
+    const node_credential *s = &g->credential;
     tls_options tls = {.cert_file = s->cert_file,
                        .key_file = s->cert_file,
                        .ca_file = s->ca_file,
@@ -193,12 +193,12 @@ static int control_start(control *g, const control_options *o, shoal_err *err)
 {
     g->registry = o->members;
     g->silence_ns = (o->silence_ms ? o->silence_ms : CONTROL_SILENCE_MS) * UINT64_C(1000000);
-    int rc = standing_open(&g->standing, o->state, o->name, control_now(), err);
+    int rc = node_credential_open(&g->credential, o->state, o->name, control_now(), err);
     if (rc == 0) rc = member_table_new(&g->member_table, err);
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
-    if (rc == 0 && !g->standing.ca) rc = follow(g, o->listen, err);
+    if (rc == 0 && !g->credential.ca) rc = follow(g, o->listen, err);
     if (rc != 0) return rc;
     uv_timer_init(g->loop, &g->tick);
     g->tick_open = true;
@@ -214,15 +214,15 @@ int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal
     if (!g) return err_nomem(err);
     g->loop = loop;
     g->last_job = &g->jobs;
-    g->standing.dir = FOLDER_NONE;
+    g->credential.dir = FOLDER_NONE;
     int rc = control_start(g, o, err);
     if (rc != 0) {
         control_close(g, NULL, NULL);
         return rc;
     }
     LOG(LOG_INFO, "gate", "listening", LOG_S("address", o->listen), LOG_I("port", control_port(g)),
-        LOG_S("cluster", g->standing.own.id.cluster), LOG_S("name", control_name(g)),
-        LOG_S("ca", g->standing.ca ? "here" : "elsewhere"));
+        LOG_S("cluster", g->credential.own.id.cluster), LOG_S("name", control_name(g)),
+        LOG_S("ca", g->credential.ca ? "here" : "elsewhere"));
     *ret = g;
     return 0;
 }
@@ -238,7 +238,7 @@ void control_release(control *g)
     recall_done(&g->recall);
     tls_context_unref(g->tls);
     tls_context_unref(g->as_client);
-    standing_close(&g->standing);
+    node_credential_close(&g->credential);
     free(g);
     if (closed) closed(user);
 }

@@ -27,7 +27,7 @@ typedef struct control control;
 typedef struct control_options {
     const char *listen; /* HOST:PORT */
     const char *state;  /* the state folder; NULL: the usual one */
-    const char *name;   /* this gateway's; NULL: see standing.h */
+    const char *name;   /* this gateway's; NULL: see node_credential.h */
     /* How `members` reaches workers of other machines: gets the gateway's TLS; may be NULL. Must outlive the
      * listener. */
     reach_far *far;
@@ -44,7 +44,7 @@ enum {
     CONTROL_MESSAGES = 64, /* of one machine between two looks around: then it waits for the next */
 };
 
-/* Errors as standing_open's, and SHOAL_EIO when it cannot listen there. */
+/* Errors as node_credential_open's, and SHOAL_EIO when it cannot listen there. */
 int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal_err *err);
 int control_port(const control *g);
 const char *control_name(const control *g);

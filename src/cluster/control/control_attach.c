@@ -297,7 +297,8 @@ static void send_list(session *s)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     buf pem = {0};
-    if (folder_read(&s->g->standing.dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 && pem.data) {
+    if (folder_read(&s->g->credential.dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 &&
+        pem.data) {
         m.revoked = pem.data;
         send_message(s->call, &m);
     }
@@ -320,8 +321,8 @@ static void welcome(session *s)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     Shoal__V1__Welcome w = SHOAL__V1__WELCOME__INIT;
-    w.cluster = s->g->standing.own.id.cluster;
-    w.gateway = s->g->standing.own.id.name;
+    w.cluster = s->g->credential.own.id.cluster;
+    w.gateway = s->g->credential.own.id.name;
     w.report_ms = CONTROL_REPORT_MS;
     w.now = control_now();
     m.welcome = &w;
@@ -473,7 +474,7 @@ void control_attach_tell_revoked(control *g)
 {
     for (size_t i = member_table_count(g->member_table); i-- > 0;) {
         session *s = member_table_at(g->member_table, i)->session;
-        if (trust_serial_is_revoked(g->standing.own.trust, s->serial))
+        if (trust_serial_is_revoked(g->credential.own.trust, s->serial))
             control_attach_expel(s->entry, "the certificate of this machine was revoked");
         else
             send_list(s);

@@ -8,7 +8,7 @@
 #include "control/bundles.h"
 #include "control/recall.h"
 #include "cluster/source.h"
-#include "control/standing.h"
+#include "control/node_credential.h"
 #include "control/turnstile.h"
 #include "trust/guard.h"
 #include "grpc/grpc.h"
@@ -18,7 +18,7 @@ typedef struct placer placer;
 
 struct control {
     uv_loop_t *loop;
-    standing standing;
+    node_credential credential;
     tls_context *tls, *as_client;
     reach_far *far; /* NULL: workers of other machines are not reached */
     grpc_server *server;

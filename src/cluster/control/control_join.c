@@ -55,7 +55,7 @@ static int do_enrol(control_job *j, ca *c, int64_t now)
 static void work(uv_work_t *w)
 {
     control_job *j = w->data;
-    ca *c = j->g->standing.ca;
+    ca *c = j->g->credential.ca;
     j->rc = j->renews ? ca_renew(c, j->serial, j->request, j->n_request, control_now(), &j->cert, &j->err)
                       : do_enrol(j, c, control_now());
 }
@@ -254,7 +254,7 @@ void control_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     control *g = user;
     if (!is_patient(g, c)) return;
-    if (!g->standing.ca) {
+    if (!g->credential.ca) {
         control_pass_on(g, c, "/shoal.v1.Join/Enrol", msg, n);
         return;
     }
@@ -288,7 +288,7 @@ static bool find_serial(const control *g, grpc_call *c, const Shoal__V1__RenewRe
     bool own = rc == 0 && strcmp(serial, peer->serial) == 0;
     const trust_want want = {.role = ROLE_NODE};
     if (rc == 0 && !own &&
-        trust_check(g->standing.own.trust, cert, &want, control_now(), NULL, &err) != TRUST_OK)
+        trust_check(g->credential.own.trust, cert, &want, control_now(), NULL, &err) != TRUST_OK)
         rc = SHOAL_EAUTH;
     if (rc == 0 && !own &&
         !key_has_signed(X509_get0_pubkey(cert), JOIN_RENEW, m->request.data, m->request.len,
@@ -323,7 +323,7 @@ void control_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)
                       "a certificate is renewed by who shows it; join with a token instead");
         return;
     }
-    if (!g->standing.ca) {
+    if (!g->credential.ca) {
         control_pass_on(g, c, "/" JOIN_RENEW, msg, n);
         return;
     }

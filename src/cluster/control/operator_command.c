@@ -14,7 +14,7 @@ static int keep_drains(const placer *p, shoal_err *err)
     if (!names) return err_nomem(err);
     for (size_t i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].drains) names[n++] = p->nodes[i].name;
-    int rc = drains_write(&p->g->standing.dir, names, n, err);
+    int rc = drains_write(&p->g->credential.dir, names, n, err);
     free(names);
     return rc;
 }
@@ -46,7 +46,7 @@ static int remember_drain(void *user, const char *name)
 
 int placer_read_drains(placer *p, shoal_err *err)
 {
-    return drains_read(&p->g->standing.dir, remember_drain, p, err);
+    return drains_read(&p->g->credential.dir, remember_drain, p, err);
 }
 
 static int check_command(const placer *p, operator_command what, shoal_err *err)
@@ -54,7 +54,7 @@ static int check_command(const placer *p, operator_command what, shoal_err *err)
     const char *leader =
         p->o.shared_plan && !p->leads ? p->o.shared_plan->leader(p->o.shared_plan->user) : NULL;
     if (what == OPERATOR_REMOVE)
-        return p->g->standing.ca ? 0 : err_set(err, SHOAL_EINVALID, "ask the gateway that has the CA");
+        return p->g->credential.ca ? 0 : err_set(err, SHOAL_EINVALID, "ask the gateway that has the CA");
     if (p->leads) return 0;
     return leader ? err_set(err, SHOAL_EINVALID, "the gateway %s places models now: ask there", leader)
                   : err_set(err, SHOAL_EFULL, "no gateway places models now; try again when etcd is back");
@@ -64,7 +64,7 @@ static int expel(control *g, placer_node *n, member_entry *e, shoal_err *err)
 {
     size_t n_revoked = 0;
     if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
-    int rc = ca_revoke(g->standing.ca, n->name, control_now(), &n_revoked, err);
+    int rc = ca_revoke(g->credential.ca, n->name, control_now(), &n_revoked, err);
     if (rc != 0) return rc;
     n->removed = true;
     recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */

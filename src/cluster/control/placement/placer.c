@@ -459,7 +459,7 @@ void placer_free(placer *p)
 
 int control_place(control *g, const control_place_options *o, shoal_err *err)
 {
-    if (!g->standing.ca && !o->shared_plan)
+    if (!g->credential.ca && !o->shared_plan)
         return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");
     placer *p = calloc(1, sizeof *p);
     if (!p) return err_nomem(err);

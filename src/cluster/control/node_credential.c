@@ -1,6 +1,7 @@
-/* standing.c: opening the state folder, signing one's own certificate, following the list of the revoked. */
+/* node_credential.c: opening the state folder, signing one's own certificate, following the list of the
+ * revoked. */
 #define _GNU_SOURCE
-#include "control/standing.h"
+#include "control/node_credential.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { LIST_LOOK_S = 3600 };
 /* ---- the certificate ----------------------------------------------------------------------------- */
 
 /* A fresh key and a certificate for it, from the CA at hand. */
-static int issue(standing *s, const char *name, int64_t now, shoal_err *err)
+static int issue(node_credential *s, const char *name, int64_t now, shoal_err *err)
 {
     identity id = {.role = ROLE_GATEWAY};
     EVP_PKEY *key = NULL;
@@ -44,14 +45,14 @@ static int issue(standing *s, const char *name, int64_t now, shoal_err *err)
 
 /* One that was signed while this clock was ahead. Where the clock is behind the CA itself, a new one would be
  * no better. */
-static bool begins_too_late(const standing *s, int64_t now)
+static bool begins_too_late(const node_credential *s, int64_t now)
 {
     int64_t from, until;
     return now < s->own.from && s->ca && cert_times(ca_cert(s->ca), &from, &until, NULL) == 0 && from <= now;
 }
 
 /* Is the certificate that is there still the one to show? */
-static bool is_good(const standing *s, const char *name, int64_t now)
+static bool is_good(const node_credential *s, const char *name, int64_t now)
 {
     if (!s->own.cert || now >= credential_renew_at(&s->own) || s->own.id.role != ROLE_GATEWAY) return false;
     if (begins_too_late(s, now)) return false;
@@ -63,7 +64,7 @@ static bool is_good(const standing *s, const char *name, int64_t now)
     return !s->ca || X509_verify(s->own.cert, X509_get0_pubkey(ca_cert(s->ca))) == 1;
 }
 
-static int check_given(const standing *s, const char *name, int64_t now, shoal_err *err)
+static int check_given(const node_credential *s, const char *name, int64_t now, shoal_err *err)
 {
     const identity *id = &s->own.id;
     if (id->role != ROLE_GATEWAY)
@@ -83,7 +84,7 @@ static int check_given(const standing *s, const char *name, int64_t now, shoal_e
     return 0;
 }
 
-static int set_up_own(standing *s, const char *name, int64_t now, shoal_err *err)
+static int set_up_own(node_credential *s, const char *name, int64_t now, shoal_err *err)
 {
     char host[256] = "", usual[IDENTITY_NAME_SIZE];
     int rc = credential_load(&s->own, &s->dir, err);
@@ -103,7 +104,7 @@ static int set_up_own(standing *s, const char *name, int64_t now, shoal_err *err
 /* ---- the list of the revoked --------------------------------------------------------------------- */
 
 /* That of the CA at hand, copied to where TLS and this gateway's nodes get it. */
-static int follow_list(standing *s, int64_t now, bool *ret_changed, shoal_err *err)
+static int follow_list(node_credential *s, int64_t now, bool *ret_changed, shoal_err *err)
 {
     buf pem = {0}, old = {0};
     int rc = ca_put_crl(s->ca, now, &pem, err);
@@ -118,7 +119,7 @@ static int follow_list(standing *s, int64_t now, bool *ret_changed, shoal_err *e
 }
 
 /* Has a command changed it since it was looked at, or was that long ago? */
-static bool list_is_due(standing *s, int64_t now)
+static bool list_is_due(node_credential *s, int64_t now)
 {
     struct stat st;
     if (fstatat(s->dir.fd, "ca/crl.pem", &st, 0) != 0) return true;
@@ -132,7 +133,7 @@ static bool list_is_due(standing *s, int64_t now)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int open_ca(standing *s, shoal_err *err)
+static int open_ca(node_credential *s, shoal_err *err)
 {
     char *path = NULL;
     if (!folder_has(&s->dir, "ca")) return 0;
@@ -142,7 +143,7 @@ static int open_ca(standing *s, shoal_err *err)
     return rc;
 }
 
-static int name_files(standing *s, shoal_err *err)
+static int name_files(node_credential *s, shoal_err *err)
 {
     bool ok = asprintf(&s->cert_file, "%s/member.pem", s->dir.path) > 0;
     ok = ok && asprintf(&s->ca_file, "%s/ca.crt", s->dir.path) > 0;
@@ -150,9 +151,10 @@ static int name_files(standing *s, shoal_err *err)
     return ok ? 0 : err_nomem(err);
 }
 
-int standing_open(standing *ret, const char *state, const char *name, int64_t now, shoal_err *err)
+int node_credential_open(node_credential *ret, const char *state, const char *name, int64_t now,
+                         shoal_err *err)
 {
-    standing s = {.dir = FOLDER_NONE};
+    node_credential s = {.dir = FOLDER_NONE};
     char *path = NULL;
     unsigned changed;
     int rc = state_path(&path, state, NULL, err);
@@ -162,16 +164,16 @@ int standing_open(standing *ret, const char *state, const char *name, int64_t no
     if (rc == 0) rc = name_files(&s, err);
     if (rc == 0) rc = open_ca(&s, err);
     if (rc == 0) rc = set_up_own(&s, name, now, err);
-    if (rc == 0) rc = standing_tick(&s, now, &changed, err);
+    if (rc == 0) rc = node_credential_tick(&s, now, &changed, err);
     free(path);
     if (rc == 0)
         *ret = s;
     else
-        standing_close(&s);
+        node_credential_close(&s);
     return rc;
 }
 
-int standing_tick(standing *s, int64_t now, unsigned *ret_changed, shoal_err *err)
+int node_credential_tick(node_credential *s, int64_t now, unsigned *ret_changed, shoal_err *err)
 {
     int rc = 0;
     bool listed = false;
@@ -181,15 +183,15 @@ int standing_tick(standing *s, int64_t now, unsigned *ret_changed, shoal_err *er
     memcpy(name, s->own.id.name, sizeof name);
     if (!is_good(s, name, now)) {
         rc = issue(s, name, now, err);
-        *ret_changed |= rc == 0 ? STANDING_CERT : 0;
+        *ret_changed |= rc == 0 ? NODE_CREDENTIAL_CERT : 0;
         s->crl_seen = (struct timespec){0}; /* the new credential knows no list yet */
     }
     if (rc == 0 && list_is_due(s, now)) rc = follow_list(s, now, &listed, err);
-    if (listed) *ret_changed |= STANDING_CRL;
+    if (listed) *ret_changed |= NODE_CREDENTIAL_CRL;
     return rc;
 }
 
-int standing_reload(standing *s, shoal_err *err)
+int node_credential_reload(node_credential *s, shoal_err *err)
 {
     credential fresh = {0};
     int rc = credential_load(&fresh, &s->dir, err);
@@ -199,7 +201,7 @@ int standing_reload(standing *s, shoal_err *err)
     return 0;
 }
 
-void standing_close(standing *s)
+void node_credential_close(node_credential *s)
 {
     credential_done(&s->own);
     ca_close(s->ca);
@@ -207,5 +209,5 @@ void standing_close(standing *s)
     free(s->cert_file);
     free(s->ca_file);
     free(s->crl_file);
-    *s = (standing){.dir = FOLDER_NONE};
+    *s = (node_credential){.dir = FOLDER_NONE};
 }
