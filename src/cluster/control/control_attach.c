@@ -112,7 +112,7 @@ static const char *objection(const tls_identity *peer)
 static bool begins_too_often(control *g, const char *name, grpc_call *c)
 {
     char why[96];
-    uint64_t wait_ms = turnstile_pass(&g->turnstile, name, clock_ns() / 1000000);
+    uint64_t wait_ms = attach_limit_pass(&g->attach_limit, name, clock_ns() / 1000000);
     if (wait_ms == 0) return false;
     snprintf(why, sizeof why, "this machine attaches too often; try again in %llu s",
              (unsigned long long)(wait_ms + 999) / 1000);

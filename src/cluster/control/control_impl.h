@@ -9,7 +9,7 @@
 #include "control/recall.h"
 #include "cluster/source.h"
 #include "control/node_credential.h"
-#include "control/turnstile.h"
+#include "control/attach_limit.h"
 #include "trust/guard.h"
 #include "grpc/grpc.h"
 
@@ -24,7 +24,7 @@ struct control {
     grpc_server *server;
     member_table *member_table;
     guard guard;
-    turnstile turnstile;
+    attach_limit attach_limit;
     log_limit lines; /* that others have caused */
     uv_timer_t tick;
     control_job *jobs, **last_job; /* the first one runs */

@@ -2,7 +2,7 @@
 #include "control_hand.h"
 
 #include "logging/log_limit.h"
-#include "control/turnstile.h"
+#include "control/attach_limit.h"
 #include "grpc/grpc.h"
 
 static const member_entry *entry(const char *name)
@@ -275,7 +275,7 @@ static void who_attaches_without_end_is_refused(void **state)
     world_token(ROLE_NODE, text);
     assert_int_equal(world_join("restless", text, NULL, NULL), 0);
     hand_connect(&h, "restless");
-    for (int i = 0; i < 4 * TURNSTILE_BURST && !refused; i++) {
+    for (int i = 0; i < 4 * ATTACH_LIMIT_BURST && !refused; i++) {
         h.ended = false;
         grpc_client_call *c = hand_call(&h, "/shoal.v1.Cluster/Attach", "\x0a\0", 2);
         TURN_UNTIL(h.ended || (entry("restless") && entry("restless")->facts));
@@ -297,17 +297,17 @@ static void who_attaches_without_end_is_refused(void **state)
 
 static void a_turnstile_gives_back_what_was_spent(void **state)
 {
-    static turnstile t;
+    static attach_limit t;
     char name[16];
-    for (int i = 0; i < TURNSTILE_BURST; i++) assert_int_equal(turnstile_pass(&t, "pi", 1000), 0);
-    assert_int_equal(turnstile_pass(&t, "pi", 1000), TURNSTILE_REFILL_MS);
-    assert_int_equal(turnstile_pass(&t, "pi", 1600), TURNSTILE_REFILL_MS - 600);
-    assert_int_equal(turnstile_pass(&t, "pj", 1600), 0);
-    assert_int_equal(turnstile_pass(&t, "pi", 1000 + TURNSTILE_REFILL_MS), 0);
-    assert_true(turnstile_pass(&t, "pi", 1000 + TURNSTILE_REFILL_MS) > 0);
+    for (int i = 0; i < ATTACH_LIMIT_BURST; i++) assert_int_equal(attach_limit_pass(&t, "pi", 1000), 0);
+    assert_int_equal(attach_limit_pass(&t, "pi", 1000), ATTACH_LIMIT_REFILL_MS);
+    assert_int_equal(attach_limit_pass(&t, "pi", 1600), ATTACH_LIMIT_REFILL_MS - 600);
+    assert_int_equal(attach_limit_pass(&t, "pj", 1600), 0);
+    assert_int_equal(attach_limit_pass(&t, "pi", 1000 + ATTACH_LIMIT_REFILL_MS), 0);
+    assert_true(attach_limit_pass(&t, "pi", 1000 + ATTACH_LIMIT_REFILL_MS) > 0);
     for (int i = 0; i < 4096; i++) { /* a whole cluster that comes back */
         snprintf(name, sizeof name, "n%d", i);
-        assert_int_equal(turnstile_pass(&t, name, 900000), 0);
+        assert_int_equal(attach_limit_pass(&t, name, 900000), 0);
     }
 }
 
