@@ -3,33 +3,34 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "control/drains.h"
+#include "control/drained_set.h"
 #include "control/placement/placer.h"
 
 /* The command is kept before it is obeyed. On failure all is as it was. */
-static int keep_drains(const placer *p, shoal_err *err)
+static int keep_drained(const placer *p, shoal_err *err)
 {
     const char **names = calloc(p->n_nodes + 1, sizeof *names);
     size_t n = 0;
     if (!names) return err_nomem(err);
     for (size_t i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].drains) names[n++] = p->nodes[i].name;
-    int rc = drains_write(&p->g->credential.dir, names, n, err);
+    int rc = drained_set_write(&p->g->credential.dir, names, n, err);
     free(names);
     return rc;
 }
 
-void placer_keep_drains(const placer *p)
+void placer_keep_drained(const placer *p)
 {
     shoal_err err;
-    if (keep_drains(p, &err) != 0) LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err.message));
+    if (keep_drained(p, &err) != 0)
+        LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err.message));
 }
 
-static int set_drains(const placer *p, placer_node *n, bool drains, shoal_err *err)
+static int set_drained(const placer *p, placer_node *n, bool drains, shoal_err *err)
 {
     bool before = n->drains;
     n->drains = drains;
-    int rc = before == drains ? 0 : keep_drains(p, err);
+    int rc = before == drains ? 0 : keep_drained(p, err);
     if (rc != 0) n->drains = before;
     return rc;
 }
@@ -44,9 +45,9 @@ static int remember_drain(void *user, const char *name)
     return 0;
 }
 
-int placer_read_drains(placer *p, shoal_err *err)
+int placer_read_drained(placer *p, shoal_err *err)
 {
-    return drains_read(&p->g->credential.dir, remember_drain, p, err);
+    return drained_set_read(&p->g->credential.dir, remember_drain, p, err);
 }
 
 static int check_command(const placer *p, operator_command what, shoal_err *err)
@@ -68,7 +69,7 @@ static int expel(control *g, placer_node *n, member_entry *e, shoal_err *err)
     if (rc != 0) return rc;
     n->removed = true;
     recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
-    if (set_drains(g->placer, n, false, err) != 0)        /* it is out all the same */
+    if (set_drained(g->placer, n, false, err) != 0)       /* it is out all the same */
         LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
     if (e) control_attach_expel(e, "this machine was removed from the cluster");
     return 0;
@@ -91,8 +92,8 @@ int control_node_command(control *g, const char *name, operator_command what, sh
     if (n->here && what == OPERATOR_REMOVE)
         return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
     member_entry *e = member_table_find(g->member_table, name);
-    rc =
-        what == OPERATOR_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == OPERATOR_DRAIN, err);
+    rc = what == OPERATOR_REMOVE ? expel(g, n, e, err)
+                                 : set_drained(g->placer, n, what == OPERATOR_DRAIN, err);
     if (rc != 0) return rc;
     LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
         LOG_S("what", what == OPERATOR_DRAIN    ? "drain"

@@ -475,7 +475,7 @@ int control_place(control *g, const control_place_options *o, shoal_err *err)
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
     if (rc == 0 && o->shared_plan) rc = placer_name_group(p, err);
-    if (rc == 0) rc = placer_read_drains(p, err);
+    if (rc == 0) rc = placer_read_drained(p, err);
     if (rc == 0) plan(p, clock_ns());
     return rc;
 }

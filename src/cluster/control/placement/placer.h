@@ -150,7 +150,7 @@ void placer_tell_missing(placer *p, const placement *plan, const node *nodes, si
 void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns);
 
 /* operator_command.c */
-int placer_read_drains(placer *p, shoal_err *err);
-void placer_keep_drains(const placer *p); /* a failure is logged */
+int placer_read_drained(placer *p, shoal_err *err);
+void placer_keep_drained(const placer *p); /* a failure is logged */
 
 #endif

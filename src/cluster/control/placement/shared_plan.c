@@ -352,11 +352,11 @@ bool placer_leads(placer *p, uint64_t now_ns)
 
 /* ---- what the shared plan says ------------------------------------------------------------------------- */
 
-static void take_drains(placer *p, placer_node *n, bool drains)
+static void take_drained(placer *p, placer_node *n, bool drains)
 {
     if (n->drains == drains) return;
     n->drains = drains;
-    placer_keep_drains(p);
+    placer_keep_drained(p);
     member_entry *e = member_table_find(p->g->member_table, n->name);
     if (!e) return;
     e->drains = drains;
@@ -377,7 +377,7 @@ void control_plan_read(control *g, const char *name, const uint8_t *bytes, size_
     if (plan && !n) n = placer_add_node(p, name);
     if (plan && n) {
         placer_is_new(&n->plan, &plan->base);
-        take_drains(p, n, plan->drains);
+        take_drained(p, n, plan->drains);
         placer_changed(g);
     } else {
         LOG(LOG_WARN, "placement", "plan_unread", LOG_S("node", name));

@@ -1,5 +1,5 @@
-/* drains.c: names, a line each. */
-#include "control/drains.h"
+/* drained_set.c: names, a line each. */
+#include "control/drained_set.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static int read_line(const folder *dir, const char *line, size_t n, size_t numbe
     return 0;
 }
 
-int drains_read(const folder *dir, int (*each)(void *user, const char *name), void *user, shoal_err *err)
+int drained_set_read(const folder *dir, int (*each)(void *user, const char *name), void *user, shoal_err *err)
 {
     buf text = {0};
     char name[IDENTITY_NAME_SIZE];
@@ -37,7 +37,7 @@ int drains_read(const folder *dir, int (*each)(void *user, const char *name), vo
     return rc;
 }
 
-int drains_write(const folder *dir, const char *const *names, size_t n, shoal_err *err)
+int drained_set_write(const folder *dir, const char *const *names, size_t n, shoal_err *err)
 {
     buf text = {0};
     for (size_t i = 0; i < n; i++) buf_printf(&text, "%s\n", names[i]);

@@ -1,7 +1,7 @@
 /* Who drains, on disk. */
 #include "../trust/trust_fixture.h"
 
-#include "control/drains.h"
+#include "control/drained_set.h"
 
 typedef struct heard {
     char names[4][64];
@@ -29,16 +29,16 @@ static void what_was_written_is_read(void **state)
     shoal_err err;
     folder f = open_place();
     heard h = {0};
-    assert_int_equal(drains_read(&f, hear, &h, &err), 0);
+    assert_int_equal(drained_set_read(&f, hear, &h, &err), 0);
     assert_int_equal(h.n, 0);
-    assert_int_equal(drains_write(&f, names, 2, &err), 0);
-    assert_int_equal(drains_read(&f, hear, &h, &err), 0);
+    assert_int_equal(drained_set_write(&f, names, 2, &err), 0);
+    assert_int_equal(drained_set_read(&f, hear, &h, &err), 0);
     assert_int_equal(h.n, 2);
     assert_string_equal(h.names[0], "kitchen-pi");
     assert_string_equal(h.names[1], "attic.lan");
-    assert_int_equal(drains_write(&f, NULL, 0, &err), 0);
+    assert_int_equal(drained_set_write(&f, NULL, 0, &err), 0);
     h.n = 0;
-    assert_int_equal(drains_read(&f, hear, &h, &err), 0);
+    assert_int_equal(drained_set_read(&f, hear, &h, &err), 0);
     assert_int_equal(h.n, 0);
     folder_close(&f);
 }
@@ -60,7 +60,7 @@ static void a_line_that_is_no_name_is_named(void **state)
         shoal_err err = {0};
         heard h = {0};
         assert_int_equal(folder_write(&f, "drains", 0600, rows[i].text, strlen(rows[i].text), NULL), 0);
-        assert_int_equal(drains_read(&f, hear, &h, &err), SHOAL_EINVALID);
+        assert_int_equal(drained_set_read(&f, hear, &h, &err), SHOAL_EINVALID);
         if (!says(&err, rows[i].said)) fail_msg("%zu: %s", i, err.message);
         assert_int_equal(h.n, rows[i].n_heard);
     }
@@ -72,7 +72,7 @@ static void the_last_line_needs_no_end(void **state)
     folder f = open_place();
     heard h = {0};
     assert_int_equal(folder_write(&f, "drains", 0600, "pi\nattic", 8, NULL), 0);
-    assert_int_equal(drains_read(&f, hear, &h, NULL), 0);
+    assert_int_equal(drained_set_read(&f, hear, &h, NULL), 0);
     assert_int_equal(h.n, 2);
     assert_string_equal(h.names[1], "attic");
     folder_close(&f);
@@ -83,7 +83,7 @@ static void who_hears_may_refuse(void **state)
     folder f = open_place();
     heard h = {.n = 3};
     assert_int_equal(folder_write(&f, "drains", 0600, "a\nb\nc\n", 6, NULL), 0);
-    assert_int_equal(drains_read(&f, hear, &h, NULL), SHOAL_ELIMIT);
+    assert_int_equal(drained_set_read(&f, hear, &h, NULL), SHOAL_ELIMIT);
     folder_close(&f);
 }
 
