@@ -105,7 +105,7 @@ static void on_tick(uv_timer_t *t)
         g->recheck = true; /* when they have heard why */
     }
     control_attach_tick(g, clock_ns(), control_now());
-    if (g->registry) recall_look(&g->recall, g->registry, clock_ns());
+    if (g->registry) residency_look(&g->residency, g->registry, clock_ns());
     placer_tick(g, clock_ns());
     log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
 }
@@ -235,7 +235,7 @@ void control_release(control *g)
     control_attach_forget(g);
     placer_free(g->placer);
     member_table_free(g->member_table);
-    recall_done(&g->recall);
+    residency_done(&g->residency);
     tls_context_unref(g->tls);
     tls_context_unref(g->as_client);
     node_credential_close(&g->credential);

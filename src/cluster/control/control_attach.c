@@ -410,7 +410,7 @@ void control_attach_retell(const member_entry *e)
 void control_attach_expel(member_entry *e, const char *why)
 {
     session *s = e->session;
-    if (s) recall_lacks_others(&s->g->recall, e->name, NULL, NULL);
+    if (s) residency_lacks_others(&s->g->residency, e->name, NULL, NULL);
     if (s) hang_up(s, GRPC_UNAUTHENTICATED, why);
 }
 

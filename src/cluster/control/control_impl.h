@@ -6,7 +6,7 @@
 #include "join/attach.h"
 #include "control/control.h"
 #include "control/bundles.h"
-#include "control/recall.h"
+#include "control/residency.h"
 #include "cluster/source.h"
 #include "control/node_credential.h"
 #include "control/attach_limit.h"
@@ -34,7 +34,7 @@ struct control {
     attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
     source *members; /* NULL: nobody listens */
     registry *registry;
-    recall recall;
+    residency residency;
     model_sends sends;
     placer *placer; /* NULL: this gateway places nothing */
     uint64_t silence_ns;

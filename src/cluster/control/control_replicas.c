@@ -66,7 +66,7 @@ static void remember(control *g, const char *node, const Shoal__V1__ReplicaRepor
 {
     shoal_err err;
     if (state_of(r->state) != REPLICA_READY) return;
-    if (recall_served(&g->recall, g->registry, r->model, node, &err) != 0)
+    if (residency_served(&g->residency, g->registry, r->model, node, &err) != 0)
         LOG(LOG_ERROR, "gate", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
 }
 
@@ -105,10 +105,11 @@ void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replic
                            const Shoal__V1__Replicas *is)
 {
     char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2];
-    if (!was) recall_lacks_others(&g->recall, node, has_model, is);
+    if (!was) residency_lacks_others(&g->residency, node, has_model, is);
     for (size_t i = 0; g->members && was && i < was->n_replicas; i++) {
         if (has(is, was->replicas[i]->id)) continue;
-        if (!has_model(is, was->replicas[i]->model)) recall_lacks(&g->recall, was->replicas[i]->model, node);
+        if (!has_model(is, was->replicas[i]->model))
+            residency_lacks(&g->residency, was->replicas[i]->model, node);
         snprintf(id, sizeof id, "%s/%s", node, was->replicas[i]->id);
         source_drop(g->members, id, was->replicas[i]->generation);
     }

@@ -68,8 +68,8 @@ static int expel(control *g, placer_node *n, member_entry *e, shoal_err *err)
     int rc = ca_revoke(g->credential.ca, n->name, control_now(), &n_revoked, err);
     if (rc != 0) return rc;
     n->removed = true;
-    recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
-    if (set_drained(g->placer, n, false, err) != 0)       /* it is out all the same */
+    residency_lacks_others(&g->residency, n->name, NULL, NULL); /* it may be away */
+    if (set_drained(g->placer, n, false, err) != 0)             /* it is out all the same */
         LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
     if (e) control_attach_expel(e, "this machine was removed from the cluster");
     return 0;

@@ -295,7 +295,7 @@ static void who_attaches_without_end_is_refused(void **state)
     up_stop(&good);
 }
 
-static void a_turnstile_gives_back_what_was_spent(void **state)
+static void an_attach_limit_gives_back_what_was_spent(void **state)
 {
     static attach_limit t;
     char name[16];
@@ -652,7 +652,7 @@ int main(void)
         TEST(a_certificate_is_renewed_without_being_away),
         TEST(a_gateway_that_comes_back_finds_its_machines),
         cmocka_unit_test(pauses_grow_and_differ),
-        cmocka_unit_test(a_turnstile_gives_back_what_was_spent),
+        cmocka_unit_test(an_attach_limit_gives_back_what_was_spent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

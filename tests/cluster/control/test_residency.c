@@ -12,7 +12,7 @@
 
 #include "logging/log.h"
 #include "cluster/route.h"
-#include "control/recall.h"
+#include "control/residency.h"
 
 #define S UINT64_C(1000000000)
 
@@ -20,7 +20,7 @@ typedef struct house {
     sim_world world;
     registry *g;
     source *s;
-    recall r;
+    residency r;
     uint64_t now_ns;
 } house;
 
@@ -36,7 +36,7 @@ static void house_open(house *h)
 
 static void house_close(house *h)
 {
-    recall_done(&h->r);
+    residency_done(&h->r);
     registry_free(h->g);
     sim_world_close(&h->world);
 }
@@ -47,7 +47,7 @@ static void pass(house *h, uint64_t seconds)
     for (uint64_t i = 0; i < seconds; i++) {
         h->now_ns += S;
         env_sim_run(h->world.time, 1000);
-        recall_look(&h->r, h->g, h->now_ns);
+        residency_look(&h->r, h->g, h->now_ns);
     }
 }
 
@@ -58,7 +58,7 @@ static void serve(house *h, const char *node)
     sim_worker_at(&h->world, "sim:a");
     member m = {.id = id, .generation = 1, .model = "m", .address = "sim:a"};
     assert_int_equal(source_put(h->s, &m, NULL), 0);
-    assert_int_equal(recall_served(&h->r, h->g, "m", node, NULL), 0);
+    assert_int_equal(residency_served(&h->r, h->g, "m", node, NULL), 0);
     pass(h, 1);
 }
 
@@ -96,12 +96,12 @@ static void a_model_that_nobody_has_any_more_is_retired(void **state)
     serve(&h, "pi");
     serve(&h, "attic");
     leave(&h, "pi");
-    recall_lacks(&h.r, "m", "pi"); /* attic has it still */
+    residency_lacks(&h.r, "m", "pi"); /* attic has it still */
     leave(&h, "attic");
     pass(&h, 60);
     assert_true(waits(&h));
-    recall_lacks(&h.r, "m", "attic");
-    pass(&h, RECALL_RETIRE_MS / 1000 + 1);
+    residency_lacks(&h.r, "m", "attic");
+    pass(&h, RESIDENCY_RETIRE_MS / 1000 + 1);
     assert_null(registry_find(h.g, "m"));
     assert_int_equal(h.r.n, 0);
     serve(&h, "pi"); /* and once more */
@@ -115,8 +115,8 @@ static void a_machine_that_has_just_come_back_may_still_be_told_to_serve(void **
     house_open(&h);
     serve(&h, "pi");
     leave(&h, "pi");
-    recall_lacks_others(&h.r, "pi", NULL, NULL);
-    pass(&h, RECALL_RETIRE_MS / 1000 - 1);
+    residency_lacks_others(&h.r, "pi", NULL, NULL);
+    pass(&h, RESIDENCY_RETIRE_MS / 1000 - 1);
     serve(&h, "pi");
     leave(&h, "pi");
     pass(&h, 60);
@@ -130,7 +130,7 @@ static void a_model_whose_machines_have_long_been_away_is_refused_with_a_sentenc
     house_open(&h);
     serve(&h, "pi");
     leave(&h, "pi");
-    pass(&h, RECALL_AWAY_MS / 1000 - 1);
+    pass(&h, RESIDENCY_AWAY_MS / 1000 - 1);
     assert_true(waits(&h));
     pass(&h, 3);
     assert_false(waits(&h));
@@ -138,7 +138,7 @@ static void a_model_whose_machines_have_long_been_away_is_refused_with_a_sentenc
                         "pi, which served it, has been away for over 10 minutes");
     serve(&h, "pi");
     leave(&h, "pi");
-    pass(&h, RECALL_AWAY_MS / 1000 - 1);
+    pass(&h, RESIDENCY_AWAY_MS / 1000 - 1);
     assert_true(waits(&h));
     pass(&h, 3);
     assert_false(waits(&h));
@@ -159,7 +159,7 @@ static void a_model_that_others_declared_stays(void **state)
     assert_int_equal(registry_declare(h.g, "m", NULL), 0);
     serve(&h, "pi");
     leave(&h, "pi");
-    recall_lacks(&h.r, "m", "pi");
+    residency_lacks(&h.r, "m", "pi");
     pass(&h, 60);
     assert_int_equal(h.r.n, 0);
     assert_non_null(registry_find(h.g, "m"));
@@ -171,17 +171,17 @@ static void names_and_machines_without_end_take_bounded_room(void **state)
     house h;
     char name[64];
     house_open(&h);
-    for (int i = 0; i < RECALL_MODELS_MAX + 10; i++) {
+    for (int i = 0; i < RESIDENCY_MODELS_MAX + 10; i++) {
         snprintf(name, sizeof name, "model-%d", i);
-        assert_int_equal(recall_served(&h.r, h.g, name, "pi", NULL), 0);
+        assert_int_equal(residency_served(&h.r, h.g, name, "pi", NULL), 0);
     }
-    assert_int_equal(h.r.n, RECALL_MODELS_MAX);
-    for (int i = 0; i < 3 * RECALL_NODES_MAX; i++) {
+    assert_int_equal(h.r.n, RESIDENCY_MODELS_MAX);
+    for (int i = 0; i < 3 * RESIDENCY_NODES_MAX; i++) {
         snprintf(name, sizeof name, "node-%d", i);
-        assert_int_equal(recall_served(&h.r, h.g, "model-0", name, NULL), 0);
+        assert_int_equal(residency_served(&h.r, h.g, "model-0", name, NULL), 0);
     }
-    recall_lacks_others(&h.r, "pi", NULL, NULL);
-    pass(&h, RECALL_RETIRE_MS / 1000 + 2);
+    residency_lacks_others(&h.r, "pi", NULL, NULL);
+    pass(&h, RESIDENCY_RETIRE_MS / 1000 + 2);
     assert_int_equal(h.r.n, 1);
     house_close(&h);
 }

@@ -1,5 +1,5 @@
-/* recall.c: lists of machines by model; see recall.h. */
-#include "control/recall.h"
+/* residency.c: lists of machines by model; see residency.h. */
+#include "control/residency.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,24 +7,24 @@
 
 #include "logging/log.h"
 
-struct recall_model {
+struct residency_model {
     char *name;
-    char nodes[RECALL_NODES_MAX][IDENTITY_NAME_SIZE]; /* the newest last */
+    char nodes[RESIDENCY_NODES_MAX][IDENTITY_NAME_SIZE]; /* the newest last */
     size_t n;
     uint64_t since_ns; /* when it was first seen without a replica; 0: it has one */
     bool away;         /* calls have been told not to wait */
 };
 
-static recall_model *add(recall *r, registry *g, const char *model, shoal_err *err)
+static residency_model *add(residency *r, registry *g, const char *model, shoal_err *err)
 {
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 8;
-        recall_model **more = realloc(r->models, cap * sizeof(recall_model *));
+        residency_model **more = realloc(r->models, cap * sizeof(residency_model *));
         if (!more) return NULL;
         r->models = more;
         r->cap = cap;
     }
-    recall_model *m = calloc(1, sizeof *m);
+    residency_model *m = calloc(1, sizeof *m);
     if (m) m->name = strdup(model);
     if (!m || !m->name || !strmap_put(&r->by_name, m->name, m)) {
         free(m ? m->name : NULL);
@@ -40,52 +40,52 @@ static recall_model *add(recall *r, registry *g, const char *model, shoal_err *e
     return r->models[r->n++] = m;
 }
 
-static size_t find(const recall_model *m, const char *node)
+static size_t find(const residency_model *m, const char *node)
 {
     size_t i = 0;
     while (i < m->n && strcmp(m->nodes[i], node) != 0) i++;
     return i;
 }
 
-static void drop(recall_model *m, size_t i)
+static void drop(residency_model *m, size_t i)
 {
     memmove(m->nodes[i], m->nodes[i + 1], (--m->n - i) * sizeof m->nodes[0]);
 }
 
-int recall_served(recall *r, registry *g, const char *model, const char *node, shoal_err *err)
+int residency_served(residency *r, registry *g, const char *model, const char *node, shoal_err *err)
 {
-    recall_model *m = strmap_get(&r->by_name, model);
-    if (!m && r->n >= RECALL_MODELS_MAX) return 0;
+    residency_model *m = strmap_get(&r->by_name, model);
+    if (!m && r->n >= RESIDENCY_MODELS_MAX) return 0;
     if (!m && !(m = add(r, g, model, err))) return err_nomem(err);
     if (find(m, node) < m->n) return 0;
-    if (m->n == RECALL_NODES_MAX) drop(m, 0);
+    if (m->n == RESIDENCY_NODES_MAX) drop(m, 0);
     snprintf(m->nodes[m->n++], sizeof m->nodes[0], "%s", node);
     return 0;
 }
 
-void recall_lacks(recall *r, const char *model, const char *node)
+void residency_lacks(residency *r, const char *model, const char *node)
 {
-    recall_model *m = strmap_get(&r->by_name, model);
+    residency_model *m = strmap_get(&r->by_name, model);
     size_t i = m ? find(m, node) : 0;
     if (m && i < m->n) drop(m, i);
 }
 
-void recall_lacks_others(recall *r, const char *node, bool (*has)(const void *user, const char *model),
-                         const void *user)
+void residency_lacks_others(residency *r, const char *node, bool (*has)(const void *user, const char *model),
+                            const void *user)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (!has || !has(user, r->models[i]->name)) recall_lacks(r, r->models[i]->name, node);
+        if (!has || !has(user, r->models[i]->name)) residency_lacks(r, r->models[i]->name, node);
 }
 
-static void model_free(recall_model *m)
+static void model_free(residency_model *m)
 {
     free(m->name);
     free(m);
 }
 
-static void retire(recall *r, registry *g, size_t i)
+static void retire(residency *r, registry *g, size_t i)
 {
-    recall_model *m = r->models[i];
+    residency_model *m = r->models[i];
     LOG(LOG_INFO, "gate", "model_retired", LOG_S("model", m->name));
     registry_undeclare(g, m->name);
     strmap_take(&r->by_name, m->name);
@@ -93,20 +93,20 @@ static void retire(recall *r, registry *g, size_t i)
     model_free(m);
 }
 
-static void tell_away(recall_model *m, registry *g)
+static void tell_away(residency_model *m, registry *g)
 {
     char why[200];
     snprintf(why, sizeof why, "%.63s, which served it, has been away for over %d minutes", m->nodes[m->n - 1],
-             RECALL_AWAY_MS / 60000);
+             RESIDENCY_AWAY_MS / 60000);
     LOG(LOG_WARN, "gate", "model_away", LOG_S("model", m->name), LOG_S("node", m->nodes[m->n - 1]));
     registry_give_up(g, m->name, why, false);
     m->away = true;
 }
 
-void recall_look(recall *r, registry *g, uint64_t now_ns)
+void residency_look(residency *r, registry *g, uint64_t now_ns)
 {
     for (size_t i = r->n; i-- > 0;) {
-        recall_model *m = r->models[i];
+        residency_model *m = r->models[i];
         const replica_set *set = registry_find(g, m->name);
         if (!set || set->n > 0) {
             m->since_ns = 0;
@@ -115,17 +115,17 @@ void recall_look(recall *r, registry *g, uint64_t now_ns)
         }
         if (!m->since_ns) m->since_ns = now_ns;
         uint64_t ms = (now_ns - m->since_ns) / 1000000;
-        if (m->n == 0 && ms >= RECALL_RETIRE_MS)
+        if (m->n == 0 && ms >= RESIDENCY_RETIRE_MS)
             retire(r, g, i);
-        else if (m->n > 0 && ms >= RECALL_AWAY_MS && !m->away)
+        else if (m->n > 0 && ms >= RESIDENCY_AWAY_MS && !m->away)
             tell_away(m, g);
     }
 }
 
-void recall_done(recall *r)
+void residency_done(residency *r)
 {
     for (size_t i = 0; i < r->n; i++) model_free(r->models[i]);
     free(r->models);
     strmap_done(&r->by_name);
-    *r = (recall){0};
+    *r = (residency){0};
 }
