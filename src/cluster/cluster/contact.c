@@ -113,7 +113,7 @@ static bool are_lines(char *const *texts, size_t n)
     return true;
 }
 
-/* It may be said by a stranger's program on a member's machine, and the router believes its width. */
+/* It may be said by an unchecked program on a member's machine, and the router believes its width. */
 static bool makes_sense(const Shoal__V1__ModelInfo *m)
 {
     char *const texts[] = {m->name,         m->task, m->architecture, m->version,

@@ -40,7 +40,7 @@ struct relay {
     pair *pairs;
     size_t n_pairs;
     transport_scratch scratch;
-    log_limit lines; /* that strangers have caused */
+    log_limit lines; /* that unauthenticated peers have caused */
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -220,7 +220,7 @@ static bool is_one_too_many(const pair *newest)
     size_t n = 0;
     for (const pair *p = newest->r->pairs; p; p = p->next)
         n += !p->outer.open && p->outer.io && strcmp(transport_from(p->outer.io), from) == 0;
-    return n > RELAY_STRANGERS_MAX;
+    return n > RELAY_UNAUTHENTICATED_MAX;
 }
 
 /* ---- from the gateway ---------------------------------------------------------------------------- */

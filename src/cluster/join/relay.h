@@ -4,8 +4,8 @@
  * certificate and names the worker it wants by SNI; the relay connects to that worker's socket and passes
  * bytes both ways, without looking at them. Who reads slowly slows down the other end: RELAY_BACKLOG bytes
  * wait in each direction, no more. Those who do not get through the handshake hold no more than
- * RELAY_STRANGERS_MAX places of each address, and one certificate's name no more than a share of all, so that
- * no gateway can keep the others out.
+ * RELAY_UNAUTHENTICATED_MAX places of each address, and one certificate's name no more than a share of all,
+ * so that no gateway can keep the others out.
  *
  *     relay_open(&r, loop, &(relay_options){.listen = ":7081", .tls = tls, .find = find, .user = me}, err);
  *     static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
@@ -30,7 +30,7 @@ enum {
     RELAY_CONNECTIONS_MAX = 1024,
     RELAY_SHARE_MAX = RELAY_CONNECTIONS_MAX / 4, /* of one gateway */
     RELAY_NODES_MAX = 32,                        /* of those, with another certificate than a gateway's */
-    RELAY_STRANGERS_MAX = 64,                    /* of one address, that have not shown a certificate yet */
+    RELAY_UNAUTHENTICATED_MAX = 64,              /* of one address, that have not shown a certificate yet */
     RELAY_HANDSHAKE_MS = 10000,                  /* to be through the handshake and at the worker */
     /* For a peer to acknowledge what was sent: one that lost its power never does. */
     RELAY_SILENCE_MS = 10000,

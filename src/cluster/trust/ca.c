@@ -353,8 +353,8 @@ static int sign(const ca *c, ledger *l, const identity *id, EVP_PKEY *key, const
     return rc;
 }
 
-/* Does the token open this ledger? Of a stranger no more is said than that it does not; who knows the secret
- * learns why not. */
+/* Does the token open this ledger? To an unauthenticated peer no more is said than that it does not; who
+ * knows the secret learns why not. */
 static int check_token(const ca *c, const ledger *l, const token *t, int64_t now, ledger_token **ret,
                        shoal_err *err)
 {

@@ -59,9 +59,9 @@ int ca_token(ca *c, const ca_token_ask *ask, int64_t now, char ret_text[TOKEN_TE
 int ca_token_revoke(ca *c, const char *id, int64_t now, shoal_err *err);
 
 /* Append the new certificate, PEM, and *ret_id says whose it is (may be NULL). SHOAL_EAUTH: the token does
- * not open this (a stranger learns no more than that), was used, revoked or is too old, or the name is taken;
- * SHOAL_EINVALID: the request is none, or its key has a certificate already (a replay). The token is used up
- * by success alone. */
+ * not open this (an unauthenticated peer learns no more than that), was used, revoked or is too old, or the
+ * name is taken; SHOAL_EINVALID: the request is none, or its key has a certificate already (a replay). The
+ * token is used up by success alone. */
 int ca_enrol(ca *c, const char *token, const uint8_t *request, size_t n, int64_t now, buf *ret_pem,
              identity *ret_id, shoal_err *err);
 /* For the member whose certificate of that serial has passed trust_check, or TLS, on its connection: the same

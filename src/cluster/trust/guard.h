@@ -1,4 +1,4 @@
-/* guard.h: how often strangers may try.
+/* guard.h: how often unauthenticated peers may try.
  *
  * Failures are counted per source (an address); after GUARD_FREE of them the source waits, twice as long
  * after each further one, up to five minutes, and is forgotten after an hour of silence. All sources together

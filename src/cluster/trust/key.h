@@ -1,4 +1,4 @@
-/* key.h: a key pair, its request for a certificate, and what a request of a stranger says.
+/* key.h: a key pair, its request for a certificate, and what a request of an unauthenticated peer says.
  *
  * Keys are ECDSA P-256. A key never leaves the machine that made it: what travels is a certificate signing
  * request (PKCS #10, RFC 2986, DER), which says a name and a public key and is signed by the private one.

@@ -149,10 +149,10 @@ static inline void world_token(role r, char text[TOKEN_TEXT_SIZE])
     assert_int_equal(ca_token(w.ca, &(ca_token_ask){.role = r}, today(), text, NULL), 0);
 }
 
-/* ---- strangers ------------------------------------------------------------------------------------ */
+/* ---- unauthenticated peers ----------------------------------------------------------------------------- */
 
 /* One that connects and does not get through the handshake; half: it sends the beginning of a hello. */
-static inline int stranger_connect(const char *at, bool half)
+static inline int unauthenticated_connect(const char *at, bool half)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -163,7 +163,7 @@ static inline int stranger_connect(const char *at, bool half)
 }
 
 /* How many of them the other end has closed. */
-static inline int strangers_cut(const int *fds, int n)
+static inline int unauthenticated_cut(const int *fds, int n)
 {
     int n_cut = 0;
     char byte;

@@ -319,10 +319,10 @@ static void half_open_connections_hold_few_places(void **state)
     machine_up m;
     up_join(&m, "pi");
     for (int i = 0; i < N; i++) {
-        fds[i] = stranger_connect(w.address, i % 2);
+        fds[i] = unauthenticated_connect(w.address, i % 2);
         uv_run(&w.loop, UV_RUN_NOWAIT);
     }
-    TURN_UNTIL(strangers_cut(fds, N) >= N - CONTROL_UNAUTHENTICATED_MAX);
+    TURN_UNTIL(unauthenticated_cut(fds, N) >= N - CONTROL_UNAUTHENTICATED_MAX);
     uint64_t before = entry("pi")->heard_ns;
     TURN_UNTIL(entry("pi")->heard_ns != before);
     assert_int_equal(m.n_detached, 0);
@@ -340,9 +340,9 @@ static void refusals_do_not_flood_the_log(void **state)
     dup2(fileno(f), 2);
     log_setup(LOG_WARN, false);
     for (int i = 0; i < N; i++) {
-        int fd = stranger_connect(w.address, false);
+        int fd = unauthenticated_connect(w.address, false);
         assert_int_equal(send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
-        TURN_UNTIL(strangers_cut(&fd, 1) == 1);
+        TURN_UNTIL(unauthenticated_cut(&fd, 1) == 1);
         close(fd);
     }
     dup2(kept, 2);

@@ -246,11 +246,11 @@ static void half_open_connections_hold_few_places(void **state)
     static int fds[N];
     connect_as("second", "w0");
     for (int i = 0; i < N; i++) {
-        fds[i] = stranger_connect(s.address, i % 2);
+        fds[i] = unauthenticated_connect(s.address, i % 2);
         uv_run(&w.loop, UV_RUN_NOWAIT);
     }
-    TURN_UNTIL(strangers_cut(fds, N) >= N - RELAY_STRANGERS_MAX);
-    assert_true(relay_count(s.relay) <= RELAY_STRANGERS_MAX + 1);
+    TURN_UNTIL(unauthenticated_cut(fds, N) >= N - RELAY_UNAUTHENTICATED_MAX);
+    assert_true(relay_count(s.relay) <= RELAY_UNAUTHENTICATED_MAX + 1);
     ask("/t.T/Echo");
     TURN_UNTIL(s.n_ended == 1);
     assert_int_equal(s.status, GRPC_OK);

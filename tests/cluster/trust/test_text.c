@@ -1,4 +1,4 @@
-/* Names, URIs, tokens as text, and how often a stranger may try. */
+/* Names, URIs, tokens as text, and how often an unauthenticated peer may try. */
 #include "trust/guard.h"
 #include "trust_fixture.h"
 
