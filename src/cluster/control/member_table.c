@@ -159,9 +159,9 @@ static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its replicas make no sense");
 }
 
-static int check_shelf(const Shoal__V1__Shelf *s, shoal_err *err)
+static int check_files(const Shoal__V1__Shelf *s, shoal_err *err)
 {
-    bool ok = s->n_digests <= MEMBER_TABLE_SHELF_MAX;
+    bool ok = s->n_digests <= MEMBER_TABLE_FILES_MAX;
     for (size_t i = 0; ok && i < s->n_digests; i++) ok = artifact_digest_ok(s->digests[i]);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "the files that it has make no sense");
 }
@@ -173,7 +173,7 @@ static int check(const member_entry *e, const Shoal__V1__AgentMessage *m, shoal_
     int rc = m->hello ? check_facts(m->hello, err) : 0;
     if (rc == 0 && m->load) rc = check_load(m->load, err);
     if (rc == 0 && m->replicas) rc = check_replicas(m->replicas, err);
-    if (rc == 0 && m->shelf) rc = check_shelf(m->shelf, err);
+    if (rc == 0 && m->shelf) rc = check_files(m->shelf, err);
     return rc;
 }
 
@@ -202,7 +202,7 @@ static unsigned take(member_entry *e, Shoal__V1__AgentMessage *m)
     if (m->shelf) {
         if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
         e->shelf = m->shelf;
-        bits |= MEMBER_TABLE_SHELF;
+        bits |= MEMBER_TABLE_FILES;
     }
     m->shelf = NULL;
     m->hello = NULL;

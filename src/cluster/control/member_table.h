@@ -26,7 +26,7 @@ enum {
     MEMBER_TABLE_NODES_MAX = 4096,
     MEMBER_TABLE_LABELS_MAX = 32,
     MEMBER_TABLE_REPLICAS_MAX = 1024,
-    MEMBER_TABLE_SHELF_MAX = 2048, /* files that others may fetch of it */
+    MEMBER_TABLE_FILES_MAX = 2048, /* files that others may fetch of it */
     MEMBER_TABLE_TEXT_MAX = 255,   /* bytes of any text */
     MEMBER_TABLE_MESSAGE_MAX = 1 << 20,
 };
@@ -56,7 +56,7 @@ enum {
     MEMBER_TABLE_LOAD = 2,
     MEMBER_TABLE_REPLICAS = 4,
     MEMBER_TABLE_PONG = 8,
-    MEMBER_TABLE_SHELF = 16
+    MEMBER_TABLE_FILES = 16
 };
 
 int member_table_new(member_table **ret, shoal_err *err);

@@ -279,7 +279,7 @@ static member_entry *attached(member_table *r, const char *name, const char *sit
     assert_int_equal(member_table_admit(r, name, 1, &e, NULL), 0);
     size_t n = shoal__v1__agent_message__pack(&m, bytes);
     assert_int_equal(member_table_hear(r, e, bytes, n, 1, &bits, &pong, NULL), 0);
-    assert_true(bits & MEMBER_TABLE_SHELF);
+    assert_true(bits & MEMBER_TABLE_FILES);
     return e;
 }
 

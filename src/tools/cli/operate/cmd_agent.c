@@ -20,7 +20,7 @@
 #include "join/join.h"
 #include "join/relay.h"
 #include "control/member_table.h"
-#include "serve/agent_crew.h"
+#include "serve/worker_supervisor.h"
 #include "serve/measure_here.h"
 #include "serve/measure_idle.h"
 #include "serve/supervised.h"
@@ -30,7 +30,7 @@
 #include "wire/listening.h"
 #include "wire/loop.h"
 
-/* Once its workers had their time (agent_crew.c), the process ends whatever its threads do. */
+/* Once its workers had their time (worker_supervisor.c), the process ends whatever its threads do. */
 enum { FDS = 256, STOP_MS = 15000, CUT_MS = 1000 };
 
 typedef struct asked {
@@ -47,10 +47,10 @@ typedef struct agent_run {
     uv_loop_t loop;
     uv_signal_t term, interrupt;
     attach *attach;
-    crew *crew;             /* NULL: no workers */
-    crew *workers;          /* the same until its workers are gone */
-    supervised *supervised; /* NULL: nobody supervises */
-    measure_idle *measure;  /* NULL: nothing is measured */
+    worker_supervisor *supervisor; /* NULL: no workers */
+    worker_supervisor *workers;    /* the same until its workers are gone */
+    supervised *supervised;        /* NULL: nobody supervises */
+    measure_idle *measure;         /* NULL: nothing is measured */
     char address[300];
     char name[IDENTITY_NAME_SIZE];
     bool said;
@@ -130,7 +130,7 @@ static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__Nod
 static void on_attached(void *user, const char *gateway)
 {
     agent_run *r = user;
-    if (r->crew) crew_follow(r->crew, r->attach); /* models come from that one now */
+    if (r->supervisor) worker_supervisor_follow(r->supervisor, r->attach); /* models come from that one now */
     if (r->said) return;
     r->said = true;
     if (handover_restarts() > 0) return; /* whoever reads standard output was told when it began */
@@ -141,7 +141,7 @@ static void on_attached(void *user, const char *gateway)
 static void worker_exited(void *user, int pid, int status)
 {
     agent_run *r = user;
-    if (r->workers) crew_worker_exited(r->workers, pid, status);
+    if (r->workers) worker_supervisor_worker_exited(r->workers, pid, status);
 }
 
 static void workers_gone(void *user)
@@ -154,10 +154,10 @@ static void workers_gone(void *user)
 /* Gateways hear no more of its workers, and they finish what runs. What follows still hears signals. */
 static void leave(agent_run *r)
 {
-    if (r->crew) crew_close(r->crew, workers_gone, r);
+    if (r->supervisor) worker_supervisor_close(r->supervisor, workers_gone, r);
     if (r->attach) attach_close(r->attach, NULL, NULL);
     r->attach = NULL;
-    r->crew = NULL;
+    r->supervisor = NULL;
     uv_unref((uv_handle_t *)&r->term);
     uv_unref((uv_handle_t *)&r->interrupt);
 }
@@ -196,42 +196,42 @@ static int start_measuring(agent_run *r, const asked *q, shoal_err *err)
 static void on_report(void *user, Shoal__V1__AgentMessage *m)
 {
     agent_run *r = user;
-    if (r->crew) crew_report(r->crew, m);
+    if (r->supervisor) worker_supervisor_report(r->supervisor, m);
 }
 
 static void on_assigned(void *user, const Shoal__V1__Assignments *a)
 {
     agent_run *r = user;
-    if (r->crew) crew_assign(r->crew, a);
+    if (r->supervisor) worker_supervisor_assign(r->supervisor, a);
 }
 
 static void on_holders(void *user, const Shoal__V1__Holders *m)
 {
     agent_run *r = user;
-    if (r->crew) crew_hear(r->crew, m);
+    if (r->supervisor) worker_supervisor_hear(r->supervisor, m);
 }
 
 static void on_new_files(void *user)
 {
     agent_run *r = user;
-    if (r->crew) crew_reload(r->crew);
+    if (r->supervisor) worker_supervisor_reload(r->supervisor);
 }
 
 /* The port of a relay that listens anywhere is enough for the gateway, which sees where this machine comes
  * from. */
-static int start_crew(agent_run *r, const asked *q, const folder *dir, Shoal__V1__NodeFacts *f,
-                      shoal_err *err)
+static int start_workers(agent_run *r, const asked *q, const folder *dir, Shoal__V1__NodeFacts *f,
+                         shoal_err *err)
 {
-    crew_options o = {.config = q->config,
-                      .listen = q->listen ? q->listen : ":7081",
-                      .models_bytes = (uint64_t)q->models_gb * 1000000000u,
-                      .bytes_per_s = (uint64_t)q->mb_per_s * 1000000u,
-                      .dir = dir,
-                      .json_log = q->json_log};
-    int rc = crew_open(&r->crew, &r->loop, &o, err);
+    worker_supervisor_options o = {.config = q->config,
+                                   .listen = q->listen ? q->listen : ":7081",
+                                   .models_bytes = (uint64_t)q->models_gb * 1000000000u,
+                                   .bytes_per_s = (uint64_t)q->mb_per_s * 1000000u,
+                                   .dir = dir,
+                                   .json_log = q->json_log};
+    int rc = worker_supervisor_open(&r->supervisor, &r->loop, &o, err);
     if (rc == SHOAL_EIO && !q->listen) { /* somebody has the usual port: the gateway hears of another */
         o.listen = ":0";
-        rc = crew_open(&r->crew, &r->loop, &o, err);
+        rc = worker_supervisor_open(&r->supervisor, &r->loop, &o, err);
     }
     if (rc != 0) return rc;
     const char *listen = o.listen;
@@ -239,7 +239,7 @@ static int start_crew(agent_run *r, const asked *q, const folder *dir, Shoal__V1
     bool anywhere =
         colon == listen || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
     snprintf(r->address, sizeof r->address, "%.*s:%d", anywhere ? 0 : (int)(colon - listen), listen,
-             crew_port(r->crew));
+             worker_supervisor_port(r->supervisor));
     f->address = r->address;
     return 0;
 }
@@ -261,11 +261,11 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
     if (rc != 0) return rc;
     listening_open(&r->loop);
     watch_signals(r);
-    rc = start_crew(r, q, dir, f, err);
+    rc = start_workers(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
-    if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
+    if (rc == 0 && r->supervisor) worker_supervisor_follow(r->supervisor, r->attach);
     if (rc == 0) rc = start_measuring(r, q, err);
-    r->workers = r->crew;
+    r->workers = r->supervisor;
     const supervised_events ev = {.exited = worker_exited, .user = r};
     if (rc == 0) rc = supervised_open(&r->supervised, &r->loop, &ev, q->json_log, LOG_INFO, err);
     if (rc == 0) {

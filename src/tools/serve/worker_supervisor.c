@@ -1,6 +1,6 @@
-/* agent_crew.c: a registry, an agent and a relay on the loop of `shoal agent`. */
+/* worker_supervisor.c: a registry, an agent and a relay on the loop of `shoal agent`. */
 #define _GNU_SOURCE
-#include "serve/agent_crew.h"
+#include "serve/worker_supervisor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,17 +25,17 @@
 
 enum { GRACE_MS = 5000, NEWS_MS = 20, DISTRUSTED_MAX = 16 };
 
-typedef struct crew_assigned { /* a model that the gateway assigned */
+typedef struct worker_supervisor_assigned { /* a model that the gateway assigned */
     assignment a;
     char path[MODEL_PATH_SIZE];           /* of the model; "": not all of it is here */
     char *adapters[WORKER_SPEC_ADAPTERS]; /* "NAME=PATH" */
     bool own_file;                        /* the path is of this machine's own models.json */
-} crew_assigned;
+} worker_supervisor_assigned;
 
-struct crew {
+struct worker_supervisor {
     gateway_config *config; /* NULL: none of its own */
     worker_spec *specs;
-    crew_assigned *assigned;
+    worker_supervisor_assigned *assigned;
     size_t n_assigned;
     model_store *store;
     manifest *manifest;                  /* NULL: none on this machine */
@@ -53,7 +53,7 @@ struct crew {
     relay *relay;
     tls_context *tls, *as_node; /* as_node: with which it fetches from other nodes */
     Shoal__V1__Shelf shelf;
-    char **shelf_list;
+    char **digests;
     attach *attached;
     Shoal__V1__Replicas all;
     Shoal__V1__ReplicaReport *reports, **list;
@@ -62,7 +62,7 @@ struct crew {
     void *done_user;
 };
 
-int crew_port(const crew *c)
+int worker_supervisor_port(const worker_supervisor *c)
 {
     return relay_port(c->relay);
 }
@@ -74,7 +74,7 @@ static bool is_gateway(const tls_identity *who)
     return strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0;
 }
 
-static bool is_revoked(const crew *c, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool is_revoked(const worker_supervisor *c, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     bool revoked = c->attached && attach_knows_revoked(c->attached, who->serial);
     if (revoked) snprintf(why, TLS_WHY_BYTES, "its certificate was revoked");
@@ -97,7 +97,7 @@ static bool admit_node(void *user, const tls_identity *who, char why[TLS_WHY_BYT
 }
 
 /* Has this machine the first stage of the model of which that worker is a later one? */
-static bool calls_stage(const crew *c, const char *node, const char *worker)
+static bool calls_stage(const worker_supervisor *c, const char *node, const char *worker)
 {
     size_t n, first, end;
     if (!stage_name_parse(worker, &n, &first, &end) || first == 0) return false;
@@ -114,7 +114,7 @@ static bool calls_stage(const crew *c, const char *node, const char *worker)
 /* Nodes read models here, call the later stages of their own first stages, and nothing else. */
 static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
 {
-    const crew *c = user;
+    const worker_supervisor *c = user;
     if (strcmp(worker, MODEL_STORE_NAME) == 0) {
         LOG(LOG_INFO, "crew", "models_asked", LOG_S("by", who->common_name));
         return c->models_address;
@@ -136,7 +136,7 @@ static bool stays(void *user, const tls_identity *who, const char *worker)
     return calls_stage(user, who->common_name, worker);
 }
 
-void crew_follow(crew *c, attach *a)
+void worker_supervisor_follow(worker_supervisor *c, attach *a)
 {
     shoal_err err;
     c->attached = a;
@@ -144,7 +144,7 @@ void crew_follow(crew *c, attach *a)
         LOG(LOG_ERROR, "crew", "no_source", LOG_S("reason", err.message));
 }
 
-void crew_reload(crew *c)
+void worker_supervisor_reload(worker_supervisor *c)
 {
     shoal_err err;
     if (tls_context_reload(c->tls, &err) != 0 || tls_context_reload(c->as_node, &err) != 0)
@@ -154,26 +154,26 @@ void crew_reload(crew *c)
 
 /* ---- what is assigned ---------------------------------------------------------------------------- */
 
-static size_t n_own(const crew *c)
+static size_t n_own(const worker_supervisor *c)
 {
     return c->config ? c->config->n_models : 0;
 }
 
-static bool is_own(const crew *c, const char *model)
+static bool is_own(const worker_supervisor *c, const char *model)
 {
     for (size_t i = 0; i < n_own(c); i++)
         if (strcmp(c->specs[i].model, model) == 0) return true;
     return false;
 }
 
-static bool is_distrusted(const crew *c, const char *digest)
+static bool is_distrusted(const worker_supervisor *c, const char *digest)
 {
     for (size_t i = 0; i < c->n_distrusted; i++)
         if (strcmp(c->distrusted[i], digest) == 0) return true;
     return false;
 }
 
-static bool find_model(crew *c, crew_assigned *a)
+static bool find_model(worker_supervisor *c, worker_supervisor_assigned *a)
 {
     const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->a.model) : NULL;
     bool same = e && e->sha256 && strcmp(e->sha256, a->a.artifact.digest) == 0 &&
@@ -182,7 +182,7 @@ static bool find_model(crew *c, crew_assigned *a)
     return a->own_file || model_store_find(c->store, &a->a.artifact, a->path);
 }
 
-static bool find_adapter(crew *c, crew_assigned *a, size_t i)
+static bool find_adapter(worker_supervisor *c, worker_supervisor_assigned *a, size_t i)
 {
     char path[MODEL_PATH_SIZE];
     const assignment_adapter *x = &a->a.adapters[i];
@@ -192,7 +192,7 @@ static bool find_adapter(crew *c, crew_assigned *a, size_t i)
 }
 
 /* All that its workers read is here. */
-static bool find_files(crew *c, crew_assigned *a)
+static bool find_files(worker_supervisor *c, worker_supervisor_assigned *a)
 {
     bool here = find_model(c, a);
     for (size_t i = 0; here && i < a->a.n_adapters; i++) here = find_adapter(c, a, i);
@@ -200,7 +200,7 @@ static bool find_files(crew *c, crew_assigned *a)
     return here;
 }
 
-static void free_assigned(crew_assigned *list, size_t n)
+static void free_assigned(worker_supervisor_assigned *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         assignment_done(&list[i].a);
@@ -209,7 +209,7 @@ static void free_assigned(crew_assigned *list, size_t n)
     free(list);
 }
 
-static worker_spec spec_of(const crew_assigned *a)
+static worker_spec spec_of(const worker_supervisor_assigned *a)
 {
     worker_spec s = a->a.spec;
     s.model = a->a.model;
@@ -222,7 +222,7 @@ static worker_spec spec_of(const crew_assigned *a)
 /* Its own models, and those assigned ones whose files are here. */
 static void set_workers(void *user)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     shoal_err err;
     worker_spec *list = calloc(n_own(c) + c->n_assigned + 1, sizeof *list);
     size_t n = n_own(c);
@@ -238,7 +238,7 @@ static void set_workers(void *user)
     free(list);
 }
 
-static bool take(crew *c, crew_assigned *to, const Shoal__V1__Assignment *m)
+static bool take(worker_supervisor *c, worker_supervisor_assigned *to, const Shoal__V1__Assignment *m)
 {
     shoal_err err;
     int rc = assignment_take(&to->a, m, &err);
@@ -251,12 +251,12 @@ static bool take(crew *c, crew_assigned *to, const Shoal__V1__Assignment *m)
 }
 
 /* What its models are made of, but for files that this machine has by itself. */
-static void want(crew *c)
+static void want(worker_supervisor *c)
 {
     size_t most = c->n_assigned * (1 + WORKER_SPEC_ADAPTERS) + 1, n = 0;
     const artifact **list = calloc(most, sizeof(artifact *));
     for (size_t i = 0; list && i < c->n_assigned; i++) {
-        crew_assigned *a = &c->assigned[i];
+        worker_supervisor_assigned *a = &c->assigned[i];
         find_files(c, a);
         if (!a->own_file) list[n++] = &a->a.artifact;
         for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].artifact;
@@ -265,15 +265,15 @@ static void want(crew *c)
     free(list);
 }
 
-void crew_assign(crew *c, const Shoal__V1__Assignments *all)
+void worker_supervisor_assign(worker_supervisor *c, const Shoal__V1__Assignments *all)
 {
     size_t n = 0;
-    crew_assigned *list = calloc(all->n_models + 1, sizeof *list);
+    worker_supervisor_assigned *list = calloc(all->n_models + 1, sizeof *list);
     if (!list) return; /* the next one says as much */
     for (size_t i = 0; i < all->n_models; i++)
         if (take(c, &list[n], all->models[i])) n++;
     LOG(LOG_INFO, "crew", "assigned", LOG_I("models", n));
-    crew_assigned *was = c->assigned;
+    worker_supervisor_assigned *was = c->assigned;
     size_t n_was = c->n_assigned;
     c->assigned = list;
     c->n_assigned = n;
@@ -283,12 +283,12 @@ void crew_assign(crew *c, const Shoal__V1__Assignments *all)
     free_assigned(was, n_was);
 }
 
-void crew_hear(crew *c, const Shoal__V1__Holders *m)
+void worker_supervisor_hear(worker_supervisor *c, const Shoal__V1__Holders *m)
 {
     model_store_hear(c->store, m);
 }
 
-static const crew_assigned *assigned_of(const crew *c, const char *model)
+static const worker_supervisor_assigned *assigned_of(const worker_supervisor *c, const char *model)
 {
     for (size_t i = 0; i < c->n_assigned; i++)
         if (strcmp(c->assigned[i].a.model, model) == 0) return &c->assigned[i];
@@ -298,14 +298,14 @@ static const crew_assigned *assigned_of(const crew *c, const char *model)
 /* ---- files that workers cannot read --------------------------------------------------------------- */
 
 /* This machine's own file is no more relied upon: the model comes from others, as where there is none. */
-static void distrust(crew *c, const crew_assigned *a)
+static void distrust(worker_supervisor *c, const worker_supervisor_assigned *a)
 {
     LOG(LOG_ERROR, "crew", "file_refused", LOG_S("model", a->a.model), LOG_S("path", a->path),
         LOG_S("so", "it is fetched from other machines"));
     if (c->n_distrusted < DISTRUSTED_MAX) memcpy(c->distrusted[c->n_distrusted++], a->a.artifact.digest, 65);
 }
 
-static void check_files(crew *c, crew_assigned *a)
+static void check_files(worker_supervisor *c, worker_supervisor_assigned *a)
 {
     const artifact *list[1 + WORKER_SPEC_ADAPTERS];
     size_t n = 0;
@@ -316,7 +316,7 @@ static void check_files(crew *c, crew_assigned *a)
 
 static void fetch_anew(uv_timer_t *t)
 {
-    crew *c = t->data;
+    worker_supervisor *c = t->data;
     want(c);
     set_workers(c);
 }
@@ -324,9 +324,9 @@ static void fetch_anew(uv_timer_t *t)
 /* From the agent, which is not to be asked for anything now. */
 static void refused(void *user, const char *model)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     for (size_t i = 0; i < c->n_assigned; i++) {
-        crew_assigned *a = &c->assigned[i];
+        worker_supervisor_assigned *a = &c->assigned[i];
         if (strcmp(a->a.model, model) != 0) continue;
         bool own = a->own_file;
         if (own) distrust(c, a);
@@ -338,7 +338,7 @@ static void refused(void *user, const char *model)
 
 /* ---- reports ------------------------------------------------------------------------------------- */
 
-static bool make_room(crew *c, size_t n)
+static bool make_room(worker_supervisor *c, size_t n)
 {
     if (n <= c->cap) return true;
     Shoal__V1__ReplicaReport *reports = realloc(c->reports, n * sizeof *reports);
@@ -351,24 +351,24 @@ static bool make_room(crew *c, size_t n)
 }
 
 /* What others may fetch: all that has come, and what this machine has by itself of what is assigned. */
-static void put_shelf(crew *c, Shoal__V1__AgentMessage *m)
+static void put_files(worker_supervisor *c, Shoal__V1__AgentMessage *m)
 {
     size_t n = model_store_count(c->store);
-    char **list = realloc(c->shelf_list, (n + c->n_assigned + 1) * sizeof(char *));
+    char **list = realloc(c->digests, (n + c->n_assigned + 1) * sizeof(char *));
     if (!list) return;
-    c->shelf_list = list;
+    c->digests = list;
     shoal__v1__shelf__init(&c->shelf);
     for (size_t i = 0; i < n; i++) list[i] = (char *)model_store_at(c->store, i)->digest;
     for (size_t i = 0; i < c->n_assigned; i++)
         if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.artifact.digest;
     c->shelf.digests = list;
-    c->shelf.n_digests = n < MEMBER_TABLE_SHELF_MAX ? n : MEMBER_TABLE_SHELF_MAX;
+    c->shelf.n_digests = n < MEMBER_TABLE_FILES_MAX ? n : MEMBER_TABLE_FILES_MAX;
     m->shelf = &c->shelf;
 }
 
-void crew_report(crew *c, Shoal__V1__AgentMessage *m)
+void worker_supervisor_report(worker_supervisor *c, Shoal__V1__AgentMessage *m)
 {
-    put_shelf(c, m);
+    put_files(c, m);
     size_t n = registry_count(c->registry);
     if (!make_room(c, n)) return; /* the next second says it */
     shoal__v1__replicas__init(&c->all);
@@ -380,7 +380,7 @@ void crew_report(crew *c, Shoal__V1__AgentMessage *m)
         c->reports[i].model = (char *)r->model;
         c->reports[i].state = (char *)replica_state_name(r->state);
         c->reports[i].reason = (char *)r->reason;
-        const crew_assigned *a = assigned_of(c, r->model);
+        const worker_supervisor_assigned *a = assigned_of(c, r->model);
         c->reports[i].assigned = !is_own(c, r->model);
         c->reports[i].standby = a && (unsigned)atoi(strrchr(r->id, '/') + 1) >= a->a.n_serving;
         c->list[i] = &c->reports[i];
@@ -392,18 +392,18 @@ void crew_report(crew *c, Shoal__V1__AgentMessage *m)
 
 static void send_news(uv_timer_t *t)
 {
-    crew *c = t->data;
+    worker_supervisor *c = t->data;
     if (c->attached) attach_report(c->attached);
 }
 
 /* A replica that is ready, or not any more, is worth a message of its own; many at once are worth one. */
 static void on_change(void *user, const registry_event *e)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     if (!uv_is_active((uv_handle_t *)c->news)) uv_timer_start(c->news, send_news, NEWS_MS, 0);
 }
 
-static uv_timer_t *open_timer(crew *c, uv_loop_t *loop)
+static uv_timer_t *open_timer(worker_supervisor *c, uv_loop_t *loop)
 {
     uv_timer_t *t = calloc(1, sizeof *t);
     if (!t) return NULL;
@@ -412,7 +412,7 @@ static uv_timer_t *open_timer(crew *c, uv_loop_t *loop)
     return t;
 }
 
-static int open_news(crew *c, uv_loop_t *loop, shoal_err *err)
+static int open_news(worker_supervisor *c, uv_loop_t *loop, shoal_err *err)
 {
     c->anew = open_timer(c, loop);
     if (!c->anew || !(c->news = open_timer(c, loop))) return err_nomem(err);
@@ -428,7 +428,7 @@ static void news_closed(uv_handle_t *h)
 
 static bool find_blob(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
-    const crew *c = user;
+    const worker_supervisor *c = user;
     for (size_t i = 0; i < c->n_assigned; i++)
         if (c->assigned[i].own_file && strcmp(c->assigned[i].a.artifact.digest, digest) == 0)
             return snprintf(ret_path, MODEL_SEND_PATH, "%s", c->assigned[i].path) < MODEL_SEND_PATH;
@@ -438,14 +438,14 @@ static bool find_blob(const void *user, const char *digest, char ret_path[MODEL_
 /* Who asks, the relay has looked at and said to the log (find). */
 static void on_fetch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     model_send(&c->sends, call, msg, n, "a node", find_blob, c);
 }
 
 static const grpc_method MODELS[] = {{"/shoal.v1.Models/Fetch", on_fetch}};
 
 /* In the folder of the workers' sockets, which is this user's alone. */
-static int open_models(crew *c, uv_loop_t *loop, shoal_err *err)
+static int open_models(worker_supervisor *c, uv_loop_t *loop, shoal_err *err)
 {
     const http_limits limits = {.max_body_bytes = 4096,
                                 .max_connections = RELAY_NODES_MAX + 16,
@@ -462,7 +462,7 @@ static int open_models(crew *c, uv_loop_t *loop, shoal_err *err)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int open_tls(crew *c, const folder *dir, shoal_err *err)
+static int open_tls(worker_supervisor *c, const folder *dir, shoal_err *err)
 {
     char cert[4096], ca[4096], crl[4096];
     snprintf(cert, sizeof cert, "%s/member.pem", dir->path);
@@ -480,7 +480,8 @@ static int open_tls(crew *c, const folder *dir, shoal_err *err)
     return rc == 0 ? tls_context_new(&c->as_node, TLS_CLIENT, &o, err) : rc;
 }
 
-static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_log, shoal_err *err)
+static int start_workers(worker_supervisor *c, uv_loop_t *loop, const folder *dir, bool json_log,
+                         shoal_err *err)
 {
     agent_arbiter shared;
     int rc = serve_arbiter_open(&c->arbiter, &c->arbiter_fd, &shared, err);
@@ -500,7 +501,8 @@ static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_
     return agent_new(&c->agent, loop, c->registry, &o, err);
 }
 
-static int open_store(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *err)
+static int open_store(worker_supervisor *c, uv_loop_t *loop, const worker_supervisor_options *o,
+                      shoal_err *err)
 {
     char *path = NULL, at[MODEL_PATH_SIZE];
     snprintf(at, sizeof at, "%s/models", o->dir->path);
@@ -527,7 +529,7 @@ static int check_whole(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *err)
+static int open_all(worker_supervisor *c, uv_loop_t *loop, const worker_supervisor_options *o, shoal_err *err)
 {
     int rc = o->config ? config_load(&c->config, &HOME_STAGES, o->config, err) : 0;
     if (rc == 0 && c->config) rc = check_whole(c->config, err);
@@ -542,24 +544,25 @@ static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *
     return rc == 0 ? open_models(c, loop, err) : rc;
 }
 
-int crew_open(crew **ret, uv_loop_t *loop, const crew_options *o, shoal_err *err)
+int worker_supervisor_open(worker_supervisor **ret, uv_loop_t *loop, const worker_supervisor_options *o,
+                           shoal_err *err)
 {
-    crew *c = calloc(1, sizeof *c);
+    worker_supervisor *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
     c->arbiter_fd = -1;
     int rc = open_all(c, loop, o, err);
     if (rc != 0) {
-        crew_close(c, NULL, NULL);
+        worker_supervisor_close(c, NULL, NULL);
         return rc;
     }
-    LOG(LOG_INFO, "crew", "started", LOG_I("port", crew_port(c)), LOG_I("models", n_own(c)));
+    LOG(LOG_INFO, "crew", "started", LOG_I("port", worker_supervisor_port(c)), LOG_I("models", n_own(c)));
     *ret = c;
     return 0;
 }
 
 static void relay_gone(void *user)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     void (*done)(void *) = c->done;
     void *done_user = c->done_user;
     tls_context_unref(c->tls);
@@ -569,7 +572,7 @@ static void relay_gone(void *user)
     config_free(c->config);
     manifest_free(c->manifest);
     free_assigned(c->assigned, c->n_assigned);
-    free(c->shelf_list);
+    free(c->digests);
     free(c->reports);
     free(c->list);
     free(c);
@@ -578,13 +581,13 @@ static void relay_gone(void *user)
 
 static void store_gone(void *user)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     relay_close(c->relay, relay_gone, c);
 }
 
 static void models_gone(void *user)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     agent_free(c->agent);
     c->agent = NULL;
     if (c->news) {
@@ -599,19 +602,19 @@ static void models_gone(void *user)
 
 static void workers_gone(void *user)
 {
-    crew *c = user;
+    worker_supervisor *c = user;
     if (c->models)
         grpc_server_close(c->models, models_gone, c);
     else
         models_gone(c);
 }
 
-void crew_worker_exited(crew *c, int pid, int status)
+void worker_supervisor_worker_exited(worker_supervisor *c, int pid, int status)
 {
     if (c->agent) agent_worker_exited(c->agent, pid, status);
 }
 
-void crew_close(crew *c, void (*done)(void *user), void *user)
+void worker_supervisor_close(worker_supervisor *c, void (*done)(void *user), void *user)
 {
     c->done = done;
     c->done_user = user;
