@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "logging/log.h"
+#include "wire/env_uv.h"
 #include "cluster/stage_name.h"
 
 enum {
-    WATCH_MS = 100,
     LEAVE_MS = 120000, /* for what runs on a worker that is not wanted any more */
     ID_BYTES = 512,
 };
@@ -101,6 +101,7 @@ static int free_slot(agent *a)
 
 static void child_free(child *c)
 {
+    c->a->e->timer_free(c->restart);
     arena_free(c->strings);
     free(c);
 }
@@ -193,14 +194,12 @@ static int add_child(agent *a, const worker_spec *spec, int replica_number, shoa
     if (!c) return err_nomem(err);
     c->a = a;
     c->process = (process){.is_at_work = child_is_at_work, .worker = c};
-    rc = describe_child(c, spec, replica_number, err);
+    c->restart = a->e->timer_new(a->e->user, child_timer, c);
+    rc = c->restart ? describe_child(c, spec, replica_number, err) : err_nomem(err);
     if (rc != 0) {
         child_free(c);
         return rc;
     }
-    uv_timer_init(a->loop, &c->restart);
-    c->restart.data = c;
-    a->n_open_timers++;
     a->children[a->n++] = c;
     return 0;
 }
@@ -274,13 +273,6 @@ static void set_standby(child *c)
     if (c->life) child_tell(c, REPLICA_STARTING, NULL, NULL); /* of a life that is known: no other news */
 }
 
-static void leave_over(uv_timer_t *t)
-{
-    child *c = t->data;
-    LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
-    if (c->life) life_kill(c->life, SIGKILL);
-}
-
 /* It finishes what runs, and takes nothing new. One of several stages cannot: the others leave as well, and
  * what runs goes on from the request where the model is next. */
 static void dismiss(child *c)
@@ -288,12 +280,12 @@ static void dismiss(child *c)
     const agent *a = c->a;
     LOG(LOG_INFO, "agent", "worker_dismissed", LOG_S("replica", c->id));
     c->leaving = true;
-    uv_timer_stop(&c->restart);
+    a->e->timer_stop(c->restart);
     if (!c->life) {
         child_gone(c);
         return;
     }
-    uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
+    a->e->timer_start(c->restart, LEAVE_MS);
     child_tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
     if (a->book) worker_book_at(a->book, c->slot)->leaving = 1;
     life_kill(c->life, c->spec.end_layer ? SIGKILL : WORKER_STOP_SIGNAL);
@@ -418,11 +410,19 @@ static void on_replica_change(void *user, const registry_event *e)
     if (c->life && c->a->book) worker_book_at(c->a->book, c->slot)->served = 1;
 }
 
-static void init_timer(agent *a, uv_timer_t *t)
+uint64_t agent_now_ns(const agent *a)
 {
-    uv_timer_init(a->loop, t);
-    t->data = a;
-    a->n_open_timers++;
+    return a->e->now_ns(a->e->user);
+}
+
+static void kill_all(void *agent);
+
+static int make_timers(agent *a, shoal_err *err)
+{
+    a->kill = a->e->timer_new(a->e->user, kill_all, a);
+    a->watch = a->e->timer_new(a->e->user, agent_watch, a);
+    a->unclaimed_over = a->e->timer_new(a->e->user, adopt_unclaimed_over, a);
+    return a->kill && a->watch && a->unclaimed_over ? 0 : err_nomem(err);
 }
 
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
@@ -431,12 +431,11 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->g = g;
-    init_timer(a, &a->kill);
-    init_timer(a, &a->watch);
-    init_timer(a, &a->unclaimed_over);
+    a->loop_time = env_uv(loop);
+    a->e = opts->time ? opts->time : &a->loop_time;
     a->book_fd = -1;
-    uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
-    int rc = source_open(&a->source, g, "agent", err);
+    int rc = make_timers(a, err);
+    if (rc == 0) rc = source_open(&a->source, g, "agent", err);
     if (rc == 0) rc = configure(a, opts, err);
     if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
     if (rc == 0) rc = check_count(a, opts->workers, opts->n_workers, err);
@@ -447,26 +446,23 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
         return rc;
     }
     source_synced(a->source);
-    uv_timer_start(&a->watch, agent_watch, WATCH_MS, WATCH_MS);
+    a->e->timer_start(a->watch, AGENT_WATCH_MS);
     start_new(a);
     *ret = a;
     return 0;
 }
 
-static void kill_all(uv_timer_t *t)
+/* The grace of agent_stop is over, or there was nothing to wait for. */
+static void kill_all(void *user)
 {
-    agent *a = t->data;
+    agent *a = user;
     for (size_t i = 0; i < a->n; i++) {
         child *c = a->children[i];
         if (!c->life) continue;
         LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
         life_kill(c->life, SIGKILL);
     }
-}
-
-static void all_gone_already(uv_timer_t *t)
-{
-    agent_check_all_gone(t->data);
+    agent_check_all_gone(a);
 }
 
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user)
@@ -478,38 +474,13 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
     adopt_kill_unclaimed(a);
     for (size_t i = 0; i < a->n; i++) {
         child *c = a->children[i];
-        uv_timer_stop(&c->restart);
+        a->e->timer_stop(c->restart);
         if (!c->life) continue;
         any = true;
         child_tell(c, REPLICA_DRAINING, "stopping", NULL);
         life_kill(c->life, WORKER_STOP_SIGNAL);
     }
-    if (any)
-        uv_timer_start(&a->kill, kill_all, grace_ms, 0);
-    else
-        uv_timer_start(&a->kill, all_gone_already, 0, 0);
-}
-
-static void release(agent *a)
-{
-    if (--a->n_open_timers > 0) return;
-    arena_free(a->strings);
-    arena_free(a->wish);
-    free(a->children);
-    free(a);
-}
-
-static void agent_timer_closed(uv_handle_t *h)
-{
-    release(h->data);
-}
-
-static void restart_timer_closed(uv_handle_t *h)
-{
-    child *c = h->data;
-    agent *a = c->a;
-    child_free(c);
-    release(a);
+    a->e->timer_start(a->kill, any ? grace_ms : 0);
 }
 
 void child_gone(child *c)
@@ -520,7 +491,7 @@ void child_gone(child *c)
     memmove(&a->children[i], &a->children[i + 1], (--a->n - i) * sizeof *a->children);
     source_drop(a->source, c->id, c->generation);
     if (a->book) worker_book_clear(a->book, c->slot);
-    uv_close((uv_handle_t *)&c->restart, restart_timer_closed);
+    child_free(c);
 }
 
 void agent_free(agent *a)
@@ -530,11 +501,15 @@ void agent_free(agent *a)
     source_close(a->source);
     for (size_t i = 0; i < a->n; i++) {
         unlink(a->children[i]->socket);
-        uv_close((uv_handle_t *)&a->children[i]->restart, restart_timer_closed);
+        child_free(a->children[i]);
     }
     rundir_close(&a->dir);
     adopt_close(a);
-    uv_close((uv_handle_t *)&a->unclaimed_over, agent_timer_closed);
-    uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
-    uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
+    a->e->timer_free(a->unclaimed_over);
+    a->e->timer_free(a->kill);
+    a->e->timer_free(a->watch);
+    arena_free(a->strings);
+    arena_free(a->wish);
+    free(a->children);
+    free(a);
 }

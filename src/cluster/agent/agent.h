@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/progress.h"
 #include "json/sampling.h"
+#include "time/env.h"
 #include "cluster/registry.h"
 #include "cluster/split.h"
 
@@ -87,6 +88,7 @@ typedef struct agent_options {
     size_t packed_mb, packed_min_mb;
     bool packed_check;
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
+    const env *time;              /* NULL: the loop's (wire/env_uv.h). Must outlive the agent */
     /* A worker of that model could not start because of its file; may be NULL. No agent_ call inside. */
     void (*refused)(void *user, const char *model);
     void *user;

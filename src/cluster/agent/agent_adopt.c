@@ -66,9 +66,9 @@ static void look_at(agent *a, int slot)
     kill(e->pid, SIGKILL);
 }
 
-static void unclaimed_over(uv_timer_t *t)
+void adopt_unclaimed_over(void *agent)
 {
-    adopt_kill_unclaimed(t->data);
+    adopt_kill_unclaimed(agent);
 }
 
 int adopt_open(agent *a, shoal_err *err)
@@ -76,7 +76,7 @@ int adopt_open(agent *a, shoal_err *err)
     if (!handover_is_open()) return 0;
     int rc = open_book(a, err);
     for (int slot = 0; rc == 0 && slot < WORKER_BOOK_SLOTS; slot++) look_at(a, slot);
-    if (rc == 0 && a->unclaimed) uv_timer_start(&a->unclaimed_over, unclaimed_over, UNCLAIMED_MS, 0);
+    if (rc == 0 && a->unclaimed) a->e->timer_start(a->unclaimed_over, UNCLAIMED_MS);
     return rc;
 }
 

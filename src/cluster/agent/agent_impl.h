@@ -11,6 +11,7 @@
 #include "agent/rundir.h"
 #include "agent/worker_book.h"
 
+enum { AGENT_WATCH_MS = 100 };
 enum { MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES) };
 
 typedef struct child child;
@@ -52,7 +53,7 @@ struct child {
     uint64_t generation; /* rises with every start */
     process process;
     life *life; /* NULL: no process */
-    uv_timer_t restart;
+    env_timer *restart;
     uint64_t backoff_ms, started_ns;
     bool refused;           /* it has failed, and waits for another file, or until */
     uint64_t retry_ns;      /* 0: for a file alone */
@@ -64,6 +65,8 @@ struct child {
 
 struct agent {
     uv_loop_t *loop;
+    env loop_time;
+    const env *e; /* time and timers: loop_time, or what the caller gave */
     registry *g;
     source *source;
     arena *strings, *wish; /* wish: of wanted */
@@ -81,11 +84,10 @@ struct agent {
     bool log_json;
     child **children;
     size_t n, cap;
-    uv_timer_t kill, watch, unclaimed_over;
+    env_timer *kill, *watch, *unclaimed_over;
     worker_book *book; /* NULL: not supervised */
     int book_fd;
-    uint64_t unclaimed;   /* slots with a process of the life before, which no child has taken over */
-    size_t n_open_timers; /* memory goes when the last one is closed */
+    uint64_t unclaimed; /* slots with a process of the life before, which no child has taken over */
     void (*done)(void *user);
     void *done_user;
 };
@@ -111,6 +113,7 @@ void life_free(life *l);
 /* ---- agent_adopt.c: what the life before left ---- */
 int adopt_open(agent *a, shoal_err *err); /* nothing where nobody supervises */
 void adopt_close(agent *a);
+void adopt_unclaimed_over(void *agent); /* a timer's: nothing wants what is left */
 /* The entry of that id, -1: none. With *ret_lives: its process may be taken over. */
 int adopt_find(agent *a, const char *id, bool *ret_lives);
 /* The process in the child's slot becomes its life: taken over, or ended because it has other options. False:
@@ -129,13 +132,16 @@ void life_over(life *l, int64_t code, int sig);
 
 /* What the cluster is told of it. */
 int child_tell(child *c, replica_state state, const char *reason, shoal_err *err);
+/* Its timer's: the next start is due, or the grace of one that leaves is over. */
+void child_timer(void *child);
 /* A process for it, now; when there can be none, later. */
 void child_start(child *c);
 /* The one that left is no child any more. */
 void child_gone(child *c);
 
-/* On a timer: look at all workers, and kill those that hang. */
-void agent_watch(uv_timer_t *t);
+uint64_t agent_now_ns(const agent *a);
+/* A timer's: look at all workers, and kill those that hang. */
+void agent_watch(void *agent);
 bool child_is_at_work(void *worker); /* of a child (replica.h: process) */
 
 child *agent_child(agent *a, const char *id);

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 
 enum {
@@ -59,17 +58,25 @@ static bool same_file(const struct file_mark *a, const struct file_mark *b)
 static bool may_start(const child *c)
 {
     struct file_mark now = mark_of(c->spec.path);
-    return !c->refused || !same_file(&now, &c->tried) || (c->retry_ns && clock_ns() >= c->retry_ns);
+    return !c->refused || !same_file(&now, &c->tried) || (c->retry_ns && agent_now_ns(c->a) >= c->retry_ns);
 }
 
-static void restart_due(uv_timer_t *t)
+static void wait_to_restart(child *c, uint64_t ms)
 {
-    child *c = t->data;
-    if (may_start(c)) {
+    c->a->e->timer_start(c->restart, ms);
+}
+
+void child_timer(void *user)
+{
+    child *c = user;
+    if (c->leaving) {
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
+        if (c->life) life_kill(c->life, SIGKILL);
+    } else if (may_start(c)) {
         c->process.n_restarts += c->refused;
         child_start(c);
     } else {
-        uv_timer_start(t, restart_due, LOOK_MS, 0);
+        wait_to_restart(c, LOOK_MS);
     }
 }
 
@@ -79,8 +86,8 @@ static void wait_for_file(child *c, bool mends)
     uint64_t ms = RETRY_MIN_MS << (c->refusals < 5 ? c->refusals : 5);
     c->refused = true;
     c->refusals++;
-    c->retry_ns = mends ? clock_ns() + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * 1000000u : 0;
-    uv_timer_start(&c->restart, restart_due, LOOK_MS, 0);
+    c->retry_ns = mends ? agent_now_ns(c->a) + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * 1000000u : 0;
+    wait_to_restart(c, LOOK_MS);
     if (mends && c->a->refused) c->a->refused(c->a->user, c->spec.model);
 }
 
@@ -89,7 +96,7 @@ void agent_check_all_gone(agent *a)
     if (!a->stopping || !a->done) return;
     for (size_t i = 0; i < a->n; i++)
         if (a->children[i]->life) return;
-    uv_timer_stop(&a->kill);
+    a->e->timer_stop(a->kill);
     void (*done)(void *) = a->done;
     a->done = NULL;
     done(a->done_user);
@@ -106,8 +113,9 @@ uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool ser
 
 static void restart_later(child *c)
 {
-    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
-    uv_timer_start(&c->restart, restart_due, wait, 0);
+    uint64_t wait =
+        agent_restart_wait_ms(&c->backoff_ms, (agent_now_ns(c->a) - c->started_ns) / 1000000, c->served);
+    wait_to_restart(c, wait);
     LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->id), LOG_I("in_ms", wait),
         LOG_I("crashes", c->process.n_crashes));
 }
@@ -214,7 +222,7 @@ void child_start(child *c)
     c->tried = mark_of(c->spec.path);
     memset(&c->watch, 0, sizeof c->watch);
     if (adopt_take(c)) return;
-    c->started_ns = clock_ns();
+    c->started_ns = agent_now_ns(c->a);
     c->served = false;
     c->generation++;
     if (launch(c, &err) != 0) {

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 
 enum { ASKED_NS = 20000000 }; /* looks of an agent that is asked are that far apart */
@@ -37,7 +36,7 @@ static view view_of(const child *c)
     const agent *a = c->a;
     const replica *r = registry_get(a->g, c->id);
     progress_counts *p = counters_of(c);
-    view v = {.now_ns = clock_ns(), .owes = r && r->state == REPLICA_READY && r->silent, .counted = p};
+    view v = {.now_ns = agent_now_ns(a), .owes = r && r->state == REPLICA_READY && r->silent, .counted = p};
     if (!p) return v;
     v.work = atomic_load_explicit(&p->work, memory_order_relaxed);
     v.loop = atomic_load_explicit(&p->loop, memory_order_relaxed);
@@ -93,9 +92,10 @@ static bool kill_if_hung(child *c, const liveness *l, const char *what)
     return true;
 }
 
-void agent_watch(uv_timer_t *t)
+void agent_watch(void *user)
 {
-    agent *a = t->data;
+    agent *a = user;
+    a->e->timer_start(a->watch, AGENT_WATCH_MS);
     for (size_t i = 0; i < a->n; i++) {
         child *c = a->children[i];
         if (!c->life || c->watch.killed) continue;
@@ -118,7 +118,7 @@ bool child_is_at_work(void *worker)
     child *c = worker;
     child_watch *w = &c->watch;
     if (!c->life || w->killed) return false;
-    if (clock_ns() - w->looked_ns >= ASKED_NS) {
+    if (agent_now_ns(c->a) - w->looked_ns >= ASKED_NS) {
         view v = view_of(c);
         look(c, &v, true);
     }

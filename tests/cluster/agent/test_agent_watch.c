@@ -24,8 +24,9 @@
 #include "logging/log.h"
 #include "base/progress.h"
 #include "agent/agent.h"
+#include "time/env_sim.h"
 
-enum { N_SLOTS = 4, PAGE_FD = 3, WAIT_S = 120 };
+enum { N_SLOTS = 4, PAGE_FD = 3, WAIT_S = 120, TURN_MS = 10 };
 
 typedef struct page {
     progress_counts slots[N_SLOTS];
@@ -110,8 +111,10 @@ typedef struct bench {
     registry *g;
     agent *a;
     page *p;
+    const char *model;
     int fd;
     uv_timer_t tick;
+    env_sim *sim; /* NULL: real time */
     bool stopped;
 } bench;
 
@@ -141,9 +144,17 @@ static void reap(void *user, int slot)
 
 static void on_tick(uv_timer_t *t) {}
 
-static void bench_open(bench *b, const char *model)
+static void turn(bench *b)
 {
-    *b = (bench){.fd = memfd_create("page", MFD_CLOEXEC)};
+    uv_run(&b->loop, UV_RUN_ONCE);
+    if (b->sim) env_sim_run(b->sim, TURN_MS);
+}
+
+/* What a worker does to a core takes real time; how long it sleeps or is stopped may be simulated. */
+static void bench_open(bench *b, const char *model, bool simulated)
+{
+    *b = (bench){
+        .fd = memfd_create("page", MFD_CLOEXEC), .model = model, .sim = simulated ? env_sim_new(1) : NULL};
     log_setup(LOG_OFF, false);
     assert_true(b->fd >= 0 && ftruncate(b->fd, sizeof *b->p) == 0);
     b->p = mmap(NULL, sizeof *b->p, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
@@ -160,9 +171,10 @@ static void bench_open(bench *b, const char *model)
                             .user = b->p};
     worker_spec spec = {.model = model, .path = "none"};
     agent_options o = {.workers = &spec, .n_workers = 1, .log_level = "off", .arbiter = &shared};
+    if (simulated) o.time = env_sim_env(b->sim);
     assert_int_equal(agent_new(&b->a, &b->loop, b->g, &o, NULL), 0);
     uv_timer_init(&b->loop, &b->tick);
-    uv_timer_start(&b->tick, on_tick, 10, 10);
+    uv_timer_start(&b->tick, on_tick, simulated ? 1 : TURN_MS, simulated ? 1 : TURN_MS);
 }
 
 static void on_stopped(void *user)
@@ -173,12 +185,14 @@ static void on_stopped(void *user)
 static void bench_close(bench *b)
 {
     agent_stop(b->a, 1, on_stopped, b);
-    while (!b->stopped) uv_run(&b->loop, UV_RUN_ONCE);
+    while (!b->stopped) turn(b);
     uv_close((uv_handle_t *)&b->tick, NULL);
     agent_free(b->a);
     registry_free(b->g);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&b->loop), 0);
+    if (b->sim) assert_int_equal(env_sim_timers(b->sim), 0);
+    env_sim_free(b->sim);
     munmap(b->p, sizeof *b->p);
     close(b->fd);
 }
@@ -189,13 +203,24 @@ static const replica *worker_of(bench *b)
     return registry_at(b->g, 0);
 }
 
+/* It has come to what its model's name says: no simulated time passes before. */
+static void wait_for_start(bench *b)
+{
+    bool locks = strcmp(b->model, "locks") == 0, starts = strcmp(b->model, "starts") == 0;
+    while (locks    ? atomic_load(&b->p->inside) < 0
+           : starts ? atomic_load(&b->p->slots[0].n_working) == 0
+                    : atomic_load(&b->p->slots[0].loops) == 0)
+        uv_run(&b->loop, UV_RUN_ONCE);
+}
+
 /* Its first life ends, and another one begins. */
-static void is_replaced(const char *model)
+static void is_replaced(const char *model, bool simulated)
 {
     bench b;
-    bench_open(&b, model);
+    bench_open(&b, model, simulated);
+    wait_for_start(&b);
     for (uint64_t start = clock_ns(); worker_of(&b)->process.n_restarts == 0;) {
-        uv_run(&b.loop, UV_RUN_ONCE);
+        turn(&b);
         if (clock_ms_since(start) > WAIT_S * 1000) fail_msg("the worker that %s lives", model);
     }
     bench_close(&b);
@@ -203,28 +228,28 @@ static void is_replaced(const char *model)
 
 static void agent_replaces_a_worker_that_is_stopped_in_a_step(void **state)
 {
-    is_replaced("stops");
+    is_replaced("stops", true);
 }
 
 static void agent_replaces_a_worker_that_spins_in_a_step(void **state)
 {
-    is_replaced("spins");
+    is_replaced("spins", false);
 }
 
 static void agent_replaces_a_worker_whose_threads_wait_for_each_other(void **state)
 {
-    is_replaced("sleeps");
+    is_replaced("sleeps", true);
 }
 
 static void agent_replaces_a_worker_that_is_stopped_inside_the_lock(void **state)
 {
-    is_replaced("locks");
+    is_replaced("locks", true);
 }
 
 static void run_for_turns(bench *b, int n)
 {
     for (int i = 0; i < n; i++) {
-        uv_run(&b->loop, UV_RUN_ONCE);
+        turn(b);
         assert_int_equal(worker_of(b)->process.n_crashes, 0);
     }
 }
@@ -234,8 +259,9 @@ static void agent_leaves_alone_who_rests_queues_or_starts(void **state)
     static const char *const models[] = {"rests", "queues", "starts"};
     for (int i = 0; i < 3; i++) {
         bench b;
-        bench_open(&b, models[i]);
-        run_for_turns(&b, 400); /* of 10 ms, or more: a step that sleeps is found after 2 s */
+        bench_open(&b, models[i], true);
+        wait_for_start(&b);
+        run_for_turns(&b, 400); /* 4 s: a step that sleeps is found after 2 s */
         bench_close(&b);
     }
 }
@@ -266,7 +292,7 @@ static void agent_does_not_kill_a_worker_that_is_starved(void **state)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (volatile unsigned k = 0;; k++) continue;
     }
-    bench_open(&b, "slow");
+    bench_open(&b, "slow", false);
     while (atomic_load(&b.p->n_done[0]) < N_STEPS) run_for_turns(&b, 1);
     bench_close(&b);
     for (int i = 0; i < N_BUSY; i++) {
@@ -280,7 +306,7 @@ static void agent_does_not_kill_a_worker_that_is_starved(void **state)
 static void agent_says_who_is_at_work(void **state)
 {
     bench b;
-    bench_open(&b, "slow");
+    bench_open(&b, "slow", false);
     while (atomic_load(&b.p->n_done[0]) < 1) run_for_turns(&b, 1);
     const replica *r = worker_of(&b);
     for (int i = 0; i < 20; i++) {
