@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "control/control_impl.h"
 #include "control/peer_gateways.h"
 #include "join/join.h"
+#include "wire/env_uv.h"
 
 static const grpc_method methods[] = {
     {"/shoal.v1.Join/Enrol", control_on_enrol},
@@ -21,6 +21,11 @@ static const grpc_method methods[] = {
 int64_t control_now(void)
 {
     return (int64_t)time(NULL);
+}
+
+uint64_t control_now_ns(const control *g)
+{
+    return g->e->now_ns(g->e->user);
 }
 
 int control_port(const control *g)
@@ -66,7 +71,7 @@ static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 
 bool control_may_log(control *g, const char *from)
 {
-    return log_limit_take(&g->lines, from, clock_ns() / 1000000);
+    return log_limit_take(&g->lines, from, control_now_ns(g) / 1000000);
 }
 
 static void on_refused(void *user, const char *from, const char *why)
@@ -89,11 +94,13 @@ static void read_files_again(control *g, unsigned changed)
         LOG_I("crl", trust_crl_number(g->credential.own.trust)));
 }
 
-static void on_tick(uv_timer_t *t)
+static void on_tick(void *user)
 {
-    control *g = t->data;
+    control *g = user;
+    uint64_t now_ns = control_now_ns(g);
     unsigned changed = 0;
     shoal_err err;
+    g->e->timer_start(g->tick, CONTROL_REPORT_MS);
     if (g->recheck) grpc_server_recheck(g->server);
     g->recheck = false;
     /* While the CA works for somebody it is not looked at: it belongs to that thread. */
@@ -104,10 +111,10 @@ static void on_tick(uv_timer_t *t)
         control_attach_tell_revoked(g);
         g->recheck = true; /* when they have heard why */
     }
-    control_attach_tick(g, clock_ns(), control_now());
-    if (g->registry) residency_look(&g->residency, g->registry, clock_ns());
-    placer_tick(g, clock_ns());
-    log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
+    control_attach_tick(g, now_ns, control_now());
+    if (g->registry) residency_look(&g->residency, g->registry, now_ns);
+    placer_tick(g, now_ns);
+    log_limit_tell(&g->lines, "gate", now_ns / 1000000);
 }
 
 /* ---- without a CA -------------------------------------------------------------------------------- */
@@ -140,6 +147,7 @@ static int follow(control *g, const char *listen, shoal_err *err)
                               .dir = &g->credential.dir,
                               .facts = &f,
                               .changed = on_followed,
+                              .time = g->e,
                               .user = g};
     if (rc == 0) rc = attach_open(&g->follow, g->loop, &o, err);
     g->follow_open = rc == 0;
@@ -193,19 +201,16 @@ static int control_start(control *g, const control_options *o, shoal_err *err)
 {
     g->registry = o->members;
     g->silence_ns = (o->silence_ms ? o->silence_ms : CONTROL_SILENCE_MS) * UINT64_C(1000000);
-    int rc = node_credential_open(&g->credential, o->state, o->name, control_now(), err);
+    g->tick = g->e->timer_new(g->e->user, on_tick, g);
+    int rc = g->tick ? 0 : err_nomem(err);
+    if (rc == 0) rc = node_credential_open(&g->credential, o->state, o->name, control_now(), err);
     if (rc == 0) rc = member_table_new(&g->member_table, err);
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
     if (rc == 0 && !g->credential.ca) rc = follow(g, o->listen, err);
-    if (rc != 0) return rc;
-    uv_timer_init(g->loop, &g->tick);
-    g->tick_open = true;
-    g->tick.data = g;
-    uv_timer_start(&g->tick, on_tick, CONTROL_REPORT_MS, CONTROL_REPORT_MS);
-    uv_unref((uv_handle_t *)&g->tick);
-    return 0;
+    if (rc == 0) g->e->timer_start(g->tick, CONTROL_REPORT_MS);
+    return rc;
 }
 
 int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal_err *err)
@@ -213,6 +218,8 @@ int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal
     control *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
     g->loop = loop;
+    g->loop_time = env_uv(loop);
+    g->e = o->time ? o->time : &g->loop_time;
     g->last_job = &g->jobs;
     g->credential.dir = FOLDER_NONE;
     int rc = control_start(g, o, err);
@@ -229,9 +236,10 @@ int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal
 
 void control_release(control *g)
 {
-    if (!g->closing || g->server_open || g->tick_open || g->follow_open || g->jobs) return;
+    if (!g->closing || g->server_open || g->follow_open || g->jobs) return;
     void (*closed)(void *) = g->closed;
     void *user = g->closed_user;
+    g->e->timer_free(g->tick);
     control_attach_forget(g);
     placer_free(g->placer);
     member_table_free(g->member_table);
@@ -247,13 +255,6 @@ static void server_closed(void *user)
 {
     control *g = user;
     g->server_open = false;
-    control_release(g);
-}
-
-static void tick_closed(uv_handle_t *h)
-{
-    control *g = h->data;
-    g->tick_open = false;
     control_release(g);
 }
 
@@ -274,7 +275,7 @@ void control_close(control *g, void (*closed)(void *user), void *user)
     attach *following = g->follow;
     g->follow = NULL;
     if (following) attach_close(following, follow_closed, g);
-    if (g->tick_open) uv_close((uv_handle_t *)&g->tick, tick_closed);
+    g->e->timer_stop(g->tick);
     if (g->server_open)
         grpc_server_close(g->server, server_closed, g);
     else

@@ -21,6 +21,7 @@
 #include "cluster/placement.h"
 #include "cluster/registry.h"
 #include "control/member_table.h"
+#include "time/env.h"
 
 typedef struct control control;
 
@@ -32,6 +33,7 @@ typedef struct control_options {
      * listener. */
     reach_far *far;
     registry *members;   /* told of nodes as they come, change and go; NULL: nobody is */
+    const env *time;     /* NULL: the loop's (wire/env_uv.h). Must outlive the listener */
     uint64_t silence_ms; /* who says nothing for so long is lost; 0: CONTROL_SILENCE_MS */
 } control_options;
 

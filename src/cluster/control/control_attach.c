@@ -8,31 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "control/control_impl.h"
 #include "control/peer_gateways.h"
-#include "wire/listening.h"
 
 enum { RIVAL_MS = 1000, FIRST_MAX = 64 << 10 };
 
 typedef struct session {
     control *g;
     grpc_call *call;
-    member_entry *entry;           /* NULL: another connection of the same machine has it */
-    struct session *holder;        /* of the name, while this one waits for it */
-    struct session *rival;         /* who waits for this one; NULL: nobody */
-    uint64_t knocked_ns;           /* when a rival has said who it is; by listening_ns(); 0: it has not yet */
-    buf first;                     /* and its message */
+    member_entry *entry;    /* NULL: another connection of the same machine has it */
+    struct session *holder; /* of the name, while this one waits for it */
+    struct session *rival;  /* who waits for this one; NULL: nobody */
+    uint64_t knocked_ns; /* when a rival has said who it is; by the env's listening_ns; 0: it has not yet */
+    buf first;           /* and its message */
     char name[IDENTITY_NAME_SIZE]; /* while it has no entry */
     role role;
     char serial[65];
     int64_t until;      /* of its certificate */
-    uint64_t heard_ns;  /* its last message, by listening_ns() */
+    uint64_t heard_ns;  /* its last message, by the env's listening_ns */
     unsigned n_heard;   /* messages since the last look around */
     bool paused;        /* it has said enough until the next */
     uint64_t last_sent; /* digest of the list of other gateways (peer_gateways_digest) */
 } session;
+
+/* The time in which this process could hear machines. */
+static uint64_t heard_until_ns(const control *g)
+{
+    return g->e->listening_ns(g->e->user);
+}
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
 {
@@ -112,7 +116,7 @@ static const char *objection(const tls_identity *peer)
 static bool begins_too_often(control *g, const char *name, grpc_call *c)
 {
     char why[96];
-    uint64_t wait_ms = attach_limit_pass(&g->attach_limit, name, clock_ns() / 1000000);
+    uint64_t wait_ms = attach_limit_pass(&g->attach_limit, name, control_now_ns(g) / 1000000);
     if (wait_ms == 0) return false;
     snprintf(why, sizeof why, "this machine attaches too often; try again in %llu s",
              (unsigned long long)(wait_ms + 999) / 1000);
@@ -135,12 +139,12 @@ static void let_in(session *s)
     if (s->holder) s->holder->rival = NULL;
     s->holder = NULL;
     s->first = (buf){0};
-    int rc = member_table_admit(s->g->member_table, s->name, clock_ns(), &s->entry, &err);
+    int rc = member_table_admit(s->g->member_table, s->name, control_now_ns(s->g), &s->entry, &err);
     if (rc != 0) {
         grpc_call_end(s->call, grpc_status_from_err(rc), err.message);
         session_free(s);
     } else {
-        s->heard_ns = listening_ns();
+        s->heard_ns = heard_until_ns(s->g);
         s->entry->role = s->role;
         take_over(s);
         if (first.len) {
@@ -158,7 +162,7 @@ static void refuse_rival(session *s)
     char why[320];
     s->rival = NULL;
     rival->holder = NULL;
-    e->twice_ns = clock_ns();
+    e->twice_ns = control_now_ns(s->g);
     snprintf(e->from, sizeof e->from, "%s", grpc_call_from(s->call));
     snprintf(e->twice_from, sizeof e->twice_from, "%s", grpc_call_from(rival->call));
     snprintf(why, sizeof why,
@@ -198,9 +202,9 @@ static void knock(session *s, const uint8_t *msg, size_t n)
         let_in(s);
         return;
     }
-    s->knocked_ns = listening_ns();
+    s->knocked_ns = heard_until_ns(s->g);
     grpc_call_pause(s->call, true);
-    ping.ping = clock_ns();
+    ping.ping = control_now_ns(s->g);
     send_message(s->holder->call, &ping);
 }
 
@@ -219,9 +223,9 @@ static void look_at_rival(session *s)
 {
     session *rival = s->rival;
     if (!rival) return;
-    if (rival->knocked_ns && listening_ns() - rival->knocked_ns >= RIVAL_MS * UINT64_C(1000000))
+    if (rival->knocked_ns && heard_until_ns(s->g) - rival->knocked_ns >= RIVAL_MS * UINT64_C(1000000))
         let_in(rival);
-    else if (listening_ns() - rival->heard_ns > s->g->silence_ns)
+    else if (heard_until_ns(s->g) - rival->heard_ns > s->g->silence_ns)
         hang_up(rival, GRPC_ABORTED, "it does not say who it is");
 }
 
@@ -244,7 +248,7 @@ static void on_begin(void *user, grpc_call *c)
     }
     s->g = g;
     s->call = c;
-    s->heard_ns = listening_ns();
+    s->heard_ns = heard_until_ns(g);
     s->until = peer->not_after_s;
     memcpy(s->serial, peer->serial, sizeof s->serial);
     snprintf(s->name, sizeof s->name, "%.*s", (int)sizeof s->name - 1, peer->common_name);
@@ -358,7 +362,7 @@ static void listen_again(session *s)
 static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     session *s = grpc_call_data(c);
-    uint64_t now = clock_ns(), pong = 0;
+    uint64_t now = control_now_ns(s->g), pong = 0;
     unsigned bits = 0;
     shoal_err err;
     if (!s) return;
@@ -366,7 +370,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         knock(s, msg, n);
         return;
     }
-    s->heard_ns = listening_ns();
+    s->heard_ns = heard_until_ns(s->g);
     listen_less(s);
     if (s->rival && s->rival->knocked_ns) refuse_rival(s);
     int rc = member_table_hear(s->g->member_table, s->entry, msg, n, now, &bits, &pong, &err);
@@ -435,7 +439,7 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     m.ping = now_ns;
-    uint64_t silent_ns = listening_ns() - s->heard_ns;
+    uint64_t silent_ns = heard_until_ns(s->g) - s->heard_ns;
     if (silent_ns > s->g->silence_ns) {
         placer_lost(s->g, s->entry->name, silent_ns);
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");

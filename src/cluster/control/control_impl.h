@@ -26,11 +26,13 @@ struct control {
     guard guard;
     attach_limit attach_limit;
     log_limit lines; /* that others have caused */
-    uv_timer_t tick;
+    env loop_time;
+    const env *e; /* time and timers: loop_time, or what the caller gave */
+    env_timer *tick;
     control_job *jobs, **last_job; /* the first one runs */
     size_t n_passed;               /* calls that the gateway with the CA is to answer */
     bool recheck;                  /* at the next tick: who was told to leave is cut off */
-    bool closing, server_open, tick_open, follow_open;
+    bool closing, server_open, follow_open;
     attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
     source *members; /* NULL: nobody listens */
     registry *registry;
@@ -88,7 +90,8 @@ void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replic
 
 /* control.c: the memory goes when nothing of it is used any more. */
 void control_release(control *g);
-int64_t control_now(void);
+int64_t control_now(void); /* seconds since 1970 */
+uint64_t control_now_ns(const control *g);
 /* May a line that this address, or member, has caused be written? Else it is counted, and told later. */
 bool control_may_log(control *g, const char *from);
 

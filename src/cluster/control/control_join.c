@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "control/control_impl.h"
 #include "join/join.h"
@@ -116,7 +115,8 @@ static void worked(uv_work_t *w, int status)
     control *g = j->g;
     log_outcome(j);
     bool is_attempt = j->rc == SHOAL_EAUTH || j->rc == SHOAL_EINVALID;
-    if (!j->renews && !j->passed_on && is_attempt) guard_failed(&g->guard, j->from, clock_ns() / 1000000);
+    if (!j->renews && !j->passed_on && is_attempt)
+        guard_failed(&g->guard, j->from, control_now_ns(g) / 1000000);
     if (j->call && j->rc != 0)
         grpc_call_end(j->call, j->rc == SHOAL_EAUTH ? GRPC_UNAUTHENTICATED : grpc_status_from_err(j->rc),
                       j->err.message);
@@ -223,7 +223,7 @@ static bool is_patient(control *g, grpc_call *c)
 {
     char message[96];
     if (is_gateway(grpc_call_peer(c))) return true;
-    uint64_t wait = guard_wait_ms(&g->guard, grpc_call_from(c), clock_ns() / 1000000);
+    uint64_t wait = guard_wait_ms(&g->guard, grpc_call_from(c), control_now_ns(g) / 1000000);
     if (wait == 0) return true;
     snprintf(message, sizeof message, "too many failed attempts to join; " JOIN_RETRY,
              (unsigned long long)(wait + 999) / 1000);
@@ -261,7 +261,7 @@ void control_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     if (!is_possible(g, c)) return;
     Shoal__V1__EnrolRequest *m = shoal__v1__enrol_request__unpack(NULL, n, msg);
     if (!m) {
-        guard_failed(&g->guard, grpc_call_from(c), clock_ns() / 1000000);
+        guard_failed(&g->guard, grpc_call_from(c), control_now_ns(g) / 1000000);
         grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the request cannot be read");
         return;
     }

@@ -25,7 +25,7 @@ static void finish(passed *p, grpc_status status, const char *message)
     bool is_attempt = status == GRPC_UNAUTHENTICATED || status == GRPC_INVALID_ARGUMENT;
     bool lost = status == GRPC_CANCELLED || status == GRPC_UNAVAILABLE || status == GRPC_DEADLINE_EXCEEDED;
     if (is_attempt && !grpc_call_peer(p->call))
-        guard_failed(&g->guard, grpc_call_from(p->call), clock_ns() / 1000000);
+        guard_failed(&g->guard, grpc_call_from(p->call), control_now_ns(g) / 1000000);
     snprintf(why, sizeof why, "this gateway has no CA, and the one that has, at %.100s, does not answer now",
              where);
     grpc_call_set_data(p->call, NULL);

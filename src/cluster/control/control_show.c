@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "control/placement/placer.h"
 
@@ -51,7 +50,7 @@ static void put_assignment(buf *out, const placer *p, const placer_assignment *s
 
 static void put_model(buf *out, const placer *p, size_t i, const char **failed)
 {
-    size_t n = placer_failed_nodes(p, i, clock_ns(), failed);
+    size_t n = placer_failed_nodes(p, i, control_now_ns(p->g), failed);
     buf_putc(out, '{');
     put_text(out, "model", p->o.models[i].spec.model);
     buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",

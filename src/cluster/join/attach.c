@@ -14,7 +14,7 @@
 #include "trust/cert.h"
 #include "trust/key.h"
 #include "grpc/grpc.h"
-#include "wire/listening.h"
+#include "wire/env_uv.h"
 
 enum {
     PAUSE_MIN_MS = 250,
@@ -32,7 +32,7 @@ typedef struct attach_link {
     grpc_channel *channel;
     grpc_client_call *call; /* NULL: not open */
     bool welcomed, closing;
-    uint64_t heard_ns; /* by listening_ns() */
+    uint64_t heard_ns; /* by the env's listening_ns */
     uint64_t since_ns; /* it was welcomed */
     char address[GATEWAYS_ADDRESS_SIZE];
 } attach_link;
@@ -51,8 +51,10 @@ struct attach {
     credential own;
     tls_context *tls;
     attach_link *now, *next; /* next: with a new certificate, or at home, until it is welcomed */
-    uv_timer_t tick, retry;
-    int n_open; /* timers */
+    env loop_time;
+    const env *e; /* time and timers: loop_time, or what the caller gave */
+    env_timer *tick, *retry;
+    bool closing;
     grpc_client_call *renewal;
     EVP_PKEY *renewal_key;
     int64_t renew_after;
@@ -65,6 +67,16 @@ uint64_t attach_pause_ms(unsigned n, double draw)
     uint64_t base = n < 6 ? (uint64_t)PAUSE_MIN_MS << n : PAUSE_MAX_MS;
     if (base > PAUSE_MAX_MS) base = PAUSE_MAX_MS;
     return base / 2 + (uint64_t)((double)(base / 2) * draw);
+}
+
+static uint64_t now_ns(const attach *a)
+{
+    return a->e->now_ns(a->e->user);
+}
+
+static uint64_t heard_until_ns(const attach *a)
+{
+    return a->e->listening_ns(a->e->user);
 }
 
 static int64_t wall(const attach *a)
@@ -91,28 +103,30 @@ static void link_lost(attach_link *l, const char *why);
 static void report(attach *a);
 static int link_open(attach *a, attach_link **ret, const char *address);
 
-static void retry(uv_timer_t *t)
+static void release(attach *a);
+
+static void retry(void *user)
 {
-    attach *a = t->data;
-    if (!a->now && link_open(a, &a->now, gateways_address(&a->known)) != 0)
-        uv_timer_start(&a->retry, retry, PAUSE_MAX_MS, 0);
+    attach *a = user;
+    if (a->closing)
+        release(a);
+    else if (!a->now && link_open(a, &a->now, gateways_address(&a->known)) != 0)
+        a->e->timer_start(a->retry, PAUSE_MAX_MS);
 }
 
-static double draw(void)
+static double draw(const attach *a)
 {
-    uint64_t bits;
-    rng_bytes(&bits, sizeof bits);
-    return rng_uniform(bits, 0);
+    return rng_uniform(a->e->random(a->e->user), 0);
 }
 
 static void retry_later(attach *a, uint64_t lived_ms)
 {
-    uv_timer_start(&a->retry, retry, gateways_lost(&a->known, lived_ms, draw()), 0);
+    a->e->timer_start(a->retry, gateways_lost(&a->known, lived_ms, draw(a)));
 }
 
 static void go_home_later(attach *a)
 {
-    a->go_home_ns = clock_ns() + attach_pause_ms(UINT_MAX, draw()) * UINT64_C(1000000);
+    a->go_home_ns = now_ns(a) + attach_pause_ms(UINT_MAX, draw(a)) * UINT64_C(1000000);
 }
 
 static void link_lost(attach_link *l, const char *why)
@@ -122,7 +136,7 @@ static void link_lost(attach_link *l, const char *why)
     char reason[256];
     snprintf(reason, sizeof reason, "%s", why); /* it may go with the channel */
     bool was_now = l == a->now;
-    uint64_t lived_ms = l->welcomed ? (clock_ns() - l->since_ns) / 1000000 : 0;
+    uint64_t lived_ms = l->welcomed ? (now_ns(a) - l->since_ns) / 1000000 : 0;
     if (was_now)
         a->now = NULL;
     else
@@ -132,7 +146,7 @@ static void link_lost(attach_link *l, const char *why)
         LOG_S("reason", reason));
     link_close(l);
     if (!was_now) {
-        a->go_home_ns = clock_ns() + HOME_AGAIN_MS * UINT64_C(1000000);
+        a->go_home_ns = now_ns(a) + HOME_AGAIN_MS * UINT64_C(1000000);
         return;
     }
     if (a->o.detached) a->o.detached(a->o.user, reason);
@@ -177,7 +191,7 @@ static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
     attach *a = l->a;
     if (l->welcomed) return;
     l->welcomed = true;
-    l->since_ns = clock_ns();
+    l->since_ns = now_ns(a);
     a->may_go_home = false;
     if (gateways_settle(&a->known, l->address, w->gateway)) keep_known(a);
     if (l == a->next) {
@@ -213,7 +227,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         link_lost(l, "the gateway's message cannot be read");
         return;
     }
-    l->heard_ns = listening_ns();
+    l->heard_ns = heard_until_ns(l->a);
     if (m->ping) {
         Shoal__V1__AgentMessage back = SHOAL__V1__AGENT_MESSAGE__INIT;
         back.pong = m->ping;
@@ -271,7 +285,7 @@ static void on_connected(void *user)
     attach_link *l = user;
     const grpc_client_events ev = {.user = l, .message = on_message, .end = on_end};
     const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
-    l->heard_ns = listening_ns();
+    l->heard_ns = heard_until_ns(l->a);
     l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
     if (!l->call || say_hello(l) != 0) link_lost(l, "the gateway takes no call now");
 }
@@ -292,7 +306,7 @@ static int link_open(attach *a, attach_link **ret, const char *address)
                                     .keepalive_timeout_ms = SILENCE_MS};
     if (!l) return SHOAL_ENOMEM;
     l->a = a;
-    l->heard_ns = listening_ns();
+    l->heard_ns = heard_until_ns(a);
     snprintf(l->address, sizeof l->address, "%s", address);
     int rc = grpc_channel_open(&l->channel, a->loop, l->address, &o, &ev, &err);
     if (rc != 0) {
@@ -373,7 +387,7 @@ static int ask_renewal(attach *a, const buf *der, const buf *cert, const buf *si
     uint8_t *packed = malloc(shoal__v1__renew_request__get_packed_size(&m));
     if (!packed) return err_nomem(err);
     size_t n = shoal__v1__renew_request__pack(&m, packed);
-    uint64_t deadline = clock_ns() + RENEW_DEADLINE_MS * UINT64_C(1000000);
+    uint64_t deadline = clock_ns() + /* real time, as gRPC's */ RENEW_DEADLINE_MS * UINT64_C(1000000);
     a->renewal = attach_call(a, "/" JOIN_RENEW, packed, n, deadline, &ev);
     free(packed);
     return 0;
@@ -463,17 +477,18 @@ grpc_client_call *attach_call(attach *a, const char *path, const void *msg, size
 /* The gateway where this machine began places models again: there first, and only then away from here. */
 static void go_home_when_due(attach *a)
 {
-    bool due = a->o.roams && a->may_go_home && !gateways_is_home(&a->known) && clock_ns() >= a->go_home_ns;
+    bool due = a->o.roams && a->may_go_home && !gateways_is_home(&a->known) && now_ns(a) >= a->go_home_ns;
     if (!due || a->next || a->renewal) return;
     go_home_later(a);
     link_open(a, &a->next, a->known.list[0].address);
 }
 
-static void on_tick(uv_timer_t *t)
+static void on_tick(void *user)
 {
-    attach *a = t->data;
+    attach *a = user;
     attach_link *l = a->now;
-    if (l && l->call && listening_ns() - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
+    a->e->timer_start(a->tick, REPORT_MS);
+    if (l && l->call && heard_until_ns(a) - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
         link_lost(l, "nothing was heard of the gateway for too long");
         return;
     }
@@ -548,6 +563,8 @@ static void release(attach *a)
 {
     void (*closed)(void *) = a->closed;
     void *user = a->closed_user;
+    a->e->timer_free(a->tick);
+    a->e->timer_free(a->retry);
     credential_done(&a->own);
     EVP_PKEY_free(a->renewal_key);
     tls_context_unref(a->tls);
@@ -562,26 +579,20 @@ int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_er
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->o = *o;
+    a->loop_time = env_uv(loop);
+    a->e = o->time ? o->time : &a->loop_time;
+    a->tick = a->e->timer_new(a->e->user, on_tick, a);
+    a->retry = a->e->timer_new(a->e->user, retry, a);
     rng_bytes(&a->instance, sizeof a->instance);
     a->instance |= 1;
-    int rc = set_up(a, err);
+    int rc = a->tick && a->retry ? set_up(a, err) : err_nomem(err);
     if (rc != 0) {
         release(a);
         return rc;
     }
-    uv_timer_init(loop, &a->tick);
-    uv_timer_init(loop, &a->retry);
-    a->tick.data = a->retry.data = a;
-    a->n_open = 2;
-    uv_timer_start(&a->tick, on_tick, REPORT_MS, REPORT_MS);
+    a->e->timer_start(a->tick, REPORT_MS);
     *ret = a;
     return 0;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    attach *a = h->data;
-    if (--a->n_open == 0) release(a);
 }
 
 void attach_close(attach *a, void (*closed)(void *user), void *user)
@@ -595,6 +606,7 @@ void attach_close(attach *a, void (*closed)(void *user), void *user)
     link_close(a->next);
     link_close(a->now);
     a->now = a->next = NULL;
-    uv_close((uv_handle_t *)&a->tick, timer_closed);
-    uv_close((uv_handle_t *)&a->retry, timer_closed);
+    a->closing = true;
+    a->e->timer_stop(a->tick);
+    a->e->timer_start(a->retry, 0);
 }

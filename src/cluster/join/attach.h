@@ -25,6 +25,7 @@
 
 #include "join/gateways.h"
 #include "shoal/v1/cluster.pb-c.h"
+#include "time/env.h"
 #include "trust/credential.h"
 #include "grpc/grpc.h"
 
@@ -49,6 +50,7 @@ typedef struct attach_options {
     /* Who has files that it was assigned; borrowed. May be NULL. */
     void (*holders)(void *user, const Shoal__V1__Holders *m);
     int64_t (*now)(void *user); /* seconds since 1970, for renewals; NULL: time(2) */
+    const env *time;            /* NULL: the loop's (wire/env_uv.h). Must outlive it */
     void *user;
 } attach_options;
 

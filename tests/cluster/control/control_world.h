@@ -18,6 +18,7 @@
 #include "join/attach.h"
 #include "control/control.h"
 #include "join/join.h"
+#include "time/env_sim.h"
 
 typedef struct control_world {
     uv_loop_t loop;
@@ -26,6 +27,8 @@ typedef struct control_world {
     ca *ca;
     control *control;
     bool closed;
+    /* The time of listeners and attached machines; sockets, and threads that join, take their own. */
+    env_sim *sim;
 } control_world;
 
 static control_world w;
@@ -35,11 +38,21 @@ static inline int64_t today(void)
     return (int64_t)time(NULL);
 }
 
+/* Simulated time that passes with each turn of the loop: an answer over a socket takes a few turns, far less
+ * than the seconds after which somebody is taken for silent. */
+enum { TURN_MS = 10 };
+
+static inline void world_turn(void)
+{
+    uv_run(&w.loop, UV_RUN_NOWAIT);
+    if (w.sim) env_sim_run(w.sim, TURN_MS);
+}
+
 /* Turn the loop until it is so. No test asserts a time: one that never comes to pass is ended by the runner.
  */
 #define TURN_UNTIL(condition)                                   \
     while (!(condition)) {                                      \
-        uv_run(&w.loop, UV_RUN_NOWAIT);                         \
+        world_turn();                                           \
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL); \
     }
 
@@ -54,9 +67,12 @@ static inline int world_open_with(void **state, uint64_t silence_ms)
 {
     shoal_err err;
     char path[128];
-    control_options o = {.listen = "127.0.0.1:0", .name = "boss", .silence_ms = silence_ms};
     log_setup(LOG_OFF, false);
     memset(&w, 0, sizeof w);
+    w.sim = env_sim_new(1);
+    assert_non_null(w.sim);
+    control_options o = {
+        .listen = "127.0.0.1:0", .name = "boss", .silence_ms = silence_ms, .time = env_sim_env(w.sim)};
     if (place_open(state) != 0 || uv_loop_init(&w.loop) != 0) return -1;
     snprintf(w.state, sizeof w.state, "%s/gateway", place);
     snprintf(path, sizeof path, "%s/ca", w.state);
@@ -84,7 +100,7 @@ static inline void world_reopen(const control_options *o)
     shoal_err err;
     for (int i = 0; control_open(&w.control, &w.loop, o, &err) != 0; i++) {
         if (i == 200 || !strstr(err.message, "in use")) fail_msg("%s", err.message);
-        uv_run(&w.loop, UV_RUN_NOWAIT);
+        world_turn();
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
 }
@@ -92,9 +108,12 @@ static inline void world_reopen(const control_options *o)
 static inline int world_close(void **state)
 {
     control_close(w.control, world_closed, &w.closed);
+    TURN_UNTIL(w.closed);
     uv_run(&w.loop, UV_RUN_DEFAULT);
     ca_close(w.ca);
-    if (!w.closed || uv_loop_close(&w.loop) != 0) return -1;
+    if (env_sim_timers(w.sim) != 0) return -1;
+    env_sim_free(w.sim);
+    if (uv_loop_close(&w.loop) != 0) return -1;
     return place_close(state);
 }
 
@@ -219,6 +238,7 @@ static inline void up_start(machine_up *m)
                         .attached = up_attached,
                         .detached = up_detached,
                         .now = up_now,
+                        .time = env_sim_env(w.sim),
                         .user = m};
     if (attach_open(&m->a, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
 }

@@ -74,7 +74,7 @@ static void a_gateways_certificate_attaches_nothing(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, &m.dir, &err), 0);
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
-    attach_options o = {.address = w.address, .dir = &m.dir, .facts = &f};
+    attach_options o = {.time = env_sim_env(w.sim), .address = w.address, .dir = &m.dir, .facts = &f};
     assert_int_equal(attach_open(&a, &w.loop, &o, &err), SHOAL_EAUTH);
     assert_true(says(&err, "is a gateway's certificate"));
     folder_close(&m.dir);
@@ -89,7 +89,8 @@ static void a_second_gateway_stands_on_its_certificate(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    const control_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    const control_options o = {
+        .time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
     if (control_open(&second, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(control_name(second), "second");
     /* It cannot sign: it passes on what asks for that. */
@@ -125,7 +126,9 @@ static void a_nodes_certificate_opens_no_gate(void **state)
     assert_int_equal(world_join("pi", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/pi", place);
     assert_int_equal(
-        control_open(&g, &w.loop, &(control_options){.listen = "127.0.0.1:0", .state = path}, &err),
+        control_open(&g, &w.loop,
+                     &(control_options){.time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = path},
+                     &err),
         SHOAL_EAUTH);
     assert_true(says(&err, "is a node's certificate"));
 }
@@ -173,7 +176,8 @@ static void a_second_gateway_hears_of_revocations(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    const control_options o = {.listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
+    const control_options o = {
+        .time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = path, .silence_ms = WORLD_SILENCE_MS};
     assert_int_equal(control_open(&second, &w.loop, &o, &err), 0);
     TURN_UNTIL(entry("second") && entry("second")->facts);
     assert_int_equal(entry("second")->role, ROLE_GATEWAY);
@@ -604,7 +608,8 @@ static void a_gateway_that_comes_back_finds_its_machines(void **state)
     up_join(&m, "pi");
     control_close(w.control, world_closed, &closed);
     TURN_UNTIL(closed && m.n_detached >= 1);
-    world_reopen(&(control_options){.listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
+    world_reopen(&(control_options){
+        .time = env_sim_env(w.sim), .listen = w.address, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
     assert_string_equal(control_name(w.control), "boss"); /* from its certificate */
     TURN_UNTIL(m.n_attached == 2);
     assert_non_null(entry("pi"));

@@ -76,7 +76,8 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     world_token(ROLE_GATEWAY, text);
     assert_int_equal(world_join("second", text, NULL, &err), 0);
     snprintf(path, sizeof path, "%s/second", place);
-    control_options o = {.listen = "127.0.0.1:0", .state = path, .members = members, .far = &far};
+    control_options o = {
+        .time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = path, .members = members, .far = &far};
     assert_int_equal(control_open(&second, &w.loop, &o, &err), 0);
     assert_true(registry_all_ready(members)); /* nobody is waited for */
 
@@ -88,8 +89,12 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     f.address = ":9"; /* the discard port: nobody is there */
     f.n_cores = 3;
     snprintf(w.address, sizeof w.address, "127.0.0.1:%d", control_port(second));
-    attach_options a = {
-        .address = w.address, .dir = &one.up.dir, .facts = &f, .report = report, .user = &one};
+    attach_options a = {.time = env_sim_env(w.sim),
+                        .address = w.address,
+                        .dir = &one.up.dir,
+                        .facts = &f,
+                        .report = report,
+                        .user = &one};
     assert_int_equal(attach_open(&one.up.a, &w.loop, &a, &err), 0);
     TURN_UNTIL(registry_get(members, "pi/m/0") && registry_get(members, "pi/m/1"));
     const replica *r = registry_get(members, "pi/m/0");

@@ -27,8 +27,10 @@ static int two_open(void **state)
     memcpy(first, w.address, sizeof first);
     world_token(ROLE_GATEWAY, text);
     snprintf(second_state, sizeof second_state, "%s/second", place);
-    const control_options o = {
-        .listen = "127.0.0.1:0", .state = second_state, .silence_ms = WORLD_SILENCE_MS};
+    const control_options o = {.time = env_sim_env(w.sim),
+                               .listen = "127.0.0.1:0",
+                               .state = second_state,
+                               .silence_ms = WORLD_SILENCE_MS};
     if (world_join("second", text, NULL, &err) != 0 || control_open(&second, &w.loop, &o, &err) != 0)
         return -1;
     second_closed = false;
@@ -61,7 +63,8 @@ static void first_goes(void)
 
 static void first_returns(void)
 {
-    world_reopen(&(control_options){.listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
+    world_reopen(&(control_options){
+        .time = env_sim_env(w.sim), .listen = first, .state = w.state, .silence_ms = WORLD_SILENCE_MS});
 }
 
 static void go_to_second(void)
@@ -158,7 +161,8 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     folder_close(&f);
     assert_int_equal(ca_init(path, "home", today(), NULL), 0);
     assert_int_equal(ca_open(&other, path, NULL), 0);
-    const control_options o = {.listen = "127.0.0.1:0", .state = state_path, .name = "evil"};
+    const control_options o = {
+        .time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = state_path, .name = "evil"};
     if (control_open(&stranger, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     close_second();
     world_token(ROLE_NODE, text);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "control/placement/placer.h"
 
@@ -393,25 +392,25 @@ static void plan(placer *p, uint64_t now_ns)
 
 /* ---- when ---------------------------------------------------------------------------------------- */
 
-static void on_soon(uv_timer_t *t)
+static void on_soon(void *user)
 {
-    placer *p = t->data;
-    if (!p->g->closing) plan(p, clock_ns());
+    placer *p = user;
+    if (!p->g->closing) plan(p, control_now_ns(p->g));
 }
 
 void placer_changed(control *g)
 {
     placer *p = g->placer;
     if (!p || p->changed || g->closing) return;
-    uint64_t past = (clock_ns() - p->planned_ns) / 1000000;
+    uint64_t past = (control_now_ns(g) - p->planned_ns) / 1000000;
     p->changed = true;
-    uv_timer_start(&p->soon, on_soon, past >= PLAN_MS ? 0 : PLAN_MS - past, 0);
+    g->e->timer_start(p->soon, past >= PLAN_MS ? 0 : PLAN_MS - past);
 }
 
 void placer_lost(control *g, const char *name, uint64_t silent_ns)
 {
     placer_node *n = g->placer ? placer_find_node(g->placer, name) : NULL;
-    if (n) n->gone_ns = clock_ns() - silent_ns;
+    if (n) n->gone_ns = control_now_ns(g) - silent_ns;
 }
 
 void placer_greet(control *g, const char *name)
@@ -428,18 +427,13 @@ void placer_tick(control *g, uint64_t now_ns)
 {
     placer *p = g->placer;
     if (!p || now_ns - p->planned_ns < PLAN_MS * UINT64_C(1000000) / 2) return;
-    uv_timer_stop(&p->soon);
+    g->e->timer_stop(p->soon);
     plan(p, now_ns);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void soon_closed(uv_handle_t *h)
-{
-    free(h->data);
-}
-
-/* The timer is closed by the loop, after all else is gone; files that are still read free themselves. */
+/* Files that are still read free themselves. */
 void placer_free(placer *p)
 {
     if (!p) return;
@@ -454,7 +448,8 @@ void placer_free(placer *p)
     free(p->missing);
     free(p->failures);
     free(p->calm);
-    uv_close((uv_handle_t *)&p->soon, soon_closed);
+    p->g->e->timer_free(p->soon);
+    free(p);
 }
 
 int control_place(control *g, const control_place_options *o, shoal_err *err)
@@ -466,16 +461,15 @@ int control_place(control *g, const control_place_options *o, shoal_err *err)
     p->g = g;
     p->o = *o;
     p->leads = !o->shared_plan;
-    p->opened_ns = p->leads_ns = clock_ns();
+    p->opened_ns = p->leads_ns = control_now_ns(g);
     g->placer = p;
-    uv_timer_init(g->loop, &p->soon);
-    p->soon.data = p;
-    uv_unref((uv_handle_t *)&p->soon);
-    int rc = bundles_open(&p->bundles, g->loop, o->models, o->n_models, files_changed, p, err);
+    p->soon = g->e->timer_new(g->e->user, on_soon, p);
+    int rc = p->soon ? 0 : err_nomem(err);
+    if (rc == 0) rc = bundles_open(&p->bundles, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
     if (rc == 0 && o->shared_plan) rc = placer_name_group(p, err);
     if (rc == 0) rc = placer_read_drained(p, err);
-    if (rc == 0) plan(p, clock_ns());
+    if (rc == 0) plan(p, p->opened_ns);
     return rc;
 }

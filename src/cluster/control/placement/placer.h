@@ -56,7 +56,7 @@ struct placer {
     size_t n_nodes, cap_nodes;
     placer_assignment *assignments;
     size_t n_assignments;
-    uv_timer_t soon;
+    env_timer *soon;
     bool changed;
     uint64_t planned_ns;
     join_burst burst;         /* of machines that are new here, */

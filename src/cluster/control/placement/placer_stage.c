@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cluster/stage_name.h"
 #include "control/placement/placer.h"
 #include "agent/stage_spec.h"
@@ -246,7 +245,7 @@ bool placer_stage_reported(const placer *p, size_t model, const Shoal__V1__Repli
 bool placer_stage_waits(const placer *p, size_t model)
 {
     return placement_is_cut(&p->o.models[model].want.shards) &&
-           clock_ns() - p->leads_ns < RETURN_MS * UINT64_C(1000000);
+           control_now_ns(p->g) - p->leads_ns < RETURN_MS * UINT64_C(1000000);
 }
 
 /* ---- when layers may be dealt out anew --------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "base/sha256.h"
 #include "control/holders.h"
@@ -309,7 +308,7 @@ static void begin_to_lead(placer *p)
     for (size_t i = 0; i < p->n_nodes; i++)
         if (!drop_uncalled(p, &p->nodes[i])) return;
     p->leads = true;
-    p->leads_ns = clock_ns();
+    p->leads_ns = control_now_ns(p->g);
     p->alone = false;
     LOG(LOG_INFO, "placement", "leads", LOG_S("group", p->group), LOG_I("seats", p->n_assignments));
 }
@@ -387,7 +386,7 @@ void control_plan_read(control *g, const char *name, const uint8_t *bytes, size_
 
 void control_plans_synced(control *g)
 {
-    if (g->placer) g->placer->synced_ns = clock_ns();
+    if (g->placer) g->placer->synced_ns = control_now_ns(g);
     placer_changed(g);
 }
 
