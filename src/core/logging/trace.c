@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -58,4 +59,18 @@ void trace_take(char ret[TRACE_SIZE], const char *given)
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace)
 {
     buf_copy_str(ret, TRACE_ID_SIZE, is_valid(trace) ? trace + TRACE_AT : "");
+}
+
+uint64_t trace_span(const char *trace)
+{
+    char hex[17];
+    if (!trace || !is_valid(trace)) return 0;
+    memcpy(hex, trace + SPAN_AT, 16);
+    hex[16] = '\0';
+    return strtoull(hex, NULL, 16);
+}
+
+bool trace_is_sampled(const char *trace)
+{
+    return trace && is_valid(trace) && digit(trace[LENGTH - 1]) & FLAG_SAMPLED;
 }

@@ -14,6 +14,9 @@
 #ifndef LOGGING_TRACE_H
 #define LOGGING_TRACE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define TRACE_SIZE    56 /* "00-" 32 "-" 16 "-" 2 and a NUL */
 #define TRACE_ID_SIZE 33
 
@@ -22,5 +25,8 @@
 void trace_take(char ret[TRACE_SIZE], const char *given);
 /* The trace's id; "" of what is no traceparent. */
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace);
+/* The span's id, and whether somebody records the trace; 0 and false of what is no traceparent, or NULL. */
+uint64_t trace_span(const char *trace);
+bool trace_is_sampled(const char *trace);
 
 #endif
