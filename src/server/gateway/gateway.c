@@ -120,7 +120,8 @@ static int gateway_setup(gateway *g, shoal_err *err)
 {
     g->metrics = metrics_new();
     g->recent = recent_new();
-    if (!g->metrics || !g->recent) return err_nomem(err);
+    g->spans = span_ring_new(GATEWAY_SPANS);
+    if (!g->metrics || !g->recent || !g->spans) return err_nomem(err);
     int rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = live_open(g, err);
@@ -246,6 +247,7 @@ void gateway_free(gateway *g)
     likeness_free(g->likeness);
     metrics_free(g->metrics);
     recent_free(g->recent);
+    span_ring_free(g->spans);
     tls_context_unref(g->tls);
     buf_done(&g->metrics_text);
     buf_done(&g->openapi);

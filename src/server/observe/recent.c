@@ -15,7 +15,9 @@
 
 typedef struct entry {
     uint64_t number; /* 0: none yet */
-    double at_s;     /* Unix time of its end */
+    uint64_t request, start_ns;
+    bool traced; /* it has spans, as long as the ring holds them */
+    double at_s; /* Unix time of its end */
     double ms;
     int status;
     bool streamed, background;
@@ -84,6 +86,19 @@ static void keep_asked(gateway_request *rq)
     if (n > 0) rq->asked = strndup(body, RECENT_ASKED_MAX);
 }
 
+/* The request itself, under the span of whoever sent it. */
+static void add_span(const gateway_request *rq, const char *endpoint)
+{
+    span s = {.group = rq->number,
+              .id = trace_span(rq->trace),
+              .parent = rq->trace_parent,
+              .start_ns = rq->start_ns,
+              .end_ns = clock_ns()};
+    span_name(&s, endpoint);
+    span_set(&s, "model", rq->model);
+    span_ring_add(rq->gateway->spans, &s);
+}
+
 static void note_entry(gateway_request *rq, int status, const char *error_code)
 {
     recent *r = rq->gateway->recent;
@@ -91,6 +106,9 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
     entry *e = &r->ring[r->last % RECENT_MAX];
     entry_done(e);
     *e = (entry){.number = ++r->last,
+                 .request = rq->number,
+                 .start_ns = rq->start_ns,
+                 .traced = trace_is_sampled(rq->trace),
                  .at_s = now_s(),
                  .ms = clock_ms_since(rq->start_ns),
                  .status = status,
@@ -112,6 +130,7 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
     buf_copy_str(e->version, sizeof e->version, rq->version);
     buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
     buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
+    if (e->traced) add_span(rq, e->endpoint);
 }
 
 const request_sink RECENT_SINK = {.name = "recent", .begin = keep_asked, .finish = note_entry};
@@ -138,7 +157,30 @@ static void put_facts(buf *out, const request_facts *f)
     if (f->n_restarts) buf_printf(out, ",\"restarts\":%u", f->n_restarts);
 }
 
-static void put_entry(buf *out, const entry *e)
+static void put_span(buf *out, const span *s, uint64_t origin_ns)
+{
+    double at_ms = s->start_ns > origin_ns ? (double)(s->start_ns - origin_ns) / 1e6 : 0;
+    buf_printf(out, "{\"id\":\"%016llx\"", (unsigned long long)s->id);
+    if (s->parent) buf_printf(out, ",\"parent\":\"%016llx\"", (unsigned long long)s->parent);
+    put_text(out, "name", s->name);
+    buf_printf(out, ",\"start_ms\":%.3f,\"ms\":%.3f", at_ms, (double)(s->end_ns - s->start_ns) / 1e6);
+    for (size_t i = 0; i < s->n_attributes; i++) put_text(out, s->attributes[i].key, s->attributes[i].value);
+    buf_putc(out, '}');
+}
+
+static void put_spans(buf *out, const entry *e, const span_ring *spans)
+{
+    const char *comma = "";
+    if (!e->traced) return;
+    buf_puts(out, ",\"spans\":[");
+    for (const span *s = NULL; (s = span_ring_next(spans, e->request, s)); comma = ",") {
+        buf_puts(out, comma);
+        put_span(out, s, e->start_ns);
+    }
+    buf_putc(out, ']');
+}
+
+static void put_entry(buf *out, const entry *e, const span_ring *spans)
 {
     buf_printf(out, "{\"number\":%llu,\"at\":%.3f,\"endpoint\":\"%s\",\"status\":%d,\"ms\":%.3f",
                (unsigned long long)e->number, e->at_s, e->endpoint, e->status, e->ms);
@@ -158,6 +200,7 @@ static void put_entry(buf *out, const entry *e)
     put_text(out, "ensemble", e->ensemble);
     put_text(out, "degraded", e->degraded);
     put_text(out, "asked", e->asked);
+    put_spans(out, e, spans);
     buf_putc(out, '}');
 }
 
@@ -170,7 +213,7 @@ static bool is_wanted(const entry *e, const recent_filter *f)
            (!f->model || strcmp(f->model, e->model) == 0) && (!f->id || strcmp(f->id, e->id) == 0);
 }
 
-void recent_put(buf *out, const recent *r, const recent_filter *f)
+void recent_put(buf *out, const recent *r, const span_ring *spans, const recent_filter *f)
 {
     uint64_t oldest = r->last > RECENT_MAX ? r->last - RECENT_MAX + 1 : 1;
     size_t n = 0, most = f->most ? f->most : RECENT_MAX;
@@ -179,7 +222,7 @@ void recent_put(buf *out, const recent *r, const recent_filter *f)
         const entry *e = &r->ring[(k - 1) % RECENT_MAX];
         if (!is_wanted(e, f)) continue;
         if (n++) buf_putc(out, ',');
-        put_entry(out, e);
+        put_entry(out, e, spans);
     }
     buf_putc(out, ']');
 }

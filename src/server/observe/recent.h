@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "logging/span.h"
 #include "request/sink.h"
 
 enum { RECENT_MAX = 512, RECENT_ASKED_MAX = 2048, RECENT_TEXT_MAX = 768 };
@@ -43,7 +44,7 @@ void recent_free(recent *r); /* accepts NULL */
 extern const request_sink RECENT_SINK;
 /* The number of the newest entry, 0 when there is none. Numbers go up by one. */
 uint64_t recent_last(const recent *r);
-/* A JSON array of entries, newest first. */
-void recent_put(buf *out, const recent *r, const recent_filter *f);
+/* A JSON array of entries, newest first, with those of the spans that are theirs. */
+void recent_put(buf *out, const recent *r, const span_ring *spans, const recent_filter *f);
 
 #endif

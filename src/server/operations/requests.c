@@ -72,7 +72,7 @@ void requests_list(gateway_request *rq)
     }
     buf_printf(&out, "{\"object\":\"list\",\"last\":%llu,\"kept\":%d,\"prompts\":%s,\"data\":",
                (unsigned long long)recent_last(r), RECENT_MAX, rq->config->log_prompts ? "true" : "false");
-    recent_put(&out, r, &a.filter);
+    recent_put(&out, r, rq->gateway->spans, &a.filter);
     buf_putc(&out, '}');
     asked_done(&a);
     request_json(rq, 200, &out);

@@ -1,6 +1,8 @@
 /* call_notes.c: see call_notes.h. */
 #include "request/call_notes.h"
 
+#include "base/clock.h"
+
 static gateway_request **place_of(gateway *g, uint64_t number)
 {
     gateway_request **at = &g->numbered[number % GATEWAY_NUMBERED];
@@ -17,6 +19,47 @@ void call_notes_add(gateway_request *rq)
 void call_notes_remove(gateway_request *rq)
 {
     *place_of(rq->gateway, rq->number) = rq->next_numbered;
+}
+
+static uint64_t draw_id(void)
+{
+    uint64_t id;
+    rng_draw(&id, sizeof id);
+    return id ? id : 1;
+}
+
+/* A worker says how long each phase took, not when: they follow each other up to the attempt's end. */
+static void add_phases(gateway *g, const span *of, const call_attempt *a)
+{
+    uint64_t end_ns = a->end_ns;
+    for (size_t i = a->n_phases; i-- > 0;) {
+        uint64_t ns = a->phases[i].ms > 0 ? (uint64_t)(a->phases[i].ms * 1e6) : 0;
+        uint64_t start_ns = ns < end_ns - a->start_ns ? end_ns - ns : a->start_ns;
+        span s = {
+            .group = of->group, .id = draw_id(), .parent = of->id, .start_ns = start_ns, .end_ns = end_ns};
+        span_name(&s, a->phases[i].name);
+        span_ring_add(g->spans, &s);
+        end_ns = start_ns;
+    }
+}
+
+static void on_attempt(void *user, const call_order *o, const call_attempt *a)
+{
+    gateway *g = user;
+    gateway_request *rq = *place_of(g, o->request);
+    if (!rq || !trace_is_sampled(rq->trace)) return;
+    span s = {.group = rq->number,
+              .id = draw_id(),
+              .parent = trace_span(rq->trace),
+              .start_ns = a->start_ns,
+              .end_ns = a->end_ns};
+    span_name(&s, CALL_TASKS[o->task].name);
+    span_set(&s, "replica", a->replica_id);
+    span_set(&s, "why", o->why);
+    span_set(&s, "error", a->status ? shoal_err_name(a->status) : "");
+    span_set(&s, "fault", call_fault_name(a->fault));
+    span_ring_add(g->spans, &s);
+    add_phases(g, &s, a);
 }
 
 static void on_moved(void *user, const call_order *o, const call_move *m)
@@ -43,5 +86,6 @@ static void on_degraded(void *user, const call_order *o, const char *to)
 
 void call_notes_open(gateway *g)
 {
-    g->observer = (call_observer){.user = g, .moved = on_moved, .hedged = on_hedged, .degraded = on_degraded};
+    g->observer = (call_observer){
+        .user = g, .attempt = on_attempt, .moved = on_moved, .hedged = on_hedged, .degraded = on_degraded};
 }

@@ -185,6 +185,7 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     }
     name_request(rq);
     trace_take(rq->trace, request_header(rq, "traceparent"));
+    rq->trace_parent = trace_span(request_header(rq, "traceparent"));
     const char *origin = request_header(rq, "origin");
     if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
     rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cache/cache.h"
 #include "calls/observer.h"
+#include "logging/span.h"
 #include "cluster/registry.h"
 #include "config/config.h"
 #include "control/control.h"
@@ -21,7 +22,7 @@ typedef struct gateway gateway;
 typedef struct ws_socket ws_socket;
 typedef struct live live;
 
-enum { GATEWAY_NUMBERED = 256 };
+enum { GATEWAY_NUMBERED = 256, GATEWAY_SPANS = 1024 };
 
 struct gateway {
     uv_loop_t *loop;
@@ -40,11 +41,12 @@ struct gateway {
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
     const struct request_sink *const *sinks; /* who is told of requests (sink.h); ends with NULL */
-    struct recent *recent;                   /* requests that have ended */
-    live *live;                              /* who watches the cluster */
-    desk *desk;                              /* of the collections */
-    confirm_book confirms;                   /* what guards asked back */
-    clerk *clerk;                            /* of the conversations; NULL: none are kept */
+    span_ring *spans;      /* of traced requests: themselves, attempts, and what workers say of these */
+    struct recent *recent; /* requests that have ended */
+    live *live;            /* who watches the cluster */
+    desk *desk;            /* of the collections */
+    confirm_book confirms; /* what guards asked back */
+    clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
     const struct http_guest
         *http_guest; /* another protocol's requests on its connections (door_http.h); NULL: */

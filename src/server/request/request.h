@@ -75,6 +75,7 @@ typedef struct gateway_request {
     door *door;
     char id[129];                   /* x-request-id */
     char trace[TRACE_SIZE];         /* traceparent, with a span of ours; "": none (trace.h) */
+    uint64_t trace_parent;          /* the sender's span; 0: none */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     route_latency latency;          /* x-shoal-latency */
     double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */

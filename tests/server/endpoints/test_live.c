@@ -246,7 +246,7 @@ static void recent_forgets_the_oldest(void **state)
     }
     RECENT_SINK.finish(&rq, 200, NULL); /* a page */
     assert_int_equal(recent_last(r), RECENT_MAX + 3);
-    recent_put(&out, r, &(recent_filter){0});
+    recent_put(&out, r, NULL, &(recent_filter){0});
     assert_null(strstr(out.data, "\"r3.\""));
     assert_non_null(strstr(out.data, "\"r4.\""));
     assert_non_null(strstr(out.data, "\"r515.\""));

@@ -195,6 +195,15 @@ static void an_answer_that_nobody_has_seen_is_made_anew_and_marked(void **state)
     see_requests(&h, &look);
     assert_true(peer_has(&look, "\"moves\":1"));
     assert_true(peer_has(&look, "\"restarts\":1"));
+    /* The request under its sender's span, both attempts, and what the one that answered did. */
+    assert_true(peer_has(&look, "\"parent\":\"00f067aa0ba902b7\",\"name\":\"chat_completions\""));
+    assert_true(peer_has(&look, "\"replica\":\"m/0\",\"why\":\"endpoint\""));
+    assert_true(peer_has(&look, "\"fault\":\"leaves\""));
+    assert_true(peer_has(&look, "\"replica\":\"m/1\",\"why\":\"endpoint\""));
+    assert_int_equal(peer_count(&look, "\"name\":\"generate\""), 2);
+    assert_int_equal(peer_count(&look, "\"name\":\"queue\""), 1);
+    assert_int_equal(peer_count(&look, "\"name\":\"prefill\""), 1);
+    assert_int_equal(peer_count(&look, "\"name\":\"decode\""), 1);
     house_close(&h);
 }
 
