@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "logging/log.h"
-#include "calls/blame.h"
+#include "calls/poison.h"
 #include "calls/feed.h"
-#include "calls/quarantine.h"
+#include "calls/poison_list.h"
 #include "calls/over.h"
 #include "calls/resume.h"
 
@@ -24,8 +24,8 @@ typedef struct failover_calls {
     env_timer *timer;                 /* for those that rest, and the next suspect */
     bool ticking;
     env_timer *refuse;
-    blame blame;
-    quarantine quarantine;
+    poison poison;
+    poison_list poison_list;
 } failover_calls;
 
 typedef struct failover_call {
@@ -35,7 +35,7 @@ typedef struct failover_call {
     uint64_t died_ns;         /* the last death */
     const char *cause;
     unsigned n_moves, n_broken; /* the latter since the reply last grew */
-    blame_row row;
+    poison_row row;
     resume log;
     bool is_pinned;    /* its terms named an identity when they came */
     bool inexact;      /* what its last replica began, none can go on with */
@@ -204,7 +204,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     if (c->n_moves && !resume_takes(&c->log, c->base.o, m)) return;
     if (resume_grows(c->base.o, m)) {
         c->n_broken = 0;
-        c->row = (blame_row){0};
+        c->row = (poison_row){0};
         end_trial(c);
         if (c->lost_ns) note_moved(c, calls_where(c->base.inner).replica_id);
     }
@@ -251,9 +251,9 @@ static void count_death(failover_call *c)
 static verdict judge_death(failover_call *c, const call_result *r)
 {
     count_death(c);
-    blame_note(&c->b->blame, &c->row, r->life, c->try_ns, over_now_ns(&c->b->base));
-    if (blame_is_proven(&c->row)) return GIVE_UP;
-    return blame_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
+    poison_note(&c->b->poison, &c->row, r->life, c->try_ns, over_now_ns(&c->b->base));
+    if (poison_is_proven(&c->row)) return GIVE_UP;
+    return poison_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
 }
 
 /* What was begun is not given up because nobody is there for a moment, nor expected: layers that are dealt
@@ -367,8 +367,8 @@ static void give_up(failover_call *c)
     LOG(LOG_ERROR, "calls", "quarantined", LOG_S("model", c->base.o->model),
         LOG_S("task", CALL_TASKS[c->base.o->task].name), LOG_I("deaths", c->row.n),
         LOG_I("ms", FAILOVER_QUARANTINE_MS), LOG_S("request_id", c->base.o->request_id));
-    quarantine_add(&c->b->quarantine, c->base.o,
-                   over_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
+    poison_list_add(&c->b->poison_list, c->base.o,
+                    over_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
     refuse(c);
 }
 
@@ -419,9 +419,9 @@ static void on_refused(void *arg)
     for (failover_call *c; (c = queue_first(&now, failover_call, base.link));) refuse(c);
 }
 
-static bool is_quarantined(const failover_call *c)
+static bool is_on_poison_list(const failover_call *c)
 {
-    return quarantine_until(&c->b->quarantine, c->base.o, over_now_ns(c->base.b)) != 0;
+    return poison_list_until(&c->b->poison_list, c->base.o, over_now_ns(c->base.b)) != 0;
 }
 
 /* From the loop, as every end comes. */
@@ -436,7 +436,7 @@ static void on_uploaded(void *user)
 {
     failover_call *c = user;
     feed_unwatch(&c->upload);
-    if (!is_quarantined(c)) return;
+    if (!is_on_poison_list(c)) return;
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
     end_trial(c);
@@ -450,7 +450,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (!c) return NULL;
     *c = (failover_call){.b = b, .is_pinned = *t->identity};
     over_call_init(&c->base, base, o, t, ev);
-    if (is_quarantined(c)) {
+    if (is_on_poison_list(c)) {
         refuse_soon(c);
         return &c->base.base;
     }
@@ -463,7 +463,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 void failover_calls_note_death(calls *failover, uint64_t life)
 {
     failover_calls *b = (failover_calls *)failover;
-    blame_note_death(&b->blame, life, over_now_ns(&b->base));
+    poison_note_death(&b->poison, life, over_now_ns(&b->base));
 }
 
 static void failover_calls_free(calls *base)
@@ -492,7 +492,7 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
     if (!b) return err_nomem(err);
     over_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
-    b->blame.begun_ns = over_now_ns(&b->base);
+    b->poison.begun_ns = over_now_ns(&b->base);
     queue_init(&b->resting);
     queue_init(&b->suspects);
     queue_init(&b->refused);

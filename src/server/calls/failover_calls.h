@@ -12,7 +12,7 @@
  * A request that kills workers must not kill them all. Deaths in a row are counted as long as the reply does
  * not grow between them. After two such requests are tried one at a time, so that a further death has one
  * suspect: whoever else was there is there for the first or second time. When the deaths of other workers do
- * not explain it any more (blame.h; where workers live for long, after BLAME_MIN deaths) it is given up
+ * not explain it any more (poison.h; where workers live for long, after POISON_MIN deaths) it is given up
  * (CALL_FAULT_KILLS), and the same request is refused for FAILOVER_QUARANTINE_MS without being tried.
  *
  * Without memory for what must be kept the stream goes on, and cannot move. */

@@ -2,7 +2,7 @@
  * is given up. */
 #include "script.h"
 
-#include "calls/blame.h"
+#include "calls/poison.h"
 #include "calls/failover_calls.h"
 #include "calls/fallback_calls.h"
 #include "calls/limit_calls.h"
@@ -512,22 +512,22 @@ static void a_request_that_kills_workers_is_refused(void **state)
     heard h = {0}, again = {0}, other = {0}, later = {0};
     bench_open(&b);
     script_generate(b.c, &h, 0);
-    die_in_a_row(&b, BLAME_MIN - 1);
+    die_in_a_row(&b, POISON_MIN - 1);
     assert_int_equal(h.n_ends, 0);
     die_in_a_row(&b, 1);
     assert_int_equal(h.n_ends, 1);
     assert_int_equal(h.fault, CALL_FAULT_KILLS);
-    assert_int_equal(b.s.n, BLAME_MIN);
+    assert_int_equal(b.s.n, POISON_MIN);
     script_generate(b.c, &again, 0); /* the same request is not even tried */
     assert_int_equal(again.n_ends, 0);
     env_sim_run(b.s.sim, 1);
     assert_int_equal(again.fault, CALL_FAULT_KILLS);
-    assert_int_equal(b.s.n, BLAME_MIN);
+    assert_int_equal(b.s.n, POISON_MIN);
     script_embed(b.c, &other, 0); /* others are */
-    assert_int_equal(b.s.n, BLAME_MIN + 1);
+    assert_int_equal(b.s.n, POISON_MIN + 1);
     env_sim_run(b.s.sim, FAILOVER_QUARANTINE_MS);
     script_generate(b.c, &later, 0); /* and it is after a while */
-    assert_int_equal(b.s.n, BLAME_MIN + 2);
+    assert_int_equal(b.s.n, POISON_MIN + 2);
     bench_close(&b);
 }
 
@@ -537,7 +537,7 @@ static void a_refused_call_may_be_cancelled(void **state)
     heard h = {0}, again = {0};
     bench_open(&b);
     script_generate(b.c, &h, 0);
-    die_in_a_row(&b, BLAME_MIN);
+    die_in_a_row(&b, POISON_MIN);
     calls_cancel(script_generate(b.c, &again, 0));
     env_sim_run(b.s.sim, 1);
     assert_int_equal(again.n_ends, 0);
@@ -551,7 +551,7 @@ static void who_grows_between_deaths_kills_nobody(void **state)
     bench_open(&b);
     script_generate(b.c, &h, 0);
     for (int i = 0; i < 10; i++) {
-        die_in_a_row(&b, BLAME_MIN - 1);
+        die_in_a_row(&b, POISON_MIN - 1);
         say(script_last(&b.s), 5 + i, "x");
     }
     assert_int_equal(h.n_ends, 0);
@@ -572,7 +572,7 @@ static void deaths_of_idle_workers_speak_for_a_request(void **state)
     }
     script_generate(b.c, &h, 0);
     say_started(script_last(&b.s));
-    for (uint64_t death = 0; death < BLAME_MIN + 2; death++) {
+    for (uint64_t death = 0; death < POISON_MIN + 2; death++) {
         env_sim_run(b.s.sim, 500);
         script_lives(&b.s, (uint64_t[]){10 + death, 0});
         script_end(script_last(&b.s), CALL_FAULT_LOST);
@@ -602,7 +602,7 @@ static void suspects_are_tried_one_at_a_time(void **state)
             if (death == 0) running[i] = script_last(&b.s);
         }
     }
-    int order[] = {0, 1, 2, 3, 4, KILLER, KILLER}, n_alive = 0; /* BLAME_MIN deaths in all */
+    int order[] = {0, 1, 2, 3, 4, KILLER, KILLER}, n_alive = 0; /* POISON_MIN deaths in all */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         scripted *c = script_last(&b.s);
         assert_int_equal(b.s.n, 2 * N + i + 1);
@@ -783,14 +783,14 @@ static void an_upload_that_kills_workers_is_refused_at_its_end(void **state)
     bench_open(&b);
     call_feed *f = hear_upload(&b, &l);
     call_feed_end(f, &deadly);
-    for (int i = 0; i < BLAME_MIN; i++) {
+    for (int i = 0; i < POISON_MIN; i++) {
         script_lives(&b.s, (uint64_t[]){100 + b.s.n, 0});
         script_end(script_last(&b.s), CALL_FAULT_LOST);
     }
     assert_int_equal(l.fault, CALL_FAULT_KILLS);
     call_feed_leave(f);
     f = hear_upload(&b, &l);
-    assert_int_equal(b.s.n, BLAME_MIN + 1);
+    assert_int_equal(b.s.n, POISON_MIN + 1);
     call_feed_end(f, &deadly);
     assert_int_equal(l.n_ends, 0); /* nothing comes from inside call_feed_end */
     assert_true(script_last(&b.s)->cancelled);

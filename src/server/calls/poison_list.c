@@ -1,5 +1,5 @@
-/* quarantine.c: see quarantine.h. */
-#include "calls/quarantine.h"
+/* poison_list.c: see poison_list.h. */
+#include "calls/poison_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,27 +44,27 @@ static bool digest_of(const call_order *o, sha256_digest *ret)
     return whole;
 }
 
-void quarantine_add(quarantine *q, const call_order *o, uint64_t until_ns)
+void poison_list_add(poison_list *q, const call_order *o, uint64_t until_ns)
 {
     sha256_digest d;
     size_t at = 0;
     if (!digest_of(o, &d)) return;
-    quarantine_place *set = q->places[d.bytes[0] % QUARANTINE_SETS];
-    for (size_t i = 1; i < QUARANTINE_WAYS; i++)
+    poison_list_place *set = q->places[d.bytes[0] % POISON_LIST_SETS];
+    for (size_t i = 1; i < POISON_LIST_WAYS; i++)
         if (set[i].until_ns < set[at].until_ns) at = i;
-    for (size_t i = 0; i < QUARANTINE_WAYS; i++)
+    for (size_t i = 0; i < POISON_LIST_WAYS; i++)
         if (memcmp(&set[i].digest, &d, sizeof d) == 0) at = i;
     set[at].digest = d;
     set[at].until_ns = until_ns;
     if (until_ns > q->until_ns) q->until_ns = until_ns;
 }
 
-uint64_t quarantine_until(const quarantine *q, const call_order *o, uint64_t now_ns)
+uint64_t poison_list_until(const poison_list *q, const call_order *o, uint64_t now_ns)
 {
     sha256_digest d;
     if (q->until_ns <= now_ns || !digest_of(o, &d)) return 0;
-    const quarantine_place *set = q->places[d.bytes[0] % QUARANTINE_SETS];
-    for (size_t i = 0; i < QUARANTINE_WAYS; i++)
+    const poison_list_place *set = q->places[d.bytes[0] % POISON_LIST_SETS];
+    for (size_t i = 0; i < POISON_LIST_WAYS; i++)
         if (set[i].until_ns > now_ns && memcmp(&set[i].digest, &d, sizeof d) == 0) return set[i].until_ns;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Who is to blame for the deaths of workers, from what is known of others. */
+/* Who is to poison for the deaths of workers, from what is known of others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,64 +9,64 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calls/blame.h"
-#include "calls/quarantine.h"
+#include "calls/poison.h"
+#include "calls/poison_list.h"
 
 #define MS 1000000ull
 #define S  (1000 * MS)
 
 static void a_few_deaths_in_a_quiet_cluster_prove_it(void **state)
 {
-    blame b = {0};
-    blame_row row = {0};
+    poison b = {0};
+    poison_row row = {0};
     uint64_t now = 1000 * S;
-    for (unsigned i = 1; i <= BLAME_MIN; i++, now += S) {
-        assert_false(blame_is_proven(&row));
-        assert_int_equal(blame_is_suspect(&row), i > BLAME_ALONE);
-        blame_note(&b, &row, i, now - 300 * MS, now);
+    for (unsigned i = 1; i <= POISON_MIN; i++, now += S) {
+        assert_false(poison_is_proven(&row));
+        assert_int_equal(poison_is_suspect(&row), i > POISON_ALONE);
+        poison_note(&b, &row, i, now - 300 * MS, now);
     }
-    assert_true(blame_is_proven(&row));
+    assert_true(poison_is_proven(&row));
 }
 
 static void where_workers_die_anyway_they_do_not(void **state)
 {
-    blame b = {0};
+    poison b = {0};
     uint64_t now = 1000 * S;
     for (uint64_t life = 1; life <= 60; life++, now += S) { /* one a second, each with another request */
-        blame_row other = {0};
-        blame_note(&b, &other, life, now - 500 * MS, now);
+        poison_row other = {0};
+        poison_note(&b, &other, life, now - 500 * MS, now);
     }
-    blame_row row = {0};
+    poison_row row = {0};
     for (unsigned i = 0; i < 8; i++, now += S) {
-        blame_note(&b, &row, 100 + i, now - 500 * MS, now);
-        assert_false(blame_is_proven(&row));
+        poison_note(&b, &row, 100 + i, now - 500 * MS, now);
+        assert_false(poison_is_proven(&row));
     }
 }
 
 static void so_many_are_enough_anywhere(void **state)
 {
-    blame b = {0};
-    blame_row row = {0};
-    for (unsigned i = 0; i < BLAME_MAX; i++) {
-        assert_false(blame_is_proven(&row));
-        blame_note(&b, &row, i + 1, 0, 100000 * S + i * S);
+    poison b = {0};
+    poison_row row = {0};
+    for (unsigned i = 0; i < POISON_MAX; i++) {
+        assert_false(poison_is_proven(&row));
+        poison_note(&b, &row, i + 1, 0, 100000 * S + i * S);
     }
-    assert_true(blame_is_proven(&row));
+    assert_true(poison_is_proven(&row));
 }
 
 /* So many requests that never get on, tried one at a time from the second death on, while something kills
- * their workers every gap_ms: none of them is given up before it has met BLAME_MAX deaths. */
+ * their workers every gap_ms: none of them is given up before it has met POISON_MAX deaths. */
 static void storm(size_t n_requests, uint64_t gap_ms, size_t n_kills)
 {
-    static blame_row rows[8];
-    blame b = {0};
+    static poison_row rows[8];
+    poison b = {0};
     uint64_t now = 1000 * S; /* nobody died before */
     memset(rows, 0, sizeof rows);
     for (size_t k = 0; k < n_kills; k++, now += gap_ms * MS)
         for (size_t i = 0; i < n_requests; i++) {
-            bool there = k < BLAME_ALONE || k % n_requests == i;
-            if (there) blame_note(&b, &rows[i], k + 1, now - gap_ms * MS, now);
-            if (there && rows[i].n < BLAME_MAX && blame_is_proven(&rows[i]))
+            bool there = k < POISON_ALONE || k % n_requests == i;
+            if (there) poison_note(&b, &rows[i], k + 1, now - gap_ms * MS, now);
+            if (there && rows[i].n < POISON_MAX && poison_is_proven(&rows[i]))
                 fail_msg("%d requests, %d ms: request %d was blamed at kill %d, its %d-th", (int)n_requests,
                          (int)gap_ms, (int)i, (int)k, (int)rows[i].n);
         }
@@ -84,43 +84,43 @@ static void who_is_there_by_turns_is_not_blamed(void **state)
 /* Beside workers that die every two seconds without it: it is found, but it takes more deaths. */
 static void a_deadly_request_is_found_in_a_bad_hour(void **state)
 {
-    blame b = {0};
-    blame_row row = {0};
+    poison b = {0};
+    poison_row row = {0};
     uint64_t now = 1000 * S, life = 1;
     unsigned n = 0;
-    for (; !blame_is_proven(&row) && n < BLAME_MAX; n++, now += 300 * MS) {
-        blame_note(&b, &row, life++, now - 50 * MS, now);
-        if (n % 6 == 5) blame_note_death(&b, life++, now + 100 * MS);
+    for (; !poison_is_proven(&row) && n < POISON_MAX; n++, now += 300 * MS) {
+        poison_note(&b, &row, life++, now - 50 * MS, now);
+        if (n % 6 == 5) poison_note_death(&b, life++, now + 100 * MS);
     }
-    assert_true(blame_is_proven(&row));
-    assert_true(n < BLAME_MAX / 2);
+    assert_true(poison_is_proven(&row));
+    assert_true(n < POISON_MAX / 2);
 }
 
 static void deaths_that_nobody_was_there_for_count(void **state)
 {
-    blame b = {0};
-    blame_row row = {0};
+    poison b = {0};
+    poison_row row = {0};
     uint64_t now = 1000 * S;
-    for (uint64_t life = 1; life <= 60; life++) blame_note_death(&b, 1000 + life, now - life * S);
-    for (unsigned i = 1; i <= BLAME_MIN + 3; i++, now += S) {
-        blame_note(&b, &row, i, now - 500 * MS, now);
-        assert_false(blame_is_proven(&row));
+    for (uint64_t life = 1; life <= 60; life++) poison_note_death(&b, 1000 + life, now - life * S);
+    for (unsigned i = 1; i <= POISON_MIN + 3; i++, now += S) {
+        poison_note(&b, &row, i, now - 500 * MS, now);
+        assert_false(poison_is_proven(&row));
     }
 }
 
 static void a_death_counts_once_however_many_were_there(void **state)
 {
-    blame b = {0};
-    blame_row mine = {0};
-    for (uint64_t life = 1; life <= BLAME_MIN; life++) {
-        blame_note(&b, &mine, life, life * S, life * S + 100 * MS);
+    poison b = {0};
+    poison_row mine = {0};
+    for (uint64_t life = 1; life <= POISON_MIN; life++) {
+        poison_note(&b, &mine, life, life * S, life * S + 100 * MS);
         for (int i = 0; i < 30; i++) {
-            blame_row other = {0};
-            blame_note(&b, &other, life, life * S, life * S + 100 * MS);
+            poison_row other = {0};
+            poison_note(&b, &other, life, life * S, life * S + 100 * MS);
         }
     }
-    assert_int_equal(b.n_noted, BLAME_MIN);
-    assert_true(blame_is_proven(&mine));
+    assert_int_equal(b.n_noted, POISON_MIN);
+    assert_true(poison_is_proven(&mine));
 }
 
 static call_order *order(const char *text)
@@ -135,25 +135,25 @@ static call_order *order(const char *text)
 
 static void the_quarantine_is_bounded_and_ends(void **state)
 {
-    static quarantine q;
+    static poison_list q;
     char text[32];
     size_t n_held = 0;
     for (uint64_t i = 0; i < 2000; i++) {
         snprintf(text, sizeof text, "text %d", (int)i);
         call_order *o = order(text);
-        assert_int_equal(quarantine_until(&q, o, 1), 0);
-        quarantine_add(&q, o, 100 + i);
-        assert_int_equal(quarantine_until(&q, o, 1), 100 + i);
-        assert_int_equal(quarantine_until(&q, o, 100 + i), 0);
+        assert_int_equal(poison_list_until(&q, o, 1), 0);
+        poison_list_add(&q, o, 100 + i);
+        assert_int_equal(poison_list_until(&q, o, 1), 100 + i);
+        assert_int_equal(poison_list_until(&q, o, 100 + i), 0);
         call_order_unref(o);
     }
     for (int i = 0; i < 2000; i++) {
         snprintf(text, sizeof text, "text %d", i);
         call_order *o = order(text);
-        n_held += quarantine_until(&q, o, 1) != 0;
+        n_held += poison_list_until(&q, o, 1) != 0;
         call_order_unref(o);
     }
-    assert_true(n_held > 200 && n_held <= QUARANTINE_SETS * QUARANTINE_WAYS); /* the latest of them */
+    assert_true(n_held > 200 && n_held <= POISON_LIST_SETS * POISON_LIST_WAYS); /* the latest of them */
 }
 
 static call_order *chat(const char *text, int64_t clock, uint64_t seed)
@@ -171,12 +171,12 @@ static call_order *chat(const char *text, int64_t clock, uint64_t seed)
 /* A client that sends the same again does so later, and has another seed drawn. */
 static void the_same_request_is_known_at_another_time(void **state)
 {
-    static quarantine q;
+    static poison_list q;
     call_order *first = chat("[1]", 1000, 7), *again = chat("[1]", 2000, 8), *other = chat("[2]", 1000, 7);
-    quarantine_add(&q, first, 100);
-    assert_int_equal(quarantine_until(&q, first, 1), 100);
-    assert_int_equal(quarantine_until(&q, again, 1), 100);
-    assert_int_equal(quarantine_until(&q, other, 1), 0);
+    poison_list_add(&q, first, 100);
+    assert_int_equal(poison_list_until(&q, first, 1), 100);
+    assert_int_equal(poison_list_until(&q, again, 1), 100);
+    assert_int_equal(poison_list_until(&q, other, 1), 0);
     call_order_unref(first);
     call_order_unref(again);
     call_order_unref(other);
