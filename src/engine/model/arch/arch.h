@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "model/model.h"
 
@@ -57,47 +58,52 @@ typedef enum arch_dim {
     DIM_CELL_IN, /* n_input of the first recurrent layer, n_hidden of the others */
 } arch_dim;
 
-enum {
-    RULE_OPTIONAL = 1 << 0,
-    RULE_BIAS = 1 << 1,       /* '*' is "bias" too: [rows] */
-    RULE_BIAS_MAYBE = 1 << 2, /* and it may be absent */
-    RULE_ALIAS = 1 << 3,      /* another name in files of a tensor that has its own rule */
-    RULE_FUSED = 1 << 4, /* the file's tensor holds the rows of all rules of this source, in their order */
-    /* how a folder's form differs */
-    RULE_TRANSPOSED = 1 << 5, /* [cols][rows] */
-    RULE_PER_HEAD = 1 << 6,   /* fused rows take turns head by head: GPT-NeoX */
-    RULE_OFFSET = 1 << 7,     /* pos.offset rows stand in front, which are left out */
-    RULE_ROPE_Q = 1 << 8,     /* rows are rotary pairs of n_head heads, see arch_def.pairs */
-    RULE_ROPE_K = 1 << 9,     /* the same for n_head_kv heads */
-    RULE_SMALL = 1 << 10, /* F16 when quantised: adds its error to every token, or is a head's last matrix */
-    RULE_FLOAT = 1 << 11, /* F32 always */
-    WHEN_FFN_NORM = 1 << 12, /* there is a norm in front of the feed-forward */
-    WHEN_POST = 1 << 13,     /* norms stand behind the sums (PLACE_POST) */
-    WHEN_FRONT = 1 << 14,    /* they do not */
-    WHEN_FINAL = 1 << 15,    /* a norm behind the last layer */
-    /* when it is there; all that are set must hold */
-    WHEN_UNTIED = 1 << 16,
-    WHEN_GATED = 1 << 17,
-    WHEN_PLAIN_FFN = 1 << 18, /* not gated */
-    WHEN_LABELS = 1 << 19,    /* classifiers, taggers */
-    WHEN_DENSE_HEAD = 1 << 20,
-    WHEN_MASK = 1 << 21,    /* fill-mask heads */
-    WHEN_EXPERTS = 1 << 22, /* this layer has experts */
-    WHEN_DENSE = 1 << 23,   /* this layer has none */
-    WHEN_CONV = 1 << 24,    /* this layer is a short convolution */
-    WHEN_ATTN = 1 << 25,    /* this layer attends */
-    WHEN_PRE = 1 << 26,     /* this layer has a norm in front of attention */
-    WHEN_LEARNED = 1 << 27, /* learned positions */
-    WHEN_TYPES = 1 << 28,   /* token types */
-    WHEN_WIDENED = 1 << 29, /* n_embd_in is another width */
-    WHEN_QK_NORM = 1 << 30,
-};
+/* What a rule says of its tensor: RULE_ how a file has it, WHEN_ when it is there; all WHEN_ that are set must
+ * hold. A row joins them with '|'. */
+typedef uint64_t rule_flags;
+#define RULE_FLAG(bit) (UINT64_C(1) << (bit))
+
+#define RULE_OPTIONAL   RULE_FLAG(0)
+#define RULE_BIAS       RULE_FLAG(1) /* '*' is "bias" too: [rows] */
+#define RULE_BIAS_MAYBE RULE_FLAG(2) /* and it may be absent */
+#define RULE_ALIAS      RULE_FLAG(3) /* another name in files of a tensor that has its own rule */
+#define RULE_FUSED      RULE_FLAG(4) /* the file's tensor holds the rows of all rules of this source, in order */
+#define RULE_SMALL      RULE_FLAG(5) /* F16 when quantised: errs in every token, or is a head's last matrix */
+#define RULE_FLOAT      RULE_FLAG(6) /* F32 always */
+/* How a folder's form differs */
+#define RULE_TRANSPOSED RULE_FLAG(7)  /* [cols][rows] */
+#define RULE_PER_HEAD   RULE_FLAG(8)  /* fused rows take turns head by head: GPT-NeoX */
+#define RULE_OFFSET     RULE_FLAG(9)  /* pos.offset rows stand in front, which are left out */
+#define RULE_ROPE_Q     RULE_FLAG(10) /* rows are rotary pairs of n_head heads, see arch_def.pairs */
+#define RULE_ROPE_K     RULE_FLAG(11) /* the same for n_head_kv heads */
+
+/* Of the model (arch_rule.c: rule_wanted) */
+#define WHEN_UNTIED     RULE_FLAG(20)
+#define WHEN_GATED      RULE_FLAG(21)
+#define WHEN_PLAIN_FFN  RULE_FLAG(22) /* not gated */
+#define WHEN_LABELS     RULE_FLAG(23) /* classifiers, taggers */
+#define WHEN_DENSE_HEAD RULE_FLAG(24)
+#define WHEN_MASK       RULE_FLAG(25) /* fill-mask heads */
+#define WHEN_LEARNED    RULE_FLAG(26) /* learned positions */
+#define WHEN_TYPES      RULE_FLAG(27) /* token types */
+#define WHEN_WIDENED    RULE_FLAG(28) /* n_embd_in is another width */
+#define WHEN_QK_NORM    RULE_FLAG(29)
+#define WHEN_FFN_NORM   RULE_FLAG(30) /* there is a norm in front of the feed-forward */
+#define WHEN_POST       RULE_FLAG(31) /* norms stand behind the sums (PLACE_POST) */
+#define WHEN_FRONT      RULE_FLAG(32) /* they do not */
+#define WHEN_FINAL      RULE_FLAG(33) /* a norm behind the last layer */
+/* Of this layer */
+#define WHEN_EXPERTS RULE_FLAG(50) /* it has experts */
+#define WHEN_DENSE   RULE_FLAG(51) /* it has none */
+#define WHEN_CONV    RULE_FLAG(52) /* it is a short convolution */
+#define WHEN_ATTN    RULE_FLAG(53) /* it attends */
+#define WHEN_PRE     RULE_FLAG(54) /* it has a norm in front of attention */
 
 typedef struct tensor_rule {
     const char *name;      /* in memory, and in GGUF unless the last field says otherwise */
     const char *hf;        /* in a folder, without the family's prefixes; NULL: none */
     unsigned char dims[4]; /* arch_dim, outermost first */
-    unsigned flags;
+    rule_flags flags;
     const char *gguf;
 } tensor_rule;
 

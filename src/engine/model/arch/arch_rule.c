@@ -214,7 +214,7 @@ bool rule_wanted(const model_config *c, const tensor_rule *r, size_t layer)
     unsigned l = strchr(r->name, '#') && layer < c->n_layer ? config_layer(c, layer) : 0;
     bool experts = c->ffn.n_expert > 0 && !(l & LAYER_DENSE);
     const struct {
-        unsigned flag;
+        rule_flags flag;
         bool holds;
     } conditions[] = {
         {WHEN_UNTIED, !c->tied},
