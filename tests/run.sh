@@ -67,7 +67,7 @@ c_tests() {
 figures='^infer_test_(home_agreement|table)$'
 threaded='^(compute|net|infer|worker|wire|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
 one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
-one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|residency)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
+one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|placer_hold|residency)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
 tests_of() {
     if ! $reduced; then
         c_tests

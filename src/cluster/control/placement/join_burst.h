@@ -1,8 +1,8 @@
 /* join_burst.h: are many machines joining just now?
  *
  * Each machine that comes changes the plan. While many come, replicas that were spread over the first few
- * would be moved again and again, so placement waits with what shares a machine until the burst is over: until
- * fewer than JOIN_BURST_N machines have come within JOIN_BURST_MS, or the burst lasts for JOIN_BURST_MAX_MS.
+ * would be moved again and again, so placement waits with what shares a machine until the burst is over:
+ * until fewer than JOIN_BURST_N machines have come within JOIN_BURST_MS, or the burst lasts for JOIN_BURST_MAX_MS.
  *
  *     join_burst_note(&w, now_ms);                        // a machine has come
  *     if (join_burst_is_on(&w, now_ms)) ... wait ...

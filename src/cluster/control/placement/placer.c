@@ -1,9 +1,8 @@
 /* placer.c: the plan, applied: who serves what, and how everybody hears of it.
  *
- * The assignments of the last plan are what the next one begins with. An assignment that ends for the sake of
- * another is held until the model's other assignments answer, so that moving costs no answer; where there is
- * nowhere to go, it is held until there is. A machine that is gone counts as there until it was not heard for
- * GRACE_MS. Of several gateways with a shared plan the one that leads plans (shared_plan.c). */
+ * The assignments of the last plan are what the next one begins with; some of those that leave are held for
+ * a while (placer_hold.h). A machine that is gone counts as there until it was not heard for GRACE_MS. Of
+ * several gateways with a shared plan the one that leads plans (shared_plan.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,31 +222,20 @@ void placer_look_around(placer *p, uint64_t now_ns)
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-/* Do all of the model's planned assignments answer, and is there one? */
-static bool is_replaced(const placer *p, const placer_assignment *assignments, size_t n, size_t model)
+typedef struct holding {
+    const placer *p;
+    const placement *plan;
+} holding;
+
+static bool holding_answers(const void *user, const placer_assignment *s)
 {
-    size_t n_planned = 0;
-    for (size_t i = 0; i < n; i++) {
-        const placer_assignment *s = &assignments[i];
-        if (s->model != model || s->standby || s->held) continue;
-        if ((s->end > 0 && !s->in_use) || !assignment_answers(p, s)) return false;
-        n_planned++;
-    }
-    return n_planned > 0;
+    return assignment_answers(((const holding *)user)->p, s);
 }
 
-/* Of those that are whole. */
-static size_t count_on(const placer_assignment *assignments, size_t n, size_t model, const char *name)
+static bool holding_may_stay(const void *user, const placer_assignment *s)
 {
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++)
-        k += assignments[i].model == model && assignments[i].end == 0 &&
-             strcmp(assignments[i].node, name) == 0;
-    return k;
-}
-
-static bool may_be_held(const placer *p, const placer_assignment *s, const placement *plan)
-{
+    const placer *p = ((const holding *)user)->p;
+    const placement *plan = ((const holding *)user)->plan;
     const placer_node *n = placer_find_node(p, s->node);
     if (!n || !n->attached || n->removed || s->standby) return false;
     for (size_t i = 0; i < plan->n_leavers; i++) {
@@ -273,17 +261,11 @@ static bool take_assignments(placer *p, const placement *plan, const node *nodes
         if (at) memcpy(assignments[n].at, at->at, sizeof at->at);
         n++;
     }
+    const holding h = {p, plan};
+    const placer_hold_rules rules = {&h, holding_answers, holding_may_stay};
     size_t n_planned = n;
     n = placer_stage_keep(p, assignments, n);
-    for (size_t i = 0; i < p->n_assignments; i++) {
-        placer_assignment s = p->assignments[i];
-        if (s.end > 0) continue;
-        size_t had = count_on(p->assignments, i + 1, s.model, s.node);
-        if (had <= count_on(assignments, n_planned, s.model, s.node)) continue; /* it is planned */
-        if (!may_be_held(p, &s, plan) || is_replaced(p, assignments, n_planned, s.model)) continue;
-        s.held = true;
-        assignments[n++] = s;
-    }
+    n = placer_hold(assignments, n_planned, n, p->assignments, p->n_assignments, &rules);
     free(p->assignments);
     p->assignments = assignments;
     p->n_assignments = n;

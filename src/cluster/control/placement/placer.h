@@ -9,6 +9,7 @@
 #include "control/control_impl.h"
 #include "control/desired_state.h"
 #include "control/placement/join_burst.h"
+#include "control/placement/placer_hold.h"
 
 enum {
     PLACER_NEWCOMERS_MAX = 16,
@@ -32,18 +33,6 @@ typedef struct placer_node {
     last_sent plan; /* a Plan, packed: what it is to serve; no bytes: nobody has said */
     last_sent assigned, holders;
 } placer_node;
-
-typedef struct placer_assignment {
-    size_t model;
-    char node[IDENTITY_NAME_SIZE];
-    bool standby;
-    bool held; /* not planned any more, but needed until others answer */
-    /* Of a stage: its layers (end 0: it is whole), whether the first stage that runs uses it, and where the
-     * machine's relay is, "" for this one. */
-    size_t first, end;
-    bool in_use;
-    char at[REACH_ADDRESS_SIZE];
-} placer_assignment;
 
 /* Which replicas may move for balance now: none, those of models that say so, or all. */
 typedef enum placer_relief { RELIEF_NONE, RELIEF_MARKED, RELIEF_ALL } placer_relief;
