@@ -6,13 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { COUNTER, GAUGE, HISTOGRAM, BYTES_HISTOGRAM } metric_type;
-
-static const struct family {
-    const char *name, *labels, *help;
-    metric_type type;
-} FAMILIES[METRIC_COUNT] = {
-#define METRIC_ROW(e, n, t, l, h) {.name = n, .labels = l, .help = h, .type = t},
+static const metric_family FAMILIES[METRIC_COUNT] = {
+#define METRIC_ROW(e, n, t, l, h) {.name = n, .labels = l, .help = h, .type = METRIC_##t},
     METRIC_TABLE(METRIC_ROW)
 #undef METRIC_ROW
 };
@@ -226,16 +221,45 @@ static void put_number(buf *out, double v)
         buf_printf(out, "%.9g", v);
 }
 
-/* name{a="x",b="y",le="0.1"}, and a space; `le` NULL for all but buckets. */
-static void put_name(buf *out, const struct family *f, const char *suffix, const series *s, const char *le)
+const metric_family *metrics_family(metric_id id)
 {
-    buf_printf(out, "%s%s", f->name, suffix);
+    return &FAMILIES[id];
+}
+
+static bool is_histogram(const metric_family *f)
+{
+    return f->type == METRIC_HISTOGRAM || f->type == METRIC_BYTES_HISTOGRAM;
+}
+
+double metric_bound(const metric_family *f, size_t i)
+{
+    return f->type == METRIC_HISTOGRAM ? BOUNDS_S[i] : (double)LOOP_WORK_BOUNDS[i];
+}
+
+void metrics_each(const metrics *m, metric_id id, void (*visit)(void *user, const metric_point *p),
+                  void *user)
+{
+    metric_point p = {.family = &FAMILIES[id]};
+    if (is_histogram(p.family))
+        p.n_bounds = p.family->type == METRIC_HISTOGRAM ? N_BOUNDS : LOOP_WORK_N_BOUNDS;
+    for (const series *s = m->first[id]; s; s = s->next) {
+        p.labels = (const char *const *)s->labels;
+        p.value = s->value;
+        p.counts = p.n_bounds ? s->counts : NULL;
+        visit(user, &p);
+    }
+}
+
+/* name{a="x",b="y",le="0.1"}, and a space; `le` NULL for all but buckets. */
+static void put_name(buf *out, const metric_point *p, const char *suffix, const char *le)
+{
+    buf_printf(out, "%s%s", p->family->name, suffix);
     char sep = '{';
-    const char *at = f->labels;
+    const char *at = p->family->labels;
     for (int i = 0; *at; i++) {
         size_t n = strcspn(at, ",");
         buf_printf(out, "%c%.*s=\"", sep, (int)n, at);
-        put_escaped(out, s->labels[i]);
+        put_escaped(out, p->labels[i]);
         buf_putc(out, '"');
         sep = ',';
         at += at[n] ? n + 1 : n;
@@ -245,47 +269,43 @@ static void put_name(buf *out, const struct family *f, const char *suffix, const
     buf_putc(out, ' ');
 }
 
-static void put_value(buf *out, const struct family *f, const char *suffix, const series *s, double v)
+static void put_value(buf *out, const metric_point *p, const char *suffix, double v)
 {
-    put_name(out, f, suffix, s, NULL);
+    put_name(out, p, suffix, NULL);
     put_number(out, v);
     buf_putc(out, '\n');
 }
 
-static void put_bound(char le[32], const struct family *f, size_t i)
+static void put_histogram(buf *out, const metric_point *p)
 {
-    if (f->type == HISTOGRAM)
-        snprintf(le, 32, "%g", BOUNDS_S[i]);
-    else
-        snprintf(le, 32, "%llu", (unsigned long long)LOOP_WORK_BOUNDS[i]);
-}
-
-static void put_histogram(buf *out, const struct family *f, const series *s)
-{
-    size_t n_bounds = f->type == HISTOGRAM ? N_BOUNDS : LOOP_WORK_N_BOUNDS;
     uint64_t total = 0;
-    for (size_t i = 0; i <= n_bounds; i++) {
+    for (size_t i = 0; i <= p->n_bounds; i++) {
         char le[32] = "+Inf";
-        if (i < n_bounds) put_bound(le, f, i);
-        total += s->counts[i];
-        put_name(out, f, "_bucket", s, le);
+        const char *form = p->family->type == METRIC_HISTOGRAM ? "%g" : "%.0f";
+        if (i < p->n_bounds) snprintf(le, sizeof le, form, metric_bound(p->family, i));
+        total += p->counts[i];
+        put_name(out, p, "_bucket", le);
         buf_printf(out, "%llu\n", (unsigned long long)total);
     }
-    put_value(out, f, "_sum", s, s->value);
-    put_value(out, f, "_count", s, (double)total);
+    put_value(out, p, "_sum", p->value);
+    put_value(out, p, "_count", (double)total);
+}
+
+static void put_point(void *user, const metric_point *p)
+{
+    buf *out = user;
+    if (is_histogram(p->family))
+        put_histogram(out, p);
+    else
+        put_value(out, p, "", p->value);
 }
 
 void metrics_put(buf *out, const metrics *m)
 {
     static const char *const TYPES[] = {"counter", "gauge", "histogram", "histogram"};
     for (int i = 0; i < METRIC_COUNT; i++) {
-        const struct family *f = &FAMILIES[i];
+        const metric_family *f = &FAMILIES[i];
         buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, TYPES[f->type]);
-        for (const series *s = m->first[i]; s; s = s->next) {
-            if (f->type == HISTOGRAM || f->type == BYTES_HISTOGRAM)
-                put_histogram(out, f, s);
-            else
-                put_value(out, f, "", s, s->value);
-        }
+        metrics_each(m, (metric_id)i, put_point, out);
     }
 }

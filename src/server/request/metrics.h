@@ -147,4 +147,30 @@ double metrics_sum(const metrics *m, metric_id id);
 void metrics_scrape(metrics *m, registry *g);
 void metrics_put(buf *out, const metrics *m);
 
+/* ---- for exporters ------------------------------------------------------------------------------- */
+
+typedef enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_BYTES_HISTOGRAM } metric_type;
+
+typedef struct metric_family {
+    const char *name, *labels, *help; /* labels: their names, separated by commas */
+    metric_type type;
+} metric_family;
+const metric_family *metrics_family(metric_id id);
+
+/* One series of a family; borrowed for the call. */
+typedef struct metric_point {
+    const metric_family *family;
+    const char *const *labels; /* values, in the order of the family's names; "": not said */
+    double value;              /* of a histogram the sum */
+    const uint64_t *counts; /* of a histogram: per bucket, not cumulative, n_bounds + 1 of them; else NULL */
+    size_t n_bounds;
+} metric_point;
+double metric_bound(const metric_family *f, size_t i); /* the i-th bucket's upper bound: seconds, or bytes */
+
+/* visit(user, point) for each series of the family, in the order of their first sight:
+ *
+ *     for (int id = 0; id < METRIC_COUNT; id++) metrics_each(m, id, put, &out); */
+void metrics_each(const metrics *m, metric_id id, void (*visit)(void *user, const metric_point *p),
+                  void *user);
+
 #endif

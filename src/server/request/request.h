@@ -64,6 +64,7 @@ typedef struct request_facts {
 enum { REQUEST_MORE_MAX = 12 };
 
 typedef struct gateway_request {
+    /* Where it is served: parts of the gateway, as the request found them when it came. */
     struct gateway *gateway;
     calls *calls;
     registry *registry;
@@ -71,58 +72,73 @@ typedef struct gateway_request {
     metrics *metrics;
     struct settings *settings; /* that it came with (settings.h) */
     const gateway_config *config;
+    struct gateway_request *next, *prev; /* the gateway's list */
+    uint64_t number;                     /* for its calls (call_notes.h) */
+    struct gateway_request *next_numbered;
+
+    /* What is asked, and by which transport: set by door_enter. */
     const struct endpoint *endpoint;
     door *door;
-    char id[129];                   /* x-request-id */
-    char trace[TRACE_SIZE];         /* traceparent, with a span of ours; "": none (trace.h) */
-    uint64_t trace_parent;          /* the sender's span; 0: none */
+    char id[129];               /* x-request-id */
+    char trace[TRACE_SIZE];     /* traceparent, with a span of ours; "": none (trace.h) */
+    uint64_t trace_parent;      /* the sender's span; 0: none */
+    background_kind background; /* it has no client (door.h) */
+    const char *allow;          /* for a 405 */
+    const char *allowed_origin; /* the page's, when it is one of allow_origins */
+
+    /* What it may take: time, money and energy. */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     route_latency latency;          /* x-shoal-latency */
     double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */
-    /* What the handler learns on the way, for headers, log line and metrics. */
+
+    /* Who asks, and what counts against him: admission.c, capacity.c, uploads.c. */
+    const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
+    bool is_stranger;           /* keys are needed, and it has shown none that counts */
+    bool key_counts;            /* it is one of the key's requests (admission.h) */
+    size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
+    bool uploading;             /* its body is still coming (uploads.h), and so much of it has come: */
+    uint64_t n_upload_bytes;
+
+    /* Who answers: learned by the handler, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
     const char *alias;                    /* of the configuration, that the client named for it; NULL: none */
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
+    struct routed *routed;                /* what a route came to (routed.h); NULL: none was asked for */
+    degraded degraded;                    /* the answer is another model's; such answers are not kept */
+    char tool_syntax[48]; /* how the model writes the calls of a request with tools; "": none were offered */
+    char ensemble[1024];  /* how several models came to the answer; "": one gave it */
+
+    /* What the answer took. */
     uint64_t n_prompt_tokens, n_generated_tokens, n_drafted_tokens, n_accepted_tokens;
-    struct routed *routed; /* what a route came to (routed.h); NULL: none was asked for */
-    degraded degraded;     /* the answer is another model's; such answers are not kept */
-    char tool_syntax[48];  /* how the model writes the calls of a request with tools; "": none were offered */
-    char ensemble[1024];   /* how several models came to the answer; "": one gave it */
-    cache_wish wish;       /* what it says about the cache */
+    request_facts facts;
+
+    /* Whether the answer is kept: the response cache, the semantic cache, a conversation. */
+    cache_wish wish;         /* what it says about the cache */
     const char *cache_state; /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
     char cache_text[16];     /* "near 0.971", where that is the state */
     char near_note[48];      /* what a lookup by likeness came to; "": there was none */
     uint64_t age_s;          /* of a kept answer */
-    /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
-    const char *cache_of;
-    char cache_name[96];
-    background_kind background; /* it has no client (door.h) */
-    const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
-    bool is_stranger;           /* keys are needed, and it has shown none that counts */
-    bool key_counts;            /* it is one of the key's requests (admission.h) */
-    bool keeps;                 /* it writes into a conversation */
-    request_facts facts;
-    char *asked;            /* the beginning of its body, where the configuration keeps it; owned */
-    const char *error_code; /* of a failure inside a stream that had begun */
+    const char *cache_of; /* of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", */
+    char cache_name[96];  /* and its name */
+    bool keeps;           /* it writes into a conversation */
+
+    /* The answer on its way out. */
     bool streaming;
-    size_t n_counted; /* against max_requests: one, and one for each choice after the first */
-    bool uploading;   /* its body is still coming (uploads.h), and so much of it has come: */
-    uint64_t n_upload_bytes;
-    const char *allow;          /* for a 405 */
-    const char *allowed_origin; /* the page's, when it is one of allow_origins */
-    /* More headers of the answer, borrowed until it has begun. */
-    http_header more[REQUEST_MORE_MAX];
+    const char *error_code;             /* of a failure inside a stream that had begun */
+    http_header more[REQUEST_MORE_MAX]; /* more headers, borrowed until it has begun */
     size_t n_more;
+
+    /* For who looks back at it (recent.h). */
+    char *asked; /* the beginning of its body, where the configuration keeps it; owned */
+
+    /* What its handler waits for; each is called with `work`. */
+    void *work;
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void (*on_room)(void *work);
+    size_t room_bytes; /* on_room: no more than so many are unread */
     void (*on_body)(void *work, const uint8_t *bytes, size_t n);
     void (*on_body_end)(void *work, int status, const char *why);
-    size_t room_bytes; /* on_room: no more than so many are unread */
-    void *work;
-    struct gateway_request *next, *prev; /* the gateway's list */
-    uint64_t number;                     /* for its calls (call_notes.h) */
-    struct gateway_request *next_numbered;
 } gateway_request;
 
 /* What is asked, borrowed from its door. */

@@ -189,12 +189,53 @@ static void error_of_a_model_call_has_its_status(void **state)
     }
 }
 
+typedef struct seen {
+    size_t n;
+    double value, last_bound;
+    uint64_t counted;
+    char label[16];
+} seen;
+
+static void see(void *user, const metric_point *p)
+{
+    seen *s = user;
+    s->n++;
+    s->value += p->value;
+    for (size_t i = 0; p->counts && i <= p->n_bounds; i++) s->counted += p->counts[i];
+    if (p->n_bounds) s->last_bound = metric_bound(p->family, p->n_bounds - 1);
+    snprintf(s->label, sizeof s->label, "%s", p->labels[0]);
+}
+
+static void metrics_are_visited_series_by_series(void **state)
+{
+    metrics *m = metrics_new();
+    assert_non_null(m);
+    metrics_add(m, METRIC_ERRORS, 2, "chat", "a", NULL);
+    metrics_add(m, METRIC_ERRORS, 3, "tag", "b", NULL);
+    metrics_observe_s(m, METRIC_REQUEST_S, 0.5, "chat", NULL);
+    metrics_observe_s(m, METRIC_REQUEST_S, 1000, "chat", NULL);
+    seen errors = {0}, times = {0}, none = {0};
+    metrics_each(m, METRIC_ERRORS, see, &errors);
+    metrics_each(m, METRIC_REQUEST_S, see, &times);
+    metrics_each(m, METRIC_GONE, see, &none);
+    assert_int_equal(errors.n, 2);
+    assert_true(errors.value == 5 && errors.counted == 0);
+    assert_string_equal(errors.label, "tag");
+    assert_int_equal(times.n, 1);
+    assert_int_equal(times.counted, 2);
+    assert_true(times.value == 1000.5 && times.last_bound == 30);
+    assert_int_equal(none.n, 0);
+    assert_string_equal(metrics_family(METRIC_ERRORS)->name, "shoal_errors_total");
+    metrics_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_name_each_family_once),
         cmocka_unit_test(metrics_count_by_labels),
         cmocka_unit_test(metrics_escape_label_values),
+        cmocka_unit_test(metrics_are_visited_series_by_series),
         cmocka_unit_test(metrics_histogram_is_cumulative),
         cmocka_unit_test(metrics_show_the_work_of_the_loops_turns),
         cmocka_unit_test(metrics_of_a_replica_go_with_it),
