@@ -9,7 +9,7 @@
 #include "request/gateway_state.h"
 
 #define HEADERS_MAX 96
-#define DEADLINE    "30000" /* ms */
+#define DEADLINE_MS 30000
 
 typedef struct revalidation {
     door door; /* first */
@@ -129,8 +129,10 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
         "x-shoal-max-energy-j"};
     const route_book *b = &rq->config->book;
     bool plain = !rq->routed; /* else how urgent it was may have decided who answers */
+    x->door.has_timeout = plain || rq->door->has_timeout;
+    x->door.timeout_ms = plain ? DEADLINE_MS : rq->door->timeout_ms;
     bool ok = say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&
-              say(x, "x-shoal-deadline-ms", plain ? DEADLINE : request_header(rq, "x-shoal-deadline-ms")) &&
+              (plain || say(x, "x-shoal-deadline-ms", request_header(rq, "x-shoal-deadline-ms"))) &&
               say(x, "x-request-id", rq->id);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         ok = ok && say(x, NAMES[i], request_header(rq, NAMES[i]));
@@ -141,6 +143,11 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
                 ok = ok && say(x, name, request_header(rq, name));
             }
     return ok;
+}
+
+static bool copy_key(revalidation *x, const gateway_request *rq)
+{
+    return !rq->door->key || (x->door.key = keep(x, rq->door->key));
 }
 
 static revalidation *revalidation_new(const gateway_request *rq, background_kind kind)
@@ -154,7 +161,7 @@ static revalidation *revalidation_new(const gateway_request *rq, background_kind
     size_t len;
     const char *bytes = request_body(rq, &len);
     bool ok = x->mem && (x->method = keep(x, request_method(rq))) && (x->path = keep(x, request_path(rq))) &&
-              (x->query = keep(x, request_query(rq))) && copy_headers(x, rq) &&
+              (x->query = keep(x, request_query(rq))) && copy_key(x, rq) && copy_headers(x, rq) &&
               buf_append(&x->body, bytes, len) == 0;
     if (ok) return x;
     revalidation_free(x);

@@ -309,7 +309,7 @@ static void load_first(ollama_job *j)
     if (admission_may_use(j->again.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
     if (!j->ticket)
         fail(j, &e);
-    else if (request_header(j->again.rq, "x-shoal-deadline-ms"))
+    else if (j->again.rq->names_deadline)
         request_on_deadline(j->again.rq, on_late);
 }
 

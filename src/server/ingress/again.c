@@ -232,6 +232,7 @@ void again_init(again *a, gateway_request *rq, const again_ops *ops)
     a->door.ops = &AGAIN_DOOR;
     a->door.local = rq->door->local;
     a->door.of = rq;
+    a->door.key = rq->door->key;
     a->ops = ops;
     a->rq = rq;
     request_watch(rq, on_gone, a);

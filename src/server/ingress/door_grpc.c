@@ -33,7 +33,6 @@ typedef struct rpc_call {
     const grpc_rpc *rpc;
     const proto_method *method;
     grpc_ask ask;
-    char timeout_ms[24];
     bool entered, entering, over; /* the gateway has it; is being given it; the final call has come */
     size_t n_pieces;              /* bytes of files that came */
     bool cut;                     /* no more of them are taken */
@@ -110,21 +109,10 @@ static bool is_ours(const char *name)
     return strncmp(name, "grpc-", 5) == 0;
 }
 
-/* The sooner of the two deadlines counts; one that is no number is refused as over HTTP. */
-static const char *deadline(const rpc_call *c)
-{
-    const char *own = grpc_call_metadata(c->call, "x-shoal-deadline-ms");
-    uint64_t ms = 0, timeout_ms = 0;
-    if (!own || !*c->timeout_ms) return own ? own : *c->timeout_ms ? c->timeout_ms : NULL;
-    bool fine = number_u64(own, &ms) && number_u64(c->timeout_ms, &timeout_ms);
-    return fine && timeout_ms <= ms ? c->timeout_ms : own;
-}
-
 static const char *header(const door *d, const char *name)
 {
     const rpc_call *c = call_of(d);
     if (strcmp(name, "content-type") == 0) return c->ask.type;
-    if (strcmp(name, "x-shoal-deadline-ms") == 0) return deadline(c);
     if (*c->ask.n_json && strcmp(name, N_JSON) == 0) return c->ask.n_json;
     return is_ours(name) ? NULL : grpc_call_metadata(c->call, name);
 }
@@ -338,7 +326,8 @@ static void note_timeout(rpc_call *c, uint64_t received_ns)
     uint64_t due = grpc_call_deadline_ns(c->call);
     if (!due) return;
     uint64_t ms = due > received_ns ? (due - received_ns) / 1000000 : 0, most = 86400000;
-    snprintf(c->timeout_ms, sizeof c->timeout_ms, "%llu", (unsigned long long)(ms < most ? ms : most));
+    c->door.has_timeout = true;
+    c->door.timeout_ms = ms < most ? ms : most;
 }
 
 /* NULL: the call has been ended. */
@@ -493,7 +482,10 @@ static void job_done(pool_job *job)
 {
     ask_job *j = (ask_job *)job;
     door_grpc *d = j->at;
-    if (!j->job.left) enter_later(j->call, j);
+    if (!j->job.left && d->closing)
+        j->call->job = NULL; /* its connection is being closed */
+    else if (!j->job.left)
+        enter_later(j->call, j);
     job_free(j);
     d->n_jobs--;
     end_if_closed(d);
@@ -680,10 +672,12 @@ static void drain_grpc(gateway *g)
     grpc_reflection_drain(g->grpc);
 }
 
-/* Before the registry may go: it is not heard any more. */
+/* Before the registry and the settings may go: the one is not heard any more, and no request comes in. */
 static void close_grpc(gateway *g)
 {
-    if (g->grpc) grpc_health_deafen(g->grpc);
+    if (!g->grpc) return;
+    g->grpc->closing = true;
+    grpc_health_deafen(g->grpc);
 }
 
 static void door_free(door_grpc *d)

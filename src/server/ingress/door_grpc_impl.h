@@ -22,6 +22,7 @@ struct door_grpc {
     size_t n_watches;
     grpc_asker *askers; /* grpc_reflection.c's */
     bool hears;         /* the registry */
+    bool closing;       /* the gateway goes: messages that are still being read become no requests */
     size_t n_jobs;      /* long messages in the thread pool, which read the schema */
     bool server_closed; /* and the rest waits for these */
     void (*closed)(void *user);

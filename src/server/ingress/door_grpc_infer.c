@@ -38,7 +38,6 @@ struct part {
     infer_stream *stream;
     grpc_ask ask;
     char id[128];
-    char timeout_ms[24];
     bool ends_empty; /* its client wants a final answer without outputs */
     bool broken;     /* its client was told an error, behind which no further piece belongs */
     bool entering, over;
@@ -212,7 +211,7 @@ static const char *header(const door *d, const char *name)
     if (strcmp(name, "content-type") == 0) return p->ask.type;
     if (strcmp(name, "accept") == 0) return "text/event-stream";
     if (strcmp(name, N_JSON) == 0) return *p->ask.n_json ? p->ask.n_json : NULL;
-    if (strcmp(name, "x-shoal-deadline-ms") == 0 && *p->timeout_ms) return p->timeout_ms;
+    if (strcmp(name, "x-shoal-deadline-ms") == 0 && p->door.has_timeout) return NULL;
     bool is_ours = strcmp(name, "x-request-id") == 0 || strcmp(name, "accept-encoding") == 0 ||
                    strcmp(name, "content-encoding") == 0 || strcmp(name, "content-length") == 0 ||
                    strncmp(name, "grpc-", 5) == 0;
@@ -316,9 +315,8 @@ static void on_begin(void *user, grpc_call *call)
 static void note_timeout(part *p)
 {
     uint64_t due = grpc_call_deadline_ns(p->stream->call), now = clock_ns();
-    if (due)
-        snprintf(p->timeout_ms, sizeof p->timeout_ms, "%llu",
-                 (unsigned long long)(due > now ? (due - now) / 1000000 : 0));
+    p->door.has_timeout = due != 0;
+    if (due > now) p->door.timeout_ms = (due - now) / 1000000;
 }
 
 static part *part_new(infer_stream *s)

@@ -12,7 +12,7 @@
 #include "ingress/ingress.h"
 #include "request/gateway_state.h"
 #include "ingress/pool_job.h"
-#include "ingress/ws_ask.h"
+#include "ingress/envelope.h"
 #include "http/websocket.h"
 
 enum {
@@ -32,7 +32,7 @@ typedef struct ws_call {
     door door; /* first */
     struct ws_socket *socket;
     struct ws_call *next, *prev;
-    ws_ask ask;
+    envelope ask;
     size_t held;         /* of its body: http_hold */
     bool entering, over; /* door_enter has not returned; the final call has come */
 } ws_call;
@@ -43,7 +43,7 @@ typedef struct ws_job {
     ws_socket *socket; /* not once the job was left */
     buf text;
     size_t held; /* of it: http_hold */
-    ws_ask ask;
+    envelope ask;
     json_ahead body; /* of ask */
     api_error e;
     int rc;
@@ -178,7 +178,7 @@ static void call_free(ws_call *c)
     if (c->next) c->next->prev = c->prev;
     if (--s->n_calls == 0) http_set_idle(s->http, true);
     http_hold(s->http, &c->held, 0);
-    ws_ask_done(&c->ask);
+    envelope_done(&c->ask);
     free(c);
 }
 
@@ -206,19 +206,6 @@ static const char *query(const door *d)
     return call_of(d)->ask.query;
 }
 
-static bool is_credential(const char *name)
-{
-    return strcmp(name, "authorization") == 0 || strcmp(name, "x-api-key") == 0 ||
-           strcmp(name, "api-key") == 0;
-}
-
-/* A message with a key of its own has no other. */
-static bool shows_key(const ws_call *c)
-{
-    return ws_ask_header(&c->ask, "authorization") || ws_ask_header(&c->ask, "x-api-key") ||
-           ws_ask_header(&c->ask, "api-key");
-}
-
 /* Where a page comes from is the browser's word, not the message's. */
 static const char *header(const door *d, const char *name)
 {
@@ -226,9 +213,8 @@ static const char *header(const door *d, const char *name)
     bool of_handshake =
         strcmp(name, "host") == 0 || strcmp(name, "origin") == 0 || strncmp(name, "sec-fetch-", 10) == 0;
     if (of_handshake) return http_header_get(c->socket->http, name);
-    const char *own = ws_ask_header(&c->ask, name);
+    const char *own = envelope_header(&c->ask, name);
     if (own) return own;
-    if (is_credential(name)) return shows_key(c) ? NULL : http_header_get(c->socket->http, name);
     return strcmp(name, "content-type") == 0 && c->ask.body.len ? "application/json" : NULL;
 }
 
@@ -306,11 +292,6 @@ static ws_call *find_call(const ws_socket *s, const char *id)
     return NULL;
 }
 
-static const char *header_of_call(const void *of, const char *name)
-{
-    return header(&((const ws_call *)of)->door, name);
-}
-
 static bool knows(const ws_socket *s, const char *shown)
 {
     return admission_knows(s->gateway, shown);
@@ -351,7 +332,7 @@ static void count_cancel(ws_socket *s)
         websocket_close(s->ws, CODE_POLICY, "more than 200 requests were cancelled within ten seconds");
 }
 
-static void cancel(ws_socket *s, ws_ask *a)
+static void cancel(ws_socket *s, envelope *a)
 {
     count_cancel(s);
     ws_call *c = find_call(s, a->id);
@@ -359,10 +340,10 @@ static void cancel(ws_socket *s, ws_ask *a)
         door_leave(&c->door);
         call_end(c);
     }
-    ws_ask_done(a);
+    envelope_done(a);
 }
 
-static int start(ws_socket *s, ws_ask *a, api_error *e)
+static int start(ws_socket *s, envelope *a, api_error *e)
 {
     if (find_call(s, a->id))
         return api_error_set(e, 409, "invalid_request_error", "id_in_use", "id",
@@ -381,7 +362,10 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
     *c = (ws_call){.door = {.ops = &WS_DOOR,
                             .local = http_over_unix(s->http),
                             .connection = http_connection(s->http),
-                            .from = http_from(s->http)},
+                            .from = http_from(s->http),
+                            .key = a->key ? a->key : admission_shown_over_http(s->http),
+                            .has_timeout = a->has_timeout,
+                            .timeout_ms = a->timeout_ms},
                    .socket = s,
                    .next = s->calls,
                    .ask = *a,
@@ -390,13 +374,13 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
     s->calls = c;
     s->n_calls++;
     http_set_idle(s->http, false);
-    if (!s->is_known && knows(s, admission_shown(header_of_call, c))) welcome(s);
+    if (!s->is_known && knows(s, c->door.key)) welcome(s);
     enter(c);
     return 0;
 }
 
-/* rc: of ws_ask_parse, which has filled a or e. */
-static void take_ask(ws_socket *s, ws_ask *a, int rc, api_error *e)
+/* rc: of envelope_parse, which has filled a or e. */
+static void take_ask(ws_socket *s, envelope *a, int rc, api_error *e)
 {
     if (rc == 0 && a->cancels) {
         cancel(s, a);
@@ -405,13 +389,13 @@ static void take_ask(ws_socket *s, ws_ask *a, int rc, api_error *e)
     if (rc == 0) rc = start(s, a, e);
     if (rc == 0) return;
     refuse(s, a->id, e);
-    ws_ask_done(a);
+    envelope_done(a);
 }
 
 static void job_run(pool_job *job)
 {
     ws_job *j = (ws_job *)job;
-    j->rc = ws_ask_parse(&j->ask, j->text.data, j->text.len, &j->e);
+    j->rc = envelope_parse(&j->ask, j->text.data, j->text.len, &j->e);
     const buf *body = &j->ask.body;
     if (j->rc == 0 && body->len && *body->data == '{') json_ahead_run(&j->body, body->data, body->len);
 }
@@ -429,7 +413,7 @@ static void job_done(pool_job *job)
         json_ahead_offer(NULL);
         websocket_pause(s->ws, false);
     } else {
-        ws_ask_done(&j->ask);
+        envelope_done(&j->ask);
     }
     json_ahead_done(&j->body);
     buf_done(&j->text);
@@ -457,14 +441,14 @@ static bool parse_later(ws_socket *s, const void *bytes, size_t n)
 static void on_message(void *user, bool is_text, const void *bytes, size_t n)
 {
     ws_socket *s = user;
-    ws_ask a = {0};
+    envelope a = {0};
     api_error e = {0};
     if (!is_text) {
         websocket_close(s->ws, CODE_NOT_TEXT, "messages are JSON in text frames");
         return;
     }
     if (n > JSON_AHEAD_BYTES && parse_later(s, bytes, n)) return;
-    int rc = ws_ask_parse(&a, bytes, n, &e);
+    int rc = envelope_parse(&a, bytes, n, &e);
     take_ask(s, &a, rc, &e);
 }
 

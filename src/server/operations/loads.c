@@ -151,7 +151,7 @@ static void wait_for(load_job *j, keeper_step first, const api_error *e)
         return;
     }
     request_watch(rq, gone, j);
-    if (request_header(rq, "x-shoal-deadline-ms")) request_on_deadline(rq, too_late);
+    if (rq->names_deadline) request_on_deadline(rq, too_late);
     if (!j->streams) return;
     if (j->lines)
         request_lines_begin(rq);

@@ -43,7 +43,7 @@ static const char *header_of(const void *of, const char *lower_name)
 
 const char *admission_credential(const gateway_request *rq)
 {
-    return admission_shown(header_of, rq);
+    return rq->door->key ? rq->door->key : admission_shown(header_of, rq);
 }
 
 bool admission_knows(const gateway *g, const char *shown)

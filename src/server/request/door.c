@@ -71,15 +71,19 @@ static int set_urgency(gateway_request *rq, api_error *e)
     if (rc != 0) return rc;
     bool is_reply = rq->endpoint && rq->endpoint->takes & ENDPOINT_REPLY;
     uint64_t ms = is_reply ? 0 : rq->config->default_deadline_ms;
-    if (s && rq->door->of) { /* what the client has named began when its own request came */
-        rq->deadline_ns = rq->door->of->deadline_ns;
+    const door *d = rq->door;
+    if (d->of && d->of->names_deadline) { /* it began when the client's own request came */
+        rq->deadline_ns = d->of->deadline_ns;
+        rq->names_deadline = true;
         return 0;
     }
-    if (s) {
-        if (!number_u64(s, &ms) || ms > DEADLINE_MAX_MS)
+    rq->names_deadline = s || d->has_timeout;
+    if (rq->names_deadline) {
+        if (s && (!number_u64(s, &ms) || ms > DEADLINE_MAX_MS))
             return api_error_bad(e, "x-shoal-deadline-ms",
                                  "x-shoal-deadline-ms must be whole milliseconds, 0 to %d, in digits alone",
                                  DEADLINE_MAX_MS);
+        if (d->has_timeout && (!s || d->timeout_ms <= ms)) ms = d->timeout_ms;
         if (ms == 0)
             return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
                                  "a deadline of 0 ms cannot be met");

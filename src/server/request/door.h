@@ -58,10 +58,14 @@ typedef struct door_ops {
 
 struct door {
     const door_ops *ops;
-    bool local;                       /* its client is on this machine, and no browser: a Unix socket */
-    background_kind background;       /* of a request without a client (answers/revalidate.h) */
-    const void *connection;           /* only to be compared (capacity.h); NULL: none */
-    const char *from;                 /* its client's address; NULL: none, or a Unix socket. Borrowed */
+    bool local;                 /* its client is on this machine, and no browser: a Unix socket */
+    background_kind background; /* of a request without a client (answers/revalidate.h) */
+    const void *connection;     /* only to be compared (capacity.h); NULL: none */
+    const char *from;           /* its client's address; NULL: none, or a Unix socket. Borrowed */
+    const char *key;            /* the API key that the client shows; NULL: its headers say. Borrowed */
+    bool
+        has_timeout; /* the transport's own deadline (grpc-timeout); the sooner of it and of the header's counts */
+    uint64_t timeout_ms;              /* from its arrival */
     bool lines;                       /* its stream is lines of JSON, not Server-Sent Events */
     bool body_follows;                /* its body is still coming, of an endpoint that takes it in pieces */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */

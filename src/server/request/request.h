@@ -88,6 +88,7 @@ typedef struct gateway_request {
 
     /* What it may take: time, money and energy. */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
+    bool names_deadline;            /* it is the client's, not the configuration's */
     route_latency latency;          /* x-shoal-latency */
     double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */
 

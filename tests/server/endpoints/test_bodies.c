@@ -68,7 +68,7 @@ static void put_ask(buf *out, size_t n)
     buf_puts(out, "\"}]}");
 }
 
-static void ws_ask_slow(peer *p, const char *id, size_t n_text)
+static void envelope_slow(peer *p, const char *id, size_t n_text)
 {
     buf text = {0};
     buf_printf(&text, "{\"id\":\"%s\",\"path\":\"/v1/chat/completions\",\"body\":", id);
@@ -85,17 +85,17 @@ static void requests_of_websockets_count_until_they_are_answered(void **state)
     world_open(&w, &CONFIG);
     ws_dial(&w, &p, NULL);
     for (int i = 0; i < 2; i++) ws_dial(&w, &more[i], NULL);
-    ws_ask_slow(&p, "first", LARGE);
-    ws_ask_slow(&p, "second", LARGE);
+    envelope_slow(&p, "first", LARGE);
+    envelope_slow(&p, "second", LARGE);
     WORLD_UNTIL(&w, w.gw->n_admitted == 2);
     assert_in_range(held(&w), 2 * LARGE, ROOM);
-    ws_ask_slow(&more[0], "third", LARGE);
+    envelope_slow(&more[0], "third", LARGE);
     WORLD_UNTIL(&w, ws_was_closed(&more[0], 1013, "large requests take all of the memory"));
     assert_int_equal(w.gw->n_admitted, 2);
     ws_say(&p, "{\"id\":\"first\",\"cancel\":true}");
     WORLD_UNTIL(&w, w.gw->n_admitted == 1);
     assert_in_range(held(&w), LARGE, LARGE + SMALL);
-    ws_ask_slow(&more[1], "third", LARGE);
+    envelope_slow(&more[1], "third", LARGE);
     WORLD_UNTIL(&w, w.gw->n_admitted == 2);
     world_put(&w, "slow/0", REPLICA_FAILED);
     WORLD_UNTIL(&w, peer_has(&p, "worker_unavailable") && peer_has(&more[1], "worker_unavailable"));

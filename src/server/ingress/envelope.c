@@ -1,11 +1,13 @@
-/* ws_ask.c: reading one message. */
-#include "ingress/ws_ask.h"
+/* envelope.c: reading a message in JSON. */
+#include "ingress/envelope.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "base/utf8.h"
+#include "request/admission.h"
 
 /* X(member) */
 #define MEMBERS(X) X("id") X("cancel") X("method") X("path") X("headers") X("body") X("body_base64")
@@ -39,18 +41,18 @@ static bool is_printable(const char *s)
     return true;
 }
 
-static int take_id(ws_ask *a, api_error *e)
+static int take_id(envelope *a, api_error *e)
 {
     const json_t *id = json_object_get(a->root, "id");
     const char *s = json_string_value(id);
     size_t n = json_string_length(id);
-    if (!s || n == 0 || n > WS_ID_MAX || strlen(s) != n || !is_printable(s))
-        return api_error_bad(e, "id", "a message needs an id: a text of 1 to %d characters", WS_ID_MAX);
+    if (!s || n == 0 || n > ENVELOPE_ID_MAX || strlen(s) != n || !is_printable(s))
+        return api_error_bad(e, "id", "a message needs an id: a text of 1 to %d characters", ENVELOPE_ID_MAX);
     memcpy(a->id, s, n + 1);
     return 0;
 }
 
-static int take_headers(ws_ask *a, api_error *e)
+static int take_headers(envelope *a, api_error *e)
 {
     const char *name;
     json_t *v;
@@ -59,17 +61,18 @@ static int take_headers(ws_ask *a, api_error *e)
         a->headers = NULL;
         return 0;
     }
-    bool ok = json_is_object(a->headers) && json_object_size(a->headers) <= WS_HEADERS_MAX;
+    bool ok = json_is_object(a->headers) && json_object_size(a->headers) <= ENVELOPE_HEADERS_MAX;
     json_object_foreach(a->headers, name, v)
     {
         const char *s = json_string_value(v);
         ok = ok && s && strlen(s) == json_string_length(v) && is_printable(s) && is_printable(name);
     }
     return ok ? 0
-              : api_error_bad(e, "headers", "headers must be an object of at most %d texts", WS_HEADERS_MAX);
+              : api_error_bad(e, "headers", "headers must be an object of at most %d texts",
+                              ENVELOPE_HEADERS_MAX);
 }
 
-static int take_body(ws_ask *a, api_error *e)
+static int take_body(envelope *a, api_error *e)
 {
     const json_t *body = json_object_get(a->root, "body"), *coded = json_object_get(a->root, "body_base64");
     if (body && coded) return api_error_bad(e, "body", "body and body_base64 do not go together");
@@ -90,7 +93,7 @@ static bool is_target(const char *s)
     return *s == '/';
 }
 
-static int take_target(ws_ask *a, api_error *e)
+static int take_target(envelope *a, api_error *e)
 {
     const json_t *path = json_object_get(a->root, "path"), *method = json_object_get(a->root, "method");
     const char *s = json_string_value(path);
@@ -108,11 +111,26 @@ static int take_target(ws_ask *a, api_error *e)
     return 0;
 }
 
-int ws_ask_parse(ws_ask *ret, const char *bytes, size_t n, api_error *e)
+static const char *header_of(const void *of, const char *name)
+{
+    return envelope_header(of, name);
+}
+
+/* A deadline that is no number is refused later, as over HTTP. */
+static void note_key_and_deadline(envelope *a)
+{
+    const char *s = envelope_header(a, "x-shoal-deadline-ms");
+    uint64_t ms;
+    a->key = admission_shown(header_of, a);
+    a->has_timeout = s && number_u64(s, &ms) && ms <= ENVELOPE_TIMEOUT_MAX_MS;
+    if (a->has_timeout) a->timeout_ms = ms;
+}
+
+int envelope_parse(envelope *ret, const char *bytes, size_t n, api_error *e)
 {
     shoal_err err = {0};
     const json_t *cancel;
-    *ret = (ws_ask){.method = "", .path = "", .query = ""};
+    *ret = (envelope){.method = "", .path = "", .query = ""};
     int rc = json_parse_request(&ret->root, bytes, n, "the message", &err);
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     if (rc != 0) return api_error_bad(e, NULL, "%s", err.message);
@@ -122,19 +140,20 @@ int ws_ask_parse(ws_ask *ret, const char *bytes, size_t n, api_error *e)
     ret->cancels = json_is_true(cancel);
     if (cancel && !ret->cancels) return api_error_bad(e, "cancel", "cancel is true or not there");
     if (ret->cancels) return 0;
-    if ((rc = take_headers(ret, e)) || (rc = take_body(ret, e))) return rc;
-    return take_target(ret, e);
+    if ((rc = take_headers(ret, e)) || (rc = take_body(ret, e)) || (rc = take_target(ret, e))) return rc;
+    note_key_and_deadline(ret);
+    return 0;
 }
 
-void ws_ask_done(ws_ask *a)
+void envelope_done(envelope *a)
 {
     json_drop(a->root);
     free(a->target);
     buf_done(&a->body);
-    *a = (ws_ask){0};
+    *a = (envelope){0};
 }
 
-const char *ws_ask_header(const ws_ask *a, const char *name)
+const char *envelope_header(const envelope *a, const char *name)
 {
     const char *key;
     json_t *v;
