@@ -44,7 +44,7 @@ static char *own_path(arena *a)
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
-static char *copy(arena *to, const char *s, bool *ok)
+static char *agent_copy(arena *to, const char *s, bool *ok)
 {
     char *p = s ? arena_strdup(to, s) : NULL;
     if (s && !p) *ok = false;
@@ -55,12 +55,13 @@ bool worker_spec_copy(arena *to, worker_spec *ret, const worker_spec *spec)
 {
     bool ok = true;
     *ret = *spec;
-    ret->model = copy(to, spec->model, &ok);
-    ret->path = copy(to, spec->path, &ok);
-    ret->sha256 = copy(to, spec->sha256, &ok);
-    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) ret->adapters[i] = copy(to, spec->adapters[i], &ok);
-    for (size_t i = 0; i < WORKER_SPEC_STAGES; i++) ret->stages[i] = copy(to, spec->stages[i], &ok);
-    ret->wire = copy(to, spec->wire, &ok);
+    ret->model = agent_copy(to, spec->model, &ok);
+    ret->path = agent_copy(to, spec->path, &ok);
+    ret->sha256 = agent_copy(to, spec->sha256, &ok);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++)
+        ret->adapters[i] = agent_copy(to, spec->adapters[i], &ok);
+    for (size_t i = 0; i < WORKER_SPEC_STAGES; i++) ret->stages[i] = agent_copy(to, spec->stages[i], &ok);
+    ret->wire = agent_copy(to, spec->wire, &ok);
     return ok;
 }
 
@@ -107,7 +108,7 @@ static void child_free(child *c)
 }
 
 /* "home-chat/0", "home-chat@8:16/0" */
-static bool id_of(char *ret, size_t size, const worker_spec *s, int number)
+static bool agent_id_of(char *ret, size_t size, const worker_spec *s, int number)
 {
     char stage[ID_BYTES];
     if (s->end_layer && !stage_name_put(stage, sizeof stage, s->model, s->first_layer, s->end_layer))
@@ -155,7 +156,7 @@ static int check_slot(const child *c, shoal_err *err)
 static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
 {
     char id[ID_BYTES] = "";
-    bool named = id_of(id, sizeof id, spec, replica_number);
+    bool named = agent_id_of(id, sizeof id, spec, replica_number);
     take_place(c, id);
     int rc = check_slot(c, err);
     if (rc != 0) return rc;
@@ -172,7 +173,7 @@ static int describe_child(child *c, const worker_spec *spec, int replica_number,
     return child_tell(c, REPLICA_STARTING, NULL, err);
 }
 
-static int grow(agent *a, shoal_err *err)
+static int agent_grow(agent *a, shoal_err *err)
 {
     if (a->has_arbiter && a->n >= (size_t)a->arbiter.n_slots)
         return err_set(err, SHOAL_ELIMIT, "there are more workers than the %d that can share one machine",
@@ -188,7 +189,7 @@ static int grow(agent *a, shoal_err *err)
 
 static int add_child(agent *a, const worker_spec *spec, int replica_number, shoal_err *err)
 {
-    int rc = grow(a, err);
+    int rc = agent_grow(a, err);
     if (rc != 0) return rc;
     child *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
@@ -244,7 +245,7 @@ static bool same_layers(const worker_spec *a, const worker_spec *b)
     return a->first_layer == b->first_layer && a->end_layer == b->end_layer;
 }
 
-static int number_of(const child *c)
+static int agent_number_of(const child *c)
 {
     return atoi(strrchr(c->id, '/') + 1);
 }
@@ -257,16 +258,16 @@ static const worker_spec *wish_for(const agent *a, const child *c)
     return NULL;
 }
 
-static bool is_wanted(const agent *a, const child *c)
+static bool agent_is_wanted(const agent *a, const child *c)
 {
     const worker_spec *s = wish_for(a, c);
-    return s && number_of(c) < replicas_of(s) && same_spec(s, &c->spec);
+    return s && agent_number_of(c) < replicas_of(s) && same_spec(s, &c->spec);
 }
 
 /* A standby that serves from now on is there at once. */
 static void set_standby(child *c)
 {
-    bool standby = stands_by(wish_for(c->a, c), number_of(c));
+    bool standby = stands_by(wish_for(c->a, c), agent_number_of(c));
     if (c->standby == standby) return;
     c->standby = standby;
     LOG(LOG_INFO, "agent", standby ? "stands_by" : "serves", LOG_S("replica", c->id));
@@ -296,7 +297,7 @@ static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
     char id[ID_BYTES];
     int rc = 0;
     for (int k = 0; rc == 0 && k < replicas_of(s); k++) {
-        if (!id_of(id, sizeof id, s, k))
+        if (!agent_id_of(id, sizeof id, s, k))
             rc = err_set(err, SHOAL_ELIMIT, "the model's name is too long");
         else if (!agent_child(a, id)) /* one that leaves has the name until it is gone */
             rc = add_child(a, s, k, err);
@@ -308,7 +309,7 @@ static int settle(agent *a, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = a->n; i-- > 0;)
-        if (!a->children[i]->leaving && !is_wanted(a, a->children[i])) dismiss(a->children[i]);
+        if (!a->children[i]->leaving && !agent_is_wanted(a, a->children[i])) dismiss(a->children[i]);
     for (size_t i = 0; i < a->n; i++)
         if (!a->children[i]->leaving) set_standby(a->children[i]);
     for (size_t i = 0; rc == 0 && i < a->n_wanted; i++) rc = add_missing(a, &a->wanted[i], err);
@@ -385,16 +386,16 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
         a->arbiter = *o->arbiter;
         a->has_arbiter = true;
     }
-    a->log_level = copy(a->strings, o->log_level, &ok);
+    a->log_level = agent_copy(a->strings, o->log_level, &ok);
     a->log_json = o->log_json;
     a->refused = o->refused;
     a->user = o->user;
-    a->member = copy(a->strings, o->member, &ok);
-    a->packed = copy(a->strings, o->packed, &ok);
+    a->member = agent_copy(a->strings, o->member, &ok);
+    a->packed = agent_copy(a->strings, o->packed, &ok);
     a->packed_mb = o->packed_mb;
     a->packed_min_mb = o->packed_min_mb;
     a->packed_check = o->packed_check;
-    a->program = copy(a->strings, o->program ? o->program : SELF_EXE, &ok);
+    a->program = agent_copy(a->strings, o->program ? o->program : SELF_EXE, &ok);
     a->shown = o->program ? a->program : own_path(a->strings);
     if (!ok || !a->shown) return err_nomem(err);
     int rc = rundir_open(&a->dir, o->run_dir, err);

@@ -52,7 +52,7 @@ static int open_book(agent *a, shoal_err *err)
     return rc;
 }
 
-static void look_at(agent *a, int slot)
+static void agent_adopt_look_at(agent *a, int slot)
 {
     worker_entry *e = worker_book_at(a->book, slot);
     worker_claim claim = worker_book_claim(e, lives(e));
@@ -75,7 +75,7 @@ int adopt_open(agent *a, shoal_err *err)
 {
     if (!handover_is_open()) return 0;
     int rc = open_book(a, err);
-    for (int slot = 0; rc == 0 && slot < WORKER_BOOK_SLOTS; slot++) look_at(a, slot);
+    for (int slot = 0; rc == 0 && slot < WORKER_BOOK_SLOTS; slot++) agent_adopt_look_at(a, slot);
     if (rc == 0 && a->unclaimed) a->e->timer_start(a->unclaimed_over, UNCLAIMED_MS);
     return rc;
 }

@@ -62,7 +62,7 @@ static void look_with(liveness *l, const child_watch *w, const threads *now, con
     liveness_look(l, &s);
 }
 
-static void look(child *c, const view *v, bool asked)
+static void agent_watch_look(child *c, const view *v, bool asked)
 {
     child_watch *w = &c->watch;
     threads now;
@@ -100,7 +100,7 @@ void agent_watch(void *user)
         child *c = a->children[i];
         if (!c->life || c->watch.killed) continue;
         view v = view_of(c);
-        look(c, &v, false);
+        agent_watch_look(c, &v, false);
         if (kill_if_hung(c, &c->watch.lock, "the arbiter's lock")) continue;
         if (kill_if_hung(c, &c->watch.work, v.loops ? "requests" : "its start")) continue;
         kill_if_hung(c, &c->watch.loop, "an answer");
@@ -120,7 +120,7 @@ bool child_is_at_work(void *worker)
     if (!c->life || w->killed) return false;
     if (agent_now_ns(c->a) - w->looked_ns >= ASKED_NS) {
         view v = view_of(c);
-        look(c, &v, true);
+        agent_watch_look(c, &v, true);
     }
     bool works = w->works && w->work.verdict <= LIVENESS_STARVED;
     bool loop_waits = w->has_seen && first_thread_waits(&w->seen) && w->loop.verdict <= LIVENESS_STARVED;

@@ -137,7 +137,7 @@ static bool take_kept(rundir *d)
     return false;
 }
 
-static void keep(const rundir *d)
+static void rundir_keep(const rundir *d)
 {
     char name[HANDOVER_NAME + 1];
     if (snprintf(name, sizeof name, KEPT "%s", d->path) < (int)sizeof name) handover_keep(name, d->lock_fd);
@@ -157,7 +157,7 @@ int rundir_open(rundir *ret, const char *given, shoal_err *err)
     rundir d = {.lock_fd = -1};
     bool kept = !given && take_kept(&d);
     int rc = kept ? 0 : given ? use_given(&d, given, err) : make_fresh(&d, err);
-    if (rc == 0 && !given && !kept) keep(&d);
+    if (rc == 0 && !given && !kept) rundir_keep(&d);
     if (rc == 0)
         *ret = d;
     else
