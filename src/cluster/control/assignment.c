@@ -34,7 +34,7 @@ static int take_adapters(assignment *a, const Shoal__V1__Assignment *m, shoal_er
     return 0;
 }
 
-static int check(const Shoal__V1__Assignment *m, shoal_err *err)
+static int assignment_check(const Shoal__V1__Assignment *m, shoal_err *err)
 {
     if (!*m->model || !member_table_text_ok(m->model))
         return err_set(err, SHOAL_EINVALID, "it names no model");
@@ -68,7 +68,7 @@ static int check_stages(const Shoal__V1__Assignment *m, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EINVALID, "%s: its layers make no sense", m->model);
 }
 
-static const char *keep(assignment *a, const char *s, bool *ok)
+static const char *assignment_keep(assignment *a, const char *s, bool *ok)
 {
     const char *copy = *s ? arena_strdup(a->strings, s) : NULL;
     *ok = *ok && (copy || !*s);
@@ -85,10 +85,10 @@ static int take_stages(assignment *a, const Shoal__V1__Assignment *m, shoal_err 
     if (!a->first_nodes) return err_nomem(err);
     a->spec.first_layer = m->first_layer;
     a->spec.end_layer = m->end_layer;
-    a->spec.wire = keep(a, m->wire, &ok);
-    for (size_t i = 0; i < m->n_stages; i++) a->spec.stages[i] = keep(a, m->stages[i], &ok);
+    a->spec.wire = assignment_keep(a, m->wire, &ok);
+    for (size_t i = 0; i < m->n_stages; i++) a->spec.stages[i] = assignment_keep(a, m->stages[i], &ok);
     for (; a->n_first_nodes < m->n_first_nodes; a->n_first_nodes++)
-        a->first_nodes[a->n_first_nodes] = keep(a, m->first_nodes[a->n_first_nodes], &ok);
+        a->first_nodes[a->n_first_nodes] = assignment_keep(a, m->first_nodes[a->n_first_nodes], &ok);
     return ok ? 0 : err_nomem(err);
 }
 
@@ -123,7 +123,7 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
                              .kv_bytes = m->kv_bytes,
                              .sound_bytes = m->sound_bytes,
                              .n_ctx = m->context}};
-    int rc = check(m, err);
+    int rc = assignment_check(m, err);
     if (rc == 0) rc = check_stages(m, err);
     if (rc == 0) rc = take_stages(&a, m, err);
     if (rc == 0) rc = take_options(&a, m, err);

@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 
 /* Never 0. */
-static uint64_t id_of(const char *name)
+static uint64_t attach_limit_id_of(const char *name)
 {
     sha256_digest d;
     uint64_t id;
@@ -16,7 +16,7 @@ static uint64_t id_of(const char *name)
 }
 
 /* Its place, else that of its four whose member has been quiet for longest. */
-static attach_limit_place *place_of(attach_limit *t, uint64_t id)
+static attach_limit_place *attach_limit_place_of(attach_limit *t, uint64_t id)
 {
     attach_limit_place *set = &t->places[id % (ATTACH_LIMIT_PLACES / ATTACH_LIMIT_WAYS) * ATTACH_LIMIT_WAYS],
                        *quiet = set;
@@ -30,7 +30,7 @@ static attach_limit_place *place_of(attach_limit *t, uint64_t id)
 
 uint64_t attach_limit_pass(attach_limit *t, const char *name, uint64_t now_ms)
 {
-    attach_limit_place *p = place_of(t, id_of(name));
+    attach_limit_place *p = attach_limit_place_of(t, attach_limit_id_of(name));
     uint64_t level = (p->spent_ms > now_ms ? p->spent_ms : now_ms) + ATTACH_LIMIT_REFILL_MS;
     uint64_t full = now_ms + (uint64_t)ATTACH_LIMIT_BURST * ATTACH_LIMIT_REFILL_MS;
     if (level > full) return level - full;

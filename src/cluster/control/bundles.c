@@ -31,7 +31,7 @@ struct bundles {
     void *user;
 };
 
-static void job_free(job *j)
+static void bundles_job_free(job *j)
 {
     if (!j) return;
     for (size_t i = 0; i < j->bundle.n_parts; i++) {
@@ -76,7 +76,7 @@ static void have_read(uv_work_t *w, int status)
     job *j = w->data;
     j->running = false;
     if (!j->of) {
-        job_free(j);
+        bundles_job_free(j);
         return;
     }
     j->known = status == 0 && j->rc == 0;
@@ -94,7 +94,7 @@ static int split_adapter(bundle_part *p, const char *text)
     return p->name && p->path ? 0 : SHOAL_ENOMEM;
 }
 
-static int fill(job *j, const worker_spec *s, shoal_err *err)
+static int bundles_fill(job *j, const worker_spec *s, shoal_err *err)
 {
     size_t n = 0;
     while (n < WORKER_SPEC_ADAPTERS && s->adapters[n]) n++;
@@ -108,10 +108,10 @@ static int fill(job *j, const worker_spec *s, shoal_err *err)
     return rc == 0 ? 0 : err_set(err, rc, "%s: its adapters cannot be told apart", s->model);
 }
 
-static int begin(bundles *f, uv_loop_t *loop, size_t i, const worker_spec *s, shoal_err *err)
+static int bundles_begin(bundles *f, uv_loop_t *loop, size_t i, const worker_spec *s, shoal_err *err)
 {
     job *j = f->jobs[i] = calloc(1, sizeof *j);
-    int rc = j ? fill(j, s, err) : err_nomem(err);
+    int rc = j ? bundles_fill(j, s, err) : err_nomem(err);
     if (rc != 0) return rc;
     j->of = f;
     j->work.data = j;
@@ -146,7 +146,7 @@ static void have_verified(uv_work_t *w, int status)
     shoal_err err;
     j->verifying = false;
     if (!j->of) {
-        job_free(j);
+        bundles_job_free(j);
         return;
     }
     if (status != 0 || !j->right || artifact_read(&p->artifact, p->path, j->pinned, &err) != 0) return;
@@ -217,7 +217,7 @@ int bundles_open(bundles **ret, uv_loop_t *loop, const control_model *models, si
     }
     *f = (bundles){.loop = loop, .jobs = jobs, .n = n_models, .changed = changed, .user = user};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n_models; i++) rc = begin(f, loop, i, &models[i].spec, err);
+    for (size_t i = 0; rc == 0 && i < n_models; i++) rc = bundles_begin(f, loop, i, &models[i].spec, err);
     if (rc == 0)
         *ret = f;
     else
@@ -231,7 +231,7 @@ void bundles_close(bundles *f)
         if (f->jobs[i] && (f->jobs[i]->running || f->jobs[i]->verifying))
             f->jobs[i]->of = NULL;
         else
-            job_free(f->jobs[i]);
+            bundles_job_free(f->jobs[i]);
     }
     free(f ? f->jobs : NULL);
     free(f);

@@ -56,7 +56,7 @@ const member_table *control_member_table(const control *g)
 /* ---- whom TLS lets in ---------------------------------------------------------------------------- */
 
 /* Chain, dates and list are right by now, but a list may be newer than the one that TLS has read. */
-static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool control_admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     const control *g = user;
     role r;
@@ -94,7 +94,7 @@ static void read_files_again(control *g, unsigned changed)
         LOG_I("crl", trust_crl_number(g->credential.own.trust)));
 }
 
-static void on_tick(void *user)
+static void control_on_tick(void *user)
 {
     control *g = user;
     uint64_t now_ns = control_now_ns(g);
@@ -133,7 +133,7 @@ static void on_followed(void *user)
 }
 
 /* The gateway with the CA has the lists, signs our next certificate, and tells others where we are. */
-static int follow(control *g, const char *listen, shoal_err *err)
+static int control_follow(control *g, const char *listen, shoal_err *err)
 {
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     static char version[] = SHOAL_VERSION;
@@ -172,7 +172,7 @@ static int open_server(control *g, const control_options *o, shoal_err *err)
                        .ca_file = s->ca_file,
                        .crl_file = folder_has(&s->dir, "crl.pem") ? s->crl_file : NULL,
                        .guests = true,
-                       .admit = admit,
+                       .admit = control_admit,
                        .user = g};
     http_limits limits = {.max_body_bytes = MEMBER_TABLE_MESSAGE_MAX,
                           .max_connections = CONTROL_CONNECTIONS_MAX,
@@ -201,14 +201,14 @@ static int control_start(control *g, const control_options *o, shoal_err *err)
 {
     g->registry = o->members;
     g->silence_ns = (o->silence_ms ? o->silence_ms : CONTROL_SILENCE_MS) * UINT64_C(1000000);
-    g->tick = g->e->timer_new(g->e->user, on_tick, g);
+    g->tick = g->e->timer_new(g->e->user, control_on_tick, g);
     int rc = g->tick ? 0 : err_nomem(err);
     if (rc == 0) rc = node_credential_open(&g->credential, o->state, o->name, control_now(), err);
     if (rc == 0) rc = member_table_new(&g->member_table, err);
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
-    if (rc == 0 && !g->credential.ca) rc = follow(g, o->listen, err);
+    if (rc == 0 && !g->credential.ca) rc = control_follow(g, o->listen, err);
     if (rc == 0) g->e->timer_start(g->tick, CONTROL_REPORT_MS);
     return rc;
 }

@@ -38,7 +38,7 @@ static uint64_t heard_until_ns(const control *g)
     return g->e->listening_ns(g->e->user);
 }
 
-static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
+static void control_attach_send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
 {
     size_t n = shoal__v1__server_message__get_packed_size(m);
     uint8_t *bytes = malloc(n ? n : 1);
@@ -74,7 +74,7 @@ static void hang_up(session *s, grpc_status status, const char *why)
     session_free(s);
 }
 
-static void on_cancelled(void *user, grpc_call *c)
+static void control_attach_on_cancelled(void *user, grpc_call *c)
 {
     session *s = grpc_call_data(c);
     if (!s) return;
@@ -129,7 +129,7 @@ static bool begins_too_often(control *g, const char *name, grpc_call *c)
 
 /* ---- two with one name --------------------------------------------------------------------------- */
 
-static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+static void control_attach_on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 
 /* It has the name from now on; what it has said already is heard. */
 static void let_in(session *s)
@@ -149,7 +149,7 @@ static void let_in(session *s)
         take_over(s);
         if (first.len) {
             grpc_call_pause(s->call, false);
-            on_message(s->g, s->call, (const uint8_t *)first.data, first.len); /* may end it */
+            control_attach_on_message(s->g, s->call, (const uint8_t *)first.data, first.len); /* may end it */
         }
     }
     buf_done(&first);
@@ -205,7 +205,7 @@ static void knock(session *s, const uint8_t *msg, size_t n)
     s->knocked_ns = heard_until_ns(s->g);
     grpc_call_pause(s->call, true);
     ping.ping = control_now_ns(s->g);
-    send_message(s->holder->call, &ping);
+    control_attach_send_message(s->holder->call, &ping);
 }
 
 static void wait_behind(session *s, session *holder)
@@ -229,7 +229,7 @@ static void look_at_rival(session *s)
         hang_up(rival, GRPC_ABORTED, "it does not say who it is");
 }
 
-static void on_begin(void *user, grpc_call *c)
+static void control_attach_on_begin(void *user, grpc_call *c)
 {
     control *g = user;
     const tls_identity *peer = grpc_call_peer(c);
@@ -304,7 +304,7 @@ static void send_list(session *s)
     if (folder_read(&s->g->credential.dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 &&
         pem.data) {
         m.revoked = pem.data;
-        send_message(s->call, &m);
+        control_attach_send_message(s->call, &m);
     }
     buf_done(&pem);
 }
@@ -318,7 +318,7 @@ static void tell_others(session *s)
     if (digest == s->last_sent) return;
     s->last_sent = digest;
     m.gateways = &all.message;
-    send_message(s->call, &m);
+    control_attach_send_message(s->call, &m);
 }
 
 static void welcome(session *s)
@@ -330,7 +330,7 @@ static void welcome(session *s)
     w.report_ms = CONTROL_REPORT_MS;
     w.now = control_now();
     m.welcome = &w;
-    send_message(s->call, &m);
+    control_attach_send_message(s->call, &m);
     send_list(s);
     tell_others(s);
     if (!control_may_log(s->g, s->entry->name)) return;
@@ -359,7 +359,7 @@ static void listen_again(session *s)
     if (paused) grpc_call_pause(s->call, false);
 }
 
-static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+static void control_attach_on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     session *s = grpc_call_data(c);
     uint64_t now = control_now_ns(s->g), pong = 0;
@@ -396,7 +396,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 void control_attach_send(const member_entry *e, const Shoal__V1__ServerMessage *m)
 {
     session *s = e->session;
-    if (s) send_message(s->call, m);
+    if (s) control_attach_send_message(s->call, m);
 }
 
 const char *control_attach_from(const member_entry *e)
@@ -420,10 +420,10 @@ void control_attach_expel(member_entry *e, const char *why)
 
 const grpc_stream_method control_attach_method = {.path = "/shoal.v1.Cluster/Attach",
                                                   .max_message = MEMBER_TABLE_MESSAGE_MAX,
-                                                  .begin = on_begin,
-                                                  .message = on_message,
+                                                  .begin = control_attach_on_begin,
+                                                  .message = control_attach_on_message,
                                                   .ended = on_ended,
-                                                  .cancelled = on_cancelled};
+                                                  .cancelled = control_attach_on_cancelled};
 
 /* ---- looking around ------------------------------------------------------------------------------ */
 
@@ -435,7 +435,7 @@ static bool is_elsewhere(const session *s)
     return n && n->epoch > s->entry->epoch;
 }
 
-static void look_at(session *s, uint64_t now_ns, int64_t now)
+static void control_attach_look_at(session *s, uint64_t now_ns, int64_t now)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     m.ping = now_ns;
@@ -449,7 +449,7 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
         hang_up(s, GRPC_ABORTED, "this machine has attached to another gateway");
     else {
         if (s->entry->facts) tell_others(s);
-        if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES) send_message(s->call, &m);
+        if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES) control_attach_send_message(s->call, &m);
         listen_again(s);
     }
 }
@@ -459,7 +459,7 @@ void control_attach_tick(control *g, uint64_t now_ns, int64_t now)
     for (size_t i = member_table_count(g->member_table); i-- > 0;)
         look_at_rival(member_table_at(g->member_table, i)->session);
     for (size_t i = member_table_count(g->member_table); i-- > 0;)
-        look_at(member_table_at(g->member_table, i)->session, now_ns, now);
+        control_attach_look_at(member_table_at(g->member_table, i)->session, now_ns, now);
 }
 
 void control_attach_forget(control *g)

@@ -30,7 +30,7 @@ struct control_job {
     buf cert, ca, crl;
 };
 
-static void job_free(control_job *j)
+static void control_join_job_free(control_job *j)
 {
     if (j->token) OPENSSL_cleanse(j->token, strlen(j->token));
     free(j->token);
@@ -61,7 +61,7 @@ static void work(uv_work_t *w)
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-static void answer(grpc_call *c, const ProtobufCMessage *m)
+static void control_join_answer(grpc_call *c, const ProtobufCMessage *m)
 {
     size_t n = protobuf_c_message_get_packed_size(m);
     uint8_t *bytes = malloc(n ? n : 1);
@@ -83,14 +83,14 @@ static void answer_enrolled(const control_job *j)
     m.revoked = j->crl.data;
     m.cluster = (char *)j->id.cluster;
     m.name = (char *)j->id.name;
-    answer(j->call, &m.base);
+    control_join_answer(j->call, &m.base);
 }
 
 static void answer_renewed(const control_job *j)
 {
     Shoal__V1__RenewReply m = SHOAL__V1__RENEW_REPLY__INIT;
     m.certificate = j->cert.data;
-    answer(j->call, &m.base);
+    control_join_answer(j->call, &m.base);
 }
 
 static void log_outcome(const control_job *j)
@@ -125,7 +125,7 @@ static void worked(uv_work_t *w, int status)
     if (j->rc == 0 && !j->renews && j->id.role == ROLE_NODE) placer_enrolled(g, j->id.name);
     g->jobs = j->next;
     if (!g->jobs) g->last_job = &g->jobs;
-    job_free(j);
+    control_join_job_free(j);
     start_next(g);
 }
 
@@ -138,7 +138,7 @@ static void start_next(control *g)
 }
 
 /* Its caller is told nothing more, and tells it nothing more. */
-static void let_go(control_job *j)
+static void control_join_let_go(control_job *j)
 {
     if (j->call) grpc_call_set_data(j->call, NULL);
     j->call = NULL;
@@ -148,14 +148,14 @@ void control_jobs_forget(control *g)
 {
     control_job *waiting = g->jobs ? g->jobs->next : NULL;
     if (g->jobs) {
-        let_go(g->jobs);
+        control_join_let_go(g->jobs);
         g->jobs->next = NULL;
         g->last_job = &g->jobs->next;
     }
     while (waiting) {
         control_job *next = waiting->next;
-        let_go(waiting);
-        job_free(waiting);
+        control_join_let_go(waiting);
+        control_join_job_free(waiting);
         waiting = next;
     }
 }
@@ -169,7 +169,7 @@ static void on_caller_gone(void *user, grpc_call *c)
 }
 
 /* Takes j. */
-static void submit(control *g, control_job *j, grpc_call *c)
+static void control_join_submit(control *g, control_job *j, grpc_call *c)
 {
     j->g = g;
     j->work.data = j;
@@ -231,7 +231,7 @@ static bool is_patient(control *g, grpc_call *c)
     return false;
 }
 
-static control_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, const char *token)
+static control_job *control_join_job_new(grpc_call *c, const ProtobufCBinaryData *request, const char *token)
 {
     control_job *j = calloc(1, sizeof *j);
     if (j) {
@@ -239,7 +239,7 @@ static control_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, co
         j->token = token ? strdup(token) : NULL;
     }
     if (!j || !j->request || (token && !j->token)) {
-        if (j) job_free(j);
+        if (j) control_join_job_free(j);
         grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return NULL;
     }
@@ -265,8 +265,8 @@ void control_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the request cannot be read");
         return;
     }
-    control_job *j = job_new(c, &m->request, m->token);
-    if (j) submit(g, j, c);
+    control_job *j = control_join_job_new(c, &m->request, m->token);
+    if (j) control_join_submit(g, j, c);
     OPENSSL_cleanse(m->token, strlen(m->token));
     shoal__v1__enrol_request__free_unpacked(m, NULL);
 }
@@ -308,11 +308,11 @@ static void renew(control *g, grpc_call *c, const Shoal__V1__RenewRequest *m)
         grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "this certificate is being renewed");
         return;
     }
-    control_job *j = job_new(c, &m->request, NULL);
+    control_job *j = control_join_job_new(c, &m->request, NULL);
     if (!j) return;
     j->renews = true;
     memcpy(j->serial, serial, sizeof j->serial);
-    submit(g, j, c);
+    control_join_submit(g, j, c);
 }
 
 void control_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)

@@ -17,7 +17,7 @@ typedef struct passed {
 } passed;
 
 /* The joining machine learns as much as it would there; who guesses is counted here, where it is. */
-static void finish(passed *p, grpc_status status, const char *message)
+static void control_pass_finish(passed *p, grpc_status status, const char *message)
 {
     char why[256];
     control *g = p->g;
@@ -40,9 +40,9 @@ static void on_answer(void *user, const uint8_t *msg, size_t n)
     grpc_call_send(p->call, msg, n);
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void control_pass_on_end(void *user, grpc_status status, const char *message)
 {
-    finish(user, status, message);
+    control_pass_finish(user, status, message);
 }
 
 static void on_caller_gone(void *user, grpc_call *c)
@@ -57,7 +57,7 @@ static void on_caller_gone(void *user, grpc_call *c)
 void control_pass_on(control *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n)
 {
     passed *p = g->n_passed < PASSED_MAX ? calloc(1, sizeof *p) : NULL;
-    const grpc_client_events ev = {.user = p, .message = on_answer, .end = on_end};
+    const grpc_client_events ev = {.user = p, .message = on_answer, .end = control_pass_on_end};
     if (!p || !g->follow) {
         free(p);
         control_end_crowded(c);
@@ -67,7 +67,7 @@ void control_pass_on(control *g, grpc_call *c, const char *path, const uint8_t *
     g->n_passed++;
     p->there = attach_call(g->follow, path, msg, n, clock_ns() + PASSED_MS * UINT64_C(1000000), &ev);
     if (!p->there) {
-        finish(p, GRPC_UNAVAILABLE, NULL);
+        control_pass_finish(p, GRPC_UNAVAILABLE, NULL);
         return;
     }
     grpc_call_set_data(c, p);

@@ -11,7 +11,7 @@
 #include "cluster/stage_name.h"
 #include "control/control_impl.h"
 
-static replica_state state_of(const char *name)
+static replica_state control_replicas_state_of(const char *name)
 {
     for (int s = REPLICA_STARTING; s <= REPLICA_FAILED; s++)
         if (strcmp(replica_state_name((replica_state)s), name) == 0) return (replica_state)s;
@@ -38,7 +38,8 @@ static bool is_spared(const control *g, const char *node_name, const char *model
     return false;
 }
 
-static void put_one(control *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
+static void control_replicas_put_one(control *g, const char *node, const char *at,
+                                     const Shoal__V1__ReplicaReport *r)
 {
     char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
     shoal_err err;
@@ -49,10 +50,10 @@ static void put_one(control *g, const char *node, const char *at, const Shoal__V
                 .model = r->model,
                 .address = address,
                 .node = node,
-                .state = state_of(r->state),
+                .state = control_replicas_state_of(r->state),
                 .standby = r->standby,
                 .reason = r->reason};
-    if (state_of(r->state) <= REPLICA_READY && is_spared(g, node, r->model)) {
+    if (control_replicas_state_of(r->state) <= REPLICA_READY && is_spared(g, node, r->model)) {
         m.state = REPLICA_DRAINING;
         m.reason = "its machine drains";
     }
@@ -62,15 +63,15 @@ static void put_one(control *g, const char *node, const char *at, const Shoal__V
 
 /* Once a machine has served a model, calls of it wait for one that comes back, and are not told that there is
  * no such model. */
-static void remember(control *g, const char *node, const Shoal__V1__ReplicaReport *r)
+static void control_replicas_remember(control *g, const char *node, const Shoal__V1__ReplicaReport *r)
 {
     shoal_err err;
-    if (state_of(r->state) != REPLICA_READY) return;
+    if (control_replicas_state_of(r->state) != REPLICA_READY) return;
     if (residency_served(&g->residency, g->registry, r->model, node, &err) != 0)
         LOG(LOG_ERROR, "gate", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
 }
 
-static bool has(const Shoal__V1__Replicas *all, const char *id)
+static bool control_replicas_has(const Shoal__V1__Replicas *all, const char *id)
 {
     for (size_t i = 0; all && i < all->n_replicas; i++)
         if (strcmp(all->replicas[i]->id, id) == 0) return true;
@@ -88,8 +89,9 @@ void control_replicas_tell(control *g, const member_entry *e, const char *from)
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
-        put_one(g, e->name, at, r);
-        if (!r->standby && !stage_name_parse(r->model, NULL, NULL, NULL)) remember(g, e->name, r);
+        control_replicas_put_one(g, e->name, at, r);
+        if (!r->standby && !stage_name_parse(r->model, NULL, NULL, NULL))
+            control_replicas_remember(g, e->name, r);
     }
 }
 
@@ -107,7 +109,7 @@ void control_replicas_drop(control *g, const char *node, const Shoal__V1__Replic
     char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2];
     if (!was) residency_lacks_others(&g->residency, node, has_model, is);
     for (size_t i = 0; g->members && was && i < was->n_replicas; i++) {
-        if (has(is, was->replicas[i]->id)) continue;
+        if (control_replicas_has(is, was->replicas[i]->id)) continue;
         if (!has_model(is, was->replicas[i]->model))
             residency_lacks(&g->residency, was->replicas[i]->model, node);
         snprintf(id, sizeof id, "%s/%s", node, was->replicas[i]->id);

@@ -6,7 +6,7 @@
 #include "json/json.h"
 #include "control/placement/placer.h"
 
-static void put_text(buf *out, const char *key, const char *s)
+static void control_show_put_text(buf *out, const char *key, const char *s)
 {
     buf_printf(out, "\"%s\":", key);
     json_put_string(out, s ? s : "", s ? strlen(s) : 0);
@@ -17,12 +17,12 @@ static const char *truth(bool b)
     return b ? "true" : "false";
 }
 
-static void put_node(buf *out, const node *n)
+static void control_show_put_node(buf *out, const node *n)
 {
     buf_putc(out, '{');
-    put_text(out, "name", n->name);
+    control_show_put_text(out, "name", n->name);
     buf_putc(out, ',');
-    put_text(out, "site", n->site);
+    control_show_put_text(out, "site", n->site);
     buf_printf(out,
                ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.17g,\"multiplies_per_s\":%.17g,"
                "\"load\":%.17g,\"rtt_ms\":%.17g,\"on_battery\":%s,\"battery_percent\":%u,\"drains\":%s,"
@@ -40,19 +40,19 @@ static void put_node(buf *out, const node *n)
 static void put_assignment(buf *out, const placer *p, const placer_assignment *s)
 {
     buf_putc(out, '{');
-    put_text(out, "model", p->o.models[s->model].spec.model);
+    control_show_put_text(out, "model", p->o.models[s->model].spec.model);
     buf_putc(out, ',');
-    put_text(out, "node", s->node);
+    control_show_put_text(out, "node", s->node);
     buf_printf(out, ",\"standby\":%s", truth(s->standby));
     if (s->end > 0) buf_printf(out, ",\"first_layer\":%zu,\"end_layer\":%zu", s->first, s->end);
     buf_putc(out, '}');
 }
 
-static void put_model(buf *out, const placer *p, size_t i, const char **failed)
+static void control_show_put_model(buf *out, const placer *p, size_t i, const char **failed)
 {
     size_t n = placer_failed_nodes(p, i, control_now_ns(p->g), failed);
     buf_putc(out, '{');
-    put_text(out, "model", p->o.models[i].spec.model);
+    control_show_put_text(out, "model", p->o.models[i].spec.model);
     buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
                truth(placer_travels(p, i)), truth(placer_stage_waits(p, i)),
                truth(placer_stage_is_idle(p, i)), truth(p->settling));
@@ -90,7 +90,7 @@ int control_put_placement(const control *g, buf *out, shoal_err *err)
     for (size_t i = 0; i < p->n_nodes; i++) {
         if (!p->nodes[i].facts || p->nodes[i].removed) continue;
         buf_puts(out, between);
-        put_node(out, p->nodes[i].facts);
+        control_show_put_node(out, p->nodes[i].facts);
         between = ",";
     }
     buf_puts(out, "],\"now\":[");
@@ -100,7 +100,7 @@ int control_put_placement(const control *g, buf *out, shoal_err *err)
     buf_puts(out, "],\"models\":[");
     for (size_t i = 0; i < p->o.n_models; i++) {
         if (i) buf_putc(out, ',');
-        put_model(out, p, i, failed);
+        control_show_put_model(out, p, i, failed);
     }
     buf_puts(out, "]}");
     free(failed);

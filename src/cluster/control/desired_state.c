@@ -12,7 +12,7 @@ bool desired_state_open(desired_state *o, size_t n_models)
     return false;
 }
 
-static Shoal__V1__ModelFile *put_part(desired_state *o, const bundle_part *p)
+static Shoal__V1__ModelFile *desired_state_put_part(desired_state *o, const bundle_part *p)
 {
     size_t n = p->artifact.n_files + 1;
     Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
@@ -32,7 +32,7 @@ static bool put_adapters(desired_state *o, Shoal__V1__Assignment *a, const bundl
     for (size_t i = 0; i < n; i++) {
         shoal__v1__assigned_adapter__init(&x[i]);
         x[i].name = t->parts[i + 1].name;
-        x[i].file = put_part(o, &t->parts[i + 1]);
+        x[i].file = desired_state_put_part(o, &t->parts[i + 1]);
         if (!x[i].file) return false;
         a->adapters[i] = &x[i];
     }
@@ -40,8 +40,8 @@ static bool put_adapters(desired_state *o, Shoal__V1__Assignment *a, const bundl
     return true;
 }
 
-static bool put_stage(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s,
-                      const char *const *first_nodes)
+static bool desired_state_put_stage(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s,
+                                    const char *const *first_nodes)
 {
     size_t n = 0;
     while (n < WORKER_SPEC_STAGES && s->stages[n]) n++;
@@ -58,7 +58,7 @@ static bool put_stage(desired_state *o, Shoal__V1__Assignment *a, const worker_s
 }
 
 /* One a text; they lie in the spec, which may be gone before this. */
-static bool put_options(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s)
+static bool desired_state_put_options(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s)
 {
     char *text = arena_strdup(o->memory, s->options), *rest = NULL;
     a->options = arena_alloc(o->memory, (strlen(s->options) / 2 + 1) * sizeof(char *));
@@ -71,7 +71,7 @@ static bool put_options(desired_state *o, Shoal__V1__Assignment *a, const worker
 /* What a machine needs that has neither the file nor the options. */
 static bool put_bundle(desired_state *o, Shoal__V1__Assignment *a, const worker_spec *s, const bundle *t)
 {
-    a->file = put_part(o, &t->parts[0]);
+    a->file = desired_state_put_part(o, &t->parts[0]);
     a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
     a->kv_bytes = s->kv_bytes;
     a->sound_bytes = s->sound_bytes;
@@ -79,7 +79,7 @@ static bool put_bundle(desired_state *o, Shoal__V1__Assignment *a, const worker_
     char sampling[SAMPLING_TEXT_BYTES];
     sampling_format(&s->sampling, sampling);
     a->sampling = arena_strdup(o->memory, sampling);
-    return a->file && a->sampling && put_options(o, a, s) && put_adapters(o, a, t);
+    return a->file && a->sampling && desired_state_put_options(o, a, s) && put_adapters(o, a, t);
 }
 
 bool desired_state_add(desired_state *o, const worker_spec *s, const bundle *t, unsigned n_replicas,
@@ -91,7 +91,7 @@ bool desired_state_add(desired_state *o, const worker_spec *s, const bundle *t, 
     a->model = (char *)s->model;
     a->replicas = n_replicas;
     a->standby = n_standby;
-    if (s->end_layer > 0 && !put_stage(o, a, s, first_nodes)) return false;
+    if (s->end_layer > 0 && !desired_state_put_stage(o, a, s, first_nodes)) return false;
     if (t && !put_bundle(o, a, s, t)) return false;
     o->message.models[o->message.n_models++] = a;
     return true;

@@ -8,8 +8,8 @@
 enum { FILE_MAX = 1 << 20 };
 static const char NAME[] = "drains";
 
-static int read_line(const folder *dir, const char *line, size_t n, size_t number,
-                     char ret[IDENTITY_NAME_SIZE], shoal_err *err)
+static int drained_set_read_line(const folder *dir, const char *line, size_t n, size_t number,
+                                 char ret[IDENTITY_NAME_SIZE], shoal_err *err)
 {
     if (n >= IDENTITY_NAME_SIZE || !identity_name_ok(line, n))
         return err_set(
@@ -30,7 +30,7 @@ int drained_set_read(const folder *dir, int (*each)(void *user, const char *name
     for (size_t at = 0, n; rc == 0 && at < text.len; at += n + 1, number++) {
         const char *end = memchr(text.data + at, '\n', text.len - at);
         n = end ? (size_t)(end - (text.data + at)) : text.len - at;
-        rc = read_line(dir, text.data + at, n, number, name, err);
+        rc = drained_set_read_line(dir, text.data + at, n, number, name, err);
         if (rc == 0) rc = each(user, name);
     }
     buf_done(&text);

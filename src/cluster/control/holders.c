@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has(const member_entry *e, const char *digest)
+static bool holders_has(const member_entry *e, const char *digest)
 {
     for (size_t i = 0; e->shelf && i < e->shelf->n_digests; i++)
         if (strcmp(e->shelf->digests[i], digest) == 0) return true;
     return false;
 }
 
-static bool same_site(const member_entry *a, const member_entry *b)
+static bool holders_same_site(const member_entry *a, const member_entry *b)
 {
     return a->facts && b->facts && strcmp(a->facts->site, b->facts->site) == 0;
 }
@@ -31,13 +31,15 @@ static void add_those(holders_item *to, const member_table *r, const member_entr
     size_t n = member_table_count(r), start = start_of(asks->name);
     for (size_t k = 0; k < n && to->n < HOLDERS_OF_FILE_MAX; k++) {
         const member_entry *e = member_table_at(r, (start + k) % n);
-        if (e == asks || e->role != ROLE_NODE || same_site(e, asks) != near || !has(e, to->digest)) continue;
+        if (e == asks || e->role != ROLE_NODE || holders_same_site(e, asks) != near ||
+            !holders_has(e, to->digest))
+            continue;
         if (!where(e, to->at[to->n].address, sizeof to->at[0].address)) continue;
         to->at[to->n++].node = e->name;
     }
 }
 
-static bool grow(holders_list *l)
+static bool holders_grow(holders_list *l)
 {
     if (l->n < l->cap) return true;
     size_t cap = l->cap ? 2 * l->cap : 8;
@@ -51,10 +53,10 @@ static bool grow(holders_list *l)
 bool holders_add(holders_list *l, const member_table *r, const member_entry *to, const char *digest,
                  holders_address *where)
 {
-    if (has(to, digest) || l->n == HOLDERS_FILES_MAX) return true;
+    if (holders_has(to, digest) || l->n == HOLDERS_FILES_MAX) return true;
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(l->items[i].digest, digest) == 0) return true;
-    if (!grow(l)) return false;
+    if (!holders_grow(l)) return false;
     holders_item *x = &l->items[l->n];
     x->n = 0;
     snprintf(x->digest, sizeof x->digest, "%s", digest);

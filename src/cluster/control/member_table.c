@@ -58,7 +58,7 @@ member_entry *member_table_find(const member_table *r, const char *name)
     return NULL;
 }
 
-static int grow(member_table *r, shoal_err *err)
+static int member_table_grow(member_table *r, shoal_err *err)
 {
     if (r->n < r->cap) return 0;
     if (r->n >= MEMBER_TABLE_NODES_MAX)
@@ -75,7 +75,7 @@ static int grow(member_table *r, shoal_err *err)
 int member_table_admit(member_table *r, const char *name, uint64_t now_ns, member_entry **ret, shoal_err *err)
 {
     member_entry *e = member_table_find(r, name);
-    int rc = e ? 0 : grow(r, err);
+    int rc = e ? 0 : member_table_grow(r, err);
     if (rc != 0) return rc;
     if (!e) {
         e = calloc(1, sizeof *e);
@@ -166,7 +166,7 @@ static int check_files(const Shoal__V1__Shelf *s, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "the files that it has make no sense");
 }
 
-static int check(const member_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
+static int member_table_check(const member_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
 {
     if (!m->hello && !e->facts) return err_set(err, SHOAL_EPROTOCOL, "it does not begin with hello");
     if (m->epoch > INT64_MAX) return err_set(err, SHOAL_EPROTOCOL, "its epoch makes no sense");
@@ -178,7 +178,7 @@ static int check(const member_entry *e, const Shoal__V1__AgentMessage *m, shoal_
 }
 
 /* What the message holds becomes the entry's. */
-static unsigned take(member_entry *e, Shoal__V1__AgentMessage *m)
+static unsigned member_table_take(member_entry *e, Shoal__V1__AgentMessage *m)
 {
     unsigned bits = m->pong ? MEMBER_TABLE_PONG : 0;
     if (m->hello) {
@@ -218,10 +218,10 @@ int member_table_hear(member_table *r, member_entry *e, const uint8_t *bytes, si
         return err_set(err, SHOAL_EPROTOCOL, "its message is longer than %d bytes", MEMBER_TABLE_MESSAGE_MAX);
     Shoal__V1__AgentMessage *m = shoal__v1__agent_message__unpack(NULL, n, bytes);
     if (!m) return err_set(err, SHOAL_EPROTOCOL, "its message cannot be read");
-    int rc = check(e, m, err);
+    int rc = member_table_check(e, m, err);
     if (rc == 0) {
         *ret_pong = m->pong;
-        *ret_bits = take(e, m);
+        *ret_bits = member_table_take(e, m);
         e->heard_ns = now_ns;
     }
     shoal__v1__agent_message__free_unpacked(m, NULL);
@@ -230,21 +230,21 @@ int member_table_hear(member_table *r, member_entry *e, const uint8_t *bytes, si
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
 
-static void put_text(buf *out, const char *key, const char *value)
+static void member_table_put_text(buf *out, const char *key, const char *value)
 {
     buf_printf(out, ",\"%s\":", key);
     json_put_string(out, value, strlen(value));
 }
 
 /* Speeds may have been measured since the facts were said. */
-static void put_facts(buf *out, const Shoal__V1__NodeFacts *f, const Shoal__V1__NodeLoad *l)
+static void member_table_put_facts(buf *out, const Shoal__V1__NodeFacts *f, const Shoal__V1__NodeLoad *l)
 {
     double bytes_per_s = l && l->bytes_per_s > 0 ? l->bytes_per_s : f->bytes_per_s;
     double multiplies_per_s = l && l->multiplies_per_s > 0 ? l->multiplies_per_s : f->multiplies_per_s;
-    put_text(out, "version", f->version);
-    put_text(out, "site", f->site);
-    put_text(out, "isa", f->isa);
-    put_text(out, "address", f->address);
+    member_table_put_text(out, "version", f->version);
+    member_table_put_text(out, "site", f->site);
+    member_table_put_text(out, "isa", f->isa);
+    member_table_put_text(out, "address", f->address);
     buf_printf(
         out,
         ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g,\"labels\":[",
@@ -272,9 +272,9 @@ static void put_replicas(buf *out, const Shoal__V1__Replicas *all)
         const Shoal__V1__ReplicaReport *r = all->replicas[i];
         buf_puts(out, i ? ",{\"id\":" : "{\"id\":");
         json_put_string(out, r->id, strlen(r->id));
-        put_text(out, "model", r->model);
-        put_text(out, "state", r->state);
-        put_text(out, "reason", r->reason);
+        member_table_put_text(out, "model", r->model);
+        member_table_put_text(out, "state", r->state);
+        member_table_put_text(out, "reason", r->reason);
         buf_putc(out, '}');
     }
     buf_putc(out, ']');
@@ -289,17 +289,17 @@ void member_table_put_entry(const member_entry *e, uint64_t now_ns, buf *out)
 {
     buf_puts(out, "{\"name\":");
     json_put_string(out, e->name, strlen(e->name));
-    put_text(out, "role", role_name(e->role));
+    member_table_put_text(out, "role", role_name(e->role));
     buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f", seconds(now_ns, e->since_ns),
                seconds(now_ns, e->heard_ns), e->rtt_ms);
     buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
     buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
     if (e->twice_ns) {
-        put_text(out, "from", e->from);
-        put_text(out, "also_from", e->twice_from);
+        member_table_put_text(out, "from", e->from);
+        member_table_put_text(out, "also_from", e->twice_from);
         buf_printf(out, ",\"also_s\":%.3f", seconds(now_ns, e->twice_ns));
     }
-    if (e->facts) put_facts(out, e->facts, e->load);
+    if (e->facts) member_table_put_facts(out, e->facts, e->load);
     if (e->load) put_load(out, e->load);
     if (e->replicas) put_replicas(out, e->replicas);
     buf_putc(out, '}');

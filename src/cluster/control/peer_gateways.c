@@ -33,8 +33,8 @@ static bool is_told(const control *g, const member_entry *to, const char *name)
     return to->role == ROLE_GATEWAY || is_of_ours(g, name);
 }
 
-static void add(peer_gateways *o, const control *g, const member_entry *to, const char *from,
-                const char *name, const char *where)
+static void peer_gateways_add(peer_gateways *o, const control *g, const member_entry *to, const char *from,
+                              const char *name, const char *where)
 {
     address a;
     size_t i = o->message.n_others;
@@ -76,11 +76,11 @@ void peer_gateways_list(peer_gateways *ret, const control *g, const member_entry
     ret->message.others = ret->pointers;
     const gateways *known = g->follow ? attach_gateways(g->follow) : NULL;
     for (size_t i = 0; known && i < known->n; i++)
-        add(ret, g, to, from, known->list[i].name, known->list[i].address);
+        peer_gateways_add(ret, g, to, from, known->list[i].name, known->list[i].address);
     for (size_t i = 0; i < member_table_count(g->member_table); i++) {
         const member_entry *e = member_table_at(g->member_table, i);
         if (e->role == ROLE_GATEWAY && control_replicas_address(e, at, sizeof at))
-            add(ret, g, to, from, e->name, at);
+            peer_gateways_add(ret, g, to, from, e->name, at);
     }
     ret->message.home = may_go_home(g, to);
 }

@@ -15,7 +15,7 @@ struct residency_model {
     bool away;         /* calls have been told not to wait */
 };
 
-static residency_model *add(residency *r, registry *g, const char *model, shoal_err *err)
+static residency_model *residency_add(residency *r, registry *g, const char *model, shoal_err *err)
 {
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 8;
@@ -40,14 +40,14 @@ static residency_model *add(residency *r, registry *g, const char *model, shoal_
     return r->models[r->n++] = m;
 }
 
-static size_t find(const residency_model *m, const char *node)
+static size_t residency_find(const residency_model *m, const char *node)
 {
     size_t i = 0;
     while (i < m->n && strcmp(m->nodes[i], node) != 0) i++;
     return i;
 }
 
-static void drop(residency_model *m, size_t i)
+static void residency_drop(residency_model *m, size_t i)
 {
     memmove(m->nodes[i], m->nodes[i + 1], (--m->n - i) * sizeof m->nodes[0]);
 }
@@ -56,9 +56,9 @@ int residency_served(residency *r, registry *g, const char *model, const char *n
 {
     residency_model *m = strmap_get(&r->by_name, model);
     if (!m && r->n >= RESIDENCY_MODELS_MAX) return 0;
-    if (!m && !(m = add(r, g, model, err))) return err_nomem(err);
-    if (find(m, node) < m->n) return 0;
-    if (m->n == RESIDENCY_NODES_MAX) drop(m, 0);
+    if (!m && !(m = residency_add(r, g, model, err))) return err_nomem(err);
+    if (residency_find(m, node) < m->n) return 0;
+    if (m->n == RESIDENCY_NODES_MAX) residency_drop(m, 0);
     snprintf(m->nodes[m->n++], sizeof m->nodes[0], "%s", node);
     return 0;
 }
@@ -66,8 +66,8 @@ int residency_served(residency *r, registry *g, const char *model, const char *n
 void residency_lacks(residency *r, const char *model, const char *node)
 {
     residency_model *m = strmap_get(&r->by_name, model);
-    size_t i = m ? find(m, node) : 0;
-    if (m && i < m->n) drop(m, i);
+    size_t i = m ? residency_find(m, node) : 0;
+    if (m && i < m->n) residency_drop(m, i);
 }
 
 void residency_lacks_others(residency *r, const char *node, bool (*has)(const void *user, const char *model),

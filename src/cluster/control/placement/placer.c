@@ -108,7 +108,7 @@ static bool assignment_answers(const placer *p, const placer_assignment *s)
 }
 
 /* Do as many replicas of the model answer as are wanted, wherever they are? */
-static bool is_served(const placer *p, size_t model)
+static bool placer_is_served(const placer *p, size_t model)
 {
     unsigned n = 0;
     for (size_t i = 0; i < p->n_assignments; i++) {
@@ -128,7 +128,7 @@ bool placer_adopt(placer *p, const member_entry *e)
         while (m < p->o.n_models && !placer_stage_reported(p, m, r, &first, &end)) m++;
         if (m == p->o.n_models) m = 0;
         while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
-        if (!r->assigned || m == p->o.n_models || (end == 0 && is_served(p, m))) continue;
+        if (!r->assigned || m == p->o.n_models || (end == 0 && placer_is_served(p, m))) continue;
         placer_assignment s = {
             .model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s.node, e->name, sizeof s.node);
@@ -272,7 +272,7 @@ static bool take_assignments(placer *p, const placement *plan, const node *nodes
     return true;
 }
 
-static void say(const placer *p, const placement *plan, const node *nodes)
+static void placer_say(const placer *p, const placement *plan, const node *nodes)
 {
     for (size_t i = 0; i < plan->n_assignments; i++) {
         const placement_assignment *s = &plan->assignments[i];
@@ -354,7 +354,7 @@ static void plan(placer *p, uint64_t now_ns)
                  : err_nomem(&err);
     if (rc == 0) {
         placer_relieve(p, &plan, d.nodes, d.n_nodes, d.models);
-        say(p, &plan, d.nodes);
+        placer_say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
         placer_stage_dealt(p, &plan, now_ns);
         placer_note_lost(p, &plan);

@@ -21,14 +21,14 @@ typedef struct placer_failure {
     bool is_now; /* it is still shown as failed */
 } placer_failure;
 
-static placer_failure *find(placer *p, size_t model, const char *node)
+static placer_failure *placer_failed_find(placer *p, size_t model, const char *node)
 {
     for (size_t i = 0; i < p->n_failures; i++)
         if (p->failures[i].model == model && strcmp(p->failures[i].node, node) == 0) return &p->failures[i];
     return NULL;
 }
 
-static placer_failure *add(placer *p, size_t model, const char *node)
+static placer_failure *placer_failed_add(placer *p, size_t model, const char *node)
 {
     if (p->n_failures == FAILURES_MAX) return NULL;
     if (!p->failures && !(p->failures = calloc(FAILURES_MAX, sizeof *p->failures))) return NULL;
@@ -40,9 +40,9 @@ static placer_failure *add(placer *p, size_t model, const char *node)
 
 static void note_failed(placer *p, size_t model, const char *node, const char *reason, uint64_t now_ns)
 {
-    placer_failure *f = find(p, model, node);
+    placer_failure *f = placer_failed_find(p, model, node);
     if (f && f->is_now && now_ns < f->until_ns) return;
-    if (!f && !(f = add(p, model, node))) return;
+    if (!f && !(f = placer_failed_add(p, model, node))) return;
     uint64_t ms = (uint64_t)FAILED_MIN_MS << (f->n < 5 ? f->n : 5);
     if (!f->is_now) {
         f->n++;
@@ -54,13 +54,13 @@ static void note_failed(placer *p, size_t model, const char *node, const char *r
 }
 
 /* What its replicas say of one model. */
-static void look(placer *p, size_t model, uint64_t now_ns)
+static void placer_failed_look(placer *p, size_t model, uint64_t now_ns)
 {
     const replica_set *set = registry_find(p->g->registry, p->o.models[model].spec.model);
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
         const char *node = r->node ? r->node->name : control_name(p->g);
-        placer_failure *f = find(p, model, node);
+        placer_failure *f = placer_failed_find(p, model, node);
         if (r->state == REPLICA_FAILED)
             note_failed(p, model, node, r->reason, now_ns);
         else if (f && r->state == REPLICA_READY)
@@ -82,7 +82,7 @@ static bool is_shown(const placer *p, const placer_failure *f)
 void placer_look_at_failures(placer *p, uint64_t now_ns)
 {
     if (!p->g->registry) return;
-    for (size_t i = 0; i < p->o.n_models; i++) look(p, i, now_ns);
+    for (size_t i = 0; i < p->o.n_models; i++) placer_failed_look(p, i, now_ns);
     for (size_t i = p->n_failures; i-- > 0;) p->failures[i].is_now = is_shown(p, &p->failures[i]);
 }
 

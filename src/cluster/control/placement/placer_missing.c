@@ -48,7 +48,7 @@ static void found(placer *p, size_t model)
     *x = (placer_missing){0};
 }
 
-static void tell(placer *p, size_t model, const char *why, bool lasting)
+static void placer_missing_tell(placer *p, size_t model, const char *why, bool lasting)
 {
     placer_missing *x = &p->missing[model];
     const char *name = p->o.models[model].spec.model;
@@ -69,7 +69,7 @@ static void say_why(placer *p, const placement *plan, const node *nodes, size_t 
     snprintf(why, sizeof why, "%.240s%s%.63s%s%s%.120s", part, away ? "; " : "", away ? x->lost : "",
              away ? ", which served it, is gone" : "", stays ? "; its file stays on the gateway: " : "",
              stays ? stays : "");
-    tell(p, model, why, lasting && !away);
+    placer_missing_tell(p, model, why, lasting && !away);
 }
 
 void placer_tell_missing(placer *p, const placement *plan, const node *nodes, size_t n_nodes,
@@ -109,7 +109,7 @@ void placer_tell_unplanned(placer *p, const char *leader, uint64_t now_ns)
         if (is_there[i] || p->alone)
             found(p, i);
         else if (is_settled(p, now_ns))
-            tell(p, i, why, false);
+            placer_missing_tell(p, i, why, false);
     }
     free(is_there);
 }

@@ -118,7 +118,8 @@ static const char *address_of(const placer *p, const placer_assignment *from, co
 }
 
 /* The worker of that assignment; false: it is not to run yet. `strings` owns what is new in it. */
-static bool spec_of(const placer *p, const placer_assignment *s, arena *strings, worker_spec *ret)
+static bool placer_stage_spec_of(const placer *p, const placer_assignment *s, arena *strings,
+                                 worker_spec *ret)
 {
     const control_model *m = &p->o.models[s->model];
     size_t at = s->end, n = 0;
@@ -163,7 +164,7 @@ bool placer_stage_order(const placer *p, const placer_assignment *s, bool bare, 
     const char *first_nodes[2] = {NULL, NULL};
     const bundle *t = bundles_of(p->bundles, s->model);
     worker_spec spec;
-    if ((!t && !bare) || !spec_of(p, s, to->memory, &spec)) return true;
+    if ((!t && !bare) || !placer_stage_spec_of(p, s, to->memory, &spec)) return true;
     find_first_nodes(p, &spec, first_nodes);
     return desired_state_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
 }

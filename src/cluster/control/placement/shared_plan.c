@@ -25,7 +25,7 @@ static bool is_past(uint64_t since_ns, uint64_t now_ns, uint64_t ms)
 
 /* ---- the group ------------------------------------------------------------------------------------- */
 
-static void put_list(buf *out, const char *const *list, size_t n)
+static void shared_plan_put_list(buf *out, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) buf_printf(out, "%s,", list[i]);
     buf_putc(out, ';');
@@ -40,7 +40,7 @@ static void put_shards(buf *out, const control_model *m)
         buf_printf(out, "%s=%zu,", s->parts[i].node, s->parts[i].n_layers);
 }
 
-static void put_model(buf *out, const control_model *m)
+static void shared_plan_put_model(buf *out, const control_model *m)
 {
     const char *slash = strrchr(m->spec.path, '/');
     buf_printf(out, "%s;%s;%s;%u;%u;%d;%d;%g;", m->spec.model, slash ? slash + 1 : m->spec.path,
@@ -49,8 +49,8 @@ static void put_model(buf *out, const control_model *m)
     put_shards(out, m);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS && m->spec.adapters[i]; i++)
         buf_printf(out, "%.*s,", (int)strcspn(m->spec.adapters[i], "="), m->spec.adapters[i]);
-    put_list(out, m->want.labels, m->want.n_labels);
-    put_list(out, m->want.nodes, m->want.n_nodes);
+    shared_plan_put_list(out, m->want.labels, m->want.n_labels);
+    shared_plan_put_list(out, m->want.nodes, m->want.n_nodes);
 }
 
 int placer_name_group(placer *p, shoal_err *err)
@@ -58,7 +58,7 @@ int placer_name_group(placer *p, shoal_err *err)
     buf text = {0};
     sha256_digest digest;
     char hex[65];
-    for (size_t i = 0; i < p->o.n_models; i++) put_model(&text, &p->o.models[i]);
+    for (size_t i = 0; i < p->o.n_models; i++) shared_plan_put_model(&text, &p->o.models[i]);
     if (text.failed) {
         buf_done(&text);
         return err_nomem(err);
@@ -151,7 +151,7 @@ static size_t model_of(const placer *p, const char *name)
     return m;
 }
 
-static bool spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec *ret)
+static bool shared_plan_spec_of(const placer *p, const Shoal__V1__Assignment *a, worker_spec *ret)
 {
     size_t m = model_of(p, a->model);
     if (m == p->o.n_models) return false;
@@ -169,7 +169,7 @@ static void serve_here(const placer *p, const Shoal__V1__Assignments *all)
     size_t n_assigned = all ? all->n_models : 0, n = 0;
     worker_spec *list = n_assigned <= PLACER_ASSIGNMENTS_MAX ? calloc(n_assigned + 1, sizeof *list) : NULL;
     if (!list) return; /* the next time does it */
-    for (size_t i = 0; i < n_assigned; i++) n += spec_of(p, all->models[i], &list[n]);
+    for (size_t i = 0; i < n_assigned; i++) n += shared_plan_spec_of(p, all->models[i], &list[n]);
     p->o.here(p->o.user, list, n);
     free(list);
 }
@@ -213,7 +213,7 @@ static void tell_node(const placer *p, placer_node *n, const member_entry *e, Sh
     if (placer_is_new(&n->assigned, &all->base)) control_attach_send(e, &m);
 }
 
-static void deliver(placer *p, placer_node *n)
+static void shared_plan_deliver(placer *p, placer_node *n)
 {
     const member_entry *e = n->here ? NULL : member_table_find(p->g->member_table, n->name);
     if (!n->plan.bytes || (!n->here && (!e || e->role != ROLE_NODE || !n->attached))) return;
@@ -228,7 +228,7 @@ static void deliver(placer *p, placer_node *n)
 
 void placer_deliver(placer *p)
 {
-    for (size_t i = 0; i < p->n_nodes; i++) deliver(p, &p->nodes[i]);
+    for (size_t i = 0; i < p->n_nodes; i++) shared_plan_deliver(p, &p->nodes[i]);
 }
 
 /* ---- leading and following ------------------------------------------------------------------------- */
