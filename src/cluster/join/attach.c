@@ -103,13 +103,13 @@ static void link_lost(attach_link *l, const char *why);
 static void report(attach *a);
 static int link_open(attach *a, attach_link **ret, const char *address);
 
-static void release(attach *a);
+static void attach_release(attach *a);
 
 static void retry(void *user)
 {
     attach *a = user;
     if (a->closing)
-        release(a);
+        attach_release(a);
     else if (!a->now && link_open(a, &a->now, gateways_address(&a->known)) != 0)
         a->e->timer_start(a->retry, PAUSE_MAX_MS);
 }
@@ -160,7 +160,7 @@ static void link_lost(attach_link *l, const char *why)
 
 /* ---- what the gateway says ----------------------------------------------------------------------- */
 
-static void send_message(attach_link *l, const Shoal__V1__AgentMessage *m)
+static void attach_send_message(attach_link *l, const Shoal__V1__AgentMessage *m)
 {
     size_t n = shoal__v1__agent_message__get_packed_size(m);
     uint8_t *bytes = malloc(n ? n : 1);
@@ -219,7 +219,7 @@ static void on_list(attach *a, const char *pem)
     if (rc == 0 && a->o.changed) a->o.changed(a->o.user);
 }
 
-static void on_message(void *user, const uint8_t *msg, size_t n)
+static void attach_on_message(void *user, const uint8_t *msg, size_t n)
 {
     attach_link *l = user;
     Shoal__V1__ServerMessage *m = shoal__v1__server_message__unpack(NULL, n, msg);
@@ -231,7 +231,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     if (m->ping) {
         Shoal__V1__AgentMessage back = SHOAL__V1__AGENT_MESSAGE__INIT;
         back.pong = m->ping;
-        send_message(l, &back);
+        attach_send_message(l, &back);
     }
     if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
     if (m->welcome) on_welcome(l, m->welcome);
@@ -244,7 +244,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         link_lost(l, "the gateway's certificate was revoked");
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void attach_on_end(void *user, grpc_status status, const char *message)
 {
     attach_link *l = user;
     if (l->closing) return;
@@ -280,10 +280,10 @@ static int say_hello(attach_link *l)
     return rc;
 }
 
-static void on_connected(void *user)
+static void attach_on_connected(void *user)
 {
     attach_link *l = user;
-    const grpc_client_events ev = {.user = l, .message = on_message, .end = on_end};
+    const grpc_client_events ev = {.user = l, .message = attach_on_message, .end = attach_on_end};
     const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
     l->heard_ns = heard_until_ns(l->a);
     l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
@@ -299,7 +299,8 @@ static int link_open(attach *a, attach_link **ret, const char *address)
 {
     shoal_err err;
     attach_link *l = calloc(1, sizeof *l);
-    const grpc_channel_events ev = {.user = l, .connected = on_connected, .disconnected = on_disconnected};
+    const grpc_channel_events ev = {
+        .user = l, .connected = attach_on_connected, .disconnected = on_disconnected};
     const grpc_channel_options o = {.tls = a->tls,
                                     .connect_timeout_ms = a->known.n > 1 ? CONNECT_MS : 0,
                                     .keepalive_ms = SILENCE_MS,
@@ -434,7 +435,7 @@ static void report(attach *a)
     load.multiplies_per_s = a->multiplies_per_s;
     m.load = &load;
     if (a->o.report) a->o.report(a->o.user, &m);
-    if (grpc_client_unsent(a->now->call) < GRPC_CALM_BYTES) send_message(a->now, &m);
+    if (grpc_client_unsent(a->now->call) < GRPC_CALM_BYTES) attach_send_message(a->now, &m);
 }
 
 void attach_report(attach *a)
@@ -483,7 +484,7 @@ static void go_home_when_due(attach *a)
     link_open(a, &a->next, a->known.list[0].address);
 }
 
-static void on_tick(void *user)
+static void attach_on_tick(void *user)
 {
     attach *a = user;
     attach_link *l = a->now;
@@ -500,7 +501,7 @@ static void on_tick(void *user)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool attach_admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     const attach *a = user;
     if (strcmp(who->unit, role_name(ROLE_GATEWAY)) != 0)
@@ -524,7 +525,7 @@ static int open_tls(attach *a, shoal_err *err)
                      .ca_file = ca,
                      .crl_file = crl,
                      .any_name = true,
-                     .admit = admit,
+                     .admit = attach_admit,
                      .user = a};
     return tls_context_new(&a->tls, TLS_CLIENT, &o, err);
 }
@@ -559,7 +560,7 @@ static int set_up(attach *a, shoal_err *err)
     return rc;
 }
 
-static void release(attach *a)
+static void attach_release(attach *a)
 {
     void (*closed)(void *) = a->closed;
     void *user = a->closed_user;
@@ -581,13 +582,13 @@ int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_er
     a->o = *o;
     a->loop_time = env_uv(loop);
     a->e = o->time ? o->time : &a->loop_time;
-    a->tick = a->e->timer_new(a->e->user, on_tick, a);
+    a->tick = a->e->timer_new(a->e->user, attach_on_tick, a);
     a->retry = a->e->timer_new(a->e->user, retry, a);
     rng_bytes(&a->instance, sizeof a->instance);
     a->instance |= 1;
     int rc = a->tick && a->retry ? set_up(a, err) : err_nomem(err);
     if (rc != 0) {
-        release(a);
+        attach_release(a);
         return rc;
     }
     a->e->timer_start(a->tick, REPORT_MS);

@@ -37,14 +37,15 @@ static void take_out(gateways *g, size_t i)
 }
 
 /* The first that was told and is not in use goes, when there is no room. */
-static void make_room(gateways *g)
+static void gateways_make_room(gateways *g)
 {
     if (g->n < GATEWAYS_MAX) return;
     size_t i = g->n_given;
     take_out(g, i == g->at ? i + 1 : i);
 }
 
-static void append(gateways *g, const char *name, size_t n_name, const char *address, size_t n_address)
+static void gateways_append(gateways *g, const char *name, size_t n_name, const char *address,
+                            size_t n_address)
 {
     gateways_one *x = &g->list[g->n++];
     *x = (gateways_one){0};
@@ -64,7 +65,7 @@ static int give_one(gateways *g, const char *at, size_t n, shoal_err *err)
     if (find_address(g, text) < g->n) return 0;
     if (g->n == GATEWAYS_GIVEN_MAX)
         return err_set(err, SHOAL_EINVALID, "at most %d gateways may be given", GATEWAYS_GIVEN_MAX);
-    append(g, "", 0, text, n);
+    gateways_append(g, "", 0, text, n);
     return 0;
 }
 
@@ -90,7 +91,7 @@ int gateways_give(gateways *g, const char *text, shoal_err *err)
 /* ---- by gateways --------------------------------------------------------------------------------- */
 
 /* True: it is new, or has moved. */
-static bool tell(gateways *g, const char *name, const char *address)
+static bool gateways_tell(gateways *g, const char *name, const char *address)
 {
     size_t i = find_name(g, name);
     if (!identity_name_ok(name, strlen(name)) || !gateways_address_ok(address)) return false;
@@ -99,8 +100,8 @@ static bool tell(gateways *g, const char *name, const char *address)
         memcpy(g->list[i].address, address, strlen(address) + 1);
         return true;
     }
-    make_room(g);
-    append(g, name, strlen(name), address, strlen(address));
+    gateways_make_room(g);
+    gateways_append(g, name, strlen(name), address, strlen(address));
     return true;
 }
 
@@ -108,7 +109,7 @@ bool gateways_hear(gateways *g, const Shoal__V1__Gateways *m)
 {
     bool changed = false;
     for (size_t i = 0; i < m->n_others && i < GATEWAYS_MAX; i++)
-        changed |= tell(g, m->others[i]->name, m->others[i]->address);
+        changed |= gateways_tell(g, m->others[i]->name, m->others[i]->address);
     return changed;
 }
 
@@ -141,7 +142,7 @@ static bool parse_line(gateways *g, const char *line, size_t n)
     memcpy(name, line, n_name);
     memcpy(address, space + 1, n_address);
     if (!identity_name_ok(name, n_name) || !gateways_address_ok(address)) return false;
-    tell(g, name, address);
+    gateways_tell(g, name, address);
     return true;
 }
 

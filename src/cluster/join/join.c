@@ -30,7 +30,7 @@ typedef struct joining {
     shoal_err *err;
 } joining;
 
-static void finish(joining *j)
+static void join_finish(joining *j)
 {
     if (j->channel) grpc_channel_close(j->channel);
     j->channel = NULL;
@@ -38,13 +38,13 @@ static void finish(joining *j)
 
 /* ---- the call ------------------------------------------------------------------------------------ */
 
-static void on_reply(void *user, const uint8_t *msg, size_t n)
+static void join_on_reply(void *user, const uint8_t *msg, size_t n)
 {
     joining *j = user;
     if (!j->reply) j->reply = shoal__v1__enrol_reply__unpack(NULL, n, msg);
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void join_on_end(void *user, grpc_status status, const char *message)
 {
     joining *j = user;
     if (!j->channel) return; /* we left */
@@ -53,18 +53,18 @@ static void on_end(void *user, grpc_status status, const char *message)
                         "the gateway says: %s", *message ? message : grpc_status_name(status));
     else
         j->rc = j->reply ? 0 : err_set(j->err, SHOAL_EPROTOCOL, "the gateway's answer cannot be read");
-    finish(j);
+    join_finish(j);
 }
 
-static void on_connected(void *user)
+static void join_on_connected(void *user)
 {
     joining *j = user;
-    const grpc_client_events ev = {.user = j, .message = on_reply, .end = on_end};
+    const grpc_client_events ev = {.user = j, .message = join_on_reply, .end = join_on_end};
     if (grpc_call_start(j->channel, "/shoal.v1.Join/Enrol", j->message, j->n_message, NULL, 0, j->deadline_ns,
                         &ev))
         return;
     j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "the gateway takes no call now");
-    finish(j);
+    join_finish(j);
 }
 
 /* What a person can do about it, in words behind the reason. */
@@ -90,12 +90,12 @@ static void on_disconnected(void *user, const char *why)
     joining *j = user;
     if (!j->channel) return;
     j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "%s: %s%s", j->address, why, advice(why));
-    finish(j);
+    join_finish(j);
 }
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
 
-static int pack(joining *j, const join_ask *ask, EVP_PKEY *key, shoal_err *err)
+static int join_pack(joining *j, const join_ask *ask, EVP_PKEY *key, shoal_err *err)
 {
     Shoal__V1__EnrolRequest m = SHOAL__V1__ENROL_REQUEST__INIT;
     buf der = {0};
@@ -113,7 +113,7 @@ static int pack(joining *j, const join_ask *ask, EVP_PKEY *key, shoal_err *err)
 }
 
 /* Of the members of the cluster a gateway alone may be given the token. */
-static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool join_admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     if (strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0) return true;
     snprintf(why, TLS_WHY_BYTES, "it shows a node's certificate, and is no gateway");
@@ -123,8 +123,9 @@ static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 static int talk(joining *j, const char *address, const token *t, shoal_err *err)
 {
     tls_context *tls = NULL;
-    const tls_options o = {.ca_key_sha256 = t->pin.bytes, .any_name = true, .admit = admit};
-    const grpc_channel_events ev = {.user = j, .connected = on_connected, .disconnected = on_disconnected};
+    const tls_options o = {.ca_key_sha256 = t->pin.bytes, .any_name = true, .admit = join_admit};
+    const grpc_channel_events ev = {
+        .user = j, .connected = join_on_connected, .disconnected = on_disconnected};
     int rc = tls_context_new(&tls, TLS_CLIENT, &o, err);
     if (rc != 0) return rc;
     if (uv_loop_init(&j->loop) != 0) {
@@ -144,8 +145,8 @@ static int talk(joining *j, const char *address, const token *t, shoal_err *err)
 
 /* The CA that the reply names is the one that the token pins, and the certificate is for the name that was
  * asked. */
-static int take(const joining *j, const join_ask *ask, const token *t, EVP_PKEY *key, credential *ret,
-                shoal_err *err)
+static int join_take(const joining *j, const join_ask *ask, const token *t, EVP_PKEY *key, credential *ret,
+                     shoal_err *err)
 {
     const Shoal__V1__EnrolReply *r = j->reply;
     sha256_digest d;
@@ -163,8 +164,8 @@ static int take(const joining *j, const join_ask *ask, const token *t, EVP_PKEY 
 }
 
 /* The certificate comes last: with it the machine has joined. */
-static int keep(credential *c, const join_ask *ask, const token *t, const char *revoked, const folder *dir,
-                shoal_err *err)
+static int join_keep(credential *c, const join_ask *ask, const token *t, const char *revoked,
+                     const folder *dir, shoal_err *err)
 {
     int rc = folder_write(dir, "gateway", 0644, ask->address, strlen(ask->address), err);
     if (rc == 0) rc = folder_write(dir, "token", 0644, t->id, strlen(t->id), err);
@@ -204,10 +205,10 @@ static int join_at(const join_ask *ask, const char *address, const folder *dir, 
     int rc = token_parse(&t, ask->token, strlen(ask->token), err);
     if (rc == 0) rc = look_at_folder(dir, err);
     if (rc == 0) rc = key_new(&key, err);
-    if (rc == 0) rc = pack(&j, ask, key, err);
+    if (rc == 0) rc = join_pack(&j, ask, key, err);
     if (rc == 0) rc = talk(&j, address, &t, err);
-    if (rc == 0) rc = take(&j, ask, &t, key, &c, err);
-    if (rc == 0) rc = keep(&c, ask, &t, j.reply->revoked, dir, err);
+    if (rc == 0) rc = join_take(&j, ask, &t, key, &c, err);
+    if (rc == 0) rc = join_keep(&c, ask, &t, j.reply->revoked, dir, err);
     credential_done(&c);
     if (j.reply) shoal__v1__enrol_reply__free_unpacked(j.reply, NULL);
     if (j.message) OPENSSL_cleanse(j.message, j.n_message);

@@ -57,7 +57,7 @@ size_t relay_count(const relay *r)
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
 
-static void release(relay *r)
+static void relay_release(relay *r)
 {
     if (!r->closing || r->n_handles > 0 || r->n_pairs > 0) return;
     void (*closed)(void *) = r->closed;
@@ -77,7 +77,7 @@ static void pair_free(pair *p)
     if (p->next) p->next->prev = p->prev;
     r->n_pairs--;
     free(p);
-    release(r);
+    relay_release(r);
 }
 
 static void cut(pair *p, const char *why)
@@ -96,7 +96,7 @@ static end *other(end *e)
     return e == &e->of->outer ? &e->of->inner : &e->of->outer;
 }
 
-static void on_closed(void *user, const char *why)
+static void relay_on_closed(void *user, const char *why)
 {
     end *e = user, *o = other(e);
     if (e == &e->of->outer && !e->open && may_log(e->of->r, e->io))
@@ -118,7 +118,7 @@ static void on_eof(void *user)
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
 
-static void on_data(void *user, const uint8_t *bytes, size_t n)
+static void relay_on_data(void *user, const uint8_t *bytes, size_t n)
 {
     end *e = user, *o = other(e);
     if (!o->io || transport_is_closing(o->io)) return;
@@ -127,7 +127,7 @@ static void on_data(void *user, const uint8_t *bytes, size_t n)
     if (transport_backlog(o->io) > RELAY_BACKLOG) transport_pause(e->io, true);
 }
 
-static void on_drained(void *user)
+static void relay_on_drained(void *user)
 {
     end *o = other(user);
     if (o->io && o->open) transport_pause(o->io, false);
@@ -167,7 +167,7 @@ static bool is_crowded(const relay *r)
     return n > RELAY_NODES_MAX;
 }
 
-static const char *find(const pair *p, const char *name, const char **ret_why)
+static const char *relay_find(const pair *p, const char *name, const char **ret_why)
 {
     const relay *r = p->r;
     const tls_identity *who = transport_peer(p->outer.io);
@@ -184,7 +184,8 @@ static void on_outer_open(void *user, const char *alpn)
     pair *p = ((end *)user)->of;
     relay *r = p->r;
     const char *name = transport_server_name(p->outer.io), *why;
-    const transport_events ev = {&p->inner, on_inner_open, on_data, on_eof, on_drained, on_closed};
+    const transport_events ev = {&p->inner, on_inner_open,    relay_on_data,
+                                 on_eof,    relay_on_drained, relay_on_closed};
     address a;
     shoal_err err = {.message = "no worker goes by that name"};
     if (has_its_share(p)) {
@@ -194,7 +195,7 @@ static void on_outer_open(void *user, const char *alpn)
     p->outer.open = true;
     transport_limit_silence(p->outer.io, RELAY_SILENCE_MS);
     transport_pause(p->outer.io, true); /* until the worker is there */
-    const char *text = find(p, name, &why);
+    const char *text = relay_find(p, name, &why);
     if (why) {
         LOG(LOG_WARN, "relay", "connection_refused", LOG_S("from", transport_from(p->outer.io)),
             LOG_S("by", transport_peer(p->outer.io)->common_name), LOG_S("worker", name),
@@ -233,7 +234,7 @@ static void turned_away(uv_handle_t *h)
     r->turning_away = false;
     r->n_handles--;
     if (r->another_waits && !r->closing) turn_away(r);
-    release(r);
+    relay_release(r);
 }
 
 /* It is taken all the same, or libuv never tells of another; one at a time, with a handle that needs no
@@ -260,7 +261,8 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     *p = (pair){.r = r, .next = r->pairs, .outer.of = p, .inner.of = p, .begun_ms = uv_now(r->loop)};
-    const transport_events ev = {&p->outer, on_outer_open, on_data, on_eof, on_drained, on_closed};
+    const transport_events ev = {&p->outer, on_outer_open,    relay_on_data,
+                                 on_eof,    relay_on_drained, relay_on_closed};
     if (transport_accept(&p->outer.io, listener, r->o.tls, &r->scratch, &ev, NULL) != 0) {
         free(p);
         turn_away(r);
@@ -350,7 +352,7 @@ static void handle_closed(uv_handle_t *h)
 {
     relay *r = h->data;
     r->n_handles--;
-    release(r);
+    relay_release(r);
 }
 
 void relay_close(relay *r, void (*closed)(void *user), void *user)
