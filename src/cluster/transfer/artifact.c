@@ -85,7 +85,7 @@ static int digest_of_file(const char *path, char ret[65], shoal_err *err)
     return rc;
 }
 
-static int add(artifact *p, const char *folder, const char *within, uint64_t bytes, shoal_err *err)
+static int artifact_add(artifact *p, const char *folder, const char *within, uint64_t bytes, shoal_err *err)
 {
     if (p->n_files == ARTIFACT_FILES_MAX)
         return err_set(err, SHOAL_ELIMIT,
@@ -103,7 +103,7 @@ static int add(artifact *p, const char *folder, const char *within, uint64_t byt
 }
 
 /* Links are followed: the caches of hubs are made of them. */
-static int walk(artifact *p, const char *folder, const char *within, bool deeper, shoal_err *err)
+static int artifact_walk(artifact *p, const char *folder, const char *within, bool deeper, shoal_err *err)
 {
     buf at = {0}, name = {0};
     struct stat st;
@@ -120,9 +120,9 @@ static int walk(artifact *p, const char *folder, const char *within, bool deeper
         else if (fstatat(dirfd(d), e->d_name, &st, 0) != 0)
             continue; /* a link to nowhere */
         else if (S_ISREG(st.st_mode))
-            rc = add(p, folder, name.data, (uint64_t)st.st_size, err);
+            rc = artifact_add(p, folder, name.data, (uint64_t)st.st_size, err);
         else if (S_ISDIR(st.st_mode) && deeper)
-            rc = walk(p, folder, name.data, false, err);
+            rc = artifact_walk(p, folder, name.data, false, err);
     }
     if (d) closedir(d);
     buf_done(&at);
@@ -133,7 +133,7 @@ static int walk(artifact *p, const char *folder, const char *within, bool deeper
 static int read_folder(artifact *p, const char *path, shoal_err *err)
 {
     p->files = calloc(ARTIFACT_FILES_MAX, sizeof *p->files);
-    int rc = p->files ? walk(p, path, "", true, err) : err_nomem(err);
+    int rc = p->files ? artifact_walk(p, path, "", true, err) : err_nomem(err);
     if (rc == 0 && p->n_files == 0) rc = err_set(err, SHOAL_EINVALID, "%s: there is no file in it", path);
     if (rc == 0) qsort(p->files, p->n_files, sizeof *p->files, by_path);
     for (size_t i = 0; rc == 0 && i < p->n_files; i++) {
@@ -145,7 +145,7 @@ static int read_folder(artifact *p, const char *path, shoal_err *err)
     return rc == 0 ? list_digest(p, p->digest, err) : rc;
 }
 
-static int read_file(artifact *p, const char *path, const char *pinned, shoal_err *err)
+static int artifact_read_file(artifact *p, const char *path, const char *pinned, shoal_err *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) return err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
@@ -164,7 +164,7 @@ int artifact_read(artifact *ret, const char *path, const char *pinned, shoal_err
     size_t at = n;
     while (at > 0 && path[at - 1] != '/') at--;
     snprintf(p.name, sizeof p.name, "%.*s", (int)(n - at < sizeof p.name ? n - at : 0), path + at);
-    int rc = file_is_dir(path) ? read_folder(&p, path, err) : read_file(&p, path, pinned, err);
+    int rc = file_is_dir(path) ? read_folder(&p, path, err) : artifact_read_file(&p, path, pinned, err);
     if (rc == 0)
         *ret = p;
     else
@@ -192,7 +192,7 @@ void artifact_put(const artifact *p, Shoal__V1__ModelFile *m, Shoal__V1__FolderF
     m->n_files = p->n_files;
 }
 
-static int take_file(artifact *p, size_t i, const Shoal__V1__FolderFile *f, shoal_err *err)
+static int artifact_take_file(artifact *p, size_t i, const Shoal__V1__FolderFile *f, shoal_err *err)
 {
     if (!artifact_path_ok(f->path) || (i > 0 && strcmp(p->files[i - 1].path, f->path) >= 0))
         return err_set(err, SHOAL_EINVALID, "its list has a path that leads elsewhere, or is out of order");
@@ -227,7 +227,7 @@ static int take_folder(artifact *p, const Shoal__V1__ModelFile *m, shoal_err *er
     if (!p->files) return err_nomem(err);
     p->n_files = m->n_files;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < m->n_files; i++) rc = take_file(p, i, m->files[i], err);
+    for (size_t i = 0; rc == 0 && i < m->n_files; i++) rc = artifact_take_file(p, i, m->files[i], err);
     if (rc == 0 && is_crossed(p)) rc = err_set(err, SHOAL_EINVALID, "its list has a file that is a folder");
     if (rc == 0) rc = list_digest(p, digest, err);
     if (rc == 0 && (strcmp(digest, m->digest) != 0 || p->bytes != m->bytes))

@@ -30,7 +30,7 @@ static int take_holder(model_holder *to, const Shoal__V1__Holder *m, shoal_err *
     return 0;
 }
 
-static int take_file(model_held *to, const Shoal__V1__HeldFile *m, shoal_err *err)
+static int model_holders_take_file(model_held *to, const Shoal__V1__HeldFile *m, shoal_err *err)
 {
     if (!artifact_digest_ok(m->digest) || m->n_holders > HOLDERS_OF_FILE_MAX)
         return err_set(err, SHOAL_EINVALID, "no SHA-256, or more than %d machines have it",
@@ -49,7 +49,8 @@ int model_holders_hear(model_holders *h, const Shoal__V1__Holders *m, shoal_err 
     model_held *files = calloc(m->n_files + 1, sizeof *files);
     if (!files) return err_nomem(err);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < m->n_files; i++) rc = take_file(&files[i], m->files[i], err);
+    for (size_t i = 0; rc == 0 && i < m->n_files; i++)
+        rc = model_holders_take_file(&files[i], m->files[i], err);
     if (rc != 0) {
         free(files);
         return rc;

@@ -30,7 +30,7 @@ static void on_cancel(void *user, grpc_call *c)
     sending_free(grpc_call_data(c));
 }
 
-static void end(grpc_call *c, grpc_status status, const char *why)
+static void model_send_end(grpc_call *c, grpc_status status, const char *why)
 {
     sending_free(grpc_call_data(c));
     grpc_call_end(c, status, why);
@@ -59,18 +59,18 @@ static void send_on(void *user, grpc_call *c)
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0 || !send_chunk(c, bytes, (size_t)n)) {
             free(bytes);
-            end(c, n == 0 ? GRPC_OK : GRPC_UNAVAILABLE, n == 0 ? NULL : "the file cannot be read");
+            model_send_end(c, n == 0 ? GRPC_OK : GRPC_UNAVAILABLE, n == 0 ? NULL : "the file cannot be read");
             return;
         }
         s->at += (uint64_t)n;
     }
-    if (!bytes) end(c, GRPC_UNAVAILABLE, "out of memory");
+    if (!bytes) model_send_end(c, GRPC_UNAVAILABLE, "out of memory");
     free(bytes);
 }
 
 /* 0 and a file that is open, or the status of the refusal. */
-static grpc_status open_file(const model_sends *s, const char *digest, model_send_find *find,
-                             const void *user, int *ret_fd, const char **ret_why)
+static grpc_status model_send_open_file(const model_sends *s, const char *digest, model_send_find *find,
+                                        const void *user, int *ret_fd, const char **ret_why)
 {
     char path[MODEL_SEND_PATH];
     *ret_why = "too many fetch from this machine: ask another";
@@ -88,7 +88,8 @@ void model_send(model_sends *s, grpc_call *c, const uint8_t *msg, size_t n, cons
     const char *why = "the request cannot be read";
     int fd = -1;
     Shoal__V1__FetchRequest *m = shoal__v1__fetch_request__unpack(NULL, n, msg);
-    grpc_status status = m ? open_file(s, m->digest, find, user, &fd, &why) : GRPC_INVALID_ARGUMENT;
+    grpc_status status =
+        m ? model_send_open_file(s, m->digest, find, user, &fd, &why) : GRPC_INVALID_ARGUMENT;
     sending *to = status == GRPC_OK ? calloc(1, sizeof *to) : NULL;
     if (to) {
         *to = (sending){.of = s, .fd = fd, .at = m->offset < INT64_MAX ? m->offset : INT64_MAX};

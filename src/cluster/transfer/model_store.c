@@ -59,11 +59,11 @@ struct model_store {
 
 /* ---- a fetch ------------------------------------------------------------------------------------- */
 
-static void go_on(model_store *s);
+static void model_store_go_on(model_store *s);
 
 static void on_again(uv_timer_t *t)
 {
-    go_on(t->data);
+    model_store_go_on(t->data);
 }
 
 static const char *source_name(const model_store *s)
@@ -85,7 +85,7 @@ static void fetch_over(model_store *s)
 }
 
 /* The next source is tried at once; behind the last, the gateway, all rest for a while. */
-static void fail(model_store *s, const char *why)
+static void model_store_fail(model_store *s, const char *why)
 {
     if (!s->busy) return;
     bool was_node = *s->from.node;
@@ -156,7 +156,7 @@ static void hash(uv_work_t *w)
     if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
 }
 
-static void release(model_store *s);
+static void model_store_release(model_store *s);
 
 static void hashed(uv_work_t *w, int status)
 {
@@ -164,18 +164,18 @@ static void hashed(uv_work_t *w, int status)
     char part[MODEL_PATH_SIZE], path[MODEL_PATH_SIZE];
     s->hashing = false;
     if (s->closing) {
-        release(s);
+        model_store_release(s);
         return;
     }
     blob_store_path(&s->blobs, &s->file, true, part);
     blob_store_path(&s->blobs, &s->file, false, path);
     if (status != 0 || strcmp(s->found, s->file.digest) != 0) {
         blame(s);
-        fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
+        model_store_fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
         return;
     }
     if (rename(part, path) != 0) {
-        fail(s, strerror(errno));
+        model_store_fail(s, strerror(errno));
         return;
     }
     LOG(LOG_INFO, "store", "fetched", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
@@ -184,19 +184,19 @@ static void hashed(uv_work_t *w, int status)
     fetch_over(s);
     blob_store_look(&s->blobs);
     s->o.changed(s->o.user);
-    go_on(s);
+    model_store_go_on(s);
 }
 
 static void check(model_store *s)
 {
     uv_timer_stop(&s->stall);
     if (s->fd >= 0 && fsync(s->fd) != 0) {
-        fail(s, strerror(errno));
+        model_store_fail(s, strerror(errno));
         return;
     }
     s->work.data = s;
     s->hashing = uv_queue_work(s->loop, &s->work, hash, hashed) == 0;
-    if (!s->hashing) fail(s, "out of memory");
+    if (!s->hashing) model_store_fail(s, "out of memory");
 }
 
 /* ---- pieces -------------------------------------------------------------------------------------- */
@@ -223,10 +223,10 @@ static void on_stall(uv_timer_t *t)
     uint64_t came = s->at - s->stall_at;
     s->stall_at = s->at;
     if (came < STALL_BYTES && (s->o.bytes_per_s == 0 || s->o.bytes_per_s > STALL_BYTES))
-        fail(s, "it is too slow");
+        model_store_fail(s, "it is too slow");
 }
 
-static bool write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
+static bool model_store_write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
 {
     while (n > 0) {
         ssize_t k = pwrite(fd, bytes, n, (off_t)at);
@@ -245,14 +245,14 @@ static void on_chunk(void *user, const uint8_t *msg, size_t n)
     Shoal__V1__FetchChunk *m;
     const char *wrong = model_piece_take(msg, n, s->file.bytes - s->at, &m);
     size_t len = m ? m->data.len : 0;
-    if (m && !write_all(s->fd, m->data.data, len, s->at)) wrong = strerror(errno);
+    if (m && !model_store_write_all(s->fd, m->data.data, len, s->at)) wrong = strerror(errno);
     if (m) shoal__v1__fetch_chunk__free_unpacked(m, NULL);
     if (wrong == MODEL_PIECE_TOO_LONG) {
         if (*s->from.node) note_liar(s, s->from.node);
         drop_part(s);
     }
     if (wrong) {
-        fail(s, wrong);
+        model_store_fail(s, wrong);
         return;
     }
     s->at += len;
@@ -260,7 +260,7 @@ static void on_chunk(void *user, const uint8_t *msg, size_t n)
     keep_pace(s, len);
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void model_store_on_end(void *user, grpc_status status, const char *message)
 {
     model_store *s = user;
     if (!s->call) return;
@@ -268,28 +268,28 @@ static void on_end(void *user, grpc_status status, const char *message)
     if (status == GRPC_OK && s->at == s->file.bytes)
         check(s);
     else
-        fail(s, message && *message ? message
-                : status == GRPC_OK ? "it is shorter"
-                                    : grpc_status_name(status));
+        model_store_fail(s, message && *message ? message
+                            : status == GRPC_OK ? "it is shorter"
+                                                : grpc_status_name(status));
 }
 
-static void on_connected(void *user)
+static void model_store_on_connected(void *user)
 {
     model_store *s = user;
     Shoal__V1__FetchRequest m = SHOAL__V1__FETCH_REQUEST__INIT;
     uint8_t packed[96];
-    const grpc_client_events ev = {.user = s, .message = on_chunk, .end = on_end};
+    const grpc_client_events ev = {.user = s, .message = on_chunk, .end = model_store_on_end};
     m.digest = s->file.digest;
     m.offset = s->at;
     size_t n = shoal__v1__fetch_request__pack(&m, packed);
     s->call = grpc_call_start(s->channel, "/shoal.v1.Models/Fetch", packed, n, NULL, 0, 0, &ev);
-    if (!s->call) fail(s, "it takes no call now");
+    if (!s->call) model_store_fail(s, "it takes no call now");
 }
 
 static void on_disconnected(void *user, const char *why)
 {
     model_store *s = user;
-    if (!s->hashing) fail(s, why);
+    if (!s->hashing) model_store_fail(s, why);
 }
 
 /* ---- beginning ----------------------------------------------------------------------------------- */
@@ -313,7 +313,8 @@ static int open_part(model_store *s)
 
 static int connect_to_source(model_store *s, shoal_err *err)
 {
-    const grpc_channel_events ev = {.user = s, .connected = on_connected, .disconnected = on_disconnected};
+    const grpc_channel_events ev = {
+        .user = s, .connected = model_store_on_connected, .disconnected = on_disconnected};
     grpc_channel_options o = {.tls = s->tls, .keepalive_ms = 5000, .keepalive_timeout_ms = 5000};
     bool is_node = *s->from.node;
     if (is_node) {
@@ -336,7 +337,7 @@ static void choose_source(model_store *s)
     s->from = at ? *at : (model_holder){0};
 }
 
-static void begin(model_store *s, const model_file *f)
+static void model_store_begin(model_store *s, const model_file *f)
 {
     shoal_err err;
     s->busy = true;
@@ -345,19 +346,19 @@ static void begin(model_store *s, const model_file *f)
     choose_source(s);
     if (!blob_store_make_room(&s->blobs, f)) {
         s->from = (model_holder){0};
-        fail(s, "there is no room for it: give the store more (--models-gb)");
+        model_store_fail(s, "there is no room for it: give the store more (--models-gb)");
     } else if (open_part(s) != 0) {
         s->from = (model_holder){0};
-        fail(s, strerror(errno));
+        model_store_fail(s, strerror(errno));
     } else if (s->at == f->bytes) {
         s->from = (model_holder){0}; /* nobody is asked */
         check(s);
     } else if (connect_to_source(s, &err) != 0) {
-        fail(s, err.message);
+        model_store_fail(s, err.message);
     }
 }
 
-static void go_on(model_store *s)
+static void model_store_go_on(model_store *s)
 {
     char path[MODEL_PATH_SIZE];
     size_t n = s->blobs.n_wanted;
@@ -366,7 +367,7 @@ static void go_on(model_store *s)
         size_t i = (s->next + k) % n;
         if (blob_store_has(&s->blobs, &s->blobs.wanted[i], path)) continue;
         s->next = i + 1;
-        begin(s, &s->blobs.wanted[i]);
+        model_store_begin(s, &s->blobs.wanted[i]);
         return;
     }
 }
@@ -377,7 +378,7 @@ static void go_on_now(model_store *s)
 {
     if (s->busy) return;
     uv_timer_stop(&s->again);
-    go_on(s);
+    model_store_go_on(s);
 }
 
 /* ---- what is damaged ----------------------------------------------------------------------------- */
@@ -393,7 +394,7 @@ typedef struct store_check {
     } files[];
 } store_check;
 
-static void compare(uv_work_t *w)
+static void model_store_compare(uv_work_t *w)
 {
     store_check *c = w->data;
     for (size_t i = 0; i < c->n; i++)
@@ -424,7 +425,7 @@ static void compared(uv_work_t *w, int status)
     model_store *s = c->s;
     s->check = NULL;
     if (s->closing)
-        release(s);
+        model_store_release(s);
     else if (status == 0)
         set_aside(s, c);
     free(c);
@@ -447,7 +448,7 @@ void model_store_check(model_store *s, const artifact *const *artifacts, size_t 
         }
     }
     c->work.data = c;
-    s->check = uv_queue_work(s->loop, &c->work, compare, compared) == 0 ? c : NULL;
+    s->check = uv_queue_work(s->loop, &c->work, model_store_compare, compared) == 0 ? c : NULL;
     if (!s->check) free(c);
 }
 
@@ -511,7 +512,7 @@ int model_store_source(model_store *s, const char *address, tls_context *tls, tl
     s->gateway = copy;
     set_tls(&s->tls, tls);
     set_tls(&s->node_tls, nodes);
-    go_on(s);
+    model_store_go_on(s);
     return 0;
 }
 
@@ -537,7 +538,7 @@ int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_optio
     return 0;
 }
 
-static void release(model_store *s)
+static void model_store_release(model_store *s)
 {
     if (s->n_open > 0 || s->hashing || s->check) return;
     void (*closed)(void *) = s->closed;
@@ -551,11 +552,11 @@ static void release(model_store *s)
     if (closed) closed(user);
 }
 
-static void timer_closed(uv_handle_t *h)
+static void model_store_timer_closed(uv_handle_t *h)
 {
     model_store *s = h->data;
     s->n_open--;
-    release(s);
+    model_store_release(s);
 }
 
 void model_store_close(model_store *s, void (*closed)(void *user), void *user)
@@ -568,7 +569,7 @@ void model_store_close(model_store *s, void (*closed)(void *user), void *user)
     s->closed = closed;
     s->closed_user = user;
     fetch_over(s);
-    uv_close((uv_handle_t *)&s->again, timer_closed);
-    uv_close((uv_handle_t *)&s->slice, timer_closed);
-    uv_close((uv_handle_t *)&s->stall, timer_closed);
+    uv_close((uv_handle_t *)&s->again, model_store_timer_closed);
+    uv_close((uv_handle_t *)&s->slice, model_store_timer_closed);
+    uv_close((uv_handle_t *)&s->stall, model_store_timer_closed);
 }
