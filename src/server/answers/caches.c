@@ -8,7 +8,7 @@
 #include "messages/query.h"
 #include "json/json.h"
 #include "logging/log.h"
-#include "answers/answerers.h"
+#include "answers/provenance.h"
 #include "request/gateway_state.h"
 #include "answers/likeness.h"
 
@@ -84,7 +84,7 @@ static const char *const CONDITIONS[] = {"model", "version", "route", "pipeline"
 enum { N_CONDITIONS = sizeof CONDITIONS / sizeof *CONDITIONS, VERSION = 1 };
 
 typedef struct purge {
-    char tags[N_CONDITIONS][ANSWERERS_TAG_BYTES];
+    char tags[N_CONDITIONS][PROVENANCE_TAG_BYTES];
     const char *names[N_CONDITIONS];
     size_t n;
     char *version; /* the tag of a version, which may be a digest */
@@ -137,7 +137,7 @@ void caches_purge(gateway_request *rq)
     }
     size_t n = cache_purge(rq->cache, p.names, p.n);
     if (p.version) { /* or the file's digest */
-        char digest[ANSWERERS_TAG_BYTES];
+        char digest[PROVENANCE_TAG_BYTES];
         snprintf(digest, sizeof digest, "digest%s", strchr(p.version, ':'));
         memcpy(p.version, digest, sizeof digest);
         n += cache_purge(rq->cache, p.names, p.n);
@@ -181,7 +181,7 @@ static void drop_replaced(gateway *g, const char *model)
             at = &s->next;
             continue;
         }
-        char names[2][ANSWERERS_TAG_BYTES];
+        char names[2][PROVENANCE_TAG_BYTES];
         snprintf(names[0], sizeof names[0], "model:%.90s", s->model);
         snprintf(names[1], sizeof names[1], "digest:%s", s->digest);
         size_t n = cache_purge(g->cache, (const char *const[]){names[0], names[1]}, 2);

@@ -260,7 +260,7 @@ static void refuse(shared_job *s)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-enum { TAGS = ANSWERERS_TAGS + CACHE_WISH_TAGS + 1, TAG_BYTES = ANSWERERS_TAG_BYTES };
+enum { TAGS = PROVENANCE_TAGS + CACHE_WISH_TAGS + 1, TAG_BYTES = PROVENANCE_TAG_BYTES };
 
 typedef struct tag_list {
     size_t n;
@@ -268,7 +268,7 @@ typedef struct tag_list {
     char own[CACHE_WISH_TAGS + 1][TAG_BYTES];
 } tag_list;
 
-static void collect_tags(tag_list *l, const gateway_request *rq, const answerers *by)
+static void collect_tags(tag_list *l, const gateway_request *rq, const provenance *by)
 {
     l->n = 0;
     size_t n_own = 0;
@@ -297,7 +297,7 @@ static const char *text_after(const char *tag)
 }
 
 /* Of whom it is counted: of the name that was asked for. */
-static void note_whom(gateway_request *rq, const answerers *by)
+static void note_whom(gateway_request *rq, const provenance *by)
 {
     static const char *const KINDS[] = {"pipeline", "ensemble"};
     const char *name = rq->model;

@@ -19,7 +19,7 @@
 
 #include "base/sha256.h"
 #include "cache/cache.h"
-#include "answers/answerers.h"
+#include "answers/provenance.h"
 #include "answers/likeness.h"
 #include "request/request.h"
 
@@ -36,7 +36,7 @@ typedef struct shared_ops { /* each gets the job itself */
 
 typedef struct shared_terms { /* on which an answer is kept; borrowed */
     sha256_digest key;        /* what decides it */
-    const answerers *by;      /* and who */
+    const provenance *by;     /* and who */
     likeness_ask near;        /* by what likeness it may be found; zeroed: by none */
 } shared_terms;
 

@@ -90,9 +90,9 @@ void detect_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    answerers by = {0};
+    provenance by = {0};
     shared_terms terms = {.by = &by};
-    answerers_add(&by, rq, rq->model, NULL);
-    bool cacheable = answerers_end(&by) && detect_spec_key(&j->spec, by.identity, &terms.key);
+    provenance_add(&by, rq, rq->model, NULL);
+    bool cacheable = provenance_end(&by) && detect_spec_key(&j->spec, by.identity, &terms.key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }

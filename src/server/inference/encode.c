@@ -243,11 +243,11 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
     }
     *j = (encode_job){.spec = *spec};
     j->spec.model = request_shown_model(rq, spec->model);
-    answerers by = {0};
+    provenance by = {0};
     shared_terms terms = {.by = &by};
-    answerers_add(&by, rq, rq->model, rq->adapter);
+    provenance_add(&by, rq, rq->model, rq->adapter);
     bool cacheable =
-        answerers_end(&by) && encode_spec_key(&j->spec, by.identity, rq->adapter_digest, &terms.key);
+        provenance_end(&by) && encode_spec_key(&j->spec, by.identity, rq->adapter_digest, &terms.key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }
 

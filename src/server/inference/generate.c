@@ -499,11 +499,11 @@ static bool key_limits(const gateway_request *rq, sha256_digest *key)
 
 /* False: the answer is not kept. */
 static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Shoal__V1__ModelInfo *info,
-                       answerers *by, shared_terms *ret)
+                       provenance *by, shared_terms *ret)
 {
     openai_near near;
-    answerers_add(by, rq, rq->model, rq->adapter);
-    if (!answerers_end(by) || !info) return false;
+    provenance_add(by, rq, rq->model, rq->adapter);
+    if (!provenance_end(by) || !info) return false;
     Shoal__V1__ModelInfo all = *info;
     all.identity = by->identity;
     all.template_reads_clock = by->reads_clock;
@@ -519,7 +519,7 @@ static bool shortens(const kept *k)
 }
 
 /* A stream that goes on does so with the identity that began it. */
-static bool goes_on_with(const stream *st, const gateway_request *rq, const answerers *by)
+static bool goes_on_with(const stream *st, const gateway_request *rq, const provenance *by)
 {
     return !st->resumes || (*by->file && stream_is_of(st, by->file, rq->adapter_digest));
 }
@@ -555,7 +555,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
         answer_whole(j);
         return;
     }
-    answerers by = {0};
+    provenance by = {0};
     shared_terms kept_as = {.by = &by};
     rq->keeps = k != NULL;
     bool cacheable = make_terms(rq, spec, info, &by, &kept_as) && goes_on_with(st, rq, &by) && !shortens(k);

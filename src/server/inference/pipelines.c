@@ -213,17 +213,17 @@ static void key_devices(cache_key *k, const process_input *in)
 
 /* The pipeline's own settings are fixed while this process lives, so its name stands for them; what
  * may change under it are the models. False: not cacheable now. */
-static bool make_key(const gateway_request *rq, const process_input *in, answerers *by, sha256_digest *ret)
+static bool make_key(const gateway_request *rq, const process_input *in, provenance *by, sha256_digest *ret)
 {
     const config_pipeline *p = in->pipeline;
-    answerers_join(by, "pipeline", p->name);
+    provenance_join(by, "pipeline", p->name);
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (p->stages[i].model) answerers_add(by, rq, p->stages[i].model, p->stages[i].adapter);
-    bool known = answerers_end(by);
+        if (p->stages[i].model) provenance_add(by, rq, p->stages[i].model, p->stages[i].adapter);
+    bool known = provenance_end(by);
     if (!known || by->reads_clock || !pipeline_is_deterministic(p)) return false;
     if (in->confirm) return false; /* an answer counts once */
     cache_key *k = cache_key_new("process");
-    cache_key_str(k, "answerers", by->identity);
+    cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "input", in->text);
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data)
@@ -251,10 +251,10 @@ static const shared_ops OPS = {
     .compute = start_run, .answer = answer_cached, .free = job_free, .text = put_answer_text};
 
 /* A pipeline may act: one lamp is not all lamps. */
-static void make_near(const process_input *in, const answerers *by, likeness_ask *ret)
+static void make_near(const process_input *in, const provenance *by, likeness_ask *ret)
 {
     cache_key *k = cache_key_new("process");
-    cache_key_str(k, "answerers", by->identity);
+    cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "context", in->context);
     key_devices(k, in);
     if (!cache_key_end(k, &ret->shelf)) return;
@@ -302,7 +302,7 @@ void pipelines_process(gateway_request *rq)
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;
-    answerers by = {0};
+    provenance by = {0};
     shared_terms terms = {.by = &by};
     bool cacheable = make_key(rq, &j->in, &by, &terms.key);
     if (cacheable) make_near(&j->in, &by, &terms.near);

@@ -360,7 +360,7 @@ static void on_body_end(void *job, int status, const char *why)
 {
     transcribe_job *j = job;
     const Shoal__V1__ModelInfo *info = NULL;
-    answerers by = {0};
+    provenance by = {0};
     shared_terms terms = {.by = &by};
     api_error e;
     int rc = status ? api_error_from_status(&e, status, why) : end_upload(j, &info, &e);
@@ -371,8 +371,9 @@ static void on_body_end(void *job, int status, const char *why)
     sha256_end(j->hash, &j->digest);
     j->hash = NULL;
     j->uploaded = true;
-    answerers_add(&by, j->shared.rq, j->shared.rq->model, NULL);
-    bool cacheable = answerers_end(&by) && transcribe_spec_key(&j->spec, by.identity, &j->digest, &terms.key);
+    provenance_add(&by, j->shared.rq, j->shared.rq->model, NULL);
+    bool cacheable =
+        provenance_end(&by) && transcribe_spec_key(&j->spec, by.identity, &j->digest, &terms.key);
     if (j->spec.stream)
         rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->identity : "",
                                     cacheable ? &terms.key : NULL, &e);

@@ -1,27 +1,27 @@
-/* answerers.h: the models that decide an answer, whatever name was asked.
+/* provenance.h: the models that decide an answer, whatever name was asked.
  *
  * An answer may be kept when every file that may have a part in it is known, and nothing but them and the
  * request decides it. A model is one file, a cascade or a vote is those of its members, a pipeline those of
  * its stages; what a clock decides (a refine, a template that reads the time) is not kept. Their identities
  * (base/bit_identity.h) go into the key, and their names, versions and digests are the tags by which answers are purged.
  *
- *     answerers a = {0};
- *     answerers_add(&a, rq, "home-cascade", NULL);
- *     if (answerers_end(&a)) ... a.identity, a.tags ...      // a.identity: of one model its own
+ *     provenance a = {0};
+ *     provenance_add(&a, rq, "home-cascade", NULL);
+ *     if (provenance_end(&a)) ... a.identity, a.tags ...      // a.identity: of one model its own
  *
  * The replicas of a name must agree about their file where more than one name or a pipeline is asked, since
  * nobody sees afterwards who of them answered: while a new version rolls in, such answers are not kept. Loop
  * thread. */
-#ifndef ANSWERS_ANSWERERS_H
-#define ANSWERS_ANSWERERS_H
+#ifndef ANSWERS_PROVENANCE_H
+#define ANSWERS_PROVENANCE_H
 
 #include "base/bit_identity.h"
 #include "cache/cache_key.h"
 #include "request/request.h"
 
-enum { ANSWERERS_TAGS = 48, ANSWERERS_TAG_BYTES = 112 };
+enum { PROVENANCE_TAGS = 48, PROVENANCE_TAG_BYTES = 112 };
 
-typedef struct answerers {             /* zeroed: nobody yet */
+typedef struct provenance {            /* zeroed: nobody yet */
     char identity[BIT_IDENTITY_BYTES]; /* of all of it: of one model its own, as `file` */
     char file[BIT_IDENTITY_BYTES];     /* "": more than a model was asked */
     bool varies;      /* not to be kept: somebody is not known, or more than files and request decide it */
@@ -30,14 +30,14 @@ typedef struct answerers {             /* zeroed: nobody yet */
     size_t n_files;
     cache_key *key;
     size_t n_tags;
-    char tags[ANSWERERS_TAGS][ANSWERERS_TAG_BYTES];
-} answerers;
+    char tags[PROVENANCE_TAGS][PROVENANCE_TAG_BYTES];
+} provenance;
 
 /* A model or an ensemble, and an adapter's name (NULL: none; else it is the model's). */
-void answerers_add(answerers *a, const gateway_request *rq, const char *name, const char *adapter);
+void provenance_add(provenance *a, const gateway_request *rq, const char *name, const char *adapter);
 /* What follows are parts of something more: ("pipeline", "home"), whose rules its name stands for. */
-void answerers_join(answerers *a, const char *kind, const char *name);
+void provenance_join(provenance *a, const char *kind, const char *name);
 /* False: such an answer cannot be kept now. Frees what the collecting took, and must be called. */
-bool answerers_end(answerers *a);
+bool provenance_end(provenance *a);
 
 #endif

@@ -1,13 +1,13 @@
-/* answerers.c: see answerers.h. */
-#include "answers/answerers.h"
+/* provenance.c: see provenance.h. */
+#include "answers/provenance.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void add_tag(answerers *a, const char *kind, const char *name)
+static void add_tag(provenance *a, const char *kind, const char *name)
 {
     size_t n_kind = strlen(kind), n_name = strlen(name);
-    if (a->n_tags == ANSWERERS_TAGS || n_name >= ANSWERERS_TAG_BYTES - n_kind - 1) {
+    if (a->n_tags == PROVENANCE_TAGS || n_name >= PROVENANCE_TAG_BYTES - n_kind - 1) {
         a->varies = true; /* what cannot be purged is not kept */
         return;
     }
@@ -35,7 +35,7 @@ static bool agree(const gateway_request *rq, const char *model, const char *iden
     return true;
 }
 
-static void add_model(answerers *a, const gateway_request *rq, const char *name, const char *adapter,
+static void add_model(provenance *a, const gateway_request *rq, const char *name, const char *adapter,
                       bool must_agree)
 {
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
@@ -46,7 +46,7 @@ static void add_model(answerers *a, const gateway_request *rq, const char *name,
     }
     snprintf(a->file, sizeof a->file, "%s", a->n_files == 0 && !a->joins ? info->identity : "");
     a->n_files++;
-    if (!a->key) a->key = cache_key_new("answerers");
+    if (!a->key) a->key = cache_key_new("provenance");
     cache_key_str(a->key, "identity", info->identity);
     cache_key_str(a->key, "adapter", more);
     a->reads_clock |= info->template_reads_clock;
@@ -55,10 +55,10 @@ static void add_model(answerers *a, const gateway_request *rq, const char *name,
     add_tag(a, "digest", info->digest);
 }
 
-void answerers_join(answerers *a, const char *kind, const char *name)
+void provenance_join(provenance *a, const char *kind, const char *name)
 {
     a->joins = true;
-    if (!a->key) a->key = cache_key_new("answerers");
+    if (!a->key) a->key = cache_key_new("provenance");
     cache_key_str(a->key, kind, name);
     add_tag(a, kind, name);
 }
@@ -71,7 +71,7 @@ static bool is_deterministic(const config_ensemble *e)
     return e->kind == ENSEMBLE_CASCADE || e->kind == ENSEMBLE_VOTE;
 }
 
-void answerers_add(answerers *a, const gateway_request *rq, const char *name, const char *adapter)
+void provenance_add(provenance *a, const gateway_request *rq, const char *name, const char *adapter)
 {
     const config_ensemble *e = config_ensemble_find(rq->config, name);
     if (!e) {
@@ -79,11 +79,11 @@ void answerers_add(answerers *a, const gateway_request *rq, const char *name, co
         return;
     }
     if (!is_deterministic(e)) a->varies = true;
-    answerers_join(a, "ensemble", name);
+    provenance_join(a, "ensemble", name);
     for (size_t i = 0; i < e->n_members && !a->varies; i++) add_model(a, rq, e->members[i].model, NULL, true);
 }
 
-bool answerers_end(answerers *a)
+bool provenance_end(provenance *a)
 {
     sha256_digest d;
     bool known = cache_key_end(a->key, &d) && !a->varies;
