@@ -11,7 +11,7 @@
 #include "json/json.h"
 #include "base/number.h"
 #include "request/admission.h"
-#include "ingress/again.h"
+#include "ingress/redispatch.h"
 #include "request/choose.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
@@ -23,7 +23,7 @@ typedef struct kserve_job kserve_job;
 typedef int (*kserve_form)(buf *out, kserve_job *j, const json_t *ours, api_error *e);
 
 struct kserve_job {
-    again again; /* first */
+    redispatch redispatch; /* first */
     kserve_form form;
     char model[128], version[64]; /* that the path names; version "": none */
     const char *served;           /* what the model is called here */
@@ -35,7 +35,7 @@ struct kserve_job {
     char n_json[24]; /* of an answer with a tail */
 };
 
-static void job_free(again *a)
+static void job_free(redispatch *a)
 {
     kserve_job *j = (kserve_job *)a;
     kserve_ask_done(&j->ask);
@@ -46,13 +46,13 @@ static void job_free(again *a)
 
 static void refuse(kserve_job *j, const api_error *e)
 {
-    request_error(again_take(&j->again), e);
+    request_error(redispatch_take(&j->redispatch), e);
 }
 
 /* The whole answer, with what is binary behind its JSON. */
 static void answer(kserve_job *j)
 {
-    gateway_request *rq = again_take(&j->again);
+    gateway_request *rq = redispatch_take(&j->redispatch);
     if (j->tail.len == 0) {
         request_json(rq, 200, &j->out);
         return;
@@ -69,12 +69,12 @@ static void answer(kserve_job *j)
     request_text(rq, 200, "application/octet-stream", &j->out);
 }
 
-static void on_reply(again *a, const again_reply *r)
+static void on_reply(redispatch *a, const redispatch_reply *r)
 {
     kserve_job *j = (kserve_job *)a;
     api_error e = {0};
     if (r->status >= 400 || !r->json) {
-        again_fail(a, r);
+        redispatch_fail(a, r);
         return;
     }
     int rc = j->form(&j->out, j, r->json, &e);
@@ -83,12 +83,12 @@ static void on_reply(again *a, const again_reply *r)
     else if (e.status)
         refuse(j, &e);
     else
-        again_bad_answer(a, rc);
+        redispatch_bad_answer(a, rc);
 }
 
 /* ---- an answer in pieces ------------------------------------------------------------------------- */
 
-static void on_begin(again *a)
+static void on_begin(redispatch *a)
 {
     request_stream_begin(a->rq);
 }
@@ -114,7 +114,7 @@ static void put_event(kserve_job *j, const kserve_tensors *t, bool last)
 static void send_events(kserve_job *j)
 {
     if (j->out.failed) break_stream(j, "out of memory");
-    if (!*j->broken) request_stream_write(j->again.rq, &j->out);
+    if (!*j->broken) request_stream_write(j->redispatch.rq, &j->out);
     buf_clear(&j->out);
 }
 
@@ -129,7 +129,7 @@ static void take_chunk(kserve_job *j, const json_t *chunk)
     kserve_done(&t);
 }
 
-static void on_event(again *a, const event *e)
+static void on_event(redispatch *a, const event *e)
 {
     kserve_job *j = (kserve_job *)a;
     json_t *chunk = NULL;
@@ -137,13 +137,13 @@ static void on_event(again *a, const event *e)
     if (rc != 0)
         break_stream(j, rc == SHOAL_ENOMEM ? "out of memory" : "a chunk was not understood");
     else if (json_object_get(chunk, "error"))
-        break_stream(j, again_message(chunk));
+        break_stream(j, redispatch_message(chunk));
     else
         take_chunk(j, chunk);
     json_decref(chunk);
 }
 
-static void on_flush(again *a)
+static void on_flush(redispatch *a)
 {
     send_events((kserve_job *)a);
 }
@@ -165,26 +165,26 @@ static void put_broken(kserve_job *j)
     json_put_string(&j->out, j->broken, strlen(j->broken));
     buf_putc(&j->out, '}');
     event_end(&j->out);
-    request_stream_write(j->again.rq, &j->out);
+    request_stream_write(j->redispatch.rq, &j->out);
 }
 
-static void on_end(again *a)
+static void on_end(redispatch *a)
 {
     kserve_job *j = (kserve_job *)a;
     if (!*j->broken && j->ends_empty) put_empty(j);
     send_events(j);
     if (*j->broken) put_broken(j);
-    gateway_request *rq = again_take(a);
+    gateway_request *rq = redispatch_take(a);
     if (*j->broken) rq->error_code = "stream_failed";
     request_stream_end(rq);
 }
 
-static const again_ops OPS = {.reply = on_reply,
-                              .begin = on_begin,
-                              .event = on_event,
-                              .flush = on_flush,
-                              .end = on_end,
-                              .free = job_free};
+static const redispatch_ops OPS = {.reply = on_reply,
+                                   .begin = on_begin,
+                                   .event = on_event,
+                                   .flush = on_flush,
+                                   .end = on_end,
+                                   .free = job_free};
 
 static kserve_job *job_new(gateway_request *rq, kserve_form form)
 {
@@ -196,14 +196,14 @@ static kserve_job *job_new(gateway_request *rq, kserve_form form)
         return NULL;
     }
     j->form = form;
-    again_init(&j->again, rq, &OPS);
+    redispatch_init(&j->redispatch, rq, &OPS);
     return j;
 }
 
 static void fail(kserve_job *j, const api_error *e)
 {
     refuse(j, e);
-    again_drop(&j->again);
+    redispatch_drop(&j->redispatch);
 }
 
 /* ---- whom a path names --------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static int read_segment(const char *s, char *ret, size_t size, api_error *e)
 /* Of ".../models/NAME" or ".../models/NAME/versions/VERSION/...". */
 static int read_path(kserve_job *j, api_error *e)
 {
-    return kserve_read_name(j->again.rq, j->model, sizeof j->model, j->version, sizeof j->version, e);
+    return kserve_read_name(j->redispatch.rq, j->model, sizeof j->model, j->version, sizeof j->version, e);
 }
 
 int kserve_read_name(const gateway_request *rq, char *ret_model, size_t model_size, char *ret_version,
@@ -268,13 +268,13 @@ int kserve_find_model(gateway_request *rq, const char *model, const char *versio
 /* What is there by that name; *ret NULL: as info_of. */
 static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
 {
-    return kserve_find_model(j->again.rq, j->model, j->version, &j->served, ret, e);
+    return kserve_find_model(j->redispatch.rq, j->model, j->version, &j->served, ret, e);
 }
 
 /* Routes have no replicas of their own, so nothing is known of them. */
 static int await_model(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error *e)
 {
-    if (info || routed_find(j->again.rq, j->served)) return 0;
+    if (info || routed_find(j->redispatch.rq, j->served)) return 0;
     api_error_set(e, 503, "service_unavailable", "model_not_ready", "model", "the model %.64s is not up yet",
                   j->model);
     e->retry_after_s = 1;
@@ -366,7 +366,7 @@ void kserve_model(gateway_request *rq)
     if (rc == 0) {
         put_metadata(&j->out, j, info);
         answer(j);
-        again_drop(&j->again);
+        redispatch_drop(&j->redispatch);
     } else {
         fail(j, &e);
     }
@@ -384,8 +384,8 @@ void kserve_model_ready(gateway_request *rq)
     if (rc == 0) {
         const gateway *g = rq->gateway;
         bool ready = readiness_of(g, j->served, why) == READINESS_READY && !g->withdrawn;
-        tell_ready(again_take(&j->again), j->model, ready);
-        again_drop(&j->again);
+        tell_ready(redispatch_take(&j->redispatch), j->model, ready);
+        redispatch_drop(&j->redispatch);
     } else {
         fail(j, &e);
     }
@@ -432,7 +432,7 @@ static int ask_stream(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error
     int rc = kserve_wants_stream(&j->ask.in, info, &stream, e);
     if (rc == 0) rc = fields_bool(j->ask.params, "triton_enable_empty_final_response", &j->ends_empty, e);
     if (rc != 0 || !stream) return rc;
-    buf *body = &j->again.body;
+    buf *body = &j->redispatch.body;
     body->len--; /* the closing brace */
     buf_puts(body, ",\"stream\":true}");
     j->ask.no_binary = true;
@@ -454,14 +454,15 @@ void kserve_infer(gateway_request *rq)
     if (rc == 0) rc = await_model(j, info, &e);
     if (rc == 0) rc = read_length(rq, n, &n_json, &e);
     if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
-    if (rc == 0) rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->served, info, &path, &j->again.body, &e);
+    if (rc == 0)
+        rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->served, info, &path, &j->redispatch.body, &e);
     if (rc == 0 && takes_events(rq)) rc = ask_stream(j, info, &e);
     if (rc != 0) {
         fail(j, &e);
         return;
     }
     request_note_model(rq, j->served, info ? info->version : "", info ? info->quantisation : "");
-    again_ask(&j->again, "POST", path);
+    redispatch_ask(&j->redispatch, "POST", path);
 }
 
 /* ---- the repository ------------------------------------------------------------------------------ */
@@ -524,7 +525,7 @@ void kserve_index(gateway_request *rq)
     if (rc == 0) rc = fields_bool(asked, "ready", &j->only_ready, &e);
     json_drop(asked);
     if (rc == 0)
-        again_ask(&j->again, "GET", "/v1/models");
+        redispatch_ask(&j->redispatch, "GET", "/v1/models");
     else
         fail(j, &e);
 }
@@ -547,7 +548,7 @@ static void order(gateway_request *rq, const char *path)
         fail(j, &e);
         return;
     }
-    buf *body = &j->again.body;
+    buf *body = &j->redispatch.body;
     buf_puts(body, "{\"model\":");
     json_put_string(body, j->model, strlen(j->model));
     buf_putc(body, '}');
@@ -556,7 +557,7 @@ static void order(gateway_request *rq, const char *path)
         fail(j, &e);
         return;
     }
-    again_ask(&j->again, "POST", path);
+    redispatch_ask(&j->redispatch, "POST", path);
 }
 
 void kserve_load(gateway_request *rq)

@@ -1,6 +1,6 @@
 /* kserve.h: the Open Inference Protocol, version 2, over HTTP (under /v2), for clients of KServe and Triton.
  *
- * An inference becomes a request of ours at the endpoint of the model's task (again.h), so keys, limits,
+ * An inference becomes a request of ours at the endpoint of the model's task (redispatch.h), so keys, limits,
  * routes, caches and ensembles are those of every request; dialects/kserve.h has the tensors. */
 #ifndef COMPAT_KSERVE_H
 #define COMPAT_KSERVE_H

@@ -11,7 +11,7 @@
 #include "compat/llama.h"
 #include "compat/llama_impl.h"
 #include "request/admission.h"
-#include "ingress/again.h"
+#include "ingress/redispatch.h"
 #include "request/choose.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
@@ -455,22 +455,22 @@ void llama_health(gateway_request *rq)
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
 typedef struct vector_job {
-    again again; /* first */
+    redispatch redispatch; /* first */
 } vector_job;
 
-static void vector_free(again *a)
+static void vector_free(redispatch *a)
 {
     free(a);
 }
 
-static void on_vectors(again *a, const again_reply *r)
+static void on_vectors(redispatch *a, const redispatch_reply *r)
 {
     const json_t *data = json_object_get(r->json, "data");
     buf out = {0};
     json_t *o;
     size_t i;
     if (r->status >= 400 || !json_is_array(data)) {
-        again_fail(a, r);
+        redispatch_fail(a, r);
         return;
     }
     buf_putc(&out, '[');
@@ -481,18 +481,18 @@ static void on_vectors(again *a, const again_reply *r)
         buf_puts(&out, "]}");
     }
     buf_putc(&out, ']');
-    request_json(again_take(a), 200, &out);
+    request_json(redispatch_take(a), 200, &out);
     buf_done(&out);
 }
 
-static void on_stream_end(again *a)
+static void on_stream_end(redispatch *a)
 {
-    again_bad_answer(a, SHOAL_EPROTOCOL); /* none is asked for */
+    redispatch_bad_answer(a, SHOAL_EPROTOCOL); /* none is asked for */
 }
 
-static void on_stream_event(again *a, const event *e) {}
+static void on_stream_event(redispatch *a, const event *e) {}
 
-static const again_ops VECTORS = {
+static const redispatch_ops VECTORS = {
     .reply = on_vectors, .event = on_stream_event, .end = on_stream_end, .free = vector_free};
 
 /* {"content": text or texts}, or "input". */
@@ -533,7 +533,7 @@ void llama_embedding(gateway_request *rq)
         fail(rq, &e);
         return;
     }
-    again_init(&j->again, rq, &VECTORS);
-    j->again.body = body;
-    again_ask(&j->again, "POST", "/v1/embeddings");
+    redispatch_init(&j->redispatch, rq, &VECTORS);
+    j->redispatch.body = body;
+    redispatch_ask(&j->redispatch, "POST", "/v1/embeddings");
 }

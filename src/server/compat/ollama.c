@@ -9,7 +9,7 @@
 #include "dialects/ollama.h"
 #include "base/clock.h"
 #include "request/admission.h"
-#include "ingress/again.h"
+#include "ingress/redispatch.h"
 #include "request/choose.h"
 #include "request/gateway_state.h"
 #include "gateway/keeper.h"
@@ -21,7 +21,7 @@ typedef struct ollama_job ollama_job;
 typedef int (*ollama_form)(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t);
 
 struct ollama_job {
-    again again; /* first */
+    redispatch redispatch; /* first */
     ollama_ask ask;
     ollama_form form; /* of answers that come whole; NULL: it is a stream */
     buf out;
@@ -34,7 +34,7 @@ struct ollama_job {
     char served[136];            /* what the model is called here; "": as the client calls it */
 };
 
-static void job_free(again *a)
+static void job_free(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
     if (j->ticket) j->keeper->leave(j->ticket);
@@ -57,8 +57,8 @@ static ollama_times times_of(const ollama_job *j)
 
 static void fail(ollama_job *j, const api_error *e)
 {
-    request_error(again_take(&j->again), e);
-    again_drop(&j->again);
+    request_error(redispatch_take(&j->redispatch), e);
+    redispatch_drop(&j->redispatch);
 }
 
 static const char *model_of(const ollama_job *j)
@@ -80,8 +80,8 @@ static void keep_alive(const ollama_job *j)
     keeper_watch nobody = {0};
     api_error e;
     int64_t s = j->ask.keep_alive_s;
-    if (!k || s == OLLAMA_NOT_SAID || !may_administer(j->again.rq) || !k->about(k->user, model_of(j), &f) ||
-        f.configured)
+    if (!k || s == OLLAMA_NOT_SAID || !may_administer(j->redispatch.rq) ||
+        !k->about(k->user, model_of(j), &f) || f.configured)
         return;
     if (s == 0)
         k->leave(k->unload(k->user, model_of(j), 0, &nobody, &e));
@@ -93,13 +93,13 @@ static void keep_alive(const ollama_job *j)
 
 static void ask_body(ollama_job *j, const char *path);
 
-static bool is_too_long(const again_reply *r)
+static bool is_too_long(const redispatch_reply *r)
 {
     const char *code = json_string_value(json_object_get(json_object_get(r->json, "error"), "code"));
     return r->status == 400 && code && strcmp(code, "context_length_exceeded") == 0;
 }
 
-static void on_reply(again *a, const again_reply *r)
+static void on_reply(redispatch *a, const redispatch_reply *r)
 {
     ollama_job *j = (ollama_job *)a;
     if (j->ask.truncates && is_too_long(r) && ollama_shorten(j->ours)) {
@@ -107,30 +107,30 @@ static void on_reply(again *a, const again_reply *r)
         return;
     }
     if (r->status >= 400 || !r->json) {
-        again_fail(a, r);
+        redispatch_fail(a, r);
         return;
     }
     ollama_times t = times_of(j);
     keep_alive(j);
     int rc = j->form ? j->form(&j->out, j, r->json, &t) : SHOAL_EPROTOCOL;
     if (rc == 0)
-        request_json(again_take(a), 200, &j->out);
+        request_json(redispatch_take(a), 200, &j->out);
     else
-        again_bad_answer(a, rc);
+        redispatch_bad_answer(a, rc);
 }
 
-static void on_begin(again *a)
+static void on_begin(redispatch *a)
 {
     if (((ollama_job *)a)->ask.stream) request_lines_begin(a->rq);
 }
 
-static void on_event(again *a, const event *e)
+static void on_event(redispatch *a, const event *e)
 {
     ollama_job *j = (ollama_job *)a;
     json_t *chunk = NULL;
     int rc = json_parse(&chunk, e->data, e->n_data, "a chunk", NULL);
     if (rc == 0 && json_object_get(chunk, "error"))
-        snprintf(j->error, sizeof j->error, "%s", again_message(chunk));
+        snprintf(j->error, sizeof j->error, "%s", redispatch_message(chunk));
     else if (rc == 0)
         rc = ollama_take(&j->run, chunk);
     if (rc != 0 && !*j->error)
@@ -143,22 +143,22 @@ static void on_event(again *a, const event *e)
 static int send_lines(ollama_job *j)
 {
     if (j->out.failed) return SHOAL_ENOMEM;
-    if (j->out.len) request_event(j->again.rq, &(event){.data = j->out.data, .n_data = j->out.len});
+    if (j->out.len) request_event(j->redispatch.rq, &(event){.data = j->out.data, .n_data = j->out.len});
     buf_clear(&j->out);
     return 0;
 }
 
-static void on_flush(again *a)
+static void on_flush(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
     if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls)) j->first_ns = clock_ns();
     if (!j->ask.stream || j->out.failed) return;
     ollama_times t = times_of(j);
     ollama_put_line(&j->out, &j->ask, &j->run, &t);
-    if (send_lines(j) != 0) again_break_off(a);
+    if (send_lines(j) != 0) redispatch_break_off(a);
 }
 
-static void on_end(again *a)
+static void on_end(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
     ollama_times t = times_of(j);
@@ -169,23 +169,23 @@ static void on_end(again *a)
         ollama_put_last(&j->out, &j->ask, &j->run, &t);
     if (!*j->error && !j->ask.stream) buf_putc(&j->out, '\n');
     if (j->out.failed) {
-        again_error(a, 500, "out of memory");
+        redispatch_error(a, 500, "out of memory");
     } else if (j->ask.stream) {
         send_lines(j);
-        gateway_request *rq = again_take(a);
+        gateway_request *rq = redispatch_take(a);
         if (*j->error) rq->error_code = "stream_failed";
         request_stream_end(rq);
     } else {
-        request_text(again_take(a), *j->error ? 500 : 200, "application/json", &j->out);
+        request_text(redispatch_take(a), *j->error ? 500 : 200, "application/json", &j->out);
     }
 }
 
-static const again_ops OPS = {.reply = on_reply,
-                              .begin = on_begin,
-                              .event = on_event,
-                              .flush = on_flush,
-                              .end = on_end,
-                              .free = job_free};
+static const redispatch_ops OPS = {.reply = on_reply,
+                                   .begin = on_begin,
+                                   .event = on_event,
+                                   .flush = on_flush,
+                                   .end = on_end,
+                                   .free = job_free};
 
 /* ---- Ollama's request ---------------------------------------------------------------------------- */
 
@@ -201,7 +201,7 @@ static ollama_job *job_new(gateway_request *rq, ollama_form form)
     j->form = form;
     j->start_ns = rq->start_ns;
     j->keeper = rq->gateway->keeper;
-    again_init(&j->again, rq, &OPS);
+    redispatch_init(&j->redispatch, rq, &OPS);
     return j;
 }
 
@@ -218,7 +218,7 @@ static const Shoal__V1__ModelInfo *info_of(const ollama_job *j)
 {
     char base[96];
     snprintf(base, sizeof base, "%.*s", (int)strcspn(model_of(j), ":"), model_of(j));
-    return calls_info(j->again.rq->calls, base, NULL);
+    return calls_info(j->redispatch.rq->calls, base, NULL);
 }
 
 /* Ollama's template of a model that brings none is the prompt itself. */
@@ -236,15 +236,15 @@ static int suit_model(ollama_job *j, api_error *e)
 static void ask_body(ollama_job *j, const char *path)
 {
     json_ahead parsed = {0};
-    buf_clear(&j->again.body);
-    if (json_put(&j->again.body, j->ours) != 0) {
-        again_error(&j->again, 500, "out of memory");
-        again_drop(&j->again);
+    buf_clear(&j->redispatch.body);
+    if (json_put(&j->redispatch.body, j->ours) != 0) {
+        redispatch_error(&j->redispatch, 500, "out of memory");
+        redispatch_drop(&j->redispatch);
         return;
     }
-    json_ahead_from(&parsed, &j->again.body, j->ours);
+    json_ahead_from(&parsed, &j->redispatch.body, j->ours);
     json_ahead_offer(&parsed);
-    again_ask(&j->again, "POST", path);
+    redispatch_ask(&j->redispatch, "POST", path);
     json_ahead_offer(NULL);
     json_ahead_done(&parsed);
 }
@@ -265,10 +265,10 @@ static void ask_ours(ollama_job *j)
         fail(j, &e);
         return;
     }
-    request_note_model(j->again.rq, model_of(j), "", "");
+    request_note_model(j->redispatch.rq, model_of(j), "", "");
     snprintf(shown, sizeof shown, "/v1/models/%s", model_of(j));
     if (shows)
-        again_ask(&j->again, "GET", shown); /* j may be gone then */
+        redispatch_ask(&j->redispatch, "GET", shown); /* j may be gone then */
     else
         ask_body(j, j->ask.path);
 }
@@ -277,7 +277,7 @@ static void on_loaded(void *user, const keeper_news *n, const api_error *e)
 {
     ollama_job *j = user;
     j->ticket = NULL;
-    request_on_deadline(j->again.rq, NULL);
+    request_on_deadline(j->redispatch.rq, NULL);
     if (e)
         fail(j, e);
     else
@@ -305,12 +305,12 @@ static void load_first(ollama_job *j)
     config_wish wish = {.what = j->served,
                         .keep_alive_s = s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS
                                         : s > 0              ? (uint64_t)s
-                                                             : j->again.rq->config->library.keep_alive_s};
-    if (admission_may_use(j->again.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
+                                                : j->redispatch.rq->config->library.keep_alive_s};
+    if (admission_may_use(j->redispatch.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
     if (!j->ticket)
         fail(j, &e);
-    else if (j->again.rq->names_deadline)
-        request_on_deadline(j->again.rq, on_late);
+    else if (j->redispatch.rq->names_deadline)
+        request_on_deadline(j->redispatch.rq, on_late);
 }
 
 static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
@@ -323,8 +323,8 @@ static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
         return;
     }
     ollama_put_loaded(&j->out, &j->ask, &t);
-    request_json(again_take(&j->again), 200, &j->out);
-    again_drop(&j->again);
+    request_json(redispatch_take(&j->redispatch), 200, &j->out);
+    redispatch_drop(&j->redispatch);
 }
 
 /* An empty prompt, and a stay of no time. */
@@ -334,7 +334,7 @@ static void unload(ollama_job *j)
     keeper_watch w = {.done = on_unloaded, .user = j};
     keeper_fact f;
     api_error e;
-    if (!may_administer(j->again.rq))
+    if (!may_administer(j->redispatch.rq))
         api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
                       "to unload a model takes a key with 'admin: true'");
     else if (k->about(k->user, model_of(j), &f) && f.configured)
@@ -373,7 +373,7 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
 
 static void begin(ollama_job *j)
 {
-    gateway_request *rq = j->again.rq;
+    gateway_request *rq = j->redispatch.rq;
     const keeper *k = j->keeper;
     bool served = is_served(rq, j->ask.model);
     const char *alias = served ? NULL : ollama_find_alias(rq, j->ask.model);
@@ -433,7 +433,7 @@ static json_t *shown_of(const gateway_request *rq, const json_t *stored)
 static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
     const keeper *k = j->keeper;
-    json_t *stored = k ? shown_of(j->again.rq, k->stored(k->user)) : NULL;
+    json_t *stored = k ? shown_of(j->redispatch.rq, k->stored(k->user)) : NULL;
     int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, false, t);
     json_decref(stored);
     return rc;
@@ -477,7 +477,7 @@ void ollama_show(gateway_request *rq)
 static void list(gateway_request *rq, ollama_form form)
 {
     ollama_job *j = job_new(rq, form);
-    if (j) again_ask(&j->again, "GET", "/v1/models");
+    if (j) redispatch_ask(&j->redispatch, "GET", "/v1/models");
 }
 
 void ollama_tags(gateway_request *rq)

@@ -46,7 +46,7 @@ struct gen_job {
     size_t n_branches, n_open;
     bool saw_token;
     bool rests; /* the client does not keep up */
-    buf out;    /* events of one write; its memory is used again */
+    buf out;    /* events of one write; its memory is used redispatch */
 };
 
 static void job_free(void *job)

@@ -23,7 +23,7 @@ typedef struct process_job { /* one POST /v1/process; dies with the request */
     process_run *run;
     process_watch watch;
     bool rests; /* the client does not keep up */
-    buf out;    /* events of one write; its memory is used again */
+    buf out;    /* events of one write; its memory is used redispatch */
     char owner[REQUEST_OWNER_SIZE];
 } process_job;
 

@@ -6,16 +6,16 @@
 #include "dialects/responses.h"
 #include "json/json.h"
 #include "inference/sessions.h"
-#include "ingress/again.h"
+#include "ingress/redispatch.h"
 #include "request/gateway_state.h"
 
 typedef struct count_job {
-    again again; /* first */
+    redispatch redispatch; /* first */
     response_spec *spec;
     bool rendered; /* what is awaited are the tokens */
 } count_job;
 
-static void job_free(again *a)
+static void job_free(redispatch *a)
 {
     count_job *j = (count_job *)a;
     response_spec_free(j->spec);
@@ -63,7 +63,7 @@ static void put_conversation(buf *out, const count_job *j)
 static void count_tokens(count_job *j, const json_t *ours)
 {
     const json_t *prompt = json_object_get(ours, "prompt");
-    buf *body = &j->again.body;
+    buf *body = &j->redispatch.body;
     j->rendered = true;
     buf_clear(body);
     put_model(body, j);
@@ -72,35 +72,35 @@ static void count_tokens(count_job *j, const json_t *ours)
                     json_string_length(prompt));
     buf_putc(body, '}');
     if (body->failed)
-        again_bad_answer(&j->again, SHOAL_ENOMEM);
+        redispatch_bad_answer(&j->redispatch, SHOAL_ENOMEM);
     else
-        again_ask(&j->again, "POST", "/tokenize");
+        redispatch_ask(&j->redispatch, "POST", "/tokenize");
 }
 
-static void on_reply(again *a, const again_reply *r)
+static void on_reply(redispatch *a, const redispatch_reply *r)
 {
     count_job *j = (count_job *)a;
     buf out = {0};
     if (r->status >= 400 || !r->json) {
-        again_fail(a, r);
+        redispatch_fail(a, r);
     } else if (!j->rendered) {
         count_tokens(j, r->json);
     } else {
         buf_printf(&out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
                    json_array_size(json_object_get(r->json, "tokens")));
-        request_json(again_take(a), 200, &out);
+        request_json(redispatch_take(a), 200, &out);
         buf_done(&out);
     }
 }
 
-static void on_event(again *a, const event *e) {}
+static void on_event(redispatch *a, const event *e) {}
 
-static void on_end(again *a)
+static void on_end(redispatch *a)
 {
-    again_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
+    redispatch_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
 }
 
-static const again_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
+static const redispatch_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
 
 /* A kept conversation and references to its items would have to be loaded first. */
 static int check(const response_spec *s, api_error *e)
@@ -127,12 +127,12 @@ void sessions_count(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    again_init(&j->again, rq, &OPS);
-    put_conversation(&j->again.body, j);
-    if (!j->again.body.failed) {
-        again_ask(&j->again, "POST", "/apply-template");
+    redispatch_init(&j->redispatch, rq, &OPS);
+    put_conversation(&j->redispatch.body, j);
+    if (!j->redispatch.body.failed) {
+        redispatch_ask(&j->redispatch, "POST", "/apply-template");
         return;
     }
-    again_bad_answer(&j->again, SHOAL_ENOMEM);
-    again_drop(&j->again);
+    redispatch_bad_answer(&j->redispatch, SHOAL_ENOMEM);
+    redispatch_drop(&j->redispatch);
 }

@@ -65,7 +65,7 @@ static int take_given(stream *s, const char *text, const gen_spec *spec, api_err
     if (rc != 0) return api_error_bad(e, "last-event-id", "Last-Event-ID: %s", err.message);
     if ((rc = check(&given, &s->id, spec, e)) != 0) return rc;
     memcpy(s->had, given.marks, sizeof s->had);
-    memcpy(s->id.marks, given.marks, sizeof s->id.marks); /* until a choice has come so far again */
+    memcpy(s->id.marks, given.marks, sizeof s->id.marks); /* until a choice has come so far redispatch */
     memcpy(s->id.model, given.model, sizeof s->id.model);
     memcpy(s->id.nonce, given.nonce, sizeof s->id.nonce);
     s->id.created = given.created;

@@ -19,7 +19,7 @@
 #include "compat/kserve.h"
 #include "operations/logs.h"
 #include "compat/ollama.h"
-#include "ingress/again.h"
+#include "ingress/redispatch.h"
 #include "gateway/gateway.h"
 #include "request/gateway_state.h"
 
@@ -161,30 +161,30 @@ static void reply_at_once(gateway_request *rq)
 
 /* Asks for /later, then for /now, and answers with what that says. */
 typedef struct twice {
-    again again;
+    redispatch redispatch;
     unsigned n_asked, n_freed;
 } twice;
 static twice asks_twice;
 
-static void on_twice(again *a, const again_reply *r)
+static void on_twice(redispatch *a, const redispatch_reply *r)
 {
     if (++asks_twice.n_asked == 1)
-        again_ask(a, "GET", "/now");
+        redispatch_ask(a, "GET", "/now");
     else
-        reply_text(again_take(a), "{\"n\":2}");
+        reply_text(redispatch_take(a), "{\"n\":2}");
 }
 
-static void free_twice(again *a)
+static void free_twice(redispatch *a)
 {
     asks_twice.n_freed++;
 }
 
 static void ask_twice(gateway_request *rq)
 {
-    static const again_ops OPS = {.reply = on_twice, .free = free_twice};
+    static const redispatch_ops OPS = {.reply = on_twice, .free = free_twice};
     asks_twice = (twice){0};
-    again_init(&asks_twice.again, rq, &OPS);
-    again_ask(&asks_twice.again, "GET", "/later");
+    redispatch_init(&asks_twice.redispatch, rq, &OPS);
+    redispatch_ask(&asks_twice.redispatch, "GET", "/later");
 }
 
 static const endpoint ROWS[] = {
@@ -194,7 +194,7 @@ static const endpoint ROWS[] = {
 };
 static const endpoint_table TABLE = {ROWS, sizeof ROWS / sizeof *ROWS};
 
-static void again_ends_once_when_its_reply_asks_again(void **state)
+static void redispatch_ends_once_when_its_reply_asks_again(void **state)
 {
     house h;
     open_house(&h, &TABLE);
@@ -431,7 +431,7 @@ static void a_log_line_that_found_no_memory_comes_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(again_ends_once_when_its_reply_asks_again),
+        cmocka_unit_test(redispatch_ends_once_when_its_reply_asks_again),
         cmocka_unit_test(ollamas_lines_are_whole_or_not_there),
         cmocka_unit_test(an_ensemble_is_there_with_any_of_its_members),
         cmocka_unit_test(a_log_line_that_found_no_memory_comes_later),

@@ -1,5 +1,5 @@
-/* again.c: our own request on behalf of another one, and how the two end; see again.h. */
-#include "ingress/again.h"
+/* redispatch.c: our own request on behalf of another one, and how the two end; see redispatch.h. */
+#include "ingress/redispatch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,32 +9,32 @@
 #include "json/json.h"
 #include "request/gateway_state.h"
 
-static again *again_of(const door *d)
+static redispatch *redispatch_of(const door *d)
 {
-    return (again *)d;
+    return (redispatch *)d;
 }
 
-static void end_job(again *a)
+static void end_job(redispatch *a)
 {
-    if (a->rq) request_watch(again_take(a), NULL, NULL);
+    if (a->rq) request_watch(redispatch_take(a), NULL, NULL);
     buf_done(&a->body);
     buf_done(&a->told);
     a->ops->free(a);
 }
 
 /* a is there until the settle that follows, whatever is asked and ends in between. */
-static void hold(again *a)
+static void hold(redispatch *a)
 {
     a->n_held++;
 }
 
 /* Our request has ended, and nothing more was asked: that is the end of a. */
-static void settle(again *a)
+static void settle(redispatch *a)
 {
     if (--a->n_held == 0 && !a->open) end_job(a);
 }
 
-gateway_request *again_take(again *a)
+gateway_request *redispatch_take(redispatch *a)
 {
     gateway_request *rq = a->rq;
     a->rq = NULL;
@@ -45,43 +45,43 @@ gateway_request *again_take(again *a)
 
 /* ---- errors -------------------------------------------------------------------------------------- */
 
-void again_error(again *a, int status, const char *message)
+void redispatch_error(redispatch *a, int status, const char *message)
 {
     api_error e;
     api_error_from_status(&e, status, message);
-    request_error(again_take(a), &e);
+    request_error(redispatch_take(a), &e);
 }
 
-const char *again_message(const json_t *ours)
+const char *redispatch_message(const json_t *ours)
 {
     const char *s = json_string_value(json_object_get(json_object_get(ours, "error"), "message"));
     return s ? s : "it could not be answered";
 }
 
-void again_fail(again *a, const again_reply *r)
+void redispatch_fail(redispatch *a, const redispatch_reply *r)
 {
     api_error e;
     api_error_from_status(&e, r->status >= 400 ? r->status : 500,
-                          r->lacks_memory ? "out of memory" : again_message(r->json));
+                          r->lacks_memory ? "out of memory" : redispatch_message(r->json));
     e.retry_after_s = r->retry_after_s;
-    request_error(again_take(a), &e);
+    request_error(redispatch_take(a), &e);
 }
 
-void again_bad_answer(again *a, int rc)
+void redispatch_bad_answer(redispatch *a, int rc)
 {
-    again_error(a, 500, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
+    redispatch_error(a, 500, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
 }
 
 /* ---- our request's door -------------------------------------------------------------------------- */
 
 static const char *method(const door *d)
 {
-    return again_of(d)->method;
+    return redispatch_of(d)->method;
 }
 
 static const char *path(const door *d)
 {
-    return again_of(d)->path;
+    return redispatch_of(d)->path;
 }
 
 static const char *query(const door *d)
@@ -93,12 +93,12 @@ static const char *query(const door *d)
 static const char *header(const door *d, const char *name)
 {
     if (strcmp(name, "content-type") == 0) return "application/json";
-    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(again_of(d)->rq, name);
+    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(redispatch_of(d)->rq, name);
 }
 
 static const char *body(const door *d, size_t *ret_len)
 {
-    const buf *b = &again_of(d)->body;
+    const buf *b = &redispatch_of(d)->body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
@@ -112,7 +112,7 @@ static bool is_handed_on(const char *name)
 }
 
 /* Of several answers of ours the last one's. */
-static void hand_on(again *a, const http_header *headers, size_t n)
+static void hand_on(redispatch *a, const http_header *headers, size_t n)
 {
     buf_clear(&a->told);
     a->rq->n_more = 0;
@@ -138,9 +138,10 @@ static int retry_after(const http_header *headers, size_t n)
 
 static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     json_t *json = NULL;
-    again_reply r = {.status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
+    redispatch_reply r = {
+        .status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
     r.lacks_memory = json_parse(&json, bytes, len, "the answer", NULL) == SHOAL_ENOMEM;
     r.json = json;
     hold(a);
@@ -153,7 +154,7 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 
 static void begin(door *d, int status, const http_header *headers, size_t n)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     hold(a);
     hand_on(a, headers, n);
     if (a->ops->begin) a->ops->begin(a);
@@ -162,7 +163,7 @@ static void begin(door *d, int status, const http_header *headers, size_t n)
 
 static void hear_event(door *d, const event *e)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
     hold(a);
     if (is_told && e->n_data > 0) a->ops->event(a, e);
@@ -171,7 +172,7 @@ static void hear_event(door *d, const event *e)
 
 static void hear_flush(door *d)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     hold(a);
     if (a->ops->flush) a->ops->flush(a);
     settle(a);
@@ -179,7 +180,7 @@ static void hear_flush(door *d)
 
 static void end(door *d)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     hold(a);
     a->open = false;
     a->ops->end(a);
@@ -188,38 +189,38 @@ static void end(door *d)
 
 static size_t unsent(const door *d)
 {
-    return request_unsent(again_of(d)->rq);
+    return request_unsent(redispatch_of(d)->rq);
 }
 
 /* The gateway goes; the client's request is dropped by itself. */
 static void drop(door *d)
 {
-    again *a = again_of(d);
+    redispatch *a = redispatch_of(d);
     hold(a);
     a->open = false;
     settle(a);
 }
 
-static const door_ops AGAIN_DOOR = {.method = method,
-                                    .path = path,
-                                    .query = query,
-                                    .header = header,
-                                    .body = body,
-                                    .pause = pause_body,
-                                    .reply = reply,
-                                    .begin = begin,
-                                    .event = hear_event,
-                                    .flush = hear_flush,
-                                    .end = end,
-                                    .unsent = unsent,
-                                    .drop = drop};
+static const door_ops REDISPATCH_DOOR = {.method = method,
+                                         .path = path,
+                                         .query = query,
+                                         .header = header,
+                                         .body = body,
+                                         .pause = pause_body,
+                                         .reply = reply,
+                                         .begin = begin,
+                                         .event = hear_event,
+                                         .flush = hear_flush,
+                                         .end = end,
+                                         .unsent = unsent,
+                                         .drop = drop};
 
 /* ---- the client's request ------------------------------------------------------------------------ */
 
 /* Its client has left, or the gateway goes. */
 static void on_gone(void *work)
 {
-    again *a = work;
+    redispatch *a = work;
     hold(a);
     if (a->door.rq) door_leave(&a->door); /* which may still read what was asked */
     a->rq = NULL;
@@ -227,9 +228,9 @@ static void on_gone(void *work)
     settle(a);
 }
 
-void again_init(again *a, gateway_request *rq, const again_ops *ops)
+void redispatch_init(redispatch *a, gateway_request *rq, const redispatch_ops *ops)
 {
-    a->door.ops = &AGAIN_DOOR;
+    a->door.ops = &REDISPATCH_DOOR;
     a->door.local = rq->door->local;
     a->door.of = rq;
     a->door.key = rq->door->key;
@@ -238,7 +239,7 @@ void again_init(again *a, gateway_request *rq, const again_ops *ops)
     request_watch(rq, on_gone, a);
 }
 
-void again_ask(again *a, const char *method, const char *path)
+void redispatch_ask(redispatch *a, const char *method, const char *path)
 {
     snprintf(a->path, sizeof a->path, "%s", path);
     a->method = method;
@@ -251,20 +252,20 @@ void again_ask(again *a, const char *method, const char *path)
 /* Not within a call that our own request makes, which ends here. */
 static void break_off(void *work)
 {
-    again *a = work;
+    redispatch *a = work;
     hold(a);
     if (a->door.rq) door_leave(&a->door);
     a->open = false;
-    again_error(a, 500, "out of memory");
+    redispatch_error(a, 500, "out of memory");
     settle(a);
 }
 
-void again_break_off(again *a)
+void redispatch_break_off(redispatch *a)
 {
     request_on_room(a->rq, break_off);
 }
 
-void again_drop(again *a)
+void redispatch_drop(redispatch *a)
 {
     hold(a);
     settle(a);
