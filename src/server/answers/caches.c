@@ -10,7 +10,7 @@
 #include "logging/log.h"
 #include "answers/provenance.h"
 #include "request/gateway_state.h"
-#include "answers/likeness.h"
+#include "answers/semantic.h"
 
 /* ---- looking ------------------------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ void caches_put(buf *out, const gateway *g)
                (unsigned long long)c->ttl_ms / 1000, (unsigned long long)c->stale_ms / 1000,
                (unsigned long long)c->negative_ttl_ms / 1000, c->shared ? "true" : "false");
     put_lookups(out, g->metrics);
-    likeness_put(out, g);
+    semantic_put(out, g);
     buf_putc(out, '}');
 }
 

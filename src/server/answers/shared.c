@@ -17,7 +17,7 @@
 /* What was asked by likeness is over. */
 static void forget_near(shared_job *s)
 {
-    likeness_cancel(s->look);
+    semantic_cancel(s->look);
     free((char *)s->near.text);
     s->look = NULL;
     s->near.text = NULL;
@@ -64,7 +64,7 @@ static void audit(shared_end *end, const buf *packed)
     put_text(end, &a, kept + n_trace, end->audited->len - n_trace);
     put_text(end, &b, packed->data, packed->len);
     if (!a.failed && !b.failed)
-        likeness_audited(end->gateway, end->name, a.data ? a.data : "", b.data ? b.data : "");
+        semantic_audited(end->gateway, end->name, a.data ? a.data : "", b.data ? b.data : "");
     buf_done(&a);
     buf_done(&b);
 }
@@ -87,7 +87,7 @@ void shared_publish(shared_end *end, const buf *packed)
         else
             kept = cache_fill(t, all.data, all.len, clock_ns());
         if (kept && end->look) {
-            likeness_keep(end->look, &end->key);
+            semantic_keep(end->look, &end->key);
             end->look = NULL;
         }
     }
@@ -99,7 +99,7 @@ void shared_leave(shared_end *end)
 {
     cache_ticket *t = end->ticket;
     end->ticket = NULL;
-    likeness_cancel(end->look);
+    semantic_cancel(end->look);
     end->look = NULL;
     cache_value_unref(end->audited);
     end->audited = NULL;
@@ -202,7 +202,7 @@ static void answer_near(shared_job *s, const cache_value *v, double similarity)
     cache_ticket *t = s->ticket;
     s->ticket = NULL;
     snprintf(rq->cache_text, sizeof rq->cache_text, "near %.3f", similarity);
-    if (likeness_is_audited(rq->gateway->likeness)) revalidate_start(rq, BACKGROUND_AUDIT, v);
+    if (semantic_is_audited(rq->gateway->semantic)) revalidate_start(rq, BACKGROUND_AUDIT, v);
     answer(s, v, rq->cache_text);
     cache_leave(t);
 }
@@ -219,7 +219,7 @@ static void on_looked(void *user, const cache_value *v, double similarity)
 /* The work is ours. Something like it may have been asked before. */
 static void lead(shared_job *s)
 {
-    s->look = s->near.text && s->ticket ? likeness_start(s->rq, &s->near, on_looked, s) : NULL;
+    s->look = s->near.text && s->ticket ? semantic_start(s->rq, &s->near, on_looked, s) : NULL;
     if (!s->look) compute(s, "miss");
 }
 
@@ -342,9 +342,9 @@ static void look_up(shared_job *s, const shared_terms *terms, const sha256_diges
 }
 
 /* Without memory it is looked up by its key alone. */
-static void keep_near(shared_job *s, const likeness_ask *near)
+static void keep_near(shared_job *s, const semantic_ask *near)
 {
-    if (!likeness_is_for(s->rq, near)) return;
+    if (!semantic_is_for(s->rq, near)) return;
     s->near = *near;
     s->near.text = scope_key(&s->near.shelf, s->rq) ? strdup(near->text) : NULL;
 }

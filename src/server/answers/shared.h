@@ -20,7 +20,7 @@
 #include "base/sha256.h"
 #include "cache/cache.h"
 #include "answers/provenance.h"
-#include "answers/likeness.h"
+#include "answers/semantic.h"
 #include "request/request.h"
 
 typedef struct shared_job shared_job;
@@ -37,7 +37,7 @@ typedef struct shared_ops { /* each gets the job itself */
 typedef struct shared_terms { /* on which an answer is kept; borrowed */
     sha256_digest key;        /* what decides it */
     const provenance *by;     /* and who */
-    likeness_ask near;        /* by what likeness it may be found; zeroed: by none */
+    semantic_ask near;        /* by what likeness it may be found; zeroed: by none */
 } shared_terms;
 
 struct shared_job {
@@ -45,8 +45,8 @@ struct shared_job {
     gateway_request *rq;
     cache_ticket *ticket; /* NULL: not sharing */
     sha256_digest key;
-    likeness_ask near;                 /* its text is owned; NULL: it is not looked up by likeness */
-    likeness_look *look;               /* that goes on, or has come to nothing */
+    semantic_ask near;                 /* its text is owned; NULL: it is not looked up by semantic */
+    semantic_look *look;               /* that goes on, or has come to nothing */
     char identity[BIT_IDENTITY_BYTES]; /* the model that it is kept as an answer of; "": of several */
     bool strange;                      /* another one answered */
     bool cut;                          /* a time limit ended the answer (call_result) */
@@ -68,7 +68,7 @@ typedef struct shared_end { /* what is left to do when the job is gone */
     struct gateway *gateway;
     cache_ticket *ticket;
     sha256_digest key;
-    likeness_look *look;        /* by which the answer will be found */
+    semantic_look *look;        /* by which the answer will be found */
     const cache_value *audited; /* what went out, in place of the answer that there is now */
     void (*text)(buf *out, const char *packed, size_t len);
     char name[96];

@@ -16,7 +16,7 @@
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
 #include "gateway/keeper.h"
-#include "answers/likeness.h"
+#include "answers/semantic.h"
 #include "ingress/ingress.h"
 #include "observe/accounting.h"
 #include "observe/live.h"
@@ -88,7 +88,7 @@ static int open_cache(gateway *g, shoal_err *err)
 {
     cache_options o = cache_options_of(&g->config->cache);
     int rc = cache_new(&g->cache, &o, err);
-    if (rc == 0) rc = likeness_open(&g->likeness, g, err);
+    if (rc == 0) rc = semantic_open(&g->semantic, g, err);
     return rc == 0 ? caches_open(g, err) : rc;
 }
 
@@ -244,7 +244,7 @@ void gateway_free(gateway *g)
     registry_unlisten(g->registry, on_replica, g);
     calls_free(g->base);
     cache_free(g->cache);
-    likeness_free(g->likeness);
+    semantic_free(g->semantic);
     metrics_free(g->metrics);
     recent_free(g->recent);
     span_ring_free(g->spans);

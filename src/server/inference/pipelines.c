@@ -251,7 +251,7 @@ static const shared_ops OPS = {
     .compute = start_run, .answer = answer_cached, .free = job_free, .text = put_answer_text};
 
 /* A pipeline may act: one lamp is not all lamps. */
-static void make_near(const process_input *in, const provenance *by, likeness_ask *ret)
+static void make_near(const process_input *in, const provenance *by, semantic_ask *ret)
 {
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "provenance", by->identity);
@@ -260,7 +260,7 @@ static void make_near(const process_input *in, const provenance *by, likeness_as
     if (!cache_key_end(k, &ret->shelf)) return;
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data) return;
-    *ret = (likeness_ask){.text = in->text, .shelf = ret->shelf, .how = NEAR_EXACT};
+    *ret = (semantic_ask){.text = in->text, .shelf = ret->shelf, .how = NEAR_EXACT};
 }
 
 /* What a form brings stays in the request's body, which outlives the job. */

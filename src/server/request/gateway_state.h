@@ -36,7 +36,7 @@ struct gateway {
     settings *settings;     /* of new requests */
     settings *all_settings; /* these, and those that requests in flight came with */
     cache *cache;
-    struct likeness *likeness;  /* NULL: answers are found by their key alone */
+    struct semantic *semantic;  /* NULL: answers are found by their key alone */
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;

@@ -1,6 +1,6 @@
-/* likeness.c: see likeness.h. A look is: a vector, then those near to it one after the other, until one may
+/* semantic.c: see semantic.h. A look is: a vector, then those near to it one after the other, until one may
  * serve. */
-#include "answers/likeness.h"
+#include "answers/semantic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +19,17 @@
 
 #define REST_NS 1000000000u
 
-struct likeness {
+struct semantic {
     const config_semantic *config;
     near *near;
     double owed;       /* audits */
     uint64_t until_ns; /* nobody is asked before */
 };
 
-struct likeness_look {
+struct semantic_look {
     gateway *g;
     gateway_request *rq; /* NULL: done has come */
-    likeness_done done;
+    semantic_done done;
     void *user;
     model_call *call;
     char *text;
@@ -46,7 +46,7 @@ struct likeness_look {
 
 /* ---- the verdict --------------------------------------------------------------------------------- */
 
-static void tell(likeness_look *x, const char *result, const char *why, const cache_value *v,
+static void tell(semantic_look *x, const char *result, const char *why, const cache_value *v,
                  double similarity)
 {
     gateway *g = x->g;
@@ -67,41 +67,41 @@ static const char *language_of(const char *a, const char *b)
 
 /* Is it the request that cannot be looked up? A text that is too long for the embedder, or a client without
  * time, says nothing of the model, and others go on asking it. */
-static bool is_its_own(const likeness_look *x, int status)
+static bool is_its_own(const semantic_look *x, int status)
 {
     return status == SHOAL_EINVALID || status == SHOAL_EFORMAT || status == SHOAL_ELIMIT ||
            status == SHOAL_EUNSUPPORTED || (status == SHOAL_EDEADLINE && x->hurried);
 }
 
 /* Its model is missing or late. */
-static void pass_by(likeness_look *x, const char *why)
+static void pass_by(semantic_look *x, const char *why)
 {
-    x->g->likeness->until_ns = clock_ns() + REST_NS;
+    x->g->semantic->until_ns = clock_ns() + REST_NS;
     tell(x, "absent", why, NULL, 0);
 }
 
-static void take(likeness_look *x, const near_found *f)
+static void take(semantic_look *x, const near_found *f)
 {
     const cache_value *v = cache_peek(x->g->cache, &f->key, clock_ns());
     if (!v) {
         tell(x, "none", "", NULL, (double)f->cosine);
         return;
     }
-    near_touch(x->g->likeness->near, &f->key);
+    near_touch(x->g->semantic->near, &f->key);
     tell(x, "near", "", v, (double)f->cosine);
     cache_value_unref(v);
 }
 
-static uint64_t until(likeness_look *x)
+static uint64_t until(semantic_look *x)
 {
-    const likeness *l = x->g->likeness;
+    const semantic *l = x->g->semantic;
     uint64_t now = clock_ns(), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
     uint64_t half = deadline > now ? (deadline - now) / 2 : 0;
     x->hurried = deadline && half < wait;
     return now + (x->hurried ? half : wait);
 }
 
-static call_context context_of(likeness_look *x)
+static call_context context_of(semantic_look *x)
 {
     call_context of = request_context(x->rq, ""), ctx = call_context_named(&of, "cache");
     ctx.deadline_ns = until(x);
@@ -111,8 +111,8 @@ static call_context context_of(likeness_look *x)
 
 static void on_judged(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
-    likeness_look *x = user;
-    double least = x->g->likeness->config->verify_min;
+    semantic_look *x = user;
+    double least = x->g->semantic->config->verify_min;
     x->call = NULL;
     if (is_its_own(x, r->status))
         tell(x, "absent", "verify", NULL, 0);
@@ -125,7 +125,7 @@ static void on_judged(void *user, const call_result *r, const Shoal__V1__Classif
 }
 
 /* The cross-encoder reads both; false: no memory. */
-static bool ask_judge(likeness_look *x, const near_found *f)
+static bool ask_judge(semantic_look *x, const near_found *f)
 {
     Shoal__V1__TextInput pair = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&pair};
     Shoal__V1__ClassifyRequest q = SHOAL__V1__CLASSIFY_REQUEST__INIT;
@@ -136,20 +136,20 @@ static bool ask_judge(likeness_look *x, const near_found *f)
     q.n_inputs = 1;
     q.inputs = inputs;
     x->found[0] = *f;
-    x->call = calls_classify(x->rq->calls, x->g->likeness->config->verify_model, &q, &ctx, on_judged, x);
+    x->call = calls_classify(x->rq->calls, x->g->semantic->config->verify_model, &q, &ctx, on_judged, x);
     return x->call != NULL;
 }
 
 /* The nearest that the words allow; why the nearest of all was refused, where none is. */
-static void judge(likeness_look *x)
+static void judge(semantic_look *x)
 {
-    const config_semantic *c = x->g->likeness->config;
+    const config_semantic *c = x->g->semantic->config;
     double least = c->min_similarity > 0 ? c->min_similarity : SEMANTIC_SIMILARITY;
     bool asks = c->verify == SEMANTIC_MODEL;
     near_verdict first = NEAR_SAME;
     near_found all[NEAR_FOUND_MAX];
     size_t n =
-        near_find(x->g->likeness->near, &x->shelf, x->codes, x->scale, x->dims, least, all, NEAR_FOUND_MAX);
+        near_find(x->g->semantic->near, &x->shelf, x->codes, x->scale, x->dims, least, all, NEAR_FOUND_MAX);
     for (size_t i = 0; i < n; i++) {
         const char *language = language_of(x->text, all[i].text);
         near_verdict v = near_rule_compare(x->text, all[i].text, language, asks ? NEAR_HARD : x->how);
@@ -170,7 +170,7 @@ static void judge(likeness_look *x)
 /* ---- the vector ---------------------------------------------------------------------------------- */
 
 /* Vectors of different identities do not compare. */
-static bool shelve(likeness_look *x, const char *identity)
+static bool shelve(semantic_look *x, const char *identity)
 {
     cache_key *k = cache_key_new("shelf");
     cache_key_str(k, "embeds", identity);
@@ -181,7 +181,7 @@ static bool shelve(likeness_look *x, const char *identity)
 
 static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
-    likeness_look *x = user;
+    semantic_look *x = user;
     x->call = NULL;
     if (is_its_own(x, r->status)) {
         tell(x, "absent", "embed", NULL, 0);
@@ -203,7 +203,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     judge(x);
 }
 
-static bool ask_vector(likeness_look *x)
+static bool ask_vector(semantic_look *x)
 {
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&input};
     Shoal__V1__EmbedRequest q = SHOAL__V1__EMBED_REQUEST__INIT;
@@ -211,7 +211,7 @@ static bool ask_vector(likeness_look *x)
     input.text = x->text;
     q.n_inputs = 1;
     q.inputs = inputs;
-    x->call = calls_embed(x->rq->calls, x->g->likeness->config->model, &q, &ctx, on_embedded, x);
+    x->call = calls_embed(x->rq->calls, x->g->semantic->config->model, &q, &ctx, on_embedded, x);
     return x->call != NULL;
 }
 
@@ -222,9 +222,9 @@ static bool is_there(const gateway *g, const char *model)
     return s && s->n_ready > 0;
 }
 
-bool likeness_is_for(const gateway_request *rq, const likeness_ask *ask)
+bool semantic_is_for(const gateway_request *rq, const semantic_ask *ask)
 {
-    const likeness *l = rq->gateway->likeness;
+    const semantic *l = rq->gateway->semantic;
     if (!l || !ask->text || !*ask->text || strlen(ask->text) > NEAR_TEXT_MAX || rq->keeps || rq->background)
         return false;
     for (size_t i = 0; i < l->config->n_of; i++)
@@ -232,26 +232,26 @@ bool likeness_is_for(const gateway_request *rq, const likeness_ask *ask)
     return false;
 }
 
-likeness_look *likeness_start(gateway_request *rq, const likeness_ask *ask, likeness_done done, void *user)
+semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user)
 {
     gateway *g = rq->gateway;
-    if (clock_ns() < g->likeness->until_ns || !is_there(g, g->likeness->config->model)) {
+    if (clock_ns() < g->semantic->until_ns || !is_there(g, g->semantic->config->model)) {
         snprintf(rq->near_note, sizeof rq->near_note, "absent embed");
         metrics_add(g->metrics, METRIC_NEAR, 1, rq->cache_name, "absent", "embed");
         return NULL;
     }
-    likeness_look *x = calloc(1, sizeof *x);
+    semantic_look *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (likeness_look){.g = g, .rq = rq, .done = done, .user = user, .shelf = ask->shelf, .how = ask->how};
+    *x = (semantic_look){.g = g, .rq = rq, .done = done, .user = user, .shelf = ask->shelf, .how = ask->how};
     x->start_ns = clock_ns();
     x->text = strdup(ask->text);
     memcpy(x->name, rq->cache_name, sizeof x->name);
     if (x->text && ask_vector(x)) return x;
-    likeness_cancel(x);
+    semantic_cancel(x);
     return NULL;
 }
 
-void likeness_cancel(likeness_look *x)
+void semantic_cancel(semantic_look *x)
 {
     if (!x) return;
     calls_cancel(x->call);
@@ -260,15 +260,15 @@ void likeness_cancel(likeness_look *x)
     free(x);
 }
 
-void likeness_keep(likeness_look *x, const sha256_digest *key)
+void semantic_keep(semantic_look *x, const sha256_digest *key)
 {
-    if (x->codes) near_add(x->g->likeness->near, &x->shelf, key, x->codes, x->scale, x->dims, x->text);
-    likeness_cancel(x);
+    if (x->codes) near_add(x->g->semantic->near, &x->shelf, key, x->codes, x->scale, x->dims, x->text);
+    semantic_cancel(x);
 }
 
 /* ---- audits -------------------------------------------------------------------------------------- */
 
-bool likeness_is_audited(likeness *l)
+bool semantic_is_audited(semantic *l)
 {
     l->owed += l->config->audit_share;
     if (l->owed < 1) return false;
@@ -276,7 +276,7 @@ bool likeness_is_audited(likeness *l)
     return true;
 }
 
-void likeness_audited(gateway *g, const char *name, const char *a, const char *b)
+void semantic_audited(gateway *g, const char *name, const char *a, const char *b)
 {
     const char *result = strcmp(a, b) == 0 ? "same" : "other";
     metrics_add(g->metrics, METRIC_NEAR_AUDIT, 1, name, result, NULL);
@@ -289,16 +289,16 @@ void likeness_audited(gateway *g, const char *name, const char *a, const char *b
 
 static void on_dropped(void *user, const sha256_digest *key)
 {
-    near_drop(((likeness *)user)->near, key);
+    near_drop(((semantic *)user)->near, key);
 }
 
-int likeness_open(likeness **ret, gateway *g, shoal_err *err)
+int semantic_open(semantic **ret, gateway *g, shoal_err *err)
 {
     const config_semantic *c = &g->config->cache.semantic;
     isa set;
     if (!c->model) return 0;
     int rc = isa_choose(&set, err);
-    likeness *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
+    semantic *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
     if (rc == 0 && !l) rc = err_nomem(err);
     if (rc != 0) return rc;
     l->config = c;
@@ -312,7 +312,7 @@ int likeness_open(likeness **ret, gateway *g, shoal_err *err)
     return 0;
 }
 
-void likeness_free(likeness *l)
+void semantic_free(semantic *l)
 {
     if (!l) return;
     near_free(l->near);
@@ -347,9 +347,9 @@ static void put_refused(buf *out, const metrics *m)
     buf_putc(out, '}');
 }
 
-void likeness_put(buf *out, const gateway *g)
+void semantic_put(buf *out, const gateway *g)
 {
-    const likeness *l = g->likeness;
+    const semantic *l = g->semantic;
     if (!l) return;
     const metrics *m = g->metrics;
     double same = sum_of(m, METRIC_NEAR_AUDIT, "same"), other = sum_of(m, METRIC_NEAR_AUDIT, "other");
