@@ -88,17 +88,13 @@ static int is_wanted(const pull_target *t, const char *path, pull_result *ret, b
 
 static int write_state(const fetching *x, shoal_err *err)
 {
-    file_writer *w = NULL;
     buf text = {0};
     buf_puts(&text, "{\"url\":");
     json_put_string(&text, x->t->url, strlen(x->t->url));
     buf_puts(&text, ",\"etag\":");
     json_put_string(&text, x->etag, strlen(x->etag));
     buf_printf(&text, ",\"sha256\":\"%s\"}\n", x->t->sha256);
-    int rc = text.failed ? err_nomem(err) : file_writer_open(&w, x->state, err);
-    if (rc == 0) rc = file_writer_write(w, text.data, text.len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
-    file_writer_close(w);
+    int rc = file_replace(x->state, &text, err);
     buf_done(&text);
     return rc;
 }

@@ -139,16 +139,6 @@ static int update_entry(shelf *s, const json_t *o, const shelf_entry *e, shoal_e
     return rc;
 }
 
-static int write_shelf(const shelf *s, shoal_err *err)
-{
-    file_writer *w = NULL;
-    int rc = file_writer_open(&w, s->path, err);
-    if (rc == 0) rc = file_writer_write(w, s->text.data, s->text.len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
-    file_writer_close(w);
-    return rc;
-}
-
 static int put_locked(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
 {
     shelf s = {0};
@@ -163,7 +153,7 @@ static int put_locked(const char *folder, const shelf_entry *e, char **ret_name,
         rc = free_name(&s, e->name, &name, err);
         if (rc == 0) rc = add_entry(&s, e, name, err);
     }
-    if (rc == 0) rc = write_shelf(&s, err);
+    if (rc == 0) rc = file_replace(s.path, &s.text, err);
     if (rc == 0)
         *ret_name = name;
     else
@@ -267,7 +257,7 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     while (rc == 0 && json_array_get(s.models, i) != o) i++;
     if (rc == 0 && said && !file) rc = err_nomem(err);
     if (rc == 0) rc = cut_entry(&s, i, err);
-    if (rc == 0) rc = write_shelf(&s, err);
+    if (rc == 0) rc = file_replace(s.path, &s.text, err);
     if (rc == 0 && file && !find(&s, "file", file)) rc = remove_file(folder, file, err);
     free(file);
     shelf_done(&s);
@@ -277,16 +267,6 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
 /* ---- folders ------------------------------------------------------------------------------------- */
 
 #define FOLDER_NOTE ".pulled.json"
-
-static int write_note(const char *path, const buf *text, shoal_err *err)
-{
-    file_writer *w = NULL;
-    int rc = file_writer_open(&w, path, err);
-    if (rc == 0) rc = file_writer_write(w, text->data, text->len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
-    file_writer_close(w);
-    return rc;
-}
 
 int shelf_note_folder(const char *folder, const char *source, const char *const *files, size_t n,
                       shoal_err *err)
@@ -301,7 +281,7 @@ int shelf_note_folder(const char *folder, const char *source, const char *const 
         json_put_string(&text, files[i], strlen(files[i]));
     }
     buf_puts(&text, "]}\n");
-    int rc = text.failed || path.failed ? err_nomem(err) : write_note(path.data, &text, err);
+    int rc = path.failed ? err_nomem(err) : file_replace(path.data, &text, err);
     buf_done(&text);
     buf_done(&path);
     return rc;
@@ -416,9 +396,22 @@ static int pin_locked(const char *folder, const char *file, const char *sha256, 
         if (!pins || json_object_set_new(pins, file, json_string(sha256)) != 0) rc = err_nomem(err);
     }
     if (rc == 0) rc = put_pins(&s, pins, err);
-    if (rc == 0) rc = write_shelf(&s, err);
+    if (rc == 0) rc = file_replace(s.path, &s.text, err);
     json_decref(pins);
     shelf_done(&s);
+    return rc;
+}
+
+static int open_locked(const char *folder, int *ret_fd, shoal_err *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    if (flock(fd, LOCK_EX) == 0) {
+        *ret_fd = fd;
+        return 0;
+    }
+    int rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    close(fd);
     return rc;
 }
 
@@ -428,24 +421,10 @@ int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_er
     buf_printf(&path, "%s/models.json", folder);
     int fd = -1, rc = path.failed ? err_nomem(err) : 0;
     if (rc == 0 && !file_exists(path.data)) rc = err_set(err, SHOAL_ENOTFOUND, "there is no %s", path.data);
-    if (rc == 0 && (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        rc = err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
-    if (rc == 0 && flock(fd, LOCK_EX) != 0)
-        rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    if (rc == 0) rc = open_locked(folder, &fd, err);
     if (rc == 0) rc = pin_locked(folder, file, sha256, err);
     if (fd >= 0) close(fd);
     buf_done(&path);
-    return rc;
-}
-
-static int open_locked(const char *folder, int *ret_fd, shoal_err *err)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
-    *ret_fd = fd;
-    if (flock(fd, LOCK_EX) == 0) return 0;
-    int rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
-    close(fd);
     return rc;
 }
 

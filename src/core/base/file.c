@@ -220,3 +220,13 @@ void file_writer_close(file_writer *w)
     free(w->path);
     free(w);
 }
+
+int file_replace(const char *path, const buf *text, shoal_err *err)
+{
+    file_writer *w = NULL;
+    int rc = text->failed ? err_nomem(err) : file_writer_open(&w, path, err);
+    if (rc == 0) rc = file_writer_write(w, text->data, text->len, err);
+    if (rc == 0) rc = file_writer_commit(w, err);
+    file_writer_close(w);
+    return rc;
+}

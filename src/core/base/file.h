@@ -52,5 +52,7 @@ int file_writer_write(file_writer *w, const void *data, size_t n, shoal_err *err
 uint64_t file_writer_offset(const file_writer *w);
 int file_writer_commit(file_writer *w, shoal_err *err); /* does not free w */
 void file_writer_close(file_writer *w);
+/* All of it at once, in this way. SHOAL_ENOMEM: text has failed. */
+int file_replace(const char *path, const buf *text, shoal_err *err);
 
 #endif

@@ -158,15 +158,11 @@ static json_t *join_lists(const json_t *ours, const json_t *before, const json_t
 
 static int write_list(const char *path, const json_t *list, shoal_err *err)
 {
-    file_writer *w = NULL;
     buf text = {0};
     buf_puts(&text, "{\"models\": ");
     bool ok = json_put(&text, list) == 0;
     buf_puts(&text, "}\n");
-    int rc = ok && !text.failed ? file_writer_open(&w, path, err) : err_nomem(err);
-    if (rc == 0) rc = file_writer_write(w, text.data, text.len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
-    file_writer_close(w);
+    int rc = ok ? file_replace(path, &text, err) : err_nomem(err);
     buf_done(&text);
     return rc;
 }

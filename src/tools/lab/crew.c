@@ -183,13 +183,9 @@ static int write_files(crew *c, size_t node, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < n->n_files; i++) {
         char path[600];
         buf text = {0};
-        file_writer *w = NULL;
         snprintf(path, sizeof path, "%s/%s", c->nodes[node].folder, n->files[i].name);
         if (crew_expand(c, node, n->files[i].text, &text) != 0) rc = err_nomem(err);
-        if (rc == 0) rc = file_writer_open(&w, path, err);
-        if (rc == 0) rc = file_writer_write(w, text.data, text.len, err);
-        if (rc == 0) rc = file_writer_commit(w, err);
-        file_writer_close(w);
+        if (rc == 0) rc = file_replace(path, &text, err);
         buf_done(&text);
     }
     return rc;

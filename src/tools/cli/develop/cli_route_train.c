@@ -121,13 +121,9 @@ static void report(const training *t)
 static int write_means(const training *t, shoal_err *err)
 {
     buf out = {0};
-    file_writer *w = NULL;
     centroids_put(&out, t->means);
-    int rc = out.failed ? err_nomem(err) : file_writer_open(&w, t->set->centroids_path, err);
-    if (rc == 0) rc = file_writer_write(w, out.data, out.len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
+    int rc = file_replace(t->set->centroids_path, &out, err);
     if (rc == 0) printf("  written to %s\n", t->set->centroids_path);
-    file_writer_close(w);
     buf_done(&out);
     return rc;
 }

@@ -154,16 +154,6 @@ static int ask_member(calibrate_member *m, eval_asker *a, const eval_cases *case
 
 /* ---- what comes of it ------------------------------------------------------------------------------- */
 
-static int write_file(const char *path, const buf *text, shoal_err *err)
-{
-    file_writer *w = NULL;
-    int rc = text->failed ? err_nomem(err) : file_writer_open(&w, path, err);
-    if (!rc) rc = file_writer_write(w, text->data, text->len, err);
-    if (!rc) rc = file_writer_commit(w, err);
-    file_writer_close(w);
-    return rc;
-}
-
 /* FILE for a cascade of two; when more members judge, "-MODEL" stands before its ending. */
 static void put_path(const cascade *c, size_t i, const char *path, buf *out)
 {
@@ -200,7 +190,7 @@ static int write_calibrations(const cascade *c, const char *path, buf *told, sho
         buf at = {0}, text = {0};
         put_path(c, i, path, &at);
         calibration_put(&text, &c->members[i].cal);
-        rc = at.failed ? err_nomem(err) : write_file(at.data, &text, err);
+        rc = at.failed ? err_nomem(err) : file_replace(at.data, &text, err);
         if (!rc)
             buf_printf(told, "\nwritten: %s (members: {model: %s, calibration: %s})", at.data,
                        c->members[i].model, at.data);
@@ -220,7 +210,7 @@ static int report(const calibrate_options *o, const char *name, const cascade *c
     buf_puts(&written, "");
     if (o->svg) {
         calibrate_put_svg(&r, &svg);
-        rc = write_file(o->svg, &svg, err);
+        rc = file_replace(o->svg, &svg, err);
     }
     if (!rc && o->out) rc = write_calibrations(c, o->out, &written, err);
     if (o->json)

@@ -66,12 +66,8 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_route *r
 static int write_svg(const eval_options *o, const eval_scores *s, shoal_err *err)
 {
     buf svg = {0};
-    file_writer *w = NULL;
     eval_report_svg(o->title, s, &svg);
-    int rc = svg.failed ? err_nomem(err) : file_writer_open(&w, o->svg, err);
-    if (!rc) rc = file_writer_write(w, svg.data, svg.len, err);
-    if (!rc) rc = file_writer_commit(w, err);
-    file_writer_close(w);
+    int rc = file_replace(o->svg, &svg, err);
     buf_done(&svg);
     return rc;
 }

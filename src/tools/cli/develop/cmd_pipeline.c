@@ -73,14 +73,9 @@ static void put_svg(const pipeline_graph *graphs, size_t n, buf *out)
 
 static int write_file(const char *path, const buf *b, shoal_err *err)
 {
-    file_writer *w = NULL;
     if (strcmp(path, "-") == 0)
         return cli_write(b->data, b->len) < 0 ? err_set(err, SHOAL_EIO, "standard output") : 0;
-    int rc = file_writer_open(&w, path, err);
-    if (rc == 0) rc = file_writer_write(w, b->data, b->len, err);
-    if (rc == 0) rc = file_writer_commit(w, err);
-    file_writer_close(w);
-    return rc;
+    return file_replace(path, b, err);
 }
 
 static int show(const options *o, const pipeline_graph *graphs, size_t n, shoal_err *err)
