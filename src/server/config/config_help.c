@@ -109,7 +109,7 @@ const config_help config_help_rows[] = {
     {"limits.write_timeout_ms", NULL, "15000",
      "a client must read all that waits for it in this time, or at least 1024 bytes a second; otherwise "
      "its connection is closed", false},
-    {"cache", NULL, NULL, NULL},
+    {"cache", NULL, NULL, NULL, false},
     {"cache.mb", NULL, NULL,
      "bound in MiB, including keys, tags and book-keeping; 0: nothing is cached", false},
     {"cache.ttl_s", NULL, NULL,
@@ -145,7 +145,7 @@ const config_help config_help_rows[] = {
      "the share of its answers that is recomputed in the background and compared", false},
     {"cache.semantic.sampled", NULL, NULL,
      "also for requests with a temperature and a seed", false},
-    {"retrieval", NULL, NULL, NULL},
+    {"retrieval", NULL, NULL, NULL, false},
     {"retrieval.path", "path", "`collections.db` in the state folder",
      "the file; its folder is created", false},
     {"retrieval.memory_mb", NULL, NULL,
@@ -248,7 +248,7 @@ const config_help config_help_rows[] = {
      "gRPC health service report not ready; then the drain begins. For orchestrators that keep sending "
      "requests until they notice (Kubernetes: 5000; a load balancer: two of its check intervals). A "
      "second signal ends this time at once", false},
-    {"discovery", NULL, NULL, NULL},
+    {"discovery", NULL, NULL, NULL, false},
     {"discovery.etcd", NULL, NULL,
      "gateways that see each other's workers through etcd v3, and elect one that places models; see "
      "[Discovery](discovery.md)", false},
