@@ -118,7 +118,8 @@ static void run_stage(const packed_store *s, float *rows, size_t n_steps)
     stage *st;
     must(model_open(&m, DATA "gguf/llama-gqa.gguf", &(model_options){.store = s}, &err));
     must(stage_new(&st, m, &(stage_options){.part = {1, 2}, .n_threads = 2, .n_ctx = 64}, &err));
-    stage_step step = {.items = &(stage_item){(uint32_t[]){0}, 1, 0, 1, 1}, .n_items = 1};
+    stage_step step = {.items = &(stage_item){.pages = (uint32_t[]){0}, .n_pages = 1, .n = 1, .n_out = 1},
+                       .n_items = 1};
     for (size_t i = 0; i < n_steps; i++) must(stage_run(st, &step, rows, 1, &err));
     stage_free(st);
     model_free(m);
