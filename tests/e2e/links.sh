@@ -20,14 +20,15 @@ def anchors(path, known={}):
 
 # `src/AREA/MODULE/FILE` (* stands for a part of a name), and behind one in a cell `FILE` of the same folder; "run.sh PRESET FILTER"
 def places(path, tests):
-    for cell in re.findall(r"[^|\n]+", text_of(path)):
+    lines = text_of(path).split("\n")
+    for cell in [c for line in lines for c in (line.split("|") if line.startswith("|") else [line])]:
         folder = None
         for word in re.findall(r"`([^`\n]+)`", cell):
             if re.match(r"(src|tests|scripts|docs|proto|assets|bench|lexicons)/[\w./*-]+$", word) and not re.search(r"[A-Z]{4}", word):
                 folder = os.path.dirname(word) if not word.endswith("/") else word.rstrip("/")
                 if not glob.glob(word):
                     yield f"{path}: there is no {word}"
-            elif folder and re.match(r"\w+(\*?)\.[ch]$", word) and folder.startswith("src/"):
+            elif folder and cell not in lines and re.match(r"\w+(\*?)\.[ch]$", word) and folder.startswith("src/"):
                 if not glob.glob(os.path.join(folder, word)):
                     yield f"{path}: there is no {folder}/{word}"
             for name in re.findall(r"^tests/run\.sh release (\w+)$", word):

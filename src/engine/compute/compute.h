@@ -43,7 +43,8 @@ enum { NUMERICS_CONTRACT = 1 };
 /* ---- element types ------------------------------------------------------------------------- */
 
 /* X(name, kernel): a float a weight, and blocks of integers with scales. formats.h has a row for each,
- * with its numbers and its layout; adding a type is a line here and a row there. */
+ * with its numbers and its layout; adding a type is a line here and a row there; its name in files and
+ * what it falls back to are in model/model_gguf.c and model/quantize/quantize_types.c. */
 #define DTYPE_FLOATS(X) \
     X(F32, f32)         \
     X(F16, f16)         \

@@ -1,4 +1,4 @@
-/* api_error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all:
+/* api_error.c: failures as HTTP statuses and OpenAI's error object; see api_error.h. Two tables say it all:
  * OUTCOMES for model calls, ROWS for what the HTTP server refuses by itself. */
 #include "messages/api_error.h"
 

@@ -1,4 +1,4 @@
-/* commands.h: the table of the commands of `shoal`. To add one: write cmd_NAME.c, add a row. */
+/* commands.h: the table of the commands of `shoal`. To add one: write GROUP/cmd_NAME.c, add a row. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
