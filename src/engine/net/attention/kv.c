@@ -570,8 +570,9 @@ int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
     }
     if (open) {
         uint32_t page = to->pages[to->n_pages++] = page_take(c);
-        memcpy(c->memory + page * c->page_bytes, c->memory + from->pages[from->n_registered] * c->page_bytes,
-               c->page_bytes);
+        if (c->page_bytes > 0) /* a part of convolutions alone has no keys and no values */
+            memcpy(c->memory + page * c->page_bytes,
+                   c->memory + from->pages[from->n_registered] * c->page_bytes, c->page_bytes);
         if (c->copied) c->copied(c->copied_user, from->pages[from->n_registered], page);
     }
     go_to(c, to, from->state);
