@@ -26,19 +26,20 @@ static const struct {
     const char *why;
 } wild[] = {
     {"flan-t5-gated", 0.97,
-     "T5 does not scale its attention scores; training makes q and k small instead. Random ones are not,\n"
-     "  and the softmax of wide scores jumps at any rounding: that of the weights alone gives 0.9855, the\n"
-     "  encoder in floats 0.9935. robot-parse, a trained T5 of this shape, has 0.9998 and every token\n"
-     "  (quantisation.md)."},
-    {"t5-small-relu", 0.998, "the same; 0.9993 with the encoder in floats."},
+     "T5 does not scale its attention scores; training makes q and k small instead.\n"
+     "  Random q and k are not small, and the softmax of wide scores changes at any rounding: rounding only\n"
+     "  the weights gives 0.9855, with the encoder in floats 0.9935. robot-parse, a trained T5 of this "
+     "shape,\n"
+     "  has 0.9998 and every token (quantisation.md)."},
+    {"t5-small-relu", 0.998, "the same reason; 0.9993 with the encoder in floats."},
     {"qwen3-moe", 0.997,
-     "a router of random weights is undecided, and another expert is another output: the middle row has a\n"
-     "  cosine of 0.9997, but 15 of 73 are under 0.999. The router is float32 already; what tips it are\n"
-     "  the rows that it reads."},
+     "a router of random weights is undecided, and another expert gives another output: the\n"
+     "  middle row has a cosine of 0.9997, but 15 of 73 are under 0.999. The router is float32 already; the\n"
+     "  rounding of its input rows changes its choice."},
     {"lfm2-conv", 0.998,
-     "a short convolution multiplies three projections of one row with each other, so their errors add up:\n"
-     "  the weights alone give 0.9992. In floats these projections give 0.9994, but they are most of the\n"
-     "  family's weights and would take twice the memory, which is what bounds decoding."},
+     "a short convolution multiplies three projections of one row with each other, so their\n"
+     "  errors add up: rounding only the weights gives 0.9992. In floats these projections give 0.9994, but\n"
+     "  they are most of the family's weights and would take twice the memory, which bounds decoding."},
 };
 
 static double least_cosine(const char *name)
@@ -275,29 +276,33 @@ static size_t list_fixtures(char *names[64])
 }
 
 static const char HEAD[] =
-    "# How right every family is\n\n"
-    "Written by `tests/engine/infer/test_table.c`, which `make check` runs: the figures are the same on "
-    "every "
-    "machine, and\n"
-    "the test fails when they are not these.\n\n"
-    "## Random weights: every family\n\n"
-    "Each row is a tiny model with random weights (tests/data/hf) whose outputs the reference implementation "
-    "computed\n"
-    "in float32 from the same bfloat16 weights.\n\n"
+    "# How right every family is\n"
+    "\n"
+    "`tests/engine/infer/test_table.c` writes this page, and `make check` runs it. The figures are the "
+    "same on every\n"
+    "machine; the test fails when they differ from these.\n"
+    "\n"
+    "## Random weights: every family\n"
+    "\n"
+    "Each row is a tiny model with random weights (tests/data/hf). The reference implementation computed "
+    "its outputs in\n"
+    "float32 from the same bfloat16 weights.\n"
+    "\n"
     "- **float**: distance of all outputs from the reference's, relative to its norm. The aim is 1e-5. "
     "Whisper's\n"
     "  reference had frames that were rounded to float16 afterwards, so its figure is that rounding.\n"
-    "- **greedy**: tokens of greedy replies that are the reference's.\n"
-    "- **Q8_0 weights**: the cosine of all outputs with the reference's when the weights alone are "
-    "quantised;\n"
-    "  **cosine** and **top-1**: with activations in int8, too, as Shoal runs such a file, and rows whose "
-    "largest\n"
-    "  value is the reference's. The aim is a cosine of 0.999.\n"
-    "- **decided**: top-1 of the rows whose first value leads the second by a tenth of the row's standard "
-    "deviation.\n"
-    "  Random weights leave a quarter of all rows undecided, which any rounding turns; the aim of 97 % is "
-    "for these,\n"
-    "  and for all rows of trained models, below.\n\n"
+    "- **greedy**: tokens of greedy replies that equal the reference's.\n"
+    "- **Q8_0 weights**: the cosine of all outputs with the reference's when only the weights are "
+    "quantised.\n"
+    "- **cosine** and **top-1**: the cosine when activations are int8, too, as Shoal runs such a file, "
+    "and the rows\n"
+    "  whose largest value is the reference's. The aim is a cosine of 0.999.\n"
+    "- **decided**: top-1 of the rows whose first value leads the second by a tenth of the row's "
+    "standard deviation.\n"
+    "  Random weights leave a quarter of all rows undecided, and any rounding can change those. The aim "
+    "of 97 % is for\n"
+    "  the decided rows, and for all rows of trained models, below.\n"
+    "\n"
     "| fixture | family | task | float | greedy | Q8_0 weights | cosine | top-1 | decided |\n"
     "|---|---|---|---|---|---|---|---|---|\n";
 
@@ -305,14 +310,17 @@ static const char ORIGINALS[] =
     "| model | family | types | what it read | least cosine of a row | cosine | top-1 | divergence |\n"
     "|---|---|---|---|---|---|---|---|\n";
 static const char TRAINED[] =
-    "\n## Trained weights\n\n"
-    "What int8 activations cost the bundled models, over every position of real requests, dialogues and "
-    "speech. Their\n"
-    "reference is the same file's weights run in float32; home-ears (a float16 file), home-wake and "
-    "sensor-lstm are\n"
-    "compared with what they are in Q8_0. quantisation.md compares all with the float16 originals. The aims "
-    "are a cosine\n"
-    "of 0.999 and 97 % of all rows.\n\n"
+    "\n"
+    "## Trained weights\n"
+    "\n"
+    "This table shows the cost of int8 activations for the bundled models, at every position of real "
+    "requests,\n"
+    "dialogues and speech. The reference is the same file's weights run in float32; home-ears (a float16 "
+    "file),\n"
+    "home-wake and sensor-lstm are compared with their results in Q8_0. quantisation.md compares all "
+    "models with the\n"
+    "float16 originals. The aims are a cosine of 0.999 and 97 % of all rows.\n"
+    "\n"
     "| model | family | types | what it read | least cosine of a row | cosine | top-1 |\n"
     "|---|---|---|---|---|---|---|\n";
 
@@ -329,7 +337,7 @@ static void add_fixtures(buf *out, totals *t)
     buf_printf(out, "\nTop-1 over all rows: %zu of %zu, %.1f %%; over the decided: %zu of %zu, %.1f %%.\n\n",
                t->n_same, t->n_rows, 100.0 * (double)t->n_same / (double)t->n_rows, t->n_decided_same,
                t->n_decided, 100.0 * (double)t->n_decided_same / (double)t->n_decided);
-    buf_puts(out, "Four miss the cosine, and why:\n\n");
+    buf_puts(out, "Four families miss the aim for the cosine:\n\n");
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++)
         buf_printf(out, "- **%s**: %s\n", wild[i].name, wild[i].why);
 }
@@ -339,11 +347,11 @@ static const char PUBLISHED[] =
     "\n"
     "## Published weights\n"
     "\n"
-    "Families that were compared with a reference implementation on weights that others published. \"Yes\": "
-    "`make check` does it\n"
-    "(`tests/e2e/real_weights.sh`; tests/real/README.md says how the references were recorded). The others "
-    "rest on random weights\n"
-    "and on the bundled models alone.\n"
+    "These families were compared with a reference implementation on weights that others published. "
+    "\"Yes\" means that\n"
+    "`make check` does it (`tests/e2e/real_weights.sh`; tests/real/README.md says how the references "
+    "were recorded).\n"
+    "The other families were tested only with random weights and with the bundled models.\n"
     "\n"
     "| family | weights | reference | agreement | in `make check` |\n"
     "|---|---|---|---|---|\n"
