@@ -64,10 +64,10 @@ c_tests() {
 # and only compare figures, those of docs/families.md and of the home models; others take the same paths. Only where
 # there are threads has ThreadSanitizer something to see: not in layers, nor in programs of the others, that have one;
 # of speech it sees what worker_test_transcribe does, with more of them.
-figures='^infer_test_(home_agreement|table)$'
-threaded='^(compute|net|infer|worker|wire|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
+figures='^(infer_test_table|library_test_home_agreement)$'
+threaded='^(compute|net|infer|library|backend|worker|wire|http|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
 one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
-one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|placer_hold|residency)|retrieve_test_(piece|plain)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
+one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|placer_hold|residency)|retrieve_test_(piece|plain)|wire_test_env|worker_test_delta)$'
 tests_of() {
     if ! $reduced; then
         c_tests
