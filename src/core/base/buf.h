@@ -51,6 +51,12 @@ static inline int buf_putc(buf *b, char c)
     return buf_append(b, &c, 1);
 }
 
+/* The bytes as a string, "" when there are none. Borrowed until b changes. */
+static inline const char *buf_text(const buf *b)
+{
+    return b->len > 0 ? b->data : "";
+}
+
 /* s, or as much of it as fits, into to[size]: what snprintf's "%s" does. NULL is "". */
 void buf_copy_str(char *to, size_t size, const char *s);
 

@@ -66,18 +66,13 @@ static void shadow_free(shadow *s)
     free(s);
 }
 
-static const char *text_of(const buf *b)
-{
-    return b->data ? b->data : "";
-}
-
 static void on_end(const call_events *ev, const call_result *r)
 {
     shadow *s = ev->user;
     metrics *m = s->g->metrics;
     bool failed = r->status != 0 || s->said.failed || s->said.len > SHADOW_BYTES_MAX;
-    bool same = !failed && strcmp(text_of(&s->wanted), text_of(&s->said)) == 0;
-    double likeness = failed ? 0 : shadow_likeness(text_of(&s->wanted), text_of(&s->said));
+    bool same = !failed && strcmp(buf_text(&s->wanted), buf_text(&s->said)) == 0;
+    double likeness = failed ? 0 : shadow_likeness(buf_text(&s->wanted), buf_text(&s->said));
     metrics_add(m, METRIC_SHADOW, 1, s->route->name, s->route->shadow,
                 failed ? "failed"
                 : same ? "same"
@@ -117,9 +112,9 @@ bool shadow_is_due(const gateway_request *rq)
 
 static void put_answer(buf *out, const gen_choice *c)
 {
-    buf_puts(out, text_of(&c->text));
+    buf_puts(out, buf_text(&c->text));
     for (size_t i = 0; i < c->n_calls; i++)
-        buf_printf(out, "\n%s %s", text_of(&c->calls[i].name), text_of(&c->calls[i].arguments));
+        buf_printf(out, "\n%s %s", buf_text(&c->calls[i].name), buf_text(&c->calls[i].arguments));
 }
 
 static model_call *start_call(shadow *s, const gateway_request *rq, const Shoal__V1__GenerateRequest *request)

@@ -84,19 +84,14 @@ static const char *method(const door *d)
     return call_of(d)->rpc->method;
 }
 
-static const char *text_of(const buf *b)
-{
-    return b->len ? b->data : "";
-}
-
 static const char *path(const door *d)
 {
-    return text_of(&call_of(d)->ask.path);
+    return buf_text(&call_of(d)->ask.path);
 }
 
 static const char *query(const door *d)
 {
-    return text_of(&call_of(d)->ask.query);
+    return buf_text(&call_of(d)->ask.query);
 }
 
 /* What gRPC, or the connection, says with it has been understood here. */
@@ -121,7 +116,7 @@ static const char *body(const door *d, size_t *ret_len)
 {
     const buf *b = &call_of(d)->ask.body;
     if (ret_len) *ret_len = b->len;
-    return text_of(b);
+    return buf_text(b);
 }
 
 static void pause_body(door *d, bool paused)
@@ -153,7 +148,7 @@ static size_t number_in(const http_header *headers, size_t n, const char *name, 
 static void end_with(grpc_call *call, const grpc_fault *f, http_header *metadata, size_t n)
 {
     if (f->details.len) metadata[n++] = (http_header){"grpc-status-details-bin", f->details.data};
-    grpc_call_end_with(call, f->status, text_of(&f->message), metadata, n);
+    grpc_call_end_with(call, f->status, buf_text(&f->message), metadata, n);
 }
 
 static void end_refused(grpc_call *call, const api_error *e)

@@ -10,11 +10,6 @@ static const char *name_of(const pipeline_graph *g, unsigned node)
     return node ? g->p->stages[node - 1].name : "the request"; /* which no stage can be called */
 }
 
-static const char *text_of(const buf *b)
-{
-    return b->data ? b->data : "";
-}
-
 /* ---- SVG -------------------------------------------------------------------------------------------- */
 
 /* The first `most` bytes and "...", whole characters. */
@@ -119,7 +114,7 @@ static void put_edge(const pipeline_graph *g, const graph_edge *e, buf *out)
     const char *bars = e->bars ? " bars" : "";
     double x = from->x + from->width, y = from->y, port = port_of(g, e), straight = straight_from(g, e->to);
     buf_printf(out, "<g><title>");
-    put_xml(e->label.len ? text_of(&e->label) : "waits", 400, out);
+    put_xml(e->label.len ? buf_text(&e->label) : "waits", 400, out);
     buf_printf(out, "</title><path class=\"edge%s\" d=\"M%.1f %.1f", bars, x, y);
     for (unsigned i = e->bends; i < e->bends + e->n_bends; i++) {
         put_curve(x, y, g->nodes[i].x, g->nodes[i].y, out);
@@ -133,7 +128,7 @@ static void put_edge(const pipeline_graph *g, const graph_edge *e, buf *out)
     if (e->label.len) {
         char class[16];
         snprintf(class, sizeof class, "label%s", bars);
-        pipeline_draw_put_text(to->x - 12, port - 4, class, "end", text_of(&e->label), GRAPH_LABEL_MAX, out);
+        pipeline_draw_put_text(to->x - 12, port - 4, class, "end", buf_text(&e->label), GRAPH_LABEL_MAX, out);
     }
     buf_puts(out, "</g>\n");
 }
@@ -182,7 +177,7 @@ void pipeline_graph_put_dot(const pipeline_graph *g, buf *out)
         buf_puts(out, " -> ");
         put_quoted(name_of(g, e->to), out);
         if (e->label.len) buf_puts(out, " [label=");
-        if (e->label.len) put_quoted(text_of(&e->label), out);
+        if (e->label.len) put_quoted(buf_text(&e->label), out);
         if (e->label.len) buf_putc(out, ']');
         buf_puts(out, ";\n");
     }
@@ -214,7 +209,7 @@ void pipeline_graph_put_text(const pipeline_graph *g, buf *out)
             const graph_edge *e = &g->edges[k];
             if (e->from != i) continue;
             buf_printf(out, "    -> %-*s%s%s", e->label.len ? width : 0, name_of(g, e->to),
-                       e->label.len ? "  " : "", text_of(&e->label));
+                       e->label.len ? "  " : "", buf_text(&e->label));
             buf_putc(out, '\n');
         }
     }

@@ -9,11 +9,6 @@
 #include "base/clock.h"
 #include "pipeline/pipeline_template.h"
 
-static const char *text_of(const buf *b)
-{
-    return b->data && b->len ? b->data : "";
-}
-
 void process_stage_done(stage_run *s)
 {
     process_each_free(s->each);
@@ -190,8 +185,8 @@ void process_settle(stage_run *s, const call_result *r)
     s->http = NULL;
     f->state = r->status ? STAGE_FAILED : STAGE_DONE;
     if (f->state == STAGE_DONE) {
-        f->label = text_of(&s->label);
-        f->text = text_of(&s->text);
+        f->label = buf_text(&s->label);
+        f->text = buf_text(&s->text);
     }
     run->partial |= r->cut; /* by the time that it took, which is another one next time */
     if (r->wanted && r->status == 0 && !*run->degraded.wanted)
@@ -282,7 +277,7 @@ static bool fail_start(stage_run *s, int status, const char *message)
 static bool start_stage(stage_run *s)
 {
     call_context ctx = s->run->ctx;
-    ctx.why = text_of(&s->why);
+    ctx.why = buf_text(&s->why);
     if (s->stage->timeout_ms) {
         uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
@@ -294,7 +289,7 @@ static bool start_stage(stage_run *s)
     if (rc) return fail_start(s, rc, s->err.message);
     if (process_is_asking(s) || (each && !process_each_is_over(s))) return true;
     process_fact(s)->state = STAGE_DONE;
-    if (each) process_fact(s)->text = text_of(&s->text);
+    if (each) process_fact(s)->text = buf_text(&s->text);
     take_value(s);
     process_trace_rule(s);
     process_tell_stage(s);

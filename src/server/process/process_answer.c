@@ -5,11 +5,6 @@
 #include "json/json.h"
 #include "process/process_each.h"
 
-static const char *text_of(const buf *b)
-{
-    return b->data && b->len ? b->data : "";
-}
-
 static void put_ms(stage_run *s, json_t *t, const char *key, double ms)
 {
     process_put(s->run, t, key, isfinite(ms) ? json_real(round(ms * 1e3) / 1e3) : json_null());
@@ -33,7 +28,7 @@ static json_t *trace_new(const stage_run *s, bool ran)
     if (s->stage->model) process_put(s->run, t, "model", json_string(s->stage->model));
     if (s->stage->adapter) process_put(s->run, t, "adapter", json_string(s->stage->adapter));
     process_put(s->run, t, "ran", json_boolean(ran));
-    process_put(s->run, t, "why", json_string(text_of(&s->why)));
+    process_put(s->run, t, "why", json_string(buf_text(&s->why)));
     return t;
 }
 

@@ -32,17 +32,12 @@ static json_t *call_json(process_run *r, const char *name, const char *arguments
     return o;
 }
 
-static const char *text_of(const buf *b)
-{
-    return b->data && b->len ? b->data : "";
-}
-
 json_t *process_calls(process_run *r, const stage_run *s)
 {
     json_t *all = json_array();
     if (!s) return all;
     for (size_t i = 0; i < s->n_tools; i++)
-        process_add(r, all, call_json(r, text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
+        process_add(r, all, call_json(r, buf_text(&s->tools[i].name), buf_text(&s->tools[i].arguments)));
     for (size_t i = 0; i < s->n_calls; i++)
         process_add(r, all, call_json(r, s->calls[i].name, s->calls[i].arguments));
     return all;

@@ -8,11 +8,6 @@
 
 #define DEFAULT_MAX_TOKENS 128
 
-static const char *text_of(const buf *b)
-{
-    return b->data && b->len ? b->data : "";
-}
-
 static void on_tool_delta(stage_run *s, const Shoal__V1__ToolCallDelta *d)
 {
     if (d->index >= TOOL_CALLS_MAX) return;
@@ -141,7 +136,7 @@ static int put_message(const stage_run *s, const char *role, const char *templat
     if (!rc) {
         out->failed |= text.failed;
         buf_printf(out, "%s{\"role\":\"%s\",\"content\":", out->len > 1 ? "," : "", role);
-        json_put_string(out, text_of(&text), text.len);
+        json_put_string(out, buf_text(&text), text.len);
         buf_putc(out, '}');
     }
     buf_done(&text);
