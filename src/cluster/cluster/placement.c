@@ -279,7 +279,7 @@ static void assignment_again(desk *d, const placement_now *x, size_t model, size
         note_leaver(d, x->model, x->node, PLACEMENT_FORBIDDEN);
 }
 
-/* What is there sits down first; what may not be there is shown the door. */
+/* What is there sits down first; what may not be there is removed. */
 static void assignment_present(desk *d, const placement_now *x)
 {
     long model = find_model(d, x->model), at = find_node(d, x->node);

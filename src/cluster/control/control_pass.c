@@ -1,5 +1,5 @@
 /* control_pass.c: joins and renewals at a gateway without the CA. The one that it follows answers them: a
- * token opens the door by itself, and a renewal is signed by the certificate that is renewed, so that nothing
+ * token is enough by itself, and a renewal is signed by the certificate that is renewed, so that nothing
  * depends on who carries it. */
 #include <stdio.h>
 #include <stdlib.h>

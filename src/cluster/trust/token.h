@@ -2,7 +2,7 @@
  *
  *     3f9c0a1b2c3d4e5f.00112233445566778899aabbccddeeff.9b2c...e1
  *
- * The id names the token in lists and logs, the secret opens the door once, and the pin is the SHA-256 of the
+ * The id names the token in lists and logs, the secret admits one node once, and the pin is the SHA-256 of the
  * cluster CA's public key (SubjectPublicKeyInfo, as RFC 7469 pins it): whoever holds the token knows whom to
  * talk to before the secret is said. The CA keeps the SHA-256 of the secret alone, which is as good as the
  * secret's own 128 random bits. Pure functions. */

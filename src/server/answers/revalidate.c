@@ -12,7 +12,7 @@
 #define DEADLINE_MS 30000
 
 typedef struct revalidation {
-    door door; /* first */
+    ingress_request ingress; /* first */
     gateway *g;
     const cache_value *audited;
     arena *mem;
@@ -22,9 +22,9 @@ typedef struct revalidation {
     buf body;
 } revalidation;
 
-static revalidation *revalidation_of(const door *d)
+static revalidation *revalidation_of(const ingress_request *in)
 {
-    return (revalidation *)(uintptr_t)d;
+    return (revalidation *)(uintptr_t)in;
 }
 
 static void revalidation_free(revalidation *x)
@@ -38,71 +38,72 @@ static void revalidation_free(revalidation *x)
 
 /* ---- what it says -------------------------------------------------------------------------------- */
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return revalidation_of(d)->method;
+    return revalidation_of(in)->method;
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return revalidation_of(d)->path;
+    return revalidation_of(in)->path;
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
-    return revalidation_of(d)->query;
+    return revalidation_of(in)->query;
 }
 
-static const char *header(const door *d, const char *lower_name)
+static const char *header(const ingress_request *in, const char *lower_name)
 {
-    const revalidation *x = revalidation_of(d);
+    const revalidation *x = revalidation_of(in);
     for (size_t i = 0; i < x->n_headers; i++)
         if (strcmp(x->headers[i].name, lower_name) == 0) return x->headers[i].value;
     return NULL;
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const revalidation *x = revalidation_of(d);
+    const revalidation *x = revalidation_of(in);
     if (ret_len) *ret_len = x->body.len;
     return x->body.data ? x->body.data : "";
 }
 
 /* ---- what it hears ------------------------------------------------------------------------------- */
 
-static void pause_body(door *d, bool paused) {}
+static void pause_body(ingress_request *in, bool paused) {}
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
-    revalidation_free(revalidation_of(d));
+    revalidation_free(revalidation_of(in));
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n) {}
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
 
-static void drop_event(door *d, const event *e) {}
+static void drop_event(ingress_request *in, const event *e) {}
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    revalidation_free(revalidation_of(d));
+    revalidation_free(revalidation_of(in));
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
     return 0;
 }
 
-static const door_ops REVALIDATION = {.method = method,
-                                      .path = path,
-                                      .query = query,
-                                      .header = header,
-                                      .body = body,
-                                      .pause = pause_body,
-                                      .reply = reply,
-                                      .begin = begin,
-                                      .event = drop_event,
-                                      .end = end,
-                                      .unsent = unsent,
-                                      .drop = end};
+static const ingress_request_ops REVALIDATION = {.method = method,
+                                                 .path = path,
+                                                 .query = query,
+                                                 .header = header,
+                                                 .body = body,
+                                                 .pause = pause_body,
+                                                 .reply = reply,
+                                                 .begin = begin,
+                                                 .event = drop_event,
+                                                 .end = end,
+                                                 .unsent = unsent,
+                                                 .drop = end};
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
@@ -113,7 +114,7 @@ static const char *keep(revalidation *x, const char *s)
 
 static bool say(revalidation *x, const char *name, const char *value)
 {
-    if (!value || header(&x->door, name)) return true;
+    if (!value || header(&x->ingress, name)) return true;
     http_header h = {keep(x, name), keep(x, value)};
     if (!h.name || !h.value || x->n_headers == HEADERS_MAX) return false;
     x->headers[x->n_headers++] = h;
@@ -129,8 +130,8 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
         "x-shoal-max-energy-j"};
     const route_book *b = &rq->config->book;
     bool plain = !rq->routed; /* else how urgent it was may have decided who answers */
-    x->door.has_timeout = plain || rq->door->has_timeout;
-    x->door.timeout_ms = plain ? DEADLINE_MS : rq->door->timeout_ms;
+    x->ingress.has_timeout = plain || rq->ingress->has_timeout;
+    x->ingress.timeout_ms = plain ? DEADLINE_MS : rq->ingress->timeout_ms;
     bool ok = say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&
               (plain || say(x, "x-shoal-deadline-ms", request_header(rq, "x-shoal-deadline-ms"))) &&
               say(x, "x-request-id", rq->id);
@@ -147,14 +148,14 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
 
 static bool copy_key(revalidation *x, const gateway_request *rq)
 {
-    return !rq->door->key || (x->door.key = keep(x, rq->door->key));
+    return !rq->ingress->key || (x->ingress.key = keep(x, rq->ingress->key));
 }
 
 static revalidation *revalidation_new(const gateway_request *rq, background_kind kind)
 {
     revalidation *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (revalidation){.door = {.ops = &REVALIDATION, .background = kind, .local = rq->door->local},
+    *x = (revalidation){.ingress = {.ops = &REVALIDATION, .background = kind, .local = rq->ingress->local},
                         .g = rq->gateway,
                         .mem = arena_new(2048)};
     x->g->n_background++;
@@ -170,7 +171,7 @@ static revalidation *revalidation_new(const gateway_request *rq, background_kind
 
 const cache_value *revalidate_take_audited(gateway_request *rq)
 {
-    revalidation *x = rq->background ? revalidation_of(rq->door) : NULL;
+    revalidation *x = rq->background ? revalidation_of(rq->ingress) : NULL;
     const cache_value *v = x ? x->audited : NULL;
     if (x) x->audited = NULL;
     return v;
@@ -192,7 +193,7 @@ bool revalidate_start(gateway_request *rq, background_kind kind, const cache_val
     revalidation *x = revalidate_can(rq) && has_room(rq->gateway) ? revalidation_new(rq, kind) : NULL;
     if (!x) return false;
     x->audited = audited ? cache_value_ref(audited) : NULL;
-    door_enter(rq->gateway, &x->door, clock_ns());
+    ingress_request_enter(rq->gateway, &x->ingress, clock_ns());
     return true;
 }
 
@@ -200,9 +201,9 @@ void revalidate_cancel_all(gateway *g)
 {
     gateway_request *rq = g->requests;
     while (rq) {
-        revalidation *x = rq->background ? revalidation_of(rq->door) : NULL;
+        revalidation *x = rq->background ? revalidation_of(rq->ingress) : NULL;
         if (x) {
-            door_leave(&x->door);
+            ingress_request_leave(&x->ingress);
             revalidation_free(x);
         }
         rq = x ? g->requests : rq->next; /* its end may have been another's, too */

@@ -402,7 +402,7 @@ static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
         j->ask.stream = false;
         j->form = put_loaded;
     }
-    if (rc == 0 && j->ask.stream && !rq->door->ops->takes_lines)
+    if (rc == 0 && j->ask.stream && !rq->ingress->ops->takes_lines)
         rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
     if (rc != 0)
         fail(j, &e);

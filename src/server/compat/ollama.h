@@ -1,6 +1,6 @@
 /* ollama.h: Ollama's API under /api, for clients that speak it.
  *
- * Each request becomes one of our own, which comes in by a door of its own (door.h) and whose answer goes out
+ * Each request becomes one of our own, which comes in as an ingress request of its own and whose answer goes out
  * in Ollama's form: so keys, limits, routes, caches and ensembles are those of every request. dialects/ollama.h
  * has the translation. */
 #ifndef COMPAT_OLLAMA_H

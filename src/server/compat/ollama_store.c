@@ -51,7 +51,7 @@ static store_job *job_new(gateway_request *rq, ollama_kind kind)
     if (rc == 0 && !rq->gateway->keeper)
         rc = api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
                            "this gateway starts no workers of its own");
-    if (rc == 0 && j->ask.stream && !rq->door->ops->takes_lines)
+    if (rc == 0 && j->ask.stream && !rq->ingress->ops->takes_lines)
         rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
     if (rc != 0) {
         free(j);

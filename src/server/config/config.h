@@ -126,14 +126,14 @@ typedef struct config_library {
     uint64_t keep_alive_s; /* how long a model stays unused that a request for an answer made load */
 } config_library;
 
-typedef struct config_door {  /* one more address at which the gateway is reached */
-    const char *address;      /* HOST:PORT or unix:/path */
-    const char *mode, *group; /* of a Unix socket: "0660"; NULL: 0600, and the group that it has */
-} config_door;
+typedef struct config_listen { /* one more address at which the gateway is reached */
+    const char *address;       /* HOST:PORT or unix:/path */
+    const char *mode, *group;  /* of a Unix socket: "0660"; NULL: 0600, and the group that it has */
+} config_listen;
 
 typedef struct gateway_config {
     const char *listen;
-    config_door *also_listen;
+    config_listen *also_listen;
     size_t n_also_listen;
     const char *tls_cert, *tls_key;           /* NULL: clear text */
     const char *cluster_listen;               /* for other machines, NULL: this one serves alone */

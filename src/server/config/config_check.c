@@ -32,7 +32,7 @@ static int check_doors(const gateway_config *c, shoal_err *err)
 {
     int rc = check_listen("listen", c->listen, err);
     for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
-        const config_door *d = &c->also_listen[i];
+        const config_listen *d = &c->also_listen[i];
         bool socket = strncmp(d->address, "unix:", 5) == 0;
         char key[40];
         snprintf(key, sizeof key, "also_listen[%zu]", i);

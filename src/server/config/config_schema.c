@@ -751,12 +751,12 @@ static const config_field discovery_rows[] = {
 };
 RECORD(discovery, gateway_config, discovery_rows);
 
-static const config_field door_rows[] = {
-    TEXT("address", config_door, address, 1, 256, "HOST:PORT or unix:/path", .required = true),
-    TEXT("mode", config_door, mode, 4, 4, "who may use a Unix socket, as of chmod: \"0660\""),
-    TEXT("group", config_door, group, 1, 64, "whose a Unix socket is"),
+static const config_field listen_rows[] = {
+    TEXT("address", config_listen, address, 1, 256, "HOST:PORT or unix:/path", .required = true),
+    TEXT("mode", config_listen, mode, 4, 4, "who may use a Unix socket, as of chmod: \"0660\""),
+    TEXT("group", config_listen, group, 1, 64, "whose a Unix socket is"),
 };
-RECORD(door, config_door, door_rows);
+RECORD(also_listen, config_listen, listen_rows);
 
 static const config_field alias_rows[] = {
     TEXT("name", config_alias, name, 1, CONFIG_ALIAS_BYTES, "what clients call it"),
@@ -767,7 +767,7 @@ RECORD(alias_pair, config_alias, alias_rows);
 static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
-    LIST("also_listen", gateway_config, also_listen, n_also_listen, door, 1, 16, "further addresses",
+    LIST("also_listen", gateway_config, also_listen, n_also_listen, also_listen, 1, 16, "further addresses",
          .alone = "address"),
     SECTION("tls", tls, "certificate and key"),
     LIST("api_keys", gateway_config, api_keys, n_api_keys, key_of_api, 1, 10000,

@@ -23,7 +23,7 @@
 #include "inference/transcribe.h"
 #include "documents/vector_stores.h"
 #include "answers/caches.h"
-#include "ingress/door_ws.h"
+#include "ingress/ws_ingress.h"
 #include "observe/live.h"
 #include "request/routed.h"
 
@@ -271,7 +271,7 @@ static const endpoint ROWS[] = {
      "kserve", "Load a model", "KserveLoadRequest", "KserveNothing", NULL},
     {"POST", "/v2/repository/models/*/unload", kserve_unload, true, false, "kserve_unload", ENDPOINT_KSERVE,
      "kserve", "Unload a model", "KserveLoadRequest", "KserveNothing", NULL},
-    {"GET", "/v1/ws", door_ws_handle, false, false, "ws", ENDPOINT_TUNNEL, "server",
+    {"GET", "/v1/ws", ws_ingress_handle, false, false, "ws", ENDPOINT_TUNNEL, "server",
      "Speak WebSocket: many requests over one connection", NULL, NULL, NULL},
     {"GET", "/v1/cache", caches_show, true, false, "cache", ENDPOINT_ADMIN, "server",
      "Show the cache of answers", NULL, "CacheState", NULL},

@@ -228,9 +228,9 @@ void gateway_free(gateway *g)
 {
     if (!g) return;
     while (g->requests) {
-        door *d = g->requests->door;
-        door_leave(d);
-        d->ops->drop(d);
+        ingress_request *in = g->requests->ingress;
+        ingress_request_leave(in);
+        in->ops->drop(in);
     }
     ingress_close(g);
     shadow_cancel_all(g);

@@ -1,9 +1,9 @@
-/* envelope.h: one request as one message: what a message of a WebSocket asks (door_ws.h has the form), and what other
+/* envelope.h: one request as one message: what a message of a WebSocket asks (ws_ingress.h has the form), and what other
  * transports of messages (MQTT) fill from their own fields.
  *
  *     envelope a;
  *     if (envelope_parse(&a, bytes, n, &e) != 0) ...     // a.id is set all the same where it could be read
- *     m->door.key = a.key;
+ *     m->ingress.key = a.key;
  *     envelope_done(&a);
  *
  * Deadline, key and correlation are members, so no transport makes up headers for them. Pure. */

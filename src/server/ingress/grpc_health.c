@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/proto_wire.h"
-#include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_ingress_impl.h"
 #include "ingress/grpc_access.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
@@ -17,7 +17,7 @@ enum { NAME_BYTES = 256, WATCHES_MAX = 512 };
 typedef enum { HEALTH_NONE = 0, HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2, HEALTH_UNKNOWN = 3 } health;
 
 struct grpc_watch {
-    door_grpc *at;
+    grpc_ingress *at;
     grpc_call *call;
     char service[NAME_BYTES];
     health said;
@@ -41,17 +41,17 @@ static bool read_service(grpc_call *call, const uint8_t *msg, size_t n, char ret
     return rc == 0;
 }
 
-static bool is_service(const door_grpc *d, const char *name)
+static bool is_service(const grpc_ingress *grpc, const char *name)
 {
-    for (size_t i = 0; i < proto_schema_services(d->schema); i++)
-        if (strcmp(proto_schema_service(d->schema, i), name) == 0) return true;
+    for (size_t i = 0; i < proto_schema_services(grpc->schema); i++)
+        if (strcmp(proto_schema_service(grpc->schema, i), name) == 0) return true;
     return *name == '\0';
 }
 
-static health look(const door_grpc *d, const char *service)
+static health look(const grpc_ingress *grpc, const char *service)
 {
-    const gateway *g = d->gateway;
-    if (is_service(d, service))
+    const gateway *g = grpc->gateway;
+    if (is_service(grpc, service))
         return !g->withdrawn && registry_all_ready(g->registry) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
     char why[READINESS_WHY_SIZE];
     readiness r = readiness_of(g, service, why);
@@ -60,10 +60,11 @@ static health look(const door_grpc *d, const char *service)
 }
 
 /* False: it has been answered. */
-static bool may_ask(const door_grpc *d, grpc_call *call, const char *service)
+static bool may_ask(const grpc_ingress *grpc, grpc_call *call, const char *service)
 {
-    bool may = is_service(d, service) || grpc_access_has(d->gateway, call, service);
-    grpc_status why = grpc_access_has(d->gateway, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
+    bool may = is_service(grpc, service) || grpc_access_has(grpc->gateway, call, service);
+    grpc_status why =
+        grpc_access_has(grpc->gateway, call, NULL) ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED;
     if (!may) grpc_call_end(call, why, "an API key that may use the model is needed to ask about it");
     return may;
 }
@@ -76,10 +77,10 @@ static void say(grpc_call *call, health h)
 
 static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
-    const door_grpc *d = user;
+    const grpc_ingress *grpc = user;
     char service[NAME_BYTES];
-    if (!read_service(call, msg, n, service) || !may_ask(d, call, service)) return;
-    health h = look(d, service);
+    if (!read_service(call, msg, n, service) || !may_ask(grpc, call, service)) return;
+    health h = look(grpc, service);
     if (h == HEALTH_UNKNOWN) {
         grpc_call_end(call, GRPC_NOT_FOUND, "there is no such service or model");
         return;
@@ -132,11 +133,11 @@ static void on_drained(void *user, grpc_call *call)
 }
 
 /* Strangers leave most of the room to those who have a key. False: it has been answered. */
-static bool has_room(const door_grpc *d, grpc_call *call)
+static bool has_room(const grpc_ingress *grpc, grpc_call *call)
 {
-    size_t most = grpc_access_has(d->gateway, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
+    size_t most = grpc_access_has(grpc->gateway, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
     char why[96];
-    if (d->n_watches < most) return true;
+    if (grpc->n_watches < most) return true;
     snprintf(why, sizeof why, "%zu calls watch, which is the limit; end some of them, or call Check", most);
     grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, why);
     return false;
@@ -144,30 +145,31 @@ static bool has_room(const door_grpc *d, grpc_call *call)
 
 static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
-    door_grpc *d = user;
+    grpc_ingress *grpc = user;
     char service[NAME_BYTES];
-    if (!read_service(call, msg, n, service) || !may_ask(d, call, service) || !has_room(d, call)) return;
-    grpc_watch *w = d->gateway->draining ? NULL : calloc(1, sizeof *w);
+    if (!read_service(call, msg, n, service) || !may_ask(grpc, call, service) || !has_room(grpc, call))
+        return;
+    grpc_watch *w = grpc->gateway->draining ? NULL : calloc(1, sizeof *w);
     if (!w) {
         say(call, HEALTH_NOT_SERVING);
         grpc_call_end(call, GRPC_UNAVAILABLE,
-                      d->gateway->draining ? "the server is shutting down" : "out of memory");
+                      grpc->gateway->draining ? "the server is shutting down" : "out of memory");
         return;
     }
-    *w = (grpc_watch){.at = d, .call = call, .next = d->watches};
+    *w = (grpc_watch){.at = grpc, .call = call, .next = grpc->watches};
     memcpy(w->service, service, sizeof w->service);
     if (w->next) w->next->prev = w;
-    d->watches = w;
-    d->n_watches++;
+    grpc->watches = w;
+    grpc->n_watches++;
     grpc_call_set_idle(call, true);
     grpc_call_on_cancel(call, on_cancelled, w);
     grpc_call_on_drained(call, on_drained, w);
     tell(w);
 }
 
-void grpc_health_tell(door_grpc *d)
+void grpc_health_tell(grpc_ingress *grpc)
 {
-    for (grpc_watch *w = d->watches, *next; w; w = next) {
+    for (grpc_watch *w = grpc->watches, *next; w; w = next) {
         next = w->next;
         tell(w);
     }
@@ -178,23 +180,23 @@ static void on_change(void *user, const registry_event *e)
     grpc_health_tell(user);
 }
 
-int grpc_health_open(door_grpc *d, shoal_err *err)
+int grpc_health_open(grpc_ingress *grpc, shoal_err *err)
 {
-    int rc = registry_listen(d->gateway->registry, on_change, d, err);
-    d->hears = rc == 0;
+    int rc = registry_listen(grpc->gateway->registry, on_change, grpc, err);
+    grpc->hears = rc == 0;
     return rc;
 }
 
-void grpc_health_deafen(door_grpc *d)
+void grpc_health_deafen(grpc_ingress *grpc)
 {
-    if (d->hears) registry_unlisten(d->gateway->registry, on_change, d);
-    d->hears = false;
+    if (grpc->hears) registry_unlisten(grpc->gateway->registry, on_change, grpc);
+    grpc->hears = false;
 }
 
-void grpc_health_drain(door_grpc *d)
+void grpc_health_drain(grpc_ingress *grpc)
 {
-    while (d->watches)
-        if (tell(d->watches)) end_watch(d->watches, GRPC_UNAVAILABLE, "the server is shutting down");
+    while (grpc->watches)
+        if (tell(grpc->watches)) end_watch(grpc->watches, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {

@@ -9,7 +9,7 @@
 #include "base/loop_work.h"
 #include "base/proto_wire.h"
 #include "base/utf8.h"
-#include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_ingress_impl.h"
 #include "ingress/grpc_access.h"
 #include "request/gateway_state.h"
 
@@ -121,7 +121,7 @@ static void put_answer(buf *out, const proto_schema *s, const question *q)
 /* ---- streams ------------------------------------------------------------------------------------- */
 
 struct grpc_asker {
-    door_grpc *at;
+    grpc_ingress *at;
     grpc_call *call;
     grpc_asker *next, *prev;
 };
@@ -144,16 +144,16 @@ static void end(grpc_call *call, grpc_status status, const char *why)
 
 static void on_begin(void *user, grpc_call *call)
 {
-    door_grpc *d = user;
-    grpc_asker *a = d->gateway->draining ? NULL : calloc(1, sizeof *a);
+    grpc_ingress *grpc = user;
+    grpc_asker *a = grpc->gateway->draining ? NULL : calloc(1, sizeof *a);
     if (!a) {
-        grpc_call_end(call, d->gateway->draining ? GRPC_UNAVAILABLE : GRPC_RESOURCE_EXHAUSTED,
-                      d->gateway->draining ? "the server is shutting down" : "out of memory");
+        grpc_call_end(call, grpc->gateway->draining ? GRPC_UNAVAILABLE : GRPC_RESOURCE_EXHAUSTED,
+                      grpc->gateway->draining ? "the server is shutting down" : "out of memory");
         return;
     }
-    *a = (grpc_asker){.at = d, .call = call, .next = d->askers};
+    *a = (grpc_asker){.at = grpc, .call = call, .next = grpc->askers};
     if (a->next) a->next->prev = a;
-    d->askers = a;
+    grpc->askers = a;
     grpc_call_set_data(call, a);
     grpc_call_set_idle(call, true); /* its answers leave at once */
 }
@@ -161,7 +161,7 @@ static void on_begin(void *user, grpc_call *call)
 /* Whoever asks on without reading waits. */
 static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
-    const door_grpc *d = user;
+    const grpc_ingress *grpc = user;
     question q;
     buf out = {0};
     if (!read_question(&q, msg, n)) {
@@ -170,7 +170,7 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
     }
     if (*q.host) proto_put_text(&out, SAY_HOST, q.host);
     proto_put_bytes(&out, SAY_REQUEST, msg, n);
-    put_answer(&out, d->schema, &q);
+    put_answer(&out, grpc->schema, &q);
     if (out.failed) {
         end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     } else {
@@ -199,9 +199,9 @@ static void on_cancelled(void *user, grpc_call *call)
     forget(grpc_call_data(call));
 }
 
-void grpc_reflection_drain(door_grpc *d)
+void grpc_reflection_drain(grpc_ingress *grpc)
 {
-    while (d->askers) end(d->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
+    while (grpc->askers) end(grpc->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 #define STREAM(version)                                                                          \

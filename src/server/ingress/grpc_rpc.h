@@ -23,7 +23,7 @@ enum {
     RPC_READY = 16,  /* "ready": false comes with an error's status, and is an answer */
     RPC_LOADS = 32,  /* the answer says that it is done: isLoaded, isUnloaded */
     RPC_UNLOADS = 64,
-    RPC_MANY = 128,    /* a stream of requests, each answered by itself (door_grpc_infer.h) */
+    RPC_MANY = 128,    /* a stream of requests, each answered by itself (grpc_infer_stream.h) */
     RPC_CONFIG = 256,  /* the answer is a ModelConfig */
     RPC_SETTINGS = 512 /* the request is a map of settings, and so is the answer */
 };

@@ -1,8 +1,8 @@
 /* ingress.h: every way by which requests come in is one row of one list, and one file.
  *
- *     HTTP_INGRESS        door_http.c   HTTP/1.1 and HTTP/2; the page and /docs are endpoints of it
- *     GRPC_INGRESS        door_grpc.c   gRPC, on HTTP's connections
- *     WEBSOCKET_INGRESS   door_ws.c     WebSockets, on HTTP's connections
+ *     HTTP_INGRESS        http_ingress.c   HTTP/1.1 and HTTP/2; the page and /docs are endpoints of it
+ *     GRPC_INGRESS        grpc_ingress.c   gRPC, on HTTP's connections
+ *     WEBSOCKET_INGRESS   ws_ingress.c     WebSockets, on HTTP's connections
  *     LISTEN_INGRESS      listen.c      the addresses: TCP, TLS and Unix sockets
  *
  * The gateway opens, reloads, drains and closes the list and knows none of them by name. A new one (MQTT) adds

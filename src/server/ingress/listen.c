@@ -29,7 +29,7 @@ static int find_group(const char *name, gid_t *ret, shoal_err *err)
 }
 
 /* The group first: it must not be let in with another's mode. */
-static int open_to(const char *path, const config_door *d, shoal_err *err)
+static int open_to(const char *path, const config_listen *d, shoal_err *err)
 {
     gid_t group;
     int rc = d->group ? find_group(d->group, &group, err) : 0;
@@ -68,7 +68,7 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     int rc = listen_at(g->server, c, g->tls, first, err);
     if (rc == 0) g->port = socket_path(first) ? 0 : http_server_port(g->server);
     for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
-        const config_door *d = &c->also_listen[i];
+        const config_listen *d = &c->also_listen[i];
         rc = listen_at(g->server, c, g->tls, d->address, err);
         if (rc == 0 && socket_path(d->address)) rc = open_to(socket_path(d->address), d, err);
     }

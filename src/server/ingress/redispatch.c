@@ -9,9 +9,9 @@
 #include "json/json.h"
 #include "request/gateway_state.h"
 
-static redispatch *redispatch_of(const door *d)
+static redispatch *redispatch_of(const ingress_request *in)
 {
-    return (redispatch *)d;
+    return (redispatch *)in;
 }
 
 static void end_job(redispatch *a)
@@ -72,38 +72,38 @@ void redispatch_bad_answer(redispatch *a, int rc)
     redispatch_error(a, 500, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
 }
 
-/* ---- our request's door -------------------------------------------------------------------------- */
+/* ---- our request, as its ingress sees it --------------------------------------------------------- */
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return redispatch_of(d)->method;
+    return redispatch_of(in)->method;
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return redispatch_of(d)->path;
+    return redispatch_of(in)->path;
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
     return "";
 }
 
 /* The client's, but for what is about its body and its stream, which are not ours. */
-static const char *header(const door *d, const char *name)
+static const char *header(const ingress_request *in, const char *name)
 {
     if (strcmp(name, "content-type") == 0) return "application/json";
-    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(redispatch_of(d)->rq, name);
+    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(redispatch_of(in)->rq, name);
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const buf *b = &redispatch_of(d)->body;
+    const buf *b = &redispatch_of(in)->body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(door *d, bool paused) {}
+static void pause_body(ingress_request *in, bool paused) {}
 
 /* What is left of the key's rates the client's own answer says. */
 static bool is_handed_on(const char *name)
@@ -136,9 +136,10 @@ static int retry_after(const http_header *headers, size_t n)
     return 0;
 }
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     json_t *json = NULL;
     redispatch_reply r = {
         .status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
@@ -152,68 +153,68 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     settle(a);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n)
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     hold(a);
     hand_on(a, headers, n);
     if (a->ops->begin) a->ops->begin(a);
     settle(a);
 }
 
-static void hear_event(door *d, const event *e)
+static void hear_event(ingress_request *in, const event *e)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
     hold(a);
     if (is_told && e->n_data > 0) a->ops->event(a, e);
     settle(a);
 }
 
-static void hear_flush(door *d)
+static void hear_flush(ingress_request *in)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     hold(a);
     if (a->ops->flush) a->ops->flush(a);
     settle(a);
 }
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     hold(a);
     a->open = false;
     a->ops->end(a);
     settle(a);
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
-    return request_unsent(redispatch_of(d)->rq);
+    return request_unsent(redispatch_of(in)->rq);
 }
 
 /* The gateway goes; the client's request is dropped by itself. */
-static void drop(door *d)
+static void drop(ingress_request *in)
 {
-    redispatch *a = redispatch_of(d);
+    redispatch *a = redispatch_of(in);
     hold(a);
     a->open = false;
     settle(a);
 }
 
-static const door_ops REDISPATCH_DOOR = {.method = method,
-                                         .path = path,
-                                         .query = query,
-                                         .header = header,
-                                         .body = body,
-                                         .pause = pause_body,
-                                         .reply = reply,
-                                         .begin = begin,
-                                         .event = hear_event,
-                                         .flush = hear_flush,
-                                         .end = end,
-                                         .unsent = unsent,
-                                         .drop = drop};
+static const ingress_request_ops REDISPATCH_OPS = {.method = method,
+                                                   .path = path,
+                                                   .query = query,
+                                                   .header = header,
+                                                   .body = body,
+                                                   .pause = pause_body,
+                                                   .reply = reply,
+                                                   .begin = begin,
+                                                   .event = hear_event,
+                                                   .flush = hear_flush,
+                                                   .end = end,
+                                                   .unsent = unsent,
+                                                   .drop = drop};
 
 /* ---- the client's request ------------------------------------------------------------------------ */
 
@@ -222,7 +223,7 @@ static void on_gone(void *work)
 {
     redispatch *a = work;
     hold(a);
-    if (a->door.rq) door_leave(&a->door); /* which may still read what was asked */
+    if (a->ingress.rq) ingress_request_leave(&a->ingress); /* which may still read what was asked */
     a->rq = NULL;
     a->open = false;
     settle(a);
@@ -230,10 +231,10 @@ static void on_gone(void *work)
 
 void redispatch_init(redispatch *a, gateway_request *rq, const redispatch_ops *ops)
 {
-    a->door.ops = &REDISPATCH_DOOR;
-    a->door.local = rq->door->local;
-    a->door.of = rq;
-    a->door.key = rq->door->key;
+    a->ingress.ops = &REDISPATCH_OPS;
+    a->ingress.local = rq->ingress->local;
+    a->ingress.of = rq;
+    a->ingress.key = rq->ingress->key;
     a->ops = ops;
     a->rq = rq;
     request_watch(rq, on_gone, a);
@@ -245,7 +246,7 @@ void redispatch_ask(redispatch *a, const char *method, const char *path)
     a->method = method;
     a->open = true;
     hold(a);
-    door_enter(a->rq->gateway, &a->door, clock_ns());
+    ingress_request_enter(a->rq->gateway, &a->ingress, clock_ns());
     settle(a);
 }
 
@@ -254,7 +255,7 @@ static void break_off(void *work)
 {
     redispatch *a = work;
     hold(a);
-    if (a->door.rq) door_leave(&a->door);
+    if (a->ingress.rq) ingress_request_leave(&a->ingress);
     a->open = false;
     redispatch_error(a, 500, "out of memory");
     settle(a);

@@ -1,7 +1,7 @@
 /* redispatch.h: a request of another dialect, asked again in our own words.
  *
  * Endpoints that speak for other servers (Ollama's, llama-server's, KServe's) answer nothing themselves: each
- * becomes one of our requests, or several one after the other, which come in by a door of their own (door.h)
+ * becomes one of our requests, or several one after the other, which come in as ingress requests of their own
  * on behalf of the client's. So keys, limits, routes, caches and ensembles are those of every request.
  *
  *     typedef struct job { redispatch redispatch; ... } job;            // the first member
@@ -52,7 +52,7 @@ typedef struct redispatch_ops {
 } redispatch_ops;
 
 struct redispatch {
-    door door; /* first: of our own request */
+    ingress_request ingress; /* first: of our own request */
     const redispatch_ops *ops;
     gateway_request *rq; /* the client's; NULL: answered, or its client has left */
     const char *method;

@@ -120,7 +120,7 @@ const char *fields_text(const json_t *v)
     return strlen(s) == json_string_length(v) ? s : NULL;
 }
 
-/* A URL elsewhere is not fetched: a server that fetches for strangers is a door into its own network. */
+/* A URL elsewhere is not fetched: a server that fetches what any client names exposes its own network. */
 int fields_file(const json_t *o, const char *key, const char *what, buf *ret, api_error *e)
 {
     static const char BASE64[] = ";base64,";

@@ -136,7 +136,7 @@ static load_job *job_new(gateway_request *rq, bool streams)
     if (!j) return NULL;
     j->rq = rq;
     j->streams = streams;
-    j->lines = accept && strstr(accept, "application/x-ndjson") && rq->door->ops->takes_lines;
+    j->lines = accept && strstr(accept, "application/x-ndjson") && rq->ingress->ops->takes_lines;
     return j;
 }
 

@@ -43,7 +43,7 @@ static const char *header_of(const void *of, const char *lower_name)
 
 const char *admission_credential(const gateway_request *rq)
 {
-    return rq->door->key ? rq->door->key : admission_shown(header_of, rq);
+    return rq->ingress->key ? rq->ingress->key : admission_shown(header_of, rq);
 }
 
 bool admission_knows(const gateway *g, const char *shown)
@@ -104,8 +104,8 @@ static bool is_open(const gateway_request *rq)
 int admission_check(gateway_request *rq, api_error *e)
 {
     if (is_open(rq)) return 0;
-    if (rq->door->of && rq->door->of->key) {
-        rq->key = rq->door->of->key;
+    if (rq->ingress->of && rq->ingress->of->key) {
+        rq->key = rq->ingress->of->key;
         return check_admin(rq, e);
     }
     const char *shown = admission_credential(rq);

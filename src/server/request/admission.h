@@ -1,13 +1,13 @@
 /* admission.h: whether a request's key may do what the request asks, and whether it may now.
  *
- * Every door's requests pass here (door.c), so a key is worth the same by each of them:
+ * Every transport's requests pass here (ingress_request.c), so a key is worth the same by each of them:
  *
  *     admission_check     whose key it is (401), and whether it may ask there (403); sets rq->key
  *     admission_begin     its rates (429); from here on the request counts
  *     admission_may_use   whether it may name this model (403); handlers ask, who know what is named
  *     ADMISSION_SINK      what it took, at its end
  *
- * A request that asks another one in another form (door.of) shows its key and its endpoint where it came in;
+ * A request that asks another one in another form (ingress_request.of) shows its key and its endpoint where it came in;
  * what takes an admin takes one in every form. It counts once: as the one that is admitted. Background requests
  * (answers/revalidate.h) are nobody's and count nowhere. What a route, an ensemble or a pipeline asks of its models is its own
  * affair: a key is held against names in requests alone. */

@@ -8,10 +8,10 @@ enum { RESERVE_SHARE = 4, CLIENT_SHARE = 16, CLIENT_MIN = 4 };
 
 const void *capacity_client(const gateway_request *rq)
 {
-    const door *d = rq->door;
+    const ingress_request *in = rq->ingress;
     if (rq->key && auth_count(rq->settings->auth) > 1) return rq->key->use;
-    while (d->of) d = d->of->door;
-    return d->connection;
+    while (in->of) in = in->of->ingress;
+    return in->connection;
 }
 
 static size_t held_by(const gateway *g, const void *client)

@@ -49,16 +49,16 @@ struct gateway {
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
     const struct http_guest
-        *http_guest; /* another protocol's requests on its connections (door_http.h); NULL: */
+        *http_guest; /* another protocol's requests on its connections (http_ingress.h); NULL: */
     const struct http_tunnel *http_tunnel; /* none; and what tunnels' bytes go to */
     int port;                              /* of `listen`; 0: a Unix socket */
     tls_context *tls;                      /* NULL: clear text */
-    struct door_grpc *grpc;
+    struct grpc_ingress *grpc;
     gateway_request *requests;                   /* being answered, */
     gateway_request *numbered[GATEWAY_NUMBERED]; /* and by their numbers, the last of which is */
     uint64_t last_number;
     call_observer observer; /* of all calls (call_notes.h) */
-    ws_socket *sockets;     /* door_ws.c's, and its clock while there are any */
+    ws_socket *sockets;     /* ws_ingress.c's, and its clock while there are any */
     uv_timer_t *ws_timer;
     size_t n_requests, n_admitted, n_background;
     size_t n_uploads; /* uploads.h */

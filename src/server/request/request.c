@@ -35,37 +35,37 @@ typedef struct header_list {
 
 const char *request_method(const gateway_request *rq)
 {
-    return rq->door->ops->method(rq->door);
+    return rq->ingress->ops->method(rq->ingress);
 }
 
 const char *request_path(const gateway_request *rq)
 {
-    return rq->door->ops->path(rq->door);
+    return rq->ingress->ops->path(rq->ingress);
 }
 
 const char *request_query(const gateway_request *rq)
 {
-    return rq->door->ops->query(rq->door);
+    return rq->ingress->ops->query(rq->ingress);
 }
 
 const char *request_header(const gateway_request *rq, const char *lower_name)
 {
-    return rq->door->ops->header(rq->door, lower_name);
+    return rq->ingress->ops->header(rq->ingress, lower_name);
 }
 
 const char *request_body(const gateway_request *rq, size_t *ret_len)
 {
-    return rq->door->ops->body(rq->door, ret_len);
+    return rq->ingress->ops->body(rq->ingress, ret_len);
 }
 
 void request_pause(gateway_request *rq, bool paused)
 {
-    rq->door->ops->pause(rq->door, paused);
+    rq->ingress->ops->pause(rq->ingress, paused);
 }
 
 size_t request_unsent(const gateway_request *rq)
 {
-    return rq->door->ops->unsent(rq->door);
+    return rq->ingress->ops->unsent(rq->ingress);
 }
 
 const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE])
@@ -251,8 +251,8 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
 
 static void reply(gateway_request *rq, int status, const header_list *h, const void *body, size_t len)
 {
-    rq->door->rq = NULL;
-    rq->door->ops->reply(rq->door, status, h->items, h->n, body, len);
+    rq->ingress->rq = NULL;
+    rq->ingress->ops->reply(rq->ingress, status, h->items, h->n, body, len);
 }
 
 void request_reply(gateway_request *rq, int status, const char *content_type, const http_header *more,
@@ -387,7 +387,7 @@ static void begin(gateway_request *rq, const char *content_type)
     common_headers(&h, rq, content_type);
     header_add(&h, "cache-control", "no-cache");
     rq->streaming = true;
-    rq->door->ops->begin(rq->door, 200, h.items, h.n);
+    rq->ingress->ops->begin(rq->ingress, 200, h.items, h.n);
 }
 
 void request_stream_begin(gateway_request *rq)
@@ -398,7 +398,7 @@ void request_stream_begin(gateway_request *rq)
 static bool is_of_same_client(const gateway_request *a, const gateway_request *b)
 {
     if (a->key || b->key) return a->key == b->key;
-    return strcmp(a->door->from ? a->door->from : "", b->door->from ? b->door->from : "") == 0;
+    return strcmp(a->ingress->from ? a->ingress->from : "", b->ingress->from ? b->ingress->from : "") == 0;
 }
 
 size_t request_count_like(const gateway_request *rq)
@@ -412,7 +412,7 @@ size_t request_count_like(const gateway_request *rq)
 
 void request_lines_begin(gateway_request *rq)
 {
-    rq->door->lines = true;
+    rq->ingress->lines = true;
     begin(rq, "application/x-ndjson");
 }
 
@@ -421,14 +421,14 @@ void request_stream_write(gateway_request *rq, const buf *events)
     const char *at = events->data;
     size_t n = events->len;
     event e;
-    while (n > 0 && event_next(&at, &n, &e)) rq->door->ops->event(rq->door, &e);
-    if (events->len > 0 && rq->door->ops->flush) rq->door->ops->flush(rq->door);
+    while (n > 0 && event_next(&at, &n, &e)) rq->ingress->ops->event(rq->ingress, &e);
+    if (events->len > 0 && rq->ingress->ops->flush) rq->ingress->ops->flush(rq->ingress);
 }
 
 void request_event(gateway_request *rq, const event *e)
 {
-    rq->door->ops->event(rq->door, e);
-    if (rq->door->ops->flush) rq->door->ops->flush(rq->door);
+    rq->ingress->ops->event(rq->ingress, e);
+    if (rq->ingress->ops->flush) rq->ingress->ops->flush(rq->ingress);
 }
 
 /* Well below where the connection would be closed. */
@@ -453,7 +453,7 @@ void request_on_room(gateway_request *rq, void (*fn)(void *work))
 void request_stream_end(gateway_request *rq)
 {
     const char *code = rq->error_code;
-    rq->door->rq = NULL;
-    rq->door->ops->end(rq->door);
+    rq->ingress->rq = NULL;
+    rq->ingress->ops->end(rq->ingress);
     request_finish(rq, 200, code);
 }

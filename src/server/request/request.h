@@ -1,7 +1,7 @@
 /* request.h: one request and its answer, as endpoint handlers see them.
  *
  * The gateway names the request, checks key, deadline and admission, and gives the handler a
- * gateway_request. By which door it came (door.h) makes no difference. The handler answers exactly once:
+ * gateway_request. Its transport (ingress_request.h) makes no difference. The handler answers exactly once:
  * request_json, request_error, or request_stream_begin + write* + end. That call counts and logs the request
  * and frees the request. If the client leaves first, on_gone(work) runs once instead and the request is dead
  * afterwards: cancel the model calls there.
@@ -26,7 +26,7 @@
 #include "messages/api_error.h"
 #include "cache/cache_wish.h"
 #include "request/metrics.h"
-#include "request/door.h"
+#include "request/ingress_request.h"
 #include "logging/trace.h"
 
 struct gateway;
@@ -76,13 +76,13 @@ typedef struct gateway_request {
     uint64_t number;                     /* for its calls (call_notes.h) */
     struct gateway_request *next_numbered;
 
-    /* What is asked, and by which transport: set by door_enter. */
+    /* What is asked, and by which transport: set by ingress_request_enter. */
     const struct endpoint *endpoint;
-    door *door;
+    ingress_request *ingress;
     char id[129];               /* x-request-id */
     char trace[TRACE_SIZE];     /* traceparent, with a span of ours; "": none (trace.h) */
     uint64_t trace_parent;      /* the sender's span; 0: none */
-    background_kind background; /* it has no client (door.h) */
+    background_kind background; /* it has no client (ingress_request.h) */
     const char *allow;          /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
 
@@ -142,7 +142,7 @@ typedef struct gateway_request {
     void (*on_body_end)(void *work, int status, const char *why);
 } gateway_request;
 
-/* What is asked, borrowed from its door. */
+/* What is asked, borrowed from its transport. */
 const char *request_method(const gateway_request *rq);
 const char *request_path(const gateway_request *rq);                           /* not decoded */
 const char *request_query(const gateway_request *rq);                          /* behind '?', "" when none */
@@ -202,7 +202,7 @@ void request_preflight(gateway_request *rq); /* a browser asks for a page of an 
 
 /* A stream of events (messages/event.h), over HTTP as text/event-stream. */
 void request_stream_begin(gateway_request *rq);
-/* The same as lines of JSON (application/x-ndjson): the events' data, where the door takes them. */
+/* The same as lines of JSON (application/x-ndjson): the events' data, where the transport takes them. */
 void request_lines_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
 void request_event(gateway_request *rq, const event *e); /* one, without a buffer */

@@ -1,6 +1,6 @@
-/* door_http.c: requests of HTTP/1.1 and HTTP/2, as they come; bodies that clients pack, and answers that they
+/* http_ingress.c: requests of HTTP/1.1 and HTTP/2, as they come; bodies that clients pack, and answers that they
  * take packed (wire/coding.h). */
-#include "ingress/door_http.h"
+#include "ingress/http_ingress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ enum {
 
 enum { HEADERS_MAX = 32, TEXT_KEPT_BYTES = 16 << 10 /* of memory for events, from one to the next */ };
 
-typedef struct http_door {
-    door door; /* first */
+typedef struct http_call {
+    ingress_request ingress; /* first */
     http_request *http;
     gateway *gateway;
     coding_writer *writer; /* of a stream that goes out packed */
@@ -43,12 +43,12 @@ typedef struct http_door {
     buf plain;
     size_t held;          /* of plain, where it was unpacked: http_hold */
     struct body_job *job; /* which makes that of it */
-} http_door;
+} http_call;
 
 /* A whole body on its way through the pool. */
 typedef struct body_job {
     pool_job job;    /* first */
-    http_door *door; /* not once the job was left */
+    http_call *call; /* not once the job was left */
     coding c;
     size_t max_bytes; /* of the plain body */
     bool may_be_json, parses_next;
@@ -58,29 +58,29 @@ typedef struct body_job {
     shoal_err err;
 } body_job;
 
-static void http_door_free(http_door *d)
+static void http_call_free(http_call *call)
 {
-    if (d->was_let_go) *d->was_let_go = true;
-    pool_job_leave(d->job ? &d->job->job : NULL);
-    coding_writer_free(d->writer);
-    coding_reader_free(d->reader);
-    buf_done(&d->text);
-    buf_done(&d->packed);
-    buf_done(&d->plain);
-    free(d);
+    if (call->was_let_go) *call->was_let_go = true;
+    pool_job_leave(call->job ? &call->job->job : NULL);
+    coding_writer_free(call->writer);
+    coding_reader_free(call->reader);
+    buf_done(&call->text);
+    buf_done(&call->packed);
+    buf_done(&call->plain);
+    free(call);
 }
 
-static http_request *http_of(const door *d)
+static http_request *http_of(const ingress_request *in)
 {
-    return ((const http_door *)d)->http;
+    return ((const http_call *)in)->http;
 }
 
 /* From here the server may still tell us that the client left; the request is not ours any more. */
-static http_request *let_go(door *d)
+static http_request *let_go(ingress_request *in)
 {
-    http_request *http = http_of(d);
+    http_request *http = http_of(in);
     http_set_data(http, NULL);
-    http_door_free((http_door *)d);
+    http_call_free((http_call *)in);
     return http;
 }
 
@@ -92,38 +92,38 @@ static const char *method_of(const http_request *http)
     return http_protocol(http) ? "GET" : http_method(http);
 }
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return method_of(http_of(d));
+    return method_of(http_of(in));
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return http_path(http_of(d));
+    return http_path(http_of(in));
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
-    return http_query(http_of(d));
+    return http_query(http_of(in));
 }
 
-static const char *header(const door *d, const char *lower_name)
+static const char *header(const ingress_request *in, const char *lower_name)
 {
-    return http_header_get(http_of(d), lower_name);
+    return http_header_get(http_of(in), lower_name);
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const http_door *h = (const http_door *)d;
+    const http_call *h = (const http_call *)in;
     if (!h->unpacked) return http_body(h->http, ret_len);
     if (ret_len) *ret_len = h->plain.len;
     return h->plain.len ? h->plain.data : "";
 }
 
-static void pause_body(door *d, bool paused)
+static void pause_body(ingress_request *in, bool paused)
 {
-    ((http_door *)d)->paused = paused;
-    http_pause(http_of(d), paused);
+    ((http_call *)in)->paused = paused;
+    http_pause(http_of(in), paused);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
@@ -156,43 +156,44 @@ static size_t add_coding(http_header *all, const http_header *headers, size_t n,
     return n;
 }
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
     http_header all[HEADERS_MAX];
     buf packed = {0};
     unsigned worth = is_text(headers, n) ? coding_worth(len) : 0;
     if (!worth) {
-        http_respond(let_go(d), status, headers, n, bytes, len);
+        http_respond(let_go(in), status, headers, n, bytes, len);
         return;
     }
-    coding c = coding_choose(header(d, "accept-encoding"), worth);
+    coding c = coding_choose(header(in, "accept-encoding"), worth);
     if (c && (coding_pack(c, bytes, len, &packed) != 0 || packed.len >= len)) c = CODING_NONE;
     n = add_coding(all, headers, n, c);
-    http_respond(let_go(d), status, all, n, c ? packed.data : bytes, c ? packed.len : len);
+    http_respond(let_go(in), status, all, n, c ? packed.data : bytes, c ? packed.len : len);
     buf_done(&packed);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n)
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
-    http_door *h = (http_door *)d;
+    http_call *h = (http_call *)in;
     http_header all[HEADERS_MAX];
-    coding c = coding_choose_for_stream(header(d, "accept-encoding"), CODING_ALL);
+    coding c = coding_choose_for_stream(header(in, "accept-encoding"), CODING_ALL);
     if (c && coding_writer_new(&h->writer, c, NULL) != 0) c = CODING_NONE;
     n = add_coding(all, headers, n, c);
-    http_respond_begin(http_of(d), status, all, n);
+    http_respond_begin(http_of(in), status, all, n);
 }
 
 /* What the client cannot unpack any further it sees as cut, which it is. */
-static void write_packed(http_door *d, const char *bytes, size_t n, bool last)
+static void write_packed(http_call *call, const char *bytes, size_t n, bool last)
 {
     buf out = {0};
-    if (!d->writer_failed && coding_writer_add(d->writer, bytes, n, last, &out) == 0)
-        http_respond_write(d->http, out.data, out.len);
-    d->writer_failed |= out.failed;
+    if (!call->writer_failed && coding_writer_add(call->writer, bytes, n, last, &out) == 0)
+        http_respond_write(call->http, out.data, out.len);
+    call->writer_failed |= out.failed;
     buf_done(&out);
 }
 
-static void write_text(http_door *h, const char *bytes, size_t n)
+static void write_text(http_call *h, const char *bytes, size_t n)
 {
     if (n > 0 && h->writer)
         write_packed(h, bytes, n, false);
@@ -200,7 +201,7 @@ static void write_text(http_door *h, const char *bytes, size_t n)
         http_respond_write(h->http, bytes, n);
 }
 
-static void write_line(http_door *h, const char *field, const char *s, size_t n)
+static void write_line(http_call *h, const char *field, const char *s, size_t n)
 {
     if (n == 0) return;
     write_text(h, field, strlen(field));
@@ -209,9 +210,9 @@ static void write_line(http_door *h, const char *field, const char *s, size_t n)
 }
 
 /* Events that come together go out together. */
-static void flush_events(door *d)
+static void flush_events(ingress_request *in)
 {
-    http_door *h = (http_door *)d;
+    http_call *h = (http_call *)in;
     write_text(h, h->text.data, h->text.len);
     if (h->text.cap > TEXT_KEPT_BYTES)
         buf_done(&h->text);
@@ -220,13 +221,13 @@ static void flush_events(door *d)
 }
 
 /* Where there is no memory to put the event together, it goes out in pieces. */
-static void write_event(door *d, const event *e)
+static void write_event(ingress_request *in, const event *e)
 {
-    http_door *h = (http_door *)d;
+    http_call *h = (http_call *)in;
     size_t before = h->text.len;
-    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR || !d->lines;
+    bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR || !in->lines;
     if (!is_told) return;
-    if (d->lines) {
+    if (in->lines) {
         buf_append(&h->text, e->data, e->n_data);
         buf_putc(&h->text, '\n');
     } else {
@@ -235,47 +236,47 @@ static void write_event(door *d, const event *e)
     if (!h->text.failed) return;
     h->text.len = before;
     h->text.failed = false;
-    flush_events(d);
-    write_line(h, "id: ", d->lines ? "" : e->id, d->lines ? 0 : e->n_id);
-    write_line(h, "event: ", d->lines ? "" : e->name, d->lines ? 0 : e->n_name);
-    write_line(h, d->lines ? "" : "data: ", e->data, e->n_data);
-    if (!d->lines) write_text(h, "\n", 1);
+    flush_events(in);
+    write_line(h, "id: ", in->lines ? "" : e->id, in->lines ? 0 : e->n_id);
+    write_line(h, "event: ", in->lines ? "" : e->name, in->lines ? 0 : e->n_name);
+    write_line(h, in->lines ? "" : "data: ", e->data, e->n_data);
+    if (!in->lines) write_text(h, "\n", 1);
 }
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    http_door *h = (http_door *)d;
+    http_call *h = (http_call *)in;
     if (h->writer) write_packed(h, NULL, 0, true);
-    http_respond_end(let_go(d), NULL, 0);
+    http_respond_end(let_go(in), NULL, 0);
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
-    return http_unsent(http_of(d));
+    return http_unsent(http_of(in));
 }
 
-static void drop(door *d)
+static void drop(ingress_request *in)
 {
-    (void)let_go(d);
+    (void)let_go(in);
 }
 
-static int unpack(door *d, api_error *e);
+static int unpack(ingress_request *in, api_error *e);
 
-static const door_ops HTTP_DOOR = {.takes_lines = true,
-                                   .method = method,
-                                   .path = path,
-                                   .query = query,
-                                   .header = header,
-                                   .body = body,
-                                   .unpack = unpack,
-                                   .pause = pause_body,
-                                   .reply = reply,
-                                   .begin = begin,
-                                   .event = write_event,
-                                   .flush = flush_events,
-                                   .end = end,
-                                   .unsent = unsent,
-                                   .drop = drop};
+static const ingress_request_ops HTTP_OPS = {.takes_lines = true,
+                                             .method = method,
+                                             .path = path,
+                                             .query = query,
+                                             .header = header,
+                                             .body = body,
+                                             .unpack = unpack,
+                                             .pause = pause_body,
+                                             .reply = reply,
+                                             .begin = begin,
+                                             .event = write_event,
+                                             .flush = flush_events,
+                                             .end = end,
+                                             .unsent = unsent,
+                                             .drop = drop};
 
 /* ---- what the server says ------------------------------------------------------------------------ */
 
@@ -307,10 +308,10 @@ static const http_tunnel *tunnel_of(void *user)
     return ((const gateway *)user)->http_tunnel;
 }
 
-http_request *door_http_take(door *d)
+http_request *http_ingress_take(ingress_request *in)
 {
-    bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(d->rq->gateway, http_of(d));
-    return is_ours ? let_go(d) : NULL;
+    bool is_ours = in->ops == &HTTP_OPS && is_tunnel(in->rq->gateway, http_of(in));
+    return is_ours ? let_go(in) : NULL;
 }
 
 static void on_request(void *user, http_request *http)
@@ -320,18 +321,18 @@ static void on_request(void *user, http_request *http)
         guest->on_request(guest->user, http);
         return;
     }
-    http_door *d = malloc(sizeof *d);
-    if (!d) {
+    http_call *call = malloc(sizeof *call);
+    if (!call) {
         http_respond(http, 503, NULL, 0, NULL, 0);
         return;
     }
-    *d = (http_door){.door.ops = &HTTP_DOOR, .http = http, .gateway = user};
-    d->door.local = http_over_unix(http);
-    d->door.connection = http_connection(http);
-    d->door.from = http_from(http);
-    d->door.body_follows = intake(user, http) == HTTP_PIECES;
-    http_set_data(http, d);
-    door_enter(user, &d->door, http_received_ns(http));
+    *call = (http_call){.ingress.ops = &HTTP_OPS, .http = http, .gateway = user};
+    call->ingress.local = http_over_unix(http);
+    call->ingress.connection = http_connection(http);
+    call->ingress.from = http_from(http);
+    call->ingress.body_follows = intake(user, http) == HTTP_PIECES;
+    http_set_data(http, call);
+    ingress_request_enter(user, &call->ingress, http_received_ns(http));
 }
 
 static void on_gone(void *user, http_request *http)
@@ -345,36 +346,36 @@ static void on_gone(void *user, http_request *http)
         tunnel_of(user)->shut(http);
         return;
     }
-    http_door *d = http_data(http);
-    if (!d) return;
-    door_leave(&d->door);
-    http_door_free(d);
+    http_call *call = http_data(http);
+    if (!call) return;
+    ingress_request_leave(&call->ingress);
+    http_call_free(call);
 }
 
 /* ---- a body in pieces ---------------------------------------------------------------------------- */
 
-static void say_body_end(http_door *d, int status, const char *why)
+static void say_body_end(http_call *call, int status, const char *why)
 {
-    if (d->body_over) return;
-    d->body_over = true;
+    if (call->body_over) return;
+    call->body_over = true;
     api_error e = {0};
-    if (status == 0 && (status = uploads_whole(d->door.rq, &e))) why = e.message;
-    d->door.rq->on_body_end(d->door.rq->work, status, why);
+    if (status == 0 && (status = uploads_whole(call->ingress.rq, &e))) why = e.message;
+    call->ingress.rq->on_body_end(call->ingress.rq->work, status, why);
 }
 
-/* The handler may make its final call: then d is gone. */
-static void give_piece(http_door *d, const uint8_t *bytes, size_t n)
+/* The handler may make its final call: then it is gone. */
+static void give_piece(http_call *call, const uint8_t *bytes, size_t n)
 {
-    gateway_request *rq = d->door.rq;
+    gateway_request *rq = call->ingress.rq;
     const char *why = uploads_add(rq, n);
     if (why)
-        say_body_end(d, 429, why);
+        say_body_end(call, 429, why);
     else
         rq->on_body(rq->work, bytes, n);
 }
 
 typedef struct feed {
-    http_door *to;
+    http_call *to;
     bool over; /* the handler has made its final call, and `to` is gone */
 } feed;
 
@@ -386,48 +387,48 @@ static bool give(void *user, const uint8_t *bytes, size_t n)
     return !f->over;
 }
 
-/* A slice of a packed body. False: no more of it is wanted, and d may be gone. */
-static bool read_slice(http_door *d, const uint8_t **bytes, size_t *n)
+/* A slice of a packed body. False: no more of it is wanted, and it may be gone. */
+static bool read_slice(http_call *call, const uint8_t **bytes, size_t *n)
 {
-    feed f = {.to = d};
+    feed f = {.to = call};
     shoal_err err;
-    d->was_let_go = &f.over;
-    int rc = coding_reader_step(d->reader, bytes, n, SLICE_BYTES, give, &f, &err);
+    call->was_let_go = &f.over;
+    int rc = coding_reader_step(call->reader, bytes, n, SLICE_BYTES, give, &f, &err);
     if (f.over) return false;
-    d->was_let_go = NULL;
-    d->has_more = rc == 1;
-    if (rc < 0) say_body_end(d, rc == SHOAL_ELIMIT ? 413 : rc == SHOAL_ENOMEM ? 500 : 400, err.message);
+    call->was_let_go = NULL;
+    call->has_more = rc == 1;
+    if (rc < 0) say_body_end(call, rc == SHOAL_ELIMIT ? 413 : rc == SHOAL_ENOMEM ? 500 : 400, err.message);
     return rc >= 0;
 }
 
 /* What is left for a later turn, of bytes[n] that may be packed's own. */
-static void keep_packed(http_door *d, const uint8_t *bytes, size_t n)
+static void keep_packed(http_call *call, const uint8_t *bytes, size_t n)
 {
-    bool is_own = d->packed.len > 0;
+    bool is_own = call->packed.len > 0;
     if (is_own)
-        buf_consume(&d->packed, d->packed.len - n);
-    else if (buf_append(&d->packed, bytes, n) != 0)
-        say_body_end(d, 500, "out of memory");
+        buf_consume(&call->packed, call->packed.len - n);
+    else if (buf_append(&call->packed, bytes, n) != 0)
+        say_body_end(call, 500, "out of memory");
 }
 
 /* A few bytes may stand for megabytes, so they are unpacked in slices, each of which counts as a message. */
-static void read_piece(http_door *d, const uint8_t *bytes, size_t n)
+static void read_piece(http_call *call, const uint8_t *bytes, size_t n)
 {
-    if (d->packed.len) {
-        if (buf_append(&d->packed, bytes, n) != 0) {
-            say_body_end(d, 500, "out of memory");
+    if (call->packed.len) {
+        if (buf_append(&call->packed, bytes, n) != 0) {
+            say_body_end(call, 500, "out of memory");
             return;
         }
-        bytes = (const uint8_t *)d->packed.data;
-        n = d->packed.len;
+        bytes = (const uint8_t *)call->packed.data;
+        n = call->packed.len;
     }
-    d->has_more |= n > 0;
-    while (d->has_more && !d->paused && !d->body_over && http_take_message(d->http))
-        if (!read_slice(d, &bytes, &n)) return;
-    if (d->has_more && !d->body_over)
-        keep_packed(d, bytes, n);
+    call->has_more |= n > 0;
+    while (call->has_more && !call->paused && !call->body_over && http_take_message(call->http))
+        if (!read_slice(call, &bytes, &n)) return;
+    if (call->has_more && !call->body_over)
+        keep_packed(call, bytes, n);
     else
-        buf_done(&d->packed);
+        buf_done(&call->packed);
 }
 
 static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
@@ -441,12 +442,12 @@ static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t
         tunnel_of(user)->receive(http, bytes, n);
         return;
     }
-    http_door *d = http_data(http);
-    if (d->body_over) return;
-    if (d->reader)
-        read_piece(d, bytes, n);
+    http_call *call = http_data(http);
+    if (call->body_over) return;
+    if (call->reader)
+        read_piece(call, bytes, n);
     else if (n)
-        give_piece(d, bytes, n);
+        give_piece(call, bytes, n);
 }
 
 static void on_body_end(void *user, http_request *http, int status, const char *why)
@@ -460,12 +461,12 @@ static void on_body_end(void *user, http_request *http, int status, const char *
         tunnel_of(user)->shut(http);
         return;
     }
-    http_door *d = http_data(http);
+    http_call *call = http_data(http);
     shoal_err err;
-    if (status == 0 && d->reader && coding_reader_end(d->reader, &err) != 0)
-        say_body_end(d, 400, err.message);
+    if (status == 0 && call->reader && coding_reader_end(call->reader, &err) != 0)
+        say_body_end(call, 400, err.message);
     else
-        say_body_end(d, status, why);
+        say_body_end(call, status, why);
 }
 
 static void on_drained(void *user, http_request *http)
@@ -522,7 +523,7 @@ static size_t body_limit(void *user, const http_request *http)
     if (!admission_knows(g, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
-    size_t usual = door_body_bytes(g);
+    size_t usual = ingress_request_max_bytes(g);
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }
 
@@ -579,29 +580,29 @@ static void unpack_run(pool_job *job)
 }
 
 /* What the pool has made of a body. 0, or an HTTP status with *e filled. */
-static int check_job(http_door *d, const body_job *j, api_error *e)
+static int check_job(http_call *call, const body_job *j, api_error *e)
 {
     if (j->rc != 0) return refuse_body(e, j->rc, &j->err);
-    int status = j->c ? http_hold(d->http, &d->held, j->body.len) : 0;
+    int status = j->c ? http_hold(call->http, &call->held, j->body.len) : 0;
     return status ? api_error_from_status(e, status, http_hold_why(status)) : 0;
 }
 
 static void body_done(pool_job *job)
 {
     body_job *j = (body_job *)job;
-    http_door *d = j->job.left ? NULL : j->door;
-    bool parses_next = d && j->parses_next;
+    http_call *call = j->job.left ? NULL : j->call;
+    bool parses_next = call && j->parses_next;
     j->parses_next = false;
-    if (parses_next && pool_job_start(&j->job, d->gateway->loop, true, parse_run, body_done) == 0) return;
-    if (d) {
+    if (parses_next && pool_job_start(&j->job, call->gateway->loop, true, parse_run, body_done) == 0) return;
+    if (call) {
         api_error e = {0};
-        int rc = check_job(d, j, &e);
-        d->job = NULL;
-        d->plain = j->body;
-        d->unpacked = true;
+        int rc = check_job(call, j, &e);
+        call->job = NULL;
+        call->plain = j->body;
+        call->unpacked = true;
         j->body = (buf){0};
         json_ahead_offer(&j->json);
-        door_go_on(&d->door, rc == 0 ? NULL : &e);
+        ingress_request_resume(&call->ingress, rc == 0 ? NULL : &e);
         json_ahead_offer(NULL);
     }
     json_ahead_done(&j->json);
@@ -610,66 +611,66 @@ static void body_done(pool_job *job)
 }
 
 /* Large values take long to parse, and a few packed bytes long to unpack; others are served meanwhile. */
-static int read_ahead(http_door *d, coding c, size_t max_bytes, api_error *e)
+static int read_ahead(http_call *call, coding c, size_t max_bytes, api_error *e)
 {
-    const gateway_request *rq = d->door.rq;
+    const gateway_request *rq = call->ingress.rq;
     body_job *j = calloc(1, sizeof *j);
     if (!j) return api_error_nomem(e);
-    *j = (body_job){.door = d, .c = c, .max_bytes = max_bytes};
+    *j = (body_job){.call = call, .c = c, .max_bytes = max_bytes};
     j->may_be_json = !(rq->endpoint->takes & ENDPOINT_DOCUMENTS);
-    http_take_body(d->http, &j->body);
+    http_take_body(call->http, &j->body);
     bool is_large = !c && j->body.len > POOL_TURN_BYTES;
-    if (pool_job_start(&j->job, d->gateway->loop, is_large, c ? unpack_run : parse_run, body_done) != 0) {
+    if (pool_job_start(&j->job, call->gateway->loop, is_large, c ? unpack_run : parse_run, body_done) != 0) {
         buf_done(&j->body);
         free(j);
         return api_error_nomem(e);
     }
-    d->job = j;
-    return DOOR_LATER;
+    call->job = j;
+    return INGRESS_LATER;
 }
 
-static bool is_empty(const http_door *d)
+static bool is_empty(const http_call *call)
 {
     size_t n;
-    http_body(d->http, &n);
-    return n == 0 && intake(d->gateway, d->http) == HTTP_WHOLE;
+    http_body(call->http, &n);
+    return n == 0 && intake(call->gateway, call->http) == HTTP_WHOLE;
 }
 
-static bool is_long(const http_door *d)
+static bool is_long(const http_call *call)
 {
     size_t n;
-    http_body(d->http, &n);
+    http_body(call->http, &n);
     return n > JSON_AHEAD_BYTES;
 }
 
 /* Once the request is let in: strangers do not make us work. */
-static int unpack(door *door, api_error *e)
+static int unpack(ingress_request *in, api_error *e)
 {
-    http_door *d = (http_door *)door;
-    const char *said = header(door, "content-encoding");
-    bool is_whole = intake(d->gateway, d->http) == HTTP_WHOLE;
+    http_call *call = (http_call *)in;
+    const char *said = header(in, "content-encoding");
+    bool is_whole = intake(call->gateway, call->http) == HTTP_WHOLE;
     shoal_err err;
     coding c = CODING_NONE;
-    if ((!said && !is_long(d)) || is_empty(d)) return 0;
+    if ((!said && !is_long(call)) || is_empty(call)) return 0;
     if (said && !coding_parse(said, &c))
         return api_error_set(
             e, 415, "invalid_request_error", "unsupported_encoding", NULL,
             "the body's coding '%.40s' is not known here: send it plain, or as gzip, deflate or zstd", said);
-    if (!c && !(is_whole && is_long(d))) return 0;
-    size_t most = body_limit(d->gateway, d->http);
-    if (!most) most = door_body_bytes(d->gateway);
-    if (is_whole) return read_ahead(d, c, most, e);
-    int rc = coding_reader_new(&d->reader, c, most, &err);
+    if (!c && !(is_whole && is_long(call))) return 0;
+    size_t most = body_limit(call->gateway, call->http);
+    if (!most) most = ingress_request_max_bytes(call->gateway);
+    if (is_whole) return read_ahead(call, c, most, e);
+    int rc = coding_reader_new(&call->reader, c, most, &err);
     return rc == 0 ? 0 : refuse_body(e, rc, &err);
 }
 
-http_limits door_http_limits(const gateway_config *c)
+http_limits http_ingress_limits(const gateway_config *c)
 {
     http_limits l = c->limits;
     http_limits_fill(&l);
     l.max_connections = loop_connections(l.max_connections);
     if (c->n_api_keys == 0) return l;
-    l.unknown_timeout_ms = DOOR_STRANGER_MS;
+    l.unknown_timeout_ms = INGRESS_UNAUTHENTICATED_MS;
     l.max_unknown = l.max_connections / STRANGERS_SHARE;
     return l;
 }
@@ -694,7 +695,7 @@ static int open_http(gateway *g, shoal_err *err)
                       .is_known = is_known,
                       .on_evict = on_evict,
                       .on_drained = on_drained};
-    http_limits l = door_http_limits(g->config), wanted = g->config->limits;
+    http_limits l = http_ingress_limits(g->config), wanted = g->config->limits;
     http_limits_fill(&wanted);
     warn_of_descriptors(wanted.max_connections, l.max_connections);
     return http_server_new(&g->server, g->loop, &h, &l, err);
@@ -702,7 +703,7 @@ static int open_http(gateway *g, shoal_err *err)
 
 static int reload_http(gateway *g, const gateway_config *next, shoal_err *err)
 {
-    http_limits l = door_http_limits(next);
+    http_limits l = http_ingress_limits(next);
     http_server_limit(g->server, &l);
     return 0;
 }

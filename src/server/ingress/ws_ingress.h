@@ -1,4 +1,4 @@
-/* door_ws.h: many requests over one WebSocket, at GET /v1/ws.
+/* ws_ingress.h: many requests over one WebSocket, at GET /v1/ws.
  *
  * A text message is one request, of any endpoint:
  *
@@ -21,11 +21,11 @@
  *
  * The handshake needs no key; each request does, its own or the handshake's, and who has shown none within
  * STRANGER_MS is closed. Loop thread. */
-#ifndef INGRESS_DOOR_WS_H
-#define INGRESS_DOOR_WS_H
+#ifndef INGRESS_WS_INGRESS_H
+#define INGRESS_WS_INGRESS_H
 
 #include "request/request.h"
 
-void door_ws_handle(gateway_request *rq); /* GET /v1/ws */
+void ws_ingress_handle(gateway_request *rq); /* GET /v1/ws */
 
 #endif

@@ -1,16 +1,16 @@
-/* door_grpc_impl.h: what the services behind door_grpc.c share. */
-#ifndef INGRESS_DOOR_GRPC_IMPL_H
-#define INGRESS_DOOR_GRPC_IMPL_H
+/* grpc_ingress_impl.h: what the services behind grpc_ingress.c share. */
+#ifndef INGRESS_GRPC_INGRESS_IMPL_H
+#define INGRESS_GRPC_INGRESS_IMPL_H
 
 #include "messages/proto_schema.h"
-#include "ingress/door_grpc.h"
-#include "ingress/door_http.h"
+#include "ingress/grpc_ingress.h"
+#include "ingress/http_ingress.h"
 #include "grpc/grpc.h"
 
 typedef struct grpc_watch grpc_watch;
 typedef struct grpc_asker grpc_asker;
 
-struct door_grpc {
+struct grpc_ingress {
     struct gateway *gateway;
     grpc_server *server;
     http_guest guest; /* what HTTP does with requests that grpc_wants */
@@ -29,16 +29,16 @@ struct door_grpc {
     void *closed_user;
 };
 
-/* grpc_health.c. A watch is told what has changed; user of all methods is the door_grpc. */
+/* grpc_health.c. A watch is told what has changed; user of all methods is the grpc_ingress. */
 enum { N_GRPC_HEALTH_METHODS = 2, GRPC_HEALTH_MESSAGE_MAX = 4096 };
 extern const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS];
-int grpc_health_open(door_grpc *d, shoal_err *err);
-void grpc_health_tell(door_grpc *d); /* watches hear what has changed */
-void grpc_health_deafen(door_grpc *d);
-void grpc_health_drain(door_grpc *d);
+int grpc_health_open(grpc_ingress *grpc, shoal_err *err);
+void grpc_health_tell(grpc_ingress *grpc); /* watches hear what has changed */
+void grpc_health_deafen(grpc_ingress *grpc);
+void grpc_health_drain(grpc_ingress *grpc);
 
 /* grpc_reflection.c */
-void grpc_reflection_drain(door_grpc *d);
+void grpc_reflection_drain(grpc_ingress *grpc);
 enum { N_GRPC_REFLECTION_STREAMS = 2 };
 extern const grpc_stream_method GRPC_REFLECTION_STREAMS[N_GRPC_REFLECTION_STREAMS];
 

@@ -1,5 +1,5 @@
-/* door_grpc.c: calls in, requests; answers out, messages. */
-#include "ingress/door_grpc.h"
+/* grpc_ingress.c: calls in, requests; answers out, messages. */
+#include "ingress/grpc_ingress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "request/admission.h"
-#include "ingress/door_grpc_impl.h"
-#include "ingress/door_grpc_infer.h"
+#include "ingress/grpc_ingress_impl.h"
+#include "ingress/grpc_infer_stream.h"
 #include "request/endpoint.h"
 #include "ingress/ingress.h"
 #include "request/gateway_state.h"
@@ -27,8 +27,8 @@
 enum { METADATA_MAX = 32, AUDIO_BYTES_MAX = 1 << 20 };
 
 typedef struct rpc_call {
-    door door; /* first */
-    door_grpc *at;
+    ingress_request ingress; /* first */
+    grpc_ingress *at;
     grpc_call *call;
     const grpc_rpc *rpc;
     const proto_method *method;
@@ -44,7 +44,7 @@ typedef struct rpc_call {
 /* A long message on its way through the thread pool: unpacked, turned into JSON, and that parsed. */
 typedef struct ask_job {
     pool_job job; /* first */
-    door_grpc *at;
+    grpc_ingress *at;
     rpc_call *call; /* not once the job was left */
     const grpc_rpc *rpc;
     const proto_message *input;
@@ -57,9 +57,9 @@ typedef struct ask_job {
     int rc; /* of grpc_rpc_ask */
 } ask_job;
 
-static rpc_call *call_of(const door *d)
+static rpc_call *call_of(const ingress_request *in)
 {
-    return (rpc_call *)d;
+    return (rpc_call *)in;
 }
 
 static void call_free(rpc_call *c)
@@ -79,19 +79,19 @@ static void call_over(rpc_call *c)
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return call_of(d)->rpc->method;
+    return call_of(in)->rpc->method;
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return buf_text(&call_of(d)->ask.path);
+    return buf_text(&call_of(in)->ask.path);
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
-    return buf_text(&call_of(d)->ask.query);
+    return buf_text(&call_of(in)->ask.query);
 }
 
 /* What gRPC, or the connection, says with it has been understood here. */
@@ -104,24 +104,24 @@ static bool is_ours(const char *name)
     return strncmp(name, "grpc-", 5) == 0;
 }
 
-static const char *header(const door *d, const char *name)
+static const char *header(const ingress_request *in, const char *name)
 {
-    const rpc_call *c = call_of(d);
+    const rpc_call *c = call_of(in);
     if (strcmp(name, "content-type") == 0) return c->ask.type;
     if (*c->ask.n_json && strcmp(name, N_JSON) == 0) return c->ask.n_json;
     return is_ours(name) ? NULL : grpc_call_metadata(c->call, name);
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const buf *b = &call_of(d)->ask.body;
+    const buf *b = &call_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return buf_text(b);
 }
 
-static void pause_body(door *d, bool paused)
+static void pause_body(ingress_request *in, bool paused)
 {
-    grpc_call_pause(call_of(d)->call, paused);
+    grpc_call_pause(call_of(in)->call, paused);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
@@ -191,9 +191,10 @@ static void answer(rpc_call *c, const http_header *metadata, size_t n, const grp
     buf_done(&out);
 }
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
-    rpc_call *c = call_of(d);
+    rpc_call *c = call_of(in);
     http_header metadata[METADATA_MAX];
     size_t n_metadata = as_metadata(metadata, headers, n);
     grpc_answer a = {status, bytes, len, number_in(headers, n, N_JSON, len)};
@@ -206,11 +207,11 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     call_over(c);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n)
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
     http_header metadata[METADATA_MAX];
     size_t n_metadata = as_metadata(metadata, headers, n);
-    grpc_call_begin(call_of(d)->call, metadata, n_metadata);
+    grpc_call_begin(call_of(in)->call, metadata, n_metadata);
 }
 
 /* A field of the event's name holds its data; else the data's members are the message's, beside the name.
@@ -265,15 +266,15 @@ static void send_event(rpc_call *c, const event *e)
     json_decref(data);
 }
 
-static void write_event(door *d, const event *e)
+static void write_event(ingress_request *in, const event *e)
 {
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
-    if (is_told && e->n_data) send_event(call_of(d), e);
+    if (is_told && e->n_data) send_event(call_of(in), e);
 }
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    rpc_call *c = call_of(d);
+    rpc_call *c = call_of(in);
     http_header trailers[2];
     if (c->failed)
         end_with(c->call, &c->fault, trailers, 0);
@@ -282,29 +283,29 @@ static void end(door *d)
     call_over(c);
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
-    return grpc_call_unsent(call_of(d)->call);
+    return grpc_call_unsent(call_of(in)->call);
 }
 
-static void drop(door *d)
+static void drop(ingress_request *in)
 {
-    grpc_call_end(call_of(d)->call, GRPC_UNAVAILABLE, "the server is going away");
-    call_free(call_of(d));
+    grpc_call_end(call_of(in)->call, GRPC_UNAVAILABLE, "the server is going away");
+    call_free(call_of(in));
 }
 
-static const door_ops GRPC_DOOR = {.method = method,
-                                   .path = path,
-                                   .query = query,
-                                   .header = header,
-                                   .body = body,
-                                   .pause = pause_body,
-                                   .reply = reply,
-                                   .begin = begin,
-                                   .event = write_event,
-                                   .end = end,
-                                   .unsent = unsent,
-                                   .drop = drop};
+static const ingress_request_ops GRPC_OPS = {.method = method,
+                                             .path = path,
+                                             .query = query,
+                                             .header = header,
+                                             .body = body,
+                                             .pause = pause_body,
+                                             .reply = reply,
+                                             .begin = begin,
+                                             .event = write_event,
+                                             .end = end,
+                                             .unsent = unsent,
+                                             .drop = drop};
 
 /* ---- a call -------------------------------------------------------------------------------------- */
 
@@ -312,7 +313,7 @@ static void on_cancelled(void *user, grpc_call *call)
 {
     rpc_call *c = grpc_call_data(call);
     if (!c) return;
-    if (c->entered) door_leave(&c->door);
+    if (c->entered) ingress_request_leave(&c->ingress);
     call_free(c);
 }
 
@@ -321,12 +322,12 @@ static void note_timeout(rpc_call *c, uint64_t received_ns)
     uint64_t due = grpc_call_deadline_ns(c->call);
     if (!due) return;
     uint64_t ms = due > received_ns ? (due - received_ns) / 1000000 : 0, most = 86400000;
-    c->door.has_timeout = true;
-    c->door.timeout_ms = ms < most ? ms : most;
+    c->ingress.has_timeout = true;
+    c->ingress.timeout_ms = ms < most ? ms : most;
 }
 
 /* NULL: the call has been ended. */
-static rpc_call *call_new(door_grpc *at, grpc_call *call)
+static rpc_call *call_new(grpc_ingress *at, grpc_call *call)
 {
     rpc_call *c = calloc(1, sizeof *c);
     if (!c) {
@@ -335,10 +336,10 @@ static rpc_call *call_new(door_grpc *at, grpc_call *call)
     }
     size_t i = 0;
     while (strcmp(GRPC_RPCS[i].path, grpc_call_path(call)) != 0) i++; /* only these come here */
-    *c = (rpc_call){.door = {.ops = &GRPC_DOOR,
-                             .local = grpc_call_over_unix(call),
-                             .connection = grpc_call_connection(call),
-                             .from = grpc_call_from(call)},
+    *c = (rpc_call){.ingress = {.ops = &GRPC_OPS,
+                                .local = grpc_call_over_unix(call),
+                                .connection = grpc_call_connection(call),
+                                .from = grpc_call_from(call)},
                     .at = at,
                     .call = call,
                     .rpc = &GRPC_RPCS[i],
@@ -354,7 +355,7 @@ static size_t grpc_body_limit(const gateway *g, const http_request *http)
 {
     const gateway_config *c = g->config;
     const char *allow;
-    size_t usual = door_body_bytes(g);
+    size_t usual = ingress_request_max_bytes(g);
     for (size_t i = 0; i < N_GRPC_RPCS; i++) {
         if (strcmp(GRPC_RPCS[i].path, http_path(http)) != 0) continue;
         const endpoint *at = endpoint_find(g->endpoints, GRPC_RPCS[i].method, GRPC_RPCS[i].target, &allow);
@@ -366,11 +367,11 @@ static size_t grpc_body_limit(const gateway *g, const http_request *http)
     return usual + GRPC_FRAME_HEAD;
 }
 
-/* Strangers' messages are neither unpacked nor taken apart: door_enter refuses them by their key. Whether a
+/* Strangers' messages are neither unpacked nor taken apart: ingress_request_enter refuses them by their key. Whether a
  * service is well anybody may ask, in a few words. */
 static size_t longest(void *user, const http_request *http)
 {
-    const gateway *g = ((const door_grpc *)user)->gateway;
+    const gateway *g = ((const grpc_ingress *)user)->gateway;
     for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++)
         if (strcmp(GRPC_HEALTH_METHODS[i].path, http_path(http)) == 0) return GRPC_HEALTH_MESSAGE_MAX;
     if (!grpc_access_shown(g, admission_shown_over_http(http), NULL)) return 0;
@@ -396,7 +397,7 @@ static bool enter_asked(rpc_call *c)
 {
     bool nested = c->entering;
     c->entered = c->entering = true;
-    door_enter(c->at->gateway, &c->door, grpc_call_received_ns(c->call));
+    ingress_request_enter(c->at->gateway, &c->ingress, grpc_call_received_ns(c->call));
     c->entering = nested;
     bool over = c->over;
     if (over && !nested) call_free(c);
@@ -463,7 +464,7 @@ static void enter_later(rpc_call *c, ask_job *j)
     }
 }
 
-static void end_if_closed(door_grpc *d);
+static void end_if_closed(grpc_ingress *grpc);
 
 static void job_free(ask_job *j)
 {
@@ -476,21 +477,21 @@ static void job_free(ask_job *j)
 static void job_done(pool_job *job)
 {
     ask_job *j = (ask_job *)job;
-    door_grpc *d = j->at;
-    if (!j->job.left && d->closing)
+    grpc_ingress *grpc = j->at;
+    if (!j->job.left && grpc->closing)
         j->call->job = NULL; /* its connection is being closed */
     else if (!j->job.left)
         enter_later(j->call, j);
     job_free(j);
-    d->n_jobs--;
-    end_if_closed(d);
+    grpc->n_jobs--;
+    end_if_closed(grpc);
 }
 
 /* As many as may be answered at once may wait for it. */
-static int check_jobs(const door_grpc *d, api_error *e)
+static int check_jobs(const grpc_ingress *grpc, api_error *e)
 {
-    size_t most = d->gateway->config->max_requests;
-    if (!most || d->n_jobs + d->gateway->n_admitted < most) return 0;
+    size_t most = grpc->gateway->config->max_requests;
+    if (!most || grpc->n_jobs + grpc->gateway->n_admitted < most) return 0;
     e->retry_after_s = 1;
     return api_error_set(
         e, 429, "rate_limit_error", "too_many_requests", NULL,
@@ -531,14 +532,14 @@ static void on_long(void *user, grpc_call *call, grpc_reader *body)
 /* Strangers are refused before they have sent anything. */
 static void stream_begin(void *user, grpc_call *call)
 {
-    door_grpc *d = user;
-    rpc_call *c = call_new(d, call);
-    if (c && !grpc_access_has(d->gateway, call, NULL)) enter(c, NULL, 0);
+    grpc_ingress *grpc = user;
+    rpc_call *c = call_new(grpc, call);
+    if (c && !grpc_access_has(grpc->gateway, call, NULL)) enter(c, NULL, 0);
 }
 
 static void take_piece(rpc_call *c, const uint8_t *bytes, size_t n)
 {
-    gateway_request *rq = c->door.rq;
+    gateway_request *rq = c->ingress.rq;
     c->n_pieces += n;
     c->cut = c->n_pieces > c->at->gateway->config->max_audio_bytes;
     const char *why = c->cut ? NULL : uploads_add(rq, n);
@@ -559,7 +560,7 @@ static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size
         api_error e = {0};
         api_error_bad(&e, NULL, "%s: the message is malformed", c->method->input->name);
         if (c->entered)
-            door_leave(&c->door);
+            ingress_request_leave(&c->ingress);
         else
             request_count_refused(c->at->gateway, &e);
         end_refused(call, &e);
@@ -567,7 +568,7 @@ static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size
         return;
     }
     c->entering = true; /* it may be answered by any of these */
-    c->door.body_follows = true;
+    c->ingress.body_follows = true;
     if ((c->entered || enter(c, msg, n)) && !c->over && !c->cut && n_piece) take_piece(c, piece, n_piece);
     c->entering = false;
     if (c->over) call_free(c);
@@ -579,8 +580,8 @@ static void stream_ended(void *user, grpc_call *call)
     if (c->entered) {
         api_error e = {0};
         if (c->cut) return;
-        int status = uploads_whole(c->door.rq, &e);
-        c->door.rq->on_body_end(c->door.rq->work, status, status ? e.message : NULL);
+        int status = uploads_whole(c->ingress.rq, &e);
+        c->ingress.rq->on_body_end(c->ingress.rq->work, status, status ? e.message : NULL);
         return;
     }
     grpc_call_end(call, GRPC_INVALID_ARGUMENT, "no message came");
@@ -589,62 +590,62 @@ static void stream_ended(void *user, grpc_call *call)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int describe(door_grpc *d, shoal_err *err)
+static int describe(grpc_ingress *grpc, shoal_err *err)
 {
     for (size_t i = 0; i < N_GRPC_RPCS; i++) {
-        d->described[i] = proto_schema_method(d->schema, GRPC_RPCS[i].path);
-        if (!d->described[i])
+        grpc->described[i] = proto_schema_method(grpc->schema, GRPC_RPCS[i].path);
+        if (!grpc->described[i])
             return err_set(err, SHOAL_EINTERNAL, "%s is not in shoal.proto", GRPC_RPCS[i].path);
     }
     return 0;
 }
 
 /* Whole requests of the table, and health's. */
-static size_t list_methods(door_grpc *d)
+static size_t list_methods(grpc_ingress *grpc)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_GRPC_RPCS; i++)
         if (!(GRPC_RPCS[i].how & (RPC_PIECES | RPC_MANY)))
-            d->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
-    for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++) d->methods[n++] = GRPC_HEALTH_METHODS[i];
+            grpc->methods[n++] = (grpc_method){GRPC_RPCS[i].path, on_call};
+    for (size_t i = 0; i < N_GRPC_HEALTH_METHODS; i++) grpc->methods[n++] = GRPC_HEALTH_METHODS[i];
     return n;
 }
 
-static int add_streams(door_grpc *d, shoal_err *err)
+static int add_streams(grpc_ingress *grpc, shoal_err *err)
 {
     for (size_t i = 0; i < N_GRPC_RPCS; i++)
         if (GRPC_RPCS[i].how & RPC_PIECES)
-            d->pieces = (grpc_stream_method){.path = GRPC_RPCS[i].path,
-                                             .max_message = AUDIO_BYTES_MAX,
-                                             .begin = stream_begin,
-                                             .message = stream_message,
-                                             .ended = stream_ended,
-                                             .cancelled = on_cancelled};
-    int rc = grpc_server_add_streams(d->server, &d->pieces, 1, d, err);
-    if (rc == 0) rc = grpc_server_add_streams(d->server, &DOOR_GRPC_INFER_STREAM, 1, d, err);
-    return rc == 0 ? grpc_server_add_streams(d->server, GRPC_REFLECTION_STREAMS, N_GRPC_REFLECTION_STREAMS, d,
-                                             err)
+            grpc->pieces = (grpc_stream_method){.path = GRPC_RPCS[i].path,
+                                                .max_message = AUDIO_BYTES_MAX,
+                                                .begin = stream_begin,
+                                                .message = stream_message,
+                                                .ended = stream_ended,
+                                                .cancelled = on_cancelled};
+    int rc = grpc_server_add_streams(grpc->server, &grpc->pieces, 1, grpc, err);
+    if (rc == 0) rc = grpc_server_add_streams(grpc->server, &GRPC_INFER_STREAM, 1, grpc, err);
+    return rc == 0 ? grpc_server_add_streams(grpc->server, GRPC_REFLECTION_STREAMS, N_GRPC_REFLECTION_STREAMS,
+                                             grpc, err)
                    : rc;
 }
 
-static int open_server(door_grpc *d, shoal_err *err)
+static int open_server(grpc_ingress *grpc, shoal_err *err)
 {
-    gateway *g = d->gateway;
-    d->described = calloc(N_GRPC_RPCS, sizeof *d->described);
-    d->methods = calloc(N_GRPC_RPCS + N_GRPC_HEALTH_METHODS, sizeof *d->methods);
-    if (!d->described || !d->methods) return err_nomem(err);
-    int rc = proto_schema_new(&d->schema, PUBLIC_PROTOS, PUBLIC_PROTOS_BYTES, err);
-    if (rc == 0) rc = describe(d, err);
+    gateway *g = grpc->gateway;
+    grpc->described = calloc(N_GRPC_RPCS, sizeof *grpc->described);
+    grpc->methods = calloc(N_GRPC_RPCS + N_GRPC_HEALTH_METHODS, sizeof *grpc->methods);
+    if (!grpc->described || !grpc->methods) return err_nomem(err);
+    int rc = proto_schema_new(&grpc->schema, PUBLIC_PROTOS, PUBLIC_PROTOS_BYTES, err);
+    if (rc == 0) rc = describe(grpc, err);
     if (rc == 0)
-        rc = grpc_server_new_within(&d->server, g->loop, g->server, d->methods, list_methods(d), d, longest,
-                                    err);
-    if (rc == 0) grpc_server_on_long(d->server, on_long);
-    if (rc == 0) rc = add_streams(d, err);
-    if (rc == 0) rc = grpc_health_open(d, err);
+        rc = grpc_server_new_within(&grpc->server, g->loop, g->server, grpc->methods, list_methods(grpc),
+                                    grpc, longest, err);
+    if (rc == 0) grpc_server_on_long(grpc->server, on_long);
+    if (rc == 0) rc = add_streams(grpc, err);
+    if (rc == 0) rc = grpc_health_open(grpc, err);
     if (rc != 0) return rc;
-    d->guest = (http_guest){
-        .wants = grpc_wants, .handler = grpc_server_handler(d->server), .body_limit = grpc_body_limit};
-    g->http_guest = &d->guest;
+    grpc->guest = (http_guest){
+        .wants = grpc_wants, .handler = grpc_server_handler(grpc->server), .body_limit = grpc_body_limit};
+    g->http_guest = &grpc->guest;
     return 0;
 }
 
@@ -675,43 +676,43 @@ static void close_grpc(gateway *g)
     grpc_health_deafen(g->grpc);
 }
 
-static void door_free(door_grpc *d)
+static void grpc_ingress_free(grpc_ingress *grpc)
 {
-    void (*closed)(void *) = d->closed;
-    void *closed_user = d->closed_user;
-    proto_schema_free(d->schema);
-    free(d->methods);
-    free(d->described);
-    free(d);
+    void (*closed)(void *) = grpc->closed;
+    void *closed_user = grpc->closed_user;
+    proto_schema_free(grpc->schema);
+    free(grpc->methods);
+    free(grpc->described);
+    free(grpc);
     if (closed) closed(closed_user);
 }
 
-static void end_if_closed(door_grpc *d)
+static void end_if_closed(grpc_ingress *grpc)
 {
-    if (d->server_closed && d->n_jobs == 0) door_free(d);
+    if (grpc->server_closed && grpc->n_jobs == 0) grpc_ingress_free(grpc);
 }
 
 static void on_closed(void *user)
 {
-    door_grpc *d = user;
-    d->server_closed = true;
-    end_if_closed(d);
+    grpc_ingress *grpc = user;
+    grpc->server_closed = true;
+    end_if_closed(grpc);
 }
 
 /* After g->server is closed. */
 static void release_grpc(gateway *g, void (*done)(void *g))
 {
-    door_grpc *d = g->grpc;
-    if (!d) {
+    grpc_ingress *grpc = g->grpc;
+    if (!grpc) {
         done(g);
         return;
     }
-    d->closed = done;
-    d->closed_user = g;
-    if (d->server)
-        grpc_server_close(d->server, on_closed, d);
+    grpc->closed = done;
+    grpc->closed_user = g;
+    if (grpc->server)
+        grpc_server_close(grpc->server, on_closed, grpc);
     else
-        on_closed(d);
+        on_closed(grpc);
 }
 
 const ingress GRPC_INGRESS = {.name = "grpc",

@@ -1,5 +1,5 @@
-/* door_grpc_infer.c: one gRPC stream with many requests; see door_grpc_infer.h. */
-#include "ingress/door_grpc_infer.h"
+/* grpc_infer_stream.c: one gRPC stream with many requests; see grpc_infer_stream.h. */
+#include "ingress/grpc_infer_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "dialects/kserve_proto.h"
 #include "base/clock.h"
 #include "base/proto_wire.h"
-#include "ingress/door_grpc_impl.h"
+#include "ingress/grpc_ingress_impl.h"
 #include "ingress/grpc_access.h"
 #include "request/gateway_state.h"
 #include "ingress/grpc_fault.h"
@@ -24,7 +24,7 @@ enum { PARTS_MAX = 64 };
 
 typedef struct part part;
 typedef struct infer_stream {
-    door_grpc *at;
+    grpc_ingress *at;
     grpc_call *call;
     const grpc_rpc *rpc;
     const proto_method *method;
@@ -34,7 +34,7 @@ typedef struct infer_stream {
 } infer_stream;
 
 struct part {
-    door door; /* first */
+    ingress_request ingress; /* first */
     infer_stream *stream;
     grpc_ask ask;
     char id[128];
@@ -44,9 +44,9 @@ struct part {
     part *next, *prev;
 };
 
-static part *part_of(const door *d)
+static part *part_of(const ingress_request *in)
 {
-    return (part *)d;
+    return (part *)in;
 }
 
 /* ---- answers ------------------------------------------------------------------------------------- */
@@ -189,43 +189,43 @@ static void finish(part *p)
     end_if_done(s);
 }
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return part_of(d)->stream->rpc->method;
+    return part_of(in)->stream->rpc->method;
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return part_of(d)->ask.path.data;
+    return part_of(in)->ask.path.data;
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
     return "";
 }
 
 /* Of the stream's metadata what is about each request. */
-static const char *header(const door *d, const char *name)
+static const char *header(const ingress_request *in, const char *name)
 {
-    const part *p = part_of(d);
+    const part *p = part_of(in);
     if (strcmp(name, "content-type") == 0) return p->ask.type;
     if (strcmp(name, "accept") == 0) return "text/event-stream";
     if (strcmp(name, N_JSON) == 0) return *p->ask.n_json ? p->ask.n_json : NULL;
-    if (strcmp(name, "x-shoal-deadline-ms") == 0 && p->door.has_timeout) return NULL;
+    if (strcmp(name, "x-shoal-deadline-ms") == 0 && p->ingress.has_timeout) return NULL;
     bool is_ours = strcmp(name, "x-request-id") == 0 || strcmp(name, "accept-encoding") == 0 ||
                    strcmp(name, "content-encoding") == 0 || strcmp(name, "content-length") == 0 ||
                    strncmp(name, "grpc-", 5) == 0;
     return is_ours ? NULL : grpc_call_metadata(p->stream->call, name);
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const buf *b = &part_of(d)->ask.body;
+    const buf *b = &part_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(door *d, bool paused) {}
+static void pause_body(ingress_request *in, bool paused) {}
 
 static size_t json_length(const http_header *headers, size_t n, size_t none)
 {
@@ -234,9 +234,10 @@ static size_t json_length(const http_header *headers, size_t n, size_t none)
     return none;
 }
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
-    part *p = part_of(d);
+    part *p = part_of(in);
     if (status < 300)
         send_whole(p, &(grpc_answer){status, bytes, len, json_length(headers, n, len)});
     else
@@ -244,42 +245,42 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     finish(p);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n) {}
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
 
-static void write_event(door *d, const event *e)
+static void write_event(ingress_request *in, const event *e)
 {
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
-    if (is_told && e->n_data) send_piece(part_of(d), e);
+    if (is_told && e->n_data) send_piece(part_of(in), e);
 }
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    finish(part_of(d));
+    finish(part_of(in));
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
-    return grpc_call_unsent(part_of(d)->stream->call);
+    return grpc_call_unsent(part_of(in)->stream->call);
 }
 
-static void drop(door *d)
+static void drop(ingress_request *in)
 {
-    break_off(part_of(d), "the server is going away");
-    finish(part_of(d));
+    break_off(part_of(in), "the server is going away");
+    finish(part_of(in));
 }
 
-static const door_ops PART_DOOR = {.method = method,
-                                   .path = path,
-                                   .query = query,
-                                   .header = header,
-                                   .body = body,
-                                   .pause = pause_body,
-                                   .reply = reply,
-                                   .begin = begin,
-                                   .event = write_event,
-                                   .end = end,
-                                   .unsent = unsent,
-                                   .drop = drop};
+static const ingress_request_ops PART_OPS = {.method = method,
+                                             .path = path,
+                                             .query = query,
+                                             .header = header,
+                                             .body = body,
+                                             .pause = pause_body,
+                                             .reply = reply,
+                                             .begin = begin,
+                                             .event = write_event,
+                                             .end = end,
+                                             .unsent = unsent,
+                                             .drop = drop};
 
 /* ---- the stream ---------------------------------------------------------------------------------- */
 
@@ -292,21 +293,21 @@ static const grpc_rpc *infer_rpc(void)
 
 static void on_begin(void *user, grpc_call *call)
 {
-    door_grpc *d = user;
-    bool known = grpc_access_has(d->gateway, call, NULL);
-    infer_stream *s = known && !d->gateway->draining ? calloc(1, sizeof *s) : NULL;
+    grpc_ingress *grpc = user;
+    bool known = grpc_access_has(grpc->gateway, call, NULL);
+    infer_stream *s = known && !grpc->gateway->draining ? calloc(1, sizeof *s) : NULL;
     if (!s) {
-        grpc_status status = !known                 ? GRPC_UNAUTHENTICATED
-                             : d->gateway->draining ? GRPC_UNAVAILABLE
-                                                    : GRPC_RESOURCE_EXHAUSTED;
+        grpc_status status = !known                    ? GRPC_UNAUTHENTICATED
+                             : grpc->gateway->draining ? GRPC_UNAVAILABLE
+                                                       : GRPC_RESOURCE_EXHAUSTED;
         grpc_call_end(call, status,
-                      !known                 ? "this needs an API key, as metadata: authorization: Bearer ..."
-                      : d->gateway->draining ? "the server is shutting down"
-                                             : "out of memory");
+                      !known ? "this needs an API key, as metadata: authorization: Bearer ..."
+                      : grpc->gateway->draining ? "the server is shutting down"
+                                                : "out of memory");
         return;
     }
     *s = (infer_stream){
-        .at = d, .call = call, .rpc = infer_rpc(), .method = proto_schema_method(d->schema, PATH)};
+        .at = grpc, .call = call, .rpc = infer_rpc(), .method = proto_schema_method(grpc->schema, PATH)};
     grpc_call_set_data(call, s);
     grpc_call_set_idle(call, true); /* until a request comes */
 }
@@ -315,18 +316,18 @@ static void on_begin(void *user, grpc_call *call)
 static void note_timeout(part *p)
 {
     uint64_t due = grpc_call_deadline_ns(p->stream->call), now = clock_ns();
-    p->door.has_timeout = due != 0;
-    if (due > now) p->door.timeout_ms = (due - now) / 1000000;
+    p->ingress.has_timeout = due != 0;
+    if (due > now) p->ingress.timeout_ms = (due - now) / 1000000;
 }
 
 static part *part_new(infer_stream *s)
 {
     part *p = calloc(1, sizeof *p);
     if (!p) return NULL;
-    *p = (part){.door = {.ops = &PART_DOOR,
-                         .local = grpc_call_over_unix(s->call),
-                         .connection = grpc_call_connection(s->call),
-                         .from = grpc_call_from(s->call)},
+    *p = (part){.ingress = {.ops = &PART_OPS,
+                            .local = grpc_call_over_unix(s->call),
+                            .connection = grpc_call_connection(s->call),
+                            .from = grpc_call_from(s->call)},
                 .stream = s,
                 .next = s->parts};
     if (p->next) p->next->prev = p;
@@ -372,7 +373,7 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
         send_error(s, "", "out of memory");
         p->over = true;
     } else {
-        door_enter(s->at->gateway, &p->door, clock_ns());
+        ingress_request_enter(s->at->gateway, &p->ingress, clock_ns());
     }
     p->entering = false;
     if (p->over) finish(p);
@@ -392,15 +393,15 @@ static void on_cancelled(void *user, grpc_call *call)
     while (s->parts) {
         part *p = s->parts;
         s->parts = p->next;
-        if (p->door.rq) door_leave(&p->door);
+        if (p->ingress.rq) ingress_request_leave(&p->ingress);
         free_part(p);
     }
     free(s);
 }
 
-const grpc_stream_method DOOR_GRPC_INFER_STREAM = {.path = PATH,
-                                                   .rests = true,
-                                                   .begin = on_begin,
-                                                   .message = on_message,
-                                                   .ended = on_ended,
-                                                   .cancelled = on_cancelled};
+const grpc_stream_method GRPC_INFER_STREAM = {.path = PATH,
+                                              .rests = true,
+                                              .begin = on_begin,
+                                              .message = on_message,
+                                              .ended = on_ended,
+                                              .cancelled = on_cancelled};

@@ -1,5 +1,5 @@
-/* door_ws.c: messages in, requests; answers out, messages. */
-#include "ingress/door_ws.h"
+/* ws_ingress.c: messages in, requests; answers out, messages. */
+#include "ingress/ws_ingress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "request/admission.h"
-#include "ingress/door_http.h"
+#include "ingress/http_ingress.h"
 #include "request/endpoint.h"
 #include "ingress/ingress.h"
 #include "request/gateway_state.h"
@@ -17,7 +17,7 @@
 
 enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */
-    STRANGER_MS = DOOR_STRANGER_MS,
+    STRANGER_MS = INGRESS_UNAUTHENTICATED_MS,
     STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
@@ -29,12 +29,12 @@ enum {
 enum { CODE_GOING_AWAY = 1001, CODE_NOT_TEXT = 1003, CODE_POLICY = 1008, CODE_TRY_AGAIN = 1013 };
 
 typedef struct ws_call {
-    door door; /* first */
+    ingress_request ingress; /* first */
     struct ws_socket *socket;
     struct ws_call *next, *prev;
     envelope ask;
     size_t held;         /* of its body: http_hold */
-    bool entering, over; /* door_enter has not returned; the final call has come */
+    bool entering, over; /* ingress_request_enter has not returned; the final call has come */
 } ws_call;
 
 /* A long message on its way through the pool. The socket reads no further until it is back. */
@@ -163,9 +163,9 @@ static void send_event(ws_socket *s, const char *id, const event *e)
 
 /* ---- a request ----------------------------------------------------------------------------------- */
 
-static ws_call *call_of(const door *d)
+static ws_call *call_of(const ingress_request *in)
 {
-    return (ws_call *)d;
+    return (ws_call *)in;
 }
 
 static void call_free(ws_call *c)
@@ -191,25 +191,25 @@ static void call_end(ws_call *c)
         websocket_close(s->ws, CODE_GOING_AWAY, "the server is shutting down");
 }
 
-static const char *method(const door *d)
+static const char *method(const ingress_request *in)
 {
-    return call_of(d)->ask.method;
+    return call_of(in)->ask.method;
 }
 
-static const char *path(const door *d)
+static const char *path(const ingress_request *in)
 {
-    return call_of(d)->ask.path;
+    return call_of(in)->ask.path;
 }
 
-static const char *query(const door *d)
+static const char *query(const ingress_request *in)
 {
-    return call_of(d)->ask.query;
+    return call_of(in)->ask.query;
 }
 
 /* Where a page comes from is the browser's word, not the message's. */
-static const char *header(const door *d, const char *name)
+static const char *header(const ingress_request *in, const char *name)
 {
-    const ws_call *c = call_of(d);
+    const ws_call *c = call_of(in);
     bool of_handshake =
         strcmp(name, "host") == 0 || strcmp(name, "origin") == 0 || strncmp(name, "sec-fetch-", 10) == 0;
     if (of_handshake) return http_header_get(c->socket->http, name);
@@ -218,25 +218,26 @@ static const char *header(const door *d, const char *name)
     return strcmp(name, "content-type") == 0 && c->ask.body.len ? "application/json" : NULL;
 }
 
-static const char *body(const door *d, size_t *ret_len)
+static const char *body(const ingress_request *in, size_t *ret_len)
 {
-    const buf *b = &call_of(d)->ask.body;
+    const buf *b = &call_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(door *d, bool paused) {} /* it is all here */
+static void pause_body(ingress_request *in, bool paused) {} /* it is all here */
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
+                  size_t len)
 {
-    ws_call *c = call_of(d);
+    ws_call *c = call_of(in);
     answer(c->socket, c->ask.id, status, headers, n, bytes, len);
     call_end(c);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n)
+static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
-    const ws_call *c = call_of(d);
+    const ws_call *c = call_of(in);
     buf out = {0};
     open_message(&out, c->ask.id);
     buf_printf(&out, ",\"status\":%d", status);
@@ -245,16 +246,16 @@ static void begin(door *d, int status, const http_header *headers, size_t n)
     send_message(c->socket, &out);
 }
 
-static void write_event(door *d, const event *e)
+static void write_event(ingress_request *in, const event *e)
 {
-    const ws_call *c = call_of(d);
+    const ws_call *c = call_of(in);
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
     if (is_told && e->n_data) send_event(c->socket, c->ask.id, e);
 }
 
-static void end(door *d)
+static void end(ingress_request *in)
 {
-    ws_call *c = call_of(d);
+    ws_call *c = call_of(in);
     buf out = {0};
     open_message(&out, c->ask.id);
     buf_puts(&out, ",\"end\":true");
@@ -262,28 +263,28 @@ static void end(door *d)
     call_end(c);
 }
 
-static size_t unsent(const door *d)
+static size_t unsent(const ingress_request *in)
 {
-    return websocket_unsent(call_of(d)->socket->ws);
+    return websocket_unsent(call_of(in)->socket->ws);
 }
 
-static void drop(door *d)
+static void drop(ingress_request *in)
 {
-    call_free(call_of(d));
+    call_free(call_of(in));
 }
 
-static const door_ops WS_DOOR = {.method = method,
-                                 .path = path,
-                                 .query = query,
-                                 .header = header,
-                                 .body = body,
-                                 .pause = pause_body,
-                                 .reply = reply,
-                                 .begin = begin,
-                                 .event = write_event,
-                                 .end = end,
-                                 .unsent = unsent,
-                                 .drop = drop};
+static const ingress_request_ops WS_OPS = {.method = method,
+                                           .path = path,
+                                           .query = query,
+                                           .header = header,
+                                           .body = body,
+                                           .pause = pause_body,
+                                           .reply = reply,
+                                           .begin = begin,
+                                           .event = write_event,
+                                           .end = end,
+                                           .unsent = unsent,
+                                           .drop = drop};
 
 static ws_call *find_call(const ws_socket *s, const char *id)
 {
@@ -302,18 +303,18 @@ static void welcome(ws_socket *s)
 {
     s->is_known = true;
     if (auth_count(s->gateway->settings->auth) > 0) http_set_known(s->http);
-    websocket_limit_unpacked(s->ws, door_body_bytes(s->gateway));
+    websocket_limit_unpacked(s->ws, ingress_request_max_bytes(s->gateway));
 }
 
 /* Endpoints that take a body as it comes get it at once. */
 static void enter(ws_call *c)
 {
     c->entering = true;
-    door_enter(c->socket->gateway, &c->door, clock_ns());
-    const gateway_request *rq = c->over ? NULL : c->door.rq;
+    ingress_request_enter(c->socket->gateway, &c->ingress, clock_ns());
+    const gateway_request *rq = c->over ? NULL : c->ingress.rq;
     if (rq && rq->endpoint->takes & ENDPOINT_PIECES && c->ask.body.len)
         rq->on_body(rq->work, (const uint8_t *)c->ask.body.data, c->ask.body.len);
-    rq = c->over ? NULL : c->door.rq;
+    rq = c->over ? NULL : c->ingress.rq;
     if (rq && rq->endpoint->takes & ENDPOINT_PIECES) rq->on_body_end(rq->work, 0, NULL);
     c->entering = false;
     if (c->over) call_free(c);
@@ -337,7 +338,7 @@ static void cancel(ws_socket *s, envelope *a)
     count_cancel(s);
     ws_call *c = find_call(s, a->id);
     if (c) {
-        door_leave(&c->door);
+        ingress_request_leave(&c->ingress);
         call_end(c);
     }
     envelope_done(a);
@@ -359,13 +360,13 @@ static int start(ws_socket *s, envelope *a, api_error *e)
         http_hold(s->http, &held, 0);
         return status ? api_error_from_status(e, status, http_hold_why(status)) : api_error_nomem(e);
     }
-    *c = (ws_call){.door = {.ops = &WS_DOOR,
-                            .local = http_over_unix(s->http),
-                            .connection = http_connection(s->http),
-                            .from = http_from(s->http),
-                            .key = a->key ? a->key : admission_shown_over_http(s->http),
-                            .has_timeout = a->has_timeout,
-                            .timeout_ms = a->timeout_ms},
+    *c = (ws_call){.ingress = {.ops = &WS_OPS,
+                               .local = http_over_unix(s->http),
+                               .connection = http_connection(s->http),
+                               .from = http_from(s->http),
+                               .key = a->key ? a->key : admission_shown_over_http(s->http),
+                               .has_timeout = a->has_timeout,
+                               .timeout_ms = a->timeout_ms},
                    .socket = s,
                    .next = s->calls,
                    .ask = *a,
@@ -374,7 +375,7 @@ static int start(ws_socket *s, envelope *a, api_error *e)
     s->calls = c;
     s->n_calls++;
     http_set_idle(s->http, false);
-    if (!s->is_known && knows(s, c->door.key)) welcome(s);
+    if (!s->is_known && knows(s, c->ingress.key)) welcome(s);
     enter(c);
     return 0;
 }
@@ -471,7 +472,7 @@ static void on_closed(void *user, unsigned code)
     gateway *g = s->gateway;
     pool_job_leave(s->job ? &s->job->job : NULL);
     while (s->calls) {
-        door_leave(&s->calls->door);
+        ingress_request_leave(&s->calls->ingress);
         call_free(s->calls);
     }
     if (s->prev)
@@ -510,8 +511,8 @@ static int start_timer(gateway *g)
 
 static ws_socket *socket_new(gateway *g, http_request *http)
 {
-    http_limits h = door_http_limits(g->config);
-    websocket_limits l = {.max_message_bytes = door_body_bytes(g),
+    http_limits h = http_ingress_limits(g->config);
+    websocket_limits l = {.max_message_bytes = ingress_request_max_bytes(g),
                           .message_ms = h.request_timeout_ms,
                           .min_rate = h.min_body_rate,
                           .ping_ms = PING_MS};
@@ -528,10 +529,10 @@ static ws_socket *socket_new(gateway *g, http_request *http)
     return NULL;
 }
 
-void door_ws_handle(gateway_request *rq)
+void ws_ingress_handle(gateway_request *rq)
 {
     gateway *g = rq->gateway;
-    http_request *http = door_http_take(rq->door);
+    http_request *http = http_ingress_take(rq->ingress);
     if (!http) {
         api_error e;
         api_error_set(&e, 426, "invalid_request_error", "upgrade_required", NULL,

@@ -1,5 +1,5 @@
-/* door.c: whom the gateway lets in, by whichever door he comes. */
-#include "request/door.h"
+/* ingress_request.c: which requests the gateway lets in, by any transport. */
+#include "request/ingress_request.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -71,19 +71,19 @@ static int set_urgency(gateway_request *rq, api_error *e)
     if (rc != 0) return rc;
     bool is_reply = rq->endpoint && rq->endpoint->takes & ENDPOINT_REPLY;
     uint64_t ms = is_reply ? 0 : rq->config->default_deadline_ms;
-    const door *d = rq->door;
-    if (d->of && d->of->names_deadline) { /* it began when the client's own request came */
-        rq->deadline_ns = d->of->deadline_ns;
+    const ingress_request *in = rq->ingress;
+    if (in->of && in->of->names_deadline) { /* it began when the client's own request came */
+        rq->deadline_ns = in->of->deadline_ns;
         rq->names_deadline = true;
         return 0;
     }
-    rq->names_deadline = s || d->has_timeout;
+    rq->names_deadline = s || in->has_timeout;
     if (rq->names_deadline) {
         if (s && (!number_u64(s, &ms) || ms > DEADLINE_MAX_MS))
             return api_error_bad(e, "x-shoal-deadline-ms",
                                  "x-shoal-deadline-ms must be whole milliseconds, 0 to %d, in digits alone",
                                  DEADLINE_MAX_MS);
-        if (d->has_timeout && (!s || d->timeout_ms <= ms)) ms = d->timeout_ms;
+        if (in->has_timeout && (!s || in->timeout_ms <= ms)) ms = in->timeout_ms;
         if (ms == 0)
             return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
                                  "a deadline of 0 ms cannot be met");
@@ -104,7 +104,7 @@ static int set_wish(gateway_request *rq, api_error *e)
 /* No browser comes by a Unix socket. */
 static int check_browser(const gateway_request *rq, api_error *e)
 {
-    if (rq->door->local) return 0;
+    if (rq->ingress->local) return 0;
     browser_facts f = {.method = request_method(rq),
                        .host = request_header(rq, "host"),
                        .origin = request_header(rq, "origin"),
@@ -153,7 +153,7 @@ static int admit(gateway_request *rq, api_error *e)
     return set_wish(rq, e) == 0 ? admission_begin(rq, e) : e->status;
 }
 
-static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
+static gateway_request *request_new(gateway *g, ingress_request *in, uint64_t received_ns)
 {
     gateway_request *rq = malloc(sizeof *rq);
     if (!rq) return NULL;
@@ -164,27 +164,27 @@ static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
                             .cache = g->cache,
                             .metrics = g->metrics,
                             .config = g->config,
-                            .door = d,
-                            .background = d->background,
+                            .ingress = in,
+                            .background = in->background,
                             .start_ns = received_ns ? received_ns : clock_ns(),
                             .next = g->requests};
     if (g->requests) g->requests->prev = rq;
     g->requests = rq;
     g->n_requests++;
     call_notes_add(rq);
-    d->rq = rq;
+    in->rq = rq;
     return rq;
 }
 
-void door_enter(gateway *g, door *d, uint64_t received_ns)
+void ingress_request_enter(gateway *g, ingress_request *in, uint64_t received_ns)
 {
-    gateway_request *rq = request_new(g, d, received_ns);
+    gateway_request *rq = request_new(g, in, received_ns);
     if (!rq) {
         api_error e;
         api_error_nomem(&e);
         e.status = 503;
         request_count_refused(g, &e);
-        d->ops->reply(d, 503, NULL, 0, NULL, 0);
+        in->ops->reply(in, 503, NULL, 0, NULL, 0);
         return;
     }
     name_request(rq);
@@ -204,7 +204,7 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
         request_preflight(rq);
         return;
     }
-    if (rq->endpoint->admitted && d->body_follows) {
+    if (rq->endpoint->admitted && in->body_follows) {
         if (uploads_begin(rq, &e) != 0) {
             request_error(rq, &e);
             return;
@@ -212,19 +212,19 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     } else if (rq->endpoint->admitted) {
         capacity_take(rq, 1);
     }
-    int rc = d->ops->unpack ? d->ops->unpack(d, &e) : 0;
-    if (rc != DOOR_LATER) door_go_on(d, rc ? &e : NULL);
+    int rc = in->ops->unpack ? in->ops->unpack(in, &e) : 0;
+    if (rc != INGRESS_LATER) ingress_request_resume(in, rc ? &e : NULL);
 }
 
-size_t door_body_bytes(const gateway *g)
+size_t ingress_request_max_bytes(const gateway *g)
 {
     size_t most = g->config->limits.max_body_bytes;
     return most ? most : BODY_BYTES;
 }
 
-void door_go_on(door *d, const api_error *e)
+void ingress_request_resume(ingress_request *in, const api_error *e)
 {
-    gateway_request *rq = d->rq;
+    gateway_request *rq = in->rq;
     if (e) {
         request_error(rq, e);
         return;
@@ -236,11 +236,11 @@ void door_go_on(door *d, const api_error *e)
     crash_leave();
 }
 
-void door_leave(door *d)
+void ingress_request_leave(ingress_request *in)
 {
-    gateway_request *rq = d->rq;
+    gateway_request *rq = in->rq;
     void (*on_gone)(void *) = rq->on_gone;
-    d->rq = NULL;
+    in->rq = NULL;
     rq->on_gone = NULL;
     if (on_gone) on_gone(rq->work);
     request_finish(rq, 499, "client_gone");
