@@ -1,6 +1,7 @@
 /* agent_args.c: the command line of one worker. */
 #include "agent/agent_impl.h"
 
+#include "kinds/model_kind.h"
 #include "os/handover.h"
 
 #include <string.h>
@@ -73,7 +74,7 @@ void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
     agent_args_put(x, a->shown);
-    agent_args_put(x, "worker");
+    agent_args_put(x, model_kind_of(c->spec.path)->program);
     agent_args_put_str(x, "--name", c->spec.model);
     agent_args_put_str(x, "--model", c->spec.path);
     agent_args_put_str(x, "--sha256", c->spec.sha256);

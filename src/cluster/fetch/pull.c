@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "base/sha256.h"
 #include "logging/tame.h"
 #include "base/utf8.h"
@@ -336,12 +337,6 @@ static char *short_name(arena *mem, const char *file)
     return s;
 }
 
-static bool is_gguf(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && strcasecmp(path + n - 5, ".gguf") == 0;
-}
-
 static int enter(run *r, pull_done *ret, shoal_err *err)
 {
     const pull_item *it = &r->plan.items[0];
@@ -374,17 +369,17 @@ static int note_folder(run *r, shoal_err *err)
 /* What a command takes for it. */
 static int name_model(run *r, pull_done *ret, shoal_err *err)
 {
-    bool safetensors = false;
-    for (size_t i = 0; i < r->plan.n; i++) safetensors |= !is_gguf(r->plan.items[i].path);
+    bool others = false; /* than GGUF files */
+    for (size_t i = 0; i < r->plan.n; i++)
+        others |= model_kind_named(r->plan.items[i].path) != &model_kind_gguf;
     ret->model = ret->files[0].path;
-    if (r->plan.folder && safetensors)
-        ret->model = arena_printf(r->mem, "%s/%s", r->o->folder, r->plan.folder);
+    if (r->plan.folder && others) ret->model = arena_printf(r->mem, "%s/%s", r->o->folder, r->plan.folder);
     if (!ret->model) return err_nomem(err);
     if (r->plan.folder && !r->o->no_manifest) {
         int rc = note_folder(r, err);
         if (rc != 0) return rc;
     }
-    if (r->plan.n != 1 || r->plan.folder || safetensors || r->o->no_manifest) return 0;
+    if (r->plan.n != 1 || r->plan.folder || others || r->o->no_manifest) return 0;
     return enter(r, ret, err);
 }
 

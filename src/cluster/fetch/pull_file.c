@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "base/sha256.h"
 
 enum { STATE_MAX = 65536 };
@@ -197,8 +198,7 @@ static int begin(void *user, const pull_reply *r, shoal_err *err)
 
 static bool is_gguf(const char *path)
 {
-    size_t n = strlen(path);
-    return n > 5 && strcasecmp(path + n - 5, ".gguf") == 0;
+    return model_kind_named(path) == &model_kind_gguf;
 }
 
 static int wrong_kind(const fetching *x, shoal_err *err)
@@ -207,47 +207,13 @@ static int wrong_kind(const fetching *x, shoal_err *err)
                    is_gguf(x->t->path) ? "GGUF file" : "file of a model");
 }
 
-/* safetensors: the length of a JSON object, in eight bytes, and its brace. */
-static bool begins_as_safetensors(const uint8_t *data, size_t n)
-{
-    return n > 8 && data[8] == '{' && data[5] == 0 && data[6] == 0 && data[7] == 0;
-}
-
-/* llama2.c, version 0: seven sizes, the first of which is the width; a text would be a number of eight
- * digits. */
-static bool begins_as_sizes(const uint8_t *data, size_t n)
-{
-    uint32_t size;
-    for (size_t i = 0; i < 5; i++) {
-        if (n < 4 * i + 4) return false;
-        memcpy(&size, data + 4 * i, sizeof size);
-        if (size == 0 || size > 1000000) return false;
-    }
-    return true;
-}
-
-bool pull_begins_as_model(const uint8_t *data, size_t n)
-{
-    static const struct {
-        const char *bytes;
-        size_t n;
-    } MAGIC[] = {
-        {"GGUF", 4}, {"24ka", 4} /* llama2.c, version 1 */, {"tree", 4} /* LightGBM */, {"\x1f\x8b", 2}};
-    size_t blank = 0;
-    for (size_t i = 0; i < sizeof MAGIC / sizeof *MAGIC; i++)
-        if (n >= MAGIC[i].n && memcmp(data, MAGIC[i].bytes, MAGIC[i].n) == 0) return true;
-    while (blank < n && strchr(" \t\r\n", data[blank]) && data[blank]) blank++;
-    bool is_json = blank < n && data[blank] == '{';
-    return is_json || begins_as_safetensors(data, n) || begins_as_sizes(data, n);
-}
-
 /* Of the part, which is whole. */
 static bool is_wrong_kind(const fetching *x)
 {
     uint8_t head[64];
     ssize_t n = pread(x->fd, head, sizeof head, 0);
     if (is_gguf(x->t->path)) return n < 4 || memcmp(head, "GGUF", 4) != 0;
-    return x->t->is_model && (n <= 0 || !pull_begins_as_model(head, (size_t)n));
+    return x->t->is_model && (n <= 0 || !model_kind_begins(head, (size_t)n));
 }
 
 static int take(void *user, const char *data, size_t n, shoal_err *err)

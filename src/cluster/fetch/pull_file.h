@@ -28,10 +28,6 @@ typedef struct pull_result {
     bool was_here;
 } pull_result;
 
-/* Does a file begin so that a model may be in it: GGUF, safetensors, a checkpoint of llama2.c, trees as JSON
- * or text, gzip of these? Pure. */
-bool pull_begins_as_model(const uint8_t *data, size_t n);
-
 /* SHOAL_EDIGEST: what came is not it, and was removed; SHOAL_EFORMAT: it is no model, and was removed;
  * SHOAL_ECANCELLED, SHOAL_EUNAVAILABLE, SHOAL_EIO (a full disk): what came stays for the next run;
  * SHOAL_EINVALID: another file is there; SHOAL_EAUTH, SHOAL_ENOTFOUND. */

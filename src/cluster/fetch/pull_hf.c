@@ -1,11 +1,11 @@
 /* pull_hf.c: what to take of a Hugging Face repository; see pull_plan.h. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "json/json.h"
 #include "base/utf8.h"
 #include "fetch/pull_plan.h"
+#include "kinds/model_kind.h"
 
 void pull_put_size(buf *to, uint64_t bytes)
 {
@@ -70,12 +70,6 @@ int pull_list_add_hf(pull_list *l, const json_t *page, shoal_err *err)
 
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcasecmp(s + n - k, end) == 0;
-}
-
 /* Length of what is before "-00001-of-00003.EXT"; 0 when a name is not numbered so. */
 static size_t shard_stem(const char *path)
 {
@@ -98,7 +92,8 @@ static bool same_set(const char *a, const char *b)
 
 static bool is_gguf_model(const char *path)
 {
-    return ends_with(path, ".gguf") && !pull_has_word(path, "mmproj") && !strstr(path, "imatrix");
+    return model_kind_named(path) == &model_kind_gguf && !pull_has_word(path, "mmproj") &&
+           !strstr(path, "imatrix");
 }
 
 static void add(pull_plan *p, const pull_item *item)
@@ -189,44 +184,6 @@ static int choose_named(pull_plan *p, const pull_list *l, const pull_ref *ref, s
     return 0;
 }
 
-/* Small files that a model of safetensors may need. */
-static bool is_side_file(const char *path)
-{
-    static const char *const names[] = {
-        "config.json",
-        "generation_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "tokenizer.model",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.json",
-        "vocab.txt",
-        "merges.txt",
-        "spiece.model",
-        "source.spm",
-        "target.spm",
-        "sentencepiece.bpe.model",
-        "sentencepiece.model",
-        "chat_template.jinja",
-        "chat_template.json",
-        "preprocessor_config.json",
-        "processor_config.json",
-        "normalizer.json",
-        "modules.json",
-        "sentence_bert_config.json",
-        "config_sentence_transformers.json",
-        "adapter_config.json",
-        "1_Pooling/config.json",
-        "2_Dense/config.json",
-        "2_Dense/model.safetensors",
-        "LICENSE",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(path, names[i]) == 0) return true;
-    return false;
-}
-
 /* The safetensors at the top: the usual names first, then the only one. */
 static const char *main_weights(const pull_list *l, size_t *ret_n)
 {
@@ -234,7 +191,7 @@ static const char *main_weights(const pull_list *l, size_t *ret_n)
     *ret_n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const char *path = l->items[i].path;
-        if (strchr(path, '/') || !ends_with(path, ".safetensors")) continue;
+        if (model_kind_hf.file(path) != MODEL_FILE_WEIGHTS) continue;
         bool usual = strcmp(path, "model.safetensors") == 0 ||
                      strcmp(path, "adapter_model.safetensors") == 0 ||
                      (strncmp(path, "model-", 6) == 0 && shard_stem(path));
@@ -243,30 +200,15 @@ static const char *main_weights(const pull_list *l, size_t *ret_n)
     }
     if (best) *ret_n = 1;
     for (size_t i = 0; !best && *ret_n == 1 && i < l->n; i++)
-        if (!strchr(l->items[i].path, '/') && ends_with(l->items[i].path, ".safetensors"))
-            best = l->items[i].path;
+        if (model_kind_hf.file(l->items[i].path) == MODEL_FILE_WEIGHTS) best = l->items[i].path;
     return best;
-}
-
-static bool has_file(const pull_list *l, const char *path)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->items[i].path, path) == 0) return true;
-    return false;
-}
-
-/* CTranslate2's folder, as faster-whisper has it: what it is is said by the model's loader. NULL: none. */
-static const char *ct2_weights(const pull_list *l)
-{
-    bool words = has_file(l, "vocabulary.json") || has_file(l, "vocabulary.txt");
-    return words && has_file(l, "model.bin") ? "model.bin" : NULL;
 }
 
 static int no_weights(const pull_list *l, const pull_ref *ref, size_t n, shoal_err *err)
 {
     bool bin = false;
     for (size_t i = 0; i < l->n; i++)
-        bin |= ends_with(l->items[i].path, ".bin") || ends_with(l->items[i].path, ".pt");
+        bin |= model_name_ends(l->items[i].path, ".bin") || model_name_ends(l->items[i].path, ".pt");
     if (n > 1)
         return err_set(err, SHOAL_EINVALID,
                        "hf:%.200s has %zu safetensors of unusual names; name one: hf:%.200s:FILE", ref->repo,
@@ -283,23 +225,43 @@ static int no_weights(const pull_list *l, const pull_ref *ref, size_t n, shoal_e
                    ref->repo);
 }
 
+/* The kind of a repository without safetensors and GGUF; *ret is NULL where it is none. */
+static int other_kind(const pull_list *l, const model_kind **ret, shoal_err *err)
+{
+    const char **names = arena_alloc(l->mem, l->n * sizeof *names + 1);
+    if (!names) return err_nomem(err);
+    for (size_t i = 0; i < l->n; i++) names[i] = l->items[i].path;
+    *ret = model_kind_listed(names, l->n);
+    return 0;
+}
+
+/* What belongs to a model of that kind; weights: one of its safetensors, NULL: all weights. */
+static void add_files(pull_plan *p, const pull_list *l, const model_kind *kind, const char *weights)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *path = l->items[i].path;
+        model_file_role role = model_kind_file(kind, path);
+        bool index = weights && shard_stem(weights) && strcmp(path, "model.safetensors.index.json") == 0;
+        bool is_weights = weights ? same_set(weights, path) : role == MODEL_FILE_WEIGHTS;
+        if (is_weights || role == MODEL_FILE_SIDE || index) add(p, &l->items[i]);
+    }
+}
+
 static int choose_model(pull_plan *p, const pull_list *l, const pull_ref *ref, shoal_err *err)
 {
     const pull_item *sets[256];
     size_t n_weights, n_gguf = gguf_sets(l, NULL, sets, 256);
     const char *weights = main_weights(l, &n_weights);
-    if (!weights && n_gguf == 0) weights = ct2_weights(l);
-    if (!weights && n_gguf > 1) return too_many(l, sets, n_gguf < 256 ? n_gguf : 256, ref, err);
-    if (!weights && n_gguf == 0) return no_weights(l, ref, n_weights, err);
-    if (!weights) {
+    const model_kind *kind = weights ? &model_kind_hf : NULL;
+    int rc = !weights && n_gguf == 0 ? other_kind(l, &kind, err) : 0;
+    if (rc != 0) return rc;
+    if (!kind && n_gguf > 1) return too_many(l, sets, n_gguf < 256 ? n_gguf : 256, ref, err);
+    if (!kind && n_gguf == 0) return no_weights(l, ref, n_weights, err);
+    if (!kind) {
         add_set(p, l, sets[0]->path);
         return 0;
     }
-    for (size_t i = 0; i < l->n; i++) {
-        const char *path = l->items[i].path;
-        bool index = shard_stem(weights) && strcmp(path, "model.safetensors.index.json") == 0;
-        if (same_set(weights, path) || is_side_file(path) || index) add(p, &l->items[i]);
-    }
+    add_files(p, l, kind, weights);
     p->folder = ref->name;
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "kinds/model_kind.h"
 
 /* ---- names --------------------------------------------------------------------------------------- */
 
@@ -33,17 +34,6 @@ bool artifact_path_ok(const char *s)
     size_t n = strlen(s), first = slash ? (size_t)(slash - s) : n;
     if (n >= ARTIFACT_PATH_SIZE || !utf8_valid(s, n, NULL) || !part_ok(s, first)) return false;
     return !slash || (part_ok(slash + 1, n - first - 1) && !strchr(slash + 1, '/'));
-}
-
-/* Weights of other programs beside those that are read here would double what travels. */
-static bool is_of_others(const char *name)
-{
-    static const char *const ends[] = {".bin", ".onnx", ".onnx_data", ".h5",     ".msgpack", ".pt",
-                                       ".pth", ".ckpt", ".ot",        ".tflite", ".mlmodel", ".tmp"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
-        if (strcmp(dot, ends[i]) == 0) return true;
-    return false;
 }
 
 /* ---- lists --------------------------------------------------------------------------------------- */
@@ -103,7 +93,8 @@ static int artifact_add(artifact *p, const char *folder, const char *within, uin
 }
 
 /* Links are followed: the caches of hubs are made of them. */
-static int artifact_walk(artifact *p, const char *folder, const char *within, bool deeper, shoal_err *err)
+static int artifact_walk(artifact *p, const model_kind *kind, const char *folder, const char *within,
+                         bool deeper, shoal_err *err)
 {
     buf at = {0}, name = {0};
     struct stat st;
@@ -112,17 +103,19 @@ static int artifact_walk(artifact *p, const char *folder, const char *within, bo
     DIR *d = at.failed ? NULL : opendir(at.data);
     if (!d) rc = at.failed ? err_nomem(err) : err_set(err, SHOAL_EIO, "%s: %s", at.data, strerror(errno));
     for (struct dirent *e; rc == 0 && d && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || is_of_others(e->d_name)) continue;
+        if (e->d_name[0] == '.') continue;
         buf_clear(&name);
         buf_printf(&name, "%s%s%s", within, *within ? "/" : "", e->d_name);
         if (name.failed)
             rc = err_nomem(err);
+        else if (model_kind_file(kind, name.data) == MODEL_FILE_FOREIGN)
+            continue;
         else if (fstatat(dirfd(d), e->d_name, &st, 0) != 0)
             continue; /* a link to nowhere */
         else if (S_ISREG(st.st_mode))
             rc = artifact_add(p, folder, name.data, (uint64_t)st.st_size, err);
         else if (S_ISDIR(st.st_mode) && deeper)
-            rc = artifact_walk(p, folder, name.data, false, err);
+            rc = artifact_walk(p, kind, folder, name.data, false, err);
     }
     if (d) closedir(d);
     buf_done(&at);
@@ -133,7 +126,7 @@ static int artifact_walk(artifact *p, const char *folder, const char *within, bo
 static int read_folder(artifact *p, const char *path, shoal_err *err)
 {
     p->files = calloc(ARTIFACT_FILES_MAX, sizeof *p->files);
-    int rc = p->files ? artifact_walk(p, path, "", true, err) : err_nomem(err);
+    int rc = p->files ? artifact_walk(p, model_kind_of(path), path, "", true, err) : err_nomem(err);
     if (rc == 0 && p->n_files == 0) rc = err_set(err, SHOAL_EINVALID, "%s: there is no file in it", path);
     if (rc == 0) qsort(p->files, p->n_files, sizeof *p->files, by_path);
     for (size_t i = 0; rc == 0 && i < p->n_files; i++) {

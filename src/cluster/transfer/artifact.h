@@ -2,7 +2,7 @@
  *
  * A file is known by its SHA-256. A folder (a Hugging Face model, a PEFT adapter) is known by the SHA-256 of
  * its list: for each file, in the order of the bytes of their paths, the line "DIGEST PATH\n". Names that
- * begin with a dot, and weights in forms that Shoal does not read, do not travel.
+ * begin with a dot, and weights in another program's form (MODEL_FILE_FOREIGN), do not travel.
  *
  *     artifact p = {0};
  *     artifact_read(&p, "models/llama", NULL, &err);            what is on this machine; reads every byte

@@ -1,26 +1,7 @@
 /* backend_facts.c: a sum over tensors, and one over files. */
 #include "backend/backend_facts.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static void facts_add_file(backend_facts *f, const struct stat *st)
-{
-    if (!S_ISREG(st->st_mode)) return;
-    f->file_bytes += (uint64_t)st->st_size;
-    if (st->st_mtime > f->file_time_s) f->file_time_s = st->st_mtime;
-}
-
-static void facts_add_folder(backend_facts *f, const char *path)
-{
-    struct stat st;
-    DIR *d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0) facts_add_file(f, &st);
-    if (d) closedir(d);
-}
+#include "kinds/model_kind.h"
 
 static uint64_t count_parameters(const model *m)
 {
@@ -36,12 +17,7 @@ static uint64_t count_parameters(const model *m)
 
 backend_facts backend_facts_of(const model *m, const char *path)
 {
-    backend_facts f = {.n_parameters = count_parameters(m)};
-    struct stat st;
-    if (stat(path, &st) != 0) return f;
-    if (S_ISDIR(st.st_mode))
-        facts_add_folder(&f, path);
-    else
-        facts_add_file(&f, &st);
-    return f;
+    model_kind_size size = model_kind_measure(path);
+    return (backend_facts){
+        .n_parameters = count_parameters(m), .file_bytes = size.bytes, .file_time_s = size.time_s};
 }

@@ -9,7 +9,7 @@
 
 typedef struct backend_facts {
     uint64_t n_parameters; /* 0: it is made of trees */
-    uint64_t file_bytes;   /* of the file, or of the files directly in the folder; 0: they cannot be read */
+    uint64_t file_bytes;   /* as model_kind_measure counts them; 0: they cannot be read */
     int64_t file_time_s;   /* the latest of their modification times, since 1970 */
 } backend_facts;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "backend/backend_tuning.h"
+#include "kinds/model_kind.h"
 
 typedef struct trees_backend {
     preprocessor preprocessor;
@@ -11,7 +12,7 @@ typedef struct trees_backend {
 
 int backend_trees_recognises(backend_source *s, shoal_err *err)
 {
-    return scorer_holds(s->o->path);
+    return model_kind_of(s->o->path) == &model_kind_trees;
 }
 
 static int trees_open(void **ret, backend_source *s, backend_digests *ret_digests, shoal_err *err)

@@ -143,29 +143,6 @@ void scorer_close(scorer *s)
     free(s);
 }
 
-/* LightGBM's text begins with "tree", XGBoost's JSON with a brace (its binary form too, which is then refused
- * by name), and either may be packed. */
-static bool begins_like_trees(const char *path)
-{
-    file_map map = {0};
-    shoal_err ignored;
-    if (file_map_open(&map, path, &ignored) != 0) return false;
-    bool yes = map.len >= 4 && (map.data[0] == '{' || memcmp(map.data, "tree", 4) == 0 ||
-                                (map.data[0] == 0x1f && map.data[1] == 0x8b));
-    file_map_close(&map);
-    return yes;
-}
-
-bool scorer_holds(const char *path)
-{
-    series_spec *spec = NULL;
-    shoal_err ignored;
-    if (!file_is_dir(path)) return begins_like_trees(path);
-    bool yes = series_spec_read(&spec, path, &ignored) == 0 && spec->file;
-    series_spec_free(spec);
-    return yes;
-}
-
 static int add_file(sha256 *h, const char *path, shoal_err *err)
 {
     file_map map = {0};

@@ -26,10 +26,6 @@ typedef struct scorer_row {
 int scorer_open(scorer **ret, const char *path, shoal_err *err);
 void scorer_close(scorer *s); /* NULL is fine */
 
-/* Is there a tree model at `path`, by a file's first bytes, or by a folder's config.json, which names one? It
- * may be malformed; what cannot be read holds none. */
-bool scorer_holds(const char *path);
-
 /* SHA-256 of the model file as it lies there (packed or not), or of a folder's config.json and that. */
 int scorer_digest(const scorer *s, sha256_digest *ret, shoal_err *err);
 const forest *scorer_forest(const scorer *s);            /* borrowed */

@@ -5,7 +5,7 @@
  * size and colours) is read from the model's folder when it is opened.
  *
  *     preprocessor in = {0};
- *     preprocessor_open_trees(&in, path, &err);                       // where scorer_holds(path), or:
+ *     preprocessor_open_trees(&in, path, &err);                       // of the kind trees (kinds/model_kind.h), or:
  *     preprocessor_open(&in, path, m, engine, &err);
  *     csv_open(&c, "rows.csv", &err);
  *     preprocessor_score(&in, c, 0, on_row, user, &totals, &err);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "kinds/model_kind.h"
 #include "model/packed/regroup.h"
 
 void api_enter(shoal_model *m)
@@ -99,7 +100,8 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->idle, NULL);
     int rc = isa_choose(&m->kernels, err);
-    if (rc == 0) rc = (scorer_holds(path) ? open_trees : open_network)(m, path, opts, err);
+    bool trees = rc == 0 && model_kind_of(path) == &model_kind_trees;
+    if (rc == 0) rc = (trees ? open_trees : open_network)(m, path, opts, err);
     if (rc == SHOAL_EINVALID) { /* a value in the file, while the caller's arguments are fine */
         rc = SHOAL_EFORMAT;
         if (err) err->code = rc;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "kinds/model_kind.h"
 #include "model/arch/arch.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
@@ -243,6 +244,24 @@ static int add_notices(model *m, shoal_err *err)
                : rc;
 }
 
+/* What reads a kind's files; of a kind that is not here, its program reads them. */
+static const struct {
+    const model_kind *kind;
+    int (*load)(model *m, const model_options *opts, shoal_err *err);
+} LOADERS[] = {{&model_kind_gguf, model_load_gguf},
+               {&model_kind_llama2c, model_load_gguf}, /* which knows such a file by its length */
+               {&model_kind_bare, model_load_voice},
+               {&model_kind_ct2, model_load_ct2},
+               {&model_kind_hf, model_load_hf}};
+
+static int load_files(model *m, const model_options *opts, shoal_err *err)
+{
+    const model_kind *kind = model_kind_of(m->path);
+    for (size_t i = 0; i < sizeof LOADERS / sizeof *LOADERS; i++)
+        if (LOADERS[i].kind == kind) return LOADERS[i].load(m, opts, err);
+    return m->is_folder ? model_load_hf(m, opts, err) : model_load_gguf(m, opts, err);
+}
+
 static int load(model *m, const model_options *opts, shoal_err *err)
 {
     m->is_folder = file_is_dir(m->path);
@@ -250,10 +269,7 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     int rc = find_store(m, opts, err);
     /* A pinned file is compared before anything in it is believed. */
     if (rc == 0 && opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
-    if (rc == 0)
-        rc = m->is_folder             ? model_load_hf(m, opts, err)
-             : model_is_bare(m->path) ? model_load_voice(m, err)
-                                      : model_load_gguf(m, opts, err);
+    if (rc == 0) rc = load_files(m, opts, err);
     if (rc == 0) confirm_identity(m);
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);

@@ -24,20 +24,6 @@ static char *in_folder(arena *mem, const char *folder, const char *file)
     return arena_printf(mem, "%s/%s", folder, file);
 }
 
-bool model_ct2_is(const char *folder)
-{
-    static const char *const others[] = {"model.safetensors", "model.safetensors.index.json"};
-    arena *mem = arena_new(0);
-    char *path = mem ? in_folder(mem, folder, "model.bin") : NULL;
-    bool is = path && file_exists(path);
-    for (size_t i = 0; is && i < sizeof others / sizeof *others; i++) {
-        path = in_folder(mem, folder, others[i]);
-        is = path && !file_exists(path);
-    }
-    arena_free(mem);
-    return is;
-}
-
 /* ---- tensors ------------------------------------------------------------------------------------- */
 
 /* A fused projection is rows of several, in this order. */

@@ -12,9 +12,6 @@
 #include "model/model_priv.h"
 #include "model/files/safetensors.h"
 
-/* model.bin without safetensors beside it. */
-bool model_ct2_is(const char *folder);
-
 /* What such a folder would say as one of Hugging Face; the caller releases both. */
 typedef struct ct2_configs {
     json_t *config, *generation;

@@ -219,7 +219,7 @@ static int load_input_side(model *m, shoal_err *err)
 }
 
 /* CTranslate2's folder has no such configuration; what stands for it is made from its weights. */
-static int load_ct2(model *m, const model_options *opts, shoal_err *err)
+int model_load_ct2(model *m, const model_options *opts, shoal_err *err)
 {
     ct2_configs made = {0};
     st_list list = {0};
@@ -241,7 +241,6 @@ static int load_ct2(model *m, const model_options *opts, shoal_err *err)
 
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
-    if (model_ct2_is(m->path)) return load_ct2(m, opts, err);
     const char *unknown = NULL;
     int rc = read_configs(m, &unknown, err);
     if (unknown) return refuse(m, unknown, err);

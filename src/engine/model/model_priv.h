@@ -45,9 +45,9 @@ enum { MODEL_JSON_MAX = 64 << 20 };      /* bytes of tokenizer.json and its like
 /* The loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);
 int model_load_hf(model *m, const model_options *opts, shoal_err *err);
-/* A file of weights alone, by its name, and the one kind of them that is known. */
-bool model_is_bare(const char *path);
-int model_load_voice(model *m, shoal_err *err);
+int model_load_ct2(model *m, const model_options *opts, shoal_err *err);
+/* A file of weights alone: the one kind of them that is known. */
+int model_load_voice(model *m, const model_options *opts, shoal_err *err);
 /* Whether a file is a llama2.c checkpoint, and the model of one that is mapped. */
 bool model_is_llama2c(const void *data, size_t len);
 int model_load_llama2c(model *m, const model_options *opts, shoal_err *err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kinds/model_kind.h"
 #include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
@@ -12,17 +13,6 @@ static const tensor_rule no_rules[] = {{0}};
 
 static const arch_def arch_silero = {
     .name = "silero-vad", .task = TASK_VAD, .tasks = CAN(TASK_VAD), .tensors = {no_rules}};
-
-static bool ends_with(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), n_suffix = strlen(suffix);
-    return n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
-}
-
-bool model_is_bare(const char *path)
-{
-    return ends_with(path, ".safetensors") || ends_with(path, ".onnx");
-}
 
 static bool has(const st_list *list, const char *name)
 {
@@ -42,8 +32,8 @@ static int adopt(model *m, const st_list *list, shoal_err *err)
 {
     if (!has(list, "stft_conv.weight") || !has(list, "lstm_cell.weight_ih") ||
         !has(list, "final_conv.weight"))
-        return err_set(err, SHOAL_EUNSUPPORTED, ends_with(m->path, ".onnx") ? ONNX_UNKNOWN : BARE_UNKNOWN,
-                       m->path);
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       model_name_ends(m->path, ".onnx") ? ONNX_UNKNOWN : BARE_UNKNOWN, m->path);
     m->tensors = arena_alloc(m->mem, (list->n + 1) * sizeof *m->tensors);
     if (!m->tensors) return err_nomem(err);
     for (size_t i = 0; i < list->n; i++) {
@@ -56,7 +46,7 @@ static int adopt(model *m, const st_list *list, shoal_err *err)
     return 0;
 }
 
-int model_load_voice(model *m, shoal_err *err)
+int model_load_voice(model *m, const model_options *opts, shoal_err *err)
 {
     st_list list = {0};
     m->weights = arena_new(0); /* of ONNX, whose values are copied */

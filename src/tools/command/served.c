@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "command/cli_process.h"
 
 enum { PATIENCE_MS = 1000 }; /* for a server that nobody named */
@@ -80,6 +81,5 @@ int served_missing(const served *at, const char *model, shoal_err *err)
 
 bool served_is_path(const char *model)
 {
-    size_t n = strlen(model);
-    return strchr(model, '/') || file_exists(model) || (n > 5 && strcmp(model + n - 5, ".gguf") == 0);
+    return strchr(model, '/') || file_exists(model) || model_kind_named(model);
 }

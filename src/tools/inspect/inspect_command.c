@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "command/cli_model.h"
+#include "infer/model_about.h"
 #include "inspect/inspect.h"
 #include "inspect/inspect_trees.h"
 
@@ -15,40 +16,32 @@ static int find_digest(inspect_report *r, model *m, shoal_err *err)
     return rc;
 }
 
-static int inspect_trees(buf *out, const char *path, bool json, shoal_err *err)
+static int inspect_network(buf *out, model *m, const char *path, inspect_wish w, bool *ret_runs,
+                           shoal_err *err)
 {
-    scorer *s = NULL;
-    int rc = cli_opened(scorer_open(&s, path, err), err);
-    if (rc == 0) (json ? inspect_trees_put_json : inspect_trees_put)(out, s, path);
-    scorer_close(s);
-    return rc;
-}
-
-static int inspect_network(buf *out, const char *path, inspect_wish w, bool *ret_runs, shoal_err *err)
-{
-    model *m = NULL;
     inspect_report r;
-    int rc = cli_opened(model_open(&m, path, NULL, err), err);
-    if (rc == 0) rc = inspect_model(&r, m, !w.quick, err);
+    int rc = inspect_model(&r, m, !w.quick, err);
     if (rc == 0 && w.digest) rc = find_digest(&r, m, err);
-    if (rc == 0) {
-        (w.json ? inspect_put_json : inspect_put)(out, &r, m, path);
-        *ret_runs = !*r.unsupported;
-    }
-    model_free(m);
-    return rc;
+    if (rc != 0) return rc;
+    (w.json ? inspect_put_json : inspect_put)(out, &r, m, path);
+    *ret_runs = !*r.unsupported;
+    return 0;
 }
 
 int inspect_command(const cli_command *cmd, const char *name, const char *manifest, inspect_wish w)
 {
     shoal_err err = {0};
     char *path = NULL, *sha256 = NULL;
+    model_about a = {0};
     bool runs = true;
     buf out = {0};
     int rc = manifest_resolve(name, manifest, &path, &sha256, &err);
-    if (rc == 0)
-        rc = scorer_holds(path) ? inspect_trees(&out, path, w.json, &err)
-                                : inspect_network(&out, path, w, &runs, &err);
+    if (rc == 0) rc = cli_opened(model_about_open(&a, path, NULL, &err), &err);
+    if (rc == 0 && a.network)
+        rc = inspect_network(&out, a.network, path, w, &runs, &err);
+    else if (rc == 0)
+        (w.json ? inspect_trees_put_json : inspect_trees_put)(&out, a.trees.trees, path);
+    model_about_close(&a);
     rc = rc ? cli_fail(cmd, &err) : cli_print(&out);
     buf_done(&out);
     free(path);

@@ -1,23 +1,20 @@
 /* serve_models.c: from the models of a configuration to files, and what the files say of themselves. */
 #include "serve/serve_models.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/backend_tuning.h"
-#include "base/file.h"
 #include "json/json.h"
 #include "json/tuning.h"
+#include "kinds/model_kind.h"
 #include "config/config_fit.h"
 #include "infer/context_plan.h"
-#include "infer/preprocessor.h"
+#include "infer/model_about.h"
 #include "model/adapter.h"
 #include "model/model.h"
 #include "serve/serve_calibrations.h"
@@ -139,28 +136,6 @@ void serve_models_free(worker_spec *specs, size_t n)
 
 /* ---- what a replica needs ------------------------------------------------------------------------ */
 
-static uint64_t bytes_of_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-}
-
-/* A file's, or of a folder all its files: weights, and what little stands beside them. */
-static uint64_t bytes_of_model(const char *path)
-{
-    DIR *d = file_is_dir(path) ? opendir(path) : NULL;
-    if (!d) return bytes_of_file(path);
-    uint64_t n = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        buf at = {0};
-        buf_printf(&at, "%s/%s", path, e->d_name);
-        if (!at.failed) n += bytes_of_file(at.data);
-        buf_done(&at);
-    }
-    closedir(d);
-    return n;
-}
-
 placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i)
 {
     const config_model *m = &c->models[i];
@@ -168,7 +143,7 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
     return (placement_model){.name = m->name,
                              .n_replicas = m->replicas ? m->replicas : 1,
                              .n_standby = m->standby,
-                             .memory_bytes = bytes_of_model(specs[i].path) + kv_bytes,
+                             .memory_bytes = model_kind_measure(specs[i].path).bytes + kv_bytes,
                              .labels = m->place.labels,
                              .n_labels = m->place.n_labels,
                              .nodes = m->place.nodes,
@@ -205,29 +180,6 @@ static int read_options(const worker_spec *s, backend_options *ret, shoal_err *e
     return rc == 0 ? backend_tune(ret, &t, err) : rc;
 }
 
-static json_t *describe_trees(const worker_spec *s, size_t i, const backend_options *bo, bool digest)
-{
-    preprocessor in = {0};
-    sha256_digest d;
-    shoal_err err;
-    char hex[65];
-    int rc = digest ? backend_check_tuning(bo, NULL, &err) : 0;
-    if (rc == 0) rc = preprocessor_open_trees(&in, s->path, &err);
-    if (rc == 0 && digest && s->sha256) {
-        rc = scorer_digest(in.trees, &d, &err);
-        if (rc == 0) sha256_hex(&d, hex);
-        if (rc == 0 && strcasecmp(hex, s->sha256) != 0)
-            rc = err_set(&err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %.64s is pinned", s->path, hex,
-                         s->sha256);
-    }
-    json_t *j = rc != 0
-                    ? describe_error(i, "", &err)
-                    : json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(TASK_SCORE),
-                                "labels", labels_json(in.labels, in.n_labels), "chat", 0);
-    preprocessor_done(&in);
-    return j;
-}
-
 /* Each fits its model, or the first that does not says why. */
 static int try_adapters(const worker_spec *s, const model *m, shoal_err *err)
 {
@@ -245,38 +197,40 @@ static void describe_context(json_t *to, const model *m, const engine_options *o
 {
     size_t own = model_get_config(m)->n_ctx, served = context_plan_served(m, o);
     const char *key = context_plan_key(m, o, served);
-    if (to && served && *key)
+    if (served && *key)
         json_object_set_new(to, "shorter",
                             json_pack("{s:I,s:I,s:s}", "context", (json_int_t)served, "model_context",
                                       (json_int_t)own, "key", key));
+}
+
+/* What only networks have: text, a context, adapters. */
+static int check_network(const worker_spec *s, const model *m, bool digest, const char **ret_key,
+                         shoal_err *err)
+{
+    int rc = model_check_text(m, err);
+    if (rc == 0 && (rc = context_plan_check(model_get_config(m), s->n_ctx, err)) != 0) *ret_key = "context";
+    return rc == 0 && digest ? try_adapters(s, m, err) : rc;
 }
 
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
 static json_t *describe(const worker_spec *s, size_t i, bool digest)
 {
     model_options o = {.no_tokenizer = !digest, .expect_sha256 = digest ? s->sha256 : NULL};
-    model *m = NULL;
+    model_about a = {0};
     shoal_err err;
     const char *key = "";
     backend_options bo;
     int rc = read_options(s, &bo, &err);
-    if (rc == 0 && scorer_holds(s->path)) return describe_trees(s, i, &bo, digest);
-    if (digest) o.regroup = bo.regroup;
-    if (rc == 0) rc = model_open(&m, s->path, &o, &err);
-    if (rc == 0) rc = model_check_text(m, &err);
-    if (rc == 0 && (rc = context_plan_check(model_get_config(m), s->n_ctx, &err)) != 0) key = "context";
-    if (rc == 0 && digest) rc = backend_check_tuning(&bo, m, &err);
-    if (rc == 0 && digest) rc = try_adapters(s, m, &err);
-    if (rc != 0) {
-        model_free(m);
-        return describe_error(i, key, &err);
-    }
-    const model_config *mc = model_get_config(m);
-    json_t *j = json_pack("{s:I,s:s,s:o,s:b,s:o}", "model", (json_int_t)i, "task", task_name(mc->task),
-                          "labels", labels_json(mc->head.labels, mc->head.n_labels), "chat",
-                          model_chat_template(m) != NULL, "stages", serve_stages_describe(m));
-    if (digest) describe_context(j, m, &bo.engine);
-    model_free(m);
+    if (rc == 0 && digest) o.regroup = bo.regroup;
+    if (rc == 0) rc = model_about_open(&a, s->path, &o, &err);
+    if (rc == 0 && digest) rc = backend_check_tuning(&bo, a.network, &err);
+    if (rc == 0 && a.network) rc = check_network(s, a.network, digest, &key, &err);
+    json_t *j = rc != 0 ? describe_error(i, key, &err)
+                        : json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(a.task),
+                                    "labels", labels_json(a.labels, a.n_labels), "chat", a.talks);
+    if (rc == 0 && j && a.network) json_object_set_new(j, "stages", serve_stages_describe(a.network));
+    if (rc == 0 && j && a.network && digest) describe_context(j, a.network, &bo.engine);
+    model_about_close(&a);
     return j;
 }
 

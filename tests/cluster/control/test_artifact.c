@@ -51,6 +51,22 @@ static void a_folder_is_said_and_understood(void **state)
     assert_int_equal(artifact_read(&p, DATA "/no-such-file", NULL, &err), SHOAL_EIO);
 }
 
+static bool has_file(const artifact *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_files; i++)
+        if (strcmp(p->files[i].path, path) == 0) return true;
+    return false;
+}
+
+static void a_folder_of_ctranslate2_travels_with_its_weights(void **state)
+{
+    artifact p = {0};
+    assert_int_equal(artifact_read(&p, DATA "/ct2/float16", NULL, NULL), 0);
+    assert_true(has_file(&p, "model.bin"));
+    assert_true(has_file(&p, "config.json"));
+    artifact_done(&p);
+}
+
 static void a_pinned_file_is_not_read(void **state)
 {
     artifact p = {0};
@@ -380,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_is_said_and_understood),
+        cmocka_unit_test(a_folder_of_ctranslate2_travels_with_its_weights),
         cmocka_unit_test(a_pinned_file_is_not_read),
         cmocka_unit_test(paths_lead_nowhere_else),
         cmocka_unit_test(lists_that_contradict_themselves_are_refused),

@@ -502,36 +502,6 @@ static void addresses_of_private_networks_are_near(void **state)
         if (is_near(FAR[i])) fail_msg("%s is near", FAR[i]);
 }
 
-static void files_of_models_are_known_by_their_beginning(void **state)
-{
-#define BYTES(s)                            \
-    {                                       \
-        (const uint8_t *)(s), sizeof(s) - 1 \
-    }
-    static const struct {
-        const uint8_t *bytes;
-        size_t n;
-    } MODELS[] = {BYTES("GGUF\3\0\0\0"),
-                  BYTES("\x10\2\0\0\0\0\0\0{\"a\":1}"),
-                  BYTES(" \n{\"learner\":"),
-                  BYTES("tree\nversion=v4"),
-                  BYTES("\x1f\x8b\x08\0"),
-                  BYTES("24ka\1\0\0\0"),
-                  BYTES("\x20\1\0\0\0\3\0\0\6\0\0\0\6\0\0\0\6\0\0\0")},
-      OTHERS[] = {BYTES(""),
-                  BYTES("G"),
-                  BYTES("<html>"),
-                  BYTES("log in first, please, and then come back"),
-                  BYTES("\x7f"
-                        "ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\x3e\0\1\0\0\0"),
-                  BYTES("PK\3\4\x14\0\0\0\x08\0")};
-#undef BYTES
-    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
-        if (!pull_begins_as_model(MODELS[i].bytes, MODELS[i].n)) fail_msg("model %zu", i);
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
-        if (pull_begins_as_model(OTHERS[i].bytes, OTHERS[i].n)) fail_msg("other %zu", i);
-}
-
 /* What the program came with, and what people put there, is not removed. */
 static void a_shelf_keeps_what_was_not_pulled(void **state)
 {
@@ -606,7 +576,6 @@ int main(void)
         CASE(a_shelf_keeps_what_it_has),
         CASE(a_shelf_gives_back_what_it_has),
         CASE(addresses_of_private_networks_are_near),
-        CASE(files_of_models_are_known_by_their_beginning),
         CASE(a_shelf_keeps_what_was_not_pulled),
         CASE(a_folder_gives_back_what_was_pulled),
         CASE(a_shelf_pins_what_lies_beside_it),

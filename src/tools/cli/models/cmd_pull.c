@@ -4,12 +4,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
@@ -82,26 +82,12 @@ static int read_token(const char *path, const char *ref, buf *text, const char *
 
 /* ---- what was fetched ---------------------------------------------------------------------------------- */
 
-/* The command that suits a model: by the architecture that its config.json names. */
-static const char *command_for(const char *folder)
+/* A first call of what was fetched. */
+static void put_try(buf *out, const char *task, const char *model)
 {
-    static const char *const kinds[][2] = {{"ForCausalLM", "run"},
-                                           {"ForSequenceClassification", "classify"},
-                                           {"ForTokenClassification", "tag"},
-                                           {"ForMaskedLM", "fill-mask"}};
-    json_t *root = NULL;
-    char *path = NULL;
-    shoal_err err;
-    const char *command = "embed";
-    if (asprintf(&path, "%s/config.json", folder) < 0) return command;
-    if (json_parse_file(&root, path, 1 << 20, &err) == 0) {
-        const char *arch = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-        for (size_t i = 0; arch && i < sizeof kinds / sizeof *kinds; i++)
-            if (strstr(arch, kinds[i][0])) command = kinds[i][1];
-    }
-    json_decref(root);
-    free(path);
-    return command;
+    bool hears = task && strcmp(task, "transcribe") == 0;
+    const char *command = !task ? "embed" : strcmp(task, "generate") == 0 ? "run" : task;
+    buf_printf(out, "\ntry: shoal %s %s %s", command, model, hears ? "speech.wav" : "\"Hello\"");
 }
 
 static void put_text(buf *out, const pull_done *d, bool aside)
@@ -111,11 +97,11 @@ static void put_text(buf *out, const pull_done *d, bool aside)
     buf_printf(out, "%zu file%s, %llu bytes, checked: %s", d->n, d->n == 1 ? "" : "s",
                (unsigned long long)sum, d->n == 1 ? d->files[0].path : d->model);
     bool folder = !d->named && file_is_dir(d->model);
-    size_t n = strlen(d->model);
-    bool gguf = d->named || (n > 5 && strcasecmp(d->model + n - 5, ".gguf") == 0);
-    if (folder || gguf)
-        buf_printf(out, "\ntry: shoal %s %s \"Hello\"", folder ? command_for(d->model) : "run",
-                   aside && d->named ? d->files[0].path : d->model);
+    bool gguf = d->named || model_kind_named(d->model) == &model_kind_gguf;
+    if (folder)
+        put_try(out, model_kind_task(d->model), d->model);
+    else if (gguf)
+        put_try(out, "generate", aside && d->named ? d->files[0].path : d->model);
 }
 
 static void put_json(buf *out, const pull_done *d)

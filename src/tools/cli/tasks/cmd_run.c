@@ -11,7 +11,7 @@
 #include "repl/chat_session.h"
 #include "cli/commands.h"
 #include "cli/tasks/run_served.h"
-#include "forest/scorer.h"
+#include "infer/model_about.h"
 
 static int show(void *user, const char *text, size_t n)
 {
@@ -60,20 +60,16 @@ typedef struct peeked {
 static int peek(peeked *ret, const char *arg, const char *manifest, shoal_err *err)
 {
     char *path = NULL, *sha256 = NULL;
-    model *m = NULL;
+    model_about a = {0};
     int rc = manifest_resolve(arg, manifest, &path, &sha256, err);
-    bool trees = rc == 0 && scorer_holds(path);
-    if (rc == 0 && !trees)
-        rc = cli_opened(model_open(&m, path, &(model_options){.no_tokenizer = true}, err), err);
+    if (rc == 0)
+        rc = cli_opened(model_about_open(&a, path, &(model_options){.no_tokenizer = true}, err), err);
     if (rc == 0) {
-        snprintf(ret->task, sizeof ret->task, "%s",
-                 task_name(trees ? TASK_SCORE : model_get_config(m)->task));
-        ret->talks = !trees && model_chat_template(m) != NULL;
-        bool one =
-            !trees && model_get_config(m)->task == TASK_CLASSIFY && model_get_config(m)->head.n_labels == 1;
-        if (one) snprintf(ret->task, sizeof ret->task, "rerank"); /* a cross-encoder's only logit */
+        bool one = a.task == TASK_CLASSIFY && a.n_labels == 1; /* a cross-encoder's only logit */
+        snprintf(ret->task, sizeof ret->task, "%s", one ? "rerank" : task_name(a.task));
+        ret->talks = a.talks;
     }
-    model_free(m);
+    model_about_close(&a);
     free(path);
     free(sha256);
     return rc;
