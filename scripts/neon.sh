@@ -72,7 +72,7 @@ if [ -z "$native" ]; then
     { scripts/configure.sh release && cmake --build build -j "$jobs" --target shoal; } >"$work/log" 2>&1 ||
         fail "shoal does not build"
 fi
-targets=(shoal "${kernel_tests[@]}" "${other_tests[@]}")
+targets=(shoal gguf_fixtures "${kernel_tests[@]}" "${other_tests[@]}")
 { scripts/configure.sh aarch64 && cmake --build "$dir" -j "$jobs" --target "${targets[@]}"; } >"$work/log" 2>&1 ||
     fail "the aarch64 tree does not build"
 grep -hE 'warning:' "$work/log" | sort -u | head -20 || true
@@ -85,7 +85,7 @@ on() { # PROCESSOR COMMAND...
     shift
     qemu-aarch64 -cpu "$cpu" -L "$root" "$@"
 }
-models=(tests/data/quant/*.gguf tests/data/gguf/llama-*.gguf)
+models=(tests/data/quant/*.gguf "$dir"/tests/gguf/llama-*.gguf)
 ids=1,7,42,3,99,5,64,11,2,30,8,77
 cases=0
 run_test() { # PROCESSOR TEST

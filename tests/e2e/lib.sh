@@ -7,10 +7,12 @@
 #   free_port [N]                    prints a port where somebody else's server may listen, and be started again; N, 1 to
 #                                    7, for another one
 #   npm_clients [SCRIPT...]          npm's clients in $modules, and with them these scripts of tests/node; skips without
+#   $ggufs                           the folder of the GGUF fixtures, which the target gguf_fixtures makes
 # No pipefail: in `curl ... | grep -q`, grep leaves at its first match and curl may die of it.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
+ggufs=$(dirname "$SHOAL_BIN")/tests/gguf
 export SHOAL_LOG=pairs # logs of key=value, which are easily searched
 work=$(mktemp -d)
 server=

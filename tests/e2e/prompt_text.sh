@@ -6,7 +6,7 @@ declare -A template=([writes]='{{ bos_token }}{{ messages[0].content }}' [lacks]
 gguf=
 for t in writes lacks; do
     printf '%s' "${template[$t]}" >"$work/$t.jinja"
-    "$SHOAL_BIN" edit tests/data/gguf/llama-gqa.gguf "$work/asks-$t.gguf" --chat-template "$work/$t.jinja" >/dev/null || fail "edit"
+    "$SHOAL_BIN" edit "$ggufs"/llama-gqa.gguf "$work/asks-$t.gguf" --chat-template "$work/$t.jinja" >/dev/null || fail "edit"
     python3 - "$work/asks-$t.gguf" "$work/quiet-$t.gguf" <<'END' || fail "add_bos_token"
 import sys
 data = bytearray(open(sys.argv[1], "rb").read())

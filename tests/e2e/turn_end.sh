@@ -9,7 +9,7 @@ for f in config.json generation_config.json model.safetensors tokenizer.json; do
 done
 printf '%s' "$template" >"$work/folder/chat_template.jinja"
 printf '%s' "${template//im_end/endoftext}" >"$work/template.jinja"
-"$SHOAL_BIN" edit tests/data/gguf/qwen3-qknorm.gguf "$work/file.gguf" --chat-template "$work/template.jinja" >/dev/null || fail "edit"
+"$SHOAL_BIN" edit "$ggufs"/qwen3-qknorm.gguf "$work/file.gguf" --chat-template "$work/template.jinja" >/dev/null || fail "edit"
 # its file, what inspect says, the ids
 check() {
     "$SHOAL_BIN" models inspect -q "$work/$1" | grep -qF "ends at       $2" || fail "$1: $("$SHOAL_BIN" models inspect -q "$work/$1" | grep '^ends at')"

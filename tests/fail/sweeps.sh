@@ -14,7 +14,7 @@ shift $(($# > 0))
 parts=${*:-cli fuzz serve}
 export SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
 build=$(dirname "$SHOAL_BIN")
-data=tests/data
+data=tests/data gguf=$build/tests/gguf
 [ -x "$build/fail/fail_sweep" ] || { echo "$build/fail/fail_sweep is not built"; exit 77; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -36,11 +36,11 @@ part_cli() {
     one help -- "$shoal" run --help
     one models -- "$shoal" models --json
     one tokenize -- "$shoal" tokenize $data/hf/bert-intent "$text" --json
-    one "tokenize gguf" -- "$shoal" tokenize $data/gguf/llama-gqa.gguf "$text" --json
+    one "tokenize gguf" -- "$shoal" tokenize $gguf/llama-gqa.gguf "$text" --json
     one classify -- "$shoal" classify $data/hf/bert-intent "$text" --json
     one "classify home" -- "$shoal" classify home-intent "$text" --json
     one tag -- "$shoal" tag $data/hf/bert-ner "$text" --json
-    one embed -- "$shoal" embed $data/gguf/minilm-embed.gguf "$text" --json
+    one embed -- "$shoal" embed $gguf/minilm-embed.gguf "$text" --json
     one logits -- "$shoal" logits $data/hf/llama-gqa --ids 1,592 --json
     one "logits convolutions" -- "$shoal" logits $data/hf/lfm2-conv --ids 1,2 --json
     one "logits experts" -- "$shoal" logits $data/hf/qwen3-moe --ids 1,2 --json
@@ -61,13 +61,13 @@ part_cli() {
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
     # A store of packed weights, which the program reads and does not trust.
     local state=$(mktemp -d) pid
-    "$shoal" worker --model $data/gguf/llama-gqa.gguf --address "unix:$state/socket" --packed "$state/packed" \
+    "$shoal" worker --model $gguf/llama-gqa.gguf --address "unix:$state/socket" --packed "$state/packed" \
         --packed-min-mb 0 --log-level off &
     pid=$!
     for _ in $(seq 200); do ls "$state"/packed/*.packed >/dev/null 2>&1 && break || sleep 0.05; done
     kill $pid
     wait $pid
-    SHOAL_STATE=$state one "run packed" -- "$shoal" run $data/gguf/llama-gqa.gguf -p "$text" -n 6 --temp 0
+    SHOAL_STATE=$state one "run packed" -- "$shoal" run $gguf/llama-gqa.gguf -p "$text" -n 6 --temp 0
     rm -r "$state"
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1

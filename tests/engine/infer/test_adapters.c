@@ -366,7 +366,7 @@ static float *logits_with(const char *base, const char *path, size_t *ret_n)
 /* q and k have their rows in another order in GGUF files of this family. */
 static void adapters_and_bases_of_either_kind_of_file_agree(void **state)
 {
-    static const char *const bases[] = {DATA "hf/llama-gqa", DATA "gguf/llama-gqa.gguf"};
+    static const char *const bases[] = {DATA "hf/llama-gqa", SHOAL_GGUF_DIR "/llama-gqa.gguf"};
     static const char *const folders[] = {DATA "adapters/llama-one", DATA "adapters/llama-two"};
     char folder[64], path[96];
     size_t n;

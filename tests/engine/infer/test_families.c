@@ -12,7 +12,7 @@
 
 typedef struct family {
     const char *name; /* tests/data/hf/NAME */
-    bool gguf;        /* and tests/data/gguf/NAME.gguf says the same */
+    bool gguf;        /* and NAME.gguf, made by tests/data/gguf/make.py, says the same */
 } family;
 
 /* Two GGUF files lack what their folders say: mistral-sliding its window, distilbert-intent its head's
@@ -105,7 +105,7 @@ static void bench_close(bench *b)
 
 static void path_of(const family *f, bool gguf, char out[256])
 {
-    snprintf(out, 256, gguf ? DATA "gguf/%s.gguf" : DATA "hf/%s", f->name);
+    snprintf(out, 256, gguf ? SHOAL_GGUF_DIR "/%s.gguf" : DATA "hf/%s", f->name);
 }
 
 typedef struct text {

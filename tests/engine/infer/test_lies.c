@@ -9,7 +9,7 @@
 #include "model/files/gguf.h"
 #include "tokenizer/tokenizer.h"
 
-#define FILES SHOAL_SOURCE_DIR "/tests/data/gguf/"
+#define FILES SHOAL_GGUF_DIR "/"
 
 /* ---- what is told wrong ----------------------------------------------------------------------------- */
 

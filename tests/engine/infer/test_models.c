@@ -83,7 +83,7 @@ static void llama_folder_gives_the_reference_logits(void **state)
 
 static void llama_gguf_gives_the_reference_logits(void **state)
 {
-    check_decoder("llama-gqa", DATA "gguf/llama-gqa.gguf");
+    check_decoder("llama-gqa", SHOAL_GGUF_DIR "/llama-gqa.gguf");
 }
 
 static void scaled_rope_folder_gives_the_reference_logits(void **state)
@@ -93,7 +93,7 @@ static void scaled_rope_folder_gives_the_reference_logits(void **state)
 
 static void scaled_rope_gguf_gives_the_reference_logits(void **state)
 {
-    check_decoder("llama3-rope-scaled-tied", DATA "gguf/llama3-rope-scaled-tied.gguf");
+    check_decoder("llama3-rope-scaled-tied", SHOAL_GGUF_DIR "/llama3-rope-scaled-tied.gguf");
 }
 
 /* ---- encoders ---------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ static void classifier_gives_the_reference_logits(void **state)
 
 static void classifier_gguf_gives_the_reference_logits(void **state)
 {
-    check_encoder("bert-intent", DATA "gguf/bert-intent.gguf", "out", false);
+    check_encoder("bert-intent", SHOAL_GGUF_DIR "/bert-intent.gguf", "out", false);
 }
 
 static void tagger_gives_the_reference_logits(void **state)
@@ -184,11 +184,12 @@ static void embedder_gguf_gives_the_reference_vectors(void **state)
     fixture f;
     rig r;
     fixture_open(&f, "minilm-embed");
-    rig_open(&r, DATA "gguf/minilm-embed.gguf", (engine_options){0});
+    rig_open(&r, SHOAL_GGUF_DIR "/minilm-embed.gguf", (engine_options){0});
     pooling pool = model_get_config(r.m)->head.pool;
     rig_close(&r);
     fixture_close(&f);
-    check_encoder("minilm-embed", DATA "gguf/minilm-embed.gguf", pool == POOL_CLS ? "cls" : "mean", true);
+    check_encoder("minilm-embed", SHOAL_GGUF_DIR "/minilm-embed.gguf", pool == POOL_CLS ? "cls" : "mean",
+                  true);
 }
 
 /* ---- quantised weights against float64 ------------------------------------------------------- */

@@ -66,7 +66,7 @@ static size_t n_kept(char *ret_path, size_t size)
 
 static start begin(const packed_store *s, int n_threads)
 {
-    return open_start(DATA "gguf/llama-gqa.gguf", &(model_options){.store = s}, n_threads);
+    return open_start(SHOAL_GGUF_DIR "/llama-gqa.gguf", &(model_options){.store = s}, n_threads);
 }
 
 static bool recalls(const packed_store *s, int n_threads)
@@ -116,7 +116,7 @@ static void run_stage(const packed_store *s, float *rows, size_t n_steps)
 {
     model *m;
     stage *st;
-    must(model_open(&m, DATA "gguf/llama-gqa.gguf", &(model_options){.store = s}, &err));
+    must(model_open(&m, SHOAL_GGUF_DIR "/llama-gqa.gguf", &(model_options){.store = s}, &err));
     must(stage_new(&st, m, &(stage_options){.part = {1, 2}, .n_threads = 2, .n_ctx = 64}, &err));
     stage_step step = {.items = &(stage_item){.pages = (uint32_t[]){0}, .n_pages = 1, .n = 1, .n_out = 1},
                        .n_items = 1};

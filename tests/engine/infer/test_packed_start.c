@@ -59,7 +59,7 @@ static void the_second_start_maps_what_the_first_packed(void **state)
     static const char *const models[] = {"llama-gqa", "qwen3-moe", "lfm2-conv", "gemma3", "llama-bf16"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         char path[256];
-        snprintf(path, sizeof path, DATA "gguf/%s.gguf", models[i]);
+        snprintf(path, sizeof path, SHOAL_GGUF_DIR "/%s.gguf", models[i]);
         assert_false(start_gives_the_same(path));
         assert_int_equal(n_images(), i + 1);
         for (int shared = 0; shared < 2; shared++) {
@@ -74,7 +74,7 @@ static void the_second_start_maps_what_the_first_packed(void **state)
 static void encoders_start_so_as_well(void **state)
 {
     for (int i = 0; i < 2; i++) {
-        start x = open_with(DATA "gguf/minilm-embed.gguf", &store);
+        start x = open_with(SHOAL_GGUF_DIR "/minilm-embed.gguf", &store);
         assert_true((x.e->home.image != NULL) == (i == 1));
         close_start(&x);
     }
@@ -161,7 +161,7 @@ static void change_byte(const char *path, long at)
 /* It is packed anew, and the next start finds a good one. */
 static void a_damaged_image_is_replaced(void **state)
 {
-    const char *path = DATA "gguf/llama-gqa.gguf";
+    const char *path = SHOAL_GGUF_DIR "/llama-gqa.gguf";
     char *image = image_of(path);
     change_byte(image, 60);
     assert_false(start_gives_the_same(path));
@@ -176,12 +176,12 @@ static void a_damaged_image_is_replaced(void **state)
  */
 static void an_image_of_other_matrices_is_replaced(void **state)
 {
-    const char *path = DATA "gguf/llama-gqa.gguf";
+    const char *path = SHOAL_GGUF_DIR "/llama-gqa.gguf";
     start x = open_with(path, &store);
     packed_head h = x.e->home.head;
     char *image = packed_store_path(&store, &h);
     close_start(&x);
-    start other = open_with(DATA "gguf/olmo2.gguf", NULL);
+    start other = open_with(SHOAL_GGUF_DIR "/olmo2.gguf", NULL);
     must(packed_write(image, h, other.e->home.weights, NULL, &err));
     close_start(&other);
     assert_false(start_gives_the_same(path));
@@ -194,11 +194,11 @@ static void a_file_that_changed_is_another_model(void **state)
 {
     char path[64], cmd[512];
     snprintf(path, sizeof path, "%s/m.gguf", dir);
-    snprintf(cmd, sizeof cmd, "cp %sgguf/llama-gqa.gguf %s", DATA, path);
+    snprintf(cmd, sizeof cmd, "cp %s/llama-gqa.gguf %s", SHOAL_GGUF_DIR, path);
     assert_int_equal(system(cmd), 0);
     assert_false(start_gives_the_same(path));
     assert_true(start_gives_the_same(path));
-    snprintf(cmd, sizeof cmd, "cp %sgguf/olmo2.gguf %s", DATA, path);
+    snprintf(cmd, sizeof cmd, "cp %s/olmo2.gguf %s", SHOAL_GGUF_DIR, path);
     assert_int_equal(system(cmd), 0);
     assert_false(start_gives_the_same(path));
     assert_int_equal(n_images(), 2);
@@ -208,7 +208,7 @@ static void a_file_that_changed_is_another_model(void **state)
 /* A pin is held against the bytes, or against what is sure to be their digest. */
 static void pins_are_kept(void **state)
 {
-    const char *path = DATA "gguf/llama-gqa.gguf";
+    const char *path = SHOAL_GGUF_DIR "/llama-gqa.gguf";
     sha256_digest d;
     shoal_err why;
     char hex[65];
@@ -227,7 +227,7 @@ static void pins_are_kept(void **state)
 /* Parts of a network have images of their own. */
 static void stages_have_their_own(void **state)
 {
-    const char *path = DATA "gguf/qwen3-qknorm.gguf";
+    const char *path = SHOAL_GGUF_DIR "/qwen3-qknorm.gguf";
     for (int i = 0; i < 2; i++) {
         model *m;
         stage *s;

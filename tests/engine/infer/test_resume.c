@@ -257,14 +257,12 @@ static gen_request plain(size_t max_tokens)
 
 static void every_architecture_goes_on_where_another_engine_stopped(void **state)
 {
-    static const char *const models[] = {"hf/llama-gqa",       "hf/lfm2-conv",     "hf/gemma3",
-                                         "hf/mistral-sliding", "hf/qwen3-moe",     "hf/gpt-neox-pythia",
-                                         "hf/granite",         "gguf/phi-1.5.gguf"};
+    static const char *const models[] = {
+        DATA "hf/llama-gqa", DATA "hf/lfm2-conv",       DATA "hf/gemma3",  DATA "hf/mistral-sliding",
+        DATA "hf/qwen3-moe", DATA "hf/gpt-neox-pythia", DATA "hf/granite", SHOAL_GGUF_DIR "/phi-1.5.gguf"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        char path[512];
         pair p;
-        snprintf(path, sizeof path, DATA "%s", models[i]);
-        pair_open(&p, path);
+        pair_open(&p, models[i]);
         gen_request q = plain(24);
         check_and_forget(&p, &q); /* greedy */
         q.sampling = (sampling)PENALISED;

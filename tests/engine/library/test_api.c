@@ -420,9 +420,9 @@ static void a_model_that_cannot_be_opened_leaves_nothing(void **state)
     shoal_err err = {0};
     assert_int_equal(shoal_model_open(&m, "/no/such/model", NULL, &err), SHOAL_ENOTFOUND);
     assert_int_equal(shoal_model_open(&m, SHOAL_SOURCE_DIR "/CMakeLists.txt", NULL, &err), SHOAL_EFORMAT);
-    assert_int_equal(shoal_model_open(&m, SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf",
-                                      &(shoal_options){.sha256 = no_digest}, &err),
-                     SHOAL_EDIGEST);
+    assert_int_equal(
+        shoal_model_open(&m, SHOAL_GGUF_DIR "/llama-gqa.gguf", &(shoal_options){.sha256 = no_digest}, &err),
+        SHOAL_EDIGEST);
     assert_non_null(strstr(err.message, "llama-gqa.gguf"));
     assert_null(m);
     shoal_model_close(NULL);

@@ -116,7 +116,7 @@ static void damage_folder(const char *name)
 static void damage_gguf(const char *name)
 {
     char path[512], whole[512];
-    snprintf(path, sizeof path, DATA "gguf/%s", name);
+    snprintf(path, sizeof path, SHOAL_GGUF_DIR "/%s", name);
     snprintf(whole, sizeof whole, "%s/m.gguf", folder);
     buf b = copy(path, "m.gguf");
     /* What is no vocabulary stands at both ends of the header; the tensors' names come last. */
@@ -145,7 +145,7 @@ static void damaged_files_are_refused_or_read(void **state)
 {
     (void)state;
     state_of_chance = 0x2545f4914f6cdd1d;
-    each(DATA "gguf/", damage_gguf);
+    each(SHOAL_GGUF_DIR "/", damage_gguf);
 }
 
 int main(void)

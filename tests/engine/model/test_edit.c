@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "model/model.h"
 
-#define SOURCE SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf"
+#define SOURCE SHOAL_GGUF_DIR "/llama-gqa.gguf"
 #define HOME   SHOAL_SOURCE_DIR "/models/home-chat-s.gguf"
 
 static char dir[64], out[96];

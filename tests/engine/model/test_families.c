@@ -65,7 +65,7 @@ static void every_gguf_opens(void **state)
 {
     (void)state;
     n_bad = 0;
-    assert_true(each(DATA "gguf/", must_open) >= 20);
+    assert_true(each(SHOAL_GGUF_DIR "/", must_open) >= 20);
     assert_int_equal(n_bad, 0);
 }
 
@@ -376,7 +376,7 @@ static void every_fixture_can_be_quantised(void **state)
     name_written();
     n_bad = 0;
     each(DATA "hf/", must_shrink);
-    each(DATA "gguf/", must_shrink);
+    each(SHOAL_GGUF_DIR "/", must_shrink);
     assert_int_equal(n_bad, 0);
 }
 
@@ -385,7 +385,7 @@ static void every_file_survives_being_written(void **state)
     (void)state;
     name_written();
     n_bad = 0;
-    each(DATA "gguf/", must_return);
+    each(SHOAL_GGUF_DIR "/", must_return);
     assert_int_equal(n_bad, 0);
 }
 
@@ -436,7 +436,7 @@ static void every_gguf_agrees_with_its_folder(void **state)
 {
     (void)state;
     n_bad = 0;
-    each(DATA "gguf/", must_agree);
+    each(SHOAL_GGUF_DIR "/", must_agree);
     assert_int_equal(n_bad, 0);
 }
 

@@ -284,7 +284,7 @@ static void gguf_survives_every_flipped_byte(void **state)
 static void gguf_reads_real_files(void **state)
 {
     (void)state;
-    static const char *const files[] = {DATA "gguf/bert-intent.gguf", DATA "gguf/llama-gqa.gguf",
+    static const char *const files[] = {SHOAL_GGUF_DIR "/bert-intent.gguf", SHOAL_GGUF_DIR "/llama-gqa.gguf",
                                         DATA "quant/q-Q4_1.gguf"};
     for (size_t i = 0; i < 3; i++) {
         file_map m;

@@ -208,7 +208,7 @@ static void model_reads_llama3_rope_and_tied_output(void **state)
     assert_true(c->pos.rope.theta == 500000);
     float factors[8];
     arch_rope_factors(c, factors, 8);
-    model *g = open_or_fail(DATA "gguf/llama3-rope-scaled-tied.gguf", &bare);
+    model *g = open_or_fail(SHOAL_GGUF_DIR "/llama3-rope-scaled-tied.gguf", &bare);
     const float *expected = model_tensor(g, "rope_freqs.weight")->data;
     for (int i = 0; i < 8; i++) assert_float_equal(factors[i], expected[i], 1e-5f * expected[i]);
     model_free(g);
@@ -490,11 +490,11 @@ static void config_reads_pooling_and_labels(void **state)
 static void model_opens_gguf_files(void **state)
 {
     (void)state;
-    model *m = open_or_fail(DATA "gguf/minilm-embed.gguf", &bare);
+    model *m = open_or_fail(SHOAL_GGUF_DIR "/minilm-embed.gguf", &bare);
     assert_int_equal(model_get_config(m)->task, TASK_EMBED);
     assert_true(model_get_config(m)->head.normalize);
     model_free(m);
-    m = open_or_fail(DATA "gguf/llama-gqa.gguf", &bare);
+    m = open_or_fail(SHOAL_GGUF_DIR "/llama-gqa.gguf", &bare);
     assert_true(model_get_config(m)->pos.rope.interleaved);
     assert_int_equal(model_get_config(m)->eos_ids[0], 2);
     assert_int_equal(model_get_config(m)->attn.n_head_kv, 2);
@@ -505,9 +505,10 @@ static void model_opens_gguf_files(void **state)
 static void a_classifier_without_its_pooler_is_refused(void **state)
 {
     (void)state;
-    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT,
+    refused(SHOAL_GGUF_DIR "/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT,
             "the file is incomplete: tensor cls.weight");
-    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
+    refused(SHOAL_GGUF_DIR "/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT,
+            "shoal quantize FOLDER OUT.gguf");
     shoal_err err;
     quantize_report report;
     assert_int_equal(quantize_model(DATA "hf/bert-intent", in_folder("m.gguf"),
@@ -541,7 +542,7 @@ static void put_variant(const variant *v)
     sha256_digest digest;
     uint64_t bytes;
     float zeros[16] = {0};
-    assert_int_equal(file_map_open(&map, DATA "gguf/llama-gqa.gguf", NULL), 0);
+    assert_int_equal(file_map_open(&map, SHOAL_GGUF_DIR "/llama-gqa.gguf", NULL), 0);
     assert_int_equal(gguf_parse(&g, map.data, map.len, "llama-gqa", NULL), 0);
     for (size_t i = 0; i < g->n_kv; i++)
         if (!replaced(v, g->kv[i].key)) gguf_out_copy(&o, &g->kv[i]);
@@ -791,16 +792,16 @@ static void model_refuses_another_digest(void **state)
     (void)state;
     sha256_digest d;
     char hex[65];
-    assert_int_equal(sha256_file(DATA "gguf/minilm-embed.gguf", &d, NULL), 0);
+    assert_int_equal(sha256_file(SHOAL_GGUF_DIR "/minilm-embed.gguf", &d, NULL), 0);
     sha256_hex(&d, hex);
     model_options pinned = {.expect_sha256 = hex, .no_tokenizer = true};
-    model *m = open_or_fail(DATA "gguf/minilm-embed.gguf", &pinned);
+    model *m = open_or_fail(SHOAL_GGUF_DIR "/minilm-embed.gguf", &pinned);
     sha256_digest again;
     assert_int_equal(model_digest(m, &again, NULL), 0);
     assert_memory_equal(&d, &again, sizeof d);
     model_free(m);
     hex[0] = hex[0] == '0' ? '1' : '0';
-    refused(DATA "gguf/minilm-embed.gguf", &pinned, SHOAL_EDIGEST, "is pinned");
+    refused(SHOAL_GGUF_DIR "/minilm-embed.gguf", &pinned, SHOAL_EDIGEST, "is pinned");
     refused(DATA "hf/minilm-embed", &pinned, SHOAL_EDIGEST, "is pinned");
 }
 
@@ -808,7 +809,7 @@ static void model_cut_anywhere_is_refused(void **state)
 {
     (void)state;
     buf b = {0};
-    assert_int_equal(file_read(&b, DATA "gguf/minilm-embed.gguf", 64 << 20, NULL), 0);
+    assert_int_equal(file_read(&b, SHOAL_GGUF_DIR "/minilm-embed.gguf", 64 << 20, NULL), 0);
     for (size_t n = 0; n < b.len; n += b.len / 61) {
         put("m.gguf", b.data, n);
         model *m = NULL;
@@ -826,7 +827,7 @@ static void model_loads_tokenizer_and_template(void **state)
     assert_true(tokenizer_vocab_size(model_tokenizer(m)) <= model_get_config(m)->n_vocab);
     assert_true(model_chat_template(m) || model_chat_template_error(m));
     model_free(m);
-    m = open_or_fail(DATA "gguf/minilm-embed.gguf", NULL);
+    m = open_or_fail(SHOAL_GGUF_DIR "/minilm-embed.gguf", NULL);
     if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
     model_free(m);
 }

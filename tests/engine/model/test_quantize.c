@@ -144,7 +144,7 @@ static void quantize_matches_the_reference_converter(void **state)
     for (size_t i = 0; i < 3; i++) {
         char in[512], reference[512];
         snprintf(in, sizeof in, DATA "hf/%s", names[i]);
-        snprintf(reference, sizeof reference, DATA "gguf/%s.gguf", names[i]);
+        snprintf(reference, sizeof reference, SHOAL_GGUF_DIR "/%s.gguf", names[i]);
         quantise(in, &(quantize_options){.type = DT_F32});
         model *ours = open_out(), *theirs = NULL;
         assert_int_equal(model_open(&theirs, reference, &(model_options){.no_tokenizer = true}, NULL), 0);
@@ -337,7 +337,7 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
     file_map a, b;
     gguf *ours = NULL, *theirs = NULL;
     assert_int_equal(file_map_open(&a, out, NULL), 0);
-    assert_int_equal(file_map_open(&b, DATA "gguf/bert-intent.gguf", NULL), 0);
+    assert_int_equal(file_map_open(&b, SHOAL_GGUF_DIR "/bert-intent.gguf", NULL), 0);
     assert_int_equal(gguf_parse(&ours, a.data, a.len, "ours", NULL), 0);
     assert_int_equal(gguf_parse(&theirs, b.data, b.len, "theirs", NULL), 0);
     static const char *const keys[] = {

@@ -428,7 +428,7 @@ static void worker_refuses_a_model_of_another_digest(void **state)
     char wrong[65];
     memset(wrong, 'a', 64);
     wrong[64] = '\0';
-    const char *const paths[] = {DATA "llama-gqa", SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf"};
+    const char *const paths[] = {DATA "llama-gqa", SHOAL_GGUF_DIR "/llama-gqa.gguf"};
     for (int i = 0; i < 2; i++) {
         worker_options o = options_for(&b, paths[i]);
         o.model.sha256 = wrong;
