@@ -56,7 +56,7 @@ static void generate(const char *body, size_t n, bool chat)
     openai_spec_free(s);
 }
 
-static void encode(const char *body, size_t n, encode_kind kind)
+static void encode(const char *body, size_t n, task_endpoint_id kind)
 {
     encode_spec s = {0};
     api_error e = {0};
@@ -72,7 +72,7 @@ static void encode(const char *body, size_t n, encode_kind kind)
 }
 
 /* The query is the first line, the rest the body. */
-static void raw(const char *text, size_t n, encode_kind kind)
+static void raw(const char *text, size_t n, task_endpoint_id kind)
 {
     const char *end = n ? memchr(text, '\n', n) : NULL;
     size_t n_query = end ? (size_t)(end - text) : 0;
@@ -99,14 +99,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     const char *body = (const char *)data + 1;
     switch (data[0]) {
-    case 'e': encode(body, size - 1, ENCODE_EMBED); break;
-    case 'l': encode(body, size - 1, ENCODE_CLASSIFY); break;
-    case 't': encode(body, size - 1, ENCODE_TAG); break;
-    case 'r': encode(body, size - 1, ENCODE_RERANK); break;
-    case 's': encode(body, size - 1, ENCODE_SCORE); break;
-    case 'i': encode(body, size - 1, ENCODE_IMAGE); break;
-    case 'S': raw(body, size - 1, ENCODE_SCORE); break;
-    case 'I': raw(body, size - 1, ENCODE_IMAGE); break;
+    case 'e': encode(body, size - 1, ASK_EMBED); break;
+    case 'l': encode(body, size - 1, ASK_CLASSIFY); break;
+    case 't': encode(body, size - 1, ASK_TAG); break;
+    case 'r': encode(body, size - 1, ASK_RERANK); break;
+    case 's': encode(body, size - 1, ASK_SCORE); break;
+    case 'i': encode(body, size - 1, ASK_IMAGE); break;
+    case 'S': raw(body, size - 1, ASK_SCORE); break;
+    case 'I': raw(body, size - 1, ASK_IMAGE); break;
     default: generate(body, size - 1, data[0] != 'p');
     }
     return 0;

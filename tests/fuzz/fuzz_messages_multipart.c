@@ -128,7 +128,7 @@ static void check_detect(const char *type, const char *body, size_t n)
     if ((const char *)s.request.audio.data < body || s.request.audio.len > n) abort();
 }
 
-static void check_bytes(encode_kind kind, const char *type, const char *body, size_t n)
+static void check_bytes(task_endpoint_id kind, const char *type, const char *body, size_t n)
 {
     encode_spec s = {0};
     api_error e = {0};
@@ -157,8 +157,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_pieces(type, body, n);
     check_upload(type, body, n);
     check_detect(type, body, n);
-    check_bytes(ENCODE_IMAGE, type, body, n);
-    check_bytes(ENCODE_SCORE, type, body, n);
+    check_bytes(ASK_IMAGE, type, body, n);
+    check_bytes(ASK_SCORE, type, body, n);
     free(body);
     return 0;
 }

@@ -6,28 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SERVICE "/shoal.v1.Worker/"
-
-const call_task_info CALL_TASKS[CALL_N_TASKS] = {
-#define STREAM_INFO(e, name_, method, Request, request_, Reply, reply_, flags_) \
-    [e] = {.name = #name_,                                                      \
-           .path = SERVICE method,                                              \
-           .request = &shoal__v1__##request_##__descriptor,                     \
-           .reply = &shoal__v1__##reply_##__descriptor,                         \
-           .streams = true,                                                     \
-           .flags = flags_},
-    CALL_STREAM_TABLE(STREAM_INFO)
-#undef STREAM_INFO
-#define UNARY_INFO(e, name_, method, Request, request_, Reply, reply_, flags_) \
-    [e] = {.name = #name_,                                                     \
-           .path = SERVICE method,                                             \
-           .request = &shoal__v1__##request_##__descriptor,                    \
-           .reply = &shoal__v1__##reply_##__descriptor,                        \
-           .flags = flags_},
-        CALL_UNARY_TABLE(UNARY_INFO)
-#undef UNARY_INFO
-};
-
 const char *call_fault_name(call_fault f)
 {
     static const char *const NAMES[] = {
@@ -60,9 +38,8 @@ static const char *put(char **at, const char *s)
 /* The adapter that a request names, "" where it names none or can name none. */
 static const char *adapter_of(const ProtobufCMessage *request)
 {
-    const ProtobufCFieldDescriptor *f =
-        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "adapter");
-    return f ? *(const char *const *)(const void *)((const char *)request + f->offset) : "";
+    const char *const *adapter = task_field(request, "adapter");
+    return adapter ? *adapter : "";
 }
 
 /* With room for a request of n_msg bytes, which *ret_msg points to. */
@@ -385,3 +362,16 @@ CALL_STREAM_TABLE(STREAM_WRAPPER)
     }
 CALL_UNARY_TABLE(UNARY_WRAPPER)
 #undef UNARY_WRAPPER
+
+static void end_unary(const call_events *ev, const call_result *r)
+{
+    ev->to.unary(ev->user, r, r->status == 0 ? r->reply : NULL);
+}
+
+model_call *calls_unary(calls *c, call_task task, const char *model, const ProtobufCMessage *req,
+                        const call_context *ctx, calls_unary_done done, void *user)
+{
+    call_events ev = {.user = user, .end = end_unary};
+    ev.to.unary = done;
+    return start_new(c, task, model, req, ctx, &ev);
+}

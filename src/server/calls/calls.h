@@ -18,7 +18,7 @@
  *
  * over.h is what they have in common.
  *
- * A task is a row of CALL_TASK_TABLE, from which its typed wrapper, its path and its codec follow.
+ * A task is a row of CALL_TASK_TABLE (tasks/task.h), from which its typed wrapper, its path and its codec follow.
  *
  * No callback comes from inside the function that starts a call, and none after the end or a cancel; the call
  * is dead then. A callback may cancel its own call or any other, and start new ones. One thread. */
@@ -36,60 +36,7 @@
 #include "router/router.h"
 #include "routes/routes.h"
 #include "shoal/v1/worker.pb-c.h"
-
-/* What is true of a task. */
-enum {
-    CALL_WAITS = 1,  /* for a worker that is being restarted */
-    CALL_LEARNS = 2, /* its time tells how fast a replica is: one pass over the whole input */
-    CALL_PROMPT = 4, /* its input must fit the context */
-};
-
-/* X(enum, name, method, Request, request, Reply, reply, flags): a stream's Reply is its event. */
-#define CALL_STREAM_TABLE(X)                                                                                 \
-    X(CALL_GENERATE, generate, "Generate", GenerateRequest, generate_request, GenerateEvent, generate_event, \
-      CALL_WAITS | CALL_PROMPT)                                                                              \
-    X(CALL_VOTE, vote, "Vote", GenerateRequest, generate_request, GenerateEvent, generate_event,             \
-      CALL_PROMPT)                                                                                           \
-    X(CALL_TRANSCRIBE, transcribe, "Transcribe", TranscribeRequest, transcribe_request, TranscribeEvent,     \
-      transcribe_event, CALL_WAITS)
-#define CALL_UNARY_TABLE(X)                                                                                  \
-    X(CALL_CLASSIFY, classify, "Classify", ClassifyRequest, classify_request, ClassifyReply, classify_reply, \
-      CALL_WAITS | CALL_LEARNS)                                                                              \
-    X(CALL_TAG, tag, "Tag", TagRequest, tag_request, TagReply, tag_reply, CALL_WAITS | CALL_LEARNS)          \
-    X(CALL_EMBED, embed, "Embed", EmbedRequest, embed_request, EmbedReply, embed_reply,                      \
-      CALL_WAITS | CALL_LEARNS)                                                                              \
-    X(CALL_DETECT, detect, "DetectSpeech", DetectSpeechRequest, detect_speech_request, DetectSpeechReply,    \
-      detect_speech_reply, CALL_WAITS | CALL_LEARNS)                                                         \
-    X(CALL_SCORE, score, "Score", ScoreRequest, score_request, ScoreReply, score_reply,                      \
-      CALL_WAITS | CALL_LEARNS)                                                                              \
-    X(CALL_CLASSIFY_IMAGE, classify_image, "ClassifyImage", ImageRequest, image_request, ClassifyReply,      \
-      classify_reply, CALL_WAITS | CALL_LEARNS)                                                              \
-    X(CALL_FILL_MASK, fill_mask, "FillMask", FillMaskRequest, fill_mask_request, FillMaskReply,              \
-      fill_mask_reply, CALL_WAITS | CALL_LEARNS)                                                             \
-    X(CALL_LIKELIHOOD, likelihood, "Likelihood", LikelihoodRequest, likelihood_request, LikelihoodReply,     \
-      likelihood_reply, CALL_WAITS)                                                                          \
-    X(CALL_DESCRIBE, describe, "Describe", DescribeRequest, describe_request, ModelInfo, model_info, 0)      \
-    X(CALL_TOKENIZE, tokenize, "Tokenize", TokenizeRequest, tokenize_request, TokenizeReply, tokenize_reply, \
-      CALL_WAITS)                                                                                            \
-    X(CALL_DETOKENIZE, detokenize, "Detokenize", DetokenizeRequest, detokenize_request, DetokenizeReply,     \
-      detokenize_reply, CALL_WAITS)                                                                          \
-    X(CALL_RENDER, render, "Render", RenderRequest, render_request, RenderReply, render_reply, CALL_WAITS)
-#define CALL_TASK_TABLE(X) CALL_STREAM_TABLE(X) CALL_UNARY_TABLE(X)
-
-typedef enum call_task {
-#define CALL_TASK_ENUM(e, name, method, Request, request, Reply, reply, flags) e,
-    CALL_TASK_TABLE(CALL_TASK_ENUM)
-#undef CALL_TASK_ENUM
-        CALL_N_TASKS
-} call_task;
-
-typedef struct call_task_info {
-    const char *name, *path; /* "/shoal.v1.Worker/Tag" */
-    const ProtobufCMessageDescriptor *request, *reply;
-    bool streams;
-    unsigned flags;
-} call_task_info;
-extern const call_task_info CALL_TASKS[CALL_N_TASKS];
+#include "tasks/task.h"
 
 /* ---- how a call ends ----------------------------------------------------------------------------- */
 
@@ -252,6 +199,7 @@ struct call_events { /* copied; `to` is where the typed wrappers keep what they 
     void (*name)(void *user, const call_result *r, const Shoal__V1__##Reply *reply);
         CALL_UNARY_TABLE(CALL_TO_UNARY)
 #undef CALL_TO_UNARY
+        void (*unary)(void *user, const call_result *r, const ProtobufCMessage *reply);
     } to;
 };
 
@@ -327,5 +275,9 @@ CALL_STREAM_TABLE(CALL_STREAM_DECLARE)
                              const call_context *ctx, calls_##name##_done done, void *user);
 CALL_UNARY_TABLE(CALL_UNARY_DECLARE)
 #undef CALL_UNARY_DECLARE
+/* The same for any of them, by its number. */
+typedef void (*calls_unary_done)(void *user, const call_result *r, const ProtobufCMessage *reply);
+model_call *calls_unary(calls *c, call_task task, const char *model, const ProtobufCMessage *req,
+                        const call_context *ctx, calls_unary_done done, void *user);
 
 #endif

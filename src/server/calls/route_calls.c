@@ -145,16 +145,15 @@ static void on_resolved(void *user, const resolved *r)
 
 bool route_calls_fits(call_task task, const Shoal__V1__ModelInfo *info)
 {
-    static const char *const tasks[CALL_N_TASKS] = {
-        [CALL_TRANSCRIBE] = "transcribe", [CALL_TAG] = "tag",
-        [CALL_EMBED] = "embed",           [CALL_DETECT] = "vad",
-        [CALL_SCORE] = "score",           [CALL_CLASSIFY_IMAGE] = "classify-image",
-        [CALL_FILL_MASK] = "fill-mask"};
-    bool generates = strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
-    bool judges = strcmp(info->task, "classify") == 0 || strcmp(info->task, "rerank") == 0;
-    if (task == CALL_GENERATE || task == CALL_LIKELIHOOD) return generates;
-    if (task == CALL_CLASSIFY) return judges;
-    return !tasks[task] || strcmp(info->task, tasks[task]) == 0;
+    bool asked = false;
+    if (task == CALL_LIKELIHOOD) task = CALL_GENERATE;
+    for (size_t i = 0; i < N_ASKS; i++) {
+        const task_endpoint *at = &TASK_ENDPOINTS[i];
+        if (!at->does || at->call != task) continue;
+        if (task_fits(at->does, info->task, info->n_labels)) return true;
+        asked = true;
+    }
+    return !asked; /* any model can be described, tokenises, ... */
 }
 
 /* A stage that renders messages wants a model with a template, and a text stage one that takes the text. */

@@ -64,17 +64,14 @@ void about_generation(routed_about *ret, const gen_spec *s, const char *task)
     ret->n_prefix = s->messages_json ? strlen(s->messages_json) : 0;
 }
 
-void about_encoding(routed_about *ret, const encode_spec *s, const char *task)
+void about_encoding(routed_about *ret, const encode_spec *s)
 {
-    static const call_task tasks[] = {[ENCODE_EMBED] = CALL_EMBED,    [ENCODE_CLASSIFY] = CALL_CLASSIFY,
-                                      [ENCODE_TAG] = CALL_TAG,        [ENCODE_RERANK] = CALL_CLASSIFY,
-                                      [ENCODE_SCORE] = CALL_SCORE,    [ENCODE_IMAGE] = CALL_CLASSIFY_IMAGE,
-                                      [ENCODE_FILL] = CALL_FILL_MASK, [ENCODE_MODERATE] = CALL_CLASSIFY};
+    const task_endpoint *at = &TASK_ENDPOINTS[s->kind];
     *ret = (routed_about){.text = "",
                           .user = text_of(s->root, "user"),
                           .session = text_of(s->root, "session"),
-                          .does = task,
-                          .task = tasks[s->kind],
+                          .does = at->does,
+                          .task = at->call,
                           .n_bytes = s->bytes.len};
     for (size_t i = 0; i < s->n_inputs && s->inputs; i++)
         if (s->inputs[i].text) ret->n_bytes += strlen(s->inputs[i].text);

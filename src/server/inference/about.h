@@ -10,6 +10,6 @@
  */
 void about_generation(routed_about *ret, const gen_spec *s, const char *task);
 /* The first text; a rerank's first document. */
-void about_encoding(routed_about *ret, const encode_spec *s, const char *task);
+void about_encoding(routed_about *ret, const encode_spec *s);
 
 #endif

@@ -50,7 +50,7 @@ static void job_answer(encode_job *j, const buf *body)
 /* Which text is refused: "input[3]", as the worker's message begins; of a request of one, "input". */
 static void note_param(api_error *e, const encode_job *j)
 {
-    const char *list = j->spec.kind == ENCODE_RERANK ? "documents" : "input";
+    const char *list = j->spec.kind == ASK_RERANK ? "documents" : "input";
     size_t i;
     if (e->status != 400 || j->spec.bytes.len > 0 || *e->param) return;
     if (sscanf(e->message, "input[%zu]:", &i) == 1)
@@ -59,13 +59,21 @@ static void note_param(api_error *e, const encode_job *j)
         snprintf(e->param, sizeof e->param, "%s", list);
 }
 
-static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
+/* How many things the reply is about. */
+static size_t count_results(const encode_job *j, const ProtobufCMessage *reply)
+{
+    if (!reply || j->spec.kind == ASK_SCORE)
+        return reply ? 1 : 0; /* rows are as many as are due, none among them */
+    return ((const Shoal__V1__ClassifyReply *)reply)->n_results; /* the others begin alike */
+}
+
+static bool ended_well(encode_job *j, const call_result *r, const ProtobufCMessage *reply)
 {
     j->call = NULL;
     request_note_result(j->shared.rq, r);
     shared_heard(&j->shared, r->identity);
     call_result failed = *r;
-    if (r->status == 0 && n_results == j->spec.n_inputs) return true;
+    if (r->status == 0 && count_results(j, reply) == j->spec.n_inputs) return true;
     if (r->status == 0) {
         failed.status = SHOAL_EPROTOCOL;
         failed.message = "the worker answered another number of things than it was asked";
@@ -95,120 +103,55 @@ static int fail_dimensions(api_error *e, const gateway_request *rq, size_t n_emb
                          n_embd);
 }
 
-static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
+/* Only the reply of a worker that had not come up says how many there are. */
+static bool has_dimensions(encode_job *j, const ProtobufCMessage *reply)
 {
-    encode_job *j = user;
-    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
-    size_t n = reply->results[0]->n_values;
-    if (j->spec.dimensions && (size_t)j->spec.dimensions > n) {
-        api_error e;
-        fail_dimensions(&e, j->shared.rq, n);
-        shared_fail(&j->shared, &e);
-        return;
-    }
-    observe(j, r, reply->timing);
-    buf body = {0};
-    encode_put_embeddings(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
-    job_answer(j, &body);
-    buf_done(&body);
+    if (j->spec.kind != ASK_EMBED || !j->spec.dimensions) return true;
+    size_t n = ((const Shoal__V1__EmbedReply *)reply)->results[0]->n_values;
+    if ((size_t)j->spec.dimensions <= n) return true;
+    api_error e;
+    fail_dimensions(&e, j->shared.rq, n);
+    shared_fail(&j->shared, &e);
+    return false;
 }
 
-static void note_confidence(encode_job *j, const Shoal__V1__ClassifyReply *reply)
+static void note_confidence(encode_job *j, const ProtobufCMessage *reply)
 {
-    for (size_t i = 0; i < reply->n_results; i++)
-        if (reply->results[i]->n_labels > 1)
-            degraded_trust(&j->shared.rq->degraded, (double)reply->results[i]->labels[0]->score);
+    if (reply->descriptor != &shoal__v1__classify_reply__descriptor) return;
+    const Shoal__V1__ClassifyReply *c = (const Shoal__V1__ClassifyReply *)reply;
+    for (size_t i = 0; i < c->n_results; i++)
+        if (c->results[i]->n_labels > 1)
+            degraded_trust(&j->shared.rq->degraded, (double)c->results[i]->labels[0]->score);
 }
 
-static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
+static void on_reply(void *user, const call_result *r, const ProtobufCMessage *reply)
 {
     encode_job *j = user;
-    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    if (!ended_well(j, r, reply) || !has_dimensions(j, reply)) return;
     note_confidence(j, reply);
-    observe(j, r, reply->timing);
+    observe(j, r, task_reply_timing(reply));
     buf body = {0};
-    uint64_t *n = &j->shared.rq->n_prompt_tokens;
-    switch (j->spec.kind) {
-    case ENCODE_RERANK: encode_put_ranking(&body, &j->spec, reply, n); break;
-    case ENCODE_MODERATE: encode_put_moderations(&body, &j->spec, reply, n); break;
-    default: encode_put_classes(&body, &j->spec, reply, n); break;
-    }
+    encode_put(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
     job_answer(j, &body);
     buf_done(&body);
-}
-
-static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply)
-{
-    encode_job *j = user;
-    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
-    observe(j, r, reply->timing);
-    buf body = {0};
-    encode_put_spans(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
-    job_answer(j, &body);
-    buf_done(&body);
-}
-
-/* Rows are as many as are due, none among them. */
-static void on_scored(void *user, const call_result *r, const Shoal__V1__ScoreReply *reply)
-{
-    encode_job *j = user;
-    if (!ended_well(j, r, reply ? 1 : 0)) return;
-    observe(j, r, reply->timing);
-    buf body = {0};
-    encode_put_scores(&body, &j->spec, reply);
-    job_answer(j, &body);
-    buf_done(&body);
-}
-
-static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
-{
-    encode_job *j = user;
-    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
-    observe(j, r, reply->timing);
-    buf body = {0};
-    encode_put_gaps(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
-    job_answer(j, &body);
-    buf_done(&body);
-}
-
-static model_call *start_bytes(encode_job *j, const call_context *ctx)
-{
-    encode_spec *s = &j->spec;
-    ProtobufCBinaryData bytes = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
-    Shoal__V1__ScoreRequest score = SHOAL__V1__SCORE_REQUEST__INIT;
-    Shoal__V1__ImageRequest image = SHOAL__V1__IMAGE_REQUEST__INIT;
-    score.csv = image.image = bytes;
-    if (s->kind == ENCODE_SCORE)
-        return calls_score(j->shared.rq->calls, j->shared.rq->model, &score, ctx, on_scored, j);
-    return calls_classify_image(j->shared.rq->calls, j->shared.rq->model, &image, ctx, on_classified, j);
 }
 
 static void start_call(void *job)
 {
     encode_job *j = job;
     const encode_spec *s = &j->spec;
+    const task_endpoint *at = &TASK_ENDPOINTS[s->kind];
     gateway_request *rq = j->shared.rq;
-    calls *c = rq->calls;
-    call_context ctx = request_context(j->shared.rq, "endpoint");
-    Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
-    Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
-    Shoal__V1__TagRequest tag = SHOAL__V1__TAG_REQUEST__INIT;
-    Shoal__V1__FillMaskRequest fill = SHOAL__V1__FILL_MASK_REQUEST__INIT;
-    embed.n_inputs = classify.n_inputs = tag.n_inputs = fill.n_inputs = s->n_inputs;
-    embed.inputs = classify.inputs = tag.inputs = fill.inputs = s->input_list;
-    fill.top_k = (uint32_t)s->top_k;
-    embed.truncate_tokens = s->truncate_tokens;
-    embed.adapter = classify.adapter = tag.adapter = fill.adapter = rq->adapter;
-    switch (s->kind) {
-    case ENCODE_EMBED: j->call = calls_embed(c, rq->model, &embed, &ctx, on_embedded, j); break;
-    case ENCODE_RERANK:
-    case ENCODE_MODERATE:
-    case ENCODE_CLASSIFY: j->call = calls_classify(c, rq->model, &classify, &ctx, on_classified, j); break;
-    case ENCODE_TAG: j->call = calls_tag(c, rq->model, &tag, &ctx, on_tagged, j); break;
-    case ENCODE_SCORE:
-    case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
-    case ENCODE_FILL: j->call = calls_fill_mask(c, rq->model, &fill, &ctx, on_filled, j); break;
-    }
+    call_context ctx = request_context(rq, "endpoint");
+    ProtobufCBinaryData file = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
+    task_request req;
+    if (at->input)
+        task_request_texts(&req, at->call, s->input_list, s->n_inputs, rq->adapter);
+    else
+        task_request_file(&req, at->call, file);
+    if (s->kind == ASK_EMBED) req.embed.truncate_tokens = s->truncate_tokens;
+    if (s->kind == ASK_FILL_MASK) req.fill_mask.top_k = (uint32_t)s->top_k;
+    j->call = calls_unary(rq->calls, at->call, rq->model, &req.base, &ctx, on_reply, j);
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 
@@ -216,7 +159,7 @@ static void start_call(void *job)
 
 static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
 
-static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, api_error *e)
+static int parse(encode_spec *ret, task_endpoint_id kind, const gateway_request *rq, api_error *e)
 {
     size_t len;
     const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
@@ -226,11 +169,11 @@ static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, 
 }
 
 /* Takes spec, of which it is known by now which model answers. */
-static void answer(gateway_request *rq, encode_spec *spec, const char *task)
+static void answer(gateway_request *rq, encode_spec *spec)
 {
     api_error e;
     const Shoal__V1__ModelInfo *info = NULL;
-    int rc = choose_model(rq, task, &spec->model, &info, &e);
+    int rc = choose_model(rq, TASK_ENDPOINTS[spec->kind].does, &spec->model, &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
     if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);
@@ -256,7 +199,6 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
 typedef struct encode_routed { /* a request that waits for its route */
     gateway_request *rq;
     encode_spec spec;
-    const char *task;
 } encode_routed;
 
 static void routed_drop(void *work)
@@ -272,7 +214,7 @@ static void on_routed(void *work, const char *model, const api_error *e)
     free(work);
     if (model) {
         w.spec.model = model;
-        answer(w.rq, &w.spec, w.task);
+        answer(w.rq, &w.spec);
         return;
     }
     encode_spec_done(&w.spec);
@@ -280,7 +222,7 @@ static void on_routed(void *work, const char *model, const api_error *e)
 }
 
 /* Takes spec. */
-static void start_route(gateway_request *rq, const config_route *route, encode_spec *spec, const char *task)
+static void start_route(gateway_request *rq, const config_route *route, encode_spec *spec)
 {
     api_error e;
     routed_about about;
@@ -291,12 +233,12 @@ static void start_route(gateway_request *rq, const config_route *route, encode_s
         request_error(rq, &e);
         return;
     }
-    *w = (encode_routed){rq, *spec, task};
-    about_encoding(&about, &w->spec, task);
+    *w = (encode_routed){rq, *spec};
+    about_encoding(&about, &w->spec);
     routed_start(rq, route, &about, on_routed, routed_drop, w);
 }
 
-static void handle(gateway_request *rq, encode_kind kind, const char *task)
+static void handle(gateway_request *rq, task_endpoint_id kind)
 {
     api_error e;
     encode_spec spec = {0};
@@ -308,44 +250,44 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     spec.model = choose_served(rq, spec.model);
     const config_route *route = routed_find(rq, spec.model);
     if (route)
-        start_route(rq, route, &spec, task);
+        start_route(rq, route, &spec);
     else
-        answer(rq, &spec, task);
+        answer(rq, &spec);
 }
 
 void encode_embeddings(gateway_request *rq)
 {
-    handle(rq, ENCODE_EMBED, "embed");
+    handle(rq, ASK_EMBED);
 }
 
 void encode_classify(gateway_request *rq)
 {
-    handle(rq, ENCODE_CLASSIFY, "classify");
+    handle(rq, ASK_CLASSIFY);
 }
 
 void encode_rerank(gateway_request *rq)
 {
-    handle(rq, ENCODE_RERANK, "rerank");
+    handle(rq, ASK_RERANK);
 }
 
 void encode_tag(gateway_request *rq)
 {
-    handle(rq, ENCODE_TAG, "tag");
+    handle(rq, ASK_TAG);
 }
 
 void encode_score(gateway_request *rq)
 {
-    handle(rq, ENCODE_SCORE, "score");
+    handle(rq, ASK_SCORE);
 }
 
 void encode_image(gateway_request *rq)
 {
-    handle(rq, ENCODE_IMAGE, "classify-image");
+    handle(rq, ASK_IMAGE);
 }
 
 void encode_fill_mask(gateway_request *rq)
 {
-    handle(rq, ENCODE_FILL, "fill-mask");
+    handle(rq, ASK_FILL_MASK);
 }
 
 /* Clients name one of OpenAI's models where they name any. */
@@ -379,11 +321,11 @@ void encode_moderations(gateway_request *rq)
 {
     api_error e;
     encode_spec spec = {0};
-    int rc = parse(&spec, ENCODE_MODERATE, rq, &e);
+    int rc = parse(&spec, ASK_MODERATE, rq, &e);
     spec.model = choose_served(rq, spec.model);
     if (rc == 0) rc = find_moderator(rq, &spec, &e);
     if (rc == 0) {
-        answer(rq, &spec, "classify");
+        answer(rq, &spec);
         return;
     }
     encode_spec_done(&spec);

@@ -667,7 +667,7 @@ void generate_spec(gateway_request *rq, gen_spec *spec)
 {
     api_error e;
     if (request_count_choices(rq, openai_spec_choices(spec), &e) == 0) {
-        handle_spec(rq, spec, CHOOSE_COMPLETES, NULL);
+        handle_spec(rq, spec, TASK_COMPLETES, NULL);
         return;
     }
     openai_spec_free(spec);
@@ -727,7 +727,7 @@ void generate_chat(gateway_request *rq)
 
 void generate_completions(gateway_request *rq)
 {
-    handle(rq, CHOOSE_COMPLETES, openai_spec_parse_completion);
+    handle(rq, TASK_COMPLETES, openai_spec_parse_completion);
 }
 
 void generate_translate(gateway_request *rq)

@@ -89,11 +89,11 @@ int encode_bytes_image(encode_spec *s, api_error *e)
 
 /* ---- bodies that are the thing itself --------------------------------------------------------------- */
 
-bool encode_bytes_is_raw(encode_kind kind, const char *content_type)
+bool encode_bytes_is_raw(task_endpoint_id kind, const char *content_type)
 {
     if (!content_type) return false;
-    if (kind == ENCODE_SCORE) return strncasecmp(content_type, "text/csv", 8) == 0;
-    return kind == ENCODE_IMAGE && strncasecmp(content_type, "image/", 6) == 0;
+    if (kind == ASK_SCORE) return strncasecmp(content_type, "text/csv", 8) == 0;
+    return kind == ASK_IMAGE && strncasecmp(content_type, "image/", 6) == 0;
 }
 
 /* The strings of a spec belong to its JSON, so what a query or a form says becomes some. NULL: not said. */
@@ -106,16 +106,16 @@ static int read_said(encode_spec *s, const char *model, const char *top, api_err
     if (top && !number_i64(top, &k)) return api_error_bad(e, "top_k", "\"top_k\" must be a whole number");
     if (top && json_object_set_new(s->root, "top_k", json_integer(k)) != 0) return api_error_nomem(e);
     int rc = fields_str(s->root, "model", &s->model, e);
-    return rc || s->kind != ENCODE_IMAGE ? rc : fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+    return rc || s->kind != ASK_IMAGE ? rc : fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
 }
 
 static int take_bytes(encode_spec *s, const char *data, size_t n, api_error *e)
 {
     buf_append(&s->bytes, data, n);
-    return check_size(s, s->kind == ENCODE_SCORE ? "csv" : "image", e);
+    return check_size(s, s->kind == ASK_SCORE ? "csv" : "image", e);
 }
 
-int encode_bytes_raw(encode_spec *ret, encode_kind kind, const char *query, const char *body, size_t len,
+int encode_bytes_raw(encode_spec *ret, task_endpoint_id kind, const char *query, const char *body, size_t len,
                      api_error *e)
 {
     encode_spec s = {.kind = kind, .n_inputs = 1};
@@ -151,25 +151,25 @@ static int part_text(const multipart *m, const char *name, char out[96], const c
 
 static int read_form(encode_spec *s, const multipart *m, api_error *e)
 {
-    const char *name = s->kind == ENCODE_SCORE ? "csv" : "image", *model = NULL, *top = NULL;
+    const char *name = s->kind == ASK_SCORE ? "csv" : "image", *model = NULL, *top = NULL;
     const multipart_part *file = multipart_find(m, "file");
     char model_text[96], top_text[96];
     if (!file) file = multipart_find(m, name);
     if (!file)
         return api_error_bad(e, "file", "\"file\" must be a %s",
-                             s->kind == ENCODE_SCORE ? "CSV file" : "PNG or JPEG file");
+                             s->kind == ASK_SCORE ? "CSV file" : "PNG or JPEG file");
     int rc = part_text(m, "model", model_text, &model, e);
     if (rc == 0) rc = part_text(m, "top_k", top_text, &top, e);
     if (rc == 0) rc = read_said(s, model, top, e);
     return rc == 0 ? take_bytes(s, file->data, file->len, e) : rc;
 }
 
-bool encode_bytes_is_form(encode_kind kind, const char *content_type)
+bool encode_bytes_is_form(task_endpoint_id kind, const char *content_type)
 {
-    return (kind == ENCODE_SCORE || kind == ENCODE_IMAGE) && multipart_is_form(content_type);
+    return (kind == ASK_SCORE || kind == ASK_IMAGE) && multipart_is_form(content_type);
 }
 
-int encode_bytes_form(encode_spec *ret, encode_kind kind, const char *content_type, const char *body,
+int encode_bytes_form(encode_spec *ret, task_endpoint_id kind, const char *content_type, const char *body,
                       size_t len, api_error *e)
 {
     encode_spec s = {.kind = kind, .n_inputs = 1};

@@ -13,14 +13,14 @@ int encode_bytes_score(encode_spec *s, api_error *e);
 int encode_bytes_image(encode_spec *s, api_error *e);
 
 /* Is a body of this type (NULL: none) what the endpoint is asked about, and not JSON that holds it? */
-bool encode_bytes_is_raw(encode_kind kind, const char *content_type);
+bool encode_bytes_is_raw(task_endpoint_id kind, const char *content_type);
 /* Such a body; the query ("model=home&top_k=3", percent-encoded) says the rest. As encode_spec_parse. */
-int encode_bytes_raw(encode_spec *ret, encode_kind kind, const char *query, const char *body, size_t len,
+int encode_bytes_raw(encode_spec *ret, task_endpoint_id kind, const char *query, const char *body, size_t len,
                      api_error *e);
 
 /* Is it a form with that as a file? It has file (or csv, resp. image), and may have model and top_k. */
-bool encode_bytes_is_form(encode_kind kind, const char *content_type);
-int encode_bytes_form(encode_spec *ret, encode_kind kind, const char *content_type, const char *body,
+bool encode_bytes_is_form(task_endpoint_id kind, const char *content_type);
+int encode_bytes_form(encode_spec *ret, task_endpoint_id kind, const char *content_type, const char *body,
                       size_t len, api_error *e);
 
 #endif

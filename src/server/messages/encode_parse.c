@@ -66,8 +66,8 @@ static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
     Shoal__V1__TextInput *in = &s->inputs[i];
     *in = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
     s->input_list[i] = in;
-    const json_t *pair = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "pair") : NULL;
-    const json_t *text = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "text") : v;
+    const json_t *pair = json_is_object(v) && s->kind == ASK_CLASSIFY ? fields_get(v, "pair") : NULL;
+    const json_t *text = json_is_object(v) && s->kind == ASK_CLASSIFY ? fields_get(v, "text") : v;
     if (json_is_integer(text) || json_is_array(text))
         return api_error_bad(
             e, "input",
@@ -85,7 +85,7 @@ static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
 static int read_pair(encode_spec *s, api_error *e)
 {
     const char *pair = NULL;
-    int rc = s->kind == ENCODE_CLASSIFY ? fields_str(s->root, "pair", &pair, e) : 0;
+    int rc = s->kind == ASK_CLASSIFY ? fields_str(s->root, "pair", &pair, e) : 0;
     for (size_t i = 0; rc == 0 && pair && i < s->n_inputs; i++) {
         if (s->inputs[i].has_pair) continue;
         s->inputs[i].pair = (char *)pair;
@@ -122,15 +122,15 @@ static int join_parts(encode_spec *s, const json_t *parts, api_error *e)
 static int read_inputs(encode_spec *s, api_error *e)
 {
     const json_t *v = fields_get(s->root, "input");
-    if (s->kind == ENCODE_MODERATE && json_is_object(json_array_get(v, 0))) {
+    if (s->kind == ASK_MODERATE && json_is_object(json_array_get(v, 0))) {
         int rc = join_parts(s, v, e);
         if (rc != 0) return rc;
         v = fields_get(s->root, "input");
     }
-    if (!v && s->kind != ENCODE_EMBED) v = fields_get(s->root, "text");
+    if (!v && s->kind != ASK_EMBED) v = fields_get(s->root, "text");
     if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
     bool many = json_is_array(v);
-    size_t most = s->kind == ENCODE_EMBED ? ENCODE_EMBED_MAX : ENCODE_INPUTS_MAX;
+    size_t most = s->kind == ASK_EMBED ? ENCODE_EMBED_MAX : ENCODE_INPUTS_MAX;
     s->n_inputs = many ? json_array_size(v) : 1;
     if (s->n_inputs == 0 || s->n_inputs > most)
         return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %zu", s->n_inputs, most);
@@ -159,15 +159,15 @@ static int read_options(encode_spec *s, api_error *e)
 {
     const char *format = NULL;
     int rc = fields_str(s->root, "model", &s->model, e);
-    if (rc == 0 && (s->kind == ENCODE_CLASSIFY || s->kind == ENCODE_IMAGE))
+    if (rc == 0 && (s->kind == ASK_CLASSIFY || s->kind == ASK_IMAGE))
         rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
-    if (rc == 0 && s->kind == ENCODE_FILL)
+    if (rc == 0 && s->kind == ASK_FILL_MASK)
         rc = fields_int(s->root, "top_k", 1, ENCODE_GUESSES_MAX, &s->top_k, e);
-    if (rc == 0 && s->kind == ENCODE_RERANK) {
+    if (rc == 0 && s->kind == ASK_RERANK) {
         rc = fields_int(s->root, "top_n", 1, 100000, &s->top_k, e);
         if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
     }
-    if (rc != 0 || s->kind != ENCODE_EMBED) return rc;
+    if (rc != 0 || s->kind != ASK_EMBED) return rc;
     rc = fields_str(s->root, "encoding_format", &format, e);
     if (rc == 0) rc = read_truncate(s, e);
     if (rc == 0) rc = fields_int(s->root, "dimensions", 1, 1000000, &s->dimensions, e);
@@ -179,14 +179,14 @@ static int read_options(encode_spec *s, api_error *e)
 static int read_asked(encode_spec *s, api_error *e)
 {
     switch (s->kind) {
-    case ENCODE_RERANK: return read_documents(s, e);
-    case ENCODE_SCORE: s->n_inputs = 1; return encode_bytes_score(s, e);
-    case ENCODE_IMAGE: s->n_inputs = 1; return encode_bytes_image(s, e);
+    case ASK_RERANK: return read_documents(s, e);
+    case ASK_SCORE: s->n_inputs = 1; return encode_bytes_score(s, e);
+    case ASK_IMAGE: s->n_inputs = 1; return encode_bytes_image(s, e);
     default: return read_inputs(s, e);
     }
 }
 
-int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e)
+int encode_spec_parse(encode_spec *ret, task_endpoint_id kind, const char *body, size_t len, api_error *e)
 {
     encode_spec s = {.kind = kind};
     int rc = fields_parse(&s.root, body, len, e);
@@ -202,9 +202,7 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
 bool encode_spec_key(const encode_spec *s, const char *identity, const char *adapter_digest,
                      sha256_digest *ret)
 {
-    static const char *const KINDS[] = {"embeddings", "classify", "tag",       "rerank",
-                                        "score",      "image",    "fill-mask", "moderations"};
-    cache_key *k = cache_key_new(KINDS[s->kind]);
+    cache_key *k = cache_key_new(TASK_ENDPOINTS[s->kind].name);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
     cache_key_str(k, "identity", identity);
     cache_key_str(k, "adapter", adapter_digest);

@@ -9,25 +9,15 @@
 #include "base/sha256.h"
 #include "messages/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
+#include "tasks/task.h"
 
 #define ENCODE_INPUTS_MAX    256
 #define ENCODE_EMBED_MAX     2048 /* as OpenAI: clients send their texts in such batches */
 #define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
 #define ENCODE_GUESSES_MAX   100  /* words for one gap */
 
-typedef enum encode_kind {
-    ENCODE_EMBED,
-    ENCODE_CLASSIFY,
-    ENCODE_TAG,
-    ENCODE_RERANK,
-    ENCODE_SCORE,
-    ENCODE_IMAGE,
-    ENCODE_FILL,
-    ENCODE_MODERATE
-} encode_kind;
-
 typedef struct encode_spec {
-    encode_kind kind;
+    task_endpoint_id kind;                      /* one of the encoders' */
     json_t *root;                               /* owned; all strings belong to it */
     const char *model;                          /* NULL: the only one with the task */
     Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
@@ -46,7 +36,7 @@ typedef struct encode_spec {
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */
-int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e);
+int encode_spec_parse(encode_spec *ret, task_endpoint_id kind, const char *body, size_t len, api_error *e);
 void encode_spec_done(encode_spec *s); /* accepts a zeroed one */
 /* The cache key for the model of that identity; false when memory ran out: not to be cached. */
 bool encode_spec_key(const encode_spec *s, const char *identity, const char *adapter_digest,

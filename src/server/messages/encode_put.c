@@ -1,7 +1,7 @@
-/* encode_put.c: replies of encoders as JSON: OpenAI's list of embeddings, and lists of the same form for
- * classes and spans. */
+/* encode_put.c: replies of encoders as JSON; see encode_put.h. */
 #include "messages/encode_put.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,47 +80,84 @@ static void put_shortened(buf *out, const float *v, size_t n, bool base64)
     buf_done(&values);
 }
 
-void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r,
-                           uint64_t *ret_tokens)
+/* ---- an entry for each input ------------------------------------------------------------------------- */
+
+static void put_message(buf *out, const ProtobufCMessage *m);
+
+/* The messages of a repeated field, at most so many. */
+static void put_items(buf *out, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t most)
 {
-    *ret_tokens = 0;
+    size_t n = *(const size_t *)(const void *)((const char *)m + f->quantifier_offset);
+    ProtobufCMessage **items = *(ProtobufCMessage ***)(void *)((char *)m + f->offset);
+    buf_putc(out, '[');
+    for (size_t i = 0; i < n && i < most; i++) {
+        if (i) buf_putc(out, ',');
+        put_message(out, items[i]);
+    }
+    buf_putc(out, ']');
+}
+
+static void put_field(buf *out, const ProtobufCFieldDescriptor *f, const void *at)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_STRING: put_string(out, *(const char *const *)at); break;
+    case PROTOBUF_C_TYPE_FLOAT: put_float(out, *(const float *)at); break;
+    case PROTOBUF_C_TYPE_INT32: buf_printf(out, "%d", *(const int32_t *)at); break;
+    case PROTOBUF_C_TYPE_UINT32: buf_printf(out, "%u", *(const uint32_t *)at); break;
+    default: assert(false);
+    }
+}
+
+/* An object with the fields of a label, a span or a guess; what has nothing but a list is the list. */
+static void put_message(buf *out, const ProtobufCMessage *m)
+{
+    const ProtobufCMessageDescriptor *d = m->descriptor;
+    if (d->n_fields == 1 && d->fields->label == PROTOBUF_C_LABEL_REPEATED) {
+        put_items(out, m, d->fields, SIZE_MAX);
+        return;
+    }
+    for (unsigned i = 0; i < d->n_fields; i++) {
+        buf_printf(out, "%c\"%s\":", i ? ',' : '{', d->fields[i].name);
+        put_field(out, &d->fields[i], (const char *)m + d->fields[i].offset);
+    }
+    buf_putc(out, '}');
+}
+
+static void put_embedding(buf *out, const encode_spec *s, const Shoal__V1__Embedding *v)
+{
+    buf_puts(out, "\"object\":\"embedding\",\"embedding\":");
+    if (s->dimensions && (size_t)s->dimensions < v->n_values)
+        put_shortened(out, v->values, (size_t)s->dimensions, s->base64);
+    else
+        put_vector(out, v->values, v->n_values, s->base64);
+}
+
+static void put_list(buf *out, const encode_spec *s, const ProtobufCMessage *reply, uint64_t *ret_tokens)
+{
+    static const char *const NAMES[N_ASKS] = {/* of the first field of a result */
+                                              [ASK_CLASSIFY] = "labels",
+                                              [ASK_IMAGE] = "labels",
+                                              [ASK_TAG] = "spans",
+                                              [ASK_FILL_MASK] = "masks"};
+    const Shoal__V1__ClassifyReply *r = (const Shoal__V1__ClassifyReply *)reply; /* the others begin alike */
+    bool labels = reply->descriptor == &shoal__v1__classify_reply__descriptor;
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < r->n_results; i++) {
+        const ProtobufCMessage *m = &r->results[i]->base;
         put_index(out, i);
-        buf_puts(out, "\"object\":\"embedding\",\"embedding\":");
-        const Shoal__V1__Embedding *v = r->results[i];
-        if (s->dimensions && (size_t)s->dimensions < v->n_values)
-            put_shortened(out, v->values, (size_t)s->dimensions, s->base64);
-        else
-            put_vector(out, v->values, v->n_values, s->base64);
+        if (s->kind == ASK_EMBED) {
+            put_embedding(out, s, (const Shoal__V1__Embedding *)m);
+        } else {
+            buf_printf(out, "\"%s\":", NAMES[s->kind]);
+            put_items(out, m, m->descriptor->fields, labels && s->top_k ? (size_t)s->top_k : SIZE_MAX);
+        }
         buf_putc(out, '}');
-        *ret_tokens += r->results[i]->n_tokens;
+        *ret_tokens += *(const uint32_t *)task_field(m, "n_tokens");
     }
     put_tail(out, s, *ret_tokens);
 }
 
-void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
-                        uint64_t *ret_tokens)
-{
-    *ret_tokens = 0;
-    buf_puts(out, "{\"object\":\"list\",\"data\":[");
-    for (size_t i = 0; i < r->n_results; i++) {
-        const Shoal__V1__Classification *c = r->results[i];
-        size_t n = s->top_k && (size_t)s->top_k < c->n_labels ? (size_t)s->top_k : c->n_labels;
-        put_index(out, i);
-        buf_puts(out, "\"labels\":[");
-        for (size_t k = 0; k < n; k++) {
-            buf_puts(out, k ? ",{\"label\":" : "{\"label\":");
-            put_string(out, c->labels[k]->label);
-            buf_puts(out, ",\"score\":");
-            put_float(out, c->labels[k]->score);
-            buf_putc(out, '}');
-        }
-        buf_puts(out, "]}");
-        *ret_tokens += c->n_tokens;
-    }
-    put_tail(out, s, *ret_tokens);
-}
+/* ---- moderations ------------------------------------------------------------------------------------- */
 
 static bool is_safe(const encode_spec *s, const char *label)
 {
@@ -164,12 +201,12 @@ static void put_read(buf *out, const encode_spec *s, float score)
     buf_puts(out, "[\"text\"]");
 }
 
-void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+/* Labels as categories, less the safe ones. */
+static void put_moderations(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
                             uint64_t *ret_tokens)
 {
     uint64_t id;
     rng_draw(&id, sizeof id);
-    *ret_tokens = 0;
     buf_printf(out, "{\"id\":\"modr-%016llx\",\"model\":", (unsigned long long)id);
     put_string(out, s->model);
     buf_puts(out, ",\"results\":[");
@@ -188,6 +225,8 @@ void encode_put_moderations(buf *out, const encode_spec *s, const Shoal__V1__Cla
     buf_puts(out, "]}");
 }
 
+/* ---- documents in order ------------------------------------------------------------------------------ */
+
 typedef struct ranked {
     size_t index;
     float score;
@@ -201,12 +240,11 @@ static int by_relevance(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+static void put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
                         uint64_t *ret_tokens)
 {
     ranked *order = malloc(r->n_results * sizeof *order);
     size_t n = s->top_k && (size_t)s->top_k < r->n_results ? (size_t)s->top_k : r->n_results;
-    *ret_tokens = 0;
     if (!order) {
         out->failed = true;
         return;
@@ -233,35 +271,7 @@ void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__Classif
     free(order);
 }
 
-static void put_span(buf *out, const Shoal__V1__Span *p)
-{
-    buf_printf(out, "{\"start\":%u,\"end\":%u,\"start_byte\":%u,\"end_byte\":%u,\"label\":", p->start, p->end,
-               p->start_byte, p->end_byte);
-    put_string(out, p->label);
-    buf_puts(out, ",\"text\":");
-    put_string(out, p->text);
-    buf_puts(out, ",\"score\":");
-    put_float(out, p->score);
-    buf_putc(out, '}');
-}
-
-void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens)
-{
-    *ret_tokens = 0;
-    buf_puts(out, "{\"object\":\"list\",\"data\":[");
-    for (size_t i = 0; i < r->n_results; i++) {
-        const Shoal__V1__Tagging *t = r->results[i];
-        put_index(out, i);
-        buf_puts(out, "\"spans\":[");
-        for (size_t k = 0; k < t->n_spans; k++) {
-            if (k) buf_putc(out, ',');
-            put_span(out, t->spans[k]);
-        }
-        buf_puts(out, "]}");
-        *ret_tokens += t->n_tokens;
-    }
-    put_tail(out, s, *ret_tokens);
-}
+/* ---- scored rows ------------------------------------------------------------------------------------- */
 
 /* Seventeen digits bring every double back exactly. */
 static void put_double(buf *out, double v)
@@ -317,7 +327,8 @@ static void put_scored(buf *out, const Shoal__V1__ScoreReply *r, size_t i)
     buf_puts(out, "]}");
 }
 
-void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
+/* "usage" has the rows that were read. */
+static void put_rows(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
 {
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < r->n_rows; i++) put_scored(out, r, i);
@@ -327,35 +338,13 @@ void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreRep
                r->n_sensors);
 }
 
-static void put_guess(buf *out, const Shoal__V1__Guess *g)
-{
-    buf_puts(out, "{\"token\":");
-    put_string(out, g->token);
-    buf_printf(out, ",\"id\":%d,\"score\":", g->id);
-    put_float(out, g->score);
-    buf_puts(out, ",\"sequence\":");
-    put_string(out, g->sequence);
-    buf_putc(out, '}');
-}
-
-void encode_put_gaps(buf *out, const encode_spec *s, const Shoal__V1__FillMaskReply *r, uint64_t *ret_tokens)
+void encode_put(buf *out, const encode_spec *s, const ProtobufCMessage *reply, uint64_t *ret_tokens)
 {
     *ret_tokens = 0;
-    buf_puts(out, "{\"object\":\"list\",\"data\":[");
-    for (size_t i = 0; i < r->n_results; i++) {
-        const Shoal__V1__Filling *f = r->results[i];
-        put_index(out, i);
-        buf_puts(out, "\"masks\":[");
-        for (size_t k = 0; k < f->n_gaps; k++) {
-            buf_puts(out, k ? ",[" : "[");
-            for (size_t g = 0; g < f->gaps[k]->n_guesses; g++) {
-                if (g) buf_putc(out, ',');
-                put_guess(out, f->gaps[k]->guesses[g]);
-            }
-            buf_putc(out, ']');
-        }
-        buf_puts(out, "]}");
-        *ret_tokens += f->n_tokens;
+    switch (s->kind) {
+    case ASK_RERANK: put_ranking(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
+    case ASK_MODERATE: put_moderations(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
+    case ASK_SCORE: put_rows(out, s, (const Shoal__V1__ScoreReply *)reply); break;
+    default: put_list(out, s, reply, ret_tokens);
     }
-    put_tail(out, s, *ret_tokens);
 }

@@ -33,29 +33,6 @@ static void job_free(void *work)
     free(j);
 }
 
-/* What each endpoint that routes serve asks of a model. */
-static const struct asked {
-    const char *endpoint, *path, *does;
-    call_task task;
-} ASKED[] = {
-    {"chat_completions", "/v1/chat/completions", "generate", CALL_GENERATE},
-    {"completions", "/v1/completions", "completion", CALL_GENERATE},
-    {"translate", "/v1/translate", "seq2seq", CALL_GENERATE},
-    {"summarize", "/v1/summarize", "seq2seq", CALL_GENERATE},
-    {"embeddings", "/v1/embeddings", "embed", CALL_EMBED},
-    {"classify", "/v1/classify", "classify", CALL_CLASSIFY},
-    {"rerank", "/v1/rerank", "rerank", CALL_CLASSIFY},
-    {"tag", "/v1/tag", "tag", CALL_TAG},
-    {"fill_mask", "/v1/fill-mask", "fill-mask", CALL_FILL_MASK},
-};
-
-static const struct asked *find_endpoint(const char *name)
-{
-    for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++)
-        if (strcmp(ASKED[i].endpoint, name) == 0) return &ASKED[i];
-    return NULL;
-}
-
 static void answer(gateway_request *rq, const resolved *r)
 {
     const route_book *b = &rq->config->book;
@@ -146,11 +123,12 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     j->ensemble = config_ensemble_find(rq->config, name);
     if (j->ensemble) return 0;
     if (!j->route) return api_error_bad(e, "route", "there is no route '%.64s' here", name);
-    const struct asked *at = find_endpoint(endpoint);
-    if (!at) return api_error_bad(e, "endpoint", "'%.64s' is no endpoint that routes serve", endpoint);
+    const task_endpoint *at = task_endpoint_named(endpoint);
+    if (!at || !at->routed || !at->does)
+        return api_error_bad(e, "endpoint", "'%.64s' is no endpoint that routes serve", endpoint);
     about->does = at->does;
-    about->task = at->task;
-    about->endpoint = at->endpoint;
+    about->task = at->call;
+    about->endpoint = at->name;
     about->path = at->path;
     return 0;
 }

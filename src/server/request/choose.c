@@ -7,38 +7,24 @@
 
 #include "request/admission.h"
 
-/* Which endpoint serves a task, for a message that helps. */
-static const char *endpoint_of(const char *task)
+/* Which endpoints serve a task, for a message that helps: "A", "A or B", "A, B or C". */
+static void put_endpoints(buf *out, const char *task)
 {
-    static const struct {
-        const char *task, *path;
-    } ROWS[] = {
-        {"generate", "/v1/chat/completions or /v1/completions"},
-        {"classify", "/v1/classify"},
-        {"tag", "/v1/tag"},
-        {"rerank", "/v1/rerank"},
-        {"embed", "/v1/embeddings"},
-        {"transcribe", "/v1/audio/transcriptions"},
-        {"vad", "/v1/vad"},
-        {"score", "/v1/score"},
-        {"classify-image", "/v1/images/classify"},
-        {"fill-mask", "/v1/fill-mask"},
-        {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
-    };
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (strcmp(ROWS[i].task, task) == 0) return ROWS[i].path;
-    return "/v1/models";
+    const char *paths[N_ASKS] = {"/v1/models"};
+    size_t n = 0;
+    for (size_t i = 0; i < N_ASKS; i++) {
+        const task_endpoint *at = &TASK_ENDPOINTS[i];
+        bool completes = i == ASK_COMPLETION && task_fits(at->does, task, 0);
+        bool own = at->does && strcmp(at->does, task) == 0 && i != ASK_MODERATE; /* it has its own model */
+        if (completes || own) paths[n++] = at->path;
+    }
+    buf_puts(out, paths[0]);
+    for (size_t i = 1; i < n; i++) buf_printf(out, "%s%s", i + 1 < n ? ", " : " or ", paths[i]);
 }
 
-/* A reranker is a classifier of one label, whatever its file calls it, and may be asked as one. */
-bool choose_does(const Shoal__V1__ModelInfo *info, const char *task)
+static bool does(const Shoal__V1__ModelInfo *info, const char *task)
 {
-    if (strcmp(task, CHOOSE_COMPLETES) == 0)
-        return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
-    bool ranks =
-        strcmp(info->task, "rerank") == 0 || (strcmp(info->task, "classify") == 0 && info->n_labels == 1);
-    if (strcmp(task, "rerank") == 0) return ranks;
-    return strcmp(info->task, task) == 0 || (ranks && strcmp(task, "classify") == 0);
+    return task_fits(task, info->task, info->n_labels);
 }
 
 /* Append the models that do it and that the key may use, with commas between. */
@@ -48,7 +34,7 @@ static void put_names(buf *out, const gateway_request *rq, const char *task)
     for (size_t i = 0; i < registry_count_models(g); i++) {
         const replica_set *set = registry_model_at(g, i);
         const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
-        if (info && choose_does(info, task) && admission_shows(rq, set->replicas[0]->model))
+        if (info && does(info, task) && admission_shows(rq, set->replicas[0]->model))
             buf_printf(out, "%s%s", out->len ? ", " : "", set->replicas[0]->model);
     }
 }
@@ -86,7 +72,7 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
     const char *found = NULL;
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
-        if (!r->info || !choose_does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
+        if (!r->info || !does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
         if (!admission_shows(rq, r->model)) continue;
         if (found) return name_one(rq, task, e);
         found = r->model;
@@ -161,6 +147,16 @@ static const char *name_to_admit(const gateway_request *rq, const char *name, ch
     return base;
 }
 
+static int wrong_task(api_error *e, const char *name, const char *task)
+{
+    buf at = {0};
+    put_endpoints(&at, task);
+    int rc = api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
+                           "the model %.64s does \"%.16s\", which is asked at %s", name, task, buf_text(&at));
+    buf_done(&at);
+    return rc;
+}
+
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e)
 {
@@ -173,10 +169,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
     if (!known) return unknown_model(rq, task, *ret_name, e);
     if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
-    if (info && !choose_does(info, task))
-        return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
-                             "the model %.64s does \"%.16s\", which is asked at %s", name, info->task,
-                             endpoint_of(info->task));
+    if (info && !does(info, task)) return wrong_task(e, name, info->task);
     if ((rq->max_cost > 0 || rq->max_energy_j > 0) && !rq->routed)
         return api_error_bad(
             e, "model",

@@ -4,18 +4,12 @@
 
 #include "request/request.h"
 
-/* A task for choose_model: whatever writes on from a text, from "generate" and from "seq2seq". */
-#define CHOOSE_COMPLETES "completion"
-
-/* Does the model do the task? A reranker is a classifier of one label, whatever its file calls it. */
-bool choose_does(const Shoal__V1__ModelInfo *info, const char *task);
-
 /* What `name` of a request stands for: the target of the configuration's alias of that name, which rq
  * remembers for the reply (request_shown_model), or else `name` itself, NULL too. Before routed_find,
  * choose_model and admission_may_use, which know the names of what is served alone. */
 const char *choose_served(gateway_request *rq, const char *name);
 
-/* Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
+/* A model that does the task (task_fits). Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
  * model in rq: a name may be "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its
  * digest. *ret_info is NULL when no replica has come up yet; then the call itself waits for one. 0 or an
  * HTTP status. */

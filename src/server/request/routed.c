@@ -61,7 +61,7 @@ static int header_holds(void *user, const config_rule *r)
 
 static bool fits(void *user, const Shoal__V1__ModelInfo *info)
 {
-    return choose_does(info, ((const routed_job *)user)->does);
+    return task_fits(((const routed_job *)user)->does, info->task, info->n_labels);
 }
 
 static bool began(void *user, const Shoal__V1__ModelInfo *info)

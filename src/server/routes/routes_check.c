@@ -8,6 +8,7 @@
 #include "routes/facts.h"
 #include "routes/language.h"
 #include "routes/routes.h"
+#include "tasks/task.h"
 
 typedef struct checking {
     const route_book *book;
@@ -16,11 +17,6 @@ typedef struct checking {
     shoal_err *err;
     char where[64]; /* "routes[1]." */
 } checking;
-
-/* Endpoints whose "model" may name a route: those that bring texts. */
-static const char *const ENDPOINT_NAMES[] = {"chat_completions", "completions", "translate", "summarize",
-                                             "embeddings",       "classify",    "rerank",    "tag",
-                                             "fill_mask",        "process",     NULL};
 
 static bool is_one_of(const char *s, const char *const *list)
 {
@@ -147,12 +143,15 @@ static int check_rule(const checking *c, const config_route *route, size_t i)
 #undef NAME_OF
 #undef WANT_NAME
     const config_rule *r = &route->rules[i];
+    const char *endpoints[N_ASKS + 1] = {0};
     char where[96];
+    for (size_t k = 0, n = 0; k < N_ASKS; k++)
+        if (TASK_ENDPOINTS[k].routed) endpoints[n++] = TASK_ENDPOINTS[k].name;
     snprintf(where, sizeof where, "%srules[%zu].", c->where, i);
     int rc = r->name && !name_is_fine(r->name, strlen(r->name))
                  ? err_set(c->err, SHOAL_EINVALID, "%sname: '%.64s' " NAME_RULE, where, r->name)
                  : 0;
-    if (!rc) rc = check_words(c, where, "endpoint", r->endpoint, r->n_endpoint, ENDPOINT_NAMES);
+    if (!rc) rc = check_words(c, where, "endpoint", r->endpoint, r->n_endpoint, endpoints);
     if (!rc) rc = check_words(c, where, "language", r->language, r->n_language, LANGUAGE_CODES);
     if (!rc) rc = check_words(c, where, "wants", r->wants, r->n_wants, wants);
     if (!rc) rc = check_words(c, where, "latency", r->latency, r->n_latency, latencies);

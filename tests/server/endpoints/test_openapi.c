@@ -26,6 +26,7 @@
 #include "endpoints/openapi.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
+#include "tasks/task.h"
 
 /* ---- what is asked of a body --------------------------------------------------------------------- */
 
@@ -174,6 +175,19 @@ static bool is_used(const json_t *v, const char *ref)
     json_array_foreach((json_t *)v, i, part) if (is_used(part, ref)) return true;
     json_object_foreach((json_t *)v, key, part) if (is_used(part, ref)) return true;
     return false;
+}
+
+/* tasks/task.h names endpoints that are lower than this table can be. */
+static void endpoints_over_models_are_endpoints(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_ASKS; i++) {
+        const char *allow;
+        const endpoint *e = endpoint_find(&ENDPOINTS, "POST", TASK_ENDPOINTS[i].path, &allow);
+        assert_non_null(e);
+        assert_string_equal(e->name, TASK_ENDPOINTS[i].name);
+        assert_ptr_equal(task_endpoint_named(e->name), &TASK_ENDPOINTS[i]);
+    }
 }
 
 static void document_has_no_schema_that_nobody_names(void **state)
@@ -416,6 +430,7 @@ int main(void)
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_say_what_they_are),
+        cmocka_unit_test(endpoints_over_models_are_endpoints),
         cmocka_unit_test(document_has_no_schema_that_nobody_names),
         cmocka_unit_test(paths_name_their_parameters),
         cmocka_unit_test(document_is_served_and_kept),

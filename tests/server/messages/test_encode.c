@@ -12,7 +12,7 @@
 #include "messages/encode_put.h"
 #include "base/sha256.h"
 
-static encode_spec read_ok(encode_kind kind, const char *body)
+static encode_spec read_ok(task_endpoint_id kind, const char *body)
 {
     encode_spec s = {0};
     api_error e = {0};
@@ -23,14 +23,14 @@ static encode_spec read_ok(encode_kind kind, const char *body)
 static void encode_reads_one_and_many(void **state)
 {
     encode_spec s = read_ok(
-        ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
+        ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
     assert_true(s.n_inputs == 1 && s.base64 && s.dimensions == 8 && s.truncate_tokens == 0);
     encode_spec_done(&s);
-    s = read_ok(ENCODE_TAG, "{\"text\":[\"a\",\"b\"]}");
+    s = read_ok(ASK_TAG, "{\"text\":[\"a\",\"b\"]}");
     assert_true(s.n_inputs == 2 && !s.model);
     assert_string_equal(s.inputs[1].text, "b");
     encode_spec_done(&s);
-    s = read_ok(ENCODE_CLASSIFY,
+    s = read_ok(ASK_CLASSIFY,
                 "{\"input\":[\"a\",{\"text\":\"b\",\"pair\":\"own\"}],\"pair\":\"all\",\"top_k\":2}");
     assert_string_equal(s.inputs[0].pair, "all");
     assert_string_equal(s.inputs[1].pair, "own");
@@ -41,52 +41,52 @@ static void encode_reads_one_and_many(void **state)
 static void encode_names_the_field_it_refuses(void **state)
 {
     static const struct {
-        encode_kind kind;
+        task_endpoint_id kind;
         const char *body, *param;
     } CASES[] = {
-        {ENCODE_EMBED, "{\"model\":7,\"input\":\"a\"}", "model"},
-        {ENCODE_EMBED, "{\"model\":\"e\"}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[]}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[1,2]}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[\"a\",null]}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\\u0000\"}", "input"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"hex\"}", "encoding_format"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"dimensions\":0}", "dimensions"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate\":1}", "truncate"},
-        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate_prompt_tokens\":-2}",
+        {ASK_EMBED, "{\"model\":7,\"input\":\"a\"}", "model"},
+        {ASK_EMBED, "{\"model\":\"e\"}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[1,2]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[\"a\",null]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\\u0000\"}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"hex\"}", "encoding_format"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"dimensions\":0}", "dimensions"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate\":1}", "truncate"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"truncate_prompt_tokens\":-2}",
          "truncate_prompt_tokens"},
-        {ENCODE_CLASSIFY, "{\"input\":\"a\",\"top_k\":0}", "top_k"},
-        {ENCODE_CLASSIFY, "{\"input\":\"a\",\"pair\":3}", "pair"},
-        {ENCODE_CLASSIFY, "{\"input\":[{\"text\":\"a\",\"pair\":3}]}", "pair"},
-        {ENCODE_TAG, "{\"input\":{\"text\":\"a\"}}", "input"},
-        {ENCODE_RERANK, "{\"documents\":[\"a\"]}", "query"},
-        {ENCODE_RERANK, "{\"query\":\"q\"}", "documents"},
-        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[]}", "documents"},
-        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",7]}", "documents"},
-        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[{\"body\":\"a\"}]}", "documents"},
-        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":0}", "top_n"},
-        {ENCODE_SCORE, "{}", "csv"},
-        {ENCODE_SCORE, "{\"csv\":\"\"}", "csv"},
-        {ENCODE_SCORE, "{\"csv\":[1]}", "csv"},
-        {ENCODE_SCORE, "{\"csv\":\"a\\u0000\"}", "csv"},
-        {ENCODE_SCORE, "{\"csv\":\"a\",\"rows\":[[1]]}", "csv"},
-        {ENCODE_SCORE, "{\"rows\":[[1]]}", "columns"},
-        {ENCODE_SCORE, "{\"columns\":[],\"rows\":[[1]]}", "columns"},
-        {ENCODE_SCORE, "{\"columns\":[1],\"rows\":[[1]]}", "columns"},
-        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[]}", "rows"},
-        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[1]}", "rows"},
-        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[[1,2]]}", "rows"},
-        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[[{}]]}", "rows"},
-        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":{\"a\":1}}", "rows"},
-        {ENCODE_IMAGE, "{}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"!\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"data:image/png,abc\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"data:image/png;base64\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"data:image/png;base64,\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"https://example.com/a.png\"}", "image"},
-        {ENCODE_IMAGE, "{\"image\":\"AAAA\",\"top_k\":0}", "top_k"},
+        {ASK_CLASSIFY, "{\"input\":\"a\",\"top_k\":0}", "top_k"},
+        {ASK_CLASSIFY, "{\"input\":\"a\",\"pair\":3}", "pair"},
+        {ASK_CLASSIFY, "{\"input\":[{\"text\":\"a\",\"pair\":3}]}", "pair"},
+        {ASK_TAG, "{\"input\":{\"text\":\"a\"}}", "input"},
+        {ASK_RERANK, "{\"documents\":[\"a\"]}", "query"},
+        {ASK_RERANK, "{\"query\":\"q\"}", "documents"},
+        {ASK_RERANK, "{\"query\":\"q\",\"documents\":[]}", "documents"},
+        {ASK_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",7]}", "documents"},
+        {ASK_RERANK, "{\"query\":\"q\",\"documents\":[{\"body\":\"a\"}]}", "documents"},
+        {ASK_RERANK, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":0}", "top_n"},
+        {ASK_SCORE, "{}", "csv"},
+        {ASK_SCORE, "{\"csv\":\"\"}", "csv"},
+        {ASK_SCORE, "{\"csv\":[1]}", "csv"},
+        {ASK_SCORE, "{\"csv\":\"a\\u0000\"}", "csv"},
+        {ASK_SCORE, "{\"csv\":\"a\",\"rows\":[[1]]}", "csv"},
+        {ASK_SCORE, "{\"rows\":[[1]]}", "columns"},
+        {ASK_SCORE, "{\"columns\":[],\"rows\":[[1]]}", "columns"},
+        {ASK_SCORE, "{\"columns\":[1],\"rows\":[[1]]}", "columns"},
+        {ASK_SCORE, "{\"columns\":[\"a\"],\"rows\":[]}", "rows"},
+        {ASK_SCORE, "{\"columns\":[\"a\"],\"rows\":[1]}", "rows"},
+        {ASK_SCORE, "{\"columns\":[\"a\"],\"rows\":[[1,2]]}", "rows"},
+        {ASK_SCORE, "{\"columns\":[\"a\"],\"rows\":[[{}]]}", "rows"},
+        {ASK_SCORE, "{\"columns\":[\"a\"],\"rows\":{\"a\":1}}", "rows"},
+        {ASK_IMAGE, "{}", "image"},
+        {ASK_IMAGE, "{\"image\":\"\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"!\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"data:image/png,abc\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"data:image/png;base64\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"data:image/png;base64,\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"https://example.com/a.png\"}", "image"},
+        {ASK_IMAGE, "{\"image\":\"AAAA\",\"top_k\":0}", "top_k"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         encode_spec s;
@@ -101,8 +101,8 @@ static void encode_names_the_field_it_refuses(void **state)
 
 static void encode_ranks_documents_best_first(void **state)
 {
-    encode_spec s = read_ok(ENCODE_RERANK,
-                            "{\"model\":\"r\",\"query\":\"q\",\"documents\":[\"a\",{\"text\":\"b\"},\"c\"],"
+    encode_spec s =
+        read_ok(ASK_RERANK, "{\"model\":\"r\",\"query\":\"q\",\"documents\":[\"a\",{\"text\":\"b\"},\"c\"],"
                             "\"top_n\":2,\"return_documents\":true}");
     assert_int_equal(s.n_inputs, 3);
     assert_string_equal(s.inputs[1].text, "q");
@@ -125,7 +125,7 @@ static void encode_ranks_documents_best_first(void **state)
     r.n_results = 3;
     uint64_t n;
     buf out = {0};
-    encode_put_ranking(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_int_equal(n, 12);
     assert_string_equal(
         out.data, "{\"object\":\"list\",\"results\":[{\"index\":1,\"relevance_score\":0.75,\"document\":{"
@@ -141,7 +141,7 @@ static void encode_writes_embeddings_as_floats_and_base64(void **state)
     float values[2] = {1, -0.5f};
     Shoal__V1__Embedding v = SHOAL__V1__EMBEDDING__INIT, *list = &v;
     Shoal__V1__EmbedReply r = SHOAL__V1__EMBED_REPLY__INIT;
-    encode_spec s = {.kind = ENCODE_EMBED, .model = "e"};
+    encode_spec s = {.kind = ASK_EMBED, .model = "e"};
     uint64_t n;
     buf out = {0};
     v.values = values;
@@ -149,14 +149,14 @@ static void encode_writes_embeddings_as_floats_and_base64(void **state)
     v.n_tokens = 5;
     r.results = &list;
     r.n_results = 1;
-    encode_put_embeddings(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_string_equal(out.data,
                         "{\"object\":\"list\",\"data\":[{\"index\":0,\"object\":\"embedding\",\"embedding\":"
                         "[1,-0.5]}],\"model\":\"e\",\"usage\":{\"prompt_tokens\":5,\"total_tokens\":5}}");
     assert_int_equal(n, 5);
     buf_clear(&out);
     s.base64 = true;
-    encode_put_embeddings(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(strstr(out.data, "\"embedding\":\"AACAPwAAAL8=\"")); /* 00 00 80 3f 00 00 00 bf */
     buf_done(&out);
 }
@@ -166,23 +166,23 @@ static void encode_shortens_embeddings_to_a_length_of_one(void **state)
     float values[3] = {3, 4, 12};
     Shoal__V1__Embedding v = SHOAL__V1__EMBEDDING__INIT, *list = &v;
     Shoal__V1__EmbedReply r = SHOAL__V1__EMBED_REPLY__INIT;
-    encode_spec s = {.kind = ENCODE_EMBED, .model = "e", .dimensions = 2};
+    encode_spec s = {.kind = ASK_EMBED, .model = "e", .dimensions = 2};
     uint64_t n;
     buf out = {0};
     v.values = values;
     v.n_values = 3;
     r.results = &list;
     r.n_results = 1;
-    encode_put_embeddings(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(strstr(out.data, "\"embedding\":[0.600000024,0.800000012]"));
     buf_clear(&out);
     s.dimensions = 3;
-    encode_put_embeddings(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(strstr(out.data, "\"embedding\":[3,4,12]"));
     buf_clear(&out);
     s.dimensions = 2;
     values[0] = values[1] = 0;
-    encode_put_embeddings(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(strstr(out.data, "\"embedding\":[0,0]"));
     buf_done(&out);
 }
@@ -193,7 +193,7 @@ static void encode_cuts_labels_to_top_k(void **state)
     Shoal__V1__LabelScore *labels[] = {&a, &b};
     Shoal__V1__Classification c = SHOAL__V1__CLASSIFICATION__INIT, *list = &c;
     Shoal__V1__ClassifyReply r = SHOAL__V1__CLASSIFY_REPLY__INIT;
-    encode_spec s = {.kind = ENCODE_CLASSIFY, .model = "c", .top_k = 1};
+    encode_spec s = {.kind = ASK_CLASSIFY, .model = "c", .top_k = 1};
     uint64_t n;
     buf out = {0};
     a.label = "yes";
@@ -203,7 +203,7 @@ static void encode_cuts_labels_to_top_k(void **state)
     c.n_labels = 2;
     r.results = &list;
     r.n_results = 1;
-    encode_put_classes(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(strstr(out.data, "{\"index\":0,\"labels\":[{\"label\":\"yes\",\"score\":0.75}]}"));
     buf_done(&out);
 }
@@ -213,7 +213,7 @@ static void encode_writes_spans_with_offsets(void **state)
     Shoal__V1__Span p = SHOAL__V1__SPAN__INIT, *spans = &p;
     Shoal__V1__Tagging t = SHOAL__V1__TAGGING__INIT, *list = &t;
     Shoal__V1__TagReply r = SHOAL__V1__TAG_REPLY__INIT;
-    encode_spec s = {.kind = ENCODE_TAG, .model = "t"};
+    encode_spec s = {.kind = ASK_TAG, .model = "t"};
     uint64_t n;
     buf out = {0};
     p.start = 1;
@@ -227,7 +227,7 @@ static void encode_writes_spans_with_offsets(void **state)
     t.n_spans = 1;
     r.results = &list;
     r.n_results = 1;
-    encode_put_spans(&out, &s, &r, &n);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(
         strstr(out.data, "{\"start\":1,\"end\":3,\"start_byte\":2,\"end_byte\":5,\"label\":\"city\",\"text\":"
                          "\"\xC3\xA9x\",\"score\":0.5}"));
@@ -237,10 +237,10 @@ static void encode_writes_spans_with_offsets(void **state)
 static void encode_key_differs_by_pair_and_format(void **state)
 {
     sha256_digest a, b;
-    encode_spec s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\"}");
+    encode_spec s = read_ok(ASK_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\"}");
     assert_true(encode_spec_key(&s, "d", "", &a));
     encode_spec_done(&s);
-    s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\",\"pair\":\"\"}");
+    s = read_ok(ASK_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\",\"pair\":\"\"}");
     assert_true(encode_spec_key(&s, "d", "", &b));
     encode_spec_done(&s);
     assert_memory_not_equal(&a, &b, sizeof a);
@@ -255,13 +255,13 @@ static void holds_bytes(const encode_spec *s, const char *want)
 
 static void encode_makes_a_csv_of_rows(void **state)
 {
-    encode_spec s = read_ok(ENCODE_SCORE, "{\"columns\":[\"sensor\",\"a, \\\"b\\\"\"],"
-                                          "\"rows\":[[\"x\\ny\",0.1],[null,-3],[\"\",1e300]]}");
+    encode_spec s = read_ok(ASK_SCORE, "{\"columns\":[\"sensor\",\"a, \\\"b\\\"\"],"
+                                       "\"rows\":[[\"x\\ny\",0.1],[null,-3],[\"\",1e300]]}");
     holds_bytes(
         &s,
         "\"sensor\",\"a, \"\"b\"\"\"\n\"x\ny\",0.10000000000000001\nnan,-3\n\"\",1.0000000000000001e+300\n");
     encode_spec_done(&s);
-    s = read_ok(ENCODE_SCORE, "{\"model\":\"m\",\"csv\":\"a;b\\n1;2\"}");
+    s = read_ok(ASK_SCORE, "{\"model\":\"m\",\"csv\":\"a;b\\n1;2\"}");
     holds_bytes(&s, "a;b\n1;2");
     assert_string_equal(s.model, "m");
     encode_spec_done(&s);
@@ -269,11 +269,11 @@ static void encode_makes_a_csv_of_rows(void **state)
 
 static void encode_takes_pictures_in_base64(void **state)
 {
-    encode_spec s = read_ok(ENCODE_IMAGE, "{\"image\":\"iVBORw==\",\"top_k\":2}");
+    encode_spec s = read_ok(ASK_IMAGE, "{\"image\":\"iVBORw==\",\"top_k\":2}");
     holds_bytes(&s, "\x89PNG");
     assert_int_equal(s.top_k, 2);
     encode_spec_done(&s);
-    s = read_ok(ENCODE_IMAGE, "{\"image\":\"DATA:image/png;charset=x;BASE64,iVBORw==\"}");
+    s = read_ok(ASK_IMAGE, "{\"image\":\"DATA:image/png;charset=x;BASE64,iVBORw==\"}");
     holds_bytes(&s, "\x89PNG");
     encode_spec_done(&s);
 }
@@ -282,43 +282,43 @@ static void encode_takes_bodies_as_they_are(void **state)
 {
     encode_spec s = {0};
     api_error e = {0};
-    assert_true(encode_bytes_is_raw(ENCODE_SCORE, "text/csv; charset=utf-8"));
-    assert_true(encode_bytes_is_raw(ENCODE_IMAGE, "Image/PNG"));
-    assert_false(encode_bytes_is_raw(ENCODE_IMAGE, "text/csv"));
-    assert_false(encode_bytes_is_raw(ENCODE_SCORE, "application/json"));
-    assert_false(encode_bytes_is_raw(ENCODE_EMBED, "text/csv"));
-    assert_false(encode_bytes_is_raw(ENCODE_SCORE, NULL));
-    assert_int_equal(
-        encode_bytes_raw(&s, ENCODE_IMAGE, "xmodel=no&model=my%20v%C3%AFt+1&top_k=3", "abc", 3, &e), 0);
+    assert_true(encode_bytes_is_raw(ASK_SCORE, "text/csv; charset=utf-8"));
+    assert_true(encode_bytes_is_raw(ASK_IMAGE, "Image/PNG"));
+    assert_false(encode_bytes_is_raw(ASK_IMAGE, "text/csv"));
+    assert_false(encode_bytes_is_raw(ASK_SCORE, "application/json"));
+    assert_false(encode_bytes_is_raw(ASK_EMBED, "text/csv"));
+    assert_false(encode_bytes_is_raw(ASK_SCORE, NULL));
+    assert_int_equal(encode_bytes_raw(&s, ASK_IMAGE, "xmodel=no&model=my%20v%C3%AFt+1&top_k=3", "abc", 3, &e),
+                     0);
     assert_string_equal(s.model, "my v\xC3\xAFt 1");
     assert_int_equal(s.top_k, 3);
     holds_bytes(&s, "abc");
     encode_spec_done(&s);
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", "a\n1", 3, &e), 0);
+    assert_int_equal(encode_bytes_raw(&s, ASK_SCORE, "", "a\n1", 3, &e), 0);
     assert_null(s.model);
     encode_spec_done(&s);
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "model=%ff", "a", 1, &e), 400);
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "model=a%0", "a", 1, &e), 0);
+    assert_int_equal(encode_bytes_raw(&s, ASK_SCORE, "model=%ff", "a", 1, &e), 400);
+    assert_int_equal(encode_bytes_raw(&s, ASK_SCORE, "model=a%0", "a", 1, &e), 0);
     assert_string_equal(s.model, "a%0");
     encode_spec_done(&s);
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_IMAGE, "top_k=0", "a", 1, &e), 400);
+    assert_int_equal(encode_bytes_raw(&s, ASK_IMAGE, "top_k=0", "a", 1, &e), 400);
     assert_string_equal(e.param, "top_k");
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", "", 0, &e), 400);
+    assert_int_equal(encode_bytes_raw(&s, ASK_SCORE, "", "", 0, &e), 400);
     char *large = calloc(1, ENCODE_BYTES_MAX + 1);
-    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", large, ENCODE_BYTES_MAX + 1, &e), 413);
+    assert_int_equal(encode_bytes_raw(&s, ASK_SCORE, "", large, ENCODE_BYTES_MAX + 1, &e), 413);
     free(large);
 }
 
 static void encode_keys_differ_by_bytes(void **state)
 {
     sha256_digest a, b, c;
-    encode_spec s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"x\"}");
+    encode_spec s = read_ok(ASK_SCORE, "{\"model\":\"c\",\"csv\":\"x\"}");
     assert_true(encode_spec_key(&s, "d", "", &a));
     encode_spec_done(&s);
-    s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"y\"}");
+    s = read_ok(ASK_SCORE, "{\"model\":\"c\",\"csv\":\"y\"}");
     assert_true(encode_spec_key(&s, "d", "", &b));
     encode_spec_done(&s);
-    s = read_ok(ENCODE_IMAGE, "{\"model\":\"c\",\"image\":\"eA==\"}");
+    s = read_ok(ASK_IMAGE, "{\"model\":\"c\",\"image\":\"eA==\"}");
     assert_true(encode_spec_key(&s, "d", "", &c));
     encode_spec_done(&s);
     assert_memory_not_equal(&a, &b, sizeof a);
@@ -331,7 +331,8 @@ static void encode_writes_scores_by_label_or_in_order(void **state)
     double scores[] = {0.25, 0.75}, raw[] = {-1.5};
     Shoal__V1__ScoredRow row = SHOAL__V1__SCORED_ROW__INIT, *rows = &row;
     Shoal__V1__ScoreReply r = SHOAL__V1__SCORE_REPLY__INIT;
-    encode_spec s = {.kind = ENCODE_SCORE, .model = "t"};
+    encode_spec s = {.kind = ASK_SCORE, .model = "t"};
+    uint64_t n;
     buf out = {0};
     row.sensor = "m1";
     row.time = "7";
@@ -348,7 +349,7 @@ static void encode_writes_scores_by_label_or_in_order(void **state)
     r.n_labels = 2;
     r.n_read = 12;
     r.n_sensors = 1;
-    encode_put_scores(&out, &s, &r);
+    encode_put(&out, &s, &r.base, &n);
     assert_string_equal(
         out.data,
         "{\"object\":\"list\",\"data\":[{\"index\":0,\"sensor\":\"m1\",\"time\":\"7\",\"line\":9,\"row\":3,"
@@ -359,7 +360,7 @@ static void encode_writes_scores_by_label_or_in_order(void **state)
     row.scores = row.raw = raw;
     row.n_scores = row.n_raw = 1;
     r.n_labels = 0;
-    encode_put_scores(&out, &s, &r);
+    encode_put(&out, &s, &r.base, &n);
     assert_non_null(
         strstr(out.data, "[{\"index\":0,\"line\":0,\"row\":0,\"scores\":[-1.5],\"raw\":[-1.5]}]"));
     buf_done(&out);
@@ -371,21 +372,21 @@ static void encode_takes_files_of_forms(void **state)
     static const char TYPE[] = "multipart/form-data; boundary=B";
 #define PART(n, v) "--B\r\nContent-Disposition: form-data; name=\"" n "\"\r\n\r\n" v "\r\n"
     static const struct {
-        encode_kind kind;
+        task_endpoint_id kind;
         const char *body, *param;
     } WRONG[] = {
-        {ENCODE_IMAGE, PART("model", "eyes") "--B--", "file"},
-        {ENCODE_IMAGE, PART("file", "") "--B--", "image"},
-        {ENCODE_IMAGE, PART("file", "x") PART("top_k", "0") "--B--", "top_k"},
-        {ENCODE_IMAGE, PART("file", "x") PART("model", "\xff") "--B--", "model"},
-        {ENCODE_SCORE, PART("image", "x") "--B--", "file"},
+        {ASK_IMAGE, PART("model", "eyes") "--B--", "file"},
+        {ASK_IMAGE, PART("file", "") "--B--", "image"},
+        {ASK_IMAGE, PART("file", "x") PART("top_k", "0") "--B--", "top_k"},
+        {ASK_IMAGE, PART("file", "x") PART("model", "\xff") "--B--", "model"},
+        {ASK_SCORE, PART("image", "x") "--B--", "file"},
     };
     static const char body[] = PART("image", "a\0b") PART("model", "eyes") PART("top_k", "3") "--B--";
     encode_spec s = {0};
     api_error e = {0};
-    assert_true(encode_bytes_is_form(ENCODE_IMAGE, TYPE) && encode_bytes_is_form(ENCODE_SCORE, TYPE));
-    assert_false(encode_bytes_is_form(ENCODE_EMBED, TYPE) || encode_bytes_is_form(ENCODE_IMAGE, "image/png"));
-    assert_int_equal(encode_bytes_form(&s, ENCODE_IMAGE, TYPE, body, sizeof body - 1, &e), 0);
+    assert_true(encode_bytes_is_form(ASK_IMAGE, TYPE) && encode_bytes_is_form(ASK_SCORE, TYPE));
+    assert_false(encode_bytes_is_form(ASK_EMBED, TYPE) || encode_bytes_is_form(ASK_IMAGE, "image/png"));
+    assert_int_equal(encode_bytes_form(&s, ASK_IMAGE, TYPE, body, sizeof body - 1, &e), 0);
     assert_int_equal(s.bytes.len, 3);
     assert_memory_equal(s.bytes.data, "a\0b", 3);
     assert_string_equal(s.model, "eyes");

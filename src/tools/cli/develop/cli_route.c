@@ -51,24 +51,11 @@ static int holds(void *user, const config_rule *r, route_question q)
     return found == REGEX_FOUND ? 1 : found == REGEX_NONE ? 0 : -1;
 }
 
-static const char *task_of(const char *endpoint)
+/* What the endpoint asks of a model; of one that is not of models, what a chat asks. */
+static const char *asked_at(const char *endpoint)
 {
-    static const char *const tasks[][2] = {{"completions", "completion"},
-                                           {"translate", "seq2seq"},
-                                           {"summarize", "seq2seq"},
-                                           {"embeddings", "embed"},
-                                           {"classify", "classify"},
-                                           {"rerank", "rerank"},
-                                           {"tag", "tag"},
-                                           {"fill_mask", "fill-mask"}};
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-        if (strcmp(tasks[i][0], endpoint) == 0) return tasks[i][1];
-    return "generate";
-}
-
-static bool said_replies(const Shoal__V1__ModelInfo *said)
-{
-    return strcmp(said->task, "generate") == 0 || strcmp(said->task, "seq2seq") == 0;
+    const task_endpoint *at = task_endpoint_named(endpoint);
+    return at && at->does ? at->does : "generate";
 }
 
 /* Every model of the file is there, and idle. */
@@ -81,13 +68,11 @@ static void look(void *user, const char *model, route_outlook *ret)
     if (x->rc == 0) x->rc = open_model(&m, x, model);
     if (x->rc == 0) x->rc = shoal_model_describe(m, &info, x->err);
     if (x->rc == 0) {
-        Shoal__V1__ModelInfo said = SHOAL__V1__MODEL_INFO__INIT;
-        said.task = (char *)info.task;
-        said.n_labels = info.n_labels;
-        *ret = (route_outlook){
-            .known = true, .fits = choose_does(&said, task_of(x->facts.endpoint)), .ready = true};
-        price_estimate(&x->config->book, model, price_tokens(&x->facts, said_replies(&said), 0), (energy){0},
-                       ret);
+        bool replies = task_fits(TASK_COMPLETES, info.task, info.n_labels);
+        *ret = (route_outlook){.known = true,
+                               .fits = task_fits(asked_at(x->facts.endpoint), info.task, info.n_labels),
+                               .ready = true};
+        price_estimate(&x->config->book, model, price_tokens(&x->facts, replies, 0), (energy){0}, ret);
     }
     shoal_model_close(m);
 }
