@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "fetch/pull.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +31,6 @@ typedef struct run {
     const char *base; /* "https://huggingface.co", without a slash behind */
     char *choices;
 } run;
-
-int pull_start(shoal_err *err)
-{
-    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? 0 : err_nomem(err);
-}
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */
 

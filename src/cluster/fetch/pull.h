@@ -6,8 +6,7 @@
  *     rc = pull_run(&o, &done, &choices, &err);
  *
  * Files appear whole and checked, or as parts that the same call goes on with (pull_file.h). Single GGUF
- * files are entered into the folder's models.json. One call at a time in a process; pull_start once before
- * the first. */
+ * files are entered into the folder's models.json. One call at a time in a process. */
 #ifndef FETCH_PULL_H
 #define FETCH_PULL_H
 
@@ -48,7 +47,6 @@ typedef struct pull_done { /* texts live in mem */
     bool named;        /* it is such a name */
 } pull_done;
 
-int pull_start(shoal_err *err); /* libcurl's own; before there are threads */
 /* SHOAL_EINVALID when the reference must be made more precise: *ret_choices (malloc'd, NULL otherwise) then
  * lists references to choose from, a line each. On success free ret->mem. */
 int pull_run(const pull_options *o, pull_done *ret, char **ret_choices, shoal_err *err);

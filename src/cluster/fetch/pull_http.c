@@ -1,5 +1,5 @@
-/* pull_http.c: see pull_http.h. Redirects are followed here, not by libcurl, so that each address is checked.
- */
+/* pull_http.c: see pull_http.h. Redirects are followed here, so that each address is checked. wire/http_out.h makes
+ * the transfers, on a loop that runs only while a request is waited for. */
 #include "fetch/pull_http.h"
 
 #include <arpa/inet.h>
@@ -10,19 +10,26 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "wire/http_out.h"
+#include "wire/loop.h"
 
 enum {
     REDIRECTS_MAX = 10,
     DROPPED_MAX = 1 << 20,
     CONNECT_S = 20,
     STALL_S = 30,
+    STOP_CHECK_MS = 100,
+    READ_BYTES = 262144,
+    DESCRIPTORS_MAX = 256, /* of this process: a few files, a few connections */
     TRIES = 6,
     TRIES_UNHEARD = 2
 };
 
 struct pull_client {
-    CURL *curl;
+    uv_loop_t loop;
+    http_out *out;
+    uv_timer_t tick; /* ends each wait, so that `stop` is looked at */
     int stall_s, tries;
     bool heard;  /* somebody has answered this client */
     bool nobody; /* the last try found no machine, or nobody who listens there */
@@ -36,34 +43,46 @@ typedef struct exchange {
     pull_client *c;
     const pull_request *r;
     pull_reply *reply;
-    bool begun;
+    const char *url; /* r's, or where a redirect leads */
+    bool begun, ended;
     size_t dropped;
-    bool far_only, was_near; /* a redirect that may not lead near; it did */
-    int rc;                  /* of a callback */
+    int rc;
     shoal_err *err;
 } exchange;
+
+static void on_tick(uv_timer_t *t) {}
 
 int pull_client_new(pull_client **ret, const pull_client_options *o, shoal_err *err)
 {
     pull_client *c = calloc(1, sizeof *c);
-    if (c) c->curl = curl_easy_init();
-    if (!c || !c->curl) {
+    if (!c) return err_nomem(err);
+    int rc = loop_open(&c->loop, DESCRIPTORS_MAX, err);
+    if (rc != 0) {
         free(c);
-        return err_nomem(err);
+        return rc;
     }
+    uv_timer_init(&c->loop, &c->tick);
+    rc =
+        http_out_open(&c->out, &c->loop, &(http_out_options){.proxies = true, .read_bytes = READ_BYTES}, err);
     c->stall_s = o->stall_s > 0 ? o->stall_s : STALL_S;
     c->tries = o->tries > 0 ? o->tries : TRIES;
     c->stop = o->stop;
     c->hosts = o->hosts;
     c->n_hosts = o->n_hosts;
-    *ret = c;
-    return 0;
+    if (rc == 0)
+        *ret = c;
+    else
+        pull_client_free(c);
+    return rc;
 }
 
 void pull_client_free(pull_client *c)
 {
     if (!c) return;
-    curl_easy_cleanup(c->curl);
+    http_out_close(c->out);
+    uv_close((uv_handle_t *)&c->tick, NULL);
+    uv_run(&c->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&c->loop);
     free(c);
 }
 
@@ -214,14 +233,9 @@ static bool has_proxy(void)
     return false;
 }
 
-static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *a)
+static bool address_is_far(const struct sockaddr *a)
 {
-    exchange *x = user;
-    if (x->far_only && pull_address_is_near(&a->addr)) {
-        x->was_near = true;
-        return CURL_SOCKET_BAD;
-    }
-    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    return !pull_address_is_near(a);
 }
 
 /* ---- headers ------------------------------------------------------------------------------------------- */
@@ -264,163 +278,133 @@ static void take_header(pull_reply *r, const char *name, size_t name_len, const 
     }
 }
 
-/* libcurl gives one line a call; a status line begins a response anew (after 100 Continue). */
-static size_t on_header(char *line, size_t size, size_t n, void *user)
+/* A status line begins a response anew (after 100 Continue). */
+static void on_head(void *user, const char *line, size_t len)
 {
     exchange *x = user;
-    size_t len = size * n;
     const char *colon = memchr(line, ':', len);
     if (len > 5 && memcmp(line, "HTTP/", 5) == 0) *x->reply = (pull_reply){0};
-    if (!colon) return len;
+    if (!colon) return;
     const char *v = colon + 1, *end = line + len;
     while (v < end && (*v == ' ' || *v == '\t')) v++;
     while (end > v && isspace((unsigned char)end[-1])) end--;
     take_header(x->reply, line, (size_t)(colon - line), v, (size_t)(end - v));
-    return len;
 }
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
-static int begin(exchange *x)
+static bool is_good(int status)
 {
-    long status = 0;
-    curl_easy_getinfo(x->c->curl, CURLINFO_RESPONSE_CODE, &status);
-    x->reply->status = (int)status;
-    x->begun = true;
-    bool good = status >= 200 && status < 300;
-    return good && x->r->begin ? x->r->begin(x->r->user, x->reply, x->err) : 0;
+    return status >= 200 && status < 300;
 }
 
-static size_t on_data(char *data, size_t size, size_t n, void *user)
+static int begin(exchange *x, int status)
+{
+    x->reply->status = status;
+    x->begun = true;
+    return is_good(status) && x->r->begin ? x->r->begin(x->r->user, x->reply, x->err) : 0;
+}
+
+static int on_data(void *user, int status, const char *data, size_t n)
 {
     exchange *x = user;
-    size_t len = size * n;
-    if (!x->begun) x->rc = begin(x);
-    if (x->rc != 0) return 0;
-    if (x->reply->status < 200 || x->reply->status >= 300) {
-        x->dropped += len;
-        return x->dropped > DROPPED_MAX ? 0 : len;
-    }
-    if (x->r->data) x->rc = x->r->data(x->r->user, data, len, x->err);
-    return x->rc == 0 ? len : 0;
-}
-
-static int on_progress(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-    (void)a, (void)b, (void)c, (void)d;
-    return pull_client_stopped(((exchange *)user)->c);
+    if (!x->begun) x->rc = begin(x, status);
+    if (x->rc != 0) return x->rc;
+    if (!is_good(status)) return (x->dropped += n) > DROPPED_MAX;
+    if (x->r->data) x->rc = x->r->data(x->r->user, data, n, x->err);
+    return x->rc;
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
-static bool add_header(struct curl_slist **list, const char *name, const char *value)
+static void put_headers(buf *to, const pull_request *r, bool authorized)
 {
-    buf line = {0};
-    buf_printf(&line, "%s: %s", name, value);
-    struct curl_slist *more = line.failed ? NULL : curl_slist_append(*list, line.data);
-    buf_done(&line);
-    if (more) *list = more;
-    return more != NULL;
+    buf_printf(to, "Accept: %s\r\n", r->accept ? r->accept : "*/*");
+    if (authorized && r->authorization) buf_printf(to, "Authorization: %s\r\n", r->authorization);
+    if (r->from) buf_printf(to, "Range: bytes=%llu-\r\n", (unsigned long long)r->from);
+    if (r->from && r->if_range) buf_printf(to, "If-Range: %s\r\n", r->if_range);
 }
 
-static bool set_headers(const pull_request *r, bool authorized, struct curl_slist **list)
+static int refuse_near(const char *asked, const char *host, shoal_err *err)
 {
-    bool ok = add_header(list, "Accept", r->accept ? r->accept : "*/*");
-    if (ok && authorized && r->authorization) ok = add_header(list, "Authorization", r->authorization);
-    if (ok && r->from && r->if_range) ok = add_header(list, "If-Range", r->if_range);
-    return ok;
-}
-
-static void set_options(exchange *x, const char *url, const struct curl_slist *headers, char range[32])
-{
-    CURL *h = x->c->curl;
-    curl_easy_reset(h);
-    curl_easy_setopt(h, CURLOPT_URL, url);
-    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(h, CURLOPT_USERAGENT, "shoal/" SHOAL_VERSION);
-    curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 262144L);
-    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
-    curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, (long)x->c->stall_s);
-    curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(h, CURLOPT_HEADERDATA, x);
-    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
-    curl_easy_setopt(h, CURLOPT_WRITEDATA, x);
-    curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(h, CURLOPT_XFERINFODATA, x);
-    curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, x);
-    if (x->far_only)
-        curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L); /* another's connection was looked at for itself */
-    if (x->r->from) {
-        snprintf(range, 32, "%llu-", (unsigned long long)x->r->from);
-        curl_easy_setopt(h, CURLOPT_RANGE, range);
-    }
-}
-
-static int refuse_near(const char *asked, const char *url, shoal_err *err)
-{
-    char *host = url_part(url, CURLUPART_HOST);
-    int rc = err_set(
+    return err_set(
         err, SHOAL_EAUTH,
         "%.150s sends the download on to %.100s, an address of this machine or a private network, which no "
         "one has allowed (library.fetch_from names hosts)",
-        asked, host ? host : "nowhere");
+        asked, host);
+}
+
+static const char *fault_text(const http_out_end *end)
+{
+    switch (end->fault) {
+    case HTTP_OUT_CUT_OFF: return "the connection was cut off";
+    case HTTP_OUT_LATE: return "no answer in time";
+    case HTTP_OUT_NO_LISTENER: return "nobody answers there; is the address right, and the server running?";
+    case HTTP_OUT_NO_ADDRESS: return "no machine has this name, or there is no network";
+    case HTTP_OUT_UNTRUSTED: return "its certificate is wrong, or signed by nobody known here";
+    default: return end->why;
+    }
+}
+
+static int transfer_failed(const exchange *x, const http_out_end *end)
+{
+    if (x->rc != 0) return x->rc;
+    if (end->fault == HTTP_OUT_NO_MEMORY) return err_nomem(x->err);
+    bool never = end->fault == HTTP_OUT_UNTRUSTED || end->fault == HTTP_OUT_UNUSABLE;
+    char *host = url_part(x->url, CURLUPART_HOST);
+    int rc = end->fault == HTTP_OUT_NOT_ADMITTED
+                 ? refuse_near(x->r->url, host ? host : "nowhere", x->err)
+                 : err_set(x->err, never ? SHOAL_EPROTOCOL : SHOAL_EUNAVAILABLE, "%.200s: %s",
+                           host ? host : x->url, fault_text(end));
     curl_free(host);
     return rc;
 }
 
-static int curl_failed(exchange *x, const char *url, CURLcode code)
+static void on_done(void *user, const http_out_end *end)
 {
-    if (x->rc != 0) return x->rc;
-    if (x->was_near) return refuse_near(x->r->url, url, x->err);
-    if (pull_client_stopped(x->c)) return err_set(x->err, SHOAL_ECANCELLED, "stopped");
-    if (code == CURLE_OUT_OF_MEMORY) return err_nomem(x->err);
-    char *host = url_part(url, CURLUPART_HOST);
-    bool never = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
-                 code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
-    const char *what =
-        code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING ? "the connection was cut off"
-        : code == CURLE_OPERATION_TIMEDOUT                      ? "no answer in time"
-        : code == CURLE_COULDNT_CONNECT
-            ? "nobody answers there; is the address right, and the server running?"
-        : code == CURLE_COULDNT_RESOLVE_HOST     ? "no machine has this name, or there is no network"
-        : code == CURLE_PEER_FAILED_VERIFICATION ? "its certificate is wrong, or signed by nobody known here"
-                                                 : curl_easy_strerror(code);
-    int rc =
-        err_set(x->err, never ? SHOAL_EPROTOCOL : SHOAL_EUNAVAILABLE, "%.200s: %s", host ? host : url, what);
-    curl_free(host);
-    return rc;
+    exchange *x = user;
+    bool enough = end->fault == HTTP_OUT_STOPPED && x->rc == 0; /* of an error's body */
+    x->ended = true;
+    x->c->nobody = end->fault == HTTP_OUT_NO_LISTENER || end->fault == HTTP_OUT_NO_ADDRESS;
+    x->c->heard |= end->status != 0;
+    if (end->fault != HTTP_OUT_OK && !enough)
+        x->rc = transfer_failed(x, end);
+    else if (!x->begun)
+        x->rc = begin(x, end->status);
+}
+
+/* Run the loop until the call has ended, or until stopped. */
+static int await(exchange *x, http_out_call *call)
+{
+    pull_client *c = x->c;
+    uv_timer_start(&c->tick, on_tick, STOP_CHECK_MS, STOP_CHECK_MS);
+    while (!x->ended && !pull_client_stopped(c)) uv_run(&c->loop, UV_RUN_ONCE);
+    uv_timer_stop(&c->tick);
+    if (x->ended) return x->rc;
+    http_out_cancel(call);
+    return err_set(x->err, SHOAL_ECANCELLED, "stopped");
 }
 
 /* One exchange, without redirects. */
 static int get_once(pull_client *c, const pull_request *r, const char *url, bool authorized, bool far_only,
                     pull_reply *ret, shoal_err *err)
 {
-    exchange x = {.c = c, .r = r, .reply = ret, .err = err, .far_only = far_only};
-    struct curl_slist *headers = NULL;
-    char range[32];
+    exchange x = {.c = c, .r = r, .url = url, .reply = ret, .err = err};
+    buf headers = {0};
     *ret = (pull_reply){0};
-    if (!set_headers(r, authorized, &headers)) {
-        curl_slist_free_all(headers);
-        return err_nomem(err);
-    }
-    set_options(&x, url, headers, range);
-    CURLcode code = curl_easy_perform(c->curl);
-    int rc = 0;
-    c->nobody = code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST;
-    c->heard |= ret->status != 0 || x.begun || code == CURLE_OK;
-    bool dropped = code == CURLE_WRITE_ERROR && x.rc == 0 && x.dropped > DROPPED_MAX;
-    if (code != CURLE_OK && !dropped)
-        rc = curl_failed(&x, url, code);
-    else if (!x.begun)
-        rc = begin(&x);
-    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
-    curl_slist_free_all(headers);
-    return rc;
+    put_headers(&headers, r, authorized);
+    http_out_request o = {.url = url,
+                          .headers = headers.data,
+                          .connect_s = CONNECT_S,
+                          .stall_s = (unsigned)c->stall_s,
+                          .admit = far_only ? address_is_far : NULL,
+                          .head = on_head,
+                          .data = on_data,
+                          .done = on_done,
+                          .user = &x};
+    http_out_call *call = headers.failed ? NULL : http_out_start(c->out, &o);
+    buf_done(&headers);
+    return call ? await(&x, call) : err_nomem(err);
 }
 
 /* Where a redirect points, seen from `url`; to be curl_free'd. */

@@ -135,8 +135,7 @@ static int pull_and_print(const pull_options *o, bool aside, bool json)
     pull_done done = {0};
     char *choices = NULL;
     buf out = {0};
-    int rc = pull_start(&err);
-    if (rc == 0) rc = pull_run(o, &done, &choices, &err);
+    int rc = pull_run(o, &done, &choices, &err);
     if (rc != 0) {
         rc = failed(&err, choices);
         free(choices);
