@@ -6,6 +6,7 @@
 # "closed" stands for a connection that ended without a whole answer; no answer in time is exit status 3.
 kind=$1 url=$2
 shift 2
+patience=60 # seconds: what takes longer hangs, on a busy machine too
 light='"messages":[{"role":"user","content":"Turn on the kitchen light."}],"temperature":0,"max_tokens":12'
 system='"messages":[{"role":"system","content":"You are Shoal."},{"role":"user","content":"a"}],"temperature":0,"max_tokens":8'
 tool='"tools":[{"type":"function","function":{"name":"light","description":"a light","parameters":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}}]'
@@ -76,8 +77,8 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     esac
     at=$(mktemp -d)
     printf '\000\000\000\000\'$n"$say" >"$at/ask"
-    curl -sN -m 8 --http2-prior-knowledge -D "$at/head" -o "$at/body" -H 'Content-Type: application/grpc' -H 'TE: trailers' \
-        -H 'Cache-Control: no-cache' -H "Grpc-Timeout: ${for:-8000m}" --data-binary "@$at/ask" "$url/$call" 2>/dev/null
+    curl -sN -m $patience --http2-prior-knowledge -D "$at/head" -o "$at/body" -H 'Content-Type: application/grpc' -H 'TE: trailers' \
+        -H 'Cache-Control: no-cache' -H "Grpc-Timeout: ${for:-${patience}S}" --data-binary "@$at/ask" "$url/$call" 2>/dev/null
     rc=$? status=$(sed -n 's/^grpc-status: *\([0-9]*\).*/\1/p' "$at/head" 2>/dev/null)
     case $kind:${status:-none} in
     *:8 | *:13 | *:14) echo "status 500" ;;
@@ -93,21 +94,21 @@ grpc_*) # its message in a frame: octal, and its length is below 256
     esac
     rm -rf "$at"
     [ -n "$status" ] && exit 0
-    [ $rc -eq 28 ] && echo "no answer in 8 s" && exit 3
+    [ $rc -eq 28 ] && echo "no answer in $patience s" && exit 3
     [ $rc -eq 7 ] && echo "nobody listens" && exit 3
     echo closed
     exit 0
     ;;
 esac
 if [ "$kind" = events ]; then # it never ends: its first event, or what is said instead
-    curl -sN -m 8 -w '\nstatus %{http_code}\n' "$@" "$url/v1/events" 2>/dev/null | grep -m 1 -oE '^event: status|^status [1-9].*' || echo closed
+    curl -sN -m $patience -w '\nstatus %{http_code}\n' "$@" "$url/v1/events" 2>/dev/null | grep -m 1 -oE '^event: status|^status [1-9].*' || echo closed
     exit 0
 fi
 [ "$kind" = cached ] || set -- -H 'Cache-Control: no-cache' "$@"
-body=$(curl -sN -m 8 -w '\nstatus %{http_code}\n' -H "${form:-Content-Type: application/json}" "$@" 2>/dev/null)
+body=$(curl -sN -m $patience -w '\nstatus %{http_code}\n' -H "${form:-Content-Type: application/json}" "$@" 2>/dev/null)
 case $? in
 0) ;;
-28) echo "no answer in 8 s: $body"; exit 3 ;;
+28) echo "no answer in $patience s: $body"; exit 3 ;;
 7) echo "nobody listens"; exit 3 ;;
 *) echo closed; exit 0 ;;
 esac

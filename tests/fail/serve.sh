@@ -39,7 +39,7 @@ sweep() {
     shift 2
     # These tell how workers are; the allocation that fails may be one of a look at them.
     case $kind in metrics | readyz | requests | models) set -- -a "$@" ;; esac
-    "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 12 "$@" -- \
+    "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 90 "$@" -- \
         tests/fail/ask.sh "$kind" "$url" "${curl_options[@]}" || faults=$((faults + 1))
 }
 
@@ -143,7 +143,7 @@ part_onward() {
 part_start() {
     printf 'manifest: %s\nmodels: [{name: home-intent}]\n' "$PWD/models/models.json" >"$work/one.yaml"
     for whom in serve 'worker --name home-intent'; do
-        "$fail_dir/fail_sweep" -l "start of $whom" -r "$refusal" -p " $whom " -m "$max" -b "$offset" -t 30 -- \
+        "$fail_dir/fail_sweep" -l "start of $whom" -r "$refusal" -p " $whom " -m "$max" -b "$offset" -t 90 -- \
             tests/fail/start.sh "$SHOAL_BIN" "$work/one.yaml" || faults=$((faults + 1))
     done
 }

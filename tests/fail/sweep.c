@@ -28,7 +28,7 @@
 
 #include "control.h"
 
-enum { OUTPUT_MAX = 4 << 20, HEAL_TRIES = 30, KILLED_AFTER = 128 };
+enum { OUTPUT_MAX = 4 << 20, HEAL_TRIES = 300, KILLED_AFTER = 128 };
 
 typedef enum { SAME, REFUSED, CRASH, HANG, LEAK, SILENT, WRONG, REMAINS, HARMED, N_VERDICTS } verdict;
 static const char *const VERDICTS[] = {
@@ -61,7 +61,7 @@ static struct {
     run want;
     int server; /* pid, with -c */
     long n_tried, n_of[N_VERDICTS];
-} s = {.timeout_s = 20};
+} s = {.timeout_s = 90};
 
 static void die(const char *what)
 {
