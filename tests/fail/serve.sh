@@ -14,8 +14,8 @@ fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
 # What a refusal looks like: a closed connection, a status that does not blame the client, an error at the end of a
-# stream, in the trace of a pipeline's optional stage, and beside what the words alone found.
-refusal='^closed|^status (429|50[0-9])|^"error":|"error":"out of memory"|"degraded":"[^"]*out of memory"'
+# stream, in the trace of a pipeline's optional stage, beside what the words alone found, and for the verdict on an answer.
+refusal='^closed|^status (429|50[0-9])|^"error":|"error":"out of memory"|"degraded":"[^"]*out of memory"|"valid":null,"at":"[^"]*","why":"memory ran out"'
 
 # serve_under WHOM CONFIG: the process whose command line contains WHOM is the one under test
 serve_under() {

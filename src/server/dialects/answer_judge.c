@@ -20,7 +20,8 @@ static const json_t *function_named(const json_t *tools, const buf *name)
 }
 
 /* The arguments of one call; true: the others need not be looked at any more. Of a function that does not say whether
- * it is strict only what is wrong is told: mostly its schema was held while the call was written. */
+ * it is strict only what is wrong is told, or that memory ran out: mostly its schema was held while the call was
+ * written. */
 static bool judge_call(gen_choice *c, const gen_spec *s, size_t i)
 {
     const gen_call *call = &c->calls[i];
@@ -29,7 +30,7 @@ static bool judge_call(gen_choice *c, const gen_spec *s, size_t i)
     const json_t *strict = json_object_get(f, "strict");
     if (!schema || json_is_true(strict)) return false;
     schema_check_text(&v, schema, call->arguments.data ? call->arguments.data : "", call->arguments.len);
-    if (!json_is_false(strict) && v.outcome != SCHEMA_BROKEN) return false;
+    if (!json_is_false(strict) && v.outcome != SCHEMA_BROKEN && !v.out_of_memory) return false;
     c->judged = true;
     c->verdict = v;
     if (v.outcome == SCHEMA_OBEYED) return false;

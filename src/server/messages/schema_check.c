@@ -51,6 +51,12 @@ static bool unknown(check *c, const char *why)
     return settle(c, SCHEMA_UNKNOWN, why);
 }
 
+static bool lacks_memory(check *c)
+{
+    c->v->out_of_memory = true;
+    return unknown(c, "memory ran out");
+}
+
 static bool works(check *c, size_t n)
 {
     if (c->v->outcome == SCHEMA_UNKNOWN) return false;
@@ -87,7 +93,7 @@ static bool valid_at(check *c, const json_t *schema, const json_t *value, const 
         buf_printf(&c->where, "/%s", key);
     else
         buf_printf(&c->where, "/%zu", index);
-    bool ok = c->where.failed ? unknown(c, "memory ran out") : valid(c, schema, value);
+    bool ok = c->where.failed ? lacks_memory(c) : valid(c, schema, value);
     c->where.len = len;
     return ok;
 }
@@ -296,7 +302,7 @@ static bool check_name(check *c, const json_t *s, const char *name)
     const json_t *names = json_object_get(s, "propertyNames");
     json_t *text = names ? json_string(name) : NULL;
     if (!names) return true;
-    bool ok = text ? would_be_valid(c, names, text) : unknown(c, "memory ran out");
+    bool ok = text ? would_be_valid(c, names, text) : lacks_memory(c);
     json_decref(text);
     return ok || broken(c, "propertyNames", "a name is not allowed");
 }
@@ -438,7 +444,7 @@ void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value
     if (own)
         valid(&c, own, value);
     else
-        unknown(&c, "memory ran out");
+        lacks_memory(&c);
     json_decref(own);
     buf_done(&c.where);
 }
@@ -447,9 +453,10 @@ void schema_check_text(schema_verdict *ret, const json_t *schema, const char *te
 {
     json_t *value = NULL;
     int rc = json_parse_last(&value, text, n, "the reply", NULL);
-    *ret = (schema_verdict){.outcome = rc == SHOAL_ENOMEM ? SCHEMA_UNKNOWN : SCHEMA_BROKEN};
-    snprintf(ret->why, sizeof ret->why, "%s",
-             rc == SHOAL_ENOMEM ? "memory ran out" : "it is no JSON document");
+    bool no_memory = rc == SHOAL_ENOMEM;
+    *ret =
+        (schema_verdict){.outcome = no_memory ? SCHEMA_UNKNOWN : SCHEMA_BROKEN, .out_of_memory = no_memory};
+    snprintf(ret->why, sizeof ret->why, "%s", no_memory ? "memory ran out" : "it is no JSON document");
     if (rc == 0) schema_check(ret, schema, value);
     json_decref(value);
 }

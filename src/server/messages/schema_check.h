@@ -19,8 +19,9 @@ typedef enum schema_outcome { SCHEMA_OBEYED, SCHEMA_BROKEN, SCHEMA_UNKNOWN } sch
 
 typedef struct schema_verdict {
     schema_outcome outcome;
-    char where[160]; /* JSON pointer into the value; cut where it is longer */
-    char why[160];   /* "" when it is obeyed */
+    bool out_of_memory; /* why the outcome is SCHEMA_UNKNOWN */
+    char where[160];    /* JSON pointer into the value; cut where it is longer */
+    char why[160];      /* "" when it is obeyed */
 } schema_verdict;
 
 void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value);
