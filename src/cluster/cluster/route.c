@@ -39,6 +39,18 @@ static bool takes_calls(const registry *g, const replica *r)
            r->channel && registry_reach(g)->is_connected(r->channel);
 }
 
+unsigned route_lacks(const Shoal__V1__ModelInfo *info)
+{
+    const Shoal__V1__Capabilities *can = info ? info->capabilities : NULL;
+    if (!can) return 0;
+    unsigned lacks = 0;
+#define LACKS_BIT(e, name, what) lacks |= can->name ? 0u : e;
+    ROUTER_CAPABILITY_TABLE(LACKS_BIT)
+#undef LACKS_BIT
+    bool writes = strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
+    return writes ? lacks : lacks & ROUTER_ADAPTERS;
+}
+
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
 {
     const Shoal__V1__ModelInfo *info = r->info;
@@ -48,6 +60,7 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
         .pages = r->pages,
         .identity = info ? info->identity : NULL,
         .ready = takes_calls(g, r),
+        .lacks = route_lacks(info),
         .n_in_flight = r->load.n_in_flight,
         .n_tokens_in_flight = r->load.n_tokens_in_flight,
         .n_parallel = info ? info->n_parallel : 0,
@@ -105,8 +118,8 @@ static bool is_one_of(uint64_t life, const uint64_t *lives, size_t n)
     return false;
 }
 
-bool route_may_return(const registry *g, const char *model, const char *identity, const uint64_t *lives,
-                      size_t n_lives)
+bool route_may_return(const registry *g, const char *model, const char *identity, unsigned needs,
+                      const uint64_t *lives, size_t n_lives)
 {
     const replica_set *set = registry_find(g, model);
     if (set && set->n == 0) return !set->absent; /* declared */
@@ -114,6 +127,7 @@ bool route_may_return(const registry *g, const char *model, const char *identity
         const replica *r = set->replicas[i];
         if (r->state == REPLICA_FAILED || r->state == REPLICA_DRAINING) continue;
         if (identity && r->info && strcmp(r->info->identity, identity) != 0) continue;
+        if (route_lacks(r->info) & needs) continue;
         if (!takes_calls(g, r) || !is_one_of(r->life, lives, n_lives)) return true;
     }
     return false;

@@ -27,10 +27,13 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
 const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter);
 /* One replica as the router sees it, for requests without an adapter. */
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns);
+/* What a replica cannot do, as bits of ROUTER_CAPABILITY_TABLE. Nothing, if it has not been described (NULL), is
+ * older than capabilities, or has a task that does not write: then its own refusal says more. */
+unsigned route_lacks(const Shoal__V1__ModelInfo *info);
 /* The model has a replica that is in none of these lives, or may have one again by itself: one that starts,
- * was cut off, or is still to be placed. With an identity (NULL: any) only those count that have it, or have
- * not been described yet. False: waiting for it is no use. */
-bool route_may_return(const registry *g, const char *model, const char *identity, const uint64_t *lives,
-                      size_t n_lives);
+ * was cut off, or is still to be placed. With an identity (NULL: any) and needs (bits; 0: none) only those count
+ * that have them, or have not been described yet. False: waiting for it is no use. */
+bool route_may_return(const registry *g, const char *model, const char *identity, unsigned needs,
+                      const uint64_t *lives, size_t n_lives);
 
 #endif

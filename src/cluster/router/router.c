@@ -2,6 +2,7 @@
 #include "router/router.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -38,6 +39,17 @@ static const char *const order_names[] = {
 const char *router_order_name(router_order o)
 {
     return (size_t)o < sizeof order_names / sizeof *order_names ? order_names[o] : "unknown";
+}
+
+void router_capabilities_put(char *out, size_t n, unsigned bits)
+{
+    size_t at = 0;
+    *out = '\0';
+#define CAPABILITY_PUT(e, name, what) \
+    if ((bits & e) && at < n)         \
+        at += (size_t)snprintf(out + at, n - at, "%s%s (%s)", at ? ", " : "", #name, what);
+    ROUTER_CAPABILITY_TABLE(CAPABILITY_PUT)
+#undef CAPABILITY_PUT
 }
 
 void router_look_at_array(const void *set, size_t place, router_replica *ret)
@@ -124,6 +136,8 @@ typedef struct hunt {
     size_t from, n;
     bool away;     /* these places are at other sites */
     bool has_room; /* one of the candidates is not full */
+    unsigned
+        lacks; /* as router_decision has it, of those that would be usable otherwise; 0: there are none */
     size_t n_looked, n_usable, n_candidates, n_best;
     uint64_t heaviest; /* weight of the key's own, be it busy */
     candidate best[ROUTER_STEPS_MAX];
@@ -221,12 +235,22 @@ static bool has_room(const hunt *h, const router_replica *r)
     return r->n_in_flight < width || r->n_in_flight - width < h->view->spill.queue;
 }
 
+/* Something that all lack, if there is such a thing. */
+static unsigned lacking(unsigned some, unsigned others)
+{
+    return some & others ? some & others : some | others;
+}
+
 static void look(hunt *h, size_t place)
 {
     router_replica r;
     h->view->look(h->view->set, place, &r);
     h->n_looked++;
     if (!is_usable(&r, h->req) || is_too_far(h, &r)) return;
+    if (r.lacks & h->req->needs) {
+        h->lacks = lacking(h->lacks, r.lacks & h->req->needs);
+        return;
+    }
     h->n_usable++;
     if (is_excluded(h->req, &r)) return;
     candidate c = candidate_of(h, &r, place);
@@ -311,7 +335,8 @@ static void look_around(hunt *h)
         look_at_some(h, n_few, h->req->random);
     if (is_content(h)) return;
     look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
-    if (h->n_candidates == 0 && (h->req->identity || h->req->adapter_digest)) look_at_all(h);
+    bool is_choosy = h->req->identity || h->req->adapter_digest || h->req->needs;
+    if (h->n_candidates == 0 && is_choosy) look_at_all(h);
 }
 
 /* ---- sites --------------------------------------------------------------------------------------- */
@@ -345,10 +370,15 @@ static int refuse(router_decision *d, const hunt *home, const hunt *away, router
 /* Nobody can take it: why? */
 static int refuse_none(router_decision *d, const hunt *home, const hunt *away)
 {
-    router_why why = home->n_usable + away->n_usable ? ROUTER_ALL_EXCLUDED
-                     : home->view->n_away            ? ROUTER_KEPT_HOME
-                                                     : ROUTER_NONE_READY;
-    return refuse(d, home, away, why, SHOAL_EUNAVAILABLE);
+    unsigned lacks = lacking(home->lacks, away->lacks);
+    bool usable = home->n_usable + away->n_usable > 0;
+    router_why why = usable               ? ROUTER_ALL_EXCLUDED
+                     : lacks              ? ROUTER_INCAPABLE
+                     : home->view->n_away ? ROUTER_KEPT_HOME
+                                          : ROUTER_NONE_READY;
+    int rc = refuse(d, home, away, why, why == ROUTER_INCAPABLE ? SHOAL_EUNSUPPORTED : SHOAL_EUNAVAILABLE);
+    d->lacks = lacks;
+    return rc;
 }
 
 static router_why why_of(const hunt *h, const candidate *c)

@@ -26,15 +26,16 @@
  * that gateways agree without a word. pages name one life: a process that was restarted holds nothing.
  *
  * Whatever the order, who can meet the deadline stands before who cannot. A replica is
- * never in a plan when it is not ready, or when the request excludes this life of it: it already failed
- * there. A life is an id in one generation, under a number of its own, so that a restarted worker may be
- * tried again; a place says nothing about who stands there the next time.
+ * never in a plan when it is not ready, when it lacks a capability that the request needs, or when the request
+ * excludes this life of it: it already failed there. A life is an id in one generation, under a number of its
+ * own, so that a restarted worker may be tried again; a place says nothing about who stands there the next
+ * time.
  *
  * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
  * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
  * same one (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001). So the work of a
- * plan has a bound, but where the request wants an identity or an adapter that none of those drawn has:
- * then all are looked at; and for a hash the lives of all are weighed, which looks at none.
+ * plan has a bound, but where the request wants an identity, an adapter or a capability that none of those
+ * drawn has: then all are looked at; and for a hash the lives of all are weighed, which looks at none.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
  * there, and another one tried within the last ROUTER_PROBE_MS, and then inputs beyond those that it was
@@ -76,6 +77,7 @@
     X(ROUTER_NONE_READY, "none_ready")                                                               \
     X(ROUTER_ALL_EXCLUDED, "all_excluded")     /* every ready replica already failed this request */ \
     X(ROUTER_KEPT_HOME, "only_at_other_sites") /* and the rule lets it go to none of those */        \
+    X(ROUTER_INCAPABLE, "lacks_a_capability")  /* that it needs: all who are ready */                \
     X(ROUTER_DEADLINE, "deadline_cannot_be_met")
 typedef enum router_why {
 #define ROUTER_WHY_ENUM(e, n) e,
@@ -84,6 +86,25 @@ typedef enum router_why {
 } router_why;
 const char *router_why_name(router_why w);
 
+/* X(enum, name, what it is): what of the protocol, beyond its task, a replica does; the names are those of
+ * Capabilities in worker.proto. */
+#define ROUTER_CAPABILITY_TABLE(X)                                        \
+    X(ROUTER_BEAMS, beams, "beam search")                                 \
+    X(ROUTER_BALLOTS, ballots, "votes of several models over each token") \
+    X(ROUTER_LIKELIHOOD, likelihood, "likelihoods of given replies")      \
+    X(ROUTER_ADAPTERS, adapters, "adapters")                              \
+    X(ROUTER_GRAMMAR, grammar, "JSON, tools or choices as a constraint")
+enum {
+#define ROUTER_CAPABILITY_AT(e, name, what) e##_AT,
+    ROUTER_CAPABILITY_TABLE(ROUTER_CAPABILITY_AT)
+#undef ROUTER_CAPABILITY_AT
+#define ROUTER_CAPABILITY_BIT(e, name, what) e = 1 << e##_AT,
+        ROUTER_CAPABILITY_TABLE(ROUTER_CAPABILITY_BIT)
+#undef ROUTER_CAPABILITY_BIT
+};
+/* "beams (beam search), grammar (...)" of these bits, as much as there is room for. */
+void router_capabilities_put(char *out, size_t n, unsigned bits);
+
 typedef struct router_replica {
     uint64_t life;              /* of this id in this generation, and of no other; 0: not said */
     uint64_t name;              /* of the id, to every gateway the same; 0: the life stands for it */
@@ -91,6 +112,7 @@ typedef struct router_replica {
     const char *identity;       /* what decides its bits (base/bit_identity.h); NULL when not known yet */
     const char *adapter_digest; /* of the adapter that the request names, as it is there; NULL: none */
     bool ready;
+    unsigned lacks;              /* ROUTER_BEAMS, ...: what it cannot do */
     unsigned n_in_flight;        /* calls the gateway has there */
     unsigned n_tokens_in_flight; /* of their input, as far as nothing has come back for it */
     unsigned n_parallel;         /* requests it works on at once at full speed; 0: 1 */
@@ -152,6 +174,7 @@ enum {
 typedef struct router_request {
     const char *identity;       /* only replicas that give the same bits (a replay); NULL: any */
     const char *adapter_digest; /* and with this very adapter; NULL: any */
+    unsigned needs;             /* ROUTER_BEAMS, ...: only replicas that can do all of this */
     uint64_t now_ns;
     uint64_t deadline_ns;    /* 0: none */
     unsigned n_tokens;       /* of input; an estimate */
@@ -194,11 +217,13 @@ typedef struct router_decision {
     router_step steps[ROUTER_STEPS_MAX];
     router_why why;     /* of the first step, or of the refusal */
     double expected_ms; /* of the first step; for ROUTER_DEADLINE the least of the best there was */
-    size_t n_looked;    /* what the decision cost */
+    unsigned
+        lacks; /* for ROUTER_INCAPABLE: what none has; what one after the other lacks, if each has some */
+    size_t n_looked; /* what the decision cost */
 } router_decision;
 
 /* choice NULL: zero. Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all
- * excluded, kept home), SHOAL_EDEADLINE. *ret is always written. What is not measured yet costs nothing: a
+ * excluded, kept home), SHOAL_EUNSUPPORTED (incapable), SHOAL_EDEADLINE. *ret is always written. What is not measured yet costs nothing: a
  * cold replica is tried rather than refused. */
 int router_plan(const router_view *view, const router_request *req, const router_choice *choice,
                 router_decision *ret);

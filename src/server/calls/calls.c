@@ -42,6 +42,19 @@ static const char *adapter_of(const ProtobufCMessage *request)
     return adapter ? *adapter : "";
 }
 
+/* What a worker that does the task may not do. */
+static unsigned needs_of(call_task task, const ProtobufCMessage *request)
+{
+    unsigned needs = *adapter_of(request) ? ROUTER_ADAPTERS : 0;
+    if (task == CALL_LIKELIHOOD) needs |= ROUTER_LIKELIHOOD;
+    if (task == CALL_VOTE) needs |= ROUTER_BALLOTS;
+    if (request->descriptor != &shoal__v1__generate_request__descriptor) return needs;
+    const Shoal__V1__GenerateRequest *g = (const Shoal__V1__GenerateRequest *)request;
+    if (g->n_beams > 1) needs |= ROUTER_BEAMS;
+    if (g->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE) needs |= ROUTER_GRAMMAR;
+    return needs;
+}
+
 /* With room for a request of n_msg bytes, which *ret_msg points to. */
 static call_order *order_alloc(call_task task, const char *model, const char *adapter,
                                const call_context *ctx, size_t n_msg, uint8_t **ret_msg)
@@ -105,6 +118,7 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
     if (!o) return NULL;
     protobuf_c_message_pack(request, msg);
     memcpy(msg + n, latency, n_latency);
+    o->needs = needs_of(task, request);
     return o;
 }
 
@@ -166,6 +180,7 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     if (!both) return NULL;
     memcpy(msg, o->msg, o->n_msg);
     protobuf_c_message_pack(more, msg + o->n_msg);
+    both->needs = o->needs;
     both->resumes = true;
     both->n_resumed = n_resumed;
     return both;
@@ -177,6 +192,7 @@ static call_order *copy_for(const call_order *o, const char *model, const call_c
     uint8_t *msg;
     call_order *other = order_alloc(o->task, model, o->adapter, ctx, o->n_msg, &msg);
     if (other && o->msg) memcpy(msg, o->msg, o->n_msg);
+    if (other) other->needs = o->needs;
     return other;
 }
 
@@ -196,7 +212,9 @@ call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
     uint8_t *msg;
     assert(CALL_TASKS[task].request == CALL_TASKS[o->task].request);
     call_order *other = order_alloc(task, o->model, o->adapter, &ctx, o->n_msg, &msg);
-    if (other) memcpy(msg, o->msg, o->n_msg);
+    if (!other) return NULL;
+    memcpy(msg, o->msg, o->n_msg);
+    other->needs = task == CALL_VOTE ? o->needs | ROUTER_BALLOTS : o->needs & ~(unsigned)ROUTER_BALLOTS;
     return other;
 }
 

@@ -102,6 +102,7 @@ typedef struct call_order {
     const char *model, *request_id, *traceparent, *why; /* "" for none */
     uint64_t request;                                   /* its number; 0: none */
     const char *adapter;                                /* that the request names; "": none */
+    unsigned needs; /* capabilities that its replica must have (ROUTER_CAPABILITY_TABLE) */
     uint64_t deadline_ns;
     bool resumes;       /* it goes on with a stream that began elsewhere, */
     uint64_t n_resumed; /* of which so many bytes of text, or segments of speech, have come */

@@ -194,6 +194,12 @@ static void end_failing(void *arg)
 
 /* ---- looking for a replica ----------------------------------------------------------------------- */
 
+static bool may_return(const replica_calls *b, const call_order *o, const call_terms *t)
+{
+    return route_may_return(b->g, o->model, *t->identity ? t->identity : NULL, o->needs, t->avoid,
+                            t->n_avoid);
+}
+
 /* 0 and a replica, or a code as router_plan has them. */
 static int pick(replica_calls *b, const call_order *o, const call_terms *t, router_decision *ret_decision,
                 replica **ret)
@@ -202,6 +208,7 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
     if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
     router_request q = {.identity = *t->identity ? t->identity : NULL,
                         .adapter_digest = *t->adapter_digest ? t->adapter_digest : NULL,
+                        .needs = o->needs,
                         .deadline_ns = o->deadline_ns,
                         .exclude = t->avoid,
                         .n_exclude = t->n_avoid,
@@ -209,7 +216,10 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
                         .pages = o->pages,
                         .n_tokens = (unsigned)(o->n_msg / 4),
                         .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
-    return route_pick(b->g, o->model, o->adapter, &q, &(router_choice){.order = o->order}, ret_decision, ret);
+    int rc =
+        route_pick(b->g, o->model, o->adapter, &q, &(router_choice){.order = o->order}, ret_decision, ret);
+    /* One that has the capability may be starting. */
+    return rc == SHOAL_EUNSUPPORTED && may_return(b, o, t) ? SHOAL_EUNAVAILABLE : rc;
 }
 
 /* The one sentence of why a model that is down is down. */
@@ -228,6 +238,13 @@ static void describe_down(replica_calls *b, const char *model, char *out, size_t
         snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
 }
 
+static void describe_lack(const char *model, unsigned lacks, char *out, size_t n)
+{
+    char names[300];
+    router_capabilities_put(names, sizeof names, lacks);
+    snprintf(out, n, "no replica of %.64s has what this request needs: %s", model, names);
+}
+
 static void describe_refusal(replica_calls *b, const call_order *o, int rc, const router_decision *d,
                              char *out, size_t n)
 {
@@ -238,6 +255,8 @@ static void describe_refusal(replica_calls *b, const call_order *o, int rc, cons
                  d->expected_ms);
     else if (rc == SHOAL_EDEADLINE)
         snprintf(out, n, "the deadline passed before %s could start", o->model);
+    else if (d->why == ROUTER_INCAPABLE)
+        describe_lack(o->model, d->lacks, out, n);
     else if (d->why == ROUTER_KEPT_HOME)
         snprintf(out, n, "%.64s lives at other sites alone, and cluster.spill (%s) lets nothing go there",
                  o->model, router_policy_name(registry_spill(b->g)->policy));
@@ -251,9 +270,7 @@ static void look(calls *base, const call_order *o, const call_terms *t, call_out
     router_decision d;
     replica *r;
     *ret = (call_outlook){.status = pick(b, o, t, &d, &r)};
-    if (ret->status == SHOAL_EUNAVAILABLE)
-        ret->may_return =
-            route_may_return(b->g, o->model, *t->identity ? t->identity : NULL, t->avoid, t->n_avoid);
+    if (ret->status == SHOAL_EUNAVAILABLE) ret->may_return = may_return(b, o, t);
     if (ret->status != 0) return;
     ret->n_ready = registry_find(b->g, o->model)->n_ready;
     unsigned width = r->info && r->info->n_parallel ? r->info->n_parallel : 1;

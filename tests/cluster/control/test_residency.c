@@ -72,7 +72,7 @@ static void leave(house *h, const char *node)
 /* Do calls wait for a replica? */
 static bool waits(const house *h)
 {
-    return route_may_return(h->g, "m", NULL, NULL, 0);
+    return route_may_return(h->g, "m", NULL, 0, NULL, 0);
 }
 
 static void calls_wait_for_the_last_machine_that_is_away(void **state)

@@ -191,6 +191,24 @@ static const row rows[] = {
      SHOAL_EUNAVAILABLE,
      -1,
      ROUTER_NONE_READY},
+    {"a request that needs a capability passes over who lacks it",
+     {READY(.ms_per_call = 1, .lacks = ROUTER_BEAMS), READY(.ms_per_call = 9, .lacks = ROUTER_BALLOTS)},
+     {.needs = ROUTER_BEAMS},
+     0,
+     1,
+     ROUTER_ONLY_ONE},
+    {"where all lack it, it is refused by that name",
+     {READY(.lacks = ROUTER_BEAMS), READY(.lacks = ROUTER_BEAMS | ROUTER_GRAMMAR)},
+     {.needs = ROUTER_BEAMS},
+     SHOAL_EUNSUPPORTED,
+     -1,
+     ROUTER_INCAPABLE},
+    {"one that is not ready does not count as lacking it",
+     {{.life = 8, .lacks = ROUTER_BEAMS}},
+     {.needs = ROUTER_BEAMS},
+     SHOAL_EUNAVAILABLE,
+     -1,
+     ROUTER_NONE_READY},
     {"a replay does not go to an undescribed replica",
      {{.life = 8, .ready = true}},
      {.identity = "d2"},
@@ -216,6 +234,48 @@ static void router_picks_by_the_table(void **state)
         int rc = router_plan(&v, &w->q, NULL, &d);
         if (rc != w->rc || first(&d) != w->index || d.why != w->why)
             fail_msg("%s: rc %d index %d why %s", w->name, rc, first(&d), router_why_name(d.why));
+    }
+}
+
+static void router_names_the_capability_that_is_lacking(void **state)
+{
+    router_replica r[2] = {READY(.lacks = ROUTER_BEAMS | ROUTER_GRAMMAR), READY(.lacks = ROUTER_BEAMS)};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_request q = {.needs = ROUTER_BEAMS | ROUTER_GRAMMAR};
+    router_decision d;
+    char names[200], few[12];
+    assert_int_equal(router_plan(&v, &q, NULL, &d), SHOAL_EUNSUPPORTED);
+    assert_int_equal(d.lacks, ROUTER_BEAMS); /* both lack it */
+    r[1].lacks = ROUTER_GRAMMAR;
+    r[0].lacks = ROUTER_BEAMS;
+    assert_int_equal(router_plan(&v, &q, NULL, &d), SHOAL_EUNSUPPORTED);
+    assert_int_equal(d.lacks, ROUTER_BEAMS | ROUTER_GRAMMAR); /* none has both */
+    router_capabilities_put(names, sizeof names, d.lacks);
+    assert_string_equal(names, "beams (beam search), grammar (JSON, tools or choices as a constraint)");
+    router_capabilities_put(few, sizeof few, d.lacks);
+    assert_string_equal(few, "beams (beam");
+    uint64_t failed[1] = {7};
+    r[0].lacks = r[1].lacks = 0;
+    r[1].life = 8;
+    r[1].lacks = ROUTER_BEAMS;
+    q.exclude = failed, q.n_exclude = 1;
+    assert_int_equal(router_plan(&v, &q, NULL, &d),
+                     SHOAL_EUNAVAILABLE); /* it failed where it could be done */
+    assert_int_equal(d.why, ROUTER_ALL_EXCLUDED);
+}
+
+static void router_finds_the_only_capable_one_of_many(void **state)
+{
+    enum { N = 500 };
+    static router_replica r[N];
+    router_view v = {.known = true, .n_ready = N, .set = r, .look = router_look_at_array};
+    router_decision d;
+    for (size_t i = 0; i < N; i++)
+        r[i] = (router_replica){.life = i + 1, .ready = true, .lacks = i == 321 ? 0 : ROUTER_LIKELIHOOD};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        assert_int_equal(
+            router_plan(&v, &(router_request){.random = seed, .needs = ROUTER_LIKELIHOOD}, NULL, &d), 0);
+        assert_int_equal(first(&d), 321);
     }
 }
 
@@ -857,6 +917,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(router_picks_by_the_table),
+        cmocka_unit_test(router_names_the_capability_that_is_lacking),
+        cmocka_unit_test(router_finds_the_only_capable_one_of_many),
         cmocka_unit_test(router_refuses_an_unknown_model),
         cmocka_unit_test(router_excludes_lives_not_places),
         cmocka_unit_test(router_tries_one_that_was_slow_again_one_day),
