@@ -36,7 +36,7 @@ typedef struct endpoint {
     /* What is told about it: in /openapi.json, in docs/http.md and at /docs. Schemas are named as in
      * assets/docs/components.json. */
     const char *tag;     /* what it belongs to: "chat", "retrieval", ...; a class of rates, too */
-    const char *summary; /* one line, as an order: "Answer a conversation" */
+    const char *summary; /* one line, as an order: "Classify texts" */
     const char *request; /* of the body; of a GET or DELETE, of the query. NULL: none is read */
     const char *answer; /* or media types, where it is no JSON ("text/html, text/plain"). NULL: it streams, or
                            has no body */

@@ -255,7 +255,7 @@ static char *read_docs(void)
     return text;
 }
 
-/* "| `GET /healthz` | server | Say that the gateway runs |" */
+/* "| `GET /healthz` | server | Report that the gateway is running |" */
 static void put_listing(buf *out, const endpoint *at)
 {
     buf_printf(out, "| `%s ", at->method);
