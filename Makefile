@@ -4,9 +4,10 @@
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, into bench/runs/   make sanitizers   both in one run, what they see twice once
+#   make long     tests that make check only samples, whole
 #   make fuzz     fuzz every parser (SECONDS_EACH=60)
 #   make fail     let every allocation and write fail once (short form in make check)
-#   make neon     the AArch64 kernels under qemu (in make check too)
+#   make neon     the AArch64 kernels under qemu, whole (short form in make check)
 #   make install  to PREFIX (/usr/local)       make deb     Debian's packages, in build/deb
 #   make image    a container's image          make clean, make help
 
@@ -15,7 +16,7 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan sanitizers fuzz fail neon bench install deb deb-check image clean help
+.PHONY: all setup run demo check long asan tsan sanitizers fuzz fail neon bench install deb deb-check image clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -35,6 +36,12 @@ check:
 	@scripts/setup.sh --clients || echo "check: goes on without Node.js or Chromium"
 	@scripts/setup.sh --cross || echo "check: goes on without the tools for AArch64"
 	@tests/run.sh release
+
+long:
+	@scripts/setup.sh --test
+	@scripts/setup.sh --clients || echo "long: goes on without Node.js or Chromium"
+	@scripts/setup.sh --cross || echo "long: goes on without the tools for AArch64"
+	@tests/run.sh long
 
 asan:
 	@scripts/setup.sh --test
@@ -57,7 +64,7 @@ fail: all
 	@tests/fail/sweeps.sh whole
 
 neon: all
-	@scripts/neon.sh
+	@scripts/neon.sh whole
 
 bench: all
 	@scripts/bench.sh

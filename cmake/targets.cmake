@@ -96,6 +96,10 @@ if(CMOCKA_FOUND)
         endforeach()
     endforeach()
     target_link_libraries(signal_test_image_work PRIVATE PkgConfig::ZLIB) # it stands between libpng and zlib
+    add_executable(library_bits tests/engine/library/bits.c) # for scripts/neon.sh
+    set_target_properties(library_bits PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    shoal_link(library_bits library)
+    target_link_options(library_bits PRIVATE ${quick_linker})
 endif()
 
 # tests/fuzz/fuzz_MODULE_NAME.c defines LLVMFuzzerTestOneInput; without libFuzzer, replay.c gives it a

@@ -3,12 +3,14 @@
 # qemu's processors, each with fewer or more instructions than the next; then compare what whole models say
 # there with what they say here, byte by byte.
 #
-#   scripts/neon.sh
+#   scripts/neon.sh whole    every size, and the whole program (make neon)
+#   scripts/neon.sh short    the engine alone, and a seventh of the sizes (make check, as tests/e2e/neon.sh)
 #
 # The libraries' arm64 packages are unpacked into build/aarch64/sysroot, with lists and a cache of their own:
 # nothing of the system's package database changes. Exit 77: it cannot run here; the last line says why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+how=${1:-whole}
 dir=build/aarch64
 root=$dir/sysroot
 unset SHOAL_ISA
@@ -23,7 +25,12 @@ fail() { [ ! -s "$work/log" ] || tail -40 "$work/log"; echo "FAILED: $*"; exit 1
 processors=("cortex-a53 neon" "neoverse-n1 neondot" "max neoni8mm")
 kernel_tests=(compute_test_mul compute_test_vec compute_test_team)
 # Not compute_test_arbiter: qemu-user has no robust mutexes, which the arbiter's repair stands on.
-other_tests=(compute_test_dtype compute_test_measure base_test_base infer_test_attention)
+other_tests=(compute_test_dtype compute_test_measure infer_test_attention)
+if [ "$how" = whole ]; then
+    other_tests+=(base_test_base)
+else
+    export SHOAL_TEST_SIZES=few # tests/engine/sizes.h
+fi
 libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
     libutf8proc-dev libedit-dev libcmocka-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev
@@ -66,13 +73,13 @@ fill_sysroot() {
 
 # ---- build -------------------------------------------------------------------------------------------------
 
-native=${SHOAL_BIN:-}
-if [ -z "$native" ]; then
-    native=build/shoal
-    { scripts/configure.sh release && cmake --build build -j "$jobs" --target shoal; } >"$work/log" 2>&1 ||
+native=$(dirname "${SHOAL_BIN:-build/shoal}")
+if [ -z "${SHOAL_BIN:-}" ]; then
+    { scripts/configure.sh release && cmake --build build -j "$jobs" --target shoal library_bits; } >"$work/log" 2>&1 ||
         fail "shoal does not build"
 fi
-targets=(shoal gguf_fixtures "${kernel_tests[@]}" "${other_tests[@]}")
+targets=(library_bits gguf_fixtures "${kernel_tests[@]}" "${other_tests[@]}")
+[ "$how" = short ] || targets+=(shoal)
 { scripts/configure.sh aarch64 && cmake --build "$dir" -j "$jobs" --target "${targets[@]}"; } >"$work/log" 2>&1 ||
     fail "the aarch64 tree does not build"
 grep -hE 'warning:' "$work/log" | sort -u | head -20 || true
@@ -85,8 +92,8 @@ on() { # PROCESSOR COMMAND...
     shift
     qemu-aarch64 -cpu "$cpu" -L "$root" "$@"
 }
-models=(tests/data/quant/*.gguf "$dir"/tests/gguf/llama-*.gguf)
-ids=1,7,42,3,99,5,64,11,2,30,8,77
+models=(tests/data/quant/*.gguf "$dir"/tests/gguf/llama-*.gguf models/home-{intent,embed,chat-s}.gguf)
+text="turn the lamp in the kitchen on, please"
 cases=0
 run_test() { # PROCESSOR TEST
     on "$1" "$dir/tests/$2" >"$work/log" 2>&1 || fail "$2 (rerun: qemu-aarch64 -cpu $1 -L $root $dir/tests/$2)"
@@ -95,28 +102,35 @@ run_test() { # PROCESSOR TEST
 }
 for row in "${processors[@]}"; do
     read -r cpu best <<<"$row"
+    for t in "${kernel_tests[@]}"; do run_test "$cpu" "$t"; done
+    echo "ok   $cpu: ${kernel_tests[*]}"
+    [ "$how" = whole ] || continue
     said=$(on "$cpu" "$dir/shoal" version | sed -n 's/^kernels: //p')
     [ "${said%% *}" = "$best" ] || fail "$cpu chose the kernels $said, not $best"
-    for t in "${kernel_tests[@]}"; do run_test "$cpu" "$t"; done
-    echo "ok   $cpu: $said"
 done
 for t in "${other_tests[@]}"; do run_test "$cpu" "$t"; done
 
-same() { # NAME ARGS...: the same bytes here and there, on every processor
-    local name=$1
+# same PROGRAM ARGS...: the same bytes here and there, on every processor
+same() {
+    local program=$1
     shift
-    "$native" "$@" >"$work/here" 2>"$work/log" || fail "$name here"
+    "$native/$program" "$@" >"$work/here" 2>"$work/log" || fail "$program here"
     for row in "${processors[@]}"; do
         read -r cpu best <<<"$row"
-        on "$cpu" "$dir/shoal" "$@" >"$work/there" 2>"$work/log" || fail "$name with $best"
-        cmp "$work/here" "$work/there" >"$work/log" 2>&1 || fail "$name: $best differs from this machine's kernels"
+        on "$cpu" "$dir/$program" "$@" >"$work/there" 2>"$work/log" || fail "$program with $best"
+        chosen=$(sed -n 's/^kernels: //p' "$work/log" | sort -u) # library_bits says so
+        [ "${chosen:-$best}" = "$best" ] || fail "$cpu chose the kernels $chosen, not $best"
+        cmp "$work/here" "$work/there" >"$work/differ" || {
+            diff "$work/here" "$work/there" | cut -c 1-200 | tail -40
+            fail "$program $*: $best differs from this machine's kernels"
+        }
         cases=$((cases + 1))
     done
-    echo "same $name"
+    echo "same $program ${*: -2}"
 }
-for m in "${models[@]}"; do same "$m" logits --json -t 2 --ids $ids "$m"; done
-text="turn the lamp in the kitchen on, please"
-same "what home-intent classifies" classify --json -t 2 models/home-intent.gguf "$text"
-same "what home-chat-s draws" run -t 2 --temp 0.8 --seed 3 -n 24 models/home-chat-s.gguf "$text"
-same "what home-embed embeds" embed --json -t 2 models/home-embed.gguf "$text"
-echo "$cases cases on ${#processors[@]} processors; compute_test_arbiter is left out (qemu-user has no robust mutexes)"
+same tests/library_bits "$text" "${models[@]}"
+if [ "$how" = whole ]; then
+    same shoal classify --json -t 2 models/home-intent.gguf "$text"
+    same shoal run -t 2 --temp 0.8 --seed 3 -n 24 models/home-chat-s.gguf "$text"
+fi
+echo "$how: $cases cases on ${#processors[@]} processors; compute_test_arbiter is left out (qemu-user has no robust mutexes)"

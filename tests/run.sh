@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Build one preset and run every test in it:
 #
-#   tests/run.sh release|asan|tsan|debug|sanitizers [FILTER]     FILTER: part of a test program's name
+#   tests/run.sh release|asan|tsan|debug|sanitizers|long [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
 # (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
 # mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does, one that says
-# "# early: why" is started first. A program may take 30 minutes. `sanitizers` is asan and tsan in one run without what
+# "# early: why" is started first. `long` runs the scripts that say "# long: what" with SHOAL_LONG=1: they try then what
+# `release` samples. A program may take 30 minutes. `sanitizers` is asan and tsan in one run without what
 # they see twice: the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
 # ThreadSanitizer, whose tree is built behind the tests, with what these leave of the cores. On a terminal one line
 # shows where the run is; elsewhere each program is a line, in the order of the list. The last line is "N passed, N
@@ -24,6 +25,8 @@ failures=() skips=()
 builder= ticker=
 slots=() # the shells of the programs that run, by the program's number
 
+long=false
+[ "$preset" != long ] || long=true preset=release
 presets=("$preset") reduced=false
 [ "$preset" != sanitizers ] || presets=(asan tsan) reduced=true
 
@@ -82,6 +85,7 @@ tests_of() {
 scripts() { grep "$1" "^# ${2:-alone}: " tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
 
 list_programs() {
+    ! $long || { scripts -l long | sed 's/^/release long /' && return; }
     for p in "${presets[@]}"; do
         tests_of "$p" | sed "s/^/$p c /"
         if ! $reduced || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
@@ -95,6 +99,7 @@ count() { printf '%s\n' "${programs[@]}" | grep -c "^$1 "; }
 
 announce() {
     local first=${presets[0]} more
+    ! $long || { echo "long: $total end-to-end scripts" && return; }
     more="$(($(count "$first script") + $(count "$first alone"))) end-to-end scripts"
     ! $reduced || more="all under asan; $(count "tsan c") of the first again under tsan"
     echo "$preset: $total programs: $(count "$first c") of C tests, $(count "$first seeds") of fuzz seeds, $more"
@@ -242,6 +247,7 @@ command_of() {
     case $2 in
     c) echo "$dir/tests/$3" ;;
     seeds) echo "$dir/fuzz/$3 tests/fuzz/seeds/$3" ;;
+    long) echo "env SHOAL_LONG=1 bash tests/e2e/$3.sh" ;;
     *) echo "bash tests/e2e/$3.sh" ;;
     esac
 }
@@ -305,7 +311,7 @@ full() {
 # Wait until one ends, at most a second, and tell of all whose turn it is: `told` is the first of the list not told of.
 rcs=() told=0
 reap() {
-    now "$(where)  $(for i in "${!slots[@]}"; do shown "$i"; done | paste -sd '|' | sed 's/|/, /g')"
+    ! $live || now "$(where)  $(for i in "${!slots[@]}"; do shown "$i"; done | paste -sd '|' | sed 's/|/, /g')"
     take 1
 }
 # The pipe only wakes: a read that meets its time limit loses what it has read of a line.

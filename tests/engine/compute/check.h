@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../sizes.h"
 #include "base/clock.h"
 #include "compute/compute.h"
 
@@ -46,14 +47,22 @@ static inline team *new_team(int n, isa i)
     return t;
 }
 
-/* Every instruction set but scalar that this machine runs, or a note that it was skipped; those of another
- * kind of processor are not of this build and go without a word. */
-#define EACH_WIDE_ISA(i)                                                \
-    for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++)                    \
-        if (!isa_built(i))                                              \
-            continue;                                                   \
-        else if (!isa_usable(i))                                        \
-            fprintf(stderr, "SKIP %s: not usable here\n", isa_name(i)); \
+/* Does this machine run the instruction set? A note, once, says that one was skipped; those of another kind of
+ * processor are not of this build and go without a word. */
+static inline bool isa_runs(isa i)
+{
+    static bool noted[ISA_COUNT];
+    if (!isa_built(i) || isa_usable(i)) return isa_built(i);
+    if (!noted[i]) fprintf(stderr, "SKIP %s: not usable here\n", isa_name(i));
+    noted[i] = true;
+    return false;
+}
+
+/* Every instruction set but scalar that this machine runs. */
+#define EACH_WIDE_ISA(i)                             \
+    for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++) \
+        if (!isa_runs(i))                            \
+            continue;                                \
         else
 
 #endif

@@ -48,19 +48,26 @@ static void *draw_weights(dtype t, size_t rows, size_t cols, uint64_t seed)
     return w;
 }
 
-static void compare_all(product *p, isa set, int n_threads)
+static void compare_with(product *p, const float *spec, isa set, int n_threads)
 {
     char what[160];
     snprintf(what, sizeof what, "%s %s rows=%zu cols=%zu tokens=%zu threads=%d bias=%d accumulate=%d",
              isa_name(set), dtype_name(p->t), p->rows, p->cols, p->n_tokens, n_threads, p->bias,
              p->accumulate);
-    float *spec = run(p, ISA_SCALAR, 1), *wide = run(p, set, n_threads);
+    float *wide = run(p, set, n_threads);
     assert_same_bits(wide, spec, p->n_tokens * p->ldy, what);
-    free(spec);
     free(wide);
 }
 
-static void compare_case(dtype t, size_t rows, size_t cols, size_t n_tokens, isa set)
+/* On every instruction set. */
+static void compare_all(product *p, int n_threads)
+{
+    float *spec = run(p, ISA_SCALAR, 1);
+    EACH_WIDE_ISA(set) compare_with(p, spec, set, n_threads);
+    free(spec);
+}
+
+static void compare_case(dtype t, size_t rows, size_t cols, size_t n_tokens)
 {
     uint64_t seed = rows * 1000003 + cols * 101 + n_tokens;
     size_t ldx = cols + seed % 5;
@@ -77,7 +84,7 @@ static void compare_case(dtype t, size_t rows, size_t cols, size_t n_tokens, isa
                  .x = x,
                  .w = w,
                  .b = b};
-    compare_all(&p, set, 1 + (int)(seed % 4));
+    compare_all(&p, 1 + (int)(seed % 4));
     free(x);
     free(b);
     free(w);
@@ -94,39 +101,27 @@ static size_t odd_cols(dtype t, size_t n)
     return block == 1 ? 1 + n * 3 % 67 : block * (1 + n % (block == 32 ? 5 : block == 256 ? 2 : 3));
 }
 
-/* Under ThreadSanitizer, which looks at who writes which rows, some of the sizes will do. */
-#ifdef __SANITIZE_THREAD__
-enum { EVERY_SIZE = 7 };
-#else
-enum { EVERY_SIZE = 1 };
-#endif
-
 static void products_equal_scalar_bit_for_bit(void **state)
 {
     for (int t = 0; t < DT_COUNT; t++) {
-        EACH_WIDE_ISA(set)
-        {
-            for (size_t rows = 1; rows <= 50; rows += EVERY_SIZE)
-                compare_case((dtype)t, rows, odd_cols((dtype)t, rows), 1 + rows % 17, set);
-            for (size_t n_tokens = 1; n_tokens <= 17; n_tokens += EVERY_SIZE)
-                compare_case((dtype)t, 130, odd_cols((dtype)t, 2), n_tokens, set);
-        }
+        for (size_t rows = 1; rows <= 50; rows += size_step())
+            compare_case((dtype)t, rows, odd_cols((dtype)t, rows), 1 + rows % 17);
+        for (size_t n_tokens = 1; n_tokens <= 17; n_tokens += size_step())
+            compare_case((dtype)t, 130, odd_cols((dtype)t, 2), n_tokens);
     }
 }
 
 /* Kernels that take many tokens at once cut columns and tokens into pieces: whole ones, and what is left
- * over. */
+ * over. Where few sizes do, each type meets one of them. */
 static void products_of_many_tokens_equal_scalar_bit_for_bit(void **state)
 {
-    static const size_t tokens[] = {24, 31, 64, 67, 130};
+    enum { N = 5 };
+    static const size_t tokens[N] = {24, 31, 64, 67, 130};
     for (int t = 0; t < DT_COUNT; t++) {
         size_t block = dtype_block((dtype)t);
-        EACH_WIDE_ISA(set)
-        {
-            for (size_t k = 0; k < sizeof tokens / sizeof *tokens; k += EVERY_SIZE) {
-                size_t cols = block == 256 ? 256 * (2 + k % 3) : (512 + 32 * (k * 5 % 17)) / block * block;
-                compare_case((dtype)t, 30 + k * 5, cols, tokens[k], set);
-            }
+        for (size_t k = few_sizes() ? (size_t)t % N : 0; k < N; k += size_step()) {
+            size_t cols = block == 256 ? 256 * (2 + k % 3) : (512 + 32 * (k * 5 % 17)) / block * block;
+            compare_case((dtype)t, 30 + k * 5, cols, tokens[k]);
         }
     }
 }
@@ -181,7 +176,7 @@ static void extreme_weights_stay_exact(void **state)
                      .ldy = rows,
                      .x = x,
                      .w = w};
-        EACH_WIDE_ISA(set) compare_all(&p, set, 1);
+        compare_all(&p, 1);
         float *y = run(&p, ISA_SCALAR, 1);
         if (pattern == 0) assert_true(fabsf(y[0] - 128.0f * (float)cols) < 0.01f);
         free(y);
@@ -208,7 +203,7 @@ static void bad_activations_do_not_crash(void **state)
                          .ldy = rows,
                          .x = x,
                          .w = w};
-            EACH_WIDE_ISA(set) compare_all(&p, set, 2);
+            compare_all(&p, 2);
             free(x);
         }
         free(w);
@@ -231,7 +226,7 @@ static void random_bytes_are_weights_too(void **state)
                      .ldy = rows,
                      .x = x,
                      .w = w};
-        EACH_WIDE_ISA(set) compare_all(&p, set, 2);
+        compare_all(&p, 2);
         free(x);
         free(w);
     }

@@ -133,7 +133,7 @@ static void vector_kernels_equal_scalar_bit_for_bit(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         EACH_WIDE_ISA(set)
         {
-            for (size_t n = 1; n < N_MAX; n += n < 70 ? 1 : 23) {
+            for (size_t n = 1; n < N_MAX; n += n < 70 ? size_step() : 23) {
                 buffers one = draw_buffers(n, scales[n % 4]), two = draw_buffers(n, scales[n % 4]);
                 compare(k, set, n, one, two);
                 free_buffers(one);
@@ -227,7 +227,7 @@ static void turned_keys_equal_scalar(void **state)
 {
     EACH_WIDE_ISA(set)
     {
-        for (size_t d = 1; d < 80; d++) {
+        for (size_t d = 1; d < 80; d += size_step()) {
             size_t ldk = d + d % 3;
             float *k = draw_floats(d, 15 * ldk + d, 1.0f), *got = draw_floats(1, 16 * d, 1.0f),
                   *want = draw_floats(2, 16 * d, 1.0f);
@@ -246,7 +246,7 @@ static void attention_equals_scalar_bit_for_bit(void **state)
 {
     EACH_WIDE_ISA(set)
     {
-        for (size_t d = 1; d < 140; d += d < 70 ? 1 : 13)
+        for (size_t d = 1; d < 140; d += d < 70 ? size_step() : 13)
             for (size_t n_q = 1; n_q <= ATTN_ROWS; n_q++)
                 compare_attention(set, n_q, 1 + (d * 7 + n_q) % 20, d);
     }
@@ -258,7 +258,7 @@ static void the_argmax_is_the_first_of_equals(void **state)
     EACH_WIDE_ISA(set)
     {
         const vec_kernels *k = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
-        for (size_t n = 1; n < 1700; n += n < 80 ? 1 : 61) {
+        for (size_t n = 1; n < 1700; n += n < 80 ? size_step() : 61) {
             float *x = draw_floats(n, n, 3.0f);
             for (size_t i = 0; i < n; i++) x[i] = floorf(x[i]); /* many equals */
             assert_int_equal(k->argmax(x, n), ref->argmax(x, n));
@@ -281,7 +281,7 @@ static void scaled_exponentials_equal_scalar_bit_for_bit(void **state)
 {
     EACH_WIDE_ISA(set)
     {
-        for (size_t n = 1; n < 150; n++) {
+        for (size_t n = 1; n < 150; n += size_step()) {
             float *x = draw_floats(n, n, 30.0f), *y = draw_floats(1, n, 1.0f);
             float *want = draw_floats(1, n, 1.0f);
             float sum = vec_kernels_for(set)->exp_scaled(y, x, n, 25.0f, 1.7f);
@@ -327,7 +327,7 @@ static double ulps(float got, double want)
 static void float_functions_are_accurate(void **state)
 {
     double worst_exp = 0, worst_tanh = 0, worst_log = 0;
-    for (size_t i = 0; i < 400000; i++) {
+    for (size_t i = 0; i < 400000; i += size_step()) {
         float x = draw(1, i) * 87.0f, s = draw(2, i) * (i & 1 ? 5.0f : 0.7f),
               p = (float)ldexp(1.0 + rng_uniform(3, i), (int)(i % 200) - 100);
         worst_exp = fmax(worst_exp, ulps(math_expf(x), exp((double)x)));
@@ -360,7 +360,7 @@ static void gelu_is_accurate(void **state)
     const vec_kernels *v = vec_kernels_for(ISA_SCALAR);
     for (int erf_form = 0; erf_form < 2; erf_form++) {
         double worst_ulp = 0, worst_below = 0;
-        for (size_t i = 0; i < 400000; i++) {
+        for (size_t i = 0; i < 400000; i += size_step()) {
             float x = draw(4, i) * (i % 3 ? 8.0f : 0.5f), y = x;
             (erf_form ? v->gelu_erf : v->gelu_tanh)(&y, 1);
             double want = gelu_exactly((double)x, erf_form);
@@ -389,7 +389,7 @@ static void gelu_knows_the_edges(void **state)
 
 static void double_functions_are_accurate(void **state)
 {
-    for (size_t i = 0; i < 100000; i++) {
+    for (size_t i = 0; i < 100000; i += size_step()) {
         double u = rng_uniform(7, i), x = (u * 2 - 1) * (i % 3 ? 100.0 : 700.0), s, c;
         assert_true(fabs(math_exp(x) / exp(x) - 1) < 1e-14);
         double p = ldexp(1 + u, (int)(i % 1000) - 500);
@@ -483,7 +483,7 @@ static void dots_of_int8_rows_equal_scalar(void **state)
     enum { ROWS = 7 };
     EACH_WIDE_ISA(set)
     {
-        for (size_t d = 1; d < N_MAX; d += d < 70 ? 1 : 23) {
+        for (size_t d = 1; d < N_MAX; d += d < 70 ? size_step() : 23) {
             int8_t *q = malloc(d), *rows = malloc(ROWS * d);
             int32_t got[ROWS], want[ROWS];
             for (size_t i = 0; i < d; i++) q[i] = (int8_t)(d % 3 == 0 ? -127 : (int)(i * 37 % 255) - 127);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "base/clock.h"
 #include "json/json.h"
 #include "base/file.h"
