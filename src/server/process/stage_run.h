@@ -96,6 +96,10 @@ typedef struct stage_runner {
     /* It makes its call (s->call, find or http), whose end comes to process_settle, or is done at once (rules).
      * 0, SHOAL_ENOMEM, or another code with a sentence in s->err. */
     int (*start)(stage_run *s, const call_context *ctx);
+    /* Of a kind that asks a model once: by which method, and what it takes of a reply. NULL, or a sentence that says
+     * why it is none. */
+    call_task task;
+    const char *(*take)(stage_run *s, const ProtobufCMessage *reply);
     /* What it says once all stages are done, where that is not its fact's text; NULL: out of memory. */
     const char *(*text)(const stage_run *s);
     stage_options (*options)(const stage_run *s); /* s->own is there */

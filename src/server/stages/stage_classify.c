@@ -1,39 +1,33 @@
-/* stage_classify.c: classify stages: the label that fits a text best. */
-#include "stages/stages.h"
+/* stage_classify.c: classify and image stages: the label that fits a text or the request's picture best. */
+#include "stages/stage_write.h"
 
-static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
+#define LABELS_IN_TRACE 5
+
+static const char *take_label(stage_run *s, const ProtobufCMessage *reply)
 {
-    stage_run *s = user;
-    if (reply) process_note_timing(s, reply->timing);
-    if (r->status) {
-        process_settle(s, r);
-        return;
-    }
-    if (!reply || reply->n_results != 1 || reply->results[0]->n_labels == 0) {
-        process_settle_broken(s, r, "the worker sent no label");
-        return;
-    }
-    const Shoal__V1__LabelScore *best = reply->results[0]->labels[0];
+    const Shoal__V1__ClassifyReply *r = (const Shoal__V1__ClassifyReply *)reply;
+    if (r->n_results != 1 || r->results[0]->n_labels == 0) return "the worker sent no label";
+    const Shoal__V1__LabelScore *best = r->results[0]->labels[0];
     buf_puts(&s->label, best->label);
-    process_fact(s)->score = best->score;
-    s->n_prompt = reply->results[0]->n_tokens;
-    process_settle(s, r);
+    process_fact(s)->score = (double)best->score;
+    s->n_prompt = r->results[0]->n_tokens;
+    return NULL;
 }
 
-static int start_classify(stage_run *s, const call_context *ctx)
+static const char *take_labels(stage_run *s, const ProtobufCMessage *reply)
 {
-    Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
-    Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
-    buf text = {0};
-    req.adapter = process_adapter(s);
-    req.n_inputs = 1;
-    req.inputs = inputs;
-    if (process_read(s, &text) == 0) {
-        input.text = text.data;
-        s->call = calls_classify(s->run->calls, s->stage->model, &req, ctx, on_classified, s);
+    const char *wrong = take_label(s, reply);
+    if (wrong) return wrong;
+    const Shoal__V1__Classification *c = ((const Shoal__V1__ClassifyReply *)reply)->results[0];
+    s->results = json_array();
+    for (size_t i = 0; i < c->n_labels && i < LABELS_IN_TRACE; i++) {
+        json_t *o = json_object();
+        process_put(s->run, o, "label", json_string(c->labels[i]->label));
+        process_put(s->run, o, "score", process_rounded((double)c->labels[i]->score));
+        process_add(s->run, s->results, o);
     }
-    buf_done(&text);
-    return s->call ? 0 : SHOAL_ENOMEM;
+    return NULL;
 }
 
-const stage_runner stage_classify = {.start = start_classify};
+const stage_runner stage_classify = {.start = stage_ask_text, .task = CALL_CLASSIFY, .take = take_label};
+const stage_runner stage_image = {.start = stage_ask_file, .task = CALL_CLASSIFY_IMAGE, .take = take_labels};

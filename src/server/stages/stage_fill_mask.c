@@ -4,7 +4,7 @@
  * after it and are not looked at. A template without one reads the first of the request. */
 #include <string.h>
 
-#include "stages/stages.h"
+#include "stages/stage_write.h"
 
 /* Where the first gap of text begins, as people write them (infer/decoding/gaps.h); NULL: none. *ret_n: its bytes. */
 static const char *find_gap(const char *text, size_t *ret_n)
@@ -42,48 +42,23 @@ static void put_guesses(stage_run *s, const Shoal__V1__Gap *gap)
     }
 }
 
-static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
+static const char *take_guesses(stage_run *s, const ProtobufCMessage *reply)
 {
-    stage_run *s = user;
-    if (reply) process_note_timing(s, reply->timing);
+    const Shoal__V1__FillMaskReply *r = (const Shoal__V1__FillMaskReply *)reply;
     size_t which = 0;
-    if (r->status) {
-        process_settle(s, r);
-        return;
-    }
     if (gaps_before(s, &which)) {
         s->label.failed = true;
-        process_settle(s, r);
-        return;
+        return NULL;
     }
-    if (!reply || reply->n_results != 1 || reply->results[0]->n_gaps <= which ||
-        reply->results[0]->gaps[which]->n_guesses == 0) {
-        process_settle_broken(s, r, "the worker sent no word for the gap");
-        return;
-    }
-    const Shoal__V1__Gap *gap = reply->results[0]->gaps[which];
+    if (r->n_results != 1 || r->results[0]->n_gaps <= which || r->results[0]->gaps[which]->n_guesses == 0)
+        return "the worker sent no word for the gap";
+    const Shoal__V1__Gap *gap = r->results[0]->gaps[which];
     buf_puts(&s->label, gap->guesses[0]->token);
     buf_puts(&s->text, gap->guesses[0]->sequence);
     process_fact(s)->score = (double)gap->guesses[0]->score;
-    s->n_prompt = reply->results[0]->n_tokens;
+    s->n_prompt = r->results[0]->n_tokens;
     put_guesses(s, gap);
-    process_settle(s, r);
+    return NULL;
 }
 
-static int start_fill_mask(stage_run *s, const call_context *ctx)
-{
-    Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
-    Shoal__V1__FillMaskRequest req = SHOAL__V1__FILL_MASK_REQUEST__INIT;
-    buf text = {0};
-    req.adapter = process_adapter(s);
-    req.n_inputs = 1;
-    req.inputs = inputs;
-    if (process_read(s, &text) == 0) {
-        input.text = text.data;
-        s->call = calls_fill_mask(s->run->calls, s->stage->model, &req, ctx, on_filled, s);
-    }
-    buf_done(&text);
-    return s->call ? 0 : SHOAL_ENOMEM;
-}
-
-const stage_runner stage_fill_mask = {.start = start_fill_mask};
+const stage_runner stage_fill_mask = {.start = stage_ask_text, .task = CALL_FILL_MASK, .take = take_guesses};

@@ -1,6 +1,6 @@
 /* stage_vad.c: vad stages: does anybody speak in the sound of a request, and where? The label is speech or
  * silence, the score the share of the sound that is speech. */
-#include "stages/stages.h"
+#include "stages/stage_write.h"
 
 static void put_segments(stage_run *s, const Shoal__V1__DetectSpeechReply *reply)
 {
@@ -29,32 +29,23 @@ static const char *voice_label(size_t n_segments)
     return names[n_segments ? VOICE_SPEECH : VOICE_SILENCE];
 }
 
-static void on_detected(void *user, const call_result *r, const Shoal__V1__DetectSpeechReply *reply)
+static const char *take_segments(stage_run *s, const ProtobufCMessage *reply)
 {
-    stage_run *s = user;
-    if (r->status) {
-        process_settle(s, r);
-        return;
-    }
-    if (!reply) {
-        process_settle_broken(s, r, "the worker sent no result");
-        return;
-    }
-    put_segments(s, reply);
-    buf_puts(&s->label, voice_label(reply->n_segments));
-    process_settle(s, r);
+    const Shoal__V1__DetectSpeechReply *r = (const Shoal__V1__DetectSpeechReply *)reply;
+    put_segments(s, r);
+    buf_puts(&s->label, voice_label(r->n_segments));
+    return NULL;
 }
 
 static int start_vad(stage_run *s, const call_context *ctx)
 {
-    Shoal__V1__DetectSpeechRequest req = SHOAL__V1__DETECT_SPEECH_REQUEST__INIT;
-    req.audio = process_file_of(s);
-    req.threshold = s->stage->threshold;
-    req.min_speech_ms = s->stage->min_speech_ms;
-    req.min_silence_ms = s->stage->min_silence_ms;
-    req.pad_ms = s->stage->pad_ms;
-    s->call = calls_detect(s->run->calls, s->stage->model, &req, ctx, on_detected, s);
-    return s->call ? 0 : SHOAL_ENOMEM;
+    task_request req;
+    task_request_file(&req, CALL_DETECT, process_file_of(s));
+    req.detect.threshold = s->stage->threshold;
+    req.detect.min_speech_ms = s->stage->min_speech_ms;
+    req.detect.min_silence_ms = s->stage->min_silence_ms;
+    req.detect.pad_ms = s->stage->pad_ms;
+    return stage_ask(s, ctx, &req);
 }
 
-const stage_runner stage_vad = {.start = start_vad};
+const stage_runner stage_vad = {.start = start_vad, .task = CALL_DETECT, .take = take_segments};

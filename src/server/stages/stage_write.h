@@ -1,8 +1,15 @@
-/* stage_write.h: what kinds of stages have in common that write, call tools or rank texts. Inside stages/. */
+/* stage_write.h: what kinds of stages have in common: one call, writing, tools, texts in order. Inside stages/. */
 #ifndef STAGES_STAGE_WRITE_H
 #define STAGES_STAGE_WRITE_H
 
 #include "stages/stages.h"
+
+/* One call by the runner's method, whose reply goes to its `take` (stage_ask.c): about the text that the stage reads,
+ * about n texts, about the request's file, or as req says. 0 or SHOAL_ENOMEM. */
+int stage_ask_text(stage_run *s, const call_context *ctx);
+int stage_ask_texts(stage_run *s, const call_context *ctx, Shoal__V1__TextInput *texts, size_t n);
+int stage_ask_file(stage_run *s, const call_context *ctx);
+int stage_ask(stage_run *s, const call_context *ctx, const task_request *req);
 
 /* The start and the end of a generation (stage_generate.c): text, tool calls, tokens. */
 calls_generate_events stage_writing(stage_run *s);

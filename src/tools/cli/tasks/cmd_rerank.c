@@ -1,11 +1,10 @@
 /* shoal rerank MODEL QUERY DOC...: documents by how well they answer a query, best first. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
 #include "cli/commands.h"
-#include "command/cli_model.h"
+#include "cli/tasks/task_run.h"
 
 enum { DOCUMENTS_MAX = 1000 };
 
@@ -39,62 +38,54 @@ static int read_documents(const char **docs, size_t *n, buf *text, char **argv, 
     return rc == 0 && *n == 0 ? err_set(err, SHOAL_EINVALID, "there are no documents to rank") : rc;
 }
 
-static int print(const ranked *r, const char *const *docs, size_t n, bool json)
+static void put_json(buf *out, const ranked *r, const char *const *docs, size_t n)
 {
-    buf out = {0};
-    if (json) buf_puts(&out, "{\"results\":[");
+    buf_puts(out, "{\"results\":[");
     for (size_t i = 0; i < n; i++) {
         const char *doc = docs[r[i].index];
-        if (json) {
-            buf_printf(&out, "%s{\"index\":%zu,\"relevance_score\":%.9g,\"document\":", i ? "," : "",
-                       r[i].index, (double)r[i].score);
-            json_put_string(&out, doc, strlen(doc));
-            buf_putc(&out, '}');
-        } else {
-            buf_printf(&out, "%s%6.2f %%  %s", i ? "\n" : "", 100.0 * (double)r[i].score, doc);
-        }
+        buf_printf(out, "%s{\"index\":%zu,\"relevance_score\":%.9g,\"document\":", i ? "," : "", r[i].index,
+                   (double)r[i].score);
+        json_put_string(out, doc, strlen(doc));
+        buf_putc(out, '}');
     }
-    if (json) buf_puts(&out, "]}");
-    int rc = cli_print(&out);
-    buf_done(&out);
-    return rc;
+    buf_puts(out, "]}");
 }
 
-static int run(int argc, char **argv)
+static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
-    cli_model_options mo = {0};
-    long long top = 0;
-    bool json = false;
-    const cli_option options[] = {
-        CLI_INT('k', "top", "N", 1, DOCUMENTS_MAX, "documents to show [all]", &top),
-        CLI_MODEL_OPTIONS(&mo),
-        CLI_JSON(&json),
-        CLI_END,
-    };
-    cli_args a;
-    int rc = cli_parse(&a, &cmd_rerank, options, 3, 2 + DOCUMENTS_MAX, argc, argv);
-    if (rc != CLI_GO) return rc;
-    shoal_err err = {0};
-    shoal_model *m = NULL;
+    const long long *top = in->own;
+    const cli_args *a = in->args;
     buf text = {0};
     size_t n = 0;
     const char **docs = calloc(DOCUMENTS_MAX, sizeof *docs);
     float *scores = calloc(DOCUMENTS_MAX, sizeof *scores);
     ranked *order = calloc(DOCUMENTS_MAX, sizeof *order);
-    rc = docs && scores && order ? 0 : err_nomem(&err);
-    if (rc == 0) rc = read_documents(docs, &n, &text, a.v + 2, (size_t)a.n - 2, &err);
-    if (rc == 0) rc = cli_model_open(&m, a.v[0], &mo, &err);
-    if (rc == 0) rc = shoal_rerank(m, a.v[1], docs, n, scores, &err);
+    int rc = docs && scores && order ? 0 : err_nomem(err);
+    if (rc == 0) rc = read_documents(docs, &n, &text, a->v + 2, (size_t)a->n - 2, err);
+    if (rc == 0) rc = shoal_rerank(m, in->text, docs, n, scores, err);
     for (size_t i = 0; i < n && rc == 0; i++) order[i] = (ranked){i, scores[i]};
     if (rc == 0) qsort(order, n, sizeof *order, by_score);
-    rc =
-        rc ? cli_fail(&cmd_rerank, &err) : print(order, docs, top && (size_t)top < n ? (size_t)top : n, json);
+    if (rc == 0) put_json(out, order, docs, *top && (size_t)*top < n ? (size_t)*top : n);
     free(docs);
     free(scores);
     free(order);
     buf_done(&text);
-    shoal_model_close(m);
     return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    long long top = 0;
+    const cli_option options[] = {CLI_INT('k', "top", "N", 1, DOCUMENTS_MAX, "documents to show [all]", &top),
+                                  CLI_END};
+    task_command t = {.cmd = &cmd_rerank,
+                      .task = "rerank",
+                      .options = options,
+                      .min = 3,
+                      .max = 2 + DOCUMENTS_MAX,
+                      .own = &top,
+                      .ask = ask};
+    return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_rerank = {"rerank", "order documents by how well they answer a query",
