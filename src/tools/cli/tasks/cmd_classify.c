@@ -12,7 +12,7 @@ typedef struct asked {
     long long top;
 } asked;
 
-static int check(const task_input *in, shoal_err *err)
+static int check(task_input *in, shoal_err *err)
 {
     const asked *o = in->own;
     if ((in->args->n == 1) == (o->picture != NULL) && !(o->picture && o->pair)) return 0;

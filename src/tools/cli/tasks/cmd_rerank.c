@@ -83,6 +83,7 @@ static int run(int argc, char **argv)
                       .options = options,
                       .min = 3,
                       .max = 2 + DOCUMENTS_MAX,
+                      .literal = true,
                       .own = &top,
                       .ask = ask};
     return task_run(&t, argc, argv);

@@ -8,6 +8,7 @@
 
 typedef struct asked {
     const char *prefix, *penalty;
+    float length_penalty; /* the same as a number */
     long long beams, max_tokens;
     bool early;
 } asked;
@@ -36,23 +37,24 @@ static int read_penalty(const char *text, float *ret, shoal_err *err)
     return 0;
 }
 
-static int check(const task_input *in, shoal_err *err)
+static int check(task_input *in, shoal_err *err)
 {
-    float x;
-    return read_penalty(((const asked *)in->own)->penalty, &x, err);
+    asked *a = in->own;
+    return read_penalty(a->penalty, &a->length_penalty, err);
 }
 
 static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const asked *a = in->own;
     shoal_generation g = {0};
-    shoal_generate_options o = {
-        .n_beams = (size_t)a->beams, .early_stopping = a->early, .max_tokens = (size_t)a->max_tokens};
+    shoal_generate_options o = {.n_beams = (size_t)a->beams,
+                                .length_penalty = a->length_penalty,
+                                .early_stopping = a->early,
+                                .max_tokens = (size_t)a->max_tokens};
     shoal_model_info info;
     buf text = {0};
     buf_printf(&text, "%s%s", a->prefix, in->text ? in->text : "");
-    int rc = read_penalty(a->penalty, &o.length_penalty, err);
-    if (rc == 0 && text.failed) rc = err_nomem(err);
+    int rc = text.failed ? err_nomem(err) : 0;
     if (rc == 0) rc = shoal_model_describe(m, &info, err);
     if (rc == 0 && strcmp(info.task, "seq2seq") != 0)
         rc =

@@ -20,6 +20,14 @@ static void put_spans(buf *out, const shoal_tagging *t, const char *text)
     buf_putc(out, ']');
 }
 
+/* Logits are printed as JSON alone. */
+static int check(task_input *in, shoal_err *err)
+{
+    (void)err;
+    in->json |= *(const bool *)in->own;
+    return 0;
+}
+
 static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const bool *tokens = in->own;
@@ -41,7 +49,8 @@ static int run(int argc, char **argv)
     bool tokens = false;
     const cli_option options[] = {CLI_FLAG(0, "tokens", "with --json: also each token's logits", &tokens),
                                   CLI_END};
-    task_command t = {.cmd = &cmd_tag, .task = "tag", .options = options, .own = &tokens, .ask = ask};
+    task_command t = {
+        .cmd = &cmd_tag, .task = "tag", .options = options, .own = &tokens, .check = check, .ask = ask};
     return task_run(&t, argc, argv);
 }
 

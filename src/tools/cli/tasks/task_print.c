@@ -101,7 +101,7 @@ static void print_all(const json_t *answer)
     cli_print_json(answer, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
 
-bool task_print(const char *task, const json_t *answer, size_t most)
+bool task_print(const char *task, const json_t *answer)
 {
     static const struct {
         const char *task;

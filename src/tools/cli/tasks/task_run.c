@@ -22,8 +22,8 @@ static int ask(const task_command *t, const cli_model_options *mo, task_input *i
     shoal_model *m = NULL;
     buf text = {0};
     int rc = t->check ? t->check(in, err) : 0;
-    if (rc == 0 && in->args->n > 1) rc = cli_text(&text, in->args->v[1], err);
-    in->text = text.data;
+    if (rc == 0 && in->args->n > 1 && !t->literal) rc = cli_text(&text, in->args->v[1], err);
+    in->text = t->literal ? in->args->v[1] : text.data;
     if (rc == 0) rc = cli_model_open(&m, in->args->v[0], mo, err);
     if (rc == 0) rc = t->ask(m, in, out, err);
     shoal_model_close(m);

@@ -16,7 +16,7 @@
 
 typedef struct task_input {
     const cli_args *args; /* args->v[0] is the model */
-    const char *text;     /* the second one, or standard input's text where it is "-"; NULL: there is none */
+    const char *text;     /* the second one, or all of standard input where it is "-"; NULL: there is none */
     bool json;
     void *own; /* task_command's */
 } task_input;
@@ -26,9 +26,10 @@ typedef struct task_command {
     const char *task;          /* whose lines are printed (task_print.h); NULL: what ask appends */
     const cli_option *options; /* in front of those of all; CLI_END ends them; NULL: none */
     int min, max;              /* arguments; 0: a model and a text */
+    bool literal;              /* a text "-" is a text, not standard input */
     void *own;                 /* what the options are read into */
-    /* Before anything is opened; NULL: nothing to check. */
-    int (*check)(const task_input *in, shoal_err *err);
+    /* Before anything is opened; it may set in->json. NULL: nothing to check. */
+    int (*check)(task_input *in, shoal_err *err);
     /* Append what the model says: an object of JSON, or text where task is NULL and not in->json. */
     int (*ask)(shoal_model *m, const task_input *in, buf *out, shoal_err *err);
 } task_command;
