@@ -19,11 +19,23 @@ typedef struct encode_item {
     service_fill fill; /* fill-mask, instead of enc */
 } encode_item;
 
-typedef struct encode_call {
-    items_call call;
+typedef struct encode_call encode_call;
+
+/* A method. */
+typedef struct encode_method {
     model_task task;
+    const char *name;
+    size_t together; /* of its texts, in the engine's queue */
+    const ProtobufCMessageDescriptor *reply;
+    /* One of the reply's results, about item i. 0 or SHOAL_ENOMEM. */
+    int (*put)(encode_call *e, size_t i, arena *a, ProtobufCMessage *result);
+} encode_method;
+
+struct encode_call {
+    items_call call;
+    const encode_method *method;
     Shoal__V1__FillMaskRequest *request; /* the others begin alike: one list of inputs */
-} encode_call;
+};
 
 static encode_item *encode_item_at(const encode_call *e, size_t i)
 {
@@ -83,9 +95,20 @@ Shoal__V1__ClassifyReply *service_classify_reply(const worker *w, arena *a, floa
     return m;
 }
 
-static int tagging(encode_call *e, encode_item *it, const char *text, arena *a, Shoal__V1__Tagging *m)
+static int put_classification(encode_call *e, size_t i, arena *a, ProtobufCMessage *result)
 {
-    *m = (Shoal__V1__Tagging)SHOAL__V1__TAGGING__INIT;
+    Shoal__V1__Classification *m = (Shoal__V1__Classification *)result;
+    const encode_item *it = encode_item_at(e, i);
+    int rc = classification(e->call.w, it->item.job.values, a, m);
+    m->n_tokens = (uint32_t)it->enc.n;
+    return rc;
+}
+
+static int put_tagging(encode_call *e, size_t i, arena *a, ProtobufCMessage *result)
+{
+    Shoal__V1__Tagging *m = (Shoal__V1__Tagging *)result;
+    const encode_item *it = encode_item_at(e, i);
+    const char *text = e->request->inputs[i]->text;
     m->n_tokens = (uint32_t)it->enc.n;
     entity *found = NULL;
     size_t n = 0;
@@ -94,82 +117,53 @@ static int tagging(encode_call *e, encode_item *it, const char *text, arena *a, 
     Shoal__V1__Span *spans = arena_alloc(a, n * sizeof *spans);
     m->spans = arena_alloc(a, n * sizeof *m->spans);
     if (rc == 0 && n > 0 && (!spans || !m->spans)) rc = SHOAL_ENOMEM;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        const entity *f = &found[i];
-        spans[i] = (Shoal__V1__Span)SHOAL__V1__SPAN__INIT;
-        spans[i].start = f->span.cp_begin;
-        spans[i].end = f->span.cp_end;
-        spans[i].start_byte = f->span.begin;
-        spans[i].end_byte = f->span.end;
-        spans[i].label = (char *)f->label;
-        spans[i].score = f->score;
-        spans[i].text = arena_strndup(a, text + f->span.begin, f->span.end - f->span.begin);
-        if (!spans[i].text) rc = SHOAL_ENOMEM;
-        m->spans[m->n_spans++] = &spans[i];
+    for (size_t k = 0; rc == 0 && k < n; k++) {
+        const entity *f = &found[k];
+        spans[k] = (Shoal__V1__Span)SHOAL__V1__SPAN__INIT;
+        spans[k].start = f->span.cp_begin;
+        spans[k].end = f->span.cp_end;
+        spans[k].start_byte = f->span.begin;
+        spans[k].end_byte = f->span.end;
+        spans[k].label = (char *)f->label;
+        spans[k].score = f->score;
+        spans[k].text = arena_strndup(a, text + f->span.begin, f->span.end - f->span.begin);
+        if (!spans[k].text) rc = SHOAL_ENOMEM;
+        m->spans[m->n_spans++] = &spans[k];
     }
     free(found);
     return rc;
 }
 
-static int reply_classify(encode_call *e, arena *a, Shoal__V1__Timing *timing)
+static int put_embedding(encode_call *e, size_t i, arena *a, ProtobufCMessage *result)
 {
-    Shoal__V1__ClassifyReply m = SHOAL__V1__CLASSIFY_REPLY__INIT;
-    Shoal__V1__Classification *results = arena_alloc(a, e->call.n * sizeof *results);
+    Shoal__V1__Embedding *m = (Shoal__V1__Embedding *)result;
+    const encode_item *it = encode_item_at(e, i);
+    (void)a;
+    m->values = it->item.job.values;
+    m->n_values = it->item.job.n_values;
+    m->n_tokens = (uint32_t)it->enc.n;
+    return 0;
+}
+
+static int put_filling(encode_call *e, size_t i, arena *a, ProtobufCMessage *result)
+{
+    return service_fill_put(e->call.w, &encode_item_at(e, i)->fill, a, (Shoal__V1__Filling *)result);
+}
+
+/* The replies are alike but for the type of their results, which is their first field's. */
+static int encode_reply(encode_call *e, arena *a, Shoal__V1__Timing *timing)
+{
+    const ProtobufCMessageDescriptor *type = e->method->reply->fields[0].descriptor;
+    Shoal__V1__ClassifyReply m;
+    protobuf_c_message_init(e->method->reply, &m);
     m.results = arena_alloc(a, e->call.n * sizeof *m.results);
-    if (!results || !m.results) return SHOAL_ENOMEM;
+    if (!m.results) return SHOAL_ENOMEM;
     for (; m.n_results < e->call.n; m.n_results++) {
-        const encode_item *it = encode_item_at(e, m.n_results);
-        if (classification(e->call.w, it->item.job.values, a, &results[m.n_results]) != 0)
-            return SHOAL_ENOMEM;
-        results[m.n_results].n_tokens = (uint32_t)it->enc.n;
-        m.results[m.n_results] = &results[m.n_results];
-    }
-    m.timing = timing;
-    return service_call_send(e->call.w, e->call.call, &m.base);
-}
-
-static int reply_tag(encode_call *e, arena *a, Shoal__V1__Timing *timing)
-{
-    Shoal__V1__TagReply m = SHOAL__V1__TAG_REPLY__INIT;
-    Shoal__V1__Tagging *results = arena_alloc(a, e->call.n * sizeof *results);
-    m.results = arena_alloc(a, e->call.n * sizeof *m.results);
-    if (!results || !m.results) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < e->call.n; i++) {
-        if (tagging(e, encode_item_at(e, i), e->request->inputs[i]->text, a, &results[i]) != 0)
-            return SHOAL_ENOMEM;
-        m.results[m.n_results++] = &results[i];
-    }
-    m.timing = timing;
-    return service_call_send(e->call.w, e->call.call, &m.base);
-}
-
-static int reply_embed(encode_call *e, arena *a, Shoal__V1__Timing *timing)
-{
-    Shoal__V1__EmbedReply m = SHOAL__V1__EMBED_REPLY__INIT;
-    Shoal__V1__Embedding *results = arena_alloc(a, e->call.n * sizeof *results);
-    m.results = arena_alloc(a, e->call.n * sizeof *m.results);
-    if (!results || !m.results) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < e->call.n; i++) {
-        results[i] = (Shoal__V1__Embedding)SHOAL__V1__EMBEDDING__INIT;
-        results[i].values = encode_item_at(e, i)->item.job.values;
-        results[i].n_values = encode_item_at(e, i)->item.job.n_values;
-        results[i].n_tokens = (uint32_t)encode_item_at(e, i)->enc.n;
-        m.results[m.n_results++] = &results[i];
-    }
-    m.timing = timing;
-    return service_call_send(e->call.w, e->call.call, &m.base);
-}
-
-static int encode_reply_fill(encode_call *e, arena *a, Shoal__V1__Timing *timing)
-{
-    Shoal__V1__FillMaskReply m = SHOAL__V1__FILL_MASK_REPLY__INIT;
-    Shoal__V1__Filling *results = arena_alloc(a, e->call.n * sizeof *results);
-    m.results = arena_alloc(a, e->call.n * sizeof *m.results);
-    if (!results || !m.results) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < e->call.n; i++) {
-        if (service_fill_put(e->call.w, &encode_item_at(e, i)->fill, a, &results[i]) != 0)
-            return SHOAL_ENOMEM;
-        m.results[m.n_results++] = &results[i];
+        ProtobufCMessage *result = arena_alloc(a, type->sizeof_message);
+        if (!result) return SHOAL_ENOMEM;
+        protobuf_c_message_init(type, result);
+        if (e->method->put(e, m.n_results, a, result) != 0) return SHOAL_ENOMEM;
+        m.results[m.n_results] = (Shoal__V1__Classification *)result;
     }
     m.timing = timing;
     return service_call_send(e->call.w, e->call.call, &m.base);
@@ -183,10 +177,7 @@ static int encode_send_results(items_call *c)
     Shoal__V1__Timing timing = SHOAL__V1__TIMING__INIT;
     timing.queue_ms = c->queue_ms;
     timing.compute_ms = c->compute_ms;
-    int rc = e->task == TASK_CLASSIFY    ? reply_classify(e, a, &timing)
-             : e->task == TASK_TAG       ? reply_tag(e, a, &timing)
-             : e->task == TASK_FILL_MASK ? encode_reply_fill(e, a, &timing)
-                                         : reply_embed(e, a, &timing);
+    int rc = encode_reply(e, a, &timing);
     arena_free(a);
     return rc;
 }
@@ -197,12 +188,12 @@ static int encode_send_results(items_call *c)
 static int encode_make_room(encode_call *e, encode_item *it, shoal_err *err)
 {
     const model_config *mc = e->call.w->backend.about.config;
-    size_t cols = e->task == TASK_EMBED       ? mc->n_embd
-                  : e->task == TASK_FILL_MASK ? mc->n_vocab
-                                              : mc->head.n_labels,
-           rows = e->task == TASK_TAG         ? it->enc.n
-                  : e->task == TASK_FILL_MASK ? it->fill.gaps.n
-                                              : 1;
+    size_t cols = e->method->task == TASK_EMBED       ? mc->n_embd
+                  : e->method->task == TASK_FILL_MASK ? mc->n_vocab
+                                                      : mc->head.n_labels,
+           rows = e->method->task == TASK_TAG         ? it->enc.n
+                  : e->method->task == TASK_FILL_MASK ? it->fill.gaps.n
+                                                      : 1;
     it->item.job.n_values = rows * cols;
     it->item.job.values = calloc(it->item.job.n_values, sizeof *it->item.job.values);
     return it->item.job.values ? 0 : err_nomem(err);
@@ -212,7 +203,7 @@ static int encode_submit(items_call *c, call_item *item, shoal_err *err)
 {
     encode_call *e = (encode_call *)c;
     encode_item *it = (encode_item *)item;
-    const gaps *g = e->task == TASK_FILL_MASK ? &it->fill.gaps : NULL;
+    const gaps *g = e->method->task == TASK_FILL_MASK ? &it->fill.gaps : NULL;
     const encoding *enc = g ? &g->enc : &it->enc;
     enc_request r = {.ids = enc->ids,
                      .type_ids = enc->type_ids,
@@ -232,7 +223,7 @@ static void encode_took(items_call *c, call_item *item)
     bridge_job *j = &item->job;
     if (j->queue_ms > c->queue_ms) c->queue_ms = j->queue_ms;
     c->compute_ms += j->compute_ms;
-    if (((encode_call *)c)->task != TASK_FILL_MASK || j->status != 0) return;
+    if (((encode_call *)c)->method->task != TASK_FILL_MASK || j->status != 0) return;
     /* What is wanted of a row of the vocabulary is little; the rows make room for the next. */
     if (service_fill_take(c->w, &((encode_item *)item)->fill, j->values) != 0) j->status = SHOAL_ENOMEM;
     free(j->values);
@@ -254,12 +245,12 @@ static int encode_tokenize(encode_call *e, encode_item *it, const Shoal__V1__Tex
     int rc = backend_tokenizer(&w->backend, "", &t, err);
     if (rc == 0) rc = service_check_utf8(in->text, "text", err);
     if (rc == 0) rc = service_check_utf8(in->pair, "pair", err);
-    if (rc == 0 && e->task == TASK_FILL_MASK)
+    if (rc == 0 && e->method->task == TASK_FILL_MASK)
         return service_fill_prepare(&it->fill, w, in, e->request->top_k, err);
     if (rc == 0)
         rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
                               TOK_ADD_SPECIAL, 0, &it->enc, err);
-    if (rc == 0 && e->task == TASK_EMBED && e->request->truncate_tokens > 0)
+    if (rc == 0 && e->method->task == TASK_EMBED && e->request->truncate_tokens > 0)
         (void)encoding_truncate(t, &it->enc, truncated_length(e));
     return rc;
 }
@@ -271,11 +262,11 @@ static int encode_prepare_item(encode_call *e, size_t i, const Shoal__V1__TextIn
     worker *w = e->call.w;
     encode_item *it = encode_item_at(e, i);
     int rc = encode_tokenize(e, it, in, err);
-    size_t n = e->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
+    size_t n = e->method->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
     if (rc == 0 && n > w->backend.about.n_ctx)
         rc = err_set(err, SHOAL_ELIMIT,
                      "This model's maximum context length is %zu tokens, and the text has %zu (model %s)%s",
-                     w->backend.about.n_ctx, n, w->name, e->task == TASK_EMBED ? CUT : "");
+                     w->backend.about.n_ctx, n, w->name, e->method->task == TASK_EMBED ? CUT : "");
     if (rc == 0 && n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->call.n > 1 ? err_prefix(err, rc, "input[%zu]", i) : rc;
     e->call.n_tokens += n;
@@ -299,8 +290,7 @@ static int encode_prepare(items_call *c, const uint8_t *msg, size_t n, shoal_err
     return rc;
 }
 
-static void encode_begin(worker *w, grpc_call *c, model_task task, const char *method, const uint8_t *msg,
-                         size_t n)
+static void encode_begin(worker *w, grpc_call *c, const encode_method *m, const uint8_t *msg, size_t n)
 {
     static const items_ops OPS = {.item_size = sizeof(encode_item),
                                   .tokens = "tokens",
@@ -308,30 +298,22 @@ static void encode_begin(worker *w, grpc_call *c, model_task task, const char *m
                                   .took = encode_took,
                                   .reply = encode_send_results,
                                   .free = encode_call_free};
-    encode_call *e = (encode_call *)items_begin(&OPS, sizeof *e, w, c, method);
+    encode_call *e = (encode_call *)items_begin(&OPS, sizeof *e, w, c, m->name);
     if (!e) return;
-    e->task = task;
-    e->call.together = task == TASK_FILL_MASK ? MAX_FILLING : MAX_RUNNING;
-    items_run(&e->call, task, encode_prepare, msg, n);
+    e->method = m;
+    e->call.together = m->together;
+    items_run(&e->call, m->task, encode_prepare, msg, n);
 }
 
 /* The other requests have the fields of FillMaskRequest but one, so all are read as that. */
-void service_classify(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    encode_begin(user, c, TASK_CLASSIFY, "Classify", msg, n);
-}
-
-void service_tag(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    encode_begin(user, c, TASK_TAG, "Tag", msg, n);
-}
-
-void service_embed(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    encode_begin(user, c, TASK_EMBED, "Embed", msg, n);
-}
-
-void service_fill_mask(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    encode_begin(user, c, TASK_FILL_MASK, "FillMask", msg, n);
-}
+#define ENCODE_METHOD(method, task, name, together, put)                                                \
+    void service_##method(void *user, grpc_call *c, const uint8_t *msg, size_t n)                       \
+    {                                                                                                   \
+        static const encode_method M = {task, name, together, &shoal__v1__##method##_reply__descriptor, \
+                                        put};                                                           \
+        encode_begin(user, c, &M, msg, n);                                                              \
+    }
+ENCODE_METHOD(classify, TASK_CLASSIFY, "Classify", MAX_RUNNING, put_classification)
+ENCODE_METHOD(tag, TASK_TAG, "Tag", MAX_RUNNING, put_tagging)
+ENCODE_METHOD(embed, TASK_EMBED, "Embed", MAX_RUNNING, put_embedding)
+ENCODE_METHOD(fill_mask, TASK_FILL_MASK, "FillMask", MAX_FILLING, put_filling)
