@@ -5,7 +5,7 @@
 #include "rules/rule_answer.h"
 #include "stages/stages.h"
 
-static const stage_row ROWS[] = {SERVER_STAGE_ROWS,
+static const stage_row ROWS[] = {SERVER_STAGE_ROWS /* and the home's */
                                  {&rule_ground_kind, &rule_ground_runner},
                                  {&rule_line_kind, &rule_line_runner},
                                  {&rule_check_kind, &rule_check_runner},

@@ -41,14 +41,9 @@ const stage_kind STAGE_KINDS[N_STAGE_IDS] = {
     [STAGE_HTTP] = {STAGE_HTTP, "http", NULL, GIVES_TEXT | REPEATS, "host! method path body timeout_ms"},
 };
 
-static const stage_row PLAIN_ROWS[] = {
-    {&STAGE_KINDS[STAGE_CLASSIFY], NULL},  {&STAGE_KINDS[STAGE_TAG], NULL},
-    {&STAGE_KINDS[STAGE_GENERATE], NULL},  {&STAGE_KINDS[STAGE_EMBED], NULL},
-    {&STAGE_KINDS[STAGE_RERANK], NULL},    {&STAGE_KINDS[STAGE_SEQ2SEQ], NULL},
-    {&STAGE_KINDS[STAGE_FILL_MASK], NULL}, {&STAGE_KINDS[STAGE_TRANSCRIBE], NULL},
-    {&STAGE_KINDS[STAGE_VAD], NULL},       {&STAGE_KINDS[STAGE_IMAGE], NULL},
-    {&STAGE_KINDS[STAGE_SCORE], NULL},     {&STAGE_KINDS[STAGE_RETRIEVE], NULL},
-    {&STAGE_KINDS[STAGE_HTTP], NULL}};
+#define PLAIN_ROW(id, name) {&STAGE_KINDS[id], NULL},
+static const stage_row PLAIN_ROWS[] = {STAGE_TABLE(PLAIN_ROW)};
+#undef PLAIN_ROW
 
 const stage_registry PLAIN_STAGES = {.stages = PLAIN_ROWS,
                                      .n_stages = sizeof PLAIN_ROWS / sizeof *PLAIN_ROWS};

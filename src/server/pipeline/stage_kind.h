@@ -41,23 +41,27 @@ enum {
     REPEATS = 8192,       /* does for an item of a list what it does for a request */
 };
 
-/* The server's own; 0 for those of modules above. */
+/* X(id, name of its runner): the server's own, in the order in which sentences name them. */
+#define STAGE_TABLE(X)              \
+    X(STAGE_CLASSIFY, classify)     \
+    X(STAGE_TAG, tag)               \
+    X(STAGE_GENERATE, generate)     \
+    X(STAGE_EMBED, embed)           \
+    X(STAGE_RERANK, rerank)         \
+    X(STAGE_SEQ2SEQ, seq2seq)       \
+    X(STAGE_FILL_MASK, fill_mask)   \
+    X(STAGE_TRANSCRIBE, transcribe) \
+    X(STAGE_VAD, vad)               \
+    X(STAGE_IMAGE, image)           \
+    X(STAGE_SCORE, score)           \
+    X(STAGE_RETRIEVE, retrieve)     \
+    X(STAGE_HTTP, http)
 typedef enum stage_id {
-    STAGE_REGISTERED,
-    STAGE_CLASSIFY,
-    STAGE_TAG,
-    STAGE_GENERATE,
-    STAGE_EMBED,
-    STAGE_RERANK,
-    STAGE_SEQ2SEQ,
-    STAGE_FILL_MASK,
-    STAGE_TRANSCRIBE,
-    STAGE_VAD,
-    STAGE_IMAGE,
-    STAGE_SCORE,
-    STAGE_RETRIEVE,
-    STAGE_HTTP,
-    N_STAGE_IDS
+    STAGE_REGISTERED, /* of a module above */
+#define STAGE_ENUM(id, name) id,
+    STAGE_TABLE(STAGE_ENUM)
+#undef STAGE_ENUM
+        N_STAGE_IDS
 } stage_id;
 
 typedef struct stage_kind {

@@ -1,26 +1,18 @@
 /* stages.h: how the server's kinds of stages run, one file a kind.
  *
- * A new one is an id and a row in pipeline/stage_kind.c, a runner in a file here, and a row below. */
+ * A new one is a row of STAGE_TABLE (pipeline/stage_kind.h), its row in STAGE_KINDS, and a runner in a file here. */
 #ifndef STAGES_STAGES_H
 #define STAGES_STAGES_H
 
 #include "process/stage_run.h"
 
-extern const stage_runner stage_classify, stage_tag, stage_generate, stage_embed, stage_rerank, stage_seq2seq,
-    stage_fill_mask, stage_transcribe, stage_vad, stage_image, stage_score, stage_retrieve, stage_http;
+#define STAGE_RUNNER(id, name) extern const stage_runner stage_##name;
+STAGE_TABLE(STAGE_RUNNER)
+#undef STAGE_RUNNER
 
-/* The rows of a registry. */
-#define SERVER_STAGE_ROWS                                                                           \
-    {&STAGE_KINDS[STAGE_CLASSIFY], &stage_classify}, {&STAGE_KINDS[STAGE_TAG], &stage_tag},         \
-        {&STAGE_KINDS[STAGE_GENERATE], &stage_generate}, {&STAGE_KINDS[STAGE_EMBED], &stage_embed}, \
-        {&STAGE_KINDS[STAGE_RERANK], &stage_rerank}, {&STAGE_KINDS[STAGE_SEQ2SEQ], &stage_seq2seq}, \
-        {&STAGE_KINDS[STAGE_FILL_MASK], &stage_fill_mask},                                          \
-        {&STAGE_KINDS[STAGE_TRANSCRIBE], &stage_transcribe}, {&STAGE_KINDS[STAGE_VAD], &stage_vad}, \
-        {&STAGE_KINDS[STAGE_IMAGE], &stage_image}, {&STAGE_KINDS[STAGE_SCORE], &stage_score},       \
-        {&STAGE_KINDS[STAGE_RETRIEVE], &stage_retrieve},                                            \
-    {                                                                                               \
-        &STAGE_KINDS[STAGE_HTTP], &stage_http                                                       \
-    }
+/* The rows of a registry, each with a comma behind it. */
+#define SERVER_STAGE_ROW(id, name) {&STAGE_KINDS[id], &stage_##name},
+#define SERVER_STAGE_ROWS          STAGE_TABLE(SERVER_STAGE_ROW)
 
 /* These alone. */
 extern const stage_registry SERVER_STAGES;
