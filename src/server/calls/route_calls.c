@@ -178,16 +178,11 @@ static const char *last_of_user(route_call *c, const char *messages_json)
     return text;
 }
 
-/* Requests whose field `inputs` are texts have them as their first field alike. */
+/* Requests that read texts have them as their first field alike. */
 static const char *first_input(const ProtobufCMessage *request)
 {
-    const ProtobufCFieldDescriptor *f =
-        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "inputs");
-    if (!f || f->descriptor != &shoal__v1__text_input__descriptor) return "";
-    const char *at = (const char *)request;
-    size_t n = *(const size_t *)(const void *)(at + f->quantifier_offset);
-    Shoal__V1__TextInput **list = *(Shoal__V1__TextInput ***)(void *)(at + f->offset);
-    return n > 0 ? list[0]->text : "";
+    const Shoal__V1__ClassifyRequest *r = (const Shoal__V1__ClassifyRequest *)request;
+    return task_field(request, "inputs") && r->n_inputs > 0 ? r->inputs[0]->text : "";
 }
 
 static void fill(route_call *c, resolve_ask *ask)

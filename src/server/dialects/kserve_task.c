@@ -21,9 +21,10 @@
 #include "dialects/kserve.h"
 #include "json/json.h"
 #include "base/utf8.h"
+#include "tasks/task.h"
 
 typedef struct task_row {
-    const char *task, *path;
+    const char *task;
     kserve_face face;
     const char *params[12]; /* that are handed on */
     int (*put)(buf *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info, api_error *e);
@@ -421,17 +422,15 @@ static int take_scores(kserve_tensors *out, const kserve_tensors *in, const Shoa
         "frequency_penalty", "repetition_penalty", "ignore_eos"
 
 static const task_row TASKS[] = {
-    {"generate", "/v1/completions", {TO_TEXTS}, {SAYS}, put_prompts, take_texts},
-    {"seq2seq", "/v1/completions", {TO_TEXTS}, {SAYS}, put_prompts, take_texts},
-    {"classify", "/v1/classify", {.n_in = 1, .in = {IN_TEXT}, TO_CLASSES}, {NULL}, put_inputs, take_classes},
+    {"generate", {TO_TEXTS}, {SAYS}, put_prompts, take_texts},
+    {"seq2seq", {TO_TEXTS}, {SAYS}, put_prompts, take_texts},
+    {"classify", {.n_in = 1, .in = {IN_TEXT}, TO_CLASSES}, {NULL}, put_inputs, take_classes},
     {"embed",
-     "/v1/embeddings",
      {.n_in = 1, .n_out = 1, .in = {IN_TEXT}, .out = {{"embedding", KSERVE_FP32, {-1, -1}, 2}}},
      {"dimensions"},
      put_embed,
      take_vectors},
     {"rerank",
-     "/v1/rerank",
      {.n_in = 2,
       .n_out = 1,
       .in = {{"query", KSERVE_BYTES, {1}, 1}, {"documents", KSERVE_BYTES, {-1}, 1}},
@@ -440,25 +439,21 @@ static const task_row TASKS[] = {
      put_ranking,
      take_ranking},
     {"tag",
-     "/v1/tag",
      {.n_in = 1, .n_out = 1, .in = {IN_TEXT}, .out = {{"spans", KSERVE_BYTES, {-1}, 1}}},
      {NULL},
      put_inputs,
      take_spans},
     {"fill-mask",
-     "/v1/fill-mask",
      {.n_in = 1, .n_out = 1, .in = {IN_TEXT}, .out = {{"masks", KSERVE_BYTES, {-1}, 1}}},
      {"top_k"},
      put_inputs,
      take_masks},
     {"classify-image",
-     "/v1/images/classify",
      {.n_in = 1, .in = {{"image", KSERVE_BYTES, {1}, 1}}, TO_CLASSES},
      {NULL},
      put_image,
      take_classes},
     {"score",
-     "/v1/score",
      {.n_in = 1,
       .n_out = 4,
       .in = {{"features", KSERVE_FP32, {-1, -1}, 2}},
@@ -665,7 +660,7 @@ int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *
     if (!row)
         return api_error_bad(e, "model", "%.64s does \"%.16s\", which is not served in tensors", model,
                              info->task);
-    *ret_path = row->path;
+    *ret_path = task_endpoint_of(row->task)->path;
     buf_puts(ret_body, "{\"model\":");
     json_put_string(ret_body, model, strlen(model));
     int rc = put_params(ret_body, row, params, in, e);

@@ -95,31 +95,20 @@ static inline void note_generate(noted *c, const Shoal__V1__GenerateRequest *req
 
 static inline void note_request(noted *c, const ProtobufCMessage *m)
 {
-    const Shoal__V1__ClassifyRequest *classify = (const void *)m;
-    const Shoal__V1__TagRequest *tag = (const void *)m;
-    const Shoal__V1__EmbedRequest *embed = (const void *)m;
-    const Shoal__V1__FillMaskRequest *fill = (const void *)m;
+    const Shoal__V1__ClassifyRequest *texts = (const void *)m;
+    const char *const *adapter = task_field(m, "adapter");
     switch (c->task) {
     case CALL_CLASSIFY:
-        note_inputs(c, classify->inputs, classify->n_inputs);
-        c->adapter = strdup(classify->adapter);
-        break;
     case CALL_TAG:
-        note_inputs(c, tag->inputs, tag->n_inputs);
-        c->adapter = strdup(tag->adapter);
-        break;
     case CALL_EMBED:
-        note_inputs(c, embed->inputs, embed->n_inputs);
-        c->adapter = strdup(embed->adapter);
-        break;
     case CALL_FILL_MASK:
-        note_inputs(c, fill->inputs, fill->n_inputs);
-        c->adapter = strdup(fill->adapter);
+        note_inputs(c, texts->inputs, texts->n_inputs);
+        c->adapter = strdup(*adapter);
         break;
     case CALL_GENERATE: note_generate(c, (const void *)m); break;
     case CALL_TRANSCRIBE: note_sound(c, (const void *)m); break;
-    case CALL_DETECT: note_bytes(c, ((const Shoal__V1__DetectSpeechRequest *)m)->audio); break;
-    case CALL_CLASSIFY_IMAGE: note_bytes(c, ((const Shoal__V1__ImageRequest *)m)->image); break;
+    case CALL_DETECT:
+    case CALL_CLASSIFY_IMAGE:
     case CALL_SCORE: note_bytes(c, ((const Shoal__V1__ScoreRequest *)m)->csv); break;
     default: fail_msg("no stage makes a call of %s", CALL_TASKS[c->task].name);
     }

@@ -11,6 +11,7 @@
 #include "repl/chat_session.h"
 #include "cli/commands.h"
 #include "cli/tasks/run_served.h"
+#include "tasks/task.h"
 #include "infer/model_about.h"
 
 static int show(void *user, const char *text, size_t n)
@@ -176,10 +177,8 @@ static int join(buf *ret, const options *o, int n, char **words, shoal_err *err)
 
 static bool takes_text(const char *task)
 {
-    static const char *const others[] = {"transcribe", "classify-image", "score", "rerank", "vad"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(task, others[i]) == 0) return false;
-    return true;
+    const task_endpoint *at = task_endpoint_of(task);
+    return !at || (at->input && at != &TASK_ENDPOINTS[ASK_RERANK]);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
