@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "json/json.h"
 #include "base/number.h"
+#include "base/rank.h"
 #include "base/utf8.h"
 
 /* Nine digits bring every float back exactly; JSON has no NaN or infinity. */
@@ -227,19 +228,6 @@ static void put_moderations(buf *out, const encode_spec *s, const Shoal__V1__Cla
 
 /* ---- documents in order ------------------------------------------------------------------------------ */
 
-typedef struct ranked {
-    size_t index;
-    float score;
-} ranked;
-
-/* Equal scores keep the order of the request. */
-static int by_relevance(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
-    return x->index < y->index ? -1 : 1;
-}
-
 static void put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
                         uint64_t *ret_tokens)
 {
@@ -251,15 +239,15 @@ static void put_ranking(buf *out, const encode_spec *s, const Shoal__V1__Classif
     }
     for (size_t i = 0; i < r->n_results; i++) {
         const Shoal__V1__Classification *c = r->results[i];
-        order[i] = (ranked){i, c->n_labels ? c->labels[0]->score : 0};
+        order[i] = (ranked){i, c->n_labels ? (double)c->labels[0]->score : 0};
         *ret_tokens += c->n_tokens;
     }
-    qsort(order, r->n_results, sizeof *order, by_relevance);
+    rank_sort(order, r->n_results);
     buf_puts(out, "{\"object\":\"list\",\"results\":[");
     for (size_t i = 0; i < n; i++) {
         put_index_of(out, i, order[i].index);
         buf_puts(out, "\"relevance_score\":");
-        put_float(out, order[i].score);
+        put_float(out, (float)order[i].score);
         if (s->documents) {
             buf_puts(out, ",\"document\":{\"text\":");
             put_string(out, s->inputs[order[i].index].pair);

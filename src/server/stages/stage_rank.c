@@ -2,20 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/rank.h"
 #include "stages/stage_write.h"
-
-typedef struct ranked {
-    size_t index;
-    double score;
-} ranked;
-
-/* Equal scores keep the order of the configuration. */
-static int rank_by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
-    return x->index < y->index ? -1 : 1;
-}
 
 static void put_ranked(stage_run *s, const ranked *r, const char *text)
 {
@@ -36,7 +24,7 @@ void stage_rank(stage_run *s, const char *const *texts, const double *scores, si
         return;
     }
     for (size_t i = 0; i < n; i++) order[i] = (ranked){i, isfinite(scores[i]) ? scores[i] : -1};
-    qsort(order, n, sizeof *order, rank_by_score);
+    rank_sort(order, n);
     for (size_t i = 0; i < n; i++) put_ranked(s, &order[i], texts[order[i].index]);
     buf_puts(&s->label, texts[order[0].index]);
     process_fact(s)->score = order[0].score;

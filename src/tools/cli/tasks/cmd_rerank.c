@@ -2,23 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rank.h"
 #include "json/json.h"
 #include "cli/commands.h"
 #include "cli/tasks/task_run.h"
 
 enum { DOCUMENTS_MAX = 1000 };
-
-typedef struct ranked {
-    size_t index;
-    float score;
-} ranked;
-
-static int by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
-    return x->index < y->index ? -1 : 1;
-}
 
 /* The documents as they were given, or each line of standard input ("-"). */
 static int read_documents(const char **docs, size_t *n, buf *text, char **argv, size_t n_args, shoal_err *err)
@@ -44,7 +33,7 @@ static void put_json(buf *out, const ranked *r, const char *const *docs, size_t 
     for (size_t i = 0; i < n; i++) {
         const char *doc = docs[r[i].index];
         buf_printf(out, "%s{\"index\":%zu,\"relevance_score\":%.9g,\"document\":", i ? "," : "", r[i].index,
-                   (double)r[i].score);
+                   r[i].score);
         json_put_string(out, doc, strlen(doc));
         buf_putc(out, '}');
     }
@@ -63,8 +52,8 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     int rc = docs && scores && order ? 0 : err_nomem(err);
     if (rc == 0) rc = read_documents(docs, &n, &text, a->v + 2, (size_t)a->n - 2, err);
     if (rc == 0) rc = shoal_rerank(m, in->text, docs, n, scores, err);
-    for (size_t i = 0; i < n && rc == 0; i++) order[i] = (ranked){i, scores[i]};
-    if (rc == 0) qsort(order, n, sizeof *order, by_score);
+    for (size_t i = 0; i < n && rc == 0; i++) order[i] = (ranked){i, (double)scores[i]};
+    if (rc == 0) rank_sort(order, n);
     if (rc == 0) put_json(out, order, docs, *top && (size_t)*top < n ? (size_t)*top : n);
     free(docs);
     free(scores);
