@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/sse_client.h"
+#include "client/sse.h"
 #include "view/log_view.h"
 #include "memory.h"
 
@@ -25,9 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sse_event e;
     const char *s = (const char *)data;
     size_t at = 0;
-    for (size_t n; (n = sse_event_read(&e, s + at, size - at)) > 0; at += n) {
+    for (size_t n; (n = sse_read(&e, s + at, size - at)) > 0; at += n) {
         if (n > size - at || (e.n_data && (e.data < s + at || e.data + e.n_data > s + at + n))) abort();
-        look(e.data, e.n_data);
+        if (e.data) look(e.data, e.n_data);
     }
     look(s, size);
     return 0;

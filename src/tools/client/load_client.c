@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/sse.h"
 #include "client/stream_client.h"
 
 enum { BACK_PAUSE_MS = 20, LATE_NS = 1000000 };
@@ -55,11 +56,11 @@ static size_t count_tokens(const buf *body, bool *ret_error)
 }
 
 /* Whether an event brings text: of a chat, of a completion. */
-static bool brings_text(const char *event, size_t n)
+static bool brings_text(const char *data, size_t n)
 {
     static const char *const keys[] = {"\"content\":\"", "\"text\":\""};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *p = memmem(event, n, keys[i], strlen(keys[i]));
+        const char *p = memmem(data, n, keys[i], strlen(keys[i]));
         if (p && p[strlen(keys[i])] != '"') return true;
     }
     return false;
@@ -87,15 +88,10 @@ static void on_piece(void *user, size_t n_bytes)
     text_clock *t = &me->clock;
     const buf *body = &me->http.body;
     uint64_t now = clock_ns();
-    const char *end;
-    (void)n_bytes;
+    sse_event e;
     if (body->len < t->at) t->at = 0; /* another answer: of a stream that is gone on with */
-    while (t->at < body->len && (end = memmem(body->data + t->at, body->len - t->at, "\n\n", 2))) {
-        size_t n = (size_t)(end - body->data) - t->at;
-        if (strncmp(body->data + t->at, "id:", 3) == 0 || strncmp(body->data + t->at, "data:", 5) == 0)
-            if (brings_text(body->data + t->at, n)) note_text(t, now);
-        t->at += n + 2;
-    }
+    for (size_t n; (n = sse_read(&e, body->data + t->at, body->len - t->at)) > 0; t->at += n)
+        if (e.data && brings_text(e.data, e.n_data)) note_text(t, now);
 }
 
 static void note_failure(client *me, const char *why)

@@ -6,56 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/sse.h"
 #include "json/json.h"
 
 /* What another gateway would say as well (docs/http.md, "Streams that go on at another gateway"). */
 static const char *const final_codes[] = {"other_request", "model_replaced", "stream_differs"};
-
-/* One event of a body: its lines up to the blank one. */
-typedef struct event {
-    const char *data, *id;  /* NULL: it has none */
-    size_t n_data, n_id, n; /* n: all of it, with the blank line */
-} event;
-
-/* ---- events ---- */
-
-static void take_line(event *e, const char *line, size_t n)
-{
-    const struct {
-        const char *name;
-        const char **at;
-        size_t *n;
-    } fields[] = {{"data:", &e->data, &e->n_data}, {"id:", &e->id, &e->n_id}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        size_t skip = strlen(fields[i].name);
-        if (n < skip || memcmp(line, fields[i].name, skip) != 0) continue;
-        if (n > skip && line[skip] == ' ') skip++;
-        *fields[i].at = line + skip;
-        *fields[i].n = n - skip;
-    }
-}
-
-/* False: there is no whole one left. */
-static bool next_event(const char *at, const char *end, event *ret)
-{
-    *ret = (event){0};
-    for (const char *line = at; line < end;) {
-        const char *eol = memchr(line, '\n', (size_t)(end - line));
-        if (!eol) return false;
-        if (eol == line) {
-            ret->n = (size_t)(eol + 1 - at);
-            return true;
-        }
-        take_line(ret, line, (size_t)(eol - line));
-        line = eol + 1;
-    }
-    return false;
-}
-
-static bool is_done(const event *e)
-{
-    return e->data && e->n_data == 6 && memcmp(e->data, "[DONE]", 6) == 0;
-}
 
 /* ---- refusals ---- */
 
@@ -102,29 +57,29 @@ static stream_try refused(const stream_client *s, int status, const char *body, 
 }
 
 /* An event that says something and no id cannot be gone on from, nor from those before it. */
-static int keep(stream_client *s, const char *at, const event *e)
+static int keep(stream_client *s, const char *at, size_t n, const sse_event *e)
 {
     bool named = e->id && e->n_id <= STREAM_CLIENT_ID_MAX && memchr(e->id, '\0', e->n_id) == NULL;
     if (named) memcpy(s->id, e->id, e->n_id);
-    if (named || (e->data && !is_done(e))) s->id[named ? e->n_id : 0] = '\0';
-    return buf_append(&s->events, at, e->n);
+    if (named || (e->data && !sse_is_done(e))) s->id[named ? e->n_id : 0] = '\0';
+    return buf_append(&s->events, at, n);
 }
 
 stream_try stream_client_take(stream_client *s, int status, const char *body, size_t n, char *why,
                               size_t why_cap)
 {
-    event e;
+    sse_event e;
     if (status == 0) return STREAM_BROKEN;
     if (status != 200) return refused(s, status, body, n, why, why_cap);
     s->n_resumed += s->id[0] != '\0';
-    for (const char *at = body, *end = body + n; next_event(at, end, &e); at += e.n) {
+    for (size_t len; (len = sse_read(&e, body, n)) > 0; body += len, n -= len) {
         bool error = false, final = e.data && look_for_error(e.data, e.n_data, &error, why, why_cap);
         if (error) return final ? STREAM_REFUSED : STREAM_BROKEN;
-        if (keep(s, at, &e) != 0) {
+        if (keep(s, body, len, &e) != 0) {
             snprintf(why, why_cap, "out of memory");
             return STREAM_REFUSED;
         }
-        if (is_done(&e)) return STREAM_WHOLE;
+        if (sse_is_done(&e)) return STREAM_WHOLE;
     }
     return STREAM_BROKEN;
 }

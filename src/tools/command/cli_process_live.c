@@ -1,8 +1,8 @@
 /* cli_process_live.c: a streamed answer of /v1/process, whose stages and text are shown as they come
  * (docs/http.md). */
-#define _GNU_SOURCE
 #include <string.h>
 
+#include "client/sse.h"
 #include "json/json.h"
 #include "command/cli_process.h"
 
@@ -13,20 +13,25 @@ typedef struct reading {
     bool ended; /* it has come */
 } reading;
 
-/* data[n]: JSON of an event of this name. */
-static void take_event(reading *r, const char *name, size_t n_name, const char *data, size_t n)
+static bool is_called(const sse_event *e, const char *name)
+{
+    return e->n_name == strlen(name) && memcmp(e->name, name, e->n_name) == 0;
+}
+
+static void take_event(reading *r, const sse_event *e)
 {
     json_t *o = NULL;
-    bool is_text = n_name == 4 && memcmp(name, "text", 4) == 0;
-    bool is_stage = n_name == 5 && memcmp(name, "stage", 5) == 0;
-    bool is_error = n_name == 0 && n > 9 && memcmp(data, "{\"error\":", 9) == 0;
+    const char *data = e->data;
+    size_t n = e->n_data;
+    bool is_text = is_called(e, "text"), is_stage = is_called(e, "stage");
+    bool is_error = !e->name && n > 9 && memcmp(data, "{\"error\":", 9) == 0;
     if (is_text && json_parse(&o, data, n, "event", NULL) == 0) {
         const json_t *text = json_object_get(o, "text");
         if (json_is_string(text))
             r->ask->live(r->ask->user, json_string_value(text), json_string_length(text));
     } else if (is_stage && json_parse(&o, data, n, "event", NULL) == 0) {
         r->ask->stage(r->ask->user, o);
-    } else if (is_error || (n_name == 6 && memcmp(name, "answer", 6) == 0)) {
+    } else if (is_error || is_called(e, "answer")) {
         buf_clear(&r->answer);
         buf_append(&r->answer, data, n);
         r->ended = true;
@@ -40,21 +45,11 @@ static void on_piece(void *user, size_t n_bytes)
 {
     reading *r = user;
     buf *b = &r->client.body;
-    const char *end;
+    sse_event e;
     size_t at = 0;
     if (r->client.status != 200) return; /* its body is a reason, in one piece */
-    while ((end = memmem(b->data + at, b->len - at, "\n\n", 2))) {
-        const char *s = b->data + at, *name = "", *data = NULL;
-        size_t n_name = 0;
-        if ((size_t)(end - s) > 7 && memcmp(s, "event: ", 7) == 0) {
-            name = s + 7;
-            n_name = strcspn(name, "\n");
-            s = name + n_name + 1;
-        }
-        if (end > s + 6 && memcmp(s, "data: ", 6) == 0) data = s + 6;
-        if (data) take_event(r, name, n_name, data, (size_t)(end - data));
-        at = (size_t)(end + 2 - b->data);
-    }
+    for (size_t n; (n = sse_read(&e, b->data + at, b->len - at)) > 0; at += n)
+        if (e.data) take_event(r, &e);
     buf_consume(b, at);
 }
 

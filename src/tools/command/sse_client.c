@@ -1,5 +1,4 @@
-/* sse_client.c: see sse_client.h; the format is that of the HTML standard, "Server-sent events". Shoal's
- * events have one line of data each. */
+/* sse_client.c: see sse_client.h. */
 #include "command/sse_client.h"
 
 #include <string.h>
@@ -7,38 +6,6 @@
 
 #include "json/json.h"
 #include "command/cli_process.h"
-
-static void take_line(sse_event *e, const char *line, size_t n)
-{
-    const struct {
-        const char *name;
-        const char **at;
-        size_t *n;
-    } fields[] = {
-        {"event:", &e->name, &e->n_name}, {"data:", &e->data, &e->n_data}, {"id:", &e->id, &e->n_id}};
-    if (n > 0 && line[n - 1] == '\r') n--;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        size_t skip = strlen(fields[i].name);
-        if (n < skip || memcmp(line, fields[i].name, skip) != 0) continue;
-        if (n > skip && line[skip] == ' ') skip++;
-        *fields[i].at = line + skip;
-        *fields[i].n = n - skip;
-    }
-}
-
-size_t sse_event_read(sse_event *ret, const char *s, size_t n)
-{
-    *ret = (sse_event){.name = "", .data = "", .id = ""};
-    for (size_t at = 0; at < n;) {
-        const char *eol = memchr(s + at, '\n', n - at);
-        if (!eol) return 0;
-        size_t len = (size_t)(eol - s) - at;
-        if (len == 0 || (len == 1 && s[at] == '\r')) return (size_t)(eol + 1 - s);
-        take_line(ret, s + at, len);
-        at = (size_t)(eol + 1 - s);
-    }
-    return 0;
-}
 
 void sse_client_stop(sse_client *c)
 {
@@ -53,8 +20,7 @@ static void on_piece(void *user, size_t n_bytes)
     size_t at = 0;
     sse_event e;
     if (c->http.status != 200) return; /* its body is a reason, in one piece */
-    for (size_t n; !c->enough && !c->stopped && (n = sse_event_read(&e, b->data + at, b->len - at)) > 0;
-         at += n)
+    for (size_t n; !c->enough && !c->stopped && (n = sse_read(&e, b->data + at, b->len - at)) > 0; at += n)
         if (e.n_data) c->enough = c->event(c->user, &e) != 0;
     if (at) buf_consume(b, at);
     c->too_long = b->len > SSE_EVENT_MAX;

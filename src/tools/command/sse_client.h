@@ -12,14 +12,10 @@
 #include <stdbool.h>
 
 #include "client/http_client.h"
-
-typedef struct sse_event { /* not NUL-terminated; "" where there is none */
-    const char *name, *data, *id;
-    size_t n_name, n_data, n_id;
-} sse_event;
+#include "client/sse.h"
 
 typedef struct sse_client {
-    int (*event)(void *user, const sse_event *e); /* not 0: that is enough */
+    int (*event)(void *user, const sse_event *e); /* one with data; not 0: that is enough */
     void *user;
     bool enough, too_long;         /* what ended it: event's word; an event over SSE_EVENT_MAX */
     volatile sig_atomic_t stopped; /* sse_client_stop */
@@ -33,9 +29,5 @@ enum { SSE_EVENT_MAX = 16 << 20 };
 int sse_client_ask(sse_client *c, const http_where *where, const char *path, const char *body,
                    const char *key, shoal_err *err);
 void sse_client_stop(sse_client *c);
-
-/* The parts that make no calls: the first whole event of s[n], and how many bytes it has; 0: there is none.
- */
-size_t sse_event_read(sse_event *ret, const char *s, size_t n);
 
 #endif

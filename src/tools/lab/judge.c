@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/sse.h"
 #include "json/json.h"
 
 const char *const judge_left_out[] = {
@@ -150,17 +151,12 @@ static int take_stream(json_t *all, const char *body, size_t n, char *why, size_
 {
     bool ended = false;
     int rc = 0;
-    for (const char *end = body + n; rc == 0 && body < end;) {
-        const char *line = body, *eol = memchr(body, '\n', (size_t)(end - body));
-        size_t len = eol ? (size_t)(eol - line) : (size_t)(end - line);
-        body = eol ? eol + 1 : end;
-        if (len && line[len - 1] == '\r') len--;
-        if (len < 5 || memcmp(line, "data:", 5) != 0) continue;
-        line += 5, len -= 5;
-        while (len && *line == ' ') line++, len--;
+    sse_event e;
+    for (size_t len; rc == 0 && (len = sse_read(&e, body, n)) > 0; body += len, n -= len) {
+        if (!e.data) continue;
         if (ended) return not_whole(why, cap, "an event behind [DONE]", NULL);
-        ended = len == 6 && memcmp(line, "[DONE]", 6) == 0;
-        if (!ended) rc = take_event(all, line, len, why, cap);
+        ended = sse_is_done(&e);
+        if (!ended) rc = take_event(all, e.data, e.n_data, why, cap);
     }
     if (rc == 0 && !ended) rc = not_whole(why, cap, "the stream ends without [DONE]", NULL);
     return rc;

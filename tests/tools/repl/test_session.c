@@ -12,7 +12,7 @@
 
 #include "json/json.h"
 #include "repl/chat_session.h"
-#include "command/sse_client.h"
+#include "client/sse.h"
 
 static chat_talk talk;
 
@@ -251,16 +251,16 @@ static void events_end_at_a_blank_line(void **state)
 {
     static const char two[] = "event: a\nid: 7\ndata: x\n\ndata:y\r\n\r\n: rest";
     sse_event e;
-    size_t n = sse_event_read(&e, two, sizeof two - 1);
+    size_t n = sse_read(&e, two, sizeof two - 1);
     assert_int_equal(n, strlen("event: a\nid: 7\ndata: x\n\n"));
     assert_memory_equal(e.name, "a", e.n_name);
     assert_memory_equal(e.id, "7", e.n_id);
     assert_int_equal(e.n_data, 1);
-    size_t m = sse_event_read(&e, two + n, sizeof two - 1 - n);
+    size_t m = sse_read(&e, two + n, sizeof two - 1 - n);
     assert_int_equal(m, strlen("data:y\r\n\r\n"));
     assert_int_equal(e.n_data, 1);
     assert_memory_equal(e.data, "y", 1);
-    assert_int_equal(sse_event_read(&e, two + n + m, sizeof two - 1 - n - m), 0);
+    assert_int_equal(sse_read(&e, two + n + m, sizeof two - 1 - n - m), 0);
 }
 
 int main(void)
