@@ -225,17 +225,10 @@ static int take(void *user, const char *data, size_t n, shoal_err *err)
         return err_set(err, x->has_total ? SHOAL_EPROTOCOL : SHOAL_ELIMIT,
                        "%s: the server sends more than %llu bytes%s", x->t->name, (unsigned long long)x->most,
                        x->has_total ? "" : ", and does not say how many there are");
-    while (n > 0) {
-        ssize_t k = pwrite(x->fd, data, n, (off_t)x->at);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0)
-            return err_set(err, SHOAL_EIO,
-                           "%s: %s; what came is kept: make room and run the same command again", x->part,
-                           strerror(k < 0 ? errno : EIO));
-        x->at += (uint64_t)k;
-        data += k;
-        n -= (size_t)k;
-    }
+    if (file_write_at(x->fd, data, n, x->at) != 0)
+        return err_set(err, SHOAL_EIO, "%s: %s; what came is kept: make room and run the same command again",
+                       x->part, strerror(errno));
+    x->at += n;
     pull_meter_at(x->m, x->at);
     return 0;
 }

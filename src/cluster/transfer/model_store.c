@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "logging/log.h"
+#include "base/file.h"
 #include "base/sha256.h"
 #include "transfer/model_holders.h"
 #include "transfer/model_send.h"
@@ -226,26 +227,13 @@ static void on_stall(uv_timer_t *t)
         model_store_fail(s, "it is too slow");
 }
 
-static bool model_store_write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
-{
-    while (n > 0) {
-        ssize_t k = pwrite(fd, bytes, n, (off_t)at);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return false;
-        bytes += k;
-        n -= (size_t)k;
-        at += (uint64_t)k;
-    }
-    return true;
-}
-
 static void on_chunk(void *user, const uint8_t *msg, size_t n)
 {
     model_store *s = user;
     Shoal__V1__FetchChunk *m;
     const char *wrong = model_piece_take(msg, n, s->file.bytes - s->at, &m);
     size_t len = m ? m->data.len : 0;
-    if (m && !model_store_write_all(s->fd, m->data.data, len, s->at)) wrong = strerror(errno);
+    if (m && file_write_at(s->fd, m->data.data, len, s->at) != 0) wrong = strerror(errno);
     if (m) shoal__v1__fetch_chunk__free_unpacked(m, NULL);
     if (wrong == MODEL_PIECE_TOO_LONG) {
         if (*s->from.node) note_liar(s, s->from.node);

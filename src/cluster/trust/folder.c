@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
 
 static int fail(shoal_err *err, const folder *f, const char *name, int e)
@@ -122,18 +124,6 @@ int folder_read(const folder *f, const char *name, size_t max_bytes, bool secret
     return rc;
 }
 
-static int write_all(int fd, const char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t written = write(fd, data, n);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return -1;
-        data += written;
-        n -= (size_t)written;
-    }
-    return 0;
-}
-
 int folder_write(const folder *f, const char *name, mode_t mode, const void *data, size_t n, shoal_err *err)
 {
     char fresh[80];
@@ -143,7 +133,8 @@ int folder_write(const folder *f, const char *name, mode_t mode, const void *dat
     unlinkat(f->fd, fresh, 0);
     int fd = openat(f->fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0) return fail(err, f, fresh, errno);
-    int rc = fchmod(fd, mode) == 0 && write_all(fd, data, n) == 0 && fsync(fd) == 0 ? 0 : -1, e = errno;
+    int rc = fchmod(fd, mode) == 0 && file_write_at(fd, data, n, 0) == 0 && fsync(fd) == 0 ? 0 : -1,
+        e = errno;
     if (close(fd) != 0 && rc == 0) rc = -1, e = errno;
     if (rc == 0 && (renameat(f->fd, fresh, f->fd, name) != 0 || fsync(f->fd) != 0)) rc = -1, e = errno;
     if (rc == 0) return 0;

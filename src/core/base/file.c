@@ -119,6 +119,18 @@ int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err)
     return rc;
 }
 
+int file_write_at(int fd, const void *data, size_t n, uint64_t at)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(fd, (const char *)data + done, n - done, (off_t)(at + done));
+        if (k < 0 && errno == EINTR) continue;
+        if (k == 0) errno = EIO;
+        if (k <= 0) return -1;
+        done += (size_t)k;
+    }
+    return 0;
+}
+
 bool file_is_dir(const char *path)
 {
     struct stat st;

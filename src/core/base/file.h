@@ -30,6 +30,9 @@ void file_map_release(const file_map *m, const void *data, size_t bytes);
  * SHOAL_EINVALID and not waited for; a descriptor of this process (/dev/stdin, /dev/fd/N) may be one. */
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
 
+/* Write all n bytes at this offset of a descriptor. -1: errno says why, and some may be written. */
+int file_write_at(int fd, const void *data, size_t n, uint64_t at);
+
 /* SHOAL_EINVALID: it is there, and no regular file. */
 int file_check_regular(const char *path, shoal_err *err);
 
