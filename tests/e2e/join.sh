@@ -63,10 +63,12 @@ gateway "$(free_port)"
 
 # ---- join, and be seen
 token=$("$SHOAL_BIN" token create --state "$gw")
-agent pi --join "$door" --token "$token" --name kitchen-pi --site house -L kitchen
+agent pi --join "$door" --token "$token" --name kitchen-pi --site house -L kitchen --device cuda:0=24576
 until_true "kitchen-pi attaches" is_there kitchen-pi
 until_true "it says so" says '^attached as kitchen-pi to boss$' "$work/pi.out"
 nodes | grep -q '"site":"house".*"cores":[1-9].*"labels":\["kitchen"\]' || fail "facts: $(nodes)"
+nodes | grep -q '"devices":\[{"name":"cpu",.*{"name":"cuda:0","kind":"cuda","memory_bytes":25769803776}\]' || fail "devices: $(nodes)"
+"$SHOAL_BIN" nodes --server "$url" | grep -qx 'kitchen-pi has the device cuda:0 with 24.0 GiB' || fail "shoal nodes shows no device"
 until_true "it reports" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"memory_free_bytes\":[1-9]'"
 "$SHOAL_BIN" nodes --server "$url" | grep -qE '^kitchen-pi +node +house +[1-9]' || fail "$("$SHOAL_BIN" nodes --server "$url")"
 [ "$(stat -c %a "$work/pi/member.pem")" = 600 ] || fail "others may read the key"

@@ -73,8 +73,9 @@ static void put_packed(args *x, const child *c)
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
+    const model_kind *kind = model_kind_of(c->spec.path);
     agent_args_put(x, a->shown);
-    agent_args_put(x, model_kind_of(c->spec.path)->program);
+    agent_args_put(x, kind->program);
     agent_args_put_str(x, "--name", c->spec.model);
     agent_args_put_str(x, "--model", c->spec.path);
     agent_args_put_str(x, "--sha256", c->spec.sha256);
@@ -91,7 +92,7 @@ void args_build(args *x, const child *c)
     put_packed(x, c);
     agent_args_put_str(x, "--log-level", a->log_level);
     if (a->log_json) agent_args_put(x, "--json-log");
-    if (a->has_arbiter) {
+    if (a->has_arbiter && !kind->device) { /* who computes on a device waits for no core */
         put_size(x, "--arbiter-fd", ARBITER_FD);
         char *slot = arena_printf(x->a, "%d", c->slot);
         x->failed |= !slot;

@@ -12,7 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+
+/* What computes beside the cores, with a memory of its own. */
+typedef struct node_device {
+    const char *name;      /* one of the machine has it: "cuda:0" */
+    const char *kind;      /* what its programs need: "cuda" */
+    uint64_t memory_bytes; /* of its own */
+} node_device;
+
+enum { NODE_DEVICES_MAX = 16, NODE_DEVICE_NAME = 32 /* bytes, with the zero */ };
+#define NODE_CPU "cpu" /* name and kind of the cores, whose memory is the node's */
 
 typedef struct node {
     const char *name;    /* one in the cluster has it: that of its certificate */
@@ -34,7 +45,9 @@ typedef struct node {
     bool draining;  /* a person said so: nothing new goes there */
     bool unreached; /* no other machine reaches its workers: it has no relay */
     const char *const *labels;
-    size_t n_labels; /* "gpu=none", "kitchen" */
+    size_t n_labels; /* "disk=ssd", "kitchen" */
+    const node_device *devices;
+    size_t n_devices; /* beside the cores */
 } node;
 
 /* A copy in one piece of memory, for node_free. SHOAL_EINVALID: it has no name. */
@@ -43,5 +56,14 @@ void node_free(node *n); /* accepts NULL */
 /* This machine: name, cores, memory, load and battery; free with node_free. */
 int node_here(node **ret, shoal_err *err);
 bool node_has_label(const node *n, const char *label);
+
+/* Letters, digits and ":._-", from 1 to NODE_DEVICE_NAME - 1 of them; a kind that is not the cores'. */
+bool node_device_ok(const node_device *d);
+/* All memory of the node's devices of this kind; 0: it has none. *ret_largest: of the largest (NULL is fine). */
+uint64_t node_device_bytes(const node *n, const char *kind, uint64_t *ret_largest);
+/* "NAME=MIB", such as "cuda:0=24576" of the kind "cuda". Name and kind lie in store. */
+int node_device_parse(node_device *ret, char store[2 * NODE_DEVICE_NAME], const char *text, shoal_err *err);
+/* ,"devices":[{"name":"cuda:0","kind":"cuda","memory_bytes":25769803776}]; with_cores: the cores before them. */
+void node_put_devices(buf *out, const node *n, bool with_cores);
 
 #endif

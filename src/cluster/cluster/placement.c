@@ -33,6 +33,21 @@ uint64_t placement_budget_bytes(const node *n)
     return n->memory_bytes / 100 * PLACEMENT_MEMORY_PERCENT;
 }
 
+/* Of its kind of device; a replica has to fit into one of them. */
+static bool has_room_on_device(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes)
+{
+    uint64_t largest, all = node_device_bytes(n, m->device, &largest);
+    uint64_t budget = all / 100 * PLACEMENT_MEMORY_PERCENT, one = largest / 100 * PLACEMENT_MEMORY_PERCENT;
+    return bytes <= one && taken_bytes <= budget && bytes <= budget - taken_bytes;
+}
+
+static bool has_room(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes)
+{
+    uint64_t budget = placement_budget_bytes(n);
+    if (m->device) return has_room_on_device(m, n, taken_bytes, bytes);
+    return taken_bytes <= budget && bytes <= budget - taken_bytes;
+}
+
 static bool is_named(const placement_model *m, const node *n)
 {
     for (size_t i = 0; i < m->n_nodes; i++)
@@ -50,14 +65,13 @@ static bool has_labels(const placement_model *m, const node *n)
 placement_no placement_may_part(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes,
                                 bool stays)
 {
-    uint64_t budget = placement_budget_bytes(n);
     if (!is_named(m, n)) return PLACEMENT_NOT_NAMED;
     if (n->draining) return PLACEMENT_DRAINING;
     if (!has_labels(m, n)) return PLACEMENT_NO_LABEL;
+    if (m->device && node_device_bytes(n, m->device, NULL) == 0) return PLACEMENT_NO_DEVICE;
     if (m->max_rtt_ms > 0 && n->rtt_ms > m->max_rtt_ms * (stays ? 1.5 : 1)) return PLACEMENT_TOO_FAR;
     if (m->battery == PLACEMENT_BATTERY_NEVER && n->on_battery) return PLACEMENT_ON_BATTERY;
-    if (taken_bytes > budget || bytes > budget - taken_bytes) return PLACEMENT_NO_MEMORY;
-    return PLACEMENT_YES;
+    return has_room(m, n, taken_bytes, bytes) ? PLACEMENT_YES : PLACEMENT_NO_MEMORY;
 }
 
 placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays)
@@ -90,8 +104,27 @@ uint64_t placement_assignment_bytes(const desk *d, const placement_assignment *s
     return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
 }
 
+static bool same_device(const placement_model *a, const placement_model *b)
+{
+    return strcmp(a->device ? a->device : NODE_CPU, b->device ? b->device : NODE_CPU) == 0;
+}
+
+/* What is taken of the memory that the model's replicas would be in there. */
+static uint64_t taken_beside(const desk *d, const placement_model *m, size_t at)
+{
+    uint64_t n = 0;
+    if (!m->device) return d->taken[at];
+    for (size_t i = 0; i < d->n_assignments; i++) {
+        const assignment *x = &d->assignments[i];
+        bool there = !x->out && x->s.node == at && same_device(&d->models[x->s.model], m);
+        if (there) n += placement_assignment_bytes(d, &x->s);
+    }
+    return n;
+}
+
 static void count(desk *d, const assignment *x, int by)
 {
+    if (d->models[x->s.model].device) return;
     uint64_t bytes = placement_assignment_bytes(d, &x->s);
     d->taken[x->s.node] += by > 0 ? bytes : -bytes;
     if (!x->s.standby) d->work[x->s.node] += by * (double)bytes;
@@ -192,7 +225,8 @@ static bid bid_of(const desk *d, const placement_model *m, size_t at)
     return (bid){.failed = has_failed(m, n),
                  .battery = n->on_battery && m->battery == PLACEMENT_BATTERY_AVOID,
                  .near = nearness(d, m, at),
-                 .cost = (d->work[at] + (double)m->memory_bytes) / placement_speed(n),
+                 .cost = m->device ? (double)taken_beside(d, m, at)
+                                   : (d->work[at] + (double)m->memory_bytes) / placement_speed(n),
                  .name = n->name};
 }
 
@@ -224,7 +258,7 @@ static long choose(const desk *d, size_t model, const assignment *mover, placeme
     size_t n_may = 0;
     bool nearer = false;
     for (size_t i = 0; i < d->n_nodes; i++) {
-        if (placement_may(m, &d->nodes[i], d->taken[i], false) != PLACEMENT_YES) continue;
+        if (placement_may(m, &d->nodes[i], taken_beside(d, m, i), false) != PLACEMENT_YES) continue;
         bid b = bid_of(d, m, i);
         n_may++;
         nearer |= b.near > own_part(d, m, mover, i);
@@ -272,7 +306,7 @@ static void assignment_again(desk *d, const placement_now *x, size_t model, size
                                     .why = PLACEMENT_STAYS};
     const placement_model *m = &d->models[model];
     placement_no no =
-        placement_may_part(m, &d->nodes[at], d->taken[at], placement_assignment_bytes(d, &s), true);
+        placement_may_part(m, &d->nodes[at], taken_beside(d, m, at), placement_assignment_bytes(d, &s), true);
     if (no == PLACEMENT_YES)
         placement_assign(d, &s);
     else
@@ -412,12 +446,13 @@ static void fill(desk *d, size_t model, bool standby)
     }
 }
 
-static uint64_t standby_bytes(const desk *d, size_t at)
+static uint64_t standby_bytes(const desk *d, const placement_model *m, size_t at)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < d->n_assignments; i++) {
         const assignment *x = &d->assignments[i];
-        if (!x->out && x->s.standby && x->s.node == at) n += d->models[x->s.model].memory_bytes;
+        const placement_model *o = &d->models[x->s.model];
+        if (!x->out && x->s.standby && x->s.node == at && same_device(o, m)) n += o->memory_bytes;
     }
     return n;
 }
@@ -428,15 +463,16 @@ static void evict_for(desk *d, size_t model)
     const placement_model *m = &d->models[model];
     if (m->n_replicas == 0 || count_assignments(d, model, false) > 0) return;
     for (size_t at = 0; at < d->n_nodes; at++) {
-        uint64_t free_bytes = standby_bytes(d, at);
+        uint64_t free_bytes = standby_bytes(d, m, at);
         if (free_bytes == 0 ||
-            placement_may(m, &d->nodes[at], d->taken[at] - free_bytes, false) != PLACEMENT_YES)
+            placement_may(m, &d->nodes[at], taken_beside(d, m, at) - free_bytes, false) != PLACEMENT_YES)
             continue;
         for (size_t i = 0; i < d->n_assignments; i++) {
             assignment *x = &d->assignments[i];
-            if (x->out || !x->s.standby || x->s.node != at) continue;
+            if (x->out || !x->s.standby || x->s.node != at || !same_device(&d->models[x->s.model], m))
+                continue;
             placement_leave(d, x, PLACEMENT_EVICTED);
-            if (placement_may(m, &d->nodes[at], d->taken[at], false) == PLACEMENT_YES) break;
+            if (placement_may(m, &d->nodes[at], taken_beside(d, m, at), false) == PLACEMENT_YES) break;
         }
         take_in_hand(d, model);
         sit(d, model, at, false, PLACEMENT_ONLY);
@@ -579,6 +615,7 @@ static void count_loads(const placement *p, const placement_model *models, loads
     for (size_t i = 0; i < p->n_assignments; i++) {
         const placement_assignment *s = &p->assignments[i];
         uint64_t bytes = placement_assignment_bytes(&d, s);
+        if (models[s->model].device) continue;
         ret[s->node].taken += bytes;
         if (s->standby) continue;
         ret[s->node].work += (double)bytes;
@@ -628,8 +665,8 @@ bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const pl
     count_loads(p, models, l);
     for (size_t i = 0; i < p->n_assignments; i++) {
         placement_assignment *s = &p->assignments[i];
-        if (s->standby || s->end > 0 || l[s->node].n_assignments < 2 || !(all || models[s->model].rebalance))
-            continue;
+        bool moves = !s->standby && s->end == 0 && !models[s->model].device;
+        if (!moves || l[s->node].n_assignments < 2 || !(all || models[s->model].rebalance)) continue;
         for (size_t to = 0; to < n_nodes; to++) {
             double gain = gain_of(p, nodes, models, l, s, to);
             if (gain <= best_gain) continue;
@@ -747,19 +784,28 @@ int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const plac
 
 enum { NODES_NAMED = 3 }; /* of those that have one reason in common, in a sentence */
 
-uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node)
+static uint64_t taken_like(const placement *p, const placement_model *models, const placement_model *m,
+                           size_t at)
 {
     const desk d = {.models = models};
     uint64_t n = 0;
-    for (size_t i = 0; i < p->n_assignments; i++)
-        if (p->assignments[i].node == node) n += placement_assignment_bytes(&d, &p->assignments[i]);
+    for (size_t i = 0; i < p->n_assignments; i++) {
+        const placement_assignment *s = &p->assignments[i];
+        if (s->node == at && same_device(&models[s->model], m)) n += placement_assignment_bytes(&d, s);
+    }
     return n;
+}
+
+uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node)
+{
+    return taken_like(p, models, &(placement_model){0}, node);
 }
 
 placement_no placement_refusal(const placement *p, const node *nodes, const placement_model *models,
                                size_t model, size_t node)
 {
-    return placement_may(&models[model], &nodes[node], placement_taken_bytes(p, models, node), false);
+    const placement_model *m = &models[model];
+    return placement_may(m, &nodes[node], taken_like(p, models, m, node), false);
 }
 
 typedef struct sentence {

@@ -9,6 +9,8 @@
  *
  * A new replica goes where the least is to be read for each byte a second that the machine reads: to the node
  * with the lowest (weights placed there + its own) / speed. Equal ones are taken in the order of their names.
+ * A replica that computes on a device takes that device's memory, and neither RAM nor speed of the cores: it
+ * goes to the node where the least is taken of its kind of device.
  *
  *     placement p;
  *     placement_plan(&p, nodes, n_nodes, models, n_models, now, n_now, &err);
@@ -41,7 +43,7 @@
 #define PLACEMENT_WHY_TABLE(X)                                                  \
     X(PLACEMENT_STAYS, "it is there already")                                   \
     X(PLACEMENT_PROMOTED, "it was loaded there as a standby")                   \
-    X(PLACEMENT_ONLY, "only this machine is available")                              \
+    X(PLACEMENT_ONLY, "only this machine is available")                         \
     X(PLACEMENT_FASTEST, "the most speed is left there")                        \
     X(PLACEMENT_SPREADS, "no other replica of the model is as near")            \
     X(PLACEMENT_DEALT, "so many layers its speed and memory are worth")         \
@@ -62,6 +64,7 @@
     X(PLACEMENT_NOT_NAMED, "the model names other nodes") \
     X(PLACEMENT_DRAINING, "the node drains")              \
     X(PLACEMENT_NO_LABEL, "it lacks a label")             \
+    X(PLACEMENT_NO_DEVICE, "it has no such device")       \
     X(PLACEMENT_TOO_FAR, "it is too far away")            \
     X(PLACEMENT_ON_BATTERY, "it runs on battery")         \
     X(PLACEMENT_NO_MEMORY, "its memory is taken")
@@ -93,7 +96,8 @@ bool placement_is_cut(const placement_shards *s);
 typedef struct placement_model {
     const char *name;
     unsigned n_replicas, n_standby; /* wanted; n_standby are loaded, and serve when one is missing */
-    uint64_t memory_bytes;          /* of one replica */
+    uint64_t memory_bytes;          /* of one replica: of the node's, or of its device's */
+    const char *device;             /* kind of device that its workers compute on; NULL: the cores */
     const char *const *labels;      /* the node has all of these */
     size_t n_labels;
     const char *const *nodes; /* and is one of these; none: any */
@@ -180,7 +184,8 @@ placement_no placement_may(const placement_model *m, const node *n, uint64_t tak
 /* What replicas may take of the node's memory. */
 uint64_t placement_budget_bytes(const node *n);
 
-/* What the plan's assignments take of a node's memory, and why the node has none, or no further, replica. */
+/* What the plan's assignments take of a node's memory (nothing of a device's), and why the node has none, or no
+ * further, replica. */
 uint64_t placement_taken_bytes(const placement *p, const placement_model *models, size_t node);
 placement_no placement_refusal(const placement *p, const node *nodes, const placement_model *models,
                                size_t model, size_t node);

@@ -269,6 +269,7 @@ static void tell_members(const session *s)
     const Shoal__V1__NodeFacts *f = e->facts;
     char at[REACH_ADDRESS_SIZE];
     shoal_err err;
+    node_device devices[NODE_DEVICES_MAX];
     node n = {.name = e->name,
               .site = *f->site ? f->site : NULL,
               .address = control_replicas_address(e, at, sizeof at) ? at : NULL,
@@ -281,7 +282,9 @@ static void tell_members(const session *s)
               .epoch = e->epoch,
               .draining = e->drains,
               .labels = (const char *const *)f->labels,
-              .n_labels = f->n_labels};
+              .n_labels = f->n_labels,
+              .devices = devices,
+              .n_devices = member_table_devices(f, devices)};
     if (e->load) {
         n.memory_free_bytes = e->load->memory_free_bytes;
         n.load_1m = e->load->load_1m;

@@ -34,7 +34,9 @@ static void control_show_put_node(buf *out, const node *n)
         if (i) buf_putc(out, ',');
         json_put_string(out, n->labels[i], strlen(n->labels[i]));
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
+    node_put_devices(out, n, false);
+    buf_putc(out, '}');
 }
 
 static void put_assignment(buf *out, const placer *p, const placer_assignment *s)

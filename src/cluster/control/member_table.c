@@ -128,6 +128,25 @@ static bool address_ok(const char *s)
     return !*s || (!strchr(s, '/') && address_parse(&a, s, NULL) == 0 && !a.is_unix);
 }
 
+size_t member_table_devices(const Shoal__V1__NodeFacts *f, node_device ret[NODE_DEVICES_MAX])
+{
+    for (size_t i = 0; i < f->n_devices; i++)
+        ret[i] = (node_device){.name = f->devices[i]->name,
+                               .kind = f->devices[i]->kind,
+                               .memory_bytes = f->devices[i]->memory_bytes};
+    return f->n_devices;
+}
+
+static bool devices_are_fine(const Shoal__V1__NodeFacts *f)
+{
+    node_device d[NODE_DEVICES_MAX];
+    bool ok = f->n_devices <= NODE_DEVICES_MAX;
+    if (ok) member_table_devices(f, d);
+    for (size_t i = 0; ok && i < f->n_devices; i++)
+        ok = node_device_ok(&d[i]) && bytes_are_fine(d[i].memory_bytes);
+    return ok;
+}
+
 static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     const char *const texts[] = {f->version, f->site, f->isa, f->address};
@@ -136,7 +155,8 @@ static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
               number_is_fine(f->multiplies_per_s);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && member_table_text_ok(texts[i]);
     for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && member_table_text_ok(f->labels[i]);
-    ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site))) && address_ok(f->address);
+    ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site))) && address_ok(f->address) &&
+         devices_are_fine(f);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its facts make no sense");
 }
 
@@ -254,6 +274,10 @@ static void member_table_put_facts(buf *out, const Shoal__V1__NodeFacts *f, cons
         json_put_string(out, f->labels[i], strlen(f->labels[i]));
     }
     buf_putc(out, ']');
+    node_device devices[NODE_DEVICES_MAX];
+    const node n = {
+        .memory_bytes = f->memory_bytes, .devices = devices, .n_devices = member_table_devices(f, devices)};
+    node_put_devices(out, &n, true);
 }
 
 static void put_load(buf *out, const Shoal__V1__NodeLoad *l)

@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cluster/node.h"
 #include "shoal/v1/cluster.pb-c.h"
 #include "trust/identity.h"
 
@@ -79,6 +80,8 @@ member_entry *member_table_at(const member_table *r, size_t i); /* in the order 
 
 /* The rule for texts: one line of at most MEMBER_TABLE_TEXT_MAX bytes of UTF-8. */
 bool member_table_text_ok(const char *s);
+/* What the facts say of devices, which are at most as many; borrows from f. Returns how many. */
+size_t member_table_devices(const Shoal__V1__NodeFacts *f, node_device ret[NODE_DEVICES_MAX]);
 
 /* Append a machine as an object. */
 void member_table_put_entry(const member_entry *e, uint64_t now_ns, buf *out);

@@ -147,6 +147,32 @@ static int read_labels(etcd_node *r, const json_t *o, shoal_err *err)
     return 0;
 }
 
+static int read_device(node_device *ret, const json_t *o, shoal_err *err)
+{
+    int64_t bytes = 0;
+    *ret = (node_device){.name = "", .kind = ""};
+    int rc = get_text(o, "name", NODE_DEVICE_NAME, &ret->name, err);
+    if (rc == 0) rc = get_text(o, "kind", NODE_DEVICE_NAME, &ret->kind, err);
+    if (rc == 0) rc = json_get_int(o, "memory_bytes", 0, INT64_C(1) << 53, &bytes, err);
+    ret->memory_bytes = (uint64_t)bytes;
+    return rc == 0 && !node_device_ok(ret) ? err_set(err, SHOAL_EINVALID, "a device has no name or kind")
+                                           : rc;
+}
+
+static int read_devices(etcd_node *r, const json_t *o, shoal_err *err)
+{
+    const json_t *all = json_object_get(o, "devices");
+    int rc = 0;
+    if (!all) return 0;
+    if (!json_is_array(all) || json_array_size(all) > NODE_DEVICES_MAX)
+        return err_set(err, SHOAL_EINVALID, "devices is no list of at most %d", NODE_DEVICES_MAX);
+    for (size_t i = 0; rc == 0 && i < json_array_size(all); i++)
+        rc = read_device(&r->devices[i], json_array_get(all, i), err);
+    r->facts.devices = r->devices;
+    r->facts.n_devices = json_array_size(all);
+    return rc;
+}
+
 static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
 {
     node *f = &r->facts;
@@ -170,6 +196,7 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
     if (rc == 0) rc = json_get_bool(o, "draining", &f->draining, err);
     if (rc == 0) rc = json_get_int(o, "epoch", 0, INT64_MAX, &epoch, err);
     if (rc == 0) rc = read_labels(r, o, err);
+    if (rc == 0) rc = read_devices(r, o, err);
     f->epoch = (uint64_t)epoch;
     f->site = *site ? site : NULL;
     f->address = *where ? where : NULL;
@@ -239,7 +266,9 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
         if (i) buf_putc(out, ',');
         json_put_string(out, n->labels[i], strlen(n->labels[i]));
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
+    if (n->n_devices) node_put_devices(out, n, false);
+    buf_putc(out, '}');
 }
 
 /* ---- this machine -------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ typedef struct etcd_node {
     node facts;           /* without a name: the key has it */
     const char *instance; /* the process that wrote it */
     const char *labels[32];
+    node_device devices[NODE_DEVICES_MAX];
 } etcd_node;
 
 /* Texts are borrowed from *ret_root, which is the caller's (json_decref). SHOAL_EINVALID says what is wrong.

@@ -43,6 +43,7 @@ typedef struct model_kind {
     /* Of a kind that is a folder: `name` is relative to it. NULL: the kind is one file. */
     model_file_role (*file)(const char *name);
     const char *program; /* what serves it: a command of shoal that speaks the worker protocol */
+    const char *device;  /* kind of device that the program computes on, such as "cuda"; NULL: CPU cores */
 } model_kind;
 
 extern const model_kind model_kind_gguf, model_kind_bare, model_kind_trees, model_kind_llama2c,

@@ -65,7 +65,9 @@ int backend_open(backend *ret, const backend_options *o, shoal_err *err)
 
 int backend_start(backend *b, const backend_options *o, const backend_env *env, shoal_err *err)
 {
-    int rc = b->ops->start ? b->ops->start(b->state, o, env, err) : 0;
+    backend_env own = *env;
+    if (b->ops->device) own.arbiter = NULL; /* it does not compute on cores: nothing to lease */
+    int rc = b->ops->start ? b->ops->start(b->state, o, &own, err) : 0;
     if (rc != 0) return rc;
     b->about = (backend_about){.architecture = "",
                                .version = "",

@@ -58,7 +58,7 @@ typedef struct backend_options {
 
 /* What a backend is given of the process. */
 typedef struct backend_env {
-    arbiter *arbiter;                       /* NULL: the machine is ours */
+    arbiter *arbiter;                       /* NULL: the machine is ours, or no core is needed */
     void (*burst)(void *user, bool begins); /* as engine_options has it */
     void *burst_user;
 } backend_env;
@@ -109,6 +109,7 @@ typedef struct backend_digests {
 typedef struct backend_ops {
     const char *name, *engine; /* for logs; as bit_identity has it */
     unsigned numerics;         /* of bit_identity */
+    const char *device; /* kind of device that it computes on, such as "cuda"; NULL: cores, which it leases */
     /* Read the model. On failure nothing is left to close. */
     int (*open)(void **ret, backend_source *s, backend_digests *ret_digests, shoal_err *err);
     /* Make it ready, once the digest is the right one. On failure close follows. NULL: it is. */

@@ -138,6 +138,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.digest = w->digest;
     m.identity = w->identity;
     m.capabilities = &can;
+    if (w->backend.ops->device) m.device = (char *)w->backend.ops->device;
     m.isa = (char *)isa_name(chosen);
     m.pid = (uint32_t)getpid();
     m.load_ms = w->load_ms;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kinds/model_kind.h"
 #include "logging/log.h"
 #include "json/tuning.h"
 #include "base/sys.h"
@@ -219,7 +220,7 @@ static bool has_cores(job *j, const worker_spec *s, unsigned n)
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const keep *k = j->k;
-    if (j->runs) return true;
+    if (j->runs || model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
     room room = room_read(k->o.root);
     uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))

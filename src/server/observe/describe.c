@@ -104,6 +104,7 @@ static void put_machine(buf *out, const node *n)
                (unsigned long long)n->memory_free_bytes);
     buf_printf(out, ",\"rtt_ms\":%.2f,\"on_battery\":%s,\"draining\":%s", n->rtt_ms,
                n->on_battery ? "true" : "false", n->draining ? "true" : "false");
+    node_put_devices(out, n, true);
 }
 
 void describe_node(buf *out, const node *n)

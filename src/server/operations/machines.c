@@ -46,7 +46,9 @@ static void put_node(buf *out, const node *n)
         if (i) buf_putc(out, ',');
         json_put_string(out, n->labels[i], strlen(n->labels[i]));
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
+    node_put_devices(out, n, true);
+    buf_putc(out, '}');
 }
 
 /* Another gateway that is attached here for lists and certificates says less of itself than it tells all. */

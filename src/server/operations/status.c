@@ -10,6 +10,7 @@
 #include "os/handover.h"
 #include "json/json.h"
 #include "base/number.h"
+#include "cluster/node.h"
 #include "cluster/stage_name.h"
 #include "request/admission.h"
 #include "request/choose.h"
@@ -114,6 +115,7 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         buf_printf(out, ",\"exact_resume\":%s", info->exact_resume ? "true" : "false");
         put_capabilities(out, info->capabilities);
         put_str(out, "isa", info->isa);
+        put_str(out, "device", *info->device ? info->device : NODE_CPU);
         if (info->n_parameters)
             buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);
         buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",

@@ -47,6 +47,22 @@ static const char **texts(const json_t *o, const char *key, size_t *ret_n, arena
     return all;
 }
 
+static const node_device *devices_of(const json_t *o, size_t *ret_n, arena *mem, bool *ok)
+{
+    const json_t *list = json_object_get(o, "devices");
+    node_device *all = list_of(o, "devices", sizeof *all, mem, ok);
+    *ret_n = 0;
+    for (size_t i = 0; *ok && i < json_array_size(list); i++) {
+        const json_t *d = json_array_get(list, i);
+        all[i] = (node_device){.name = text(d, "name", mem, ok),
+                               .kind = text(d, "kind", mem, ok),
+                               .memory_bytes = (uint64_t)number(d, "memory_bytes")};
+        *ok = *ok && all[i].name && all[i].kind;
+        *ret_n += *ok;
+    }
+    return all;
+}
+
 /* ---- what there is ---------------------------------------------------------------------------------- */
 
 static void take_node(plan_live *x, const json_t *o, bool *ok)
@@ -66,6 +82,7 @@ static void take_node(plan_live *x, const json_t *o, bool *ok)
                 .is_gateway = truth(o, "gateway"),
                 .unreached = truth(o, "gateway")};
     n->labels = texts(o, "labels", &n->n_labels, x->mem, ok);
+    n->devices = devices_of(o, &n->n_devices, x->mem, ok);
     if (!n->name) return;
     if (n->is_gateway) x->gateways[x->n_gateways++] = n->name;
     x->n_nodes++;

@@ -144,6 +144,7 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
                              .n_replicas = m->replicas ? m->replicas : 1,
                              .n_standby = m->standby,
                              .memory_bytes = model_kind_measure(specs[i].path).bytes + kv_bytes,
+                             .device = model_kind_of(specs[i].path)->device,
                              .labels = m->place.labels,
                              .n_labels = m->place.n_labels,
                              .nodes = m->place.nodes,

@@ -570,9 +570,95 @@ static void placement_plans_a_thousand_nodes(void **state)
     placement_done(&p);
 }
 
+/* ---- devices ------------------------------------------------------------------------------------- */
+
+static const node_device TWO[] = {{"cuda:0", "cuda", 8 * GB}, {"cuda:1", "cuda", 8 * GB}},
+                         SMALL[] = {{"cuda:0", "cuda", 2 * GB}}, OTHER[] = {{"npu:0", "npu", 64 * GB}};
+/* Little RAM, so that what counts there is seen. */
+static const node RACK[] = {
+    {.name = "a", .n_cores = 4, .memory_bytes = GB, .devices = TWO, .n_devices = 2},
+    {.name = "b", .n_cores = 4, .memory_bytes = 64 * GB, .devices = OTHER, .n_devices = 1},
+    {.name = "c", .n_cores = 4, .memory_bytes = GB, .devices = SMALL, .n_devices = 1},
+};
+
+static void placement_counts_the_memory_of_devices_apart(void **state)
+{
+    const placement_model m[] = {
+        {.name = "fast", .n_replicas = 2, .memory_bytes = 6 * GB, .device = "cuda"},
+        {.name = "tiny", .n_replicas = 1, .memory_bytes = GB / 4, .spread = PLACEMENT_ANYHOW},
+    };
+    placement p = plan(RACK, 3, m, 2, NULL, 0);
+    assert_int_equal(p.n_assignments, 3);
+    assert_int_equal(p.n_gaps, 0);
+    expect(&p, 0, 0, PLACEMENT_ONLY); /* the node's RAM would not hold it */
+    expect(&p, 1, 0, PLACEMENT_ONLY);
+    expect(&p, 2, 0, PLACEMENT_FASTEST); /* and none of it is taken */
+    assert_int_equal(placement_taken_bytes(&p, m, 0), GB / 4);
+    assert_int_equal(placement_refusal(&p, RACK, m, 0, 0), PLACEMENT_NO_MEMORY);
+    assert_int_equal(placement_refusal(&p, RACK, m, 0, 1), PLACEMENT_NO_DEVICE);
+    assert_int_equal(placement_refusal(&p, RACK, m, 0, 2), PLACEMENT_NO_MEMORY);
+    assert_int_equal(placement_refusal(&p, RACK, m, 1, 0), PLACEMENT_YES); /* its RAM is free */
+    assert_false(placement_relieve(&p, RACK, 3, m, 2, true));
+    placement_done(&p);
+}
+
+static void a_replica_has_to_fit_into_one_device(void **state)
+{
+    const placement_model m = {.name = "large", .n_replicas = 1, .memory_bytes = 10 * GB, .device = "cuda"};
+    char why[300];
+    placement p = plan(RACK, 3, &m, 1, NULL, 0);
+    assert_int_equal(p.n_assignments, 0);
+    assert_true(placement_say_missing(&p, RACK, 3, &m, 0, why, sizeof why));
+    assert_string_equal(why, "no machine may have it: it has no such device (b); its memory is taken (a, c)");
+    placement_done(&p);
+}
+
+static void devices_are_shared_out_evenly_and_stay(void **state)
+{
+    const node two[] = {RACK[0], {.name = "z", .n_cores = 1, .devices = TWO, .n_devices = 2}};
+    const placement_model m[] = {
+        {.name = "x", .n_replicas = 1, .memory_bytes = 3 * GB, .device = "cuda"},
+        {.name = "y", .n_replicas = 1, .memory_bytes = 2 * GB, .device = "cuda"},
+    };
+    placement p = plan(two, 2, m, 2, NULL, 0);
+    expect(&p, 0, 0, PLACEMENT_FASTEST);
+    expect(&p, 1, 1, PLACEMENT_FASTEST); /* where less of its kind of device is taken */
+    placement_done(&p);
+    const placement_now now[] = {{.model = "x", .node = "a"}, {.model = "y", .node = "a"}};
+    p = plan(two, 2, m, 2, now, 2);
+    expect(&p, 0, 0, PLACEMENT_STAYS);
+    expect(&p, 1, 0, PLACEMENT_STAYS);
+    placement_done(&p);
+}
+
+static void a_standby_on_a_device_gives_way_there_alone(void **state)
+{
+    const placement_model m[] = {
+        {.name = "first", .n_replicas = 1, .n_standby = 0, .memory_bytes = 7 * GB, .device = "cuda"},
+        {.name = "waits",
+         .n_standby = 2,
+         .memory_bytes = 6 * GB,
+         .device = "cuda",
+         .spread = PLACEMENT_ANYHOW},
+        {.name = "cpu", .n_standby = 1, .memory_bytes = GB / 2},
+    };
+    const placement_now now[] = {{.model = "waits", .node = "a", .standby = true},
+                                 {.model = "waits", .node = "a", .standby = true},
+                                 {.model = "cpu", .node = "a", .standby = true}};
+    placement p = plan(RACK, 1, m, 3, now, 3);
+    assert_int_equal(p.n_leavers, 1);
+    assert_string_equal(p.leavers[0].model, "waits");
+    assert_int_equal(p.leavers[0].why, PLACEMENT_EVICTED);
+    placement_done(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(placement_counts_the_memory_of_devices_apart),
+        cmocka_unit_test(a_replica_has_to_fit_into_one_device),
+        cmocka_unit_test(devices_are_shared_out_evenly_and_stay),
+        cmocka_unit_test(a_standby_on_a_device_gives_way_there_alone),
         cmocka_unit_test(placement_prefers_the_fast_then_spreads),
         cmocka_unit_test(placement_waits_with_crowding_while_nodes_come),
         cmocka_unit_test(placement_keeps_the_models_rules),

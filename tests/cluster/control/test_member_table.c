@@ -15,6 +15,7 @@
 
 typedef Shoal__V1__AgentMessage message;
 
+static Shoal__V1__Device gpu, *one_device[] = {&gpu};
 static char *two_labels[] = {"kitchen", "disk=ssd"};
 
 static Shoal__V1__NodeFacts facts(void)
@@ -27,6 +28,12 @@ static Shoal__V1__NodeFacts facts(void)
     f.memory_bytes = 8u << 30;
     f.labels = two_labels;
     f.n_labels = 2;
+    shoal__v1__device__init(&gpu);
+    gpu.name = "cuda:0";
+    gpu.kind = "cuda";
+    gpu.memory_bytes = (uint64_t)24 << 30;
+    f.devices = one_device;
+    f.n_devices = 1;
     return f;
 }
 
@@ -82,6 +89,10 @@ static void a_machine_says_what_it_is_and_how_it_is(void **state)
     assert_true(json_number_value(json_object_get(node, "silent_s")) == 1);
     assert_string_equal(json_string_value(json_object_get(node, "site")), "attic");
     assert_int_equal(json_array_size(json_object_get(node, "labels")), 2);
+    const json_t *devices = json_object_get(node, "devices");
+    assert_int_equal(json_array_size(devices), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(devices, 0), "kind")), "cpu");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(devices, 1), "name")), "cuda:0");
     assert_int_equal(json_integer_value(json_object_get(node, "battery_percent")), 57);
     assert_int_equal(json_array_size(json_object_get(node, "replicas")), 1);
     json_decref(root);
@@ -97,9 +108,11 @@ static void spoil(message *m, int how)
     static Shoal__V1__ReplicaReport one = SHOAL__V1__REPLICA_REPORT__INIT;
     static Shoal__V1__ReplicaReport *list[MEMBER_TABLE_REPLICAS_MAX + 1];
     static char *nameless[] = {""};
+    static Shoal__V1__Device *devices[NODE_DEVICES_MAX + 1];
     memset(longest, 'x', sizeof longest - 1);
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) many[i] = "a";
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) list[i] = &one;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) devices[i] = &gpu;
     one.id = "m/0";
     one.model = how == 13 ? "" : "m";
     one.reason = how == 14 ? "a\nb" : "";
@@ -122,10 +135,13 @@ static void spoil(message *m, int how)
     case 17: m->hello->address = "10.0.0.9"; break;
     case 18: m->hello->memory_bytes = UINT64_MAX; break;
     case 19: m->load->memory_free_bytes = UINT64_MAX; break;
+    case 20: gpu.name = "a\"b"; break;
+    case 21: gpu.kind = "cpu"; break; /* the cores say themselves what they have */
+    case 22: m->hello->devices = devices, m->hello->n_devices = NODE_DEVICES_MAX + 1; break;
     default: m->replicas->replicas = list, m->replicas->n_replicas = 1; break;
     }
 }
-enum { N_SPOILS = 20 };
+enum { N_SPOILS = 23 };
 
 static void what_makes_no_sense_changes_nothing(void **state)
 {

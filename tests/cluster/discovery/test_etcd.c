@@ -82,6 +82,7 @@ static void etcd_tells_of_attached_machines(void **state)
     gate a, b;
     source *agents, *others;
     const char *const labels[] = {"kitchen"};
+    const node_device gpu = {"cuda:0", "cuda", 24000};
     node pi = {.name = "pi",
                .site = "attic",
                .isa = "neondot",
@@ -91,7 +92,9 @@ static void etcd_tells_of_attached_machines(void **state)
                .load_1m = 1.2,
                .epoch = 1,
                .labels = labels,
-               .n_labels = 1};
+               .n_labels = 1,
+               .devices = &gpu,
+               .n_devices = 1};
     hall_open(&x);
     hall_pair(&x, &a, &b, 10);
     gate_publish(&b, "/s/");
@@ -106,6 +109,7 @@ static void etcd_tells_of_attached_machines(void **state)
     assert_string_equal(at->name, "pi");
     assert_string_equal(at->site, "attic");
     assert_true(node_has_label(at, "kitchen"));
+    assert_int_equal(node_device_bytes(at, "cuda", NULL), 24000);
     assert_int_equal(at->memory_free_bytes, 7000);
     assert_string_equal(registry_get(b.g, "a/m/0")->node->name, "a");
     pi.draining = true;

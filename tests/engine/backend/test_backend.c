@@ -145,9 +145,38 @@ static void every_option_has_a_use(void **state)
     assert_int_equal(o.engine.kv_type, KV_Q8_0);
 }
 
+/* ---- a kind that does not compute on cores ------------------------------------------------------- */
+
+static int start_and_look(void *state, const backend_options *o, const backend_env *env, shoal_err *err)
+{
+    *(arbiter **)state = env->arbiter;
+    return 0;
+}
+
+static void describe_nothing(const void *state, backend_about *ret) {}
+
+static void who_computes_on_a_device_leases_no_cores(void **state)
+{
+    backend_ops ops = {.name = "test",
+                       .engine = "test",
+                       .start = start_and_look,
+                       .describe = describe_nothing,
+                       .device = "test"};
+    arbiter *given = (arbiter *)&ops, *seen = given; /* it is only passed on */
+    const backend_options o = {.name = "it"};
+    const backend_env env = {.arbiter = given};
+    backend b = {.ops = &ops, .state = &seen};
+    assert_int_equal(backend_start(&b, &o, &env, NULL), 0);
+    assert_null(seen);
+    ops.device = NULL;
+    assert_int_equal(backend_start(&b, &o, &env, NULL), 0);
+    assert_ptr_equal(seen, given);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_computes_on_a_device_leases_no_cores),
         cmocka_unit_test(each_kind_of_file_has_its_backend),
         cmocka_unit_test(what_a_model_cannot_do_is_said_alike),
         cmocka_unit_test(what_does_not_open_leaves_nothing_behind),

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "cli/commands.h"
 #include "cluster/machine.h"
+#include "cluster/node.h"
 #include "command/cli_cluster.h"
 #include "join/attach.h"
 #include "join/join.h"
@@ -35,7 +36,9 @@ enum { FDS = 256, STOP_MS = 15000, CUT_MS = 1000 };
 
 typedef struct asked {
     const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
-    cli_list labels;
+    cli_list labels, devices;
+    Shoal__V1__Device device[NODE_DEVICES_MAX], *device_at[NODE_DEVICES_MAX];
+    char device_text[NODE_DEVICES_MAX][2 * NODE_DEVICE_NAME];
     long long models_gb, mb_per_s;
     bool no_measure, json_log, alone;
     const char *color;
@@ -73,12 +76,32 @@ static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
     f->memory_bytes = m.memory_bytes;
     f->labels = (char **)q->labels.v;
     f->n_labels = q->labels.n;
+    f->devices = q->device_at;
+    f->n_devices = q->devices.n;
     q->chosen = chosen;
     q->measured = !q->no_measure && measure_here(chosen, &f->bytes_per_s, &f->multiplies_per_s);
     return 0;
 }
 
-static int check(const asked *q, shoal_err *err)
+static int take_devices(asked *q, shoal_err *err)
+{
+    if (q->devices.n > NODE_DEVICES_MAX)
+        return err_set(err, SHOAL_EINVALID, "a machine has at most %d devices", NODE_DEVICES_MAX);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < q->devices.n; i++) {
+        node_device d;
+        rc = node_device_parse(&d, q->device_text[i], q->devices.v[i], err);
+        if (rc != 0) break;
+        q->device_at[i] = &q->device[i];
+        shoal__v1__device__init(&q->device[i]);
+        q->device[i].name = (char *)d.name;
+        q->device[i].kind = (char *)d.kind;
+        q->device[i].memory_bytes = d.memory_bytes;
+    }
+    return rc;
+}
+
+static int check(asked *q, shoal_err *err)
 {
     if (q->token && q->token_file)
         return err_set(err, SHOAL_EINVALID, "give the token with --token or in --token-file, not both");
@@ -89,7 +112,8 @@ static int check(const asked *q, shoal_err *err)
     for (size_t i = 0; i < q->labels.n; i++)
         if (!member_table_text_ok(q->labels.v[i]) || !*q->labels.v[i])
             return err_set(err, SHOAL_EINVALID, "a label is a line of 1 to %d bytes", MEMBER_TABLE_TEXT_MAX);
-    int rc = q->site ? identity_name_check(q->site, strlen(q->site), "site", err) : 0;
+    int rc = take_devices(q, err);
+    if (rc == 0 && q->site) rc = identity_name_check(q->site, strlen(q->site), "site", err);
     return rc == 0 && q->name ? identity_name_check(q->name, strlen(q->name), "node", err) : rc;
 }
 
@@ -333,6 +357,8 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "site", "SITE", "where it stands", &q.site),
         CLI_LIST('L', "label", "TEXT", "what models may ask for, such as kitchen; may be repeated",
                  &q.labels),
+        CLI_LIST(0, "device", "NAME=MIB",
+                 "what computes here beside the cores: cuda:0=24576; may be repeated", &q.devices),
         CLI_STRING('c', "config", "FILE", "a shoal.yaml whose models this machine serves [none]", &q.config),
         CLI_STRING('l', "listen", "ADDR", "where gateways reach these models [:7081]", &q.listen),
         CLI_INT(0, "models-gb", "GB", 0, 100000, "room for models that come from others; 0: no bound [64]",

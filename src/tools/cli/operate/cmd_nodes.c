@@ -75,6 +75,19 @@ static int print_rows(const json_t *nodes)
     return 0;
 }
 
+/* What computes beside the cores. */
+static void print_devices(const json_t *nodes)
+{
+    size_t i, k;
+    const json_t *n, *d;
+    json_array_foreach(nodes, i, n) json_array_foreach(json_object_get(n, "devices"), k, d)
+    {
+        if (strcmp(text_of(d, "kind"), "cpu") != 0)
+            cli_printf("%s has the device %s with %.1f GiB\n", text_of(n, "name"), text_of(d, "name"),
+                       number_of(d, "memory_bytes") / GIB);
+    }
+}
+
 /* Two machines with one certificate: one is attached, and the other is refused. */
 static void print_copies(const json_t *nodes)
 {
@@ -109,6 +122,7 @@ static int print_nodes(const json_t *answer, shoal_err *err)
     cli_printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES",
                "ISA", "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
     if (print_rows(json_object_get(answer, "nodes")) != 0) return err_nomem(err);
+    print_devices(json_object_get(answer, "nodes"));
     print_copies(json_object_get(answer, "nodes"));
     print_troubles(json_object_get(answer, "sources"));
     return 0;
