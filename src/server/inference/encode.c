@@ -155,7 +155,7 @@ static void start_call(void *job)
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 
-/* ---- the endpoints ------------------------------------------------------------------------------- */
+/* ---- a model's answer ----------------------------------------------------------------------------- */
 
 static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
 
@@ -238,57 +238,7 @@ static void start_route(gateway_request *rq, const config_route *route, encode_s
     routed_start(rq, route, &about, on_routed, routed_drop, w);
 }
 
-static void handle(gateway_request *rq, task_endpoint_id kind)
-{
-    api_error e;
-    encode_spec spec = {0};
-    if (parse(&spec, kind, rq, &e) != 0) {
-        encode_spec_done(&spec);
-        request_error(rq, &e);
-        return;
-    }
-    spec.model = choose_served(rq, spec.model);
-    const config_route *route = routed_find(rq, spec.model);
-    if (route)
-        start_route(rq, route, &spec);
-    else
-        answer(rq, &spec);
-}
-
-void encode_embeddings(gateway_request *rq)
-{
-    handle(rq, ASK_EMBED);
-}
-
-void encode_classify(gateway_request *rq)
-{
-    handle(rq, ASK_CLASSIFY);
-}
-
-void encode_rerank(gateway_request *rq)
-{
-    handle(rq, ASK_RERANK);
-}
-
-void encode_tag(gateway_request *rq)
-{
-    handle(rq, ASK_TAG);
-}
-
-void encode_score(gateway_request *rq)
-{
-    handle(rq, ASK_SCORE);
-}
-
-void encode_image(gateway_request *rq)
-{
-    handle(rq, ASK_IMAGE);
-}
-
-void encode_fill_mask(gateway_request *rq)
-{
-    handle(rq, ASK_FILL_MASK);
-}
+/* ---- the endpoints ---------------------------------------------------------------------------------- */
 
 /* Clients name one of OpenAI's models where they name any. */
 static bool names_moderator(const char *name, const char *own)
@@ -317,17 +267,29 @@ static int find_moderator(const gateway_request *rq, encode_spec *spec, api_erro
     return 0;
 }
 
-void encode_moderations(gateway_request *rq)
+static void handle(gateway_request *rq, task_endpoint_id kind)
 {
     api_error e;
     encode_spec spec = {0};
-    int rc = parse(&spec, ASK_MODERATE, rq, &e);
-    spec.model = choose_served(rq, spec.model);
-    if (rc == 0) rc = find_moderator(rq, &spec, &e);
-    if (rc == 0) {
-        answer(rq, &spec);
+    int rc = parse(&spec, kind, rq, &e);
+    if (rc == 0) spec.model = choose_served(rq, spec.model);
+    if (rc == 0 && kind == ASK_MODERATE) rc = find_moderator(rq, &spec, &e);
+    if (rc != 0) {
+        encode_spec_done(&spec);
+        request_error(rq, &e);
         return;
     }
-    encode_spec_done(&spec);
-    request_error(rq, &e);
+    const config_route *route = kind == ASK_MODERATE ? NULL : routed_find(rq, spec.model);
+    if (route)
+        start_route(rq, route, &spec);
+    else
+        answer(rq, &spec);
 }
+
+#define ENCODE_HANDLER(handler, kind) \
+    void handler(gateway_request *rq) \
+    {                                 \
+        handle(rq, kind);             \
+    }
+ENCODE_TABLE(ENCODE_HANDLER)
+#undef ENCODE_HANDLER

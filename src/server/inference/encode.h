@@ -5,14 +5,20 @@
 
 #include "request/request.h"
 
+/* X(handler, what is asked) */
+#define ENCODE_TABLE(X)                 \
+    X(encode_embeddings, ASK_EMBED)     \
+    X(encode_classify, ASK_CLASSIFY)    \
+    X(encode_moderations, ASK_MODERATE) \
+    X(encode_rerank, ASK_RERANK)        \
+    X(encode_tag, ASK_TAG)              \
+    X(encode_fill_mask, ASK_FILL_MASK)  \
+    X(encode_score, ASK_SCORE)          \
+    X(encode_image, ASK_IMAGE)
+
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
-void encode_embeddings(gateway_request *rq);
-void encode_classify(gateway_request *rq);
-void encode_moderations(gateway_request *rq);
-void encode_rerank(gateway_request *rq);
-void encode_tag(gateway_request *rq);
-void encode_score(gateway_request *rq);
-void encode_image(gateway_request *rq);
-void encode_fill_mask(gateway_request *rq);
+#define ENCODE_DECLARE(handler, kind) void handler(gateway_request *rq);
+ENCODE_TABLE(ENCODE_DECLARE)
+#undef ENCODE_DECLARE
 
 #endif
