@@ -1,4 +1,5 @@
 /* service_encode.c: Classify, Tag, Embed and FillMask: one request, one or many texts (service_items.h). */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,7 @@ static int encode_reply(encode_call *e, arena *a, Shoal__V1__Timing *timing)
 {
     const ProtobufCMessageDescriptor *type = e->method->reply->fields[0].descriptor;
     Shoal__V1__ClassifyReply m;
+    assert(e->method->reply->sizeof_message == sizeof m);
     protobuf_c_message_init(e->method->reply, &m);
     m.results = arena_alloc(a, e->call.n * sizeof *m.results);
     if (!m.results) return SHOAL_ENOMEM;

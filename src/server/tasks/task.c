@@ -1,6 +1,7 @@
 /* task.c: the tables, and looking rows up. */
 #include "tasks/task.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SERVICE "/shoal.v1.Worker/"
@@ -35,6 +36,7 @@ void task_request_texts(task_request *ret, call_task task, Shoal__V1__TextInput 
                         char *adapter)
 {
     protobuf_c_message_init(CALL_TASKS[task].request, ret);
+    assert(task_field(&ret->base, "inputs") == &ret->classify.inputs);
     ret->classify.inputs = texts;
     ret->classify.n_inputs = n;
     *(char **)task_field(&ret->base, "adapter") = adapter;
@@ -42,6 +44,9 @@ void task_request_texts(task_request *ret, call_task task, Shoal__V1__TextInput 
 
 void task_request_file(task_request *ret, call_task task, ProtobufCBinaryData file)
 {
+    const ProtobufCFieldDescriptor *f = CALL_TASKS[task].request->fields;
+    assert(f->type == PROTOBUF_C_TYPE_BYTES && f->offset == offsetof(Shoal__V1__ScoreRequest, csv));
+    (void)f;
     protobuf_c_message_init(CALL_TASKS[task].request, ret);
     ret->score.csv = file;
 }
