@@ -1,4 +1,4 @@
-/* env.h: time, timers and chance as arguments.
+/* env.h: time, the date, timers and chance as arguments.
  *
  * Whoever waits, measures or draws takes a `const env *` and asks it; nothing in there reads a clock. In life
  * it is env_uv (wire/env_uv.h), in a test env_sim (time/env_sim.h): hours of a cluster in milliseconds, the
@@ -20,6 +20,8 @@ typedef struct env {
     /* The same less the time in which this process could not hear anybody: for the silence of peers
      * (wire/listening.h). */
     uint64_t (*listening_ns)(void *user);
+    /* Nanoseconds since 1970, which may jump: for dates that are shown or written down. */
+    int64_t (*wall_ns)(void *user);
     /* A timer that stands; NULL: out of memory. */
     env_timer *(*timer_new)(void *user, void (*fn)(void *), void *arg);
     /* Run fn once, ms from now; a running timer begins anew. Cannot fail. What was started from another
@@ -30,5 +32,20 @@ typedef struct env {
     uint64_t (*random)(void *user);
     void *user;
 } env;
+
+static inline uint64_t env_now_ns(const env *e)
+{
+    return e->now_ns(e->user);
+}
+
+static inline int64_t env_wall_ns(const env *e)
+{
+    return e->wall_ns(e->user);
+}
+
+static inline int64_t env_wall_s(const env *e)
+{
+    return e->wall_ns(e->user) / 1000000000;
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #define START_NS   1000000000ull /* not 0, which many a field takes for "never" */
+#define START_S    1767225600ll  /* 2026-01-01T00:00:00Z */
 #define NS_PER_MS  1000000ull
 #define NOT_QUEUED SIZE_MAX
 
@@ -74,6 +75,11 @@ static uint64_t sim_listening_ns(void *user)
     return s->now_ns - s->deaf_ns;
 }
 
+static int64_t sim_wall_ns(void *user)
+{
+    return START_S * 1000000000 + (int64_t)(((env_sim *)user)->now_ns - START_NS);
+}
+
 static uint64_t sim_random(void *user)
 {
     env_sim *s = user;
@@ -133,6 +139,7 @@ env_sim *env_sim_new(uint64_t seed)
     s->now_ns = START_NS;
     s->env = (env){.now_ns = sim_now_ns,
                    .listening_ns = sim_listening_ns,
+                   .wall_ns = sim_wall_ns,
                    .timer_new = sim_timer_new,
                    .timer_start = sim_timer_start,
                    .timer_stop = sim_timer_stop,

@@ -19,7 +19,7 @@
 
 typedef struct env_sim env_sim;
 
-env_sim *env_sim_new(uint64_t seed);      /* NULL: out of memory. Its clock starts at one second */
+env_sim *env_sim_new(uint64_t seed);      /* NULL: out of memory. Its clock starts at one second, of 2026 */
 void env_sim_free(env_sim *s);            /* its timers must be freed by then; accepts NULL */
 const env *env_sim_env(const env_sim *s); /* lives as long as s */
 

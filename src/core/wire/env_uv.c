@@ -22,6 +22,13 @@ static uint64_t real_listening_ns(void *user)
     return listening_ns();
 }
 
+static int64_t real_wall_ns(void *user)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static uint64_t real_random(void *user)
 {
     uint64_t x;
@@ -70,6 +77,7 @@ env env_uv(uv_loop_t *loop)
 {
     return (env){.now_ns = real_now_ns,
                  .listening_ns = real_listening_ns,
+                 .wall_ns = real_wall_ns,
                  .timer_new = real_timer_new,
                  .timer_start = real_timer_start,
                  .timer_stop = real_timer_stop,

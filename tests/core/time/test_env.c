@@ -100,6 +100,7 @@ static void env_sim_runs_what_became_due_in_a_stall_behind_it(void **state)
     const env *e = env_sim_env(s);
     mark m = {.e = e};
     m.t = e->timer_new(e->user, ran, &m);
+    int64_t date = env_wall_ns(e);
     uint64_t start = e->now_ns(e->user), heard = e->listening_ns(e->user);
     e->timer_start(m.t, 10);
     env_sim_stall(s, 500);
@@ -108,6 +109,7 @@ static void env_sim_runs_what_became_due_in_a_stall_behind_it(void **state)
     assert_int_equal(m.n_runs, 1);
     assert_int_equal(e->now_ns(e->user) - start, 500 * 1000000);
     assert_true(e->listening_ns(e->user) == heard);
+    assert_int_equal(env_wall_ns(e) - date, 500 * 1000000);
     env_sim_run(s, 7);
     assert_int_equal(e->listening_ns(e->user) - heard, 7 * 1000000);
     e->timer_free(m.t);
