@@ -140,8 +140,8 @@ const char *grpc_call_from(const grpc_call *c);        /* where it came from ove
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
 bool grpc_call_over_unix(const grpc_call *c);          /* by a Unix socket */
 const char *grpc_call_path(const grpc_call *c);
-uint64_t
-grpc_call_received_ns(const grpc_call *c); /* clock_ns when its last byte, or a stream's head, came */
+uint64_t grpc_call_age_ns(const grpc_call *c);  /* since its last byte, or a stream's head, came */
+uint64_t grpc_call_left_ns(const grpc_call *c); /* until its deadline; 0: it is over, or there is none */
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
 /* The answer's head with this metadata, before the first message; without it that message brings a bare one.
  */

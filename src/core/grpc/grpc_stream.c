@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "wire/coding.h"
 #include "grpc/grpc_gzip.h"
 #include "grpc/grpc_internal.h"
@@ -91,9 +92,15 @@ const char *grpc_call_path(const grpc_call *c)
     return http_path(c->r);
 }
 
-uint64_t grpc_call_received_ns(const grpc_call *c)
+uint64_t grpc_call_age_ns(const grpc_call *c)
 {
-    return http_received_ns(c->r);
+    return http_age_ns(c->r);
+}
+
+uint64_t grpc_call_left_ns(const grpc_call *c)
+{
+    uint64_t now = clock_ns();
+    return c->deadline_ns > now ? c->deadline_ns - now : 0;
 }
 
 int grpc_call_hold(grpc_call *c, size_t n)

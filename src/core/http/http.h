@@ -140,7 +140,8 @@ int http_version(const http_request *r);             /* 11, 10 or 20 */
 /* The protocol that the client wants to speak in place of HTTP, in lower case ("websocket"): Upgrade of a GET
  * over HTTP/1.1 (RFC 9110 7.8), or :protocol of a CONNECT over HTTP/2 (RFC 8441). NULL: none. */
 const char *http_protocol(const http_request *r);
-uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
+uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived; 0: it has not */
+uint64_t http_age_ns(const http_request *r);      /* since then; 0: it has not arrived */
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);

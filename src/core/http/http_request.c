@@ -315,6 +315,11 @@ uint64_t http_received_ns(const http_request *r)
     return r->received_ns;
 }
 
+uint64_t http_age_ns(const http_request *r)
+{
+    return r->received_ns ? clock_ns() - r->received_ns : 0;
+}
+
 void http_set_idle(http_request *r, bool idle)
 {
     if (r->idle != idle) r->conn->idle_since_ms = uv_now(r->conn->server->loop);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 
@@ -193,7 +192,7 @@ bool revalidate_start(gateway_request *rq, background_kind kind, const cache_val
     revalidation *x = revalidate_can(rq) && has_room(rq->gateway) ? revalidation_new(rq, kind) : NULL;
     if (!x) return false;
     x->audited = audited ? cache_value_ref(audited) : NULL;
-    ingress_request_enter(rq->gateway, &x->ingress, clock_ns());
+    ingress_request_enter(rq->gateway, &x->ingress);
     return true;
 }
 

@@ -45,7 +45,7 @@ static void on_replica(void *user, const registry_event *e)
 /* The decorators, from the bottom up; above them are those of the settings. */
 static int open_calls(gateway *g, shoal_err *err)
 {
-    const env *e = registry_env(g->registry);
+    const env *e = &g->time;
     failover_options failover = {.wait_ms = g->config->failover_wait_ms, .observer = &g->observer};
     hedge_options hedge = {.observer = &g->observer};
     silence_options silence = {.observer = &g->observer};
@@ -136,8 +136,12 @@ int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gatew
 {
     gateway *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
-    *g = (gateway){
-        .loop = loop, .registry = registry_, .config = config, .endpoints = endpoints, .sinks = SINKS};
+    *g = (gateway){.loop = loop,
+                   .registry = registry_,
+                   .time = *registry_env(registry_),
+                   .config = config,
+                   .endpoints = endpoints,
+                   .sinks = SINKS};
     int rc = gateway_setup(g, err);
     if (rc == 0)
         *ret = g;

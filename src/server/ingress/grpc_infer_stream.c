@@ -8,7 +8,6 @@
 
 #include "messages/json_proto.h"
 #include "dialects/kserve_proto.h"
-#include "base/clock.h"
 #include "base/proto_wire.h"
 #include "ingress/grpc_ingress_impl.h"
 #include "ingress/grpc_access.h"
@@ -315,9 +314,9 @@ static void on_begin(void *user, grpc_call *call)
 /* The stream's deadline is each request's. */
 static void note_timeout(part *p)
 {
-    uint64_t due = grpc_call_deadline_ns(p->stream->call), now = clock_ns();
-    p->ingress.has_timeout = due != 0;
-    if (due > now) p->ingress.timeout_ms = (due - now) / 1000000;
+    const grpc_call *c = p->stream->call;
+    p->ingress.has_timeout = grpc_call_deadline_ns(c) != 0;
+    p->ingress.timeout_ms = grpc_call_left_ns(c) / 1000000;
 }
 
 static part *part_new(infer_stream *s)
@@ -373,7 +372,7 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
         send_error(s, "", "out of memory");
         p->over = true;
     } else {
-        ingress_request_enter(s->at->gateway, &p->ingress, clock_ns());
+        ingress_request_enter(s->at->gateway, &p->ingress);
     }
     p->entering = false;
     if (p->over) finish(p);

@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "messages/json_proto.h"
-#include "base/clock.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "ingress/grpc_ingress_impl.h"
@@ -317,11 +316,11 @@ static void on_cancelled(void *user, grpc_call *call)
     call_free(c);
 }
 
-static void note_timeout(rpc_call *c, uint64_t received_ns)
+static void note_timeout(rpc_call *c)
 {
-    uint64_t due = grpc_call_deadline_ns(c->call);
-    if (!due) return;
-    uint64_t ms = due > received_ns ? (due - received_ns) / 1000000 : 0, most = 86400000;
+    if (!grpc_call_deadline_ns(c->call)) return;
+    uint64_t left_ns = grpc_call_left_ns(c->call), most = 86400000;
+    uint64_t ms = left_ns ? (left_ns + grpc_call_age_ns(c->call)) / 1000000 : 0;
     c->ingress.has_timeout = true;
     c->ingress.timeout_ms = ms < most ? ms : most;
 }
@@ -344,7 +343,7 @@ static rpc_call *call_new(grpc_ingress *at, grpc_call *call)
                     .call = call,
                     .rpc = &GRPC_RPCS[i],
                     .method = at->described[i]};
-    note_timeout(c, grpc_call_received_ns(call));
+    note_timeout(c);
     grpc_call_set_data(call, c);
     grpc_call_on_cancel(call, on_cancelled, at);
     return c;
@@ -397,7 +396,8 @@ static bool enter_asked(rpc_call *c)
 {
     bool nested = c->entering;
     c->entered = c->entering = true;
-    ingress_request_enter(c->at->gateway, &c->ingress, grpc_call_received_ns(c->call));
+    c->ingress.age_ns = grpc_call_age_ns(c->call);
+    ingress_request_enter(c->at->gateway, &c->ingress);
     c->entering = nested;
     bool over = c->over;
     if (over && !nested) call_free(c);

@@ -328,11 +328,12 @@ static void on_request(void *user, http_request *http)
     }
     *call = (http_call){.ingress.ops = &HTTP_OPS, .http = http, .gateway = user};
     call->ingress.local = http_over_unix(http);
+    call->ingress.age_ns = http_age_ns(http);
     call->ingress.connection = http_connection(http);
     call->ingress.from = http_from(http);
     call->ingress.body_follows = intake(user, http) == HTTP_PIECES;
     http_set_data(http, call);
-    ingress_request_enter(user, &call->ingress, http_received_ns(http));
+    ingress_request_enter(user, &call->ingress);
 }
 
 static void on_gone(void *user, http_request *http)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "request/gateway_state.h"
 
@@ -246,7 +245,7 @@ void redispatch_ask(redispatch *a, const char *method, const char *path)
     a->method = method;
     a->open = true;
     hold(a);
-    ingress_request_enter(a->rq->gateway, &a->ingress, clock_ns());
+    ingress_request_enter(a->rq->gateway, &a->ingress);
     settle(a);
 }
 

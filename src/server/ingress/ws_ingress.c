@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "request/admission.h"
 #include "ingress/http_ingress.h"
@@ -310,7 +309,7 @@ static void welcome(ws_socket *s)
 static void enter(ws_call *c)
 {
     c->entering = true;
-    ingress_request_enter(c->socket->gateway, &c->ingress, clock_ns());
+    ingress_request_enter(c->socket->gateway, &c->ingress);
     const gateway_request *rq = c->over ? NULL : c->ingress.rq;
     if (rq && rq->endpoint->takes & ENDPOINT_PIECES && c->ask.body.len)
         rq->on_body(rq->work, (const uint8_t *)c->ask.body.data, c->ask.body.len);

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "config/config_schema.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
@@ -50,7 +48,7 @@ bool admission_knows(const gateway *g, const char *shown)
 {
     const auth *a = g->settings->auth;
     const auth_key *k = auth_count(a) > 0 ? auth_find(a, shown) : NULL;
-    return auth_count(a) == 0 || (k && !auth_ended(k, (int64_t)time(NULL)));
+    return auth_count(a) == 0 || (k && !auth_ended(k, env_wall_s(&g->time)));
 }
 
 static int refuse_stranger(const char *shown, api_error *e)
@@ -111,7 +109,7 @@ int admission_check(gateway_request *rq, api_error *e)
     const char *shown = admission_credential(rq);
     rq->key = auth_find(rq->settings->auth, shown);
     if (!rq->key) return refuse_stranger(shown, e);
-    if (auth_ended(rq->key, (int64_t)time(NULL))) return refuse_ended(rq->key, e);
+    if (auth_ended(rq->key, request_date_s(rq))) return refuse_ended(rq->key, e);
     int rc = check_admin(rq, e);
     return rc == 0 ? check_endpoint(rq, e) : rc;
 }
@@ -208,7 +206,7 @@ int admission_begin(gateway_request *rq, api_error *e)
 {
     auth_rate rate = AUTH_REQUESTS;
     if (!rq->key || rq->background) return 0;
-    uint64_t now = clock_ns(), wait = auth_wait_ns(rq->key, now, &rate);
+    uint64_t now = request_now_ns(rq), wait = auth_wait_ns(rq->key, now, &rate);
     if (wait > 0) return refuse_rate(rq->key, rate, wait, e);
     auth_enter(rq->key, now);
     rq->key_counts = true;
@@ -218,7 +216,7 @@ int admission_begin(gateway_request *rq, api_error *e)
 static void leave_key(gateway_request *rq, int status, const char *error_code)
 {
     uint64_t n = request_is_computed(rq) ? rq->n_prompt_tokens + rq->n_generated_tokens : 0;
-    if (rq->key_counts) auth_leave(rq->key, n, clock_ns());
+    if (rq->key_counts) auth_leave(rq->key, n, request_now_ns(rq));
     rq->key_counts = false;
 }
 
@@ -258,7 +256,7 @@ void admission_put_rates(admission_rates *ret, const gateway_request *rq)
                                          "x-ratelimit-reset-tokens"};
     ret->n = 0;
     if (!rq->key) return;
-    uint64_t now = clock_ns();
+    uint64_t now = request_now_ns(rq);
     put_rate(ret, REQUESTS, &rq->key->use->requests, rq->key->rule->requests_per_minute, now);
     put_rate(ret, TOKENS, &rq->key->use->tokens, rq->key->rule->tokens_per_minute, now);
 }

@@ -8,6 +8,7 @@
 #include "cache/cache.h"
 #include "calls/observer.h"
 #include "logging/span.h"
+#include "time/env.h"
 #include "cluster/registry.h"
 #include "config/config.h"
 #include "control/control.h"
@@ -29,6 +30,7 @@ struct gateway {
     control *control;            /* NULL: this machine serves alone */
     const struct keeper *keeper; /* NULL: no models are loaded while it serves */
     registry *registry;
+    env time;                     /* the registry's */
     const gateway_config *config; /* the settings' */
     const endpoint_table *endpoints;
     calls *base;            /* to the replicas; the rules of the file are above them */
@@ -76,8 +78,9 @@ struct gateway {
     void *drained_user;
     size_t n_released; /* of the ingress list, once the gateway is freed; then this is called: */
     void (*released)(struct gateway *g);
-    bool withdrawn;    /* it is not to be given new work, and answers what comes all the same */
-    uv_timer_t *watch; /* watch.c's; freed by its close */
+    bool withdrawn;   /* it is not to be given new work, and answers what comes all the same */
+    env_timer *watch; /* watch.c's, */
+    bool watching;    /* and whether it runs */
 };
 
 /* The request's end, for log and metrics; unlinks and frees it. Status 499: the client left. */

@@ -153,7 +153,7 @@ static int admit(gateway_request *rq, api_error *e)
     return set_wish(rq, e) == 0 ? admission_begin(rq, e) : e->status;
 }
 
-static gateway_request *request_new(gateway *g, ingress_request *in, uint64_t received_ns)
+static gateway_request *request_new(gateway *g, ingress_request *in)
 {
     gateway_request *rq = malloc(sizeof *rq);
     if (!rq) return NULL;
@@ -166,7 +166,7 @@ static gateway_request *request_new(gateway *g, ingress_request *in, uint64_t re
                             .config = g->config,
                             .ingress = in,
                             .background = in->background,
-                            .start_ns = received_ns ? received_ns : clock_ns(),
+                            .start_ns = env_now_ns(&g->time) - in->age_ns,
                             .next = g->requests};
     if (g->requests) g->requests->prev = rq;
     g->requests = rq;
@@ -176,9 +176,9 @@ static gateway_request *request_new(gateway *g, ingress_request *in, uint64_t re
     return rq;
 }
 
-void ingress_request_enter(gateway *g, ingress_request *in, uint64_t received_ns)
+void ingress_request_enter(gateway *g, ingress_request *in)
 {
-    gateway_request *rq = request_new(g, in, received_ns);
+    gateway_request *rq = request_new(g, in);
     if (!rq) {
         api_error e;
         api_error_nomem(&e);

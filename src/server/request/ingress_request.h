@@ -10,7 +10,7 @@
  *
  *     struct mine { ingress_request ingress; ... } *m = ...;
  *     m->ingress.ops = &MINE;
- *     ingress_request_enter(g, &m->ingress, clock_ns());       // it may be answered before this returns
+ *     ingress_request_enter(g, &m->ingress);                   // it may be answered before this returns
  *
  * The transport frees the request in `reply`, `end` or `drop`, of which exactly one comes. It calls
  * ingress_request_leave if the client leaves before. Loop thread. */
@@ -62,6 +62,7 @@ struct ingress_request {
     bool local;                 /* its client is on this machine, and no browser: a Unix socket */
     background_kind background; /* of a request without a client (answers/revalidate.h) */
     const void *connection;     /* only to be compared (capacity.h); NULL: none */
+    uint64_t age_ns;            /* since its last byte came */
     const char *from;           /* its client's address; NULL: none, or a Unix socket. Borrowed */
     const char *key;            /* the API key that the client shows; NULL: its headers say. Borrowed */
     bool has_timeout;           /* the transport has its own deadline (grpc-timeout); the sooner one counts */
@@ -72,8 +73,8 @@ struct ingress_request {
     struct gateway_request *rq;       /* from ingress_request_enter until the final call */
 };
 
-/* Take in a request, whose last byte came at received_ns. */
-void ingress_request_enter(struct gateway *g, ingress_request *in, uint64_t received_ns);
+/* Take in a request. */
+void ingress_request_enter(struct gateway *g, ingress_request *in);
 /* How long a body or a message may be, by any transport, where no sound and no document is taken. */
 size_t ingress_request_max_bytes(const struct gateway *g);
 /* Its body is ready, or e says what is wrong with it. in->rq may have been answered when this returns. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "base/number.h"
 #include "request/admission.h"
@@ -41,6 +40,21 @@ const char *request_method(const gateway_request *rq)
 const char *request_path(const gateway_request *rq)
 {
     return rq->ingress->ops->path(rq->ingress);
+}
+
+uint64_t request_now_ns(const gateway_request *rq)
+{
+    return env_now_ns(&rq->gateway->time);
+}
+
+double request_ms(const gateway_request *rq)
+{
+    return (double)(request_now_ns(rq) - rq->start_ns) / 1e6;
+}
+
+int64_t request_date_s(const gateway_request *rq)
+{
+    return env_wall_s(&rq->gateway->time);
 }
 
 const char *request_query(const gateway_request *rq)
@@ -161,7 +175,7 @@ void request_note_time(gateway_request *rq, request_time t, double ms)
     request_facts *f = &rq->facts;
     metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
     if (t == REQUEST_TOTAL)
-        metrics_set(rq->metrics, METRIC_LAST_CALL, (double)time(NULL), rq->model, NULL, NULL);
+        metrics_set(rq->metrics, METRIC_LAST_CALL, (double)request_date_s(rq), rq->model, NULL, NULL);
     if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;
     f->known |= 1u << t;
 }

@@ -151,6 +151,11 @@ const char *request_body(const gateway_request *rq, size_t *ret_len);          /
 void request_pause(gateway_request *rq, bool paused);                          /* of one in pieces */
 size_t request_unsent(const gateway_request *rq); /* bytes of the answer that the client has not taken */
 
+/* By the gateway's env: the time, milliseconds since the request came, and seconds since 1970. */
+uint64_t request_now_ns(const gateway_request *rq);
+double request_ms(const gateway_request *rq);
+int64_t request_date_s(const gateway_request *rq);
+
 /* Whose documents it may see: the digest of its API key, as conversations have it; "" where no keys are
  * configured, or it came with none. Returns out. */
 enum { REQUEST_OWNER_SIZE = 65 };

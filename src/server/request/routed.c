@@ -232,8 +232,8 @@ static int start(routed_job *j, const routed_about *a, api_error *e)
     fill_facts(&ask.facts, rq, a);
     fill_resumed(j, &ask.facts, a);
     request_watch(rq, on_gone, j);
-    int rc = resolve_start(&j->resolve, rq->calls, registry_env(rq->registry), &rq->config->book, &ask,
-                           on_resolved, j);
+    int rc =
+        resolve_start(&j->resolve, rq->calls, &rq->gateway->time, &rq->config->book, &ask, on_resolved, j);
     if (rc == 0) return 0;
     request_watch(rq, NULL, NULL);
     return api_error_nomem(e);

@@ -32,7 +32,7 @@ static int open_fallbacks(settings *s, const env *e, shoal_err *err)
 static int open_calls(settings *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    const env *e = registry_env(s->gateway->registry);
+    const env *e = &s->gateway->time;
     int rc = borrow_calls_new(&s->calls, s->gateway->base, err);
     if (rc == 0) rc = open_fallbacks(s, e, err);
     if (rc == 0 && c->n_ensembles > 0)

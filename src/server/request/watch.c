@@ -1,12 +1,9 @@
 /* watch.c: a walk over the requests every few milliseconds, while one of them waits. */
 #include "request/watch.h"
 
-#include <stdlib.h>
-
-#include "base/clock.h"
 #include "request/gateway_state.h"
 
-#define LOOK_MS 5
+enum { LOOK_MS = 5 };
 
 typedef void (*work_fn)(void *work);
 
@@ -32,38 +29,32 @@ static gateway_request *next_due(gateway *g, uint64_t now, work_fn *ret_fn, bool
     return NULL;
 }
 
-static void tick(uv_timer_t *t)
+static void tick(void *user)
 {
-    gateway *g = t->data;
-    uint64_t now = clock_ns();
+    gateway *g = user;
+    uint64_t now = env_now_ns(&g->time);
     bool more;
     work_fn fn;
     for (gateway_request *rq; (rq = next_due(g, now, &fn, &more));) fn(rq->work);
     settings_sweep(g);
-    if (!more) uv_timer_stop(t);
+    g->watching = false;
+    if (more) watch_requests(g);
 }
 
 void watch_requests(gateway *g)
 {
-    if (!uv_is_active((uv_handle_t *)g->watch)) uv_timer_start(g->watch, tick, LOOK_MS, LOOK_MS);
+    if (!g->watching) g->time.timer_start(g->watch, LOOK_MS);
+    g->watching = true;
 }
 
 int watch_open(gateway *g, shoal_err *err)
 {
-    g->watch = malloc(sizeof *g->watch);
-    if (!g->watch) return err_nomem(err);
-    uv_timer_init(g->loop, g->watch);
-    g->watch->data = g;
-    return 0;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
+    g->watch = g->time.timer_new(g->time.user, tick, g);
+    return g->watch ? 0 : err_nomem(err);
 }
 
 void watch_close(gateway *g)
 {
-    if (g->watch) uv_close((uv_handle_t *)g->watch, free_handle);
+    g->time.timer_free(g->watch);
     g->watch = NULL;
 }
