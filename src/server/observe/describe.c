@@ -2,9 +2,7 @@
 #include "observe/describe.h"
 
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
@@ -63,12 +61,10 @@ static void put_stats(buf *out, const Shoal__V1__Stats *s)
 }
 
 /* Seconds since 1970, whole, of a time on the monotonic clock. */
-static int64_t wall_seconds(uint64_t at_ns)
+static int64_t wall_seconds(const env *e, uint64_t at_ns)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    int64_t ago = (int64_t)(clock_ns() - at_ns), now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-    return (now - ago) / 1000000000;
+    int64_t ago = (int64_t)(env_now_ns(e) - at_ns);
+    return (env_wall_ns(e) - ago) / 1000000000;
 }
 
 const char *describe_replica_state(const replica *r)
@@ -78,17 +74,17 @@ const char *describe_replica_state(const replica *r)
     return replica_state_name(r->state);
 }
 
-void describe_replica(buf *out, const replica *r, const char *site)
+void describe_replica(buf *out, const gateway *g, const replica *r)
 {
     buf_puts(out, "{\"id\":");
     json_put_string(out, r->id, strlen(r->id));
     put_str(out, "model", r->model);
     put_str(out, "node", r->node ? r->node->name : "");
-    put_str(out, "site", r->node ? r->node->site : site);
+    put_str(out, "site", r->node ? r->node->site : registry_site(g->registry));
     put_str(out, "state", describe_replica_state(r));
     put_str(out, "reason", r->reason);
     if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
-    if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(r->state_ns));
+    if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(&g->time, r->state_ns));
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
                r->process.n_restarts, r->process.n_crashes);
     if (r->stats) put_stats(out, r->stats);

@@ -11,8 +11,7 @@
 struct gateway;
 
 void describe_gateway(buf *out, const struct gateway *g); /* left open: the caller adds members and the '}' */
-void describe_replica(buf *out, const replica *r,
-                      const char *site); /* site: where those without a node are */
+void describe_replica(buf *out, const struct gateway *g, const replica *r);
 /* "ready" and the others of replica_state_name; "silent" or "standby" for a ready one that takes no calls. */
 const char *describe_replica_state(const replica *r);
 void describe_node(buf *out, const node *n);

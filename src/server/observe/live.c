@@ -4,9 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "cluster/node.h"
 #include "request/admission.h"
@@ -33,7 +31,7 @@ typedef struct listener {
 
 struct live {
     gateway *g;
-    uv_timer_t timer;
+    env_timer *beats;
     uint64_t beat;
     live_item *items, *at; /* at: where the next description is expected */
     listener *listeners;
@@ -124,7 +122,7 @@ static void sweep(live *l)
 /* To read what this machine is up to takes longer than all the rest, and it changes all the time. */
 static void look_at_this_machine(live *l)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = env_now_ns(&l->g->time);
     node *here = NULL;
     if (l->here_ns && now - l->here_ns < LIVE_MACHINE_MS * 1000000ull) return;
     if (node_here(&here, NULL) != 0) return;
@@ -163,7 +161,7 @@ static void look(live *l)
     for (size_t i = 0; i < registry_count(r); i++) {
         const replica *x = registry_at(r, i);
         buf_clear(&l->draft);
-        describe_replica(&l->draft, x, registry_site(r));
+        describe_replica(&l->draft, l->g, x);
         note(l, LIVE_REPLICA, x->id);
     }
     sweep(l);
@@ -199,10 +197,8 @@ static void put_gone(buf *out, const live *l, uint64_t since)
 
 static void put_event(buf *out, const live *l, uint64_t since)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
     event_begin(out, EVENT_DATA, "status");
-    buf_printf(out, "{\"at\":%.3f", (double)t.tv_sec + (double)t.tv_nsec / 1e9);
+    buf_printf(out, "{\"at\":%.3f", (double)env_wall_ns(&l->g->time) / 1e9);
     size_t before = out->len;
     buf_puts(out, ",\"gateway\":");
     size_t empty = out->len;
@@ -227,7 +223,7 @@ static bool has_news(const live *l, uint64_t since)
 
 static void tell(live *l, listener *x)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = env_now_ns(&l->g->time);
     bool quiet = now - x->told_ns > LIVE_QUIET_MS * 1000000ull;
     if ((!quiet && !has_news(l, x->beat)) || request_stream_is_full(x->rq)) return;
     buf_clear(&l->event);
@@ -250,7 +246,7 @@ static void leave(void *work)
     else
         l->listeners = x->next;
     if (x->next) x->next->prev = x->prev;
-    if (--l->n_listeners == 0) uv_timer_stop(&l->timer);
+    if (--l->n_listeners == 0) l->g->time.timer_stop(l->beats);
     free(x);
 }
 
@@ -266,9 +262,10 @@ static bool may_hear(listener *x)
     return false;
 }
 
-static void on_beat(uv_timer_t *t)
+static void on_beat(void *user)
 {
-    live *l = t->data;
+    live *l = user;
+    l->g->time.timer_start(l->beats, LIVE_BEAT_MS);
     look(l);
     for (listener *x = l->listeners, *next; x; x = next) {
         next = x->next;
@@ -284,7 +281,7 @@ static listener *join(live *l, gateway_request *rq)
     *x = (listener){.live = l, .rq = rq, .next = l->listeners};
     if (x->next) x->next->prev = x;
     l->listeners = x;
-    if (l->n_listeners++ == 0) uv_timer_start(&l->timer, on_beat, LIVE_BEAT_MS, LIVE_BEAT_MS);
+    if (l->n_listeners++ == 0) l->g->time.timer_start(l->beats, LIVE_BEAT_MS);
     return x;
 }
 
@@ -322,10 +319,9 @@ int live_open(gateway *g, shoal_err *err)
     live *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
     l->g = g;
-    uv_timer_init(g->loop, &l->timer);
-    l->timer.data = l;
     g->live = l;
-    return 0;
+    l->beats = g->time.timer_new(g->time.user, on_beat, l);
+    return l->beats ? 0 : err_nomem(err);
 }
 
 void live_drain(gateway *g)
@@ -336,11 +332,6 @@ void live_drain(gateway *g)
         request_watch(rq, NULL, NULL);
         request_stream_end(rq);
     }
-}
-
-static void on_closed(uv_handle_t *h)
-{
-    free(h->data);
 }
 
 void live_close(gateway *g)
@@ -356,5 +347,6 @@ void live_close(gateway *g)
     buf_done(&l->draft);
     buf_done(&l->event);
     g->live = NULL;
-    uv_close((uv_handle_t *)&l->timer, on_closed);
+    g->time.timer_free(l->beats);
+    free(l);
 }

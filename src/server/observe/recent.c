@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "json/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
@@ -71,13 +69,6 @@ static bool is_kept(const gateway_request *rq, int status)
     return !rq->is_stranger && (works || (status >= 400 && status != 499));
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void keep_asked(gateway_request *rq)
 {
     size_t n;
@@ -93,7 +84,7 @@ static void add_span(const gateway_request *rq, const char *endpoint)
               .id = trace_span(rq->trace),
               .parent = rq->trace_parent,
               .start_ns = rq->start_ns,
-              .end_ns = clock_ns()};
+              .end_ns = request_now_ns(rq)};
     span_name(&s, endpoint);
     span_set(&s, "model", rq->model);
     span_ring_add(rq->gateway->spans, &s);
@@ -109,8 +100,8 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
                  .request = rq->number,
                  .start_ns = rq->start_ns,
                  .traced = trace_is_sampled(rq->trace),
-                 .at_s = now_s(),
-                 .ms = clock_ms_since(rq->start_ns),
+                 .at_s = (double)env_wall_ns(&rq->gateway->time) / 1e9,
+                 .ms = request_ms(rq),
                  .status = status,
                  .streamed = rq->streaming,
                  .background = rq->background != BACKGROUND_NONE,

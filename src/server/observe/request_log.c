@@ -1,6 +1,5 @@
 /* request_log.c: the log line of a request that has ended. */
 #include "access/auth.h"
-#include "base/clock.h"
 #include "logging/log.h"
 #include "observe/request_sinks.h"
 #include "request/endpoint.h"
@@ -23,7 +22,7 @@ static void log_request(gateway_request *rq, int status, const char *error_code)
         LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
         LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
         LOG_S("alias", rq->alias ? rq->alias : ""), LOG_S("version", rq->version),
-        LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
+        LOG_S("quantisation", rq->quantisation), LOG_F("ms", request_ms(rq)),
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
         LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
         LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", BACKGROUND[rq->background]),

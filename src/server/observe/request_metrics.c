@@ -1,7 +1,6 @@
 /* request_metrics.c: requests by endpoint, model and status, for GET /metrics. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/number.h"
 #include "observe/request_sinks.h"
 #include "request/endpoint.h"
@@ -24,7 +23,7 @@ static void count_request(gateway_request *rq, int status, const char *error_cod
     metrics *m = rq->metrics;
     if (rq->background) return;
     metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
-    metrics_observe_s(m, METRIC_REQUEST_S, clock_ms_since(rq->start_ns) / 1000, name, NULL);
+    metrics_observe_s(m, METRIC_REQUEST_S, request_ms(rq) / 1000, name, NULL);
     if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
     if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
     if (rq->cache_state) count_cache(rq);

@@ -31,7 +31,7 @@ void overview_handle(gateway_request *rq)
     buf_puts(&out, "],\"replicas\":[");
     for (size_t i = 0; i < registry_count(g); i++) {
         if (i) buf_putc(&out, ',');
-        describe_replica(&out, registry_at(g, i), registry_site(g));
+        describe_replica(&out, rq->gateway, registry_at(g, i));
     }
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);

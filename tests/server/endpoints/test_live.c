@@ -20,9 +20,13 @@
 #include "request/gateway_state.h"
 #include "observe/live.h"
 #include "observe/recent.h"
+#include "time/env_sim.h"
+
+enum { TURN_MS = 10 }; /* that pass in a turn of the loop */
 
 typedef struct house {
     uv_loop_t loop;
+    env_sim *sim; /* the gateway's time; sockets take their own */
     registry *g;
     gateway_config config;
     gateway *gw;
@@ -48,10 +52,12 @@ static house *open_house(const gateway_config *config)
     shoal_err err = {0};
     house *h = calloc(1, sizeof *h);
     assert_non_null(h);
+    h->sim = env_sim_new(1);
     h->config = *config;
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    assert_int_equal(registry_new(&h->g, &h->loop, &err), 0);
+    reach how = reach_grpc(&h->loop);
+    assert_int_equal(registry_new_with(&h->g, env_sim_env(h->sim), &how, &err), 0);
     assert_int_equal(source_open(&h->members, h->g, "test", &err), 0);
     put(h, "slow/0", 1, REPLICA_STARTING, NULL);
     put(h, "slow/1", 1, REPLICA_STARTING, NULL);
@@ -66,6 +72,8 @@ static void close_house(house *h)
     registry_free(h->g);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&h->loop), 0);
+    assert_int_equal(env_sim_timers(h->sim), 0);
+    env_sim_free(h->sim);
     free(h);
 }
 
@@ -96,6 +104,7 @@ static int ask(house *h, const char *head, const char *body)
 static bool turn(house *h, int fd)
 {
     uv_run(&h->loop, UV_RUN_NOWAIT);
+    env_sim_run(h->sim, TURN_MS);
     usleep(200);
     ssize_t n = recv(fd, h->reply + h->n_reply, sizeof h->reply - 1 - h->n_reply, MSG_DONTWAIT);
     if (n > 0) h->n_reply += (size_t)n;
@@ -236,7 +245,8 @@ static void recent_forgets_the_oldest(void **state)
 {
     recent *r = recent_new();
     buf out = {0};
-    gateway g = {.recent = r};
+    env_sim *sim = env_sim_new(1);
+    gateway g = {.recent = r, .time = *env_sim_env(sim)};
     gateway_request rq = {.gateway = &g};
     assert_non_null(r);
     for (int i = 1; i <= RECENT_MAX + 3; i++) {
@@ -253,6 +263,7 @@ static void recent_forgets_the_oldest(void **state)
     assert_true(strncmp(out.data, "[{\"number\":515,", 15) == 0);
     buf_done(&out);
     recent_free(r);
+    env_sim_free(sim);
 }
 
 int main(void)
