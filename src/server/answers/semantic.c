@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "logging/log.h"
 #include "cache/cache_key.h"
@@ -44,6 +43,11 @@ struct semantic_look {
     near_found found[NEAR_FOUND_MAX]; /* of a call that is on: the one that is judged comes first */
 };
 
+static uint64_t now_ns(const gateway *g)
+{
+    return env_now_ns(&g->time);
+}
+
 /* ---- the verdict --------------------------------------------------------------------------------- */
 
 static void tell(semantic_look *x, const char *result, const char *why, const cache_value *v,
@@ -51,7 +55,7 @@ static void tell(semantic_look *x, const char *result, const char *why, const ca
 {
     gateway *g = x->g;
     metrics_add(g->metrics, METRIC_NEAR, 1, x->name, result, why);
-    metrics_observe_s(g->metrics, METRIC_NEAR_S, clock_ms_since(x->start_ns) / 1000, x->name, NULL);
+    metrics_observe_s(g->metrics, METRIC_NEAR_S, (double)(now_ns(x->g) - x->start_ns) / 1e9, x->name, NULL);
     if (!v)
         snprintf(x->rq->near_note, sizeof x->rq->near_note, similarity > 0 ? "%s%s%s %.3f" : "%s%s%s", result,
                  *why ? " " : "", why, similarity);
@@ -76,13 +80,13 @@ static bool is_its_own(const semantic_look *x, int status)
 /* Its model is missing or late. */
 static void pass_by(semantic_look *x, const char *why)
 {
-    x->g->semantic->until_ns = clock_ns() + REST_NS;
+    x->g->semantic->until_ns = now_ns(x->g) + REST_NS;
     tell(x, "absent", why, NULL, 0);
 }
 
 static void take(semantic_look *x, const near_found *f)
 {
-    const cache_value *v = cache_peek(x->g->cache, &f->key, clock_ns());
+    const cache_value *v = cache_peek(x->g->cache, &f->key, now_ns(x->g));
     if (!v) {
         tell(x, "none", "", NULL, (double)f->cosine);
         return;
@@ -95,7 +99,7 @@ static void take(semantic_look *x, const near_found *f)
 static uint64_t until(semantic_look *x)
 {
     const semantic *l = x->g->semantic;
-    uint64_t now = clock_ns(), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
+    uint64_t now = now_ns(x->g), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
     uint64_t half = deadline > now ? (deadline - now) / 2 : 0;
     x->hurried = deadline && half < wait;
     return now + (x->hurried ? half : wait);
@@ -235,7 +239,7 @@ bool semantic_is_for(const gateway_request *rq, const semantic_ask *ask)
 semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user)
 {
     gateway *g = rq->gateway;
-    if (clock_ns() < g->semantic->until_ns || !is_there(g, g->semantic->config->model)) {
+    if (now_ns(g) < g->semantic->until_ns || !is_there(g, g->semantic->config->model)) {
         snprintf(rq->near_note, sizeof rq->near_note, "absent embed");
         metrics_add(g->metrics, METRIC_NEAR, 1, rq->cache_name, "absent", "embed");
         return NULL;
@@ -243,7 +247,7 @@ semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, sema
     semantic_look *x = calloc(1, sizeof *x);
     if (!x) return NULL;
     *x = (semantic_look){.g = g, .rq = rq, .done = done, .user = user, .shelf = ask->shelf, .how = ask->how};
-    x->start_ns = clock_ns();
+    x->start_ns = now_ns(g);
     x->text = strdup(ask->text);
     memcpy(x->name, rq->cache_name, sizeof x->name);
     if (x->text && ask_vector(x)) return x;

@@ -123,7 +123,7 @@ static model_call *start_call(shadow *s, const gateway_request *rq, const Shoal_
     const char *colon = strchr(s->route->shadow, ':');
     char model[136];
     call_context of = request_context(rq, ""), ctx = call_context_named(&of, "shadow");
-    ctx.deadline_ns = clock_ns() + SHADOW_DEADLINE_MS * 1000000ull;
+    ctx.deadline_ns = request_now_ns(rq) + SHADOW_DEADLINE_MS * 1000000ull;
     ctx.latency = SHOAL__V1__LATENCY__BATCH;
     call_events ev = {.user = s, .event = on_event, .end = on_end};
     call_terms none = {0};

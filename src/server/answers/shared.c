@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
@@ -85,7 +84,7 @@ void shared_publish(shared_end *end, const buf *packed)
         if (end->passes)
             cache_pass(t, all.data, all.len);
         else
-            kept = cache_fill(t, all.data, all.len, clock_ns());
+            kept = cache_fill(t, all.data, all.len, env_now_ns(&end->gateway->time));
         if (kept && end->look) {
             semantic_keep(end->look, &end->key);
             end->look = NULL;
@@ -133,7 +132,8 @@ void shared_fail(shared_job *s, const api_error *e)
     if (!is_ours_alone(e)) end.ticket = NULL;
     shared_leave(&end);
     if (!is_ours_alone(e))
-        cache_fail(t, e->status, e, sizeof *e, !end.passes && is_the_same_again(e), clock_ns());
+        cache_fail(t, e->status, e, sizeof *e, !end.passes && is_the_same_again(e),
+                   env_now_ns(&end.gateway->time));
 }
 
 void shared_fail_nomem(shared_job *s)
@@ -330,7 +330,7 @@ static void look_up(shared_job *s, const shared_terms *terms, const sha256_diges
                      .takes_stale = revalidate_can(rq),
                      .only_kept = w->only_if_cached,
                      .refresh = rq->background == BACKGROUND_REFRESH};
-    cache_outcome o = cache_lookup(rq->cache, &ask, clock_ns(), on_turn, s, &f);
+    cache_outcome o = cache_lookup(rq->cache, &ask, request_now_ns(rq), on_turn, s, &f);
     s->ticket = f.ticket;
     switch (o) {
     case CACHE_HIT:
