@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "base/sha256.h"
 #include "messages/multipart.h"
@@ -78,7 +77,7 @@ static void on_text(void *user, const char *text, size_t n)
 static void stream_end(process_job *j, const char *body, size_t len)
 {
     gateway_request *rq = j->shared.rq;
-    process_events_answer(&j->out, rq->id, clock_ms_since(rq->start_ns), body, len);
+    process_events_answer(&j->out, rq->id, request_ms(rq), body, len);
     if (j->out.failed) {
         shared_fail_nomem(&j->shared);
         return;
@@ -99,7 +98,7 @@ static void job_answer(process_job *j, const char *body, size_t len)
     }
     buf_puts(&b, "{\"id\":");
     json_put_string(&b, rq->id, strlen(rq->id));
-    buf_printf(&b, ",\"ms\":%.3f,", clock_ms_since(rq->start_ns));
+    buf_printf(&b, ",\"ms\":%.3f,", request_ms(rq));
     buf_append(&b, body + 1, len - 1); /* without its '{' */
     job_free(j);
     request_json(rq, 200, &b);
@@ -290,7 +289,8 @@ void pipelines_process(gateway_request *rq)
     int rc = j ? parse(&j->in, rq, &e) : api_error_nomem(&e);
     if (!rc && (rc = admission_may_use(rq, j->in.pipeline->name, &e))) process_input_done(&j->in);
     if (!rc) j->in.confirms = &rq->gateway->confirms;
-    if (!rc && (rc = process_take_answer(&j->in, clock_ns(), &e))) process_input_done(&j->in);
+    if (!rc) j->in.time = &rq->gateway->time;
+    if (!rc && (rc = process_take_answer(&j->in, &e))) process_input_done(&j->in);
     if (rc) {
         free(j);
         request_error(rq, &e);
@@ -298,7 +298,6 @@ void pipelines_process(gateway_request *rq)
     }
     j->in.desk = rq->gateway->desk;
     j->in.owner = request_owner(rq, j->owner);
-    j->in.env = registry_env(rq->registry);
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;

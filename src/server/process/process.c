@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "pipeline/pipeline_template.h"
 
 void process_stage_done(stage_run *s)
@@ -279,11 +278,11 @@ static bool start_stage(stage_run *s)
     call_context ctx = s->run->ctx;
     ctx.why = buf_text(&s->why);
     if (s->stage->timeout_ms) {
-        uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
+        uint64_t own = env_now_ns(s->run->in->time) + (uint64_t)s->stage->timeout_ms * 1000000u;
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
     }
     process_fact(s)->state = STAGE_RUNNING;
-    s->start_ns = clock_ns();
+    s->start_ns = env_now_ns(s->run->in->time);
     bool each = pipeline_each(s->stage);
     int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
     if (rc) return fail_start(s, rc, s->err.message);
@@ -352,7 +351,7 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
     }
     *r = (process_run){.in = in,
                        .calls = c,
-                       .start_ns = clock_ns(),
+                       .start_ns = env_now_ns(in->time),
                        .done = done,
                        .user = user,
                        .facts = facts,

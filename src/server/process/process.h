@@ -22,6 +22,7 @@
 #include "messages/degraded.h"
 #include "messages/api_error.h"
 #include "base/sha256.h"
+#include "time/env.h"
 #include "config/config.h"
 #include "pipeline/pipeline.h"
 
@@ -43,13 +44,13 @@ typedef struct process_input {
     size_t n_devices;
     bool stream;                       /* the client wants to see it going on, */
     const struct process_watch *watch; /* and this is who shows it (process_events.h); NULL: nobody */
-    const struct env *env; /* timers, so that rules of a long list hold up no loop; NULL: nobody waits */
-    struct hosts *hosts;   /* that http stages ask (hosts/hosts.h) */
-    char *context;         /* free text, "" when none */
-    arena *memory;         /* what the request brought */
-    const char *owner;     /* whose collections it finds beside shared ones; NULL: nobody's */
-    struct desk *desk;     /* of the collections (retrieve/desk.h), for pipelines that look into them */
-    char *confirm;         /* the token of a question that a guard asked back; NULL: none */
+    const env *time;                   /* with timers, so that rules of a long list hold up no loop */
+    struct hosts *hosts;               /* that http stages ask (hosts/hosts.h) */
+    char *context;                     /* free text, "" when none */
+    arena *memory;                     /* what the request brought */
+    const char *owner;                 /* whose collections it finds beside shared ones; NULL: nobody's */
+    struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */
+    char *confirm;     /* the token of a question that a guard asked back; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
     const char *asked_by;          /* the guard stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */
@@ -63,8 +64,8 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
 int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
                        const char *body, size_t len, api_error *ret_error);
 /* Where the request answers a question that a guard asked back (in->confirm), put the request that was asked
- * about in its place; in->confirms is set. Returns 0 or the HTTP status in *e. */
-int process_take_answer(process_input *in, uint64_t now_ns, api_error *e);
+ * about in its place; in->confirms and in->time are set. Returns 0 or the HTTP status in *e. */
+int process_take_answer(process_input *in, api_error *e);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */

@@ -24,7 +24,7 @@ int process_ask(stage_run *s, const sha256_digest *about, json_t *details)
                           .pipeline = r->in->pipeline->name,
                           .stage = s->stage->name,
                           .about = *about,
-                          .expires_ns = clock_ns() + seconds * 1000000000ull};
+                          .expires_ns = env_now_ns(r->in->time) + seconds * 1000000000ull};
     rng_bytes(draw, sizeof draw);
     if (confirm_put(r->in->confirms, &q, draw, token)) return SHOAL_ENOMEM;
     process_put(r, details, "confirm", json_pack("{s:s,s:i}", "token", token, "expires_s", (int)seconds));
@@ -72,7 +72,7 @@ static int take_up(process_input *in, const confirm_question *q, const config_st
     return 0;
 }
 
-int process_take_answer(process_input *in, uint64_t now_ns, api_error *e)
+int process_take_answer(process_input *in, api_error *e)
 {
     confirm_question q;
     if (!in->confirm) return 0;
@@ -80,7 +80,8 @@ int process_take_answer(process_input *in, uint64_t now_ns, api_error *e)
         if (in->files[m].data)
             return api_error_bad(e, "confirm",
                                  "an answer to a question is text: give 'confirm' with 'input'");
-    if (!in->confirms || !confirm_take(in->confirms, in->confirm, now_ns, &q)) return no_such_question(e);
+    if (!in->confirms || !confirm_take(in->confirms, in->confirm, env_now_ns(in->time), &q))
+        return no_such_question(e);
     const config_stage *by = guard_named(in->pipeline, q.stage);
     int status =
         strcmp(q.pipeline, in->pipeline->name) != 0 || !by ? no_such_question(e) : take_up(in, &q, by, e);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "time/env.h"
 #include "json/json.h"
 
@@ -24,7 +23,7 @@ struct stage_each {
     call_result ended;    /* how the stage ends, once `over`; its message is the run's */
     char why[256];
     bool over;
-    const env *env;                     /* NULL: nobody waits */
+    const env *time;
     env_timer *rest;                    /* until the loop has had its turn; NULL: never needed */
     unsigned n_burst;                   /* items that were done at once since then */
     stage_run *open[EACH_PARALLEL_MAX]; /* NULL: free */
@@ -58,7 +57,7 @@ static void item_free(stage_run *item)
 void process_each_cancel(stage_each *e)
 {
     if (!e) return;
-    if (e->rest) e->env->timer_free(e->rest);
+    if (e->rest) e->time->timer_free(e->rest);
     e->rest = NULL;
     for (unsigned i = 0; i < EACH_PARALLEL_MAX; i++) {
         item_free(e->open[i]);
@@ -84,6 +83,11 @@ void process_each_pause(stage_run *s, bool paused)
         if (s->each->open[i]) calls_pause(s->each->open[i]->call, paused);
 }
 
+static double ms_since_start(const stage_each *e)
+{
+    return (double)(env_now_ns(e->time) - e->start_ns) / 1e6;
+}
+
 /* Nothing more is begun or waited for. */
 static void end_with(stage_run *s, const call_result *r)
 {
@@ -92,7 +96,7 @@ static void end_with(stage_run *s, const call_result *r)
     e->ended = *r;
     snprintf(e->why, sizeof e->why, "%s", r->message);
     e->ended.message = e->why;
-    e->ended.ms = (double)(clock_ns() - e->start_ns) / 1e6;
+    e->ended.ms = ms_since_start(e);
 }
 
 static void end_alone(stage_run *s, int status, const char *message)
@@ -272,14 +276,13 @@ static void on_rested(void *stage);
 static bool rests(stage_run *s)
 {
     stage_each *e = s->each;
-    const env *env = e->env;
-    if (!env || e->over || e->n_burst < EACH_BURST) return false;
-    if (!e->rest) e->rest = env->timer_new(env->user, on_rested, s);
+    if (e->over || e->n_burst < EACH_BURST) return false;
+    if (!e->rest) e->rest = e->time->timer_new(e->time->user, on_rested, s);
     if (!e->rest) {
         end_alone(s, SHOAL_ENOMEM, "out of memory");
         return false;
     }
-    env->timer_start(e->rest, 0);
+    e->time->timer_start(e->rest, 0);
     return true;
 }
 
@@ -345,7 +348,7 @@ static void resume(stage_run *s)
 static void on_rested(void *stage)
 {
     stage_run *s = stage;
-    if (s->each->ctx.deadline_ns && clock_ns() >= s->each->ctx.deadline_ns)
+    if (s->each->ctx.deadline_ns && env_now_ns(s->each->time) >= s->each->ctx.deadline_ns)
         end_alone(s, SHOAL_EDEADLINE, "the deadline passed before all items were done");
     resume(s);
 }
@@ -364,8 +367,8 @@ int process_each_start(stage_run *s, const call_context *ctx, shoal_err *err)
     json_t *items = NULL, *groups = NULL;
     if (!e || !(e->errors = json_array())) return err_nomem(err);
     e->how = st->reduce.of ? &st->reduce : &st->each;
-    e->env = s->run->in->env;
-    e->start_ns = clock_ns();
+    e->time = s->run->in->time;
+    e->start_ns = env_now_ns(e->time);
     e->ctx = *ctx;
     int rc = process_items(s, e->how, &items, err);
     if (!rc && reduces(s)) {
@@ -391,6 +394,6 @@ void process_each_trace(stage_run *s, json_t *t)
     const stage_each *e = s->each;
     process_put(s->run, t, "items", json_integer(e->n_items));
     if (reduces(s)) process_put(s->run, t, "rounds", json_integer(e->n_rounds));
-    process_put(s->run, t, "ms", json_real(round((double)(clock_ns() - e->start_ns) / 1e3) / 1e3));
+    process_put(s->run, t, "ms", json_real(round(ms_since_start(e) * 1e3) / 1e3));
     if (json_array_size(e->errors)) process_put(s->run, t, "failed", json_incref(e->errors));
 }

@@ -45,7 +45,9 @@ static bench *start(const char *stages, const char *body)
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     buf_done(&yaml);
     call_context ctx = {.request_id = "r1", .latency = SHOAL__V1__LATENCY__BATCH};
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 
@@ -372,7 +374,7 @@ static void rules_let_the_loop_have_its_turn(void **state)
     for (int leaves = 0; leaves < 2; leaves++) {
         int turns = 0;
         assert_int_equal(process_parse(&t->in, t->config, body, strlen(body), &e), 0);
-        t->in.env = env_sim_env(sim);
+        t->in.time = env_sim_env(sim);
         assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL),
                          0);
         assert_int_equal(t->n_done, 0);

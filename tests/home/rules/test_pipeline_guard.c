@@ -46,17 +46,19 @@ static void forget_request(bench *t)
 }
 
 /* 0, or the HTTP status that refuses it. */
-static int ask_at(bench *t, const char *body, uint64_t now_ns)
+static int try_ask(bench *t, const char *body)
 {
     api_error e = {0};
     int status = process_parse(&t->in, t->config, body, strlen(body), &e);
     if (!status) {
         t->in.confirms = &t->confirms;
-        status = process_take_answer(&t->in, now_ns, &e);
+        t->in.time = fake_time();
+        status = process_take_answer(&t->in, &e);
     }
     if (status) return status;
     call_context ctx = {.request_id = "r1"};
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return 0;
 }
 
@@ -64,7 +66,7 @@ static void ask(bench *t, const char *pipeline, const char *input, const char *m
 {
     char body[1024];
     snprintf(body, sizeof body, "{\"pipeline\":\"%s\",\"input\":\"%s\"%s}", pipeline, input, more);
-    assert_int_equal(ask_at(t, body, 0), 0);
+    assert_int_equal(try_ask(t, body), 0);
 }
 
 static void stop(bench *t)
@@ -154,10 +156,8 @@ static void devices_of_a_request_have_groups_and_kinds(void **state)
         "\"Emma\"}]");
     expect_targets(t, "x.1");
     forget_request(t);
-    assert_int_equal(ask_at(t,
-                            "{\"pipeline\":\"home\",\"input\":\"x\",\"devices\":[{\"id\":\"a\",\"name\":"
-                            "\"b\",\"groups\":\"c\"}]}",
-                            0),
+    assert_int_equal(try_ask(t, "{\"pipeline\":\"home\",\"input\":\"x\",\"devices\":[{\"id\":\"a\",\"name\":"
+                                "\"b\",\"groups\":\"c\"}]}"),
                      400);
     stop(t);
 }
@@ -247,7 +247,7 @@ static void token_of(const bench *t, char out[64])
 }
 
 /* Ask for the door; then say this with the token. The HTTP status, 0: it was answered. */
-static int answer_with(bench *t, const char *input, const char *more, uint64_t now_ns)
+static int answer_with(bench *t, const char *input, const char *more, unsigned after_s)
 {
     char token[64], body[512], said[128] = "";
     ask(t, "home", OPEN, "");
@@ -256,7 +256,8 @@ static int answer_with(bench *t, const char *input, const char *more, uint64_t n
     forget_request(t);
     if (input) snprintf(said, sizeof said, "\"input\":\"%s\",", input);
     snprintf(body, sizeof body, "{\"pipeline\":\"home\",%s\"confirm\":\"%s\"%s}", said, token, more);
-    return ask_at(t, body, now_ns);
+    env_sim_run(fake_sim(), after_s * 1000);
+    return try_ask(t, body);
 }
 
 static void a_yes_goes_on_with_what_was_asked_about(void **state)
@@ -305,26 +306,28 @@ static void a_question_is_answered_once_and_in_time(void **state)
 {
     bench *t = bench_new(LANGUAGES);
     char token[64], body[256];
-    assert_int_equal(answer_with(t, "ja", "", UINT64_MAX), 400);
+    assert_int_equal(answer_with(t, "ja", "", 119), 0);
+    forget_request(t);
+    assert_int_equal(answer_with(t, "ja", "", 120), 400);
     forget_request(t);
     ask(t, "home", OPEN, "");
     token_of(t, token);
     forget_request(t);
     snprintf(body, sizeof body, "{\"pipeline\":\"home\",\"context\":{\"confirm\":\"%s\"}}", token);
-    assert_int_equal(ask_at(t, body, 0), 0);
+    assert_int_equal(try_ask(t, body), 0);
     expect_guard(t, "pass", "");
     forget_request(t);
-    assert_int_equal(ask_at(t, body, 0), 400);
+    assert_int_equal(try_ask(t, body), 400);
     forget_request(t);
     ask(t, "home", OPEN, "");
     token_of(t, token);
     forget_request(t);
     snprintf(body, sizeof body, "{\"pipeline\":\"doors\",\"confirm\":\"%s\"}", token);
-    assert_int_equal(ask_at(t, body, 0), 400);
+    assert_int_equal(try_ask(t, body), 400);
     forget_request(t);
-    assert_int_equal(ask_at(t, "{\"pipeline\":\"home\",\"confirm\":7}", 0), 400);
-    assert_int_equal(ask_at(t, "{\"pipeline\":\"home\",\"confirm\":\"\"}", 0), 400);
-    assert_int_equal(ask_at(t, "{\"pipeline\":\"home\",\"input\":\"ja\",\"confirm\":\"xyz\"}", 0), 400);
+    assert_int_equal(try_ask(t, "{\"pipeline\":\"home\",\"confirm\":7}"), 400);
+    assert_int_equal(try_ask(t, "{\"pipeline\":\"home\",\"confirm\":\"\"}"), 400);
+    assert_int_equal(try_ask(t, "{\"pipeline\":\"home\",\"input\":\"ja\",\"confirm\":\"xyz\"}"), 400);
     stop(t);
 }
 

@@ -52,7 +52,9 @@ static bench *start_body(const char *body)
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     call_context ctx = {.request_id = "r1"};
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 
@@ -482,6 +484,7 @@ static void a_run_without_memory_fails_or_answers_right(void **state)
         api_error e = {0};
         call_context ctx = {.request_id = "r1"};
         assert_int_equal(process_parse(&t.in, t.config, body, strlen(body), &e), 0);
+        t.in.time = fake_time();
         t.n_done = t.failure = 0;
         countdown = n;
         int rc = process_run_start(&t.run, &t.in, fake_calls_init(&t.b), &ctx, on_done, &t, NULL);

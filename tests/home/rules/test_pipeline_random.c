@@ -261,9 +261,11 @@ static void run_one(unsigned seed)
     w->watch = (process_watch){.user = w, .stage = on_stage, .text = on_text};
     w->in.watch = &w->watch;
     w->in.hosts = fake_hosts_init(&w->h);
+    w->in.time = fake_time();
     call_context ctx = {.request_id = "r1"};
     unsigned leaves = one_in(w, 5) ? draw(w, 12) : 1000;
     assert_int_equal(process_run_start(&w->run, &w->in, fake_calls_init(&w->b), &ctx, on_done, w, NULL), 0);
+    fake_turns();
     for (unsigned step = 0; !w->n_done; step++) {
         expect_bounds(w);
         if (step == leaves) {

@@ -61,7 +61,9 @@ static bench *start(const char *stages, const char *body)
     t->watch = (process_watch){.user = t, .stage = on_stage, .text = on_text};
     if (t->in.stream) t->in.watch = &t->watch;
     call_context ctx = {.request_id = "r1"};
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 

@@ -2,6 +2,7 @@
  * test file.
  *
  *     fake_calls b;
+ *     input.time = fake_time();
  *     process_run_start(&run, &input, fake_calls_init(&b), ...);
  *     ... b.calls[0 .. b.n) are what the run asked ...
  *     answer_label(&b.calls[0], "lights_on", 0.9f);   ... the run goes on ...
@@ -21,6 +22,7 @@
 
 #include "../../text_bytes.h"
 #include "process/process.h"
+#include "time/env_sim.h"
 
 enum { CALLS_MAX = 500, TEXTS_MAX = 66 };
 
@@ -139,6 +141,26 @@ static inline void fake_cancel(model_call *call)
     c->cancelled = true;
 }
 
+/* The time of all runs of a test program, which passes only in env_sim_run. */
+static inline env_sim *fake_sim(void)
+{
+    static env_sim *sim;
+    if (!sim) sim = env_sim_new(1);
+    assert_non_null(sim);
+    return sim;
+}
+
+static inline const env *fake_time(void)
+{
+    return env_sim_env(fake_sim());
+}
+
+/* Long lists of rules go on where they let the loop have its turn. */
+static inline void fake_turns(void)
+{
+    env_sim_run(fake_sim(), 0);
+}
+
 static inline calls *fake_calls_init(fake_calls *b)
 {
     static const calls_ops OPS = {.start = fake_start, .cancel = fake_cancel};
@@ -179,6 +201,7 @@ static inline void end_call(noted *c, int status, const char *message, const Pro
     r.reply = reply;
     c->open = false;
     c->ev.end(&c->ev, &r);
+    fake_turns();
 }
 
 /* Each input of the call gets one label with its score. */

@@ -47,7 +47,9 @@ static bench *start(const char *stages, const char *body)
     buf_done(&yaml);
     t->in.hosts = fake_hosts_init(&t->h);
     call_context ctx = {.request_id = "r1"};
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 

@@ -51,7 +51,9 @@ static bench *start(const char *stages, const char *body)
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     call_context ctx = {.request_id = "r1"};
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 

@@ -34,7 +34,9 @@ static bench *start_for(const char *body, const call_context *ctx)
     if (config_load(&t->config, &SERVER_STAGES, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err))
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
+    t->in.time = fake_time();
     assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), ctx, on_done, t, NULL), 0);
+    fake_turns();
     return t;
 }
 
