@@ -45,7 +45,7 @@ static void answer(const gen_spec *s)
     done.n_stop = 1;
     if (!holds(answer_init(&a, openai_spec_choices(s)) == 0)) return;
     for (size_t k = 0; k < a.n; k++) answer_close(&a, s, k, &done);
-    answer_form_init(&f, s, NULL);
+    answer_form_init(&f, s, NULL, 1);
     answer_put(&out, &f, &a);
     check_json(&out);
     answer_done(&a);

@@ -48,7 +48,7 @@ static void answer(const response_spec *s, const gen_spec *g, const uint8_t *dat
     buf out = {0};
     if (answer_init(&a, 1) != 0) return;
     gen_choice *c = &a.choices[0];
-    answer_form_init(&f, g, "digest");
+    answer_form_init(&f, g, "digest", 1);
     response_form_init(&r, s);
     f.response = &r;
     if (size % 2) buf_append(&c->text, data, size);

@@ -92,7 +92,7 @@ typedef struct answer_form {
 } answer_form;
 
 /* digest may be NULL. */
-void answer_form_init(answer_form *f, const gen_spec *s, const char *digest);
+void answer_form_init(answer_form *f, const gen_spec *s, const char *digest, int64_t created);
 /* What a model that was not up at the start turned out to be; before anything is put. */
 void answer_form_digest(answer_form *f, const char *digest);
 /* Its ids follow from the nonce. */

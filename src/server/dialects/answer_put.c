@@ -3,7 +3,6 @@
  * is kept for it. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "messages/event.h"
@@ -16,7 +15,7 @@
 
 enum { HEAD_USUAL = 400 }; /* bytes of an object around a piece of text */
 
-void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
+void answer_form_init(answer_form *f, const gen_spec *s, const char *digest, int64_t created)
 {
     uint8_t nonce[STREAM_NONCE_BYTES];
     rng_draw(nonce, sizeof nonce);
@@ -27,7 +26,7 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
                        .model = s->model,
                        .sampling = &s->sampling,
                        .llama = s->llama};
-    answer_form_name(f, nonce, (int64_t)time(NULL));
+    answer_form_name(f, nonce, created);
     answer_form_digest(f, digest);
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "dialects/answer.h"
@@ -270,7 +269,7 @@ static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
 {
     if (!j->saw_token) {
         j->saw_token = true;
-        request_note_time(j->shared.rq, REQUEST_FIRST_TOKEN, clock_ms_since(j->shared.rq->start_ns));
+        request_note_time(j->shared.rq, REQUEST_FIRST_TOKEN, request_ms(j->shared.rq));
     }
     j->shared.rq->n_generated_tokens += d->n_ids;
     answer_add(&j->answer, j->spec, br->k, d);
@@ -433,7 +432,7 @@ static const shared_ops OPS = {
     .compute = start_calls, .answer = answer_cached, .free = job_free, .text = put_answer_text};
 
 /* Takes spec; NULL when out of memory (then spec is freed). */
-static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st)
+static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st, int64_t created)
 {
     gen_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -448,7 +447,7 @@ static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st)
         job_free(j);
         return NULL;
     }
-    answer_form_init(&j->form, spec, digest);
+    answer_form_init(&j->form, spec, digest, created);
     j->stream = *st;
     stream_name(&j->stream, &j->form);
     return j;
@@ -539,7 +538,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
 {
     api_error e;
     settle(rq, spec, info);
-    gen_job *j = job_new(spec, info ? info->digest : NULL, st);
+    gen_job *j = job_new(spec, info ? info->digest : NULL, st, request_date_s(rq));
     if (!j) {
         kept_free(k);
         api_error_nomem(&e);

@@ -40,10 +40,10 @@ static int zone_of(int64_t created)
     return localtime_r(&t, &tm) ? (int)(tm.tm_gmtoff / ZONE_S) : 0;
 }
 
-static void draw(stream_id *id)
+static void draw(stream_id *id, int64_t created)
 {
     rng_draw(id->nonce, sizeof id->nonce);
-    id->created = (int64_t)time(NULL);
+    id->created = created;
     id->zone = zone_of(id->created);
 }
 
@@ -103,7 +103,7 @@ int stream_open(stream *ret, gateway_request *rq, gen_spec *spec, api_error *e)
     if (given && *given)
         rc = take_given(ret, given, spec, e);
     else
-        draw(&ret->id);
+        draw(&ret->id, request_date_s(rq));
     if (rc != 0) return rc;
     ret->named = true;
     settle(ret, spec);

@@ -30,7 +30,7 @@ static void open_chat(fixture *f, const char *body)
     *f = (fixture){0};
     assert_int_equal(openai_spec_parse_chat(&f->spec, body, strlen(body), &e), 0);
     assert_int_equal(answer_init(&f->answer, openai_spec_choices(f->spec)), 0);
-    answer_form_init(&f->form, f->spec, "0123456789abcdef");
+    answer_form_init(&f->form, f->spec, "0123456789abcdef", 1);
     /* Ids and times are drawn; fixed here so that the bytes can be compared. */
     strcpy(f->form.id, "chatcmpl-1");
     f->form.created = 7;
@@ -296,7 +296,7 @@ static void open_completion(fixture *f, const char *body)
     *f = (fixture){0};
     assert_int_equal(openai_spec_parse_completion(&f->spec, body, strlen(body), &e), 0);
     assert_int_equal(answer_init(&f->answer, openai_spec_choices(f->spec)), 0);
-    answer_form_init(&f->form, f->spec, "0123456789abcdef");
+    answer_form_init(&f->form, f->spec, "0123456789abcdef", 1);
 }
 
 /* The first byte of an e with an accent waits for its second; offsets do not. */

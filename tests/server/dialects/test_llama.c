@@ -220,7 +220,7 @@ static void llama_answers_as_llama_server_does(void **state)
     answer_form f;
     buf out = {0};
     answer_of(&a, s, 2, "stop");
-    answer_form_init(&f, s, NULL);
+    answer_form_init(&f, s, NULL, 1);
     answer_put(&out, &f, &a);
     json_t *v = parse(&out);
     expect_str(v, "content", "one\ntwo");
@@ -267,7 +267,7 @@ static void expect_stop(const char *json, const char *finish, const char *type, 
     answer_form f;
     buf out = {0};
     answer_of(&a, s, 0, finish);
-    answer_form_init(&f, s, NULL);
+    answer_form_init(&f, s, NULL, 1);
     answer_put(&out, &f, &a);
     json_t *v = parse(&out);
     expect_str(v, "stop_type", type);
@@ -295,7 +295,7 @@ static void llama_answers_some_fields_and_many_prompts(void **state)
     answer_form f;
     buf out = {0};
     answer_of(&a, s, 0, "stop");
-    answer_form_init(&f, s, NULL);
+    answer_form_init(&f, s, NULL, 1);
     answer_put(&out, &f, &a);
     assert_string_equal(
         out.data,
@@ -314,7 +314,7 @@ static void llama_streams_tokens_and_then_the_end(void **state)
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
     Shoal__V1__TokenLogprob p = SHOAL__V1__TOKEN_LOGPROB__INIT, *list[] = {&p};
     answer_of(&a, s, 0, "stop");
-    answer_form_init(&f, s, NULL);
+    answer_form_init(&f, s, NULL, 1);
     p.id = 5;
     p.text = (ProtobufCBinaryData){.data = (uint8_t *)(uintptr_t) "\xc3", .len = 1};
     d.text = text_bytes("one");

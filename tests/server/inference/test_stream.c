@@ -42,7 +42,7 @@ static void open_answer(answering *a)
     *a = (answering){0};
     assert_int_equal(openai_spec_parse_chat(&a->spec, BODY, strlen(BODY), &e), 0);
     assert_int_equal(answer_init(&a->answer, 1), 0);
-    answer_form_init(&a->form, a->spec, "0123456789abcdef");
+    answer_form_init(&a->form, a->spec, "0123456789abcdef", 1);
     stream_id_init(&a->id, 1);
     memcpy(a->id.nonce, "twelve bytes", STREAM_NONCE_BYTES);
     answer_form_name(&a->form, a->id.nonce, 7);
