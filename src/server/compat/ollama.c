@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "dialects/ollama.h"
-#include "base/clock.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
 #include "request/choose.h"
@@ -26,6 +24,7 @@ struct ollama_job {
     ollama_form form; /* of answers that come whole; NULL: it is a stream */
     buf out;
     ollama_run run;
+    const env *time;
     uint64_t start_ns, first_ns; /* first: of its reply; 0: none came yet */
     char error[512];             /* that a stream ended with */
     const keeper *keeper;        /* NULL: nobody loads models here */
@@ -46,10 +45,8 @@ static void job_free(redispatch *a)
 
 static ollama_times times_of(const ollama_job *j)
 {
-    struct timespec t;
-    uint64_t now = clock_ns(), first = j->first_ns ? j->first_ns : now;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (ollama_times){.unix_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000,
+    uint64_t now = env_now_ns(j->time), first = j->first_ns ? j->first_ns : now;
+    return (ollama_times){.unix_us = env_wall_ns(j->time) / 1000,
                           .total_ns = now - j->start_ns,
                           .prompt_ns = first - j->start_ns,
                           .reply_ns = now - first};
@@ -151,7 +148,8 @@ static int send_lines(ollama_job *j)
 static void on_flush(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
-    if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls)) j->first_ns = clock_ns();
+    if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls))
+        j->first_ns = env_now_ns(j->time);
     if (!j->ask.stream || j->out.failed) return;
     ollama_times t = times_of(j);
     ollama_put_line(&j->out, &j->ask, &j->run, &t);
@@ -199,6 +197,7 @@ static ollama_job *job_new(gateway_request *rq, ollama_form form)
         return NULL;
     }
     j->form = form;
+    j->time = &rq->gateway->time;
     j->start_ns = rq->start_ns;
     j->keeper = rq->gateway->keeper;
     redispatch_init(&j->redispatch, rq, &OPS);

@@ -22,6 +22,9 @@
 #include "ingress/redispatch.h"
 #include "gateway/gateway.h"
 #include "request/gateway_state.h"
+#include "time/env_sim.h"
+
+enum { TURN_MS = 10 }; /* that pass in a turn of the loop */
 
 /* The allocation that gets no memory, counted down; -1: none, or it was refused. */
 static long countdown = -1;
@@ -57,6 +60,7 @@ enum { REFUSES = 0 };
 
 typedef struct house {
     uv_loop_t loop;
+    env_sim *sim; /* the gateway's time; sockets take their own */
     registry *g;
     gateway_config config;
     gateway *gw;
@@ -68,9 +72,11 @@ static void open_house(house *h, const endpoint_table *t)
 {
     shoal_err err = {0};
     memset(h, 0, sizeof *h);
+    h->sim = env_sim_new(1);
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    assert_int_equal(registry_new(&h->g, &h->loop, &err), 0);
+    reach how = reach_grpc(&h->loop);
+    assert_int_equal(registry_new_with(&h->g, env_sim_env(h->sim), &how, &err), 0);
     if (gateway_new(&h->gw, &h->loop, h->g, &h->config, t, &err) != 0) fail_msg("%s", err.message);
 }
 
@@ -80,6 +86,8 @@ static void close_house(house *h)
     registry_free(h->g);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&h->loop), 0);
+    assert_int_equal(env_sim_timers(h->sim), 0);
+    env_sim_free(h->sim);
 }
 
 static int send_request(house *h, const char *head, const char *body)
@@ -100,6 +108,7 @@ static int send_request(house *h, const char *head, const char *body)
 static void turn(house *h)
 {
     uv_run(&h->loop, UV_RUN_NOWAIT);
+    env_sim_run(h->sim, TURN_MS);
     usleep(200);
 }
 
@@ -341,7 +350,7 @@ static void a_deadline_that_was_named_does_not_begin_anew(void **state)
     gateway_show_keeper(h.gw, &KEEPER);
     int fd = ask_stored(&h, "60000");
     uint64_t named_ns = h.gw->requests->deadline_ns;
-    usleep(2000);
+    env_sim_run(h.sim, 2);
     loading->done(loading->user, NULL, NULL);
     gateway_request *rq = take_waiting(&h);
     assert_true(rq->deadline_ns == named_ns);
