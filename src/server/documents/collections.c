@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "messages/query.h"
 #include "json/json.h"
@@ -279,7 +278,7 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
     a->c.model = none ? "" : arena_strdup(a->mem, model);
     if (!a->c.model) return api_error_nomem(e);
     a->c.piece_bytes = piece_bytes ? (uint32_t)piece_bytes : none ? 800 : piece_bytes_for(info);
-    a->c.created = time(NULL);
+    a->c.created = request_date_s(a->rq);
     return 0;
 }
 

@@ -146,6 +146,7 @@ static int start(add_job *j, api_error *e)
                       .collection = j->collection,
                       .body = body,
                       .n_body = n,
+                      .created = request_date_s(rq),
                       .user = j,
                       .done = on_done};
     j->in = j->collection ? ingest_start(&ask) : NULL;

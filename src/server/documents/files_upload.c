@@ -7,7 +7,6 @@
  * there. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "messages/multipart.h"
@@ -27,6 +26,7 @@ typedef struct upload_job {
     buf chunk, writing; /* being filled; at the desk */
     int spool;          /* nameless file, -1: none yet */
     int64_t n_bytes;    /* in it */
+    int64_t created;
     bool at_desk, ended, waits;
     store_file file;
 } upload_job;
@@ -84,7 +84,7 @@ static int work_last(desk_job *job, const desk_tools *t, shoal_err *err)
     upload_job *j = (upload_job *)job;
     int rc = write_chunk(j, t, err);
     j->file =
-        (store_file){.name = j->name, .purpose = j->purpose, .n_bytes = j->n_bytes, .created = time(NULL)};
+        (store_file){.name = j->name, .purpose = j->purpose, .n_bytes = j->n_bytes, .created = j->created};
     return rc == 0 ? store_file_put_spool(t->store, &j->file, j->spool, err) : rc;
 }
 
@@ -183,6 +183,7 @@ static void on_body_end(void *work, int status, const char *why)
         return;
     }
     j->ended = true;
+    j->created = request_date_s(j->rq);
     go_on(j);
 }
 

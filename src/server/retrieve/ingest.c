@@ -320,6 +320,7 @@ ingest *ingest_start(const ingest_ask *ask)
     if (!in) return NULL;
     *in = (ingest){.desk = ask->desk,
                    .calls = ask->calls,
+                   .created = ask->created,
                    .turn = {.fn = on_turn},
                    .user = ask->user,
                    .done = ask->done,

@@ -65,6 +65,7 @@ typedef struct ingest_ask {
     const char *collection;
     const char *body; /* JSON, copied */
     size_t n_body;
+    int64_t created; /* the date of its documents */
     void *user;
     void (*done)(void *user, const ingest_result *r); /* once, from the loop; everything dies after it */
 } ingest_ask;

@@ -33,6 +33,7 @@ struct ingest {
     buf body;
     json_t *root;
     char *collection_name;
+    int64_t created;    /* the date of its documents */
     store_collection c; /* strings of `mem` */
     ingest_document *v;
     size_t n;

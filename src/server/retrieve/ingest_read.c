@@ -1,7 +1,6 @@
 /* ingest_read.c: the thread's part of an ingestion: what is asked, what of it is new, and its pieces. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "json/json.h"
 #include "base/number.h"
@@ -281,7 +280,7 @@ static int write_document(ingest *in, ingest_document *d, store *s, shoal_err *e
                           .digest = d->digest,
                           .metadata = d->metadata,
                           .n_bytes = (int64_t)d->n_text,
-                          .created = time(NULL),
+                          .created = in->created,
                           .file = d->file};
     store_content what = {.text = d->plain.text.data ? d->plain.text.data : "",
                           .cut = &d->cut,
