@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "calls/failover_calls.h"
 #include "calls/hedge_calls.h"
@@ -104,8 +103,10 @@ static int open_clerk(gateway *g, shoal_err *err)
         free(path);
         return err_nomem(err);
     }
-    clerk_options o = {
-        .path = path ? path : c->path, .key_file = keys ? keys : c->key_file, .redis = c->redis};
+    clerk_options o = {.path = path ? path : c->path,
+                       .key_file = keys ? keys : c->key_file,
+                       .redis = c->redis,
+                       .time = &g->time};
     o.bounds = (talk_bounds){
         .turns = c->turns, .bytes = c->bytes, .all_bytes = c->all_bytes, .ttl_s = (int64_t)c->ttl_s};
     redis_place place;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "logging/log.h"
@@ -26,6 +25,8 @@ struct clerk {
     bool runs, closing;
     char *path, *key_file, *redis;
     talk_bounds bounds;
+    const env *time;
+    int64_t now;             /* the date of the batch */
     clerk_job *first, **end; /* that wait */
     clerk_job *batch;        /* that run */
     /* The thread's: */
@@ -224,12 +225,11 @@ static void run_some(clerk *c, clerk_job **first)
 {
     shoal_err err = {0};
     clerk_job *j = *first;
-    int64_t now = (int64_t)time(NULL);
     int rc = c->store->ops->begin(c->store, &err);
     for (; rc == 0 && j; j = j->next) {
         if (j->rc != 0) continue;
         if (j->what == CLERK_LOAD) clerk_job_done(j);
-        j->rc = do_job(c, j, now);
+        j->rc = do_job(c, j, c->now);
         if (j->rc != 0 && c->store->lost) {
             fail_all(j->next, j->rc, &j->err);
             break;
@@ -252,7 +252,7 @@ static void *work(void *arg)
         fail_all(c->batch, rc, &err);
     } else {
         for (clerk_job *left = c->batch; left;) run_some(c, &left);
-        sweep(c, (int64_t)time(NULL));
+        sweep(c, c->now);
     }
     for (clerk_job *j = c->batch; j; j = j->next) {
         if (j->rc == 0) continue;
@@ -302,6 +302,7 @@ static bool start_thread(clerk *c)
 
 static void start(clerk *c)
 {
+    c->now = env_wall_s(c->time);
     c->batch = c->first;
     c->first = NULL;
     c->end = &c->first;
@@ -347,7 +348,7 @@ int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *e
 {
     clerk *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (clerk){.bounds = o->bounds};
+    *c = (clerk){.bounds = o->bounds, .time = o->time};
     c->end = &c->first;
     c->path = o->path ? strdup(o->path) : NULL;
     c->key_file = o->key_file ? strdup(o->key_file) : NULL;

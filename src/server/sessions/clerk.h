@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "sessions/talk_store.h"
+#include "time/env.h"
 
 /* What encryption adds to a turn; it counts against bounds.bytes. */
 #define CLERK_MORE_BYTES 37
@@ -48,6 +49,7 @@ typedef struct clerk_options {
     const char *path, *key_file;
     const char *redis; /* the URL, in place of path; NULL: SQLite (talk_redis.h) */
     talk_bounds bounds;
+    const env *time; /* dates; must outlive the clerk */
 } clerk_options;
 
 int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *err);

@@ -9,6 +9,7 @@
 
 #include "sessions/clerk.h"
 #include "sessions/keyring.h"
+#include "time/env_sim.h"
 
 typedef struct bench {
     uv_loop_t loop;
@@ -18,10 +19,18 @@ typedef struct bench {
 
 static const talk_bounds WIDE = {.turns = 100, .bytes = 1 << 20, .all_bytes = 1 << 24, .ttl_s = 3600};
 
+/* The date stands still. */
+static const env *today(void)
+{
+    static env_sim *sim;
+    if (!sim) sim = env_sim_new(1);
+    return env_sim_env(sim);
+}
+
 static void open_bench(bench *b, const talk_bounds *bounds)
 {
     assert_int_equal(uv_loop_init(&b->loop), 0);
-    clerk_options o = {.path = b->path, .key_file = b->keys, .bounds = *bounds};
+    clerk_options o = {.path = b->path, .key_file = b->keys, .bounds = *bounds, .time = today()};
     assert_ok(clerk_new(&b->c, &b->loop, &o, &err_));
 }
 
@@ -352,7 +361,7 @@ static void nowhere_to_keep_it_is_said(void **state)
 {
     (void)state;
     bench b = {.c = NULL};
-    clerk_options o = {.bounds = WIDE};
+    clerk_options o = {.bounds = WIDE, .time = today()};
     assert_int_equal(uv_loop_init(&b.loop), 0);
     assert_ok(clerk_new(&b.c, &b.loop, &o, &err_));
     assert_int_equal(append_rc(&b, "a", "x"), SHOAL_EUNAVAILABLE);
