@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "messages/query.h"
-#include "base/clock.h"
 #include "logging/log_format.h"
 #include "logging/log_ring.h"
 #include "base/number.h"
@@ -30,11 +29,16 @@ typedef struct wish {
 
 typedef struct follower {
     gateway_request *rq;
-    uv_timer_t timer;
+    env_timer *beats;
     wish wish;
     uint64_t told_ns;
     buf out;
 } follower;
+
+static const env *time_of(const follower *f)
+{
+    return &f->rq->gateway->time;
+}
 
 /* ---- what is wished --------------------------------------------------------------------------------- */
 
@@ -86,12 +90,13 @@ static int read_wish(wish *w, gateway_request *rq, api_error *e)
 /* ---- lines ------------------------------------------------------------------------------------------ */
 
 /* Lines that the ring has dropped before they were asked for. */
-static void put_missed(buf *out, uint64_t n)
+static void put_missed(buf *out, const env *time, uint64_t n)
 {
     const log_field f = LOG_I("lines", n);
     log_event e = {
         .level = LOG_WARN, .component = "log", .event = "lines_dropped", .fields = &f, .n_fields = 1};
-    clock_gettime(CLOCK_REALTIME, &e.at);
+    int64_t at_ns = env_wall_ns(time);
+    e.at = (struct timespec){.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000};
     log_format(out, LOG_FORM_JSON, 0, &e);
     if (!out->failed) out->len--; /* its line end */
 }
@@ -101,7 +106,7 @@ static void answer(gateway_request *rq, wish *w)
     buf out = {0};
     uint64_t missed = log_ring_missed(w->after);
     buf_puts(&out, "{\"lines\":[");
-    if (missed) put_missed(&out, missed);
+    if (missed) put_missed(&out, &rq->gateway->time, missed);
     for (bool more = true; more && !out.failed;) {
         size_t before = out.len;
         if (out.data[out.len - 1] != '[') buf_putc(&out, ',');
@@ -135,7 +140,7 @@ static void put_news(follower *f)
     bool ok = true;
     buf line = {0};
     if (missed) {
-        put_missed(&line, missed);
+        put_missed(&line, time_of(f), missed);
         ok = put_event(&f->out, after += missed, &line);
         if (ok) f->wish.after = after;
     }
@@ -150,7 +155,7 @@ static void put_news(follower *f)
 /* A sign of life when nothing has come for long. */
 static void tell(follower *f)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = request_now_ns(f->rq);
     if (request_stream_is_full(f->rq)) return;
     buf_clear(&f->out);
     put_news(f);
@@ -164,25 +169,21 @@ static void tell(follower *f)
 
 /* ---- following -------------------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *h)
-{
-    follower *f = h->data;
-    buf_done(&f->out);
-    free(f);
-}
-
 static void leave(void *work)
 {
     follower *f = work;
     f->rq->gateway->n_log_readers--;
-    uv_close((uv_handle_t *)&f->timer, on_closed);
+    time_of(f)->timer_free(f->beats);
+    buf_done(&f->out);
+    free(f);
 }
 
-static void on_beat(uv_timer_t *t)
+static void on_beat(void *user)
 {
-    follower *f = t->data;
+    follower *f = user;
     gateway_request *rq = f->rq;
     api_error e = {0};
+    time_of(f)->timer_start(f->beats, BEAT_MS);
     int status = admission_check_again(rq, &e); /* whose key is taken away reads no more */
     if (status == 0) tell(f);
     if (status == 0 && !rq->gateway->draining) return;
@@ -196,18 +197,19 @@ static void on_beat(uv_timer_t *t)
 
 static void follow(gateway_request *rq, const wish *w)
 {
+    const env *time = &rq->gateway->time;
     follower *f = calloc(1, sizeof *f);
+    env_timer *beats = f ? time->timer_new(time->user, on_beat, f) : NULL;
     api_error e;
-    if (!f) {
+    if (!beats) {
+        free(f);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
     }
-    *f = (follower){.rq = rq, .wish = *w, .told_ns = clock_ns()};
+    *f = (follower){.rq = rq, .wish = *w, .told_ns = request_now_ns(rq), .beats = beats};
     rq->gateway->n_log_readers++;
-    uv_timer_init(rq->gateway->loop, &f->timer);
-    f->timer.data = f;
-    uv_timer_start(&f->timer, on_beat, BEAT_MS, BEAT_MS);
+    time->timer_start(beats, BEAT_MS);
     request_watch(rq, leave, f);
     request_stream_begin(rq);
     tell(f);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "json/json.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
@@ -63,7 +62,7 @@ static void put_attached(buf *out, const registry *g, const member_table *r)
         const member_entry *e = member_table_at(r, i);
         if (is_told_better(g, e)) continue;
         if (out->data[out->len - 1] != '[') buf_putc(out, ',');
-        member_table_put_entry(e, clock_ns(), out);
+        member_table_put_entry(e, env_now_ns(registry_env(g)), out);
     }
 }
 

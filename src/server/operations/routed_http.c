@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "messages/fields.h"
-#include "base/clock.h"
 #include "json/json.h"
 #include "config/ensemble_words.h"
 #include "request/admission.h"
@@ -49,7 +48,7 @@ static void answer_ensemble(gateway_request *rq, const config_ensemble *e)
 {
     buf out = {0};
     ensemble_words_put(&out, e);
-    buf_printf(&out, ",\"ms\":%.3f}", clock_ms_since(rq->start_ns));
+    buf_printf(&out, ",\"ms\":%.3f}", request_ms(rq));
     request_json(rq, 200, &out);
     buf_done(&out);
 }
