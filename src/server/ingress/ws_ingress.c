@@ -319,11 +319,16 @@ static void enter(ws_call *c)
     if (c->over) call_free(c);
 }
 
+static uint64_t now_ms(const gateway *g)
+{
+    return env_now_ns(&g->time) / 1000000;
+}
+
 /* ---- messages that come in ----------------------------------------------------------------------- */
 
 static void count_cancel(ws_socket *s)
 {
-    uint64_t now = uv_now(s->gateway->loop);
+    uint64_t now = now_ms(s->gateway);
     if (now - s->calm_since_ms > CANCELS_MS) {
         s->calm_since_ms = now;
         s->n_cancels = 0;
@@ -454,14 +459,9 @@ static void on_message(void *user, bool is_text, const void *bytes, size_t n)
 
 /* ---- a WebSocket --------------------------------------------------------------------------------- */
 
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
-}
-
 static void stop_timer(gateway *g)
 {
-    if (g->ws_timer) uv_close((uv_handle_t *)g->ws_timer, free_handle);
+    g->time.timer_free(g->ws_timer);
     g->ws_timer = NULL;
 }
 
@@ -484,10 +484,11 @@ static void on_closed(void *user, unsigned code)
     if (!g->sockets) stop_timer(g);
 }
 
-static void on_tick(uv_timer_t *t)
+static void on_tick(void *user)
 {
-    gateway *g = t->data;
-    uint64_t now = uv_now(t->loop);
+    gateway *g = user;
+    uint64_t now = now_ms(g);
+    g->time.timer_start(g->ws_timer, TICK_MS);
     for (ws_socket *s = g->sockets, *next; s; s = next) {
         next = s->next;
         if (!s->is_known && now - s->begun_ms > STRANGER_MS)
@@ -499,12 +500,9 @@ static void on_tick(uv_timer_t *t)
 static int start_timer(gateway *g)
 {
     if (g->ws_timer) return 0;
-    uv_timer_t *t = malloc(sizeof *t);
-    if (!t) return SHOAL_ENOMEM;
-    uv_timer_init(g->loop, t);
-    t->data = g;
-    uv_timer_start(t, on_tick, TICK_MS, TICK_MS);
-    g->ws_timer = t;
+    g->ws_timer = g->time.timer_new(g->time.user, on_tick, g);
+    if (!g->ws_timer) return SHOAL_ENOMEM;
+    g->time.timer_start(g->ws_timer, TICK_MS);
     return 0;
 }
 
@@ -544,7 +542,7 @@ void ws_ingress_handle(gateway_request *rq)
     if (!s) return;
     s->gateway = g;
     s->http = http;
-    s->begun_ms = uv_now(g->loop);
+    s->begun_ms = now_ms(g);
     websocket_limit_unpacked(s->ws, STRANGER_UNPACKED);
     if (knows(s, admission_shown_over_http(http))) welcome(s);
     s->next = g->sockets;

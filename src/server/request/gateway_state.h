@@ -61,7 +61,7 @@ struct gateway {
     uint64_t last_number;
     call_observer observer; /* of all calls (call_notes.h) */
     ws_socket *sockets;     /* ws_ingress.c's, and its clock while there are any */
-    uv_timer_t *ws_timer;
+    env_timer *ws_timer;
     size_t n_requests, n_admitted, n_background;
     size_t n_uploads; /* uploads.h */
     uint64_t n_upload_bytes;
