@@ -207,9 +207,11 @@ static void changed(void *user, const registry_event *e)
     if (e->what != REGISTRY_NODE && k->jobs) jobs_soon(k);
 }
 
-static void ticked(uv_timer_t *t)
+static void ticked(void *user)
 {
-    kept_tick(t->data);
+    keep *k = user;
+    registry_env(k->o.registry)->timer_start(k->tick, KEEP_TICK_MS);
+    kept_tick(k);
 }
 
 static bool copy_options(keep *k, const keep_options *o)
@@ -277,15 +279,18 @@ void keep_release(keep *k)
 
 int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err)
 {
+    const env *time = registry_env(o->registry);
     keep *k = calloc(1, sizeof *k);
     if (!k) return err_nomem(err);
     k->mem = arena_new(0);
     session_open(k);
     k->stored = json_array();
     k->absent = json_array();
-    bool ok = k->mem && k->stored && k->absent && copy_options(k, o) && find_places(k);
+    k->tick = time->timer_new(time->user, ticked, k);
+    bool ok = k->mem && k->stored && k->absent && k->tick && copy_options(k, o) && find_places(k);
     int rc = ok ? registry_listen(o->registry, changed, k, err) : err_nomem(err);
     if (rc != 0) {
+        time->timer_free(k->tick);
         keep_free(k);
         return rc;
     }
@@ -301,11 +306,9 @@ int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err
                        .find = find,
                        .stored = stored};
     uv_timer_init(loop, &k->soon);
-    uv_timer_init(loop, &k->tick);
-    k->soon.data = k->tick.data = k;
-    k->n_open = 2;
-    uv_timer_start(&k->tick, ticked, KEEP_TICK_MS, KEEP_TICK_MS);
-    uv_unref((uv_handle_t *)&k->tick);
+    k->soon.data = k;
+    k->n_open = 1;
+    time->timer_start(k->tick, KEEP_TICK_MS);
     list_begin(k);
     *ret = k;
     return 0;
@@ -323,7 +326,7 @@ void keep_drain(keep *k)
     jobs_soon(k);
 }
 
-static void timer_closed(uv_handle_t *h)
+static void soon_closed(uv_handle_t *h)
 {
     keep_release(h->data);
 }
@@ -339,6 +342,6 @@ void keep_close(keep *k)
         if (j->phase != PHASE_WORKING) job_free(j); /* those go when they are back */
     }
     if (k->unwritten && !k->writing) keep_write_book(k);
-    uv_close((uv_handle_t *)&k->soon, timer_closed);
-    uv_close((uv_handle_t *)&k->tick, timer_closed);
+    registry_env(k->o.registry)->timer_free(k->tick);
+    uv_close((uv_handle_t *)&k->soon, soon_closed);
 }

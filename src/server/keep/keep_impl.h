@@ -94,8 +94,9 @@ struct keep {
     json_t *session;      /* what the life before had, until it is loaded again; NULL: nothing */
     unsigned n_restoring; /* loads of it, and one while they are begun */
     int session_fd;       /* of what this one has; -1: nothing */
-    uv_timer_t soon, tick;
-    int n_open; /* timers, and jobs on the pool: the memory goes with the last */
+    env_timer *tick;
+    uv_timer_t soon; /* the next turn of the loop */
+    int n_open;      /* `soon`, and jobs on the pool: the memory goes with the last */
     unsigned n_ticks;
     uint64_t book_wanted, book_started, book_written; /* writings of the book: the last that is asked for,
                                                        * that was begun, that has succeeded */

@@ -144,10 +144,8 @@ static void later(house *h, const asked *a, unsigned minutes)
 {
     for (unsigned i = 0; i < minutes * 60 && a->n_done == 0; i++) {
         env_sim_run(h->world.time, 1000);
-        usleep(600);
         uv_run(&h->loop, UV_RUN_NOWAIT);
     }
-    if (a->n_done == 0) sleep(1); /* the keeper's tick is of the true clock */
     for (int i = 0; i < 20; i++) uv_run(&h->loop, UV_RUN_NOWAIT);
 }
 
