@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "logging/log.h"
 #include "logging/log_limit.h"
 #include "trust/identity.h"
+#include "wire/env_uv.h"
 #include "wire/kept_listener.h"
 #include "wire/transport.h"
 
@@ -33,7 +33,9 @@ struct relay {
     uv_loop_t *loop;
     relay_options o;
     uv_tcp_t listener, away; /* away takes connections that there is no room for */
-    uv_timer_t sweep;
+    env loop_time;
+    const env *e; /* time and timers: loop_time, or what the caller gave */
+    env_timer *sweep;
     bool turning_away, another_waits, closing;
     int n_handles;
     int port;
@@ -62,6 +64,7 @@ static void relay_release(relay *r)
     if (!r->closing || r->n_handles > 0 || r->n_pairs > 0) return;
     void (*closed)(void *) = r->closed;
     void *user = r->closed_user;
+    r->e->timer_free(r->sweep);
     tls_context_unref(r->o.tls);
     free(r);
     if (closed) closed(user);
@@ -86,9 +89,14 @@ static void cut(pair *p, const char *why)
     if (p->inner.io) transport_close(p->inner.io, why);
 }
 
+static uint64_t now_ms(const relay *r)
+{
+    return env_now_ns(r->e) / 1000000;
+}
+
 static bool may_log(relay *r, const transport *io)
 {
-    return log_limit_take(&r->lines, transport_from(io), clock_ns() / 1000000);
+    return log_limit_take(&r->lines, transport_from(io), now_ms(r));
 }
 
 static end *other(end *e)
@@ -260,7 +268,7 @@ static void on_connection(uv_stream_t *listener, int status)
         turn_away(r);
         return;
     }
-    *p = (pair){.r = r, .next = r->pairs, .outer.of = p, .inner.of = p, .begun_ms = uv_now(r->loop)};
+    *p = (pair){.r = r, .next = r->pairs, .outer.of = p, .inner.of = p, .begun_ms = now_ms(r)};
     const transport_events ev = {&p->outer, on_outer_open,    relay_on_data,
                                  on_eof,    relay_on_drained, relay_on_closed};
     if (transport_accept(&p->outer.io, listener, r->o.tls, &r->scratch, &ev, NULL) != 0) {
@@ -274,13 +282,14 @@ static void on_connection(uv_stream_t *listener, int status)
     if (is_one_too_many(p)) cut(p, "too many connections of its address have shown no certificate");
 }
 
-static void on_sweep(uv_timer_t *t)
+static void on_sweep(void *user)
 {
-    relay *r = t->data;
+    relay *r = user;
+    r->e->timer_start(r->sweep, SWEEP_MS);
     for (pair *p = r->pairs; p; p = p->next)
-        if (!p->inner.open && uv_now(r->loop) - p->begun_ms > RELAY_HANDSHAKE_MS)
+        if (!p->inner.open && now_ms(r) - p->begun_ms > RELAY_HANDSHAKE_MS)
             cut(p, "it was not at a worker in time");
-    log_limit_tell(&r->lines, "relay", clock_ns() / 1000000);
+    log_limit_tell(&r->lines, "relay", now_ms(r));
 }
 
 void relay_recheck(relay *r)
@@ -333,17 +342,18 @@ int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *
     r->o = *o;
     tls_context_ref(o->tls);
     uv_tcp_init(loop, &r->listener);
-    uv_timer_init(loop, &r->sweep);
-    r->listener.data = r->sweep.data = r;
-    r->n_handles = 2;
-    rc = bind_to(r, &a, err);
+    r->listener.data = r;
+    r->n_handles = 1;
+    r->loop_time = env_uv(loop);
+    r->e = o->time ? o->time : &r->loop_time;
+    r->sweep = r->e->timer_new(r->e->user, on_sweep, r);
+    rc = r->sweep ? bind_to(r, &a, err) : err_nomem(err);
     if (rc != 0) {
         relay_close(r, NULL, NULL);
         return rc;
     }
     r->o.listen = NULL; /* the caller's */
-    uv_timer_start(&r->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
-    uv_unref((uv_handle_t *)&r->sweep);
+    r->e->timer_start(r->sweep, SWEEP_MS);
     *ret = r;
     return 0;
 }
@@ -362,10 +372,10 @@ void relay_close(relay *r, void (*closed)(void *user), void *user)
         return;
     }
     r->closing = true;
+    r->e->timer_stop(r->sweep);
     r->closed = closed;
     r->closed_user = user;
     for (pair *p = r->pairs; p; p = p->next) cut(p, "the relay stops");
     kept_listener_forget((uv_handle_t *)&r->listener);
     uv_close((uv_handle_t *)&r->listener, handle_closed);
-    uv_close((uv_handle_t *)&r->sweep, handle_closed);
 }

@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "time/env.h"
 #include "wire/tls.h"
 
 typedef struct relay relay;
@@ -46,6 +47,7 @@ typedef struct relay_options {
     bool (*stays)(void *user, const tls_identity *who, const char *worker);
     void *user;
     size_t share_max; /* connections of one gateway; 0: RELAY_SHARE_MAX */
+    const env *time;  /* NULL: the loop's (wire/env_uv.h). Must outlive the relay */
 } relay_options;
 
 int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *err);

@@ -79,7 +79,7 @@ static int scene_open(void **state)
     if (grpc_server_new(&s.worker, &w.loop, methods, 2, NULL, &limits, NULL) != 0) return -1;
     if (grpc_server_listen(s.worker, s.socket, NULL) != 0) return -1;
     s.at_relay = context(TLS_SERVER, "pi");
-    relay_options o = {.listen = "127.0.0.1:0", .tls = s.at_relay, .find = find};
+    relay_options o = {.listen = "127.0.0.1:0", .tls = s.at_relay, .find = find, .time = env_sim_env(w.sim)};
     if (relay_open(&s.relay, &w.loop, &o, NULL) != 0) return -1;
     snprintf(s.address, sizeof s.address, "127.0.0.1:%d", relay_port(s.relay));
     return 0;
@@ -260,6 +260,19 @@ static void half_open_connections_hold_few_places(void **state)
     assert_true(s.connected);
 }
 
+/* Who shows no certificate is cut in time, and who has shown one stays. */
+static void who_comes_no_further_is_cut(void **state)
+{
+    connect_as("second", "w0");
+    int fd = unauthenticated_connect(s.address, 0);
+    TURN_UNTIL(relay_count(s.relay) == 2);
+    env_sim_run(w.sim, RELAY_HANDSHAKE_MS + 1000);
+    TURN_UNTIL(relay_count(s.relay) == 1);
+    assert_int_equal(unauthenticated_cut(&fd, 1), 1);
+    close(fd);
+    echo_works();
+}
+
 /* One that opens connections without end gets its share; another gateway still comes in. */
 static void a_gateway_that_takes_all_places_gets_its_share(void **state)
 {
@@ -270,7 +283,11 @@ static void a_gateway_that_takes_all_places_gets_its_share(void **state)
     int n_in = 0;
     relay_close(s.relay, world_closed, &closed);
     TURN_UNTIL(closed);
-    relay_options o = {.listen = "127.0.0.1:0", .tls = s.at_relay, .find = find, .share_max = SHARE};
+    relay_options o = {.listen = "127.0.0.1:0",
+                       .tls = s.at_relay,
+                       .find = find,
+                       .share_max = SHARE,
+                       .time = env_sim_env(w.sim)};
     assert_int_equal(relay_open(&s.relay, &w.loop, &o, NULL), 0);
     snprintf(s.address, sizeof s.address, "127.0.0.1:%d", relay_port(s.relay));
     for (int i = 0; i < N; i++) {
@@ -352,6 +369,7 @@ int main(void)
         TEST(a_worker_that_dies_ends_its_calls),
         TEST(odd_names_lead_nowhere),
         TEST(half_open_connections_hold_few_places),
+        TEST(who_comes_no_further_is_cut),
         TEST(thousands_of_streams_are_served_or_refused),
         TEST(a_gateway_that_takes_all_places_gets_its_share),
     };
