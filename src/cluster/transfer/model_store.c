@@ -15,12 +15,13 @@
 #include "transfer/model_holders.h"
 #include "transfer/model_send.h"
 #include "grpc/grpc.h"
+#include "wire/env_uv.h"
 
 enum {
     AGAIN_MIN_MS = 500,
     AGAIN_MAX_MS = 30000,
     SLICE_MS = 100,
-    STALL_MS = 10000,
+    STALL_MS = 10000, /* in which at least so many bytes must come: */
     STALL_BYTES = 64 << 10,
     FAILED_MS = 60000, /* a machine that broke off is not asked for that file */
     DOUBT_MS = 600000, /* one that had a part in a wrong file */
@@ -36,10 +37,12 @@ struct model_store {
     char *gateway;
     tls_context *tls, *node_tls;
     size_t next; /* where to look first, so that one that fails keeps no other waiting */
-    uv_timer_t again, slice, stall;
+    env loop_time;
+    const env *e; /* time and timers: loop_time, or what the caller gave */
+    env_timer *again, *slice, *stall;
     uint64_t again_ms, in_slice;
     /* the fetch that runs */
-    bool busy, hashing, closing;
+    bool busy, hashing;
     model_file file;
     model_holder from; /* node "": the gateway */
     grpc_channel *channel;
@@ -53,7 +56,7 @@ struct model_store {
     uv_work_t work;
     char found[65];
     struct store_check *check; /* runs on the pool; NULL: none */
-    int n_open;                /* timers */
+    bool closing, left;        /* left: a turn of the loop after it was closed */
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -61,10 +64,21 @@ struct model_store {
 /* ---- a fetch ------------------------------------------------------------------------------------- */
 
 static void model_store_go_on(model_store *s);
+static void model_store_release(model_store *s);
 
-static void on_again(uv_timer_t *t)
+static void on_again(void *user)
 {
-    model_store_go_on(t->data);
+    model_store *s = user;
+    s->left = s->closing;
+    if (s->left)
+        model_store_release(s);
+    else
+        model_store_go_on(s);
+}
+
+static uint64_t now_ms(const model_store *s)
+{
+    return env_now_ns(s->e) / 1000000;
 }
 
 static const char *source_name(const model_store *s)
@@ -77,8 +91,8 @@ static void fetch_over(model_store *s)
     grpc_channel *ch = s->channel;
     s->channel = NULL;
     s->call = NULL;
-    uv_timer_stop(&s->slice);
-    uv_timer_stop(&s->stall);
+    s->e->timer_stop(s->slice);
+    s->e->timer_stop(s->stall);
     if (s->fd >= 0) close(s->fd);
     s->fd = -1;
     s->busy = false;
@@ -94,14 +108,14 @@ static void model_store_fail(model_store *s, const char *why)
         LOG_S("from", source_name(s)), LOG_S("reason", why));
     fetch_over(s);
     if (was_node) {
-        model_holders_shun(&s->holders, s->from.node, s->file.digest, uv_now(s->loop) + FAILED_MS);
+        model_holders_shun(&s->holders, s->from.node, s->file.digest, now_ms(s) + FAILED_MS);
         if (s->next > 0) s->next--; /* the same file */
-        uv_timer_start(&s->again, on_again, 0, 0);
+        s->e->timer_start(s->again, 0);
         return;
     }
     s->again_ms = s->again_ms ? 2 * s->again_ms : AGAIN_MIN_MS;
     if (s->again_ms > AGAIN_MAX_MS) s->again_ms = AGAIN_MAX_MS;
-    uv_timer_start(&s->again, on_again, s->again_ms, 0);
+    s->e->timer_start(s->again, s->again_ms);
 }
 
 /* ---- who is to blame ----------------------------------------------------------------------------- */
@@ -121,7 +135,7 @@ static void note_liar(model_store *s, const char *node)
     LOG(LOG_ERROR, "store", "liar", LOG_S("node", node), LOG_S("digest", s->file.digest),
         LOG_S("reason",
               "it sent another file than the one that it said it has; it is not asked for an hour"));
-    model_holders_shun(&s->holders, node, NULL, uv_now(s->loop) + LIAR_MS);
+    model_holders_shun(&s->holders, node, NULL, now_ms(s) + LIAR_MS);
 }
 
 /* Nobody knows which byte is wrong. */
@@ -140,7 +154,7 @@ static void blame(model_store *s)
         if (s->n_givers == 1 && !s->older)
             note_liar(s, s->givers[i]);
         else
-            model_holders_shun(&s->holders, s->givers[i], s->file.digest, uv_now(s->loop) + DOUBT_MS);
+            model_holders_shun(&s->holders, s->givers[i], s->file.digest, now_ms(s) + DOUBT_MS);
     }
     drop_part(s);
 }
@@ -156,8 +170,6 @@ static void hash(uv_work_t *w)
     *s->found = '\0';
     if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
 }
-
-static void model_store_release(model_store *s);
 
 static void hashed(uv_work_t *w, int status)
 {
@@ -190,7 +202,7 @@ static void hashed(uv_work_t *w, int status)
 
 static void check(model_store *s)
 {
-    uv_timer_stop(&s->stall);
+    s->e->timer_stop(s->stall);
     if (s->fd >= 0 && fsync(s->fd) != 0) {
         model_store_fail(s, strerror(errno));
         return;
@@ -202,9 +214,9 @@ static void check(model_store *s)
 
 /* ---- pieces -------------------------------------------------------------------------------------- */
 
-static void next_slice(uv_timer_t *t)
+static void next_slice(void *user)
 {
-    model_store *s = t->data;
+    model_store *s = user;
     s->in_slice = 0;
     if (s->call) grpc_client_pause(s->call, false);
 }
@@ -214,13 +226,19 @@ static void keep_pace(model_store *s, size_t n)
     s->in_slice += n;
     if (s->o.bytes_per_s == 0 || s->in_slice < s->o.bytes_per_s * SLICE_MS / 1000) return;
     grpc_client_pause(s->call, true);
-    uv_timer_start(&s->slice, next_slice, s->in_slice * 1000 / s->o.bytes_per_s + 1, 0);
+    s->e->timer_start(s->slice, s->in_slice * 1000 / s->o.bytes_per_s + 1);
+}
+
+static void watch_stall(model_store *s)
+{
+    s->e->timer_start(s->stall, STALL_MS);
 }
 
 /* One that drips is no better than one that is gone, and holds up all that is behind it. */
-static void on_stall(uv_timer_t *t)
+static void on_stall(void *user)
 {
-    model_store *s = t->data;
+    model_store *s = user;
+    watch_stall(s);
     uint64_t came = s->at - s->stall_at;
     s->stall_at = s->at;
     if (came < STALL_BYTES && (s->o.bytes_per_s == 0 || s->o.bytes_per_s > STALL_BYTES))
@@ -310,9 +328,8 @@ static int connect_to_source(model_store *s, shoal_err *err)
         o.server_name = s->from.node;
         o.sni = MODEL_STORE_NAME;
     }
-    uint64_t stall_ms = s->o.stall_ms ? s->o.stall_ms : STALL_MS;
     s->stall_at = s->at;
-    uv_timer_start(&s->stall, on_stall, stall_ms, stall_ms);
+    watch_stall(s);
     LOG(LOG_INFO, "store", "fetching", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
         LOG_I("from_byte", s->at), LOG_S("from", source_name(s)));
     return grpc_channel_open(&s->channel, s->loop, is_node ? s->from.address : s->gateway, &o, &ev, err);
@@ -320,8 +337,7 @@ static int connect_to_source(model_store *s, shoal_err *err)
 
 static void choose_source(model_store *s)
 {
-    const model_holder *at =
-        s->node_tls ? model_holders_pick(&s->holders, s->file.digest, uv_now(s->loop)) : NULL;
+    const model_holder *at = s->node_tls ? model_holders_pick(&s->holders, s->file.digest, now_ms(s)) : NULL;
     s->from = at ? *at : (model_holder){0};
 }
 
@@ -364,8 +380,8 @@ static void model_store_go_on(model_store *s)
 
 static void go_on_now(model_store *s)
 {
-    if (s->busy) return;
-    uv_timer_stop(&s->again);
+    if (s->busy || s->closing) return;
+    s->e->timer_stop(s->again);
     model_store_go_on(s);
 }
 
@@ -504,6 +520,19 @@ int model_store_source(model_store *s, const char *address, tls_context *tls, tl
     return 0;
 }
 
+static void store_free(model_store *s)
+{
+    s->e->timer_free(s->again);
+    s->e->timer_free(s->slice);
+    s->e->timer_free(s->stall);
+    tls_context_unref(s->tls);
+    tls_context_unref(s->node_tls);
+    blob_store_close(&s->blobs);
+    model_holders_done(&s->holders);
+    free(s->gateway);
+    free(s);
+}
+
 int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_options *o, shoal_err *err)
 {
     model_store *s = calloc(1, sizeof *s);
@@ -516,35 +545,26 @@ int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_optio
     s->loop = loop;
     s->o = *o;
     s->fd = -1;
-    uv_timer_t *const timers[] = {&s->again, &s->slice, &s->stall};
-    for (size_t i = 0; i < 3; i++) {
-        uv_timer_init(loop, timers[i]);
-        timers[i]->data = s;
+    s->loop_time = env_uv(loop);
+    s->e = o->time ? o->time : &s->loop_time;
+    s->again = s->e->timer_new(s->e->user, on_again, s);
+    s->slice = s->e->timer_new(s->e->user, next_slice, s);
+    s->stall = s->e->timer_new(s->e->user, on_stall, s);
+    if (!s->again || !s->slice || !s->stall) {
+        store_free(s);
+        return err_nomem(err);
     }
-    s->n_open = 3;
     *ret = s;
     return 0;
 }
 
 static void model_store_release(model_store *s)
 {
-    if (s->n_open > 0 || s->hashing || s->check) return;
+    if (!s->left || s->hashing || s->check) return;
     void (*closed)(void *) = s->closed;
     void *user = s->closed_user;
-    tls_context_unref(s->tls);
-    tls_context_unref(s->node_tls);
-    blob_store_close(&s->blobs);
-    model_holders_done(&s->holders);
-    free(s->gateway);
-    free(s);
+    store_free(s);
     if (closed) closed(user);
-}
-
-static void model_store_timer_closed(uv_handle_t *h)
-{
-    model_store *s = h->data;
-    s->n_open--;
-    model_store_release(s);
 }
 
 void model_store_close(model_store *s, void (*closed)(void *user), void *user)
@@ -557,7 +577,5 @@ void model_store_close(model_store *s, void (*closed)(void *user), void *user)
     s->closed = closed;
     s->closed_user = user;
     fetch_over(s);
-    uv_close((uv_handle_t *)&s->again, model_store_timer_closed);
-    uv_close((uv_handle_t *)&s->slice, model_store_timer_closed);
-    uv_close((uv_handle_t *)&s->stall, model_store_timer_closed);
+    s->e->timer_start(s->again, 0);
 }

@@ -18,6 +18,7 @@
 
 #include <uv.h>
 
+#include "time/env.h"
 #include "transfer/blob_store.h"
 #include "wire/tls.h"
 
@@ -30,7 +31,7 @@ typedef struct model_store_options {
     const char *folder;          /* made when it is not there */
     uint64_t max_bytes;          /* of all files; 0: as the disk has it */
     uint64_t bytes_per_s;        /* of a fetch; 0: as the network has it */
-    uint64_t stall_ms;           /* one that brings less than 64 KiB in this time is broken off; 0: 10 s */
+    const env *time;             /* NULL: the loop's (wire/env_uv.h). Must outlive the store */
     void (*changed)(void *user); /* a file that is wanted has come */
     void *user;
 } model_store_options;

@@ -85,26 +85,21 @@ static tls_context *node_context(tls_side side, const char *name)
     return t;
 }
 
-static model_store *open_store_with(machine_up *m, char folder[256], model_store_options o)
+static model_store *open_store(machine_up *m, char folder[256], uint64_t max_bytes)
 {
     shoal_err err;
     model_store *s = NULL;
     up_join(m, "pi");
     n_come = 0;
     snprintf(folder, 256, "%s/store", place);
-    o.folder = folder;
-    o.changed = has_come;
+    const model_store_options o = {
+        .folder = folder, .max_bytes = max_bytes, .changed = has_come, .time = env_sim_env(w.sim)};
     tls_context *nodes = node_context(TLS_CLIENT, "pi");
     if (model_store_open(&s, &w.loop, &o, &err) != 0 ||
         model_store_source(s, w.address, attach_tls(m->a), nodes, &err) != 0)
         fail_msg("%s", err.message);
     tls_context_unref(nodes);
     return s;
-}
-
-static model_store *open_store(machine_up *m, char folder[256], uint64_t max_bytes)
-{
-    return open_store_with(m, folder, (model_store_options){.max_bytes = max_bytes});
 }
 
 static void close_store(model_store *s, machine_up *m)
@@ -352,13 +347,13 @@ static void say_holders(model_store *s, giver *const *givers, size_t n)
 }
 
 /* The first is asked first, the others follow as it fails; what came is what was asked for. */
-static void fetch_from(giver *const *givers, size_t n, uint64_t stall_ms)
+static void fetch_from(giver *const *givers, size_t n)
 {
     machine_up m;
     char folder[256], path[MODEL_PATH_SIZE];
     sha256_digest d;
     char hex[65];
-    model_store *s = open_store_with(&m, folder, (model_store_options){.stall_ms = stall_ms});
+    model_store *s = open_store(&m, folder, 0);
     const artifact file = artifact_of("x.gguf", digests[0]), *one[] = {&file};
     say_holders(s, givers, n);
     model_store_want(s, one, 1);
@@ -375,7 +370,7 @@ static void a_node_that_has_it_is_asked_and_the_gateway_is_not(void **state)
     giver a;
     uint8_t *data = make_files(); /* the gateway places nothing: it has no file to give */
     giver_open(&a, "attic", HONEST);
-    fetch_from((giver *[]){&a}, 1, 0);
+    fetch_from((giver *[]){&a}, 1);
     assert_int_equal(a.n_asked, 1);
     giver_close(&a);
     free(data);
@@ -392,7 +387,7 @@ static void a_fetch_goes_on_at_the_next_where_one_dies(void **state)
     write_file(paths[0], data, FILE_BYTES);
     giver_open(&a, "attic", DIES);
     giver_open(&b, "barn", HONEST);
-    fetch_from((giver *[]){&a, &b}, 2, 0);
+    fetch_from((giver *[]){&a, &b}, 2);
     assert_int_equal(a.n_asked, 1);
     assert_int_equal(b.n_asked, 1);
     assert_int_equal(b.from, 100000);
@@ -409,7 +404,7 @@ static void who_lies_is_not_asked_again(void **state)
     giver_open(&a, "attic", LIES);
     giver_open(&b, "barn", FLOODS);
     giver_open(&c, "cellar", LACKS);
-    fetch_from((giver *[]){&a, &b, &c}, 3, 0);
+    fetch_from((giver *[]){&a, &b, &c}, 3);
     assert_int_equal(a.n_asked, 1);
     assert_int_equal(b.n_asked, 1);
     assert_int_equal(c.n_asked, 1);
@@ -427,7 +422,7 @@ static void where_two_had_a_part_neither_is_asked_again(void **state)
     uint8_t *data = serve_files();
     giver_open(&a, "attic", DIES); /* zeroes, which are wrong here */
     giver_open(&b, "barn", HONEST);
-    fetch_from((giver *[]){&a, &b}, 2, 0);
+    fetch_from((giver *[]){&a, &b}, 2);
     assert_int_equal(a.n_asked, 1);
     assert_int_equal(b.n_asked, 1); /* then the gateway */
     giver_close(&a);
@@ -447,7 +442,7 @@ static void who_drips_is_left(void **state)
     sha256_of(data, FILE_BYTES, &d);
     sha256_hex(&d, digests[0]);
     write_file(paths[0], data, FILE_BYTES);
-    fetch_from((giver *[]){&a, &b}, 2, 3000); /* who gives waits for the same loop */
+    fetch_from((giver *[]){&a, &b}, 2);
     assert_int_equal(a.n_asked, 1);
     assert_int_equal(b.from, 1);
     giver_close(&a);
@@ -462,7 +457,7 @@ static void who_is_somebody_else_is_not_believed(void **state)
     uint8_t *data = serve_files();
     giver_open(&a, "attic", HONEST);
     a.name = "barn";
-    fetch_from((giver *[]){&a}, 1, 0);
+    fetch_from((giver *[]){&a}, 1);
     assert_int_equal(a.n_asked, 0);
     giver_close(&a);
     free(data);
@@ -519,7 +514,8 @@ static void files_that_are_not_what_their_names_say_are_found(void **state)
     int n_changed = 0;
     bool closed = false;
     snprintf(folder, sizeof folder, "%s/store", place);
-    const model_store_options o = {.folder = folder, .changed = count_change, .user = &n_changed};
+    const model_store_options o = {
+        .folder = folder, .changed = count_change, .user = &n_changed, .time = env_sim_env(w.sim)};
     assert_int_equal(model_store_open(&s, &w.loop, &o, &err), 0);
     artifact good = artifact_of("m.gguf", digests[0]), other = artifact_of("m.gguf", digests[1]);
     const artifact *all[] = {&good, &other};
