@@ -7,7 +7,7 @@
 
 #include "logging/log.h"
 #include "calls/over.h"
-#include "ensemble/take.h"
+#include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for the best answer so far to get out */
 
@@ -20,12 +20,12 @@ typedef struct cascade_call {
     over_call base; /* its inner call is the member's that is asked now */
     cascade_calls *b;
     const cascade_rule *rule;
-    size_t i;         /* that member */
-    take now, best;   /* best.model NULL: nobody has answered yet */
-    env_timer *timer; /* the deadline's, and while an answer is told that was kept */
-    bool spoke;       /* events of the member go out as they come, and have begun to */
-    bool tells;       /* `best` goes out */
-    bool *gone;       /* set when the call is freed, while an event is told */
+    size_t i;                  /* that member */
+    response_buffer now, best; /* best.model NULL: nobody has answered yet */
+    env_timer *timer;          /* the deadline's, and while an answer is told that was kept */
+    bool spoke;                /* events of the member go out as they come, and have begun to */
+    bool tells;                /* `best` goes out */
+    bool *gone;                /* set when the call is freed, while an event is told */
     char trace[384], why[128];
 } cascade_call;
 
@@ -45,8 +45,8 @@ static void cascade_call_free(cascade_call *c)
 {
     if (c->gone) *c->gone = true;
     c->b->base.env->timer_free(c->timer);
-    take_done(&c->now);
-    take_done(&c->best);
+    response_buffer_done(&c->now);
+    response_buffer_done(&c->best);
     over_call_done(&c->base);
     free(c);
 }
@@ -88,11 +88,11 @@ static void finish_best(cascade_call *c)
 {
     call_result r;
     ProtobufCMessage *reply;
-    take_result(&c->best, c->base.o, &r, &reply);
+    response_buffer_result(&c->best, c->base.o, &r, &reply);
     r.trace = c->trace;
     if (*c->why) r.wanted = member(c)->model, r.why = c->why;
     over_call_end(&c->base, &r);
-    take_free(reply);
+    response_buffer_free(reply);
     cascade_call_free(c);
 }
 
@@ -101,14 +101,14 @@ static void cascade_tell(cascade_call *c)
 {
     bool gone = false;
     c->gone = &gone;
-    while (!gone && !c->base.paused && take_has_more(&c->best)) {
-        ProtobufCMessage *m = take_next(&c->best, c->base.o);
+    while (!gone && !c->base.paused && response_buffer_has_more(&c->best)) {
+        ProtobufCMessage *m = response_buffer_next(&c->best, c->base.o);
         if (!m) {
             cascade_fail_nomem(c);
             return;
         }
         c->base.ev.event(&c->base.ev, m);
-        take_free(m);
+        response_buffer_free(m);
     }
     if (gone) return;
     c->gone = NULL;
@@ -147,7 +147,7 @@ static void cascade_on_end(const call_events *ev, const call_result *r);
 static bool cascade_ask(cascade_call *c)
 {
     call_order *o = call_order_for(c->base.o, member(c)->model);
-    take_init(&c->now, member(c)->model);
+    response_buffer_init(&c->now, member(c)->model);
     if (!is_last(c)) c->now.is_hopeless = is_hopeless, c->now.user = c;
     if (is_last(c)) cascade_note(c, member(c)->model);
     bool started = over_call_start(&c->base, o, &c->base.terms, cascade_on_event, cascade_on_end, NULL);
@@ -178,12 +178,13 @@ static bool cascade_is_in_time(const cascade_call *c)
 static void keep_better(cascade_call *c)
 {
     bool better =
-        take_is_whole(&c->now) && (!c->best.model || take_confidence(&c->now) > take_confidence(&c->best));
-    take *worse = better ? &c->best : &c->now;
-    take_done(worse);
+        response_buffer_is_whole(&c->now) &&
+        (!c->best.model || response_buffer_confidence(&c->now) > response_buffer_confidence(&c->best));
+    response_buffer *worse = better ? &c->best : &c->now;
+    response_buffer_done(worse);
     if (!better) return;
     c->best = c->now;
-    c->now = (take){0};
+    c->now = (response_buffer){0};
 }
 
 static void cascade_ask_next(cascade_call *c)
@@ -254,7 +255,7 @@ static void cascade_on_event(const call_events *ev, const ProtobufCMessage *m)
         c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
         return;
     }
-    take_note(&c->now, c->base.o, m);
+    response_buffer_note(&c->now, c->base.o, m);
     if (c->now.hopeless_at < 0) return;
     if (!is_strange(c, calls_where(c->base.inner).digest)) cascade_judge(c, c->now.hopeless_at);
     calls_cancel(c->base.inner);
@@ -284,19 +285,20 @@ static void cascade_on_end(const call_events *ev, const call_result *r)
         end_of_last(c, r);
         return;
     }
-    take_end(&c->now, c->base.o, r);
+    response_buffer_end(&c->now, c->base.o, r);
     if (cascade_is_final(r)) {
         cascade_finish(c, r);
         return;
     }
     if (r->status != 0) cascade_note(c, "failed");
-    if (!take_is_whole(&c->now) || is_strange(c, r->digest) || !cascade_judge(c, take_confidence(&c->now))) {
+    if (!response_buffer_is_whole(&c->now) || is_strange(c, r->digest) ||
+        !cascade_judge(c, response_buffer_confidence(&c->now))) {
         cascade_ask_next(c);
         return;
     }
-    take_done(&c->best);
+    response_buffer_done(&c->best);
     c->best = c->now;
-    c->now = (take){0};
+    c->now = (response_buffer){0};
     cascade_begin_to_tell(c);
 }
 

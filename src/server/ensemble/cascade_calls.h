@@ -1,6 +1,6 @@
 /* cascade_calls.h: small models first, larger ones when they are not sure.
  *
- * A call of a cascade's name is made of its first member. What it says is kept (take.h), and goes out when
+ * A call of a cascade's name is made of its first member. What it says is kept (response_buffer.h), and goes out when
  * its confidence reaches the member's threshold; else the next member is asked, and of the last one
  * everything goes out as it comes. A generation whose confidence will hardly reach the threshold any more is
  * cut short.

@@ -8,7 +8,7 @@
 #include "logging/log.h"
 #include "calls/over.h"
 #include "ensemble/poll.h"
-#include "ensemble/take.h"
+#include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for what has come by then to get out */
 
@@ -23,7 +23,7 @@ typedef struct pollee {
     poll_call *c;
     const vote_member *m;
     model_call *inner; /* NULL: it has answered or failed */
-    take answer;
+    response_buffer answer;
 } pollee;
 
 struct poll_call {
@@ -49,7 +49,7 @@ static void poll_calls_dismiss_all(poll_call *c)
 static void poll_calls_call_free(poll_call *c)
 {
     poll_calls_dismiss_all(c);
-    for (size_t i = 0; i < c->rule->n_members; i++) take_done(&c->pollees[i].answer);
+    for (size_t i = 0; i < c->rule->n_members; i++) response_buffer_done(&c->pollees[i].answer);
     c->b->base.env->timer_free(c->timer);
     over_call_done(&c->base);
     free(c);
@@ -93,7 +93,8 @@ static size_t collect(poll_call *c, poll_reply *ret, ProtobufCMessage **ret_owne
         pollee *p = &c->pollees[i];
         call_result r;
         ProtobufCMessage *reply = NULL;
-        if (take_is_whole(&p->answer) && take_result(&p->answer, c->base.o, &r, &reply) == 0) {
+        if (response_buffer_is_whole(&p->answer) &&
+            response_buffer_result(&p->answer, c->base.o, &r, &reply) == 0) {
             poll_calls_note(c, p, "");
             if (n == 0) *ret_first = r;
             ret_owned[n] = reply;
@@ -115,7 +116,7 @@ static void poll_calls_fail(poll_call *c)
     call_result none =
         call_result_of(c->base.o, SHOAL_EDEADLINE, "the deadline passed before any model had answered");
     for (size_t i = 0; i < c->rule->n_members; i++) {
-        const take *k = &c->pollees[i].answer;
+        const response_buffer *k = &c->pollees[i].answer;
         if (!k->ended) continue;
         poll_calls_finish(c, k->lost ? &none : &k->result);
         return;
@@ -135,14 +136,14 @@ static void answer(poll_call *c)
         return;
     }
     ProtobufCMessage *all = poll_merge(c->base.o->task, replies, n);
-    for (size_t i = 0; i < n; i++) take_free(owned[i]);
+    for (size_t i = 0; i < n; i++) response_buffer_free(owned[i]);
     if (all)
         r.reply = all;
     else
         r = call_result_of(c->base.o, SHOAL_ENOMEM,
                            "the models' answers could not be made one: out of memory");
     poll_calls_finish(c, &r);
-    take_free(all);
+    response_buffer_free(all);
 }
 
 /* What is wrong with the request is so for all: the first who says it ends the poll. */
@@ -156,7 +157,7 @@ static void poll_calls_on_end(const call_events *ev, const call_result *r)
     pollee *p = ev->user;
     poll_call *c = p->c;
     p->inner = NULL;
-    take_end(&p->answer, c->base.o, r);
+    response_buffer_end(&p->answer, c->base.o, r);
     if (poll_calls_is_final(r)) {
         poll_calls_finish(c, r);
         return;
@@ -170,7 +171,7 @@ static void poll_calls_on_timer(void *arg)
 {
     poll_call *c = arg;
     for (size_t i = 0; i < c->rule->n_members; i++) {
-        if (!take_is_whole(&c->pollees[i].answer)) continue;
+        if (!response_buffer_is_whole(&c->pollees[i].answer)) continue;
         answer(c);
         return;
     }
@@ -184,7 +185,7 @@ static bool poll_calls_ask(poll_call *c, size_t i)
     call_events ev = {.user = p, .end = poll_calls_on_end};
     p->c = c;
     p->m = &c->rule->members[i];
-    take_init(&p->answer, p->m->model);
+    response_buffer_init(&p->answer, p->m->model);
     call_order *o = call_order_for(c->base.o, p->m->model);
     p->inner = o ? calls_start(c->b->base.inner, o, &c->base.terms, &ev) : NULL;
     call_order_unref(o);

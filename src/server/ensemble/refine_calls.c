@@ -8,7 +8,7 @@
 #include "logging/log.h"
 #include "base/utf8.h"
 #include "calls/over.h"
-#include "ensemble/take.h"
+#include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for what was said to stand */
 
@@ -22,10 +22,10 @@ typedef struct refine_call refine_call;
 typedef struct side {
     refine_call *c;
     const char *model;
-    model_call *inner; /* NULL: it has ended, or was dismissed */
-    take kept;         /* what of it has not been told */
-    bool spoke;        /* some of its answer is here, */
-    bool heard;        /* and was told */
+    model_call *inner;    /* NULL: it has ended, or was dismissed */
+    response_buffer kept; /* what of it has not been told */
+    bool spoke;           /* some of its answer is here, */
+    bool heard;           /* and was told */
 } side;
 
 struct refine_call {
@@ -35,8 +35,8 @@ struct refine_call {
     side fast, better;
     side *told; /* whose events go out; NULL: nobody's yet */
     bool refines;
-    bool waited; /* long enough for the better one */
-    take last;   /* under `refines` the fast one's last event, which waits for the better one */
+    bool waited;          /* long enough for the better one */
+    response_buffer last; /* under `refines` the fast one's last event, which waits for the better one */
     env_timer *timer;
     bool *gone; /* set when the call is freed, while an event is told */
     char trace[192], why[256];
@@ -56,9 +56,9 @@ static void refine_call_free(refine_call *c)
     if (c->gone) *c->gone = true;
     refine_dismiss(&c->fast);
     refine_dismiss(&c->better);
-    take_done(&c->fast.kept);
-    take_done(&c->better.kept);
-    take_done(&c->last);
+    response_buffer_done(&c->fast.kept);
+    response_buffer_done(&c->better.kept);
+    response_buffer_done(&c->last);
     c->b->base.env->timer_free(c->timer);
     over_call_done(&c->base);
     free(c);
@@ -90,9 +90,9 @@ static void finish_side(side *s, const char *by)
     refine_call *c = s->c;
     call_result r;
     ProtobufCMessage *reply;
-    take_result(&s->kept, c->base.o, &r, &reply);
+    response_buffer_result(&s->kept, c->base.o, &r, &reply);
     refine_finish(c, &r, by);
-    take_free(reply);
+    response_buffer_free(reply);
 }
 
 static void refine_fail_nomem(refine_call *c)
@@ -114,32 +114,32 @@ static bool tell_one(refine_call *c, const ProtobufCMessage *m)
 }
 
 /* What was kept of a take, as far as is taken. False: c is gone. */
-static bool tell_kept(refine_call *c, take *k)
+static bool tell_kept(refine_call *c, response_buffer *k)
 {
-    while (!c->base.paused && take_has_more(k)) {
-        ProtobufCMessage *m = take_next(k, c->base.o);
+    while (!c->base.paused && response_buffer_has_more(k)) {
+        ProtobufCMessage *m = response_buffer_next(k, c->base.o);
         if (!m) {
             refine_fail_nomem(c);
             return false;
         }
         bool here = tell_one(c, m);
-        take_free(m);
+        response_buffer_free(m);
         if (!here) return false;
     }
     return true;
 }
 
 /* The whole of a kept answer: its text, and how it ended. */
-static bool refine_gather(const take *k, const call_order *o, buf *ret_text, char ret_finish[16])
+static bool refine_gather(const response_buffer *k, const call_order *o, buf *ret_text, char ret_finish[16])
 {
-    take again = *k; /* a second reading of the same bytes */
+    response_buffer again = *k; /* a second reading of the same bytes */
     again.at = 0;
-    while (take_has_more(&again)) {
-        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+    while (response_buffer_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)response_buffer_next(&again, o);
         if (!ev) return false;
         if (ev->delta) utf8_put_c(ret_text, (const char *)ev->delta->text.data, ev->delta->text.len);
         if (ev->done) snprintf(ret_finish, 16, "%s", ev->done->finish);
-        take_free(&ev->base);
+        response_buffer_free(&ev->base);
     }
     return !ret_text->failed;
 }
@@ -162,14 +162,14 @@ static void tell_refined(refine_call *c)
     ev.refined = &refined;
     bool here = tell_one(c, &ev.base);
     buf_done(&text);
-    while (here && take_has_more(&c->better.kept)) {
-        ProtobufCMessage *m = take_next(&c->better.kept, c->base.o);
+    while (here && response_buffer_has_more(&c->better.kept)) {
+        ProtobufCMessage *m = response_buffer_next(&c->better.kept, c->base.o);
         if (!m) {
             refine_fail_nomem(c);
             return;
         }
         if (((Shoal__V1__GenerateEvent *)m)->done) here = tell_one(c, m);
-        take_free(m);
+        response_buffer_free(m);
     }
     if (here) finish_side(&c->better, "refined");
 }
@@ -187,8 +187,8 @@ static void tell_fast_end(refine_call *c, const char *why)
 static void refine_conclude(refine_call *c, bool late)
 {
     side *f = &c->fast, *b = &c->better;
-    if (c->base.paused || f->inner || take_has_more(&f->kept)) return;
-    if (take_is_whole(&b->kept))
+    if (c->base.paused || f->inner || response_buffer_has_more(&f->kept)) return;
+    if (response_buffer_is_whole(&b->kept))
         tell_refined(c);
     else if (b->kept.ended)
         tell_fast_end(c, b->kept.lost ? "out of memory" : b->kept.result.message);
@@ -201,7 +201,7 @@ static void pump(refine_call *c)
 {
     side *s = c->told;
     if (!s || !tell_kept(c, &s->kept)) return;
-    if (c->base.paused || take_has_more(&s->kept)) return;
+    if (c->base.paused || response_buffer_has_more(&s->kept)) return;
     if (c->refines && s == &c->fast)
         refine_conclude(c, false);
     else if (s->kept.ended)
@@ -236,15 +236,15 @@ static void refine_on_event(const call_events *ev, const ProtobufCMessage *m)
     bool fast = s == &c->fast;
     s->spoke |= speaks(c->base.o, m);
     if (c->refines && fast && refine_is_done(c->base.o, m)) {
-        take_note(&c->last, c->base.o, m);
+        response_buffer_note(&c->last, c->base.o, m);
         return;
     }
-    if (c->told == s && !c->base.paused && !take_has_more(&s->kept)) {
+    if (c->told == s && !c->base.paused && !response_buffer_has_more(&s->kept)) {
         s->heard = true;
         tell_one(c, m); /* may be gone now */
         return;
     }
-    take_note(&s->kept, c->base.o, m);
+    response_buffer_note(&s->kept, c->base.o, m);
     if (c->told || !s->spoke) return;
     if (!fast || c->waited) choose(s);
 }
@@ -255,9 +255,9 @@ static void refine_on_end(const call_events *ev, const call_result *r)
     refine_call *c = s->c;
     side *o = other(s);
     s->inner = NULL;
-    take_end(&s->kept, c->base.o, r);
-    bool well = take_is_whole(&s->kept), heard = c->told == s;
-    if (!well && !o->inner && !take_is_whole(&o->kept) && !(c->refines && c->fast.heard)) {
+    response_buffer_end(&s->kept, c->base.o, r);
+    bool well = response_buffer_is_whole(&s->kept), heard = c->told == s;
+    if (!well && !o->inner && !response_buffer_is_whole(&o->kept) && !(c->refines && c->fast.heard)) {
         refine_finish(c, r, "none"); /* both have failed */
         return;
     }
@@ -302,7 +302,7 @@ static void refine_on_timer(void *arg)
     if (c->refines) {
         bool late = c->base.o->deadline_ns && refine_left_ms(c) == 0;
         if (c->told == &c->fast && !c->base.paused) {
-            if (take_has_more(&c->fast.kept))
+            if (response_buffer_has_more(&c->fast.kept))
                 pump(c);
             else
                 refine_conclude(c, late);
@@ -342,7 +342,7 @@ static bool wants_refined(const call_order *o)
     Shoal__V1__GenerateRequest *r =
         o->task == CALL_GENERATE ? (Shoal__V1__GenerateRequest *)call_order_request(o) : NULL;
     bool wants = r && r->refines;
-    if (r) take_free(&r->base);
+    if (r) response_buffer_free(&r->base);
     return wants;
 }
 
@@ -351,7 +351,7 @@ static bool refine_ask(side *s, refine_call *c, const char *model)
     call_events ev = {.user = s, .event = refine_on_event, .end = refine_on_end};
     s->c = c;
     s->model = model;
-    take_init(&s->kept, model);
+    response_buffer_init(&s->kept, model);
     call_order *o = call_order_for(c->base.o, model);
     s->inner = o ? calls_start(c->b->base.inner, o, &c->base.terms, &ev) : NULL;
     call_order_unref(o);
@@ -372,7 +372,7 @@ static model_call *refine_start(calls *base, call_order *o, const call_terms *t,
         return NULL;
     }
     over_call_init(&c->base, base, o, t, ev);
-    take_init(&c->last, rule->fast);
+    response_buffer_init(&c->last, rule->fast);
     if (c->refines) c->told = &c->fast;
     if (!refine_ask(&c->fast, c, rule->fast) || !refine_ask(&c->better, c, rule->better)) {
         refine_call_free(c);

@@ -11,8 +11,8 @@ typedef struct rerank_call {
     over_call base; /* its inner calls are its run's */
     struct shared *s;
     size_t choice;
-    env_timer *timer; /* from the loop: it begins to tell, or goes on when a pause ends */
-    take play;        /* a reading of the chosen candidate's events; their bytes are the run's */
+    env_timer *timer;     /* from the loop: it begins to tell, or goes on when a pause ends */
+    response_buffer play; /* a reading of the chosen candidate's events; their bytes are the run's */
     bool plays;
     bool *gone; /* set when the call is freed, while an event is told */
 } rerank_call;
@@ -95,20 +95,20 @@ static void play(rerank_call *c, const candidate *k)
 {
     call_result res;
     ProtobufCMessage *reply;
-    while (!c->base.paused && take_has_more(&c->play)) {
-        ProtobufCMessage *m = take_next(&c->play, c->base.o);
+    while (!c->base.paused && response_buffer_has_more(&c->play)) {
+        ProtobufCMessage *m = response_buffer_next(&c->play, c->base.o);
         if (!m) {
             rerank_calls_fail_nomem(c);
             return;
         }
         bool here = rerank_calls_tell(c, (Shoal__V1__GenerateEvent *)m);
-        take_free(m);
+        response_buffer_free(m);
         if (!here) return;
     }
     if (c->base.paused) return;
-    take_result(&k->kept, c->base.o, &res, &reply);
+    response_buffer_result(&k->kept, c->base.o, &res, &reply);
     rerank_calls_finish(c, &res);
-    take_free(reply);
+    response_buffer_free(reply);
 }
 
 static void rerank_calls_on_timer(void *arg)

@@ -1,7 +1,7 @@
 /* rerank_calls.h: several candidates are written, the best one goes out.
  *
  * A generation asked of a rerank's name is asked of its members, all at once: each writes one candidate or
- * several, with seeds of their own. What they say is kept (take.h) until all are there; then each is worth
+ * several, with seeds of their own. What they say is kept (response_buffer.h) until all are there; then each is worth
  * something, and the best goes out, of equals the first. Three can say what a candidate is worth:
  *
  *     a cross-encoder    how well it answers the question (Classify over pairs)

@@ -33,7 +33,7 @@ void rerank_run_free(rerank_run *r)
     rerank_run_dismiss_all(r);
     calls_cancel(r->scorer);
     for (size_t i = 0; i < r->n; i++) {
-        take_done(&r->c[i].kept);
+        response_buffer_done(&r->c[i].kept);
         rerank_reader_done(&r->c[i].reader);
     }
     queue_take(&r->link);
@@ -300,7 +300,7 @@ static void weigh_by_model(rerank_run *r)
 
 static bool rerank_run_is_whole(candidate *k)
 {
-    if (!take_is_whole(&k->kept)) return false;
+    if (!response_buffer_is_whole(&k->kept)) return false;
     k->text.s = rerank_read_all(&k->reader, &k->text.len);
     return k->text.s != NULL;
 }
@@ -358,7 +358,7 @@ static void ask_patiently(rerank_run *r)
     r->patient = true;
     r->terms.hold_until_ns = 0;
     for (size_t i = 0; i < r->n; i++) {
-        take_done(&r->c[i].kept);
+        response_buffer_done(&r->c[i].kept);
         rerank_reader_done(&r->c[i].reader);
     }
     r->n_asked = 0;
@@ -388,7 +388,7 @@ static void on_candidate_event(const call_events *ev, const ProtobufCMessage *m)
     const Shoal__V1__GenerateEvent *e = (const Shoal__V1__GenerateEvent *)m;
     if (e->delta) rerank_read(&k->reader, e->delta);
     if (e->done) k->n_generated = e->done->n_generated;
-    take_note(&k->kept, k->r->o, m);
+    response_buffer_note(&k->kept, k->r->o, m);
 }
 
 static void on_candidate_end(const call_events *ev, const call_result *res)
@@ -396,8 +396,8 @@ static void on_candidate_end(const call_events *ev, const call_result *res)
     candidate *k = ev->user;
     rerank_run *r = k->r;
     k->inner = NULL;
-    take_end(&k->kept, r->o, res);
-    if (r->at == RERANK_IS_LATE && take_is_whole(&k->kept)) {
+    response_buffer_end(&k->kept, r->o, res);
+    if (r->at == RERANK_IS_LATE && response_buffer_is_whole(&k->kept)) {
         weigh(r);
         return;
     }
@@ -431,7 +431,7 @@ static uint64_t gather_ms(const rerank_run *r)
 static bool any_is_whole(const rerank_run *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (take_is_whole(&r->c[i].kept)) return true;
+        if (response_buffer_is_whole(&r->c[i].kept)) return true;
     return false;
 }
 
@@ -473,7 +473,7 @@ static bool rerank_run_ask(candidate *k, size_t j)
     if (given) sampling = *given;
     sampling.temperature = (float)temperature_of(r, k->m);
     sampling.seed = sampling_seed(sampling.seed, 0, (uint32_t)j);
-    take_init(&k->kept, k->m->model);
+    response_buffer_init(&k->kept, k->m->model);
     r->req->sampling = &sampling;
     call_order *o = call_order_new(CALL_GENERATE, k->m->model, &r->req->base, &ctx);
     r->req->sampling = given;

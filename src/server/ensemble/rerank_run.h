@@ -11,7 +11,7 @@
 
 #include "calls/over.h"
 #include "ensemble/rerank_calls.h"
-#include "ensemble/take.h"
+#include "ensemble/response_buffer.h"
 
 typedef struct rerank_calls {
     over_calls base;
@@ -25,7 +25,7 @@ typedef struct candidate {
     rerank_run *r;
     const rerank_member *m;
     model_call *inner; /* NULL: it has ended, or was dismissed */
-    take kept;
+    response_buffer kept;
     rerank_reader reader;
     rerank_text text;     /* when it is whole */
     uint32_t n_generated; /* as its end says */

@@ -24,8 +24,8 @@ typedef struct verify_call {
     arena *mem;
     verify_case k;
     size_t i;                    /* the member */
-    take now;                    /* what it says, */
-    take other;                  /* and what goes out in its place */
+    response_buffer now;         /* what it says, */
+    response_buffer other;       /* and what goes out in its place */
     bool again;                  /* it was asked a second time */
     bool plain;                  /* its events may go out as they are */
     bool any;                    /* some member has answered */
@@ -34,9 +34,9 @@ typedef struct verify_call {
     verify_verdict verdict;      /* of the member's answer */
     size_t at, step;             /* the check, the next step when it fails */
     verify_nli nli;
-    take *tells;      /* what goes out; NULL: nothing yet */
-    env_timer *timer; /* the deadline's, and while an answer is told */
-    bool *gone;       /* set when the call is freed, while an event is told */
+    response_buffer *tells; /* what goes out; NULL: nothing yet */
+    env_timer *timer;       /* the deadline's, and while an answer is told */
+    bool *gone;             /* set when the call is freed, while an event is told */
     char trace[384], why[128];
 } verify_call;
 
@@ -61,8 +61,8 @@ static void verify_calls_call_free(verify_call *c)
 {
     if (c->gone) *c->gone = true;
     c->b->base.env->timer_free(c->timer);
-    take_done(&c->now);
-    take_done(&c->other);
+    response_buffer_done(&c->now);
+    response_buffer_done(&c->other);
     arena_free(c->mem);
     over_call_done(&c->base);
     free(c);
@@ -121,9 +121,9 @@ static void finish_told(verify_call *c)
 {
     call_result r;
     ProtobufCMessage *reply;
-    take_result(c->tells, c->base.o, &r, &reply);
+    response_buffer_result(c->tells, c->base.o, &r, &reply);
     verify_calls_finish(c, &r);
-    take_free(reply);
+    response_buffer_free(reply);
 }
 
 /* As much as whoever asked takes; from the loop, and on from there when a pause ends. */
@@ -131,21 +131,21 @@ static void verify_calls_tell(verify_call *c)
 {
     bool gone = false;
     c->gone = &gone;
-    while (!gone && !c->base.paused && take_has_more(c->tells)) {
-        ProtobufCMessage *m = take_next(c->tells, c->base.o);
+    while (!gone && !c->base.paused && response_buffer_has_more(c->tells)) {
+        ProtobufCMessage *m = response_buffer_next(c->tells, c->base.o);
         if (!m) {
             verify_calls_fail_nomem(c);
             return;
         }
         c->base.ev.event(&c->base.ev, m);
-        take_free(m);
+        response_buffer_free(m);
     }
     if (gone) return;
     c->gone = NULL;
     if (!c->base.paused) finish_told(c);
 }
 
-static void verify_calls_begin_to_tell(verify_call *c, take *what)
+static void verify_calls_begin_to_tell(verify_call *c, response_buffer *what)
 {
     c->tells = what;
     c->b->base.env->timer_stop(c->timer);
@@ -309,7 +309,7 @@ static void passed(verify_call *c)
         return;
     }
     judged(c, VERIFY_REPAIRED);
-    if (!take_is_whole(&c->now)) snprintf(c->why, sizeof c->why, "it did not answer");
+    if (!response_buffer_is_whole(&c->now)) snprintf(c->why, sizeof c->why, "it did not answer");
     tell_made(c, &c->answer);
 }
 
@@ -324,7 +324,7 @@ static void verify_calls_failed(verify_call *c, const char *by, const verify_ver
     }
     c->verdict = *v;
     c->step = 0;
-    if (!take_is_whole(&c->now)) c->verdict.why = VERIFY_SILENT;
+    if (!response_buffer_is_whole(&c->now)) c->verdict.why = VERIFY_SILENT;
     const char *why = verify_why_text(c->verdict.why);
     snprintf(text, sizeof text, "%.48s%s%.24s: %s", member(c), *by ? " " : "", by, why);
     verify_calls_note(c, text);
@@ -412,7 +412,7 @@ static void check_on(verify_call *c)
 static void verify_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     verify_call *c = ev->user;
-    take_note(&c->now, c->base.o, m);
+    response_buffer_note(&c->now, c->base.o, m);
 }
 
 /* What is wrong with the request itself, or ends it, is no member's: it is the answer. Not so of a question
@@ -426,12 +426,12 @@ static void verify_calls_on_end(const call_events *ev, const call_result *r)
 {
     verify_call *c = ev->user;
     c->base.inner = NULL;
-    take_end(&c->now, c->base.o, r);
+    response_buffer_end(&c->now, c->base.o, r);
     if (verify_calls_is_final(c, r)) {
         verify_calls_finish(c, r);
         return;
     }
-    bool whole = take_is_whole(&c->now);
+    bool whole = response_buffer_is_whole(&c->now);
     c->any |= whole;
     c->answer = (verify_answer){.text = ""};
     if (whole && verify_said_read(&c->answer, &c->plain, &c->now, c->base.o, &c->k, c->mem)) {
@@ -445,8 +445,8 @@ static void verify_calls_on_end(const call_events *ev, const call_result *r)
 
 static bool start_member(verify_call *c, call_order *o)
 {
-    take_done(&c->now);
-    take_init(&c->now, member(c));
+    response_buffer_done(&c->now);
+    response_buffer_init(&c->now, member(c));
     bool started =
         over_call_start(&c->base, o, &c->base.terms, verify_calls_on_event, verify_calls_on_end, NULL);
     call_order_unref(o);
@@ -490,7 +490,7 @@ static verify_call *call_new(verify_calls *b, const verify_rule *rule, const cal
     c->timer = b->base.env->timer_new(b->base.env->user, verify_calls_on_timer, c);
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
     bool read = r && c->mem && c->timer && verify_case_read(&c->k, r, c->mem) == 0;
-    if (r) take_free(&r->base);
+    if (r) response_buffer_free(&r->base);
     if (read) return c;
     b->base.env->timer_free(c->timer);
     arena_free(c->mem);

@@ -1,6 +1,6 @@
 /* verify_calls.h: an answer is checked before it leaves.
  *
- * A call of such a name is made of its first member. What it says is kept (take.h) and held against what the
+ * A call of such a name is made of its first member. What it says is kept (response_buffer.h) and held against what the
  * request gives (verify.h). What passes goes out as it came, as chunks in a stream. What does not is, in the
  * order of `steps`,
  *

@@ -58,22 +58,22 @@ static int give(verify_answer *ret, const said *s, const char *given, arena *mem
     return nomem ? SHOAL_ENOMEM : 0;
 }
 
-int verify_said_read(verify_answer *ret, bool *ret_plain, const take *from, const call_order *o,
+int verify_said_read(verify_answer *ret, bool *ret_plain, const response_buffer *from, const call_order *o,
                      const verify_case *k, arena *mem)
 {
     said *s = arena_alloc(mem, sizeof *s);
     if (!s) return SHOAL_ENOMEM;
-    take again = *from; /* a second reading of the same bytes */
+    response_buffer again = *from; /* a second reading of the same bytes */
     again.at = 0;
     s->plain = true;
     int rc = 0;
-    while (rc == 0 && take_has_more(&again)) {
-        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+    while (rc == 0 && response_buffer_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)response_buffer_next(&again, o);
         if (ev)
             hear(s, ev);
         else
             rc = SHOAL_ENOMEM;
-        if (ev) take_free(&ev->base);
+        if (ev) response_buffer_free(&ev->base);
     }
     if (rc == 0) rc = give(ret, s, k->given, mem);
     *ret_plain = s->plain;
@@ -87,29 +87,30 @@ int verify_said_read(verify_answer *ret, bool *ret_plain, const take *from, cons
 
 /* ---- an answer into events ----------------------------------------------------------------------- */
 
-/* Started or Done as the member said it, to be freed by take_free; NULL: it did not say one. */
-static Shoal__V1__GenerateEvent *verify_said_find(const take *from, const call_order *o, bool done)
+/* Started or Done as the member said it, to be freed by response_buffer_free; NULL: it did not say one. */
+static Shoal__V1__GenerateEvent *verify_said_find(const response_buffer *from, const call_order *o, bool done)
 {
-    take again = *from;
+    response_buffer again = *from;
     again.at = 0;
-    while (take_has_more(&again)) {
-        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+    while (response_buffer_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)response_buffer_next(&again, o);
         if (!ev || (done ? ev->done != NULL : ev->started != NULL)) return ev;
-        take_free(&ev->base);
+        response_buffer_free(&ev->base);
     }
     return NULL;
 }
 
-static void put_started(take *to, const take *from, const call_order *o)
+static void put_started(response_buffer *to, const response_buffer *from, const call_order *o)
 {
     Shoal__V1__Started none = SHOAL__V1__STARTED__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = verify_said_find(from, o, false);
     ev.started = was ? was->started : &none;
-    take_note(to, o, &ev.base);
-    if (was) take_free(&was->base);
+    response_buffer_note(to, o, &ev.base);
+    if (was) response_buffer_free(&was->base);
 }
 
-static void verify_said_put_text(take *to, const call_order *o, const verify_case *k, const verify_answer *a)
+static void verify_said_put_text(response_buffer *to, const call_order *o, const verify_case *k,
+                                 const verify_answer *a)
 {
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
@@ -118,12 +119,12 @@ static void verify_said_put_text(take *to, const call_order *o, const verify_cas
     buf_puts(&text, a->text);
     d.text = (ProtobufCBinaryData){text.len, (uint8_t *)text.data};
     ev.delta = &d;
-    if (text.len) take_note(to, o, &ev.base);
+    if (text.len) response_buffer_note(to, o, &ev.base);
     to->lost |= text.failed;
     buf_done(&text);
 }
 
-static void put_call(take *to, const call_order *o, const device_call *c, size_t i)
+static void put_call(response_buffer *to, const call_order *o, const device_call *c, size_t i)
 {
     Shoal__V1__ToolCallDelta call = SHOAL__V1__TOOL_CALL_DELTA__INIT, *list[] = {&call};
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
@@ -134,32 +135,32 @@ static void put_call(take *to, const call_order *o, const device_call *c, size_t
     d.tool_calls = list;
     d.n_tool_calls = 1;
     ev.delta = &d;
-    take_note(to, o, &ev.base);
+    response_buffer_note(to, o, &ev.base);
 }
 
-static void put_done(take *to, const take *from, const call_order *o, bool calls)
+static void put_done(response_buffer *to, const response_buffer *from, const call_order *o, bool calls)
 {
     Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = verify_said_find(from, o, true);
     if (was) done = *was->done; /* its strings stay was's */
     done.finish = (char *)(uintptr_t)(calls ? "tool_calls" : "stop");
     ev.done = &done;
-    take_note(to, o, &ev.base);
-    if (was) take_free(&was->base);
+    response_buffer_note(to, o, &ev.base);
+    if (was) response_buffer_free(&was->base);
 }
 
-int verify_said_make(take *ret, const take *from, const call_order *o, const verify_case *k,
-                     const verify_answer *a, const char *model)
+int verify_said_make(response_buffer *ret, const response_buffer *from, const call_order *o,
+                     const verify_case *k, const verify_answer *a, const char *model)
 {
     call_result r = call_result_of(o, 0, "");
     r.model = model;
-    if (take_is_whole(from)) r = from->result;
-    take_init(ret, model);
+    if (response_buffer_is_whole(from)) r = from->result;
+    response_buffer_init(ret, model);
     put_started(ret, from, o);
     verify_said_put_text(ret, o, k, a);
     for (size_t i = 0; i < a->n_calls; i++) put_call(ret, o, &a->calls[i], i);
     put_done(ret, from, o, a->n_calls > 0);
-    take_end(ret, o, &r);
+    response_buffer_end(ret, o, &r);
     return ret->lost ? SHOAL_ENOMEM : 0;
 }
 
@@ -195,6 +196,6 @@ call_order *verify_said_choose(const call_order *o, const char *model, const dev
         q.n_choices = n;
         other = call_order_new(CALL_GENERATE, model, &q.base, &ctx);
     }
-    if (r) take_free(&r->base);
+    if (r) response_buffer_free(&r->base);
     return other;
 }

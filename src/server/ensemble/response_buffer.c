@@ -1,30 +1,31 @@
-/* take.c: events and an end, kept; see take.h. */
-#include "ensemble/take.h"
+/* response_buffer.c: events and an end, kept; see response_buffer.h. */
+#include "ensemble/response_buffer.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void take_init(take *k, const char *model)
+void response_buffer_init(response_buffer *k, const char *model)
 {
-    *k = (take){.model = model, .sure = -1, .hopeless_at = -1};
+    *k = (response_buffer){.model = model, .sure = -1, .hopeless_at = -1};
 }
 
 /* ---- what comes ---------------------------------------------------------------------------------- */
 
 /* prob_sum: of all tokens up to this one. */
-static void note_token(take *k, double prob_sum)
+static void note_token(response_buffer *k, double prob_sum)
 {
     double prob = prob_sum - k->prob_sum;
     k->n_tokens++;
     k->prob_sum = prob_sum;
     k->square_sum += prob * prob;
     if (k->hopeless_at >= 0 || !k->is_hopeless) return;
-    if (k->is_hopeless(k->user, take_confidence_at_most(k))) k->hopeless_at = take_confidence(k);
+    if (k->is_hopeless(k->user, response_buffer_confidence_at_most(k)))
+        k->hopeless_at = response_buffer_confidence(k);
 }
 
-static void note_delta(take *k, const Shoal__V1__Delta *d)
+static void note_delta(response_buffer *k, const Shoal__V1__Delta *d)
 {
     if (d->n_ids == 0) return;
     size_t i = 0, n_told = d->n_earlier_prob_sums < d->n_ids ? d->n_earlier_prob_sums : d->n_ids - 1;
@@ -41,7 +42,7 @@ static void *room(buf *b, size_t n)
     return at;
 }
 
-void take_note(take *k, const call_order *o, const ProtobufCMessage *m)
+void response_buffer_note(response_buffer *k, const call_order *o, const ProtobufCMessage *m)
 {
     if (o->task == CALL_GENERATE && ((const Shoal__V1__GenerateEvent *)m)->delta)
         note_delta(k, ((const Shoal__V1__GenerateEvent *)m)->delta);
@@ -97,7 +98,7 @@ static void strings_of(call_result *r, const char **ret[N_STRINGS])
 }
 
 /* The strings one behind the other, NULL as nothing; their places follow when all are there. */
-static void keep_strings(take *k)
+static void keep_strings(response_buffer *k)
 {
     const char **at[N_STRINGS];
     strings_of(&k->result, at);
@@ -112,7 +113,7 @@ static void keep_strings(take *k)
     }
 }
 
-void take_end(take *k, const call_order *o, const call_result *r)
+void response_buffer_end(response_buffer *k, const call_order *o, const call_result *r)
 {
     assert(!k->ended);
     k->ended = true;
@@ -131,20 +132,20 @@ void take_end(take *k, const call_order *o, const call_result *r)
 
 /* ---- what is known of it ------------------------------------------------------------------------- */
 
-bool take_is_whole(const take *k)
+bool response_buffer_is_whole(const response_buffer *k)
 {
     return k->ended && !k->lost && k->result.status == 0;
 }
 
-double take_confidence(const take *k)
+double response_buffer_confidence(const response_buffer *k)
 {
     if (k->n_tokens > 0) return k->prob_sum / (double)k->n_tokens;
     return k->sure > 0 ? k->sure : 0;
 }
 
-double take_confidence_at_most(const take *k)
+double response_buffer_confidence_at_most(const response_buffer *k)
 {
-    if (k->n_tokens < TAKE_TOKENS_MIN) return 1;
+    if (k->n_tokens < RESPONSE_BUFFER_TOKENS_MIN) return 1;
     double n = (double)k->n_tokens, mean = k->prob_sum / n, variance = k->square_sum / n - mean * mean;
     double most = mean + 2 * sqrt((variance > 0 ? variance : 0) / n);
     return most < 1 ? most : 1;
@@ -152,15 +153,15 @@ double take_confidence_at_most(const take *k)
 
 /* ---- once more ----------------------------------------------------------------------------------- */
 
-bool take_has_more(const take *k)
+bool response_buffer_has_more(const response_buffer *k)
 {
     return k->at < k->events.len;
 }
 
-ProtobufCMessage *take_next(take *k, const call_order *o)
+ProtobufCMessage *response_buffer_next(response_buffer *k, const call_order *o)
 {
     uint32_t n;
-    if (!take_has_more(k)) return NULL;
+    if (!response_buffer_has_more(k)) return NULL;
     const uint8_t *at = (const uint8_t *)k->events.data + k->at;
     memcpy(&n, at, sizeof n);
     ProtobufCMessage *m = protobuf_c_message_unpack(CALL_TASKS[o->task].reply, NULL, n, at + sizeof n);
@@ -168,7 +169,8 @@ ProtobufCMessage *take_next(take *k, const call_order *o)
     return m;
 }
 
-int take_result(const take *k, const call_order *o, call_result *ret, ProtobufCMessage **ret_reply)
+int response_buffer_result(const response_buffer *k, const call_order *o, call_result *ret,
+                           ProtobufCMessage **ret_reply)
 {
     const uint8_t *at = (const uint8_t *)k->reply.data;
     *ret = k->result;
@@ -184,15 +186,15 @@ nomem:
     return SHOAL_ENOMEM;
 }
 
-void take_free(ProtobufCMessage *m)
+void response_buffer_free(ProtobufCMessage *m)
 {
     if (m) protobuf_c_message_free_unpacked(m, NULL);
 }
 
-void take_done(take *k)
+void response_buffer_done(response_buffer *k)
 {
     buf_done(&k->events);
     buf_done(&k->strings);
     buf_done(&k->reply);
-    *k = (take){0};
+    *k = (response_buffer){0};
 }
