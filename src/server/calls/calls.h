@@ -16,7 +16,7 @@
  *     retry_calls      elsewhere while a queue is full; a short wait while nobody is there
  *     replica_calls    the bottom: picks a replica, makes one gRPC call, counts it
  *
- * over.h is what they have in common.
+ * decorator.h is what they have in common.
  *
  * A task is a row of CALL_TASK_TABLE (tasks/task.h), from which its typed wrapper, its path and its codec follow.
  *

@@ -8,7 +8,7 @@
 #include "calls/poison.h"
 #include "calls/feed.h"
 #include "calls/poison_list.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "calls/resume.h"
 
 #define REST_MS    20    /* between two tries where all queues are full */
@@ -17,7 +17,7 @@
 #define BROKEN_MAX 2     /* replicas that may answer nonsense to one call */
 
 typedef struct failover_calls {
-    over_calls base;
+    decorator_calls base;
     failover_options o;
     queue resting, suspects, refused; /* every call is in one of them or in running */
     struct failover_call *trial;      /* of the suspects the one that runs; it is in running */
@@ -29,7 +29,7 @@ typedef struct failover_calls {
 } failover_calls;
 
 typedef struct failover_call {
-    over_call base; /* no inner while it is not running */
+    decorator_call base; /* no inner while it is not running */
     failover_calls *b;
     uint64_t try_ns, lost_ns; /* lost_ns 0: not moving */
     uint64_t died_ns;         /* the last death */
@@ -76,7 +76,7 @@ static void call_free(failover_call *c)
     end_trial(c);
     feed_unwatch(&c->upload);
     resume_done(&c->log);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -90,7 +90,7 @@ static void cancel(model_call *call)
 static void finish(failover_call *c, const call_result *ended)
 {
     call_observer_end(c->b->o.observer, c->base.o, ended);
-    over_call_end(&c->base, ended);
+    decorator_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -109,8 +109,8 @@ static void on_end(const call_events *ev, const call_result *r);
 static bool try_start(failover_call *c)
 {
     call_order *next = resume_order(&c->log, c->base.o);
-    c->try_ns = over_now_ns(&c->b->base);
-    bool started = over_call_start(&c->base, next, &c->base.terms, on_event, on_end, NULL);
+    c->try_ns = decorator_now_ns(&c->b->base);
+    bool started = decorator_call_start(&c->base, next, &c->base.terms, on_event, on_end, NULL);
     call_order_unref(next);
     return started;
 }
@@ -126,7 +126,7 @@ static void note_moved(failover_call *c, const char *to)
 {
     call_move m = {.cause = c->cause,
                    .to = to,
-                   .gap_ms = over_ms_since(&c->b->base, c->lost_ns),
+                   .gap_ms = decorator_ms_since(&c->b->base, c->lost_ns),
                    .restarted = c->restarted};
     c->lost_ns = 0;
     c->restarted = false;
@@ -161,7 +161,7 @@ static void try_as_suspect(failover_call *c)
 
 static bool too_late(failover_call *c)
 {
-    if (!c->base.o->deadline_ns || over_now_ns(&c->b->base) < c->base.o->deadline_ns) return false;
+    if (!c->base.o->deadline_ns || decorator_now_ns(&c->b->base) < c->base.o->deadline_ns) return false;
     fail(c, SHOAL_EDEADLINE, CALL_FAULT_NONE, "the deadline passed before another worker could go on");
     return true;
 }
@@ -242,7 +242,7 @@ static void ask_all(failover_call *c)
 /* For the worker that goes on: where they die like flies it computes few replies again at a time. */
 static void count_death(failover_call *c)
 {
-    uint64_t now = over_now_ns(&c->b->base);
+    uint64_t now = decorator_now_ns(&c->b->base);
     if (now - c->died_ns >= RECENT_MS * 1000000ull) c->log.n_deaths = 0;
     c->log.n_deaths++;
     c->died_ns = now;
@@ -251,7 +251,7 @@ static void count_death(failover_call *c)
 static verdict judge_death(failover_call *c, const call_result *r)
 {
     count_death(c);
-    poison_note(&c->b->poison, &c->row, r->life, c->try_ns, over_now_ns(&c->b->base));
+    poison_note(&c->b->poison, &c->row, r->life, c->try_ns, decorator_now_ns(&c->b->base));
     if (poison_is_proven(&c->row)) return GIVE_UP;
     return poison_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
 }
@@ -262,7 +262,7 @@ static verdict judge_absence(const failover_call *c, const call_result *r)
 {
     if (c->n_moves == 0) return END;
     if (c->base.terms.n_avoid > 0) return ASK_ALL;
-    bool may_wait = over_now_ns(c->base.b) < c->base.terms.hold_until_ns;
+    bool may_wait = decorator_now_ns(c->base.b) < c->base.terms.hold_until_ns;
     return r->status == SHOAL_EUNAVAILABLE && may_wait ? REST : END;
 }
 
@@ -286,7 +286,7 @@ static verdict judge(failover_call *c, const call_result *r)
 static void set_terms(failover_call *c, const call_result *r)
 {
     uint64_t wait_ms = c->b->o.wait_ms ? c->b->o.wait_ms : FAILOVER_WAIT_MS;
-    uint64_t now = over_now_ns(&c->b->base);
+    uint64_t now = decorator_now_ns(&c->b->base);
     call_terms_avoid(&c->base.terms, r->life);
     if (c->log.begun) call_terms_pin(&c->base.terms, r->identity, r->adapter_digest);
     c->base.terms.hold_until_ns = c->base.o->deadline_ns ? c->base.o->deadline_ns : now + wait_ms * 1000000u;
@@ -368,7 +368,7 @@ static void give_up(failover_call *c)
         LOG_S("task", CALL_TASKS[c->base.o->task].name), LOG_I("deaths", c->row.n),
         LOG_I("ms", FAILOVER_QUARANTINE_MS), LOG_S("request_id", c->base.o->request_id));
     poison_list_add(&c->b->poison_list, c->base.o,
-                    over_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
+                    decorator_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
     refuse(c);
 }
 
@@ -421,7 +421,7 @@ static void on_refused(void *arg)
 
 static bool is_on_poison_list(const failover_call *c)
 {
-    return poison_list_until(&c->b->poison_list, c->base.o, over_now_ns(c->base.b)) != 0;
+    return poison_list_until(&c->b->poison_list, c->base.o, decorator_now_ns(c->base.b)) != 0;
 }
 
 /* From the loop, as every end comes. */
@@ -449,7 +449,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     failover_call *c = malloc(sizeof *c);
     if (!c) return NULL;
     *c = (failover_call){.b = b, .is_pinned = *t->identity};
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     if (is_on_poison_list(c)) {
         refuse_soon(c);
         return &c->base.base;
@@ -463,26 +463,26 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 void failover_calls_note_death(calls *failover, uint64_t life)
 {
     failover_calls *b = (failover_calls *)failover;
-    poison_note_death(&b->poison, life, over_now_ns(&b->base));
+    poison_note_death(&b->poison, life, decorator_now_ns(&b->base));
 }
 
 static void failover_calls_free(calls *base)
 {
     failover_calls *b = (failover_calls *)base;
     queue *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) over_cancel_all(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) decorator_cancel_all(all[i]);
     b->base.env->timer_free(b->timer);
     b->base.env->timer_free(b->refuse);
-    over_calls_done(&b->base);
+    decorator_calls_done(&b->base);
     free(b);
 }
 
 static const calls_ops OPS = {.start = start,
-                              .pause = over_pause,
+                              .pause = decorator_pause,
                               .cancel = cancel,
-                              .where = over_where,
-                              .look = over_look,
-                              .info = over_info,
+                              .where = decorator_where,
+                              .look = decorator_look,
+                              .info = decorator_info,
                               .free = failover_calls_free};
 
 int failover_calls_new(calls **ret, const env *env_, calls *inner, const failover_options *opts,
@@ -490,9 +490,9 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
 {
     failover_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
-    b->poison.begun_ns = over_now_ns(&b->base);
+    b->poison.begun_ns = decorator_now_ns(&b->base);
     queue_init(&b->resting);
     queue_init(&b->suspects);
     queue_init(&b->refused);

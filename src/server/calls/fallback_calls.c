@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 
 typedef struct fallback_calls {
-    over_calls base;
+    decorator_calls base;
     fallback_options o;
     uint64_t *away_ns; /* by rule: when its model was last found away; 0: it was not */
 } fallback_calls;
 
 typedef struct fallback_call {
-    over_call base;
+    decorator_call base;
     fallback_calls *b;
     const fallback_rule *rule; /* NULL: nobody stands in for its model */
     fallback_rule own;         /* of this call alone, when its order names stand-ins */
@@ -29,7 +29,7 @@ typedef struct fallback_call {
 
 static void call_free(fallback_call *c)
 {
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -63,7 +63,7 @@ static void finish(fallback_call *c, const call_result *ended)
         r.wanted = c->base.o->model;
         r.why = c->why;
     }
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     call_free(c);
 }
 
@@ -85,7 +85,7 @@ static bool ask_next(fallback_call *c)
     const char *to = c->rule->to[c->n_asked++];
     call_terms t = {.patience_ms = c->n_asked < c->rule->n_to ? 1 : 0};
     call_order *o = call_order_for(c->base.o, to);
-    bool started = over_call_start(&c->base, o, &t, on_event, on_end, over_restarted);
+    bool started = decorator_call_start(&c->base, o, &t, on_event, on_end, decorator_restarted);
     call_order_unref(o);
     if (!started) return false;
     LOG(LOG_WARN, "calls", "degraded", LOG_S("wanted", c->base.o->model), LOG_S("asked", to),
@@ -111,7 +111,7 @@ static void on_end(const call_events *ev, const call_result *r)
     }
     if (c->n_asked == 0) {
         snprintf(c->why, sizeof c->why, "%s", r->message);
-        *away(c) = over_now_ns(&c->b->base);
+        *away(c) = decorator_now_ns(&c->b->base);
     }
     if (ask_next(c)) return;
     call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
@@ -156,10 +156,11 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     fallback_call *c = malloc(sizeof *c);
     if (!c) return NULL;
     *c = (fallback_call){.b = b};
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     c->rule = rule_of(c);
     if (c->rule) c->base.terms.patience_ms = patience_ms(c);
-    if (over_call_start(&c->base, o, &c->base.terms, on_event, on_end, over_restarted)) return &c->base.base;
+    if (decorator_call_start(&c->base, o, &c->base.terms, on_event, on_end, decorator_restarted))
+        return &c->base.base;
     call_free(c);
     return NULL;
 }
@@ -167,17 +168,17 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 static void fallback_calls_free(calls *base)
 {
     fallback_calls *b = (fallback_calls *)base;
-    over_calls_done(&b->base);
+    decorator_calls_done(&b->base);
     free(b->away_ns);
     free(b);
 }
 
 static const calls_ops OPS = {.start = start,
-                              .pause = over_pause,
+                              .pause = decorator_pause,
                               .cancel = cancel,
                               .where = where,
-                              .look = over_look,
-                              .info = over_info,
+                              .look = decorator_look,
+                              .info = decorator_info,
                               .free = fallback_calls_free};
 
 int fallback_calls_new(calls **ret, const env *env_, calls *inner, const fallback_options *opts,
@@ -192,7 +193,7 @@ int fallback_calls_new(calls **ret, const env *env_, calls *inner, const fallbac
     }
     b->o = *opts;
     b->away_ns = away_ns;
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     *ret = &b->base.base;
     return 0;
 }

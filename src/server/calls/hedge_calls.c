@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "calls/over.h"
+#include "calls/decorator.h"
 
 #define N_TAILS       256 /* models and tasks; two that share a place push each other out, no more */
 #define QUANTILE_STEP 0.05
@@ -19,7 +19,7 @@ typedef struct tail {
 } tail;
 
 typedef struct hedge_calls {
-    over_calls base;
+    decorator_calls base;
     hedge_options o;
     double budget; /* second calls that are allowed now */
     tail tails[N_TAILS];
@@ -33,7 +33,7 @@ typedef struct branch {
 } branch;
 
 struct hedge_call {
-    over_call base; /* its inner calls are the branches' */
+    decorator_call base; /* its inner calls are the branches' */
     hedge_calls *b;
     branch first, second;
     env_timer *timer;
@@ -61,7 +61,7 @@ static tail *tail_of(hedge_calls *b, uint64_t key)
 static void learn(hedge_call *c)
 {
     tail *t = tail_of(c->b, c->key);
-    bool longer = over_ms_since(&c->b->base, c->base.start_ns) > t->ratio * c->expected_ms;
+    bool longer = decorator_ms_since(&c->b->base, c->base.start_ns) > t->ratio * c->expected_ms;
     t->ratio *= longer ? 1 + QUANTILE_STEP * HEDGE_QUANTILE : 1 - QUANTILE_STEP * (1 - HEDGE_QUANTILE);
     if (t->n < HEDGE_SAMPLES_MIN) t->n++;
 }
@@ -83,7 +83,7 @@ static void cancel_branch(branch *br)
 static void call_free(hedge_call *c)
 {
     c->b->base.env->timer_free(c->timer);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -124,7 +124,7 @@ static void on_end(const call_events *ev, const call_result *ended)
     cancel_branch(other);
     if (ended->status == 0) learn(c);
     if (c->hedged) call_observer_hedged(c->b->o.observer, c->base.o, br == &c->second && !failed);
-    over_call_end(&c->base, ended);
+    decorator_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -170,7 +170,7 @@ static hedge_call *call_new(hedge_calls *b, call_order *o, const call_terms *t, 
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, &b->base.base, o, t, ev);
+    decorator_call_init(&c->base, &b->base.base, o, t, ev);
     c->first.c = c->second.c = c;
     return c;
 }
@@ -193,15 +193,15 @@ static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
-                              .look = over_look,
-                              .info = over_info,
-                              .free = over_free};
+                              .look = decorator_look,
+                              .info = decorator_info,
+                              .free = decorator_free};
 
 int hedge_calls_new(calls **ret, const env *env_, calls *inner, const hedge_options *opts, shoal_err *err)
 {
     hedge_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     b->budget = 1;
     *ret = &b->base.base;

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 
 typedef struct limit_calls {
-    over_calls base;
+    decorator_calls base;
     reply_limits limits;
     const route_book *book; /* NULL: there are no routes */
 } limit_calls;
 
 typedef struct limit_call {
-    over_call base;
+    decorator_call base;
     limit_calls *b;
     reply_limits own; /* of the route; 0: the server's */
     env_timer *timer;
@@ -29,7 +29,7 @@ typedef struct limit_call {
 static void call_free(limit_call *c)
 {
     c->b->base.env->timer_free(c->timer);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -61,7 +61,7 @@ static limit nearest_limit(const limit_call *c)
 {
     const reply_limits *l = &c->b->limits, *own = &c->own;
     limit nearest = {0};
-    double silent = over_listened_ms(&c->b->base, c->last_ns);
+    double silent = decorator_listened_ms(&c->b->base, c->last_ns);
     if (!c->began) {
         const char *key = own->first_token_ms ? "first_token_ms of the route" : "first_token_ms";
         add_limit(&nearest, key, own->first_token_ms, l->first_token_ms, silent);
@@ -69,7 +69,7 @@ static limit nearest_limit(const limit_call *c)
     }
     add_limit(&nearest, "token_gap_ms", own->token_gap_ms, l->token_gap_ms, silent);
     add_limit(&nearest, "reply_ms", own->reply_ms, l->reply_ms,
-              (double)c->taken_ms + over_listened_ms(&c->b->base, c->run_ns));
+              (double)c->taken_ms + decorator_listened_ms(&c->b->base, c->run_ns));
     return nearest;
 }
 
@@ -118,7 +118,7 @@ static void end_with_what_there_is(limit_call *c)
     Shoal__V1__GenerateEvent e = SHOAL__V1__GENERATE_EVENT__INIT;
     owner by;
     call_result r = result_of(c, 0, "", &by);
-    over_call *base = &c->base;
+    decorator_call *base = &c->base;
     bool gone = false;
     r.cut = true;
     calls_cancel(base->inner);
@@ -128,7 +128,7 @@ static void end_with_what_there_is(limit_call *c)
     c->gone = &gone;
     base->ev.event(&base->ev, &e.base);
     if (gone) return;
-    over_call_end(base, &r);
+    decorator_call_end(base, &r);
     call_free(c);
 }
 
@@ -141,7 +141,7 @@ static void end_empty(limit_call *c, const limit *which)
     call_result r = result_of(c, SHOAL_EDEADLINE, text, &by);
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     call_free(c);
 }
 
@@ -164,7 +164,7 @@ static void note_token(limit_call *c)
 {
     bool first = !c->began;
     c->began = true;
-    c->last_ns = over_listening_ns(&c->b->base);
+    c->last_ns = decorator_listening_ns(&c->b->base);
     if (first) watch(c); /* under the other limits; from then on the timer finds last_ns newer and goes on */
 }
 
@@ -187,25 +187,25 @@ static void on_restarted(const call_events *ev)
     limit_call *c = ev->user;
     c->so_far = (Shoal__V1__Done)SHOAL__V1__DONE__INIT;
     c->began = c->done = false;
-    c->last_ns = over_listening_ns(&c->b->base);
+    c->last_ns = decorator_listening_ns(&c->b->base);
     watch(c);
-    over_restarted(ev);
+    decorator_restarted(ev);
 }
 
 static void on_end(const call_events *ev, const call_result *r)
 {
     limit_call *c = ev->user;
     c->base.inner = NULL;
-    over_call_end(&c->base, r);
+    decorator_call_end(&c->base, r);
     call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
 {
     limit_call *c = (limit_call *)call;
-    if (paused && !c->base.paused) c->taken_ms += (uint64_t)over_listened_ms(&c->b->base, c->run_ns);
-    over_pause(call, paused);
-    c->last_ns = c->run_ns = over_listening_ns(&c->b->base);
+    if (paused && !c->base.paused) c->taken_ms += (uint64_t)decorator_listened_ms(&c->b->base, c->run_ns);
+    decorator_pause(call, paused);
+    c->last_ns = c->run_ns = decorator_listening_ns(&c->b->base);
     watch(c);
 }
 
@@ -226,8 +226,8 @@ static limit_call *call_new(limit_calls *b, call_order *o, const call_terms *t, 
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, &b->base.base, o, t, ev);
-    c->last_ns = c->run_ns = over_listening_ns(&b->base);
+    decorator_call_init(&c->base, &b->base.base, o, t, ev);
+    c->last_ns = c->run_ns = decorator_listening_ns(&b->base);
     return c;
 }
 
@@ -237,7 +237,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (o->task != CALL_GENERATE && o->task != CALL_VOTE) return calls_start(b->base.inner, o, t, ev);
     limit_call *c = call_new(b, o, t, ev);
     if (!c) return NULL;
-    if (!over_call_start(&c->base, o, &c->base.terms, on_event, on_end, on_restarted)) {
+    if (!decorator_call_start(&c->base, o, &c->base.terms, on_event, on_end, on_restarted)) {
         call_free(c);
         return NULL;
     }
@@ -248,17 +248,17 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
-                              .where = over_where,
-                              .look = over_look,
-                              .info = over_info,
-                              .free = over_free};
+                              .where = decorator_where,
+                              .look = decorator_look,
+                              .info = decorator_info,
+                              .free = decorator_free};
 
 int limit_calls_new(calls **ret, const env *env_, calls *inner, const reply_limits *limits,
                     const route_book *book, shoal_err *err)
 {
     limit_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->limits = *limits;
     b->book = book;
     *ret = &b->base.base;

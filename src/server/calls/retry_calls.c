@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "calls/over.h"
+#include "calls/decorator.h"
 
 #define LOOK_MS   5
 #define LOOKS_MAX 64 /* waiting calls that one turn looks at: those behind come next turn */
 
 typedef struct retry_calls {
-    over_calls base;
+    decorator_calls base;
     queue held; /* every call is in it or in running */
     size_t n_held;
     uint64_t hold_ms; /* of a call without a deadline */
@@ -18,7 +18,7 @@ typedef struct retry_calls {
 } retry_calls;
 
 typedef struct retry_call {
-    over_call base; /* no inner while it is held */
+    decorator_call base; /* no inner while it is held */
     retry_calls *b;
     uint64_t hold_until_ns;
     bool held, spoke, waited; /* waited: it was held before, or its replica left it */
@@ -42,7 +42,7 @@ static void set_held(retry_call *c, bool held)
 static void call_free(retry_call *c)
 {
     set_held(c, false);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -55,7 +55,7 @@ static void cancel(model_call *call)
 
 static void finish(retry_call *c, const call_result *ended)
 {
-    over_call_end(&c->base, ended);
+    decorator_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -72,14 +72,14 @@ static void on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(retry_call *c)
 {
-    return over_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end, over_restarted);
+    return decorator_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end, decorator_restarted);
 }
 
 static bool may_hold(const retry_call *c)
 {
     call_outlook o;
     bool full = c->b->n_held >= RETRY_HELD_MAX && !c->base.terms.hold_until_ns;
-    if (full || over_now_ns(&c->b->base) >= c->hold_until_ns) return false;
+    if (full || decorator_now_ns(&c->b->base) >= c->hold_until_ns) return false;
     calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0 || (o.status == SHOAL_EUNAVAILABLE && o.may_return);
 }
@@ -142,7 +142,7 @@ static void look_after(retry_call *c)
     call_outlook o;
     calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     bool waits = o.status == SHOAL_EUNAVAILABLE && o.may_return;
-    if (waits && over_now_ns(&c->b->base) < c->hold_until_ns) {
+    if (waits && decorator_now_ns(&c->b->base) < c->hold_until_ns) {
         set_held(c, true);
         return;
     }
@@ -168,8 +168,8 @@ static void on_tick(void *arg)
 static uint64_t hold_until(const retry_calls *b, const call_order *o, const call_terms *t)
 {
     if (t->hold_until_ns || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return t->hold_until_ns;
-    if (t->patience_ms) return over_now_ns(&b->base) + t->patience_ms * 1000000u;
-    return o->deadline_ns ? o->deadline_ns : over_now_ns(&b->base) + b->hold_ms * 1000000u;
+    if (t->patience_ms) return decorator_now_ns(&b->base) + t->patience_ms * 1000000u;
+    return o->deadline_ns ? o->deadline_ns : decorator_now_ns(&b->base) + b->hold_ms * 1000000u;
 }
 
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
@@ -178,7 +178,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     retry_call *c = malloc(sizeof *c);
     if (!c) return NULL;
     *c = (retry_call){.b = b, .hold_until_ns = hold_until(b, o, t), .n_avoid = t->n_avoid};
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     if (try_start(c)) return &c->base.base;
     call_free(c);
     return NULL;
@@ -187,26 +187,26 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 static void retry_calls_free(calls *base)
 {
     retry_calls *b = (retry_calls *)base;
-    over_cancel_all(&b->held);
-    over_cancel_all(&b->base.running);
+    decorator_cancel_all(&b->held);
+    decorator_cancel_all(&b->base.running);
     b->base.env->timer_free(b->timer);
-    over_calls_done(&b->base);
+    decorator_calls_done(&b->base);
     free(b);
 }
 
 static const calls_ops OPS = {.start = start,
-                              .pause = over_pause,
+                              .pause = decorator_pause,
                               .cancel = cancel,
-                              .where = over_where,
-                              .look = over_look,
-                              .info = over_info,
+                              .where = decorator_where,
+                              .look = decorator_look,
+                              .info = decorator_info,
                               .free = retry_calls_free};
 
 int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms, shoal_err *err)
 {
     retry_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     queue_init(&b->held);
     b->hold_ms = hold_ms ? hold_ms : RETRY_HOLD_MS;
     b->timer = env_->timer_new(env_->user, on_tick, b);

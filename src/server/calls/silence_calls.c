@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "logging/log.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "calls/resume.h"
 
 #define N_PULSES   256 /* lives are numbers in a row: few share a place, and then evidence is lost, no more */
 #define GAP_WEIGHT 0.05 /* of the newest gap */
 #define BUDGET_MAX 10.0
 
-/* What a life of a replica has said lately, to anybody. Times are by over_listening_ns. */
+/* What a life of a replica has said lately, to anybody. Times are by decorator_listening_ns. */
 typedef struct pulse {
     uint64_t life, spoke_ns;
     double gap_ms;     /* mean of what came between two events of a stream */
@@ -20,7 +20,7 @@ typedef struct pulse {
 } pulse;
 
 typedef struct silence_calls {
-    over_calls base;
+    decorator_calls base;
     silence_options o;
     double budget; /* second starts that are allowed now */
     pulse pulses[N_PULSES];
@@ -35,7 +35,7 @@ typedef struct branch { /* one of the two that may carry a stream */
 } branch;
 
 struct silence_call {
-    over_call base; /* its inner calls are the branches' */
+    decorator_call base; /* its inner calls are the branches' */
     silence_calls *b;
     branch branches[2];
     branch *main;
@@ -66,10 +66,10 @@ static void note_pulse(silence_call *c)
 {
     uint64_t life = calls_where(c->main->inner).life;
     pulse *p = pulse_of(c->b, life);
-    double gap_ms = over_listened_ms(&c->b->base, c->spoke_ns);
+    double gap_ms = decorator_listened_ms(&c->b->base, c->spoke_ns);
     if (life == 0) return;
     if (c->log.begun) p->gap_ms += GAP_WEIGHT * (gap_ms - p->gap_ms);
-    p->spoke_ns = over_listening_ns(&c->b->base);
+    p->spoke_ns = decorator_listening_ns(&c->b->base);
     p->n_beaten = 0;
 }
 
@@ -94,7 +94,7 @@ static void call_free(silence_call *c)
 {
     c->b->base.env->timer_free(c->timer);
     resume_done(&c->log);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -110,7 +110,7 @@ static void pause(model_call *call, bool paused)
 {
     silence_call *c = (silence_call *)call;
     c->base.paused = paused;
-    c->spoke_ns = over_listening_ns(&c->b->base);
+    c->spoke_ns = decorator_listening_ns(&c->b->base);
     calls_pause(c->branches[0].inner, paused);
     calls_pause(c->branches[1].inner, paused);
 }
@@ -123,7 +123,7 @@ static call_place where(const model_call *call)
 static void finish(silence_call *c, const call_result *ended)
 {
     cancel_branch(rival_of(c));
-    over_call_end(&c->base, ended);
+    decorator_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -131,7 +131,7 @@ static void finish(silence_call *c, const call_result *ended)
 
 static void note_moved(silence_call *c)
 {
-    double gap_ms = over_listened_ms(&c->b->base, c->spoke_ns);
+    double gap_ms = decorator_listened_ms(&c->b->base, c->spoke_ns);
     pulse_of(c->b, c->rival_life)->n_beaten++;
     c->moved = true;
     const char *to = calls_where(c->main->inner).replica_id;
@@ -159,7 +159,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
         cancel_branch(rival_of(c));
         note_pulse(c);
     }
-    c->spoke_ns = over_listening_ns(&c->b->base);
+    c->spoke_ns = decorator_listening_ns(&c->b->base);
     if ((c->moved || c->log.told) && !resume_takes(&c->log, c->base.o, m)) return;
     resume_note(&c->log, c->base.o, m);
     if (c->moved) m = resume_mend(&c->log, c->base.o, m, &space);
@@ -173,7 +173,7 @@ static void on_restarted(const call_events *ev)
     silence_call *c = br->c;
     if (br != c->main) return; /* nothing of it has been told */
     cancel_branch(rival_of(c));
-    c->spoke_ns = over_listening_ns(&c->b->base);
+    c->spoke_ns = decorator_listening_ns(&c->b->base);
     resume_restart(&c->log, !c->base.ev.restarted && (c->log.begun || c->log.told));
     if (c->base.ev.restarted) c->base.ev.restarted(&c->base.ev);
 }
@@ -227,7 +227,7 @@ static bool may_start(silence_call *c, const call_place *at, const call_outlook 
 {
     silence_calls *b = c->b;
     const pulse *p = pulse_of(b, at->life);
-    if ((p->n_beaten > 0 || at->silent) && over_listened_ms(&b->base, p->spoke_ns) >= limit_ms(c))
+    if ((p->n_beaten > 0 || at->silent) && decorator_listened_ms(&b->base, p->spoke_ns) >= limit_ms(c))
         return true;
     if (b->budget < 1 || out->load >= 1) return false;
     b->budget--;
@@ -244,7 +244,8 @@ static void start_rival(silence_call *c)
     calls_look(c->b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || !may_start(c, &at, &out)) return;
     LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->base.o->model), LOG_S("replica", at.replica_id),
-        LOG_F("ms", over_listened_ms(&c->b->base, c->spoke_ns)), LOG_S("request_id", c->base.o->request_id));
+        LOG_F("ms", decorator_listened_ms(&c->b->base, c->spoke_ns)),
+        LOG_S("request_id", c->base.o->request_id));
     call_order *o = resume_order(&c->log, c->base.o);
     c->rival_life = at.life;
     if (o) start_branch(c, rival_of(c), o, &t); /* without memory there is no second */
@@ -263,7 +264,7 @@ static void finish_whole(silence_call *c)
     }
     const Shoal__V1__ModelInfo *said = calls_info(c->b->base.inner, c->base.o->model, NULL);
     if (said) r.version = said->version, r.quantisation = said->quantisation;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     cancel(&c->base.base);
 }
 
@@ -277,7 +278,7 @@ static bool nobody_is_silent(const silence_call *c)
 /* For how long nothing shows that the stream goes on: neither a message, nor its worker at work. */
 static double silent_ms(const silence_call *c)
 {
-    return over_listened_ms(&c->b->base, c->worked_ns > c->spoke_ns ? c->worked_ns : c->spoke_ns);
+    return decorator_listened_ms(&c->b->base, c->worked_ns > c->spoke_ns ? c->worked_ns : c->spoke_ns);
 }
 
 /* A worker that computes or waits for a core is not silent, and a second start would take cores from it. But
@@ -285,16 +286,16 @@ static double silent_ms(const silence_call *c)
 static bool works(silence_call *c)
 {
     call_place at = calls_where(c->main->inner);
-    if (over_listened_ms(&c->b->base, c->spoke_ns) >= SILENCE_WORKING_MS || !call_place_works(&at))
+    if (decorator_listened_ms(&c->b->base, c->spoke_ns) >= SILENCE_WORKING_MS || !call_place_works(&at))
         return false;
-    c->worked_ns = over_listening_ns(&c->b->base);
+    c->worked_ns = decorator_listening_ns(&c->b->base);
     return true;
 }
 
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
-    if (nobody_is_silent(c)) c->spoke_ns = over_listening_ns(&c->b->base);
+    if (nobody_is_silent(c)) c->spoke_ns = decorator_listening_ns(&c->b->base);
     double limit = limit_ms(c), silent = silent_ms(c);
     bool due = silent >= limit && !c->base.paused;
     if (due && !c->log.done && works(c)) due = false, silent = 0;
@@ -319,8 +320,8 @@ static silence_call *call_new(silence_calls *b, call_order *o, const call_terms 
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, &b->base.base, o, t, ev);
-    c->spoke_ns = over_listening_ns(&b->base);
+    decorator_call_init(&c->base, &b->base.base, o, t, ev);
+    c->spoke_ns = decorator_listening_ns(&b->base);
     c->branches[0].c = c->branches[1].c = c;
     c->main = &c->branches[0];
     return c;
@@ -345,15 +346,15 @@ static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
-                              .look = over_look,
-                              .info = over_info,
-                              .free = over_free};
+                              .look = decorator_look,
+                              .info = decorator_info,
+                              .free = decorator_free};
 
 int silence_calls_new(calls **ret, const env *env_, calls *inner, const silence_options *opts, shoal_err *err)
 {
     silence_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     b->budget = 1;
     *ret = &b->base.base;

@@ -6,18 +6,18 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for the best answer so far to get out */
 
 typedef struct cascade_calls {
-    over_calls base;
+    decorator_calls base;
     cascade_options o;
 } cascade_calls;
 
 typedef struct cascade_call {
-    over_call base; /* its inner call is the member's that is asked now */
+    decorator_call base; /* its inner call is the member's that is asked now */
     cascade_calls *b;
     const cascade_rule *rule;
     size_t i;                  /* that member */
@@ -47,7 +47,7 @@ static void cascade_call_free(cascade_call *c)
     c->b->base.env->timer_free(c->timer);
     response_buffer_done(&c->now);
     response_buffer_done(&c->best);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -66,7 +66,7 @@ static void cascade_finish(cascade_call *c, const call_result *ended)
         r.wanted = member(c)->model;
         r.why = c->why;
     }
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     cascade_call_free(c);
 }
 
@@ -91,7 +91,7 @@ static void finish_best(cascade_call *c)
     response_buffer_result(&c->best, c->base.o, &r, &reply);
     r.trace = c->trace;
     if (*c->why) r.wanted = member(c)->model, r.why = c->why;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     response_buffer_free(reply);
     cascade_call_free(c);
 }
@@ -125,7 +125,7 @@ static void cascade_begin_to_tell(cascade_call *c)
 static void cascade_pause(model_call *call, bool paused)
 {
     cascade_call *c = (cascade_call *)call;
-    over_pause(call, paused);
+    decorator_pause(call, paused);
     if (c->tells && !paused) c->b->base.env->timer_start(c->timer, 0);
 }
 
@@ -150,7 +150,7 @@ static bool cascade_ask(cascade_call *c)
     response_buffer_init(&c->now, member(c)->model);
     if (!is_last(c)) c->now.is_hopeless = is_hopeless, c->now.user = c;
     if (is_last(c)) cascade_note(c, member(c)->model);
-    bool started = over_call_start(&c->base, o, &c->base.terms, cascade_on_event, cascade_on_end, NULL);
+    bool started = decorator_call_start(&c->base, o, &c->base.terms, cascade_on_event, cascade_on_end, NULL);
     call_order_unref(o);
     return started;
 }
@@ -158,7 +158,7 @@ static bool cascade_ask(cascade_call *c)
 /* Milliseconds to the deadline; a lot without one. */
 static double cascade_left_ms(const cascade_call *c)
 {
-    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t now = decorator_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return 1e12;
     return end > now ? (double)(end - now) / 1e6 : 0;
 }
@@ -324,7 +324,7 @@ static model_call *cascade_start(calls *base, call_order *o, const call_terms *t
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     if (cascade_ask(c)) return &c->base.base;
     cascade_call_free(c);
     return NULL;
@@ -348,7 +348,7 @@ static call_place cascade_where(const model_call *call)
 static void cascade_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const cascade_rule *rule = cascade_rule_of((cascade_calls *)base, o->model);
-    over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *cascade_info(calls *base, const char *model, bool *ret_known)
@@ -364,13 +364,13 @@ static const calls_ops OPS = {.start = cascade_start,
                               .where = cascade_where,
                               .look = cascade_look,
                               .info = cascade_info,
-                              .free = over_free};
+                              .free = decorator_free};
 
 int cascade_calls_new(calls **ret, const env *env_, calls *inner, const cascade_options *opts, shoal_err *err)
 {
     cascade_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;

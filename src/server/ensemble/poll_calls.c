@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "ensemble/poll.h"
 #include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for what has come by then to get out */
 
 typedef struct poll_calls {
-    over_calls base;
+    decorator_calls base;
     vote_options o;
 } poll_calls;
 
@@ -27,7 +27,7 @@ typedef struct pollee {
 } pollee;
 
 struct poll_call {
-    over_call base; /* its inner calls are the pollees' */
+    decorator_call base; /* its inner calls are the pollees' */
     poll_calls *b;
     const vote_rule *rule;
     pollee pollees[VOTE_MEMBERS_MAX];
@@ -51,7 +51,7 @@ static void poll_calls_call_free(poll_call *c)
     poll_calls_dismiss_all(c);
     for (size_t i = 0; i < c->rule->n_members; i++) response_buffer_done(&c->pollees[i].answer);
     c->b->base.env->timer_free(c->timer);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -72,7 +72,7 @@ static void poll_calls_finish(poll_call *c, const call_result *ended)
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why && r.status == 0) r.wanted = c->rule->name, r.why = c->why;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     poll_calls_call_free(c);
 }
 
@@ -195,7 +195,7 @@ static bool poll_calls_ask(poll_call *c, size_t i)
 static bool watch_deadline(poll_call *c)
 {
     const env *e = c->b->base.env;
-    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t now = decorator_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return true;
     c->timer = e->timer_new(e->user, poll_calls_on_timer, c);
     uint64_t left_ms = end > now ? (end - now) / 1000000u : 0;
@@ -218,7 +218,7 @@ static model_call *poll_calls_start(calls *base, call_order *o, const call_terms
     poll_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (poll_call){.b = b, .rule = rule};
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     bool started = watch_deadline(c);
     for (size_t i = 0; started && i < rule->n_members; i++) started = poll_calls_ask(c, i);
     if (started) return &c->base.base;
@@ -238,15 +238,15 @@ static const calls_ops OPS = {.start = poll_calls_start,
                               .pause = poll_calls_pause,
                               .cancel = poll_calls_cancel,
                               .where = poll_calls_where,
-                              .look = over_look,
-                              .info = over_info,
-                              .free = over_free};
+                              .look = decorator_look,
+                              .info = decorator_info,
+                              .free = decorator_free};
 
 int poll_calls_new(calls **ret, const env *env_, calls *inner, const vote_options *opts, shoal_err *err)
 {
     poll_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;

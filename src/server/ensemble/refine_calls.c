@@ -7,13 +7,13 @@
 
 #include "logging/log.h"
 #include "base/utf8.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "ensemble/response_buffer.h"
 
 #define MARGIN_MS 10 /* before the deadline, for what was said to stand */
 
 typedef struct refine_calls {
-    over_calls base;
+    decorator_calls base;
     refine_options o;
 } refine_calls;
 
@@ -29,7 +29,7 @@ typedef struct side {
 } side;
 
 struct refine_call {
-    over_call base; /* its inner calls are the sides' */
+    decorator_call base; /* its inner calls are the sides' */
     refine_calls *b;
     const refine_rule *rule;
     side fast, better;
@@ -60,7 +60,7 @@ static void refine_call_free(refine_call *c)
     response_buffer_done(&c->better.kept);
     response_buffer_done(&c->last);
     c->b->base.env->timer_free(c->timer);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -81,7 +81,7 @@ static void refine_finish(refine_call *c, const call_result *ended, const char *
     r.trace = c->trace;
     if (*c->why && r.status == 0) r.wanted = c->rule->better, r.why = c->why;
     if (r.status == 0 && c->b->o.answered) c->b->o.answered(c->b->o.user, c->rule->name, by);
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     refine_call_free(c);
 }
 
@@ -291,7 +291,7 @@ static void refine_on_end(const call_events *ev, const call_result *r)
 
 static uint64_t refine_left_ms(const refine_call *c)
 {
-    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t now = decorator_now_ns(c->base.b), end = c->base.o->deadline_ns;
     uint64_t left = end > now ? (end - now) / 1000000u : 0;
     return left > MARGIN_MS ? left - MARGIN_MS : 0;
 }
@@ -371,7 +371,7 @@ static model_call *refine_start(calls *base, call_order *o, const call_terms *t,
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     response_buffer_init(&c->last, rule->fast);
     if (c->refines) c->told = &c->fast;
     if (!refine_ask(&c->fast, c, rule->fast) || !refine_ask(&c->better, c, rule->better)) {
@@ -400,7 +400,7 @@ static call_place refine_where(const model_call *call)
 static void refine_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const refine_rule *rule = refine_rule_of((refine_calls *)base, o->model);
-    over_look_for((over_calls *)base, o, rule ? rule->fast : NULL, t, ret);
+    decorator_look_for((decorator_calls *)base, o, rule ? rule->fast : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *refine_info(calls *base, const char *model, bool *ret_known)
@@ -416,13 +416,13 @@ static const calls_ops OPS = {.start = refine_start,
                               .where = refine_where,
                               .look = refine_look,
                               .info = refine_info,
-                              .free = over_free};
+                              .free = decorator_free};
 
 int refine_calls_new(calls **ret, const env *env_, calls *inner, const refine_options *opts, shoal_err *err)
 {
     refine_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;

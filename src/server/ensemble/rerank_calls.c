@@ -8,7 +8,7 @@
 #include "ensemble/rerank_run.h"
 
 typedef struct rerank_call {
-    over_call base; /* its inner calls are its run's */
+    decorator_call base; /* its inner calls are its run's */
     struct shared *s;
     size_t choice;
     env_timer *timer;     /* from the loop: it begins to tell, or goes on when a pause ends */
@@ -38,7 +38,7 @@ static void rerank_calls_call_free(rerank_call *c)
     shared *s = c->s;
     if (c->gone) *c->gone = true;
     c->base.b->env->timer_free(c->timer);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     s->calls[c->choice] = NULL;
     if (--s->n_calls == 0) shared_free(s);
     free(c);
@@ -64,7 +64,7 @@ static void rerank_calls_finish(rerank_call *c, const call_result *ended)
     call_result res = *ended;
     res.trace = r->trace;
     if (*r->why && res.status == 0) res.wanted = r->rule->name, res.why = r->why;
-    over_call_end(&c->base, &res);
+    decorator_call_end(&c->base, &res);
     rerank_calls_call_free(c);
 }
 
@@ -246,7 +246,7 @@ static model_call *rerank_calls_start(calls *base, call_order *o, const call_ter
     }
     c->s->calls[c->choice] = c;
     c->s->n_calls++;
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     if (c->s->r->at == RERANK_DECIDED) b->base.env->timer_start(c->timer, 0);
     return &c->base.base;
 }
@@ -268,7 +268,7 @@ static call_place rerank_calls_where(const model_call *call)
 static void rerank_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const rerank_rule *rule = rerank_calls_rule_of((rerank_calls *)base, o->model);
-    over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *rerank_calls_info(calls *base, const char *model, bool *ret_known)
@@ -284,13 +284,13 @@ static const calls_ops OPS = {.start = rerank_calls_start,
                               .where = rerank_calls_where,
                               .look = rerank_calls_look,
                               .info = rerank_calls_info,
-                              .free = over_free};
+                              .free = decorator_free};
 
 int rerank_calls_new(calls **ret, const env *env_, calls *inner, const rerank_options *opts, shoal_err *err)
 {
     rerank_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     queue_init(&b->runs);
     b->o = *opts;
     *ret = &b->base.base;

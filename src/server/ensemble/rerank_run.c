@@ -47,7 +47,7 @@ void rerank_run_free(rerank_run *r)
 
 uint64_t rerank_run_left_ms(const rerank_run *r)
 {
-    uint64_t now = over_now_ns(&r->b->base), end = r->o->deadline_ns;
+    uint64_t now = decorator_now_ns(&r->b->base), end = r->o->deadline_ns;
     if (!end) return NEVER_MS;
     uint64_t left = end > now ? (end - now) / 1000000u : 0;
     return left > MARGIN_MS ? left - MARGIN_MS : 0;
@@ -550,7 +550,7 @@ rerank_run *rerank_run_new(rerank_calls *b, const rerank_rule *rule, call_order 
     queue_init(&r->link);
     queue_put(&b->runs, &r->link);
     *r->terms.identity = 0; /* whose file answers is what is decided here */
-    if (has_several(rule)) r->terms.hold_until_ns = over_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
+    if (has_several(rule)) r->terms.hold_until_ns = decorator_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
     r->timer = b->base.env->timer_new(b->base.env->user, rerank_run_on_timer, r);
     list_candidates(r);
     if (r->timer && rerank_asked_init(&r->asked, req) == 0 && rerank_run_ask_next(r)) return r;

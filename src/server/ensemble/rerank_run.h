@@ -9,12 +9,12 @@
 #ifndef ENSEMBLE_RERANK_RUN_H
 #define ENSEMBLE_RERANK_RUN_H
 
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "ensemble/rerank_calls.h"
 #include "ensemble/response_buffer.h"
 
 typedef struct rerank_calls {
-    over_calls base;
+    decorator_calls base;
     rerank_options o;
     queue runs;
 } rerank_calls;

@@ -6,19 +6,20 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "ensemble/verify_nli.h"
 #include "ensemble/verify_said.h"
 
 #define MARGIN_MS 10 /* before the deadline, for the answer to get out */
 
 typedef struct verify_calls {
-    over_calls base;
+    decorator_calls base;
     verify_options o;
 } verify_calls;
 
 typedef struct verify_call {
-    over_call base; /* its inner call is the member's that is asked now, or that of a model that checks */
+    decorator_call
+        base; /* its inner call is the member's that is asked now, or that of a model that checks */
     verify_calls *b;
     const verify_rule *rule;
     arena *mem;
@@ -64,7 +65,7 @@ static void verify_calls_call_free(verify_call *c)
     response_buffer_done(&c->now);
     response_buffer_done(&c->other);
     arena_free(c->mem);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -80,7 +81,7 @@ static void verify_calls_finish(verify_call *c, const call_result *ended)
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why) r.wanted = member(c), r.why = c->why;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     verify_calls_call_free(c);
 }
 
@@ -155,7 +156,7 @@ static void verify_calls_begin_to_tell(verify_call *c, response_buffer *what)
 static void verify_calls_pause(model_call *call, bool paused)
 {
     verify_call *c = (verify_call *)call;
-    over_pause(call, paused);
+    decorator_pause(call, paused);
     if (c->tells && !paused) c->b->base.env->timer_start(c->timer, 0);
 }
 
@@ -182,7 +183,7 @@ static void check_on(verify_call *c);
 /* Milliseconds to the deadline, less what an answer needs to get out; a lot without one. */
 static double verify_calls_left_ms(const verify_call *c)
 {
-    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t now = decorator_now_ns(c->base.b), end = c->base.o->deadline_ns;
     if (!end) return 1e12;
     return end > now ? (double)(end - now) / 1e6 - MARGIN_MS : 0;
 }
@@ -377,7 +378,7 @@ static void infer(verify_call *c, const verify_check *check)
     }
     call_context ctx = call_context_beside(o, "verify");
     call_order *q = call_order_new(CALL_CLASSIFY, check->model, &c->nli.request.base, &ctx);
-    bool started = over_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred, NULL);
+    bool started = decorator_call_start(&c->base, q, &(call_terms){0}, on_nothing, on_inferred, NULL);
     call_order_unref(q);
     if (!started) verify_calls_fail_nomem(c);
 }
@@ -448,7 +449,7 @@ static bool start_member(verify_call *c, call_order *o)
     response_buffer_done(&c->now);
     response_buffer_init(&c->now, member(c));
     bool started =
-        over_call_start(&c->base, o, &c->base.terms, verify_calls_on_event, verify_calls_on_end, NULL);
+        decorator_call_start(&c->base, o, &c->base.terms, verify_calls_on_event, verify_calls_on_end, NULL);
     call_order_unref(o);
     return started;
 }
@@ -516,7 +517,7 @@ static model_call *verify_calls_start(calls *base, call_order *o, const call_ter
     if (o->task != CALL_GENERATE) return start_other(b, rule, o, t, ev);
     verify_call *c = call_new(b, rule, o);
     if (!c) return NULL;
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     if (!start_member(c, call_order_for(o, member(c)))) {
         verify_calls_call_free(c);
         return NULL;
@@ -540,7 +541,7 @@ static call_place verify_calls_where(const model_call *call)
 static void verify_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const verify_rule *rule = verify_calls_rule_of((verify_calls *)base, o->model);
-    over_look_for((over_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
+    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *verify_calls_info(calls *base, const char *model, bool *ret_known)
@@ -556,13 +557,13 @@ static const calls_ops OPS = {.start = verify_calls_start,
                               .where = verify_calls_where,
                               .look = verify_calls_look,
                               .info = verify_calls_info,
-                              .free = over_free};
+                              .free = decorator_free};
 
 int verify_calls_new(calls **ret, const env *env_, calls *inner, const verify_options *opts, shoal_err *err)
 {
     verify_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;

@@ -7,11 +7,11 @@
 
 #include "logging/log.h"
 #include "base/buf.h"
-#include "calls/over.h"
+#include "calls/decorator.h"
 #include "calls/resume.h"
 
 typedef struct vote_calls {
-    over_calls base;
+    decorator_calls base;
     vote_options o;
 } vote_calls;
 
@@ -29,7 +29,7 @@ typedef struct voter {
 } voter;
 
 struct vote_call {
-    over_call base; /* its inner calls are the voters' */
+    decorator_call base; /* its inner calls are the voters' */
     vote_calls *b;
     const vote_rule *rule;
     voter voters[VOTE_MEMBERS_MAX];
@@ -67,7 +67,7 @@ static void vote_call_free(vote_call *c)
     }
     c->b->base.env->timer_free(c->timer);
     resume_done(&c->log);
-    over_call_done(&c->base);
+    decorator_call_done(&c->base);
     free(c);
 }
 
@@ -81,7 +81,7 @@ static void vote_finish(vote_call *c, const call_result *ended)
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why) r.wanted = c->rule->name, r.why = c->why;
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     vote_call_free(c);
 }
 
@@ -103,7 +103,7 @@ static void vote_pause(model_call *call, bool paused)
     vote_call *c = (vote_call *)call;
     c->base.paused = paused;
     calls_pause(c->voters[c->leader].inner, paused);
-    if (!paused) c->asked_ns = over_listening_ns(c->base.b); /* nobody was silent meanwhile */
+    if (!paused) c->asked_ns = decorator_listening_ns(c->base.b); /* nobody was silent meanwhile */
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static double limit_ms(const vote_call *c)
 
 static void begin_vote(vote_call *c)
 {
-    c->asked_ns = over_listening_ns(c->base.b);
+    c->asked_ns = decorator_listening_ns(c->base.b);
     for (size_t i = 0; i < c->rule->n_members; i++) c->voters[i].voted = false;
 }
 
@@ -202,7 +202,7 @@ static void vote_dismiss_all(vote_call *c)
 /* Nobody is left: all are waited for. */
 static void wait_for_all(vote_call *c, const call_result *last)
 {
-    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t now = decorator_now_ns(c->base.b), end = c->base.o->deadline_ns;
     bool may_return = last->fault != CALL_FAULT_NONE && last->fault != CALL_FAULT_NONSENSE;
     if (!c->hold_until_ns) c->hold_until_ns = end ? end : now + VOTE_WAIT_MS * 1000000ull;
     if (!may_return || now >= c->hold_until_ns || c->log.broken) {
@@ -269,7 +269,7 @@ static void expel(vote_call *c, voter *v, const char *why)
 /* Who has had longer than others took: to vote, or to begin at all. NULL: nobody. */
 static voter *find_silent(vote_call *c)
 {
-    double waited_ms = over_listened_ms(c->base.b, c->asked_ns);
+    double waited_ms = decorator_listened_ms(c->base.b, c->asked_ns);
     voter *silent = NULL;
     size_t n_voted = 0;
     for (size_t i = 0; i < c->rule->n_members; i++) {
@@ -284,7 +284,7 @@ static voter *find_silent(vote_call *c)
 static void vote_refuse(vote_call *c)
 {
     call_result r = call_result_of(c->base.o, SHOAL_EUNSUPPORTED, c->why);
-    over_call_end(&c->base, &r);
+    decorator_call_end(&c->base, &r);
     vote_call_free(c);
 }
 
@@ -381,7 +381,7 @@ static void elect(vote_call *c)
         vote_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    double took_ms = over_listened_ms(c->base.b, c->asked_ns);
+    double took_ms = decorator_listened_ms(c->base.b, c->asked_ns);
     if (c->position > c->from) c->step_ms += c->step_ms > 0 ? (took_ms - c->step_ms) / 8 : took_ms;
     c->position++;
     begin_vote(c);
@@ -502,7 +502,7 @@ static model_call *vote_begin(calls *base, call_order *o, const call_terms *t, c
         free(c);
         return NULL;
     }
-    over_call_init(&c->base, base, o, t, ev);
+    decorator_call_init(&c->base, base, o, t, ev);
     vote_describe(c);
     init_voters(c);
     c->refused = !have_one_vocabulary(c);
@@ -524,7 +524,7 @@ static call_place vote_where(const model_call *call)
 static void vote_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const vote_rule *rule = vote_rule_of((vote_calls *)base, o->model);
-    over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *vote_info(calls *base, const char *model, bool *ret_known)
@@ -540,13 +540,13 @@ static const calls_ops OPS = {.start = vote_begin,
                               .where = vote_where,
                               .look = vote_look,
                               .info = vote_info,
-                              .free = over_free};
+                              .free = decorator_free};
 
 int vote_calls_new(calls **ret, const env *env_, calls *inner, const vote_options *opts, shoal_err *err)
 {
     vote_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    over_calls_init(&b->base, &OPS, env_, inner);
+    decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;
