@@ -19,9 +19,9 @@
 typedef struct failover_calls {
     decorator_calls base;
     failover_options o;
-    queue resting, suspects, refused; /* every call is in one of them or in running */
-    struct failover_call *trial;      /* of the suspects the one that runs; it is in running */
-    env_timer *timer;                 /* for those that rest, and the next suspect */
+    call_queue resting, suspects, refused; /* every call is in one of them or in running */
+    struct failover_call *trial;           /* of the suspects the one that runs; it is in running */
+    env_timer *timer;                      /* for those that rest, and the next suspect */
     bool ticking;
     env_timer *refuse;
     poison poison;
@@ -50,10 +50,10 @@ static bool streams(const failover_call *c)
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void put(failover_call *c, queue *q)
+static void put(failover_call *c, call_queue *q)
 {
-    queue_take(&c->base.link);
-    queue_put(q, &c->base.link);
+    call_queue_take(&c->base.link);
+    call_queue_put(q, &c->base.link);
 }
 
 static void wake(failover_calls *b, uint64_t ms)
@@ -68,7 +68,7 @@ static void end_trial(failover_call *c)
 {
     if (c->b->trial != c) return;
     c->b->trial = NULL;
-    if (queue_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
+    if (call_queue_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
 }
 
 static void call_free(failover_call *c)
@@ -151,7 +151,7 @@ static void try_alone(failover_call *c)
 /* One at a time, and who was tried just now behind those who were not. */
 static void try_as_suspect(failover_call *c)
 {
-    if (!c->b->trial && !queue_first(&c->b->suspects, failover_call, base.link)) {
+    if (!c->b->trial && !call_queue_first(&c->b->suspects, failover_call, base.link)) {
         try_alone(c);
         return;
     }
@@ -170,7 +170,7 @@ static void look_after_suspects(failover_calls *b)
 {
     const failover_call *first = NULL; /* of those that go on waiting, in the same order */
     failover_call *c;
-    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->suspects, failover_call, base.link)) != first;
+    for (int n = RESTS_MAX; n > 0 && (c = call_queue_first(&b->suspects, failover_call, base.link)) != first;
          n--) {
         if (too_late(c)) continue;
         if (!b->trial) {
@@ -187,11 +187,11 @@ static void on_tick(void *arg)
     failover_calls *b = arg;
     failover_call *c;
     b->ticking = false;
-    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->resting, failover_call, base.link)); n--)
+    for (int n = RESTS_MAX; n > 0 && (c = call_queue_first(&b->resting, failover_call, base.link)); n--)
         if (!too_late(c)) go_on(c);
     look_after_suspects(b);
-    if (queue_first(&b->resting, failover_call, base.link) ||
-        queue_first(&b->suspects, failover_call, base.link))
+    if (call_queue_first(&b->resting, failover_call, base.link) ||
+        call_queue_first(&b->suspects, failover_call, base.link))
         wake(b, REST_MS);
 }
 
@@ -413,10 +413,10 @@ static void on_end(const call_events *ev, const call_result *r)
 static void on_refused(void *arg)
 {
     failover_calls *b = arg;
-    queue now; /* those that are refused now, not those that their callbacks start */
-    queue_init(&now);
-    for (failover_call *c; (c = queue_first(&b->refused, failover_call, base.link));) put(c, &now);
-    for (failover_call *c; (c = queue_first(&now, failover_call, base.link));) refuse(c);
+    call_queue now; /* those that are refused now, not those that their callbacks start */
+    call_queue_init(&now);
+    for (failover_call *c; (c = call_queue_first(&b->refused, failover_call, base.link));) put(c, &now);
+    for (failover_call *c; (c = call_queue_first(&now, failover_call, base.link));) refuse(c);
 }
 
 static bool is_on_poison_list(const failover_call *c)
@@ -469,7 +469,7 @@ void failover_calls_note_death(calls *failover, uint64_t life)
 static void failover_calls_free(calls *base)
 {
     failover_calls *b = (failover_calls *)base;
-    queue *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
+    call_queue *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) decorator_cancel_all(all[i]);
     b->base.env->timer_free(b->timer);
     b->base.env->timer_free(b->refuse);
@@ -493,9 +493,9 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
     decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     b->poison.begun_ns = decorator_now_ns(&b->base);
-    queue_init(&b->resting);
-    queue_init(&b->suspects);
-    queue_init(&b->refused);
+    call_queue_init(&b->resting);
+    call_queue_init(&b->suspects);
+    call_queue_init(&b->refused);
     b->timer = env_->timer_new(env_->user, on_tick, b);
     b->refuse = env_->timer_new(env_->user, on_refused, b);
     if (!b->timer || !b->refuse) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "calls/queue.h"
+#include "calls/call_queue.h"
 #include "routes/language.h"
 
 typedef struct route_calls {
@@ -16,12 +16,12 @@ typedef struct route_calls {
     const route_book *book;
     route_calls_heard heard;
     void *user;
-    queue running;
+    call_queue running;
 } route_calls;
 
 typedef struct route_call {
     model_call base;
-    queue link;
+    call_queue link;
     route_calls *b;
     const config_route *route;
     call_order *o;
@@ -41,7 +41,7 @@ typedef struct route_call {
 
 static void call_free(route_call *c)
 {
-    queue_take(&c->link);
+    call_queue_take(&c->link);
     c->b->env->timer_free(c->failing);
     json_decref(c->messages);
     if (c->request) protobuf_c_message_free_unpacked(c->request, NULL);
@@ -241,8 +241,8 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (!c) return NULL;
     *c = (route_call){
         .base = {base->ops}, .b = b, .route = route, .o = call_order_ref(o), .terms = *t, .ev = *ev};
-    queue_init(&c->link);
-    queue_put(&b->running, &c->link);
+    call_queue_init(&c->link);
+    call_queue_put(&b->running, &c->link);
     if (resolve_order(c) == 0) return &c->base;
     call_free(c);
     return NULL;
@@ -268,7 +268,7 @@ static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *re
 static void route_calls_free(calls *base)
 {
     route_calls *b = (route_calls *)base;
-    for (route_call *c; (c = queue_first(&b->running, route_call, link));) cancel(&c->base);
+    for (route_call *c; (c = call_queue_first(&b->running, route_call, link));) cancel(&c->base);
     calls_free(b->inner);
     free(b);
 }
@@ -287,7 +287,7 @@ int route_calls_new(calls **ret, const env *e, calls *inner, const route_book *b
     route_calls *r = calloc(1, sizeof *r);
     if (!r) return err_nomem(err);
     *r = (route_calls){.base = {&OPS}, .env = e, .inner = inner, .book = b, .heard = heard, .user = user};
-    queue_init(&r->running);
+    call_queue_init(&r->running);
     *ret = &r->base;
     return 0;
 }

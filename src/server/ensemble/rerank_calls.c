@@ -175,7 +175,7 @@ static bool pack(const Shoal__V1__GenerateRequest *req, buf *ret)
 static shared *find_shared(const rerank_calls *b, const rerank_rule *rule, const call_order *o,
                            const buf *key, size_t choice)
 {
-    for (queue *at = b->runs.next; at != &b->runs; at = at->next) {
+    for (call_queue *at = b->runs.next; at != &b->runs; at = at->next) {
         const rerank_run *r =
             (const rerank_run *)(const void *)((const char *)at - offsetof(rerank_run, link));
         shared *s = r->user;
@@ -291,7 +291,7 @@ int rerank_calls_new(calls **ret, const env *env_, calls *inner, const rerank_op
     rerank_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     decorator_calls_init(&b->base, &OPS, env_, inner);
-    queue_init(&b->runs);
+    call_queue_init(&b->runs);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;
