@@ -172,7 +172,7 @@ static bool reserve_one(engine *e, engine_step *w, size_t i)
             w->steppers[i]->draft.n_planned = 0;
             continue;
         }
-        places_leave(e, last, queue_push_front);
+        places_leave(e, last, job_queue_push_front);
         if (last == w->stepper_of[i]) return false;
     }
     return true;
@@ -446,7 +446,7 @@ static void lose(engine *e)
         if (s->n_losses == LOSSES_MAX)
             leave(e, s, SHOAL_EUNAVAILABLE, message);
         else
-            places_leave(e, s, queue_push_front);
+            places_leave(e, s, job_queue_push_front);
     }
     kv_forget(e->kv);
     e->n_copies = 0;

@@ -59,9 +59,9 @@ static size_t take_batch(engine *e, size_t *n_positions)
         if (session_waits(e->running[i])) add(e, (enc_entry){.session = e->running[i]}, &n, n_positions);
     pthread_mutex_lock(&e->lock);
     job *j;
-    while ((j = queue_first(&e->queue, JOB_ENCODE)) != NULL &&
+    while ((j = job_queue_first(&e->queue, JOB_ENCODE)) != NULL &&
            add(e, (enc_entry){.job = (enc_job *)j}, &n, n_positions))
-        queue_take(&e->queue, j);
+        job_queue_take(&e->queue, j);
     pthread_mutex_unlock(&e->lock);
     return n;
 }

@@ -355,7 +355,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
 {
     if (j->deadline_ns == 0) return 0;
     if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
-    size_t tokens = queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
+    size_t tokens = job_queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
     double fresh = (double)tokens * atomic_load(&e->stats.fresh_share);
     double n_steps = ceil(fresh / (double)e->max_tokens);
     double need_ms = cost_line_least_ms(step_cost(&e->stats.prefill), n_steps, fresh);
@@ -391,7 +391,7 @@ static size_t count_waiting(engine *e, uint64_t now_ns)
 {
     size_t n = e->queue.n - free_places(e);
     if (n < e->o.max_queue) return n;
-    drop(e, queue_reap(&e->queue, now_ns));
+    drop(e, job_queue_reap(&e->queue, now_ns));
     return e->queue.n - free_places(e);
 }
 
@@ -400,7 +400,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
     int rc = 0;
-    j->due_ns = queue_due_ns(now, j->deadline_ns, j->class);
+    j->due_ns = job_queue_due_ns(now, j->deadline_ns, j->class);
     size_t n_waiting = count_waiting(e, now);
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
@@ -415,7 +415,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
         j->id = ++e->last_id;
         if (j->group == 0) j->group = ~j->id; /* a request of its own */
         if (ret_id) *ret_id = j->id;
-        queue_push(&e->queue, j);
+        job_queue_push(&e->queue, j);
         pthread_cond_signal(&e->wake);
     }
     pthread_mutex_unlock(&e->lock);
@@ -564,7 +564,7 @@ void engine_cancel(engine *e, uint64_t id)
     job *runs = find_running(e, id), *waits = runs ? NULL : find_waiting(e, id);
     if (runs || waits) atomic_store(&(runs ? runs : waits)->cancelled, true);
     if (waits) {
-        queue_take(&e->queue, waits);
+        job_queue_take(&e->queue, waits);
         drop(e, waits);
     }
     pthread_cond_signal(&e->wake);
@@ -585,7 +585,7 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
         j->in->in.adapter = j->adapter;
         j->job.kind = JOB_ENCODE;
         j->job.deadline_ns = r->deadline_ns;
-        j->job.class = queue_class_of(r->latency);
+        j->job.class = job_class_of(r->latency);
         j->job.n_tokens = j->in->n_positions;
         j->fn = fn;
         j->user = user;

@@ -86,7 +86,7 @@ typedef struct enc_request {
     const uint32_t *at; /* fill-mask: the n_at tokens whose words are asked for; NULL: all. Copied too */
     size_t n_at;
     uint64_t deadline_ns;
-    int latency;         /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
+    int latency;         /* how urgent it is: 0 interactive, 1 realtime, 2 batch (job_queue.h) */
     const char *adapter; /* its name; NULL: the model as it is. Unknown: SHOAL_ENOTFOUND */
 } enc_request;
 
@@ -130,7 +130,7 @@ typedef struct gen_request {
     grammar **grammar;
     gen_rule rule;        /* mask NULL: none */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
-    int latency;          /* how urgent it is: 0 interactive, 1 realtime, 2 batch (queue.h) */
+    int latency;          /* how urgent it is: 0 interactive, 1 realtime, 2 batch (job_queue.h) */
     uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
     size_t n_beams;       /* over 1: beam search, greedy and without sampling, stop strings or form; the reply
                              comes whole. BEAM_MAX at most */

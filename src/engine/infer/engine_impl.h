@@ -12,7 +12,7 @@
 #include "infer/home.h"
 #include "infer/input.h"
 #include "infer/pace_kept.h"
-#include "infer/queue.h"
+#include "infer/job_queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
 #include "infer/turn.h"

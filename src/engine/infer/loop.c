@@ -71,14 +71,14 @@ static void reap(engine *e)
 {
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(&e->queue, now), *dropped = e->dropped;
+    job *dead = job_queue_reap(&e->queue, now), *dropped = e->dropped;
     e->dropped = NULL;
     pthread_mutex_unlock(&e->lock);
     end_each(e, dropped);
     end_each(e, dead);
     for (size_t i = e->n_running; i-- > 0;) {
         session *s = e->running[i];
-        if (s->aloft || !queue_is_dead(&s->job, now)) continue;
+        if (s->aloft || !job_queue_is_dead(&s->job, now)) continue;
         loop_take_out(e, s, NULL);
         end_early(e, &s->job);
     }
@@ -92,9 +92,9 @@ static bool has_work(const engine *e, uint64_t now_ns)
     for (size_t i = 0; i < e->n_running; i++)
         if (!session_awaits(e->running[i]) || e->running[i]->ballot->given) return true;
     for (size_t i = 0; i < e->n_running; i++)
-        if (queue_is_dead(&e->running[i]->job, now_ns)) return true;
+        if (job_queue_is_dead(&e->running[i]->job, now_ns)) return true;
     for (const job *j = e->queue.head; j; j = j->next)
-        if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
+        if (!atomic_load(&j->paused) || job_queue_is_dead(j, now_ns)) return true;
     return false;
 }
 
@@ -136,7 +136,7 @@ static void end_all(engine *e)
     }
     for (;;) {
         pthread_mutex_lock(&e->lock);
-        job *j = queue_pop(&e->queue);
+        job *j = job_queue_pop(&e->queue);
         pthread_mutex_unlock(&e->lock);
         if (!j) return;
         end_job(e, j, SHOAL_ECANCELLED, CLOSING);

@@ -127,7 +127,7 @@ static bool make_place(engine *e, const session *s)
     note_places(e);
     size_t i = batch_victim(e->places, e->n_running, s->job.group);
     if (i == e->n_running) return false;
-    places_leave(e, e->running[i], queue_push_back);
+    places_leave(e, e->running[i], job_queue_push_back);
     return true;
 }
 
@@ -138,7 +138,7 @@ static bool admit_one(engine *e)
     session *s = next_in_line(e);
     bool full = s && places_used(e) + width_of(s) > e->o.max_batch;
     if (s && !full) {
-        queue_take(&e->queue, &s->job);
+        job_queue_take(&e->queue, &s->job);
         e->running[e->n_running++] = s;
     }
     pthread_mutex_unlock(&e->lock);
@@ -146,7 +146,7 @@ static bool admit_one(engine *e)
     if (full) return make_place(e, s);
     s->n_stint = 0;
     if (take_in(e, s)) return true;
-    loop_take_out(e, s, queue_push_front);
+    loop_take_out(e, s, job_queue_push_front);
     return make_place(e, s);
 }
 
@@ -160,7 +160,7 @@ static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
         if (!places_is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
-            places_leave(e, e->running[i], queue_push_back);
+            places_leave(e, e->running[i], job_queue_push_back);
 }
 
 void places_admit(engine *e)

@@ -144,7 +144,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.kind = JOB_GENERATE;
     s->config = c;
     s->job.deadline_ns = r->deadline_ns;
-    s->job.class = queue_class_of(r->latency);
+    s->job.class = job_class_of(r->latency);
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
     s->calls = r->calls;

@@ -13,7 +13,7 @@
 #include "infer/decoding/draft.h"
 #include "infer/engine.h"
 #include "infer/input.h"
-#include "infer/queue.h"
+#include "infer/job_queue.h"
 #include "infer/decoding/sampler.h"
 #include "infer/decoding/stop.h"
 #include "net/attention/kv.h"

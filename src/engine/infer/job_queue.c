@@ -1,18 +1,18 @@
-/* queue.c: a list with a tail and two counts; see queue.h. */
-#include "infer/queue.h"
+/* job_queue.c: a list with a tail and two counts; see job_queue.h. */
+#include "infer/job_queue.h"
 
 static const uint64_t patience_ms[] = {
 #define PATIENCE_MS(e, ms) [e] = ms,
-    QUEUE_CLASS_TABLE(PATIENCE_MS)
+    JOB_CLASS_TABLE(PATIENCE_MS)
 #undef PATIENCE_MS
 };
 
-queue_class queue_class_of(int number)
+job_class job_class_of(int number)
 {
-    return number >= 0 && number < QUEUE_N_CLASSES ? (queue_class)number : QUEUE_INTERACTIVE;
+    return number >= 0 && number < JOB_N_CLASSES ? (job_class)number : JOB_INTERACTIVE;
 }
 
-uint64_t queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, queue_class c)
+uint64_t job_queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, job_class c)
 {
     uint64_t due = submit_ns + patience_ms[c] * 1000000u;
     return deadline_ns && deadline_ns < due ? deadline_ns : due;
@@ -25,7 +25,7 @@ static void count(job_queue *q, const job *j, int change)
     q->n_tokens += change > 0 ? j->n_tokens : -j->n_tokens;
 }
 
-void queue_push(job_queue *q, job *j)
+void job_queue_push(job_queue *q, job *j)
 {
     job *before = NULL;
     for (job *k = q->head; k && k->due_ns <= j->due_ns; k = k->next) before = k;
@@ -35,14 +35,14 @@ void queue_push(job_queue *q, job *j)
     count(q, j, 1);
 }
 
-size_t queue_tokens_before(const job_queue *q, uint64_t due_ns)
+size_t job_queue_tokens_before(const job_queue *q, uint64_t due_ns)
 {
     size_t n = 0;
     for (const job *j = q->head; j && j->due_ns <= due_ns; j = j->next) n += j->n_tokens;
     return n;
 }
 
-void queue_push_back(job_queue *q, job *j)
+void job_queue_push_back(job_queue *q, job *j)
 {
     j->next = NULL;
     *(q->tail ? &q->tail->next : &q->head) = j;
@@ -50,7 +50,7 @@ void queue_push_back(job_queue *q, job *j)
     count(q, j, 1);
 }
 
-void queue_push_front(job_queue *q, job *j)
+void job_queue_push_front(job_queue *q, job *j)
 {
     j->next = q->head;
     q->head = j;
@@ -67,38 +67,38 @@ static void unlink_after(job_queue *q, job *before, job *j)
     count(q, j, -1);
 }
 
-job *queue_pop(job_queue *q)
+job *job_queue_pop(job_queue *q)
 {
     job *j = q->head;
     if (j) unlink_after(q, NULL, j);
     return j;
 }
 
-job *queue_first(const job_queue *q, job_kind kind)
+job *job_queue_first(const job_queue *q, job_kind kind)
 {
     job *j = q->head;
     while (j && j->kind != kind) j = j->next;
     return j;
 }
 
-void queue_take(job_queue *q, job *j)
+void job_queue_take(job_queue *q, job *j)
 {
     job *before = NULL;
     for (job *k = q->head; k && k != j; k = k->next) before = k;
     unlink_after(q, before, j);
 }
 
-bool queue_is_dead(const job *j, uint64_t now_ns)
+bool job_queue_is_dead(const job *j, uint64_t now_ns)
 {
     return j->over || atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
 }
 
-job *queue_reap(job_queue *q, uint64_t now_ns)
+job *job_queue_reap(job_queue *q, uint64_t now_ns)
 {
     job *dead = NULL, **end = &dead, *before = NULL;
     for (job *j = q->head, *next; j; j = next) {
         next = j->next;
-        if (!queue_is_dead(j, now_ns)) {
+        if (!job_queue_is_dead(j, now_ns)) {
             before = j;
             continue;
         }

@@ -1,4 +1,4 @@
-/* queue.h: requests that wait for the engine, the one that is due first in front.
+/* job_queue.h: requests that wait for the engine, the one that is due first in front.
  *
  * A job is due at its deadline, or when it has waited as long as its class may, whichever comes first:
  * earliest deadline first (Liu and Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time
@@ -13,8 +13,8 @@
  *
  * A job is the head of a generation (session.h) or of an input to encode. The owner's lock guards the queue;
  * n may be read by anyone. */
-#ifndef INFER_QUEUE_H
-#define INFER_QUEUE_H
+#ifndef INFER_JOB_QUEUE_H
+#define INFER_JOB_QUEUE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,18 +24,18 @@
 typedef enum { JOB_GENERATE, JOB_ENCODE } job_kind;
 
 /* How urgent a request is, as worker.proto's Latency numbers it. X(enum, patience_ms) */
-#define QUEUE_CLASS_TABLE(X)   \
-    X(QUEUE_INTERACTIVE, 1000) \
-    X(QUEUE_REALTIME, 100)     \
-    X(QUEUE_BATCH, 30000)
-typedef enum queue_class {
-#define QUEUE_CLASS_ENUM(e, patience_ms) e,
-    QUEUE_CLASS_TABLE(QUEUE_CLASS_ENUM)
-#undef QUEUE_CLASS_ENUM
-        QUEUE_N_CLASSES
-} queue_class;
+#define JOB_CLASS_TABLE(X)   \
+    X(JOB_INTERACTIVE, 1000) \
+    X(JOB_REALTIME, 100)     \
+    X(JOB_BATCH, 30000)
+typedef enum job_class {
+#define JOB_CLASS_ENUM(e, patience_ms) e,
+    JOB_CLASS_TABLE(JOB_CLASS_ENUM)
+#undef JOB_CLASS_ENUM
+        JOB_N_CLASSES
+} job_class;
 /* What is none of them is interactive. */
-queue_class queue_class_of(int number);
+job_class job_class_of(int number);
 
 typedef struct job {
     struct job *next;
@@ -43,8 +43,8 @@ typedef struct job {
     uint64_t id;
     uint64_t group;                  /* of the request it is a part of: places are shared between groups */
     uint64_t submit_ns, deadline_ns; /* deadline 0: none */
-    uint64_t due_ns;                 /* queue_due_ns */
-    queue_class class;
+    uint64_t due_ns;                 /* job_queue_due_ns */
+    job_class class;
     size_t n_tokens;               /* of input */
     atomic_bool cancelled, paused; /* set by any thread */
     bool over;                     /* nothing is left to compute: it ends without a place */
@@ -62,22 +62,22 @@ typedef struct job_queue {
 } job_queue;
 
 /* When a job is due that comes at submit_ns; deadline_ns 0: it has none. */
-uint64_t queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, queue_class c);
+uint64_t job_queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, job_class c);
 /* Behind all that are due before it, or with it. */
-void queue_push(job_queue *q, job *j);
+void job_queue_push(job_queue *q, job *j);
 /* One that was in it before: at the end, because it has had its turn, resp. at the head. */
-void queue_push_back(job_queue *q, job *j);
-void queue_push_front(job_queue *q, job *j);
+void job_queue_push_back(job_queue *q, job *j);
+void job_queue_push_front(job_queue *q, job *j);
 /* Tokens of the input of those that a job due then would stand behind. */
-size_t queue_tokens_before(const job_queue *q, uint64_t due_ns);
+size_t job_queue_tokens_before(const job_queue *q, uint64_t due_ns);
 /* The first; NULL when there is none. */
-job *queue_pop(job_queue *q);
+job *job_queue_pop(job_queue *q);
 /* The first of a kind, which stays in; NULL when there is none. */
-job *queue_first(const job_queue *q, job_kind kind);
+job *job_queue_first(const job_queue *q, job_kind kind);
 /* Take out one that is in the queue. */
-void queue_take(job_queue *q, job *j);
-bool queue_is_dead(const job *j, uint64_t now_ns); /* cancelled, late or over */
+void job_queue_take(job_queue *q, job *j);
+bool job_queue_is_dead(const job *j, uint64_t now_ns); /* cancelled, late or over */
 /* Take out what is dead; a list by `next`. */
-job *queue_reap(job_queue *q, uint64_t now_ns);
+job *job_queue_reap(job_queue *q, uint64_t now_ns);
 
 #endif
