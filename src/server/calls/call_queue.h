@@ -1,7 +1,7 @@
 /* call_queue.h: a list that its members are links of, so that putting in and taking out cost no search and no
  * memory.
  *
- *     queue waiting;                      call_queue_init(&waiting);
+ *     call_queue waiting;                 call_queue_init(&waiting);
  *     call_queue_put(&waiting, &call->link);   // last
  *     struct my_call *c = call_queue_first(&waiting, struct my_call, link);   // NULL when empty
  *     call_queue_take(&c->link);               // out of whatever it is in; once more does nothing

@@ -113,7 +113,7 @@ static bool tell_one(refine_call *c, const ProtobufCMessage *m)
     return !gone;
 }
 
-/* What was kept of a take, as far as is taken. False: c is gone. */
+/* The buffered events, as far as the caller takes them. False: c is gone. */
 static bool tell_kept(refine_call *c, response_buffer *k)
 {
     while (!c->base.paused && response_buffer_has_more(k)) {

@@ -1,6 +1,6 @@
 /* response_buffer.h: what one member of an ensemble said, kept until somebody decides whose answer goes out.
  *
- *     take k;
+ *     response_buffer k;
  *     response_buffer_init(&k, "home-chat-s");
  *     response_buffer_note(&k, order, m);                  // each event, from the member's on_event
  *     response_buffer_end(&k, order, result);              // and its end

@@ -9,7 +9,7 @@
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
 #include "ensemble/drift.h"
-#include "ensemble/poll_calls.h"
+#include "ensemble/majority_calls.h"
 #include "ensemble/refine_calls.h"
 #include "ensemble/rerank_calls.h"
 #include "ensemble/verify_calls.h"
@@ -327,7 +327,7 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     if (rc == 0 && e->n_reranks > 0) rc = rerank_calls_new(calls, env_, *calls, &rerank, err);
     if (rc == 0 && e->n_refines > 0) rc = refine_calls_new(calls, env_, *calls, &refine, err);
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
-    if (rc == 0 && e->n_votes > 0) rc = poll_calls_new(calls, env_, *calls, &vote, err);
+    if (rc == 0 && e->n_votes > 0) rc = majority_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_cascades > 0) rc = cascade_calls_new(calls, env_, *calls, &cascade, err);
     /* On top, since its members may be any of the others. */
     verify_options verify = {

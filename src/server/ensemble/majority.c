@@ -1,6 +1,6 @@
-/* poll.c: means of labels, majorities of spans; see poll.h. What is built here is freed as if it had been
+/* majority.c: means of labels, majorities of spans; see majority.h. What is built here is freed as if it had been
  * unpacked, so all of it comes from malloc. */
-#include "ensemble/poll.h"
+#include "ensemble/majority.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 
 #define LEAST_PROB 1e-9 /* a logit of nothing is finite */
 
-bool poll_takes(call_task task)
+bool majority_takes(call_task task)
 {
     return task == CALL_CLASSIFY || task == CALL_CLASSIFY_IMAGE || task == CALL_TAG;
 }
 
-static double poll_weight_of_all(const poll_reply *r, size_t n)
+static double majority_weight_of_all(const majority_reply *r, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += r[i].weight;
@@ -54,7 +54,7 @@ static Shoal__V1__LabelScore *add_label(one_class *c, const char *label)
     return l->label ? l : NULL;
 }
 
-static int poll_by_score(const void *a, const void *b)
+static int majority_by_score(const void *a, const void *b)
 {
     const Shoal__V1__LabelScore *x = *(Shoal__V1__LabelScore *const *)a,
                                 *y = *(Shoal__V1__LabelScore *const *)b;
@@ -77,7 +77,7 @@ static bool add_scores(one_class *to, const one_class *from, double share)
 static bool finish_class(one_class *c)
 {
     if (c->n_labels == 0) return true;
-    qsort(c->labels, c->n_labels, sizeof *c->labels, poll_by_score);
+    qsort(c->labels, c->n_labels, sizeof *c->labels, majority_by_score);
     c->logits = malloc(c->n_labels * sizeof *c->logits);
     if (!c->logits) return false;
     for (size_t i = 0; i < c->n_labels; i++)
@@ -87,9 +87,9 @@ static bool finish_class(one_class *c)
     return true;
 }
 
-static bool merge_class(one_class *to, const poll_reply *r, size_t n, size_t at)
+static bool merge_class(one_class *to, const majority_reply *r, size_t n, size_t at)
 {
-    double all = poll_weight_of_all(r, n);
+    double all = majority_weight_of_all(r, n);
     for (size_t i = 0; i < n; i++) {
         const one_class *from = ((const classes *)r[i].reply)->results[at];
         if (!add_scores(to, from, r[i].weight / all)) return false;
@@ -110,7 +110,7 @@ static one_class *add_class(classes *to)
     return to->results[to->n_results++] = c;
 }
 
-static ProtobufCMessage *merge_classes(const poll_reply *r, size_t n)
+static ProtobufCMessage *merge_classes(const majority_reply *r, size_t n)
 {
     size_t n_results = ((const classes *)r[0].reply)->n_results;
     for (size_t i = 1; i < n; i++)
@@ -138,7 +138,7 @@ typedef struct backed { /* a span, and the share that speaks for it */
     bool out;
 } backed;
 
-static bool poll_is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
+static bool majority_is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
 {
     return a->start == b->start && a->end == b->end && strcmp(a->label, b->label) == 0;
 }
@@ -146,7 +146,7 @@ static bool poll_is_same(const Shoal__V1__Span *a, const Shoal__V1__Span *b)
 static void back(backed *list, size_t *n, const Shoal__V1__Span *s, double share)
 {
     size_t i = 0;
-    while (i < *n && !poll_is_same(list[i].span, s)) i++;
+    while (i < *n && !majority_is_same(list[i].span, s)) i++;
     if (i == *n) list[(*n)++] = (backed){.span = s};
     list[i].share += share;
     list[i].score += share * (double)s->score;
@@ -158,7 +158,7 @@ static bool overlap(const backed *a, const backed *b)
 }
 
 /* Only spans of a majority stay, and of two that overlap the heavier, then the surer, then the first. */
-static void poll_decide(backed *list, size_t n)
+static void majority_decide(backed *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) list[i].out = list[i].share <= 0.5;
     for (size_t i = 0; i < n; i++) {
@@ -200,9 +200,9 @@ static bool add_span(one_tagging *to, const backed *b)
     return s->label && s->text;
 }
 
-static bool merge_tagging(one_tagging *to, const poll_reply *r, size_t n, size_t at)
+static bool merge_tagging(one_tagging *to, const majority_reply *r, size_t n, size_t at)
 {
-    double all = poll_weight_of_all(r, n);
+    double all = majority_weight_of_all(r, n);
     size_t n_most = 0, n_spans = 0;
     bool whole = true;
     for (size_t i = 0; i < n; i++) n_most += ((const tags *)r[i].reply)->results[at]->n_spans;
@@ -213,7 +213,7 @@ static bool merge_tagging(one_tagging *to, const poll_reply *r, size_t n, size_t
         for (size_t k = 0; k < from->n_spans; k++) back(list, &n_spans, from->spans[k], r[i].weight / all);
         if (from->n_tokens > to->n_tokens) to->n_tokens = from->n_tokens;
     }
-    poll_decide(list, n_spans);
+    majority_decide(list, n_spans);
     qsort(list, n_spans, sizeof *list, by_place);
     for (size_t i = 0; whole && i < n_spans; i++)
         if (!list[i].out) whole = add_span(to, &list[i]);
@@ -233,7 +233,7 @@ static one_tagging *add_tagging(tags *to)
     return to->results[to->n_results++] = t;
 }
 
-static ProtobufCMessage *merge_tags(const poll_reply *r, size_t n)
+static ProtobufCMessage *merge_tags(const majority_reply *r, size_t n)
 {
     size_t n_results = ((const tags *)r[0].reply)->n_results;
     for (size_t i = 1; i < n; i++)
@@ -250,7 +250,7 @@ static ProtobufCMessage *merge_tags(const poll_reply *r, size_t n)
     return &to->base;
 }
 
-ProtobufCMessage *poll_merge(call_task task, const poll_reply *replies, size_t n)
+ProtobufCMessage *majority_merge(call_task task, const majority_reply *replies, size_t n)
 {
     return task == CALL_TAG ? merge_tags(replies, n) : merge_classes(replies, n);
 }

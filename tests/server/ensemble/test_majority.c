@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "ensemble/poll.h"
-#include "ensemble/poll_calls.h"
+#include "ensemble/majority.h"
+#include "ensemble/majority_calls.h"
 
 enum { N_MAX = 8 };
 
@@ -64,8 +64,8 @@ static void labels_are_averaged_by_weight(void **state)
     label(&a, "off", 0.25F);
     label(&b, "off", 0.5F);
     label(&b, "dim", 0.5F); /* of which the other knows nothing */
-    poll_reply both[] = {{&a.classes.base, 1}, {&b.classes.base, 3}};
-    Shoal__V1__ClassifyReply *m = (Shoal__V1__ClassifyReply *)poll_merge(CALL_CLASSIFY, both, 2);
+    majority_reply both[] = {{&a.classes.base, 1}, {&b.classes.base, 3}};
+    Shoal__V1__ClassifyReply *m = (Shoal__V1__ClassifyReply *)majority_merge(CALL_CLASSIFY, both, 2);
     const Shoal__V1__Classification *c = m->results[0];
     assert_int_equal(c->n_labels, 3);
     assert_string_equal(c->labels[0]->label, "off");
@@ -86,19 +86,19 @@ static void spans_need_a_majority(void **state)
     span(&r[1], 0, 4, "room", 1);
     span(&r[1], 2, 6, "room", 1);
     span(&r[2], 2, 6, "room", 1);
-    poll_reply all[] = {{&r[0].tags.base, 1}, {&r[1].tags.base, 1}, {&r[2].tags.base, 1}};
-    Shoal__V1__TagReply *m = (Shoal__V1__TagReply *)poll_merge(CALL_TAG, all, 3);
+    majority_reply all[] = {{&r[0].tags.base, 1}, {&r[1].tags.base, 1}, {&r[2].tags.base, 1}};
+    Shoal__V1__TagReply *m = (Shoal__V1__TagReply *)majority_merge(CALL_TAG, all, 3);
     assert_int_equal(m->results[0]->n_spans,
                      1); /* of the two that overlap the surer; the time is one's alone */
     assert_int_equal(m->results[0]->spans[0]->start, 2);
     assert_true(fabsf(m->results[0]->spans[0]->score - 1) < 1e-6F);
     protobuf_c_message_free_unpacked(&m->base, NULL);
     all[1].weight = 5; /* one alone may be the majority */
-    m = (Shoal__V1__TagReply *)poll_merge(CALL_TAG, all, 3);
+    m = (Shoal__V1__TagReply *)majority_merge(CALL_TAG, all, 3);
     assert_int_equal(m->results[0]->n_spans, 1);
     protobuf_c_message_free_unpacked(&m->base, NULL);
     r[2].tags.n_results = 0;
-    assert_null(poll_merge(CALL_TAG, all, 3));
+    assert_null(majority_merge(CALL_TAG, all, 3));
 }
 
 /* ---- calls --------------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static model_call *bench_open(bench *b, uint64_t in_ms)
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     *b = (bench){0};
     script_init(&b->s);
-    assert_int_equal(poll_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
+    assert_int_equal(majority_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
     call_context ctx = {.deadline_ns = in_ms ? b->s.env->now_ns(b->s.env->user) + in_ms * 1000000u : 0};
     model_call *call = calls_classify(b->c, "m", &req, &ctx, on_classified, b);
     assert_int_equal(b->s.n, 2);
