@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
 #include "request/routed.h"
@@ -252,7 +252,7 @@ int kserve_find_model(gateway_request *rq, const char *model, const char *versio
 {
     char name[128];
     bool known;
-    *ret_served = model = choose_served(rq, model);
+    *ret_served = model = model_resolve_alias(rq, model);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(model, ":"), model); /* without its adapter */
     const Shoal__V1__ModelInfo *info = info_of(rq, name, &known);
     if (admission_may_use(rq, model, e) != 0) return e->status;

@@ -12,7 +12,7 @@
 #include "compat/llama_impl.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
 
@@ -42,9 +42,9 @@ int llama_choose(gateway_request *rq, const char *given, const char *task, char 
     char base[LLAMA_NAME_MAX];
     const Shoal__V1__ModelInfo *info;
     bool known;
-    given = choose_served(rq, given);
+    given = model_resolve_alias(rq, given);
     if (!given) {
-        int rc = choose_model(rq, task, &given, &info, e);
+        int rc = model_resolve(rq, task, &given, &info, e);
         if (rc == 0) snprintf(ret, LLAMA_NAME_MAX, "%s", given);
         return rc;
     }

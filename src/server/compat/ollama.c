@@ -8,7 +8,7 @@
 #include "dialects/ollama.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "request/gateway_state.h"
 #include "gateway/keeper.h"
 #include "request/routed.h"
@@ -365,8 +365,8 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
 {
     char tagged[sizeof((ollama_ask *)0)->shown];
     snprintf(tagged, sizeof tagged, "%s:latest", name);
-    const char *model = choose_served(rq, name);
-    if (model == name) model = choose_served(rq, tagged);
+    const char *model = model_resolve_alias(rq, name);
+    if (model == name) model = model_resolve_alias(rq, tagged);
     return rq->alias ? model : NULL;
 }
 

@@ -16,7 +16,7 @@ void ollama_tags(gateway_request *rq);
 void ollama_ps(gateway_request *rq);
 void ollama_show(gateway_request *rq);
 void ollama_version(gateway_request *rq);
-/* What the alias `name` stands for, which rq remembers (choose_served); "NAME" and "NAME:latest" are one
+/* What the alias `name` stands for, which rq remembers (model_resolve_alias); "NAME" and "NAME:latest" are one
  * name. NULL: it is no alias. */
 const char *ollama_find_alias(gateway_request *rq, const char *name);
 

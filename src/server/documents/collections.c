@@ -8,7 +8,7 @@
 #include "json/json.h"
 #include "base/name.h"
 #include "base/number.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "documents/collections_impl.h"
 
 enum { NAME_SEGMENT = 2, ID_SEGMENT = 4, LIST_MAX = 1000 };
@@ -272,8 +272,8 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
 {
     const Shoal__V1__ModelInfo *info = NULL;
     bool none = model && (!*model || strcmp(model, "none") == 0);
-    if (!none) model = choose_served(a->rq, model);
-    int rc = none ? 0 : choose_model(a->rq, "embed", &model, &info, e);
+    if (!none) model = model_resolve_alias(a->rq, model);
+    int rc = none ? 0 : model_resolve(a->rq, "embed", &model, &info, e);
     if (rc != 0) return rc;
     a->c.model = none ? "" : arena_strdup(a->mem, model);
     if (!a->c.model) return api_error_nomem(e);

@@ -10,7 +10,7 @@
 
 #include "json/json.h"
 #include "base/utf8.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "documents/collections.h"
 #include "documents/collections_impl.h"
 #include "retrieve/cite.h"
@@ -302,8 +302,8 @@ static int read_form(answer_job *j, api_error *e)
     if (rc == 0 && strcmp(form, "quote") != 0 && strcmp(form, "free") != 0)
         rc = api_error_bad(e, "form", "form: must be quote or free");
     j->quotes = strcmp(form, "quote") == 0;
-    j->model = choose_served(j->rq, j->model);
-    return rc == 0 ? choose_model(j->rq, "generate", &j->model, &info, e) : rc;
+    j->model = model_resolve_alias(j->rq, j->model);
+    return rc == 0 ? model_resolve(j->rq, "generate", &j->model, &info, e) : rc;
 }
 
 static void on_found(search_job *s, const find_result *r)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "answers/shared.h"
 
 typedef struct detect_job { /* dies with the request */
@@ -83,8 +83,8 @@ void detect_handle(gateway_request *rq)
     detect_job *j = calloc(1, sizeof *j);
     int rc = j ? detect_spec_parse(&j->spec, request_header(rq, "content-type"), body, len, &e)
                : api_error_nomem(&e);
-    if (rc == 0 && j->spec.model[0]) j->model = choose_served(rq, j->spec.model);
-    if (rc == 0) rc = choose_model(rq, "vad", &j->model, &info, &e);
+    if (rc == 0 && j->spec.model[0]) j->model = model_resolve_alias(rq, j->spec.model);
+    if (rc == 0) rc = model_resolve(rq, "vad", &j->model, &info, &e);
     if (rc != 0) {
         free(j);
         request_error(rq, &e);

@@ -8,7 +8,7 @@
 
 #include "base/sha256.h"
 #include "inference/about.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "messages/encode_bytes.h"
 #include "messages/encode_put.h"
 #include "request/routed.h"
@@ -173,7 +173,7 @@ static void answer(gateway_request *rq, encode_spec *spec)
 {
     api_error e;
     const Shoal__V1__ModelInfo *info = NULL;
-    int rc = choose_model(rq, TASK_ENDPOINTS[spec->kind].does, &spec->model, &info, &e);
+    int rc = model_resolve(rq, TASK_ENDPOINTS[spec->kind].does, &spec->model, &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
     if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);
@@ -272,7 +272,7 @@ static void handle(gateway_request *rq, task_endpoint_id kind)
     api_error e;
     encode_spec spec = {0};
     int rc = parse(&spec, kind, rq, &e);
-    if (rc == 0) spec.model = choose_served(rq, spec.model);
+    if (rc == 0) spec.model = model_resolve_alias(rq, spec.model);
     if (rc == 0 && kind == ASK_MODERATE) rc = find_moderator(rq, &spec, &e);
     if (rc != 0) {
         encode_spec_done(&spec);

@@ -11,7 +11,7 @@
 #include "dialects/answer.h"
 #include "cache/cache_key.h"
 #include "inference/about.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "answers/revalidate.h"
 #include "dialects/openai.h"
 #include "dialects/openai_near.h"
@@ -574,7 +574,7 @@ static int choose(gateway_request *rq, gen_spec *spec, const char *task, const S
                   api_error *e)
 {
     bool named = spec->model != NULL;
-    int rc = choose_model(rq, task, &spec->model, ret, e);
+    int rc = model_resolve(rq, task, &spec->model, ret, e);
     if (rc == 0 && !named && !(spec->model = arena_strdup(spec->mem, spec->model))) rc = api_error_nomem(e);
     return rc;
 }
@@ -654,7 +654,7 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
 /* Takes spec and k, which may be NULL. */
 static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
 {
-    spec->model = choose_served(rq, spec->model);
+    spec->model = model_resolve_alias(rq, spec->model);
     const config_route *route = routed_find(rq, spec->model);
     if (route)
         start_route(rq, route, spec, task, k);

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "answers/shared.h"
 #include "inference/transcript_stream.h"
 #include "messages/transcribe_parse.h"
@@ -290,8 +290,8 @@ static int read_fields(transcribe_job *j, const Shoal__V1__ModelInfo **ret_info,
     if (rc != 0) return rc;
     transcribe_spec_done(&j->spec);
     j->spec = spec;
-    j->spec.model = choose_served(j->shared.rq, j->spec.model);
-    return choose_model(j->shared.rq, "transcribe", &j->spec.model, ret_info, e);
+    j->spec.model = model_resolve_alias(j->shared.rq, j->spec.model);
+    return model_resolve(j->shared.rq, "transcribe", &j->spec.model, ret_info, e);
 }
 
 /* Which model a form means that has not named one yet is seen at its end. */

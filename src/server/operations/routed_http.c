@@ -11,7 +11,7 @@
 #include "json/json.h"
 #include "config/ensemble_words.h"
 #include "request/admission.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
@@ -116,7 +116,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (rc != 0) return rc;
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
-    name = choose_served(rq, name);
+    name = model_resolve_alias(rq, name);
     if ((rc = admission_may_use(rq, name, e)) != 0) return rc;
     j->route = routed_find(rq, name);
     j->ensemble = config_ensemble_find(rq->config, name);

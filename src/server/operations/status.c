@@ -13,7 +13,7 @@
 #include "cluster/node.h"
 #include "cluster/stage_name.h"
 #include "request/admission.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "observe/describe.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
@@ -415,7 +415,7 @@ void status_model(gateway_request *rq)
     char *name = NULL;
     api_error e;
     int rc = query_segment(path, strlen(path), &name, &e);
-    const char *served = choose_served(rq, name);
+    const char *served = model_resolve_alias(rq, name);
     if (rc == 0) rc = admission_may_use(rq, served, &e);
     const config_route *route = routed_find(rq, served);
     if (rc != 0)

@@ -8,7 +8,7 @@
 #include "messages/stream_id.h"
 #include "logging/log.h"
 #include "request/admission.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "routes/language.h"

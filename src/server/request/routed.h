@@ -24,7 +24,7 @@ typedef struct routed_about {
     const char *prefix; /* how the prompt begins; NULL: as the text */
     size_t n_prefix;
     const char *session, *user; /* the body's, NULL: none */
-    const char *does;           /* the task, as choose_model has it */
+    const char *does;           /* the task, as model_resolve has it */
     call_task task;
     const char *endpoint, *path; /* NULL: the request's own */
     bool streams;                /* an answer that may be gone on with */

@@ -9,7 +9,7 @@
 #include "json/json.h"
 #include "command/cli_model.h"
 #include "config/ensemble_words.h"
-#include "request/choose.h"
+#include "request/model_resolve.h"
 #include "routes/language.h"
 #include "routes/price.h"
 #include "routes/replay.h"

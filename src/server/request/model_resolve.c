@@ -1,6 +1,6 @@
-/* choose.c: from the "model" of a request to a model that is configured here; see choose.h. A wrong task is
+/* model_resolve.c: from the "model" of a request to a model that is configured here; see model_resolve.h. A wrong task is
  * refused before any work, with the endpoint that would take the model. */
-#include "request/choose.h"
+#include "request/model_resolve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1_
     return info ? unknown_adapter(e, rq, model, info) : 0;
 }
 
-const char *choose_served(gateway_request *rq, const char *name)
+const char *model_resolve_alias(gateway_request *rq, const char *name)
 {
     const config_alias *a = config_alias_find(rq->config, name);
     if (!a) return name;
@@ -157,8 +157,8 @@ static int wrong_task(api_error *e, const char *name, const char *task)
     return rc;
 }
 
-int choose_model(gateway_request *rq, const char *task, const char **ret_name,
-                 const Shoal__V1__ModelInfo **ret_info, api_error *e)
+int model_resolve(gateway_request *rq, const char *task, const char **ret_name,
+                  const Shoal__V1__ModelInfo **ret_info, api_error *e)
 {
     bool known, named = *ret_name != NULL;
     char base[96];

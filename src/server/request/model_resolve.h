@@ -1,19 +1,19 @@
-/* choose.h: from the model a request names to the model that is there. */
-#ifndef REQUEST_CHOOSE_H
-#define REQUEST_CHOOSE_H
+/* model_resolve.h: from the model a request names to the model that is there. */
+#ifndef REQUEST_MODEL_RESOLVE_H
+#define REQUEST_MODEL_RESOLVE_H
 
 #include "request/request.h"
 
 /* What `name` of a request stands for: the target of the configuration's alias of that name, which rq
  * remembers for the reply (request_shown_model), or else `name` itself, NULL too. Before routed_find,
- * choose_model and admission_may_use, which know the names of what is served alone. */
-const char *choose_served(gateway_request *rq, const char *name);
+ * model_resolve and admission_may_use, which know the names of what is served alone. */
+const char *model_resolve_alias(gateway_request *rq, const char *name);
 
 /* A model that does the task (task_fits). Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
  * model in rq: a name may be "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its
  * digest. *ret_info is NULL when no replica has come up yet; then the call itself waits for one. 0 or an
  * HTTP status. */
-int choose_model(gateway_request *rq, const char *task, const char **ret_name,
-                 const Shoal__V1__ModelInfo **ret_info, api_error *e);
+int model_resolve(gateway_request *rq, const char *task, const char **ret_name,
+                  const Shoal__V1__ModelInfo **ret_info, api_error *e);
 
 #endif
