@@ -260,12 +260,12 @@ static void refuse(shared_job *s)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-enum { TAGS = PROVENANCE_TAGS + CACHE_WISH_TAGS + 1, TAG_BYTES = PROVENANCE_TAG_BYTES };
+enum { TAGS = PROVENANCE_TAGS + CACHE_DIRECTIVES_TAGS + 1, TAG_BYTES = PROVENANCE_TAG_BYTES };
 
 typedef struct tag_list {
     size_t n;
     const char *at[TAGS];
-    char own[CACHE_WISH_TAGS + 1][TAG_BYTES];
+    char own[CACHE_DIRECTIVES_TAGS + 1][TAG_BYTES];
 } tag_list;
 
 static void collect_tags(tag_list *l, const gateway_request *rq, const provenance *by)
@@ -274,8 +274,8 @@ static void collect_tags(tag_list *l, const gateway_request *rq, const provenanc
     size_t n_own = 0;
     for (size_t i = 0; i < by->n_tags; i++) l->at[l->n++] = by->tags[i];
     if (rq->routed) snprintf(l->own[n_own++], TAG_BYTES, "route:%.100s", rq->routed->route->name);
-    for (size_t i = 0; i < rq->wish.n_tags; i++)
-        snprintf(l->own[n_own++], TAG_BYTES, "tag:%s", rq->wish.tags[i]);
+    for (size_t i = 0; i < rq->directives.n_tags; i++)
+        snprintf(l->own[n_own++], TAG_BYTES, "tag:%s", rq->directives.tags[i]);
     for (size_t i = 0; i < n_own; i++) l->at[l->n++] = l->own[i];
 }
 
@@ -318,7 +318,7 @@ static void note_whom(gateway_request *rq, const provenance *by)
 static void look_up(shared_job *s, const shared_terms *terms, const sha256_digest *key)
 {
     gateway_request *rq = s->rq;
-    const cache_wish *w = &rq->wish;
+    const cache_directives *w = &rq->directives;
     tag_list tags;
     cache_found f;
     collect_tags(&tags, rq, terms->by);
@@ -354,14 +354,14 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
     *s = (shared_job){.ops = ops, .rq = rq, .n_rolls = rq->gateway->n_rolls};
     request_watch(rq, on_gone, s);
     sha256_digest key;
-    bool alone = !terms || rq->wish.fresh || rq->background == BACKGROUND_AUDIT;
+    bool alone = !terms || rq->directives.fresh || rq->background == BACKGROUND_AUDIT;
     if (terms) note_whom(rq, terms->by);
     if (!alone) {
         key = terms->key;
         alone = !scope_key(&key, rq);
     }
     if (alone) {
-        if (rq->wish.only_if_cached)
+        if (rq->directives.only_if_cached)
             refuse(s);
         else
             compute(s, NULL);

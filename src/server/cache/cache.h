@@ -35,7 +35,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 
-#define CACHE_RETRY_NS 1000000000u /* from one wish for a fresh answer to the next, when none came */
+#define CACHE_RETRY_NS 1000000000u /* from one attempt at a fresh answer to the next, when none came */
 
 typedef struct cache cache;
 typedef struct cache_ticket cache_ticket;

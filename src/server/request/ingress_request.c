@@ -96,7 +96,7 @@ static int set_wish(gateway_request *rq, api_error *e)
 {
     shoal_err err;
     const char *control = request_header(rq, "cache-control");
-    if (cache_wish_parse(&rq->wish, control, request_header(rq, "x-shoal-cache-tag"), &err) == 0)
+    if (cache_directives_parse(&rq->directives, control, request_header(rq, "x-shoal-cache-tag"), &err) == 0)
         return set_urgency(rq, e);
     return api_error_bad(e, "x-shoal-cache-tag", "%s", err.message);
 }

@@ -24,7 +24,7 @@
 #include "config/config.h"
 #include "messages/degraded.h"
 #include "messages/api_error.h"
-#include "cache/cache_wish.h"
+#include "cache/cache_directives.h"
 #include "request/metrics.h"
 #include "request/ingress_request.h"
 #include "logging/trace.h"
@@ -114,11 +114,11 @@ typedef struct gateway_request {
     request_facts facts;
 
     /* Whether the answer is kept: the response cache, the semantic cache, a conversation. */
-    cache_wish wish;         /* what it says about the cache */
-    const char *cache_state; /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
-    char cache_text[16];     /* "near 0.971", where that is the state */
-    char near_note[48];      /* what a lookup by likeness came to; "": there was none */
-    uint64_t age_s;          /* of a kept answer */
+    cache_directives directives; /* what it says about the cache */
+    const char *cache_state;     /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
+    char cache_text[16];         /* "near 0.971", where that is the state */
+    char near_note[48];          /* what a lookup by likeness came to; "": there was none */
+    uint64_t age_s;              /* of a kept answer */
     const char *cache_of; /* of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", */
     char cache_name[96];  /* and its name */
     bool keeps;           /* it writes into a conversation */

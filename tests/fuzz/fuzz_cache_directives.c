@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cache/cache_wish.h"
+#include "cache/cache_directives.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    cache_wish w, again;
+    cache_directives w, again;
     buf all = {0}, tags = {0};
     buf_append(&all, data, size);
     buf_putc(&all, '\0');
@@ -20,10 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     const char *control = all.data, *given = memchr(data, 0, size) ? control + strlen(control) + 1 : NULL;
-    int rc = cache_wish_parse(&w, control, given, NULL);
+    int rc = cache_directives_parse(&w, control, given, NULL);
     for (size_t i = 0; rc == 0 && i < w.n_tags; i++) buf_printf(&tags, "%s,", w.tags[i]);
     if (rc == 0 && !tags.failed) {
-        if (cache_wish_parse(&again, NULL, tags.data ? tags.data : "", NULL) != 0) abort();
+        if (cache_directives_parse(&again, NULL, tags.data ? tags.data : "", NULL) != 0) abort();
         if (again.n_tags != w.n_tags || again.fresh) abort();
         for (size_t i = 0; i < w.n_tags; i++)
             if (strcmp(w.tags[i], again.tags[i]) != 0 || !*w.tags[i]) abort();

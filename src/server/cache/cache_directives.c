@@ -1,5 +1,5 @@
-/* cache_wish.c: see cache_wish.h. */
-#include "cache/cache_wish.h"
+/* cache_directives.c: see cache_directives.h. */
+#include "cache/cache_directives.h"
 
 #include <string.h>
 #include <strings.h>
@@ -31,7 +31,7 @@ static bool is(const char *s, size_t n, const char *word)
     return n == strlen(word) && strncasecmp(s, word, n) == 0;
 }
 
-static void read_directive(cache_wish *w, const char *s, size_t n)
+static void read_directive(cache_directives *w, const char *s, size_t n)
 {
     uint64_t age;
     if (is(s, n, "no-store") || is(s, n, "no-cache")) w->fresh = true;
@@ -57,31 +57,31 @@ static bool next_item(const char **at, const char **ret, size_t *ret_n)
 
 static bool tag_is_fine(const char *s, size_t n)
 {
-    if (n > CACHE_WISH_TAG_BYTES) return false;
+    if (n > CACHE_DIRECTIVES_TAG_BYTES) return false;
     for (size_t i = 0; i < n; i++)
         if (s[i] <= 0x20 || s[i] >= 0x7F) return false;
     return true;
 }
 
-static int read_tags(cache_wish *w, const char *s, shoal_err *err)
+static int read_tags(cache_directives *w, const char *s, shoal_err *err)
 {
     const char *tag;
     for (size_t n; next_item(&s, &tag, &n); w->n_tags++) {
-        if (w->n_tags == CACHE_WISH_TAGS)
-            return err_set(err, SHOAL_EINVALID, "x-shoal-cache-tag may have %d tags", CACHE_WISH_TAGS);
+        if (w->n_tags == CACHE_DIRECTIVES_TAGS)
+            return err_set(err, SHOAL_EINVALID, "x-shoal-cache-tag may have %d tags", CACHE_DIRECTIVES_TAGS);
         if (!tag_is_fine(tag, n))
             return err_set(err, SHOAL_EINVALID,
                            "x-shoal-cache-tag: a tag is 1 to %d visible characters of ASCII without commas",
-                           CACHE_WISH_TAG_BYTES);
+                           CACHE_DIRECTIVES_TAG_BYTES);
         memcpy(w->tags[w->n_tags], tag, n);
         w->tags[w->n_tags][n] = '\0';
     }
     return 0;
 }
 
-int cache_wish_parse(cache_wish *ret, const char *cache_control, const char *tags, shoal_err *err)
+int cache_directives_parse(cache_directives *ret, const char *cache_control, const char *tags, shoal_err *err)
 {
-    cache_wish w = {0};
+    cache_directives w = {0};
     const char *s;
     for (size_t n; cache_control && next_item(&cache_control, &s, &n);) read_directive(&w, s, n);
     int rc = tags ? read_tags(&w, tags, err) : 0;
