@@ -83,7 +83,7 @@ static void keep_alive(const ollama_job *j)
     if (s == 0)
         k->leave(k->unload(k->user, model_of(j), 0, &nobody, &e));
     else
-        k->stay(k->user, model_of(j), s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS : (uint64_t)s);
+        k->stay(k->user, model_of(j), s == OLLAMA_FOR_GOOD ? LOAD_REQUEST_STAYS : (uint64_t)s);
 }
 
 /* ---- our answer ---------------------------------------------------------------------------------- */
@@ -301,11 +301,12 @@ static void load_first(ollama_job *j)
     int64_t s = j->ask.keep_alive_s;
     keeper_watch w = {.done = on_loaded, .user = j};
     api_error e;
-    config_wish wish = {.what = j->served,
-                        .keep_alive_s = s == OLLAMA_FOR_GOOD ? CONFIG_WISH_STAYS
-                                        : s > 0              ? (uint64_t)s
-                                                : j->redispatch.rq->config->library.keep_alive_s};
-    if (admission_may_use(j->redispatch.rq, j->served, &e) == 0) j->ticket = k->load(k->user, &wish, &w, &e);
+    config_load_request wanted = {.what = j->served,
+                                  .keep_alive_s = s == OLLAMA_FOR_GOOD ? LOAD_REQUEST_STAYS
+                                                  : s > 0              ? (uint64_t)s
+                                                          : j->redispatch.rq->config->library.keep_alive_s};
+    if (admission_may_use(j->redispatch.rq, j->served, &e) == 0)
+        j->ticket = k->load(k->user, &wanted, &w, &e);
     if (!j->ticket)
         fail(j, &e);
     else if (j->redispatch.rq->names_deadline)

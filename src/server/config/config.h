@@ -112,7 +112,7 @@ typedef struct config_moderation { /* /v1/moderations */
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 typedef enum { CONFIG_LOADING_ON, CONFIG_LOADING_OFF } config_loading;
 
-/* Models that come and go while the server runs (config_wish.h says what a request for one may hold). */
+/* Models that come and go while the server runs (config_load_request.h says what a request for one may hold). */
 typedef struct config_library {
     config_loading loading;
     /* Further ones that files may be loaded from, beside the store and the manifest's. */

@@ -7,7 +7,7 @@
 #include "base/name.h"
 #include "base/utf8.h"
 #include "discovery/etcd.h"
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 #include "config/config_schema.h"
 #include "trust/identity.h"
 #include "wire/address.h"

@@ -3,7 +3,7 @@
 
 #include "json/sampling.h"
 #include "discovery/etcd.h"
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 #include "config/config_nodes.h"
 #include "routes/facts.h"
 
@@ -296,8 +296,9 @@ RECORD(sampling, config_model, sampling_rows);
 /* The options that are the worker's own (json/tuning.h). */
 #define MODEL_UINT(key, least, most, about) UINT(#key, config_model, tuning.key, least, most, about),
 #define MODEL_WORD(key, about, ...)         WORD(#key, config_model, tuning.key, tuning_##key##_words, about),
-#define WISH_UINT(key, least, most, about)  UINT(#key, config_wish, as.tuning.key, least, most, about),
-#define WISH_WORD(key, about, ...)          WORD(#key, config_wish, as.tuning.key, tuning_##key##_words, about),
+#define LOAD_UINT(key, least, most, about)  UINT(#key, config_load_request, as.tuning.key, least, most, about),
+#define LOAD_WORD(key, about, ...) \
+    WORD(#key, config_load_request, as.tuning.key, tuning_##key##_words, about),
 
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
@@ -326,21 +327,23 @@ static const config_field model_rows[] = {
 RECORD(model, config_model, model_rows);
 
 /* What a model may be given while the server runs: its sizes, as above, and how it is to be had. */
-static const config_field wish_rows[] = {
-    TEXT("model", config_wish, what, 1, PATH_MAX_BYTES, "a name of the manifest, or what `shoal pull` takes"),
-    TEXT("name", config_wish, as.name, 1, NAME_MAX_BYTES, "the name clients use"),
-    TEXT("path", config_wish, as.path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
-    TEXT("sha256", config_wish, as.sha256, 64, 64, "what the file must be"),
-    UINT("replicas", config_wish, as.replicas, 1, 64, "worker processes"),
-    UINT("threads", config_wish, as.threads, 1, 64, "threads of a worker"),
-    UINT("context", config_wish, as.context, 16, 1u << 20, "longest prompt and reply, in tokens"),
-    UINT("kv_mb", config_wish, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
-    TUNING_TABLE(WISH_UINT, WISH_WORD) UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600,
-                                            "how long it stays unused", .otherwise = CONFIG_WISH_STAYS),
-    BOOL("keep", config_wish, keep, "whether it is loaded again after a restart"),
-    BOOL("stream", config_wish, stream, "whether progress is told"),
+static const config_field load_rows[] = {
+    TEXT("model", config_load_request, what, 1, PATH_MAX_BYTES,
+         "a name of the manifest, or what `shoal pull` takes"),
+    TEXT("name", config_load_request, as.name, 1, NAME_MAX_BYTES, "the name clients use"),
+    TEXT("path", config_load_request, as.path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
+    TEXT("sha256", config_load_request, as.sha256, 64, 64, "what the file must be"),
+    UINT("replicas", config_load_request, as.replicas, 1, 64, "worker processes"),
+    UINT("threads", config_load_request, as.threads, 1, 64, "threads of a worker"),
+    UINT("context", config_load_request, as.context, 16, 1u << 20, "longest prompt and reply, in tokens"),
+    UINT("kv_mb", config_load_request, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    TUNING_TABLE(LOAD_UINT, LOAD_WORD)
+        UINT("keep_alive_s", config_load_request, keep_alive_s, 1, 365 * 24 * 3600,
+             "how long it stays unused", .otherwise = LOAD_REQUEST_STAYS),
+    BOOL("keep", config_load_request, keep, "whether it is loaded again after a restart"),
+    BOOL("stream", config_load_request, stream, "whether progress is told"),
 };
-const config_record config_wish_schema = {sizeof(config_wish), wish_rows, COUNT(wish_rows)};
+const config_record config_load_request_schema = {sizeof(config_load_request), load_rows, COUNT(load_rows)};
 
 static const config_field device_rows[] = {
     TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),

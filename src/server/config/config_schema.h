@@ -56,8 +56,9 @@ struct config_record {
     size_t n;
 };
 
-extern const config_record config_schema;       /* the whole file; fills a gateway_config */
-extern const config_record config_wish_schema;  /* of config_wish.h; fills a config_load */
+extern const config_record config_schema; /* the whole file; fills a gateway_config */
+extern const config_record
+    config_load_request_schema;                 /* of config_load_request.h; fills a config_load_request */
 extern const config_record config_nodes_schema; /* of config_nodes.h; fills a config_nodes */
 
 /* Fill the zeroed struct `into`, with the kinds of stages that `kinds` (NULL: PLAIN_STAGES) has, from a document's root. Structs and lists are made in `mem`, texts stay the

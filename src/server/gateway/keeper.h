@@ -6,7 +6,7 @@
  * work with two tickets.
  *
  *     keeper_watch w = {.news = told, .done = ended, .user = j};
- *     j->ticket = k->load(k->user, &wish, &w, &e);          NULL: refused at once, as e says
+ *     j->ticket = k->load(k->user, &wanted, &w, &e);          NULL: refused at once, as e says
  *     k->leave(j->ticket);                                  nobody is told any more; the model loads on
  *
  * Loop thread only. */
@@ -15,7 +15,7 @@
 
 #include "messages/api_error.h"
 #include "json/json.h"
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 
 /* X(enum, name) */
 #define KEEPER_STEP_TABLE(X)         \
@@ -71,7 +71,8 @@ typedef struct keeper_fact {
 
 typedef struct keeper {
     void *user;
-    keeper_ticket *(*load)(void *user, const config_wish *wish, const keeper_watch *w, api_error *e);
+    keeper_ticket *(*load)(void *user, const config_load_request *wanted, const keeper_watch *w,
+                           api_error *e);
     keeper_ticket *(*unload)(void *user, const char *model, unsigned how, const keeper_watch *w,
                              api_error *e);
     /* Into the store; no model is loaded. The last ticket that is left ends it. */
@@ -81,7 +82,7 @@ typedef struct keeper {
     void (*leave)(keeper_ticket *t); /* NULL is fine */
     /* False: it is no model that this machine was to serve. */
     bool (*about)(void *user, const char *model, keeper_fact *ret);
-    /* From now on the model goes when it was not used for so long; CONFIG_WISH_STAYS: it stays. Not of
+    /* From now on the model goes when it was not used for so long; LOAD_REQUEST_STAYS: it stays. Not of
      * models of the configuration, which stay. */
     void (*stay)(void *user, const char *model, uint64_t s);
     /* The name in the store of what a client calls so ("llama3.2:1b"); NULL: nothing there is called so.

@@ -45,30 +45,31 @@ static keeper_ticket *begin(job *j, bool fresh, const keeper_watch *w, void (*fi
     return t;
 }
 
-char *keep_wish_key(const json_t *wish)
+char *keep_load_key(const json_t *wanted)
 {
-    return json_dumps(wish, JSON_COMPACT | JSON_SORT_KEYS);
+    return json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static job *load_job(keep *k, const config_wish *wish, bool *fresh, api_error *e)
+static job *load_job(keep *k, const config_load_request *wanted, bool *fresh, api_error *e)
 {
-    json_t *o = config_wish_json(wish);
-    char *key = o ? keep_wish_key(o) : NULL;
+    json_t *o = config_load_request_json(wanted);
+    char *key = o ? keep_load_key(o) : NULL;
     json_decref(o);
     if (!key) api_error_nomem(e);
     job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
     free(key);
-    if (!j || !*fresh || config_wish_copy(&j->wish, j->mem, wish)) return j;
+    if (!j || !*fresh || config_load_request_copy(&j->wanted, j->mem, wanted)) return j;
     job_free(j);
     api_error_nomem(e);
     return NULL;
 }
 
-static keeper_ticket *load_(void *user, const config_wish *wish, const keeper_watch *w, api_error *e)
+static keeper_ticket *load_(void *user, const config_load_request *wanted, const keeper_watch *w,
+                            api_error *e)
 {
     keep *k = user;
     bool fresh;
-    job *j = may(k, e) ? load_job(k, wish, &fresh, e) : NULL;
+    job *j = may(k, e) ? load_job(k, wanted, &fresh, e) : NULL;
     return j ? begin(j, fresh, w, kind_load, e) : NULL;
 }
 
@@ -122,9 +123,9 @@ static bool about(void *user, const char *model, keeper_fact *ret)
     *ret = (keeper_fact){0};
     if (m && !m->down) {
         ret->loading = m->loading;
-        ret->kept = m->wish.keep;
+        ret->kept = m->wanted.keep;
         ret->bytes = m->bytes;
-        ret->goes = m->stay_s != CONFIG_WISH_STAYS;
+        ret->goes = m->stay_s != LOAD_REQUEST_STAYS;
         if (ret->goes) ret->left_ms = kept_left_ms(k, m);
         return true;
     }
@@ -171,14 +172,14 @@ static bool has_entry(const json_t *list, const json_t *o)
 }
 
 /* Until it is loaded it stays in the book as it was: a file may come back. What stands there twice is one. */
-static void restore_one(void *user, const config_wish *wish)
+static void restore_one(void *user, const config_load_request *wanted)
 {
     keep *k = user;
     keeper_watch w = {.done = restored, .user = k};
     api_error e;
-    config_wish kept = *wish;
+    config_load_request kept = *wanted;
     kept.keep = true;
-    json_t *o = config_wish_json(&kept);
+    json_t *o = config_load_request_json(&kept);
     bool known = o && has_entry(k->absent, o);
     if (o && !known) json_array_append(k->absent, o);
     json_decref(o);

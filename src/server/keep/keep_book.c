@@ -31,7 +31,7 @@ static int read_file(json_t **ret, const char *path, shoal_err *err)
 
 typedef struct reader {
     const char *path;
-    void (*take)(void *user, const config_wish *w);
+    void (*take)(void *user, const config_load_request *w);
     void (*why)(void *user, const char *sentence);
     void *user;
 } reader;
@@ -39,10 +39,10 @@ typedef struct reader {
 static bool read_entry(const reader *r, size_t i, const json_t *o)
 {
     arena *mem = arena_new(0);
-    config_wish w;
+    config_load_request w;
     shoal_err err;
     char sentence[sizeof err.message + 128];
-    int rc = mem ? config_wish_parse(&w, mem, o, &err) : err_nomem(&err);
+    int rc = mem ? config_load_request_parse(&w, mem, o, &err) : err_nomem(&err);
     if (rc == 0) {
         r->take(r->user, &w);
     } else {
@@ -53,7 +53,7 @@ static bool read_entry(const reader *r, size_t i, const json_t *o)
     return rc == 0;
 }
 
-json_t *keep_book_read(const char *path, void (*take)(void *user, const config_wish *w),
+json_t *keep_book_read(const char *path, void (*take)(void *user, const config_load_request *w),
                        void (*why)(void *user, const char *sentence), void *user)
 {
     const reader r = {.path = path, .take = take, .why = why, .user = user};

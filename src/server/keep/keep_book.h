@@ -8,12 +8,12 @@
 #ifndef KEEP_KEEP_BOOK_H
 #define KEEP_KEEP_BOOK_H
 
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 
 /* Calls `take` for each entry that can be read. One that cannot, or a broken file, is told by `why`, and the
  * others count. A file that is not there has no entries. Returns the entries that were taken, as they stand
  * there, or NULL without memory; the caller drops them. */
-json_t *keep_book_read(const char *path, void (*take)(void *user, const config_wish *w),
+json_t *keep_book_read(const char *path, void (*take)(void *user, const config_load_request *w),
                        void (*why)(void *user, const char *sentence), void *user);
 /* Writes `ours`. `before`: what this server wrote last, or read; what else the file has stays in it. A file
  * that cannot be understood is renamed to PATH.broken first; one that cannot be read is an error. For threads

@@ -354,7 +354,7 @@ static int take_sampling(keep_found *f, const keep_places *p, shoal_err *err)
     return rc;
 }
 
-int keep_find(keep_found *ret, const keep_places *p, const config_wish *w, shoal_err *err)
+int keep_find(keep_found *ret, const keep_places *p, const config_load_request *w, shoal_err *err)
 {
     keep_found f = {0};
     if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);

@@ -5,7 +5,7 @@
  * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the
  * same way, whether it is there or not.
  *
- *     keep_find(&f, &places, &wish, &err);    f.path, or f.reference: it is to be fetched first
+ *     keep_find(&f, &places, &wanted, &err);    f.path, or f.reference: it is to be fetched first
  *     keep_found_done(&f);
  *
  * Reads the disk: for threads of the pool. */
@@ -13,7 +13,7 @@
 #define KEEP_KEEP_FIND_H
 
 #include "json/json.h"
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 
 enum { KEEP_FOLDERS_MAX = 34 };
 
@@ -37,7 +37,7 @@ char *keep_real_folder(const char *folder);
 
 /* SHOAL_ENOTFOUND: nothing is called so; SHOAL_EAUTH: it lies elsewhere, or cannot be read; SHOAL_EINVALID:
  * it is neither file nor folder, or has no name that a model may have. */
-int keep_find(keep_found *ret, const keep_places *p, const config_wish *w, shoal_err *err);
+int keep_find(keep_found *ret, const keep_places *p, const config_load_request *w, shoal_err *err);
 /* The same for a path alone, as `shoal pull` says it at its end. */
 void keep_found_done(keep_found *f); /* a zeroed one is fine */
 

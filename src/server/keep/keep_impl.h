@@ -17,12 +17,12 @@ typedef struct kept {
     struct kept *next;
     arena *mem;
     worker_spec spec;
-    config_wish wish;
+    config_load_request wanted;
     uint64_t bytes;   /* of its files */
     bool down;        /* of the configuration: it is left out of the base */
     bool loading;     /* it was not ready yet */
     int n_before;     /* replicas that it had before the load that is under way; 0: it was not there */
-    uint64_t stay_s;  /* CONFIG_WISH_STAYS: for good */
+    uint64_t stay_s;  /* LOAD_REQUEST_STAYS: for good */
     uint64_t used_ns; /* when it was used last, as far as is known */
 } kept;
 
@@ -49,11 +49,11 @@ typedef struct job {
     struct job *next;
     job_kind kind;
     job_phase phase;
-    arena *mem;       /* of the wish and the texts */
-    config_wish wish; /* of a load */
-    const char *key;  /* equal ones are one piece of work */
-    char model[65];   /* "": not known yet */
-    unsigned how;     /* KEEPER_... */
+    arena *mem;                 /* of the load and the texts */
+    config_load_request wanted; /* of a load */
+    const char *key;            /* equal ones are one piece of work */
+    char model[65];             /* "": not known yet */
+    unsigned how;               /* KEEPER_... */
     keep_found found;
     sampling_defaults sampling; /* as the configuration says, over what `found` says */
     uint64_t since_ns;          /* it watches */
@@ -105,8 +105,8 @@ struct keep {
 
 /* The configuration that is in use: it may have been read again. */
 const gateway_config *keep_config(const keep *k);
-/* What makes two wishes one piece of work; malloc'd, NULL: no memory. */
-char *keep_wish_key(const json_t *wish);
+/* What makes two loads one piece of work; malloc'd, NULL: no memory. */
+char *keep_load_key(const json_t *wanted);
 
 /* ---- keep_job.c ---- */
 /* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
@@ -137,7 +137,8 @@ void keep_release(keep *k);
 kept *kept_find(const keep *k, const char *name);
 /* A model of the base, unless it was unloaded. */
 const worker_spec *base_find(const keep *k, const char *name);
-kept *kept_new(keep *k, const worker_spec *spec, const config_wish *wish); /* in the list; NULL: no memory */
+kept *kept_new(keep *k, const worker_spec *spec,
+               const config_load_request *wanted); /* in the list; NULL: no memory */
 void kept_drop(keep *k, kept *m);
 int keep_apply(keep *k, shoal_err *err);
 /* What this machine's replicas of a model come to. */

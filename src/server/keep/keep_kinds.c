@@ -22,7 +22,7 @@ enum { LOAD_S = 600, LOAD_MIB_PER_S = 4, REPLICAS_PER_CORE = 4, REPLICAS_LEAST =
 static void resolve(job *j)
 {
     keep_found f = {0};
-    j->rc = keep_find(&f, &j->k->places, &j->wish, &j->err);
+    j->rc = keep_find(&f, &j->k->places, &j->wanted, &j->err);
     if (j->rc == 0) {
         keep_found_done(&j->found);
         j->found = f;
@@ -61,7 +61,7 @@ static void fetch_over(void *user, const keeper_news *n, const api_error *e)
         job_fail(j, 500, "out_of_memory", "out of memory");
         return;
     }
-    j->wish.what = got;
+    j->wanted.what = got;
     keep_found_done(&j->found);
     job_work(j, resolve, resolved);
 }
@@ -92,7 +92,7 @@ static void resolved(job *j)
 static bool find_configured(job *j)
 {
     keep *k = j->k;
-    const char *name = j->wish.as.name ? NULL : j->wish.what;
+    const char *name = j->wanted.as.name ? NULL : j->wanted.what;
     for (size_t i = 0; name && i < k->n_base; i++) {
         if (strcmp(k->base[i].model, name) != 0) continue;
         snprintf(j->found.name, sizeof j->found.name, "%s", name);
@@ -110,7 +110,7 @@ static bool find_configured(job *j)
 static bool find_in_file(job *j)
 {
     const gateway_config *c = keep_config(j->k);
-    config_wish *w = &j->wish;
+    config_load_request *w = &j->wanted;
     size_t i = 0;
     while (w->what && i < c->n_models && strcmp(c->models[i].name, w->what) != 0) i++;
     if (!w->what || i == c->n_models) return false;
@@ -145,7 +145,7 @@ void kind_load(job *j)
 
 static worker_spec spec_of(const job *j)
 {
-    const config_model *m = &j->wish.as;
+    const config_model *m = &j->wanted.as;
     worker_spec spec = {.model = j->found.name,
                         .path = j->found.path,
                         .sha256 = j->found.sha256,
@@ -163,21 +163,21 @@ static worker_spec spec_of(const job *j)
 
 _Static_assert(WORKER_SPEC_OPTIONS == TUNING_TEXT_BYTES, "a worker gets all options of its model");
 
-static bool has_options(const worker_spec *a, const worker_spec *wish)
+static bool has_options(const worker_spec *a, const worker_spec *wanted)
 {
     tuning all = {0}, few = {0};
-    return tuning_parse(&all, a->options, NULL) == 0 && tuning_parse(&few, wish->options, NULL) == 0 &&
+    return tuning_parse(&all, a->options, NULL) == 0 && tuning_parse(&few, wanted->options, NULL) == 0 &&
            tuning_includes(&all, &few);
 }
 
-/* The same file and, where the wish says any, the same sizes. */
-static bool is_same(const worker_spec *a, const worker_spec *wish)
+/* The same file and, where the load says any, the same sizes. */
+static bool is_same(const worker_spec *a, const worker_spec *wanted)
 {
     char *real = a->path ? realpath(a->path, NULL) : NULL;
-    bool same = real && strcmp(real, wish->path) == 0;
+    bool same = real && strcmp(real, wanted->path) == 0;
     free(real);
-#define SAME(field) (!wish->field || a->field == wish->field)
-    return same && SAME(n_threads) && SAME(kv_bytes) && SAME(n_ctx) && has_options(a, wish);
+#define SAME(field) (!wanted->field || a->field == wanted->field)
+    return same && SAME(n_threads) && SAME(kv_bytes) && SAME(n_ctx) && has_options(a, wanted);
 #undef SAME
 }
 
@@ -261,7 +261,7 @@ static void start_new(job *j, const worker_spec *s)
     }
     if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas) || !has_cores(j, s, (unsigned)s->n_replicas))
         return;
-    kept *m = kept_new(k, s, &j->wish);
+    kept *m = kept_new(k, s, &j->wanted);
     if (!m) {
         job_fail(j, 500, "out_of_memory", "out of memory");
         return;
@@ -281,7 +281,8 @@ static void change(job *j, kept *m, const worker_spec *s)
 {
     keep *k = j->k;
     shoal_err err;
-    int wanted = j->wish.as.replicas ? s->n_replicas : m->spec.n_replicas, more = wanted - m->spec.n_replicas;
+    int wanted = j->wanted.as.replicas ? s->n_replicas : m->spec.n_replicas,
+        more = wanted - m->spec.n_replicas;
     if (!is_same(&m->spec, s)) {
         job_fail(
             j, 409, "model_is_loaded",
@@ -291,13 +292,13 @@ static void change(job *j, kept *m, const worker_spec *s)
         return;
     }
     if (more > 0 && (!has_room(j, s, m->bytes, (unsigned)more) || !has_cores(j, s, (unsigned)wanted))) return;
-    if (j->wish.keep_alive_s != CONFIG_WISH_STAYS) m->stay_s = j->wish.keep_alive_s;
-    m->wish.keep |= j->wish.keep;
+    if (j->wanted.keep_alive_s != LOAD_REQUEST_STAYS) m->stay_s = j->wanted.keep_alive_s;
+    m->wanted.keep |= j->wanted.keep;
     if (more != 0) {
         if (!m->loading) m->n_before = m->spec.n_replicas;
         m->loading = true;
         m->spec.n_replicas = wanted;
-        m->wish.as.replicas = (unsigned)wanted;
+        m->wanted.as.replicas = (unsigned)wanted;
         if (keep_apply(k, &err) != 0) {
             undo(k, m);
             job_fail_as(j, &err);
@@ -349,7 +350,7 @@ static void settle(job *j)
     else if (other)
         job_fail(j, 409, "name_is_taken", "'%s' is %s of shoal.yaml; give the model another name (name)",
                  s.model, other);
-    else if (base && (!is_same(base, &s) || j->wish.as.replicas))
+    else if (base && (!is_same(base, &s) || j->wanted.as.replicas))
         job_fail(
             j, 409, "model_is_configured",
             "'%s' is a model of shoal.yaml, which says its file, sizes and replicas; load this one under "
@@ -433,7 +434,7 @@ static void take_down(job *j)
     keep *k = j->k;
     shoal_err err;
     const kept *m = kept_find(k, j->model);
-    bool was_kept = m && m->wish.keep;
+    bool was_kept = m && m->wanted.keep;
     if (!leave_out(k, j->model)) {
         job_fail(j, 500, "out_of_memory", "out of memory");
         return;
@@ -454,7 +455,7 @@ static void unload(job *j)
     keep *k = j->k;
     const kept *m = kept_find(k, j->model);
     char user[160] = "";
-    config_wish_user(keep_config(k), j->model, user, sizeof user);
+    config_load_request_user(keep_config(k), j->model, user, sizeof user);
     if (!m && !base_find(k, j->model) && kept_elsewhere(k, j->model))
         job_fail(
             j, 409, "model_is_elsewhere",

@@ -27,17 +27,18 @@ const worker_spec *base_find(const keep *k, const char *name)
 }
 
 /* At the end of the list, so that workers start in the order in which they were asked for. */
-kept *kept_new(keep *k, const worker_spec *spec, const config_wish *wish)
+kept *kept_new(keep *k, const worker_spec *spec, const config_load_request *wanted)
 {
     arena *mem = arena_new(0);
     kept *m = mem ? arena_alloc(mem, sizeof *m) : NULL, **at = &k->models;
-    bool ok = m && worker_spec_copy(mem, &m->spec, spec) && (!wish || config_wish_copy(&m->wish, mem, wish));
+    bool ok = m && worker_spec_copy(mem, &m->spec, spec) &&
+              (!wanted || config_load_request_copy(&m->wanted, mem, wanted));
     if (!ok) {
         arena_free(mem);
         return NULL;
     }
     m->mem = mem;
-    m->stay_s = wish ? wish->keep_alive_s : CONFIG_WISH_STAYS;
+    m->stay_s = wanted ? wanted->keep_alive_s : LOAD_REQUEST_STAYS;
     while (*at) at = &(*at)->next;
     *at = m;
     return m;
@@ -164,7 +165,7 @@ uint64_t kept_left_ms(const keep *k, const kept *m)
 static kept *idle(const keep *k)
 {
     for (kept *m = k->models; m; m = m->next) {
-        if (m->down || m->loading || m->stay_s == CONFIG_WISH_STAYS) continue;
+        if (m->down || m->loading || m->stay_s == LOAD_REQUEST_STAYS) continue;
         if (kept_left_ms(k, m) == 0) return m;
     }
     return NULL;
@@ -187,7 +188,7 @@ void kept_tick(keep *k)
         shoal_err err;
         snprintf(name, sizeof name, "%s", m->spec.model);
         LOG(LOG_INFO, "keep", "idle", LOG_S("model", name), LOG_I("s", m->stay_s));
-        bool was_kept = m->wish.keep;
+        bool was_kept = m->wanted.keep;
         kept_drop(k, m);
         if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_unload", LOG_S("reason", err.message));
         if (was_kept) keep_write_book(k);
@@ -216,24 +217,24 @@ void keep_loaded(keep *k, job *j)
     bool was_in_book = false;
     const kept *m = kept_find(k, j->model);
     for (size_t i = json_array_size(k->absent); i-- > 0;) {
-        char *key = keep_wish_key(json_array_get(k->absent, i));
+        char *key = keep_load_key(json_array_get(k->absent, i));
         bool same = key && strcmp(key, j->key) == 0;
         if (same) json_array_remove(k->absent, i);
         was_in_book |= same;
         free(key);
     }
-    if (!m || !m->wish.keep) return;
+    if (!m || !m->wanted.keep) return;
     keep_forget_absent(k, j->model); /* it stands in the book itself */
     keep_write_book(k);
     if (!was_in_book) j->book_at = k->book_wanted;
 }
 
 /* The name is written down, so that a file of another name loads under it again. */
-static bool put_wish(json_t *list, const kept *m)
+static bool put_load(json_t *list, const kept *m)
 {
-    config_wish w = m->wish;
+    config_load_request w = m->wanted;
     w.as.name = m->spec.model;
-    return json_array_append_new(list, config_wish_json(&w)) == 0;
+    return json_array_append_new(list, config_load_request_json(&w)) == 0;
 }
 
 static void write_text(job *j)
@@ -297,7 +298,7 @@ static void write_now(keep *k)
     bool fresh, ok = true;
     json_t *list = json_deep_copy(k->absent);
     for (const kept *m = k->models; list && m; m = m->next)
-        if (!m->down && m->wish.keep && !m->loading) ok &= put_wish(list, m);
+        if (!m->down && m->wanted.keep && !m->loading) ok &= put_load(list, m);
     job *j = list && ok ? job_get(k, JOB_WRITE, "", &fresh, &e) : NULL;
     json_t *before = j ? json_deep_copy(k->book) : NULL; /* the pool's own: counts of users are not atomic */
     k->book_started = k->book_wanted;

@@ -1,7 +1,7 @@
 /* keep_session.c: what is loaded and unloaded now, for the next life of a supervised process
  * (os/handover.h).
  *
- *     {"models": [wishes, as in the book], "unloaded": ["names of the configuration's models"]}
+ *     {"models": [loads, as in the book], "unloaded": ["names of the configuration's models"]}
  *
  * The book (keep_book.h) has what a person wants after a restart; this has all that ran when the process
  * crashed, in memory that the supervisor holds. Each change is a new file, kept before the last one is
@@ -28,12 +28,12 @@ static json_t *describe(const keep *k)
     json_t *models = json_array(), *unloaded = json_array();
     bool ok = models && unloaded;
     for (const kept *m = k->models; ok && m; m = m->next) {
-        config_wish w = m->wish;
+        config_load_request w = m->wanted;
         w.as.name = m->spec.model;
         w.as.replicas = (unsigned)m->spec.n_replicas;
         w.keep_alive_s = m->stay_s;
         ok = m->down ? json_array_append_new(unloaded, json_string(m->spec.model)) == 0
-                     : json_array_append_new(models, config_wish_json(&w)) == 0;
+                     : json_array_append_new(models, config_load_request_json(&w)) == 0;
     }
     json_t *all = ok ? json_pack("{s:O,s:O}", "models", models, "unloaded", unloaded) : NULL;
     json_decref(models);
@@ -139,11 +139,11 @@ static void restored(void *user, const keeper_news *n, const api_error *e)
 static void load_again(keep *k, const json_t *o)
 {
     arena *mem = arena_new(0);
-    config_wish w;
+    config_load_request w;
     shoal_err err;
     api_error e = {0};
     const keeper_watch watch = {.done = restored, .user = k};
-    int rc = mem ? config_wish_parse(&w, mem, o, &err) : err_nomem(&err);
+    int rc = mem ? config_load_request_parse(&w, mem, o, &err) : err_nomem(&err);
     keeper_ticket *t = rc == 0 ? k->face.load(k, &w, &watch, &e) : NULL;
     if (t) {
         t->job->runs = true;

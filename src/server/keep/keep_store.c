@@ -112,7 +112,7 @@ static int not_stored(job *j)
 
 static void find_stored(job *j)
 {
-    const config_wish w = {.what = j->key};
+    const config_load_request w = {.what = j->key};
     const char *store = j->k->places.folders[0];
     j->list = keep_list(&j->k->places);
     const json_t *o = j->list ? keep_called(j->list, j->key) : NULL;
@@ -239,7 +239,7 @@ static void drop_brought(job *j)
     shoal_err err;
     size_t n = strlen(store);
     bool inside = path && strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
-    if (shelf_drop(store, j->wish.what, &err) != 0 && inside && shelf_drop_folder(path, &err) != 0)
+    if (shelf_drop(store, j->wanted.what, &err) != 0 && inside && shelf_drop_folder(path, &err) != 0)
         unlink(path);
     j->list = keep_list(&j->k->places);
 }

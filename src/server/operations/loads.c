@@ -170,14 +170,14 @@ static const keeper *keeper_of(gateway_request *rq)
     return NULL;
 }
 
-static int read_wish(gateway_request *rq, arena *mem, config_wish *ret, api_error *e)
+static int read_load(gateway_request *rq, arena *mem, config_load_request *ret, api_error *e)
 {
     size_t n;
     const char *body = request_body(rq, &n);
     json_t *o = NULL;
     shoal_err err;
     int rc = json_parse_request(&o, body, n, "the body", &err);
-    if (rc == 0) rc = config_wish_parse(ret, mem, o, &err);
+    if (rc == 0) rc = config_load_request_parse(ret, mem, o, &err);
     json_drop(o);
     if (rc == 0) return 0;
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
@@ -191,17 +191,17 @@ void loads_load(gateway_request *rq)
 {
     const keeper *k = keeper_of(rq);
     arena *mem = k ? arena_new(0) : NULL;
-    config_wish wish = {0};
+    config_load_request wanted = {0};
     api_error e;
     if (!k) return;
-    int status = mem ? read_wish(rq, mem, &wish, &e) : api_error_nomem(&e);
-    load_job *j = status == 0 ? job_new(rq, wish.stream) : NULL;
+    int status = mem ? read_load(rq, mem, &wanted, &e) : api_error_nomem(&e);
+    load_job *j = status == 0 ? job_new(rq, wanted.stream) : NULL;
     if (!j) {
         if (status == 0) api_error_nomem(&e);
         request_error(rq, &e);
     } else {
         keeper_watch w = {.news = told, .done = ended, .user = j};
-        j->ticket = k->load(k->user, &wish, &w, &e);
+        j->ticket = k->load(k->user, &wanted, &w, &e);
         wait_for(j, KEEPER_RESOLVING, &e);
     }
     arena_free(mem);

@@ -296,7 +296,8 @@ static const keeper_watch *loading;
 static keeper_watch load_watch;
 static unsigned n_left;
 
-static keeper_ticket *load_model(void *user, const config_wish *wish, const keeper_watch *w, api_error *e)
+static keeper_ticket *load_model(void *user, const config_load_request *wanted, const keeper_watch *w,
+                                 api_error *e)
 {
     load_watch = *w;
     loading = &load_watch;

@@ -397,10 +397,10 @@ static void load_takes_the_rows_of_its_record(void **state)
 {
     json_t *doc = document(), *schemas = json_object_get(json_object_get(doc, "components"), "schemas");
     json_t *fields = json_object_get(json_object_get(schemas, "LoadRequest"), "properties");
-    for (size_t i = 0; i < config_wish_schema.n; i++)
-        if (!json_object_get(fields, config_wish_schema.fields[i].key))
-            fail_msg("LoadRequest does not describe \"%s\"", config_wish_schema.fields[i].key);
-    assert_int_equal(json_object_size(fields), config_wish_schema.n);
+    for (size_t i = 0; i < config_load_request_schema.n; i++)
+        if (!json_object_get(fields, config_load_request_schema.fields[i].key))
+            fail_msg("LoadRequest does not describe \"%s\"", config_load_request_schema.fields[i].key);
+    assert_int_equal(json_object_size(fields), config_load_request_schema.n);
     json_decref(doc);
 }
 

@@ -285,8 +285,8 @@ static inline void wait_for(house *h, const asked *a)
 static inline keeper_ticket *ask(house *h, const char *path, const char *name, unsigned replicas, asked *a)
 {
     const keeper *k = keep_keeper(h->k);
-    config_wish w = {.as = {.path = path, .name = name, .replicas = replicas},
-                     .keep_alive_s = CONFIG_WISH_STAYS};
+    config_load_request w = {.as = {.path = path, .name = name, .replicas = replicas},
+                             .keep_alive_s = LOAD_REQUEST_STAYS};
     keeper_watch watch = watch_of(a);
     api_error e;
     *a = (asked){0};

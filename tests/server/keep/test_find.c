@@ -72,7 +72,7 @@ static void place_close(place *x)
 
 static int find(place *x, const char *what, const char *path, keep_found *f, shoal_err *err)
 {
-    config_wish w = {.what = what, .as = {.path = path}};
+    config_load_request w = {.what = what, .as = {.path = path}};
     return keep_find(f, &x->p, &w, err);
 }
 
@@ -194,7 +194,7 @@ typedef struct heard {
     char last[200];
 } heard;
 
-static void take(void *user, const config_wish *w)
+static void take(void *user, const config_load_request *w)
 {
     heard *h = user;
     h->n_taken++;
@@ -253,7 +253,7 @@ static void book_written_is_read_again(void **state)
     place_close(&x);
 }
 
-static void nothing_taken(void *user, const config_wish *w) {}
+static void nothing_taken(void *user, const config_load_request *w) {}
 
 static json_t *entries(const char *path)
 {

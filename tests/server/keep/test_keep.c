@@ -67,9 +67,9 @@ static void configured_model_is_left_out_and_comes_back(void **state)
     assert_false(k->about(k->user, "fixed", &f));
     asked b = {0};
     keeper_watch w = watch_of(&b);
-    config_wish wish = {.what = "fixed", .keep_alive_s = CONFIG_WISH_STAYS};
+    config_load_request wanted = {.what = "fixed", .keep_alive_s = LOAD_REQUEST_STAYS};
     api_error e;
-    assert_non_null(k->load(k->user, &wish, &w, &e));
+    assert_non_null(k->load(k->user, &wanted, &w, &e));
     wait_for(&h, &b);
     assert_int_equal(b.status, 0);
     assert_true(k->about(k->user, "fixed", &f) && f.configured);
@@ -165,9 +165,9 @@ static void what_is_kept_comes_again(void **state)
     struct stat st;
     house_open(&h);
     const keeper *k = keep_keeper(h.k);
-    config_wish w = {.as = {.path = "a.gguf", .name = "kept", .replicas = 2},
-                     .keep_alive_s = CONFIG_WISH_STAYS,
-                     .keep = true};
+    config_load_request w = {.as = {.path = "a.gguf", .name = "kept", .replicas = 2},
+                             .keep_alive_s = LOAD_REQUEST_STAYS,
+                             .keep = true};
     asked a = {0};
     keeper_watch watch = watch_of(&a);
     api_error e;
@@ -197,7 +197,7 @@ static void drain_tells_who_waits(void **state)
     wait_for(&h, &a);
     wait_for(&h, &b);
     assert_int_equal(a.status, 503);
-    config_wish w = {.what = "a.gguf"};
+    config_load_request w = {.what = "a.gguf"};
     keeper_watch watch = watch_of(&a);
     assert_null(k->load(k->user, &w, &watch, &e));
     assert_int_equal(e.status, 503);
@@ -221,11 +221,11 @@ static void storm_leaves_what_was(void **state)
             a[i] = (asked){0};
             keeper_watch w = watch_of(&a[i]);
             snprintf(name, sizeof name, "m%d", rand_r(&seed) % 5);
-            config_wish wish = {
+            config_load_request wanted = {
                 .as = {.path = files[rand_r(&seed) % 5], .name = name, .replicas = 1 + rand_r(&seed) % 2},
-                .keep_alive_s = CONFIG_WISH_STAYS};
+                .keep_alive_s = LOAD_REQUEST_STAYS};
             keeper_ticket *t =
-                rand_r(&seed) % 3 ? k->load(k->user, &wish, &w, &e) : k->unload(k->user, name, 0, &w, &e);
+                rand_r(&seed) % 3 ? k->load(k->user, &wanted, &w, &e) : k->unload(k->user, name, 0, &w, &e);
             if (!t) a[i].n_done = 1; /* so many are under way */
             if (t && rand_r(&seed) % 4 == 0) {
                 k->leave(t);

@@ -26,7 +26,7 @@ static const char ONE_FILE[] = "echo weights >\"$folder/got.gguf\"\n"
 static keeper_ticket *ask_for(house *h, const char *what, asked *a)
 {
     const keeper *k = keep_keeper(h->k);
-    config_wish w = {.what = what, .keep_alive_s = CONFIG_WISH_STAYS};
+    config_load_request w = {.what = what, .keep_alive_s = LOAD_REQUEST_STAYS};
     keeper_watch watch = watch_of(a);
     api_error e;
     *a = (asked){0};
@@ -218,7 +218,8 @@ static unsigned n_in_book(const house *h, const char *word)
 static asked loaded_to_stay(house *h, const char *path, const char *name)
 {
     const keeper *k = keep_keeper(h->k);
-    config_wish w = {.as = {.path = path, .name = name}, .keep_alive_s = CONFIG_WISH_STAYS, .keep = true};
+    config_load_request w = {
+        .as = {.path = path, .name = name}, .keep_alive_s = LOAD_REQUEST_STAYS, .keep = true};
     asked a = {0};
     keeper_watch watch = watch_of(&a);
     api_error e;

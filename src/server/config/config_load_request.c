@@ -1,5 +1,5 @@
-/* config_wish.c: see config_wish.h. */
-#include "config/config_wish.h"
+/* config_load_request.c: see config_load_request.h. */
+#include "config/config_load_request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int without_place(int rc, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s", sentence);
 }
 
-static int check(const config_wish *l, shoal_err *err)
+static int check(const config_load_request *l, shoal_err *err)
 {
     uint8_t digest[32];
     if (!l->what == !l->as.path)
@@ -36,16 +36,16 @@ static int check(const config_wish *l, shoal_err *err)
     return 0;
 }
 
-int config_wish_parse(config_wish *ret, arena *mem, const json_t *o, shoal_err *err)
+int config_load_request_parse(config_load_request *ret, arena *mem, const json_t *o, shoal_err *err)
 {
-    config_wish l = {0};
+    config_load_request l = {0};
     buf text = {0};
     yaml_doc *doc = NULL;
     shoal_err own;
     if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "the body must be a JSON object");
     int rc = json_put(&text, o) != 0 ? err_nomem(&own) : yaml_parse(&doc, text.data, text.len, "", &own);
-    if (rc == 0) rc = config_read(&config_wish_schema, NULL, doc, mem, &l, &own);
-    if (rc == 0 && !config_wish_copy(ret, mem, &l)) rc = err_nomem(&own);
+    if (rc == 0) rc = config_read(&config_load_request_schema, NULL, doc, mem, &l, &own);
+    if (rc == 0 && !config_load_request_copy(ret, mem, &l)) rc = err_nomem(&own);
     yaml_doc_free(doc);
     buf_done(&text);
     if (rc == 0) return check(ret, err);
@@ -60,15 +60,15 @@ typedef const char *text;
 static const struct {
     const char *key;
     size_t at;
-} texts[] = {{"model", offsetof(config_wish, what)},
-             {"name", offsetof(config_wish, as.name)},
-             {"path", offsetof(config_wish, as.path)},
-             {"sha256", offsetof(config_wish, as.sha256)}};
+} texts[] = {{"model", offsetof(config_load_request, what)},
+             {"name", offsetof(config_load_request, as.name)},
+             {"path", offsetof(config_load_request, as.path)},
+             {"sha256", offsetof(config_load_request, as.sha256)}};
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 
-bool config_wish_copy(config_wish *ret, arena *mem, const config_wish *l)
+bool config_load_request_copy(config_load_request *ret, arena *mem, const config_load_request *l)
 {
-    config_wish copy = *l;
+    config_load_request copy = *l;
     for (size_t i = 0; i < N_TEXTS; i++) {
         text *at = (text *)((char *)&copy + texts[i].at);
         if (*at && !(*at = arena_strdup(mem, *at))) return false;
@@ -77,7 +77,7 @@ bool config_wish_copy(config_wish *ret, arena *mem, const config_wish *l)
     return true;
 }
 
-json_t *config_wish_json(const config_wish *l)
+json_t *config_load_request_json(const config_load_request *l)
 {
     const struct {
         const char *key;
@@ -94,7 +94,7 @@ json_t *config_wish_json(const config_wish *l)
     }
     for (size_t i = 0; ok && i < sizeof sizes / sizeof *sizes; i++)
         ok = !sizes[i].value || json_object_set_new(o, sizes[i].key, json_integer(sizes[i].value)) == 0;
-    if (ok && l->keep_alive_s != CONFIG_WISH_STAYS)
+    if (ok && l->keep_alive_s != LOAD_REQUEST_STAYS)
         ok = json_object_set_new(o, "keep_alive_s", json_integer((json_int_t)l->keep_alive_s)) == 0;
     if (ok) ok = tuning_put_json(o, &l->as.tuning) == 0;
     if (ok && l->keep) ok = json_object_set_new(o, "keep", json_true()) == 0;
@@ -145,7 +145,7 @@ static bool falls_back_to(const config_model *m, const char *model)
     return found;
 }
 
-void config_wish_user(const gateway_config *c, const char *model, char *ret, size_t size)
+void config_load_request_user(const gateway_config *c, const char *model, char *ret, size_t size)
 {
     search s = {.model = model};
     *ret = '\0';

@@ -6,20 +6,20 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 
-static int parse(config_wish *l, arena *mem, const char *text, shoal_err *err)
+static int parse(config_load_request *l, arena *mem, const char *text, shoal_err *err)
 {
     json_t *o = NULL;
     int rc = json_parse(&o, text, strlen(text), "the body", err);
-    if (rc == 0) rc = config_wish_parse(l, mem, o, err);
+    if (rc == 0) rc = config_load_request_parse(l, mem, o, err);
     json_decref(o);
     return rc;
 }
 
 static void load_reads_the_keys_of_a_model(void **state)
 {
-    config_wish l;
+    config_load_request l;
     shoal_err err;
     arena *mem = arena_new(0);
     assert_int_equal(parse(&l, mem,
@@ -34,13 +34,13 @@ static void load_reads_the_keys_of_a_model(void **state)
     assert_int_equal(l.as.replicas, 2);
     assert_int_equal(l.as.context, 64);
     assert_string_equal(tuning_kv_type_words[l.as.tuning.kv_type], "f16");
-    json_t *again = config_wish_json(&l);
+    json_t *again = config_load_request_json(&l);
     assert_string_equal(json_string_value(json_object_get(again, "kv_type")), "f16");
     assert_string_equal(tuning_regroup_words[l.as.tuning.regroup], "s8_128");
     assert_string_equal(json_string_value(json_object_get(again, "regroup")), "s8_128");
     json_decref(again);
     assert_true(l.keep && l.stream);
-    assert_true(l.keep_alive_s == CONFIG_WISH_STAYS);
+    assert_true(l.keep_alive_s == LOAD_REQUEST_STAYS);
     arena_free(mem);
 }
 
@@ -65,7 +65,7 @@ static void load_says_what_is_wrong(void **state)
         {"{\"model\":\"a\",\"keep_alive_s\":0}", "keep_alive_s: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        config_wish l;
+        config_load_request l;
         shoal_err err = {0};
         arena *mem = arena_new(0);
         assert_int_equal(parse(&l, mem, cases[i][0], &err), SHOAL_EINVALID);
@@ -77,14 +77,14 @@ static void load_says_what_is_wrong(void **state)
 
 static void load_written_is_read_again(void **state)
 {
-    config_wish l, again;
+    config_load_request l, again;
     shoal_err err;
     arena *mem = arena_new(0);
     assert_int_equal(
         parse(&l, mem, "{\"model\":\"hf:a/b:Q4\",\"max_batch\":4,\"keep\":true,\"keep_alive_s\":9}", &err),
         0);
-    json_t *o = config_wish_json(&l);
-    assert_int_equal(config_wish_parse(&again, mem, o, &err), 0);
+    json_t *o = config_load_request_json(&l);
+    assert_int_equal(config_load_request_parse(&again, mem, o, &err), 0);
     assert_string_equal(again.what, "hf:a/b:Q4");
     assert_int_equal(again.as.tuning.max_batch, 4);
     assert_int_equal(again.keep_alive_s, 9);
@@ -110,7 +110,7 @@ static void load_names_who_uses_a_model(void **state)
     char who[128];
     if (config_parse(&c, NULL, text, strlen(text), "x.yaml", &err) != 0) fail_msg("%s", err.message);
     for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
-        config_wish_user(c, users[i][0], who, sizeof who);
+        config_load_request_user(c, users[i][0], who, sizeof who);
         assert_string_equal(who, users[i][1]);
     }
     config_free(c);

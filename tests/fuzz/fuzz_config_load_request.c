@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/name.h"
-#include "config/config_wish.h"
+#include "config/config_load_request.h"
 #include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,13 +15,13 @@ static bool same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static void read_again(const config_wish *w)
+static void read_again(const config_load_request *w)
 {
-    config_wish again = {0};
+    config_load_request again = {0};
     shoal_err err;
     arena *mem = arena_new(0);
-    json_t *o = config_wish_json(w);
-    if (holds(mem && o) && holds(config_wish_parse(&again, mem, o, &err) == 0)) {
+    json_t *o = config_load_request_json(w);
+    if (holds(mem && o) && holds(config_load_request_parse(&again, mem, o, &err) == 0)) {
         if (!same(w->what, again.what) || !same(w->as.path, again.as.path) ||
             !same(w->as.name, again.as.name))
             abort();
@@ -37,11 +37,11 @@ static void read_again(const config_wish *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     json_t *o = NULL;
-    config_wish w = {0};
+    config_load_request w = {0};
     shoal_err err = {0};
     if (json_parse(&o, (const char *)data, size, "the body", NULL) != 0) return 0;
     arena *mem = arena_new(0);
-    int rc = mem ? config_wish_parse(&w, mem, o, &err) : SHOAL_ENOMEM;
+    int rc = mem ? config_load_request_parse(&w, mem, o, &err) : SHOAL_ENOMEM;
     if (rc == 0) {
         if (!w.what == !w.as.path || (w.as.name && !name_is_fine(w.as.name, strlen(w.as.name)))) abort();
         read_again(&w);
