@@ -250,7 +250,7 @@ static int agent_number_of(const child *c)
     return atoi(strrchr(c->id, '/') + 1);
 }
 
-static const worker_spec *wish_for(const agent *a, const child *c)
+static const worker_spec *wanted_of(const agent *a, const child *c)
 {
     for (size_t i = 0; i < a->n_wanted; i++)
         if (strcmp(a->wanted[i].model, c->spec.model) == 0 && same_layers(&a->wanted[i], &c->spec))
@@ -260,14 +260,14 @@ static const worker_spec *wish_for(const agent *a, const child *c)
 
 static bool agent_is_wanted(const agent *a, const child *c)
 {
-    const worker_spec *s = wish_for(a, c);
+    const worker_spec *s = wanted_of(a, c);
     return s && agent_number_of(c) < replicas_of(s) && same_spec(s, &c->spec);
 }
 
 /* A standby that serves from now on is there at once. */
 static void set_standby(child *c)
 {
-    bool standby = stands_by(wish_for(c->a, c), agent_number_of(c));
+    bool standby = stands_by(wanted_of(c->a, c), agent_number_of(c));
     if (c->standby == standby) return;
     c->standby = standby;
     LOG(LOG_INFO, "agent", standby ? "stands_by" : "serves", LOG_S("replica", c->id));
@@ -331,16 +331,16 @@ void agent_settle(agent *a)
 
 static int keep_wish(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
 {
-    arena *wish = arena_new(0);
-    worker_spec *wanted = wish ? arena_alloc(wish, (n ? n : 1) * sizeof *wanted) : NULL;
+    arena *wanted_mem = arena_new(0);
+    worker_spec *wanted = wanted_mem ? arena_alloc(wanted_mem, (n ? n : 1) * sizeof *wanted) : NULL;
     bool ok = wanted != NULL;
-    for (size_t i = 0; ok && i < n; i++) ok = worker_spec_copy(wish, &wanted[i], &workers[i]);
+    for (size_t i = 0; ok && i < n; i++) ok = worker_spec_copy(wanted_mem, &wanted[i], &workers[i]);
     if (!ok) {
-        arena_free(wish);
+        arena_free(wanted_mem);
         return err_nomem(err);
     }
-    arena_free(a->wish);
-    a->wish = wish;
+    arena_free(a->wanted_mem);
+    a->wanted_mem = wanted_mem;
     a->wanted = wanted;
     a->n_wanted = n;
     return 0;
@@ -510,7 +510,7 @@ void agent_free(agent *a)
     a->e->timer_free(a->kill);
     a->e->timer_free(a->watch);
     arena_free(a->strings);
-    arena_free(a->wish);
+    arena_free(a->wanted_mem);
     free(a->children);
     free(a);
 }

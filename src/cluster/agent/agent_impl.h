@@ -45,7 +45,7 @@ struct child {
     arena *strings; /* those of spec, and the next four */
     worker_spec spec;
     int slot;
-    bool standby; /* it is loaded, and asked when the wish says so */
+    bool standby; /* it is loaded, and asked when `wanted` says so */
     bool leaving; /* it is not wanted any more, and goes when its process has */
     char *socket;
     const char *id, *address;
@@ -69,7 +69,7 @@ struct agent {
     const env *e; /* time and timers: loop_time, or what the caller gave */
     registry *g;
     source *source;
-    arena *strings, *wish; /* wish: of wanted */
+    arena *strings, *wanted_mem; /* wanted_mem: of wanted */
     const worker_spec *wanted;
     size_t n_wanted;
     agent_arbiter arbiter;

@@ -1,5 +1,5 @@
 /* openai_format.c: what a request says about the form of its reply. OpenAI's "response_format" and the fields
- * in which other servers take the same wish (llama-server, TGI, vLLM) become one constraint. A constraint
+ * in which other servers take the same request (llama-server, TGI, vLLM) become one constraint. A constraint
  * that cannot be enforced is refused by its name: a reply that ignores it looks right and is not. */
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #define FORMAT_CHOICES_MAX 256
 
 /* All that the fields of one request ask for; NULL where nothing does. */
-typedef struct wishes {
+typedef struct format_request {
     const json_t *schema, *choice;
     const char *schema_field, *choice_field, *object_field; /* which field asked, for messages */
     bool relaxed;                                           /* the schema says "strict": false */
     json_t *parsed;                                         /* owned: schemas that came as JSON text */
-} wishes;
+} format_request;
 
 static int contradict(const char *field, const char *other, api_error *e)
 {
@@ -27,7 +27,7 @@ static int contradict(const char *field, const char *other, api_error *e)
                          field, other);
 }
 
-static int wish_schema(wishes *w, const json_t *schema, const char *field, api_error *e)
+static int request_schema(format_request *w, const json_t *schema, const char *field, api_error *e)
 {
     if (!json_is_object(schema)) return api_error_bad(e, field, "%s must be a JSON schema object", field);
     if (w->schema && !json_equal(w->schema, schema)) return contradict(field, w->schema_field, e);
@@ -39,7 +39,7 @@ static int wish_schema(wishes *w, const json_t *schema, const char *field, api_e
 
 /* ---- response_format ------------------------------------------------------------------------------- */
 
-static int read_json_schema(wishes *w, const json_t *format, api_error *e)
+static int read_json_schema(format_request *w, const json_t *format, api_error *e)
 {
     const json_t *form = json_object_get(format, "json_schema"), *schema = fields_get(form, "schema");
     bool strict = true;
@@ -50,23 +50,23 @@ static int read_json_schema(wishes *w, const json_t *format, api_error *e)
         return api_error_bad(e, "response_format",
                              "response_format.json_schema.strict must be true or false");
     w->relaxed = !strict;
-    return wish_schema(w, schema, "response_format", e);
+    return request_schema(w, schema, "response_format", e);
 }
 
 /* llama-server says the schema of a "json_object" as "schema", TGI as "value". */
-static int read_json_object(wishes *w, const json_t *format, api_error *e)
+static int read_json_object(format_request *w, const json_t *format, api_error *e)
 {
     static const char *const FIELDS[] = {"response_format.schema", "response_format.value"};
     w->object_field = "response_format";
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof FIELDS / sizeof *FIELDS; i++) {
         const json_t *schema = fields_get(format, strchr(FIELDS[i], '.') + 1);
-        if (schema) rc = wish_schema(w, schema, FIELDS[i], e);
+        if (schema) rc = request_schema(w, schema, FIELDS[i], e);
     }
     return rc;
 }
 
-static int read_response_format(wishes *w, const gen_spec *s, api_error *e)
+static int read_response_format(format_request *w, const gen_spec *s, api_error *e)
 {
     const json_t *f = fields_get(s->root, "response_format");
     if (!f) return 0;
@@ -82,19 +82,19 @@ static int read_response_format(wishes *w, const gen_spec *s, api_error *e)
 /* ---- fields of other servers ----------------------------------------------------------------------- */
 
 /* vLLM takes a schema as an object or as its JSON text. */
-static int read_schema_field(wishes *w, const json_t *v, const char *field, api_error *e)
+static int read_schema_field(format_request *w, const json_t *v, const char *field, api_error *e)
 {
     shoal_err err;
     json_t *parsed = NULL;
     if (!v) return 0;
-    if (!json_is_string(v)) return wish_schema(w, v, field, e);
+    if (!json_is_string(v)) return request_schema(w, v, field, e);
     int rc = json_parse(&parsed, json_string_value(v), json_string_length(v), field, &err);
     if (rc != 0 && rc != SHOAL_ENOMEM) return api_error_bad(e, field, "%s", err.message);
     if (rc != 0 || json_array_append_new(w->parsed, parsed) != 0) return api_error_nomem(e);
-    return wish_schema(w, parsed, field, e);
+    return request_schema(w, parsed, field, e);
 }
 
-static int read_choice(wishes *w, const json_t *v, const char *field, api_error *e)
+static int read_choice(format_request *w, const json_t *v, const char *field, api_error *e)
 {
     size_t n = json_array_size(v);
     if (!v) return 0;
@@ -112,7 +112,8 @@ static int read_choice(wishes *w, const json_t *v, const char *field, api_error 
     return 0;
 }
 
-static int read_object_flag(wishes *w, const json_t *o, const char *key, const char *field, api_error *e)
+static int read_object_flag(format_request *w, const json_t *o, const char *key, const char *field,
+                            api_error *e)
 {
     bool on = false;
     int rc = fields_bool(o, key, &on, e);
@@ -131,7 +132,7 @@ static int refuse_field(const json_t *o, const char *key, const char *field, api
                          field);
 }
 
-static int read_structured(wishes *w, const json_t *o, api_error *e)
+static int read_structured(format_request *w, const json_t *o, api_error *e)
 {
     static const char *const REFUSED[] = {"regex", "grammar", "structural_tag"};
     static const char *const NAMES[] = {"structured_outputs.regex", "structured_outputs.grammar",
@@ -147,7 +148,7 @@ static int read_structured(wishes *w, const json_t *o, api_error *e)
     return rc;
 }
 
-static int read_foreign(wishes *w, const json_t *root, api_error *e)
+static int read_foreign(format_request *w, const json_t *root, api_error *e)
 {
     static const char *const REFUSED[] = {"grammar", "guided_grammar", "guided_regex",
                                           "regex",   "ebnf",           "structural_tag"};
@@ -173,7 +174,7 @@ static int take_choices(gen_spec *s, const json_t *list, api_error *e)
     return 0;
 }
 
-static int take_schema(gen_spec *s, const wishes *w, api_error *e)
+static int take_schema(gen_spec *s, const format_request *w, api_error *e)
 {
     s->schema = openai_to_arena(s, w->schema);
     s->judge = w->relaxed ? w->schema : NULL;
@@ -183,7 +184,7 @@ static int take_schema(gen_spec *s, const wishes *w, api_error *e)
 
 /* A schema says more than "any object", so both together are the schema. A forced call is the reply, and its
  * arguments have their own schema. */
-static int take(gen_spec *s, const wishes *w, api_error *e)
+static int take(gen_spec *s, const format_request *w, api_error *e)
 {
     const char *json = w->schema ? w->schema_field : w->object_field;
     if (w->choice && json) return contradict(w->choice_field, json, e);
@@ -199,7 +200,7 @@ static int take(gen_spec *s, const wishes *w, api_error *e)
 
 int openai_read_format(gen_spec *s, api_error *e)
 {
-    wishes w = {.parsed = json_array()};
+    format_request w = {.parsed = json_array()};
     int rc = w.parsed ? read_response_format(&w, s, e) : api_error_nomem(e);
     if (rc == 0) rc = read_foreign(&w, s->root, e);
     if (rc == 0) rc = take(s, &w, e);

@@ -1,4 +1,4 @@
-/* about.c: texts, lengths and wishes of requests; see about.h. */
+/* about.c: texts, lengths and options of requests; see about.h. */
 #include "inference/about.h"
 
 #include <string.h>

@@ -21,16 +21,16 @@ enum {
     FOLLOWERS_OF_ONE = 32
 };
 
-typedef struct wish {
+typedef struct log_filter {
     log_level level;
     uint64_t after; /* number of the last line that is had */
     bool follow;
-} wish;
+} log_filter;
 
 typedef struct follower {
     gateway_request *rq;
     env_timer *beats;
-    wish wish;
+    log_filter filter;
     uint64_t told_ns;
     buf out;
 } follower;
@@ -40,7 +40,7 @@ static const env *time_of(const follower *f)
     return &f->rq->gateway->time;
 }
 
-/* ---- what is wished --------------------------------------------------------------------------------- */
+/* ---- which lines are asked for ------------------------------------------------------------------------- */
 
 static int refuse(api_error *e, const char *what, const char *value)
 {
@@ -48,7 +48,7 @@ static int refuse(api_error *e, const char *what, const char *value)
                          value);
 }
 
-static int take_level(wish *w, const char *value, api_error *e)
+static int take_level(log_filter *w, const char *value, api_error *e)
 {
     int level = log_level_parse(value);
     if (level < 0 || level == LOG_OFF) return refuse(e, "level is debug, info, warn or error", value);
@@ -56,15 +56,15 @@ static int take_level(wish *w, const char *value, api_error *e)
     return 0;
 }
 
-static int take_follow(wish *w, const char *value, api_error *e)
+static int take_follow(log_filter *w, const char *value, api_error *e)
 {
     w->follow = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
     if (w->follow || strcmp(value, "false") == 0 || strcmp(value, "0") == 0) return 0;
     return refuse(e, "follow is true or false", value);
 }
 
-static int take_word(gateway_request *rq, const char *name, wish *w,
-                     int (*take)(wish *w, const char *value, api_error *e), api_error *e)
+static int take_word(gateway_request *rq, const char *name, log_filter *w,
+                     int (*take)(log_filter *w, const char *value, api_error *e), api_error *e)
 {
     char *value = NULL;
     int status = query_value(request_query(rq), name, &value, e);
@@ -73,11 +73,11 @@ static int take_word(gateway_request *rq, const char *name, wish *w,
     return status;
 }
 
-static int read_wish(wish *w, gateway_request *rq, api_error *e)
+static int read_filter(log_filter *w, gateway_request *rq, api_error *e)
 {
     int64_t lines = LINES_USUAL, after = -1;
     const char *had = request_header(rq, "last-event-id");
-    *w = (wish){.level = LOG_INFO};
+    *w = (log_filter){.level = LOG_INFO};
     int status = take_word(rq, "level", w, take_level, e);
     if (status == 0) status = take_word(rq, "follow", w, take_follow, e);
     if (status == 0) status = query_number(request_query(rq), "lines", 0, LINES_MAX, &lines, e);
@@ -101,7 +101,7 @@ static void put_missed(buf *out, const env *time, uint64_t n)
     if (!out->failed) out->len--; /* its line end */
 }
 
-static void answer(gateway_request *rq, wish *w)
+static void answer(gateway_request *rq, log_filter *w)
 {
     buf out = {0};
     uint64_t missed = log_ring_missed(w->after);
@@ -136,19 +136,19 @@ static bool put_event(buf *out, uint64_t id, buf *line)
 /* What has come since. What finds no memory is told at the next beat. */
 static void put_news(follower *f)
 {
-    uint64_t after = f->wish.after, missed = log_ring_missed(after);
+    uint64_t after = f->filter.after, missed = log_ring_missed(after);
     bool ok = true;
     buf line = {0};
     if (missed) {
         put_missed(&line, time_of(f), missed);
         ok = put_event(&f->out, after += missed, &line);
-        if (ok) f->wish.after = after;
+        if (ok) f->filter.after = after;
     }
-    while (ok && log_ring_next(&after, f->wish.level, &line)) {
+    while (ok && log_ring_next(&after, f->filter.level, &line)) {
         ok = put_event(&f->out, after, &line);
-        if (ok) f->wish.after = after;
+        if (ok) f->filter.after = after;
     }
-    if (ok) f->wish.after = after; /* those that are not wished are had, too */
+    if (ok) f->filter.after = after; /* those that are filtered out count, too */
     buf_done(&line);
 }
 
@@ -195,7 +195,7 @@ static void on_beat(void *user)
         request_error(rq, &e);
 }
 
-static void follow(gateway_request *rq, const wish *w)
+static void follow(gateway_request *rq, const log_filter *w)
 {
     const env *time = &rq->gateway->time;
     follower *f = calloc(1, sizeof *f);
@@ -207,7 +207,7 @@ static void follow(gateway_request *rq, const wish *w)
         request_error(rq, &e);
         return;
     }
-    *f = (follower){.rq = rq, .wish = *w, .told_ns = request_now_ns(rq), .beats = beats};
+    *f = (follower){.rq = rq, .filter = *w, .told_ns = request_now_ns(rq), .beats = beats};
     rq->gateway->n_log_readers++;
     time->timer_start(beats, BEAT_MS);
     request_watch(rq, leave, f);
@@ -217,9 +217,9 @@ static void follow(gateway_request *rq, const wish *w)
 
 void logs_handle(gateway_request *rq)
 {
-    wish w;
+    log_filter w;
     api_error e = {0};
-    int status = read_wish(&w, rq, &e);
+    int status = read_filter(&w, rq, &e);
     if (status == 0 && w.follow && rq->gateway->draining)
         status =
             api_error_set(&e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
