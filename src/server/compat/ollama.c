@@ -10,7 +10,7 @@
 #include "ingress/redispatch.h"
 #include "request/model_resolve.h"
 #include "request/gateway_state.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 #include "request/routed.h"
 
 typedef struct ollama_job ollama_job;
@@ -25,18 +25,18 @@ struct ollama_job {
     buf out;
     ollama_run run;
     const env *time;
-    uint64_t start_ns, first_ns; /* first: of its reply; 0: none came yet */
-    char error[512];             /* that a stream ended with */
-    const keeper *keeper;        /* NULL: nobody loads models here */
-    json_t *ours;                /* what is asked once the model is there */
-    keeper_ticket *ticket;       /* for it */
-    char served[136];            /* what the model is called here; "": as the client calls it */
+    uint64_t start_ns, first_ns;        /* first: of its reply; 0: none came yet */
+    char error[512];                    /* that a stream ended with */
+    const model_manager *model_manager; /* NULL: nobody loads models here */
+    json_t *ours;                       /* what is asked once the model is there */
+    model_manager_ticket *ticket;       /* for it */
+    char served[136];                   /* what the model is called here; "": as the client calls it */
 };
 
 static void job_free(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
-    if (j->ticket) j->keeper->leave(j->ticket);
+    if (j->ticket) j->model_manager->leave(j->ticket);
     json_decref(j->ours);
     buf_done(&j->out);
     ollama_run_done(&j->run);
@@ -72,9 +72,9 @@ static bool may_administer(const gateway_request *rq)
 /* How long it stays from now on. What the configuration names stays whatever is asked. */
 static void keep_alive(const ollama_job *j)
 {
-    const keeper *k = j->keeper;
-    keeper_fact f;
-    keeper_watch nobody = {0};
+    const model_manager *k = j->model_manager;
+    model_manager_fact f;
+    model_manager_watch nobody = {0};
     api_error e;
     int64_t s = j->ask.keep_alive_s;
     if (!k || s == OLLAMA_NOT_SAID || !may_administer(j->redispatch.rq) ||
@@ -199,7 +199,7 @@ static ollama_job *job_new(gateway_request *rq, ollama_form form)
     j->form = form;
     j->time = &rq->gateway->time;
     j->start_ns = rq->start_ns;
-    j->keeper = rq->gateway->keeper;
+    j->model_manager = rq->gateway->model_manager;
     redispatch_init(&j->redispatch, rq, &OPS);
     return j;
 }
@@ -272,7 +272,7 @@ static void ask_ours(ollama_job *j)
         ask_body(j, j->ask.path);
 }
 
-static void on_loaded(void *user, const keeper_news *n, const api_error *e)
+static void on_loaded(void *user, const model_manager_progress *n, const api_error *e)
 {
     ollama_job *j = user;
     j->ticket = NULL;
@@ -297,9 +297,9 @@ static void on_late(void *work)
  * counts where the client named one: to load may take longer than any answer. */
 static void load_first(ollama_job *j)
 {
-    const keeper *k = j->keeper;
+    const model_manager *k = j->model_manager;
     int64_t s = j->ask.keep_alive_s;
-    keeper_watch w = {.done = on_loaded, .user = j};
+    model_manager_watch w = {.done = on_loaded, .user = j};
     api_error e;
     config_load_request wanted = {.what = j->served,
                                   .keep_alive_s = s == OLLAMA_FOR_GOOD ? LOAD_REQUEST_STAYS
@@ -313,7 +313,7 @@ static void load_first(ollama_job *j)
         request_on_deadline(j->redispatch.rq, on_late);
 }
 
-static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
+static void on_unloaded(void *user, const model_manager_progress *n, const api_error *e)
 {
     ollama_job *j = user;
     ollama_times t = times_of(j);
@@ -330,9 +330,9 @@ static void on_unloaded(void *user, const keeper_news *n, const api_error *e)
 /* An empty prompt, and a stay of no time. */
 static void unload(ollama_job *j)
 {
-    const keeper *k = j->keeper;
-    keeper_watch w = {.done = on_unloaded, .user = j};
-    keeper_fact f;
+    const model_manager *k = j->model_manager;
+    model_manager_watch w = {.done = on_unloaded, .user = j};
+    model_manager_fact f;
     api_error e;
     if (!may_administer(j->redispatch.rq))
         api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
@@ -374,7 +374,7 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
 static void begin(ollama_job *j)
 {
     gateway_request *rq = j->redispatch.rq;
-    const keeper *k = j->keeper;
+    const model_manager *k = j->model_manager;
     bool served = is_served(rq, j->ask.model);
     const char *alias = served ? NULL : ollama_find_alias(rq, j->ask.model);
     const char *stored = k && !served && !alias ? k->find(k->user, j->ask.model) : NULL;
@@ -432,7 +432,7 @@ static json_t *shown_of(const gateway_request *rq, const json_t *stored)
 
 static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
-    const keeper *k = j->keeper;
+    const model_manager *k = j->model_manager;
     json_t *stored = k ? shown_of(j->redispatch.rq, k->stored(k->user)) : NULL;
     int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, false, t);
     json_decref(stored);

@@ -8,19 +8,19 @@
 #include "dialects/ollama.h"
 #include "compat/ollama.h"
 #include "request/gateway_state.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 
 typedef struct store_job {
     gateway_request *rq;
-    const keeper *keeper;
-    keeper_ticket *ticket;
+    const model_manager *model_manager;
+    model_manager_ticket *ticket;
     ollama_ask ask;
 } store_job;
 
 static void gone(void *work)
 {
     store_job *j = work;
-    j->keeper->leave(j->ticket);
+    j->model_manager->leave(j->ticket);
     free(j);
 }
 
@@ -48,7 +48,7 @@ static store_job *job_new(gateway_request *rq, ollama_kind kind)
     api_error e;
     store_job *j = calloc(1, sizeof *j);
     int rc = j ? ollama_read(&j->ask, kind, bytes, n, &none, &e) : api_error_nomem(&e);
-    if (rc == 0 && !rq->gateway->keeper)
+    if (rc == 0 && !rq->gateway->model_manager)
         rc = api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
                            "this gateway starts no workers of its own");
     if (rc == 0 && j->ask.stream && !rq->ingress->ops->takes_lines)
@@ -59,7 +59,7 @@ static store_job *job_new(gateway_request *rq, ollama_kind kind)
         return NULL;
     }
     j->rq = rq;
-    j->keeper = rq->gateway->keeper;
+    j->model_manager = rq->gateway->model_manager;
     return j;
 }
 
@@ -76,11 +76,11 @@ static void wait_for(store_job *j, const api_error *e)
 
 /* ---- fetching -------------------------------------------------------------------------------------- */
 
-static void on_news(void *user, const keeper_news *n)
+static void on_news(void *user, const model_manager_progress *n)
 {
     store_job *j = user;
     buf line = {0};
-    if (n->step != KEEPER_FETCHING || !*n->file || request_stream_is_full(j->rq)) return;
+    if (n->step != MODEL_MANAGER_FETCHING || !*n->file || request_stream_is_full(j->rq)) return;
     ollama_put_progress(&line, n->file, n->sha256, n->total, n->fetched);
     say(j, &line);
 }
@@ -102,7 +102,7 @@ static void end_well(store_job *j)
     free(j);
 }
 
-static void on_fetched(void *user, const keeper_news *n, const api_error *e)
+static void on_fetched(void *user, const model_manager_progress *n, const api_error *e)
 {
     store_job *j = user;
     buf line = {0};
@@ -125,12 +125,12 @@ static void on_fetched(void *user, const keeper_news *n, const api_error *e)
 void ollama_pull(gateway_request *rq)
 {
     store_job *j = job_new(rq, OLLAMA_PULL);
-    keeper_watch w = {.news = on_news, .done = on_fetched, .user = j};
+    model_manager_watch w = {.news = on_news, .done = on_fetched, .user = j};
     char reference[sizeof j->ask.model + 16];
     api_error e = {0};
     bool served;
     if (!j) return;
-    const keeper *k = j->keeper;
+    const model_manager *k = j->model_manager;
     calls_info(rq->calls, j->ask.model, &served);
     served = served || ollama_find_alias(rq, j->ask.model);
     if (!served && ollama_reference(j->ask.model, reference, sizeof reference))
@@ -149,7 +149,7 @@ void ollama_pull(gateway_request *rq)
 
 /* ---- removing -------------------------------------------------------------------------------------- */
 
-static void on_removed(void *user, const keeper_news *n, const api_error *e)
+static void on_removed(void *user, const model_manager_progress *n, const api_error *e)
 {
     store_job *j = user;
     buf out = {0};
@@ -166,9 +166,9 @@ static void on_removed(void *user, const keeper_news *n, const api_error *e)
 void ollama_delete(gateway_request *rq)
 {
     store_job *j = job_new(rq, OLLAMA_DELETE);
-    keeper_watch w = {.done = on_removed, .user = j};
+    model_manager_watch w = {.done = on_removed, .user = j};
     api_error e;
     if (!j) return;
-    j->ticket = j->keeper->remove(j->keeper->user, j->ask.model, KEEPER_UNLOAD, &w, &e);
+    j->ticket = j->model_manager->remove(j->model_manager->user, j->ask.model, MODEL_MANAGER_UNLOAD, &w, &e);
     wait_for(j, &e);
 }

@@ -89,7 +89,7 @@ void ollama_run_done(ollama_run *run);
 /* From the object of /v1/embeddings. 0, SHOAL_EPROTOCOL or SHOAL_ENOMEM, as the next ones. */
 int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const ollama_times *t);
 /* From the list of /v1/models: those that are there (tags), or those that run (ps). Those that are in the
- * store beside it (keeper.h) are there as well; NULL: none. */
+ * store beside it (model_manager.h) are there as well; NULL: none. */
 int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running,
                       const ollama_times *t);
 /* From one model of it. */

@@ -14,7 +14,7 @@
 #include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 #include "answers/semantic.h"
 #include "ingress/ingress.h"
 #include "observe/accounting.h"
@@ -185,9 +185,9 @@ void gateway_set_control(gateway *g, control *at)
     g->control = at;
 }
 
-void gateway_show_keeper(gateway *g, const keeper *k)
+void gateway_show_model_manager(gateway *g, const model_manager *k)
 {
-    g->keeper = k;
+    g->model_manager = k;
 }
 
 void gateway_withdraw(gateway *g)

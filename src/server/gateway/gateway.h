@@ -9,7 +9,7 @@
 #include "control/control.h"
 #include "config/config.h"
 #include "request/endpoint.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 
 typedef struct gateway gateway;
 
@@ -27,8 +27,8 @@ const gateway_config *gateway_config_now(const gateway *g); /* until the next re
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
 void gateway_set_control(gateway *g, control *at);
-/* Who loads and unloads models (keeper.h); NULL: nobody. As the control plane. */
-void gateway_show_keeper(gateway *g, const keeper *k);
+/* Who loads and unloads models (model_manager.h); NULL: nobody. As the control plane. */
+void gateway_show_model_manager(gateway *g, const model_manager *k);
 /* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until
  * it drains. */
 void gateway_withdraw(gateway *g);

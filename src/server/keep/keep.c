@@ -1,4 +1,4 @@
-/* keep.c: the keeper's life, and what it lends the gateway. */
+/* keep.c: the model manager's life, and what it lends the gateway. */
 #define _GNU_SOURCE
 #include "keep/keep.h"
 
@@ -36,9 +36,10 @@ static bool may(const keep *k, api_error *e)
 }
 
 /* Its ticket, and then its beginning: a job without a ticket could end unheard. */
-static keeper_ticket *begin(job *j, bool fresh, const keeper_watch *w, void (*first)(job *), api_error *e)
+static model_manager_ticket *begin(job *j, bool fresh, const model_manager_watch *w, void (*first)(job *),
+                                   api_error *e)
 {
-    keeper_ticket *t = job_ticket(j, w, e);
+    model_manager_ticket *t = job_ticket(j, w, e);
     if (!t && fresh) job_free(j);
     if (t && fresh) j->then = first; /* a turn later: nobody is told inside the call */
     if (t && fresh) jobs_soon(j->k);
@@ -64,8 +65,8 @@ static job *load_job(keep *k, const config_load_request *wanted, bool *fresh, ap
     return NULL;
 }
 
-static keeper_ticket *load_(void *user, const config_load_request *wanted, const keeper_watch *w,
-                            api_error *e)
+static model_manager_ticket *load_(void *user, const config_load_request *wanted,
+                                   const model_manager_watch *w, api_error *e)
 {
     keep *k = user;
     bool fresh;
@@ -73,8 +74,8 @@ static keeper_ticket *load_(void *user, const config_load_request *wanted, const
     return j ? begin(j, fresh, w, kind_load, e) : NULL;
 }
 
-static keeper_ticket *unload_(void *user, const char *model, unsigned how, const keeper_watch *w,
-                              api_error *e)
+static model_manager_ticket *unload_(void *user, const char *model, unsigned how,
+                                     const model_manager_watch *w, api_error *e)
 {
     keep *k = user;
     bool fresh;
@@ -85,12 +86,13 @@ static keeper_ticket *unload_(void *user, const char *model, unsigned how, const
     }
     job *j = job_get(k, JOB_UNLOAD, model, &fresh, e);
     if (!j) return NULL;
-    if (!fresh && how & KEEPER_AT_ONCE) k->o.hurry(k->o.user, model);
+    if (!fresh && how & MODEL_MANAGER_AT_ONCE) k->o.hurry(k->o.user, model);
     j->how |= how;
     return begin(j, fresh, w, kind_unload, e);
 }
 
-static keeper_ticket *fetch_(void *user, const char *reference, const keeper_watch *w, api_error *e)
+static model_manager_ticket *fetch_(void *user, const char *reference, const model_manager_watch *w,
+                                    api_error *e)
 {
     keep *k = user;
     bool fresh;
@@ -105,8 +107,8 @@ static keeper_ticket *fetch_(void *user, const char *reference, const keeper_wat
     return j ? begin(j, fresh, w, kind_fetch, e) : NULL;
 }
 
-static keeper_ticket *remove_(void *user, const char *model, unsigned how, const keeper_watch *w,
-                              api_error *e)
+static model_manager_ticket *remove_(void *user, const char *model, unsigned how,
+                                     const model_manager_watch *w, api_error *e)
 {
     keep *k = user;
     bool fresh;
@@ -116,11 +118,11 @@ static keeper_ticket *remove_(void *user, const char *model, unsigned how, const
     return begin(j, fresh, w, kind_remove, e);
 }
 
-static bool about(void *user, const char *model, keeper_fact *ret)
+static bool about(void *user, const char *model, model_manager_fact *ret)
 {
     const keep *k = user;
     const kept *m = kept_find(k, model);
-    *ret = (keeper_fact){0};
+    *ret = (model_manager_fact){0};
     if (m && !m->down) {
         ret->loading = m->loading;
         ret->kept = m->wanted.keep;
@@ -151,14 +153,14 @@ static const json_t *stored(void *user)
     return ((const keep *)user)->stored;
 }
 
-const keeper *keep_keeper(keep *k)
+const model_manager *manager_interface(keep *k)
 {
     return &k->face;
 }
 
 /* ---- the book ------------------------------------------------------------------------------------------ */
 
-static void restored(void *user, const keeper_news *n, const api_error *e)
+static void restored(void *user, const model_manager_progress *n, const api_error *e)
 {
     if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
 }
@@ -175,7 +177,7 @@ static bool has_entry(const json_t *list, const json_t *o)
 static void restore_one(void *user, const config_load_request *wanted)
 {
     keep *k = user;
-    keeper_watch w = {.done = restored, .user = k};
+    model_manager_watch w = {.done = restored, .user = k};
     api_error e;
     config_load_request kept = *wanted;
     kept.keep = true;
@@ -296,16 +298,16 @@ int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err
         return rc;
     }
     k->loop = loop;
-    k->face = (keeper){.user = k,
-                       .load = load_,
-                       .unload = unload_,
-                       .fetch = fetch_,
-                       .remove = remove_,
-                       .leave = ticket_leave,
-                       .about = about,
-                       .stay = stay,
-                       .find = find,
-                       .stored = stored};
+    k->face = (model_manager){.user = k,
+                              .load = load_,
+                              .unload = unload_,
+                              .fetch = fetch_,
+                              .remove = remove_,
+                              .leave = ticket_leave,
+                              .about = about,
+                              .stay = stay,
+                              .find = find,
+                              .stored = stored};
     uv_timer_init(loop, &k->soon);
     k->soon.data = k;
     k->n_open = 1;

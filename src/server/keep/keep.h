@@ -1,4 +1,4 @@
-/* keep.h: the keeper of `shoal serve`: which models this machine serves beside, or without, those of the
+/* keep.h: the model manager of `shoal serve`: which models this machine serves beside, or without, those of the
  * configuration.
  *
  * What runs is one list of worker_specs: the base (what the configuration says, or the control plane that
@@ -14,7 +14,7 @@
  *
  *     keep_open(&k, loop, &options, err);
  *     keep_base(k, specs, n, err);                   the base has changed; the first time, too
- *     gateway_show_keeper(g, keep_keeper(k));
+ *     gateway_show_model_manager(g, manager_interface(k));
  *     keep_restore(k);                               what the book remembers
  *     keep_drain(k);                                 nothing new; who waits is told that the server stops
  *     keep_close(k);                                 after gateway_free; run the loop once more afterwards
@@ -25,7 +25,7 @@
 
 #include <uv.h>
 
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 #include "agent/agent.h"
 
 typedef struct keep keep;
@@ -47,7 +47,7 @@ typedef struct keep_options {
 
 /* Strings of o are copied; registry and configuration must outlive it. */
 int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err);
-const keeper *keep_keeper(keep *k);
+const model_manager *manager_interface(keep *k);
 /* Copied. As set's errors; on SHOAL_ENOMEM all is as before. */
 int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err);
 void keep_restore(keep *k);

@@ -44,7 +44,7 @@ void keep_found_done(keep_found *f); /* a zeroed one is fine */
 /* Does it say where it is: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */
 bool keep_is_reference(const char *s);
 
-/* What the store's models.json lists, and the manifest's, as keeper.stored gives it; NULL: no memory. */
+/* What the store's models.json lists, and the manifest's, as model_manager.stored gives it; NULL: no memory. */
 json_t *keep_list(const keep_places *p);
 /* The entry that a client calls so: by name, or by what it was fetched as. NULL: none. */
 const json_t *keep_called(const json_t *list, const char *called);

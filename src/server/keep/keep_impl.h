@@ -1,4 +1,4 @@
-/* keep_impl.h: what the files of the keeper share: keep.c (its life, and the keeper's functions), keep_job.c
+/* keep_impl.h: what the files of the model manager share: keep.c (its life, and the model manager's functions), keep_job.c
  * (work and who waits for it), keep_models.c (what is served), keep_kinds.c (loading and unloading, step by
  * step), keep_store.c (fetching and removing) and keep_session.c (what a supervised process finds again). */
 #ifndef KEEP_KEEP_IMPL_H
@@ -36,10 +36,10 @@ typedef enum job_phase {
     PHASE_OVER
 } job_phase;
 
-struct keeper_ticket {
+struct model_manager_ticket {
     struct job *job;
-    keeper_watch watch;
-    keeper_ticket *next;
+    model_manager_watch watch;
+    model_manager_ticket *next;
 };
 
 typedef struct job {
@@ -53,7 +53,7 @@ typedef struct job {
     config_load_request wanted; /* of a load */
     const char *key;            /* equal ones are one piece of work */
     char model[65];             /* "": not known yet */
-    unsigned how;               /* KEEPER_... */
+    unsigned how;               /* MODEL_MANAGER_... */
     keep_found found;
     sampling_defaults sampling; /* as the configuration says, over what `found` says */
     uint64_t since_ns;          /* it watches */
@@ -66,19 +66,19 @@ typedef struct job {
     uint64_t total, fetched;
     const char *got; /* of a fetch: the model's path or name */
     keep_fetch *fetch;
-    bool stopped;           /* it was told to end */
-    bool brought;           /* its file was not in the store before it was asked for */
-    bool is_served;         /* of a removal: a model has this name */
-    bool runs;              /* of a load: its workers may run already, so there is room for them */
-    keeper_ticket *inner;   /* for another job */
-    keeper_ticket *tickets; /* for this one */
-    keeper_step step;
+    bool stopped;                  /* it was told to end */
+    bool brought;                  /* its file was not in the store before it was asked for */
+    bool is_served;                /* of a removal: a model has this name */
+    bool runs;                     /* of a load: its workers may run already, so there is room for them */
+    model_manager_ticket *inner;   /* for another job */
+    model_manager_ticket *tickets; /* for this one */
+    model_manager_step step;
     bool failed;
     api_error error;
 } job;
 
 struct keep {
-    keeper face;
+    model_manager face;
     uv_loop_t *loop;
     keep_options o;
     keep_places places;
@@ -112,10 +112,10 @@ char *keep_load_key(const json_t *wanted);
 /* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
  * begun. key is copied. */
 job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *e);
-keeper_ticket *job_ticket(job *j, const keeper_watch *w, api_error *e);
-void job_tell(job *j, keeper_step step);
+model_manager_ticket *job_ticket(job *j, const model_manager_watch *w, api_error *e);
+void job_tell(job *j, model_manager_step step);
 /* Its end; told a turn of the loop later. */
-void job_done(job *j, keeper_step step);
+void job_done(job *j, model_manager_step step);
 void job_fail(job *j, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void job_over(job *j); /* who waits is told a turn later */
@@ -123,14 +123,14 @@ void job_over(job *j); /* who waits is told a turn later */
  * nothing. */
 bool job_drops_brought(job *j);
 void job_fail_as(job *j, const shoal_err *err); /* with the status that suits it */
-/* On a thread of the pool; then `then` on the loop, unless the keeper closes. */
+/* On a thread of the pool; then `then` on the loop, unless the model manager closes. */
 void job_work(job *j, void (*errand)(job *j), void (*then)(job *j));
 /* Take this machine's folders out of a sentence for clients: names of files are left. */
 void keep_hide_folders(const keep_places *p, char *sentence);
 void job_free(job *j);
 void jobs_soon(keep *k); /* look at all that watch, a turn later */
 void jobs_deliver(keep *k);
-void ticket_leave(keeper_ticket *t);
+void ticket_leave(model_manager_ticket *t);
 void keep_release(keep *k);
 
 /* ---- keep_models.c ---- */
@@ -155,7 +155,7 @@ uint64_t keep_now_ns(const keep *k);
 void kept_tick(keep *k);
 void keep_write_book(keep *k);
 /* job_done, once what it has changed in the book is on the disk; it fails where that cannot be written. */
-void job_done_in_book(job *j, keeper_step step);
+void job_done_in_book(job *j, model_manager_step step);
 void keep_forget_absent(keep *k, const char *name);
 void keep_loaded(keep *k, job *j); /* its entry of the book is no absent one any more */
 

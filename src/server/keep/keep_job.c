@@ -10,40 +10,40 @@
 
 /* ---- tickets ----------------------------------------------------------------------------------------- */
 
-static keeper_news news_of(const job *j)
+static model_manager_progress news_of(const job *j)
 {
     kept_state s = *j->model ? kept_look(j->k, j->model) : (kept_state){0};
-    return (keeper_news){.step = j->step,
-                         .model = j->model,
-                         .file = j->file,
-                         .sha256 = j->step == KEEPER_FETCHING ? j->digest
-                                   : j->found.sha256          ? j->found.sha256
-                                                              : "",
-                         .total = j->total,
-                         .fetched = j->fetched,
-                         .n_ready = s.n_ready,
-                         .n_replicas = s.n};
+    return (model_manager_progress){.step = j->step,
+                                    .model = j->model,
+                                    .file = j->file,
+                                    .sha256 = j->step == MODEL_MANAGER_FETCHING ? j->digest
+                                              : j->found.sha256                 ? j->found.sha256
+                                                                                : "",
+                                    .total = j->total,
+                                    .fetched = j->fetched,
+                                    .n_ready = s.n_ready,
+                                    .n_replicas = s.n};
 }
 
-keeper_ticket *job_ticket(job *j, const keeper_watch *w, api_error *e)
+model_manager_ticket *job_ticket(job *j, const model_manager_watch *w, api_error *e)
 {
-    keeper_ticket *t = calloc(1, sizeof *t), **at = &j->tickets;
+    model_manager_ticket *t = calloc(1, sizeof *t), **at = &j->tickets;
     if (!t) {
         api_error_nomem(e);
         return NULL;
     }
-    *t = (keeper_ticket){.job = j, .watch = *w};
+    *t = (model_manager_ticket){.job = j, .watch = *w};
     while (*at) at = &(*at)->next;
     *at = t;
     return t;
 }
 
 /* A download that nobody waits for ends (one that has not begun never does); all else goes on. */
-void ticket_leave(keeper_ticket *t)
+void ticket_leave(model_manager_ticket *t)
 {
     if (!t) return;
     job *j = t->job;
-    keeper_ticket **at = &j->tickets;
+    model_manager_ticket **at = &j->tickets;
     while (*at != t) at = &(*at)->next;
     *at = t->next;
     free(t);
@@ -52,11 +52,11 @@ void ticket_leave(keeper_ticket *t)
     keep_fetch_stop(j->fetch);
 }
 
-void job_tell(job *j, keeper_step step)
+void job_tell(job *j, model_manager_step step)
 {
     j->step = step;
-    keeper_news n = news_of(j);
-    for (keeper_ticket *t = j->tickets, *next; t; t = next) {
+    model_manager_progress n = news_of(j);
+    for (model_manager_ticket *t = j->tickets, *next; t; t = next) {
         next = t->next; /* whoever is told may leave */
         if (t->watch.news) t->watch.news(t->watch.user, &n);
     }
@@ -104,7 +104,7 @@ void job_free(job *j)
     while (*at != j) at = &(*at)->next;
     *at = j->next;
     k->n_jobs--;
-    for (keeper_ticket *t = j->tickets, *next; t; t = next) {
+    for (model_manager_ticket *t = j->tickets, *next; t; t = next) {
         next = t->next;
         free(t);
     }
@@ -117,11 +117,12 @@ void job_free(job *j)
     free(j);
 }
 
-void job_done(job *j, keeper_step step)
+void job_done(job *j, model_manager_step step)
 {
     if (j->phase == PHASE_OVER) return;
     if (j->kind < JOB_LIST)
-        LOG(LOG_INFO, "keep", keeper_step_name(step), LOG_S("model", j->model), LOG_S("asked", j->key));
+        LOG(LOG_INFO, "keep", model_manager_step_name(step), LOG_S("model", j->model),
+            LOG_S("asked", j->key));
     j->step = step;
     j->phase = PHASE_OVER;
     jobs_soon(j->k);
@@ -240,9 +241,9 @@ static job *over(const keep *k)
 void jobs_deliver(keep *k)
 {
     for (job *j; (j = over(k));) {
-        keeper_news n = news_of(j);
+        model_manager_progress n = news_of(j);
         while (j->tickets) {
-            keeper_ticket *t = j->tickets;
+            model_manager_ticket *t = j->tickets;
             j->tickets = t->next;
             if (t->watch.done) t->watch.done(t->watch.user, &n, j->failed ? &j->error : NULL);
             free(t);

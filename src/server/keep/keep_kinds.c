@@ -33,18 +33,18 @@ static void resolve(job *j)
 static void settle(job *j);
 static void resolved(job *j);
 
-static void fetch_told(void *user, const keeper_news *n)
+static void fetch_told(void *user, const model_manager_progress *n)
 {
     job *j = user;
     snprintf(j->file, sizeof j->file, "%s", n->file);
     snprintf(j->digest, sizeof j->digest, "%s", n->sha256);
     j->total = n->total;
     j->fetched = n->fetched;
-    job_tell(j, KEEPER_FETCHING);
+    job_tell(j, MODEL_MANAGER_FETCHING);
 }
 
 /* What was fetched is found as any other: by its name in models.json, or by its path. */
-static void fetch_over(void *user, const keeper_news *n, const api_error *e)
+static void fetch_over(void *user, const model_manager_progress *n, const api_error *e)
 {
     job *j = user, *from = j->inner->job;
     const char *got = e ? NULL : arena_strdup(j->mem, from->got);
@@ -68,13 +68,13 @@ static void fetch_over(void *user, const keeper_news *n, const api_error *e)
 
 static void fetch_first(job *j)
 {
-    keeper_watch w = {.news = fetch_told, .done = fetch_over, .user = j};
+    model_manager_watch w = {.news = fetch_told, .done = fetch_over, .user = j};
     api_error e;
     j->inner = j->k->face.fetch(j->k, j->found.reference, &w, &e);
     if (!j->inner)
         job_fail(j, e.status, e.code, "%s", e.message);
     else
-        job_tell(j, KEEPER_FETCHING);
+        job_tell(j, MODEL_MANAGER_FETCHING);
 }
 
 static void resolved(job *j)
@@ -134,7 +134,7 @@ static bool find_in_file(job *j)
 
 void kind_load(job *j)
 {
-    j->step = KEEPER_RESOLVING;
+    j->step = MODEL_MANAGER_RESOLVING;
     if (find_configured(j) || find_in_file(j))
         settle(j);
     else
@@ -186,7 +186,7 @@ static uint64_t load_s(uint64_t bytes)
     return LOAD_S + bytes / (LOAD_MIB_PER_S * MIB);
 }
 
-static void watch(job *j, keeper_step step)
+static void watch(job *j, model_manager_step step)
 {
     j->phase = PHASE_WATCHING;
     j->since_ns = keep_now_ns(j->k);
@@ -269,7 +269,7 @@ static void start_new(job *j, const worker_spec *s)
     m->bytes = j->found.bytes;
     m->loading = true;
     if (keep_apply(k, &err) == 0) {
-        watch(j, KEEPER_STARTING);
+        watch(j, MODEL_MANAGER_STARTING);
         return;
     }
     undo(k, m);
@@ -305,7 +305,7 @@ static void change(job *j, kept *m, const worker_spec *s)
             return;
         }
     }
-    watch(j, KEEPER_STARTING);
+    watch(j, MODEL_MANAGER_STARTING);
 }
 
 static void bring_back(job *j, kept *m)
@@ -316,7 +316,7 @@ static void bring_back(job *j, kept *m)
     if (keep_apply(k, &err) != 0)
         job_fail_as(j, &err);
     else
-        watch(j, KEEPER_STARTING);
+        watch(j, MODEL_MANAGER_STARTING);
 }
 
 static bool is_pipeline(const gateway_config *c, const char *name)
@@ -359,7 +359,7 @@ static void settle(job *j)
     else if (base && m)
         bring_back(j, m);
     else if (base)
-        watch(j, KEEPER_STARTING);
+        watch(j, MODEL_MANAGER_STARTING);
     else if (m)
         change(j, m, &s);
     else
@@ -412,7 +412,7 @@ static void look_at_load(job *j)
         if (m) m->n_before = 0;
         if (m) kept_touch(k, m);
         keep_loaded(k, j);
-        job_done_in_book(j, KEEPER_READY);
+        job_done_in_book(j, MODEL_MANAGER_READY);
     } else if (keep_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
         give_up(j, m);
     }
@@ -446,8 +446,8 @@ static void take_down(job *j)
         keep_write_book(k);
         j->book_at = k->book_wanted;
     }
-    if (j->how & KEEPER_AT_ONCE) k->o.hurry(k->o.user, j->model);
-    watch(j, KEEPER_DRAINING);
+    if (j->how & MODEL_MANAGER_AT_ONCE) k->o.hurry(k->o.user, j->model);
+    watch(j, MODEL_MANAGER_DRAINING);
 }
 
 static void unload(job *j)
@@ -468,14 +468,14 @@ static void unload(job *j)
                  "'%s' is a model of the cluster's configuration, whose control plane places it; take it out "
                  "of shoal.yaml",
                  j->model);
-    else if (*user && !(j->how & KEEPER_FORCE))
+    else if (*user && !(j->how & MODEL_MANAGER_FORCE))
         job_fail(j, 409, "model_is_used",
                  "%s uses '%s', and would fail without it; \"force\": true unloads it all the same", user,
                  j->model);
     else if (m || base_find(k, j->model))
         take_down(j);
     else
-        watch(j, KEEPER_DRAINING); /* it is on its way out */
+        watch(j, MODEL_MANAGER_DRAINING); /* it is on its way out */
 }
 
 void kind_unload(job *j)
@@ -488,7 +488,7 @@ static void look_at_unload(job *j)
 {
     kept_state s = kept_look(j->k, j->model);
     const kept *m = kept_find(j->k, j->model);
-    if ((m && !m->down) || s.n == 0) job_done_in_book(j, KEEPER_UNLOADED); /* or it is loaded again */
+    if ((m && !m->down) || s.n == 0) job_done_in_book(j, MODEL_MANAGER_UNLOADED); /* or it is loaded again */
 }
 
 void kinds_look(job *j)

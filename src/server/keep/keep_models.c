@@ -267,7 +267,7 @@ static void answer_writers(keep *k, const char *why)
     }
 }
 
-void job_done_in_book(job *j, keeper_step step)
+void job_done_in_book(job *j, model_manager_step step)
 {
     if (j->book_at <= j->k->book_written) {
         job_done(j, step);
@@ -288,7 +288,7 @@ static void written(job *j)
     if (j->rc == 0) k->book_written = k->book_started;
     if (j->rc == 0) json_decref(k->book), k->book = json_incref(j->list);
     answer_writers(k, j->rc == 0 ? NULL : j->err.message);
-    job_done(j, KEEPER_READY);
+    job_done(j, MODEL_MANAGER_READY);
     if (again) write_now(k);
 }
 
@@ -305,7 +305,7 @@ static void write_now(keep *k)
     if (!j || (k->book && !before)) {
         LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", "out of memory"));
         json_decref(list);
-        if (j) job_done(j, KEEPER_READY);
+        if (j) job_done(j, MODEL_MANAGER_READY);
         answer_writers(k, "out of memory");
         return;
     }

@@ -130,7 +130,7 @@ static void over(keep *k)
     session_write(k);
 }
 
-static void restored(void *user, const keeper_news *n, const api_error *e)
+static void restored(void *user, const model_manager_progress *n, const api_error *e)
 {
     over(user);
     if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
@@ -142,9 +142,9 @@ static void load_again(keep *k, const json_t *o)
     config_load_request w;
     shoal_err err;
     api_error e = {0};
-    const keeper_watch watch = {.done = restored, .user = k};
+    const model_manager_watch watch = {.done = restored, .user = k};
     int rc = mem ? config_load_request_parse(&w, mem, o, &err) : err_nomem(&err);
-    keeper_ticket *t = rc == 0 ? k->face.load(k, &w, &watch, &e) : NULL;
+    model_manager_ticket *t = rc == 0 ? k->face.load(k, &w, &watch, &e) : NULL;
     if (t) {
         t->job->runs = true;
         k->n_restoring++;

@@ -30,7 +30,7 @@ static void fetched(job *j)
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     if (digest) j->found.sha256 = strdup(digest); /* for people: none is said without memory */
     snprintf(j->model, sizeof j->model, "%s", o ? json_string_value(json_object_get(o, "name")) : "");
-    job_done(j, KEEPER_FETCHED);
+    job_done(j, MODEL_MANAGER_FETCHED);
 }
 
 static void fetch_news(void *user, const char *file, const char *sha256, uint64_t total, uint64_t bytes)
@@ -40,7 +40,7 @@ static void fetch_news(void *user, const char *file, const char *sha256, uint64_
     snprintf(j->digest, sizeof j->digest, "%s", sha256);
     j->total = total;
     j->fetched = bytes;
-    job_tell(j, KEEPER_FETCHING);
+    job_tell(j, MODEL_MANAGER_FETCHING);
 }
 
 /* Who came while it was being stopped waits for a new one, which goes on with the part. */
@@ -71,7 +71,7 @@ void kind_fetch(job *j)
                             .news = fetch_news,
                             .done = fetch_done,
                             .user = j};
-    j->step = KEEPER_FETCHING;
+    j->step = MODEL_MANAGER_FETCHING;
     j->stopped = false;
     if (!j->tickets)
         job_fail(j, 503, "not_fetched", "nobody waits for it any more");
@@ -140,7 +140,7 @@ static void removed(job *j)
     if (j->rc != 0)
         job_fail_as(j, &j->err);
     else
-        job_done(j, KEEPER_REMOVED);
+        job_done(j, MODEL_MANAGER_REMOVED);
 }
 
 /* Is it that file, or one in that folder? */
@@ -182,7 +182,7 @@ static const char *server_of(const keep *k, const char *path, bool *ret_base)
 
 static void check_unserved(job *j);
 
-static void unloaded_first(void *user, const keeper_news *n, const api_error *e)
+static void unloaded_first(void *user, const model_manager_progress *n, const api_error *e)
 {
     job *j = user;
     j->inner = NULL;
@@ -199,9 +199,9 @@ static void check_unserved(job *j)
     bool in_base;
     const char *name = server_of(k, j->found.path, &in_base);
     const kept *m = kept_find(k, name);
-    keeper_watch w = {.done = unloaded_first, .user = j};
+    model_manager_watch w = {.done = unloaded_first, .user = j};
     api_error e;
-    bool may = j->how & KEEPER_FORCE || (j->how & KEEPER_UNLOAD && !in_base);
+    bool may = j->how & MODEL_MANAGER_FORCE || (j->how & MODEL_MANAGER_UNLOAD && !in_base);
     if (*name && !may) {
         job_fail(j, 409, "model_is_served", "%s '%s'; %s",
                  in_base ? "shoal.yaml names it, as" : "it is served as", name,
@@ -226,7 +226,7 @@ static void stored_found(job *j)
 
 void kind_remove(job *j)
 {
-    j->step = KEEPER_REMOVING;
+    j->step = MODEL_MANAGER_REMOVING;
     j->is_served = kept_find(j->k, j->key) || base_find(j->k, j->key);
     job_work(j, find_stored, stored_found);
 }
@@ -267,7 +267,7 @@ bool job_drops_brought(job *j)
 static void listed(job *j)
 {
     job_take_list(j);
-    job_done(j, KEEPER_READY);
+    job_done(j, MODEL_MANAGER_READY);
 }
 
 void list_begin(keep *k)

@@ -10,12 +10,12 @@
 #include "operations/status.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 #include "http/http.h"
 
 typedef struct load_job {
     gateway_request *rq;
-    keeper_ticket *ticket;
+    model_manager_ticket *ticket;
     bool streams, lines;
     bool deletes; /* DELETE says so in OpenAI's words */
     char model[96];
@@ -23,12 +23,12 @@ typedef struct load_job {
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
-static void put_news(buf *out, const keeper_news *n)
+static void put_news(buf *out, const model_manager_progress *n)
 {
-    buf_printf(out, "{\"status\":\"%s\"", keeper_step_name(n->step));
+    buf_printf(out, "{\"status\":\"%s\"", model_manager_step_name(n->step));
     if (*n->model) buf_puts(out, ",\"model\":");
     if (*n->model) json_put_string(out, n->model, strlen(n->model));
-    if (n->step == KEEPER_FETCHING && *n->file) {
+    if (n->step == MODEL_MANAGER_FETCHING && *n->file) {
         buf_puts(out, ",\"file\":");
         json_put_string(out, n->file, strlen(n->file));
         if (n->total) buf_printf(out, ",\"total\":%llu", (unsigned long long)n->total);
@@ -44,7 +44,7 @@ static void say(load_job *j, event_kind kind, const buf *what)
     if (!what->failed) request_event(j->rq, &(event){.kind = kind, .data = what->data, .n_data = what->len});
 }
 
-static void told(void *user, const keeper_news *n)
+static void told(void *user, const model_manager_progress *n)
 {
     load_job *j = user;
     buf out = {0};
@@ -56,10 +56,10 @@ static void told(void *user, const keeper_news *n)
 
 /* ---- the answer ---------------------------------------------------------------------------------------- */
 
-static void put_result(buf *out, const load_job *j, const keeper_news *n)
+static void put_result(buf *out, const load_job *j, const model_manager_progress *n)
 {
     const char *name = j->deletes ? j->model : n->model;
-    if (n->step == KEEPER_READY) {
+    if (n->step == MODEL_MANAGER_READY) {
         status_put_model(out, j->rq, name);
         return;
     }
@@ -69,7 +69,7 @@ static void put_result(buf *out, const load_job *j, const keeper_news *n)
     buf_puts(out, j->deletes ? "\"deleted\":true}" : "\"state\":\"unloaded\"}");
 }
 
-static void end_stream(load_job *j, const keeper_news *n, const api_error *e)
+static void end_stream(load_job *j, const model_manager_progress *n, const api_error *e)
 {
     buf out = {0};
     if (e)
@@ -83,7 +83,7 @@ static void end_stream(load_job *j, const keeper_news *n, const api_error *e)
     request_stream_end(j->rq);
 }
 
-static void ended(void *user, const keeper_news *n, const api_error *e)
+static void ended(void *user, const model_manager_progress *n, const api_error *e)
 {
     load_job *j = user;
     buf out = {0};
@@ -103,7 +103,7 @@ static void ended(void *user, const keeper_news *n, const api_error *e)
 static void gone(void *work)
 {
     load_job *j = work;
-    j->rq->gateway->keeper->leave(j->ticket);
+    j->rq->gateway->model_manager->leave(j->ticket);
     free(j);
 }
 
@@ -118,7 +118,7 @@ static void too_late(void *work)
     request_watch(rq, NULL, NULL);
     request_on_deadline(rq, NULL);
     if (j->streams) {
-        rq->gateway->keeper->leave(j->ticket);
+        rq->gateway->model_manager->leave(j->ticket);
         end_stream(j, NULL, &e);
         free(j);
     } else {
@@ -142,7 +142,7 @@ static load_job *job_new(gateway_request *rq, bool streams)
 
 /* The ticket is there, or e says why not. A deadline counts only where the client named one: a download takes
  * longer than any answer. */
-static void wait_for(load_job *j, keeper_step first, const api_error *e)
+static void wait_for(load_job *j, model_manager_step first, const api_error *e)
 {
     gateway_request *rq = j->rq;
     if (!j->ticket) {
@@ -157,13 +157,13 @@ static void wait_for(load_job *j, keeper_step first, const api_error *e)
         request_lines_begin(rq);
     else
         request_stream_begin(rq);
-    told(j, &(keeper_news){.step = first, .model = "", .file = "", .sha256 = ""});
+    told(j, &(model_manager_progress){.step = first, .model = "", .file = "", .sha256 = ""});
 }
 
-static const keeper *keeper_of(gateway_request *rq)
+static const model_manager *model_manager_of(gateway_request *rq)
 {
     api_error e;
-    if (rq->gateway->keeper) return rq->gateway->keeper;
+    if (rq->gateway->model_manager) return rq->gateway->model_manager;
     api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
                   "this gateway starts no workers of its own");
     request_error(rq, &e);
@@ -189,7 +189,7 @@ static int read_load(gateway_request *rq, arena *mem, config_load_request *ret, 
 
 void loads_load(gateway_request *rq)
 {
-    const keeper *k = keeper_of(rq);
+    const model_manager *k = model_manager_of(rq);
     arena *mem = k ? arena_new(0) : NULL;
     config_load_request wanted = {0};
     api_error e;
@@ -200,9 +200,9 @@ void loads_load(gateway_request *rq)
         if (status == 0) api_error_nomem(&e);
         request_error(rq, &e);
     } else {
-        keeper_watch w = {.news = told, .done = ended, .user = j};
+        model_manager_watch w = {.news = told, .done = ended, .user = j};
         j->ticket = k->load(k->user, &wanted, &w, &e);
-        wait_for(j, KEEPER_RESOLVING, &e);
+        wait_for(j, MODEL_MANAGER_RESOLVING, &e);
     }
     arena_free(mem);
 }
@@ -235,7 +235,7 @@ static int read_unload(const json_t *o, unload_ask *ret, shoal_err *err)
 
 void loads_unload(gateway_request *rq)
 {
-    const keeper *k = keeper_of(rq);
+    const model_manager *k = model_manager_of(rq);
     size_t n;
     json_t *o = NULL;
     unload_ask ask = {.drain = true};
@@ -248,10 +248,10 @@ void loads_unload(gateway_request *rq)
     if (rc == 0) rc = read_unload(o, &ask, &err);
     load_job *j = rc == 0 ? job_new(rq, ask.stream) : NULL;
     if (j) {
-        keeper_watch w = {.news = told, .done = ended, .user = j};
-        unsigned how = (ask.force ? KEEPER_FORCE : 0) | (ask.drain ? 0 : KEEPER_AT_ONCE);
+        model_manager_watch w = {.news = told, .done = ended, .user = j};
+        unsigned how = (ask.force ? MODEL_MANAGER_FORCE : 0) | (ask.drain ? 0 : MODEL_MANAGER_AT_ONCE);
         j->ticket = k->unload(k->user, ask.model, how, &w, &e);
-        wait_for(j, KEEPER_DRAINING, &e);
+        wait_for(j, MODEL_MANAGER_DRAINING, &e);
     } else {
         if (rc == 0 || rc == SHOAL_ENOMEM)
             api_error_nomem(&e);
@@ -264,7 +264,7 @@ void loads_unload(gateway_request *rq)
 
 void loads_delete(gateway_request *rq)
 {
-    const keeper *k = keeper_of(rq);
+    const model_manager *k = model_manager_of(rq);
     api_error e;
     char *name = NULL;
     if (!k) return;
@@ -279,9 +279,9 @@ void loads_delete(gateway_request *rq)
     }
     j->deletes = true;
     snprintf(j->model, sizeof j->model, "%s", name);
-    keeper_watch w = {.news = told, .done = ended, .user = j};
-    unsigned how = strcmp(request_query(rq), "force=true") == 0 ? KEEPER_FORCE : 0;
+    model_manager_watch w = {.news = told, .done = ended, .user = j};
+    unsigned how = strcmp(request_query(rq), "force=true") == 0 ? MODEL_MANAGER_FORCE : 0;
     j->ticket = k->remove(k->user, name, how, &w, &e);
     free(name);
-    wait_for(j, KEEPER_REMOVING, &e);
+    wait_for(j, MODEL_MANAGER_REMOVING, &e);
 }

@@ -17,7 +17,7 @@
 #include "observe/describe.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
-#include "gateway/keeper.h"
+#include "gateway/model_manager.h"
 #include "observe/readiness.h"
 #include "request/routed.h"
 
@@ -34,8 +34,8 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name,
                          const Shoal__V1__ModelInfo *info)
 {
     const replica_set *set = registry_find(rq->registry, name);
-    const keeper *k = rq->gateway->keeper;
-    keeper_fact f = {0};
+    const model_manager *k = rq->gateway->model_manager;
+    model_manager_fact f = {0};
     uint64_t rss = 0;
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
@@ -56,8 +56,8 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name,
 /* A model that a request loads is not there yet, whatever its worker does at the moment. */
 static const char *state_name(const gateway_request *rq, const char *name, replica_state state)
 {
-    const keeper *k = rq->gateway->keeper;
-    keeper_fact f;
+    const model_manager *k = rq->gateway->model_manager;
+    model_manager_fact f;
     bool starts = state == REPLICA_STARTING || state == REPLICA_DOWN;
     return starts && k && k->about(k->user, name, &f) && f.loading ? "loading" : replica_state_name(state);
 }

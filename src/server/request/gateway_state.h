@@ -27,8 +27,8 @@ enum { GATEWAY_NUMBERED = 256, GATEWAY_SPANS = 1024 };
 
 struct gateway {
     uv_loop_t *loop;
-    control *control;            /* NULL: this machine serves alone */
-    const struct keeper *keeper; /* NULL: no models are loaded while it serves */
+    control *control;                          /* NULL: this machine serves alone */
+    const struct model_manager *model_manager; /* NULL: no models are loaded while it serves */
     registry *registry;
     env time;                     /* the registry's */
     const gateway_config *config; /* the settings' */

@@ -1,4 +1,4 @@
-/* serve_keep.h: the keeper of `shoal serve`: where the store, the manifest and the book of this machine are.
+/* serve_keep.h: the model manager of `shoal serve`: where the store, the manifest and the book of this machine are.
  */
 #ifndef SERVE_SERVE_KEEP_H
 #define SERVE_SERVE_KEEP_H

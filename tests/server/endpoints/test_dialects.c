@@ -291,25 +291,25 @@ static void ollamas_lines_are_whole_or_not_there(void **state)
     close_house(&h);
 }
 
-/* A keeper whose one model comes when the test says so. */
-static const keeper_watch *loading;
-static keeper_watch load_watch;
+/* A model manager whose one model comes when the test says so. */
+static const model_manager_watch *loading;
+static model_manager_watch load_watch;
 static unsigned n_left;
 
-static keeper_ticket *load_model(void *user, const config_load_request *wanted, const keeper_watch *w,
-                                 api_error *e)
+static model_manager_ticket *load_model(void *user, const config_load_request *wanted,
+                                        const model_manager_watch *w, api_error *e)
 {
     load_watch = *w;
     loading = &load_watch;
-    return (keeper_ticket *)loading;
+    return (model_manager_ticket *)loading;
 }
 
-static void leave(keeper_ticket *t)
+static void leave(model_manager_ticket *t)
 {
     n_left += t != NULL;
 }
 
-static bool about(void *user, const char *model, keeper_fact *ret)
+static bool about(void *user, const char *model, model_manager_fact *ret)
 {
     return false;
 }
@@ -319,7 +319,7 @@ static const char *find(void *user, const char *called)
     return "stored";
 }
 
-static const keeper KEEPER = {.load = load_model, .leave = leave, .about = about, .find = find};
+static const model_manager MANAGER = {.load = load_model, .leave = leave, .about = about, .find = find};
 
 static int ask_stored(house *h, const char *deadline_ms)
 {
@@ -336,7 +336,7 @@ static void ollamas_deadline_counts_while_a_model_loads(void **state)
 {
     house h;
     open_house(&h, &OLLAMA_TABLE);
-    gateway_show_keeper(h.gw, &KEEPER);
+    gateway_show_model_manager(h.gw, &MANAGER);
     assert_int_equal(receive(&h, ask_stored(&h, "30")), 504);
     assert_non_null(strstr(h.reply, "{\"error\":\"'stored' is not loaded yet"));
     assert_int_equal(n_left, 1);
@@ -348,7 +348,7 @@ static void a_deadline_that_was_named_does_not_begin_anew(void **state)
 {
     house h;
     open_house(&h, &OLLAMA_TABLE);
-    gateway_show_keeper(h.gw, &KEEPER);
+    gateway_show_model_manager(h.gw, &MANAGER);
     int fd = ask_stored(&h, "60000");
     uint64_t named_ns = h.gw->requests->deadline_ns;
     env_sim_run(h.sim, 2);

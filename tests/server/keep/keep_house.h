@@ -1,4 +1,4 @@
-/* The keeper over a cluster of the imagination: an agent that starts nothing, workers of a simulated world, a
+/* The model manager over a cluster of the imagination: an agent that starts nothing, workers of a simulated world, a
  * store in a folder of its own, and somebody who asks and waits. A file called "broken" is no model, one
  * called "dies" ends its worker, and the worker of one called "hangs" never listens.
  *
@@ -208,18 +208,18 @@ static inline void house_close(house *h)
 
 typedef struct asked {
     unsigned n_news, n_done;
-    keeper_step step; /* as last told */
-    int status;       /* 0: well */
+    model_manager_step step; /* as last told */
+    int status;              /* 0: well */
     char model[65], message[512];
 } asked;
 
-static inline void news(void *user, const keeper_news *n)
+static inline void news(void *user, const model_manager_progress *n)
 {
     ((asked *)user)->n_news++;
     ((asked *)user)->step = n->step;
 }
 
-static inline void done(void *user, const keeper_news *n, const api_error *e)
+static inline void done(void *user, const model_manager_progress *n, const api_error *e)
 {
     asked *a = user;
     a->n_done++;
@@ -229,9 +229,9 @@ static inline void done(void *user, const keeper_news *n, const api_error *e)
     if (e) snprintf(a->message, sizeof a->message, "%s", e->message);
 }
 
-static inline keeper_watch watch_of(asked *a)
+static inline model_manager_watch watch_of(asked *a)
 {
-    return (keeper_watch){.news = news, .done = done, .user = a};
+    return (model_manager_watch){.news = news, .done = done, .user = a};
 }
 
 static inline void turn(house *h)
@@ -282,15 +282,16 @@ static inline void wait_for(house *h, const asked *a)
     assert_int_equal(a->n_done, 1);
 }
 
-static inline keeper_ticket *ask(house *h, const char *path, const char *name, unsigned replicas, asked *a)
+static inline model_manager_ticket *ask(house *h, const char *path, const char *name, unsigned replicas,
+                                        asked *a)
 {
-    const keeper *k = keep_keeper(h->k);
+    const model_manager *k = manager_interface(h->k);
     config_load_request w = {.as = {.path = path, .name = name, .replicas = replicas},
                              .keep_alive_s = LOAD_REQUEST_STAYS};
-    keeper_watch watch = watch_of(a);
+    model_manager_watch watch = watch_of(a);
     api_error e;
     *a = (asked){0};
-    keeper_ticket *t = k->load(k->user, &w, &watch, &e);
+    model_manager_ticket *t = k->load(k->user, &w, &watch, &e);
     assert_non_null(t);
     assert_int_equal(a->n_done + a->n_news, 0); /* nobody is told inside the call */
     return t;
@@ -306,9 +307,9 @@ static inline asked loaded(house *h, const char *path, const char *name, unsigne
 
 static inline asked unloaded(house *h, const char *name, unsigned how)
 {
-    const keeper *k = keep_keeper(h->k);
+    const model_manager *k = manager_interface(h->k);
     asked a = {0};
-    keeper_watch w = watch_of(&a);
+    model_manager_watch w = watch_of(&a);
     api_error e;
     assert_non_null(k->unload(k->user, name, how, &w, &e));
     wait_for(h, &a);
@@ -317,9 +318,9 @@ static inline asked unloaded(house *h, const char *name, unsigned how)
 
 static inline asked removed(house *h, const char *name, unsigned how)
 {
-    const keeper *k = keep_keeper(h->k);
+    const model_manager *k = manager_interface(h->k);
     asked a = {0};
-    keeper_watch w = watch_of(&a);
+    model_manager_watch w = watch_of(&a);
     api_error e;
     assert_non_null(k->remove(k->user, name, how, &w, &e));
     wait_for(h, &a);

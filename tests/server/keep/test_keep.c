@@ -1,4 +1,4 @@
-/* The keeper over a cluster of the imagination: models come, fail, change and go; whoever asks is told once,
+/* The model manager over a cluster of the imagination: models come, fail, change and go; whoever asks is told once,
  * and the list of what is served is as it was when something failed. */
 #define _GNU_SOURCE
 #include "keep_house.h"
@@ -11,7 +11,7 @@ static void model_comes_and_goes(void **state)
     house_open(&h);
     asked a = loaded(&h, "a.gguf", NULL, 0);
     assert_int_equal(a.status, 0);
-    assert_int_equal(a.step, KEEPER_READY);
+    assert_int_equal(a.step, MODEL_MANAGER_READY);
     assert_string_equal(a.model, "a");
     assert_true(a.n_news > 0);
     assert_int_equal(n_replicas(&h, "a"), 1);
@@ -24,7 +24,7 @@ static void model_comes_and_goes(void **state)
     assert_int_equal(loaded(&h, "b.gguf", "a", 0).status, 409);
     assert_int_equal(loaded(&h, "b.gguf", "fast", 0).status, 409); /* a route */
     assert_int_equal(loaded(&h, "b.gguf", "fixed", 0).status, 409);
-    assert_int_equal(unloaded(&h, "a", 0).step, KEEPER_UNLOADED);
+    assert_int_equal(unloaded(&h, "a", 0).step, MODEL_MANAGER_UNLOADED);
     assert_int_equal(unloaded(&h, "a", 0).status, 404);
     assert_int_equal(h.n_ids, 1);
     house_close(&h);
@@ -56,17 +56,17 @@ static void what_fails_changes_nothing(void **state)
 static void configured_model_is_left_out_and_comes_back(void **state)
 {
     house h;
-    keeper_fact f;
+    model_manager_fact f;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     asked a = unloaded(&h, "fixed", 0);
     assert_int_equal(a.status, 409);
     assert_non_null(strstr(a.message, "the route fast"));
-    assert_int_equal(unloaded(&h, "fixed", KEEPER_FORCE).status, 0);
+    assert_int_equal(unloaded(&h, "fixed", MODEL_MANAGER_FORCE).status, 0);
     assert_int_equal(h.n_ids, 0);
     assert_false(k->about(k->user, "fixed", &f));
     asked b = {0};
-    keeper_watch w = watch_of(&b);
+    model_manager_watch w = watch_of(&b);
     config_load_request wanted = {.what = "fixed", .keep_alive_s = LOAD_REQUEST_STAYS};
     api_error e;
     assert_non_null(k->load(k->user, &wanted, &w, &e));
@@ -99,7 +99,7 @@ static void leaving_ends_nothing(void **state)
     asked a;
     house h;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     k->leave(ask(&h, "a.gguf", NULL, 0, &a));
     TURN_UNTIL(&h, n_replicas(&h, "a") != 0);
     assert_int_equal(n_replicas(&h, "a"), 1);
@@ -128,10 +128,10 @@ static void unload_waits_for_what_leaves(void **state)
     asked a = {0};
     api_error e;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
     h.slow = true;
-    keeper_watch w = watch_of(&a);
+    model_manager_watch w = watch_of(&a);
     assert_non_null(k->unload(k->user, "a", 0, &w, &e));
     for (int i = 0; i < 50; i++) turn(&h);
     assert_int_equal(a.n_done, 0);
@@ -144,9 +144,9 @@ static void unload_waits_for_what_leaves(void **state)
 static void idle_model_goes(void **state)
 {
     house h;
-    keeper_fact f;
+    model_manager_fact f;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
     assert_true(k->about(k->user, "a", &f) && !f.goes);
     k->stay(k->user, "a", 30);
@@ -164,12 +164,12 @@ static void what_is_kept_comes_again(void **state)
     house h;
     struct stat st;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     config_load_request w = {.as = {.path = "a.gguf", .name = "kept", .replicas = 2},
                              .keep_alive_s = LOAD_REQUEST_STAYS,
                              .keep = true};
     asked a = {0};
-    keeper_watch watch = watch_of(&a);
+    model_manager_watch watch = watch_of(&a);
     api_error e;
     assert_non_null(k->load(k->user, &w, &watch, &e));
     wait_for(&h, &a);
@@ -190,7 +190,7 @@ static void drain_tells_who_waits(void **state)
     house h;
     api_error e;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     ask(&h, "a.gguf", NULL, 0, &a);
     ask(&h, "b.gguf", NULL, 0, &b);
     keep_drain(h.k);
@@ -198,7 +198,7 @@ static void drain_tells_who_waits(void **state)
     wait_for(&h, &b);
     assert_int_equal(a.status, 503);
     config_load_request w = {.what = "a.gguf"};
-    keeper_watch watch = watch_of(&a);
+    model_manager_watch watch = watch_of(&a);
     assert_null(k->load(k->user, &w, &watch, &e));
     assert_int_equal(e.status, 503);
     house_close(&h);
@@ -213,18 +213,18 @@ static void storm_leaves_what_was(void **state)
     house h;
     unsigned seed = 7;
     house_open(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < N; i++) {
             char name[16];
             api_error e;
             a[i] = (asked){0};
-            keeper_watch w = watch_of(&a[i]);
+            model_manager_watch w = watch_of(&a[i]);
             snprintf(name, sizeof name, "m%d", rand_r(&seed) % 5);
             config_load_request wanted = {
                 .as = {.path = files[rand_r(&seed) % 5], .name = name, .replicas = 1 + rand_r(&seed) % 2},
                 .keep_alive_s = LOAD_REQUEST_STAYS};
-            keeper_ticket *t =
+            model_manager_ticket *t =
                 rand_r(&seed) % 3 ? k->load(k->user, &wanted, &w, &e) : k->unload(k->user, name, 0, &w, &e);
             if (!t) a[i].n_done = 1; /* so many are under way */
             if (t && rand_r(&seed) % 4 == 0) {

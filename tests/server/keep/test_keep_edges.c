@@ -1,4 +1,4 @@
-/* The keeper where things go wrong, or lie elsewhere than they seem: nothing that is served is removed, no
+/* The model manager where things go wrong, or lie elsewhere than they seem: nothing that is served is removed, no
  * load goes on for ever, and what is kept is written down. */
 #define _GNU_SOURCE
 #include "keep_house.h"
@@ -23,14 +23,14 @@ static void write_program(house *h, char path[160], const char *does)
 static const char ONE_FILE[] = "echo weights >\"$folder/got.gguf\"\n"
                                "echo '{\"model\": \"'\"$folder\"'/got.gguf\", \"in_manifest\": false}'";
 
-static keeper_ticket *ask_for(house *h, const char *what, asked *a)
+static model_manager_ticket *ask_for(house *h, const char *what, asked *a)
 {
-    const keeper *k = keep_keeper(h->k);
+    const model_manager *k = manager_interface(h->k);
     config_load_request w = {.what = what, .keep_alive_s = LOAD_REQUEST_STAYS};
-    keeper_watch watch = watch_of(a);
+    model_manager_watch watch = watch_of(a);
     api_error e;
     *a = (asked){0};
-    keeper_ticket *t = k->load(k->user, &w, &watch, &e);
+    model_manager_ticket *t = k->load(k->user, &w, &watch, &e);
     assert_non_null(t);
     return t;
 }
@@ -158,7 +158,8 @@ static void load_that_hangs_ends(void **state)
     write_file(&h, "hangs.gguf");
     ask(&h, "hangs.gguf", "x", 0, &a);
     ask(&h, "hangs.gguf", "x", 2, &b);
-    LOOP_UNTIL(&h, a.step == KEEPER_STARTING && b.step == KEEPER_STARTING); /* their limit counts from here */
+    LOOP_UNTIL(&h, a.step == MODEL_MANAGER_STARTING &&
+                       b.step == MODEL_MANAGER_STARTING); /* their limit counts from here */
     later(&h, &a, 5);
     assert_int_equal(a.n_done + b.n_done, 0);
     later(&h, &a, 6);
@@ -217,11 +218,11 @@ static unsigned n_in_book(const house *h, const char *word)
 
 static asked loaded_to_stay(house *h, const char *path, const char *name)
 {
-    const keeper *k = keep_keeper(h->k);
+    const model_manager *k = manager_interface(h->k);
     config_load_request w = {
         .as = {.path = path, .name = name}, .keep_alive_s = LOAD_REQUEST_STAYS, .keep = true};
     asked a = {0};
-    keeper_watch watch = watch_of(&a);
+    model_manager_watch watch = watch_of(&a);
     api_error e;
     assert_non_null(k->load(k->user, &w, &watch, &e));
     wait_for(h, &a);
@@ -354,13 +355,13 @@ static const char SLOW_ONCE[] = "if [ ! -e \"$folder/first\" ]; then\n"
                                 "echo weights >\"$folder/got.gguf\"\n"
                                 "echo '{\"model\": \"'\"$folder\"'/got.gguf\", \"in_manifest\": false}'";
 
-static keeper_ticket *fetch(house *h, asked *a)
+static model_manager_ticket *fetch(house *h, asked *a)
 {
-    const keeper *k = keep_keeper(h->k);
-    keeper_watch w = watch_of(a);
+    const model_manager *k = manager_interface(h->k);
+    model_manager_watch w = watch_of(a);
     api_error e;
     *a = (asked){0};
-    keeper_ticket *t = k->fetch(k->user, "hf:org/one", &w, &e);
+    model_manager_ticket *t = k->fetch(k->user, "hf:org/one", &w, &e);
     assert_non_null(t);
     return t;
 }
@@ -375,15 +376,15 @@ static void fetch_begins_again_for_who_comes_late(void **state)
     write_program(&h, program, SLOW_ONCE);
     keep_end(&h);
     keep_start(&h);
-    const keeper *k = keep_keeper(h.k);
-    keeper_ticket *t = fetch(&h, &a);
+    const model_manager *k = manager_interface(h.k);
+    model_manager_ticket *t = fetch(&h, &a);
     TURN_UNTIL(&h, is_there(&h, "first"));
     assert_true(is_there(&h, "first"));
     k->leave(t);
     fetch(&h, &b);
     wait_for(&h, &b);
     assert_string_equal(b.message, "");
-    assert_int_equal(b.step, KEEPER_FETCHED);
+    assert_int_equal(b.step, MODEL_MANAGER_FETCHED);
     assert_int_equal(a.n_done, 0);
     house_close(&h);
 }
@@ -398,7 +399,7 @@ static void fetch_that_was_left_at_once_never_begins(void **state)
     write_program(&h, program, "echo run >>\"$folder/runs\"");
     keep_end(&h);
     keep_start(&h);
-    const keeper *k = keep_keeper(h.k);
+    const model_manager *k = manager_interface(h.k);
     k->leave(fetch(&h, &a));
     for (int i = 0; i < 500; i++) turn(&h);
     assert_false(is_there(&h, "runs"));
@@ -431,11 +432,11 @@ static void folder_of_what_is_served_stays(void **state)
     write_file(&h, "bundle/config.json");
     write_file(&h, "bundle/x.gguf");
     assert_int_equal(loaded(&h, "bundle/x.gguf", "x", 0).status, 0);
-    assert_int_equal(removed(&h, "bundle", KEEPER_FORCE).status, 403); /* not pulled */
+    assert_int_equal(removed(&h, "bundle", MODEL_MANAGER_FORCE).status, 403); /* not pulled */
     note_pulled(&h, "bundle", "x.gguf");
     assert_int_equal(removed(&h, "bundle", 0).status, 409);
     assert_true(is_there(&h, "bundle/x.gguf"));
-    assert_int_equal(removed(&h, "bundle", KEEPER_UNLOAD).status, 0);
+    assert_int_equal(removed(&h, "bundle", MODEL_MANAGER_UNLOAD).status, 0);
     assert_false(is_there(&h, "bundle"));
     assert_int_equal(n_replicas(&h, "x"), 0);
 
@@ -447,13 +448,13 @@ static void folder_of_what_is_served_stays(void **state)
     worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1, .adapters = {adapter}};
     assert_int_equal(keep_base(h.k, &base, 1, NULL), 0);
     note_pulled(&h, "of", "tone.gguf");
-    asked a = removed(&h, "of", KEEPER_UNLOAD);
+    asked a = removed(&h, "of", MODEL_MANAGER_UNLOAD);
     assert_int_equal(a.status, 409);
     assert_non_null(strstr(a.message, "shoal.yaml names it"));
     base.path = adapter + 5;
     base.adapters[0] = NULL;
     assert_int_equal(keep_base(h.k, &base, 1, NULL), 0);
-    assert_int_equal(removed(&h, "of", KEEPER_UNLOAD).status, 409);
+    assert_int_equal(removed(&h, "of", MODEL_MANAGER_UNLOAD).status, 409);
     assert_true(is_there(&h, "of/tone.gguf"));
     house_close(&h);
 }

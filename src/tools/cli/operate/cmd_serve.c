@@ -364,7 +364,7 @@ static int start_agent(server *s, shoal_err *err)
     agent_arbiter shared;
     int rc = serve_arbiter_open(&s->arbiter, &s->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
-    bool places = places_models(s); /* the placer says what runs here; after a crash, the keeper */
+    bool places = places_models(s); /* the placer says what runs here; after a crash, the model manager */
     agent_options o = {.workers = s->stages.alone,
                        .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
                        .member = s->control ? control_state(s->control) : NULL,
@@ -453,7 +453,7 @@ static int start_keeping(server *s, shoal_err *err)
                       .user = s};
     int rc = serve_keep_open(&s->keep, &s->loop, &o, err);
     if (rc != 0) return rc;
-    gateway_show_keeper(s->gateway, keep_keeper(s->keep));
+    gateway_show_model_manager(s->gateway, manager_interface(s->keep));
     return places_models(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
 }
 
