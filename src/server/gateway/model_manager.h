@@ -1,7 +1,7 @@
 /* model_manager.h: the interface that loads, unloads, fetches and removes models while the gateway serves.
  *
  * The gateway knows requests and answers; which processes run, and which files there are, is known by the
- * program around it (keep/keep.h), which lends it a model manager. What takes time is a ticket: news come while it
+ * program around it (manager/manager.h), which lends it a model manager. What takes time is a ticket: news come while it
  * goes on, then `done` once, never inside the call that began it. Asking twice for the same is one piece of
  * work with two tickets.
  *

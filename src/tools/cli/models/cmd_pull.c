@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
-#include "serve/serve_keep.h"
+#include "serve/serve_manager.h"
 
 enum { TOKEN_MAX = 65536 };
 
@@ -51,7 +51,7 @@ static char *default_folder(bool *ret_aside)
     char *manifest = NULL;
     shoal_err err;
     if (manifest_locate(&manifest, &err) == SHOAL_ENOMEM) return NULL;
-    char *folder = serve_keep_store(NULL, manifest), *of = manifest ? file_folder(manifest) : NULL;
+    char *folder = serve_manager_store(NULL, manifest), *of = manifest ? file_folder(manifest) : NULL;
     *ret_aside = folder && of && strcmp(folder, of) != 0;
     free(manifest);
     free(of);

@@ -9,7 +9,7 @@
 #include "command/cli_process.h"
 #include "fetch/pull_shelf.h"
 #include "model/model.h"
-#include "serve/serve_keep.h"
+#include "serve/serve_manager.h"
 
 static void put_path(buf *out, const char *model, bool force)
 {
@@ -37,7 +37,7 @@ static int remove_here(const char *model, const char *folder, shoal_err *err)
     char *manifest = NULL;
     shoal_err why;
     if (!folder && manifest_locate(&manifest, &why) == SHOAL_ENOMEM) return err_nomem(err);
-    char *store = folder ? strdup(folder) : serve_keep_store(NULL, manifest);
+    char *store = folder ? strdup(folder) : serve_manager_store(NULL, manifest);
     int rc = store ? shelf_drop(store, model, err) : err_nomem(err);
     free(store);
     free(manifest);

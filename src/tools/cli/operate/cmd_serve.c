@@ -39,7 +39,7 @@
 #include "serve/serve_arbiter.h"
 #include "serve/serve_check.h"
 #include "serve/serve_etcd.h"
-#include "serve/serve_keep.h"
+#include "serve/serve_manager.h"
 #include "serve/serve_models.h"
 #include "serve/serve_reload.h"
 #include "serve/serve_stages.h"
@@ -70,7 +70,7 @@ typedef struct server {
     registry *registry;
     reach_far far; /* to workers of other machines */
     agent *agent;
-    keep *keep; /* of models that come and go while it serves */
+    manager *manager; /* of models that come and go while it serves */
     source *table;
     dns *dns;
     etcd *etcd;
@@ -196,13 +196,13 @@ static void on_change(void *user, const registry_event *e)
 static void etcd_told(void *user)
 {
     server *s = user;
-    keep_close(s->keep);
+    manager_close(s->manager);
     agent_free(s->agent);
     source_close(s->table);
     dns_close(s->dns);
     registry_free(s->registry);
     s->agent = NULL;
-    s->keep = NULL;
+    s->manager = NULL;
     s->registry = NULL;
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
@@ -265,7 +265,7 @@ static void gateway_drained(void *user)
 static void begin_stop(server *s)
 {
     s->stopping = true;
-    keep_drain(s->keep);
+    manager_drain(s->manager);
     etcd_drain(s->etcd);
     if (s->gateway) {
         uv_timer_start(&s->drain, drain_over, gateway_config_now(s->gateway)->drain_ms, 0);
@@ -417,7 +417,7 @@ static void serve_here(void *user, const worker_spec *workers, size_t n)
 {
     server *s = user;
     shoal_err err;
-    if (s->keep && !s->stopping && keep_base(s->keep, workers, n, &err) != 0)
+    if (s->manager && !s->stopping && manager_base(s->manager, workers, n, &err) != 0)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
@@ -444,17 +444,17 @@ static void hurry(void *user, const char *model)
  * say. */
 static int start_keeping(server *s, shoal_err *err)
 {
-    keep_options o = {.registry = s->registry,
-                      .config = s->config,
-                      .now = config_now,
-                      .placed = places_models(s),
-                      .set = set_workers,
-                      .hurry = hurry,
-                      .user = s};
-    int rc = serve_keep_open(&s->keep, &s->loop, &o, err);
+    manager_options o = {.registry = s->registry,
+                         .config = s->config,
+                         .now = config_now,
+                         .placed = places_models(s),
+                         .set = set_workers,
+                         .hurry = hurry,
+                         .user = s};
+    int rc = serve_manager_open(&s->manager, &s->loop, &o, err);
     if (rc != 0) return rc;
-    gateway_show_model_manager(s->gateway, manager_interface(s->keep));
-    return places_models(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
+    gateway_show_model_manager(s->gateway, manager_interface(s->manager));
+    return places_models(s) ? 0 : manager_base(s->manager, s->stages.alone, s->stages.n_alone, err);
 }
 
 static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
@@ -592,7 +592,7 @@ static void take_replicas(void *user, const gateway_config *now)
     if (!changed) return;
     if (s->placed)
         control_place_again(s->control);
-    else if (keep_base(s->keep, s->stages.alone, s->stages.n_alone, &err) != 0)
+    else if (manager_base(s->manager, s->stages.alone, s->stages.n_alone, &err) != 0)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
@@ -631,7 +631,7 @@ static int start(server *s, shoal_err *err)
     if (rc == 0) rc = start_keeping(s, err);
     if (rc == 0) rc = start_placing(s, err);
     if (rc == 0) rc = start_discovery(s, err);
-    if (rc == 0) keep_restore(s->keep);
+    if (rc == 0) manager_restore(s->manager);
     if (rc == 0) handover_discard(); /* an address that the configuration names no more, say */
     return rc;
 }

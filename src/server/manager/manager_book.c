@@ -1,6 +1,6 @@
-/* keep_book.c: see keep_book.h. */
+/* manager_book.c: see manager_book.h. */
 #define _GNU_SOURCE
-#include "keep/keep_book.h"
+#include "manager/manager_book.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +53,8 @@ static bool read_entry(const reader *r, size_t i, const json_t *o)
     return rc == 0;
 }
 
-json_t *keep_book_read(const char *path, void (*take)(void *user, const config_load_request *w),
-                       void (*why)(void *user, const char *sentence), void *user)
+json_t *manager_book_read(const char *path, void (*take)(void *user, const config_load_request *w),
+                          void (*why)(void *user, const char *sentence), void *user)
 {
     const reader r = {.path = path, .take = take, .why = why, .user = user};
     json_t *root = NULL, *taken = json_array(), *o;
@@ -112,7 +112,7 @@ static int set_aside(const char *path, const shoal_err *why, shoal_err *err)
     if (asprintf(&aside, "%s.broken", path) < 0) return err_nomem(err);
     int rc = rename(path, aside) == 0 ? 0 : err_set(err, SHOAL_EIO, "%s: %s", aside, strerror(errno));
     if (rc == 0)
-        LOG(LOG_WARN, "keep", "set_aside", LOG_S("file", aside), LOG_S("reason", why->message),
+        LOG(LOG_WARN, "models", "set_aside", LOG_S("file", aside), LOG_S("reason", why->message),
             LOG_S("what_to_do",
                   "load what is missing again, or stop the server, mend the file and rename it"));
     free(aside);
@@ -167,7 +167,7 @@ static int write_list(const char *path, const json_t *list, shoal_err *err)
     return rc;
 }
 
-int keep_book_write(const char *path, const json_t *ours, const json_t *before, shoal_err *err)
+int manager_book_write(const char *path, const json_t *ours, const json_t *before, shoal_err *err)
 {
     json_t *root = NULL, *all = NULL;
     shoal_err why;

@@ -1,52 +1,52 @@
-/* keep_find.h: from what a person calls a model to the file that may be loaded.
+/* manager_find.h: from what a person calls a model to the file that may be loaded.
  *
  * Files are taken from a few folders: the store (where fetched models are), that of the manifest, and those
  * that the configuration adds. A path is followed to its end, links included, and that end must lie in one of
  * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the
  * same way, whether it is there or not.
  *
- *     keep_find(&f, &places, &wanted, &err);    f.path, or f.reference: it is to be fetched first
- *     keep_found_done(&f);
+ *     manager_find(&f, &places, &wanted, &err);    f.path, or f.reference: it is to be fetched first
+ *     manager_found_done(&f);
  *
  * Reads the disk: for threads of the pool. */
-#ifndef KEEP_KEEP_FIND_H
-#define KEEP_KEEP_FIND_H
+#ifndef MANAGER_MANAGER_FIND_H
+#define MANAGER_MANAGER_FIND_H
 
 #include "json/json.h"
 #include "config/config_load_request.h"
 
-enum { KEEP_FOLDERS_MAX = 34 };
+enum { MANAGER_FOLDERS_MAX = 34 };
 
-typedef struct keep_places {               /* texts are borrowed, and read only */
-    const char *folders[KEEP_FOLDERS_MAX]; /* without links in them; the first is the store */
+typedef struct manager_places {               /* texts are borrowed, and read only */
+    const char *folders[MANAGER_FOLDERS_MAX]; /* without links in them; the first is the store */
     size_t n_folders;
     const char *manifest; /* NULL: none */
-} keep_places;
+} manager_places;
 
-typedef struct keep_found { /* texts are malloc'd; absent ones are NULL */
+typedef struct manager_found { /* texts are malloc'd; absent ones are NULL */
     char name[65];
     char *path, *sha256;
     char *reference; /* path is NULL: what `shoal pull` is to fetch */
     uint64_t bytes;
     sampling_defaults sampling; /* as models.json says */
-} keep_found;
+} manager_found;
 
 /* A folder without links; of one that is not there, the nearest that is, and the names below it, as it will
  * be once it is made. malloc'd, NULL: no memory. */
-char *keep_real_folder(const char *folder);
+char *manager_real_folder(const char *folder);
 
 /* SHOAL_ENOTFOUND: nothing is called so; SHOAL_EAUTH: it lies elsewhere, or cannot be read; SHOAL_EINVALID:
  * it is neither file nor folder, or has no name that a model may have. */
-int keep_find(keep_found *ret, const keep_places *p, const config_load_request *w, shoal_err *err);
+int manager_find(manager_found *ret, const manager_places *p, const config_load_request *w, shoal_err *err);
 /* The same for a path alone, as `shoal pull` says it at its end. */
-void keep_found_done(keep_found *f); /* a zeroed one is fine */
+void manager_found_done(manager_found *f); /* a zeroed one is fine */
 
 /* Does it say where it is: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */
-bool keep_is_reference(const char *s);
+bool manager_is_reference(const char *s);
 
 /* What the store's models.json lists, and the manifest's, as model_manager.stored gives it; NULL: no memory. */
-json_t *keep_list(const keep_places *p);
+json_t *manager_list(const manager_places *p);
 /* The entry that a client calls so: by name, or by what it was fetched as. NULL: none. */
-const json_t *keep_called(const json_t *list, const char *called);
+const json_t *manager_called(const json_t *list, const char *called);
 
 #endif

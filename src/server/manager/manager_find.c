@@ -1,6 +1,6 @@
-/* keep_find.c: see keep_find.h. */
+/* manager_find.c: see manager_find.h. */
 #define _GNU_SOURCE
-#include "keep/keep_find.h"
+#include "manager/manager_find.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,12 +16,12 @@
 
 enum { LIST_MAX_BYTES = 4 << 20, DEPTH_MAX = 3, FILES_MAX = 10000 };
 
-void keep_found_done(keep_found *f)
+void manager_found_done(manager_found *f)
 {
     free(f->path);
     free(f->sha256);
     free(f->reference);
-    *f = (keep_found){0};
+    *f = (manager_found){0};
 }
 
 /* ---- the lists ------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static bool list_file(json_t *to, const char *path, const char *folder)
     return ok;
 }
 
-json_t *keep_list(const keep_places *p)
+json_t *manager_list(const manager_places *p)
 {
     json_t *list = json_array();
     char *mine = NULL, *folder = p->manifest ? file_folder(p->manifest) : NULL;
@@ -79,7 +79,7 @@ json_t *keep_list(const keep_places *p)
     return NULL;
 }
 
-bool keep_is_reference(const char *s)
+bool manager_is_reference(const char *s)
 {
     static const char *const starts[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
@@ -101,7 +101,7 @@ static bool was_fetched_as(const char *source, const char *called)
     return strncmp(source, called, n) == 0 && (!source[n] || strcmp(source + n, ":latest") == 0);
 }
 
-const json_t *keep_called(const json_t *list, const char *called)
+const json_t *manager_called(const json_t *list, const char *called)
 {
     size_t i;
     const json_t *o;
@@ -138,7 +138,7 @@ static char *step_down(char *at, const char *name, size_t n)
     return next;
 }
 
-char *keep_real_folder(const char *folder)
+char *manager_real_folder(const char *folder)
 {
     char *here = *folder == '/' ? strdup("") : getcwd(NULL, 0), *path = NULL, *real = NULL;
     if (!here && errno != ENOMEM) return strdup(folder); /* this process has no place any more */
@@ -161,7 +161,7 @@ char *keep_real_folder(const char *folder)
     return real;
 }
 
-static bool may_be(const keep_places *p, const char *real)
+static bool may_be(const manager_places *p, const char *real)
 {
     for (size_t i = 0; i < p->n_folders; i++)
         if (lies_in(real, p->folders[i])) return true;
@@ -177,7 +177,7 @@ static int elsewhere(const char *path, shoal_err *err)
 }
 
 typedef struct look {
-    const keep_places *p;
+    const manager_places *p;
     uint64_t bytes;
     size_t n;
 } look;
@@ -225,7 +225,7 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
 }
 
 /* "Tiny Q8.gguf" as "Tiny-Q8". */
-static int name_by(keep_found *f, const char *path, shoal_err *err)
+static int name_by(manager_found *f, const char *path, shoal_err *err)
 {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path, *dot = strrchr(from, '.');
     size_t n = dot && dot > from && !file_is_dir(path) ? (size_t)(dot - from) : strlen(from), k = 0;
@@ -236,7 +236,7 @@ static int name_by(keep_found *f, const char *path, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "'%s' says no name; give it one (name)", path);
 }
 
-static int take_path(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+static int take_path(manager_found *f, const manager_places *p, const char *path, shoal_err *err)
 {
     look l = {.p = p};
     int rc = look_at(&l, path, 0, err);
@@ -260,7 +260,7 @@ static int not_there(const char *path, shoal_err *err)
                    path);
 }
 
-static int find_absolute(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+static int find_absolute(manager_found *f, const manager_places *p, const char *path, shoal_err *err)
 {
     char *real = realpath(path, NULL);
     bool there = real != NULL, ours = there ? may_be(p, real) : !climbs(path) && may_be(p, path);
@@ -270,7 +270,7 @@ static int find_absolute(keep_found *f, const keep_places *p, const char *path, 
 }
 
 /* A relative path starts at the first of the folders that has it. */
-static int find_path(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+static int find_path(manager_found *f, const manager_places *p, const char *path, shoal_err *err)
 {
     if (*path == '/') return find_absolute(f, p, path, err);
     if (climbs(path)) return elsewhere(path, err);
@@ -288,7 +288,7 @@ static int find_path(keep_found *f, const keep_places *p, const char *path, shoa
 /* ---- by name --------------------------------------------------------------------------------------- */
 
 /* A listed model keeps its name, where models may have it. */
-static int take_listed(keep_found *f, const keep_places *p, const json_t *o, shoal_err *err)
+static int take_listed(manager_found *f, const manager_places *p, const json_t *o, shoal_err *err)
 {
     const char *name = json_string_value(json_object_get(o, "name"));
     const char *digest = json_string_value(json_object_get(o, "sha256"));
@@ -319,15 +319,15 @@ static int no_such(const json_t *list, const char *called, shoal_err *err)
                    i ? ": there are " : "", names);
 }
 
-static int find_called(keep_found *f, const keep_places *p, const char *called, shoal_err *err)
+static int find_called(manager_found *f, const manager_places *p, const char *called, shoal_err *err)
 {
-    json_t *list = keep_list(p);
+    json_t *list = manager_list(p);
     if (!list) return err_nomem(err);
-    const json_t *o = keep_called(list, called);
+    const json_t *o = manager_called(list, called);
     int rc;
     if (o)
         rc = take_listed(f, p, o, err);
-    else if (keep_is_reference(called))
+    else if (manager_is_reference(called))
         rc = (f->reference = strdup(called)) ? 0 : err_nomem(err);
     else if ((rc = find_path(f, p, called, err)) == SHOAL_ENOTFOUND)
         rc = no_such(list, called, err);
@@ -336,9 +336,9 @@ static int find_called(keep_found *f, const keep_places *p, const char *called, 
 }
 
 /* The models.json beside a file that was said by its path tells how it is sampled. */
-static int take_sampling(keep_found *f, const keep_places *p, shoal_err *err)
+static int take_sampling(manager_found *f, const manager_places *p, shoal_err *err)
 {
-    json_t *list = keep_list(p);
+    json_t *list = manager_list(p);
     size_t i;
     const json_t *o;
     int rc = list ? 0 : err_nomem(err);
@@ -354,9 +354,9 @@ static int take_sampling(keep_found *f, const keep_places *p, shoal_err *err)
     return rc;
 }
 
-int keep_find(keep_found *ret, const keep_places *p, const config_load_request *w, shoal_err *err)
+int manager_find(manager_found *ret, const manager_places *p, const config_load_request *w, shoal_err *err)
 {
-    keep_found f = {0};
+    manager_found f = {0};
     if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);
     int rc = w->as.sha256 && !(f.sha256 = strdup(w->as.sha256)) ? err_nomem(err) : 0;
     if (rc == 0) rc = w->as.path ? find_path(&f, p, w->as.path, err) : find_called(&f, p, w->what, err);
@@ -364,6 +364,6 @@ int keep_find(keep_found *ret, const keep_places *p, const config_load_request *
     if (rc == 0)
         *ret = f;
     else
-        keep_found_done(&f);
+        manager_found_done(&f);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* keep_store.c: fetching and removing, step by step, and the list of what lies there. */
+/* manager_store.c: fetching and removing, step by step, and the list of what lies there. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "logging/log.h"
 #include "fetch/pull_shelf.h"
-#include "keep/keep_impl.h"
+#include "manager/manager_impl.h"
 
 void job_take_list(job *j)
 {
@@ -20,13 +20,13 @@ void job_take_list(job *j)
 
 static void look_at_store(job *j)
 {
-    j->list = keep_list(&j->k->places);
+    j->list = manager_list(&j->k->places);
 }
 
 static void fetched(job *j)
 {
     job_take_list(j);
-    const json_t *o = keep_called(j->k->stored, j->got);
+    const json_t *o = manager_called(j->k->stored, j->got);
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     if (digest) j->found.sha256 = strdup(digest); /* for people: none is said without memory */
     snprintf(j->model, sizeof j->model, "%s", o ? json_string_value(json_object_get(o, "name")) : "");
@@ -44,7 +44,7 @@ static void fetch_news(void *user, const char *file, const char *sha256, uint64_
 }
 
 /* Who came while it was being stopped waits for a new one, which goes on with the part. */
-static void fetch_done(void *user, const keep_fetched *got, const char *why)
+static void fetch_done(void *user, const manager_fetched *got, const char *why)
 {
     job *j = user;
     j->fetch = NULL;
@@ -62,20 +62,20 @@ static void fetch_done(void *user, const keep_fetched *got, const char *why)
 
 void kind_fetch(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     shoal_err err;
-    keep_fetch_options o = {.program = k->o.program,
-                            .reference = j->key,
-                            .folder = k->o.store,
-                            .library = &k->o.config->library,
-                            .news = fetch_news,
-                            .done = fetch_done,
-                            .user = j};
+    manager_fetch_options o = {.program = k->o.program,
+                               .reference = j->key,
+                               .folder = k->o.store,
+                               .library = &k->o.config->library,
+                               .news = fetch_news,
+                               .done = fetch_done,
+                               .user = j};
     j->step = MODEL_MANAGER_FETCHING;
     j->stopped = false;
     if (!j->tickets)
         job_fail(j, 503, "not_fetched", "nobody waits for it any more");
-    else if (keep_fetch_start(&j->fetch, k->loop, &o, &err) != 0)
+    else if (manager_fetch_start(&j->fetch, k->loop, &o, &err) != 0)
         job_fail_as(j, &err);
 }
 
@@ -114,11 +114,11 @@ static void find_stored(job *j)
 {
     const config_load_request w = {.what = j->key};
     const char *store = j->k->places.folders[0];
-    j->list = keep_list(&j->k->places);
-    const json_t *o = j->list ? keep_called(j->list, j->key) : NULL;
+    j->list = manager_list(&j->k->places);
+    const json_t *o = j->list ? manager_called(j->list, j->key) : NULL;
     const char *folder = json_string_value(json_object_get(o, "folder"));
     bool pulled = o && strcmp(folder, store) == 0 && json_is_string(json_object_get(o, "source"));
-    j->rc = j->list ? keep_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
+    j->rc = j->list ? manager_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
     if (j->rc == 0 && j->found.reference)
         j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
     if (j->rc == SHOAL_ENOTFOUND && j->is_served) j->rc = not_stored(j);
@@ -131,7 +131,7 @@ static void remove_it(job *j)
 {
     const char *store = j->k->places.folders[0];
     j->rc = j->got ? shelf_drop(store, j->got, &j->err) : shelf_drop_folder(j->found.path, &j->err);
-    j->list = keep_list(&j->k->places);
+    j->list = manager_list(&j->k->places);
 }
 
 static void removed(job *j)
@@ -165,11 +165,11 @@ static bool reads(const worker_spec *s, const char *path)
 
 /* Who reads that file or folder, "" nobody; *ret_base: the configuration names it. Of several, one that is
  * served, so that the others are met when that one is gone. */
-static const char *server_of(const keep *k, const char *path, bool *ret_base)
+static const char *server_of(const manager *k, const char *path, bool *ret_base)
 {
     const char *down = "";
     *ret_base = false;
-    for (const kept *m = k->models; m; m = m->next)
+    for (const managed_model *m = k->models; m; m = m->next)
         if (!m->down && reads(&m->spec, path)) return m->spec.model;
     for (size_t i = 0; i < k->n_base; i++) {
         if (!reads(&k->base[i], path)) continue;
@@ -195,10 +195,10 @@ static void unloaded_first(void *user, const model_manager_progress *n, const ap
 
 static void check_unserved(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     bool in_base;
     const char *name = server_of(k, j->found.path, &in_base);
-    const kept *m = kept_find(k, name);
+    const managed_model *m = managed_model_find(k, name);
     model_manager_watch w = {.done = unloaded_first, .user = j};
     api_error e;
     bool may = j->how & MODEL_MANAGER_FORCE || (j->how & MODEL_MANAGER_UNLOAD && !in_base);
@@ -227,7 +227,7 @@ static void stored_found(job *j)
 void kind_remove(job *j)
 {
     j->step = MODEL_MANAGER_REMOVING;
-    j->is_served = kept_find(j->k, j->key) || base_find(j->k, j->key);
+    j->is_served = managed_model_find(j->k, j->key) || base_find(j->k, j->key);
     job_work(j, find_stored, stored_found);
 }
 
@@ -241,12 +241,12 @@ static void drop_brought(job *j)
     bool inside = path && strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
     if (shelf_drop(store, j->wanted.what, &err) != 0 && inside && shelf_drop_folder(path, &err) != 0)
         unlink(path);
-    j->list = keep_list(&j->k->places);
+    j->list = manager_list(&j->k->places);
 }
 
 static void brought_dropped(job *j)
 {
-    LOG(LOG_INFO, "keep", "not_kept", LOG_S("model", j->model), LOG_S("asked", j->key),
+    LOG(LOG_INFO, "models", "not_kept", LOG_S("model", j->model), LOG_S("asked", j->key),
         LOG_S("reason", "it was fetched for a load that failed"));
     job_take_list(j);
     job_over(j);
@@ -270,7 +270,7 @@ static void listed(job *j)
     job_done(j, MODEL_MANAGER_READY);
 }
 
-void list_begin(keep *k)
+void list_begin(manager *k)
 {
     api_error e;
     bool fresh;

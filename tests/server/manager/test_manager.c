@@ -1,7 +1,7 @@
 /* The model manager over a cluster of the imagination: models come, fail, change and go; whoever asks is told once,
  * and the list of what is served is as it was when something failed. */
 #define _GNU_SOURCE
-#include "keep_house.h"
+#include "manager_world.h"
 
 /* ---- the tests ----------------------------------------------------------------------------------------- */
 
@@ -174,10 +174,10 @@ static void what_is_kept_comes_again(void **state)
     assert_non_null(k->load(k->user, &w, &watch, &e));
     wait_for(&h, &a);
     TURN_UNTIL(&h, stat(h.book, &st) == 0);
-    keep_end(&h);
+    manager_end(&h);
     while (h.n_ids > 0) drop(&h, 0);
-    keep_start(&h);
-    keep_restore(h.k);
+    manager_start(&h);
+    manager_restore(h.k);
     TURN_UNTIL(&h, n_replicas(&h, "kept") >= 2);
     assert_int_equal(n_replicas(&h, "kept"), 2);
     house_close(&h);
@@ -193,7 +193,7 @@ static void drain_tells_who_waits(void **state)
     const model_manager *k = manager_interface(h.k);
     ask(&h, "a.gguf", NULL, 0, &a);
     ask(&h, "b.gguf", NULL, 0, &b);
-    keep_drain(h.k);
+    manager_drain(h.k);
     wait_for(&h, &a);
     wait_for(&h, &b);
     assert_int_equal(a.status, 503);

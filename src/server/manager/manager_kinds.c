@@ -1,4 +1,4 @@
-/* keep_kinds.c: loading and unloading, step by step. */
+/* manager_kinds.c: loading and unloading, step by step. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "logging/log.h"
 #include "json/tuning.h"
 #include "base/sys.h"
-#include "keep/keep_impl.h"
+#include "manager/manager_impl.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -21,13 +21,13 @@ enum { LOAD_S = 600, LOAD_MIB_PER_S = 4, REPLICAS_PER_CORE = 4, REPLICAS_LEAST =
 
 static void resolve(job *j)
 {
-    keep_found f = {0};
-    j->rc = keep_find(&f, &j->k->places, &j->wanted, &j->err);
+    manager_found f = {0};
+    j->rc = manager_find(&f, &j->k->places, &j->wanted, &j->err);
     if (j->rc == 0) {
-        keep_found_done(&j->found);
+        manager_found_done(&j->found);
         j->found = f;
     }
-    j->list = keep_list(&j->k->places);
+    j->list = manager_list(&j->k->places);
 }
 
 static void settle(job *j);
@@ -62,7 +62,7 @@ static void fetch_over(void *user, const model_manager_progress *n, const api_er
         return;
     }
     j->wanted.what = got;
-    keep_found_done(&j->found);
+    manager_found_done(&j->found);
     job_work(j, resolve, resolved);
 }
 
@@ -91,7 +91,7 @@ static void resolved(job *j)
 /* A model of the configuration, which says where its file is. */
 static bool find_configured(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     const char *name = j->wanted.as.name ? NULL : j->wanted.what;
     for (size_t i = 0; name && i < k->n_base; i++) {
         if (strcmp(k->base[i].model, name) != 0) continue;
@@ -109,7 +109,7 @@ static bool find_configured(job *j)
 /* One that the file names since it was read again: it is loaded as the file says, but for what is asked. */
 static bool find_in_file(job *j)
 {
-    const gateway_config *c = keep_config(j->k);
+    const gateway_config *c = manager_config(j->k);
     config_load_request *w = &j->wanted;
     size_t i = 0;
     while (w->what && i < c->n_models && strcmp(c->models[i].name, w->what) != 0) i++;
@@ -189,18 +189,18 @@ static uint64_t load_s(uint64_t bytes)
 static void watch(job *j, model_manager_step step)
 {
     j->phase = PHASE_WATCHING;
-    j->since_ns = keep_now_ns(j->k);
+    j->since_ns = manager_now_ns(j->k);
     job_tell(j, step);
     jobs_soon(j->k);
 }
 
 /* What is loaded at this moment will still take; nothing, where there will be fewer replicas. */
-static uint64_t room_taken(const keep *k)
+static uint64_t room_taken(const manager *k)
 {
     uint64_t sum = 0;
-    for (const kept *m = k->models; m; m = m->next) {
+    for (const managed_model *m = k->models; m; m = m->next) {
         int more = m->loading && !m->down ? m->spec.n_replicas - m->n_before : 0;
-        uint64_t need = more > 0 ? kept_need(m->bytes, &m->spec, (unsigned)more) : 0;
+        uint64_t need = more > 0 ? managed_model_need(m->bytes, &m->spec, (unsigned)more) : 0;
         if (__builtin_add_overflow(sum, need, &sum)) return UINT64_MAX;
     }
     return sum;
@@ -219,10 +219,10 @@ static bool has_cores(job *j, const worker_spec *s, unsigned n)
 
 static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
-    const keep *k = j->k;
+    const manager *k = j->k;
     if (j->runs || model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
     room room = room_read(k->o.root);
-    uint64_t need = kept_need(bytes, s, n_new), taken = room_taken(k);
+    uint64_t need = managed_model_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;
     job_fail(j, 507, "no_room",
@@ -230,14 +230,14 @@ static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_ne
              "values), and %s has "
              "%llu MiB free%s; unload another model, or give it less (kv_mb, replicas)",
              s->model, (unsigned long long)(need / MIB), n_new, (unsigned long long)(bytes / MIB),
-             (unsigned long long)((kept_need(0, s, 1)) / MIB), room.by,
+             (unsigned long long)((managed_model_need(0, s, 1)) / MIB), room.by,
              (unsigned long long)(room.free_bytes / MIB),
              taken ? ", less what models need that are being loaded" : "");
     return false;
 }
 
 /* The list as it was before this load. */
-static void undo(keep *k, kept *m)
+static void undo(manager *k, managed_model *m)
 {
     shoal_err err;
     if (m->n_before > 0) {
@@ -245,30 +245,30 @@ static void undo(keep *k, kept *m)
         m->n_before = 0;
         m->loading = false;
     } else {
-        kept_drop(k, m);
+        managed_model_drop(k, m);
     }
-    if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_undo", LOG_S("reason", err.message));
+    if (manager_apply(k, &err) != 0) LOG(LOG_ERROR, "models", "cannot_undo", LOG_S("reason", err.message));
 }
 
 static void start_new(job *j, const worker_spec *s)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     shoal_err err;
-    if (kept_elsewhere(k, s->model)) {
+    if (managed_model_elsewhere(k, s->model)) {
         job_fail(j, 409, "model_is_served",
                  "other machines serve a model '%s' already; give this one another name", s->model);
         return;
     }
     if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas) || !has_cores(j, s, (unsigned)s->n_replicas))
         return;
-    kept *m = kept_new(k, s, &j->wanted);
+    managed_model *m = managed_model_new(k, s, &j->wanted);
     if (!m) {
         job_fail(j, 500, "out_of_memory", "out of memory");
         return;
     }
     m->bytes = j->found.bytes;
     m->loading = true;
-    if (keep_apply(k, &err) == 0) {
+    if (manager_apply(k, &err) == 0) {
         watch(j, MODEL_MANAGER_STARTING);
         return;
     }
@@ -277,9 +277,9 @@ static void start_new(job *j, const worker_spec *s)
 }
 
 /* It is there: more replicas or fewer, and what is kept of it. */
-static void change(job *j, kept *m, const worker_spec *s)
+static void change(job *j, managed_model *m, const worker_spec *s)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     shoal_err err;
     int wanted = j->wanted.as.replicas ? s->n_replicas : m->spec.n_replicas,
         more = wanted - m->spec.n_replicas;
@@ -299,7 +299,7 @@ static void change(job *j, kept *m, const worker_spec *s)
         m->loading = true;
         m->spec.n_replicas = wanted;
         m->wanted.as.replicas = (unsigned)wanted;
-        if (keep_apply(k, &err) != 0) {
+        if (manager_apply(k, &err) != 0) {
             undo(k, m);
             job_fail_as(j, &err);
             return;
@@ -308,12 +308,12 @@ static void change(job *j, kept *m, const worker_spec *s)
     watch(j, MODEL_MANAGER_STARTING);
 }
 
-static void bring_back(job *j, kept *m)
+static void bring_back(job *j, managed_model *m)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     shoal_err err;
-    kept_drop(k, m);
-    if (keep_apply(k, &err) != 0)
+    managed_model_drop(k, m);
+    if (manager_apply(k, &err) != 0)
         job_fail_as(j, &err);
     else
         watch(j, MODEL_MANAGER_STARTING);
@@ -327,21 +327,21 @@ static bool is_pipeline(const gateway_config *c, const char *name)
 }
 
 /* A key whose `models` names one of these would open the model, too. */
-static const char *name_is_taken(const keep *k, const char *name)
+static const char *name_is_taken(const manager *k, const char *name)
 {
-    if (route_find(&keep_config(k)->book, name)) return "a route";
-    if (is_pipeline(keep_config(k), name)) return "a pipeline";
-    if (config_alias_find(keep_config(k), name)) return "an alias";
-    return config_ensemble_find(keep_config(k), name) ? "an ensemble" : NULL;
+    if (route_find(&manager_config(k)->book, name)) return "a route";
+    if (is_pipeline(manager_config(k), name)) return "a pipeline";
+    if (config_alias_find(manager_config(k), name)) return "an alias";
+    return config_ensemble_find(manager_config(k), name) ? "an ensemble" : NULL;
 }
 
 static void settle(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     worker_spec s = spec_of(j);
     snprintf(j->model, sizeof j->model, "%s", j->found.name);
     const char *other = name_is_taken(k, s.model);
-    kept *m = kept_find(k, s.model);
+    managed_model *m = managed_model_find(k, s.model);
     const worker_spec *base = base_find(k, s.model);
     for (size_t i = 0; m && m->down && i < k->n_base; i++)
         if (strcmp(k->base[i].model, s.model) == 0) base = &k->base[i];
@@ -369,7 +369,7 @@ static void settle(job *j)
 /* ---- loading: the end ---------------------------------------------------------------------------------- */
 
 /* All that wait for this model hear the same. */
-static void fail_loads(keep *k, const char *name, int status, const char *code, const char *why)
+static void fail_loads(manager *k, const char *name, int status, const char *code, const char *why)
 {
     for (job *j = k->jobs; j; j = j->next)
         if (j->kind == JOB_LOAD && j->phase == PHASE_WATCHING && strcmp(j->model, name) == 0)
@@ -377,9 +377,9 @@ static void fail_loads(keep *k, const char *name, int status, const char *code, 
 }
 
 /* It hangs: its worker is ended, and the place is free. One of the configuration starts on. */
-static void give_up(job *j, kept *m)
+static void give_up(job *j, managed_model *m)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     unsigned long long s = load_s(j->found.bytes);
     char why[200];
     if (!m || !m->loading) {
@@ -396,10 +396,10 @@ static void give_up(job *j, kept *m)
 
 static void look_at_load(job *j)
 {
-    keep *k = j->k;
-    kept *m = kept_find(k, j->model);
+    manager *k = j->k;
+    managed_model *m = managed_model_find(k, j->model);
     const worker_spec *spec = m ? &m->spec : base_find(k, j->model);
-    kept_state s = kept_look(k, j->model);
+    managed_model_state s = managed_model_look(k, j->model);
     char why[400];
     if (!spec) {
         job_fail(j, 409, "unloaded", "it was unloaded while it was loaded");
@@ -410,10 +410,10 @@ static void look_at_load(job *j)
     } else if (!s.n_leaving && s.n_ready >= (unsigned)(spec->n_replicas > 0 ? spec->n_replicas : 1)) {
         if (m) m->loading = false;
         if (m) m->n_before = 0;
-        if (m) kept_touch(k, m);
-        keep_loaded(k, j);
+        if (m) managed_model_touch(k, m);
+        manager_loaded(k, j);
         job_done_in_book(j, MODEL_MANAGER_READY);
-    } else if (keep_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
+    } else if (manager_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
         give_up(j, m);
     }
 }
@@ -421,29 +421,29 @@ static void look_at_load(job *j)
 /* ---- unloading ----------------------------------------------------------------------------------------- */
 
 /* What was loaded is forgotten, what the base has is left out of it. */
-static bool leave_out(keep *k, const char *name)
+static bool leave_out(manager *k, const char *name)
 {
-    kept *m = kept_find(k, name);
-    if (m && !m->down) kept_drop(k, m);
-    if (!m && (m = kept_new(k, base_find(k, name), NULL))) m->down = true;
+    managed_model *m = managed_model_find(k, name);
+    if (m && !m->down) managed_model_drop(k, m);
+    if (!m && (m = managed_model_new(k, base_find(k, name), NULL))) m->down = true;
     return m != NULL;
 }
 
 static void take_down(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     shoal_err err;
-    const kept *m = kept_find(k, j->model);
+    const managed_model *m = managed_model_find(k, j->model);
     bool was_kept = m && m->wanted.keep;
     if (!leave_out(k, j->model)) {
         job_fail(j, 500, "out_of_memory", "out of memory");
         return;
     }
-    keep_forget_absent(k, j->model);
+    manager_forget_absent(k, j->model);
     fail_loads(k, j->model, 409, "unloaded", "it was unloaded while it was loaded");
-    if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_unload", LOG_S("reason", err.message));
+    if (manager_apply(k, &err) != 0) LOG(LOG_ERROR, "models", "cannot_unload", LOG_S("reason", err.message));
     if (was_kept) {
-        keep_write_book(k);
+        manager_write_book(k);
         j->book_at = k->book_wanted;
     }
     if (j->how & MODEL_MANAGER_AT_ONCE) k->o.hurry(k->o.user, j->model);
@@ -452,16 +452,16 @@ static void take_down(job *j)
 
 static void unload(job *j)
 {
-    keep *k = j->k;
-    const kept *m = kept_find(k, j->model);
+    manager *k = j->k;
+    const managed_model *m = managed_model_find(k, j->model);
     char user[160] = "";
-    config_load_request_user(keep_config(k), j->model, user, sizeof user);
-    if (!m && !base_find(k, j->model) && kept_elsewhere(k, j->model))
+    config_load_request_user(manager_config(k), j->model, user, sizeof user);
+    if (!m && !base_find(k, j->model) && managed_model_elsewhere(k, j->model))
         job_fail(
             j, 409, "model_is_elsewhere",
             "'%s' is served by other machines alone; the configuration of the gateway that places it says so",
             j->model);
-    else if (!m && !base_find(k, j->model) && kept_look(k, j->model).n == 0)
+    else if (!m && !base_find(k, j->model) && managed_model_look(k, j->model).n == 0)
         job_fail(j, 404, "model_not_found", "the model '%s' is not loaded", j->model);
     else if (!m && k->o.placed)
         job_fail(j, 409, "model_is_placed",
@@ -486,8 +486,8 @@ void kind_unload(job *j)
 
 static void look_at_unload(job *j)
 {
-    kept_state s = kept_look(j->k, j->model);
-    const kept *m = kept_find(j->k, j->model);
+    managed_model_state s = managed_model_look(j->k, j->model);
+    const managed_model *m = managed_model_find(j->k, j->model);
     if ((m && !m->down) || s.n == 0) job_done_in_book(j, MODEL_MANAGER_UNLOADED); /* or it is loaded again */
 }
 

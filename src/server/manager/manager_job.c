@@ -1,4 +1,4 @@
-/* keep_job.c: pieces of work, who waits for them, and the thread pool. */
+/* manager_job.c: pieces of work, who waits for them, and the thread pool. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +6,13 @@
 
 #include "base/file.h"
 #include "logging/log.h"
-#include "keep/keep_impl.h"
+#include "manager/manager_impl.h"
 
 /* ---- tickets ----------------------------------------------------------------------------------------- */
 
 static model_manager_progress news_of(const job *j)
 {
-    kept_state s = *j->model ? kept_look(j->k, j->model) : (kept_state){0};
+    managed_model_state s = *j->model ? managed_model_look(j->k, j->model) : (managed_model_state){0};
     return (model_manager_progress){.step = j->step,
                                     .model = j->model,
                                     .file = j->file,
@@ -49,7 +49,7 @@ void ticket_leave(model_manager_ticket *t)
     free(t);
     if (j->kind != JOB_FETCH || j->tickets || !j->fetch) return;
     j->stopped = true;
-    keep_fetch_stop(j->fetch);
+    manager_fetch_stop(j->fetch);
 }
 
 void job_tell(job *j, model_manager_step step)
@@ -64,7 +64,7 @@ void job_tell(job *j, model_manager_step step)
 
 /* ---- jobs -------------------------------------------------------------------------------------------- */
 
-job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *e)
+job *job_get(manager *k, job_kind kind, const char *key, bool *ret_new, api_error *e)
 {
     *ret_new = false;
     for (job *j = k->jobs; j; j = j->next)
@@ -73,9 +73,9 @@ job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *
         api_error_set(e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
         return NULL;
     }
-    if (k->n_jobs >= KEEP_JOBS_MAX && kind != JOB_WRITE) {
+    if (k->n_jobs >= MANAGER_JOBS_MAX && kind != JOB_WRITE) {
         api_error_set(e, 429, "rate_limit_error", "too_many_loads", NULL,
-                      "%d models come and go already; try again when some have", KEEP_JOBS_MAX);
+                      "%d models come and go already; try again when some have", MANAGER_JOBS_MAX);
         e->retry_after_s = 1;
         return NULL;
     }
@@ -99,7 +99,7 @@ job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *
 
 void job_free(job *j)
 {
-    keep *k = j->k;
+    manager *k = j->k;
     job **at = &k->jobs;
     while (*at != j) at = &(*at)->next;
     *at = j->next;
@@ -109,8 +109,8 @@ void job_free(job *j)
         free(t);
     }
     ticket_leave(j->inner);
-    if (j->fetch) keep_fetch_leave(j->fetch);
-    keep_found_done(&j->found);
+    if (j->fetch) manager_fetch_leave(j->fetch);
+    manager_found_done(&j->found);
     json_decref(j->list);
     json_decref(j->before);
     arena_free(j->mem);
@@ -121,7 +121,7 @@ void job_done(job *j, model_manager_step step)
 {
     if (j->phase == PHASE_OVER) return;
     if (j->kind < JOB_LIST)
-        LOG(LOG_INFO, "keep", model_manager_step_name(step), LOG_S("model", j->model),
+        LOG(LOG_INFO, "models", model_manager_step_name(step), LOG_S("model", j->model),
             LOG_S("asked", j->key));
     j->step = step;
     j->phase = PHASE_OVER;
@@ -141,7 +141,7 @@ static void hide_folder(const char *folder, char *sentence)
     }
 }
 
-void keep_hide_folders(const keep_places *p, char *sentence)
+void manager_hide_folders(const manager_places *p, char *sentence)
 {
     for (size_t i = 0; i < p->n_folders; i++) hide_folder(p->folders[i], sentence);
 }
@@ -160,9 +160,9 @@ void job_fail(job *j, int status, const char *code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    LOG(LOG_WARN, "keep", "failed", LOG_S("model", j->model), LOG_S("asked", j->key),
+    LOG(LOG_WARN, "models", "failed", LOG_S("model", j->model), LOG_S("asked", j->key),
         LOG_S("reason", message));
-    keep_hide_folders(&j->k->places, message);
+    manager_hide_folders(&j->k->places, message);
     api_error_set(&j->error, status, status >= 500 ? "server_error" : "invalid_request_error", code, NULL,
                   "%s", message);
     j->failed = true;
@@ -193,11 +193,11 @@ static void on_pool(uv_work_t *w)
 static void back(uv_work_t *w, int status)
 {
     job *j = (job *)w;
-    keep *k = j->k;
+    manager *k = j->k;
     j->phase = PHASE_IDLE;
     if (!k->closing || j->kind == JOB_WRITE) j->then(j); /* which may have to be written once more */
     if (k->closing) job_free(j);
-    keep_release(k);
+    manager_release(k);
 }
 
 void job_work(job *j, void (*errand)(job *j), void (*then)(job *j))
@@ -213,7 +213,7 @@ void job_work(job *j, void (*errand)(job *j), void (*then)(job *j))
 
 static void on_soon(uv_timer_t *t)
 {
-    keep *k = t->data;
+    manager *k = t->data;
     if (k->closing) return;
     for (job *j = k->jobs; j; j = j->next) {
         if (j->phase == PHASE_NEW) {
@@ -225,12 +225,12 @@ static void on_soon(uv_timer_t *t)
     jobs_deliver(k);
 }
 
-void jobs_soon(keep *k)
+void jobs_soon(manager *k)
 {
     if (!k->closing && !uv_is_active((uv_handle_t *)&k->soon)) uv_timer_start(&k->soon, on_soon, 0, 0);
 }
 
-static job *over(const keep *k)
+static job *over(const manager *k)
 {
     job *j = k->jobs;
     while (j && j->phase != PHASE_OVER) j = j->next;
@@ -238,7 +238,7 @@ static job *over(const keep *k)
 }
 
 /* Whoever is told may ask again, or leave: one at a time, from the list as it is then. */
-void jobs_deliver(keep *k)
+void jobs_deliver(manager *k)
 {
     for (job *j; (j = over(k));) {
         model_manager_progress n = news_of(j);

@@ -6,8 +6,8 @@
  *     house_open(&h);
  *     assert_int_equal(loaded(&h, "a.gguf", NULL, 0).status, 0);
  *     house_close(&h); */
-#ifndef TESTS_KEEP_KEEP_HOUSE_H
-#define TESTS_KEEP_KEEP_HOUSE_H
+#ifndef TESTS_MANAGER_MANAGER_WORLD_H
+#define TESTS_MANAGER_MANAGER_WORLD_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 #include "logging/log.h"
 #include "cluster/registry.h"
-#include "keep/keep.h"
+#include "manager/manager.h"
 
 enum { WORKERS_MAX = 96, TURNS_MAX = 4000, WAIT_MAX_S = 60 };
 
@@ -37,7 +37,7 @@ typedef struct house {
     registry *g;
     source *agent;
     gateway_config *config;
-    keep *k;
+    manager *k;
     char top[64], book[96];
     const char *store, *manifest, *program; /* NULL: top, none, this one */
     worker_spec wanted[WORKERS_MAX];        /* as last set; texts are copied */
@@ -137,23 +137,23 @@ static inline void write_file(const house *h, const char *name)
     assert_int_equal(fclose(f), 0);
 }
 
-static inline void keep_start(house *h)
+static inline void manager_start(house *h)
 {
     char path[160];
-    keep_options o = {.registry = h->g,
-                      .config = h->config,
-                      .store = h->store ? h->store : h->top,
-                      .manifest = h->manifest,
-                      .program = h->program,
-                      .book = h->book,
-                      .set = set,
-                      .hurry = hurry,
-                      .user = h,
-                      .root = h->top};
+    manager_options o = {.registry = h->g,
+                         .config = h->config,
+                         .store = h->store ? h->store : h->top,
+                         .manifest = h->manifest,
+                         .program = h->program,
+                         .book = h->book,
+                         .set = set,
+                         .hurry = hurry,
+                         .user = h,
+                         .root = h->top};
     snprintf(path, sizeof path, "%s/fixed.gguf", h->top);
     worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1};
-    assert_int_equal(keep_open(&h->k, &h->loop, &o, NULL), 0);
-    assert_int_equal(keep_base(h->k, &base, 1, NULL), 0);
+    assert_int_equal(manager_open(&h->k, &h->loop, &o, NULL), 0);
+    assert_int_equal(manager_base(h->k, &base, 1, NULL), 0);
 }
 
 static inline void ticked(uv_timer_t *t) {}
@@ -178,13 +178,13 @@ static inline void house_open(house *h)
     reach how = sim_reach(&h->world);
     assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
     assert_int_equal(source_open(&h->agent, h->g, "agent", NULL), 0);
-    keep_start(h);
+    manager_start(h);
 }
 
-static inline void keep_end(house *h)
+static inline void manager_end(house *h)
 {
-    keep_drain(h->k);
-    keep_close(h->k);
+    manager_drain(h->k);
+    manager_close(h->k);
     uv_unref((uv_handle_t *)&h->alive);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     uv_ref((uv_handle_t *)&h->alive);
@@ -193,7 +193,7 @@ static inline void keep_end(house *h)
 static inline void house_close(house *h)
 {
     char command[160];
-    keep_end(h);
+    manager_end(h);
     uv_close((uv_handle_t *)&h->alive, NULL);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     registry_free(h->g);

@@ -1,20 +1,20 @@
-/* keep_impl.h: what the files of the model manager share: keep.c (its life, and the model manager's functions), keep_job.c
- * (work and who waits for it), keep_models.c (what is served), keep_kinds.c (loading and unloading, step by
- * step), keep_store.c (fetching and removing) and keep_session.c (what a supervised process finds again). */
-#ifndef KEEP_KEEP_IMPL_H
-#define KEEP_KEEP_IMPL_H
+/* manager_impl.h: what the files of the model manager share: manager.c (its life, and the model manager's functions), manager_job.c
+ * (work and who waits for it), manager_models.c (what is served), manager_kinds.c (loading and unloading, step by
+ * step), manager_store.c (fetching and removing) and manager_session.c (what a supervised process finds again). */
+#ifndef MANAGER_MANAGER_IMPL_H
+#define MANAGER_MANAGER_IMPL_H
 
-#include "keep/keep.h"
-#include "keep/keep_book.h"
-#include "keep/keep_fetch.h"
-#include "keep/keep_find.h"
+#include "manager/manager.h"
+#include "manager/manager_book.h"
+#include "manager/manager_fetch.h"
+#include "manager/manager_find.h"
 #include "os/room.h"
 
-enum { KEEP_JOBS_MAX = 64, KEEP_CRASHES_MAX = 3, KEEP_TICK_MS = 500 };
+enum { MANAGER_JOBS_MAX = 64, MANAGER_CRASHES_MAX = 3, MANAGER_TICK_MS = 500 };
 
 /* A model that was loaded, or one of the configuration that was unloaded. */
-typedef struct kept {
-    struct kept *next;
+typedef struct managed_model {
+    struct managed_model *next;
     arena *mem;
     worker_spec spec;
     config_load_request wanted;
@@ -24,7 +24,7 @@ typedef struct kept {
     int n_before;     /* replicas that it had before the load that is under way; 0: it was not there */
     uint64_t stay_s;  /* LOAD_REQUEST_STAYS: for good */
     uint64_t used_ns; /* when it was used last, as far as is known */
-} kept;
+} managed_model;
 
 typedef enum job_kind { JOB_LOAD, JOB_UNLOAD, JOB_FETCH, JOB_REMOVE, JOB_LIST, JOB_WRITE } job_kind;
 typedef enum job_phase {
@@ -45,7 +45,7 @@ struct model_manager_ticket {
 typedef struct job {
     uv_work_t work;                                      /* first */
     void (*errand)(struct job *), (*then)(struct job *); /* of it */
-    keep *k;
+    manager *k;
     struct job *next;
     job_kind kind;
     job_phase phase;
@@ -54,7 +54,7 @@ typedef struct job {
     const char *key;            /* equal ones are one piece of work */
     char model[65];             /* "": not known yet */
     unsigned how;               /* MODEL_MANAGER_... */
-    keep_found found;
+    manager_found found;
     sampling_defaults sampling; /* as the configuration says, over what `found` says */
     uint64_t since_ns;          /* it watches */
     uint64_t book_at;           /* the writing of the book that has its change; 0: it has none */
@@ -65,7 +65,7 @@ typedef struct job {
     char file[256], digest[65]; /* of what is fetched */
     uint64_t total, fetched;
     const char *got; /* of a fetch: the model's path or name */
-    keep_fetch *fetch;
+    manager_fetch *fetch;
     bool stopped;                  /* it was told to end */
     bool brought;                  /* its file was not in the store before it was asked for */
     bool is_served;                /* of a removal: a model has this name */
@@ -77,15 +77,15 @@ typedef struct job {
     api_error error;
 } job;
 
-struct keep {
+struct manager {
     model_manager face;
     uv_loop_t *loop;
-    keep_options o;
-    keep_places places;
+    manager_options o;
+    manager_places places;
     arena *mem, *base_mem;
     worker_spec *base;
     size_t n_base;
-    kept *models;
+    managed_model *models;
     job *jobs;
     size_t n_jobs;
     json_t *stored;       /* as of the last look */
@@ -104,14 +104,14 @@ struct keep {
 };
 
 /* The configuration that is in use: it may have been read again. */
-const gateway_config *keep_config(const keep *k);
+const gateway_config *manager_config(const manager *k);
 /* What makes two loads one piece of work; malloc'd, NULL: no memory. */
-char *keep_load_key(const json_t *wanted);
+char *manager_load_key(const json_t *wanted);
 
-/* ---- keep_job.c ---- */
+/* ---- manager_job.c ---- */
 /* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
  * begun. key is copied. */
-job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *e);
+job *job_get(manager *k, job_kind kind, const char *key, bool *ret_new, api_error *e);
 model_manager_ticket *job_ticket(job *j, const model_manager_watch *w, api_error *e);
 void job_tell(job *j, model_manager_step step);
 /* Its end; told a turn of the loop later. */
@@ -126,55 +126,55 @@ void job_fail_as(job *j, const shoal_err *err); /* with the status that suits it
 /* On a thread of the pool; then `then` on the loop, unless the model manager closes. */
 void job_work(job *j, void (*errand)(job *j), void (*then)(job *j));
 /* Take this machine's folders out of a sentence for clients: names of files are left. */
-void keep_hide_folders(const keep_places *p, char *sentence);
+void manager_hide_folders(const manager_places *p, char *sentence);
 void job_free(job *j);
-void jobs_soon(keep *k); /* look at all that watch, a turn later */
-void jobs_deliver(keep *k);
+void jobs_soon(manager *k); /* look at all that watch, a turn later */
+void jobs_deliver(manager *k);
 void ticket_leave(model_manager_ticket *t);
-void keep_release(keep *k);
+void manager_release(manager *k);
 
-/* ---- keep_models.c ---- */
-kept *kept_find(const keep *k, const char *name);
+/* ---- manager_models.c ---- */
+managed_model *managed_model_find(const manager *k, const char *name);
 /* A model of the base, unless it was unloaded. */
-const worker_spec *base_find(const keep *k, const char *name);
-kept *kept_new(keep *k, const worker_spec *spec,
-               const config_load_request *wanted); /* in the list; NULL: no memory */
-void kept_drop(keep *k, kept *m);
-int keep_apply(keep *k, shoal_err *err);
+const worker_spec *base_find(const manager *k, const char *name);
+managed_model *managed_model_new(manager *k, const worker_spec *spec,
+                                 const config_load_request *wanted); /* in the list; NULL: no memory */
+void managed_model_drop(manager *k, managed_model *m);
+int manager_apply(manager *k, shoal_err *err);
 /* What this machine's replicas of a model come to. */
-typedef struct kept_state {
+typedef struct managed_model_state {
     unsigned n, n_ready, n_leaving;
     const replica *failed; /* NULL: none has */
-} kept_state;
-kept_state kept_look(const keep *k, const char *name);
-bool kept_elsewhere(const keep *k, const char *name); /* only others serve it */
-uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas);
-void kept_touch(const keep *k, kept *m); /* it is used now */
-uint64_t kept_left_ms(const keep *k, const kept *m);
-uint64_t keep_now_ns(const keep *k);
-void kept_tick(keep *k);
-void keep_write_book(keep *k);
+} managed_model_state;
+managed_model_state managed_model_look(const manager *k, const char *name);
+bool managed_model_elsewhere(const manager *k, const char *name); /* only others serve it */
+uint64_t managed_model_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas);
+void managed_model_touch(const manager *k, managed_model *m); /* it is used now */
+uint64_t managed_model_left_ms(const manager *k, const managed_model *m);
+uint64_t manager_now_ns(const manager *k);
+void managed_model_tick(manager *k);
+void manager_write_book(manager *k);
 /* job_done, once what it has changed in the book is on the disk; it fails where that cannot be written. */
 void job_done_in_book(job *j, model_manager_step step);
-void keep_forget_absent(keep *k, const char *name);
-void keep_loaded(keep *k, job *j); /* its entry of the book is no absent one any more */
+void manager_forget_absent(manager *k, const char *name);
+void manager_loaded(manager *k, job *j); /* its entry of the book is no absent one any more */
 
-/* ---- keep_session.c ---- */
-void session_open(keep *k);
-void session_leave_out(keep *k); /* of a new base what was unloaded before the crash */
-void session_restore(keep *k);
-void session_write(keep *k); /* something was loaded or unloaded */
-void session_close(keep *k);
+/* ---- manager_session.c ---- */
+void session_open(manager *k);
+void session_leave_out(manager *k); /* of a new base what was unloaded before the crash */
+void session_restore(manager *k);
+void session_write(manager *k); /* something was loaded or unloaded */
+void session_close(manager *k);
 
-/* ---- keep_kinds.c ---- */
+/* ---- manager_kinds.c ---- */
 void kind_load(job *j);
 void kind_unload(job *j);
 void kinds_look(job *j); /* of one that watches */
 
-/* ---- keep_store.c ---- */
+/* ---- manager_store.c ---- */
 void kind_fetch(job *j);
 void kind_remove(job *j);
-void list_begin(keep *k);
+void list_begin(manager *k);
 void job_take_list(job *j); /* what was found is what the store has */
 
 #endif

@@ -1,7 +1,7 @@
 /* The model manager where things go wrong, or lie elsewhere than they seem: nothing that is served is removed, no
  * load goes on for ever, and what is kept is written down. */
 #define _GNU_SOURCE
-#include "keep_house.h"
+#include "manager_world.h"
 
 #include "base/file.h"
 #include "fetch/pull_shelf.h"
@@ -49,9 +49,9 @@ static void store_may_be_relative_and_missing(void **state)
         assert_int_equal(chdir(h.top), 0);
         assert_int_equal(symlink("real", "link"), 0);
         write_program(&h, program, ONE_FILE);
-        keep_end(&h);
+        manager_end(&h);
         h.store = stores[i];
-        keep_start(&h);
+        manager_start(&h);
         assert_int_equal(chdir(was), 0); /* what was said at the start counts */
         ask_for(&h, "hf:org/one", &a);
         wait_for(&h, &a);
@@ -68,13 +68,13 @@ static void manifest_of_the_root_opens_no_machine(void **state)
     char path[160];
     house h;
     house_open(&h);
-    keep_end(&h);
+    manager_end(&h);
     make_folder(&h, "store");
     char store[160];
     snprintf(store, sizeof store, "%s/store", h.top);
     h.store = store;
     h.manifest = "/models.json";
-    keep_start(&h);
+    manager_start(&h);
     snprintf(path, sizeof path, "%s/a.gguf", h.top);
     assert_int_equal(loaded(&h, path, "x", 0).status, 403);
     assert_int_equal(loaded(&h, "/etc/passwd", "x", 0).status, 403);
@@ -128,9 +128,9 @@ static void sum_of_sizes_has_no_end(void **state)
     if (rc == 0) {
         house_open(&h);
         say_free(&h, 8192); /* more than the 4096 MiB of 64 x (2^58 + 2^26) without its upper bits */
-        keep_end(&h);
+        manager_end(&h);
         h.store = store;
-        keep_start(&h);
+        manager_start(&h);
         assert_int_equal(loaded(&h, "holes.gguf", "holes", 64).status, 507);
         house_close(&h);
     }
@@ -231,10 +231,10 @@ static asked loaded_to_stay(house *h, const char *path, const char *name)
 
 static void start_again(house *h)
 {
-    keep_end(h);
+    manager_end(h);
     while (h->n_ids > 0) drop(h, 0);
-    keep_start(h);
-    keep_restore(h->k);
+    manager_start(h);
+    manager_restore(h->k);
 }
 
 /* Each start finds in the book what the one before found, be an entry written by hand or twice. */
@@ -243,7 +243,7 @@ static void book_does_not_grow(void **state)
     house h;
     house_open(&h);
     assert_int_equal(loaded_to_stay(&h, "a.gguf", "a").status, 0);
-    keep_end(&h);
+    manager_end(&h);
     assert_int_equal(n_in_book(&h, "a.gguf"), 1);
     FILE *f = fopen(h.book, "w");
     assert_non_null(f);
@@ -251,17 +251,17 @@ static void book_does_not_grow(void **state)
           "{\"path\": \"b.gguf\", \"name\": \"b\"}, {\"path\": \"gone.gguf\", \"name\": \"g\"}]}",
           f);
     assert_int_equal(fclose(f), 0);
-    keep_start(&h);
+    manager_start(&h);
     for (int i = 0; i < 3; i++) {
         start_again(&h);
         TURN_UNTIL(&h, n_replicas(&h, "a") + n_replicas(&h, "b") >= 2);
         for (int n = 0; n < 50; n++) turn(&h);
         assert_int_equal(n_replicas(&h, "a") + n_replicas(&h, "b"), 2);
-        keep_end(&h);
+        manager_end(&h);
         assert_int_equal(n_in_book(&h, "a.gguf"), 1);
         assert_int_equal(n_in_book(&h, "b.gguf"), 1);
         assert_int_equal(n_in_book(&h, "gone.gguf"), 1);
-        keep_start(&h);
+        manager_start(&h);
     }
     house_close(&h);
 }
@@ -283,9 +283,9 @@ static void book_is_written_beside_many_loads(void **state)
         ask(&h, "hangs.gguf", name, 0, &a[i]);
     }
     assert_int_equal(unloaded(&h, "a", 0).status, 0);
-    keep_end(&h);
+    manager_end(&h);
     assert_int_equal(n_in_book(&h, "a.gguf"), 0);
-    keep_start(&h);
+    manager_start(&h);
     house_close(&h);
 }
 
@@ -308,9 +308,9 @@ static void book_is_whole_at_the_end(void **state)
     for (size_t i = 0; i < sizeof naps / sizeof *naps; i++) uv_queue_work(&h.loop, &naps[i], nap, napped);
     assert_int_equal(unloaded(&h, "a", 0).status, 0);
     assert_int_equal(unloaded(&h, "b", 0).status, 0);
-    keep_end(&h);
+    manager_end(&h);
     assert_int_equal(n_in_book(&h, ".gguf"), 0);
-    keep_start(&h);
+    manager_start(&h);
     house_close(&h);
 }
 
@@ -374,8 +374,8 @@ static void fetch_begins_again_for_who_comes_late(void **state)
     house h;
     house_open(&h);
     write_program(&h, program, SLOW_ONCE);
-    keep_end(&h);
-    keep_start(&h);
+    manager_end(&h);
+    manager_start(&h);
     const model_manager *k = manager_interface(h.k);
     model_manager_ticket *t = fetch(&h, &a);
     TURN_UNTIL(&h, is_there(&h, "first"));
@@ -397,8 +397,8 @@ static void fetch_that_was_left_at_once_never_begins(void **state)
     house h;
     house_open(&h);
     write_program(&h, program, "echo run >>\"$folder/runs\"");
-    keep_end(&h);
-    keep_start(&h);
+    manager_end(&h);
+    manager_start(&h);
     const model_manager *k = manager_interface(h.k);
     k->leave(fetch(&h, &a));
     for (int i = 0; i < 500; i++) turn(&h);
@@ -446,14 +446,14 @@ static void folder_of_what_is_served_stays(void **state)
     snprintf(path, sizeof path, "%s/fixed.gguf", h.top);
     snprintf(adapter, sizeof adapter, "tone=%s/of/tone.gguf", h.top);
     worker_spec base = {.model = "fixed", .path = path, .n_replicas = 1, .adapters = {adapter}};
-    assert_int_equal(keep_base(h.k, &base, 1, NULL), 0);
+    assert_int_equal(manager_base(h.k, &base, 1, NULL), 0);
     note_pulled(&h, "of", "tone.gguf");
     asked a = removed(&h, "of", MODEL_MANAGER_UNLOAD);
     assert_int_equal(a.status, 409);
     assert_non_null(strstr(a.message, "shoal.yaml names it"));
     base.path = adapter + 5;
     base.adapters[0] = NULL;
-    assert_int_equal(keep_base(h.k, &base, 1, NULL), 0);
+    assert_int_equal(manager_base(h.k, &base, 1, NULL), 0);
     assert_int_equal(removed(&h, "of", MODEL_MANAGER_UNLOAD).status, 409);
     assert_true(is_there(&h, "of/tone.gguf"));
     house_close(&h);

@@ -1,9 +1,9 @@
-/* keep_session.c: what is loaded and unloaded now, for the next life of a supervised process
+/* manager_session.c: what is loaded and unloaded now, for the next life of a supervised process
  * (os/handover.h).
  *
  *     {"models": [loads, as in the book], "unloaded": ["names of the configuration's models"]}
  *
- * The book (keep_book.h) has what a person wants after a restart; this has all that ran when the process
+ * The book (manager_book.h) has what a person wants after a restart; this has all that ran when the process
  * crashed, in memory that the supervisor holds. Each change is a new file, kept before the last one is
  * forgotten. */
 #define _GNU_SOURCE
@@ -15,19 +15,19 @@
 
 #include "os/handover.h"
 #include "logging/log.h"
-#include "keep/keep_impl.h"
+#include "manager/manager_impl.h"
 
-#define KEPT_NAME "loaded"
+#define LOADED_NAME "loaded"
 
 enum { SESSION_MAX_BYTES = 1 << 20 };
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-static json_t *describe(const keep *k)
+static json_t *describe(const manager *k)
 {
     json_t *models = json_array(), *unloaded = json_array();
     bool ok = models && unloaded;
-    for (const kept *m = k->models; ok && m; m = m->next) {
+    for (const managed_model *m = k->models; ok && m; m = m->next) {
         config_load_request w = m->wanted;
         w.as.name = m->spec.model;
         w.as.replicas = (unsigned)m->spec.n_replicas;
@@ -48,7 +48,7 @@ static bool write_all(int fd, const char *text)
 }
 
 /* -1: none is there any more. */
-static void set_file(keep *k, int fd)
+static void set_file(manager *k, int fd)
 {
     if (k->session_fd >= 0) {
         handover_forget(k->session_fd);
@@ -57,7 +57,7 @@ static void set_file(keep *k, int fd)
     k->session_fd = fd;
 }
 
-void session_write(keep *k)
+void session_write(manager *k)
 {
     if (!handover_is_open() || k->closing || k->session)
         return; /* until all is loaded again the old file counts */
@@ -65,17 +65,17 @@ void session_write(keep *k)
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     int fd = text ? memfd_create("shoal-loaded", MFD_CLOEXEC) : -1;
     if (fd >= 0 && write_all(fd, text)) {
-        handover_keep(KEPT_NAME, fd);
+        handover_keep(LOADED_NAME, fd);
         set_file(k, fd);
     } else {
-        LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", "no memory to note what is loaded"));
+        LOG(LOG_ERROR, "models", "not_kept", LOG_S("reason", "no memory to note what is loaded"));
         if (fd >= 0) close(fd);
     }
     free(text);
     json_decref(all);
 }
 
-void session_close(keep *k)
+void session_close(manager *k)
 {
     json_decref(k->session);
     set_file(k, -1);
@@ -90,20 +90,20 @@ static json_t *read_text(int fd)
     if (fstat(fd, &st) != 0 || st.st_size <= 0 || st.st_size > SESSION_MAX_BYTES) return NULL;
     char *text = malloc((size_t)st.st_size);
     if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size)
-        json_parse(&all, text, (size_t)st.st_size, KEPT_NAME, NULL);
+        json_parse(&all, text, (size_t)st.st_size, LOADED_NAME, NULL);
     free(text);
     return all;
 }
 
 /* Of two files the process crashed between, the newer counts. */
-void session_open(keep *k)
+void session_open(manager *k)
 {
     k->session_fd = -1;
-    for (int fd; (fd = handover_take(KEPT_NAME)) >= 0;) set_file(k, fd);
+    for (int fd; (fd = handover_take(LOADED_NAME)) >= 0;) set_file(k, fd);
     if (k->session_fd >= 0) k->session = read_text(k->session_fd);
 }
 
-static bool is_unloaded(const keep *k, const char *name)
+static bool is_unloaded(const manager *k, const char *name)
 {
     size_t i;
     const json_t *s;
@@ -112,17 +112,17 @@ static bool is_unloaded(const keep *k, const char *name)
     return false;
 }
 
-void session_leave_out(keep *k)
+void session_leave_out(manager *k)
 {
     for (size_t i = 0; k->session && i < k->n_base; i++) {
         const char *name = k->base[i].model;
-        if (!is_unloaded(k, name) || kept_find(k, name)) continue;
-        kept *m = kept_new(k, &k->base[i], NULL);
+        if (!is_unloaded(k, name) || managed_model_find(k, name)) continue;
+        managed_model *m = managed_model_new(k, &k->base[i], NULL);
         if (m) m->down = true;
     }
 }
 
-static void over(keep *k)
+static void over(manager *k)
 {
     if (--k->n_restoring > 0) return;
     json_decref(k->session);
@@ -133,10 +133,10 @@ static void over(keep *k)
 static void restored(void *user, const model_manager_progress *n, const api_error *e)
 {
     over(user);
-    if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
+    if (e) LOG(LOG_ERROR, "models", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
 }
 
-static void load_again(keep *k, const json_t *o)
+static void load_again(manager *k, const json_t *o)
 {
     arena *mem = arena_new(0);
     config_load_request w;
@@ -149,12 +149,12 @@ static void load_again(keep *k, const json_t *o)
         t->job->runs = true;
         k->n_restoring++;
     } else {
-        LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", rc ? err.message : e.message));
+        LOG(LOG_ERROR, "models", "not_restored", LOG_S("reason", rc ? err.message : e.message));
     }
     arena_free(mem);
 }
 
-void session_restore(keep *k)
+void session_restore(manager *k)
 {
     size_t i;
     const json_t *o;

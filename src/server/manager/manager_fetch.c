@@ -1,6 +1,6 @@
-/* keep_fetch.c: see keep_fetch.h. */
+/* manager_fetch.c: see manager_fetch.h. */
 #define _GNU_SOURCE
-#include "keep/keep_fetch.h"
+#include "manager/manager_fetch.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 
 enum { LINE_MAX_BYTES = 1 << 20, WHY_BYTES = 400, CHUNK_BYTES = 4096, KILL_MS = 3000, N_HANDLES = 4 };
 
-struct keep_fetch {
+struct manager_fetch {
     uv_process_t process; /* first */
     uv_pipe_t out, err;
     uv_timer_t kill; /* it was told to stop, and does not */
-    keep_fetch_options o;
+    manager_fetch_options o;
     arena *mem; /* of the strings of o, and of the next */
-    keep_fetched got;
+    manager_fetched got;
     bool left, exited;
     int n_open; /* handles, and what is read of them */
     int code;
@@ -58,7 +58,7 @@ static const char *endpoint_of(const pull_ref *r, const config_library *l)
     return r->kind == PULL_OLLAMA && !r->host ? l->registry : NULL;
 }
 
-static int check(const keep_fetch_options *o, arena *mem, pull_ref *ret, shoal_err *err)
+static int check(const manager_fetch_options *o, arena *mem, pull_ref *ret, shoal_err *err)
 {
     int rc = mem ? pull_ref_parse(ret, mem, o->reference, err) : err_nomem(err);
     const char *host = rc == 0 ? host_asked(mem, ret, o->library) : NULL;
@@ -72,7 +72,7 @@ static int check(const keep_fetch_options *o, arena *mem, pull_ref *ret, shoal_e
                    host, host);
 }
 
-int keep_fetch_check(const keep_fetch_options *o, shoal_err *err)
+int manager_fetch_check(const manager_fetch_options *o, shoal_err *err)
 {
     arena *mem = arena_new(0);
     pull_ref r;
@@ -85,7 +85,7 @@ int keep_fetch_check(const keep_fetch_options *o, shoal_err *err)
 
 static void closed(uv_handle_t *h)
 {
-    keep_fetch *f = h->data;
+    manager_fetch *f = h->data;
     if (--f->n_open > 0) return;
     arena_free(f->mem);
     buf_done(&f->line);
@@ -97,14 +97,14 @@ static void close_one(uv_handle_t *h)
     if (!uv_is_closing(h)) uv_close(h, closed);
 }
 
-static const char *reason(const keep_fetch *f)
+static const char *reason(const manager_fetch *f)
 {
     static const char SAYS[] = "shoal pull: ";
     const char *why = strncmp(f->why, SAYS, sizeof SAYS - 1) == 0 ? f->why + sizeof SAYS - 1 : f->why;
     return *why ? why : "shoal pull ended without a word";
 }
 
-static void finish(keep_fetch *f)
+static void finish(manager_fetch *f)
 {
     const char *why = NULL;
     while (f->n_why > 0 && f->why[f->n_why - 1] == ' ') f->why[--f->n_why] = '\0';
@@ -115,7 +115,7 @@ static void finish(keep_fetch *f)
 }
 
 /* It has ended, and all that it said was read. */
-static void look_for_end(keep_fetch *f)
+static void look_for_end(manager_fetch *f)
 {
     bool read = uv_is_closing((uv_handle_t *)&f->out) && uv_is_closing((uv_handle_t *)&f->err);
     if (f->exited && read && !uv_is_closing((uv_handle_t *)&f->kill)) finish(f);
@@ -123,7 +123,7 @@ static void look_for_end(keep_fetch *f)
 
 static void exited(uv_process_t *p, int64_t code, int sig)
 {
-    keep_fetch *f = p->data;
+    manager_fetch *f = p->data;
     f->exited = true;
     f->code = sig ? 128 + sig : (int)code;
     if (sig && !*f->why) snprintf(f->why, sizeof f->why, "shoal pull was ended by signal %d", sig);
@@ -142,7 +142,7 @@ static bool were_here(const json_t *files)
     return all;
 }
 
-static void take_line(keep_fetch *f, const char *line, size_t n)
+static void take_line(manager_fetch *f, const char *line, size_t n)
 {
     json_t *o = NULL;
     if (json_parse(&o, line, n, "shoal pull", NULL) != 0) return;
@@ -150,8 +150,9 @@ static void take_line(keep_fetch *f, const char *line, size_t n)
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     const char *model = json_string_value(json_object_get(o, "model"));
     if (model)
-        f->got = (keep_fetched){arena_strdup(f->mem, model), json_is_true(json_object_get(o, "in_manifest")),
-                                were_here(json_object_get(o, "files"))};
+        f->got =
+            (manager_fetched){arena_strdup(f->mem, model), json_is_true(json_object_get(o, "in_manifest")),
+                              were_here(json_object_get(o, "files"))};
     if (file && !f->left)
         f->o.news(f->o.user, file, digest ? digest : "",
                   (uint64_t)json_integer_value(json_object_get(o, "total")),
@@ -159,7 +160,7 @@ static void take_line(keep_fetch *f, const char *line, size_t n)
     json_decref(o);
 }
 
-static void take_lines(keep_fetch *f, const char *bytes, size_t n)
+static void take_lines(manager_fetch *f, const char *bytes, size_t n)
 {
     if (f->line.len + n > LINE_MAX_BYTES || buf_append(&f->line, bytes, n) != 0) buf_clear(&f->line);
     for (char *end; f->line.len && (end = memchr(f->line.data, '\n', f->line.len));) {
@@ -169,7 +170,7 @@ static void take_lines(keep_fetch *f, const char *bytes, size_t n)
 }
 
 /* "shoal pull: sentence", and perhaps references to choose from behind it. */
-static void take_words(keep_fetch *f, const char *bytes, size_t n)
+static void take_words(manager_fetch *f, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n && f->n_why + 1 < sizeof f->why; i++) {
         bool plain = (unsigned char)bytes[i] >= 0x20 && bytes[i] != 0x7F;
@@ -180,13 +181,13 @@ static void take_words(keep_fetch *f, const char *bytes, size_t n)
 
 static void room(uv_handle_t *h, size_t n, uv_buf_t *ret)
 {
-    keep_fetch *f = h->data;
+    manager_fetch *f = h->data;
     *ret = uv_buf_init(f->chunk, sizeof f->chunk);
 }
 
 static void came(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 {
-    keep_fetch *f = s->data;
+    manager_fetch *f = s->data;
     if (n > 0 && s == (uv_stream_t *)&f->out) take_lines(f, b->base, (size_t)n);
     if (n > 0 && s == (uv_stream_t *)&f->err) take_words(f, b->base, (size_t)n);
     if (n >= 0) return;
@@ -196,7 +197,7 @@ static void came(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 
 /* ---- the beginning --------------------------------------------------------------------------------- */
 
-static bool keep_strings(keep_fetch *f, const keep_fetch_options *o)
+static bool manager_strings(manager_fetch *f, const manager_fetch_options *o)
 {
     f->o = *o;
     f->o.program = arena_strdup(f->mem, o->program ? o->program : "/proc/self/exe"); /* also once replaced */
@@ -206,7 +207,7 @@ static bool keep_strings(keep_fetch *f, const keep_fetch_options *o)
 }
 
 /* "HOST,HOST:PORT": redirects may lead near here to these alone. */
-static char *host_list(keep_fetch *f)
+static char *host_list(manager_fetch *f)
 {
     buf list = {0};
     for (size_t i = 0; i < f->o.library->n_hosts; i++)
@@ -216,7 +217,7 @@ static char *host_list(keep_fetch *f)
     return text;
 }
 
-static int spawn(keep_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err *err)
+static int spawn(manager_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err *err)
 {
     char *args[18], parent[24], *hosts = host_list(f);
     if (!hosts) return err_nomem(err);
@@ -242,7 +243,7 @@ static int spawn(keep_fetch *f, uv_loop_t *loop, const char *endpoint, shoal_err
     return rc == 0 ? 0 : err_set(err, SHOAL_EIO, "cannot start %s: %s", f->o.program, uv_strerror(rc));
 }
 
-static void close_all(keep_fetch *f)
+static void close_all(manager_fetch *f)
 {
     close_one((uv_handle_t *)&f->out);
     close_one((uv_handle_t *)&f->err);
@@ -250,14 +251,14 @@ static void close_all(keep_fetch *f)
     close_one((uv_handle_t *)&f->process);
 }
 
-int keep_fetch_start(keep_fetch **ret, uv_loop_t *loop, const keep_fetch_options *o, shoal_err *err)
+int manager_fetch_start(manager_fetch **ret, uv_loop_t *loop, const manager_fetch_options *o, shoal_err *err)
 {
-    keep_fetch *f = calloc(1, sizeof *f);
+    manager_fetch *f = calloc(1, sizeof *f);
     pull_ref r;
     if (!f) return err_nomem(err);
     f->mem = arena_new(0);
     int rc = check(o, f->mem, &r, err);
-    if (rc == 0 && !keep_strings(f, o)) rc = err_nomem(err);
+    if (rc == 0 && !manager_strings(f, o)) rc = err_nomem(err);
     if (rc != 0) {
         arena_free(f->mem);
         free(f);
@@ -282,19 +283,19 @@ int keep_fetch_start(keep_fetch **ret, uv_loop_t *loop, const keep_fetch_options
 
 static void kill_it(uv_timer_t *t)
 {
-    keep_fetch *f = t->data;
+    manager_fetch *f = t->data;
     if (!f->exited) uv_process_kill(&f->process, SIGKILL);
 }
 
-void keep_fetch_stop(keep_fetch *f)
+void manager_fetch_stop(manager_fetch *f)
 {
     if (f->exited) return;
     uv_process_kill(&f->process, SIGTERM);
     uv_timer_start(&f->kill, kill_it, KILL_MS, 0);
 }
 
-void keep_fetch_leave(keep_fetch *f)
+void manager_fetch_leave(manager_fetch *f)
 {
     f->left = true;
-    keep_fetch_stop(f);
+    manager_fetch_stop(f);
 }

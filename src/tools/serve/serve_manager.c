@@ -1,5 +1,5 @@
-/* serve_keep.c: see serve_keep.h. */
-#include "serve/serve_keep.h"
+/* serve_manager.c: see serve_manager.h. */
+#include "serve/serve_manager.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "trust/state.h"
 
-char *serve_keep_store(const gateway_config *c, const char *manifest)
+char *serve_manager_store(const gateway_config *c, const char *manifest)
 {
     const char *env = getenv("SHOAL_MODELS");
     char *own = NULL;
@@ -25,18 +25,18 @@ char *serve_keep_store(const gateway_config *c, const char *manifest)
     return manifest ? file_folder(manifest) : strdup("models");
 }
 
-int serve_keep_open(keep **ret, uv_loop_t *loop, keep_options *o, shoal_err *err)
+int serve_manager_open(manager **ret, uv_loop_t *loop, manager_options *o, shoal_err *err)
 {
     shoal_err why;
     char *manifest = o->config->manifest ? strdup(o->config->manifest) : NULL, *book = NULL;
     if (!manifest && manifest_locate(&manifest, &why) == SHOAL_ENOMEM) return err_nomem(err);
     int rc = state_path(&book, o->config->cluster_state, "loaded.json", &why);
-    char *store = rc == SHOAL_ENOMEM ? NULL : serve_keep_store(o->config, manifest);
+    char *store = rc == SHOAL_ENOMEM ? NULL : serve_manager_store(o->config, manifest);
     if (rc != 0 && rc != SHOAL_ENOMEM) LOG(LOG_WARN, "serve", "keeps_nothing", LOG_S("reason", why.message));
     o->store = store;
     o->manifest = manifest;
     o->book = rc == 0 ? book : NULL;
-    rc = store ? keep_open(ret, loop, o, err) : err_nomem(err);
+    rc = store ? manager_open(ret, loop, o, err) : err_nomem(err);
     free(store);
     free(book);
     free(manifest);

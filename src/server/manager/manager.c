@@ -1,6 +1,6 @@
-/* keep.c: the model manager's life, and what it lends the gateway. */
+/* manager.c: the model manager's life, and what it lends the gateway. */
 #define _GNU_SOURCE
-#include "keep/keep.h"
+#include "manager/manager.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "logging/log.h"
 #include "base/name.h"
 #include "cluster/registry.h"
-#include "keep/keep_impl.h"
+#include "manager/manager_impl.h"
 
 /* ---- what the gateway asks ----------------------------------------------------------------------------- */
 
-const gateway_config *keep_config(const keep *k)
+const gateway_config *manager_config(const manager *k)
 {
     return k->o.now ? k->o.now(k->o.user) : k->o.config;
 }
@@ -27,7 +27,7 @@ static int refuse(api_error *e, const shoal_err *err)
                          status == 403 ? "not_allowed" : NULL, NULL, "%s", err->message);
 }
 
-static bool may(const keep *k, api_error *e)
+static bool may(const manager *k, api_error *e)
 {
     if (k->o.config->library.loading == CONFIG_LOADING_ON) return true;
     api_error_set(e, 403, "invalid_request_error", "not_allowed", NULL,
@@ -46,15 +46,15 @@ static model_manager_ticket *begin(job *j, bool fresh, const model_manager_watch
     return t;
 }
 
-char *keep_load_key(const json_t *wanted)
+char *manager_load_key(const json_t *wanted)
 {
     return json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static job *load_job(keep *k, const config_load_request *wanted, bool *fresh, api_error *e)
+static job *load_job(manager *k, const config_load_request *wanted, bool *fresh, api_error *e)
 {
     json_t *o = config_load_request_json(wanted);
-    char *key = o ? keep_load_key(o) : NULL;
+    char *key = o ? manager_load_key(o) : NULL;
     json_decref(o);
     if (!key) api_error_nomem(e);
     job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
@@ -68,7 +68,7 @@ static job *load_job(keep *k, const config_load_request *wanted, bool *fresh, ap
 static model_manager_ticket *load_(void *user, const config_load_request *wanted,
                                    const model_manager_watch *w, api_error *e)
 {
-    keep *k = user;
+    manager *k = user;
     bool fresh;
     job *j = may(k, e) ? load_job(k, wanted, &fresh, e) : NULL;
     return j ? begin(j, fresh, w, kind_load, e) : NULL;
@@ -77,7 +77,7 @@ static model_manager_ticket *load_(void *user, const config_load_request *wanted
 static model_manager_ticket *unload_(void *user, const char *model, unsigned how,
                                      const model_manager_watch *w, api_error *e)
 {
-    keep *k = user;
+    manager *k = user;
     bool fresh;
     if (!may(k, e)) return NULL;
     if (!name_is_fine(model, strlen(model))) {
@@ -94,12 +94,13 @@ static model_manager_ticket *unload_(void *user, const char *model, unsigned how
 static model_manager_ticket *fetch_(void *user, const char *reference, const model_manager_watch *w,
                                     api_error *e)
 {
-    keep *k = user;
+    manager *k = user;
     bool fresh;
     shoal_err err;
-    keep_fetch_options o = {.reference = reference, .folder = k->o.store, .library = &k->o.config->library};
+    manager_fetch_options o = {
+        .reference = reference, .folder = k->o.store, .library = &k->o.config->library};
     if (!may(k, e)) return NULL;
-    if (keep_fetch_check(&o, &err) != 0) {
+    if (manager_fetch_check(&o, &err) != 0) {
         refuse(e, &err);
         return NULL;
     }
@@ -110,7 +111,7 @@ static model_manager_ticket *fetch_(void *user, const char *reference, const mod
 static model_manager_ticket *remove_(void *user, const char *model, unsigned how,
                                      const model_manager_watch *w, api_error *e)
 {
-    keep *k = user;
+    manager *k = user;
     bool fresh;
     job *j = may(k, e) ? job_get(k, JOB_REMOVE, model, &fresh, e) : NULL;
     if (!j) return NULL;
@@ -120,15 +121,15 @@ static model_manager_ticket *remove_(void *user, const char *model, unsigned how
 
 static bool about(void *user, const char *model, model_manager_fact *ret)
 {
-    const keep *k = user;
-    const kept *m = kept_find(k, model);
+    const manager *k = user;
+    const managed_model *m = managed_model_find(k, model);
     *ret = (model_manager_fact){0};
     if (m && !m->down) {
         ret->loading = m->loading;
         ret->kept = m->wanted.keep;
         ret->bytes = m->bytes;
         ret->goes = m->stay_s != LOAD_REQUEST_STAYS;
-        if (ret->goes) ret->left_ms = kept_left_ms(k, m);
+        if (ret->goes) ret->left_ms = managed_model_left_ms(k, m);
         return true;
     }
     ret->configured = base_find(k, model) != NULL;
@@ -137,23 +138,23 @@ static bool about(void *user, const char *model, model_manager_fact *ret)
 
 static void stay(void *user, const char *model, uint64_t s)
 {
-    kept *m = kept_find(user, model);
+    managed_model *m = managed_model_find(user, model);
     if (m && !m->down) m->stay_s = s;
 }
 
 static const char *find(void *user, const char *called)
 {
-    const keep *k = user;
-    const char *name = json_string_value(json_object_get(keep_called(k->stored, called), "name"));
+    const manager *k = user;
+    const char *name = json_string_value(json_object_get(manager_called(k->stored, called), "name"));
     return name && name_is_fine(name, strlen(name)) ? name : NULL;
 }
 
 static const json_t *stored(void *user)
 {
-    return ((const keep *)user)->stored;
+    return ((const manager *)user)->stored;
 }
 
-const model_manager *manager_interface(keep *k)
+const model_manager *manager_interface(manager *k)
 {
     return &k->face;
 }
@@ -162,7 +163,7 @@ const model_manager *manager_interface(keep *k)
 
 static void restored(void *user, const model_manager_progress *n, const api_error *e)
 {
-    if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
+    if (e) LOG(LOG_ERROR, "models", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
 }
 
 static bool has_entry(const json_t *list, const json_t *o)
@@ -176,7 +177,7 @@ static bool has_entry(const json_t *list, const json_t *o)
 /* Until it is loaded it stays in the book as it was: a file may come back. What stands there twice is one. */
 static void restore_one(void *user, const config_load_request *wanted)
 {
-    keep *k = user;
+    manager *k = user;
     model_manager_watch w = {.done = restored, .user = k};
     api_error e;
     config_load_request kept = *wanted;
@@ -186,38 +187,38 @@ static void restore_one(void *user, const config_load_request *wanted)
     if (o && !known) json_array_append(k->absent, o);
     json_decref(o);
     if (known) return;
-    if (!load_(k, &kept, &w, &e)) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", e.message));
+    if (!load_(k, &kept, &w, &e)) LOG(LOG_ERROR, "models", "not_restored", LOG_S("reason", e.message));
 }
 
 static void broken_book(void *user, const char *sentence)
 {
-    LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", sentence));
+    LOG(LOG_ERROR, "models", "not_restored", LOG_S("reason", sentence));
 }
 
-void keep_restore(keep *k)
+void manager_restore(manager *k)
 {
     session_restore(k); /* first: a load that the book names as well is the same piece of work */
     if (!k->o.book) return;
     json_decref(k->book);
-    k->book = keep_book_read(k->o.book, restore_one, broken_book, k);
+    k->book = manager_book_read(k->o.book, restore_one, broken_book, k);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 static void changed(void *user, const registry_event *e)
 {
-    keep *k = user;
+    manager *k = user;
     if (e->what != REGISTRY_NODE && k->jobs) jobs_soon(k);
 }
 
 static void ticked(void *user)
 {
-    keep *k = user;
-    registry_env(k->o.registry)->timer_start(k->tick, KEEP_TICK_MS);
-    kept_tick(k);
+    manager *k = user;
+    registry_env(k->o.registry)->timer_start(k->tick, MANAGER_TICK_MS);
+    managed_model_tick(k);
 }
 
-static bool copy_options(keep *k, const keep_options *o)
+static bool copy_options(manager *k, const manager_options *o)
 {
     bool ok = true;
     const char **const texts[] = {&k->o.store, &k->o.manifest, &k->o.book, &k->o.program, &k->o.root};
@@ -228,19 +229,19 @@ static bool copy_options(keep *k, const keep_options *o)
     return ok;
 }
 
-static bool add_folder(keep *k, const char *folder)
+static bool add_folder(manager *k, const char *folder)
 {
-    char *real = keep_real_folder(folder);
+    char *real = manager_real_folder(folder);
     const char *own = real ? arena_strdup(k->mem, real) : NULL;
     free(real);
     for (size_t i = 0; own && i < k->places.n_folders; i++)
         if (strcmp(k->places.folders[i], own) == 0) return true; /* the store may be the manifest's, too */
-    if (own && k->places.n_folders < KEEP_FOLDERS_MAX) k->places.folders[k->places.n_folders++] = own;
+    if (own && k->places.n_folders < MANAGER_FOLDERS_MAX) k->places.folders[k->places.n_folders++] = own;
     return own != NULL;
 }
 
 /* Of a served file the folder it lies in, of a served folder that alone. Never all of the machine. */
-static bool add_served(keep *k, const char *path)
+static bool add_served(manager *k, const char *path)
 {
     char *folder = file_is_dir(path) ? strdup(path) : file_folder(path);
     bool ok = folder && (strcmp(folder, "/") == 0 || add_folder(k, folder));
@@ -248,7 +249,7 @@ static bool add_served(keep *k, const char *path)
     return ok;
 }
 
-static bool find_places(keep *k)
+static bool find_places(manager *k)
 {
     const config_library *l = &k->o.config->library;
     bool ok = add_folder(k, k->o.store);
@@ -263,9 +264,9 @@ static bool find_places(keep *k)
     return ok;
 }
 
-static void keep_free(keep *k)
+static void manager_free(manager *k)
 {
-    while (k->models) kept_drop(k, k->models);
+    while (k->models) managed_model_drop(k, k->models);
     json_decref(k->stored);
     json_decref(k->absent);
     json_decref(k->book);
@@ -275,15 +276,15 @@ static void keep_free(keep *k)
     free(k);
 }
 
-void keep_release(keep *k)
+void manager_release(manager *k)
 {
-    if (--k->n_open == 0) keep_free(k);
+    if (--k->n_open == 0) manager_free(k);
 }
 
-int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err)
+int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal_err *err)
 {
     const env *time = registry_env(o->registry);
-    keep *k = calloc(1, sizeof *k);
+    manager *k = calloc(1, sizeof *k);
     if (!k) return err_nomem(err);
     k->mem = arena_new(0);
     session_open(k);
@@ -294,7 +295,7 @@ int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err
     int rc = ok ? registry_listen(o->registry, changed, k, err) : err_nomem(err);
     if (rc != 0) {
         time->timer_free(k->tick);
-        keep_free(k);
+        manager_free(k);
         return rc;
     }
     k->loop = loop;
@@ -311,18 +312,18 @@ int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err
     uv_timer_init(loop, &k->soon);
     k->soon.data = k;
     k->n_open = 1;
-    time->timer_start(k->tick, KEEP_TICK_MS);
+    time->timer_start(k->tick, MANAGER_TICK_MS);
     list_begin(k);
     *ret = k;
     return 0;
 }
 
-void keep_drain(keep *k)
+void manager_drain(manager *k)
 {
     if (!k || k->draining) return;
     k->draining = true;
     for (job *j = k->jobs; j; j = j->next) {
-        if (j->fetch) keep_fetch_stop(j->fetch);
+        if (j->fetch) manager_fetch_stop(j->fetch);
         if (j->kind == JOB_WRITE || j->phase == PHASE_WORKING || j->phase == PHASE_WRITING) continue;
         job_fail(j, 503, "draining", "the server is shutting down");
     }
@@ -331,10 +332,10 @@ void keep_drain(keep *k)
 
 static void soon_closed(uv_handle_t *h)
 {
-    keep_release(h->data);
+    manager_release(h->data);
 }
 
-void keep_close(keep *k)
+void manager_close(manager *k)
 {
     if (!k) return;
     k->closing = true;
@@ -344,7 +345,7 @@ void keep_close(keep *k)
         next = j->next;
         if (j->phase != PHASE_WORKING) job_free(j); /* those go when they are back */
     }
-    if (k->unwritten && !k->writing) keep_write_book(k);
+    if (k->unwritten && !k->writing) manager_write_book(k);
     registry_env(k->o.registry)->timer_free(k->tick);
     uv_close((uv_handle_t *)&k->soon, soon_closed);
 }

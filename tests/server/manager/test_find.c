@@ -15,13 +15,13 @@
 
 #include "base/file.h"
 #include "logging/log.h"
-#include "keep/keep_book.h"
-#include "keep/keep_find.h"
+#include "manager/manager_book.h"
+#include "manager/manager_find.h"
 #include "os/room.h"
 
 typedef struct place {
     char top[64], store[80], other[80];
-    keep_places p;
+    manager_places p;
 } place;
 
 static void put(const char *folder, const char *name, const char *text)
@@ -60,7 +60,7 @@ static void place_open(place *x)
     tie(x->other, x->store, "out");
     tie("c.gguf", x->store, "in.gguf");
     tie("loop.gguf", x->store, "loop.gguf");
-    x->p = (keep_places){.folders = {x->store}, .n_folders = 1};
+    x->p = (manager_places){.folders = {x->store}, .n_folders = 1};
 }
 
 static void place_close(place *x)
@@ -70,10 +70,10 @@ static void place_close(place *x)
     assert_int_equal(system(command), 0);
 }
 
-static int find(place *x, const char *what, const char *path, keep_found *f, shoal_err *err)
+static int find(place *x, const char *what, const char *path, manager_found *f, shoal_err *err)
 {
     config_load_request w = {.what = what, .as = {.path = path}};
-    return keep_find(f, &x->p, &w, err);
+    return manager_find(f, &x->p, &w, err);
 }
 
 static void names_lead_to_files(void **state)
@@ -94,14 +94,14 @@ static void names_lead_to_files(void **state)
     place x;
     place_open(&x);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        keep_found f = {0};
+        manager_found f = {0};
         shoal_err err;
         if (find(&x, cases[i].what, NULL, &f, &err) != 0) fail_msg("%s: %s", cases[i].what, err.message);
         assert_string_equal(f.name, cases[i].name);
         if (cases[i].end && !strstr(f.path, cases[i].end)) fail_msg("%s: %s", cases[i].what, f.path);
         if (cases[i].reference) assert_string_equal(f.reference, cases[i].reference);
         if (cases[i].reference) assert_null(f.path);
-        keep_found_done(&f);
+        manager_found_done(&f);
     }
     place_close(&x);
 }
@@ -118,21 +118,21 @@ static void models_json_tells_how_it_is_sampled(void **state)
         const char *what, *path;
     } asked[] = {{"tiny-1b", NULL}, {NULL, "c.gguf"}, {NULL, whole}, {NULL, "in.gguf"}};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        keep_found f;
+        manager_found f;
         assert_int_equal(find(&x, asked[i].what, asked[i].path, &f, &err), 0);
         assert_int_equal(f.sampling.said, SAMPLING_BIT(temperature));
-        keep_found_done(&f);
+        manager_found_done(&f);
     }
-    keep_found f;
+    manager_found f;
     assert_int_equal(find(&x, NULL, "a b.gguf", &f, &err), 0);
     assert_int_equal(f.sampling.said, 0);
-    keep_found_done(&f);
+    manager_found_done(&f);
     place_close(&x);
 }
 
 static void want(place *x, const char *what, const char *path, int rc)
 {
-    keep_found f = {0};
+    manager_found f = {0};
     shoal_err err;
     int got = find(x, what, path, &f, &err);
     if (got != rc) fail_msg("%s: %d, %s", what ? what : path, got, got ? err.message : f.path);
@@ -167,7 +167,7 @@ static void nothing_that_lies_elsewhere_is_found(void **state)
 static void folder_counts_with_all_its_files(void **state)
 {
     place x;
-    keep_found f = {0};
+    manager_found f = {0};
     shoal_err err;
     char folder[120], secret[120];
     place_open(&x);
@@ -181,7 +181,7 @@ static void folder_counts_with_all_its_files(void **state)
     assert_int_equal(find(&x, NULL, "hf", &f, &err), 0);
     assert_string_equal(f.name, "hf");
     assert_int_equal(f.bytes, 2 + 3 + 3);
-    keep_found_done(&f);
+    manager_found_done(&f);
     tie(secret, folder, "weights.bin");
     want(&x, NULL, "hf", SHOAL_EAUTH);
     place_close(&x);
@@ -224,12 +224,12 @@ static void book_tells_what_it_cannot_read(void **state)
     heard none = {0};
     place_open(&x);
     snprintf(path, sizeof path, "%s/loaded.json", x.top);
-    json_decref(keep_book_read(path, take, why, &none));
+    json_decref(manager_book_read(path, take, why, &none));
     assert_int_equal(none.n_taken + none.n_why, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h = {0};
         put(x.top, "loaded.json", cases[i].text);
-        json_decref(keep_book_read(path, take, why, &h));
+        json_decref(manager_book_read(path, take, why, &h));
         if (h.n_taken != cases[i].n_taken || h.n_why != cases[i].n_why)
             fail_msg("%s: %u taken, %u sentences", cases[i].text, h.n_taken, h.n_why);
     }
@@ -245,8 +245,8 @@ static void book_written_is_read_again(void **state)
     json_t *list = json_pack("[{s:s,s:b}]", "model", "hf:a/b", "keep", 1);
     place_open(&x);
     snprintf(path, sizeof path, "%s/new/folder/loaded.json", x.top);
-    assert_int_equal(keep_book_write(path, list, NULL, &err), 0);
-    json_decref(keep_book_read(path, take, why, &h));
+    assert_int_equal(manager_book_write(path, list, NULL, &err), 0);
+    json_decref(manager_book_read(path, take, why, &h));
     assert_int_equal(h.n_taken, 1);
     assert_string_equal(h.last, "hf:a/b");
     json_decref(list);
@@ -258,7 +258,7 @@ static void nothing_taken(void *user, const config_load_request *w) {}
 static json_t *entries(const char *path)
 {
     heard h = {0};
-    return keep_book_read(path, nothing_taken, why, &h);
+    return manager_book_read(path, nothing_taken, why, &h);
 }
 
 static json_t *entry(const char *name)
@@ -274,7 +274,7 @@ static void server_changes(const char *path, json_t **book, const char *name, bo
     size_t i;
     json_array_foreach(*book, i, o) if (!json_equal(o, own)) json_array_append(next, o);
     if (keeps) json_array_append(next, own);
-    assert_int_equal(keep_book_write(path, next, *book, &err), 0);
+    assert_int_equal(manager_book_write(path, next, *book, &err), 0);
     json_decref(own);
     json_decref(*book);
     *book = next;

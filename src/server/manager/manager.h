@@ -1,4 +1,4 @@
-/* keep.h: the model manager of `shoal serve`: which models this machine serves beside, or without, those of the
+/* manager.h: the model manager of `shoal serve`: which models this machine serves beside, or without, those of the
  * configuration.
  *
  * What runs is one list of worker_specs: the base (what the configuration says, or the control plane that
@@ -9,28 +9,28 @@
  *     job:  resolve (pool) ─► fetch (a process) ─► resolve ─► settle: list anew ─► watch ─► done
  *
  * A load that fails takes its model out of the list again. Files are looked at on the pool, downloads run in
- * a process of their own (keep_fetch.h), and the file itself is opened by its worker alone: a broken one ends
+ * a process of their own (manager_fetch.h), and the file itself is opened by its worker alone: a broken one ends
  * that worker, whose sentence is the answer.
  *
- *     keep_open(&k, loop, &options, err);
- *     keep_base(k, specs, n, err);                   the base has changed; the first time, too
+ *     manager_open(&k, loop, &options, err);
+ *     manager_base(k, specs, n, err);                   the base has changed; the first time, too
  *     gateway_show_model_manager(g, manager_interface(k));
- *     keep_restore(k);                               what the book remembers
- *     keep_drain(k);                                 nothing new; who waits is told that the server stops
- *     keep_close(k);                                 after gateway_free; run the loop once more afterwards
+ *     manager_restore(k);                               what the book remembers
+ *     manager_drain(k);                                 nothing new; who waits is told that the server stops
+ *     manager_close(k);                                 after gateway_free; run the loop once more afterwards
  *
  * Loop thread only. */
-#ifndef KEEP_KEEP_H
-#define KEEP_KEEP_H
+#ifndef MANAGER_MANAGER_H
+#define MANAGER_MANAGER_H
 
 #include <uv.h>
 
 #include "gateway/model_manager.h"
 #include "agent/agent.h"
 
-typedef struct keep keep;
+typedef struct manager manager;
 
-typedef struct keep_options {
+typedef struct manager_options {
     registry *registry;
     const gateway_config *config;             /* that was started */
     const gateway_config *(*now)(void *user); /* that is in use; NULL: the same */
@@ -43,15 +43,15 @@ typedef struct keep_options {
     void *user;
     const char *program; /* of fetches; NULL: this one */
     const char *root;    /* put before /proc and /sys; NULL: "" */
-} keep_options;
+} manager_options;
 
 /* Strings of o are copied; registry and configuration must outlive it. */
-int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err);
-const model_manager *manager_interface(keep *k);
+int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal_err *err);
+const model_manager *manager_interface(manager *k);
 /* Copied. As set's errors; on SHOAL_ENOMEM all is as before. */
-int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err);
-void keep_restore(keep *k);
-void keep_drain(keep *k);
-void keep_close(keep *k); /* NULL is fine */
+int manager_base(manager *k, const worker_spec *specs, size_t n, shoal_err *err);
+void manager_restore(manager *k);
+void manager_drain(manager *k);
+void manager_close(manager *k); /* NULL is fine */
 
 #endif
