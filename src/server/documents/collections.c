@@ -34,7 +34,7 @@ void collections_error(api_error *e, int rc, const char *message, const call_res
         api_error_from_call(e, &r);
 }
 
-void collections_answer_free(desk_answer *a)
+void collections_answer_free(documents_job *a)
 {
     arena_free(a->mem);
     buf_done(&a->in);
@@ -42,7 +42,7 @@ void collections_answer_free(desk_answer *a)
     free(a);
 }
 
-void collections_refuse(desk_answer *a, const api_error *e)
+void collections_refuse(documents_job *a, const api_error *e)
 {
     gateway_request *rq = a->rq;
     collections_answer_free(a);
@@ -68,12 +68,12 @@ int64_t collections_id(const char *text, const char *prefix)
     return number_i64(text, &id) && id > 0 ? id : 0;
 }
 
-desk_answer *collections_answer_new(gateway_request *rq,
-                                    int (*fn)(desk_answer *, const desk_tools *, shoal_err *))
+documents_job *collections_answer_new(gateway_request *rq,
+                                      int (*fn)(documents_job *, const executor_tools *, shoal_err *))
 {
     api_error e;
-    desk_answer *a = calloc(1, sizeof *a);
-    if (a) *a = (desk_answer){.rq = rq, .fn = fn, .mem = arena_new(0), .limit = LIST_MAX};
+    documents_job *a = calloc(1, sizeof *a);
+    if (a) *a = (documents_job){.rq = rq, .fn = fn, .mem = arena_new(0), .limit = LIST_MAX};
     if (a) request_owner(rq, a->owner);
     if (a) a->most = (int64_t)rq->config->retrieval_collections;
     if (a && a->mem) a->name = collections_segment(rq, NAME_SEGMENT, a->mem);
@@ -86,22 +86,22 @@ desk_answer *collections_answer_new(gateway_request *rq,
 
 static void on_gone(void *work)
 {
-    desk_answer *a = work; /* the thread has it */
-    desk *d = a->rq->gateway->desk;
+    documents_job *a = work; /* the thread has it */
+    executor *d = a->rq->gateway->executor;
     a->rq = NULL;
-    desk_cancel(d, &a->job);
+    executor_cancel(d, &a->job);
 }
 
-static int work(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work(executor_job *j, const executor_tools *t, shoal_err *err)
 {
-    desk_answer *a = (desk_answer *)j;
+    documents_job *a = (documents_job *)j;
     int rc = a->fn(a, t, err);
     return rc == 0 && a->body.failed ? err_nomem(err) : rc;
 }
 
-static void done(desk_job *j)
+static void done(executor_job *j)
 {
-    desk_answer *a = (desk_answer *)j;
+    documents_job *a = (documents_job *)j;
     gateway_request *rq = a->rq;
     api_error e;
     if (!rq) {
@@ -122,11 +122,11 @@ static void done(desk_job *j)
     }
 }
 
-void collections_submit(desk_answer *a, desk_queue queue)
+void collections_submit(documents_job *a, executor_queue queue)
 {
-    a->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = a->owner};
+    a->job = (executor_job){.work = work, .done = done, .queue = queue, .owner = a->owner};
     request_watch(a->rq, on_gone, a);
-    desk_submit(a->rq->gateway->desk, &a->job);
+    executor_submit(a->rq->gateway->executor, &a->job);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static int list_one(void *user, const store_collection *c)
     return l->out->failed ? SHOAL_ENOMEM : 0;
 }
 
-static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_list(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     name_list l = {.out = &a->body, .most = a->limit};
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
@@ -218,7 +218,7 @@ static int refuse_order(const char *query, api_error *e)
     return rc;
 }
 
-void collections_submit_list(desk_answer *a, int64_t limit_default)
+void collections_submit_list(documents_job *a, int64_t limit_default)
 {
     api_error e;
     char *after = NULL;
@@ -232,16 +232,16 @@ void collections_submit_list(desk_answer *a, int64_t limit_default)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_READS);
+        collections_submit(a, EXECUTOR_READS);
 }
 
 void collections_list(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_list);
+    documents_job *a = collections_answer_new(rq, work_list);
     if (a) collections_submit_list(a, LIST_MAX);
 }
 
-static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_get(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_find(t->store, a->name, a->mem, &a->c, err);
     if (rc == 0) collections_put_collection(&a->body, &a->c);
@@ -250,11 +250,11 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 
 void collections_get(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_get);
-    if (a) collections_submit(a, DESK_READS);
+    documents_job *a = collections_answer_new(rq, work_get);
+    if (a) collections_submit(a, EXECUTOR_READS);
 }
 
-static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_create(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_create(t->store, &a->c, a->most, err);
     if (rc == 0) collections_put_collection(&a->body, &a->c);
@@ -268,7 +268,7 @@ static uint32_t piece_bytes_for(const Shoal__V1__ModelInfo *info)
     return n < 128 ? 128 : n > 1200 ? 1200 : n;
 }
 
-int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, api_error *e)
+int collections_choose(documents_job *a, const char *model, int64_t piece_bytes, api_error *e)
 {
     const Shoal__V1__ModelInfo *info = NULL;
     bool none = model && (!*model || strcmp(model, "none") == 0);
@@ -282,12 +282,12 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
     return 0;
 }
 
-int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e)
+int collections_take_metadata(documents_job *a, const json_t *o, api_error *e)
 {
     return collections_take_object(a, o, "metadata", e);
 }
 
-int collections_take_object(desk_answer *a, const json_t *o, const char *key, api_error *e)
+int collections_take_object(documents_job *a, const json_t *o, const char *key, api_error *e)
 {
     const json_t *m = fields_get(o, key);
     buf text = {0};
@@ -303,7 +303,7 @@ int collections_take_object(desk_answer *a, const json_t *o, const char *key, ap
     return a->c.metadata ? 0 : api_error_nomem(e);
 }
 
-static int read_create(desk_answer *a, const json_t *o, api_error *e)
+static int read_create(documents_job *a, const json_t *o, api_error *e)
 {
     const char *name = NULL, *title = "", *model = NULL;
     int64_t piece_bytes = 0;
@@ -327,7 +327,7 @@ void collections_create(gateway_request *rq)
     json_t *o = NULL;
     size_t len;
     const char *body = request_body(rq, &len);
-    desk_answer *a = collections_answer_new(rq, work_create);
+    documents_job *a = collections_answer_new(rq, work_create);
     if (!a) return;
     int rc = fields_parse(&o, body, len, &e);
     if (rc == 0) rc = read_create(a, o, &e);
@@ -335,10 +335,10 @@ void collections_create(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_WRITES);
+        collections_submit(a, EXECUTOR_WRITES);
 }
 
-static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_delete(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_delete(t->store, a->name, err);
     collections_put_deleted(&a->body, "collection", "name", a->name);
@@ -347,8 +347,8 @@ static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 
 void collections_delete(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_delete);
-    if (a) collections_submit(a, DESK_WRITES);
+    documents_job *a = collections_answer_new(rq, work_delete);
+    if (a) collections_submit(a, EXECUTOR_WRITES);
 }
 
 /* ---- documents -------------------------------------------------------------------------------------- */
@@ -368,7 +368,7 @@ static int list_document(void *user, const store_document *d)
     return l->out->failed ? SHOAL_ENOMEM : 0;
 }
 
-static int work_documents(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_documents(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     document_list l = {.out = &a->body, .most = a->limit};
     int rc = store_find(t->store, a->name, a->mem, &a->c, err);
@@ -384,17 +384,17 @@ static int work_documents(desk_answer *a, const desk_tools *t, shoal_err *err)
 void collections_documents(gateway_request *rq)
 {
     api_error e;
-    desk_answer *a = collections_answer_new(rq, work_documents);
+    documents_job *a = collections_answer_new(rq, work_documents);
     if (!a) return;
     int rc = query_number(request_query(rq), "after", 0, INT64_MAX, &a->after, &e);
     if (rc == 0) rc = query_number(request_query(rq), "limit", 1, LIST_MAX, &a->limit, &e);
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_READS);
+        collections_submit(a, EXECUTOR_READS);
 }
 
-static int work_document(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_document(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d;
     int rc = store_find(t->store, a->name, a->mem, &a->c, err);
@@ -403,7 +403,7 @@ static int work_document(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-static int work_document_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_document_delete(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d = {.id = a->id, .source = ""};
     int rc = store_begin(t->store, true, err);
@@ -418,11 +418,11 @@ static int work_document_delete(desk_answer *a, const desk_tools *t, shoal_err *
 }
 
 /* /documents/ID */
-static void one_document(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                         desk_queue queue)
+static void one_document(gateway_request *rq, int (*fn)(documents_job *, const executor_tools *, shoal_err *),
+                         executor_queue queue)
 {
     api_error e;
-    desk_answer *a = collections_answer_new(rq, fn);
+    documents_job *a = collections_answer_new(rq, fn);
     const char *id = a ? collections_segment(rq, ID_SEGMENT, a->mem) : NULL;
     if (!a) return;
     a->id = id ? collections_id(id, "") : 0;
@@ -437,19 +437,19 @@ static void one_document(gateway_request *rq, int (*fn)(desk_answer *, const des
 
 void collections_document(gateway_request *rq)
 {
-    one_document(rq, work_document, DESK_READS);
+    one_document(rq, work_document, EXECUTOR_READS);
 }
 
 void collections_document_delete(gateway_request *rq)
 {
-    one_document(rq, work_document_delete, DESK_WRITES);
+    one_document(rq, work_document_delete, EXECUTOR_WRITES);
 }
 
 void collections_remove(gateway_request *rq)
 {
     api_error e;
     char *source = NULL;
-    desk_answer *a = collections_answer_new(rq, work_document_delete);
+    documents_job *a = collections_answer_new(rq, work_document_delete);
     if (!a) return;
     int rc = query_value(request_query(rq), "source", &source, &e);
     if (rc == 0 && !source) rc = api_error_bad(&e, "source", "?source= must name the document to delete");
@@ -458,5 +458,5 @@ void collections_remove(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_WRITES);
+        collections_submit(a, EXECUTOR_WRITES);
 }

@@ -7,7 +7,7 @@
  *     POST               /v1/collections/NAME/search
  *     POST               /v1/collections/NAME/answer         collections_answer.c
  *
- * What blocks runs on the gateway's desk (retrieve/desk.h); models are asked through the calls seam. */
+ * What blocks runs on the gateway's executor (retrieve/executor.h); models are asked through the calls seam. */
 #ifndef DOCUMENTS_COLLECTIONS_H
 #define DOCUMENTS_COLLECTIONS_H
 

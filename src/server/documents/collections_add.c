@@ -139,7 +139,7 @@ static int start(add_job *j, api_error *e)
     const char *name = mem ? collections_segment(rq, NAME_SEGMENT, mem) : NULL;
     j->collection = name ? strdup(name) : NULL;
     arena_free(mem);
-    ingest_ask ask = {.desk = rq->gateway->desk,
+    ingest_ask ask = {.executor = rq->gateway->executor,
                       .calls = rq->calls,
                       .ctx = &ctx,
                       .owner = request_owner(rq, owner),

@@ -8,33 +8,33 @@
 #include "retrieve/find.h"
 #include "retrieve/ingest.h"
 
-typedef struct desk_answer desk_answer;
-struct desk_answer {     /* dies with the request, or when its thread is done with it */
-    desk_job job;        /* first: the thread takes it by it */
+typedef struct documents_job documents_job;
+struct documents_job {   /* dies with the request, or when its thread is done with it */
+    executor_job job;    /* first: the thread takes it by it */
     gateway_request *rq; /* NULL: the client has left */
     arena *mem;          /* of all strings */
     const char *name;    /* the collection's, of the path */
     char owner[REQUEST_OWNER_SIZE];
     const char *source; /* or another text of the request */
     int64_t id, after, limit;
-    int64_t most;                                                   /* collections that one owner may have */
-    store_collection c;                                             /* to make */
-    int (*fn)(desk_answer *a, const desk_tools *t, shoal_err *err); /* in a thread: writes body */
-    buf in;                                                         /* bytes that fn reads */
-    buf body;                                                       /* what it writes, */
-    const char *type;                                               /* of this type; NULL: JSON */
+    int64_t most;       /* collections that one owner may have */
+    store_collection c; /* to make */
+    int (*fn)(documents_job *a, const executor_tools *t, shoal_err *err); /* in a thread: writes body */
+    buf in;                                                               /* bytes that fn reads */
+    buf body;                                                             /* what it writes, */
+    const char *type;                                                     /* of this type; NULL: JSON */
 };
 
 /* The i-th segment of the request's path, from 0 ("v1"), in `mem`. NULL: out of memory. */
 const char *collections_segment(const gateway_request *rq, size_t i, arena *mem);
 /* An answer that fn will write; its name is the path's third segment if there is one. NULL: rq is answered
  * (out of memory, or no retrieval here). */
-desk_answer *collections_answer_new(gateway_request *rq,
-                                    int (*fn)(desk_answer *, const desk_tools *, shoal_err *));
-void collections_answer_free(desk_answer *a);
-void collections_submit(desk_answer *a, desk_queue queue);
+documents_job *collections_answer_new(gateway_request *rq,
+                                      int (*fn)(documents_job *, const executor_tools *, shoal_err *));
+void collections_answer_free(documents_job *a);
+void collections_submit(documents_job *a, executor_queue queue);
 /* Answers with the error and frees a. */
-void collections_refuse(desk_answer *a, const api_error *e);
+void collections_refuse(documents_job *a, const api_error *e);
 /* What a failure of the store means to a client. */
 void collections_error(api_error *e, int rc, const char *message, const call_result *failed);
 /* The id that stands behind a prefix ("file-12"); 0 when it is none. */
@@ -42,18 +42,18 @@ int64_t collections_id(const char *text, const char *prefix);
 
 /* A model and a piece size for a collection that is to be made: a->c.model and piece_bytes. model NULL: the
  * only one that embeds; "none": no vectors. 0 or an HTTP status. */
-int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, api_error *e);
+int collections_choose(documents_job *a, const char *model, int64_t piece_bytes, api_error *e);
 
 /* {KEY: NAME, "object": "WHAT.deleted", "deleted": true} */
 void collections_put_deleted(buf *out, const char *what, const char *key, const char *name);
 
 /* ?limit= and ?after= of a list, whose `after` is a text: a->limit and a->source. Submits a, or refuses it. */
-void collections_submit_list(desk_answer *a, int64_t limit_default);
+void collections_submit_list(documents_job *a, int64_t limit_default);
 
 /* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */
 /* Of the member `key`; absent: {}. 0 or the status of *e. */
-int collections_take_object(desk_answer *a, const json_t *o, const char *key, api_error *e);
-int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);
+int collections_take_object(documents_job *a, const json_t *o, const char *key, api_error *e);
+int collections_take_metadata(documents_job *a, const json_t *o, api_error *e);
 
 /* ---- searches (collections_search.c) ---------------------------------------------------------------- */
 

@@ -84,7 +84,7 @@ static int start(search_job *j, const search_keys *keys, api_error *e)
     const char *body = request_body(rq, &len);
     shoal_err err = {0};
     call_context ctx = request_context(rq, "retrieval");
-    find_ask ask = {.desk = rq->gateway->desk,
+    find_ask ask = {.executor = rq->gateway->executor,
                     .calls = rq->calls,
                     .ctx = &ctx,
                     .owner = request_owner(rq, owner),

@@ -40,7 +40,7 @@ static int64_t file_id(const char *text)
     return strncmp(text, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(text, INGEST_FILE) : 0;
 }
 
-static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_list(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     file_list l = {.out = &a->body, .most = a->limit};
     int64_t after = a->source ? file_id(a->source) : 0;
@@ -58,13 +58,13 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 /* ?after=ID&limit=N; oldest first. */
 void files_list(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_list);
+    documents_job *a = collections_answer_new(rq, work_list);
     if (a) collections_submit_list(a, LIST_DEFAULT);
 }
 
 /* ---- one file --------------------------------------------------------------------------------------- */
 
-static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_get(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_file f;
     int rc = store_file_get(t->store, a->id, a->mem, &f, NULL, err);
@@ -72,7 +72,7 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-static int work_content(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_content(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_file f;
     const char *content;
@@ -82,18 +82,18 @@ static int work_content(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_delete(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     buf_printf(&a->body, "{\"id\":\"%s%lld\",\"object\":\"file\",\"deleted\":true}", INGEST_FILE,
                (long long)a->id);
     return store_file_delete(t->store, a->id, err);
 }
 
-static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                     desk_queue queue)
+static void one_file(gateway_request *rq, int (*fn)(documents_job *, const executor_tools *, shoal_err *),
+                     executor_queue queue)
 {
     api_error e;
-    desk_answer *a = collections_answer_new(rq, fn);
+    documents_job *a = collections_answer_new(rq, fn);
     if (!a) return;
     a->id = file_id(a->name);
     if (a->id) {
@@ -106,15 +106,15 @@ static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_to
 
 void files_get(gateway_request *rq)
 {
-    one_file(rq, work_get, DESK_READS);
+    one_file(rq, work_get, EXECUTOR_READS);
 }
 
 void files_content(gateway_request *rq)
 {
-    one_file(rq, work_content, DESK_READS);
+    one_file(rq, work_content, EXECUTOR_READS);
 }
 
 void files_delete(gateway_request *rq)
 {
-    one_file(rq, work_delete, DESK_WRITES);
+    one_file(rq, work_delete, EXECUTOR_WRITES);
 }

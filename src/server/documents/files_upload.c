@@ -1,7 +1,7 @@
 /* files_upload.c: POST /v1/files: a file of any allowed size, with little of it in memory.
  *
  * The form is taken apart as it comes. What has come of the file goes, a chunk at a time, to a thread of the
- * desk's, which puts it into a nameless file beside the store; meanwhile the next chunk is
+ * executor's, which puts it into a nameless file beside the store; meanwhile the next chunk is
  * filled, and when that is full, too, the client waits. Only when the form has ended well does the file go
  * into the store, as one transaction: a client that stalls, lies about the length or leaves has put nothing
  * there. */
@@ -16,18 +16,18 @@
 enum { CHUNK_BYTES = 256 << 10, PURPOSE_MAX = 64 };
 
 typedef struct upload_job {
-    desk_job job;        /* first */
+    executor_job job;    /* first */
     gateway_request *rq; /* NULL: it has its answer, or its client has gone */
-    desk *desk;
+    executor *executor;
     char owner[REQUEST_OWNER_SIZE];
     multipart_reader form;
     bool in_file, has_file, in_purpose;
     char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
-    buf chunk, writing; /* being filled; at the desk */
+    buf chunk, writing; /* being filled; at the executor */
     int spool;          /* nameless file, -1: none yet */
     int64_t n_bytes;    /* in it */
     int64_t created;
-    bool at_desk, ended, waits;
+    bool at_executor, ended, waits;
     store_file file;
 } upload_job;
 
@@ -43,8 +43,8 @@ static void job_free(upload_job *j)
 static void let_go(upload_job *j)
 {
     j->rq = NULL;
-    if (j->at_desk)
-        desk_cancel(j->desk, &j->job);
+    if (j->at_executor)
+        executor_cancel(j->executor, &j->job);
     else
         job_free(j);
 }
@@ -61,9 +61,9 @@ static void refuse(upload_job *j, const api_error *e)
     request_error(rq, e);
 }
 
-/* ---- in the desk's thread ------------------------------------------------------------------------ */
+/* ---- in the executor's thread -------------------------------------------------------------------- */
 
-static int write_chunk(upload_job *j, const desk_tools *t, shoal_err *err)
+static int write_chunk(upload_job *j, const executor_tools *t, shoal_err *err)
 {
     if (j->spool < 0) {
         int rc = store_spool_open(t->store, &j->spool, err);
@@ -74,12 +74,12 @@ static int write_chunk(upload_job *j, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-static int work_chunk(desk_job *job, const desk_tools *t, shoal_err *err)
+static int work_chunk(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     return write_chunk((upload_job *)job, t, err);
 }
 
-static int work_last(desk_job *job, const desk_tools *t, shoal_err *err)
+static int work_last(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     upload_job *j = (upload_job *)job;
     int rc = write_chunk(j, t, err);
@@ -90,25 +90,27 @@ static int work_last(desk_job *job, const desk_tools *t, shoal_err *err)
 
 /* ---- on the loop --------------------------------------------------------------------------------- */
 
-static void done(desk_job *job);
+static void done(executor_job *job);
 
-static void submit(upload_job *j, int (*work)(desk_job *, const desk_tools *, shoal_err *))
+static void submit(upload_job *j, int (*work)(executor_job *, const executor_tools *, shoal_err *))
 {
     buf full = j->chunk;
     j->chunk = j->writing;
     j->writing = full;
     buf_clear(&j->chunk);
-    j->at_desk = true;
-    j->job = (desk_job){
-        .work = work, .done = done, .queue = work == work_last ? DESK_WRITES : DESK_SPOOL, .owner = j->owner};
-    desk_submit(j->desk, &j->job);
+    j->at_executor = true;
+    j->job = (executor_job){.work = work,
+                            .done = done,
+                            .queue = work == work_last ? EXECUTOR_WRITES : EXECUTOR_SPOOL,
+                            .owner = j->owner};
+    executor_submit(j->executor, &j->job);
 }
 
 static void go_on(upload_job *j)
 {
     bool full = j->chunk.len >= CHUNK_BYTES;
-    if (!j->at_desk && (full || j->ended)) submit(j, full && !j->ended ? work_chunk : work_last);
-    bool waits = j->at_desk && j->chunk.len >= CHUNK_BYTES;
+    if (!j->at_executor && (full || j->ended)) submit(j, full && !j->ended ? work_chunk : work_last);
+    bool waits = j->at_executor && j->chunk.len >= CHUNK_BYTES;
     if (waits == j->waits) return;
     j->waits = waits;
     request_pause(j->rq, waits);
@@ -124,11 +126,11 @@ static void answer(upload_job *j)
     buf_done(&out);
 }
 
-static void done(desk_job *job)
+static void done(executor_job *job)
 {
     upload_job *j = (upload_job *)job;
     api_error e;
-    j->at_desk = false;
+    j->at_executor = false;
     if (!j->rq) {
         job_free(j);
     } else if (j->job.rc != 0) {
@@ -203,7 +205,7 @@ void files_upload(gateway_request *rq)
         return;
     }
     j->rq = rq;
-    j->desk = rq->gateway->desk;
+    j->executor = rq->gateway->executor;
     request_owner(rq, j->owner);
     j->spool = -1;
     strcpy(j->purpose, "assistants");

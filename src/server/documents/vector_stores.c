@@ -81,7 +81,7 @@ static int list_store(void *user, const store_collection *c)
     return l->out->failed ? SHOAL_ENOMEM : 0;
 }
 
-static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_list(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     id_list l = {.out = &a->body, .most = (size_t)a->limit};
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
@@ -93,11 +93,11 @@ static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
 /* ?after=ID&limit=N; in the order of their ids. */
 void vector_stores_list(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_list);
+    documents_job *a = collections_answer_new(rq, work_list);
     if (a) collections_submit_list(a, STORES_DEFAULT);
 }
 
-static int work_create(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_create(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_create(t->store, &a->c, a->most, err);
     if (rc == 0) put_store(&a->body, &a->c);
@@ -117,7 +117,7 @@ static int refuse_expiry(api_error *e)
                          "\"expires_after\" is not offered: a vector store stays until it is deleted");
 }
 
-static int read_create(desk_answer *a, const json_t *o, api_error *e)
+static int read_create(documents_job *a, const json_t *o, api_error *e)
 {
     const char *title = "", *model = NULL;
     const json_t *files = fields_get(o, "file_ids");
@@ -147,7 +147,7 @@ void vector_stores_create(gateway_request *rq)
     json_t *o = NULL;
     size_t len;
     const char *body = request_body(rq, &len);
-    desk_answer *a = collections_answer_new(rq, work_create);
+    documents_job *a = collections_answer_new(rq, work_create);
     if (!a) return;
     int rc = len ? fields_parse(&o, body, len, &e) : 0; /* all of it may be left out */
     if (rc == 0) rc = read_create(a, o, &e);
@@ -155,10 +155,10 @@ void vector_stores_create(gateway_request *rq)
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_WRITES);
+        collections_submit(a, EXECUTOR_WRITES);
 }
 
-static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_get(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_find(t->store, a->name, a->mem, &a->c, err);
     if (rc == 0) put_store(&a->body, &a->c);
@@ -167,18 +167,18 @@ static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
 
 void vector_stores_get(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_get);
-    if (a) collections_submit(a, DESK_READS);
+    documents_job *a = collections_answer_new(rq, work_get);
+    if (a) collections_submit(a, EXECUTOR_READS);
 }
 
-static int work_update(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_update(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     int rc = store_change(t->store, a->name, a->c.title, a->c.metadata, err);
     return rc == 0 ? work_get(a, t, err) : rc;
 }
 
 /* What is not given stays as it is. */
-static int read_update(desk_answer *a, const json_t *o, api_error *e)
+static int read_update(documents_job *a, const json_t *o, api_error *e)
 {
     const char *title = NULL;
     int rc = fields_str(o, "name", &title, e);
@@ -189,7 +189,7 @@ static int read_update(desk_answer *a, const json_t *o, api_error *e)
 }
 
 /* Reads the body with `read`, and submits. */
-static void submit_change(desk_answer *a, int (*read)(desk_answer *, const json_t *, api_error *))
+static void submit_change(documents_job *a, int (*read)(documents_job *, const json_t *, api_error *))
 {
     api_error e;
     json_t *o = NULL;
@@ -201,16 +201,16 @@ static void submit_change(desk_answer *a, int (*read)(desk_answer *, const json_
     if (rc != 0)
         collections_refuse(a, &e);
     else
-        collections_submit(a, DESK_WRITES);
+        collections_submit(a, EXECUTOR_WRITES);
 }
 
 void vector_stores_update(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_update);
+    documents_job *a = collections_answer_new(rq, work_update);
     if (a) submit_change(a, read_update);
 }
 
-static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_delete(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     collections_put_deleted(&a->body, "vector_store", "id", a->name);
     return store_delete(t->store, a->name, err);
@@ -218,8 +218,8 @@ static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
 
 void vector_stores_delete(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_delete);
-    if (a) collections_submit(a, DESK_WRITES);
+    documents_job *a = collections_answer_new(rq, work_delete);
+    if (a) collections_submit(a, EXECUTOR_WRITES);
 }
 
 /* ---- files of a vector store ------------------------------------------------------------------------ */
@@ -246,7 +246,7 @@ static int list_entry(void *user, const store_document *d)
 }
 
 /* One document, in one transaction with what is done to it. */
-static int find_entry(desk_answer *a, store *s, store_document *ret, shoal_err *err)
+static int find_entry(documents_job *a, store *s, store_document *ret, shoal_err *err)
 {
     int64_t file = strncmp(a->source, INGEST_FILE, strlen(INGEST_FILE)) == 0
                        ? collections_id(a->source, INGEST_FILE)
@@ -259,7 +259,7 @@ static int find_entry(desk_answer *a, store *s, store_document *ret, shoal_err *
                 : store_document_get(s, a->c.id, document, a->mem, ret, err);
 }
 
-static int work_files(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_files(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     id_list l = {.out = &a->body, .store_id = a->name, .most = (size_t)a->limit};
     store_document after = {.id = 0};
@@ -274,11 +274,11 @@ static int work_files(desk_answer *a, const desk_tools *t, shoal_err *err)
 /* ?after=ID&limit=N; in the order in which they came. */
 void vector_stores_files(gateway_request *rq)
 {
-    desk_answer *a = collections_answer_new(rq, work_files);
+    documents_job *a = collections_answer_new(rq, work_files);
     if (a) collections_submit_list(a, FILES_DEFAULT);
 }
 
-static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_file(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d;
     int rc = find_entry(a, t->store, &d, err);
@@ -287,7 +287,7 @@ static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)
 }
 
 /* As it was cut for the search: neighbours may share some text. */
-static int work_file_content(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_file_content(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d;
     store_piece piece;
@@ -304,7 +304,7 @@ static int work_file_content(desk_answer *a, const desk_tools *t, shoal_err *err
     return rc;
 }
 
-static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_file_delete(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d;
     int rc = store_begin(t->store, true, err);
@@ -315,11 +315,11 @@ static int work_file_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc == 0 ? store_commit(t->store, err) : rc;
 }
 
-static void one_entry(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
-                      desk_queue queue)
+static void one_entry(gateway_request *rq, int (*fn)(documents_job *, const executor_tools *, shoal_err *),
+                      executor_queue queue)
 {
     api_error e;
-    desk_answer *a = collections_answer_new(rq, fn);
+    documents_job *a = collections_answer_new(rq, fn);
     if (!a) return;
     a->source = collections_segment(rq, FILE_SEGMENT, a->mem);
     if (a->source) {
@@ -332,20 +332,20 @@ static void one_entry(gateway_request *rq, int (*fn)(desk_answer *, const desk_t
 
 void vector_stores_file(gateway_request *rq)
 {
-    one_entry(rq, work_file, DESK_READS);
+    one_entry(rq, work_file, EXECUTOR_READS);
 }
 
 void vector_stores_file_content(gateway_request *rq)
 {
-    one_entry(rq, work_file_content, DESK_READS);
+    one_entry(rq, work_file_content, EXECUTOR_READS);
 }
 
 void vector_stores_file_delete(gateway_request *rq)
 {
-    one_entry(rq, work_file_delete, DESK_WRITES);
+    one_entry(rq, work_file_delete, EXECUTOR_WRITES);
 }
 
-static int work_attributes(desk_answer *a, const desk_tools *t, shoal_err *err)
+static int work_attributes(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_document d;
     const char *metadata = a->c.metadata; /* which find_entry reads over */
@@ -358,7 +358,7 @@ static int work_attributes(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc == 0 ? store_commit(t->store, err) : rc;
 }
 
-static int read_attributes(desk_answer *a, const json_t *o, api_error *e)
+static int read_attributes(documents_job *a, const json_t *o, api_error *e)
 {
     if (!fields_get(o, "attributes")) return api_error_bad(e, "attributes", "\"attributes\" is missing");
     return collections_take_object(a, o, "attributes", e);
@@ -367,7 +367,7 @@ static int read_attributes(desk_answer *a, const json_t *o, api_error *e)
 void vector_stores_file_update(gateway_request *rq)
 {
     api_error e;
-    desk_answer *a = collections_answer_new(rq, work_attributes);
+    documents_job *a = collections_answer_new(rq, work_attributes);
     if (!a) return;
     a->source = collections_segment(rq, FILE_SEGMENT, a->mem);
     if (a->source) {

@@ -62,15 +62,15 @@ static int open_calls(gateway *g, shoal_err *err)
 
 /* A machine without a home folder serves all the same; whoever asks for a collection hears why there is none.
  */
-static int open_desk(gateway *g, shoal_err *err)
+static int open_executor(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
     char *path = NULL;
     shoal_err own = {0};
     int rc = c->retrieval_path ? 0 : state_path(&path, c->cluster_state, "collections.db", &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    rc = desk_new(&g->desk, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
-                  (int)c->retrieval_threads, err);
+    rc = executor_new(&g->executor, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
+                      (int)c->retrieval_threads, err);
     free(path);
     return rc;
 }
@@ -127,7 +127,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = live_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
-    if (rc == 0) rc = open_desk(g, err);
+    if (rc == 0) rc = open_executor(g, err);
     if (rc == 0) rc = open_clerk(g, err);
     return rc == 0 ? ingress_open(g, err) : rc;
 }
@@ -242,7 +242,7 @@ void gateway_free(gateway *g)
     watch_close(g);
     live_close(g);
     caches_close(g);
-    desk_free(g->desk);
+    executor_free(g->executor);
     confirm_book_done(&g->confirms);
     clerk_free(g->clerk);
     settings_free_all(g);

@@ -296,7 +296,7 @@ void pipelines_process(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    j->in.desk = rq->gateway->desk;
+    j->in.executor = rq->gateway->executor;
     j->in.owner = request_owner(rq, j->owner);
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};

@@ -49,8 +49,9 @@ typedef struct process_input {
     char *context;                     /* free text, "" when none */
     arena *memory;                     /* what the request brought */
     const char *owner;                 /* whose collections it finds beside shared ones; NULL: nobody's */
-    struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */
-    char *confirm;     /* the token of a question that a guard asked back; NULL: none */
+    struct executor
+        *executor; /* of the collections (retrieve/executor.h), for pipelines that look into them */
+    char *confirm; /* the token of a question that a guard asked back; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
     const char *asked_by;          /* the guard stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */

@@ -16,7 +16,7 @@
 #include "request/request.h"
 #include "request/settings.h"
 #include "process/confirm.h"
-#include "retrieve/desk.h"
+#include "retrieve/executor.h"
 #include "sessions/clerk.h"
 
 typedef struct gateway gateway;
@@ -46,7 +46,7 @@ struct gateway {
     span_ring *spans;      /* of traced requests: themselves, attempts, and what workers say of these */
     struct recent *recent; /* requests that have ended */
     live *live;            /* who watches the cluster */
-    desk *desk;            /* of the collections */
+    executor *executor;    /* of the collections */
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;

@@ -8,9 +8,9 @@
 #include "retrieve/codes.h"
 
 struct find {
-    desk_job job;
+    executor_job job;
     const char *owner; /* of `mem` */
-    desk *desk;
+    executor *executor;
     calls *calls;
     call_context ctx;
     arena *mem; /* of all strings below */
@@ -73,17 +73,17 @@ void find_cancel(find *f)
     if (!f) return;
     f->gone = true;
     if (f->working)
-        desk_cancel(f->desk, &f->job);
+        executor_cancel(f->executor, &f->job);
     else
         find_free(f);
 }
 
-static void submit(find *f, int (*work)(desk_job *, const desk_tools *, shoal_err *),
-                   void (*done)(desk_job *))
+static void submit(find *f, int (*work)(executor_job *, const executor_tools *, shoal_err *),
+                   void (*done)(executor_job *))
 {
     f->working = true;
-    f->job = (desk_job){.work = work, .done = done, .queue = DESK_READS, .owner = f->owner};
-    desk_submit(f->desk, &f->job);
+    f->job = (executor_job){.work = work, .done = done, .queue = EXECUTOR_READS, .owner = f->owner};
+    executor_submit(f->executor, &f->job);
 }
 
 /* Back from a thread. False: it is over, and freed. */
@@ -155,7 +155,7 @@ static void start_rerank(find *f)
 
 /* ---- the search ------------------------------------------------------------------------------------- */
 
-static int work_search(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work_search(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     find *f = (find *)j; /* its first member */
     search_ask ask = {.collection = f->collection,
@@ -175,7 +175,7 @@ static int work_search(desk_job *j, const desk_tools *t, shoal_err *err)
     return search_run(&f->answer, t->store, t->shelf, &ask, err);
 }
 
-static void on_searched(desk_job *j)
+static void on_searched(executor_job *j)
 {
     find *f = (find *)j;
     if (!is_back(f)) return;
@@ -235,13 +235,13 @@ static void start_embed(find *f)
     if (!f->call) end(f, SHOAL_ENOMEM, "out of memory", NULL);
 }
 
-static int work_look(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work_look(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     find *f = (find *)j;
     return store_find(t->store, f->collection, f->mem, &f->c, err);
 }
 
-static void on_looked(desk_job *j)
+static void on_looked(executor_job *j)
 {
     find *f = (find *)j;
     if (!is_back(f)) return;
@@ -271,7 +271,7 @@ int find_start(find **ret, const find_ask *ask, shoal_err *err)
 {
     find *f = calloc(1, sizeof *f);
     if (!f) return err_nomem(err);
-    *f = (find){.desk = ask->desk,
+    *f = (find){.executor = ask->executor,
                 .calls = ask->calls,
                 .mode = ask->mode,
                 .k = ask->k,

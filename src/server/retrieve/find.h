@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "calls/calls.h"
-#include "retrieve/desk.h"
+#include "retrieve/executor.h"
 #include "retrieve/search.h"
 
 enum { FIND_TEXT_MAX = 16384, FIND_RERANK_MAX = 50 };
@@ -39,10 +39,10 @@ typedef struct find_result {
 typedef struct find find;
 
 typedef struct find_ask {
-    desk *desk;
+    executor *executor;
     calls *calls;
     const call_context *ctx;
-    const char *owner; /* desk_job.owner; copied */
+    const char *owner; /* executor_job.owner; copied */
     const char *collection, *text;
     find_mode mode;
     const json_t *filters; /* NULL: none; looked at before find_start returns */

@@ -33,9 +33,9 @@ typedef struct ingest_batch { /* one call: neighbouring pieces of one document *
 
 static void ingest_free(ingest *in)
 {
-    desk *d = in->desk;
+    executor *d = in->executor;
     size_t n_places = in->n_running;
-    desk_embed_leave(d, &in->turn);
+    executor_embed_leave(d, &in->turn);
     for (ingest_batch *b = in->batches, *next; b; b = next) {
         next = b->next;
         calls_cancel(b->call);
@@ -46,7 +46,7 @@ static void ingest_free(ingest *in)
     buf_done(&in->body);
     arena_free(in->mem);
     free(in);
-    desk_embed_end(d, n_places);
+    executor_embed_end(d, n_places);
 }
 
 static void end(ingest *in, int status, const char *message, const call_result *failed)
@@ -70,17 +70,17 @@ void ingest_cancel(ingest *in)
     if (!in) return;
     in->gone = true;
     if (in->working)
-        desk_cancel(in->desk, &in->job); /* it is freed when the thread is done with it */
+        executor_cancel(in->executor, &in->job); /* it is freed when the thread is done with it */
     else
         ingest_free(in);
 }
 
-static void submit(ingest *in, int (*work)(desk_job *, const desk_tools *, shoal_err *),
-                   void (*done)(desk_job *), desk_queue queue)
+static void submit(ingest *in, int (*work)(executor_job *, const executor_tools *, shoal_err *),
+                   void (*done)(executor_job *), executor_queue queue)
 {
     in->working = true;
-    in->job = (desk_job){.work = work, .done = done, .queue = queue, .owner = in->owner};
-    desk_submit(in->desk, &in->job);
+    in->job = (executor_job){.work = work, .done = done, .queue = queue, .owner = in->owner};
+    executor_submit(in->executor, &in->job);
 }
 
 /* Back from a thread. False: it is over, and freed. */
@@ -111,7 +111,7 @@ static void drop_batch(ingest_batch *b)
     }
     in->n_running--;
     free(b);
-    desk_embed_end(in->desk, 1);
+    executor_embed_end(in->executor, 1);
 }
 
 /* Room for the document's vectors, once their length is known. */
@@ -178,7 +178,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
             return;
         }
     }
-    desk_embed_leave(in->desk, &in->turn); /* who gets the place that is free now is called within */
+    executor_embed_leave(in->executor, &in->turn); /* who gets the place that is free now is called within */
     drop_batch(b);
     go_on(in);
 }
@@ -243,13 +243,13 @@ static ingest_document *next_document(const ingest *in)
 
 /* ---- one step after the other ----------------------------------------------------------------------- */
 
-static void on_written(desk_job *j)
+static void on_written(executor_job *j)
 {
     ingest *in = (ingest *)j;
     if (is_back(in)) end(in, 0, "", NULL);
 }
 
-static void on_recut(desk_job *j)
+static void on_recut(executor_job *j)
 {
     ingest *in = (ingest *)j;
     if (is_back(in)) go_on(in);
@@ -286,29 +286,29 @@ static void go_on(ingest *in)
 {
     ingest_document *d;
     bool embeds = *in->c.model;
-    while (embeds && (d = next_document(in)) && desk_embed_begin(in->desk, &in->turn)) {
+    while (embeds && (d = next_document(in)) && executor_embed_begin(in->executor, &in->turn)) {
         if (start_batch(in, d)) continue;
-        desk_embed_end(in->desk, 1);
+        executor_embed_end(in->executor, 1);
         end(in, SHOAL_ENOMEM, "out of memory", NULL);
         return;
     }
     if (in->n_running > 0 || in->turn.waits) return;
     if (any_too_long(in)) {
         forget_vectors(in);
-        submit(in, ingest_recut, on_recut, DESK_INDEXING);
+        submit(in, ingest_recut, on_recut, EXECUTOR_INDEXING);
     } else if (any_new(in)) {
-        submit(in, ingest_write, on_written, DESK_WRITES);
+        submit(in, ingest_write, on_written, EXECUTOR_WRITES);
     } else {
         end(in, 0, "", NULL);
     }
 }
 
-static void on_turn(desk_turn *t)
+static void on_turn(executor_turn *t)
 {
     go_on((ingest *)(void *)((char *)t - offsetof(ingest, turn)));
 }
 
-static void on_read(desk_job *j)
+static void on_read(executor_job *j)
 {
     ingest *in = (ingest *)j;
     if (is_back(in)) go_on(in);
@@ -318,7 +318,7 @@ ingest *ingest_start(const ingest_ask *ask)
 {
     ingest *in = calloc(1, sizeof *in);
     if (!in) return NULL;
-    *in = (ingest){.desk = ask->desk,
+    *in = (ingest){.executor = ask->executor,
                    .calls = ask->calls,
                    .created = ask->created,
                    .turn = {.fn = on_turn},
@@ -337,6 +337,6 @@ ingest *ingest_start(const ingest_ask *ask)
         ingest_free(in);
         return NULL;
     }
-    submit(in, ingest_read, on_read, DESK_INDEXING);
+    submit(in, ingest_read, on_read, EXECUTOR_INDEXING);
     return in;
 }

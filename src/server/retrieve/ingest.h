@@ -14,7 +14,7 @@
 #define RETRIEVE_INGEST_H
 
 #include "calls/calls.h"
-#include "retrieve/desk.h"
+#include "retrieve/executor.h"
 
 enum { INGEST_DOCUMENTS_MAX = 1000 };
 #define INGEST_FILE "file-" /* in front of an uploaded file's number */
@@ -58,10 +58,10 @@ typedef struct ingest_result {
 typedef struct ingest ingest;
 
 typedef struct ingest_ask {
-    desk *desk;
+    executor *executor;
     calls *calls;
     const call_context *ctx;
-    const char *owner; /* desk_job.owner; copied */
+    const char *owner; /* executor_job.owner; copied */
     const char *collection;
     const char *body; /* JSON, copied */
     size_t n_body;
@@ -72,7 +72,7 @@ typedef struct ingest_ask {
 
 /* NULL: out of memory. */
 ingest *ingest_start(const ingest_ask *ask);
-/* No done comes any more. What is at work ends soon (desk_cancel): documents that are on disk stay. Accepts
+/* No done comes any more. What is at work ends soon (executor_cancel): documents that are on disk stay. Accepts
  * NULL. */
 void ingest_cancel(ingest *in);
 

@@ -25,8 +25,8 @@ typedef struct ingest_document {
 } ingest_document;
 
 struct ingest {
-    desk_job job;
-    desk *desk;
+    executor_job job;
+    executor *executor;
     calls *calls;
     call_context ctx; /* strings of `mem` */
     arena *mem;
@@ -43,18 +43,18 @@ struct ingest {
     size_t n_running;
     bool gone; /* cancelled while a job runs */
     bool working;
-    desk_turn turn;    /* for a place to embed */
-    const char *owner; /* of `mem` */
+    executor_turn turn; /* for a place to embed */
+    const char *owner;  /* of `mem` */
     void *user;
     void (*done)(void *user, const ingest_result *r);
 };
 
 /* In a thread: parse the body, look the collection up, read and cut what is new. */
-int ingest_read(desk_job *j, const desk_tools *t, shoal_err *err);
+int ingest_read(executor_job *j, const executor_tools *t, shoal_err *err);
 /* In a thread: cut again what was too long. */
-int ingest_recut(desk_job *j, const desk_tools *t, shoal_err *err);
+int ingest_recut(executor_job *j, const executor_tools *t, shoal_err *err);
 /* In a thread: put all that was embedded. */
-int ingest_write(desk_job *j, const desk_tools *t, shoal_err *err);
+int ingest_write(executor_job *j, const executor_tools *t, shoal_err *err);
 /* The document does not come in; the others do. */
 void ingest_fail_document(ingest_document *d, const char *why);
 void ingest_documents_done(ingest *in);

@@ -240,7 +240,7 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
     return rc;
 }
 
-int ingest_read(desk_job *j, const desk_tools *t, shoal_err *err)
+int ingest_read(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j; /* its first member */
     int rc = parse(in, t->store, err);
@@ -252,7 +252,7 @@ int ingest_read(desk_job *j, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-int ingest_recut(desk_job *j, const desk_tools *t, shoal_err *err)
+int ingest_recut(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j;
     int rc = 0;
@@ -296,7 +296,7 @@ static int write_document(ingest *in, ingest_document *d, store *s, shoal_err *e
     return rc;
 }
 
-int ingest_write(desk_job *j, const desk_tools *t, shoal_err *err)
+int ingest_write(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j;
     int64_t before = in->c.id;

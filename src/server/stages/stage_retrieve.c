@@ -47,7 +47,7 @@ static int start_retrieve(stage_run *s, const call_context *ctx)
 {
     buf text = {0};
     shoal_err err = {0};
-    find_ask ask = {.desk = s->run->in->desk,
+    find_ask ask = {.executor = s->run->in->executor,
                     .calls = s->run->calls,
                     .ctx = ctx,
                     .owner = s->run->in->owner,

@@ -1,6 +1,6 @@
-/* desk.c: see desk.h. Jobs go to the threads through a queue each, and come back through one and a uv_async_t.
+/* executor.c: see executor.h. Jobs go to the threads through a queue each, and come back through one and a uv_async_t.
  */
-#include "retrieve/desk.h"
+#include "retrieve/executor.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,21 +14,21 @@
 #include "retrieve/store_impl.h"
 
 enum {
-#define DESK_THREADS(e, n_threads, most_each) +(n_threads)
-    HANDS = 0 DESK_QUEUE_TABLE(DESK_THREADS)
-#undef DESK_THREADS
+#define EXECUTOR_THREADS(e, n_threads, most_each) +(n_threads)
+    HANDS = 0 EXECUTOR_QUEUE_TABLE(EXECUTOR_THREADS)
+#undef EXECUTOR_THREADS
 };
 
 static const struct {
     unsigned n_threads, most_each;
 } QUEUES[] = {
-#define DESK_ROW(e, n_threads, most_each) [e] = {n_threads, most_each},
-    DESK_QUEUE_TABLE(DESK_ROW)
-#undef DESK_ROW
+#define EXECUTOR_ROW(e, n_threads, most_each) [e] = {n_threads, most_each},
+    EXECUTOR_QUEUE_TABLE(EXECUTOR_ROW)
+#undef EXECUTOR_ROW
 };
 
 typedef struct line { /* jobs in the order in which they came */
-    desk_job *first, **end;
+    executor_job *first, **end;
 } line;
 
 typedef struct owner { /* somebody whose jobs a queue has, waiting or running */
@@ -45,12 +45,12 @@ typedef struct queue {
 } queue;
 
 typedef struct hand { /* a thread */
-    desk *d;
+    executor *d;
     pthread_t thread;
-    desk_queue of;
+    executor_queue of;
     bool runs;
-    store *store;  /* guarded by the desk's lock when it changes: desk_free interrupts it */
-    desk_job *job; /* guarded by the desk's lock: what it does */
+    store *store;      /* guarded by the executor's lock when it changes: executor_free interrupts it */
+    executor_job *job; /* guarded by the executor's lock: what it does */
 } hand;
 
 typedef struct old_shelf {
@@ -58,14 +58,14 @@ typedef struct old_shelf {
     struct old_shelf *next;
 } old_shelf;
 
-struct desk {
-    uv_async_t *ready; /* outlives the desk until it is closed */
+struct executor {
+    uv_async_t *ready; /* outlives the executor until it is closed */
     char *path;
     size_t memory_bytes;
     int n_threads;
     pthread_mutex_t lock; /* guards the queues, done, stop, and the hands' stores and jobs */
     pthread_cond_t work;
-    queue queues[DESK_N_QUEUES];
+    queue queues[EXECUTOR_N_QUEUES];
     line done;
     bool stop;
     pthread_mutex_t shelf_lock; /* guards shelf, until it is there, and the opening of stores */
@@ -76,12 +76,12 @@ struct desk {
     hand hands[HANDS];
     size_t n_open; /* jobs whose done has not come; the loop's, as are the turns */
     size_t n_embeds;
-    desk_turn *first_turn;
+    executor_turn *first_turn;
 };
 
 /* ---- queues ------------------------------------------------------------------------------------------- */
 
-static void put(line *l, desk_job *j)
+static void put(line *l, executor_job *j)
 {
     if (!l->first) l->end = &l->first;
     j->next = NULL;
@@ -89,15 +89,15 @@ static void put(line *l, desk_job *j)
     l->end = &j->next;
 }
 
-static desk_job *unlink_at(line *l, desk_job **at)
+static executor_job *unlink_at(line *l, executor_job **at)
 {
-    desk_job *j = *at;
+    executor_job *j = *at;
     *at = j->next;
     if (!*at) l->end = at;
     return j;
 }
 
-static desk_job *take(line *l)
+static executor_job *take(line *l)
 {
     return l->first ? unlink_at(l, &l->first) : NULL;
 }
@@ -124,7 +124,7 @@ static void forget_idle_owner(queue *q, const owner *o)
     free(gone);
 }
 
-static bool wait_in(queue *q, desk_job *j)
+static bool wait_in(queue *q, executor_job *j)
 {
     owner *o = owner_of(q, j->owner_id, true);
     if (!o) return false;
@@ -134,9 +134,9 @@ static bool wait_in(queue *q, desk_job *j)
     return true;
 }
 
-static void stop_waiting(queue *q, desk_job **at)
+static void stop_waiting(queue *q, executor_job **at)
 {
-    desk_job *j = unlink_at(&q->waiting, at);
+    executor_job *j = unlink_at(&q->waiting, at);
     owner *o = owner_of(q, j->owner_id, false);
     j->waits = false;
     o->n_waiting--;
@@ -144,11 +144,11 @@ static void stop_waiting(queue *q, desk_job **at)
 }
 
 /* The first job of the owner who was served longest ago and may have one more thread; NULL: there is none. */
-static desk_job *begin_next(queue *q, unsigned most_each)
+static executor_job *begin_next(queue *q, unsigned most_each)
 {
-    desk_job **best = NULL;
+    executor_job **best = NULL;
     owner *whose = NULL;
-    for (desk_job **at = &q->waiting.first; *at; at = &(*at)->next) {
+    for (executor_job **at = &q->waiting.first; *at; at = &(*at)->next) {
         owner *o = owner_of(q, (*at)->owner_id, false);
         if (o->n_running >= most_each || (whose && o->served >= whose->served)) continue;
         best = at;
@@ -157,12 +157,12 @@ static desk_job *begin_next(queue *q, unsigned most_each)
     if (!best) return NULL;
     whose->served = ++q->clock;
     whose->n_running++;
-    desk_job *j = *best;
+    executor_job *j = *best;
     stop_waiting(q, best);
     return j;
 }
 
-static void end_one(queue *q, const desk_job *j)
+static void end_one(queue *q, const executor_job *j)
 {
     owner *o = owner_of(q, j->owner_id, false);
     o->n_running--;
@@ -171,7 +171,7 @@ static void end_one(queue *q, const desk_job *j)
 
 /* ---- in a thread ------------------------------------------------------------------------------------ */
 
-static int put_shelf_away(desk *d, shoal_err *err)
+static int put_shelf_away(executor *d, shoal_err *err)
 {
     old_shelf *o = calloc(1, sizeof *o);
     if (!o) return err_nomem(err);
@@ -182,7 +182,7 @@ static int put_shelf_away(desk *d, shoal_err *err)
 }
 
 /* Of the file that is there now: another one numbers its collections anew. */
-static int find_shelf(desk *d, shelf **ret, shoal_err *err)
+static int find_shelf(executor *d, shelf **ret, shoal_err *err)
 {
     struct stat is = {0};
     int rc = 0;
@@ -234,9 +234,9 @@ static int open_store(hand *h, shoal_err *err)
     return 0;
 }
 
-static void run_job(hand *h, desk_job *j)
+static void run_job(hand *h, executor_job *j)
 {
-    desk_tools t = {0};
+    executor_tools t = {0};
     j->err = (shoal_err){0};
     j->rc = open_store(h, &j->err);
     if (j->rc == 0) j->rc = find_shelf(h->d, &t.shelf, &j->err);
@@ -255,7 +255,7 @@ static void run_job(hand *h, desk_job *j)
 static void *hand_main(void *arg)
 {
     hand *h = arg;
-    desk *d = h->d;
+    executor *d = h->d;
     queue *from = &d->queues[h->of];
     pthread_mutex_lock(&d->lock);
     while (!d->stop) {
@@ -279,7 +279,7 @@ static void *hand_main(void *arg)
 
 /* ---- on the loop ------------------------------------------------------------------------------------ */
 
-static void finish(desk *d, desk_job *j)
+static void finish(executor *d, executor_job *j)
 {
     if (--d->n_open == 0) uv_unref((uv_handle_t *)d->ready);
     j->done(j);
@@ -287,10 +287,10 @@ static void finish(desk *d, desk_job *j)
 
 static void on_ready(uv_async_t *a)
 {
-    desk *d = a->data;
+    executor *d = a->data;
     for (;;) {
         pthread_mutex_lock(&d->lock);
-        desk_job *j = take(&d->done);
+        executor_job *j = take(&d->done);
         pthread_mutex_unlock(&d->lock);
         if (!j) return;
         finish(d, j);
@@ -310,7 +310,7 @@ static bool start_hand(hand *h)
 }
 
 /* Somebody does this kind of work. */
-static bool start_hands(desk *d, desk_queue of)
+static bool start_hands(executor *d, executor_queue of)
 {
     bool any = false;
     for (size_t i = 0; i < HANDS; i++)
@@ -326,7 +326,7 @@ static uint64_t owner_id(const char *owner)
     return h;
 }
 
-void desk_submit(desk *d, desk_job *j)
+void executor_submit(executor *d, executor_job *j)
 {
     bool started = !d->stop && start_hands(d, j->queue);
     if (d->n_open++ == 0) uv_ref((uv_handle_t *)d->ready);
@@ -347,13 +347,13 @@ void desk_submit(desk *d, desk_job *j)
     pthread_mutex_unlock(&d->lock);
 }
 
-void desk_cancel(desk *d, desk_job *j)
+void executor_cancel(executor *d, executor_job *j)
 {
     atomic_store(&j->cancelled, true);
     pthread_mutex_lock(&d->lock);
     if (j->waits) {
         queue *q = &d->queues[j->queue];
-        desk_job **at = &q->waiting.first;
+        executor_job **at = &q->waiting.first;
         while (*at != j) at = &(*at)->next;
         stop_waiting(q, at);
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the work was cancelled");
@@ -365,13 +365,13 @@ void desk_cancel(desk *d, desk_job *j)
 
 /* ---- turns of those who embed ----------------------------------------------------------------------- */
 
-bool desk_embed_begin(desk *d, desk_turn *t)
+bool executor_embed_begin(executor *d, executor_turn *t)
 {
-    if (d->n_embeds < DESK_EMBEDS) {
+    if (d->n_embeds < EXECUTOR_EMBEDS) {
         d->n_embeds++;
         return true;
     }
-    desk_turn **end = &d->first_turn;
+    executor_turn **end = &d->first_turn;
     if (t->waits) return false;
     while (*end) end = &(*end)->next;
     t->waits = true;
@@ -380,29 +380,29 @@ bool desk_embed_begin(desk *d, desk_turn *t)
     return false;
 }
 
-void desk_embed_leave(desk *d, desk_turn *t)
+void executor_embed_leave(executor *d, executor_turn *t)
 {
-    desk_turn **at = &d->first_turn;
+    executor_turn **at = &d->first_turn;
     if (!t->waits) return;
     while (*at != t) at = &(*at)->next;
     *at = t->next;
     t->waits = false;
 }
 
-void desk_embed_end(desk *d, size_t n)
+void executor_embed_end(executor *d, size_t n)
 {
     d->n_embeds -= n;
-    while (d->n_embeds < DESK_EMBEDS && d->first_turn) {
-        desk_turn *t = d->first_turn;
-        desk_embed_leave(d, t);
+    while (d->n_embeds < EXECUTOR_EMBEDS && d->first_turn) {
+        executor_turn *t = d->first_turn;
+        executor_embed_leave(d, t);
         t->fn(t);
     }
 }
 
-int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes, int n_threads,
-             shoal_err *err)
+int executor_new(executor **ret, uv_loop_t *loop, const char *path, size_t memory_bytes, int n_threads,
+                 shoal_err *err)
 {
-    desk *d = calloc(1, sizeof *d);
+    executor *d = calloc(1, sizeof *d);
     uv_async_t *ready = calloc(1, sizeof *ready);
     char *copy = path ? strdup(path) : NULL;
     if (!d || !ready || (path && !copy) || uv_async_init(loop, ready, on_ready) != 0) {
@@ -411,20 +411,20 @@ int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes,
         free(copy);
         return err_nomem(err);
     }
-    *d = (desk){.ready = ready, .path = copy, .memory_bytes = memory_bytes, .n_threads = n_threads};
+    *d = (executor){.ready = ready, .path = copy, .memory_bytes = memory_bytes, .n_threads = n_threads};
     ready->data = d;
     uv_unref((uv_handle_t *)ready);
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->shelf_lock, NULL);
     pthread_cond_init(&d->work, NULL);
     size_t n = 0;
-    for (desk_queue of = 0; of < DESK_N_QUEUES; of++)
+    for (executor_queue of = 0; of < EXECUTOR_N_QUEUES; of++)
         for (unsigned i = 0; i < QUEUES[of].n_threads; i++) d->hands[n++] = (hand){.d = d, .of = of};
     *ret = d;
     return 0;
 }
 
-static void stop_hands(desk *d)
+static void stop_hands(executor *d)
 {
     pthread_mutex_lock(&d->lock);
     d->stop = true;
@@ -441,10 +441,10 @@ static void stop_hands(desk *d)
     }
 }
 
-static void cancel_all(desk *d, queue *q)
+static void cancel_all(executor *d, queue *q)
 {
     while (q->waiting.first) {
-        desk_job *j = q->waiting.first;
+        executor_job *j = q->waiting.first;
         stop_waiting(q, &q->waiting.first);
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the server shuts down");
         finish(d, j);
@@ -456,11 +456,11 @@ static void on_closed(uv_handle_t *h)
     free(h);
 }
 
-void desk_free(desk *d)
+void executor_free(executor *d)
 {
     if (!d) return;
     stop_hands(d);
-    for (desk_queue of = 0; of < DESK_N_QUEUES; of++) cancel_all(d, &d->queues[of]);
+    for (executor_queue of = 0; of < EXECUTOR_N_QUEUES; of++) cancel_all(d, &d->queues[of]);
     on_ready(d->ready); /* and what these submit once more */
     shelf_free(d->shelf);
     for (old_shelf *o = d->old, *next; o; o = next) {

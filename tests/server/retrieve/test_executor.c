@@ -9,7 +9,7 @@
 typedef struct bench {
     uv_loop_t loop;
     letters model;
-    desk *desk;
+    executor *executor;
     char folder[64];
     bool over;  /* done came */
     int n_late; /* calls of on_late */
@@ -26,12 +26,12 @@ static void open_bench(bench *b)
     snprintf(path, sizeof path, "%s/c.db", b->folder);
     assert_int_equal(uv_loop_init(&b->loop), 0);
     letters_open(&b->model, &b->loop);
-    assert_ok(desk_new(&b->desk, &b->loop, path, (size_t)16 << 20, 2, &err));
+    assert_ok(executor_new(&b->executor, &b->loop, path, (size_t)16 << 20, 2, &err));
 }
 
 static void close_bench(bench *b)
 {
-    desk_free(b->desk);
+    executor_free(b->executor);
     letters_close(&b->model);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&b->loop), 0);
@@ -47,19 +47,19 @@ static void run_until_over(bench *b)
 /* ---- jobs ------------------------------------------------------------------------------------------- */
 
 typedef struct make_job {
-    desk_job job;
+    executor_job job;
     bench *b;
     const char *name;
 } make_job;
 
-static int work_make(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work_make(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     store_collection c = {.title = "", .metadata = "{}", .model = "letters", .piece_bytes = 120};
     strcpy(c.name, ((make_job *)j)->name);
     return store_create(t->store, &c, 0, err);
 }
 
-static void made(desk_job *j)
+static void made(executor_job *j)
 {
     bench *b = ((make_job *)j)->b;
     b->over = true;
@@ -68,8 +68,8 @@ static void made(desk_job *j)
 
 static void make_collection(bench *b, const char *name)
 {
-    make_job j = {.job = {.work = work_make, .done = made, .queue = DESK_WRITES}, .b = b, .name = name};
-    desk_submit(b->desk, &j.job);
+    make_job j = {.job = {.work = work_make, .done = made, .queue = EXECUTOR_WRITES}, .b = b, .name = name};
+    executor_submit(b->executor, &j.job);
     run_until_over(b);
 }
 
@@ -89,18 +89,18 @@ static void a_place_that_is_none_fails_every_job(void **state)
     bench b;
     shoal_err err = {0};
     open_bench(&b);
-    desk_free(b.desk);
-    assert_ok(desk_new(&b.desk, &b.loop, NULL, 1 << 20, 1, &err));
+    executor_free(b.executor);
+    assert_ok(executor_new(&b.executor, &b.loop, NULL, 1 << 20, 1, &err));
     make_collection(&b, "one");
     assert_int_equal(b.status, SHOAL_EUNAVAILABLE);
-    desk_free(b.desk);
-    assert_ok(desk_new(&b.desk, &b.loop, "/proc/no/where.db", 1 << 20, 1, &err));
+    executor_free(b.executor);
+    assert_ok(executor_new(&b.executor, &b.loop, "/proc/no/where.db", 1 << 20, 1, &err));
     make_collection(&b, "one");
     assert_true(b.status == SHOAL_EIO || b.status == SHOAL_EAUTH);
     close_bench(&b);
 }
 
-static void on_late(desk_job *j)
+static void on_late(executor_job *j)
 {
     bench *b = ((make_job *)j)->b;
     b->status += j->rc == SHOAL_ECANCELLED;
@@ -109,7 +109,7 @@ static void on_late(desk_job *j)
 }
 
 /* Those that it has begun, and those that it has not; where it had done all before it went, again. */
-static void a_desk_that_goes_ends_every_job(void **state)
+static void a_freed_executor_ends_every_job(void **state)
 {
     enum { N = 40, TRIES = 50 };
     bool some_waited = false;
@@ -118,11 +118,12 @@ static void a_desk_that_goes_ends_every_job(void **state)
         open_bench(&b);
         for (int i = 0; i < N; i++) {
             make_job *j = calloc(1, sizeof *j);
-            *j = (make_job){
-                .job = {.work = work_make, .done = on_late, .queue = i % 2 ? DESK_WRITES : DESK_READS},
-                .b = &b,
-                .name = "x"};
-            desk_submit(b.desk, &j->job);
+            *j = (make_job){.job = {.work = work_make,
+                                    .done = on_late,
+                                    .queue = i % 2 ? EXECUTOR_WRITES : EXECUTOR_READS},
+                            .b = &b,
+                            .name = "x"};
+            executor_submit(b.executor, &j->job);
         }
         close_bench(&b);
         assert_int_equal(b.n_late, N);
@@ -136,13 +137,13 @@ static void a_desk_that_goes_ends_every_job(void **state)
 static const char *const OWNERS[] = {NULL, "1", "2", "3"};
 
 typedef struct held_job { /* runs until it is let go */
-    desk_job job;
+    executor_job job;
     atomic_int began;
     atomic_bool let_go;
     int ended; /* done came */
 } held_job;
 
-static int work_held(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work_held(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     held_job *h = (held_job *)j;
     atomic_fetch_add(&h->began, 1);
@@ -150,15 +151,15 @@ static int work_held(desk_job *j, const desk_tools *t, shoal_err *err)
     return 0;
 }
 
-static void held_ended(desk_job *j)
+static void held_ended(executor_job *j)
 {
     ((held_job *)j)->ended++;
 }
 
-static void submit_held(bench *b, held_job *h, desk_queue queue, const char *owner)
+static void submit_held(bench *b, held_job *h, executor_queue queue, const char *owner)
 {
-    h->job = (desk_job){.work = work_held, .done = held_ended, .queue = queue, .owner = owner};
-    desk_submit(b->desk, &h->job);
+    h->job = (executor_job){.work = work_held, .done = held_ended, .queue = queue, .owner = owner};
+    executor_submit(b->executor, &h->job);
 }
 
 static void wait_began(const held_job *h)
@@ -190,7 +191,7 @@ static void ingested(void *user, const ingest_result *r)
 static ingest *start_ingest(bench *b, const char *body)
 {
     call_context ctx = {.request_id = "r"};
-    ingest_ask ask = {.desk = b->desk,
+    ingest_ask ask = {.executor = b->executor,
                       .calls = &b->model.base,
                       .ctx = &ctx,
                       .collection = "one",
@@ -313,7 +314,7 @@ static find *start_find(bench *b, const char *text, find_mode mode, const char *
     shoal_err err = {0};
     call_context ctx = {.request_id = "r"};
     find *f = NULL;
-    find_ask ask = {.desk = b->desk,
+    find_ask ask = {.executor = b->executor,
                     .calls = &b->model.base,
                     .ctx = &ctx,
                     .collection = "one",
@@ -366,9 +367,9 @@ static void a_file_that_is_gone_is_made_anew(void **state)
     assert_int_equal(b.status, 0);
     add(&b, "{\"documents\":[{\"source\":\"new\",\"text\":\"zzz puzzles\"}]}", 0, "added");
     for (int i = 0; i < 8; i++) ask_for(&b, "zz", FIND_MEANING, NULL, "|new");
-    desk_free(b.desk);
+    executor_free(b.executor);
     snprintf(path, sizeof path, "%s/c.db", b.folder);
-    assert_ok(desk_new(&b.desk, &b.loop, path, (size_t)16 << 20, 2, &err));
+    assert_ok(executor_new(&b.executor, &b.loop, path, (size_t)16 << 20, 2, &err));
     ask_for(&b, "zz", FIND_MEANING, NULL, "|new");
     close_bench(&b);
 }
@@ -418,9 +419,9 @@ static void vectors_without_room_leave_the_words(void **state)
     char path[96];
     open_bench(&b);
     fill(&b);
-    desk_free(b.desk);
+    executor_free(b.executor);
     snprintf(path, sizeof path, "%s/c.db", b.folder);
-    assert_ok(desk_new(&b.desk, &b.loop, path, 16, 1, &err));
+    assert_ok(executor_new(&b.executor, &b.loop, path, 16, 1, &err));
     ask_for(&b, "seas", FIND_MEANING, NULL, "the vectors of 'one' need about 1 MiB");
     assert_int_equal(b.status, SHOAL_ELIMIT);
     ask_for(&b, "seas", FIND_HYBRID, NULL, "found by words alone: the vectors of 'one' need");
@@ -462,7 +463,7 @@ static void searches_and_writes_go_side_by_side(void **state)
     open_bench(&b);
     fill(&b);
     for (int round = 0; round < 25; round++) {
-        bench other = b; /* its own notes, the same desk */
+        bench other = b; /* its own notes, the same executor */
         size_t n = (size_t)snprintf(body, sizeof body, "{\"documents\":[");
         for (int i = 0; i < 10; i++)
             n += (size_t)snprintf(body + n, sizeof body - n,
@@ -474,7 +475,7 @@ static void searches_and_writes_go_side_by_side(void **state)
         call_context ctx = {.request_id = "r"};
         shoal_err err = {0};
         find *f = NULL;
-        find_ask ask = {.desk = b.desk,
+        find_ask ask = {.executor = b.executor,
                         .calls = &b.model.base,
                         .ctx = &ctx,
                         .collection = "one",
@@ -499,7 +500,7 @@ static void searches_do_not_wait_for_indexing(void **state)
     held_job held[N] = {0};
     open_bench(&b);
     fill(&b);
-    for (size_t i = 0; i < N; i++) submit_held(&b, &held[i], DESK_INDEXING, OWNERS[i % 4]);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &held[i], EXECUTOR_INDEXING, OWNERS[i % 4]);
     wait_began(&held[0]);
     for (int i = 0; i < 5; i++) ask_for(&b, "seas", FIND_HYBRID, NULL, "|sea");
     make_collection(&b, "two");
@@ -513,9 +514,9 @@ static void searches_do_not_wait_for_indexing(void **state)
 static void one_owner_does_not_take_all_threads(void **state)
 {
     static const struct {
-        desk_queue queue;
+        executor_queue queue;
         size_t most_each;
-    } QUEUES[] = {{DESK_INDEXING, 1}, {DESK_READS, 2}};
+    } QUEUES[] = {{EXECUTOR_INDEXING, 1}, {EXECUTOR_READS, 2}};
     enum { N = 6 };
     for (size_t q = 0; q < 2; q++) {
         bench b;
@@ -543,10 +544,10 @@ static void owners_take_turns(void **state)
     held_job first = {0}, many[N] = {0}, one = {0};
     open_bench(&b);
     fill(&b);
-    submit_held(&b, &first, DESK_WRITES, OWNERS[1]);
+    submit_held(&b, &first, EXECUTOR_WRITES, OWNERS[1]);
     wait_began(&first);
-    for (size_t i = 0; i < N; i++) submit_held(&b, &many[i], DESK_WRITES, OWNERS[1]);
-    submit_held(&b, &one, DESK_WRITES, OWNERS[2]);
+    for (size_t i = 0; i < N; i++) submit_held(&b, &many[i], EXECUTOR_WRITES, OWNERS[1]);
+    submit_held(&b, &one, EXECUTOR_WRITES, OWNERS[2]);
     let_go(&b, &first, 1);
     wait_began(&one);
     for (size_t i = 0; i < N; i++) assert_int_equal(atomic_load(&many[i].began), 0);
@@ -558,12 +559,12 @@ static void owners_take_turns(void **state)
 /* ---- work that nobody wants any more ---------------------------------------------------------------------- */
 
 typedef struct endless_job { /* counts until it is told to stop */
-    desk_job job;
+    executor_job job;
     atomic_ulong n_steps;
     bool ended;
 } endless_job;
 
-static int work_endless(desk_job *j, const desk_tools *t, shoal_err *err)
+static int work_endless(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     endless_job *e = (endless_job *)j;
     int rc = 0;
@@ -571,7 +572,7 @@ static int work_endless(desk_job *j, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-static void endless_ended(desk_job *j)
+static void endless_ended(executor_job *j)
 {
     ((endless_job *)j)->ended = true;
 }
@@ -582,17 +583,19 @@ static void cancelled_jobs_end_within_a_check(void **state)
     endless_job e = {0}, waits = {0};
     open_bench(&b);
     fill(&b);
-    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = "1"};
-    waits.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING, .owner = "1"};
-    desk_submit(b.desk, &e.job);
-    desk_submit(b.desk, &waits.job);
+    e.job =
+        (executor_job){.work = work_endless, .done = endless_ended, .queue = EXECUTOR_INDEXING, .owner = "1"};
+    waits.job =
+        (executor_job){.work = work_endless, .done = endless_ended, .queue = EXECUTOR_INDEXING, .owner = "1"};
+    executor_submit(b.executor, &e.job);
+    executor_submit(b.executor, &waits.job);
     while (atomic_load(&e.n_steps) == 0) usleep(1000);
-    desk_cancel(b.desk, &waits.job);
+    executor_cancel(b.executor, &waits.job);
     while (!waits.ended) uv_run(&b.loop, UV_RUN_ONCE);
     assert_int_equal(waits.job.rc, SHOAL_ECANCELLED);
     assert_int_equal(waits.job.steps.n, 0); /* it never ran */
     assert_false(e.ended);
-    desk_cancel(b.desk, &e.job);
+    executor_cancel(b.executor, &e.job);
     while (!e.ended) uv_run(&b.loop, UV_RUN_ONCE);
     assert_int_equal(e.job.rc, SHOAL_ECANCELLED);
     close_bench(&b);
@@ -611,14 +614,14 @@ static void the_flag_is_seen_at_each_check(void **state)
     assert_true(s.n - before <= STEPS_PER_CHECK + 1000);
 }
 
-static void a_desk_that_goes_cuts_what_runs(void **state)
+static void a_freed_executor_cancels_what_runs(void **state)
 {
     bench b;
     endless_job e = {0};
     open_bench(&b);
     fill(&b);
-    e.job = (desk_job){.work = work_endless, .done = endless_ended, .queue = DESK_INDEXING};
-    desk_submit(b.desk, &e.job);
+    e.job = (executor_job){.work = work_endless, .done = endless_ended, .queue = EXECUTOR_INDEXING};
+    executor_submit(b.executor, &e.job);
     while (atomic_load(&e.n_steps) == 0) usleep(1000);
     close_bench(&b);
     assert_true(e.ended);
@@ -654,12 +657,12 @@ int main(void)
         cmocka_unit_test(owners_take_turns),
         cmocka_unit_test(cancelled_jobs_end_within_a_check),
         cmocka_unit_test(the_flag_is_seen_at_each_check),
-        cmocka_unit_test(a_desk_that_goes_cuts_what_runs),
+        cmocka_unit_test(a_freed_executor_cancels_what_runs),
         cmocka_unit_test(a_client_that_leaves_ends_the_embedding),
         cmocka_unit_test(a_file_that_is_gone_is_made_anew),
         cmocka_unit_test(a_job_says_how_it_went),
         cmocka_unit_test(a_place_that_is_none_fails_every_job),
-        cmocka_unit_test(a_desk_that_goes_ends_every_job),
+        cmocka_unit_test(a_freed_executor_ends_every_job),
         cmocka_unit_test(documents_come_in_and_are_known_again),
         cmocka_unit_test(requests_that_are_none_put_nothing),
         cmocka_unit_test(what_is_too_long_for_the_model_is_cut_again),
