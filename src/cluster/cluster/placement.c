@@ -98,7 +98,7 @@ bool placement_runs_low(const node *n)
     return n->on_battery && n->battery_percent < PLACEMENT_BATTERY_LOW;
 }
 
-uint64_t placement_assignment_bytes(const desk *d, const placement_assignment *s)
+uint64_t placement_assignment_bytes(const placement_state *d, const placement_assignment *s)
 {
     const placement_model *m = &d->models[s->model];
     return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
@@ -110,7 +110,7 @@ static bool same_device(const placement_model *a, const placement_model *b)
 }
 
 /* What is taken of the memory that the model's replicas would be in there. */
-static uint64_t taken_beside(const desk *d, const placement_model *m, size_t at)
+static uint64_t taken_beside(const placement_state *d, const placement_model *m, size_t at)
 {
     uint64_t n = 0;
     if (!m->device) return d->taken[at];
@@ -122,7 +122,7 @@ static uint64_t taken_beside(const desk *d, const placement_model *m, size_t at)
     return n;
 }
 
-static void count(desk *d, const assignment *x, int by)
+static void count(placement_state *d, const assignment *x, int by)
 {
     if (d->models[x->s.model].device) return;
     uint64_t bytes = placement_assignment_bytes(d, &x->s);
@@ -130,7 +130,7 @@ static void count(desk *d, const assignment *x, int by)
     if (!x->s.standby) d->work[x->s.node] += by * (double)bytes;
 }
 
-static void take_in_hand(desk *d, size_t model)
+static void take_in_hand(placement_state *d, size_t model)
 {
     memset(d->on_node, 0, d->n_nodes * sizeof *d->on_node);
     memset(d->on_site, 0, d->n_nodes * sizeof *d->on_site);
@@ -142,7 +142,7 @@ static void take_in_hand(desk *d, size_t model)
     }
 }
 
-void placement_assign(desk *d, const placement_assignment *s)
+void placement_assign(placement_state *d, const placement_assignment *s)
 {
     if (d->n_assignments == d->cap) {
         size_t cap = d->cap ? 2 * d->cap : 64;
@@ -162,12 +162,12 @@ void placement_assign(desk *d, const placement_assignment *s)
     d->changed |= s->why != PLACEMENT_STAYS;
 }
 
-static void sit(desk *d, size_t model, size_t at, bool standby, placement_why why)
+static void sit(placement_state *d, size_t model, size_t at, bool standby, placement_why why)
 {
     placement_assign(d, &(placement_assignment){.model = model, .node = at, .standby = standby, .why = why});
 }
 
-static void note_leaver(desk *d, const char *model, const char *at, placement_why why)
+static void note_leaver(placement_state *d, const char *model, const char *at, placement_why why)
 {
     if (d->n_leavers == d->leavers_cap) {
         size_t cap = d->leavers_cap ? 2 * d->leavers_cap : 16;
@@ -183,7 +183,7 @@ static void note_leaver(desk *d, const char *model, const char *at, placement_wh
 }
 
 /* An assignment that began in this plan just vanishes. */
-void placement_leave(desk *d, assignment *x, placement_why why)
+void placement_leave(placement_state *d, assignment *x, placement_why why)
 {
     bool was_there = x->s.why == PLACEMENT_STAYS || x->s.why == PLACEMENT_PROMOTED;
     x->out = true;
@@ -198,7 +198,7 @@ void placement_leave(desk *d, assignment *x, placement_why why)
 
 /* How near the model's other replicas are: less is better, and a smaller site count before a smaller node
  * count. */
-static unsigned nearness(const desk *d, const placement_model *m, size_t at)
+static unsigned nearness(const placement_state *d, const placement_model *m, size_t at)
 {
     if (m->spread == PLACEMENT_ANYHOW) return 0;
     unsigned near = d->on_node[at];
@@ -219,7 +219,7 @@ static bool has_failed(const placement_model *m, const node *n)
     return false;
 }
 
-static bid bid_of(const desk *d, const placement_model *m, size_t at)
+static bid bid_of(const placement_state *d, const placement_model *m, size_t at)
 {
     const node *n = &d->nodes[at];
     return (bid){.failed = has_failed(m, n),
@@ -239,10 +239,11 @@ static bool is_better(const bid *a, const bid *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-static bool has_reason_to_move(const desk *d, const assignment *x, size_t to);
+static bool has_reason_to_move(const placement_state *d, const assignment *x, size_t to);
 
 /* What the mover itself adds to the nearness of a place. */
-static unsigned own_part(const desk *d, const placement_model *m, const assignment *mover, size_t at)
+static unsigned own_part(const placement_state *d, const placement_model *m, const assignment *mover,
+                         size_t at)
 {
     if (!mover) return 0;
     bool same_site = m->spread == PLACEMENT_BY_SITE && d->site[mover->s.node] == d->site[at];
@@ -250,7 +251,7 @@ static unsigned own_part(const desk *d, const placement_model *m, const assignme
 }
 
 /* The best node for one more; with a mover, of those that are reason enough for it to go there. */
-static long choose(const desk *d, size_t model, const assignment *mover, placement_why *ret_why)
+static long choose(const placement_state *d, size_t model, const assignment *mover, placement_why *ret_why)
 {
     const placement_model *m = &d->models[model];
     long best = NOWHERE;
@@ -275,14 +276,14 @@ static long choose(const desk *d, size_t model, const assignment *mover, placeme
 
 /* ---- the steps ----------------------------------------------------------------------------------- */
 
-static long find_node(const desk *d, const char *name)
+static long find_node(const placement_state *d, const char *name)
 {
     for (size_t i = 0; i < d->n_nodes; i++)
         if (strcmp(d->nodes[i].name, name) == 0) return (long)i;
     return NOWHERE;
 }
 
-static long find_model(const desk *d, const char *name)
+static long find_model(const placement_state *d, const char *name)
 {
     for (size_t i = 0; i < d->n_models; i++)
         if (strcmp(d->models[i].name, name) == 0) return (long)i;
@@ -296,7 +297,7 @@ static bool is_of_kind(const placement_model *m, const placement_now *x)
     return placement_is_cut(&m->shards) && x->first < x->end && x->end <= m->shape.n_layer;
 }
 
-static void assignment_again(desk *d, const placement_now *x, size_t model, size_t at)
+static void assignment_again(placement_state *d, const placement_now *x, size_t model, size_t at)
 {
     const placement_assignment s = {.model = model,
                                     .node = at,
@@ -314,7 +315,7 @@ static void assignment_again(desk *d, const placement_now *x, size_t model, size
 }
 
 /* What is there sits down first; what may not be there is removed. */
-static void assignment_present(desk *d, const placement_now *x)
+static void assignment_present(placement_state *d, const placement_now *x)
 {
     long model = find_model(d, x->model), at = find_node(d, x->node);
     if (at == NOWHERE)
@@ -328,14 +329,14 @@ static void assignment_present(desk *d, const placement_now *x)
 }
 
 /* Those that serve before those that wait, in case that it has become tight. */
-static void assignment_all_present(desk *d, const placement_now *now, size_t n)
+static void assignment_all_present(placement_state *d, const placement_now *now, size_t n)
 {
     for (int standby = 0; standby < 2; standby++)
         for (size_t i = 0; i < n; i++)
             if (now[i].standby == standby) assignment_present(d, &now[i]);
 }
 
-static unsigned count_assignments(const desk *d, size_t model, bool standby)
+static unsigned count_assignments(const placement_state *d, size_t model, bool standby)
 {
     unsigned n = 0;
     for (size_t i = 0; i < d->n_assignments; i++)
@@ -345,7 +346,7 @@ static unsigned count_assignments(const desk *d, size_t model, bool standby)
 }
 
 /* The model's assignment that is worst placed (or best); NULL when it has none of the kind. */
-static assignment *pick_assignment(desk *d, size_t model, bool standby, bool worst)
+static assignment *pick_assignment(placement_state *d, size_t model, bool standby, bool worst)
 {
     const placement_model *m = &d->models[model];
     assignment *found = NULL;
@@ -361,7 +362,7 @@ static assignment *pick_assignment(desk *d, size_t model, bool standby, bool wor
     return found;
 }
 
-static void drop_unwanted(desk *d, size_t model)
+static void drop_unwanted(placement_state *d, size_t model)
 {
     const placement_model *m = &d->models[model];
     for (unsigned n = count_assignments(d, model, true);
@@ -373,7 +374,7 @@ static void drop_unwanted(desk *d, size_t model)
 
 /* Off a node where its worker cannot start, off a battery that runs low, and off a crowded place to one that
  * is less so even with this one. */
-static bool has_reason_to_move(const desk *d, const assignment *x, size_t to)
+static bool has_reason_to_move(const placement_state *d, const assignment *x, size_t to)
 {
     const placement_model *m = &d->models[x->s.model];
     const node *from = &d->nodes[x->s.node];
@@ -389,7 +390,7 @@ static bool has_reason_to_move(const desk *d, const assignment *x, size_t to)
     return d->on_node[x->s.node] > d->on_node[to] + 1;
 }
 
-static void spread_those(desk *d, size_t model, bool standby)
+static void spread_those(placement_state *d, size_t model, bool standby)
 {
     for (size_t i = 0; i < d->n_assignments && !d->failed; i++) {
         const assignment *x = &d->assignments[i];
@@ -408,13 +409,13 @@ static void spread_those(desk *d, size_t model, bool standby)
 }
 
 /* Of two that share a place, one that nobody asks moves sooner than one that serves. */
-static void spread(desk *d, size_t model)
+static void spread(placement_state *d, size_t model)
 {
     spread_those(d, model, true);
     spread_those(d, model, false);
 }
 
-static void promote(desk *d, size_t model)
+static void promote(placement_state *d, size_t model)
 {
     assignment *x;
     for (unsigned n = count_assignments(d, model, false); n < d->models[model].n_replicas; n++) {
@@ -428,13 +429,13 @@ static void promote(desk *d, size_t model)
 }
 
 /* Would it share a node that it will not have to share when all nodes are there? */
-static bool waits_for_nodes(const desk *d, size_t model, size_t at)
+static bool waits_for_nodes(const placement_state *d, size_t model, size_t at)
 {
     const placement_model *m = &d->models[model];
     return m->settling && m->spread != PLACEMENT_ANYHOW && d->on_node[at] > 0;
 }
 
-static void fill(desk *d, size_t model, bool standby)
+static void fill(placement_state *d, size_t model, bool standby)
 {
     const placement_model *m = &d->models[model];
     unsigned wanted = standby ? m->n_standby : m->n_replicas;
@@ -446,7 +447,7 @@ static void fill(desk *d, size_t model, bool standby)
     }
 }
 
-static uint64_t standby_bytes(const desk *d, const placement_model *m, size_t at)
+static uint64_t standby_bytes(const placement_state *d, const placement_model *m, size_t at)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < d->n_assignments; i++) {
@@ -458,7 +459,7 @@ static uint64_t standby_bytes(const desk *d, const placement_model *m, size_t at
 }
 
 /* A model that nobody serves may have the memory of standbys. */
-static void evict_for(desk *d, size_t model)
+static void evict_for(placement_state *d, size_t model)
 {
     const placement_model *m = &d->models[model];
     if (m->n_replicas == 0 || count_assignments(d, model, false) > 0) return;
@@ -480,7 +481,7 @@ static void evict_for(desk *d, size_t model)
     }
 }
 
-static void run_pass(desk *d)
+static void run_pass(placement_state *d)
 {
     d->changed = false;
     for (size_t i = 0; i < d->n_models && !d->failed; i++) {
@@ -508,7 +509,7 @@ static bool goes_first(const placement_model *a, const placement_model *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-static void order_models(desk *d)
+static void order_models(placement_state *d)
 {
     for (size_t i = 0; i < d->n_models; i++) {
         size_t k = i;
@@ -523,7 +524,7 @@ static bool same_site(const node *a, const node *b)
     return strcmp(a->site ? a->site : "", b->site ? b->site : "") == 0;
 }
 
-static int desk_open(desk *d, shoal_err *err)
+static int desk_open(placement_state *d, shoal_err *err)
 {
     size_t n = d->n_nodes + 1;
     d->site = calloc(n, sizeof *d->site);
@@ -539,7 +540,7 @@ static int desk_open(desk *d, shoal_err *err)
     return 0;
 }
 
-static void desk_close(desk *d)
+static void desk_close(placement_state *d)
 {
     free(d->site);
     free(d->order);
@@ -551,7 +552,7 @@ static void desk_close(desk *d)
     free(d->leavers);
 }
 
-static void collect(desk *d, placement *p)
+static void collect(placement_state *d, placement *p)
 {
     for (size_t model = 0; model < d->n_models; model++) {
         const placement_model *m = &d->models[model];
@@ -576,7 +577,7 @@ static void collect(desk *d, placement *p)
 int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, const placement_now *now, size_t n_now, shoal_err *err)
 {
-    desk d = {.nodes = nodes, .n_nodes = n_nodes, .models = models, .n_models = n_models};
+    placement_state d = {.nodes = nodes, .n_nodes = n_nodes, .models = models, .n_models = n_models};
     placement p = {0};
     int rc = desk_open(&d, err);
     if (rc == 0) {
@@ -611,7 +612,7 @@ typedef struct loads { /* of one node */
 
 static void count_loads(const placement *p, const placement_model *models, loads *ret)
 {
-    const desk d = {.models = models};
+    const placement_state d = {.models = models};
     for (size_t i = 0; i < p->n_assignments; i++) {
         const placement_assignment *s = &p->assignments[i];
         uint64_t bytes = placement_assignment_bytes(&d, s);
@@ -712,7 +713,7 @@ static placement_now *now_of(const placement *p, const node *nodes, const placem
 /* Assignments of ordered[] become assignments of nodes[]. */
 static void number_nodes(placement *p, const node *ordered, const node *nodes, size_t n_nodes)
 {
-    const desk d = {.nodes = nodes, .n_nodes = n_nodes};
+    const placement_state d = {.nodes = nodes, .n_nodes = n_nodes};
     for (size_t i = 0; i < p->n_assignments; i++)
         p->assignments[i].node = (size_t)find_node(&d, ordered[p->assignments[i].node].name);
 }
@@ -787,7 +788,7 @@ enum { NODES_NAMED = 3 }; /* of those that have one reason in common, in a sente
 static uint64_t taken_like(const placement *p, const placement_model *models, const placement_model *m,
                            size_t at)
 {
-    const desk d = {.models = models};
+    const placement_state d = {.models = models};
     uint64_t n = 0;
     for (size_t i = 0; i < p->n_assignments; i++) {
         const placement_assignment *s = &p->assignments[i];
@@ -840,7 +841,7 @@ static void end_part(sentence *s)
 /* Nodes that the model names and that are in no list. */
 static bool add_unattached(sentence *s, const placement_model *m, const node *nodes, size_t n_nodes)
 {
-    const desk d = {.nodes = nodes, .n_nodes = n_nodes};
+    const placement_state d = {.nodes = nodes, .n_nodes = n_nodes};
     for (size_t i = 0; i < m->n_nodes; i++)
         if (find_node(&d, m->nodes[i]) == NOWHERE) add_node(s, "it is not attached", m->nodes[i]);
     bool any = s->n_names > 0;

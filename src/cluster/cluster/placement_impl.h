@@ -9,7 +9,7 @@ typedef struct assignment {
     bool out; /* left */
 } assignment;
 
-typedef struct desk {
+typedef struct placement_state {
     const node *nodes;
     size_t n_nodes;
     const placement_model *models;
@@ -25,7 +25,7 @@ typedef struct desk {
     placement_leaver *leavers;
     size_t n_leavers, leavers_cap;
     bool failed, changed;
-} desk;
+} placement_state;
 
 /* What the node reads a second, in some unit that all nodes share; busy ones are slower. */
 double placement_speed(const node *n);
@@ -33,14 +33,14 @@ bool placement_runs_low(const node *n);
 /* placement_may of a part of the model that takes so many bytes. */
 placement_no placement_may_part(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes,
                                 bool stays);
-uint64_t placement_assignment_bytes(const desk *d, const placement_assignment *s);
-void placement_assign(desk *d, const placement_assignment *s);
-void placement_leave(desk *d, assignment *x, placement_why why);
+uint64_t placement_assignment_bytes(const placement_state *d, const placement_assignment *s);
+void placement_assign(placement_state *d, const placement_assignment *s);
+void placement_leave(placement_state *d, assignment *x, placement_why why);
 
 /* placement_stages.c: assignments of a model that is cut. False: it is in one piece, and to be placed like
  * others (shards: auto). */
-bool placement_deal(desk *d, size_t model);
+bool placement_deal(placement_state *d, size_t model);
 /* Do its stages, if it has any, cover all layers? */
-bool placement_chain_is_whole(const desk *d, size_t model);
+bool placement_chain_is_whole(const placement_state *d, size_t model);
 
 #endif

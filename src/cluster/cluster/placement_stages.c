@@ -10,14 +10,14 @@
 #include "cluster/placement_impl.h"
 
 typedef struct chain {           /* a model's stages, in the order of their layers */
-    size_t at[SPLIT_STAGES_MAX]; /* in desk.assignments */
+    size_t at[SPLIT_STAGES_MAX]; /* in placement_state.assignments */
     size_t n, n_machines;
     bool whole;
 } chain;
 
 /* ---- what is there ------------------------------------------------------------------------------- */
 
-static void insert(const desk *d, chain *c, size_t i)
+static void insert(const placement_state *d, chain *c, size_t i)
 {
     size_t k = c->n++;
     for (; k > 0 && d->assignments[c->at[k - 1]].s.first > d->assignments[i].s.first; k--)
@@ -25,7 +25,7 @@ static void insert(const desk *d, chain *c, size_t i)
     c->at[k] = i;
 }
 
-static size_t count_machines(const desk *d, const chain *c)
+static size_t count_machines(const placement_state *d, const chain *c)
 {
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -36,7 +36,7 @@ static size_t count_machines(const desk *d, const chain *c)
     return n;
 }
 
-static chain chain_of(const desk *d, size_t model)
+static chain chain_of(const placement_state *d, size_t model)
 {
     chain c = {0};
     size_t layers = 0;
@@ -52,13 +52,13 @@ static chain chain_of(const desk *d, size_t model)
     return c;
 }
 
-bool placement_chain_is_whole(const desk *d, size_t model)
+bool placement_chain_is_whole(const placement_state *d, size_t model)
 {
     chain c = chain_of(d, model);
     return c.n == 0 || c.whole;
 }
 
-static bool has_whole_one(const desk *d, size_t model)
+static bool has_whole_one(const placement_state *d, size_t model)
 {
     for (size_t i = 0; i < d->n_assignments; i++)
         if (!d->assignments[i].out && d->assignments[i].s.model == model && d->assignments[i].s.end == 0)
@@ -66,20 +66,20 @@ static bool has_whole_one(const desk *d, size_t model)
     return false;
 }
 
-static bool may_be_whole(const desk *d, size_t model)
+static bool may_be_whole(const placement_state *d, size_t model)
 {
     for (size_t i = 0; i < d->n_nodes; i++)
         if (placement_may(&d->models[model], &d->nodes[i], d->taken[i], false) == PLACEMENT_YES) return true;
     return false;
 }
 
-static void sit(desk *d, size_t model, size_t at, size_t first, size_t end, placement_why why)
+static void sit(placement_state *d, size_t model, size_t at, size_t first, size_t end, placement_why why)
 {
     placement_assign(
         d, &(placement_assignment){.model = model, .node = at, .first = first, .end = end, .why = why});
 }
 
-static void leave_all(desk *d, const chain *c)
+static void leave_all(placement_state *d, const chain *c)
 {
     for (size_t i = 0; i < c->n; i++) placement_leave(d, &d->assignments[c->at[i]], PLACEMENT_REDEALT);
 }
@@ -94,7 +94,7 @@ typedef struct table { /* where stages could be */
 } table;
 
 /* Memory that the model itself holds there is free for the new deal. */
-static uint64_t own_bytes(const desk *d, const chain *c, size_t at)
+static uint64_t own_bytes(const placement_state *d, const chain *c, size_t at)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -105,7 +105,8 @@ static uint64_t own_bytes(const desk *d, const chain *c, size_t at)
 }
 
 /* In the order of their names, so that the order of the lists does not matter. */
-static void add_machine(const desk *d, const chain *c, size_t model, size_t at, bool battery, table *t)
+static void add_machine(const placement_state *d, const chain *c, size_t model, size_t at, bool battery,
+                        table *t)
 {
     const placement_model *m = &d->models[model];
     const node *n = &d->nodes[at];
@@ -161,7 +162,8 @@ static size_t count_used(const table *t)
     return n;
 }
 
-static bool deal_over(desk *d, const chain *c, size_t model, size_t n_stages, bool battery, table *t)
+static bool deal_over(placement_state *d, const chain *c, size_t model, size_t n_stages, bool battery,
+                      table *t)
 {
     t->n = t->n_machines = 0;
     for (size_t i = 0; i < d->n_nodes; i++) add_machine(d, c, model, i, battery, t);
@@ -176,7 +178,7 @@ static bool deal_over(desk *d, const chain *c, size_t model, size_t n_stages, bo
 }
 
 /* In so many stages, or in as few as there is memory for; on batteries only where nothing else does. */
-static bool propose(desk *d, const chain *c, size_t model, table *t)
+static bool propose(placement_state *d, const chain *c, size_t model, table *t)
 {
     const placement_shards *s = &d->models[model].shards;
     size_t from = s->n ? s->n : 2, to = s->n ? s->n : SPLIT_STAGES_MAX;
@@ -194,7 +196,7 @@ static bool propose(desk *d, const chain *c, size_t model, table *t)
 enum { FASTER = 3, THAN = 2 }; /* a deal is much faster when 3 of its slowest stages take what 2 took */
 
 /* The slowest stage of the chain that is there, as its machines are now. */
-static double slowest_ms(const desk *d, const chain *c, size_t model)
+static double slowest_ms(const placement_state *d, const chain *c, size_t model)
 {
     double most = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -206,7 +208,7 @@ static double slowest_ms(const desk *d, const chain *c, size_t model)
     return most;
 }
 
-static bool is_much_faster(const desk *d, const chain *c, size_t model, const table *t)
+static bool is_much_faster(const placement_state *d, const chain *c, size_t model, const table *t)
 {
     double most = 0;
     for (size_t i = 0; i < t->n_parts; i++) {
@@ -218,7 +220,7 @@ static bool is_much_faster(const desk *d, const chain *c, size_t model, const ta
     return FASTER * most <= THAN * slowest_ms(d, c, model);
 }
 
-static void redeal(desk *d, const chain *c, size_t model)
+static void redeal(placement_state *d, const chain *c, size_t model)
 {
     table t = {0};
     bool found = propose(d, c, model, &t);
@@ -234,7 +236,7 @@ static void redeal(desk *d, const chain *c, size_t model)
 
 /* ---- one stage anew -------------------------------------------------------------------------------- */
 
-static bool shares_machine(const desk *d, const chain *c, size_t at)
+static bool shares_machine(const placement_state *d, const chain *c, size_t at)
 {
     for (size_t i = 0; i < c->n; i++)
         if (d->assignments[c->at[i]].s.node == at) return true;
@@ -242,7 +244,7 @@ static bool shares_machine(const desk *d, const chain *c, size_t at)
 }
 
 /* Later stages are reached by the first one. */
-static bool is_reached(const desk *d, const chain *c, size_t first, size_t at)
+static bool is_reached(const placement_state *d, const chain *c, size_t first, size_t at)
 {
     if (first > 0) return !d->nodes[at].unreached || d->assignments[c->at[0]].s.node == at;
     for (size_t i = 0; i < c->n; i++) {
@@ -257,7 +259,7 @@ typedef struct gap {
 } gap;
 
 /* The best machine for these layers that has none of the others, or else any; n_nodes: there is none. */
-static size_t reliever(const desk *d, const chain *c, size_t model, gap g)
+static size_t reliever(const placement_state *d, const chain *c, size_t model, gap g)
 {
     const placement_model *m = &d->models[model];
     uint64_t bytes = split_memory(&m->shape, g.end - g.first, g.first == 0);
@@ -276,7 +278,7 @@ static size_t reliever(const desk *d, const chain *c, size_t model, gap g)
 }
 
 /* The first layers that no stage has; false: all have one. Stages that overlap make an empty gap. */
-static bool first_gap(const desk *d, const chain *c, size_t n_layer, gap *ret)
+static bool first_gap(const placement_state *d, const chain *c, size_t n_layer, gap *ret)
 {
     size_t at = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -291,7 +293,7 @@ static bool first_gap(const desk *d, const chain *c, size_t n_layer, gap *ret)
 
 /* False when the layers that are missing have nowhere to go; then nothing has changed but assignments that
  * have just been taken, which the new deal takes away again. */
-static bool relieve(desk *d, chain *c, size_t model)
+static bool relieve(placement_state *d, chain *c, size_t model)
 {
     gap g;
     while (!d->failed && first_gap(d, c, d->models[model].shape.n_layer, &g)) {
@@ -306,14 +308,14 @@ static bool relieve(desk *d, chain *c, size_t model)
 
 /* ---- as the model says ----------------------------------------------------------------------------- */
 
-static size_t find_node(const desk *d, const char *name)
+static size_t find_node(const placement_state *d, const char *name)
 {
     size_t i = 0;
     while (i < d->n_nodes && strcmp(d->nodes[i].name, name) != 0) i++;
     return i;
 }
 
-static assignment *find_stage(const desk *d, const chain *c, size_t first, size_t end, size_t at)
+static assignment *find_stage(const placement_state *d, const chain *c, size_t first, size_t end, size_t at)
 {
     for (size_t i = 0; i < c->n; i++) {
         assignment *x = &d->assignments[c->at[i]];
@@ -322,7 +324,7 @@ static assignment *find_stage(const desk *d, const chain *c, size_t first, size_
     return NULL;
 }
 
-static bool is_named(const desk *d, const placement_shards *s, const placement_assignment *x)
+static bool is_named(const placement_state *d, const placement_shards *s, const placement_assignment *x)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->n_parts; at += s->parts[i++].n_layers)
@@ -331,7 +333,7 @@ static bool is_named(const desk *d, const placement_shards *s, const placement_a
     return false;
 }
 
-static void deal_as_named(desk *d, chain *c, size_t model)
+static void deal_as_named(placement_state *d, chain *c, size_t model)
 {
     const placement_model *m = &d->models[model];
     const placement_shards *s = &m->shards;
@@ -351,7 +353,7 @@ static void deal_as_named(desk *d, chain *c, size_t model)
 
 /* ---- the model in hand ----------------------------------------------------------------------------- */
 
-bool placement_deal(desk *d, size_t model)
+bool placement_deal(placement_state *d, size_t model)
 {
     const placement_shards *s = &d->models[model].shards;
     if (!placement_is_cut(s) || d->models[model].n_replicas == 0) return false;
