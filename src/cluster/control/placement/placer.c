@@ -290,16 +290,16 @@ static void placer_say(const placer *p, const placement *plan, const node *nodes
             LOG_I("replicas", plan->gaps[i].n_replicas), LOG_I("standby", plan->gaps[i].n_standby));
 }
 
-typedef struct desk { /* what placement_plan looks at */
+typedef struct placement_input { /* what placement_plan looks at */
     node *nodes;
     placement_model *models;
     placement_now *now;
     size_t n_nodes, n_now, n_gateways;
     const char **gateways; /* they have the same files */
     const char **failed;   /* of all models, one behind the other */
-} desk;
+} placement_input;
 
-static bool set_desk(desk *d, const placer *p, uint64_t now_ns)
+static bool set_input(placement_input *d, const placer *p, uint64_t now_ns)
 {
     d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
     d->models = calloc(p->o.n_models + 1, sizeof *d->models);
@@ -338,7 +338,7 @@ static bool set_desk(desk *d, const placer *p, uint64_t now_ns)
 
 static void plan(placer *p, uint64_t now_ns)
 {
-    desk d = {0};
+    placement_input d = {0};
     placement plan = {0};
     shoal_err err;
     p->changed = false;
@@ -349,7 +349,7 @@ static void plan(placer *p, uint64_t now_ns)
     placer_look_at_failures(p, now_ns);
     bundles_look(p->bundles);
     placer_stage_look(p, now_ns);
-    int rc = set_desk(&d, p, now_ns)
+    int rc = set_input(&d, p, now_ns)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
     if (rc == 0) {
