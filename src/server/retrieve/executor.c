@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "logging/log.h"
-#include "retrieve/shelf.h"
+#include "retrieve/vector_cache.h"
 #include "retrieve/store_impl.h"
 
 enum {
@@ -53,10 +53,10 @@ typedef struct hand { /* a thread */
     executor_job *job; /* guarded by the executor's lock: what it does */
 } hand;
 
-typedef struct old_shelf {
-    shelf *shelf;
-    struct old_shelf *next;
-} old_shelf;
+typedef struct old_vectors {
+    vector_cache *vectors;
+    struct old_vectors *next;
+} old_vectors;
 
 struct executor {
     uv_async_t *ready; /* outlives the executor until it is closed */
@@ -68,11 +68,11 @@ struct executor {
     queue queues[EXECUTOR_N_QUEUES];
     line done;
     bool stop;
-    pthread_mutex_t shelf_lock; /* guards shelf, until it is there, and the opening of stores */
-    shelf *shelf;
-    dev_t shelf_dev; /* the file whose vectors it has */
-    ino_t shelf_ino;
-    old_shelf *old; /* of files that were moved or removed: somebody may still search there */
+    pthread_mutex_t vector_cache_lock; /* guards vectors, until it is there, and the opening of stores */
+    vector_cache *vectors;
+    dev_t vectors_dev; /* the file whose vectors it has */
+    ino_t vectors_ino;
+    old_vectors *old; /* of files that were moved or removed: somebody may still search there */
     hand hands[HANDS];
     size_t n_open; /* jobs whose done has not come; the loop's, as are the turns */
     size_t n_embeds;
@@ -171,32 +171,32 @@ static void end_one(queue *q, const executor_job *j)
 
 /* ---- in a thread ------------------------------------------------------------------------------------ */
 
-static int put_shelf_away(executor *d, shoal_err *err)
+static int set_vectors_aside(executor *d, shoal_err *err)
 {
-    old_shelf *o = calloc(1, sizeof *o);
+    old_vectors *o = calloc(1, sizeof *o);
     if (!o) return err_nomem(err);
-    *o = (old_shelf){.shelf = d->shelf, .next = d->old};
+    *o = (old_vectors){.vectors = d->vectors, .next = d->old};
     d->old = o;
-    d->shelf = NULL;
+    d->vectors = NULL;
     return 0;
 }
 
 /* Of the file that is there now: another one numbers its collections anew. */
-static int find_shelf(executor *d, shelf **ret, shoal_err *err)
+static int find_vector_cache(executor *d, vector_cache **ret, shoal_err *err)
 {
     struct stat is = {0};
     int rc = 0;
-    pthread_mutex_lock(&d->shelf_lock);
+    pthread_mutex_lock(&d->vector_cache_lock);
     bool known = stat(d->path, &is) == 0;
-    if (d->shelf && known && (is.st_ino != d->shelf_ino || is.st_dev != d->shelf_dev))
-        rc = put_shelf_away(d, err);
-    if (rc == 0 && !d->shelf) {
-        rc = shelf_new(&d->shelf, d->memory_bytes, d->n_threads, err);
-        d->shelf_dev = is.st_dev;
-        d->shelf_ino = is.st_ino;
+    if (d->vectors && known && (is.st_ino != d->vectors_ino || is.st_dev != d->vectors_dev))
+        rc = set_vectors_aside(d, err);
+    if (rc == 0 && !d->vectors) {
+        rc = vector_cache_new(&d->vectors, d->memory_bytes, d->n_threads, err);
+        d->vectors_dev = is.st_dev;
+        d->vectors_ino = is.st_ino;
     }
-    *ret = d->shelf;
-    pthread_mutex_unlock(&d->shelf_lock);
+    *ret = d->vectors;
+    pthread_mutex_unlock(&d->vector_cache_lock);
     return rc;
 }
 
@@ -226,9 +226,9 @@ static int open_store(hand *h, shoal_err *err)
     if (!h->d->path)
         return err_set(err, SHOAL_EUNAVAILABLE,
                        "there is no folder to keep documents in: set retrieval.path, or SHOAL_STATE");
-    pthread_mutex_lock(&h->d->shelf_lock);
+    pthread_mutex_lock(&h->d->vector_cache_lock);
     int rc = store_open(&s, h->d->path, err);
-    pthread_mutex_unlock(&h->d->shelf_lock);
+    pthread_mutex_unlock(&h->d->vector_cache_lock);
     if (!s) return rc;
     set_store(h, s);
     return 0;
@@ -239,7 +239,7 @@ static void run_job(hand *h, executor_job *j)
     executor_tools t = {0};
     j->err = (shoal_err){0};
     j->rc = open_store(h, &j->err);
-    if (j->rc == 0) j->rc = find_shelf(h->d, &t.shelf, &j->err);
+    if (j->rc == 0) j->rc = find_vector_cache(h->d, &t.vectors, &j->err);
     t.store = h->store;
     if (j->rc == 0) {
         store_count(h->store, &j->steps);
@@ -415,7 +415,7 @@ int executor_new(executor **ret, uv_loop_t *loop, const char *path, size_t memor
     ready->data = d;
     uv_unref((uv_handle_t *)ready);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_mutex_init(&d->shelf_lock, NULL);
+    pthread_mutex_init(&d->vector_cache_lock, NULL);
     pthread_cond_init(&d->work, NULL);
     size_t n = 0;
     for (executor_queue of = 0; of < EXECUTOR_N_QUEUES; of++)
@@ -462,15 +462,15 @@ void executor_free(executor *d)
     stop_hands(d);
     for (executor_queue of = 0; of < EXECUTOR_N_QUEUES; of++) cancel_all(d, &d->queues[of]);
     on_ready(d->ready); /* and what these submit once more */
-    shelf_free(d->shelf);
-    for (old_shelf *o = d->old, *next; o; o = next) {
+    vector_cache_free(d->vectors);
+    for (old_vectors *o = d->old, *next; o; o = next) {
         next = o->next;
-        shelf_free(o->shelf);
+        vector_cache_free(o->vectors);
         free(o);
     }
     uv_close((uv_handle_t *)d->ready, on_closed);
     pthread_mutex_destroy(&d->lock);
-    pthread_mutex_destroy(&d->shelf_lock);
+    pthread_mutex_destroy(&d->vector_cache_lock);
     pthread_cond_destroy(&d->work);
     free(d->path);
     free(d);

@@ -31,12 +31,12 @@
 #include "retrieve/store.h"
 
 typedef struct executor executor;
-typedef struct shelf shelf; /* shelf.h */
+typedef struct vector_cache vector_cache; /* vector_cache.h */
 typedef struct executor_job executor_job;
 
 typedef struct executor_tools { /* what a job's thread has */
     store *store;
-    shelf *shelf;
+    vector_cache *vectors;
 } executor_tools;
 
 /* X(enum, threads, most of them for one owner) */

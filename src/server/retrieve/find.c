@@ -167,12 +167,12 @@ static int work_search(executor_job *j, const executor_tools *t, shoal_err *err)
                       .no_words = f->mode == FIND_MEANING,
                       .filter = &f->filter,
                       .k = f->n_wanted};
-    int rc = search_run(&f->answer, t->store, t->shelf, &ask, err);
+    int rc = search_run(&f->answer, t->store, t->vectors, &ask, err);
     if (rc != SHOAL_ELIMIT || f->mode != FIND_HYBRID) return rc;
     snprintf(f->degraded, sizeof f->degraded, "found by words alone: %.250s", err->message);
     search_done(&f->answer);
     ask.codes = NULL; /* its vectors do not fit into memory */
-    return search_run(&f->answer, t->store, t->shelf, &ask, err);
+    return search_run(&f->answer, t->store, t->vectors, &ask, err);
 }
 
 static void on_searched(executor_job *j)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "retrieve/shelf.h"
+#include "retrieve/vector_cache.h"
 
 void search_done(search_answer *a)
 {
@@ -24,8 +24,8 @@ static int check_vector(const search_ask *ask, const store_collection *c, shoal_
 }
 
 /* Candidates of both kinds, fused, into out[2 * pool]; returns how many. */
-static int gather(store *s, shelf *sh, const search_ask *ask, store_collection *c, arena *mem, found *out,
-                  size_t pool, shoal_err *err)
+static int gather(store *s, vector_cache *sh, const search_ask *ask, store_collection *c, arena *mem,
+                  found *out, size_t pool, shoal_err *err)
 {
     found *near = out + 2 * pool, *worded = out + 3 * pool; /* the array holds them too */
     int n_near = 0, n_worded = 0;
@@ -33,7 +33,7 @@ static int gather(store *s, shelf *sh, const search_ask *ask, store_collection *
     if (rc == 0 && ask->codes) rc = check_vector(ask, c, err);
     if (rc == 0 && ask->codes) {
         nearest_ask n = {.codes = ask->codes, .scale = ask->scale};
-        rc = n_near = shelf_nearest(sh, s, ask->collection, mem, c, &n, ask->filter, near, pool, err);
+        rc = n_near = vector_cache_nearest(sh, s, ask->collection, mem, c, &n, ask->filter, near, pool, err);
     }
     if (rc >= 0 && !ask->no_words)
         rc = n_worded = store_words(s, c, ask->text, ask->filter, worded, pool, err);
@@ -54,7 +54,7 @@ static int fetch(search_answer *ret, store *s, const found *v, size_t n, size_t 
     return rc;
 }
 
-int search_run(search_answer *ret, store *s, shelf *sh, const search_ask *ask, shoal_err *err)
+int search_run(search_answer *ret, store *s, vector_cache *sh, const search_ask *ask, shoal_err *err)
 {
     size_t pool = 4 * ask->k < SEARCH_POOL_MIN ? SEARCH_POOL_MIN : 4 * ask->k;
     store_collection c;

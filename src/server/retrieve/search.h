@@ -3,7 +3,7 @@
  *     search_ask a = {.collection = "manuals", .text = "bleed the radiator", .codes = q, .dims = 256,
  *                     .scale = s, .k = 5};
  *     search_answer r = {0};
- *     if (search_run(&r, store, shelf, &a, err) == 0)
+ *     if (search_run(&r, store, vectors, &a, err) == 0)
  *         for (size_t i = 0; i < r.n; i++) puts(r.v[i].piece.text);
  *     search_done(&r);
  *
@@ -15,7 +15,7 @@
 
 enum { SEARCH_K_MAX = 1000, SEARCH_POOL_MIN = 50 };
 
-typedef struct shelf shelf; /* shelf.h */
+typedef struct vector_cache vector_cache; /* vector_cache.h */
 
 typedef struct search_ask {
     const char *collection, *text;
@@ -40,7 +40,7 @@ typedef struct search_answer {
 } search_answer;
 
 /* *ret is zeroed before and to be done with also after a failure. SHOAL_ENOTFOUND: no such collection. */
-int search_run(search_answer *ret, store *s, shelf *sh, const search_ask *ask, shoal_err *err);
+int search_run(search_answer *ret, store *s, vector_cache *sh, const search_ask *ask, shoal_err *err);
 void search_done(search_answer *a);
 
 #endif

@@ -5,7 +5,7 @@
  * in a heap: one for each member of the team, so that the answer does not depend on their number. 1 M rows of
  * 384 codes are 388 MB, which a search reads once.
  *
- * Many may search at once; who adds or drops is alone (shelf.c's lock). */
+ * Many may search at once; who adds or drops is alone (vector_cache.c's lock). */
 #ifndef RETRIEVE_VECTORS_H
 #define RETRIEVE_VECTORS_H
 

@@ -9,7 +9,7 @@
 #include "base/sys.h"
 #include "bench/bench.h"
 #include "retrieve/search.h"
-#include "retrieve/shelf.h"
+#include "retrieve/vector_cache.h"
 
 enum { PIECES = 10, WORDS = 24, VOCABULARY = 50000, BATCH = 500, K = 50 };
 
@@ -20,7 +20,7 @@ typedef struct bench {
     vectors *v;
     char folder[64];
     store *s;
-    shelf *sh;
+    vector_cache *sh;
     store_collection c;
     shoal_err *err;
 } bench;
@@ -256,7 +256,7 @@ static int show_store(bench *b)
     timing t = {0};
     snprintf(path, sizeof path, "%s/bench.db", b->folder);
     int rc = store_open(&b->s, path, b->err);
-    if (rc == 0) rc = shelf_new(&b->sh, SIZE_MAX / 2, 0, b->err);
+    if (rc == 0) rc = vector_cache_new(&b->sh, SIZE_MAX / 2, 0, b->err);
     if (rc == 0) rc = fill_store(b, &fill_s);
     if (rc == 0) rc = bench_searches(b, &t);
     if (rc == 0)
@@ -264,7 +264,7 @@ static int show_store(bench *b)
                "searches of 10 results: vectors %.1f ms, words %.1f ms, both %.1f ms\n",
                fill_s, (double)(b->n_documents * PIECES) / fill_s, t.first_ms, t.vector_ms, t.words_ms,
                t.both_ms);
-    shelf_free(b->sh);
+    vector_cache_free(b->sh);
     store_close(b->s);
     unlink(path);
     return rc;

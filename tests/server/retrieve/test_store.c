@@ -9,14 +9,14 @@
 #include "json/json.h"
 #include "retrieve/codes.h"
 #include "retrieve/search.h"
-#include "retrieve/shelf.h"
+#include "retrieve/vector_cache.h"
 
 enum { DIMS = 40 };
 
 typedef struct bench {
     char folder[64], path[96];
     store *s;
-    shelf *sh;
+    vector_cache *sh;
     store_collection c;
     arena *mem;
 } bench;
@@ -28,7 +28,7 @@ static void open_bench(bench *b)
     make_folder(b->folder);
     snprintf(b->path, sizeof b->path, "%s/deep/er/collections.db", b->folder);
     assert_ok(store_open(&b->s, b->path, &err));
-    assert_ok(shelf_new(&b->sh, (size_t)64 << 20, 2, &err));
+    assert_ok(vector_cache_new(&b->sh, (size_t)64 << 20, 2, &err));
     b->c = (store_collection){
         .name = "manuals", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
     assert_ok(store_create(b->s, &b->c, 0, &err));
@@ -36,7 +36,7 @@ static void open_bench(bench *b)
 
 static void close_bench(bench *b)
 {
-    shelf_free(b->sh);
+    vector_cache_free(b->sh);
     store_close(b->s);
     arena_free(b->mem);
     remove_folder(b->folder);
@@ -334,14 +334,14 @@ static void images_give_way_and_say_when_there_is_no_room(void **state)
     open_bench(&b);
     assert_ok(put(b.s, &b.c, "a", "{}", "words", 3, NULL, &err));
     assert_first(&b, "words", 3, NULL, "a");
-    size_t one = shelf_bytes(b.sh);
+    size_t one = vector_cache_bytes(b.sh);
     assert_true(one > 0);
     store_collection second = {
         .name = "second", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
     assert_ok(store_create(b.s, &second, 0, &err));
     assert_ok(put(b.s, &second, "z", "{}", "words", 3, NULL, &err));
-    shelf_free(b.sh);
-    assert_ok(shelf_new(&b.sh, one + one / 2, 1, &err));
+    vector_cache_free(b.sh);
+    assert_ok(vector_cache_new(&b.sh, one + one / 2, 1, &err));
     search_ask ask = {.collection = "second",
                       .text = "x",
                       .k = 3,
@@ -355,10 +355,10 @@ static void images_give_way_and_say_when_there_is_no_room(void **state)
         assert_ok(search_run(&a, b.s, b.sh, &ask, &err));
         assert_int_equal(a.n, 1);
         search_done(&a);
-        assert_int_equal(shelf_bytes(b.sh), one);
+        assert_int_equal(vector_cache_bytes(b.sh), one);
     }
-    shelf_free(b.sh);
-    assert_ok(shelf_new(&b.sh, one / 2, 1, &err));
+    vector_cache_free(b.sh);
+    assert_ok(vector_cache_new(&b.sh, one / 2, 1, &err));
     search_answer a = {0};
     assert_int_equal(search_run(&a, b.s, b.sh, &ask, &err), SHOAL_ELIMIT);
     assert_non_null(strstr(err.message, "memory_mb"));

@@ -1,5 +1,5 @@
-/* shelf.c: see shelf.h. */
-#include "retrieve/shelf.h"
+/* vector_cache.c: see vector_cache.h. */
+#include "retrieve/vector_cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@ typedef struct image {
     pthread_rwlock_t lock;             /* guards what follows; searches read */
     vectors *v;                        /* NULL: none yet */
     int64_t revision, n_removed, last; /* of the store when it was read, and the last document's id */
-    unsigned users;                    /* the shelf's lock guards these three */
+    unsigned users;                    /* the cache's lock guards these three */
     uint64_t used_at;
     size_t bytes;
     struct image *next;
 } image;
 
-struct shelf {
+struct vector_cache {
     pthread_mutex_t lock; /* guards images, their users, and the sums */
     image *images;
     size_t bytes, max_bytes;
@@ -31,9 +31,9 @@ struct shelf {
     int n_threads;
 };
 
-int shelf_new(shelf **ret, size_t max_bytes, int n_threads, shoal_err *err)
+int vector_cache_new(vector_cache **ret, size_t max_bytes, int n_threads, shoal_err *err)
 {
-    shelf *sh = calloc(1, sizeof *sh);
+    vector_cache *sh = calloc(1, sizeof *sh);
     if (!sh) return err_nomem(err);
     int cores = sys_core_count();
     sh->max_bytes = max_bytes;
@@ -56,7 +56,7 @@ static void image_free(image *im)
     free(im);
 }
 
-void shelf_free(shelf *sh)
+void vector_cache_free(vector_cache *sh)
 {
     if (!sh) return;
     for (image *im = sh->images, *next; im; im = next) {
@@ -69,7 +69,7 @@ void shelf_free(shelf *sh)
     free(sh);
 }
 
-size_t shelf_bytes(shelf *sh)
+size_t vector_cache_bytes(vector_cache *sh)
 {
     pthread_mutex_lock(&sh->lock);
     size_t n = sh->bytes;
@@ -80,7 +80,7 @@ size_t shelf_bytes(shelf *sh)
 /* ---- images ------------------------------------------------------------------------------------------ */
 
 /* The image of a collection, in use. NULL: out of memory. */
-static image *take_image(shelf *sh, int64_t collection)
+static image *take_image(vector_cache *sh, int64_t collection)
 {
     pthread_mutex_lock(&sh->lock);
     image *im = sh->images;
@@ -99,15 +99,15 @@ static image *take_image(shelf *sh, int64_t collection)
     return im;
 }
 
-static void drop_image(shelf *sh, image *im)
+static void drop_image(vector_cache *sh, image *im)
 {
     pthread_mutex_lock(&sh->lock);
     im->users--;
     pthread_mutex_unlock(&sh->lock);
 }
 
-/* With the shelf's lock: the image that was not used for longest goes. False: all are in use. */
-static bool evict_one(shelf *sh)
+/* With the cache's lock: the image that was not used for longest goes. False: all are in use. */
+static bool evict_one(vector_cache *sh)
 {
     image **oldest = NULL;
     for (image **at = &sh->images; *at; at = &(*at)->next)
@@ -121,7 +121,7 @@ static bool evict_one(shelf *sh)
 }
 
 /* The image is to have so many bytes. False: there is no room for them. */
-static bool account(shelf *sh, image *im, size_t bytes)
+static bool account(vector_cache *sh, image *im, size_t bytes)
 {
     bool fits = true;
     pthread_mutex_lock(&sh->lock);
@@ -135,7 +135,7 @@ static bool account(shelf *sh, image *im, size_t bytes)
 /* ---- keeping up -------------------------------------------------------------------------------------- */
 
 typedef struct reading {
-    shelf *sh;
+    vector_cache *sh;
     image *im;
     const store_collection *c;
     size_t next; /* of the image's documents, while ids are compared */
@@ -236,7 +236,7 @@ static int hold(reading *r, store *s, const char *name, arena *mem, store_collec
 /* ---- searching --------------------------------------------------------------------------------------- */
 
 /* Two threads are worth it for what is large, and only when nobody else has them. */
-static int scan(shelf *sh, const vectors *v, const nearest_ask *ask, found *out, size_t k)
+static int scan(vector_cache *sh, const vectors *v, const nearest_ask *ask, found *out, size_t k)
 {
     bool large = sh->n_threads > 1 && vectors_bytes(v) >= TEAM_FROM_BYTES;
     if (!large || pthread_mutex_trylock(&sh->team_lock) != 0)
@@ -247,7 +247,7 @@ static int scan(shelf *sh, const vectors *v, const nearest_ask *ask, found *out,
     return n;
 }
 
-static int nearest_in(shelf *sh, store *s, const store_collection *c, const image *im,
+static int nearest_in(vector_cache *sh, store *s, const store_collection *c, const image *im,
                       const nearest_ask *given, const filter *f, found *out, size_t k, shoal_err *err)
 {
     nearest_ask ask = *given;
@@ -263,8 +263,8 @@ static int nearest_in(shelf *sh, store *s, const store_collection *c, const imag
     return rc == SHOAL_ENOMEM ? err_nomem(err) : rc;
 }
 
-int shelf_nearest(shelf *sh, store *s, const char *name, arena *mem, store_collection *c,
-                  const nearest_ask *ask, const filter *f, found *out, size_t k, shoal_err *err)
+int vector_cache_nearest(vector_cache *sh, store *s, const char *name, arena *mem, store_collection *c,
+                         const nearest_ask *ask, const filter *f, found *out, size_t k, shoal_err *err)
 {
     int rc = store_find(s, name, mem, c, err);
     if (rc != 0 || c->dims == 0) return rc; /* nothing was embedded yet */
