@@ -33,7 +33,7 @@ struct semantic_look {
     model_call *call;
     char *text;
     char name[96];
-    sha256_digest shelf;
+    sha256_digest partition;
     near_how how;
     uint64_t start_ns;
     bool hurried;  /* the deadline of its call was the client's, and shorter than the configuration's */
@@ -152,8 +152,8 @@ static void judge(semantic_look *x)
     bool asks = c->verify == SEMANTIC_MODEL;
     near_verdict first = NEAR_SAME;
     near_found all[NEAR_FOUND_MAX];
-    size_t n =
-        near_find(x->g->semantic->near, &x->shelf, x->codes, x->scale, x->dims, least, all, NEAR_FOUND_MAX);
+    size_t n = near_find(x->g->semantic->near, &x->partition, x->codes, x->scale, x->dims, least, all,
+                         NEAR_FOUND_MAX);
     for (size_t i = 0; i < n; i++) {
         const char *language = language_of(x->text, all[i].text);
         near_verdict v = near_rule_compare(x->text, all[i].text, language, asks ? NEAR_HARD : x->how);
@@ -176,11 +176,11 @@ static void judge(semantic_look *x)
 /* Vectors of different identities do not compare. */
 static bool shelve(semantic_look *x, const char *identity)
 {
-    cache_key *k = cache_key_new("shelf");
+    cache_key *k = cache_key_new("partition");
     cache_key_str(k, "embeds", identity);
-    cache_key_bytes(k, "rest", x->shelf.bytes, sizeof x->shelf.bytes);
+    cache_key_bytes(k, "rest", x->partition.bytes, sizeof x->partition.bytes);
     if (x->rq->settings->number) cache_key_int(k, "settings", (int64_t)x->rq->settings->number);
-    return cache_key_end(k, &x->shelf);
+    return cache_key_end(k, &x->partition);
 }
 
 static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
@@ -246,7 +246,8 @@ semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, sema
     }
     semantic_look *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (semantic_look){.g = g, .rq = rq, .done = done, .user = user, .shelf = ask->shelf, .how = ask->how};
+    *x = (semantic_look){
+        .g = g, .rq = rq, .done = done, .user = user, .partition = ask->partition, .how = ask->how};
     x->start_ns = now_ns(g);
     x->text = strdup(ask->text);
     memcpy(x->name, rq->cache_name, sizeof x->name);
@@ -266,7 +267,7 @@ void semantic_cancel(semantic_look *x)
 
 void semantic_keep(semantic_look *x, const sha256_digest *key)
 {
-    if (x->codes) near_add(x->g->semantic->near, &x->shelf, key, x->codes, x->scale, x->dims, x->text);
+    if (x->codes) near_add(x->g->semantic->near, &x->partition, key, x->codes, x->scale, x->dims, x->text);
     semantic_cancel(x);
 }
 

@@ -1,7 +1,7 @@
 /* semantic.h: the semantic cache: has something similar been asked before, and may its answer serve?
  *
  * What was asked becomes a vector (an embedding, in one call of a model that is waited for `timeout_ms` at
- * most), the nearest questions of the same shelf are found (cache/near.h), and a verdict on words
+ * most), the nearest questions of the same partition are found (cache/near.h), and a verdict on words
  * (cache/near_rule.h) or a cross-encoder has the last word. Nothing of that is ever a reason to fail: a model
  * that is missing or late is passed by, and rested from for a second, unless the request itself is why.
  *
@@ -22,7 +22,7 @@ typedef struct semantic_look semantic_look; /* of one request */
 
 typedef struct semantic_ask {
     const char *text; /* NULL: such a request is not compared */
-    sha256_digest shelf;
+    sha256_digest partition;
     near_how how;
 } semantic_ask;
 

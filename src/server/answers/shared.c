@@ -346,7 +346,7 @@ static void keep_near(shared_job *s, const semantic_ask *near)
 {
     if (!semantic_is_for(s->rq, near)) return;
     s->near = *near;
-    s->near.text = scope_key(&s->near.shelf, s->rq) ? strdup(near->text) : NULL;
+    s->near.text = scope_key(&s->near.partition, s->rq) ? strdup(near->text) : NULL;
 }
 
 void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const shared_terms *terms)

@@ -1,4 +1,4 @@
-/* near.c: see near.h. A shelf keeps its codes in one block, so that the kernel runs over all rows at once; an
+/* near.c: see near.h. A partition keeps its codes in one block, so that the kernel runs over all rows at once; an
  * item that goes leaves its row to the last one. */
 #include "cache/near.h"
 
@@ -10,22 +10,22 @@
 #define MIN_ITEMS 64
 #define RUN_ROWS  256
 
-typedef struct shelf shelf;
+typedef struct partition partition;
 typedef struct item item;
 
 struct item {
     sha256_digest key;
     item *next;          /* of its bucket */
     item *newer, *older; /* by use */
-    shelf *shelf;
+    partition *partition;
     size_t row, bytes;
     uint64_t serial; /* when it came */
     char text[];
 };
 
-struct shelf {
+struct partition {
     sha256_digest digest;
-    shelf *next; /* of its bucket */
+    partition *next; /* of its bucket */
     size_t n, cap, dims;
     int8_t *codes; /* [cap][dims] */
     float *scales; /* [cap] */
@@ -36,7 +36,7 @@ struct near {
     const vec_kernels *kernels;
     size_t max_items, max_bytes, n, bytes;
     uint64_t serial;
-    shelf *shelves[N_SHELVES];
+    partition *partitions[N_SHELVES];
     item **buckets; /* n_buckets, a power of two */
     size_t n_buckets;
     item *newest, *oldest;
@@ -61,9 +61,9 @@ static item **item_slot(const near *n, const sha256_digest *key)
     return at;
 }
 
-static shelf **shelf_slot(near *n, const sha256_digest *digest)
+static partition **shelf_slot(near *n, const sha256_digest *digest)
 {
-    shelf **at = &n->shelves[hash(digest) % N_SHELVES];
+    partition **at = &n->partitions[hash(digest) % N_SHELVES];
     while (*at && !is(&(*at)->digest, digest)) at = &(*at)->next;
     return at;
 }
@@ -101,14 +101,14 @@ void near_touch(near *n, const sha256_digest *key)
     use_push(n, i);
 }
 
-/* ---- shelves ------------------------------------------------------------------------------------- */
+/* ---- partitions ---------------------------------------------------------------------------------- */
 
-static size_t row_bytes(const shelf *s)
+static size_t row_bytes(const partition *s)
 {
     return s->dims + sizeof *s->scales + sizeof *s->items;
 }
 
-static void shelf_free(shelf *s)
+static void shelf_free(partition *s)
 {
     free(s->codes);
     free(s->scales);
@@ -116,27 +116,27 @@ static void shelf_free(shelf *s)
     free(s);
 }
 
-static void shelf_remove(near *n, shelf *s)
+static void shelf_remove(near *n, partition *s)
 {
     *shelf_slot(n, &s->digest) = s->next;
     n->bytes -= sizeof *s + s->cap * row_bytes(s);
     shelf_free(s);
 }
 
-static shelf *shelf_obtain(near *n, const sha256_digest *digest, size_t dims)
+static partition *shelf_obtain(near *n, const sha256_digest *digest, size_t dims)
 {
-    shelf **at = shelf_slot(n, digest);
+    partition **at = shelf_slot(n, digest);
     if (*at) return (*at)->dims == dims ? *at : NULL;
-    shelf *s = calloc(1, sizeof *s);
+    partition *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    *s = (shelf){.digest = *digest, .dims = dims};
+    *s = (partition){.digest = *digest, .dims = dims};
     *at = s;
     n->bytes += sizeof *s;
     return s;
 }
 
 /* Room for `cap` rows, not fewer than there are. On false there is as much as before. */
-static bool shelf_resize(near *n, shelf *s, size_t cap)
+static bool shelf_resize(near *n, partition *s, size_t cap)
 {
     int8_t *codes = realloc(s->codes, cap * s->dims);
     if (codes) s->codes = codes;
@@ -151,7 +151,7 @@ static bool shelf_resize(near *n, shelf *s, size_t cap)
     return true;
 }
 
-/* Most shelves have a row or two, since a history makes one of its own; few are long. */
+/* Most partitions have a row or two, since a history makes one of its own; few are long. */
 static size_t roomy(size_t rows)
 {
     return rows + rows / 4 + 1;
@@ -161,7 +161,7 @@ static size_t roomy(size_t rows)
 
 static void item_remove(near *n, item *i)
 {
-    shelf *s = i->shelf;
+    partition *s = i->partition;
     size_t last = --s->n;
     if (i->row != last) {
         memcpy(s->codes + i->row * s->dims, s->codes + last * s->dims, s->dims);
@@ -203,13 +203,13 @@ static void grow_buckets(near *n)
     n->n_buckets = size;
 }
 
-static bool put(near *n, shelf *s, const sha256_digest *key, const int8_t *codes, float scale,
+static bool put(near *n, partition *s, const sha256_digest *key, const int8_t *codes, float scale,
                 const char *text)
 {
     size_t len = strlen(text) + 1, bytes = sizeof(item) + len;
     item *i = s->n < s->cap || shelf_resize(n, s, roomy(s->n)) ? calloc(1, bytes) : NULL;
     if (!i) return false;
-    *i = (item){.key = *key, .shelf = s, .row = s->n++, .bytes = bytes, .serial = n->serial++};
+    *i = (item){.key = *key, .partition = s, .row = s->n++, .bytes = bytes, .serial = n->serial++};
     memcpy(i->text, text, len);
     memcpy(s->codes + i->row * s->dims, codes, s->dims);
     s->scales[i->row] = scale;
@@ -229,7 +229,7 @@ bool near_add(near *n, const sha256_digest *shelf_, const sha256_digest *key, co
 {
     assert(dims > 0 && dims <= NEAR_DIMS_MAX);
     near_drop(n, key);
-    shelf *s = shelf_obtain(n, shelf_, dims);
+    partition *s = shelf_obtain(n, shelf_, dims);
     bool ok = s && put(n, s, key, codes, scale, text);
     if (s && s->n == 0) shelf_remove(n, s);
     while (n->n > 0 && (n->n > n->max_items || n->bytes > n->max_bytes)) item_remove(n, n->oldest);
@@ -266,7 +266,7 @@ size_t near_find(const near *n, const sha256_digest *digest, const int8_t *codes
     candidate best[NEAR_FOUND_MAX];
     int32_t dots[RUN_ROWS];
     size_t found = 0;
-    const shelf *s = *shelf_slot((near *)n, digest);
+    const partition *s = *shelf_slot((near *)n, digest);
     if (!s || s->dims != dims || k == 0) return 0;
     if (k > NEAR_FOUND_MAX) k = NEAR_FOUND_MAX;
     for (size_t from = 0; from < s->n; from += RUN_ROWS) {

@@ -27,7 +27,7 @@ static bool chat_shelf(openai_near *ret, const gen_spec *s, const Shoal__V1__Mod
     buf_printf(&before, "%zu ", n);
     for (size_t i = 0; i + 1 < n; i++) json_put(&before, json_array_get(s->messages, i));
     rest.messages_json = before.data;
-    bool ok = !before.failed && openai_spec_key(&rest, model, adapter_digest, &ret->shelf);
+    bool ok = !before.failed && openai_spec_key(&rest, model, adapter_digest, &ret->partition);
     buf_done(&before);
     return ok;
 }
@@ -38,7 +38,7 @@ static bool prompt_shelf(openai_near *ret, const gen_spec *s, const Shoal__V1__M
     gen_spec rest = *s;
     gen_prompt none = {.text = ""};
     rest.prompts = &none;
-    return openai_spec_key(&rest, model, adapter_digest, &ret->shelf);
+    return openai_spec_key(&rest, model, adapter_digest, &ret->partition);
 }
 
 bool openai_near_of(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelInfo *model,

@@ -9,8 +9,8 @@
 #include "dialects/openai.h"
 
 typedef struct openai_near {
-    const char *text;    /* the spec's */
-    sha256_digest shelf; /* of all the rest */
+    const char *text;        /* the spec's */
+    sha256_digest partition; /* of all the rest */
 } openai_near;
 
 /* As openai_spec_key; sampled: with a temperature and a seed, too. False: it is not to be compared. */

@@ -507,7 +507,7 @@ static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Sh
     all.identity = by->identity;
     all.template_reads_clock = by->reads_clock;
     if (openai_near_of(&near, spec, &all, rq->adapter_digest, rq->config->cache.semantic.sampled))
-        ret->near = (semantic_ask){.text = near.text, .shelf = near.shelf};
+        ret->near = (semantic_ask){.text = near.text, .partition = near.partition};
     return openai_spec_key(spec, &all, rq->adapter_digest, &ret->key) && key_limits(rq, &ret->key);
 }
 

@@ -44,20 +44,20 @@ static float scale_of(const int8_t *codes)
     return (float)(1 / root);
 }
 
-static bool add(near *n, unsigned shelf, unsigned i)
+static bool add(near *n, unsigned partition, unsigned i)
 {
     int8_t codes[DIMS];
     char text[16];
-    sha256_digest s = digest("shelf", shelf), k = digest("key", i);
+    sha256_digest s = digest("partition", partition), k = digest("key", i);
     direction(codes, i);
     snprintf(text, sizeof text, "text %u", i);
     return near_add(n, &s, &k, codes, scale_of(codes), DIMS, text);
 }
 
-static size_t find(near *n, unsigned shelf, unsigned i, double least, near_found *ret)
+static size_t find(near *n, unsigned partition, unsigned i, double least, near_found *ret)
 {
     int8_t codes[DIMS];
-    sha256_digest s = digest("shelf", shelf);
+    sha256_digest s = digest("partition", partition);
     direction(codes, i);
     return near_find(n, &s, codes, scale_of(codes), DIMS, least, ret, NEAR_FOUND_MAX);
 }

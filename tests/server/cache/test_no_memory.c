@@ -112,11 +112,11 @@ static void look(void)
     for (unsigned i = 0; i < 120; i++) {
         int8_t codes[16] = {1, (int8_t)(i % 100), (int8_t)(i / 2)};
         char text[16];
-        sha256_digest shelf = key(i % 7), k = key(i);
+        sha256_digest partition = key(i % 7), k = key(i);
         snprintf(text, sizeof text, "%u", i);
-        near_add(n, &shelf, &k, codes, 0.01f, sizeof codes, text);
+        near_add(n, &partition, &k, codes, 0.01f, sizeof codes, text);
         assert_true(near_count(n) <= 50);
-        size_t found = near_find(n, &shelf, codes, 0.01f, sizeof codes, 0, f, NEAR_FOUND_MAX);
+        size_t found = near_find(n, &partition, codes, 0.01f, sizeof codes, 0, f, NEAR_FOUND_MAX);
         for (size_t j = 0; j < found; j++) {
             sha256_digest want = key((unsigned)atoi(f[j].text));
             assert_memory_equal(&want, &f[j].key, sizeof want);
