@@ -17,7 +17,7 @@
 #include "base/utf8.h"
 #include "fetch/pull_file.h"
 #include "fetch/pull_plan.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 
 enum { PAGES_MAX = 200, HOSTS_MAX = 64 };
 
@@ -335,13 +335,13 @@ static int enter(run *r, pull_done *ret, shoal_err *err)
 {
     const pull_item *it = &r->plan.items[0];
     char *name = NULL;
-    shelf_entry e = {.name = short_name(r->mem, it->path),
-                     .file = it->path,
-                     .sha256 = ret->files[0].sha256,
-                     .source = r->o->ref,
-                     .bytes = ret->files[0].bytes};
+    pull_manifest_entry e = {.name = short_name(r->mem, it->path),
+                             .file = it->path,
+                             .sha256 = ret->files[0].sha256,
+                             .source = r->o->ref,
+                             .bytes = ret->files[0].bytes};
     if (!e.name) return err_nomem(err);
-    int rc = shelf_put(r->o->folder, &e, &name, err);
+    int rc = pull_manifest_put(r->o->folder, &e, &name, err);
     if (rc != 0)
         return err_prefix(err, rc, "%s is there, but was not added to models.json", ret->files[0].path);
     ret->model = arena_strdup(r->mem, name);
@@ -357,7 +357,7 @@ static int note_folder(run *r, shoal_err *err)
     const char **files = arena_alloc(r->mem, r->plan.n * sizeof *files);
     if (!folder || !files) return err_nomem(err);
     for (size_t i = 0; i < r->plan.n; i++) files[i] = r->plan.items[i].path;
-    return shelf_note_folder(folder, r->o->ref, files, r->plan.n, err);
+    return pull_manifest_note_folder(folder, r->o->ref, files, r->plan.n, err);
 }
 
 /* What a command takes for it. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 #include "manager/manager_impl.h"
 
 void job_take_list(job *j)
@@ -86,7 +86,7 @@ static bool is_pulled_folder(const char *store, const char *path)
 {
     size_t n = strlen(store);
     return strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/') &&
-           shelf_is_folder(path);
+           pull_manifest_is_folder(path);
 }
 
 /* A name of models.json, or a folder that was pulled as a whole. Nothing else of this machine is a request's
@@ -130,7 +130,8 @@ static void find_stored(job *j)
 static void remove_it(job *j)
 {
     const char *store = j->k->places.folders[0];
-    j->rc = j->got ? shelf_drop(store, j->got, &j->err) : shelf_drop_folder(j->found.path, &j->err);
+    j->rc = j->got ? pull_manifest_drop(store, j->got, &j->err)
+                   : pull_manifest_drop_folder(j->found.path, &j->err);
     j->list = manager_list(&j->k->places);
 }
 
@@ -239,7 +240,8 @@ static void drop_brought(job *j)
     shoal_err err;
     size_t n = strlen(store);
     bool inside = path && strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
-    if (shelf_drop(store, j->wanted.what, &err) != 0 && inside && shelf_drop_folder(path, &err) != 0)
+    if (pull_manifest_drop(store, j->wanted.what, &err) != 0 && inside &&
+        pull_manifest_drop_folder(path, &err) != 0)
         unlink(path);
     j->list = manager_list(&j->k->places);
 }

@@ -18,7 +18,7 @@
 #include "fetch/pull_file.h"
 #include "fetch/pull_http.h"
 #include "fetch/pull_plan.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 #include "fetch/pull_text.h"
 
 static arena *mem;
@@ -341,15 +341,15 @@ static void manifests_are_read(void **state)
 static void put_entry(const char *folder, const char *name, const char *file, const char *sha256,
                       const char *want)
 {
-    shelf_entry e = {.name = name, .file = file, .sha256 = sha256, .source = "hf:a/b", .bytes = 7};
+    pull_manifest_entry e = {.name = name, .file = file, .sha256 = sha256, .source = "hf:a/b", .bytes = 7};
     char *got = NULL;
     shoal_err err = {0};
-    if (shelf_put(folder, &e, &got, &err) != 0) fail_msg("%s", err.message);
+    if (pull_manifest_put(folder, &e, &got, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(got, want);
     free(got);
 }
 
-static void a_shelf_keeps_what_it_has(void **state)
+static void a_manifest_keeps_what_it_has(void **state)
 {
     (void)state;
     char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64];
@@ -374,17 +374,17 @@ static void a_shelf_keeps_what_it_has(void **state)
 static void pin(const char *folder, const char *file, const char *sha256)
 {
     shoal_err err = {0};
-    if (shelf_pin(folder, file, sha256, &err) != 0) fail_msg("%s", err.message);
+    if (pull_manifest_pin(folder, file, sha256, &err) != 0) fail_msg("%s", err.message);
 }
 
-static void a_shelf_pins_what_lies_beside_it(void **state)
+static void a_manifest_pins_what_lies_beside_it(void **state)
 {
     char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64];
     buf text = {0};
     shoal_err err;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/models.json", folder);
-    assert_int_equal(shelf_pin(folder, "c.json", "44", &err), SHOAL_ENOTFOUND);
+    assert_int_equal(pull_manifest_pin(folder, "c.json", "44", &err), SHOAL_ENOTFOUND);
     assert_int_not_equal(access(path, F_OK), 0); /* none is made */
     put_entry(folder, "a", "a.gguf", "11", "a");
     pin(folder, "c.json", "44");
@@ -402,7 +402,7 @@ static void a_shelf_pins_what_lies_beside_it(void **state)
     FILE *f = fopen(path, "w");
     fputs("{\"calibrations\": {\"a}b\": \"1\"}, \"models\": []}", f);
     fclose(f);
-    assert_int_equal(shelf_pin(folder, "c.json", "77", &err), SHOAL_EFORMAT);
+    assert_int_equal(pull_manifest_pin(folder, "c.json", "77", &err), SHOAL_EFORMAT);
     assert_int_equal(file_read(&text, path, 4096, &err), 0);
     assert_string_equal(text.data, "{\"calibrations\": {\"a}b\": \"1\"}, \"models\": []}");
     buf_done(&text);
@@ -419,7 +419,7 @@ static void write_text(const char *path, const char *text)
 }
 
 /* What follows an entry, precedes it or stands in its texts changes nothing. */
-static void a_shelf_gives_back_what_it_has(void **state)
+static void a_manifest_gives_back_what_it_has(void **state)
 {
     (void)state;
     static const char whole[] =
@@ -445,10 +445,11 @@ static void a_shelf_gives_back_what_it_has(void **state)
     write_text(path, whole);
     write_text(a, "a");
     write_text(b, "b");
-    assert_int_equal(shelf_drop(folder, "none", &err), SHOAL_ENOTFOUND);
+    assert_int_equal(pull_manifest_drop(folder, "none", &err), SHOAL_ENOTFOUND);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buf text = {0};
-        if (shelf_drop(folder, cases[i].name, &err) != 0) fail_msg("%s: %s", cases[i].name, err.message);
+        if (pull_manifest_drop(folder, cases[i].name, &err) != 0)
+            fail_msg("%s: %s", cases[i].name, err.message);
         assert_int_equal(file_read(&text, path, 4096, &err), 0);
         if (!strstr(text.data, cases[i].text)) fail_msg("%s: %s", cases[i].name, text.data);
         assert_int_equal(file_exists(a), cases[i].left_a);
@@ -503,7 +504,7 @@ static void addresses_of_private_networks_are_near(void **state)
 }
 
 /* What the program came with, and what people put there, is not removed. */
-static void a_shelf_keeps_what_was_not_pulled(void **state)
+static void a_manifest_keeps_what_was_not_pulled(void **state)
 {
     static const char whole[] = "{\"models\": [{\"name\": \"a\", \"file\": \"a.gguf\"}, {\"name\": \"b\", "
                                 "\"file\": \"b.gguf\", \"source\": null}]}\n";
@@ -515,13 +516,13 @@ static void a_shelf_keeps_what_was_not_pulled(void **state)
     snprintf(a, sizeof a, "%s/a.gguf", folder);
     write_text(path, whole);
     write_text(a, "a");
-    assert_int_equal(shelf_drop(folder, "a", &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop(folder, "a", &err), SHOAL_EAUTH);
     assert_non_null(strstr(err.message, "was not pulled"));
-    assert_int_equal(shelf_drop(folder, "b", &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop(folder, "b", &err), SHOAL_EAUTH);
     assert_int_equal(file_read(&text, path, 4096, &err), 0);
     assert_string_equal(text.data, whole);
     assert_true(file_exists(a));
-    assert_int_equal(shelf_drop_folder(folder, &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop_folder(folder, &err), SHOAL_EAUTH);
     assert_true(file_exists(a));
     buf_done(&text);
     unlink(path);
@@ -546,14 +547,14 @@ static void a_folder_gives_back_what_was_pulled(void **state)
     write_text(file, "x");
     write_text(own, "mine");
     write_text(out, "a");
-    assert_false(shelf_is_folder(in));
-    assert_int_equal(shelf_note_folder(in, "hf:a/b", OUT, 1, &err), 0);
-    assert_int_equal(shelf_drop_folder(in, &err), SHOAL_EFORMAT);
+    assert_false(pull_manifest_is_folder(in));
+    assert_int_equal(pull_manifest_note_folder(in, "hf:a/b", OUT, 1, &err), 0);
+    assert_int_equal(pull_manifest_drop_folder(in, &err), SHOAL_EFORMAT);
     assert_true(file_exists(out));
-    assert_int_equal(shelf_note_folder(in, "hf:a/b", FILES, 2, &err), 0);
-    assert_true(shelf_is_folder(in));
-    assert_int_equal(shelf_drop_folder(in, &err), 0);
-    assert_false(file_exists(file) || file_exists(deep) || shelf_is_folder(in));
+    assert_int_equal(pull_manifest_note_folder(in, "hf:a/b", FILES, 2, &err), 0);
+    assert_true(pull_manifest_is_folder(in));
+    assert_int_equal(pull_manifest_drop_folder(in, &err), 0);
+    assert_false(file_exists(file) || file_exists(deep) || pull_manifest_is_folder(in));
     assert_true(file_exists(own));
     unlink(own);
     unlink(out);
@@ -573,12 +574,12 @@ int main(void)
         CASE(where_nobody_listens_there_are_few_tries),
         CASE(files_of_a_model_are_chosen),
         CASE(manifests_are_read),
-        CASE(a_shelf_keeps_what_it_has),
-        CASE(a_shelf_gives_back_what_it_has),
+        CASE(a_manifest_keeps_what_it_has),
+        CASE(a_manifest_gives_back_what_it_has),
         CASE(addresses_of_private_networks_are_near),
-        CASE(a_shelf_keeps_what_was_not_pulled),
+        CASE(a_manifest_keeps_what_was_not_pulled),
         CASE(a_folder_gives_back_what_was_pulled),
-        CASE(a_shelf_pins_what_lies_beside_it),
+        CASE(a_manifest_pins_what_lies_beside_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

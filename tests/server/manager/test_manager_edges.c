@@ -4,7 +4,7 @@
 #include "manager_world.h"
 
 #include "base/file.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 
 /* ---- where models are ---------------------------------------------------------------------------------- */
 
@@ -418,7 +418,7 @@ static void note_pulled(const house *h, const char *name, const char *file)
     const char *const files[] = {"config.json", file};
     char path[160];
     snprintf(path, sizeof path, "%s/%s", h->top, name);
-    assert_int_equal(shelf_note_folder(path, "hf:a/b", files, 2, NULL), 0);
+    assert_int_equal(pull_manifest_note_folder(path, "hf:a/b", files, 2, NULL), 0);
 }
 
 /* A folder stays while a file in it is served, be it as a model, of the configuration or not, or an adapter.

@@ -13,7 +13,7 @@
 #include "ensemble/cascade_calls.h"
 #include "eval/calibrate_report.h"
 #include "eval/eval_ask.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 
 typedef struct calibrate_options {
     const char *server, *homes, *system, *out, *svg;
@@ -177,7 +177,7 @@ static int pin(const char *path, const buf *text, buf *told, shoal_err *err)
     if (!folder) return err_nomem(err);
     sha256_of(text->data, text->len, &d);
     sha256_hex(&d, hex);
-    int rc = shelf_pin(folder, name, hex, err);
+    int rc = pull_manifest_pin(folder, name, hex, err);
     if (rc == 0) buf_printf(told, "\npinned:  %s/models.json", folder);
     free(folder);
     return rc == SHOAL_ENOTFOUND ? 0 : rc;

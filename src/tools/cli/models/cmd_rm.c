@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 #include "model/model.h"
 #include "serve/serve_manager.h"
 
@@ -38,7 +38,7 @@ static int remove_here(const char *model, const char *folder, shoal_err *err)
     shoal_err why;
     if (!folder && manifest_locate(&manifest, &why) == SHOAL_ENOMEM) return err_nomem(err);
     char *store = folder ? strdup(folder) : serve_manager_store(NULL, manifest);
-    int rc = store ? shelf_drop(store, model, err) : err_nomem(err);
+    int rc = store ? pull_manifest_drop(store, model, err) : err_nomem(err);
     free(store);
     free(manifest);
     return rc;

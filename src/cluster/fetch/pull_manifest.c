@@ -1,6 +1,6 @@
-/* pull_shelf.c: see pull_shelf.h. */
+/* pull_manifest.c: see pull_manifest.h. */
 #define _GNU_SOURCE
-#include "fetch/pull_shelf.h"
+#include "fetch/pull_manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,21 +15,21 @@
 
 enum { SHELF_MAX = 4 << 20, SAME_NAMES_MAX = 100 };
 
-typedef struct shelf {
+typedef struct pull_manifest {
     char *path;
     buf text;
     json_t *root; /* of text */
     const json_t *models;
-} shelf;
+} pull_manifest;
 
-static void shelf_done(shelf *s)
+static void manifest_done(pull_manifest *s)
 {
     json_decref(s->root);
     buf_done(&s->text);
     free(s->path);
 }
 
-static int parse(shelf *s, shoal_err *err)
+static int parse(pull_manifest *s, shoal_err *err)
 {
     json_decref(s->root);
     s->root = NULL;
@@ -39,7 +39,7 @@ static int parse(shelf *s, shoal_err *err)
     return json_is_array(s->models) ? 0 : err_set(err, SHOAL_EFORMAT, "%s: \"models\" is no list", s->path);
 }
 
-static int open_shelf(shelf *s, const char *folder, shoal_err *err)
+static int open_manifest(pull_manifest *s, const char *folder, shoal_err *err)
 {
     if (asprintf(&s->path, "%s/models.json", folder) < 0) {
         s->path = NULL;
@@ -52,7 +52,7 @@ static int open_shelf(shelf *s, const char *folder, shoal_err *err)
 }
 
 /* The entry whose `key` is `value`. */
-static const json_t *find(const shelf *s, const char *key, const char *value)
+static const json_t *find(const pull_manifest *s, const char *key, const char *value)
 {
     for (size_t i = 0; i < json_array_size(s->models); i++) {
         const json_t *o = json_array_get(s->models, i);
@@ -62,7 +62,7 @@ static const json_t *find(const shelf *s, const char *key, const char *value)
     return NULL;
 }
 
-static int free_name(const shelf *s, const char *name, char **ret, shoal_err *err)
+static int free_name(const pull_manifest *s, const char *name, char **ret, shoal_err *err)
 {
     for (int i = 1; i < SAME_NAMES_MAX; i++) {
         int n = i == 1 ? asprintf(ret, "%s", name) : asprintf(ret, "%s-%d", name, i);
@@ -75,7 +75,7 @@ static int free_name(const shelf *s, const char *name, char **ret, shoal_err *er
 }
 
 /* Put `more` into the text in place of n bytes at `at`. */
-static int put_in(shelf *s, size_t at, size_t n, const buf *more, shoal_err *err)
+static int put_in(pull_manifest *s, size_t at, size_t n, const buf *more, shoal_err *err)
 {
     buf out = {0};
     buf_append(&out, s->text.data, at);
@@ -99,7 +99,7 @@ static void put_field(buf *to, const char *key, const char *value)
 
 /* Behind the last entry: the list's end is the last ']' of a file with nothing behind its list; where that is
  * not so, the count afterwards shows it. */
-static int add_entry(shelf *s, const shelf_entry *e, const char *name, shoal_err *err)
+static int add_entry(pull_manifest *s, const pull_manifest_entry *e, const char *name, shoal_err *err)
 {
     size_t n = json_array_size(s->models), at = s->text.len;
     buf entry = {0};
@@ -124,7 +124,7 @@ static int add_entry(shelf *s, const shelf_entry *e, const char *name, shoal_err
 }
 
 /* Another content under the same file's name: its digest is in the text once. */
-static int update_entry(shelf *s, const json_t *o, const shelf_entry *e, shoal_err *err)
+static int update_entry(pull_manifest *s, const json_t *o, const pull_manifest_entry *e, shoal_err *err)
 {
     const char *old = json_string_value(json_object_get(o, "sha256"));
     if (old && strcmp(old, e->sha256) == 0) return 0;
@@ -139,11 +139,11 @@ static int update_entry(shelf *s, const json_t *o, const shelf_entry *e, shoal_e
     return rc;
 }
 
-static int put_locked(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+static int put_locked(const char *folder, const pull_manifest_entry *e, char **ret_name, shoal_err *err)
 {
-    shelf s = {0};
+    pull_manifest s = {0};
     char *name = NULL;
-    int rc = open_shelf(&s, folder, err);
+    int rc = open_manifest(&s, folder, err);
     const json_t *same = rc == 0 ? find(&s, "file", e->file) : NULL;
     if (same) {
         const char *old = json_string_value(json_object_get(same, "name"));
@@ -158,7 +158,7 @@ static int put_locked(const char *folder, const shelf_entry *e, char **ret_name,
         *ret_name = name;
     else
         free(name);
-    shelf_done(&s);
+    manifest_done(&s);
     return rc;
 }
 
@@ -185,7 +185,7 @@ static size_t end_of_object(const char *text, size_t at)
 }
 
 /* The i-th object of the list at the end of the text, by its brackets. */
-static bool find_entry(const shelf *s, size_t i, size_t *ret_from, size_t *ret_end)
+static bool find_entry(const pull_manifest *s, size_t i, size_t *ret_from, size_t *ret_end)
 {
     const char *text = s->text.data, *list = strstr(text, "\"models\"");
     list = list ? strchr(list, '[') : NULL;
@@ -201,7 +201,7 @@ static bool find_entry(const shelf *s, size_t i, size_t *ret_from, size_t *ret_e
 }
 
 /* With the comma that stood before or behind it. */
-static int cut_entry(shelf *s, size_t i, shoal_err *err)
+static int cut_entry(pull_manifest *s, size_t i, shoal_err *err)
 {
     size_t from, end, n = json_array_size(s->models);
     buf nothing = {0};
@@ -246,9 +246,9 @@ static int not_pulled(const char *name, shoal_err *err)
 
 static int drop_locked(const char *folder, const char *name, shoal_err *err)
 {
-    shelf s = {0};
+    pull_manifest s = {0};
     size_t i = 0;
-    int rc = open_shelf(&s, folder, err);
+    int rc = open_manifest(&s, folder, err);
     const json_t *o = rc == 0 ? find(&s, "name", name) : NULL;
     if (rc == 0 && !o) rc = err_set(err, SHOAL_ENOTFOUND, "%s has no \"%s\"", s.path, name);
     if (rc == 0 && !json_is_string(json_object_get(o, "source"))) rc = not_pulled(name, err);
@@ -260,7 +260,7 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     if (rc == 0) rc = file_replace(s.path, &s.text, err);
     if (rc == 0 && file && !find(&s, "file", file)) rc = remove_file(folder, file, err);
     free(file);
-    shelf_done(&s);
+    manifest_done(&s);
     return rc;
 }
 
@@ -268,8 +268,8 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
 
 #define FOLDER_NOTE ".pulled.json"
 
-int shelf_note_folder(const char *folder, const char *source, const char *const *files, size_t n,
-                      shoal_err *err)
+int pull_manifest_note_folder(const char *folder, const char *source, const char *const *files, size_t n,
+                              shoal_err *err)
 {
     buf text = {0}, path = {0};
     buf_printf(&path, "%s/" FOLDER_NOTE, folder);
@@ -287,7 +287,7 @@ int shelf_note_folder(const char *folder, const char *source, const char *const 
     return rc;
 }
 
-bool shelf_is_folder(const char *folder)
+bool pull_manifest_is_folder(const char *folder)
 {
     char *path = NULL;
     bool is = asprintf(&path, "%s/" FOLDER_NOTE, folder) >= 0 && file_exists(path);
@@ -324,7 +324,7 @@ static int remove_below(const char *folder, const char *file, shoal_err *err)
     return rc;
 }
 
-int shelf_drop_folder(const char *folder, shoal_err *err)
+int pull_manifest_drop_folder(const char *folder, shoal_err *err)
 {
     char *note = NULL;
     json_t *root = NULL, *v;
@@ -347,7 +347,7 @@ int shelf_drop_folder(const char *folder, shoal_err *err)
 /* ---- pins ---------------------------------------------------------------------------------------- */
 
 /* Where "calibrations": {...} stands in the text; *ret_n 0: it does not, and may be put in there. */
-static int find_pins(const shelf *s, size_t *ret_at, size_t *ret_n, shoal_err *err)
+static int find_pins(const pull_manifest *s, size_t *ret_at, size_t *ret_n, shoal_err *err)
 {
     const char *text = s->text.data, *at = strstr(text, "\"calibrations\""), *end;
     bool has = json_object_get(s->root, "calibrations") != NULL;
@@ -364,7 +364,7 @@ static int find_pins(const shelf *s, size_t *ret_at, size_t *ret_n, shoal_err *e
 }
 
 /* What was read of it afterwards is what was meant, and nothing else has changed. */
-static int put_pins(shelf *s, const json_t *pins, shoal_err *err)
+static int put_pins(pull_manifest *s, const json_t *pins, shoal_err *err)
 {
     buf text = {0};
     size_t at = 0, n = 0;
@@ -387,9 +387,9 @@ static int put_pins(shelf *s, const json_t *pins, shoal_err *err)
 
 static int pin_locked(const char *folder, const char *file, const char *sha256, shoal_err *err)
 {
-    shelf s = {0};
+    pull_manifest s = {0};
     json_t *pins = NULL;
-    int rc = open_shelf(&s, folder, err);
+    int rc = open_manifest(&s, folder, err);
     if (rc == 0) {
         const json_t *old = json_object_get(s.root, "calibrations");
         pins = old ? json_deep_copy(old) : json_object();
@@ -398,7 +398,7 @@ static int pin_locked(const char *folder, const char *file, const char *sha256, 
     if (rc == 0) rc = put_pins(&s, pins, err);
     if (rc == 0) rc = file_replace(s.path, &s.text, err);
     json_decref(pins);
-    shelf_done(&s);
+    manifest_done(&s);
     return rc;
 }
 
@@ -415,7 +415,7 @@ static int open_locked(const char *folder, int *ret_fd, shoal_err *err)
     return rc;
 }
 
-int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_err *err)
+int pull_manifest_pin(const char *folder, const char *file, const char *sha256, shoal_err *err)
 {
     buf path = {0};
     buf_printf(&path, "%s/models.json", folder);
@@ -428,7 +428,7 @@ int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_er
     return rc;
 }
 
-int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+int pull_manifest_put(const char *folder, const pull_manifest_entry *e, char **ret_name, shoal_err *err)
 {
     int fd, rc = open_locked(folder, &fd, err);
     if (rc != 0) return rc;
@@ -437,7 +437,7 @@ int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_e
     return rc;
 }
 
-int shelf_drop(const char *folder, const char *name, shoal_err *err)
+int pull_manifest_drop(const char *folder, const char *name, shoal_err *err)
 {
     int fd, rc = open_locked(folder, &fd, err);
     if (rc != 0) return rc;
