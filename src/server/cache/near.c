@@ -61,7 +61,7 @@ static item **item_slot(const near *n, const sha256_digest *key)
     return at;
 }
 
-static partition **shelf_slot(near *n, const sha256_digest *digest)
+static partition **near_partition_slot(near *n, const sha256_digest *digest)
 {
     partition **at = &n->partitions[hash(digest) % N_SHELVES];
     while (*at && !is(&(*at)->digest, digest)) at = &(*at)->next;
@@ -108,7 +108,7 @@ static size_t row_bytes(const partition *s)
     return s->dims + sizeof *s->scales + sizeof *s->items;
 }
 
-static void shelf_free(partition *s)
+static void near_partition_free(partition *s)
 {
     free(s->codes);
     free(s->scales);
@@ -116,16 +116,16 @@ static void shelf_free(partition *s)
     free(s);
 }
 
-static void shelf_remove(near *n, partition *s)
+static void near_partition_remove(near *n, partition *s)
 {
-    *shelf_slot(n, &s->digest) = s->next;
+    *near_partition_slot(n, &s->digest) = s->next;
     n->bytes -= sizeof *s + s->cap * row_bytes(s);
-    shelf_free(s);
+    near_partition_free(s);
 }
 
-static partition *shelf_obtain(near *n, const sha256_digest *digest, size_t dims)
+static partition *near_partition_obtain(near *n, const sha256_digest *digest, size_t dims)
 {
-    partition **at = shelf_slot(n, digest);
+    partition **at = near_partition_slot(n, digest);
     if (*at) return (*at)->dims == dims ? *at : NULL;
     partition *s = calloc(1, sizeof *s);
     if (!s) return NULL;
@@ -136,7 +136,7 @@ static partition *shelf_obtain(near *n, const sha256_digest *digest, size_t dims
 }
 
 /* Room for `cap` rows, not fewer than there are. On false there is as much as before. */
-static bool shelf_resize(near *n, partition *s, size_t cap)
+static bool near_partition_resize(near *n, partition *s, size_t cap)
 {
     int8_t *codes = realloc(s->codes, cap * s->dims);
     if (codes) s->codes = codes;
@@ -170,9 +170,9 @@ static void item_remove(near *n, item *i)
         s->items[i->row]->row = i->row;
     }
     if (s->n == 0)
-        shelf_remove(n, s);
+        near_partition_remove(n, s);
     else if (s->n < s->cap / 2)
-        shelf_resize(n, s, roomy(s->n));
+        near_partition_resize(n, s, roomy(s->n));
     *item_slot(n, &i->key) = i->next;
     use_unlink(n, i);
     n->bytes -= i->bytes;
@@ -207,7 +207,7 @@ static bool put(near *n, partition *s, const sha256_digest *key, const int8_t *c
                 const char *text)
 {
     size_t len = strlen(text) + 1, bytes = sizeof(item) + len;
-    item *i = s->n < s->cap || shelf_resize(n, s, roomy(s->n)) ? calloc(1, bytes) : NULL;
+    item *i = s->n < s->cap || near_partition_resize(n, s, roomy(s->n)) ? calloc(1, bytes) : NULL;
     if (!i) return false;
     *i = (item){.key = *key, .partition = s, .row = s->n++, .bytes = bytes, .serial = n->serial++};
     memcpy(i->text, text, len);
@@ -224,14 +224,14 @@ static bool put(near *n, partition *s, const sha256_digest *key, const int8_t *c
     return true;
 }
 
-bool near_add(near *n, const sha256_digest *shelf_, const sha256_digest *key, const int8_t *codes,
+bool near_add(near *n, const sha256_digest *digest, const sha256_digest *key, const int8_t *codes,
               float scale, size_t dims, const char *text)
 {
     assert(dims > 0 && dims <= NEAR_DIMS_MAX);
     near_drop(n, key);
-    partition *s = shelf_obtain(n, shelf_, dims);
+    partition *s = near_partition_obtain(n, digest, dims);
     bool ok = s && put(n, s, key, codes, scale, text);
-    if (s && s->n == 0) shelf_remove(n, s);
+    if (s && s->n == 0) near_partition_remove(n, s);
     while (n->n > 0 && (n->n > n->max_items || n->bytes > n->max_bytes)) item_remove(n, n->oldest);
     return ok && *item_slot(n, key);
 }
@@ -266,7 +266,7 @@ size_t near_find(const near *n, const sha256_digest *digest, const int8_t *codes
     candidate best[NEAR_FOUND_MAX];
     int32_t dots[RUN_ROWS];
     size_t found = 0;
-    const partition *s = *shelf_slot((near *)n, digest);
+    const partition *s = *near_partition_slot((near *)n, digest);
     if (!s || s->dims != dims || k == 0) return 0;
     if (k > NEAR_FOUND_MAX) k = NEAR_FOUND_MAX;
     for (size_t from = 0; from < s->n; from += RUN_ROWS) {

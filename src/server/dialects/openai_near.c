@@ -18,8 +18,8 @@ static const char *last_words(const json_t *messages)
                : NULL;
 }
 
-static bool chat_shelf(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelInfo *model,
-                       const char *adapter_digest)
+static bool chat_partition(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelInfo *model,
+                           const char *adapter_digest)
 {
     gen_spec rest = *s;
     buf before = {0};
@@ -32,8 +32,8 @@ static bool chat_shelf(openai_near *ret, const gen_spec *s, const Shoal__V1__Mod
     return ok;
 }
 
-static bool prompt_shelf(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelInfo *model,
-                         const char *adapter_digest)
+static bool prompt_partition(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelInfo *model,
+                             const char *adapter_digest)
 {
     gen_spec rest = *s;
     gen_prompt none = {.text = ""};
@@ -49,8 +49,8 @@ bool openai_near_of(openai_near *ret, const gen_spec *s, const Shoal__V1__ModelI
         return false;
     if (s->chat) {
         ret->text = s->messages ? last_words(s->messages) : NULL;
-        return ret->text && chat_shelf(ret, s, model, adapter_digest);
+        return ret->text && chat_partition(ret, s, model, adapter_digest);
     }
     ret->text = s->prompts && s->n_prompts == 1 ? s->prompts[0].text : NULL;
-    return ret->text && prompt_shelf(ret, s, model, adapter_digest);
+    return ret->text && prompt_partition(ret, s, model, adapter_digest);
 }

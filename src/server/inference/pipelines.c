@@ -256,10 +256,10 @@ static void make_near(const process_input *in, const provenance *by, semantic_as
     cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "context", in->context);
     key_devices(k, in);
-    if (!cache_key_end(k, &ret->shelf)) return;
+    if (!cache_key_end(k, &ret->partition)) return;
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data) return;
-    *ret = (semantic_ask){.text = in->text, .shelf = ret->shelf, .how = NEAR_EXACT};
+    *ret = (semantic_ask){.text = in->text, .partition = ret->partition, .how = NEAR_EXACT};
 }
 
 /* What a form brings stays in the request's body, which outlives the job. */

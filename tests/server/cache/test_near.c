@@ -62,7 +62,7 @@ static size_t find(near *n, unsigned partition, unsigned i, double least, near_f
     return near_find(n, &s, codes, scale_of(codes), DIMS, least, ret, NEAR_FOUND_MAX);
 }
 
-static void nearest_come_first_and_only_of_their_shelf(void **state)
+static void nearest_come_first_and_only_of_their_partition(void **state)
 {
     near *n = make(100, 1 << 20);
     near_found f[NEAR_FOUND_MAX];
@@ -181,7 +181,7 @@ static void same_as_a_plain_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest_come_first_and_only_of_their_shelf),
+        cmocka_unit_test(nearest_come_first_and_only_of_their_partition),
         cmocka_unit_test(dropped_items_are_not_found),
         cmocka_unit_test(both_bounds_hold_and_the_least_used_goes),
         cmocka_unit_test(bytes_return_to_what_they_were),
