@@ -40,7 +40,7 @@ struct gen_job {
     answer_form form;
     stream stream;
     call_terms terms;
-    kept *kept; /* NULL: the request has no conversation */
+    conversation *conversation; /* NULL: the request has no conversation */
     gen_branch *branches;
     size_t n_branches, n_open;
     bool saw_token;
@@ -54,7 +54,7 @@ static void job_free(void *job)
     for (size_t k = 0; k < j->n_branches; k++) calls_cancel(j->branches[k].call);
     answer_done(&j->answer);
     openai_spec_free(j->spec);
-    kept_free(j->kept);
+    conversation_free(j->conversation);
     free(j->branches);
     buf_done(&j->out);
     free(j);
@@ -150,13 +150,13 @@ static void on_kept(void *job, const api_error *e)
 static void job_answer(gen_job *j)
 {
     note_usage(j);
-    if (!j->kept || !j->kept->keeps) {
+    if (!j->conversation || !j->conversation->keeps) {
         job_reply(j);
         return;
     }
-    j->kept->done = on_kept;
-    j->kept->user = j;
-    kept_keep(j->kept, &j->answer, &j->form);
+    j->conversation->done = on_kept;
+    j->conversation->user = j;
+    conversation_keep(j->conversation, &j->answer, &j->form);
 }
 
 static void job_complete(gen_job *j)
@@ -286,7 +286,7 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
 {
     call_place place = calls_where(br->call);
     br->done = true;
-    kept_computed(j->kept, &place);
+    conversation_computed(j->conversation, &place);
     answer_close(&j->answer, j->spec, br->k, d);
     answer_judge(&j->answer, j->spec, br->k);
     degraded_trust(&j->shared.rq->degraded, d->mean_prob);
@@ -338,13 +338,13 @@ static void on_restarted(const call_events *events)
 static bool begin_shorter(gen_job *j)
 {
     gateway_request *rq = j->shared.rq;
-    kept *k = j->kept;
-    if (!k || rq->streaming || !kept_shorten(k)) return false;
+    conversation *k = j->conversation;
+    if (!k || rq->streaming || !conversation_shorten(k)) return false;
     shared_end end = shared_detach(&j->shared);
-    j->kept = NULL;
+    j->conversation = NULL;
     job_free(j);
     request_watch(rq, NULL, NULL);
-    generate_kept(k);
+    generate_conversation(k);
     shared_leave(&end);
     return true;
 }
@@ -394,8 +394,8 @@ static model_call *start_call(gen_job *j, gen_branch *br)
     openai_spec_fill(j->spec, br->k, &req, &sampling);
     req.adapter = rq->adapter;
     req.refines = takes_refined(j);
-    req.keeps_pages = j->kept && j->kept->keeps;
-    kept_lead(j->kept, &ctx);
+    req.keeps_pages = j->conversation && j->conversation->keeps;
+    conversation_lead(j->conversation, &ctx);
     if (br->behind && j->stream.had[br->k].max_tokens) req.max_tokens = j->stream.had[br->k].max_tokens;
     call_order *o = call_order_new(CALL_GENERATE, rq->model, &req.base, &ctx);
     model_call *call = o ? calls_start(rq->calls, o, &j->terms, &ev) : NULL;
@@ -473,10 +473,10 @@ static void answer_whole(gen_job *j)
     request_stream_end(rq);
 }
 
-static void join_kept(gen_job *j, kept *k)
+static void join_conversation(gen_job *j, conversation *k)
 {
     if (!k) return;
-    j->kept = k;
+    j->conversation = k;
     k->keeps = k->keeps && !k->was_kept;
     if (!k->response) return;
     response_form_init(&k->form, k->response);
@@ -512,7 +512,7 @@ static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Sh
 }
 
 /* A kept refusal of the same messages would be told where a shorter request is due. */
-static bool shortens(const kept *k)
+static bool shortens(const conversation *k)
 {
     return k && k->response && k->response->shortens;
 }
@@ -534,13 +534,13 @@ static void settle(const gateway_request *rq, gen_spec *spec, const Shoal__V1__M
 
 /* k may be NULL; both it and spec are taken. */
 static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
-                  const call_terms *terms, kept *k)
+                  const call_terms *terms, conversation *k)
 {
     api_error e;
     settle(rq, spec, info);
     gen_job *j = job_new(spec, info ? info->digest : NULL, st, request_date_s(rq));
     if (!j) {
-        kept_free(k);
+        conversation_free(k);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
@@ -549,7 +549,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     j->form.degraded = &rq->degraded;
     j->form.model = request_shown_model(rq, j->form.model);
     j->terms = *terms;
-    join_kept(j, k);
+    join_conversation(j, k);
     if (st->was_whole && (!k || !k->keeps)) {
         answer_whole(j);
         return;
@@ -564,7 +564,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
 }
 
 /* The history was shortened when this stream began, and is not so now. */
-static bool begins_longer(const kept *k, const api_error *e)
+static bool begins_longer(const conversation *k, const api_error *e)
 {
     return k && *k->resumed && e->code && strcmp(e->code, "other_request") == 0;
 }
@@ -580,7 +580,7 @@ static int choose(gateway_request *rq, gen_spec *spec, const char *task, const S
 }
 
 /* Takes spec, of which it is known by now which model answers, and k, which may be NULL. */
-static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
+static void answer(gateway_request *rq, gen_spec *spec, const char *task, conversation *k)
 {
     api_error e = {0};
     const Shoal__V1__ModelInfo *info = NULL;
@@ -590,11 +590,11 @@ static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *
     if (choose(rq, spec, task, &info, &e) != 0 || (plain && stream_open(&st, rq, spec, &e) != 0) ||
         stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
-        if (begins_longer(k, &e) && kept_shorten(k)) {
-            generate_kept(k);
+        if (begins_longer(k, &e) && conversation_shorten(k)) {
+            generate_conversation(k);
             return;
         }
-        kept_free(k);
+        conversation_free(k);
         request_error(rq, &e);
         return;
     }
@@ -607,14 +607,14 @@ typedef struct gen_routed { /* a request that waits for its route */
     gateway_request *rq;
     gen_spec *spec;
     const char *task;
-    kept *k; /* NULL: without a conversation */
+    conversation *k; /* NULL: without a conversation */
 } gen_routed;
 
 static void routed_drop(void *work)
 {
     gen_routed *w = work;
     openai_spec_free(w->spec);
-    kept_free(w->k);
+    conversation_free(w->k);
     free(w);
 }
 
@@ -629,12 +629,12 @@ static void on_routed(void *work, const char *model, const api_error *e)
         return;
     }
     openai_spec_free(w.spec);
-    kept_free(w.k);
+    conversation_free(w.k);
     request_error(w.rq, e);
 }
 
 static void start_route(gateway_request *rq, const config_route *route, gen_spec *spec, const char *task,
-                        kept *k)
+                        conversation *k)
 {
     api_error e;
     routed_about about;
@@ -642,7 +642,7 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
     if (!w) {
         api_error_nomem(&e);
         openai_spec_free(spec);
-        kept_free(k);
+        conversation_free(k);
         request_error(rq, &e);
         return;
     }
@@ -652,7 +652,7 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
 }
 
 /* Takes spec and k, which may be NULL. */
-static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
+static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, conversation *k)
 {
     spec->model = model_resolve_alias(rq, spec->model);
     const config_route *route = routed_find(rq, spec->model);
@@ -677,13 +677,13 @@ void generate_spec(gateway_request *rq, gen_spec *spec)
  */
 static void handle_body(gateway_request *rq, const char *task,
                         int (*parse)(gen_spec **, const char *, size_t, api_error *), const char *body,
-                        size_t len, kept *k)
+                        size_t len, conversation *k)
 {
     api_error e;
     gen_spec *spec = NULL;
     if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
         openai_spec_free(spec);
-        kept_free(k);
+        conversation_free(k);
         request_error(rq, &e);
         return;
     }
@@ -703,14 +703,14 @@ static void handle(gateway_request *rq, const char *task,
     handle_body(rq, task, parse, body, len, NULL);
 }
 
-void generate_kept(kept *k)
+void generate_conversation(conversation *k)
 {
     gateway_request *rq = k->rq;
     api_error e;
     buf body = {0};
-    kept_body(k, &body);
+    conversation_body(k, &body);
     if (body.failed) {
-        kept_free(k);
+        conversation_free(k);
         api_error_nomem(&e);
         request_error(rq, &e);
     } else {

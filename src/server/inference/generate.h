@@ -3,7 +3,7 @@
 #ifndef INFERENCE_GENERATE_H
 #define INFERENCE_GENERATE_H
 
-#include "inference/kept.h"
+#include "inference/conversation.h"
 #include "request/request.h"
 
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
@@ -11,7 +11,7 @@ void generate_chat(gateway_request *rq);
 void generate_completions(gateway_request *rq);
 void generate_translate(gateway_request *rq);
 /* A chat request with a conversation that has been loaded; takes k. */
-void generate_kept(kept *k);
+void generate_conversation(conversation *k);
 void generate_summarize(gateway_request *rq);
 /* A completion that somebody else has read; takes spec. */
 void generate_spec(gateway_request *rq, gen_spec *spec);

@@ -14,10 +14,10 @@
 
 #define NAME_MAX_BYTES 256
 
-static void fail(kept *k, const api_error *e)
+static void fail(conversation *k, const api_error *e)
 {
     gateway_request *rq = k->rq;
-    kept_free(k);
+    conversation_free(k);
     request_on_deadline(rq, NULL);
     request_watch(rq, NULL, NULL);
     request_error(rq, e);
@@ -25,10 +25,10 @@ static void fail(kept *k, const api_error *e)
 
 static void on_gone(void *work)
 {
-    kept_free(work);
+    conversation_free(work);
 }
 
-static void on_loaded(kept *k, const api_error *e)
+static void on_loaded(conversation *k, const api_error *e)
 {
     if (e) {
         fail(k, e);
@@ -36,27 +36,27 @@ static void on_loaded(kept *k, const api_error *e)
     }
     request_on_deadline(k->rq, NULL);
     request_watch(k->rq, NULL, NULL);
-    generate_kept(k);
+    generate_conversation(k);
 }
 
 static void on_late(void *work)
 {
-    kept *k = work;
+    conversation *k = work;
     api_error e;
     api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
                   "the deadline passed while the conversation was read");
     fail(k, &e);
 }
 
-static void begin(kept *k)
+static void begin(conversation *k)
 {
     k->loaded = on_loaded;
     request_on_deadline(k->rq, on_late);
     request_watch(k->rq, on_gone, k);
     if (k->added)
-        kept_load(k);
+        conversation_load(k);
     else
-        kept_load_items(k);
+        conversation_load_items(k);
 }
 
 /* ---- chat ---------------------------------------------------------------------------------------- */
@@ -79,11 +79,11 @@ static int find_name(const gateway_request *rq, json_t *root, const char **ret, 
     if (!utf8_valid(*ret, n,
                     NULL)) /* a header may hold anything; such a name could not be asked for by path */
         return api_error_bad(e, "session", "the header x-shoal-session must be UTF-8");
-    return kept_is_on(rq, e);
+    return conversation_is_on(rq, e);
 }
 
 /* A stream that is gone on with may have been kept just before its client lost it. */
-static void note_resumed(kept *k)
+static void note_resumed(conversation *k)
 {
     const char *given = request_header(k->rq, "last-event-id");
     stream_id id;
@@ -98,17 +98,17 @@ static void note_resumed(kept *k)
 static void chat(gateway_request *rq, json_t *root, const char *name)
 {
     api_error e;
-    kept *k = calloc(1, sizeof *k);
+    conversation *k = calloc(1, sizeof *k);
     if (!k) {
         json_drop(root);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
     }
-    *k = (kept){.rq = rq, .chat = root, .loads = true, .keeps = true, .shortens = true};
-    k->id = kept_id(rq, "session", name);
+    *k = (conversation){.rq = rq, .chat = root, .loads = true, .keeps = true, .shortens = true};
+    k->id = conversation_id(rq, "session", name);
     const json_t *n = fields_get(root, "n");
-    int status = kept_split(k, fields_get(root, "messages"), &e);
+    int status = conversation_split(k, fields_get(root, "messages"), &e);
     if (status == 0 && n && json_integer_value(n) != 1)
         status = api_error_bad(&e, "n", "a session goes on with one answer: \"n\" must be 1");
     if (status != 0) {
@@ -168,7 +168,7 @@ static int settle_store(const gateway_request *rq, response_spec *s, api_error *
         s->store = s->store && on;
         return 0;
     }
-    return kept_is_on(rq, e);
+    return conversation_is_on(rq, e);
 }
 
 static int check_length(const gateway_request *rq, const response_spec *s, size_t len, api_error *e)
@@ -183,14 +183,15 @@ static int check_length(const gateway_request *rq, const response_spec *s, size_
 static void respond(gateway_request *rq, response_spec *s)
 {
     api_error e;
-    kept *k = calloc(1, sizeof *k);
+    conversation *k = calloc(1, sizeof *k);
     if (!k) {
         response_spec_free(s);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
     }
-    *k = (kept){.rq = rq, .response = s, .loads = s->previous, .keeps = s->store, .shortens = s->shortens};
+    *k = (conversation){
+        .rq = rq, .response = s, .loads = s->previous, .keeps = s->store, .shortens = s->shortens};
     k->chat = json_incref(s->chat);
     k->added = json_incref(s->added);
     k->head = s->instructions && *s->instructions
@@ -201,7 +202,7 @@ static void respond(gateway_request *rq, response_spec *s)
         fail(k, &e);
         return;
     }
-    if (s->previous) k->id = kept_id(rq, "response", s->previous);
+    if (s->previous) k->id = conversation_id(rq, "response", s->previous);
     response_form_init(&k->form, s);
     begin(k);
 }

@@ -6,7 +6,7 @@
 #ifndef INFERENCE_SESSIONS_H
 #define INFERENCE_SESSIONS_H
 
-#include "inference/kept.h"
+#include "inference/conversation.h"
 
 void sessions_chat(gateway_request *rq);           /* POST /v1/chat/completions */
 void sessions_get(gateway_request *rq);            /* GET /v1/sessions/NAME */

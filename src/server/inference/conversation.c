@@ -1,5 +1,5 @@
-/* kept.c: see kept.h. */
-#include "inference/kept.h"
+/* conversation.c: see conversation.h. */
+#include "inference/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 
 /* ---- names and errors ---------------------------------------------------------------------------- */
 
-talk_id kept_id(const gateway_request *rq, const char *kind, const char *name)
+talk_id conversation_id(const gateway_request *rq, const char *kind, const char *name)
 {
     const char *owner = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
     return clerk_id(owner ? owner : "", kind, name);
 }
 
-int kept_error(api_error *e, const clerk_job *j)
+int conversation_error(api_error *e, const clerk_job *j)
 {
     switch (j->rc) {
     case SHOAL_ENOMEM: return api_error_nomem(e);
@@ -37,7 +37,7 @@ int kept_error(api_error *e, const clerk_job *j)
     }
 }
 
-int kept_is_on(const gateway_request *rq, api_error *e)
+int conversation_is_on(const gateway_request *rq, api_error *e)
 {
     if (rq->gateway->clerk) return 0;
     return api_error_set(
@@ -53,7 +53,7 @@ static uint64_t number_of(const json_t *turn, const char *name)
     return (uint64_t)json_integer_value(json_object_get(turn, name));
 }
 
-int kept_read_turn(json_t *to, const char *text, size_t n, kept_marks *m, shoal_err *err)
+int conversation_read_turn(json_t *to, const char *text, size_t n, conversation_marks *m, shoal_err *err)
 {
     json_t *turn = NULL;
     int rc = json_parse(&turn, text, n, "a stored turn", err);
@@ -71,7 +71,7 @@ int kept_read_turn(json_t *to, const char *text, size_t n, kept_marks *m, shoal_
     return rc;
 }
 
-int kept_split(kept *k, const json_t *messages, api_error *e)
+int conversation_split(conversation *k, const json_t *messages, api_error *e)
 {
     size_t i;
     json_t *m;
@@ -89,15 +89,15 @@ int kept_split(kept *k, const json_t *messages, api_error *e)
     return api_error_bad(e, "messages", "\"messages\" must have a message that is not the system's");
 }
 
-static int read_all(kept *k, const clerk_job *j, shoal_err *err)
+static int read_all(conversation *k, const clerk_job *j, shoal_err *err)
 {
     const char *at = j->text.data;
     int rc = (k->history = json_array()) ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < j->n_turns; i++) {
         size_t n = strlen(at);
         bool last = i + 1 == j->n_turns;
-        kept_marks m = {.skip = last && *k->resumed ? k->resumed : NULL};
-        rc = kept_read_turn(k->history, at, n, &m, err);
+        conversation_marks m = {.skip = last && *k->resumed ? k->resumed : NULL};
+        rc = conversation_read_turn(k->history, at, n, &m, err);
         k->was_kept = m.skipped;
         k->pages = m.pages;
         k->n_past = m.n_prompt;
@@ -114,7 +114,7 @@ static void job_free(clerk_job *j)
 
 static void on_loaded(clerk_job *j)
 {
-    kept *k = j->user;
+    conversation *k = j->user;
     api_error e;
     if (!k) { /* the client has left */
         job_free(j);
@@ -122,8 +122,8 @@ static void on_loaded(clerk_job *j)
     }
     k->job = NULL;
     if (j->rc == 0) j->rc = read_all(k, j, &j->err);
-    while (j->rc == 0 && json_array_size(k->history) > HISTORY_MAX && kept_shorten(k)) continue;
-    int status = j->rc == 0 ? 0 : kept_error(&e, j);
+    while (j->rc == 0 && json_array_size(k->history) > HISTORY_MAX && conversation_shorten(k)) continue;
+    int status = j->rc == 0 ? 0 : conversation_error(&e, j);
     if (j->rc == 0 && k->response && k->loads && j->n_turns == 0)
         status = api_error_set(&e, 400, "invalid_request_error", "previous_response_not_found",
                                "previous_response_id", "there is no response %.80s (any more)",
@@ -132,14 +132,14 @@ static void on_loaded(clerk_job *j)
     k->loaded(k, status ? &e : NULL);
 }
 
-static clerk_job *job_new(kept *k, clerk_what what, const talk_id *id, void (*done)(clerk_job *))
+static clerk_job *job_new(conversation *k, clerk_what what, const talk_id *id, void (*done)(clerk_job *))
 {
     clerk_job *j = calloc(1, sizeof *j);
     if (j) *j = (clerk_job){.what = what, .id = *id, .done = done, .user = k};
     return j;
 }
 
-void kept_load(kept *k)
+void conversation_load(conversation *k)
 {
     api_error e;
     k->job = k->loads ? job_new(k, CLERK_LOAD, &k->id, on_loaded) : NULL;
@@ -153,7 +153,7 @@ void kept_load(kept *k)
     }
 }
 
-void kept_body(const kept *k, buf *out)
+void conversation_body(const conversation *k, buf *out)
 {
     json_t *all = json_array();
     bool ok = all && json_array_extend(all, k->head) == 0 && json_array_extend(all, k->history) == 0 &&
@@ -163,7 +163,7 @@ void kept_body(const kept *k, buf *out)
     json_decref(all);
 }
 
-void kept_lead(const kept *k, call_context *ctx)
+void conversation_lead(const conversation *k, call_context *ctx)
 {
     if (!k || !k->loads || ctx->order == ROUTER_BY_TURN) return;
     if (ctx->order != ROUTER_BY_HASH) memcpy(&ctx->key, k->id.bytes, sizeof ctx->key);
@@ -171,7 +171,7 @@ void kept_lead(const kept *k, call_context *ctx)
     ctx->pages = k->pages;
 }
 
-void kept_computed(kept *k, const call_place *p)
+void conversation_computed(conversation *k, const call_place *p)
 {
     if (!k) return;
     k->pages = p->pages;
@@ -186,7 +186,7 @@ static bool is_of_user(const json_t *messages, size_t i)
 
 /* Without a history, "truncation": "auto" drops the older half of what the request itself brought, to a turn.
  */
-static bool shorten_added(kept *k)
+static bool shorten_added(conversation *k)
 {
     size_t n = json_array_size(k->added), gone = n > 2 ? n / 2 : 1;
     while (gone < n && !is_of_user(k->added, gone)) gone++;
@@ -195,7 +195,7 @@ static bool shorten_added(kept *k)
     return true;
 }
 
-bool kept_shorten(kept *k)
+bool conversation_shorten(conversation *k)
 {
     size_t n = json_array_size(k->history), gone = (n + 1) / 2;
     if (n == 0 && k->response && k->response->shortens) return shorten_added(k);
@@ -217,7 +217,7 @@ static void put_messages(buf *out, const json_t *messages)
     }
 }
 
-static void put_turn(const kept *k, buf *out, const gen_answer *a, const answer_form *f)
+static void put_turn(const conversation *k, buf *out, const gen_answer *a, const answer_form *f)
 {
     buf_printf(out, "{\"id\":\"%s\"", f->id);
     if (k->pages)
@@ -245,22 +245,22 @@ static void put_turn(const kept *k, buf *out, const gen_answer *a, const answer_
 
 static void on_kept(clerk_job *j)
 {
-    kept *k = j->user;
+    conversation *k = j->user;
     api_error e;
-    int status = j->rc == 0 ? 0 : kept_error(&e, j);
+    int status = j->rc == 0 ? 0 : conversation_error(&e, j);
     if (k) k->job = NULL;
     job_free(j);
     if (k) k->done(k->user, status ? &e : NULL);
 }
 
 /* A response holds what went before it, and is shorter by the oldest of that where it would be too long. */
-static void put_bounded(kept *k, buf *out, const gen_answer *a, const answer_form *f)
+static void put_bounded(conversation *k, buf *out, const gen_answer *a, const answer_form *f)
 {
     uint64_t most = k->rq->config->sessions.bytes;
     bool shortens = k->shortens;
     put_turn(k, out, a, f);
     k->shortens = true;
-    while (k->response && out->len + CLERK_MORE_BYTES > most && kept_shorten(k)) {
+    while (k->response && out->len + CLERK_MORE_BYTES > most && conversation_shorten(k)) {
         buf_clear(out);
         put_turn(k, out, a, f);
     }
@@ -268,7 +268,7 @@ static void put_bounded(kept *k, buf *out, const gen_answer *a, const answer_for
 }
 
 /* Half of the last prompt is what whole pages hold of it at least. */
-static void count(const kept *k, const gen_answer *a)
+static void count(const conversation *k, const gen_answer *a)
 {
     metrics *m = k->rq->metrics;
     const char *model = k->rq->model;
@@ -284,13 +284,13 @@ static void count(const kept *k, const gen_answer *a)
     metrics_add(m, METRIC_TURN_TOKENS, (double)(a->n_prompt - a->n_cached), model, "prefill", NULL);
 }
 
-void kept_keep(kept *k, const gen_answer *a, const answer_form *f)
+void conversation_keep(conversation *k, const gen_answer *a, const answer_form *f)
 {
     char name[RESPONSE_ID_BYTES];
     api_error e;
     count(k, a);
     response_id(f, name);
-    talk_id id = k->response ? kept_id(k->rq, "response", name) : k->id;
+    talk_id id = k->response ? conversation_id(k->rq, "response", name) : k->id;
     k->job = job_new(k, CLERK_APPEND, &id, on_kept);
     if (!k->job) {
         api_error_nomem(&e);
@@ -301,7 +301,7 @@ void kept_keep(kept *k, const gen_answer *a, const answer_form *f)
     clerk_submit(k->rq->gateway->clerk, k->job);
 }
 
-void kept_free(kept *k)
+void conversation_free(conversation *k)
 {
     if (!k) return;
     if (k->job) k->job->user = NULL;

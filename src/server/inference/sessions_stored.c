@@ -1,4 +1,4 @@
-/* sessions_kept.c: what is kept, shown and deleted: /v1/sessions/NAME and /v1/responses/ID; see sessions.h.
+/* sessions_stored.c: what is kept, shown and deleted: /v1/sessions/NAME and /v1/responses/ID; see sessions.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,16 @@
 #include "inference/sessions.h"
 #include "trust/key.h"
 
-typedef struct keep_job { /* outlives its request */
-    clerk_job job;        /* first */
-    gateway_request *rq;  /* NULL: the client has left */
+typedef struct stored_job { /* outlives its request */
+    clerk_job job;          /* first */
+    gateway_request *rq;    /* NULL: the client has left */
     char *name;
     bool response;
     bool lists_input; /* of a response the items of its input, */
     response_page page;
-} keep_job;
+} stored_job;
 
-static void free_job(keep_job *j)
+static void free_job(stored_job *j)
 {
     clerk_job_done(&j->job);
     free(j->name);
@@ -30,11 +30,11 @@ static void free_job(keep_job *j)
 
 static void on_gone(void *work)
 {
-    keep_job *j = work;
+    stored_job *j = work;
     j->rq = NULL;
 }
 
-static int not_found(const keep_job *j, api_error *e)
+static int not_found(const stored_job *j, api_error *e)
 {
     return api_error_set(e, 404, "invalid_request_error",
                          j->response ? "response_not_found" : "session_not_found", NULL,
@@ -42,7 +42,7 @@ static int not_found(const keep_job *j, api_error *e)
 }
 
 /* The stored object of a response; of one that was kept as a session's turn there is none. */
-static int put_response(buf *out, keep_job *j, shoal_err *err)
+static int put_response(buf *out, stored_job *j, shoal_err *err)
 {
     json_t *turn = NULL;
     int rc = json_parse(&turn, j->job.text.data, strlen(j->job.text.data), "a stored response", err);
@@ -55,7 +55,7 @@ static int put_response(buf *out, keep_job *j, shoal_err *err)
 }
 
 /* A response that was kept by an older version has none. */
-static int put_input(buf *out, const keep_job *j, api_error *e, shoal_err *err)
+static int put_input(buf *out, const stored_job *j, api_error *e, shoal_err *err)
 {
     json_t *turn = NULL;
     int rc = json_parse(&turn, j->job.text.data, strlen(j->job.text.data), "a stored response", err);
@@ -64,13 +64,13 @@ static int put_input(buf *out, const keep_job *j, api_error *e, shoal_err *err)
     return rc;
 }
 
-static int put_session(buf *out, keep_job *j, shoal_err *err)
+static int put_session(buf *out, stored_job *j, shoal_err *err)
 {
     json_t *messages = json_array();
     const char *at = j->job.text.data;
     int rc = messages ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < j->job.n_turns; i++, at += strlen(at) + 1)
-        rc = kept_read_turn(messages, at, strlen(at), NULL, err);
+        rc = conversation_read_turn(messages, at, strlen(at), NULL, err);
     buf_puts(out, "{\"id\":");
     json_put_string(out, j->name, strlen(j->name));
     buf_printf(out, ",\"object\":\"session\",\"turns\":%zu,\"messages\":", j->job.n_turns);
@@ -80,7 +80,7 @@ static int put_session(buf *out, keep_job *j, shoal_err *err)
     return rc;
 }
 
-static void put_deleted(buf *out, const keep_job *j)
+static void put_deleted(buf *out, const stored_job *j)
 {
     buf_puts(out, "{\"id\":");
     json_put_string(out, j->name, strlen(j->name));
@@ -89,7 +89,7 @@ static void put_deleted(buf *out, const keep_job *j)
 
 static void done(clerk_job *job)
 {
-    keep_job *j = (keep_job *)job;
+    stored_job *j = (stored_job *)job;
     gateway_request *rq = j->rq;
     bool loads = job->what == CLERK_LOAD;
     api_error e = {0};
@@ -107,7 +107,7 @@ static void done(clerk_job *job)
         job->rc = put_input(&out, j, &e, &job->err);
     else if (job->rc == 0)
         job->rc = j->response ? put_response(&out, j, &job->err) : put_session(&out, j, &job->err);
-    if (job->rc != 0) kept_error(&e, job);
+    if (job->rc != 0) conversation_error(&e, job);
     free_job(j);
     if (e.status)
         request_error(rq, &e);
@@ -126,8 +126,8 @@ static int read_name(const gateway_request *rq, char **ret, api_error *e)
 static void start_reading(gateway_request *rq, clerk_what what, bool response, bool lists_input)
 {
     api_error e;
-    keep_job *j = calloc(1, sizeof *j);
-    int status = j ? kept_is_on(rq, &e) : api_error_nomem(&e);
+    stored_job *j = calloc(1, sizeof *j);
+    int status = j ? conversation_is_on(rq, &e) : api_error_nomem(&e);
     if (status == 0) status = read_name(rq, &j->name, &e);
     if (status == 0 && lists_input) status = response_page_read(&j->page, request_query(rq), &e);
     if (status != 0) {
@@ -139,7 +139,7 @@ static void start_reading(gateway_request *rq, clerk_what what, bool response, b
     j->response = response;
     j->lists_input = lists_input;
     j->job = (clerk_job){.what = what, .done = done};
-    j->job.id = kept_id(rq, response ? "response" : "session", j->name);
+    j->job.id = conversation_id(rq, response ? "response" : "session", j->name);
     request_watch(rq, on_gone, j);
     clerk_submit(rq->gateway->clerk, &j->job);
 }

@@ -1,10 +1,10 @@
-/* kept_items.c: items that a request refers to by their ids, taken from the responses that hold them; see
- * kept.h. One response is loaded after the other. */
+/* conversation_items.c: items that a request refers to by their ids, taken from the responses that hold them; see
+ * conversation.h. One response is loaded after the other. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
-#include "inference/kept.h"
+#include "inference/conversation.h"
 #include "request/gateway_state.h"
 
 /* The object that a stored turn has as text; NULL where none is kept. New reference. */
@@ -23,7 +23,7 @@ static int read_response(json_t **ret, const clerk_job *j, shoal_err *err)
 
 static void on_loaded(clerk_job *j)
 {
-    kept *k = j->user;
+    conversation *k = j->user;
     json_t *response = NULL;
     char name[RESPONSE_ID_BYTES];
     api_error e;
@@ -32,7 +32,7 @@ static void on_loaded(clerk_job *j)
         k->job = NULL;
         if (j->rc == 0) j->rc = read_response(&response, j, &j->err);
         if (j->rc != 0)
-            status = kept_error(&e, j);
+            status = conversation_error(&e, j);
         else if (response_spec_reference(k->response, name))
             status = response_spec_resolve(k->response, name, response, &e);
         json_decref(response);
@@ -42,10 +42,10 @@ static void on_loaded(clerk_job *j)
     if (k && status)
         k->loaded(k, &e);
     else if (k)
-        kept_load_items(k);
+        conversation_load_items(k);
 }
 
-static void load_named(kept *k, const char *name)
+static void load_named(conversation *k, const char *name)
 {
     api_error e;
     k->job = calloc(1, sizeof *k->job);
@@ -55,11 +55,11 @@ static void load_named(kept *k, const char *name)
         return;
     }
     *k->job = (clerk_job){.what = CLERK_LOAD, .done = on_loaded, .user = k};
-    k->job->id = kept_id(k->rq, "response", name);
+    k->job->id = conversation_id(k->rq, "response", name);
     clerk_submit(k->rq->gateway->clerk, k->job);
 }
 
-void kept_load_items(kept *k)
+void conversation_load_items(conversation *k)
 {
     char name[RESPONSE_ID_BYTES];
     api_error e;
@@ -70,7 +70,7 @@ void kept_load_items(kept *k)
     int status = response_spec_read_input(k->response, &e);
     if (status == 0) {
         k->added = json_incref(k->response->added);
-        kept_load(k);
+        conversation_load(k);
     } else {
         k->loaded(k, &e);
     }
