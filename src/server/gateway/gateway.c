@@ -25,7 +25,7 @@
 #include "request/settings.h"
 #include "answers/shadow.h"
 #include "request/watch.h"
-#include "sessions/talk_redis.h"
+#include "sessions/session_redis.h"
 #include "trust/state.h"
 
 /* Who is told of each request, in this order. */
@@ -107,7 +107,7 @@ static int open_clerk(gateway *g, shoal_err *err)
                        .key_file = keys ? keys : c->key_file,
                        .redis = c->redis,
                        .time = &g->time};
-    o.bounds = (talk_bounds){
+    o.bounds = (session_bounds){
         .turns = c->turns, .bytes = c->bytes, .all_bytes = c->all_bytes, .ttl_s = (int64_t)c->ttl_s};
     redis_place place;
     rc = c->redis ? redis_place_parse(&place, c->redis, err) : 0;

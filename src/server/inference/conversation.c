@@ -14,7 +14,7 @@
 
 /* ---- names and errors ---------------------------------------------------------------------------- */
 
-talk_id conversation_id(const gateway_request *rq, const char *kind, const char *name)
+session_id conversation_id(const gateway_request *rq, const char *kind, const char *name)
 {
     const char *owner = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
     return clerk_id(owner ? owner : "", kind, name);
@@ -132,7 +132,7 @@ static void on_loaded(clerk_job *j)
     k->loaded(k, status ? &e : NULL);
 }
 
-static clerk_job *job_new(conversation *k, clerk_what what, const talk_id *id, void (*done)(clerk_job *))
+static clerk_job *job_new(conversation *k, clerk_what what, const session_id *id, void (*done)(clerk_job *))
 {
     clerk_job *j = calloc(1, sizeof *j);
     if (j) *j = (clerk_job){.what = what, .id = *id, .done = done, .user = k};
@@ -290,7 +290,7 @@ void conversation_keep(conversation *k, const gen_answer *a, const answer_form *
     api_error e;
     count(k, a);
     response_id(f, name);
-    talk_id id = k->response ? conversation_id(k->rq, "response", name) : k->id;
+    session_id id = k->response ? conversation_id(k->rq, "response", name) : k->id;
     k->job = job_new(k, CLERK_APPEND, &id, on_kept);
     if (!k->job) {
         api_error_nomem(&e);

@@ -37,7 +37,7 @@ typedef struct conversation {
     json_t *history;         /* what comes between */
     response_spec *response; /* NULL: a session's */
     response_form form;      /* of a response */
-    talk_id id;              /* of the session, of the response that is gone on with */
+    session_id id;           /* of the session, of the response that is gone on with */
     bool loads, keeps, shortens;
     char decided[192]; /* whom the route of its model has chosen; "": nobody yet */
     bool was_kept;     /* the stream that is gone on with had been kept before its end was heard */
@@ -52,7 +52,7 @@ typedef struct conversation {
 } conversation;
 
 /* The owner of what a request keeps: its API key, where keys are asked for. `kind`: "session", "response". */
-talk_id conversation_id(const gateway_request *rq, const char *kind, const char *name);
+session_id conversation_id(const gateway_request *rq, const char *kind, const char *name);
 /* A job's failure as clients see it. */
 int conversation_error(api_error *e, const clerk_job *j);
 /* 400 when the configuration keeps nothing. */

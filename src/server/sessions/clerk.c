@@ -12,7 +12,7 @@
 #include "logging/log.h"
 #include "base/sha256.h"
 #include "sessions/seal.h"
-#include "sessions/talk_redis.h"
+#include "sessions/session_redis.h"
 #include "trust/key.h"
 
 #define SWEEP_EVERY_S 60
@@ -24,26 +24,26 @@ struct clerk {
     pthread_t thread;
     bool runs, closing;
     char *path, *key_file, *redis;
-    talk_bounds bounds;
+    session_bounds bounds;
     const env *time;
     int64_t now;             /* the date of the batch */
     clerk_job *first, **end; /* that wait */
     clerk_job *batch;        /* that run */
     /* The thread's: */
-    talk_store *store;
+    session_store *store;
     keyring keys;
     struct stat keys_are; /* the file when it was read */
     int64_t swept;
 };
 
-talk_id clerk_id(const char *owner, const char *kind, const char *name)
+session_id clerk_id(const char *owner, const char *kind, const char *name)
 {
-    talk_id id = {{0}};
+    session_id id = {{0}};
     sha256_digest d[4];
     const char *parts[3] = {owner, kind, name};
     for (int i = 0; i < 3; i++) sha256_of(parts[i], strlen(parts[i]), &d[i]);
     sha256_of(d, 3 * sizeof *d, &d[3]);
-    memcpy(id.bytes, d[3].bytes, TALK_ID_BYTES);
+    memcpy(id.bytes, d[3].bytes, SESSION_ID_BYTES);
     return id;
 }
 
@@ -91,7 +91,8 @@ static int open_store(clerk *c, shoal_err *err)
     close_moved_store(c);
     int rc = read_keys(c, err);
     if (rc != 0 || c->store) return rc;
-    rc = c->redis ? talk_redis_open(&c->store, c->redis, err) : talk_sqlite_open(&c->store, c->path, err);
+    rc = c->redis ? session_redis_open(&c->store, c->redis, err)
+                  : session_sqlite_open(&c->store, c->path, err);
     if (rc != 0) return rc;
     LOG(LOG_INFO, "sessions", "opened", LOG_I("keys", c->keys.n));
     return 0;
@@ -100,13 +101,13 @@ static int open_store(clerk *c, shoal_err *err)
 static int append(clerk *c, clerk_job *j, int64_t now)
 {
     buf sealed = {0};
-    talk_turn t = {.id = &j->id};
+    session_turn t = {.id = &j->id};
     if (j->text.failed) return err_nomem(&j->err);
     if (j->text.len + SEAL_MORE > c->bounds.bytes)
         return err_set(&j->err, SHOAL_ELIMIT,
                        "this turn has %zu bytes, more than a conversation may (%llu): raise sessions.max_kb",
                        j->text.len, (unsigned long long)c->bounds.bytes);
-    int rc = seal_put(&sealed, &c->keys, j->id.bytes, TALK_ID_BYTES, j->text.data, j->text.len, &j->err);
+    int rc = seal_put(&sealed, &c->keys, j->id.bytes, SESSION_ID_BYTES, j->text.data, j->text.len, &j->err);
     t.sealed = sealed.data;
     t.n = sealed.len;
     if (rc == 0) rc = c->store->ops->append(c->store, &t, &c->bounds, now, &j->err);
@@ -124,7 +125,7 @@ static int read_turn(void *user, int64_t number, const void *sealed, size_t n, s
 {
     reading *r = user;
     bool old = false;
-    int rc = seal_open(&r->j->text, &r->c->keys, r->j->id.bytes, TALK_ID_BYTES, sealed, n, &old, err);
+    int rc = seal_open(&r->j->text, &r->c->keys, r->j->id.bytes, SESSION_ID_BYTES, sealed, n, &old, err);
     if (rc == 0 && buf_putc(&r->j->text, '\0') != 0) rc = err_nomem(err);
     r->j->n_turns += rc == 0;
     r->any_old |= old;
@@ -133,7 +134,7 @@ static int read_turn(void *user, int64_t number, const void *sealed, size_t n, s
 
 typedef struct renewal {
     clerk *c;
-    const talk_id *id;
+    const session_id *id;
     buf sealed; /* length, number and bytes of each turn that an old key sealed */
 } renewal;
 
@@ -143,11 +144,11 @@ static int renew_turn(void *user, int64_t number, const void *sealed, size_t n, 
     buf text = {0};
     bool old = false;
     size_t at = r->sealed.len, len = n;
-    int rc = seal_open(&text, &r->c->keys, r->id->bytes, TALK_ID_BYTES, sealed, n, &old, err);
+    int rc = seal_open(&text, &r->c->keys, r->id->bytes, SESSION_ID_BYTES, sealed, n, &old, err);
     if (rc == 0 && old) {
         buf_append(&r->sealed, &len, sizeof len);
         buf_append(&r->sealed, &number, sizeof number);
-        rc = seal_put(&r->sealed, &r->c->keys, r->id->bytes, TALK_ID_BYTES, text.data, text.len, err);
+        rc = seal_put(&r->sealed, &r->c->keys, r->id->bytes, SESSION_ID_BYTES, text.data, text.len, err);
         if (r->sealed.failed) rc = err_nomem(err);
         if (rc != 0) r->sealed.len = at;
     }
@@ -157,13 +158,13 @@ static int renew_turn(void *user, int64_t number, const void *sealed, size_t n, 
 
 /* Turns of older keys, under the newest. What fails stays as it is, and is tried again with the next reading.
  */
-static void renew(clerk *c, const talk_id *id, int64_t now)
+static void renew(clerk *c, const session_id *id, int64_t now)
 {
     renewal r = {.c = c, .id = id};
     shoal_err err;
     int rc = c->store->ops->load(c->store, id, now, renew_turn, &r, &err);
     for (size_t at = 0; rc == 0 && at < r.sealed.len;) {
-        talk_turn t = {.id = id};
+        session_turn t = {.id = id};
         int64_t number;
         memcpy(&t.n, r.sealed.data + at, sizeof t.n);
         memcpy(&number, r.sealed.data + at + sizeof t.n, sizeof number);

@@ -20,7 +20,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "sessions/talk_store.h"
+#include "sessions/session_store.h"
 #include "time/env.h"
 
 /* What encryption adds to a turn; it counts against bounds.bytes. */
@@ -33,7 +33,7 @@ typedef enum { CLERK_LOAD, CLERK_APPEND, CLERK_DROP } clerk_what;
 
 struct clerk_job {
     clerk_what what;
-    talk_id id;
+    session_id id;
     buf text;       /* APPEND: the turn. LOAD gives all turns, each with a NUL behind it; a drop nothing */
     size_t n_turns; /* LOAD: how many; 0: there is no such conversation */
     bool found;     /* DROP: there was one */
@@ -47,8 +47,8 @@ struct clerk_job {
 /* Strings are copied; NULL: there is no folder for it, which every job hears. */
 typedef struct clerk_options {
     const char *path, *key_file;
-    const char *redis; /* the URL, in place of path; NULL: SQLite (talk_redis.h) */
-    talk_bounds bounds;
+    const char *redis; /* the URL, in place of path; NULL: SQLite (session_redis.h) */
+    session_bounds bounds;
     const env *time; /* dates; must outlive the clerk */
 } clerk_options;
 
@@ -64,6 +64,6 @@ void clerk_free(clerk *c);
 
 /* The id of the conversation `name` of one owner (an API key, "": nobody's) and of one kind ("session",
  * "response"): what one owner keeps, another does not find. */
-talk_id clerk_id(const char *owner, const char *kind, const char *name);
+session_id clerk_id(const char *owner, const char *kind, const char *name);
 
 #endif

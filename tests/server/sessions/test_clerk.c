@@ -17,7 +17,7 @@ typedef struct bench {
     char dir[64], path[128], keys[128];
 } bench;
 
-static const talk_bounds WIDE = {.turns = 100, .bytes = 1 << 20, .all_bytes = 1 << 24, .ttl_s = 3600};
+static const session_bounds WIDE = {.turns = 100, .bytes = 1 << 20, .all_bytes = 1 << 24, .ttl_s = 3600};
 
 /* The date stands still. */
 static const env *today(void)
@@ -27,14 +27,14 @@ static const env *today(void)
     return env_sim_env(sim);
 }
 
-static void open_bench(bench *b, const talk_bounds *bounds)
+static void open_bench(bench *b, const session_bounds *bounds)
 {
     assert_int_equal(uv_loop_init(&b->loop), 0);
     clerk_options o = {.path = b->path, .key_file = b->keys, .bounds = *bounds, .time = today()};
     assert_ok(clerk_new(&b->c, &b->loop, &o, &err_));
 }
 
-static void start(bench *b, const talk_bounds *bounds)
+static void start(bench *b, const session_bounds *bounds)
 {
     make_folder(b->dir);
     snprintf(b->path, sizeof b->path, "%s/state/sessions.db", b->dir);
@@ -146,9 +146,9 @@ static void a_file_that_is_gone_is_made_anew(void **state)
 static void owners_and_kinds_do_not_meet(void **state)
 {
     (void)state;
-    talk_id a = clerk_id("", "session", "x"), b = clerk_id("k", "session", "x"),
-            c = clerk_id("", "response", "x"), d = clerk_id("", "sessionx", ""),
-            e = clerk_id("", "session", "x");
+    session_id a = clerk_id("", "session", "x"), b = clerk_id("k", "session", "x"),
+               c = clerk_id("", "response", "x"), d = clerk_id("", "sessionx", ""),
+               e = clerk_id("", "session", "x");
     assert_memory_not_equal(&a, &b, sizeof a);
     assert_memory_not_equal(&a, &c, sizeof a);
     assert_memory_not_equal(&a, &d, sizeof a);
@@ -159,7 +159,7 @@ static void the_oldest_turns_go_over_the_bounds(void **state)
 {
     (void)state;
     bench b;
-    talk_bounds few = {.turns = 2, .bytes = 200, .all_bytes = 1 << 20, .ttl_s = 3600};
+    session_bounds few = {.turns = 2, .bytes = 200, .all_bytes = 1 << 20, .ttl_s = 3600};
     char text[101] = {0};
     start(&b, &few);
     for (int i = 0; i < 5; i++) assert_int_equal(append_rc(&b, "s", (char[]){(char)('a' + i), 0}), 0);
@@ -181,7 +181,7 @@ static void over_all_bounds_the_longest_unused_goes(void **state)
 {
     (void)state;
     bench b;
-    talk_bounds few = {.turns = 10, .bytes = 500, .all_bytes = 500, .ttl_s = 3600};
+    session_bounds few = {.turns = 10, .bytes = 500, .all_bytes = 500, .ttl_s = 3600};
     char text[151] = {0}, name[8];
     memset(text, 'x', 150);
     start(&b, &few);
@@ -228,9 +228,9 @@ static void what_is_over_its_time_is_gone(void **state)
     start(&b, &WIDE);
     append_rc(&b, "old", "one");
     append_rc(&b, "new", "two");
-    talk_id id = clerk_id("", "session", "old");
+    session_id id = clerk_id("", "session", "old");
     char sql[256] = "UPDATE talks SET ends = 1 WHERE id = x'";
-    for (int i = 0; i < TALK_ID_BYTES; i++) sprintf(sql + strlen(sql), "%02x", id.bytes[i]);
+    for (int i = 0; i < SESSION_ID_BYTES; i++) sprintf(sql + strlen(sql), "%02x", id.bytes[i]);
     execute(&b, strcat(sql, "'"));
     assert_string_equal(load(&b, "old"), "");
     assert_int_equal(count(&b, "SELECT count(*) FROM turns"), 2);
@@ -316,7 +316,7 @@ static void one_failure_is_its_own(void **state)
     bench b;
     clerk_job jobs[5];
     int n = 0;
-    start(&b, &(talk_bounds){.turns = 10, .bytes = 150, .all_bytes = 1000, .ttl_s = 60});
+    start(&b, &(session_bounds){.turns = 10, .bytes = 150, .all_bytes = 1000, .ttl_s = 60});
     for (int i = 0; i < 5; i++) {
         jobs[i] = (clerk_job){
             .what = CLERK_APPEND, .id = clerk_id("", "session", "a"), .done = was_done, .user = &n};
@@ -382,8 +382,8 @@ static void killed_it_loses_nothing_acknowledged(void **state)
         assert_int_equal(pipe(ends), 0);
         pid_t child = fork();
         if (child == 0) {
-            open_bench(&b,
-                       &(talk_bounds){.turns = 1000000, .bytes = 1 << 24, .all_bytes = 1 << 24, .ttl_s = 60});
+            open_bench(
+                &b, &(session_bounds){.turns = 1000000, .bytes = 1 << 24, .all_bytes = 1 << 24, .ttl_s = 60});
             for (;;)
                 if (append_rc(&b, "a", "x") != 0 || write(ends[1], "x", 1) != 1) _exit(1);
         }

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "sessions/talk_redis.h"
+#include "sessions/session_redis.h"
 
 static void reads_every_part_of_a_url(void **state)
 {
@@ -127,12 +127,12 @@ static int no_turn(void *user, int64_t number, const void *sealed, size_t n, sho
     return 0;
 }
 
-static int load_from(const liar *l, talk_store **ret, shoal_err *err)
+static int load_from(const liar *l, session_store **ret, shoal_err *err)
 {
     char url[64];
-    talk_id id = {{1}};
+    session_id id = {{1}};
     snprintf(url, sizeof url, "redis://127.0.0.1:%d", l->port);
-    assert_ok(talk_redis_open(ret, url, &err_));
+    assert_ok(session_redis_open(ret, url, &err_));
     int rc = (*ret)->ops->begin(*ret, err);
     return rc ? rc : (*ret)->ops->load(*ret, &id, 0, no_turn, NULL, err);
 }
@@ -156,7 +156,7 @@ static void lies_are_errors_and_cost_little(void **state)
     for (size_t i = 0; i < sizeof LIES / sizeof *LIES; i++) {
         liar l;
         shoal_err err = {0};
-        talk_store *s = NULL;
+        session_store *s = NULL;
         liar_start(&l, LIES[i].says, strlen(LIES[i].says), 0);
         int rc = load_from(&l, &s, &err);
         if (rc != LIES[i].code) fail_msg("\"%s\" gave %d: %s", LIES[i].says, rc, err.message);
@@ -172,7 +172,7 @@ static void a_reply_that_comes_byte_by_byte_is_not_waited_for(void **state)
         "*2\r\n$900000\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
     liar l;
     shoal_err err = {0};
-    talk_store *s = NULL;
+    session_store *s = NULL;
     liar_start(&l, DRIP, sizeof DRIP - 1, 100000);
     assert_int_equal(load_from(&l, &s, &err), SHOAL_EUNAVAILABLE);
     assert_non_null(strstr(err.message, "no answer in 5 s"));

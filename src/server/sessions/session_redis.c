@@ -1,6 +1,6 @@
-/* talk_redis.c: see talk_redis.h. Commands wait for their replies: this is the clerk's thread. Protocol:
+/* session_redis.c: see session_redis.h. Commands wait for their replies: this is the clerk's thread. Protocol:
  * hiredis. */
-#include "sessions/talk_redis.h"
+#include "sessions/session_redis.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -49,7 +49,7 @@ static const char REWRITE[] = "if redis.call('HSTRLEN', KEYS[1], ARGV[1]) == #AR
                               "return 0";
 
 typedef struct redis_store {
-    talk_store pub; /* first */
+    session_store pub; /* first */
     redis_place at;
     redisContext *link;                     /* NULL: not connected */
     redisReplyObjectFunctions makes, inner; /* how replies are made: ours, and hiredis's own */
@@ -234,7 +234,7 @@ static bool is_stale(const redisContext *link)
     return recv(link->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-static int redis_begin(talk_store *t, shoal_err *err)
+static int redis_begin(session_store *t, shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
     s->pub.lost = false;
@@ -254,27 +254,27 @@ static int redis_begin(talk_store *t, shoal_err *err)
     return rc;
 }
 
-static int redis_commit(talk_store *t, shoal_err *err)
+static int redis_commit(session_store *t, shoal_err *err)
 {
     return 0;
 }
 
-static void redis_rollback(talk_store *t) {}
+static void redis_rollback(session_store *t) {}
 
-static void key_of(char ret[KEY_BYTES_MAX], const talk_id *id)
+static void key_of(char ret[KEY_BYTES_MAX], const session_id *id)
 {
     int n = snprintf(ret, KEY_BYTES_MAX, "shoal:talk:");
-    for (int i = 0; i < TALK_ID_BYTES; i++, n += 2) snprintf(ret + n, 3, "%02x", id->bytes[i]);
+    for (int i = 0; i < SESSION_ID_BYTES; i++, n += 2) snprintf(ret + n, 3, "%02x", id->bytes[i]);
 }
 
 /* A batch may lose its connection in the middle; those after it have another. */
-static int with_key(redis_store *s, const talk_id *id, char key[KEY_BYTES_MAX], shoal_err *err)
+static int with_key(redis_store *s, const session_id *id, char key[KEY_BYTES_MAX], shoal_err *err)
 {
     key_of(key, id);
     return redis_begin(&s->pub, err);
 }
 
-static int redis_append(talk_store *t, const talk_turn *turn, const talk_bounds *b, int64_t now,
+static int redis_append(session_store *t, const session_turn *turn, const session_bounds *b, int64_t now,
                         shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
@@ -287,7 +287,7 @@ static int redis_append(talk_store *t, const talk_turn *turn, const talk_bounds 
                  NULL, err);
 }
 
-static int give(redis_store *s, const redisReply *r, talk_fn *fn, void *user, shoal_err *err)
+static int give(redis_store *s, const redisReply *r, session_turn_fn *fn, void *user, shoal_err *err)
 {
     int rc = 0;
     if (r->type != REDIS_REPLY_ARRAY)
@@ -303,7 +303,8 @@ static int give(redis_store *s, const redisReply *r, talk_fn *fn, void *user, sh
     return rc;
 }
 
-static int redis_load(talk_store *t, const talk_id *id, int64_t now, talk_fn *fn, void *user, shoal_err *err)
+static int redis_load(session_store *t, const session_id *id, int64_t now, session_turn_fn *fn, void *user,
+                      shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
@@ -315,7 +316,7 @@ static int redis_load(talk_store *t, const talk_id *id, int64_t now, talk_fn *fn
     return rc;
 }
 
-static int redis_touch(talk_store *t, const talk_id *id, int64_t now, int64_t ttl_s, shoal_err *err)
+static int redis_touch(session_store *t, const session_id *id, int64_t now, int64_t ttl_s, shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
@@ -323,7 +324,7 @@ static int redis_touch(talk_store *t, const talk_id *id, int64_t now, int64_t tt
     return rc == 0 ? check(s, command(s->link, "EXPIRE %s %lld", key, (long long)ttl_s), NULL, err) : rc;
 }
 
-static int redis_rewrite(talk_store *t, const talk_turn *turn, int64_t number, shoal_err *err)
+static int redis_rewrite(session_store *t, const session_turn *turn, int64_t number, shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
@@ -334,7 +335,7 @@ static int redis_rewrite(talk_store *t, const talk_turn *turn, int64_t number, s
         NULL, err);
 }
 
-static int redis_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_err *err)
+static int redis_drop(session_store *t, const session_id *id, bool *ret_found, shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
@@ -346,7 +347,7 @@ static int redis_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_e
     return rc;
 }
 
-static int redis_sweep(talk_store *t, int64_t now, const talk_bounds *b, int64_t *ret_n, shoal_err *err)
+static int redis_sweep(session_store *t, int64_t now, const session_bounds *b, int64_t *ret_n, shoal_err *err)
 {
     *ret_n = 0; /* Redis does it */
     return 0;
@@ -354,18 +355,18 @@ static int redis_sweep(talk_store *t, int64_t now, const talk_bounds *b, int64_t
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void redis_close(talk_store *t)
+static void redis_close(session_store *t)
 {
     redis_store *s = (redis_store *)t;
     redisFree(s->link);
     free(s);
 }
 
-static const talk_ops OPS = {redis_begin, redis_commit,  redis_rollback, redis_append, redis_load,
-                             redis_touch, redis_rewrite, redis_drop,     redis_sweep,  redis_close,
-                             NULL};
+static const session_store_ops OPS = {redis_begin, redis_commit,  redis_rollback, redis_append, redis_load,
+                                      redis_touch, redis_rewrite, redis_drop,     redis_sweep,  redis_close,
+                                      NULL};
 
-int talk_redis_open(talk_store **ret, const char *url, shoal_err *err)
+int session_redis_open(session_store **ret, const char *url, shoal_err *err)
 {
     redis_store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);

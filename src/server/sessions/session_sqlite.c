@@ -1,9 +1,9 @@
-/* talk_sqlite.c: conversations in an SQLite file (WAL, synchronous=FULL: what is committed outlives the
- * power); see talk_store.h. Statements are made once and used again. */
+/* session_sqlite.c: conversations in an SQLite file (WAL, synchronous=FULL: what is committed outlives the
+ * power); see session_store.h. Statements are made once and used again. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "sessions/talk_store.h"
+#include "sessions/session_store.h"
 #include "sql/database.h"
 
 #define SCHEMA_VERSION 1
@@ -67,7 +67,7 @@ static const char *const SQL[N_STATEMENTS] = {
 };
 
 typedef struct sqlite_store {
-    talk_store pub; /* first */
+    session_store pub; /* first */
     database file;
     sqlite3_stmt *statements[N_STATEMENTS];
 } sqlite_store;
@@ -75,12 +75,12 @@ typedef struct sqlite_store {
 /* ---- errors and statements ------------------------------------------------------------------------ */
 
 /* The statement, with the id as its ?1 unless that is NULL. */
-static int statement(sqlite_store *s, int which, const talk_id *id, sqlite3_stmt **ret, shoal_err *err)
+static int statement(sqlite_store *s, int which, const session_id *id, sqlite3_stmt **ret, shoal_err *err)
 {
     sqlite3_stmt **st = &s->statements[which];
     int rc = SQLITE_OK;
     if (!*st) rc = sqlite3_prepare_v3(s->file.db, SQL[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
-    if (rc == SQLITE_OK && id) rc = sqlite3_bind_blob(*st, 1, id->bytes, TALK_ID_BYTES, SQLITE_STATIC);
+    if (rc == SQLITE_OK && id) rc = sqlite3_bind_blob(*st, 1, id->bytes, SESSION_ID_BYTES, SQLITE_STATIC);
     *ret = *st;
     return rc == SQLITE_OK ? 0 : database_fail(&s->file, rc, err);
 }
@@ -103,7 +103,7 @@ static void done(sqlite3_stmt *st)
 }
 
 /* Up to two numbers behind the id; of a row that comes, its first two columns. */
-static int numbers(sqlite_store *s, int which, const talk_id *id, int64_t a, int64_t b, int64_t ret[2],
+static int numbers(sqlite_store *s, int which, const session_id *id, int64_t a, int64_t b, int64_t ret[2],
                    shoal_err *err)
 {
     sqlite3_stmt *st;
@@ -120,24 +120,24 @@ static int numbers(sqlite_store *s, int which, const talk_id *id, int64_t a, int
 
 /* ---- transactions -------------------------------------------------------------------------------- */
 
-static int sqlite_begin(talk_store *t, shoal_err *err)
+static int sqlite_begin(session_store *t, shoal_err *err)
 {
     return database_begin(&((sqlite_store *)t)->file, true, err);
 }
 
-static void sqlite_rollback(talk_store *t)
+static void sqlite_rollback(session_store *t)
 {
     database_rollback(&((sqlite_store *)t)->file);
 }
 
-static int sqlite_commit(talk_store *t, shoal_err *err)
+static int sqlite_commit(session_store *t, shoal_err *err)
 {
     return database_commit(&((sqlite_store *)t)->file, err);
 }
 
 /* ---- conversations ------------------------------------------------------------------------------- */
 
-static int keep_bounds(sqlite_store *s, const talk_id *id, const talk_bounds *b, shoal_err *err)
+static int keep_bounds(sqlite_store *s, const session_id *id, const session_bounds *b, shoal_err *err)
 {
     int rc;
     for (;;) {
@@ -156,7 +156,7 @@ static int keep_bounds(sqlite_store *s, const talk_id *id, const talk_bounds *b,
     }
 }
 
-static int sqlite_append(talk_store *t, const talk_turn *turn, const talk_bounds *b, int64_t now,
+static int sqlite_append(session_store *t, const session_turn *turn, const session_bounds *b, int64_t now,
                          shoal_err *err)
 {
     sqlite_store *s = (sqlite_store *)t;
@@ -170,7 +170,8 @@ static int sqlite_append(talk_store *t, const talk_turn *turn, const talk_bounds
     return rc == 0 ? keep_bounds(s, turn->id, b, err) : rc;
 }
 
-static int sqlite_load(talk_store *t, const talk_id *id, int64_t now, talk_fn *fn, void *user, shoal_err *err)
+static int sqlite_load(session_store *t, const session_id *id, int64_t now, session_turn_fn *fn, void *user,
+                       shoal_err *err)
 {
     sqlite_store *s = (sqlite_store *)t;
     sqlite3_stmt *st;
@@ -188,12 +189,12 @@ static int sqlite_load(talk_store *t, const talk_id *id, int64_t now, talk_fn *f
     return rc;
 }
 
-static int sqlite_touch(talk_store *t, const talk_id *id, int64_t now, int64_t ttl_s, shoal_err *err)
+static int sqlite_touch(session_store *t, const session_id *id, int64_t now, int64_t ttl_s, shoal_err *err)
 {
     return numbers((sqlite_store *)t, TOUCH, id, now, now + ttl_s, NULL, err);
 }
 
-static int sqlite_rewrite(talk_store *t, const talk_turn *turn, int64_t number, shoal_err *err)
+static int sqlite_rewrite(session_store *t, const session_turn *turn, int64_t number, shoal_err *err)
 {
     sqlite_store *s = (sqlite_store *)t;
     sqlite3_stmt *st;
@@ -204,7 +205,7 @@ static int sqlite_rewrite(talk_store *t, const talk_turn *turn, int64_t number, 
     return step(s, st, err);
 }
 
-static int sqlite_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_err *err)
+static int sqlite_drop(session_store *t, const session_id *id, bool *ret_found, shoal_err *err)
 {
     sqlite_store *s = (sqlite_store *)t;
     int rc = numbers(s, DROP, id, 0, 0, NULL, err);
@@ -212,10 +213,11 @@ static int sqlite_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_
     return rc;
 }
 
-static int sqlite_sweep(talk_store *t, int64_t now, const talk_bounds *b, int64_t *ret_n, shoal_err *err)
+static int sqlite_sweep(session_store *t, int64_t now, const session_bounds *b, int64_t *ret_n,
+                        shoal_err *err)
 {
     sqlite_store *s = (sqlite_store *)t;
-    static const talk_id NONE;
+    static const session_id NONE;
     int rc = numbers(s, SWEEP, NULL, now, 0, NULL, err);
     *ret_n = rc == 0 ? sqlite3_changes(s->file.db) : 0;
     return rc == 0 ? keep_bounds(s, &NONE, b, err) : rc; /* they may have become smaller */
@@ -223,7 +225,7 @@ static int sqlite_sweep(talk_store *t, int64_t now, const talk_bounds *b, int64_
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void sqlite_close(talk_store *t)
+static void sqlite_close(session_store *t)
 {
     sqlite_store *s = (sqlite_store *)t;
     for (int i = 0; i < N_STATEMENTS; i++) sqlite3_finalize(s->statements[i]);
@@ -231,16 +233,16 @@ static void sqlite_close(talk_store *t)
     free(s);
 }
 
-static bool sqlite_has_moved(talk_store *t)
+static bool sqlite_has_moved(session_store *t)
 {
     return database_has_moved(&((sqlite_store *)t)->file);
 }
 
-static const talk_ops OPS = {sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_append,
-                             sqlite_load,  sqlite_touch,  sqlite_rewrite,  sqlite_drop,
-                             sqlite_sweep, sqlite_close,  sqlite_has_moved};
+static const session_store_ops OPS = {sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_append,
+                                      sqlite_load,  sqlite_touch,  sqlite_rewrite,  sqlite_drop,
+                                      sqlite_sweep, sqlite_close,  sqlite_has_moved};
 
-int talk_sqlite_open(talk_store **ret, const char *path, shoal_err *err)
+int session_sqlite_open(session_store **ret, const char *path, shoal_err *err)
 {
     const database_options o = {
         .path = path,
