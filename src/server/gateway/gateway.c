@@ -92,7 +92,7 @@ static int open_cache(gateway *g, shoal_err *err)
 }
 
 /* A machine without a home folder serves all the same; who wants something kept hears why it is not. */
-static int open_clerk(gateway *g, shoal_err *err)
+static int open_session_thread(gateway *g, shoal_err *err)
 {
     const config_sessions *c = &g->config->sessions;
     char *path = NULL, *keys = NULL;
@@ -103,15 +103,15 @@ static int open_clerk(gateway *g, shoal_err *err)
         free(path);
         return err_nomem(err);
     }
-    clerk_options o = {.path = path ? path : c->path,
-                       .key_file = keys ? keys : c->key_file,
-                       .redis = c->redis,
-                       .time = &g->time};
+    session_thread_options o = {.path = path ? path : c->path,
+                                .key_file = keys ? keys : c->key_file,
+                                .redis = c->redis,
+                                .time = &g->time};
     o.bounds = (session_bounds){
         .turns = c->turns, .bytes = c->bytes, .all_bytes = c->all_bytes, .ttl_s = (int64_t)c->ttl_s};
     redis_place place;
     rc = c->redis ? redis_place_parse(&place, c->redis, err) : 0;
-    if (rc == 0 && c->all_bytes > 0) rc = clerk_new(&g->clerk, g->loop, &o, err);
+    if (rc == 0 && c->all_bytes > 0) rc = session_thread_new(&g->session_thread, g->loop, &o, err);
     free(path);
     free(keys);
     return rc;
@@ -128,7 +128,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = live_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_executor(g, err);
-    if (rc == 0) rc = open_clerk(g, err);
+    if (rc == 0) rc = open_session_thread(g, err);
     return rc == 0 ? ingress_open(g, err) : rc;
 }
 
@@ -244,7 +244,7 @@ void gateway_free(gateway *g)
     caches_close(g);
     executor_free(g->executor);
     confirm_book_done(&g->confirms);
-    clerk_free(g->clerk);
+    session_thread_free(g->session_thread);
     settings_free_all(g);
     registry_unlisten(g->registry, on_replica, g);
     calls_free(g->base);

@@ -17,10 +17,10 @@
 session_id conversation_id(const gateway_request *rq, const char *kind, const char *name)
 {
     const char *owner = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
-    return clerk_id(owner ? owner : "", kind, name);
+    return session_id_of(owner ? owner : "", kind, name);
 }
 
-int conversation_error(api_error *e, const clerk_job *j)
+int conversation_error(api_error *e, const session_job *j)
 {
     switch (j->rc) {
     case SHOAL_ENOMEM: return api_error_nomem(e);
@@ -39,7 +39,7 @@ int conversation_error(api_error *e, const clerk_job *j)
 
 int conversation_is_on(const gateway_request *rq, api_error *e)
 {
-    if (rq->gateway->clerk) return 0;
+    if (rq->gateway->session_thread) return 0;
     return api_error_set(
         e, 400, "invalid_request_error", "sessions_off", NULL,
         "conversations are not kept here (sessions.max_mb is 0): send all messages with each "
@@ -89,7 +89,7 @@ int conversation_split(conversation *k, const json_t *messages, api_error *e)
     return api_error_bad(e, "messages", "\"messages\" must have a message that is not the system's");
 }
 
-static int read_all(conversation *k, const clerk_job *j, shoal_err *err)
+static int read_all(conversation *k, const session_job *j, shoal_err *err)
 {
     const char *at = j->text.data;
     int rc = (k->history = json_array()) ? 0 : err_nomem(err);
@@ -106,13 +106,13 @@ static int read_all(conversation *k, const clerk_job *j, shoal_err *err)
     return rc;
 }
 
-static void job_free(clerk_job *j)
+static void job_free(session_job *j)
 {
-    clerk_job_done(j);
+    session_job_done(j);
     free(j);
 }
 
-static void on_loaded(clerk_job *j)
+static void on_loaded(session_job *j)
 {
     conversation *k = j->user;
     api_error e;
@@ -132,24 +132,25 @@ static void on_loaded(clerk_job *j)
     k->loaded(k, status ? &e : NULL);
 }
 
-static clerk_job *job_new(conversation *k, clerk_what what, const session_id *id, void (*done)(clerk_job *))
+static session_job *job_new(conversation *k, session_job_what what, const session_id *id,
+                            void (*done)(session_job *))
 {
-    clerk_job *j = calloc(1, sizeof *j);
-    if (j) *j = (clerk_job){.what = what, .id = *id, .done = done, .user = k};
+    session_job *j = calloc(1, sizeof *j);
+    if (j) *j = (session_job){.what = what, .id = *id, .done = done, .user = k};
     return j;
 }
 
 void conversation_load(conversation *k)
 {
     api_error e;
-    k->job = k->loads ? job_new(k, CLERK_LOAD, &k->id, on_loaded) : NULL;
+    k->job = k->loads ? job_new(k, SESSION_LOAD, &k->id, on_loaded) : NULL;
     if (!k->loads && (k->history = json_array())) {
         k->loaded(k, NULL);
     } else if (!k->job) {
         api_error_nomem(&e);
         k->loaded(k, &e);
     } else {
-        clerk_submit(k->rq->gateway->clerk, k->job);
+        session_thread_submit(k->rq->gateway->session_thread, k->job);
     }
 }
 
@@ -243,7 +244,7 @@ static void put_turn(const conversation *k, buf *out, const gen_answer *a, const
     buf_putc(out, '}');
 }
 
-static void on_kept(clerk_job *j)
+static void on_kept(session_job *j)
 {
     conversation *k = j->user;
     api_error e;
@@ -260,7 +261,7 @@ static void put_bounded(conversation *k, buf *out, const gen_answer *a, const an
     bool shortens = k->shortens;
     put_turn(k, out, a, f);
     k->shortens = true;
-    while (k->response && out->len + CLERK_MORE_BYTES > most && conversation_shorten(k)) {
+    while (k->response && out->len + SESSION_SEAL_BYTES > most && conversation_shorten(k)) {
         buf_clear(out);
         put_turn(k, out, a, f);
     }
@@ -291,14 +292,14 @@ void conversation_keep(conversation *k, const gen_answer *a, const answer_form *
     count(k, a);
     response_id(f, name);
     session_id id = k->response ? conversation_id(k->rq, "response", name) : k->id;
-    k->job = job_new(k, CLERK_APPEND, &id, on_kept);
+    k->job = job_new(k, SESSION_APPEND, &id, on_kept);
     if (!k->job) {
         api_error_nomem(&e);
         k->done(k->user, &e);
         return;
     }
     put_bounded(k, &k->job->text, a, f);
-    clerk_submit(k->rq->gateway->clerk, k->job);
+    session_thread_submit(k->rq->gateway->session_thread, k->job);
 }
 
 void conversation_free(conversation *k)

@@ -20,7 +20,7 @@
 
 #include "dialects/responses.h"
 #include "request/request.h"
-#include "sessions/clerk.h"
+#include "sessions/session_thread.h"
 
 /* What a turn says beside its messages. */
 typedef struct conversation_marks {
@@ -45,7 +45,7 @@ typedef struct conversation {
     uint64_t pages;    /* who holds the KV pages of the last turn, then of this one; 0: nobody known */
     uint64_t n_past;   /* tokens that the last turn read; 0: not known */
     bool computed;     /* this turn was, and did not come from the cache */
-    clerk_job *job;    /* that runs; NULL: none */
+    session_job *job;  /* that runs; NULL: none */
     void (*loaded)(struct conversation *k, const api_error *e); /* NULL: it was loaded */
     void (*done)(void *job, const api_error *e);                /* NULL: it was kept */
     void *user;
@@ -54,7 +54,7 @@ typedef struct conversation {
 /* The owner of what a request keeps: its API key, where keys are asked for. `kind`: "session", "response". */
 session_id conversation_id(const gateway_request *rq, const char *kind, const char *name);
 /* A job's failure as clients see it. */
-int conversation_error(api_error *e, const clerk_job *j);
+int conversation_error(api_error *e, const session_job *j);
 /* 400 when the configuration keeps nothing. */
 int conversation_is_on(const gateway_request *rq, api_error *e);
 /* Appends the messages of a stored turn to an array; SHOAL_EFORMAT for what is none. m may be NULL. */

@@ -8,7 +8,7 @@
 #include "request/gateway_state.h"
 
 /* The object that a stored turn has as text; NULL where none is kept. New reference. */
-static int read_response(json_t **ret, const clerk_job *j, shoal_err *err)
+static int read_response(json_t **ret, const session_job *j, shoal_err *err)
 {
     json_t *turn = NULL;
     *ret = NULL;
@@ -21,7 +21,7 @@ static int read_response(json_t **ret, const clerk_job *j, shoal_err *err)
     return rc;
 }
 
-static void on_loaded(clerk_job *j)
+static void on_loaded(session_job *j)
 {
     conversation *k = j->user;
     json_t *response = NULL;
@@ -37,7 +37,7 @@ static void on_loaded(clerk_job *j)
             status = response_spec_resolve(k->response, name, response, &e);
         json_decref(response);
     }
-    clerk_job_done(j);
+    session_job_done(j);
     free(j);
     if (k && status)
         k->loaded(k, &e);
@@ -54,9 +54,9 @@ static void load_named(conversation *k, const char *name)
         k->loaded(k, &e);
         return;
     }
-    *k->job = (clerk_job){.what = CLERK_LOAD, .done = on_loaded, .user = k};
+    *k->job = (session_job){.what = SESSION_LOAD, .done = on_loaded, .user = k};
     k->job->id = conversation_id(k->rq, "response", name);
-    clerk_submit(k->rq->gateway->clerk, k->job);
+    session_thread_submit(k->rq->gateway->session_thread, k->job);
 }
 
 void conversation_load_items(conversation *k)

@@ -163,7 +163,7 @@ void sessions_chat(gateway_request *rq)
 /* "store" is true where nothing is said: then it is enough that nothing can be kept. */
 static int settle_store(const gateway_request *rq, response_spec *s, api_error *e)
 {
-    bool on = rq->gateway->clerk != NULL, reads = s->previous || !s->added;
+    bool on = rq->gateway->session_thread != NULL, reads = s->previous || !s->added;
     if (on || (!reads && !json_is_true(json_object_get(s->root, "store")))) {
         s->store = s->store && on;
         return 0;

@@ -12,7 +12,7 @@
 #include "trust/key.h"
 
 typedef struct stored_job { /* outlives its request */
-    clerk_job job;          /* first */
+    session_job job;        /* first */
     gateway_request *rq;    /* NULL: the client has left */
     char *name;
     bool response;
@@ -22,7 +22,7 @@ typedef struct stored_job { /* outlives its request */
 
 static void free_job(stored_job *j)
 {
-    clerk_job_done(&j->job);
+    session_job_done(&j->job);
     free(j->name);
     response_page_done(&j->page);
     free(j);
@@ -87,11 +87,11 @@ static void put_deleted(buf *out, const stored_job *j)
     buf_printf(out, ",\"object\":\"%s\",\"deleted\":true}", j->response ? "response" : "session.deleted");
 }
 
-static void done(clerk_job *job)
+static void done(session_job *job)
 {
     stored_job *j = (stored_job *)job;
     gateway_request *rq = j->rq;
-    bool loads = job->what == CLERK_LOAD;
+    bool loads = job->what == SESSION_LOAD;
     api_error e = {0};
     buf out = {0};
     if (!rq) {
@@ -123,7 +123,7 @@ static int read_name(const gateway_request *rq, char **ret, api_error *e)
     return query_segment(at, strcspn(at, "/"), ret, e);
 }
 
-static void start_reading(gateway_request *rq, clerk_what what, bool response, bool lists_input)
+static void start_reading(gateway_request *rq, session_job_what what, bool response, bool lists_input)
 {
     api_error e;
     stored_job *j = calloc(1, sizeof *j);
@@ -138,38 +138,38 @@ static void start_reading(gateway_request *rq, clerk_what what, bool response, b
     j->rq = rq;
     j->response = response;
     j->lists_input = lists_input;
-    j->job = (clerk_job){.what = what, .done = done};
+    j->job = (session_job){.what = what, .done = done};
     j->job.id = conversation_id(rq, response ? "response" : "session", j->name);
     request_watch(rq, on_gone, j);
-    clerk_submit(rq->gateway->clerk, &j->job);
+    session_thread_submit(rq->gateway->session_thread, &j->job);
 }
 
-static void start(gateway_request *rq, clerk_what what, bool response)
+static void start(gateway_request *rq, session_job_what what, bool response)
 {
     start_reading(rq, what, response, false);
 }
 
 void sessions_response_input(gateway_request *rq)
 {
-    start_reading(rq, CLERK_LOAD, true, true);
+    start_reading(rq, SESSION_LOAD, true, true);
 }
 
 void sessions_get(gateway_request *rq)
 {
-    start(rq, CLERK_LOAD, false);
+    start(rq, SESSION_LOAD, false);
 }
 
 void sessions_delete(gateway_request *rq)
 {
-    start(rq, CLERK_DROP, false);
+    start(rq, SESSION_DROP, false);
 }
 
 void sessions_response(gateway_request *rq)
 {
-    start(rq, CLERK_LOAD, true);
+    start(rq, SESSION_LOAD, true);
 }
 
 void sessions_forget(gateway_request *rq)
 {
-    start(rq, CLERK_DROP, true);
+    start(rq, SESSION_DROP, true);
 }

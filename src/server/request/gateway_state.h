@@ -17,7 +17,7 @@
 #include "request/settings.h"
 #include "process/confirm.h"
 #include "retrieve/executor.h"
-#include "sessions/clerk.h"
+#include "sessions/session_thread.h"
 
 typedef struct gateway gateway;
 typedef struct ws_socket ws_socket;
@@ -48,7 +48,7 @@ struct gateway {
     live *live;            /* who watches the cluster */
     executor *executor;    /* of the collections */
     confirm_book confirms; /* what guards asked back */
-    clerk *clerk;          /* of the conversations; NULL: none are kept */
+    session_thread *session_thread; /* of the conversations; NULL: none are kept */
     http_server *server;
     const struct http_guest
         *http_guest; /* another protocol's requests on its connections (http_ingress.h); NULL: */

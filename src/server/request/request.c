@@ -18,7 +18,7 @@
 #include "request/sink.h"
 #include "request/uploads.h"
 #include "request/watch.h"
-#include "sessions/clerk.h"
+#include "sessions/session_thread.h"
 
 #define HEADERS_MAX       24
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
@@ -87,7 +87,7 @@ const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE
     const char *shown = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
     *out = '\0';
     if (!shown || !rq->key) return out;
-    session_id id = clerk_id(shown, "documents", "");
+    session_id id = session_id_of(shown, "documents", "");
     _Static_assert(REQUEST_OWNER_SIZE == 2 * sizeof id.bytes + 1, "hex of it");
     for (size_t i = 0; i < sizeof id.bytes; i++) snprintf(out + 2 * i, 3, "%02x", id.bytes[i]);
     return out;

@@ -1,4 +1,4 @@
-/* session_redis.c: see session_redis.h. Commands wait for their replies: this is the clerk's thread. Protocol:
+/* session_redis.c: see session_redis.h. Commands wait for their replies: this is the session thread. Protocol:
  * hiredis. */
 #include "sessions/session_redis.h"
 

@@ -9,7 +9,7 @@
  *     s->ops->append(s, &turn, &bounds, now, err);
  *     s->ops->commit(s, err);                      from here on it outlives a crash
  *
- * One thread; its owner's (clerk.h) is the only one that writes. Errors: SHOAL_EIO, SHOAL_EUNAVAILABLE (try
+ * One thread; its owner's (session_thread.h) is the only one that writes. Errors: SHOAL_EIO, SHOAL_EUNAVAILABLE (try
  * again), SHOAL_EFORMAT (damaged), SHOAL_EAUTH (not ours to write), SHOAL_ENOMEM. */
 #ifndef SESSIONS_SESSION_STORE_H
 #define SESSIONS_SESSION_STORE_H

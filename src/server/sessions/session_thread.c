@@ -1,6 +1,6 @@
-/* clerk.c: see clerk.h. The batch's thread has store and keys while it runs, the loop never; to start and to
+/* session_thread.c: see session_thread.h. The batch's thread has store and keys while it runs, the loop never; to start and to
  * join it is what hands them over, so that there is no lock. */
-#include "sessions/clerk.h"
+#include "sessions/session_thread.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -17,18 +17,18 @@
 
 #define SWEEP_EVERY_S 60
 
-_Static_assert(CLERK_MORE_BYTES == SEAL_MORE, "clerk.h says what seal.h adds");
+_Static_assert(SESSION_SEAL_BYTES == SEAL_MORE, "session_thread.h says what seal.h adds");
 
-struct clerk {
+struct session_thread {
     uv_async_t ready; /* the batch is done */
     pthread_t thread;
     bool runs, closing;
     char *path, *key_file, *redis;
     session_bounds bounds;
     const env *time;
-    int64_t now;             /* the date of the batch */
-    clerk_job *first, **end; /* that wait */
-    clerk_job *batch;        /* that run */
+    int64_t now;               /* the date of the batch */
+    session_job *first, **end; /* that wait */
+    session_job *batch;        /* that run */
     /* The thread's: */
     session_store *store;
     keyring keys;
@@ -36,7 +36,7 @@ struct clerk {
     int64_t swept;
 };
 
-session_id clerk_id(const char *owner, const char *kind, const char *name)
+session_id session_id_of(const char *owner, const char *kind, const char *name)
 {
     session_id id = {{0}};
     sha256_digest d[4];
@@ -47,7 +47,7 @@ session_id clerk_id(const char *owner, const char *kind, const char *name)
     return id;
 }
 
-void clerk_job_done(clerk_job *j)
+void session_job_done(session_job *j)
 {
     buf_wipe(&j->text);
 }
@@ -61,7 +61,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* A file that cannot be read any more leaves the keys that were read. */
-static int read_keys(clerk *c, shoal_err *err)
+static int read_keys(session_thread *c, shoal_err *err)
 {
     struct stat is = {0};
     bool had = c->keys.n > 0;
@@ -77,7 +77,7 @@ static int read_keys(clerk *c, shoal_err *err)
 }
 
 /* A person moves a damaged file away, or a backup takes its place: the one that is there now counts. */
-static void close_moved_store(clerk *c)
+static void close_moved_store(session_thread *c)
 {
     if (!c->store || !c->store->ops->has_moved || !c->store->ops->has_moved(c->store)) return;
     LOG(LOG_WARN, "sessions", "file_has_moved", LOG_S("file", c->path),
@@ -86,7 +86,7 @@ static void close_moved_store(clerk *c)
     c->store = NULL;
 }
 
-static int open_store(clerk *c, shoal_err *err)
+static int open_store(session_thread *c, shoal_err *err)
 {
     close_moved_store(c);
     int rc = read_keys(c, err);
@@ -98,7 +98,7 @@ static int open_store(clerk *c, shoal_err *err)
     return 0;
 }
 
-static int append(clerk *c, clerk_job *j, int64_t now)
+static int append(session_thread *c, session_job *j, int64_t now)
 {
     buf sealed = {0};
     session_turn t = {.id = &j->id};
@@ -116,8 +116,8 @@ static int append(clerk *c, clerk_job *j, int64_t now)
 }
 
 typedef struct reading {
-    clerk *c;
-    clerk_job *j;
+    session_thread *c;
+    session_job *j;
     bool any_old;
 } reading;
 
@@ -133,7 +133,7 @@ static int read_turn(void *user, int64_t number, const void *sealed, size_t n, s
 }
 
 typedef struct renewal {
-    clerk *c;
+    session_thread *c;
     const session_id *id;
     buf sealed; /* length, number and bytes of each turn that an old key sealed */
 } renewal;
@@ -158,7 +158,7 @@ static int renew_turn(void *user, int64_t number, const void *sealed, size_t n, 
 
 /* Turns of older keys, under the newest. What fails stays as it is, and is tried again with the next reading.
  */
-static void renew(clerk *c, const session_id *id, int64_t now)
+static void renew(session_thread *c, const session_id *id, int64_t now)
 {
     renewal r = {.c = c, .id = id};
     shoal_err err;
@@ -177,7 +177,7 @@ static void renew(clerk *c, const session_id *id, int64_t now)
     buf_done(&r.sealed);
 }
 
-static int load(clerk *c, clerk_job *j, int64_t now)
+static int load(session_thread *c, session_job *j, int64_t now)
 {
     reading r = {.c = c, .j = j};
     j->n_turns = 0;
@@ -187,17 +187,17 @@ static int load(clerk *c, clerk_job *j, int64_t now)
     return rc;
 }
 
-static int do_job(clerk *c, clerk_job *j, int64_t now)
+static int do_job(session_thread *c, session_job *j, int64_t now)
 {
     switch (j->what) {
-    case CLERK_LOAD: return load(c, j, now);
-    case CLERK_APPEND: return append(c, j, now);
-    case CLERK_DROP: return c->store->ops->drop(c->store, &j->id, &j->found, &j->err);
+    case SESSION_LOAD: return load(c, j, now);
+    case SESSION_APPEND: return append(c, j, now);
+    case SESSION_DROP: return c->store->ops->drop(c->store, &j->id, &j->found, &j->err);
     }
     return SHOAL_EINTERNAL;
 }
 
-static void sweep(clerk *c, int64_t now)
+static void sweep(session_thread *c, int64_t now)
 {
     shoal_err err = {0};
     int64_t n = 0;
@@ -211,9 +211,9 @@ static void sweep(clerk *c, int64_t now)
     if (n > 0) LOG(LOG_INFO, "sessions", "swept", LOG_I("conversations", n));
 }
 
-static void fail_all(clerk_job *first, int rc, const shoal_err *err)
+static void fail_all(session_job *first, int rc, const shoal_err *err)
 {
-    for (clerk_job *j = first; j; j = j->next) {
+    for (session_job *j = first; j; j = j->next) {
         if (j->rc != 0) continue;
         j->rc = rc;
         j->err = *err;
@@ -222,14 +222,14 @@ static void fail_all(clerk_job *first, int rc, const shoal_err *err)
 
 /* One transaction, up to the first job that fails in it: that one alone is undone with those before it, which
  * are then done again without it. Failures are rare, and each costs its batch one more beginning. */
-static void run_some(clerk *c, clerk_job **first)
+static void run_some(session_thread *c, session_job **first)
 {
     shoal_err err = {0};
-    clerk_job *j = *first;
+    session_job *j = *first;
     int rc = c->store->ops->begin(c->store, &err);
     for (; rc == 0 && j; j = j->next) {
         if (j->rc != 0) continue;
-        if (j->what == CLERK_LOAD) clerk_job_done(j);
+        if (j->what == SESSION_LOAD) session_job_done(j);
         j->rc = do_job(c, j, c->now);
         if (j->rc != 0 && c->store->lost) {
             fail_all(j->next, j->rc, &j->err);
@@ -246,16 +246,16 @@ static void run_some(clerk *c, clerk_job **first)
 
 static void *work(void *arg)
 {
-    clerk *c = arg;
+    session_thread *c = arg;
     shoal_err err = {0};
     int rc = open_store(c, &err);
     if (rc != 0) {
         fail_all(c->batch, rc, &err);
     } else {
-        for (clerk_job *left = c->batch; left;) run_some(c, &left);
+        for (session_job *left = c->batch; left;) run_some(c, &left);
         sweep(c, c->now);
     }
-    for (clerk_job *j = c->batch; j; j = j->next) {
+    for (session_job *j = c->batch; j; j = j->next) {
         if (j->rc == 0) continue;
         file_name_alone(j->err.message, c->path);
         file_name_alone(j->err.message, c->key_file);
@@ -266,7 +266,7 @@ static void *work(void *arg)
 
 /* ---- on the loop --------------------------------------------------------------------------------- */
 
-static void release(clerk *c)
+static void release(session_thread *c)
 {
     if (c->store) c->store->ops->close(c->store);
     keyring_done(&c->keys);
@@ -281,17 +281,17 @@ static void on_closed(uv_handle_t *h)
     release(h->data);
 }
 
-static void finish(clerk_job *j)
+static void finish(session_job *j)
 {
     while (j) {
-        clerk_job *next = j->next;
+        session_job *next = j->next;
         j->done(j);
         j = next;
     }
 }
 
 /* Signals stay the loop's. */
-static bool start_thread(clerk *c)
+static bool start_thread(session_thread *c)
 {
     sigset_t all, old;
     sigfillset(&all);
@@ -301,7 +301,7 @@ static bool start_thread(clerk *c)
     return ok;
 }
 
-static void start(clerk *c)
+static void start(session_thread *c)
 {
     c->now = env_wall_s(c->time);
     c->batch = c->first;
@@ -312,7 +312,7 @@ static void start(clerk *c)
         uv_ref((uv_handle_t *)&c->ready);
         return;
     }
-    clerk_job *batch = c->batch;
+    session_job *batch = c->batch;
     shoal_err err;
     c->batch = NULL;
     fail_all(batch, err_nomem(&err), &err);
@@ -321,8 +321,8 @@ static void start(clerk *c)
 
 static void on_ready(uv_async_t *a)
 {
-    clerk *c = a->data;
-    clerk_job *batch = c->batch;
+    session_thread *c = a->data;
+    session_job *batch = c->batch;
     if (!c->runs) return;
     pthread_join(c->thread, NULL);
     uv_unref((uv_handle_t *)&c->ready);
@@ -335,7 +335,7 @@ static void on_ready(uv_async_t *a)
         start(c);
 }
 
-void clerk_submit(clerk *c, clerk_job *j)
+void session_thread_submit(session_thread *c, session_job *j)
 {
     j->next = NULL;
     j->rc = 0;
@@ -345,11 +345,11 @@ void clerk_submit(clerk *c, clerk_job *j)
     if (!c->runs) start(c);
 }
 
-int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *err)
+int session_thread_new(session_thread **ret, uv_loop_t *loop, const session_thread_options *o, shoal_err *err)
 {
-    clerk *c = calloc(1, sizeof *c);
+    session_thread *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (clerk){.bounds = o->bounds, .time = o->time};
+    *c = (session_thread){.bounds = o->bounds, .time = o->time};
     c->end = &c->first;
     c->path = o->path ? strdup(o->path) : NULL;
     c->key_file = o->key_file ? strdup(o->key_file) : NULL;
@@ -365,10 +365,10 @@ int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *e
     return 0;
 }
 
-void clerk_free(clerk *c)
+void session_thread_free(session_thread *c)
 {
     if (!c) return;
-    clerk_job *waiting = c->first;
+    session_job *waiting = c->first;
     shoal_err err;
     c->first = NULL;
     c->end = &c->first;

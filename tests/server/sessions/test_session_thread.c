@@ -1,4 +1,4 @@
-/* Conversations through the clerk: kept in order, bounded, forgotten when their time is over, encrypted, and
+/* Conversations through the session thread: kept in order, bounded, forgotten when their time is over, encrypted, and
  * there after kill -9. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -7,13 +7,13 @@
 #include <sqlite3.h>
 #include <sys/wait.h>
 
-#include "sessions/clerk.h"
+#include "sessions/session_thread.h"
 #include "sessions/keyring.h"
 #include "time/env_sim.h"
 
 typedef struct bench {
     uv_loop_t loop;
-    clerk *c;
+    session_thread *c;
     char dir[64], path[128], keys[128];
 } bench;
 
@@ -30,8 +30,8 @@ static const env *today(void)
 static void open_bench(bench *b, const session_bounds *bounds)
 {
     assert_int_equal(uv_loop_init(&b->loop), 0);
-    clerk_options o = {.path = b->path, .key_file = b->keys, .bounds = *bounds, .time = today()};
-    assert_ok(clerk_new(&b->c, &b->loop, &o, &err_));
+    session_thread_options o = {.path = b->path, .key_file = b->keys, .bounds = *bounds, .time = today()};
+    assert_ok(session_thread_new(&b->c, &b->loop, &o, &err_));
 }
 
 static void start(bench *b, const session_bounds *bounds)
@@ -44,7 +44,7 @@ static void start(bench *b, const session_bounds *bounds)
 
 static void stop(bench *b)
 {
-    clerk_free(b->c);
+    session_thread_free(b->c);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&b->loop), 0);
 }
@@ -55,27 +55,27 @@ static void finish(bench *b)
     remove_folder(b->dir);
 }
 
-static void was_done(clerk_job *j)
+static void was_done(session_job *j)
 {
     ++*(int *)j->user;
 }
 
-static void run_job(bench *b, clerk_job *j)
+static void run_job(bench *b, session_job *j)
 {
     int n = 0;
     j->user = &n;
     j->done = was_done;
-    clerk_submit(b->c, j);
+    session_thread_submit(b->c, j);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(n, 1);
 }
 
 static int append_rc(bench *b, const char *name, const char *text)
 {
-    clerk_job j = {.what = CLERK_APPEND, .id = clerk_id("", "session", name)};
+    session_job j = {.what = SESSION_APPEND, .id = session_id_of("", "session", name)};
     buf_puts(&j.text, text);
     run_job(b, &j);
-    clerk_job_done(&j);
+    session_job_done(&j);
     return j.rc;
 }
 
@@ -83,20 +83,20 @@ static int append_rc(bench *b, const char *name, const char *text)
 static const char *load(bench *b, const char *name)
 {
     static char all[4096];
-    clerk_job j = {.what = CLERK_LOAD, .id = clerk_id("", "session", name)};
+    session_job j = {.what = SESSION_LOAD, .id = session_id_of("", "session", name)};
     run_job(b, &j);
     snprintf(all, sizeof all, "!%d", j.rc);
     if (j.rc == 0) *all = '\0';
     const char *at = j.text.data;
     for (size_t i = 0; j.rc == 0 && i < j.n_turns; i++, at += strlen(at) + 1)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s|", at);
-    clerk_job_done(&j);
+    session_job_done(&j);
     return all;
 }
 
 static bool drop(bench *b, const char *name)
 {
-    clerk_job j = {.what = CLERK_DROP, .id = clerk_id("", "session", name)};
+    session_job j = {.what = SESSION_DROP, .id = session_id_of("", "session", name)};
     run_job(b, &j);
     assert_int_equal(j.rc, 0);
     return j.found;
@@ -146,9 +146,9 @@ static void a_file_that_is_gone_is_made_anew(void **state)
 static void owners_and_kinds_do_not_meet(void **state)
 {
     (void)state;
-    session_id a = clerk_id("", "session", "x"), b = clerk_id("k", "session", "x"),
-               c = clerk_id("", "response", "x"), d = clerk_id("", "sessionx", ""),
-               e = clerk_id("", "session", "x");
+    session_id a = session_id_of("", "session", "x"), b = session_id_of("k", "session", "x"),
+               c = session_id_of("", "response", "x"), d = session_id_of("", "sessionx", ""),
+               e = session_id_of("", "session", "x");
     assert_memory_not_equal(&a, &b, sizeof a);
     assert_memory_not_equal(&a, &c, sizeof a);
     assert_memory_not_equal(&a, &d, sizeof a);
@@ -228,7 +228,7 @@ static void what_is_over_its_time_is_gone(void **state)
     start(&b, &WIDE);
     append_rc(&b, "old", "one");
     append_rc(&b, "new", "two");
-    session_id id = clerk_id("", "session", "old");
+    session_id id = session_id_of("", "session", "old");
     char sql[256] = "UPDATE talks SET ends = 1 WHERE id = x'";
     for (int i = 0; i < SESSION_ID_BYTES; i++) sprintf(sql + strlen(sql), "%02x", id.bytes[i]);
     execute(&b, strcat(sql, "'"));
@@ -314,20 +314,20 @@ static void one_failure_is_its_own(void **state)
 {
     (void)state;
     bench b;
-    clerk_job jobs[5];
+    session_job jobs[5];
     int n = 0;
     start(&b, &(session_bounds){.turns = 10, .bytes = 150, .all_bytes = 1000, .ttl_s = 60});
     for (int i = 0; i < 5; i++) {
-        jobs[i] = (clerk_job){
-            .what = CLERK_APPEND, .id = clerk_id("", "session", "a"), .done = was_done, .user = &n};
+        jobs[i] = (session_job){
+            .what = SESSION_APPEND, .id = session_id_of("", "session", "a"), .done = was_done, .user = &n};
         buf_printf(&jobs[i].text, i == 2 ? "%0120d" : "%d", i);
-        clerk_submit(b.c, &jobs[i]);
+        session_thread_submit(b.c, &jobs[i]);
     }
     uv_run(&b.loop, UV_RUN_DEFAULT);
     assert_int_equal(n, 5);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(jobs[i].rc, i == 2 ? SHOAL_ELIMIT : 0);
-        clerk_job_done(&jobs[i]);
+        session_job_done(&jobs[i]);
     }
     assert_string_equal(load(&b, "a"), "1|3|4|"); /* 38 bytes each */
     finish(&b);
@@ -337,22 +337,22 @@ static void what_waits_when_it_ends_hears_so(void **state)
 {
     (void)state;
     bench b;
-    clerk_job jobs[3];
+    session_job jobs[3];
     int n = 0;
     start(&b, &WIDE);
     for (int i = 0; i < 3; i++) {
-        jobs[i] = (clerk_job){
-            .what = CLERK_APPEND, .id = clerk_id("", "session", "a"), .done = was_done, .user = &n};
+        jobs[i] = (session_job){
+            .what = SESSION_APPEND, .id = session_id_of("", "session", "a"), .done = was_done, .user = &n};
         buf_puts(&jobs[i].text, "x");
-        clerk_submit(b.c, &jobs[i]);
+        session_thread_submit(b.c, &jobs[i]);
     }
-    clerk_free(b.c);
+    session_thread_free(b.c);
     assert_int_equal(n, 2);
     uv_run(&b.loop, UV_RUN_DEFAULT);
     assert_int_equal(n, 3);
     assert_int_equal(jobs[0].rc, 0);
     assert_int_equal(jobs[1].rc, SHOAL_ECANCELLED);
-    for (int i = 0; i < 3; i++) clerk_job_done(&jobs[i]);
+    for (int i = 0; i < 3; i++) session_job_done(&jobs[i]);
     assert_int_equal(uv_loop_close(&b.loop), 0);
     remove_folder(b.dir);
 }
@@ -361,9 +361,9 @@ static void nowhere_to_keep_it_is_said(void **state)
 {
     (void)state;
     bench b = {.c = NULL};
-    clerk_options o = {.bounds = WIDE, .time = today()};
+    session_thread_options o = {.bounds = WIDE, .time = today()};
     assert_int_equal(uv_loop_init(&b.loop), 0);
-    assert_ok(clerk_new(&b.c, &b.loop, &o, &err_));
+    assert_ok(session_thread_new(&b.c, &b.loop, &o, &err_));
     assert_int_equal(append_rc(&b, "a", "x"), SHOAL_EUNAVAILABLE);
     stop(&b);
 }
