@@ -21,15 +21,15 @@ const char *near_verdict_name(near_verdict v)
 
 /* Words between blanks, folded as base/words.h folds. Negations hold in every language: a word that is none in
  * this one costs a hit, a negation that is not known would cost the truth. */
-typedef struct tongue {
+typedef struct rule_language {
     const char *code;
     const char *articles;  /* in front of a word */
     const char *polite;    /* without meaning for what is asked */
     const char *particles; /* whose place is free */
     const char *questions; /* with which a question begins that needs no mark */
-} tongue;
+} rule_language;
 
-static const tongue TONGUES[] = {
+static const rule_language LANGUAGES[] = {
     {"en", " a an the ", " please kindly just ", " on off up down ",
      " what whats what's when where where's who who's whom whose why how how's which is are was were am do "
      "does did has "
@@ -42,7 +42,7 @@ static const tongue TONGUES[] = {
     {"es", " el la los las un una unos unas ", "", "",
      " que cuando donde quien quienes por como cual cuales cuanto cuantos es esta son estan era "},
 };
-static const tongue NO_TONGUE = {"", "", "", "", ""};
+static const rule_language NO_LANGUAGE = {"", "", "", "", ""};
 
 static const char NEGATIONS[] =
     " not no never none nobody nothing neither nor without except cannot don't doesn't didn't won't can't "
@@ -53,11 +53,11 @@ static const char NEGATIONS[] =
     "rien aucun "
     "aucune sans sauf ni nunca nada nadie ningun ninguna sin excepto tampoco non unless instead ";
 
-static const tongue *tongue_of(const char *code)
+static const rule_language *rule_language_of(const char *code)
 {
-    for (size_t i = 0; i < sizeof TONGUES / sizeof *TONGUES; i++)
-        if (strcmp(TONGUES[i].code, code) == 0) return &TONGUES[i];
-    return &NO_TONGUE;
+    for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
+        if (strcmp(LANGUAGES[i].code, code) == 0) return &LANGUAGES[i];
+    return &NO_LANGUAGE;
 }
 
 /* Is the word in a list? No word of a list has a blank, so what is found between two is all of it. */
@@ -99,7 +99,7 @@ static size_t count_foreign(const word *w, const char *text)
 }
 
 /* "the light", but not vitamin A, and not what a text ends with. */
-static bool is_article(const taken *t, const word *w, const tongue *l)
+static bool is_article(const taken *t, const word *w, const rule_language *l)
 {
     const word *next = w + 1 < t->words.at + t->words.n ? w + 1 : NULL;
     bool letter =
@@ -116,7 +116,7 @@ static bool is_mark(const word *w)
     return false;
 }
 
-static void take_word(taken *t, const word *w, const tongue *l, near_how how)
+static void take_word(taken *t, const word *w, const rule_language *l, near_how how)
 {
     token k = {.s = w->s, .from = w, .n_foreign = count_foreign(w, t->words.text)};
     if (is_mark(w)) return;
@@ -132,7 +132,7 @@ static void take_word(taken *t, const word *w, const tongue *l, near_how how)
         t->about.at[t->about.n++] = k;
 }
 
-static bool take(taken *ret, arena *a, const char *text, const tongue *l, near_how how)
+static bool take(taken *ret, arena *a, const char *text, const rule_language *l, near_how how)
 {
     *ret = (taken){0};
     size_t n = strlen(text);
@@ -296,7 +296,7 @@ near_verdict near_rule_compare(const char *a, const char *b, const char *languag
 {
     taken x, y;
     near_verdict v = NEAR_TOO_LONG;
-    const tongue *l = tongue_of(language);
+    const rule_language *l = rule_language_of(language);
     if (strlen(a) > NEAR_TEXT_MAX || strlen(b) > NEAR_TEXT_MAX) return v;
     if (!quotes_are_same(a, b)) return NEAR_OTHER_QUOTES;
     arena *mem = arena_new(0);
