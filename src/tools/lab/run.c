@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lab/crew.h"
+#include "lab/processes.h"
 #include "lab/load.h"
 #include "lab/picture.h"
 #include "lab/report.h"
@@ -30,7 +30,7 @@ typedef struct lab {
     size_t n_open;
     int tuns[LAB_NODES_MAX + 1]; /* the relay borrows them */
     relay *links;
-    crew *crew;
+    processes *processes;
     striker *striker;
     lab_load *load;
     lab_event *events;
@@ -114,9 +114,9 @@ static int boot(lab *l, size_t node, shoal_err *err)
 {
     uint64_t start = clock_ns();
     int rc = 0;
-    crew_boot(l->crew, node);
-    while (rc == 0 && !crew_up(l->crew, node)) {
-        rc = crew_tick(l->crew, clock_ns(), err);
+    processes_boot(l->processes, node);
+    while (rc == 0 && !processes_up(l->processes, node)) {
+        rc = processes_tick(l->processes, clock_ns(), err);
         if (rc == 0 && clock_ns() - start > BOOT_LIMIT_S * 1000000000ull)
             rc = err_set(err, SHOAL_EUNAVAILABLE, "node %s was not up in %d s; its logs are in %s/logs",
                          l->s->nodes[node].name, BOOT_LIMIT_S, l->o->out);
@@ -128,13 +128,13 @@ static int boot(lab *l, size_t node, shoal_err *err)
     return rc;
 }
 
-static int start_crew(lab *l, shoal_err *err)
+static int start_processes(lab *l, shoal_err *err)
 {
     char logs[4200];
     snprintf(logs, sizeof logs, "%s/logs", l->o->out);
-    crew_hooks hooks = {
+    processes_hooks hooks = {
         .program = l->o->program, .share = l->o->share, .logs = strdup(logs), .answers = answers};
-    int rc = hooks.logs ? crew_new(&l->crew, l->s, l->nodes, &hooks, err) : err_nomem(err);
+    int rc = hooks.logs ? processes_new(&l->processes, l->s, l->nodes, &hooks, err) : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < l->s->n_nodes; i++) rc = boot(l, i, err);
     return rc;
 }
@@ -144,7 +144,7 @@ static int start_load(lab *l, shoal_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < l->s->n_gateways; i++) {
         buf url = {0};
-        rc = crew_expand(l->crew, l->s->n_nodes, l->s->gateways[i], &url) != 0 ? err_nomem(err) : 0;
+        rc = processes_expand(l->processes, l->s->n_nodes, l->s->gateways[i], &url) != 0 ? err_nomem(err) : 0;
         l->urls[i] = buf_take(&url);
     }
     return rc == 0 ? lab_load_new(&l->load, l->s, &l->nodes[l->s->n_nodes], (const char *const *)l->urls, err)
@@ -222,7 +222,7 @@ static int strike_due(lab *l, size_t *next, uint64_t now, shoal_err *err)
 static void note_states(lab *l, double at_ms)
 {
     for (size_t i = 0; i < l->s->n_nodes; i++)
-        if (crew_up(l->crew, i))
+        if (processes_up(l->processes, i))
             record_end(&l->record, i, STATE_DOWN, at_ms);
         else
             record_begin(&l->record, i, STATE_DOWN, at_ms);
@@ -240,7 +240,7 @@ static int disturb(lab *l, shoal_err *err)
         over = interrupted || (double)(now - l->start_ns) / 1e9 >= l->s->seconds;
         if (interrupted) break;
         rc = strike_due(l, &next, now, err);
-        if (rc == 0) rc = crew_tick(l->crew, now, err);
+        if (rc == 0) rc = processes_tick(l->processes, now, err);
         note_states(l, (double)(now - l->start_ns) / 1e6);
         show(l, now);
         usleep(TICK_US);
@@ -248,7 +248,7 @@ static int disturb(lab *l, shoal_err *err)
     if (interrupted) say(l, "interrupted: waiting for the answers under way; once more to stop at once");
     lab_load_stop(l->load);
     while (rc == 0 && lab_load_busy(l->load)) { /* what died comes back meanwhile */
-        rc = crew_tick(l->crew, clock_ns(), err);
+        rc = processes_tick(l->processes, clock_ns(), err);
         note_states(l, clock_ms_since(l->start_ns));
         usleep(TICK_US);
     }
@@ -266,7 +266,7 @@ static int prepare_strikes(lab *l, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < l->n_events; i++) l->record.n_strikes += l->events[i].begins;
     l->record.strikes = calloc(l->record.n_strikes + 1, sizeof *l->record.strikes);
     if (rc == 0 && !l->record.strikes) rc = err_nomem(err);
-    return rc == 0 ? striker_new(&l->striker, l->s, l->crew, l->nodes, l->links, &l->record, err) : rc;
+    return rc == 0 ? striker_new(&l->striker, l->s, l->processes, l->nodes, l->links, &l->record, err) : rc;
 }
 
 /* ---- the report ---- */
@@ -305,7 +305,7 @@ static int report(lab *l, int *ret_status, shoal_err *err)
 static int run_all(lab *l, const char *root, int *ret_status, shoal_err *err)
 {
     int rc = open_nodes(l, root, err);
-    if (rc == 0) rc = start_crew(l, err);
+    if (rc == 0) rc = start_processes(l, err);
     if (rc == 0) measure_links(l);
     if (rc == 0) rc = start_load(l, err);
     if (rc == 0 && l->o->reference)

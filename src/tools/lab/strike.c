@@ -20,7 +20,7 @@ typedef struct victim {
 
 struct striker {
     const lab_scenario *s;
-    crew *crew;
+    processes *processes;
     host *nodes;
     relay *links;
     lab_record *record;
@@ -139,7 +139,7 @@ static size_t find_on_node(const striker *x, const lab_fault *f, int node, victi
         return meant;
     }
     if (strcmp(f->of, "worker") == 0) return find_workers(x, f, node, ret, max);
-    *ret = (victim){.node = node, .pid = crew_pid(x->crew, (size_t)node, f->of)};
+    *ret = (victim){.node = node, .pid = processes_pid(x->processes, (size_t)node, f->of)};
     return ret->pid > 0;
 }
 
@@ -191,7 +191,7 @@ static int no_power(striker *x, size_t node, shoal_err *err)
     int rc = relay_plug(x->links, node, -1, err);
     if (rc != 0) return rc;
     host_power_off(&x->nodes[node]);
-    crew_off(x->crew, node);
+    processes_off(x->processes, node);
     return 0;
 }
 
@@ -247,10 +247,10 @@ static int strike_processes(striker *x, const lab_fault *f, victim *v, double at
     if (f->action == LAB_FREEZE) return freeze(x, f, v, at_ms, err);
     if (loses_power(f)) return no_power(x, node, err);
     if (is_whole(f)) {
-        crew_off(x->crew, node);
+        processes_off(x->processes, node);
         return 0;
     }
-    if (!v->model[0] && f->for_s > 0) crew_hold(x->crew, node, f->of);
+    if (!v->model[0] && f->for_s > 0) processes_hold(x->processes, node, f->of);
     int rc = f->silent ? mute(x, v, err) : 0;
     if (rc == 0) kill(v->pid, f->action == LAB_TERM ? SIGTERM : SIGKILL);
     return rc;
@@ -266,7 +266,7 @@ static int strike_victim(striker *x, const lab_event *e, lab_strike *s, shoal_er
     s->node = v->node;
     snprintf(s->model, sizeof s->model, "%s", v->model);
     if (f->action == LAB_RUN) {
-        s->hit = crew_run(x->crew, (size_t)v->node, f->run, err) == 0;
+        s->hit = processes_run(x->processes, (size_t)v->node, f->run, err) == 0;
         return 0;
     }
     if (f->action != LAB_FILL) return strike_processes(x, f, v, s->at_ms, err);
@@ -312,9 +312,9 @@ static int undo(striker *x, const lab_event *e, double at_ms, shoal_err *err)
         record_end(x->record, node, STATE_FULL, at_ms);
     } else if (is_whole(f)) {
         if (loses_power(f)) rc = power(x, node, err);
-        crew_boot(x->crew, node);
+        processes_boot(x->processes, node);
     } else if (!v->model[0]) {
-        crew_release(x->crew, node, f->of, clock_ns());
+        processes_release(x->processes, node, f->of, clock_ns());
     }
     return rc;
 }
@@ -336,8 +336,8 @@ int striker_end(striker *x, const lab_event *e, double at_ms, shoal_err *err)
     return 0;
 }
 
-int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, relay *links, lab_record *record,
-                shoal_err *err)
+int striker_new(striker **ret, const lab_scenario *s, processes *c, host *nodes, relay *links,
+                lab_record *record, shoal_err *err)
 {
     striker *x = calloc(1, sizeof *x);
     victim *victims = calloc(record->n_strikes + 1, sizeof *victims);
@@ -346,7 +346,8 @@ int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, rela
         free(victims);
         return err_nomem(err);
     }
-    *x = (striker){.s = s, .crew = c, .nodes = nodes, .links = links, .record = record, .victims = victims};
+    *x = (striker){
+        .s = s, .processes = c, .nodes = nodes, .links = links, .record = record, .victims = victims};
     set_links(x);
     *ret = x;
     return 0;

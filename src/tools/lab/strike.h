@@ -1,16 +1,16 @@
 /* strike.h: carries out the faults of a scenario, and undoes them when their time is over.
  *
  *     striker *x;
- *     striker_new(&x, scenario, crew, nodes, relay, record, err);
+ *     striker_new(&x, scenario, processes, nodes, relay, record, err);
  *     striker_begin(x, &event, at_ms, err);     // an event of the timetable that begins
  *     striker_end(x, &event, at_ms, err);       // and the one that ends it
  *
  * A fault that finds nothing to strike (its worker is still being started) is noted as such. Same thread as
- * the crew. */
+ * the processes. */
 #ifndef LAB_STRIKE_H
 #define LAB_STRIKE_H
 
-#include "lab/crew.h"
+#include "lab/processes.h"
 #include "lab/record.h"
 #include "lab/timetable.h"
 
@@ -18,8 +18,8 @@ typedef struct striker striker;
 
 /* Everything is borrowed. record->strikes[n_strikes] must have room for every strike of the timetable. Sets
  * the links as the scenario says. */
-int striker_new(striker **ret, const lab_scenario *s, crew *c, host *nodes, relay *links, lab_record *record,
-                shoal_err *err);
+int striker_new(striker **ret, const lab_scenario *s, processes *c, host *nodes, relay *links,
+                lab_record *record, shoal_err *err);
 
 /* An error means that the lab itself is broken: a device or memory is missing. What is said of the fault is
  * in record->strikes[e->strike].what. */

@@ -1,6 +1,6 @@
-/* crew.c: processes of nodes, from their command lines to their deaths. */
+/* processes.c: processes of nodes, from their command lines to their deaths. */
 #define _GNU_SOURCE
-#include "lab/crew.h"
+#include "lab/processes.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -31,10 +31,10 @@ typedef struct post { /* one node */
     bool off, was_up;
 } post;
 
-struct crew {
+struct processes {
     const lab_scenario *s;
     const host *nodes;
-    crew_hooks hooks;
+    processes_hooks hooks;
     post *posts;
 };
 
@@ -43,7 +43,7 @@ extern char **environ;
 /* ---- fields ---- */
 
 typedef struct viewpoint {
-    const crew *c;
+    const processes *c;
     size_t node;
     char ip[16];
 } viewpoint;
@@ -53,7 +53,7 @@ static bool is(const char *name, size_t n, const char *what)
     return strlen(what) == n && memcmp(name, what, n) == 0;
 }
 
-static const char *find_out(const crew *c, const char *role, size_t n)
+static const char *find_out(const processes *c, const char *role, size_t n)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
         for (size_t k = 0; k < c->s->nodes[i].n_start; k++) {
@@ -66,7 +66,7 @@ static const char *find_out(const crew *c, const char *role, size_t n)
 static const char *lookup(void *user, const char *name, size_t n)
 {
     viewpoint *v = user;
-    const crew *c = v->c;
+    const processes *c = v->c;
     if (is(name, n, "ip")) return c->nodes[v->node].ip;
     if (is(name, n, "node")) return c->nodes[v->node].name;
     if (is(name, n, "state")) return c->nodes[v->node].folder;
@@ -77,7 +77,7 @@ static const char *lookup(void *user, const char *name, size_t n)
     return NULL;
 }
 
-int crew_expand(crew *c, size_t node, const char *text, buf *ret)
+int processes_expand(processes *c, size_t node, const char *text, buf *ret)
 {
     return scenario_expand(ret, text, lookup, &(viewpoint){.c = c, .node = node});
 }
@@ -85,7 +85,7 @@ int crew_expand(crew *c, size_t node, const char *text, buf *ret)
 /* ---- starting ---- */
 
 /* The environment with the node's own places in front; libc takes the first of a name. */
-static char **make_env(const crew *c, size_t node, buf *mem)
+static char **make_env(const processes *c, size_t node, buf *mem)
 {
     size_t n = 0;
     while (environ[n]) n++;
@@ -122,19 +122,20 @@ static size_t split(char *line, char *argv[WORDS_MAX])
     return n;
 }
 
-static void log_path(const crew *c, size_t node, const char *role, const char *end, char *out, size_t cap)
+static void log_path(const processes *c, size_t node, const char *role, const char *end, char *out,
+                     size_t cap)
 {
     snprintf(out, cap, "%s/%s.%s.%s", c->hooks.logs, c->nodes[node].name, role, end);
 }
 
-static int open_log(const crew *c, size_t node, const char *role, const char *end, int flags)
+static int open_log(const processes *c, size_t node, const char *role, const char *end, int flags)
 {
     char path[4300];
     log_path(c, node, role, end, path, sizeof path);
     return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
 }
 
-static pid_t spawn(crew *c, size_t node, const char *role, const char *line, bool once, shoal_err *err)
+static pid_t spawn(processes *c, size_t node, const char *role, const char *line, bool once, shoal_err *err)
 {
     buf text = {0}, places = {0};
     char *argv[WORDS_MAX];
@@ -144,7 +145,7 @@ static pid_t spawn(crew *c, size_t node, const char *role, const char *line, boo
     pid_t pid = SHOAL_ENOMEM;
     if (log < 0 || out < 0) {
         pid = err_set(err, SHOAL_EIO, "%s: %s", c->hooks.logs, strerror(errno));
-    } else if (!env || places.failed || crew_expand(c, node, line, &text) != 0) {
+    } else if (!env || places.failed || processes_expand(c, node, line, &text) != 0) {
         err_nomem(err);
     } else if (split(text.data, argv) == 0) {
         pid = err_set(err, SHOAL_EINVALID, "node %s: %s: no command", c->nodes[node].name, role);
@@ -160,13 +161,13 @@ static pid_t spawn(crew *c, size_t node, const char *role, const char *line, boo
     return pid;
 }
 
-int crew_run(crew *c, size_t node, const char *line, shoal_err *err)
+int processes_run(processes *c, size_t node, const char *line, shoal_err *err)
 {
     pid_t pid = spawn(c, node, "run", line, false, err);
     return pid < 0 ? (int)pid : 0;
 }
 
-static int start_member(crew *c, size_t node, member *m, shoal_err *err)
+static int start_member(processes *c, size_t node, member *m, shoal_err *err)
 {
     pid_t pid = spawn(c, node, m->what->role, m->what->run, m->what->once, err);
     if (pid < 0) return (int)pid;
@@ -176,7 +177,7 @@ static int start_member(crew *c, size_t node, member *m, shoal_err *err)
     return 0;
 }
 
-static int write_files(crew *c, size_t node, shoal_err *err)
+static int write_files(processes *c, size_t node, shoal_err *err)
 {
     const lab_node *n = &c->s->nodes[node];
     int rc = 0;
@@ -184,18 +185,19 @@ static int write_files(crew *c, size_t node, shoal_err *err)
         char path[600];
         buf text = {0};
         snprintf(path, sizeof path, "%s/%s", c->nodes[node].folder, n->files[i].name);
-        if (crew_expand(c, node, n->files[i].text, &text) != 0) rc = err_nomem(err);
+        if (processes_expand(c, node, n->files[i].text, &text) != 0) rc = err_nomem(err);
         if (rc == 0) rc = file_replace(path, &text, err);
         buf_done(&text);
     }
     return rc;
 }
 
-int crew_new(crew **ret, const lab_scenario *s, const host *nodes, const crew_hooks *hooks, shoal_err *err)
+int processes_new(processes **ret, const lab_scenario *s, const host *nodes, const processes_hooks *hooks,
+                  shoal_err *err)
 {
-    crew *c = calloc(1, sizeof *c);
+    processes *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (crew){.s = s, .nodes = nodes, .hooks = *hooks, .posts = calloc(s->n_nodes, sizeof(post))};
+    *c = (processes){.s = s, .nodes = nodes, .hooks = *hooks, .posts = calloc(s->n_nodes, sizeof(post))};
     int rc = c->posts ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < s->n_nodes; i++) {
         c->posts[i] = (post){.off = true, .members = calloc(s->nodes[i].n_start + 1, sizeof(member))};
@@ -207,11 +209,11 @@ int crew_new(crew **ret, const lab_scenario *s, const host *nodes, const crew_ho
     if (rc == 0)
         *ret = c;
     else
-        crew_free(c);
+        processes_free(c);
     return rc;
 }
 
-void crew_free(crew *c)
+void processes_free(processes *c)
 {
     if (!c) return;
     for (size_t i = 0; c->posts && i < c->s->n_nodes; i++) {
@@ -225,7 +227,7 @@ void crew_free(crew *c)
 
 /* ---- steps ---- */
 
-static member *find_member(const crew *c, size_t node, const char *role)
+static member *find_member(const processes *c, size_t node, const char *role)
 {
     for (size_t k = 0; k < c->s->nodes[node].n_start; k++)
         if (strcmp(c->s->nodes[node].start[k].role, role) == 0) return &c->posts[node].members[k];
@@ -233,7 +235,7 @@ static member *find_member(const crew *c, size_t node, const char *role)
 }
 
 /* The end of a log, for a sentence. */
-static void last_line(const crew *c, size_t node, const char *role, char *out, size_t cap)
+static void last_line(const processes *c, size_t node, const char *role, char *out, size_t cap)
 {
     char path[4300];
     buf text = {0};
@@ -247,7 +249,7 @@ static void last_line(const crew *c, size_t node, const char *role, char *out, s
     buf_done(&text);
 }
 
-static int keep_output(crew *c, size_t node, member *m, shoal_err *err)
+static int keep_output(processes *c, size_t node, member *m, shoal_err *err)
 {
     char path[4300];
     buf text = {0};
@@ -261,7 +263,7 @@ static int keep_output(crew *c, size_t node, member *m, shoal_err *err)
     return rc;
 }
 
-static int died_early(crew *c, size_t node, const member *m, int status, shoal_err *err)
+static int died_early(processes *c, size_t node, const member *m, int status, shoal_err *err)
 {
     char line[300];
     last_line(c, node, m->what->role, line, sizeof line);
@@ -271,7 +273,7 @@ static int died_early(crew *c, size_t node, const member *m, int status, shoal_e
                    m->what->once ? "and had to succeed" : "before it was ready", line);
 }
 
-static int bury(crew *c, size_t node, member *m, int status, uint64_t now, shoal_err *err)
+static int bury(processes *c, size_t node, member *m, int status, uint64_t now, shoal_err *err)
 {
     bool was_ready = m->ready, fine = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     m->pid = 0;
@@ -286,7 +288,7 @@ static int bury(crew *c, size_t node, member *m, int status, uint64_t now, shoal
     return 0;
 }
 
-static int bury_dead(crew *c, uint64_t now, shoal_err *err)
+static int bury_dead(processes *c, uint64_t now, shoal_err *err)
 {
     int status, rc = 0;
     for (pid_t pid; rc == 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -298,12 +300,13 @@ static int bury_dead(crew *c, uint64_t now, shoal_err *err)
     return rc;
 }
 
-static void look(crew *c, size_t node, member *m, uint64_t now)
+static void look(processes *c, size_t node, member *m, uint64_t now)
 {
     buf url = {0};
     if (m->ready || !m->pid || m->what->once || now < m->poll_ns) return;
     m->poll_ns = now + POLL_MS * 1000000ull;
-    if (crew_expand(c, node, m->what->ready, &url) == 0) m->ready = c->hooks.answers(c->hooks.user, url.data);
+    if (processes_expand(c, node, m->what->ready, &url) == 0)
+        m->ready = c->hooks.answers(c->hooks.user, url.data);
     buf_done(&url);
 }
 
@@ -313,7 +316,7 @@ static bool is_left_out(const post *p, const member *m)
     return p->was_up && m->what->first;
 }
 
-static int step_node(crew *c, size_t node, uint64_t now, shoal_err *err)
+static int step_node(processes *c, size_t node, uint64_t now, shoal_err *err)
 {
     post *p = &c->posts[node];
     size_t n = c->s->nodes[node].n_start;
@@ -329,14 +332,14 @@ static int step_node(crew *c, size_t node, uint64_t now, shoal_err *err)
     return rc;
 }
 
-int crew_tick(crew *c, uint64_t now, shoal_err *err)
+int processes_tick(processes *c, uint64_t now, shoal_err *err)
 {
     int rc = bury_dead(c, now, err);
     for (size_t i = 0; rc == 0 && i < c->s->n_nodes; i++) rc = step_node(c, i, now, err);
     return rc;
 }
 
-void crew_boot(crew *c, size_t node)
+void processes_boot(processes *c, size_t node)
 {
     post *p = &c->posts[node];
     p->off = false;
@@ -350,7 +353,7 @@ void crew_boot(crew *c, size_t node)
     if (c->s->nodes[node].n_start && !is_left_out(p, &p->members[0])) p->members[0].start_ns = 1; /* now */
 }
 
-bool crew_up(const crew *c, size_t node)
+bool processes_up(const processes *c, size_t node)
 {
     const post *p = &c->posts[node];
     bool up = !p->off && p->next == c->s->nodes[node].n_start;
@@ -361,19 +364,19 @@ bool crew_up(const crew *c, size_t node)
     return up;
 }
 
-pid_t crew_pid(const crew *c, size_t node, const char *role)
+pid_t processes_pid(const processes *c, size_t node, const char *role)
 {
     const member *m = find_member(c, node, role);
     return m ? m->pid : 0;
 }
 
-void crew_hold(crew *c, size_t node, const char *role)
+void processes_hold(processes *c, size_t node, const char *role)
 {
     member *m = find_member(c, node, role);
     if (m) m->held = true;
 }
 
-void crew_release(crew *c, size_t node, const char *role, uint64_t now)
+void processes_release(processes *c, size_t node, const char *role, uint64_t now)
 {
     member *m = find_member(c, node, role);
     if (!m) return;
@@ -381,7 +384,7 @@ void crew_release(crew *c, size_t node, const char *role, uint64_t now)
     if (!m->pid) m->start_ns = now;
 }
 
-void crew_off(crew *c, size_t node)
+void processes_off(processes *c, size_t node)
 {
     c->posts[node].off = true;
     for (size_t k = 0; k < c->s->nodes[node].n_start; k++) c->posts[node].members[k].ready = false;
