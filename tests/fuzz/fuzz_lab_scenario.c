@@ -1,9 +1,9 @@
-/* A scenario from hostile bytes: read or refused with a sentence, and its timetable can be made. */
+/* A scenario from hostile bytes: read or refused with a sentence, and its schedule can be made. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lab/timetable.h"
+#include "lab/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = 0;
     int rc = scenario_parse(&s, (const char *)data, size, "fuzz.yaml", &err);
     if ((rc == 0) != (s != NULL) || (rc && !err.message[0])) abort();
-    if (!rc && timetable_make(&events, &n, s, &err) == 0)
+    if (!rc && schedule_make(&events, &n, s, &err) == 0)
         for (size_t i = 1; i < n; i++)
             if (events[i].at_s < events[i - 1].at_s || events[i].fault >= s->n_faults) abort();
     for (size_t i = 0; !rc && i < s->n_nodes; i++)

@@ -16,10 +16,10 @@
 #include "base/clock.h"
 #include "lab/processes.h"
 #include "lab/load.h"
-#include "lab/picture.h"
+#include "lab/chart.h"
 #include "lab/report.h"
 #include "lab/sandbox.h"
-#include "lab/strike.h"
+#include "lab/injector.h"
 
 enum { BOOT_LIMIT_S = 60, TICK_US = 2000, PINGS = 200, ANSWER_MS = 100, SAY_EVERY_MS = 5000 };
 
@@ -31,7 +31,7 @@ typedef struct lab {
     int tuns[LAB_NODES_MAX + 1]; /* the relay borrows them */
     relay *links;
     processes *processes;
-    striker *striker;
+    injector *injector;
     lab_load *load;
     lab_event *events;
     size_t n_events;
@@ -212,7 +212,7 @@ static int strike_due(lab *l, size_t *next, uint64_t now, shoal_err *err)
     for (; rc == 0 && *next < l->n_events && l->events[*next].at_s * 1e3 <= at_ms; ++*next) {
         const lab_event *e = &l->events[*next];
         const lab_strike *k = &l->record.strikes[e->strike];
-        rc = (e->begins ? striker_begin : striker_end)(l->striker, e, at_ms, err);
+        rc = (e->begins ? injector_begin : injector_end)(l->injector, e, at_ms, err);
         say(l, "%8.2f s  %s%s", at_ms / 1e3, k->what, e->begins ? "" : ": over");
     }
     return rc;
@@ -262,11 +262,11 @@ static int disturb(lab *l, shoal_err *err)
 
 static int prepare_strikes(lab *l, shoal_err *err)
 {
-    int rc = timetable_make(&l->events, &l->n_events, l->s, err);
+    int rc = schedule_make(&l->events, &l->n_events, l->s, err);
     for (size_t i = 0; rc == 0 && i < l->n_events; i++) l->record.n_strikes += l->events[i].begins;
     l->record.strikes = calloc(l->record.n_strikes + 1, sizeof *l->record.strikes);
     if (rc == 0 && !l->record.strikes) rc = err_nomem(err);
-    return rc == 0 ? striker_new(&l->striker, l->s, l->processes, l->nodes, l->links, &l->record, err) : rc;
+    return rc == 0 ? injector_new(&l->injector, l->s, l->processes, l->nodes, l->links, &l->record, err) : rc;
 }
 
 /* ---- the report ---- */
@@ -291,7 +291,7 @@ static int report(lab *l, int *ret_status, shoal_err *err)
     record_find_gaps(&l->record);
     int rc = report_sum(&sum, &l->record, err);
     if (rc == 0) rc = report_write(l->o->out, &l->record, &sum, err);
-    if (rc == 0) rc = picture_write(picture, &l->record, &sum, err);
+    if (rc == 0) rc = chart_write(picture, &l->record, &sum, err);
     if (rc != 0) return rc;
     say(l, "report: %s/report.txt, timeline.svg, requests.jsonl", l->o->out);
     if (l->o->json)

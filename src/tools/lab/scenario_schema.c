@@ -134,6 +134,6 @@ static const config_field scenario_rows[] = {
     LIST("nodes", lab_scenario, nodes, node_record, 1, LAB_NODES_MAX, "the machines", .required = true),
     LIST("links", lab_scenario, links, link_record, 1, 64, "what the links between them are like"),
     {.key = "load", .kind = CONFIG_SECTION, .of = &load, .about = "what is asked of whom", .required = true},
-    LIST("faults", lab_scenario, faults, fault, 1, 64, "the timetable"),
+    LIST("faults", lab_scenario, faults, fault, 1, 64, "the schedule"),
 };
 const config_record scenario_schema = {sizeof(lab_scenario), scenario_rows, COUNT(scenario_rows)};

@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include "lab/timetable.h"
+#include "lab/schedule.h"
 
 #define HEAD "name: x\nabout: y\nseconds: 10\n"
 #define NODE "nodes: [{name: a, start: [{role: serve, run: shoal serve}]}, {name: b}]\n"
@@ -98,7 +98,7 @@ static void scenario_has_defaults_and_sees_streams(void **state)
     scenario_free(s);
 }
 
-static void timetable_unrolls_faults_in_order(void **state)
+static void schedule_unrolls_faults_in_order(void **state)
 {
     lab_scenario *s = parse(HEAD NODE LOAD "faults:\n"
                                            "  - {do: freeze, of: serve, at_s: 1, every_s: 4, for_s: 2}\n"
@@ -107,7 +107,7 @@ static void timetable_unrolls_faults_in_order(void **state)
     lab_event *e;
     size_t n;
     shoal_err err;
-    assert_int_equal(timetable_make(&e, &n, s, &err), 0);
+    assert_int_equal(schedule_make(&e, &n, s, &err), 0);
     /* freeze at 1-3, 5-7, 9-11; kill at 3, 6; the reboot would come after the end */
     static const lab_event want[] = {{1, 0, 0, true}, {3, 0, 0, false}, {3, 1, 1, true}, {5, 0, 2, true},
                                      {6, 1, 3, true}, {7, 0, 2, false}, {9, 0, 4, true}, {11, 0, 4, false}};
@@ -117,9 +117,9 @@ static void timetable_unrolls_faults_in_order(void **state)
                     e[i].strike == want[i].strike);
         assert_int_equal(e[i].begins, want[i].begins);
     }
-    for (size_t i = 0; i < 100; i++) assert_true(timetable_draw(s, i, 0, 3) < 3);
-    assert_int_equal(timetable_draw(s, 5, 0, 1000), timetable_draw(s, 5, 0, 1000));
-    assert_int_not_equal(timetable_draw(s, 5, 0, 1000), timetable_draw(s, 6, 0, 1000));
+    for (size_t i = 0; i < 100; i++) assert_true(schedule_draw(s, i, 0, 3) < 3);
+    assert_int_equal(schedule_draw(s, 5, 0, 1000), schedule_draw(s, 5, 0, 1000));
+    assert_int_not_equal(schedule_draw(s, 5, 0, 1000), schedule_draw(s, 6, 0, 1000));
     free(e);
     scenario_free(s);
 }
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scenario_says_what_is_wrong),
         cmocka_unit_test(scenario_has_defaults_and_sees_streams),
-        cmocka_unit_test(timetable_unrolls_faults_in_order),
+        cmocka_unit_test(schedule_unrolls_faults_in_order),
         cmocka_unit_test(fields_are_filled_in_and_other_braces_stay),
         cmocka_unit_test(bundled_scenarios_are_right),
     };

@@ -1,5 +1,5 @@
-/* timetable.c: unrolls the faults of a scenario. */
-#include "lab/timetable.h"
+/* schedule.c: unrolls the faults of a scenario. */
+#include "lab/schedule.h"
 
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static size_t fill(lab_event *e, const lab_scenario *s)
     return n;
 }
 
-int timetable_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err)
+int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_faults; i++) n += 2 * strikes_of(s, &s->faults[i]);
@@ -64,7 +64,7 @@ int timetable_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_
     return 0;
 }
 
-size_t timetable_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n)
+size_t schedule_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n)
 {
     return (size_t)(rng_uniform(s->seed ^ 0x6661756c74, strike * 16 + what) * (double)n);
 }

@@ -1,5 +1,5 @@
-/* strike.c: what each fault does to processes, links and disks. */
-#include "lab/strike.h"
+/* injector.c: what each fault does to processes, links and disks. */
+#include "lab/injector.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct victim {
     size_t n_muted;
 } victim;
 
-struct striker {
+struct injector {
     const lab_scenario *s;
     processes *processes;
     host *nodes;
@@ -35,8 +35,8 @@ static bool names(const char *end, const lab_scenario *s, size_t node)
 }
 
 /* Call fn for each direction that two ends name. */
-static void each_link(striker *x, const char *const *between, bool one_way, const void *arg,
-                      void (*fn)(striker *x, size_t from, size_t to, const void *arg))
+static void each_link(injector *x, const char *const *between, bool one_way, const void *arg,
+                      void (*fn)(injector *x, size_t from, size_t to, const void *arg))
 {
     for (size_t a = 0; a <= x->s->n_nodes; a++)
         for (size_t b = 0; b <= x->s->n_nodes; b++)
@@ -45,24 +45,24 @@ static void each_link(striker *x, const char *const *between, bool one_way, cons
                 fn(x, a, b, arg);
 }
 
-static void set_quality(striker *x, size_t from, size_t to, const void *arg)
+static void set_quality(injector *x, size_t from, size_t to, const void *arg)
 {
     relay_set(x->links, from, to, arg);
 }
 
-static void cut(striker *x, size_t from, size_t to, const void *arg)
+static void cut(injector *x, size_t from, size_t to, const void *arg)
 {
     relay_cut(x->links, from, to, true);
 }
 
-static void mend(striker *x, size_t from, size_t to, const void *arg)
+static void mend(injector *x, size_t from, size_t to, const void *arg)
 {
     relay_cut(x->links, from, to, false);
 }
 
 /* Cut or mend all links of one node. */
-static void reach_node(striker *x, size_t node,
-                       void (*fn)(striker *x, size_t from, size_t to, const void *arg))
+static void reach_node(injector *x, size_t node,
+                       void (*fn)(injector *x, size_t from, size_t to, const void *arg))
 {
     for (size_t other = 0; other <= x->s->n_nodes; other++) {
         if (other == node) continue;
@@ -72,7 +72,7 @@ static void reach_node(striker *x, size_t node,
 }
 
 /* As the scenario's links say; the last that names a direction counts. */
-static void set_links(striker *x)
+static void set_links(injector *x)
 {
     static const lab_quality perfect;
     const char *all[] = {"*", "*"};
@@ -82,7 +82,7 @@ static void set_links(striker *x)
 }
 
 /* The ends of a link fault that are nodes by name: theirs is the lane that shows it. */
-static void note_link(striker *x, const lab_fault *f, lab_state state, double at_ms, bool begins)
+static void note_link(injector *x, const lab_fault *f, lab_state state, double at_ms, bool begins)
 {
     for (int k = 0; k < 2; k++) {
         int node = strcmp(f->between[k], "*") == 0 ? -1 : scenario_node(x->s, f->between[k]);
@@ -118,7 +118,7 @@ static bool is_of_model(const char *line, const char *model, const char *wanted)
     return strncmp(layers, wanted + n + 1, n_first - 1) == 0 && layers[n_first - 1] == ':';
 }
 
-static size_t find_workers(const striker *x, const lab_fault *f, int node, victim *ret, size_t max)
+static size_t find_workers(const injector *x, const lab_fault *f, int node, victim *ret, size_t max)
 {
     host_process *all = calloc(TARGETS_MAX, sizeof *all);
     size_t found = 0, n = all ? host_processes(&x->nodes[node], all, TARGETS_MAX) : 0;
@@ -131,7 +131,7 @@ static size_t find_workers(const striker *x, const lab_fault *f, int node, victi
     return found;
 }
 
-static size_t find_on_node(const striker *x, const lab_fault *f, int node, victim *ret, size_t max)
+static size_t find_on_node(const injector *x, const lab_fault *f, int node, victim *ret, size_t max)
 {
     if (!f->of || strcmp(f->of, "node") == 0) {
         bool meant = !f->model || find_workers(x, f, node, ret, 1) > 0;
@@ -145,7 +145,7 @@ static size_t find_on_node(const striker *x, const lab_fault *f, int node, victi
 
 /* Draws one of all that the fault may mean. First the node, then what is on it, so that a node with many
  * workers is not struck more often. */
-static bool draw_victim(const striker *x, const lab_event *e, victim *ret)
+static bool draw_victim(const injector *x, const lab_event *e, victim *ret)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     victim *all = calloc(TARGETS_MAX, sizeof *all);
@@ -159,14 +159,14 @@ static bool draw_victim(const striker *x, const lab_event *e, victim *ret)
         starts[n_places] = n;
     }
     if (n) {
-        size_t p = timetable_draw(x->s, e->strike, 0, n_places);
-        *ret = all[starts[p] + timetable_draw(x->s, e->strike, 1, starts[p + 1] - starts[p])];
+        size_t p = schedule_draw(x->s, e->strike, 0, n_places);
+        *ret = all[starts[p] + schedule_draw(x->s, e->strike, 1, starts[p + 1] - starts[p])];
     }
     free(all);
     return n > 0;
 }
 
-static void describe(const striker *x, const lab_fault *f, const victim *v, lab_strike *s)
+static void describe(const injector *x, const lab_fault *f, const victim *v, lab_strike *s)
 {
     char word[32];
     snprintf(word, sizeof word, "%s%s", f->silent ? "silent " : "", lab_action_words[f->action]);
@@ -186,7 +186,7 @@ static void describe(const striker *x, const lab_fault *f, const victim *v, lab_
 
 /* ---- striking ---- */
 
-static int no_power(striker *x, size_t node, shoal_err *err)
+static int no_power(injector *x, size_t node, shoal_err *err)
 {
     int rc = relay_plug(x->links, node, -1, err);
     if (rc != 0) return rc;
@@ -195,14 +195,14 @@ static int no_power(striker *x, size_t node, shoal_err *err)
     return 0;
 }
 
-static int power(striker *x, size_t node, shoal_err *err)
+static int power(injector *x, size_t node, shoal_err *err)
 {
     int rc = host_power_on(&x->nodes[node], err);
     return rc == 0 ? relay_plug(x->links, node, x->nodes[node].tun_fd, err) : rc;
 }
 
 /* Nothing of its connections reaches anybody from now on; v remembers them for the end of the fault. */
-static int mute(striker *x, victim *v, shoal_err *err)
+static int mute(injector *x, victim *v, shoal_err *err)
 {
     free(v->muted);
     v->muted = calloc(FLOWS_MAX, sizeof *v->muted);
@@ -222,7 +222,7 @@ static bool loses_power(const lab_fault *f)
     return f->action == LAB_REBOOT || (f->action == LAB_KILL && f->silent && is_whole(f));
 }
 
-static void signal_victim(striker *x, const victim *v, int signum)
+static void signal_victim(injector *x, const victim *v, int signum)
 {
     if (v->pid)
         kill(v->pid, signum);
@@ -231,7 +231,7 @@ static void signal_victim(striker *x, const victim *v, int signum)
 }
 
 /* A machine whose kernel hangs, too, answers no packet. */
-static int freeze(striker *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
+static int freeze(injector *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
 {
     int rc = f->silent && !is_whole(f) ? mute(x, v, err) : 0;
     if (rc != 0) return rc;
@@ -241,7 +241,7 @@ static int freeze(striker *x, const lab_fault *f, victim *v, double at_ms, shoal
     return 0;
 }
 
-static int strike_processes(striker *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
+static int strike_processes(injector *x, const lab_fault *f, victim *v, double at_ms, shoal_err *err)
 {
     size_t node = (size_t)v->node;
     if (f->action == LAB_FREEZE) return freeze(x, f, v, at_ms, err);
@@ -256,7 +256,7 @@ static int strike_processes(striker *x, const lab_fault *f, victim *v, double at
     return rc;
 }
 
-static int strike_victim(striker *x, const lab_event *e, lab_strike *s, shoal_err *err)
+static int strike_victim(injector *x, const lab_event *e, lab_strike *s, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     victim *v = &x->victims[e->strike];
@@ -275,7 +275,7 @@ static int strike_victim(striker *x, const lab_event *e, lab_strike *s, shoal_er
     return 0;
 }
 
-int striker_begin(striker *x, const lab_event *e, double at_ms, shoal_err *err)
+int injector_begin(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     lab_strike *s = &x->record->strikes[e->strike];
@@ -290,7 +290,7 @@ int striker_begin(striker *x, const lab_event *e, double at_ms, shoal_err *err)
     return 0;
 }
 
-static int thaw(striker *x, const lab_fault *f, const victim *v, double at_ms, shoal_err *err)
+static int thaw(injector *x, const lab_fault *f, const victim *v, double at_ms, shoal_err *err)
 {
     size_t node = (size_t)v->node;
     int rc = relay_mute(x->links, v->muted, v->n_muted, false, err);
@@ -300,7 +300,7 @@ static int thaw(striker *x, const lab_fault *f, const victim *v, double at_ms, s
     return rc;
 }
 
-static int undo(striker *x, const lab_event *e, double at_ms, shoal_err *err)
+static int undo(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     const victim *v = &x->victims[e->strike];
@@ -319,7 +319,7 @@ static int undo(striker *x, const lab_event *e, double at_ms, shoal_err *err)
     return rc;
 }
 
-int striker_end(striker *x, const lab_event *e, double at_ms, shoal_err *err)
+int injector_end(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
     lab_strike *s = &x->record->strikes[e->strike];
@@ -336,17 +336,17 @@ int striker_end(striker *x, const lab_event *e, double at_ms, shoal_err *err)
     return 0;
 }
 
-int striker_new(striker **ret, const lab_scenario *s, processes *c, host *nodes, relay *links,
-                lab_record *record, shoal_err *err)
+int injector_new(injector **ret, const lab_scenario *s, processes *c, host *nodes, relay *links,
+                 lab_record *record, shoal_err *err)
 {
-    striker *x = calloc(1, sizeof *x);
+    injector *x = calloc(1, sizeof *x);
     victim *victims = calloc(record->n_strikes + 1, sizeof *victims);
     if (!x || !victims) {
         free(x);
         free(victims);
         return err_nomem(err);
     }
-    *x = (striker){
+    *x = (injector){
         .s = s, .processes = c, .nodes = nodes, .links = links, .record = record, .victims = victims};
     set_links(x);
     *ret = x;

@@ -1,14 +1,14 @@
-/* timetable.h: when each fault of a scenario begins and ends. Pure: the same scenario gives the same table.
+/* schedule.h: when each fault of a scenario begins and ends. Pure: the same scenario gives the same table.
  *
  *     lab_event *e;
  *     size_t n;
- *     if (timetable_make(&e, &n, s, err)) ...   // e[0].at_s <= e[1].at_s <= ...
+ *     if (schedule_make(&e, &n, s, err)) ...   // e[0].at_s <= e[1].at_s <= ...
  *     free(e);
  *
  * Every fault that begins within `seconds` is in it with its end, which may come after them: what was frozen
  * or cut is whole again when the run is over. */
-#ifndef LAB_TIMETABLE_H
-#define LAB_TIMETABLE_H
+#ifndef LAB_SCHEDULE_H
+#define LAB_SCHEDULE_H
 
 #include "lab/scenario.h"
 
@@ -20,9 +20,9 @@ typedef struct lab_event {
 } lab_event;
 
 /* *ret is the caller's to free(); at least an empty one. A fault without for_s has no end. */
-int timetable_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err);
+int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err);
 
 /* The draw for a strike, from 0 to n - 1; n > 0. */
-size_t timetable_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n);
+size_t schedule_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
-/* picture.c: the timeline of a run, drawn as SVG. */
+/* chart.c: the timeline of a run, drawn as SVG. */
 #define _GNU_SOURCE
-#include "lab/picture.h"
+#include "lab/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -326,7 +326,7 @@ static void draw(drawing *d, const lab_summary *s)
     buf_puts(&d->b, "</svg>\n");
 }
 
-int picture_write(const char *path, const lab_record *r, const lab_summary *s, shoal_err *err)
+int chart_write(const char *path, const lab_record *r, const lab_summary *s, shoal_err *err)
 {
     drawing d = {.r = r, .span_ms = fmax(r->whole_ms, 1)};
     draw(&d, s);
