@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "logging/log_format.h"
 #include "logging/log_ring.h"
 
@@ -51,17 +51,17 @@ static void open_sink(void)
 void log_setup(log_level level, bool json)
 {
     log_config.level = level;
-    log_config.colour = colour_shows(STDERR_FILENO);
-    log_config.form = json                                       ? LOG_FORM_JSON
-                      : isatty(STDERR_FILENO) || colour_always() ? LOG_FORM_TERMINAL
-                                                                 : LOG_FORM_PAIRS;
+    log_config.colour = tty_style_shows(STDERR_FILENO);
+    log_config.form = json                                          ? LOG_FORM_JSON
+                      : isatty(STDERR_FILENO) || tty_style_always() ? LOG_FORM_TERMINAL
+                                                                    : LOG_FORM_PAIRS;
     open_sink();
 }
 
 bool log_wants_json(bool asked)
 {
     const char *form = getenv("SHOAL_LOG");
-    return asked || !(isatty(STDERR_FILENO) || colour_always() || (form && strcmp(form, "pairs") == 0));
+    return asked || !(isatty(STDERR_FILENO) || tty_style_always() || (form && strcmp(form, "pairs") == 0));
 }
 
 int log_level_parse(const char *name)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "os/crash.h"
 #include "os/exit_guard.h"
 #include "base/file.h"
@@ -382,7 +382,7 @@ static int run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     rc = q.alone ? -1 : supervise(argc, argv, "shoal-agent");
     if (rc >= 0) return rc;
-    if (colour_choose(q.color, &err) != 0) return cli_fail(&cmd_agent, &err);
+    if (tty_style_choose(q.color, &err) != 0) return cli_fail(&cmd_agent, &err);
     q.json_log = log_wants_json(q.json_log);
     log_setup(LOG_INFO, q.json_log);
     crash_open("agent", q.json_log);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "json/json.h"
 #include "cli/commands.h"
 #include "command/cli_process.h"
@@ -78,7 +78,7 @@ static log_form choose_form(bool json)
 {
     const char *form = getenv("SHOAL_LOG");
     if (json) return LOG_FORM_JSON;
-    if (isatty(STDOUT_FILENO) || colour_always()) return LOG_FORM_TERMINAL;
+    if (isatty(STDOUT_FILENO) || tty_style_always()) return LOG_FORM_TERMINAL;
     return form && strcmp(form, "pairs") == 0 ? LOG_FORM_PAIRS : LOG_FORM_JSON;
 }
 
@@ -104,11 +104,11 @@ static int run(int argc, char **argv)
     http_where where;
     char path[80];
     int known = log_level_parse(level);
-    rc = colour_choose(color, &err);
+    rc = tty_style_choose(color, &err);
     if (rc == 0 && (known < 0 || known == LOG_OFF))
         rc = err_set(&err, SHOAL_EINVALID, "--level is debug, info, warn or error, not '%.40s'", level);
     if (rc == 0) rc = cli_process_where(&where, server, &err);
-    const view v = {.form = choose_form(json), .colour = colour_shows(STDOUT_FILENO)};
+    const view v = {.form = choose_form(json), .colour = tty_style_shows(STDOUT_FILENO)};
     snprintf(path, sizeof path, "/v1/logs?lines=%lld&level=%s%s", lines,
              known < 0 ? "" : log_level_name(known), follows ? "&follow=true" : "");
     if (rc == 0) rc = (follows ? follow : show_kept)(&v, &where, path, key, &err);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "os/crash.h"
 #include "os/exit_guard.h"
 #include "os/handover.h"
@@ -734,7 +734,7 @@ static int run(int argc, char **argv)
     if (rc >= 0) return rc;
     mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
     shoal_err err;
-    if (colour_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);
+    if (tty_style_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);
     if (load_config(&s, config, listen, port, json_log, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
         if (check_only) rc = CLI_FAILED;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "repl/chat_session.h"
 #include "cli/commands.h"
 #include "command/line_editor.h"
@@ -28,10 +28,11 @@ static void greet(const chat_session *s)
     if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
-        fprintf(stderr,
-                "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear\n"
-                "request gets a rule-based answer. Calls (->) are shown, not carried out.\n",
-                cli_home_n_devices(s->home), cli_home_path(s->home));
+        fprintf(
+            stderr,
+            "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear\n"
+            "request gets a rule-based answer. Calls (->) are shown, not carried out.\n",
+            cli_home_n_devices(s->home), cli_home_path(s->home));
     else if (use && !s->o->system)
         fprintf(stderr, "It knows no devices; -s gives it a system message.\n");
     fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists the commands.\n");
@@ -102,13 +103,13 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_chat, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    if (colour_choose(o.color, &err) != 0) return cli_fail(&cmd_chat, &err);
+    if (tty_style_choose(o.color, &err) != 0) return cli_fail(&cmd_chat, &err);
     chat_session *s = calloc(1, sizeof *s);
     if (!s) return CLI_FAILED;
     s->o = &o;
     s->settings.sampling = o.sampling;
     s->terminal = !o.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    s->colour = s->terminal && colour_shows(STDERR_FILENO);
+    s->colour = s->terminal && tty_style_shows(STDERR_FILENO);
     rc = finish(s, chat(s, a.n ? a.v[0] : NULL, &err), &err);
     chat_session_close(s);
     free(s);

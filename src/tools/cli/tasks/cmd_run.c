@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 #include "json/json.h"
 #include "repl/chat_session.h"
 #include "cli/commands.h"
@@ -120,7 +120,7 @@ static int reply(const options *o, const char *arg, const char *text, shoal_err 
     s->o = &o->chat;
     s->settings.sampling = o->chat.sampling;
     s->terminal = !o->chat.json && isatty(STDOUT_FILENO);
-    s->colour = s->terminal && colour_shows(STDERR_FILENO);
+    s->colour = s->terminal && tty_style_shows(STDERR_FILENO);
     int rc = cli_sampling_resolve(&s->settings.sampling, &checked, err);
     if (rc == 0) rc = chat_session_open(s, arg, err);
     if (rc == 0)

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "logging/colour.h"
+#include "logging/tty_style.h"
 
 /* A terminal of this process's own. */
 static int open_terminal(void)
@@ -49,12 +49,12 @@ static void the_environment_has_its_say(void **state)
         set("COLORTERM", cases[i].colorterm);
         set("NO_COLOR", cases[i].no_color);
         unsetenv("SHOAL_COLOR");
-        assert_int_equal(colour_choose(cases[i].asked, NULL), 0);
-        if (colour_shows(terminal) != cases[i].terminal) fail_msg("case %zu, a terminal", i);
-        if (colour_shows(pipe_ends[1]) != cases[i].pipe) fail_msg("case %zu, a pipe", i);
+        assert_int_equal(tty_style_choose(cases[i].asked, NULL), 0);
+        if (tty_style_shows(terminal) != cases[i].terminal) fail_msg("case %zu, a terminal", i);
+        if (tty_style_shows(pipe_ends[1]) != cases[i].pipe) fail_msg("case %zu, a pipe", i);
     }
     shoal_err err;
-    assert_int_equal(colour_choose("yes", &err), SHOAL_EINVALID);
+    assert_int_equal(tty_style_choose("yes", &err), SHOAL_EINVALID);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* colour.c: see colour.h. */
-#include "logging/colour.h"
+/* tty_style.c: see tty_style.h. */
+#include "logging/tty_style.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,12 @@ static bool said(const char *when)
     return v && strcmp(v, when) == 0;
 }
 
-bool colour_always(void)
+bool tty_style_always(void)
 {
     return said("always");
 }
 
-bool colour_shows(int fd)
+bool tty_style_shows(int fd)
 {
     const char *term = getenv("TERM");
     if (said("always")) return true;
@@ -30,7 +30,7 @@ bool colour_shows(int fd)
     return term && *term ? strcmp(term, "dumb") != 0 : is_set("COLORTERM");
 }
 
-int colour_choose(const char *when, shoal_err *err)
+int tty_style_choose(const char *when, shoal_err *err)
 {
     if (!when) return 0;
     if (strcmp(when, "auto") != 0 && strcmp(when, "always") != 0 && strcmp(when, "never") != 0)
