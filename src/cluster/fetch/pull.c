@@ -13,7 +13,7 @@
 #include "json/json.h"
 #include "kinds/model_kind.h"
 #include "base/sha256.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "fetch/pull_file.h"
 #include "fetch/pull_plan.h"
@@ -454,6 +454,6 @@ int pull_run(const pull_options *o, pull_done *ret, char **ret_choices, shoal_er
         *ret = done;
     else
         arena_free(r.mem);
-    if (rc != 0 && err) tame_text(err->message, "");
+    if (rc != 0 && err) sanitise_text(err->message, "");
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "fetch/pull_plan.h"
 
 #define EVENT_S 0.1
@@ -145,7 +145,7 @@ void pull_meter_say(pull_meter *m, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    tame_text(line, "");
+    sanitise_text(line, "");
     fprintf(m->to, "%s%s\n", m->live ? "\r\033[K" : "", line);
     fflush(m->to);
 }

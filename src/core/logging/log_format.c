@@ -8,7 +8,7 @@
 
 #include "json/json.h"
 #include "base/number.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 
 enum { INDENT = 4, ID_SHOWN = 8, VALUE_SHOWN = 32, VALUE_MIN = 12, COLUMNS_MIN = 40, LINE_USUAL = 500 };
 
@@ -181,7 +181,7 @@ static bool is_id(const log_field *f)
 /* What JSON lets through and a terminal obeys: DEL, and the controls of U+0080 to U+009F. */
 static void disarm(buf *b)
 {
-    b->len = tame_bytes(b->data, b->len, "");
+    b->len = sanitise_bytes(b->data, b->len, "");
     if (b->data) b->data[b->len] = '\0';
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "cli/commands.h"
 #include "cli/completions.h"
 #include "command/cli_model.h"
@@ -21,7 +21,7 @@ static void add(json_t *names, const char *name)
 {
     size_t i;
     json_t *known;
-    if (!tame_is(name)) return;
+    if (!sanitise_is(name)) return;
     json_array_foreach(names, i, known) if (strcmp(json_string_value(known), name) == 0) return;
     json_array_append_new(names, json_string(name));
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "command/cli_process.h"
 #include "fetch/pull_meter.h"
 
@@ -42,7 +42,7 @@ static void show_file(reading *r, const json_t *o)
     if (!r->meters || strcmp(r->file, text_of(o, "file")) != 0) {
         end_meter(r);
         snprintf(r->file, sizeof r->file, "%s", text_of(o, "file"));
-        tame_text(r->file, "");
+        sanitise_text(r->file, "");
         pull_meter_begin(&r->meter, r->file, total != NULL, (uint64_t)json_integer_value(total), at);
         r->meters = true;
     }
@@ -59,7 +59,7 @@ static void show_step(reading *r, const json_t *o)
                  (long long)json_integer_value(json_object_get(o, "ready")), n);
     snprintf(name, sizeof name, "%s", *text_of(o, "model") ? text_of(o, "model") : r->ask->what);
     snprintf(line, sizeof line, "%s: %s%s", name, text_of(o, "status"), many);
-    tame_text(line, "");
+    sanitise_text(line, "");
     if (strcmp(line, r->shown) == 0) return;
     memcpy(r->shown, line, sizeof line);
     fprintf(stderr, r->live ? "\r\033[K%s" : "%s\n", line);

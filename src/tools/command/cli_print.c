@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "command/cli.h"
 #include "command/cli_model.h"
 
@@ -32,7 +32,7 @@ int cli_write(const char *s, size_t n)
     char *tame = malloc(n + 1);
     if (!tame) return no_memory();
     if (n) memcpy(tame, s, n);
-    n = tame_bytes(tame, n, "\n\t");
+    n = sanitise_bytes(tame, n, "\n\t");
     int rc = fwrite(tame, 1, n, stdout) == n ? 0 : -1;
     free(tame);
     return rc;
@@ -65,7 +65,7 @@ void cli_say(const char *fmt, ...)
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n >= (int)sizeof text) memcpy(text + sizeof text - 5, "...\n", 5);
-    tame_text(text, "\n\t");
+    sanitise_text(text, "\n\t");
     fputs(n < 0 ? "" : text, stderr);
 }
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "command/cli_home.h"
 #include "command/cli_model.h"
 #include "config/config.h"
@@ -97,7 +97,7 @@ static void put_row(buf *out, const shown *s, const packed_listed *p, int64_t no
 {
     char name[sizeof p->head.name], ago[16], layers[48] = "all";
     snprintf(name, sizeof name, "%s", p->status ? "-" : p->head.name);
-    tame_text(name, "");
+    sanitise_text(name, "");
     if (p->head.end_layer)
         snprintf(layers, sizeof layers, "%llu-%llu", (unsigned long long)p->head.first_layer,
                  (unsigned long long)p->head.end_layer - 1);
@@ -121,7 +121,7 @@ static json_t *image_json(const shown *s, const packed_listed *p)
     char hex[65], name[sizeof p->head.name];
     sha256_hex(&p->head.model, hex);
     snprintf(name, sizeof name, "%s", p->head.name);
-    tame_text(name, "");
+    sanitise_text(name, "");
     json_t *o = json_pack("{s:s, s:s, s:I, s:I}", "file", p->file, "state", state_of(s, p), "bytes",
                           (json_int_t)p->bytes, "used_at", (json_int_t)p->used_s);
     if (!o || p->status) return o;

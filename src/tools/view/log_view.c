@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 
 enum { FIELDS_MAX = 64 };
@@ -36,7 +36,7 @@ static bool is_head(const char *key)
 static bool is_plain(const char *s)
 {
     if (!s || !*s) return false;
-    return !strchr(s, ' ') && tame_is(s);
+    return !strchr(s, ' ') && sanitise_is(s);
 }
 
 static bool take_field(log_field *f, const char *key, json_t *value)

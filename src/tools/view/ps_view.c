@@ -1,5 +1,5 @@
 /* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "view/ps_view.h"
 
 #include <stdbool.h>
@@ -146,15 +146,15 @@ void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
     json_t *m;
     buf_printf(out, "%-16s %-8s %5s %-10s %9s %4s %5s %6s  %s", "MODEL", "STATE", "READY", "MACHINES",
                "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
-    tame_line(out, from, width);
+    sanitise_line(out, from, width);
     json_array_foreach((json_t *)(uintptr_t)models, i, m)
     {
         from = out->len;
         put_model(out, m, now);
-        tame_line(out, from, width);
+        sanitise_line(out, from, width);
         if (!*text(m, "reason")) continue;
         from = out->len;
         buf_printf(out, "  %s", text(m, "reason"));
-        tame_line(out, from, width);
+        sanitise_line(out, from, width);
     }
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "view/cache_view.h"
 
@@ -53,7 +53,7 @@ static double rate(const view *v, const json_t *r, size_t i, const char *key)
 /* Ends the line that begins at `from`. */
 static void end_line(view *v, size_t from)
 {
-    tame_line(v->out, from, v->width);
+    sanitise_line(v->out, from, v->width);
     v->n_lines += !v->out->failed;
 }
 

@@ -18,7 +18,7 @@
 #include "logging/log.h"
 #include "logging/log_format.h"
 #include "logging/log_limit.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 
 static const log_field call[] = {
     LOG_S("request_id", "e3ffbaac61c5f250"),
@@ -204,16 +204,16 @@ static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[40];
         snprintf(text, sizeof text, "%s", cases[i][0]);
-        tame_text(text, cases[i][1]);
+        sanitise_text(text, cases[i][1]);
         assert_string_equal(text, cases[i][2]);
-        assert_int_equal(tame_is(cases[i][0]),
+        assert_int_equal(sanitise_is(cases[i][0]),
                          strcmp(cases[i][0], cases[i][2]) == 0 && !strchr(cases[i][0], '\n'));
     }
     char with_nul[] = "a\0b";
-    assert_int_equal(tame_bytes(with_nul, 3, "\n"), 3);
+    assert_int_equal(sanitise_bytes(with_nul, 3, "\n"), 3);
     assert_string_equal(with_nul, "a?b");
-    assert_int_equal(tame_control("\xC2\x9b", 2), 2);
-    assert_int_equal(tame_control("", 0), 0);
+    assert_int_equal(sanitise_control("\xC2\x9b", 2), 2);
+    assert_int_equal(sanitise_control("", 0), 0);
     (void)state;
 }
 

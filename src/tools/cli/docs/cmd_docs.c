@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "cli/commands.h"
 #include "cli/docs/docs_add.h"
 #include "command/cli_cluster.h"
@@ -38,7 +38,7 @@ static void print_tame(const char *text, const char *margin)
     for (char *line = copy, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        tame_text(line, "");
+        sanitise_text(line, "");
         cli_printf("%s%s\n", margin, line);
     }
     free(copy);

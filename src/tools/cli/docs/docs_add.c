@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "base/strmap.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "cli/docs/docs_files.h"
 #include "fetch/pull_meter.h"
@@ -49,7 +49,7 @@ static void show(adding *a, const char *name)
         char tame[64];
         size_t n = strlen(name);
         snprintf(tame, sizeof tame, "%s", n > 60 ? name + n - 60 : name);
-        tame_text(tame, "");
+        sanitise_text(tame, "");
         fprintf(stderr, "\r\033[K%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, tame);
     } else if (4 * a->at_file / all > a->quarter) {
         a->quarter = 4 * a->at_file / all;
@@ -61,8 +61,8 @@ static void say_failed(adding *a, const char *source, const char *why)
 {
     char *tame = strdup(source), *reason = strdup(why);
     if (tame && reason) {
-        tame_text(tame, "");
-        tame_text(reason, "");
+        sanitise_text(tame, "");
+        sanitise_text(reason, "");
         fprintf(stderr, "%s%s: %s\n", a->live ? "\r\033[K" : "", tame, reason);
     }
     free(tame);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
@@ -21,7 +21,7 @@ static void put_name(const char *name)
 static void put_tame(const char *word)
 {
     char *copy = strdup(word);
-    if (copy) tame_text(copy, "");
+    if (copy) sanitise_text(copy, "");
     fputs(copy ? copy : "?", stdout);
     free(copy);
 }

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "json/json.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
@@ -67,7 +67,7 @@ static void put_plain(buf *out, const char *s, int width)
     size_t left = strlen(s);
     for (; left > 0; width--) {
         uint32_t cp;
-        size_t bad = tame_control(s, left), n = bad ? bad : utf8_decode(s, left, &cp);
+        size_t bad = sanitise_control(s, left), n = bad ? bad : utf8_decode(s, left, &cp);
         buf_append(out, bad ? "?" : s, bad ? 1 : n);
         s += n;
         left -= n;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "logging/tame.h"
+#include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
@@ -38,7 +38,7 @@ static void put_words(const char *s)
 {
     uint32_t cp;
     for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
-        size_t bad = tame_control(s, left);
+        size_t bad = sanitise_control(s, left);
         n = bad ? bad : utf8_decode(s, left, &cp);
         fwrite(bad ? " " : s, 1, bad ? 1 : n, stdout);
     }

@@ -1,4 +1,4 @@
-/* tame.h: words of others, fit for a terminal.
+/* sanitise.h: words of others, fit for a terminal.
  *
  * Names, answers and reasons come from files, servers and models, which are anybody's: an escape sequence in
  * them could move the cursor, overwrite what was said or fill the clipboard. Whatever shows such words takes
@@ -7,29 +7,29 @@
  * with them. Each becomes one '?'.
  *
  *     char name[100] = "home\x1b[2J";
- *     tame_text(name, "");                      // "home?[2J"
- *     out.len = tame_bytes(out.data, out.len, "\n\t");
+ *     sanitise_text(name, "");                      // "home?[2J"
+ *     out.len = sanitise_bytes(out.data, out.len, "\n\t");
  *
  * What is piped into a program is that program's matter (cli_printf). */
-#ifndef LOGGING_TAME_H
-#define LOGGING_TAME_H
+#ifndef LOGGING_SANITISE_H
+#define LOGGING_SANITISE_H
 
 #include "base/buf.h"
 
 /* How many bytes of s[n] are no text for a terminal: a control character, or a byte that is no UTF-8. 0: it
  * begins with a fine character, or n is 0. */
-size_t tame_control(const char *s, size_t n);
+size_t sanitise_control(const char *s, size_t n);
 
 /* Is all of it fine? */
-bool tame_is(const char *s);
+bool sanitise_is(const char *s);
 
 /* In place, which never grows; the letters of `keep` ("\n\t", "") are let through. bytes: the new length, and
  * no NUL is written behind it. */
-void tame_text(char *s, const char *keep);
-size_t tame_bytes(char *s, size_t n, const char *keep);
+void sanitise_text(char *s, const char *keep);
+size_t sanitise_bytes(char *s, size_t n, const char *keep);
 
 /* End the line of a table that began at out->data[from]: tame, cut to the width in characters (0: not),
  * without spaces at its end. */
-void tame_line(buf *out, size_t from, size_t width);
+void sanitise_line(buf *out, size_t from, size_t width);
 
 #endif

@@ -1,11 +1,11 @@
-/* tame.c: see tame.h. */
-#include "logging/tame.h"
+/* sanitise.c: see sanitise.h. */
+#include "logging/sanitise.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
 
-size_t tame_control(const char *s, size_t n)
+size_t sanitise_control(const char *s, size_t n)
 {
     uint32_t cp;
     size_t len = utf8_decode(s, n, &cp);
@@ -13,11 +13,11 @@ size_t tame_control(const char *s, size_t n)
     return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) ? len : 0;
 }
 
-bool tame_is(const char *s)
+bool sanitise_is(const char *s)
 {
     uint32_t cp;
     for (size_t n = strlen(s); n > 0;) {
-        if (tame_control(s, n)) return false;
+        if (sanitise_control(s, n)) return false;
         size_t len = utf8_decode(s, n, &cp);
         s += len;
         n -= len;
@@ -25,7 +25,7 @@ bool tame_is(const char *s)
     return true;
 }
 
-size_t tame_bytes(char *s, size_t n, const char *keep)
+size_t sanitise_bytes(char *s, size_t n, const char *keep)
 {
     uint32_t cp;
     size_t to = 0;
@@ -33,7 +33,7 @@ size_t tame_bytes(char *s, size_t n, const char *keep)
         if (s[at] && strchr(keep, s[at])) {
             s[to++] = s[at];
             len = 1;
-        } else if ((len = tame_control(s + at, n - at)) > 0) {
+        } else if ((len = sanitise_control(s + at, n - at)) > 0) {
             s[to++] = '?';
         } else {
             len = utf8_decode(s + at, n - at, &cp);
@@ -44,16 +44,16 @@ size_t tame_bytes(char *s, size_t n, const char *keep)
     return to;
 }
 
-void tame_text(char *s, const char *keep)
+void sanitise_text(char *s, const char *keep)
 {
-    s[tame_bytes(s, strlen(s), keep)] = '\0';
+    s[sanitise_bytes(s, strlen(s), keep)] = '\0';
 }
 
-void tame_line(buf *out, size_t from, size_t width)
+void sanitise_line(buf *out, size_t from, size_t width)
 {
     uint32_t cp;
     if (out->failed) return;
-    size_t n = tame_bytes(out->data + from, out->len - from, ""), at = from;
+    size_t n = sanitise_bytes(out->data + from, out->len - from, ""), at = from;
     for (size_t i = 0; at < from + n && (width == 0 || i < width); i++)
         at += utf8_decode(out->data + at, from + n - at, &cp);
     while (at > from && out->data[at - 1] == ' ') at--;
