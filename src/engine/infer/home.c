@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "logging/log.h"
-#include "os/room.h"
+#include "os/memory_headroom.h"
 #include "model/packed/regroup.h"
 
 #define BESIDE_NICE 10
@@ -99,7 +99,7 @@ static void write_image(home *h)
 /* A copy of one's own leaves room for as much again. */
 static bool may_copy(const home *h)
 {
-    return !h->store.shared && room_read("").free_bytes / 2 > weights_bytes(h->weights);
+    return !h->store.shared && memory_headroom_read("").free_bytes / 2 > weights_bytes(h->weights);
 }
 
 /* The first requests read all weights once, at the memory's speed: a copy beside them would slow them down.

@@ -8,7 +8,7 @@
 #include "manager/manager_book.h"
 #include "manager/manager_fetch.h"
 #include "manager/manager_find.h"
-#include "os/room.h"
+#include "os/memory_headroom.h"
 
 enum { MANAGER_JOBS_MAX = 64, MANAGER_CRASHES_MAX = 3, MANAGER_TICK_MS = 500 };
 

@@ -221,7 +221,7 @@ static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_ne
 {
     const manager *k = j->k;
     if (j->runs || model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
-    room room = room_read(k->o.root);
+    memory_headroom room = memory_headroom_read(k->o.root);
     uint64_t need = managed_model_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;

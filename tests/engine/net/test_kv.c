@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "os/room.h"
+#include "os/memory_headroom.h"
 #include "net/attention/kv.h"
 
 static const kv_shape shape = {.n_layer = 2, .n_head_kv = 2, .head_dim = 8};
@@ -372,7 +372,7 @@ static void the_default_ceiling_holds_one_long_sequence(void **state)
 {
     static const kv_shape large = {.n_layer = 32, .n_head_kv = 16, .head_dim = 32, .type = DT_F32};
     enum { CTX_16K = 16384, CTX_4K = 4096 };
-    size_t page, bytes, half = (size_t)(room_read("").free_bytes / 2);
+    size_t page, bytes, half = (size_t)(memory_headroom_read("").free_bytes / 2);
     assert_int_equal(kv_page_bytes(&large, &page, NULL), 0);
     assert_int_equal(page, 2 << 20);
     assert_int_equal(kv_default_bytes(&large, CTX_4K, &bytes, NULL), 0);

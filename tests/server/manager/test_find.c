@@ -17,7 +17,7 @@
 #include "logging/log.h"
 #include "manager/manager_book.h"
 #include "manager/manager_find.h"
-#include "os/room.h"
+#include "os/memory_headroom.h"
 
 typedef struct place {
     char top[64], store[80], other[80];
@@ -364,18 +364,18 @@ static void room_is_the_least_of_machine_and_groups(void **state)
     snprintf(at, sizeof at, "mkdir -p %s/proc/self %s/sys/fs/cgroup/a.slice/b.scope", x.top, x.top);
     assert_int_equal(system(at), 0);
     put(x.top, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n");
-    assert_int_equal(room_read(x.top).free_bytes, 500 * 1024);
+    assert_int_equal(memory_headroom_read(x.top).free_bytes, 500 * 1024);
     put(x.top, "proc/self/cgroup", "1:name=x:/\n0::/a.slice/b.scope\n");
     put(x.top, "sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
-    assert_int_equal(room_read(x.top).free_bytes, 500 * 1024);
+    assert_int_equal(memory_headroom_read(x.top).free_bytes, 500 * 1024);
     put(x.top, "sys/fs/cgroup/a.slice/memory.max", "400000\n");
     put(x.top, "sys/fs/cgroup/a.slice/memory.current", "300000\n");
     put(x.top, "sys/fs/cgroup/a.slice/memory.stat", "anon 1\ninactive_file 50000\n");
-    room r = room_read(x.top);
+    memory_headroom r = memory_headroom_read(x.top);
     assert_int_equal(r.free_bytes, 150000);
     assert_string_equal(r.by, "its cgroup");
     put(x.top, "sys/fs/cgroup/a.slice/memory.current", "900000\n");
-    assert_int_equal(room_read(x.top).free_bytes, 0);
+    assert_int_equal(memory_headroom_read(x.top).free_bytes, 0);
     place_close(&x);
 }
 

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/pages.h"
-#include "os/room.h"
+#include "os/memory_headroom.h"
 
 #define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
@@ -111,7 +111,7 @@ int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_
 {
     size_t page, bytes;
     int rc = kv_page_bytes(shape, &page, err);
-    uint64_t half = room_read("").free_bytes / 2;
+    uint64_t half = memory_headroom_read("").free_bytes / 2;
     if (rc || kv_bytes_for(shape, (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS, &bytes, NULL)) bytes = 0;
     if (bytes > half) bytes = (size_t)half;
     *ret = bytes > KV_DEFAULT_BYTES ? bytes : KV_DEFAULT_BYTES;

@@ -1,5 +1,5 @@
-/* room.c: see room.h. */
-#include "os/room.h"
+/* memory_headroom.c: see memory_headroom.h. */
+#include "os/memory_headroom.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void own_group(const char *root, char ret[PATH_BYTES])
     if (f) fclose(f);
 }
 
-static void look_at_group(room *r, const char *root, const char *group)
+static void look_at_group(memory_headroom *r, const char *root, const char *group)
 {
     char path[2 * PATH_BYTES];
     snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/memory.max", root, group);
@@ -46,15 +46,15 @@ static void look_at_group(room *r, const char *root, const char *group)
     uint64_t kept = number_in(path, "inactive_file ");
     used -= kept < used ? kept : used;
     uint64_t left = used < max ? max - used : 0;
-    if (left < r->free_bytes) *r = (room){left, "its cgroup"};
+    if (left < r->free_bytes) *r = (memory_headroom){left, "its cgroup"};
 }
 
-room room_read(const char *root)
+memory_headroom memory_headroom_read(const char *root)
 {
     char group[PATH_BYTES], path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     uint64_t kib = number_in(path, "MemAvailable:");
-    room r = {kib ? kib * 1024 : UINT64_MAX, "this machine"};
+    memory_headroom r = {kib ? kib * 1024 : UINT64_MAX, "this machine"};
     own_group(root, group);
     for (char *slash; (slash = strrchr(group, '/')); *slash = '\0') look_at_group(&r, root, group);
     look_at_group(&r, root, "");
